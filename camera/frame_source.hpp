@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// FrameSource: where frames come from (a GigE or USB3 camera through Aravis, or a recording).
+// The daemon makes it, starts it, and then only the tracking loop calls pop(); counters() and
+// info() may be called from any thread. All set-up, reconnection and tear-down work happens on the
+// source's own thread: pop() never blocks longer than its time-out, allocates, locks or throws.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "camera/frame.hpp"
+
+namespace driftd::camera {
+
+/// The camera or recording cannot be used at all as configured (bad path, no such camera at start).
+struct CameraError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class PopStatus : std::uint8_t {
+  Frame,         ///< `frame` is a new complete frame
+  Timeout,       ///< none arrived in time; the source is connected
+  Disconnected,  ///< the camera is away; the source is trying to reconnect
+  EndOfStream,   ///< a recording with on_end: stop has ended; no frame will come any more
+};
+
+/// Monotonic since start(); survives reconnections.
+struct SourceCounters {
+  std::uint64_t frames = 0;      ///< complete frames handed to pop()
+  std::uint64_t superseded = 0;  ///< complete frames skipped because a newer one was there
+  std::uint64_t lost = 0;        ///< gaps in the camera's frame ids
+  std::uint64_t incomplete = 0;  ///< buffers with a status other than success
+  std::uint64_t underruns = 0;   ///< the camera had no buffer to fill
+  std::uint64_t missing_packets = 0;
+  std::uint64_t resent_packets = 0;
+  std::uint64_t disconnects = 0;  ///< times the connection was lost
+  std::uint64_t reconnects = 0;   ///< times it came back
+  bool connected = false;
+};
+
+/// What the source turned out to be, after the camera had its say.
+struct SourceInfo {
+  std::string description;  ///< "vendor model serial at address" or the recording's path
+  PixelFormat format = PixelFormat::Mono8;
+  int width_px = 0;
+  int height_px = 0;
+  int offset_x_px = 0;
+  int offset_y_px = 0;
+  double exposure_us = 0;
+  double frame_rate_hz = 0;
+  std::uint64_t connection =
+      0;  ///< grows by one with each (re)connection: settings may have changed
+  /// One sentence each: what was switched off, what the camera refused and what it took instead.
+  std::vector<std::string> notes;
+};
+
+/// A change that the log should tell about; collected by housekeeping, never by the loop.
+struct SourceEvent {
+  enum class Kind : std::uint8_t {
+    Connected,
+    Disconnected,
+    ReconnectFailed,
+    Note
+  } kind = Kind::Note;
+  std::int64_t time_ns = 0;  ///< CLOCK_MONOTONIC
+  std::string text;
+};
+
+class FrameSource {
+ public:
+  virtual ~FrameSource() = default;
+  FrameSource() = default;
+  FrameSource(const FrameSource&) = delete;
+  FrameSource& operator=(const FrameSource&) = delete;
+
+  /// Connects and starts acquisition. @throws CameraError when that fails at this first time.
+  virtual void start() = 0;
+  /// Ends acquisition; idempotent; bounded in time even with a dead camera.
+  virtual void stop() noexcept = 0;
+  /// The newest complete frame (older ones waiting are released and counted as superseded; a
+  /// recording skips none). Releases the frame given before. Only the tracking loop calls it.
+  virtual PopStatus pop(std::chrono::microseconds timeout, Frame& frame) noexcept = 0;
+  virtual SourceCounters counters() const noexcept = 0;
+  virtual SourceInfo info() const = 0;
+  /// Events since the last call. Housekeeping thread.
+  virtual std::vector<SourceEvent> take_events() = 0;
+};
+
+}  // namespace driftd::camera

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+# driftd_options: warnings (errors all), sanitizers and coverage; every target of ours links it.
+add_library(driftd_options INTERFACE)
+target_compile_options(driftd_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  -Woverloaded-virtual -Wcast-align -Wformat=2 -Wundef -Werror)
+target_include_directories(driftd_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(DRIFTD_SANITIZE)
+  target_compile_options(driftd_options INTERFACE
+    -fsanitize=${DRIFTD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(driftd_options INTERFACE -fsanitize=${DRIFTD_SANITIZE})
+endif()
+if(DRIFTD_COVERAGE)
+  target_compile_options(driftd_options INTERFACE --coverage -O0)
+  target_link_options(driftd_options INTERFACE --coverage)
+endif()

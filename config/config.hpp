@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// The configuration as plain structs, one per YAML section. Defaults, ranges and texts live in the
+// option table (config/options.hpp), which the loader, the JSON Schema and docs/configuration.md
+// share; a Config made by hand starts from default_config(). config/ knows no other part: the
+// daemon translates.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace driftd::config {
+
+struct Camera {
+  std::string source;  ///< aravis | replay
+  std::string id;
+  std::string pixel_format;  ///< PFNC name
+  int region_x_px, region_y_px, region_width_px, region_height_px;
+  double exposure_us, gain_db, frame_rate_hz;
+  std::string trigger;  ///< off | hardware | software
+  std::string trigger_line;
+  int packet_size_bytes, socket_buffer_bytes;
+  std::string resend;  ///< always | never
+  int packet_timeout_us, frame_retention_us, buffers;
+  int stall_timeout_ms, reconnect_min_ms, reconnect_max_ms;
+  double offset_adu, gain_e_per_adu, read_noise_e;
+  int saturation_adu;  ///< 0: the pixel format's largest value
+  double readout_us;   ///< end of exposure to last byte at the host
+};
+
+struct Replay {
+  std::filesystem::path path;  ///< relative to the configuration file
+  std::string format;          ///< tiff | raw_u8 | raw_u16
+  int width_px, height_px, first_frame, last_frame;
+  std::string pace;  ///< rate | recorded | fast
+  double rate_hz;
+  std::string on_end;  ///< stop | loop
+};
+
+struct Optics {
+  double pixel_size_nm;  ///< in the sample plane
+  double spot_sigma_px;  ///< expected
+};
+
+struct Fitter {
+  std::string backend;  ///< auto | cpu | cuda
+  int roi_px, max_iterations;
+  double min_decrease, min_step;
+  bool warm_start;
+};
+
+struct ListedMarker {
+  std::uint32_t id;
+  double x_px, y_px;
+  std::string role;  ///< tracking | witness
+};
+
+struct Markers {
+  std::string mode;  ///< auto | list
+  std::vector<ListedMarker> list;
+  int max_count;
+  double min_snr, min_sigma_px, max_sigma_px, min_distance_px, border_px, max_residual_ratio;
+  double witness_fraction;
+  int min_for_witness;
+  double roi_hysteresis_px;
+  int find_interval_ms;  ///< mode auto, none found yet: how often to look again
+};
+
+struct Drift {
+  int average_frames, min_markers;
+  double outlier_sigma, outlier_floor_nm, max_width_change, max_brightness_change;
+};
+
+struct Lock {
+  bool at_start;  ///< engage as soon as markers are found
+  int reference_frames;
+  double hold_timeout_s, reference_timeout_s;
+  int bad_frames_to_hold, good_frames_to_resume;
+  double max_frame_age_ms;  ///< older frames are counted and skipped
+  double max_jump_nm;       ///< a larger change between frames is implausible
+};
+
+struct Control {
+  double proportional, integral;
+  double step_limit_nm, rate_limit_nm_per_s, range_limit_nm;
+};
+
+struct Stage {
+  std::array<std::array<double, 2>, 2> image_to_stage;
+  double delay_us, time_constant_us;
+};
+
+struct RealTime {
+  std::string mode;  ///< require | prefer | off
+  int loop_priority, stream_priority, publisher_priority;
+  int loop_cpu, stream_cpu;  ///< -1: not pinned
+};
+
+struct Wire {
+  std::string publish;   ///< PUB endpoint
+  std::string commands;  ///< ROUTER endpoint
+  int send_queue_messages;
+  int status_interval_ms;
+  int markers_interval_ms;  ///< 0: every frame
+};
+
+struct Log {
+  std::string level;  ///< debug | info | warning | error
+};
+
+struct Config {
+  Camera camera;
+  Replay replay;
+  Optics optics;
+  Fitter fitter;
+  Markers markers;
+  Drift drift;
+  Lock lock;
+  Control control;
+  Stage stage;
+  RealTime realtime;
+  Wire wire;
+  Log log;
+};
+
+/// A mistake in a configuration. what() is "FILE:LINE:COLUMN: key: found X; allowed Y", one line a
+/// mistake, all mistakes of the file.
+struct ConfigError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// All defaults of the option table.
+Config default_config();
+
+/// Reads, checks and merges a file over the defaults. @throws ConfigError
+Config load(const std::filesystem::path& file);
+/// The same from text; `name` stands for the file in messages, `folder` resolves relative paths.
+Config load_text(const std::string& text, const std::string& name,
+                 const std::filesystem::path& folder = {});
+
+/// The merged configuration as YAML that load_text() reads back to the same Config.
+std::string to_yaml(const Config& config);
+/// Keys that differ and cannot be changed without a restart; empty: a reload may take `after` over.
+std::vector<std::string> not_reloadable_changes(const Config& before, const Config& after);
+
+}  // namespace driftd::config

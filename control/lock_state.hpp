@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// The lock's state machine as a pure function: (lock, event, time) -> lock, with the reason of
+// every change. The loop feeds it one event per frame or time-out, and commands before the next
+// frame.
+#pragma once
+
+#include <cstdint>
+
+namespace driftd::control {
+
+enum class LockState : std::uint8_t { Idle, Referencing, Locked, Holding, Lost, Fault };
+
+enum class LockReason : std::uint8_t {
+  None,
+  LockCommanded,
+  UnlockCommanded,
+  ResetCommanded,
+  ReferenceTaken,
+  ReferenceTimeout,  ///< too few good frames within the time allowed
+  TooFewMarkers,
+  StaleFrame,  ///< frames arrive too old
+  NoFrames,    ///< none arrives (camera away, stream stalled)
+  ImplausibleJump,
+  Recovered,
+  HeldTooLong,
+  RangeExceeded,  ///< the correction stayed at its range limit too long
+  InternalFault,
+};
+
+enum class LockEvent : std::uint8_t {
+  CommandLock,
+  CommandUnlock,
+  CommandReset,
+  GoodFrame,  ///< fresh, enough healthy markers, plausible
+  FewMarkers,
+  StaleFrame,
+  NoFrame,  ///< time passed without a frame
+  Jump,
+  ReferenceDone,  ///< the estimator has its new references
+  RangeExceeded,
+  InternalFault,
+};
+
+struct LockSettings {
+  std::int64_t hold_timeout_ns = 10'000'000'000;       ///< holding -> lost
+  std::int64_t reference_timeout_ns = 10'000'000'000;  ///< referencing -> idle
+  int bad_frames_to_hold = 3;     ///< this many bad frames in a row: locked -> holding
+  int good_frames_to_resume = 5;  ///< this many good frames in a row: holding -> locked
+};
+
+struct Lock {
+  LockState state = LockState::Idle;
+  LockReason reason = LockReason::None;  ///< of the last change
+  std::int64_t since_ns = 0;             ///< of the last change
+  int bad_frames = 0;                    ///< in a row
+  int good_frames = 0;                   ///< in a row
+};
+
+/// The lock after `event` at `now_ns`. A change shows as a new `state` (or `since_ns`).
+Lock next(const Lock& lock, LockEvent event, std::int64_t now_ns,
+          const LockSettings& settings) noexcept;
+
+/// True when a correction computed from this frame may be sent: Locked, and this frame was good.
+constexpr bool may_correct(const Lock& lock) noexcept {
+  return lock.state == LockState::Locked && lock.bad_frames == 0;
+}
+
+const char* name_of(LockState state) noexcept;
+const char* name_of(LockReason reason) noexcept;
+
+}  // namespace driftd::control

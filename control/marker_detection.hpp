@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Finding markers in an image without being told where they are. Two pure steps with the fit
+// between them (the daemon fits the candidates): candidates, then judgement. Not real time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/types.hpp"
+#include "fitter/localization.hpp"
+
+namespace driftd::control {
+
+struct DetectionSettings {
+  int roi_px = 13;
+  int max_count = 16;              ///< markers kept, witnesses included
+  double expected_sigma_px = 1.3;  ///< sets the smoothing and background scales
+  double min_snr = 10;             ///< fitted amplitude over noise of the local background
+  double min_sigma_px = 0.6, max_sigma_px = 8;
+  double min_distance_px = 0;        ///< to the next spot, kept or not; 0: roi_px
+  double border_px = 4;              ///< ROI's clearance from the frame's border
+  std::uint32_t saturation_adu = 0;  ///< 0: not checked
+  double max_residual_ratio = 3;     ///< shape: rms residual over expected noise
+  double witness_fraction = 0.2;     ///< set aside when at least min_for_witness are found
+  int min_for_witness = 6;
+};
+
+/// A local maximum above the background; x, y in region pixels; its ROI origin may be cut there.
+struct Candidate {
+  int x_px = 0, y_px = 0;
+  int roi_x_px = 0, roi_y_px = 0;
+  double height_adu = 0;
+  double noise_adu = 0;  ///< local background noise (sd)
+  bool saturated = false;
+};
+
+struct Rejection {
+  double x_px, y_px;
+  std::string reason;  ///< "SNR 4.2 below 10"
+};
+
+struct DetectionResult {
+  std::vector<Marker> markers;  ///< ids 1.. in order of quality; sensor pixels
+  std::vector<Rejection> rejected;
+};
+
+/// @param image  row-major, width x height region pixels
+std::vector<Candidate> find_candidates(std::span<const std::uint16_t> image, int width_px,
+                                       int height_px, const DetectionSettings& settings);
+
+/// @param fits  one for each candidate, in its ROI's coordinates
+/// @param offset_x_px, offset_y_px  the region's place on the sensor
+DetectionResult judge_candidates(std::span<const Candidate> candidates,
+                                 std::span<const fitter::Localization> fits, int width_px,
+                                 int height_px, int offset_x_px, int offset_y_px,
+                                 const DetectionSettings& settings);
+
+}  // namespace driftd::control

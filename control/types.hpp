@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Value types of the control library. Nanometres are in the sample plane; image axes: x right,
+// y down; pixels are full-sensor pixels with the first pixel's centre at (0, 0).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace driftd::control {
+
+constexpr std::size_t kMaxMarkers = 256;
+
+struct Vec2 {
+  double x = 0;
+  double y = 0;
+};
+
+/// Symmetric 2x2 covariance matrix.
+struct Covariance2 {
+  double xx = 0;
+  double xy = 0;
+  double yy = 0;
+};
+
+enum class MarkerRole : std::uint8_t { Tracking, Witness };
+
+enum class MarkerHealth : std::uint8_t {
+  Good,
+  OutsideFrame,  ///< its ROI no longer lies inside the frame
+  FitFailed,     ///< no converged fit (hidden, blinking, saturated)
+  Implausible,   ///< the fit converged on something that is not this marker: width or brightness
+                 ///< changed
+  Outlier,       ///< moved away from the others (detached, joined by an intruder)
+  Unreferenced,  ///< has no reference position yet
+};
+const char* name_of(MarkerHealth health) noexcept;
+
+struct Marker {
+  std::uint32_t id = 0;
+  MarkerRole role = MarkerRole::Tracking;
+  double x_px = 0;  ///< where it was found or listed; the reference replaces it
+  double y_px = 0;
+};
+
+/// One marker in one frame, as measured. `fitted` false: the rest is meaningless.
+struct MarkerObservation {
+  bool fitted = false;
+  bool inside_frame = true;
+  double x_px = 0, y_px = 0;
+  float x_sd_px = 0, y_sd_px = 0;
+  float sigma_px = 0;
+  float amplitude_adu = 0;
+  float background_adu = 0;
+};
+
+/// A marker's part in one frame's estimate.
+struct MarkerResult {
+  MarkerHealth health = MarkerHealth::Unreferenced;
+  Vec2 displacement_nm;  ///< from its reference position
+  Vec2 residual_nm;      ///< displacement minus the estimated drift
+};
+
+struct DriftEstimate {
+  bool valid = false;          ///< false: too few markers; the rest is then not to be used
+  Vec2 drift_nm;               ///< averaged over markers and `average_frames`
+  Vec2 frame_drift_nm;         ///< this frame alone
+  Covariance2 covariance_nm2;  ///< of drift_nm
+  int markers_used = 0;
+  int markers_total = 0;  ///< tracking markers there are
+  int frames_averaged = 0;
+  bool witness_valid = false;
+  Vec2 witness_nm;  ///< the witness markers' mean displacement: the out-of-loop check
+  int witnesses_used = 0;
+};
+
+enum LimitFlag : std::uint8_t {
+  kLimitNone = 0,
+  kLimitStep = 1,   ///< per-correction step
+  kLimitRate = 2,   ///< nm/s
+  kLimitRange = 4,  ///< absolute, from the place at lock
+};
+
+struct Correction {
+  Vec2 total_nm;                      ///< stage displacement from its place at lock, stage axes
+  Vec2 delta_nm;                      ///< change against the correction before
+  std::uint8_t limited = kLimitNone;  ///< LimitFlags that held this correction back
+};
+
+}  // namespace driftd::control

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The fitter contract: a LiveFitter for the lock (fixed ROI side and capacity, staging memory that
+// the ROI cutter writes into, no allocation after construction) and a batch call for everything
+// else. CPU and CUDA implement the same contract from the same mathematics.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+
+#include "fitter/localization.hpp"
+
+namespace driftd::fitter {
+
+constexpr int kMinRoiPx = 4;
+constexpr int kMaxRoiPx = 64;
+
+/// Settings or array sizes that make no sense. The text says what was found and what is allowed.
+struct FitterError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class Model : std::uint8_t { CircularGaussian };
+
+/// What the camera adds to the photons; turns residual-based uncertainties into photon-based ones.
+/// gain_e_per_adu <= 0: not known, the residuals' own variance is used instead.
+struct NoiseModel {
+  float gain_e_per_adu = 0;
+  float read_noise_e = 0;
+  float offset_adu = 0;
+};
+
+struct FitOptions {
+  Model model = Model::CircularGaussian;
+  int max_iterations = 20;
+  float lambda_start = 0.01f;
+  float lambda_max = 1e4f;
+  float min_chi_square = 0;                    ///< stop (i): residuum below this, adu^2; 0: never
+  float min_decrease = 1e-6f;                  ///< stop (ii): relative decrease of chi-square
+  float min_step = 1e-4f;                      ///< stop (iii): relative change of every parameter
+  std::uint32_t saturation_adu = 0xffffffffu;  ///< a pixel at or above it makes BadInput
+  NoiseModel noise;
+};
+
+/// Live path. Made for at most `capacity` ROIs of side roi_px; owned and called by one thread.
+class LiveFitter {
+ public:
+  virtual ~LiveFitter() = default;
+  LiveFitter() = default;
+  LiveFitter(const LiveFitter&) = delete;
+  LiveFitter& operator=(const LiveFitter&) = delete;
+
+  virtual int roi_px() const noexcept = 0;
+  virtual std::size_t capacity() const noexcept = 0;
+  /// ROI slot i: roi_px * roi_px u16, row-major, 64-byte aligned (pinned when CUDA).
+  virtual std::uint16_t* staging(std::size_t i) noexcept = 0;
+  /// Fits slots 0 .. starts.size()-1, each from starts[i] (warm) or from its own estimate (cold).
+  /// The span returned is valid until the next call. starts.size() <= capacity().
+  virtual std::span<const Localization> fit(std::span<const Start> starts) noexcept = 0;
+  /// "cpu (AVX3)", "cuda (NVIDIA H200, launch)".
+  virtual const char* description() const noexcept = 0;
+};
+
+/// @throws FitterError
+std::unique_ptr<LiveFitter> make_cpu_live_fitter(int roi_px, std::size_t capacity,
+                                                 const FitOptions& options);
+
+enum class PixelType : std::uint8_t { U8, U16, F32 };
+
+/// `count` ROIs of roi_px x roi_px pixels, row-major, one after another without gaps.
+struct Batch {
+  const void* pixels = nullptr;
+  PixelType type = PixelType::U16;
+  int roi_px = 0;
+  std::size_t count = 0;
+  const Start* starts = nullptr;  ///< `count` start values, or null: all cold
+};
+
+/// Fits a batch on `threads` CPU threads (0: all cores); results in input order.
+/// Same input gives the same bits for any number of threads. @throws FitterError
+void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Localization> results,
+                   int threads = 1);
+
+}  // namespace driftd::fitter
