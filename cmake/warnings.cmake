@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-# driftd_options: warnings (errors all), sanitizers and coverage; every target of ours links it.
+# driftd_options: warnings (errors, unless CMAKE_COMPILE_WARNING_AS_ERROR is OFF), sanitizers and
+# coverage; every target of ours links it.
 add_library(driftd_options INTERFACE)
 target_compile_options(driftd_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
-  -Woverloaded-virtual -Wcast-align -Wformat=2 -Wundef -Werror)
+  -Woverloaded-virtual -Wcast-align -Wformat=2 -Wundef)
 target_include_directories(driftd_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(DRIFTD_SANITIZE)
   target_compile_options(driftd_options INTERFACE
