@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Sends commands to the daemon and waits for the reply (docs/protocol.md, "Commands"). Each request
+// has a socket of its own, so one that was never answered leaves nothing behind. One thread.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <zmq.hpp>
+
+namespace driftd::clients {
+
+struct Reply {
+  nlohmann::json body;
+  std::string attachment;  ///< the second part, when the command has one (snapshot)
+};
+
+/// Nobody answered in time.
+struct Unreachable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The daemon answered, and said no, or something that is not of the protocol.
+struct Refused : std::runtime_error {
+  Refused(const std::string& why, std::string error_code)
+      : std::runtime_error(why), code(std::move(error_code)) {}
+  std::string code;  ///< as in docs/protocol.md; "bad_reply" when the reply is not of the protocol
+};
+
+class CommandClient {
+ public:
+  explicit CommandClient(std::string endpoint,
+                         std::chrono::milliseconds timeout = std::chrono::seconds(2));
+
+  /// @throws Unreachable, Refused; zmq::error_t when the endpoint is malformed
+  Reply request(const nlohmann::json& command);
+  /// The same for {"command": name}.
+  Reply request(const char* name);
+
+ private:
+  std::string endpoint_;
+  std::chrono::milliseconds timeout_;
+  zmq::context_t context_{1};
+};
+
+}  // namespace driftd::clients

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+#include "clients/common/daemon_view.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <ctime>
+
+namespace driftd::clients {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kSilentAfter_s = 2.0;  // positions come per frame, status every second or so
+constexpr std::size_t kEventsKept = 4;
+
+const json* find(const json& object, const char* pointer) {
+  const json::json_pointer path(pointer);
+  return object.is_object() && object.contains(path) ? &object.at(path) : nullptr;
+}
+
+/// The number at `pointer` by an fmt format; "-" when there is none.
+std::string number(const json& object, const char* pointer, const char* format = "{:.0f}") {
+  const json* value = find(object, pointer);
+  if (value == nullptr || !value->is_number()) return "-";
+  return fmt::format(fmt::runtime(format), value->get<double>());
+}
+
+std::string text(const json& object, const char* pointer) {
+  const json* value = find(object, pointer);
+  return value != nullptr && value->is_string() ? value->get<std::string>() : "-";
+}
+
+/// Reason and health codes as words.
+std::string words(std::string code) {
+  std::replace(code.begin(), code.end(), '_', ' ');
+  return code;
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<long>(seconds);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+Tone tone_of_state(const std::string& state) {
+  if (state == "locked") return Tone::Good;
+  if (state == "lost" || state == "fault") return Tone::Bad;
+  return state == "idle" ? Tone::Plain : Tone::Warning;
+}
+
+std::string limits(const json& correction) {
+  const json* limited = find(correction, "/limited");
+  if (limited == nullptr || !limited->is_array() || limited->empty()) return {};
+  std::string names;
+  for (const json& limit : *limited) {
+    if (limit.is_string()) names += ' ' + limit.get<std::string>();
+  }
+  return "   limited:" + names;
+}
+
+Line pair(const char* label, const std::string& x, const std::string& y, const std::string& rest) {
+  return {fmt::format("{:<12}{:>11}{:>11} nm{}", label, x, y, rest), Tone::Plain};
+}
+
+std::uint64_t count(const json& object, const char* pointer) {
+  const json* value = find(object, pointer);
+  return value != nullptr && value->is_number_unsigned() ? value->get<std::uint64_t>() : 0;
+}
+
+Line camera_line(const json& status) {
+  const json* connected = find(status, "/camera/connected");
+  if (connected == nullptr || !connected->is_boolean() || !connected->get<bool>()) {
+    return {"camera      not connected", Tone::Bad};
+  }
+  return {fmt::format("camera      {}, {} x {} {}", text(status, "/camera/description"),
+                      number(status, "/camera/width_px"), number(status, "/camera/height_px"),
+                      text(status, "/camera/pixel_format")),
+          Tone::Plain};
+}
+
+Line frames_line(const json& status) {
+  const std::uint64_t bad =
+      count(status, "/camera/lost") + count(status, "/camera/incomplete") +
+      count(status, "/camera/underruns");
+  return {fmt::format("frames      {}   {} Hz   lost {}   skipped {}   stale {}   reconnects {}",
+                      number(status, "/camera/frames"), number(status, "/camera/rate_hz", "{:.1f}"),
+                      bad, number(status, "/camera/superseded"), number(status, "/loop/stale"),
+                      number(status, "/camera/reconnects")),
+          bad > 0 ? Tone::Warning : Tone::Plain};
+}
+
+Line latency_line(const json& status) {
+  return {fmt::format("latency     p50 {}   p99 {}   p99.9 {}   max {} us",
+                      number(status, "/latency_us/total/p50"),
+                      number(status, "/latency_us/total/p99"),
+                      number(status, "/latency_us/total/p99_9"),
+                      number(status, "/latency_us/total/max")),
+          Tone::Plain};
+}
+
+Line fitter_line(const json& status) {
+  const json* scheduled = find(status, "/realtime/scheduled");
+  const json* locked = find(status, "/realtime/memory_locked");
+  const auto is = [](const json* flag) {
+    return flag != nullptr && flag->is_boolean() && flag->get<bool>() ? "yes" : "no";
+  };
+  return {fmt::format("fitter      {}, {} x {} px   real time: scheduled {}, memory locked {}",
+                      text(status, "/fitter/description"), number(status, "/fitter/roi_px"),
+                      number(status, "/fitter/roi_px"), is(scheduled), is(locked)),
+          Tone::Plain};
+}
+
+Line marker_line(const json& marker) {
+  const std::string health = text(marker, "/health");
+  Tone tone = Tone::Bad;
+  if (health == "good") tone = Tone::Good;
+  if (health == "unreferenced") tone = Tone::Plain;
+  return {fmt::format("{:>3}  {:<9}{:<14}{:>9}{:>9}{:>10}{:>10}{:>9}{:>8}", number(marker, "/id"),
+                      text(marker, "/role"), words(health), number(marker, "/x_px", "{:.2f}"),
+                      number(marker, "/y_px", "{:.2f}"),
+                      number(marker, "/residual_x_nm", "{:+.2f}"),
+                      number(marker, "/residual_y_nm", "{:+.2f}"),
+                      number(marker, "/x_sd_nm", "{:.2f}"), number(marker, "/sigma_px", "{:.2f}")),
+          tone};
+}
+
+}  // namespace
+
+std::int64_t monotonic_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void DaemonView::update(const Message& message, std::int64_t now_ns) {
+  lost_ += message.lost;
+  if (message.restarted) {
+    // One restart shows on every topic; the start of the new session's status counts it once.
+    if (message.topic == "status") ++restarts_;
+    if (message.topic == "position") correction_ = nullptr;
+  }
+  last_ns_ = now_ns;
+  if (const json* state = find(message.body, "/state"); state != nullptr && state->is_string()) {
+    state_ = state->get<std::string>();
+  }
+  if (message.topic == "status") status_ = message.body;
+  if (message.topic == "position") position_ = message.body;
+  if (message.topic == "correction") correction_ = message.body;
+  if (message.topic == "markers") markers_ = message.body;
+  if (message.topic == "event") {
+    const std::string level = text(message.body, "/level");
+    const Tone tone = level == "error" ? Tone::Bad : level == "warning" ? Tone::Warning : Tone::Dim;
+    events_.push_back({text(message.body, "/text"), tone});
+    if (events_.size() > kEventsKept) events_.pop_front();
+  }
+}
+
+void DaemonView::set_status(const json& status, std::int64_t now_ns) {
+  Message message;
+  message.topic = "status";
+  message.body = status;
+  update(message, now_ns);
+}
+
+double DaemonView::silence_s(std::int64_t now_ns) const noexcept {
+  return last_ns_ == 0 ? -1.0 : static_cast<double>(now_ns - last_ns_) * 1e-9;
+}
+
+Line DaemonView::state_line(std::int64_t now_ns) const {
+  const double silence_s = this->silence_s(now_ns);
+  if (silence_s > kSilentAfter_s) {
+    return {fmt::format("state       unknown: no message for {:.0f} s (last: {})", silence_s, state_),
+            Tone::Bad};
+  }
+  std::string line = "state       " + state_;
+  // The status may be older than the state; its reason then belongs to another state.
+  if (text(status_, "/state") == state_) {
+    const json* since = find(status_, "/state_since_ns");
+    if (since != nullptr && since->is_number_integer() && since->get<std::int64_t>() > 0) {
+      line += " for " + duration(static_cast<double>(now_ns - since->get<std::int64_t>()) * 1e-9);
+    }
+    const std::string reason = text(status_, "/reason");
+    if (reason != "-" && reason != "none") line += " (" + words(reason) + ")";
+    line += fmt::format("   lock {}", number(status_, "/lock_id"));
+  }
+  return {line, tone_of_state(state_)};
+}
+
+std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
+  std::vector<Line> lines;
+  const json* uptime = find(status_, "/uptime_s");
+  lines.push_back({fmt::format("driftd {}   up {}   session {}", text(status_, "/version"),
+                               uptime != nullptr && uptime->is_number()
+                                   ? duration(uptime->get<double>())
+                                   : "-",
+                               text(status_, "/session")),
+                   Tone::Heading});
+  if (lost_ > 0 || restarts_ > 0) {
+    lines.push_back({fmt::format("received    {} messages missing, {} restarts of driftd seen",
+                                 lost_, restarts_),
+                     Tone::Warning});
+  }
+  lines.push_back(state_line(now_ns));
+  lines.push_back(camera_line(status_));
+  lines.push_back(frames_line(status_));
+  lines.push_back({fmt::format("markers     {} of {} used, {} witnesses",
+                               number(status_, "/markers/used"),
+                               number(status_, "/markers/tracking"),
+                               number(status_, "/markers/witness")),
+                   Tone::Plain});
+  lines.push_back({fmt::format("{:<12}{:>11}{:>11}", "", "x", "y"), Tone::Dim});
+  // Live when subscribed to positions, else as of the last status.
+  const json drift = find(status_, "/drift") != nullptr ? status_.at("drift") : json(nullptr);
+  const json& newest = position_.is_object() ? position_ : drift;
+  lines.push_back(pair("drift", number(newest, "/x_nm", "{:+.3f}"),
+                       number(newest, "/y_nm", "{:+.3f}"),
+                       fmt::format("   sd {} / {}", number(newest, "/x_sd_nm", "{:.3f}"),
+                                   number(newest, "/y_sd_nm", "{:.3f}"))));
+  lines.push_back(
+      pair("drift rms", number(drift, "/rms_x_nm", "{:.3f}"), number(drift, "/rms_y_nm", "{:.3f}"),
+           "   last seconds"));
+  if (position_.is_object()) {
+    lines.push_back(pair("witnesses", number(position_, "/witness_x_nm", "{:+.3f}"),
+                         number(position_, "/witness_y_nm", "{:+.3f}"), ""));
+  }
+  const json& total = correction_.is_object() ? correction_ : drift;
+  lines.push_back(pair("correction", number(total, "/total_x_nm", "{:+.3f}"),
+                       number(total, "/total_y_nm", "{:+.3f}"), limits(correction_)));
+  lines.push_back(latency_line(status_));
+  lines.push_back(fitter_line(status_));
+  return lines;
+}
+
+std::vector<Line> DaemonView::marker_table(std::size_t max_lines) const {
+  const json* markers = find(markers_, "/markers");
+  if (markers == nullptr || !markers->is_array() || max_lines < 2) return {};
+  std::vector<Line> lines;
+  lines.push_back({fmt::format("{:>3}  {:<9}{:<14}{:>9}{:>9}{:>10}{:>10}{:>9}{:>8}", "id", "role",
+                               "health", "x px", "y px", "res x nm", "res y nm", "sd x nm",
+                               "sigma"),
+                   Tone::Dim});
+  for (const json& marker : *markers) {
+    if (lines.size() + 1 == max_lines && markers->size() + 1 > max_lines) {
+      lines.push_back({fmt::format("     and {} more", markers->size() + 1 - lines.size()),
+                       Tone::Dim});
+      break;
+    }
+    lines.push_back(marker_line(marker));
+  }
+  return lines;
+}
+
+std::vector<Line> DaemonView::events() const { return {events_.begin(), events_.end()}; }
+
+std::string DaemonView::one_line(std::int64_t now_ns) const {
+  const double silence_s = this->silence_s(now_ns);
+  if (silence_s > kSilentAfter_s) {
+    return fmt::format("no message for {:.0f} s (last state: {})", silence_s, state_);
+  }
+  return fmt::format(
+      "{:<11} drift {:>8} {:>8} nm  rms {:>6} {:>6} nm  markers {}/{}  {} Hz  p50 {} p99 {} us",
+      state_, number(position_, "/x_nm", "{:+.2f}"), number(position_, "/y_nm", "{:+.2f}"),
+      number(status_, "/drift/rms_x_nm", "{:.2f}"), number(status_, "/drift/rms_y_nm", "{:.2f}"),
+      number(status_, "/markers/used"), number(status_, "/markers/tracking"),
+      number(status_, "/camera/rate_hz", "{:.1f}"), number(status_, "/latency_us/total/p50"),
+      number(status_, "/latency_us/total/p99"));
+}
+
+}  // namespace driftd::clients

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "clients/common/stop_signal.hpp"
+
+#include <pthread.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+
+namespace driftd::clients {
+
+StopSignal::StopSignal() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  const int failed = pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  if (failed != 0) throw std::system_error(failed, std::generic_category(), "pthread_sigmask");
+  descriptor_ = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), "signalfd");
+}
+
+StopSignal::~StopSignal() { close(descriptor_); }
+
+bool StopSignal::raised() noexcept {
+  signalfd_siginfo info{};
+  if (read(descriptor_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) raised_ = true;
+  return raised_;
+}
+
+}  // namespace driftd::clients

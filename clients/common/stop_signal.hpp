@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// SIGINT and SIGTERM as something to ask for instead of something that interrupts: blocked from
+// construction on, and read from a signalfd. Made once in main(), before any other thread.
+#pragma once
+
+namespace driftd::clients {
+
+class StopSignal {
+ public:
+  /// @throws std::system_error
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  /// True once either signal has come.
+  bool raised() noexcept;
+
+ private:
+  int descriptor_;
+  bool raised_ = false;
+};
+
+}  // namespace driftd::clients

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "clients/demo/demo.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "clients/demo/plot.hpp"
+
+namespace driftd::clients {
+namespace {
+
+constexpr double kStart_s = 15;      // a program that takes longer will not start
+constexpr double kLock_s = 15;       // reference frames, and time to notice that they do not come
+constexpr double kReconnect_s = 20;  // after the camera is back
+constexpr int kQueueMessages = 100'000;  // a minute of everything: the recording must not lose any
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "driftd-demo-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw DemoFailure("Cannot make a folder like " + name + ".");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+Demo::Demo(DemoOptions options, StopSignal& stop)
+    : options_(std::move(options)),
+      stop_(stop),
+      config_(config::load(options_.config)),
+      subscriber_({config_.wire.publish, sockets_.ipc("truth")}, {}, kQueueMessages),
+      daemon_commands_(config_.wire.commands),
+      simulator_commands_(sockets_.ipc("control")) {
+  std::filesystem::create_directories(options_.output);
+}
+
+Report Demo::run() {
+  start_simulator();
+  start_daemon();
+  watch_unlocked();
+  lock();
+  watch("3/5  locked", options_.locked_s);
+  take_camera_away();
+  watch("5/5  locked again", options_.recovered_s);
+  return finish();
+}
+
+void Demo::start_simulator() {
+  display_.print({"Starting the simulated microscope and driftd ...", Tone::Plain});
+  simulator_ = std::make_unique<ChildProcess>(
+      options_.programs / "driftd-sim",
+      std::vector<std::string>{"--scenario", options_.scenario.string(), "--address",
+                               config_.camera.id, "--stage", config_.wire.publish, "--truth",
+                               sockets_.ipc("truth"), "--control", sockets_.ipc("control")},
+      options_.output / "driftd-sim.log");
+  wait_for_start(*simulator_, "driftd-sim did not become ready",
+                 [&] { return simulator_->log_has_line("driftd-sim ready"); });
+}
+
+void Demo::start_daemon() {
+  daemon_ = std::make_unique<ChildProcess>(
+      options_.programs / "driftd", std::vector<std::string>{"--config", options_.config.string()},
+      options_.output / "driftd.log");
+  CommandClient soon(config_.wire.commands, std::chrono::milliseconds(200));
+  wait_for_start(*daemon_, "driftd did not find the camera and its markers", [&] {
+    try {
+      view_.set_status(soon.request("status").body.at("status"), monotonic_ns());
+    } catch (const Unreachable&) {
+      return false;
+    }
+    return view_.status().at("/camera/connected"_json_pointer).get<bool>() &&
+           view_.status().at("/markers/tracking"_json_pointer).get<int>() > 0;
+  });
+  if (!watch("1/5  waiting for frames", kStart_s,
+             [&] { return !recording_.positions().empty() && !recording_.truth().empty(); })) {
+    throw DemoFailure("No positions came from driftd, or no truth from driftd-sim.");
+  }
+}
+
+void Demo::watch_unlocked() {
+  phases_.unlocked_ns = monotonic_ns();
+  watch("1/5  unlocked: the sample drifts", 0.5);
+  shown_zero_nm_ = start_of(recording_, phases_.unlocked_ns);
+  watch("1/5  unlocked: the sample drifts", options_.unlocked_s - 0.5);
+}
+
+void Demo::lock() {
+  phases_.lock_ns = monotonic_ns();
+  daemon_commands_.request("lock");
+  std::optional<Reference> reference;
+  const bool locked = watch("2/5  locking: taking the reference", kLock_s, [&] {
+    if (view_.state() == "locked") reference = reference_of(recording_, phases_.lock_ns);
+    return reference.has_value();
+  });
+  if (!locked) {
+    throw DemoFailure(fmt::format("The lock did not engage within {:.0f} s (state: {}).", kLock_s,
+                                  view_.state()));
+  }
+  shown_zero_nm_ = reference->sample_nm;
+}
+
+void Demo::take_camera_away() {
+  phases_.fault_ns = monotonic_ns();
+  phases_.fault_end_ns = phases_.fault_ns + static_cast<std::int64_t>(options_.away_s * 1e9);
+  simulator_commands_.request({{"command", "vanish"}, {"seconds", options_.away_s}});
+  watch(fmt::format("4/5  fault: the camera is away for {:.0f} s", options_.away_s),
+        options_.away_s);
+  watch("4/5  fault: the camera is back, reconnecting", kReconnect_s,
+        [&] { return relocked_ns(recording_, phases_).has_value(); });
+  watch("5/5  locked again", kSettling_s);
+}
+
+Report Demo::finish() {
+  phases_.end_ns = monotonic_ns();
+  const nlohmann::json status = daemon_commands_.request("status").body.at("status");
+  const bool stopped_well = daemon_->stop() && *daemon_->ended() == "exited with code 0";
+  simulator_->stop();
+
+  Report report = make_report(recording_, phases_, status, config_.control.step_limit_nm);
+  if (!stopped_well) report.failures.push_back("driftd " + *daemon_->ended() + " when stopped.");
+  display_.print({});
+  for (const Line& line : to_lines(report)) display_.print(line);
+  display_.print({draw_plot(recording_, phases_, report, options_.output)});
+  const std::filesystem::path file = options_.output / "report.json";
+  std::ofstream out(file);
+  out << to_json(report).dump(2) << '\n';
+  if (!out.flush()) throw DemoFailure("Cannot write " + file.string() + ".");
+  display_.print({"Report: " + file.string()});
+  return report;
+}
+
+bool Demo::watch(const std::string& heading, double seconds, const std::function<bool()>& done) {
+  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(seconds * 1e9);
+  std::int64_t next_check_ns = 0;
+  for (std::int64_t now_ns = monotonic_ns(); now_ns < end_ns; now_ns = monotonic_ns()) {
+    if (now_ns >= next_check_ns) {
+      constexpr std::int64_t kCheck_ns = 50'000'000;
+      next_check_ns = now_ns + kCheck_ns;
+      check_programs();
+      if (done && done()) return true;
+    }
+    if (const auto message = subscriber_.receive(std::chrono::milliseconds(20))) {
+      recording_.add(*message);
+      if (message->topic != "truth") view_.update(*message, monotonic_ns());
+    }
+    const double left_s = static_cast<double>(end_ns - now_ns) * 1e-9;
+    display_.show(view_, done ? heading : fmt::format("{}, {:.0f} s", heading, left_s),
+                  truth_line());
+  }
+  return false;
+}
+
+void Demo::check_programs() {
+  if (stop_.raised()) throw Interrupted();
+  for (ChildProcess* program : {simulator_.get(), daemon_.get()}) {
+    if (program == nullptr || !program->ended()) continue;
+    throw DemoFailure(fmt::format("{} {}. The end of {}:\n{}", program->name(), *program->ended(),
+                                  program->log().string(), program->log_tail(5)));
+  }
+}
+
+void Demo::wait_for_start(ChildProcess& program, const std::string& what,
+                          const std::function<bool()>& started) {
+  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(kStart_s * 1e9);
+  while (!started()) {
+    check_programs();
+    if (monotonic_ns() > end_ns) {
+      throw DemoFailure(fmt::format("{} within {:.0f} s. The end of {}:\n{}", what, kStart_s,
+                                    program.log().string(), program.log_tail(5)));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+std::vector<Line> Demo::truth_line() const {
+  if (recording_.truth().empty()) return {};
+  const PerAxis& now_nm = recording_.truth().back().sample_nm;
+  return {{fmt::format("{:<12}{:>+11.3f}{:>+11.3f} nm   of the simulator", "truth",
+                       now_nm[kX] - shown_zero_nm_[kX], now_nm[kY] - shown_zero_nm_[kY]),
+           Tone::Heading}};
+}
+
+}  // namespace driftd::clients

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// The demonstration from start to report: a simulated sample drifts, the lock holds it, the camera
+// goes away and comes back. Starts driftd-sim and driftd and ends them again. The main thread.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "clients/common/command_client.hpp"
+#include "clients/common/daemon_view.hpp"
+#include "clients/common/display.hpp"
+#include "clients/common/stop_signal.hpp"
+#include "clients/common/subscriber.hpp"
+#include "clients/demo/child_process.hpp"
+#include "clients/demo/recording.hpp"
+#include "clients/demo/report.hpp"
+#include "config/config.hpp"
+
+namespace driftd::clients {
+
+struct DemoOptions {
+  std::filesystem::path config, scenario;
+  std::filesystem::path programs;  ///< where driftd and driftd-sim are
+  std::filesystem::path output;
+  double unlocked_s = 12, locked_s = 20, away_s = 2, recovered_s = 5;
+};
+
+/// The demo could not come to a report; what() is the sentence that says why.
+struct DemoFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// Ctrl-C or SIGTERM.
+struct Interrupted : std::exception {};
+
+/// A folder for sockets that is gone with its owner.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string ipc(const char* name) const { return "ipc://" + (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class Demo {
+ public:
+  /// @throws config::ConfigError, DemoFailure
+  Demo(DemoOptions options, StopSignal& stop);
+
+  /// Everything. Returns the report; its failures say whether the lock held.
+  /// @throws DemoFailure, Interrupted
+  Report run();
+
+ private:
+  void start_simulator();
+  void start_daemon();
+  void watch_unlocked();
+  void lock();
+  void take_camera_away();
+  Report finish();
+
+  /// Receives, records and shows until `done` (true) or for `seconds` (false).
+  /// @throws DemoFailure when a program ended, Interrupted
+  bool watch(const std::string& heading, double seconds, const std::function<bool()>& done = {});
+  void check_programs();
+  void wait_for_start(ChildProcess& program, const std::string& what,
+                      const std::function<bool()>& started);
+  std::vector<Line> truth_line() const;
+
+  DemoOptions options_;
+  StopSignal& stop_;
+  config::Config config_;
+  TemporaryFolder sockets_;
+  Subscriber subscriber_;
+  CommandClient daemon_commands_;
+  CommandClient simulator_commands_;
+  Display display_;
+  DaemonView view_;
+  Recording recording_;
+  Phases phases_;
+  PerAxis shown_zero_nm_{};
+  std::unique_ptr<ChildProcess> simulator_, daemon_;
+};
+
+}  // namespace driftd::clients

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// driftd-demo: watch a drifting sample being held still, without any hardware.
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "clients/demo/demo.hpp"
+
+namespace driftd::clients {
+namespace {
+
+constexpr int kExitNotHeld = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitFailed = 3;
+constexpr int kExitInterrupted = 130;
+constexpr const char* kExitCodes =
+    "Exit codes:\n"
+    "  0    the lock held\n"
+    "  1    the demo ran and the lock did not hold as it should; the report says why\n"
+    "  2    wrong usage\n"
+    "  3    the demo could not run to its end\n"
+    "  130  interrupted\n";
+
+void add_options(CLI::App& app, DemoOptions& options) {
+  app.add_option("--config", options.config, "Configuration of driftd; camera.id is where the "
+                                             "simulated camera is put (an address 127.x.x.x)")
+      ->check(CLI::ExistingFile)
+      ->capture_default_str();
+  app.add_option("--scenario", options.scenario, "What driftd-sim simulates")
+      ->check(CLI::ExistingFile)
+      ->capture_default_str();
+  app.add_option("--output", options.output, "Folder for the report, the picture and the logs")
+      ->capture_default_str();
+  app.add_option("--unlocked", options.unlocked_s, "Seconds to watch the drift without the lock")
+      ->check(CLI::Range(1.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--locked", options.locked_s, "Seconds to watch the lock before the fault")
+      ->check(CLI::Range(2.0, 3600.0))
+      ->capture_default_str();
+}
+
+int run(int argc, char** argv) {
+  DemoOptions options;
+  options.config = DRIFTD_EXAMPLES_DIR "/simulator.yaml";
+  options.scenario = DRIFTD_EXAMPLES_DIR "/scenario-demo.yaml";
+  options.output = "build/demo";
+  CLI::App app(
+      "Simulates a drifting sample, locks it, takes the camera away for two seconds, and reports "
+      "how still the sample was held.",
+      "driftd-demo");
+  app.footer(kExitCodes);
+  add_options(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  try {
+    options.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    StopSignal stop;
+    Demo demo(options, stop);
+    return demo.run().failures.empty() ? 0 : kExitNotHeld;
+  } catch (const Interrupted&) {
+    fmt::print(stderr, "\nInterrupted; driftd and driftd-sim are stopped.\n");
+    return kExitInterrupted;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "driftd-demo: {}\n", error.what());
+    return kExitFailed;
+  }
+}
+
+}  // namespace
+}  // namespace driftd::clients
+
+int main(int argc, char** argv) { return driftd::clients::run(argc, argv); }

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+#include "clients/demo/report.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace driftd::clients {
+namespace {
+
+constexpr std::int64_t kNsPerS = 1'000'000'000;
+constexpr auto kSettling_ns = static_cast<std::int64_t>(kSettling_s * kNsPerS);
+/// Frames this close to the end may still be on their way.
+constexpr std::int64_t kUnderWay_ns = kNsPerS / 5;
+/// The wire carries decimals: a step at the limit may read this much above it.
+constexpr double kRounding_nm = 1e-3;
+
+double seconds(std::int64_t from_ns, std::int64_t to_ns) {
+  return static_cast<double>(to_ns - from_ns) / kNsPerS;
+}
+
+/// Mean per axis of what was added, or the root mean square and largest about a reference.
+class Sums {
+ public:
+  explicit Sums(PerAxis about = {}) : about_(about) {}
+  void add(const PerAxis& value) {
+    ++count_;
+    for (const std::size_t axis : {kX, kY}) {
+      const double difference = value[axis] - about_[axis];
+      sum_[axis] += difference;
+      squares_[axis] += difference * difference;
+      largest_[axis] = std::max(largest_[axis], std::abs(difference));
+    }
+  }
+  std::size_t count() const { return count_; }
+  PerAxis mean() const { return {about_[kX] + over_count(sum_[kX]), about_[kY] + over_count(sum_[kY])}; }
+  PerAxis rms() const {
+    return {std::sqrt(over_count(squares_[kX])), std::sqrt(over_count(squares_[kY]))};
+  }
+  PerAxis largest() const { return largest_; }
+
+ private:
+  double over_count(double sum) const {
+    return count_ == 0 ? 0.0 : sum / static_cast<double>(count_);
+  }
+  PerAxis about_;
+  PerAxis sum_{}, squares_{}, largest_{};
+  std::size_t count_ = 0;
+};
+
+void judge_positions(Report& report, const Recording& recording, const Phases& phases,
+                     const Reference& reference, std::int64_t relocked) {
+  Sums residual(reference.sample_nm);
+  Sums unlocked(reference.disturbance_nm);
+  for (const TrueFrame& frame : recording.truth()) {
+    const bool before_fault = frame.time_ns >= reference.locked_ns + kSettling_ns &&
+                              frame.time_ns < phases.fault_ns;
+    const bool after_fault =
+        frame.time_ns >= relocked + kSettling_ns && frame.time_ns < phases.end_ns - kUnderWay_ns;
+    if (!before_fault && !after_fault) continue;
+    residual.add(frame.sample_nm);
+    unlocked.add(frame.disturbance_nm);
+    const PublishedPosition* position = recording.position_of(frame);
+    if (position != nullptr && position->state != "locked") ++report.judged_not_locked;
+  }
+  report.judged_frames = residual.count();
+  report.residual_rms_nm = residual.rms();
+  report.residual_max_nm = residual.largest();
+  report.unlocked_rms_nm = unlocked.rms();
+}
+
+void count_frames(Report& report, const Recording& recording, const Phases& phases,
+                  std::int64_t relocked) {
+  std::size_t fitted = 0;
+  for (const TrueFrame& frame : recording.truth()) {
+    if (frame.camera_away || frame.time_ns < phases.unlocked_ns ||
+        frame.time_ns >= phases.end_ns - kUnderWay_ns) {
+      continue;
+    }
+    ++report.frames;
+    if (frame.time_ns >= phases.fault_ns && frame.time_ns < relocked) continue;
+    recording.position_of(frame) != nullptr ? ++fitted : ++report.frames_lost;
+  }
+  const double watched_s = seconds(phases.unlocked_ns, phases.fault_ns) +
+                           std::max(0.0, seconds(relocked, phases.end_ns - kUnderWay_ns));
+  report.rate_hz = static_cast<double>(fitted) / watched_s;
+}
+
+void find_steps(Report& report, const Recording& recording, const Phases& phases) {
+  for (const PublishedCorrection& correction : recording.corrections()) {
+    const double step = std::max(std::abs(correction.delta_nm[kX]), std::abs(correction.delta_nm[kY]));
+    report.largest_step_nm = std::max(report.largest_step_nm, step);
+    if (correction.sent_ns >= phases.fault_end_ns) {
+      report.largest_step_after_reconnect_nm =
+          std::max(report.largest_step_after_reconnect_nm, step);
+    }
+  }
+}
+
+void judge(Report& report) {
+  const auto fail = [&](std::string sentence) { report.failures.push_back(std::move(sentence)); };
+  if (report.judged_frames == 0) fail("There was no locked time to judge.");
+  for (const std::size_t axis : {kX, kY}) {
+    const char name = axis == kX ? 'x' : 'y';
+    // Negated, so that a NaN fails too.
+    if (!(report.residual_rms_nm[axis] <= kLargestResidual_nm)) {
+      fail(fmt::format("The sample still moved by {:.2f} nm rms in {}; at most {:.0f} nm is good.",
+                       report.residual_rms_nm[axis], name, kLargestResidual_nm));
+    }
+    if (!(report.unlocked_rms_nm[axis] > kSmallestUnlocked_nm)) {
+      fail(fmt::format("Unlocked, the sample moved by {:.2f} nm rms in {} only: there was too little "
+                       "to correct.",
+                       report.unlocked_rms_nm[axis], name));
+    }
+  }
+  if (report.judged_not_locked > 0) {
+    fail(fmt::format("In {} frames outside the fault the lock did not hold.",
+                     report.judged_not_locked));
+  }
+  if (!report.reconnect_s) fail("The lock did not come back after the camera was away.");
+  if (!(report.largest_step_nm <= report.step_limit_nm + kRounding_nm)) {
+    fail(fmt::format("A correction moved the stage by {:.3f} nm at once; the limit is {:.3f} nm.",
+                     report.largest_step_nm, report.step_limit_nm));
+  }
+  if (report.messages_missed > 0) {
+    fail(fmt::format("The demo missed {} messages, so its figures are not complete.",
+                     report.messages_missed));
+  }
+}
+
+}  // namespace
+
+std::optional<Reference> reference_of(const Recording& recording, std::int64_t lock_ns) {
+  Sums sample;
+  Sums disturbance;
+  for (const TrueFrame& frame : recording.truth()) {
+    if (frame.time_ns < lock_ns) continue;
+    const PublishedPosition* position = recording.position_of(frame);
+    if (position == nullptr) continue;
+    if (position->state == "referencing") {
+      sample.add(frame.sample_nm);
+      disturbance.add(frame.disturbance_nm);
+    } else if (position->state == "locked" && sample.count() > 0) {
+      return Reference{sample.mean(), disturbance.mean(), frame.time_ns};
+    }
+  }
+  return std::nullopt;
+}
+
+PerAxis start_of(const Recording& recording, std::int64_t from_ns) {
+  Sums sample;
+  for (const TrueFrame& frame : recording.truth()) {
+    if (frame.time_ns >= from_ns && frame.time_ns < from_ns + kNsPerS / 2) {
+      sample.add(frame.sample_nm);
+    }
+  }
+  return sample.mean();
+}
+
+std::optional<std::int64_t> relocked_ns(const Recording& recording, const Phases& phases) {
+  // Halfway through the absence no frame from before it is on its way any more.
+  const std::int64_t from_ns = phases.fault_ns + (phases.fault_end_ns - phases.fault_ns) / 2;
+  for (const PublishedPosition& position : recording.positions()) {
+    if (position.arrival_ns >= from_ns && position.state == "locked") return position.arrival_ns;
+  }
+  return std::nullopt;
+}
+
+Report make_report(const Recording& recording, const Phases& phases, const nlohmann::json& status,
+                   double step_limit_nm) {
+  Report report;
+  report.step_limit_nm = step_limit_nm;
+  report.away_s = seconds(phases.fault_ns, phases.fault_end_ns);
+  report.messages_missed = recording.missed();
+
+  const std::optional<std::int64_t> relocked = relocked_ns(recording, phases);
+  if (relocked) report.reconnect_s = seconds(phases.fault_ns, *relocked);
+  const std::int64_t fault_over_ns = relocked.value_or(phases.end_ns);
+  if (const auto reference = reference_of(recording, phases.lock_ns)) {
+    judge_positions(report, recording, phases, *reference, fault_over_ns);
+  }
+  Sums watched(start_of(recording, phases.unlocked_ns));
+  for (const TrueFrame& frame : recording.truth()) {
+    if (frame.time_ns >= phases.unlocked_ns && frame.time_ns < phases.lock_ns) {
+      watched.add(frame.sample_nm);
+    }
+  }
+  report.watched_unlocked_rms_nm = watched.rms();
+  count_frames(report, recording, phases, fault_over_ns);
+  find_steps(report, recording, phases);
+  const nlohmann::json::json_pointer latency("/latency_us/total");
+  if (status.contains(latency)) report.latency_us = status.at(latency);
+  const nlohmann::json::json_pointer backend("/fitter/backend");
+  if (status.contains(backend)) report.backend = status.at(backend).get<std::string>();
+  judge(report);
+  return report;
+}
+
+nlohmann::json to_json(const Report& report) {
+  const auto axes = [](const PerAxis& value) {
+    return nlohmann::json{{"x", value[kX]}, {"y", value[kY]}};
+  };
+  nlohmann::json latency_us;
+  for (const char* key : {"p50", "p99", "p99_9", "max"}) {
+    latency_us[key] = report.latency_us.is_object() ? report.latency_us.value(key, nlohmann::json())
+                                                    : nlohmann::json();
+  }
+  return {{"residual_rms_nm", axes(report.residual_rms_nm)},
+          {"residual_max_nm", axes(report.residual_max_nm)},
+          {"unlocked_rms_nm", axes(report.unlocked_rms_nm)},
+          {"watched_unlocked_rms_nm", axes(report.watched_unlocked_rms_nm)},
+          {"judged_frames", report.judged_frames},
+          {"frames", report.frames},
+          {"frames_lost", report.frames_lost},
+          {"rate_hz", report.rate_hz},
+          {"latency_us", latency_us},
+          {"backend", report.backend},
+          {"away_s", report.away_s},
+          {"reconnect_s", report.reconnect_s ? nlohmann::json(*report.reconnect_s) : nullptr},
+          {"step_limit_nm", report.step_limit_nm},
+          {"largest_step_nm", report.largest_step_nm},
+          {"largest_step_after_reconnect_nm", report.largest_step_after_reconnect_nm},
+          {"messages_missed", report.messages_missed},
+          {"failures", report.failures}};
+}
+
+std::vector<Line> to_lines(const Report& report) {
+  std::vector<Line> lines;
+  const auto add = [&](std::string text, Tone tone = Tone::Plain) {
+    lines.push_back({std::move(text), tone});
+  };
+  const auto axes = [&](const char* label, const PerAxis& value) {
+    add(fmt::format("{:<44}{:>9.2f}{:>9.2f} nm", label, value[kX], value[kY]));
+  };
+  const nlohmann::json json = to_json(report);
+  const auto latency = [&](const char* key) {
+    const nlohmann::json& value = json["latency_us"][key];
+    return value.is_number() ? fmt::format("{:.0f}", value.get<double>()) : std::string("-");
+  };
+  add(fmt::format("{:<44}{:>9}{:>9}", "True sample position (the simulator's)", "x", "y"),
+      Tone::Heading);
+  axes("  while unlocked, rms from its start", report.watched_unlocked_rms_nm);
+  axes("  had it stayed unlocked, rms, same time", report.unlocked_rms_nm);
+  axes("  locked, rms from the reference", report.residual_rms_nm);
+  axes("  locked, largest", report.residual_max_nm);
+  add(fmt::format("Frames       {} at {:.1f} Hz, {} lost outside the fault", report.frames,
+                  report.rate_hz, report.frames_lost));
+  add(fmt::format("Latency      p50 {}, p99 {}, p99.9 {}, max {} us, frame to correction ({})",
+                  latency("p50"), latency("p99"), latency("p99_9"), latency("max"),
+                  report.backend));
+  if (report.reconnect_s) {
+    add(fmt::format("Camera away  {:.1f} s; locked again {:.2f} s after it went; steps up to {:.2f} nm"
+                    " (limit {:.0f})",
+                    report.away_s, *report.reconnect_s, report.largest_step_after_reconnect_nm,
+                    report.step_limit_nm));
+  }
+  for (const std::string& failure : report.failures) add("FAILED: " + failure, Tone::Bad);
+  if (report.failures.empty()) add("The lock held.", Tone::Good);
+  return lines;
+}
+
+}  // namespace driftd::clients

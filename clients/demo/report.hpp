@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// What the demo showed, in figures, and whether the lock held. Positions are judged by the
+// simulator's truth alone, never by the daemon's own estimate; only latency, back end and the state
+// of the lock are the daemon's word. Pure functions of the recording.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "clients/common/daemon_view.hpp"
+#include "clients/demo/recording.hpp"
+
+namespace driftd::clients {
+
+/// After the lock engages and after the fault, this long is not judged: the loop first has to catch
+/// up with the drift that it finds.
+constexpr double kSettling_s = 1.0;
+/// The lock is not good if more than this is left, or if there was nothing to hold still.
+constexpr double kLargestResidual_nm = 1.0;
+constexpr double kSmallestUnlocked_nm = 20.0;
+
+/// When what began, CLOCK_MONOTONIC.
+struct Phases {
+  std::int64_t unlocked_ns = 0;  ///< the drift is watched
+  std::int64_t lock_ns = 0;      ///< the lock was commanded
+  std::int64_t fault_ns = 0;     ///< the camera went away
+  std::int64_t fault_end_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+struct Report {
+  /// Of sample_nm about its mean over the frames that the reference was taken from.
+  PerAxis residual_rms_nm{}, residual_max_nm{};
+  /// Of disturbance_nm over the same frames about the same reference: the lock's absence.
+  PerAxis unlocked_rms_nm{};
+  /// Of sample_nm from unlocked_ns to lock_ns about its first half second: what was seen.
+  PerAxis watched_unlocked_rms_nm{};
+  std::size_t judged_frames = 0;      ///< that the residual is over
+  std::size_t judged_not_locked = 0;  ///< of those, frames without the state locked
+  std::size_t frames = 0;             ///< that the camera sent, of all phases
+  std::size_t frames_lost = 0;        ///< of those, never fitted; the fault excluded
+  double rate_hz = 0;                 ///< fitted frames, the fault excluded
+  std::optional<double> reconnect_s;  ///< from the camera's going to locked again
+  double away_s = 0;
+  double largest_step_nm = 0;  ///< |delta| per axis of any correction
+  double largest_step_after_reconnect_nm = 0;
+  double step_limit_nm = 0;
+  nlohmann::json latency_us;  ///< status.latency_us.total of the daemon; null if none
+  std::string backend;
+  std::uint64_t messages_missed = 0;
+  std::vector<std::string> failures;  ///< a sentence each; none: the lock held
+};
+
+/// The mean truth of the frames that the reference was taken from (state `referencing`).
+struct Reference {
+  PerAxis sample_nm{}, disturbance_nm{};
+  std::int64_t locked_ns = 0;  ///< the first frame in state locked
+};
+/// Empty until there is a locked frame after lock_ns.
+std::optional<Reference> reference_of(const Recording& recording, std::int64_t lock_ns);
+
+/// Mean truth of the first half second from from_ns on.
+PerAxis start_of(const Recording& recording, std::int64_t from_ns);
+
+/// The first locked frame after the fault; empty while there is none.
+std::optional<std::int64_t> relocked_ns(const Recording& recording, const Phases& phases);
+
+/// @param status  the daemon's last status message
+Report make_report(const Recording& recording, const Phases& phases, const nlohmann::json& status,
+                   double step_limit_nm);
+
+nlohmann::json to_json(const Report& report);
+std::vector<Line> to_lines(const Report& report);
+
+}  // namespace driftd::clients

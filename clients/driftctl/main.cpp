@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// driftctl: look at and command a running driftd from a shell.
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "clients/common/command_client.hpp"
+#include "clients/common/daemon_view.hpp"
+#include "clients/common/display.hpp"
+#include "clients/common/stop_signal.hpp"
+#include "clients/common/subscriber.hpp"
+#include "clients/driftctl/snapshot_image.hpp"
+#include "config/config.hpp"
+
+namespace driftd::clients {
+namespace {
+
+constexpr int kExitRefused = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitUnreachable = 3;
+constexpr int kExitFailed = 4;
+constexpr const char* kExitCodes =
+    "Exit codes:\n"
+    "  0  done\n"
+    "  1  driftd refused the command, or answered something else than it should\n"
+    "  2  wrong usage\n"
+    "  3  driftd did not answer\n"
+    "  4  something else failed, such as writing the file\n";
+
+struct Options {
+  std::string commands, publish;
+  double timeout_s = 2;
+  bool json = false;
+  double watch_for_s = 0;  ///< 0: until interrupted
+  bool find_markers = false;
+  std::string snapshot_file;
+};
+
+void print_lines(const std::vector<Line>& lines) {
+  for (const Line& line : lines) fmt::print("{}\n", line.text);
+}
+
+Reply send(const Options& options, const nlohmann::json& command) {
+  CommandClient client(options.commands,
+                       std::chrono::milliseconds(static_cast<long>(options.timeout_s * 1000)));
+  return client.request(command);
+}
+
+void print_status(const Options& options) {
+  const Reply reply = send(options, {{"command", "status"}});
+  if (options.json) {
+    fmt::print("{}\n", reply.body.at("status").dump());
+    return;
+  }
+  DaemonView view;
+  const std::int64_t now_ns = monotonic_ns();
+  view.set_status(reply.body.at("status"), now_ns);
+  print_lines(view.summary(now_ns));
+}
+
+void print_markers(const Options& options) {
+  nlohmann::json command{{"command", "markers"}};
+  if (options.find_markers) command["find"] = true;
+  const Reply reply = send(options, command);
+  if (options.json) {
+    fmt::print("{}\n", reply.body.dump());
+    return;
+  }
+  DaemonView view;
+  view.set_markers(reply.body.at("markers"));
+  print_lines(view.marker_table(SIZE_MAX));
+  if (reply.body.contains("rejected")) {
+    fmt::print("rejected: {}\n", reply.body["rejected"].dump());
+  }
+}
+
+void change_state(const Options& options, const char* command) {
+  const Reply reply = send(options, {{"command", command}});
+  if (options.json) {
+    fmt::print("{}\n", reply.body.dump());
+  } else {
+    fmt::print("state: {}\n", reply.body.at("state").get<std::string>());
+  }
+}
+
+void save_snapshot(const Options& options) {
+  const Reply reply = send(options, {{"command", "snapshot"}});
+  const nlohmann::json& frame = reply.body.at("frame");
+  const RgbImage image = draw_snapshot(frame, reply.attachment);
+  write_png(image, options.snapshot_file);
+  if (options.json) {
+    fmt::print("{}\n", frame.dump());
+  } else {
+    fmt::print("frame {}: {} x {} pixels, {} ROIs, drawn to {}\n",
+               frame.at("frame_id").get<std::uint64_t>(), frame.at("width_px").get<int>(),
+               frame.at("height_px").get<int>(), frame.at("rois").size(), options.snapshot_file);
+  }
+}
+
+void watch(const Options& options) {
+  StopSignal stop;
+  Subscriber subscriber({options.publish}, {});
+  DaemonView view;
+  // Says at once when nobody is there, which a subscription alone never would.
+  view.set_status(send(options, {{"command", "status"}}).body.at("status"), monotonic_ns());
+  Display display;
+  const std::int64_t end_ns =
+      monotonic_ns() + static_cast<std::int64_t>(options.watch_for_s * 1e9);
+  while (!stop.raised() && (options.watch_for_s <= 0 || monotonic_ns() < end_ns)) {
+    const auto message = subscriber.receive(std::chrono::milliseconds(100));
+    if (message) view.update(*message, monotonic_ns());
+    if (!options.json) {
+      display.show(view, "");
+    } else if (message) {
+      fmt::print("{} {}\n", message->topic, message->text);
+      std::fflush(stdout);
+    }
+  }
+}
+
+void add_commands(CLI::App& app, Options& options) {
+  app.add_subcommand("status", "Print the state, the camera, the drift and the latency")
+      ->callback([&] { print_status(options); });
+  CLI::App* watching = app.add_subcommand(
+      "watch", "The same and the markers, live, until Ctrl-C; one line a second into a pipe");
+  watching->add_option("--for", options.watch_for_s, "Stop after this many seconds")
+      ->check(CLI::PositiveNumber);
+  watching->callback([&] { watch(options); });
+  app.add_subcommand("lock", "Take the reference anew and hold the sample there")->callback([&] {
+    change_state(options, "lock");
+  });
+  app.add_subcommand("unlock", "Stop correcting; the stage stays where it is")->callback([&] {
+    change_state(options, "unlock");
+  });
+  app.add_subcommand("reset", "From lost or fault back to idle")->callback([&] {
+    change_state(options, "reset");
+  });
+  CLI::App* markers = app.add_subcommand("markers", "Print the markers");
+  markers->add_flag("--find", options.find_markers, "Look for markers anew (only while idle)");
+  markers->callback([&] { print_markers(options); });
+  CLI::App* snapshot = app.add_subcommand(
+      "snapshot",
+      "Draw the current frame with its ROIs to a PNG file. Colours: green good, blue not yet "
+      "referenced, orange outlier, magenta implausible, red not fitted, grey outside the frame; "
+      "dashed: witness");
+  snapshot->add_option("file", options.snapshot_file, "Where to write it")->required();
+  snapshot->callback([&] { save_snapshot(options); });
+}
+
+int run(int argc, char** argv) {
+  const config::Wire wire = config::default_config().wire;
+  Options options;
+  options.commands = wire.commands;
+  options.publish = wire.publish;
+  CLI::App app("Looks at and commands a running driftd.", "driftctl");
+  app.footer(kExitCodes);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--commands", options.commands, "Command endpoint of driftd")
+      ->capture_default_str();
+  app.add_option("--publish", options.publish, "Publishing endpoint of driftd (watch)")
+      ->capture_default_str();
+  app.add_option("--timeout", options.timeout_s, "Seconds to wait for an answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "Print the JSON as it came");
+  add_commands(app, options);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  } catch (const Refused& error) {
+    fmt::print(stderr, "driftctl: {}\n", error.what());
+    return kExitRefused;
+  } catch (const Unreachable& error) {
+    fmt::print(stderr, "driftctl: {}\n", error.what());
+    return kExitUnreachable;
+  } catch (const nlohmann::json::exception& error) {
+    fmt::print(stderr, "driftctl: the answer is not what docs/protocol.md says: {}\n",
+               error.what());
+    return kExitRefused;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "driftctl: {}\n", error.what());
+    return kExitFailed;
+  }
+}
+
+}  // namespace
+}  // namespace driftd::clients
+
+int main(int argc, char** argv) { return driftd::clients::run(argc, argv); }
