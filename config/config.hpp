@@ -26,6 +26,7 @@ struct Camera {
   std::string resend;  ///< always | never
   int packet_timeout_us, frame_retention_us, buffers;
   int stall_timeout_ms, reconnect_min_ms, reconnect_max_ms;
+  bool start_without_camera;  ///< no camera at start: keep trying instead of exiting
   double offset_adu, gain_e_per_adu, read_noise_e;
   int saturation_adu;  ///< 0: the pixel format's largest value
   double readout_us;   ///< end of exposure to last byte at the host
@@ -38,6 +39,7 @@ struct Replay {
   std::string pace;  ///< rate | recorded | fast
   double rate_hz;
   std::string on_end;  ///< stop | loop
+  double wait_for_subscriber_s;  ///< 0: start at once
 };
 
 struct Optics {
@@ -56,6 +58,8 @@ struct ListedMarker {
   std::uint32_t id;
   double x_px, y_px;
   std::string role;  ///< tracking | witness
+
+  bool operator==(const ListedMarker&) const = default;
 };
 
 struct Markers {

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: MIT
+#include "config/checks.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "config/scalar.hpp"
+
+namespace driftd::config {
+namespace {
+
+using Conflicts = std::vector<Conflict>;
+
+std::string number(double value) {
+  return format_real(value);
+}
+
+/// Largest pixel value of the frames, as far as the configuration tells.
+int largest_adu(const Config& config) {
+  if (config.camera.source == "replay") return config.replay.format == "raw_u8" ? 255 : 65535;
+  const std::string_view format = config.camera.pixel_format;
+  if (format == "Mono8") return 255;
+  if (format.starts_with("Mono10")) return 1023;
+  return format.starts_with("Mono12") ? 4095 : 65535;
+}
+
+void check_camera(const Config& config, Conflicts& conflicts) {
+  const Camera& camera = config.camera;
+  if (camera.trigger == "off" && camera.frame_rate_hz > 0) {
+    const double period_us = 1e6 / camera.frame_rate_hz;
+    if (camera.exposure_us > period_us) {
+      conflicts.push_back({{"camera.exposure_us", "camera.frame_rate_hz", "camera.trigger"},
+                           number(camera.exposure_us) + " us with camera.frame_rate_hz " +
+                               number(camera.frame_rate_hz),
+                           "at most one frame period, " + number(std::floor(period_us)) + " us"});
+    }
+    if (camera.stall_timeout_ms < 2e-3 * period_us) {
+      conflicts.push_back(
+          {{"camera.stall_timeout_ms", "camera.frame_rate_hz", "camera.trigger"},
+           number(camera.stall_timeout_ms) + " ms with camera.frame_rate_hz " +
+               number(camera.frame_rate_hz),
+           "at least two frame periods, " + number(std::ceil(2e-3 * period_us)) + " ms"});
+    }
+  }
+  if (camera.trigger == "off" && camera.stall_timeout_ms < 2e-3 * camera.exposure_us) {
+    conflicts.push_back(
+        {{"camera.stall_timeout_ms", "camera.exposure_us", "camera.trigger"},
+         number(camera.stall_timeout_ms) + " ms with camera.exposure_us " +
+             number(camera.exposure_us),
+         "at least two exposures, " + number(std::ceil(2e-3 * camera.exposure_us)) + " ms"});
+  }
+  if (camera.trigger == "hardware" && camera.trigger_line.empty()) {
+    conflicts.push_back({{"camera.trigger_line", "camera.trigger"},
+                         "\"\" with camera.trigger hardware",
+                         "the camera's name of the input, such as Line1"});
+  }
+  constexpr int kSmallestPacketBytes = 576;  // what every IPv4 network carries whole (RFC 791)
+  if (camera.packet_size_bytes != 0 && camera.packet_size_bytes < kSmallestPacketBytes) {
+    conflicts.push_back({{"camera.packet_size_bytes"},
+                         number(camera.packet_size_bytes),
+                         "0 (automatic), or from 576 to 9216 bytes"});
+  }
+  if (camera.frame_retention_us < camera.packet_timeout_us) {
+    conflicts.push_back({{"camera.frame_retention_us", "camera.packet_timeout_us"},
+                         number(camera.frame_retention_us) + " us with camera.packet_timeout_us " +
+                             number(camera.packet_timeout_us),
+                         "at least camera.packet_timeout_us"});
+  }
+  if (camera.reconnect_min_ms > camera.reconnect_max_ms) {
+    conflicts.push_back({{"camera.reconnect_min_ms", "camera.reconnect_max_ms"},
+                         number(camera.reconnect_min_ms) + " ms with camera.reconnect_max_ms " +
+                             number(camera.reconnect_max_ms),
+                         "at most camera.reconnect_max_ms"});
+  }
+}
+
+/// What both kinds of source share: how pixel values are to be read.
+void check_pixels(const Config& config, Conflicts& conflicts) {
+  const Camera& camera = config.camera;
+  const std::vector<std::string> format_keys = {"camera.pixel_format", "camera.source",
+                                                "replay.format"};
+  const auto above_format = [&](const char* key, double value) {
+    if (value <= largest_adu(config)) return;
+    conflicts.push_back(
+        {{key},
+         number(value),
+         "at most the pixel format's largest value, " + std::to_string(largest_adu(config))});
+    auto& keys = conflicts.back().keys;
+    keys.insert(keys.end(), format_keys.begin(), format_keys.end());
+  };
+  above_format("camera.saturation_adu", camera.saturation_adu);
+  above_format("camera.offset_adu", camera.offset_adu);
+  const auto needs_gain = [&](const char* key, double value) {
+    if (value == 0 || camera.gain_e_per_adu > 0) return;
+    conflicts.push_back({{key, "camera.gain_e_per_adu"},
+                         number(value) + " with camera.gain_e_per_adu 0",
+                         "only with a camera.gain_e_per_adu above 0"});
+  };
+  needs_gain("camera.offset_adu", camera.offset_adu);
+  needs_gain("camera.read_noise_e", camera.read_noise_e);
+}
+
+void check_replay(const Replay& replay, Conflicts& conflicts) {
+  if (replay.path.empty()) {
+    conflicts.push_back(
+        {{"replay.path", "camera.source"}, "no path with camera.source replay", "a recording"});
+  }
+  const bool raw = replay.format != "tiff";
+  const auto check_side = [&](const char* key, int value) {
+    if (raw == (value != 0)) return;
+    conflicts.push_back(
+        {{key, "replay.format", "camera.source"},
+         number(value) + " with replay.format " + replay.format,
+         raw ? "the frames' size: a raw file does not say it" : "0: a TIFF file says its own"});
+  };
+  check_side("replay.width_px", replay.width_px);
+  check_side("replay.height_px", replay.height_px);
+  if (replay.last_frame != -1 && replay.last_frame < replay.first_frame) {
+    conflicts.push_back(
+        {{"replay.last_frame", "replay.first_frame"},
+         number(replay.last_frame) + " with replay.first_frame " + number(replay.first_frame),
+         "at least replay.first_frame, or -1"});
+  }
+}
+
+/// The part of the sensor that frames show, as far as the configuration tells; 0: not known.
+struct Region {
+  std::string x_key, y_key, width_key, height_key;
+  int x_px, y_px, width_px, height_px;
+};
+
+Region region_of(const Config& config) {
+  if (config.camera.source == "replay") {
+    return {"", "", "replay.width_px",      "replay.height_px",
+            0,  0,  config.replay.width_px, config.replay.height_px};
+  }
+  const Camera& camera = config.camera;
+  return {"camera.region_x_px",      "camera.region_y_px",   "camera.region_width_px",
+          "camera.region_height_px", camera.region_x_px,     camera.region_y_px,
+          camera.region_width_px,    camera.region_height_px};
+}
+
+void check_roi(const Config& config, Conflicts& conflicts) {
+  const int roi_px = config.fitter.roi_px;
+  if (roi_px < 4 * config.optics.spot_sigma_px) {
+    conflicts.push_back(
+        {{"fitter.roi_px", "optics.spot_sigma_px"},
+         number(roi_px) + " px with optics.spot_sigma_px " + number(config.optics.spot_sigma_px),
+         "at least four times optics.spot_sigma_px"});
+  }
+  if (config.markers.roi_hysteresis_px > roi_px / 4.0) {
+    conflicts.push_back(
+        {{"markers.roi_hysteresis_px", "fitter.roi_px"},
+         number(config.markers.roi_hysteresis_px) + " px with fitter.roi_px " + number(roi_px),
+         "at most a quarter of fitter.roi_px"});
+  }
+  // Mode auto keeps the windows off the border as well.
+  const bool automatic = config.markers.mode == "auto";
+  const double needed_px = roi_px + (automatic ? 2 * config.markers.border_px : 0);
+  const Region region = region_of(config);
+  const auto check_side = [&](const std::string& side_key, int side_px) {
+    if (side_px == 0 || side_px >= needed_px) return;
+    conflicts.push_back({{side_key, "fitter.roi_px", "markers.border_px", "markers.mode"},
+                         number(side_px) + " px",
+                         "at least " + number(needed_px) + " px: fitter.roi_px " + number(roi_px) +
+                             (automatic ? " and markers.border_px on both sides" : "")});
+  };
+  check_side(region.width_key, region.width_px);
+  check_side(region.height_key, region.height_px);
+}
+
+void check_automatic_markers(const Config& config, Conflicts& conflicts) {
+  const Markers& markers = config.markers;
+  const double sigma_px = config.optics.spot_sigma_px;
+  if (markers.min_sigma_px >= sigma_px || markers.max_sigma_px <= sigma_px) {
+    const bool narrow = markers.min_sigma_px >= sigma_px;
+    const double limit_px = narrow ? markers.min_sigma_px : markers.max_sigma_px;
+    conflicts.push_back(
+        {{narrow ? "markers.min_sigma_px" : "markers.max_sigma_px", "optics.spot_sigma_px"},
+         number(limit_px) + " px with optics.spot_sigma_px " + number(sigma_px),
+         std::string(narrow ? "less" : "more") + " than optics.spot_sigma_px"});
+  }
+  const int wanted = config.drift.min_markers;
+  if (wanted > markers.max_count) {
+    conflicts.push_back({{"drift.min_markers", "markers.max_count"},
+                         number(wanted) + " with markers.max_count " + number(markers.max_count),
+                         "at most markers.max_count"});
+    return;
+  }
+  // The fewest tracking markers are left when just enough were found to set witnesses aside.
+  const int witnesses =
+      static_cast<int>(std::ceil(markers.witness_fraction * markers.min_for_witness));
+  const int tracking = markers.min_for_witness - witnesses;
+  if (markers.min_for_witness <= markers.max_count && tracking < wanted) {
+    conflicts.push_back(
+        {{"markers.witness_fraction", "markers.min_for_witness", "drift.min_markers"},
+         number(markers.witness_fraction) + " of markers.min_for_witness " +
+             number(markers.min_for_witness) + " leaves " + number(tracking) + " tracking markers",
+         "what leaves at least drift.min_markers " + number(wanted)});
+  }
+}
+
+std::string entry_key(std::size_t i) {
+  return "markers.list[" + std::to_string(i) + ']';
+}
+
+void check_listed_pair(const Config& config, std::size_t i, std::size_t j, Conflicts& conflicts) {
+  const ListedMarker& a = config.markers.list[i];
+  const ListedMarker& b = config.markers.list[j];
+  const std::string other = " as " + entry_key(i);
+  if (a.id == b.id) {
+    conflicts.push_back({{entry_key(j) + ".id", entry_key(j), "markers.list"},
+                         std::to_string(b.id) + other,
+                         "an id of its own"});
+  }
+  const double distance_px = std::max(std::abs(a.x_px - b.x_px), std::abs(a.y_px - b.y_px));
+  if (distance_px < config.fitter.roi_px / 2.0) {
+    conflicts.push_back({{entry_key(j), "markers.list", "fitter.roi_px"},
+                         number(distance_px) + " px from " + entry_key(i),
+                         "at least half of fitter.roi_px " + number(config.fitter.roi_px) +
+                             ": a window must hold one marker only"});
+  }
+}
+
+void check_listed_place(const Config& config, std::size_t i, Conflicts& conflicts) {
+  const ListedMarker& marker = config.markers.list[i];
+  const Region region = region_of(config);
+  const double half_px = config.fitter.roi_px / 2.0;
+  const auto check_axis = [&](const char* axis, double at_px, int start_px, int side_px,
+                              const std::string& start_key, const std::string& side_key) {
+    // The window's edges lie half a pixel outside the centres of its first and last pixel.
+    const double least_px = start_px - 0.5 + half_px;
+    const double most_px = start_px + side_px - 0.5 - half_px;
+    const bool known_end = side_px != 0;
+    // A window is placed on whole pixels: up to half a pixel from the marker.
+    if (at_px + 0.5 >= least_px && (!known_end || at_px - 0.5 <= most_px)) return;
+    conflicts.push_back(
+        {{entry_key(i) + axis, entry_key(i), "markers.list", "fitter.roi_px", start_key, side_key},
+         number(at_px) + " px",
+         "from " + number(least_px) + (known_end ? " to " + number(most_px) : " on") +
+             ": the window of fitter.roi_px " + number(config.fitter.roi_px) +
+             " has to lie inside the region"});
+  };
+  check_axis(".x_px", marker.x_px, region.x_px, region.width_px, region.x_key, region.width_key);
+  check_axis(".y_px", marker.y_px, region.y_px, region.height_px, region.y_key, region.height_key);
+}
+
+void check_listed_markers(const Config& config, Conflicts& conflicts) {
+  const auto& list = config.markers.list;
+  for (std::size_t j = 0; j < list.size(); ++j) {
+    check_listed_place(config, j, conflicts);
+    for (std::size_t i = 0; i < j; ++i) check_listed_pair(config, i, j, conflicts);
+  }
+  const auto tracking = std::ranges::count(list, "tracking", &ListedMarker::role);
+  if (tracking < config.drift.min_markers) {
+    conflicts.push_back({{"markers.list", "markers.mode", "drift.min_markers"},
+                         std::to_string(tracking) + " tracking markers",
+                         "at least drift.min_markers " + number(config.drift.min_markers)});
+  }
+}
+
+void check_control(const Config& config, Conflicts& conflicts) {
+  const Control& control = config.control;
+  if (control.step_limit_nm > control.range_limit_nm) {
+    conflicts.push_back({{"control.step_limit_nm", "control.range_limit_nm"},
+                         number(control.step_limit_nm) + " nm with control.range_limit_nm " +
+                             number(control.range_limit_nm),
+                         "at most control.range_limit_nm"});
+  }
+  if (control.proportional + control.integral > 1) {
+    conflicts.push_back(
+        {{"control.proportional", "control.integral"},
+         number(control.proportional) + " with control.integral " + number(control.integral),
+         "together at most 1: more overshoots"});
+  }
+  // Singular values of [[a, b], [c, d]]: how much the map stretches along its two main directions.
+  const auto& m = config.stage.image_to_stage;
+  const double squares =
+      m[0][0] * m[0][0] + m[0][1] * m[0][1] + m[1][0] * m[1][0] + m[1][1] * m[1][1];
+  const double determinant = m[0][0] * m[1][1] - m[0][1] * m[1][0];
+  const double spread = std::sqrt(std::max(0.0, squares * squares - 4 * determinant * determinant));
+  const double largest = std::sqrt((squares + spread) / 2);
+  const double smallest = largest > 0 ? std::abs(determinant) / largest : 0;
+  // Both axes are in nm on both sides, so an honest map stretches by about 1; 10 leaves room for
+  // a pixel size or stage scale that is only roughly known.
+  constexpr double kMostStretch = 10;
+  if (smallest < 1 / kMostStretch || largest > kMostStretch) {
+    conflicts.push_back({{"stage.image_to_stage"},
+                         "a map that stretches by " + number(smallest) + " to " + number(largest),
+                         "an invertible map that stretches by 0.1 to 10 in every direction"});
+  }
+}
+
+void check_realtime(const RealTime& realtime, Conflicts& conflicts) {
+  if (realtime.mode == "off") return;
+  const std::string loop = number(realtime.loop_priority);
+  if (realtime.stream_priority <= realtime.loop_priority) {
+    conflicts.push_back({{"realtime.stream_priority", "realtime.loop_priority", "realtime.mode"},
+                         number(realtime.stream_priority) + " with realtime.loop_priority " + loop,
+                         "more than realtime.loop_priority"});
+  }
+  if (realtime.publisher_priority >= realtime.loop_priority) {
+    conflicts.push_back(
+        {{"realtime.publisher_priority", "realtime.loop_priority", "realtime.mode"},
+         number(realtime.publisher_priority) + " with realtime.loop_priority " + loop,
+         "less than realtime.loop_priority"});
+  }
+}
+
+bool is_number_up_to(std::string_view text, int most) {
+  int value = -1;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && stop == text.data() + text.size() && value >= 0 && value <= most;
+}
+
+bool is_loopback(std::string_view host) {
+  if (host == "localhost" || host == "[::1]") return true;
+  // 127.a.b.c
+  int dots = 0;
+  std::string_view rest = host;
+  while (true) {
+    const std::size_t dot = rest.find('.');
+    if (!is_number_up_to(rest.substr(0, dot), 255)) return false;
+    if (dot == std::string_view::npos) break;
+    ++dots;
+    rest.remove_prefix(dot + 1);
+  }
+  return dots == 3 && host.starts_with("127.");
+}
+
+constexpr const char* kEndpointsAllowed =
+    "tcp://127.0.0.1:PORT or ipc:///ABSOLUTE/PATH (tcp://127.0.0.1:* takes any free port)";
+
+/// What is allowed instead, or nothing when the endpoint is good.
+std::optional<std::string> refused_endpoint(std::string_view endpoint) {
+  // sockaddr_un.sun_path, without its final 0 (unix(7)).
+  constexpr std::size_t kLongestSocketPath = 107;
+  if (endpoint.starts_with("ipc:///")) {
+    const std::size_t length = endpoint.size() - std::string_view("ipc://").size();
+    if (length > 1 && length <= kLongestSocketPath) return std::nullopt;
+    return "a path of at most " + std::to_string(kLongestSocketPath) + " bytes";
+  }
+  const std::size_t colon = endpoint.rfind(':');
+  constexpr std::string_view kTcp = "tcp://";
+  if (!endpoint.starts_with(kTcp) || colon < kTcp.size()) return kEndpointsAllowed;
+  const std::string_view host = endpoint.substr(kTcp.size(), colon - kTcp.size());
+  const std::string_view port = endpoint.substr(colon + 1);
+  if (port != "*" && (!is_number_up_to(port, 65535) || port == "0")) return kEndpointsAllowed;
+  if (is_loopback(host)) return std::nullopt;
+  return std::string(kEndpointsAllowed) +
+         "; sockets that other computers reach need CURVE keys, which come later";
+}
+
+void check_wire(const Wire& wire, Conflicts& conflicts) {
+  const auto check_endpoint = [&](const char* key, const std::string& endpoint) {
+    if (auto allowed = refused_endpoint(endpoint)) {
+      conflicts.push_back({{key}, '"' + endpoint + '"', std::move(*allowed)});
+    }
+  };
+  check_endpoint("wire.publish", wire.publish);
+  check_endpoint("wire.commands", wire.commands);
+  if (wire.publish == wire.commands && !wire.publish.ends_with(":*")) {
+    conflicts.push_back({{"wire.commands", "wire.publish"},
+                         '"' + wire.commands + "\" as wire.publish",
+                         "an address of its own"});
+  }
+}
+
+}  // namespace
+
+std::vector<Conflict> find_conflicts(const Config& config) {
+  Conflicts conflicts;
+  if (config.camera.source == "aravis") check_camera(config, conflicts);
+  if (config.camera.source == "replay") check_replay(config.replay, conflicts);
+  check_pixels(config, conflicts);
+  check_roi(config, conflicts);
+  if (config.markers.mode == "auto") check_automatic_markers(config, conflicts);
+  if (config.markers.mode == "list") check_listed_markers(config, conflicts);
+  check_control(config, conflicts);
+  check_realtime(config.realtime, conflicts);
+  check_wire(config.wire, conflicts);
+  return conflicts;
+}
+
+}  // namespace driftd::config

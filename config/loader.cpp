@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <system_error>
+
+#include "config/checks.hpp"
+#include "config/mistakes.hpp"
+#include "config/nearest.hpp"
+#include "config/options.hpp"
+#include "config/value_reader.hpp"
+
+namespace driftd::config {
+namespace {
+
+/// Far more than any configuration; a larger file is not one.
+constexpr std::uintmax_t kLargestFileBytes = 1 << 20;
+
+class Loader {
+ public:
+  Loader(std::string name, std::filesystem::path folder)
+      : name_(std::move(name)), folder_(std::move(folder)) {}
+
+  Config load(const std::string& text) {
+    read_document(text);
+    check_combinations();
+    if (!mistakes_.empty()) throw ConfigError(mistakes_.report(name_));
+    std::filesystem::path& path = config_.replay.path;
+    if (!path.empty() && path.is_relative() && !folder_.empty()) {
+      path = (folder_ / path).lexically_normal();
+    }
+    return config_;
+  }
+
+ private:
+  void read_document(const std::string& text);
+  void read_root(const YAML::Node& root);
+  void read_section(const Section& section, const YAML::Node& node);
+  void read_option(const Option& option, const YAML::Node& name, const YAML::Node& value);
+  void unknown_option(std::string_view section, const YAML::Node& name);
+  void check_combinations();
+
+  std::string name_;
+  std::filesystem::path folder_;
+  Mistakes mistakes_;
+  Config config_ = default_config();
+  std::map<std::string, Place, std::less<>> places_;  ///< of the values that the file gives
+  std::set<std::string, std::less<>> unusable_;       ///< keys that the file gives wrongly
+};
+
+void Loader::read_document(const std::string& text) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      mistakes_.add(place_of(documents[1]), "", "found a second YAML document; allowed one");
+    }
+    if (!documents.empty()) read_root(documents.front());
+  } catch (const YAML::Exception& error) {
+    const Place place =
+        error.mark.is_null() ? Place{} : Place{error.mark.line + 1, error.mark.column + 1};
+    mistakes_.add(place, "", "not valid YAML: " + error.msg);
+  }
+}
+
+void Loader::read_root(const YAML::Node& root) {
+  if (root.IsNull()) return;
+  if (!root.IsMap()) {
+    mistakes_.add(place_of(root), "", describe(root), "a mapping of sections");
+    return;
+  }
+  std::set<std::string_view> seen;
+  for (const auto& entry : root) {
+    const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    const auto section = std::ranges::find(sections(), std::string_view(name), &Section::name);
+    if (section == sections().end()) {
+      unknown_option("", entry.first);
+    } else if (!seen.insert(section->name).second) {
+      mistakes_.add(place_of(entry.first), name, "found twice; allowed once");
+    } else {
+      read_section(*section, entry.second);
+    }
+  }
+}
+
+void Loader::read_section(const Section& section, const YAML::Node& node) {
+  if (node.IsNull()) return;  // a section whose keys are all commented out
+  if (!node.IsMap()) {
+    mistakes_.add(place_of(node), section.name, describe(node), "a mapping of options");
+    return;
+  }
+  for (const auto& entry : node) {
+    const std::string key = std::string(section.name) + '.' +
+                            (entry.first.IsScalar() ? entry.first.Scalar() : std::string());
+    const Option* const option = find_option(key);
+    if (option == nullptr) {
+      unknown_option(section.name, entry.first);
+    } else {
+      read_option(*option, entry.first, entry.second);
+    }
+  }
+}
+
+void Loader::read_option(const Option& option, const YAML::Node& name, const YAML::Node& value) {
+  const std::string key(option.key);
+  if (places_.contains(key)) {
+    mistakes_.add(place_of(name), key, "found twice; allowed once");
+    return;
+  }
+  places_[key] = place_of(value);
+  if (value.IsSequence()) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      places_[key + '[' + std::to_string(i) + ']'] = place_of(value[i]);
+    }
+  }
+  if (const auto read = ValueReader(mistakes_).read(option, value)) {
+    option.set(config_, *read);
+  } else {
+    unusable_.insert(key);
+  }
+}
+
+void Loader::unknown_option(std::string_view section, const YAML::Node& name) {
+  const std::string found = name.IsScalar() ? name.Scalar() : "";
+  const std::string prefix = section.empty() ? "" : std::string(section) + '.';
+  const std::string key = prefix + key_text(name);
+  // The same name elsewhere is the likeliest slip: an option in the wrong section.
+  const auto elsewhere = std::ranges::find(options(), std::string_view(found), &Option::name);
+  if (elsewhere != options().end()) {
+    mistakes_.add(place_of(name), key,
+                  std::string("found an unknown key; did you mean ").append(elsewhere->key) + '?');
+    return;
+  }
+  std::vector<std::string_view> candidates;
+  for (const Section& known : sections()) {
+    if (section.empty()) candidates.push_back(known.name);
+  }
+  for (const Option& option : options()) {
+    if (option.section() == section) candidates.push_back(option.name());
+  }
+  mistakes_.add(place_of(name), key, unknown_key(found, candidates, prefix));
+}
+
+void Loader::check_combinations() {
+  for (const Conflict& conflict : find_conflicts(config_)) {
+    const auto unusable = [this](const std::string& key) { return unusable_.contains(key); };
+    if (std::ranges::any_of(conflict.keys, unusable)) continue;
+    const auto given = std::ranges::find_if(
+        conflict.keys, [this](const std::string& key) { return places_.contains(key); });
+    const Place place = given == conflict.keys.end() ? Place{} : places_.find(*given)->second;
+    mistakes_.add(place, conflict.keys.front(), conflict.found, conflict.allowed);
+  }
+}
+
+}  // namespace
+
+Config load_text(const std::string& text, const std::string& name,
+                 const std::filesystem::path& folder) {
+  return Loader(name, folder).load(text);
+}
+
+Config load(const std::filesystem::path& file) {
+  const auto refuse = [&file](const std::string& why) -> ConfigError {
+    Mistakes mistakes;
+    mistakes.add({}, "", why);
+    return ConfigError(mistakes.report(file.string()));
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) {
+    throw refuse("found a folder; allowed a YAML file");
+  }
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw refuse("cannot be opened: " + std::generic_category().message(errno));
+  std::string text(kLargestFileBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) throw refuse("cannot be read: " + std::generic_category().message(errno));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kLargestFileBytes) {
+    throw refuse("found more than " + std::to_string(kLargestFileBytes) +
+                 " bytes; allowed no more: this is no configuration");
+  }
+  return load_text(text, file.string(), std::filesystem::absolute(file).parent_path());
+}
+
+}  // namespace driftd::config

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#include "config/options.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "config/scalar.hpp"
+
+namespace driftd::config {
+namespace {
+
+const std::vector<Option>& table() {
+  static const std::vector<Option> table =
+      joined({source_options(), tracking_options(), lock_options(), service_options()});
+  return table;
+}
+
+}  // namespace
+
+std::vector<Option> joined(std::vector<std::vector<Option>> parts) {
+  std::vector<Option> rows;
+  for (auto& part : parts) std::ranges::move(part, std::back_inserter(rows));
+  return rows;
+}
+
+std::span<const Option> options() {
+  return table();
+}
+
+std::span<const Section> sections() {
+  static constexpr Section kSections[] = {
+      {"camera", "Where the frames come from, and how the camera is set."},
+      {"replay", "The recording to play. Read only with `camera.source: replay`."},
+      {"optics", "What one camera pixel and one marker measure."},
+      {"fitter", "The 2-D Gaussian fit of every marker in every frame."},
+      {"markers", "Which spots are tracked."},
+      {"drift", "How the markers' displacements become one drift."},
+      {"lock", "When the lock engages, holds and gives up."},
+      {"control", "How the drift becomes a correction, and how far a correction may go."},
+      {"stage", "How the stage lies to the image, and how fast it answers."},
+      {"realtime", "How the threads that must not wait are scheduled."},
+      {"wire", "The ZeroMQ sockets."},
+      {"log", "What goes to the journal."},
+  };
+  return kSections;
+}
+
+std::span<const ListKey> marker_keys() {
+  static const std::vector<ListKey> keys = {
+      {.name = "id",
+       .required = true,
+       .whole = true,
+       .choice = "",
+       .rules = {.text = "Number of the marker in messages; no two markers share one.",
+                 .min = 1,
+                 .max = 4294967295}},
+      {.name = "x_px",
+       .required = true,
+       .whole = false,
+       .choice = "",
+       .rules = {.text = "Column on the full sensor; the first pixel's centre is 0.",
+                 .unit = "px",
+                 .min = 0,
+                 .max = 65535}},
+      {.name = "y_px",
+       .required = true,
+       .whole = false,
+       .choice = "",
+       .rules = {.text = "Row on the full sensor; the first pixel's centre is 0.",
+                 .unit = "px",
+                 .min = 0,
+                 .max = 65535}},
+      {.name = "role",
+       .required = false,
+       .whole = false,
+       .choice = "tracking",
+       .rules = {.text = "A `tracking` marker takes part in the correction; a `witness` is "
+                         "measured only, as the check that the lock holds.",
+                 .choices = {"tracking", "witness"}}},
+  };
+  return keys;
+}
+
+const Option* find_option(std::string_view key) {
+  const auto found = std::ranges::find(table(), key, &Option::key);
+  return found == table().end() ? nullptr : &*found;
+}
+
+bool in_range(double value, const Rules& rules) {
+  return (rules.above_min ? value > rules.min : value >= rules.min) && value <= rules.max;
+}
+
+std::string allowed_number(const Rules& rules, bool whole) {
+  std::string text = whole ? "a whole number " : "a number ";
+  text += (rules.above_min ? "above " : "from ") + format_real(rules.min);
+  text += (rules.above_min ? " up to " : " to ") + format_real(rules.max);
+  if (!rules.unit.empty()) text.append(" ").append(rules.unit);
+  return text;
+}
+
+std::string allowed_text(const Rules& rules) {
+  if (rules.choices.empty()) return "text";
+  std::string text = "one of ";
+  for (const auto choice : rules.choices) {
+    if (choice != rules.choices.front()) text += ", ";
+    text += choice;
+  }
+  return text;
+}
+
+std::string allowed(const Option& option) {
+  struct Visitor {
+    const Rules& rules;
+    std::string operator()(bool) const { return "true or false"; }
+    std::string operator()(int) const { return allowed_number(rules, true); }
+    std::string operator()(double) const { return allowed_number(rules, false); }
+    std::string operator()(const std::string&) const { return allowed_text(rules); }
+    std::string operator()(const std::filesystem::path&) const { return "a path"; }
+    std::string operator()(const Matrix2&) const {
+      return "[[a, b], [c, d]], each " + allowed_number(rules, false);
+    }
+    std::string operator()(const std::vector<ListedMarker>&) const {
+      return "a list of at most " + std::to_string(kMaxListedMarkers) + " markers";
+    }
+  };
+  return std::visit(Visitor{option.rules}, option.fallback);
+}
+
+Config default_config() {
+  Config config{};
+  for (const Option& option : options()) option.set(config, option.fallback);
+  return config;
+}
+
+std::vector<std::string> not_reloadable_changes(const Config& before, const Config& after) {
+  std::vector<std::string> keys;
+  for (const Option& option : options()) {
+    if (option.rules.reload == Reload::Restart && option.get(before) != option.get(after)) {
+      keys.emplace_back(option.key);
+    }
+  }
+  return keys;
+}
+
+}  // namespace driftd::config

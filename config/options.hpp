@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// The option table: one row for every key of the configuration, with its type, unit, default,
+// range, text and place in Config. The loader, --print-config, the JSON Schema and the reference in
+// docs/configuration.md are all made from it. Constant after first use; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/config.hpp"
+
+namespace driftd::config {
+
+using Matrix2 = std::array<std::array<double, 2>, 2>;
+/// What an option may hold; the alternative that its default has is the option's type.
+using Value = std::variant<bool, int, double, std::string, std::filesystem::path, Matrix2,
+                           std::vector<ListedMarker>>;
+
+/// May a reload (SIGHUP) change the option, or does it take a restart?
+enum class Reload : bool { Restart, Live };
+
+/// What is allowed, and what it is for.
+struct Rules {
+  std::string_view text;                                  ///< sentences for the user
+  std::string_view unit = "";                             ///< "" for numbers without a unit
+  double min = -std::numeric_limits<double>::infinity();  ///< of a number or a matrix element
+  double max = std::numeric_limits<double>::infinity();
+  bool above_min = false;                      ///< `min` itself is not allowed
+  std::vector<std::string_view> choices = {};  ///< of a text; empty: any text
+  Reload reload = Reload::Restart;
+};
+
+struct Option {
+  std::string_view key;  ///< "section.name"
+  Value fallback;        ///< the default
+  Rules rules;
+  Value (*get)(const Config&);
+  void (*set)(Config&, const Value&);  ///< the value must hold the fallback's alternative
+
+  std::string_view section() const { return key.substr(0, key.find('.')); }
+  std::string_view name() const { return key.substr(key.find('.') + 1); }
+};
+
+struct Section {
+  std::string_view name;
+  std::string_view text;
+};
+
+/// A key of one entry of markers.list.
+struct ListKey {
+  std::string_view name;
+  bool required;
+  bool whole;               ///< a whole number; otherwise a number, or a text when it has choices
+  std::string_view choice;  ///< default of a text
+  Rules rules;
+};
+
+/// All options, section by section in the order of sections().
+std::span<const Option> options();
+std::span<const Section> sections();
+std::span<const ListKey> marker_keys();
+/// Entries that markers.list may have (control::kMaxMarkers).
+constexpr std::size_t kMaxListedMarkers = 256;
+
+/// Null when there is no such option.
+const Option* find_option(std::string_view key);
+
+/// Is the number within the rules' range?
+bool in_range(double value, const Rules& rules);
+/// "a number from 1 to 10000000 us", "one of off, hardware, software", "true or false", ...
+std::string allowed_number(const Rules& rules, bool whole);
+std::string allowed_text(const Rules& rules);
+std::string allowed(const Option& option);
+
+/// The table's rows, one file of rows per subject (options_*.cpp).
+std::vector<Option> source_options();
+std::vector<Option> tracking_options();
+std::vector<Option> lock_options();
+std::vector<Option> service_options();
+std::vector<Option> joined(std::vector<std::vector<Option>> parts);
+
+/// Makes a row from the place of its field: row<&Config::log, &Log::level>("log.level", "info",
+/// rules). The default has the field's own type.
+template <auto SectionMember, auto FieldMember>
+Option row(std::string_view key,
+           std::remove_cvref_t<decltype(Config{}.*SectionMember.*FieldMember)> fallback,
+           Rules rules) {
+  using Field = decltype(fallback);
+  return {key, Value(std::in_place_type<Field>, std::move(fallback)), std::move(rules),
+          [](const Config& config) {
+            return Value(std::in_place_type<Field>, config.*SectionMember.*FieldMember);
+          },
+          [](Config& config, const Value& value) {
+            config.*SectionMember.*FieldMember = std::get<Field>(value);
+          }};
+}
+
+}  // namespace driftd::config

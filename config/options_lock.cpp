@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// Rows of the option table: from the drift to the correction.
+#include "config/options.hpp"
+
+namespace driftd::config {
+namespace {
+
+std::vector<Option> lock_section() {
+  return {
+      row<&Config::lock, &Lock::at_start>(
+          "lock.at_start", false,
+          {.text = "Engage the lock by itself as soon as markers are found. `false`: on command."}),
+      row<&Config::lock, &Lock::reference_frames>(
+          "lock.reference_frames", 100,
+          {.text = "The lock's reference is the mean position over so many good frames. Its error "
+                   "is the lock's offset for as long as it lasts.",
+           .min = 1,
+           .max = 100'000,
+           .reload = Reload::Live}),
+      row<&Config::lock, &Lock::reference_timeout_s>(
+          "lock.reference_timeout_s", 10,
+          {.text = "The lock goes back to idle when the reference is not taken within this time.",
+           .unit = "s",
+           .min = 0,
+           .max = 3600,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::lock, &Lock::hold_timeout_s>(
+          "lock.hold_timeout_s", 10,
+          {.text = "After holding for so long the lock is lost, and only a command brings it back. "
+                   "To ride out a camera's reboot, allow for its length.",
+           .unit = "s",
+           .min = 0,
+           .max = 86'400,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::lock, &Lock::bad_frames_to_hold>(
+          "lock.bad_frames_to_hold", 3,
+          {.text = "So many bad frames in a row turn locked into holding.",
+           .min = 1,
+           .max = 10'000,
+           .reload = Reload::Live}),
+      row<&Config::lock, &Lock::good_frames_to_resume>(
+          "lock.good_frames_to_resume", 5,
+          {.text = "So many good frames in a row turn holding into locked.",
+           .min = 1,
+           .max = 10'000,
+           .reload = Reload::Live}),
+      row<&Config::lock, &Lock::max_frame_age_ms>(
+          "lock.max_frame_age_ms", 50,
+          {.text = "An older frame is counted as stale and used for nothing.",
+           .unit = "ms",
+           .min = 0,
+           .max = 10'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::lock, &Lock::max_jump_nm>(
+          "lock.max_jump_nm", 100,
+          {.text = "A larger change of the drift from one frame to the next is implausible: the "
+                   "frame is bad.",
+           .unit = "nm",
+           .min = 0,
+           .max = 100'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+  };
+}
+
+std::vector<Option> control_section() {
+  return {
+      row<&Config::control, &Control::proportional>(
+          "control.proportional", 0,
+          {.text = "Share of the predicted error that each frame corrects at once.",
+           .min = 0,
+           .max = 1,
+           .reload = Reload::Live}),
+      row<&Config::control, &Control::integral>(
+          "control.integral", 0.3,
+          {.text =
+               "Share of the predicted error that each frame adds to the correction for good. "
+               "Larger follows faster and passes on more noise. Never 0: a constant drift would "
+               "stay.",
+           .min = 0,
+           .max = 1,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::control, &Control::step_limit_nm>(
+          "control.step_limit_nm", 20,
+          {.text = "Largest change of the correction from one frame to the next, per axis. Good: "
+                   "about five standard deviations of the drift estimate, or what the stage may "
+                   "do at once.",
+           .unit = "nm",
+           .min = 0,
+           .max = 10'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::control, &Control::rate_limit_nm_per_s>(
+          "control.rate_limit_nm_per_s", 2000,
+          {.text = "Fastest change of the correction, per axis.",
+           .unit = "nm/s",
+           .min = 0,
+           .max = 1'000'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::control, &Control::range_limit_nm>(
+          "control.range_limit_nm", 5000,
+          {.text = "Largest correction from the stage's place at lock, per axis.",
+           .unit = "nm",
+           .min = 0,
+           .max = 1'000'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+  };
+}
+
+std::vector<Option> stage_section() {
+  return {
+      row<&Config::stage, &Stage::image_to_stage>(
+          "stage.image_to_stage", Matrix2{{{1, 0}, {0, 1}}},
+          {.text = "Stage displacement = [[a, b], [c, d]] x image displacement, both in nm, image "
+                   "x right and y down. A camera turned by 90 degrees: [[0, -1], [1, 0]]; a mirror "
+                   "in the path: a negative determinant. A wrong sign makes the lock run away.",
+           .min = -10,
+           .max = 10}),
+      row<&Config::stage, &Stage::delay_us>(
+          "stage.delay_us", 3000,
+          {.text = "From sending a correction to the stage starting to move: driver and "
+                   "electronics.",
+           .unit = "us",
+           .min = 0,
+           .max = 1'000'000}),
+      row<&Config::stage, &Stage::time_constant_us>(
+          "stage.time_constant_us", 1000,
+          {.text = "After that the stage comes 63 % of the way in this time. 0: at once.",
+           .unit = "us",
+           .min = 0,
+           .max = 1'000'000}),
+  };
+}
+
+}  // namespace
+
+std::vector<Option> lock_options() {
+  return joined({lock_section(), control_section(), stage_section()});
+}
+
+}  // namespace driftd::config

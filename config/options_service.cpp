@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Rows of the option table: the service around the lock.
+#include "config/options.hpp"
+
+namespace driftd::config {
+namespace {
+
+std::vector<Option> realtime_section() {
+  return {
+      row<&Config::realtime, &RealTime::mode>(
+          "realtime.mode", "prefer",
+          {.text = "Real-time scheduling and locked memory: `require` ends the service without "
+                   "them, `prefer` says what is missing and goes on, `off` does not ask.",
+           .choices = {"require", "prefer", "off"}}),
+      row<&Config::realtime, &RealTime::loop_priority>(
+          "realtime.loop_priority", 50,
+          {.text = "SCHED_FIFO priority of the tracking loop.", .min = 1, .max = 98}),
+      row<&Config::realtime, &RealTime::stream_priority>(
+          "realtime.stream_priority", 55,
+          {.text = "SCHED_FIFO priority of the thread that receives the camera's packets. Above "
+                   "the loop's, or packets get lost.",
+           .min = 1,
+           .max = 98}),
+      row<&Config::realtime, &RealTime::publisher_priority>(
+          "realtime.publisher_priority", 45,
+          {.text = "SCHED_FIFO priority of the thread that hands messages to ZeroMQ. Below the "
+                   "loop's.",
+           .min = 1,
+           .max = 98}),
+      row<&Config::realtime, &RealTime::loop_cpu>(
+          "realtime.loop_cpu", -1,
+          {.text = "CPU that the tracking loop is pinned to. -1: the kernel chooses.",
+           .min = -1,
+           .max = 1023}),
+      row<&Config::realtime, &RealTime::stream_cpu>(
+          "realtime.stream_cpu", -1,
+          {.text = "CPU that the receiving thread is pinned to. -1: the kernel chooses.",
+           .min = -1,
+           .max = 1023}),
+  };
+}
+
+std::vector<Option> wire_section() {
+  return {
+      row<&Config::wire, &Wire::publish>(
+          "wire.publish", "tcp://127.0.0.1:5555",
+          {.text = "Where positions, corrections, markers, status and events are published: "
+                   "`tcp://` on a loopback address, or `ipc://` and an absolute path. Sockets that "
+                   "other computers reach need CURVE keys, which this version does not have."}),
+      row<&Config::wire, &Wire::commands>(
+          "wire.commands", "tcp://127.0.0.1:5556",
+          {.text = "Where commands are taken; the same kinds of address."}),
+      row<&Config::wire, &Wire::send_queue_messages>(
+          "wire.send_queue_messages", 1000,
+          {.text = "Messages kept for a subscriber that is slow; further ones are dropped for it.",
+           .min = 1,
+           .max = 1'000'000}),
+      row<&Config::wire, &Wire::status_interval_ms>("wire.status_interval_ms", 1000,
+                                                    {.text = "Time between `status` messages.",
+                                                     .unit = "ms",
+                                                     .min = 50,
+                                                     .max = 60'000,
+                                                     .reload = Reload::Live}),
+      row<&Config::wire, &Wire::markers_interval_ms>(
+          "wire.markers_interval_ms", 100,
+          {.text = "Time between `markers` messages. 0: one with every frame.",
+           .unit = "ms",
+           .min = 0,
+           .max = 60'000,
+           .reload = Reload::Live}),
+  };
+}
+
+std::vector<Option> log_section() {
+  return {
+      row<&Config::log, &Log::level>("log.level", "info",
+                                     {.text = "The least serious messages that are logged.",
+                                      .choices = {"debug", "info", "warning", "error"},
+                                      .reload = Reload::Live}),
+  };
+}
+
+}  // namespace
+
+std::vector<Option> service_options() {
+  return joined({realtime_section(), wire_section(), log_section()});
+}
+
+}  // namespace driftd::config

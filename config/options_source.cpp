@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// Rows of the option table: where frames come from, and what a pixel is.
+#include "config/options.hpp"
+
+namespace driftd::config {
+namespace {
+
+std::vector<Option> image_options() {
+  return {
+      row<&Config::camera, &Camera::source>(
+          "camera.source", "aravis",
+          {.text = "`aravis`: a GigE Vision or USB3 Vision camera. `replay`: a recording, see "
+                   "section replay.",
+           .choices = {"aravis", "replay"}}),
+      row<&Config::camera, &Camera::id>(
+          "camera.id", "",
+          {.text = "Which camera: its IP address, serial number or Aravis id. Empty: the first "
+                   "one found. Give the address of a GigE camera when the computer has several "
+                   "network interfaces."}),
+      row<&Config::camera, &Camera::start_without_camera>(
+          "camera.start_without_camera", false,
+          {.text = "When no camera answers at start: `true` keeps trying, as after a lost "
+                   "connection; `false` ends the service with an error."}),
+      row<&Config::camera, &Camera::pixel_format>(
+          "camera.pixel_format", "Mono12",
+          {.text = "Pixel format by its GenICam name. The packed formats need three quarters of "
+                   "the bandwidth (Mono10p: five eighths).",
+           .choices = {"Mono8", "Mono10", "Mono10Packed", "Mono10p", "Mono12", "Mono12Packed",
+                       "Mono12p", "Mono16"}}),
+      row<&Config::camera, &Camera::region_x_px>(
+          "camera.region_x_px", 0,
+          {.text = "First column of the sensor region that is read out. Cameras round it to a "
+                   "multiple of their own.",
+           .unit = "px",
+           .min = 0,
+           .max = 65535}),
+      row<&Config::camera, &Camera::region_y_px>(
+          "camera.region_y_px", 0,
+          {.text = "First row of the sensor region. Fewer rows make most cameras faster.",
+           .unit = "px",
+           .min = 0,
+           .max = 65535}),
+      row<&Config::camera, &Camera::region_width_px>(
+          "camera.region_width_px", 0,
+          {.text = "Width of the region. 0: up to the sensor's end.",
+           .unit = "px",
+           .min = 0,
+           .max = 65535}),
+      row<&Config::camera, &Camera::region_height_px>(
+          "camera.region_height_px", 0,
+          {.text = "Height of the region. 0: up to the sensor's end.",
+           .unit = "px",
+           .min = 0,
+           .max = 65535}),
+      row<&Config::camera, &Camera::exposure_us>(
+          "camera.exposure_us", 1000,
+          {.text = "Exposure time. The brightest marker should stay below three quarters of the "
+                   "pixel format's range.",
+           .unit = "us",
+           .min = 1,
+           .max = 10'000'000}),
+      row<&Config::camera, &Camera::gain_db>(
+          "camera.gain_db", 0,
+          {.text = "Analogue gain. It adds no light: leave it at 0 unless read noise dominates.",
+           .unit = "dB",
+           .min = -24,
+           .max = 60}),
+      row<&Config::camera, &Camera::frame_rate_hz>(
+          "camera.frame_rate_hz", 0,
+          {.text = "Frame rate while the trigger is off. 0: what the camera does by itself.",
+           .unit = "Hz",
+           .min = 0,
+           .max = 100'000}),
+      row<&Config::camera, &Camera::trigger>(
+          "camera.trigger", "off",
+          {.text = "What starts an exposure: `off`, the camera's own clock; `hardware`, an edge "
+                   "on camera.trigger_line; `software`, a command of driftd.",
+           .choices = {"off", "hardware", "software"}}),
+      row<&Config::camera, &Camera::trigger_line>(
+          "camera.trigger_line", "Line1",
+          {.text = "The camera's name of the trigger input, for `trigger: hardware`."}),
+  };
+}
+
+std::vector<Option> transport_options() {
+  return {
+      row<&Config::camera, &Camera::packet_size_bytes>(
+          "camera.packet_size_bytes", 0,
+          {.text = "GigE Vision packet size, headers included. 0: found automatically, which "
+                   "some networks defeat. 9000 needs jumbo frames on card and switch, 1500 works "
+                   "everywhere.",
+           .unit = "bytes",
+           .min = 0,
+           .max = 9216}),
+      row<&Config::camera, &Camera::socket_buffer_bytes>(
+          "camera.socket_buffer_bytes", 4 << 20,
+          {.text = "Receive buffer of the GigE Vision stream; should hold several frames. The "
+                   "kernel's net.core.rmem_max limits it.",
+           .unit = "bytes",
+           .min = 65536,
+           .max = 1 << 30}),
+      row<&Config::camera, &Camera::resend>(
+          "camera.resend", "always",
+          {.text = "Are packets that got lost asked for again? `never` gives up the frame instead.",
+           .choices = {"always", "never"}}),
+      row<&Config::camera, &Camera::packet_timeout_us>(
+          "camera.packet_timeout_us", 1000,
+          {.text = "How long a packet may be overdue before it is asked for again. Below 1000 us "
+                   "Aravis' receiving thread would never sleep.",
+           .unit = "us",
+           .min = 1000,
+           .max = 1'000'000}),
+      row<&Config::camera, &Camera::frame_retention_us>(
+          "camera.frame_retention_us", 10'000,
+          {.text = "How long an incomplete frame waits for its packets. It delays the frames "
+                   "behind it by as much.",
+           .unit = "us",
+           .min = 1000,
+           .max = 10'000'000}),
+      row<&Config::camera, &Camera::buffers>(
+          "camera.buffers", 16,
+          {.text = "Frame buffers lent to the camera. More of them bridge longer stalls of the "
+                   "computer; the newest frame wins all the same.",
+           .min = 3,
+           .max = 1000}),
+      row<&Config::camera, &Camera::stall_timeout_ms>(
+          "camera.stall_timeout_ms", 100,
+          {.text = "With the trigger off, no frame for so long counts as a lost connection. At "
+                   "least two frame periods.",
+           .unit = "ms",
+           .min = 10,
+           .max = 60'000}),
+      row<&Config::camera, &Camera::reconnect_min_ms>(
+          "camera.reconnect_min_ms", 200,
+          {.text = "Pause before the first new attempt after a lost connection; it doubles with "
+                   "each failure.",
+           .unit = "ms",
+           .min = 10,
+           .max = 600'000}),
+      row<&Config::camera, &Camera::reconnect_max_ms>(
+          "camera.reconnect_max_ms", 5000,
+          {.text = "Longest pause between attempts.", .unit = "ms", .min = 10, .max = 600'000}),
+  };
+}
+
+std::vector<Option> noise_options() {
+  return {
+      row<&Config::camera, &Camera::offset_adu>(
+          "camera.offset_adu", 0,
+          {.text = "Pixel value in the dark (the camera's bias). Needs camera.gain_e_per_adu.",
+           .unit = "ADU",
+           .min = 0,
+           .max = 65535}),
+      row<&Config::camera, &Camera::gain_e_per_adu>(
+          "camera.gain_e_per_adu", 0,
+          {.text = "Photoelectrons per grey level, from the data sheet or a photon transfer curve. "
+                   "With it, the uncertainties follow from photon statistics; 0, not known: they "
+                   "follow from the scatter of the fit's residuals.",
+           .unit = "e-/ADU",
+           .min = 0,
+           .max = 1000}),
+      row<&Config::camera, &Camera::read_noise_e>(
+          "camera.read_noise_e", 0,
+          {.text = "Read noise of a pixel, standard deviation. Needs camera.gain_e_per_adu.",
+           .unit = "e-",
+           .min = 0,
+           .max = 10'000}),
+      row<&Config::camera, &Camera::saturation_adu>(
+          "camera.saturation_adu", 0,
+          {.text = "A pixel at or above this value is saturated, and its marker is not fitted. 0: "
+                   "the largest value of the pixel format.",
+           .unit = "ADU",
+           .min = 0,
+           .max = 65535}),
+      row<&Config::camera, &Camera::readout_us>(
+          "camera.readout_us", 1000,
+          {.text = "From the end of the exposure to the last byte at the computer: sensor read-out "
+                   "and transfer. The controller dates each frame by it; a transfer over 1 Gbit/s "
+                   "takes 8 ns a byte.",
+           .unit = "us",
+           .min = 0,
+           .max = 1'000'000}),
+  };
+}
+
+std::vector<Option> replay_options() {
+  return {
+      row<&Config::replay, &Replay::path>(
+          "replay.path", "",
+          {.text = "The recording; relative to the folder of the configuration file."}),
+      row<&Config::replay, &Replay::format>(
+          "replay.format", "tiff",
+          {.text = "`tiff`: a multi-page stack of 8 or 16 bits. `raw_u8`, `raw_u16`: plain pixels "
+                   "(u16 little-endian), frame after frame, of replay.width_px x replay.height_px.",
+           .choices = {"tiff", "raw_u8", "raw_u16"}}),
+      row<&Config::replay, &Replay::width_px>("replay.width_px", 0,
+                                              {.text = "Frame width of a raw file. A TIFF file "
+                                                       "says its own: leave it 0.",
+                                               .unit = "px",
+                                               .min = 0,
+                                               .max = 65535}),
+      row<&Config::replay, &Replay::height_px>("replay.height_px", 0,
+                                               {.text = "Frame height of a raw file. A TIFF file "
+                                                        "says its own: leave it 0.",
+                                                .unit = "px",
+                                                .min = 0,
+                                                .max = 65535}),
+      row<&Config::replay, &Replay::first_frame>(
+          "replay.first_frame", 0,
+          {.text = "First frame to play, counted from 0.", .min = 0, .max = 2'147'483'647}),
+      row<&Config::replay, &Replay::last_frame>(
+          "replay.last_frame", -1,
+          {.text = "Last frame to play, included. -1: the last there is.",
+           .min = -1,
+           .max = 2'147'483'647}),
+      row<&Config::replay, &Replay::pace>(
+          "replay.pace", "rate",
+          {.text = "`rate`: replay.rate_hz. `recorded`: as the file's own times say. `fast`: as "
+                   "fast as the loop takes them.",
+           .choices = {"rate", "recorded", "fast"}}),
+      row<&Config::replay, &Replay::rate_hz>(
+          "replay.rate_hz", 100,
+          {.text = "Frame rate for `pace: rate`.", .unit = "Hz", .min = 0.01, .max = 100'000}),
+      row<&Config::replay, &Replay::on_end>(
+          "replay.on_end", "stop",
+          {.text = "After the last frame: `stop` ends the stream, `loop` starts over.",
+           .choices = {"stop", "loop"}}),
+      row<&Config::replay, &Replay::wait_for_subscriber_s>(
+          "replay.wait_for_subscriber_s", 0,
+          {.text = "Wait so long at most for a first subscriber to `position` before the first "
+                   "frame, so that it misses none; 0: start at once.",
+           .unit = "s",
+           .min = 0,
+           .max = 3600}),
+  };
+}
+
+std::vector<Option> optics_options() {
+  return {
+      row<&Config::optics, &Optics::pixel_size_nm>(
+          "optics.pixel_size_nm", 100,
+          {.text = "Camera pixel in the sample plane: the sensor's pixel pitch over the "
+                   "magnification. Every nanometre that driftd reports scales with it.",
+           .unit = "nm",
+           .min = 1,
+           .max = 10'000}),
+      row<&Config::optics, &Optics::spot_sigma_px>(
+          "optics.spot_sigma_px", 1.3,
+          {.text = "Expected standard deviation of a marker's image, full width at half maximum "
+                   "over 2.355. Sets the scale of the marker search.",
+           .unit = "px",
+           .min = 0.5,
+           .max = 16}),
+  };
+}
+
+}  // namespace
+
+std::vector<Option> source_options() {
+  return joined(
+      {image_options(), transport_options(), noise_options(), replay_options(), optics_options()});
+}
+
+}  // namespace driftd::config

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// Rows of the option table: from pixels to the drift.
+#include "config/options.hpp"
+
+namespace driftd::config {
+namespace {
+
+std::vector<Option> fitter_options() {
+  return {
+      row<&Config::fitter, &Fitter::backend>(
+          "fitter.backend", "auto",
+          {.text = "`cuda`: an NVIDIA GPU. `cpu`: the vector units of the processor. `auto`: cuda "
+                   "where it is built in and a GPU answers, else cpu; the log says which and why.",
+           .choices = {"auto", "cpu", "cuda"}}),
+      row<&Config::fitter, &Fitter::roi_px>(
+          "fitter.roi_px", 13,
+          {.text = "Side of the square window around each marker. Good: about ten times the "
+                   "spot's sigma, and no second spot in it; at least four times.",
+           .unit = "px",
+           .min = 4,
+           .max = 64}),
+      row<&Config::fitter, &Fitter::max_iterations>(
+          "fitter.max_iterations", 20,
+          {.text = "Iterations after which a fit counts as failed.", .min = 1, .max = 200}),
+      row<&Config::fitter, &Fitter::min_decrease>(
+          "fitter.min_decrease", 1e-6,
+          {.text = "A fit has converged when an iteration lowers chi-square by less than this "
+                   "share.",
+           .min = 0,
+           .max = 0.1}),
+      row<&Config::fitter, &Fitter::min_step>(
+          "fitter.min_step", 1e-4,
+          {.text = "A fit has also converged when every parameter changes by less than this share.",
+           .min = 0,
+           .max = 0.1}),
+      row<&Config::fitter, &Fitter::warm_start>(
+          "fitter.warm_start", true,
+          {.text = "Start each fit from the marker's last result, which saves iterations. `false`: "
+                   "from an estimate of its own."}),
+  };
+}
+
+std::vector<Option> selection_options() {
+  return {
+      row<&Config::markers, &Markers::mode>(
+          "markers.mode", "auto",
+          {.text = "`auto`: found in the image by the criteria below. `list`: markers.list.",
+           .choices = {"auto", "list"}}),
+      row<&Config::markers, &Markers::list>(
+          "markers.list", std::vector<ListedMarker>{},
+          {.text = "The markers for `mode: list`, one entry each; see the table of its keys."}),
+      row<&Config::markers, &Markers::max_count>(
+          "markers.max_count", 16,
+          {.text = "Mode auto keeps the best so many, witnesses included.", .min = 1, .max = 256}),
+      row<&Config::markers, &Markers::min_snr>(
+          "markers.min_snr", 10,
+          {.text = "Smallest signal-to-noise ratio: fitted amplitude over the noise of the local "
+                   "background.",
+           .min = 1,
+           .max = 10'000,
+           .reload = Reload::Live}),
+      row<&Config::markers, &Markers::min_sigma_px>(
+          "markers.min_sigma_px", 0.6,
+          {.text = "A narrower spot is a hot pixel, not a marker.",
+           .unit = "px",
+           .min = 0.1,
+           .max = 32,
+           .reload = Reload::Live}),
+      row<&Config::markers, &Markers::max_sigma_px>(
+          "markers.max_sigma_px", 8,
+          {.text = "A wider spot is out of focus or a clump.",
+           .unit = "px",
+           .min = 0.1,
+           .max = 32,
+           .reload = Reload::Live}),
+      row<&Config::markers, &Markers::min_distance_px>(
+          "markers.min_distance_px", 0,
+          {.text = "Smallest distance to the next spot. 0: fitter.roi_px, so that no other spot "
+                   "lies in the window.",
+           .unit = "px",
+           .min = 0,
+           .max = 1000,
+           .reload = Reload::Live}),
+      row<&Config::markers, &Markers::border_px>(
+          "markers.border_px", 4,
+          {.text = "Clearance between a marker's window and the border of the region: room to "
+                   "drift.",
+           .unit = "px",
+           .min = 0,
+           .max = 1000,
+           .reload = Reload::Live}),
+      row<&Config::markers, &Markers::max_residual_ratio>(
+          "markers.max_residual_ratio", 3,
+          {.text = "Shape: rms of the fit's residuals over the noise expected. Two joined spots, "
+                   "or rings, exceed it.",
+           .min = 1,
+           .max = 1000,
+           .reload = Reload::Live}),
+      row<&Config::markers, &Markers::witness_fraction>(
+          "markers.witness_fraction", 0.2,
+          {.text = "Share of the markers found that is set aside as witnesses: measured, but not "
+                   "used for the correction.",
+           .min = 0,
+           .max = 0.5,
+           .reload = Reload::Live}),
+      row<&Config::markers, &Markers::min_for_witness>(
+          "markers.min_for_witness", 6,
+          {.text = "With fewer markers than this none is set aside.",
+           .min = 2,
+           .max = 256,
+           .reload = Reload::Live}),
+      row<&Config::markers, &Markers::roi_hysteresis_px>(
+          "markers.roi_hysteresis_px", 1,
+          {.text = "How far a marker may leave the middle of its window before the window follows "
+                   "by whole pixels.",
+           .unit = "px",
+           .min = 0.5,
+           .max = 16}),
+      row<&Config::markers, &Markers::find_interval_ms>(
+          "markers.find_interval_ms", 1000,
+          {.text = "Mode auto, no markers found: time until the next search.",
+           .unit = "ms",
+           .min = 50,
+           .max = 3'600'000,
+           .reload = Reload::Live}),
+  };
+}
+
+std::vector<Option> drift_options() {
+  return {
+      row<&Config::drift, &Drift::average_frames>(
+          "drift.average_frames", 1,
+          {.text = "The drift is the mean over so many frames. More lowers the noise and delays "
+                   "the correction.",
+           .min = 1,
+           .max = 1000}),
+      row<&Config::drift, &Drift::min_markers>(
+          "drift.min_markers", 3,
+          {.text = "Fewer healthy tracking markers in a frame give no drift; the lock then holds. "
+                   "From three on, a single bad one shows.",
+           .min = 1,
+           .max = 256}),
+      row<&Config::drift, &Drift::outlier_sigma>(
+          "drift.outlier_sigma", 4,
+          {.text = "A marker further from the others' consensus than this many standard deviations "
+                   "is left out of the frame.",
+           .min = 1,
+           .max = 100}),
+      row<&Config::drift, &Drift::outlier_floor_nm>(
+          "drift.outlier_floor_nm", 3,
+          {.text = "No marker nearer to the consensus than this is left out, however small its "
+                   "uncertainty.",
+           .unit = "nm",
+           .min = 0,
+           .max = 1000}),
+      row<&Config::drift, &Drift::max_width_change>(
+          "drift.max_width_change", 0.5,
+          {.text = "A marker is left out when its sigma differs from the reference's by more than "
+                   "this share: out of focus, or joined by another spot.",
+           .min = 0,
+           .max = 10,
+           .above_min = true}),
+      row<&Config::drift, &Drift::max_brightness_change>(
+          "drift.max_brightness_change", 0.8,
+          {.text = "A marker is left out when its amplitude differs from its own slow average by "
+                   "more than this share.",
+           .min = 0,
+           .max = 10,
+           .above_min = true}),
+  };
+}
+
+}  // namespace
+
+std::vector<Option> tracking_options() {
+  return joined({fitter_options(), selection_options(), drift_options()});
+}
+
+}  // namespace driftd::config
