@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// The circular Gaussian, parameters (x, y, sigma): Leutenegger & Weber 2021, equations 10 and 11,
+// with its sums written as products of one-dimensional moments. A model is this file: another one
+// provides the same members. Host and device.
+#pragma once
+
+#include "fitter/localization.hpp"
+#include "fitter/pixel_sums.hpp"
+#include "fitter/small_matrix.hpp"
+
+namespace driftd::fitter {
+
+struct CircularGaussian {
+  static constexpr int kShape = 3;  ///< x, y, sigma
+  using Parameters = Vec<kShape>;
+
+  /// Below it the profile is one pixel high and its width has no information; above half a side
+  /// not even the one-sigma contour fits into the ROI and background and spot are one.
+  static constexpr float kMinSigmaPx = 0.3f;
+  DRIFTD_HD static constexpr float max_sigma_px(int side) {
+    return 0.5f * static_cast<float>(side);
+  }
+
+  DRIFTD_HD static Parameters from_start(const Start& s) {
+    return {{s.x_px, s.y_px, s.sigma_x_px}};
+  }
+
+  DRIFTD_HD static Profile profile(const Parameters& p) { return {p[0], p[1], p[2], p[2]}; }
+
+  /// The ROI's area from pixel edge to pixel edge, and the widths above.
+  DRIFTD_HD static Parameters limited(const Parameters& p, int side) {
+    const float last = static_cast<float>(side) - 0.5f;
+    return {{clamped(p[0], -0.5f, last), clamped(p[1], -0.5f, last),
+             clamped(p[2], kMinSigmaPx, max_sigma_px(side))}};
+  }
+
+  /// What a parameter's change is relative to in stop criterion (iii). The paper takes the
+  /// parameter itself; a position's own size says only where the ROI was cut, so positions count
+  /// in units of sigma, which is stricter wherever x > sigma.
+  DRIFTD_HD static Parameters step_scale(const Parameters& p) { return {{p[2], p[2], p[2]}}; }
+
+  DRIFTD_HD static ProfileTotals<kShape> totals(const AxisMoments& x, const AxisMoments& y,
+                                                const Parameters& p) {
+    const float s = 1.0f / p[2];
+    const float* mx = x.first;
+    const float* my = y.first;
+    return {mx[0] * my[0],
+            {{s * s * mx[1] * my[0], s * s * mx[0] * my[1],
+              s * s * s * (mx[2] * my[0] + mx[0] * my[2])}}};
+  }
+
+  /// @param qx, qy  axis moments of order 0..4 with the square of the profile (weight 1) or its
+  ///                cube (weight f)
+  DRIFTD_HD static ProfileProducts<kShape> products(const float (&qx)[5], const float (&qy)[5],
+                                                    const Parameters& p) {
+    const float s = 1.0f / p[2];
+    const float s2 = s * s;
+    const float s3 = s2 * s;
+    ProfileProducts<kShape> r;
+    r.ff = qx[0] * qy[0];
+    r.fd[0] = s2 * qx[1] * qy[0];
+    r.fd[1] = s2 * qx[0] * qy[1];
+    r.fd[2] = s3 * (qx[2] * qy[0] + qx[0] * qy[2]);
+    r.dd(0, 0) = s2 * s2 * qx[2] * qy[0];
+    r.dd(1, 0) = s2 * s2 * qx[1] * qy[1];
+    r.dd(1, 1) = s2 * s2 * qx[0] * qy[2];
+    r.dd(2, 0) = s2 * s3 * (qx[3] * qy[0] + qx[1] * qy[2]);
+    r.dd(2, 1) = s2 * s3 * (qx[2] * qy[1] + qx[0] * qy[3]);
+    r.dd(2, 2) = s3 * s3 * (qx[4] * qy[0] + 2.0f * qx[2] * qy[2] + qx[0] * qy[4]);
+    return r;
+  }
+
+  /// sum r d_j f.
+  DRIFTD_HD static Vec<kShape> residual_products(const ResidualMoments& r, const Parameters& p) {
+    const float s = 1.0f / p[2];
+    return {{s * s * r.u, s * s * r.v, s * s * s * (r.uu + r.vv)}};
+  }
+
+  DRIFTD_HD static void store(const Parameters& p, Localization& l) {
+    l.x_px = p[0];
+    l.y_px = p[1];
+    l.sigma_x_px = l.sigma_y_px = p[2];
+  }
+
+  DRIFTD_HD static void store_sd(const float* sd, Localization& l) {
+    l.x_sd_px = sd[0];
+    l.y_sd_px = sd[1];
+    l.sigma_x_sd_px = l.sigma_y_sd_px = sd[2];
+  }
+
+ private:
+  DRIFTD_HD static float clamped(float value, float low, float high) {
+    return value < low ? low : (value > high ? high : value);
+  }
+};
+
+}  // namespace driftd::fitter

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fitter/cpu/kernel.hpp"
+#include "fitter/options.hpp"
+
+namespace driftd::fitter {
+namespace {
+
+std::size_t bytes_of(PixelType type) {
+  switch (type) {
+    case PixelType::U8:
+      return 1;
+    case PixelType::U16:
+      return 2;
+    case PixelType::F32:
+      return 4;
+  }
+  throw FitterError("fitter: unknown pixel type");
+}
+
+void check(const Batch& batch, const FitOptions& options, std::size_t results) {
+  check_roi_px(batch.roi_px);
+  check_options(options);
+  if (batch.count > 0 && batch.pixels == nullptr) throw FitterError("fitter: no pixels given");
+  if (results != batch.count) {
+    throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
+                      std::to_string(results) + " results");
+  }
+}
+
+}  // namespace
+
+void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Localization> results,
+                   int threads) {
+  check(batch, options, results.size());
+  if (threads < 0) throw FitterError("fitter: a negative number of threads");
+  const std::size_t wanted = threads > 0 ? static_cast<std::size_t>(threads)
+                                         : std::max(1u, std::thread::hardware_concurrency());
+  const std::size_t parts = std::clamp<std::size_t>(batch.count, 1, wanted);
+  const auto pixel_count = static_cast<std::size_t>(batch.roi_px * batch.roi_px);
+  const std::size_t stride_bytes = pixel_count * bytes_of(batch.type);
+  const auto* pixels = static_cast<const unsigned char*>(batch.pixels);
+  const cpu::FitKernel kernel = cpu::choose_kernel().fit;
+  std::vector<cpu::Workspace> workspaces(parts);
+
+  const auto run = [&](std::size_t part) {
+    const std::size_t from = batch.count * part / parts;
+    const std::size_t count = batch.count * (part + 1) / parts - from;
+    const Start* starts = batch.starts != nullptr ? batch.starts + from : nullptr;
+    kernel({pixels + from * stride_bytes, stride_bytes, batch.type, batch.roi_px, count, starts,
+            &options, results.data() + from},
+           workspaces[part]);
+  };
+  std::vector<std::jthread> workers;
+  for (std::size_t part = 1; part < parts; ++part) workers.emplace_back(run, part);
+  run(0);
+}
+
+}  // namespace driftd::fitter

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+// The CPU back end of pixel_sums.hpp: the pixels of one ROI across the lanes of Highway vectors,
+// rows padded to whole vectors. Compiled once for each SIMD target, so it has no include guard of
+// the usual kind; included by kernel.cpp alone.
+
+#if defined(DRIFTD_FITTER_CPU_ROI_SUMS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef DRIFTD_FITTER_CPU_ROI_SUMS_INL
+#undef DRIFTD_FITTER_CPU_ROI_SUMS_INL
+#else
+#define DRIFTD_FITTER_CPU_ROI_SUMS_INL
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "fitter/cpu/workspace.hpp"
+#include "fitter/pixel_sums.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace driftd::fitter::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// @tparam D  Highway tag of float vectors, at most kMaxLanes lanes
+template <class D>
+class RoiSums {
+ public:
+  using V = hn::Vec<D>;
+
+  RoiSums(Workspace& workspace, int side) : w_(workspace), side_(side) {
+    stride_ = (side + lanes() - 1) / lanes() * lanes();
+  }
+
+  int side() const { return side_; }
+  const PixelSummary& summary() const { return summary_; }
+
+  /// Converts the ROI to padded rows of float, less a pedestal near the mean (whole for integer
+  /// pixels, so that the subtraction is exact).
+  template <class T>
+  void load(const T* pixels, float saturation) {
+    const int count = side_ * side_;
+    V sum = hn::Zero(d_);
+    V lowest = hn::Set(d_, std::numeric_limits<float>::infinity());
+    V highest = hn::Set(d_, -std::numeric_limits<float>::infinity());
+    // The last vector overlaps the one before it (16 pixels are at least one vector): the extremes
+    // do not mind, and the pedestal need not be the exact mean.
+    for (int i = 0; i < count; i += lanes()) {
+      const int from = i + lanes() <= count ? i : count - lanes();
+      const V v = load_float(pixels + from);
+      hn::StoreU(v, d_, w_.scratch + from);
+      sum = hn::Add(sum, v);
+      lowest = hn::Min(lowest, v);
+      highest = hn::Max(highest, v);
+    }
+    const int summed = (count + lanes() - 1) / lanes() * lanes();
+    float pedestal = total(sum) / static_cast<float>(summed);
+    if constexpr (std::numeric_limits<T>::is_integer) {
+      pedestal = static_cast<float>(static_cast<int>(pedestal + 0.5f));
+    }
+    summary_.pedestal_adu = pedestal;
+    store_rows(pedestal);
+    const float low = hn::GetLane(hn::MinOfLanes(d_, lowest));
+    const float high = hn::GetLane(hn::MaxOfLanes(d_, highest));
+    const bool finite = summary_.sum_squares <= std::numeric_limits<float>::max();
+    summary_.usable = finite && low < high && high < saturation;
+  }
+
+  SmoothedExtremes smoothed_pixels() { return smoothed(w_.pixels); }
+
+  float count_above(float level) const {
+    const V limit = hn::Set(d_, level);
+    const V one = hn::Set(d_, 1.0f);
+    V count = hn::Zero(d_);
+    for (int c = 0; c < stride_; c += lanes()) {
+      const auto inside = columns_below(c, side_);
+      for (int row = 0; row < side_; ++row) {
+        const auto above = hn::Gt(hn::Load(d_, row_of(w_.pixels, row) + c), limit);
+        count = hn::Add(count, hn::IfThenElseZero(hn::And(above, inside), one));
+      }
+    }
+    return total(count);
+  }
+
+  ProfileMoments set_profile(const Profile& p) {
+    ProfileMoments m;
+    set_axis(p.x_px, p.sigma_x_px, w_.x, m.x);
+    set_axis(p.y_px, p.sigma_y_px, w_.y, m.y);
+    V sum = hn::Zero(d_);
+    for (int c = 0; c < stride_; c += lanes()) {
+      V column = hn::Zero(d_);
+      for (int row = 0; row < side_; ++row) {
+        column =
+            hn::MulAdd(hn::Load(d_, row_of(w_.pixels, row) + c), hn::Set(d_, w_.y[0][row]), column);
+      }
+      sum = hn::MulAdd(column, hn::Load(d_, w_.x[0] + c), sum);
+    }
+    m.profile_pixels = total(sum);
+    return m;
+  }
+
+  ResidualMoments residuals(float alpha, float beta) const {
+    V squares = hn::Zero(d_), u = squares, v = squares, uu = squares, vv = squares;
+    for (int c = 0; c < stride_; c += lanes()) {
+      const V background = hn::IfThenElseZero(columns_below(c, side_), hn::Set(d_, beta));
+      const V x = hn::Load(d_, w_.x[0] + c);
+      const V scaled = hn::Mul(x, hn::Set(d_, alpha));
+      V by_y = hn::Zero(d_), by_vy = by_y, by_vvy = by_y;
+      for (int row = 0; row < side_; ++row) {
+        const V g = hn::Load(d_, row_of(w_.pixels, row) + c);
+        const V y = hn::Set(d_, w_.y[0][row]);
+        const V r = hn::NegMulAdd(scaled, y, hn::Sub(g, background));
+        squares = hn::MulAdd(r, r, squares);
+        by_y = hn::MulAdd(r, y, by_y);
+        by_vy = hn::MulAdd(r, hn::Set(d_, w_.y[1][row]), by_vy);
+        by_vvy = hn::MulAdd(r, hn::Set(d_, w_.y[2][row]), by_vvy);
+      }
+      u = hn::MulAdd(by_y, hn::Load(d_, w_.x[1] + c), u);
+      uu = hn::MulAdd(by_y, hn::Load(d_, w_.x[2] + c), uu);
+      v = hn::MulAdd(by_vy, x, v);
+      vv = hn::MulAdd(by_vvy, x, vv);
+    }
+    return {total(squares), total(u), total(v), total(uu), total(vv)};
+  }
+
+  CubicMoments cubic_moments() const {
+    CubicMoments m;
+    cubic_axis(w_.x, m.x);
+    cubic_axis(w_.y, m.y);
+    return m;
+  }
+
+  SmoothedExtremes smoothed_residuals(float alpha, float beta) {
+    for (int c = 0; c < stride_; c += lanes()) {
+      const V scaled = hn::Mul(hn::Load(d_, w_.x[0] + c), hn::Set(d_, alpha));
+      for (int row = 0; row < side_; ++row) {
+        const V g = hn::Load(d_, row_of(w_.pixels, row) + c);
+        const V r = hn::NegMulAdd(scaled, hn::Set(d_, w_.y[0][row]), hn::Sub(g, hn::Set(d_, beta)));
+        hn::Store(r, d_, w_.scratch + row * stride_ + c);
+      }
+    }
+    return smoothed(w_.scratch);
+  }
+
+ private:
+  static constexpr D d_{};
+  static int lanes() { return static_cast<int>(hn::Lanes(d_)); }
+  static float total(V v) { return hn::GetLane(hn::SumOfLanes(d_, v)); }
+
+  const float* row_of(const float* image, int row) const { return image + row * stride_; }
+
+  /// True where column c + lane < end.
+  static hn::Mask<D> columns_below(int c, int end) {
+    return hn::Lt(hn::Iota(d_, static_cast<float>(c)), hn::Set(d_, static_cast<float>(end)));
+  }
+
+  static V load_float(const float* p) { return hn::LoadU(d_, p); }
+  template <class T>
+  static V load_float(const T* p) {
+    const hn::Rebind<T, D> narrow;
+    const hn::Rebind<std::int32_t, D> wide;
+    return hn::ConvertTo(d_, hn::PromoteTo(wide, hn::LoadU(narrow, p)));
+  }
+
+  void store_rows(float pedestal) {
+    V sum = hn::Zero(d_), squares = sum;
+    for (int row = 0; row < side_; ++row) {
+      for (int c = 0; c < stride_; c += lanes()) {
+        const V v = hn::Sub(hn::LoadU(d_, w_.scratch + row * side_ + c), hn::Set(d_, pedestal));
+        const V inside = hn::IfThenElseZero(columns_below(c, side_), v);
+        hn::Store(inside, d_, w_.pixels + row * stride_ + c);
+        sum = hn::Add(sum, inside);
+        squares = hn::MulAdd(inside, inside, squares);
+      }
+    }
+    summary_.sum = total(sum);
+    summary_.sum_squares = total(squares);
+  }
+
+  void set_axis(float centre, float sigma, float (&axis)[3][kMaxRoiPx], AxisMoments& m) const {
+    // exp(-28) is far below single precision of the peak, and its cube is still a normal number.
+    const V smallest = hn::Set(d_, -28.0f);
+    const V factor = hn::Set(d_, -0.5f / (sigma * sigma));
+    V first[3], second[5];
+    for (V& v : first) v = hn::Zero(d_);
+    for (V& v : second) v = hn::Zero(d_);
+    for (int c = 0; c < stride_; c += lanes()) {
+      const V u = hn::Sub(hn::Iota(d_, static_cast<float>(c)), hn::Set(d_, centre));
+      const V exponent = hn::Max(hn::Mul(hn::Mul(u, u), factor), smallest);
+      const V f = hn::IfThenElseZero(columns_below(c, side_), hn::Exp(d_, exponent));
+      const V uf = hn::Mul(u, f);
+      const V uuf = hn::Mul(u, uf);
+      hn::Store(f, d_, axis[0] + c);
+      hn::Store(uf, d_, axis[1] + c);
+      hn::Store(uuf, d_, axis[2] + c);
+      first[0] = hn::Add(first[0], f);
+      first[1] = hn::Add(first[1], uf);
+      first[2] = hn::Add(first[2], uuf);
+      second[0] = hn::MulAdd(f, f, second[0]);
+      second[1] = hn::MulAdd(f, uf, second[1]);
+      second[2] = hn::MulAdd(uf, uf, second[2]);
+      second[3] = hn::MulAdd(uf, uuf, second[3]);
+      second[4] = hn::MulAdd(uuf, uuf, second[4]);
+    }
+    for (int k = 0; k < 3; ++k) m.first[k] = total(first[k]);
+    for (int k = 0; k < 5; ++k) m.second[k] = total(second[k]);
+  }
+
+  void cubic_axis(const float (&axis)[3][kMaxRoiPx], float (&third)[5]) const {
+    V sums[5];
+    for (V& v : sums) v = hn::Zero(d_);
+    for (int c = 0; c < stride_; c += lanes()) {
+      const V f = hn::Load(d_, axis[0] + c);
+      const V uf = hn::Load(d_, axis[1] + c);
+      const V uuf = hn::Load(d_, axis[2] + c);
+      const V ff = hn::Mul(f, f);
+      sums[0] = hn::MulAdd(ff, f, sums[0]);
+      sums[1] = hn::MulAdd(ff, uf, sums[1]);
+      sums[2] = hn::MulAdd(ff, uuf, sums[2]);
+      sums[3] = hn::MulAdd(hn::Mul(f, uf), uuf, sums[3]);
+      sums[4] = hn::MulAdd(hn::Mul(f, uuf), uuf, sums[4]);
+    }
+    for (int k = 0; k < 5; ++k) third[k] = total(sums[k]);
+  }
+
+  V three_columns(const float* p) const {
+    return hn::Add(hn::Add(hn::LoadU(d_, p), hn::LoadU(d_, p + 1)), hn::LoadU(d_, p + 2));
+  }
+
+  SmoothedExtremes smoothed(const float* image) const {
+    const float infinity = std::numeric_limits<float>::infinity();
+    const float row_weight = 2.0f * static_cast<float>(kMaxRoiPx);
+    float best = -infinity, lowest = infinity, best_place = 0;
+    for (int c = 0; c < side_ - 2; c += lanes()) {
+      const auto inside = columns_below(c, side_ - 2);
+      V above = three_columns(row_of(image, 0) + c);
+      V here = three_columns(row_of(image, 1) + c);
+      V high = hn::Set(d_, -infinity), low = hn::Set(d_, infinity), place = hn::Zero(d_);
+      for (int row = 2; row < side_; ++row) {
+        const V below = three_columns(row_of(image, row) + c);
+        const V window = hn::Add(hn::Add(above, here), below);
+        const auto higher = hn::Gt(window, high);
+        high = hn::IfThenElse(higher, window, high);
+        low = hn::Min(low, window);
+        place =
+            hn::IfThenElse(higher, hn::Set(d_, row_weight * static_cast<float>(row - 1)), place);
+        above = here;
+        here = below;
+      }
+      high = hn::IfThenElse(inside, high, hn::Set(d_, -infinity));
+      low = hn::IfThenElse(inside, low, hn::Set(d_, infinity));
+      place = hn::Add(place, hn::Iota(d_, static_cast<float>(c + 1)));
+      const float highest_here = hn::GetLane(hn::MaxOfLanes(d_, high));
+      lowest = HWY_MIN(lowest, hn::GetLane(hn::MinOfLanes(d_, low)));
+      const auto at_highest = hn::Eq(high, hn::Set(d_, highest_here));
+      const V places = hn::IfThenElse(at_highest, place, hn::Set(d_, infinity));
+      const float first_place = hn::GetLane(hn::MinOfLanes(d_, places));
+      if (highest_here > best || (highest_here == best && first_place < best_place)) {
+        best = highest_here;
+        best_place = first_place;
+      }
+    }
+    const int place = static_cast<int>(best_place);
+    const int weight = static_cast<int>(row_weight);
+    return {best / 9.0f, lowest / 9.0f, static_cast<float>(place % weight),
+            static_cast<float>(place / weight)};
+  }
+
+  Workspace& w_;
+  int side_;
+  int stride_;
+  PixelSummary summary_;
+};
+
+}  // namespace driftd::fitter::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

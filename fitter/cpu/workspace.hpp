@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// The memory of one CPU fit at a time, largest ROI included: owned by a LiveFitter or by one batch
+// thread, never shared.
+#pragma once
+
+#include "fitter/fitter.hpp"
+
+namespace driftd::fitter::cpu {
+
+/// Vectors wider than this are not used.
+constexpr int kMaxLanes = 16;
+/// Rows are padded to whole vectors; the smoothing reads two columns further.
+constexpr int kMaxPixels = kMaxRoiPx * kMaxRoiPx + kMaxLanes;
+
+struct alignas(64) Workspace {
+  alignas(64) float pixels[kMaxPixels];   ///< rows padded with 0, less the pedestal
+  alignas(64) float scratch[kMaxPixels];  ///< while loading: unpadded; at the end: residuals
+  alignas(64) float x[3][kMaxRoiPx];      ///< X, u X, u^2 X by column, 0 beyond the ROI
+  alignas(64) float y[3][kMaxRoiPx];      ///< Y, v Y, v^2 Y by row, 0 beyond the ROI
+};
+
+}  // namespace driftd::fitter::cpu

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include "fitter/options.hpp"
+
+#include <limits>
+#include <string>
+
+namespace driftd::fitter {
+namespace {
+
+void check_range(const char* name, double value, double low, double high) {
+  if (value >= low && value <= high) return;  // false for NaN
+  throw FitterError(std::string("fitter: ") + name + " is " + std::to_string(value) +
+                    ", allowed are " + std::to_string(low) + " to " + std::to_string(high));
+}
+
+}  // namespace
+
+void check_roi_px(int roi_px) {
+  check_range("roi_px", roi_px, kMinRoiPx, kMaxRoiPx);
+}
+
+void check_options(const FitOptions& options) {
+  constexpr double kHuge = std::numeric_limits<float>::max();
+  check_range("max_iterations", options.max_iterations, 1, 255);
+  check_range("lambda_start", options.lambda_start, 1e-9, 1e9);
+  check_range("lambda_max", options.lambda_max, options.lambda_start, 1e9);
+  check_range("min_chi_square", options.min_chi_square, 0, kHuge);
+  check_range("min_decrease", options.min_decrease, 0, 1);
+  check_range("min_step", options.min_step, 0, 1);
+  check_range("noise.read_noise_e", options.noise.read_noise_e, 0, kHuge);
+  check_range("noise.gain_e_per_adu", options.noise.gain_e_per_adu, -kHuge, kHuge);
+  check_range("noise.offset_adu", options.noise.offset_adu, -kHuge, kHuge);
+}
+
+}  // namespace driftd::fitter

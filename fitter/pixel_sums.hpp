@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// What a back end has to sum over the pixels of one ROI, and nothing else. Both Gaussian models are
+// separable, f(x, y) = X(x) Y(y) with X = exp(-u^2 / 2 sigma_x^2), u = x - x0, and Y likewise with
+// v = y - y0. So every sum over f and its derivatives alone is a product of two one-dimensional
+// moments (2 side exponentials instead of side^2), and only four sums need the residuals' pixels.
+// Plain values, host and device.
+#pragma once
+
+#include "fitter/small_matrix.hpp"
+
+namespace driftd::fitter {
+
+/// The separable profile: centre and widths, ROI coordinates.
+struct Profile {
+  float x_px, y_px;
+  float sigma_x_px, sigma_y_px;
+};
+
+/// Sums over one axis: first[k] = sum u^k X, second[k] = sum u^k X^2.
+struct AxisMoments {
+  float first[3];
+  float second[5];
+};
+
+/// After a back end's `set_profile`: g are the pixels less the pedestal.
+struct ProfileMoments {
+  AxisMoments x, y;
+  float profile_pixels;  ///< sum f g
+};
+
+/// third[k] = sum u^k X^3; only the variance under Poisson noise needs them.
+struct CubicMoments {
+  float x[5], y[5];
+};
+
+/// Sums over the residuals r = g - (alpha f + beta).
+struct ResidualMoments {
+  float squares;       ///< sum r^2
+  float u, v, uu, vv;  ///< sum r u f, sum r v f, sum r u^2 f, sum r v^2 f
+};
+
+/// What a back end knows of a loaded ROI before the first iteration.
+struct PixelSummary {
+  float pedestal_adu;  ///< subtracted from every pixel: near their mean
+  float sum;           ///< of the pixels less the pedestal
+  float sum_squares;
+  bool usable;  ///< finite, not all equal, below saturation
+};
+
+/// Extremes of the 3x3 moving average over windows that lie within the ROI; `x_px, y_px`: centre of
+/// the window with the highest (of equals the first in row-major order).
+struct SmoothedExtremes {
+  float highest, lowest;
+  float x_px, y_px;
+};
+
+/// Sums of products of the profile and its derivatives with some weight w:
+/// ff = sum w f f, fd[j] = sum w f d_j f, dd(j, k) = sum w d_j f d_k f.
+template <int n>
+struct ProfileProducts {
+  float ff;
+  Vec<n> fd;
+  SymmetricMatrix<n> dd;
+};
+
+/// Sums over the profile (f) and its derivatives (d) themselves.
+template <int n>
+struct ProfileTotals {
+  float f;
+  Vec<n> d;
+};
+
+// A back end is a type with these members (duck-typed, so that it inlines on host and device):
+//   int side() const;
+//   const PixelSummary& summary() const;
+//   SmoothedExtremes smoothed_pixels();
+//   float count_above(float level);                        pixels (less the pedestal) above a level
+//   ProfileMoments set_profile(const Profile&);
+//   ResidualMoments residuals(float alpha, float beta);    for the profile set last
+//   CubicMoments cubic_moments();                          for the profile set last
+//   SmoothedExtremes smoothed_residuals(float alpha, float beta);
+
+}  // namespace driftd::fitter

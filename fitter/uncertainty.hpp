@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Standard deviations of all parameters at the minimum, amplitude and background included. Host and
+// device. With H = J^T J over (shape..., alpha, beta) and pixel variances v_i, unweighted least
+// squares has the covariance H^-1 (sum v_i J_i J_i^T) H^-1. Photon noise makes v_i linear in the
+// model, v_i = v0 + v1 f_i, so that the sum is v0 H + v1 T with T = sum f J J^T: third-order
+// moments of the profile, no pixel. Without a noise model v0 is the residuals' variance and v1 = 0.
+#pragma once
+
+#include <cmath>
+
+#include "fitter/fitter.hpp"
+#include "fitter/implicit_least_squares.hpp"
+#include "fitter/small_matrix.hpp"
+
+namespace driftd::fitter {
+
+/// Pixel variance, adu^2: constant + slope * f.
+struct PixelVariance {
+  float constant, slope;
+};
+
+/// @param background_adu  of the fit, as the camera counts (offset included)
+DRIFTD_HD inline PixelVariance pixel_variance(const NoiseModel& noise, float amplitude_adu,
+                                              float background_adu, float residual_variance) {
+  if (!(noise.gain_e_per_adu > 0)) return {residual_variance, 0.0f};
+  const float read_adu = noise.read_noise_e / noise.gain_e_per_adu;
+  const float photons = (background_adu - noise.offset_adu) / noise.gain_e_per_adu;
+  return {read_adu * read_adu + (photons > 0 ? photons : 0.0f),
+          (amplitude_adu > 0 ? amplitude_adu : 0.0f) / noise.gain_e_per_adu};
+}
+
+/// sum w J J^T over the shape, amplitude and background, from the sums of one weight.
+template <int n>
+DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
+                                             const ProfileTotals<n>& total, float weight_sum,
+                                             float alpha) {
+  SymmetricMatrix<n + 2> h;
+  for (int j = 0; j < n; ++j) {
+    for (int k = 0; k <= j; ++k) h(j, k) = alpha * alpha * product.dd(j, k);
+    h(n, j) = alpha * product.fd[j];
+    h(n + 1, j) = alpha * total.d[j];
+  }
+  h(n, n) = product.ff;
+  h(n + 1, n) = total.f;
+  h(n + 1, n + 1) = weight_sum;
+  return h;
+}
+
+/// Standard deviations in the order (shape..., amplitude, background); NaN where H is singular.
+/// @param h       sum J J^T
+/// @param cubic   T, used only when variance.slope > 0
+template <int n>
+DRIFTD_HD Vec<n> standard_deviations(SymmetricMatrix<n> h, const SymmetricMatrix<n>& cubic,
+                                     const PixelVariance& variance) {
+  Vec<n> scale, sd;
+  for (int j = 0; j < n; ++j) scale[j] = 1.0f / std::sqrt(h(j, j));
+  for (int j = 0; j < n; ++j)
+    for (int k = 0; k <= j; ++k) h(j, k) *= scale[j] * scale[k];
+  const Cholesky<n> factors = factorize(h);
+  for (int i = 0; i < n; ++i) {
+    if (!factors.positive_definite) {
+      sd[i] = NAN;
+      continue;
+    }
+    Vec<n> unit = {};
+    unit[i] = 1.0f;
+    const Vec<n> column = solve(factors, unit);  // of the scaled H^-1
+    float sum = variance.constant * column[i];
+    if (variance.slope > 0) {
+      float quadratic = 0;
+      for (int j = 0; j < n; ++j) {
+        const float zj = column[j] * scale[j];
+        for (int k = 0; k < j; ++k) quadratic += 2.0f * zj * cubic(j, k) * column[k] * scale[k];
+        quadratic += zj * cubic(j, j) * zj;
+      }
+      sum += variance.slope * quadratic;
+    }
+    sd[i] = scale[i] * std::sqrt(sum);
+  }
+  return sd;
+}
+
+}  // namespace driftd::fitter
