@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
-# What `cmake --install` puts where, and the target driftd_programs: all that is installed.
+# What `cmake --install` puts where, and the target driftd_programs: all programs a user runs.
 include(GNUInstallDirs)
 
 add_custom_target(driftd_programs)
 foreach(program driftd driftctl driftd-sim driftd-demo)
   if(TARGET ${program})
-    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     add_dependencies(driftd_programs ${program})
+    # The demo runs from the source tree, whose examples it shows.
+    if(NOT program STREQUAL "driftd-demo")
+      install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    endif()
   endif()
 endforeach()
 
