@@ -3,8 +3,11 @@
 // identity and times. Valid until the next call of pop() or stop() on the source that gave it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace driftd::camera {
 
@@ -21,6 +24,10 @@ enum class PixelFormat : std::uint8_t {
   Mono16,
 };
 
+inline constexpr std::array kPixelFormats{
+    PixelFormat::Mono8,  PixelFormat::Mono10,       PixelFormat::Mono10Packed, PixelFormat::Mono10p,
+    PixelFormat::Mono12, PixelFormat::Mono12Packed, PixelFormat::Mono12p,      PixelFormat::Mono16};
+
 /// Significant bits of a pixel: 8, 10, 12 or 16.
 int bits_per_pixel(PixelFormat format) noexcept;
 
@@ -30,6 +37,9 @@ std::size_t image_bytes(PixelFormat format, int width, int height) noexcept;
 /// PFNC name ("Mono12Packed").
 const char* name_of(PixelFormat format) noexcept;
 
+/// The format of that PFNC name; nothing when it is none of ours.
+std::optional<PixelFormat> pixel_format_named(std::string_view name) noexcept;
+
 struct Frame {
   const std::byte* pixels = nullptr;
   PixelFormat format = PixelFormat::Mono8;
@@ -37,9 +47,12 @@ struct Frame {
   int height_px = 0;
   int offset_x_px = 0;  ///< the region's place on the full sensor
   int offset_y_px = 0;
-  std::uint64_t id = 0;  ///< counts from the source; gaps are lost frames (64 bits: wrap removed)
+  /// Counts from the source; gaps are lost or superseded frames. A camera's own block id with its
+  /// 16-bit wrap removed (after a reconnection it goes on from the last one); a recording's 0-based
+  /// index in the file, which goes on growing when it loops.
+  std::uint64_t id = 0;
   std::int64_t camera_time_ns = 0;  ///< the camera's own clock; 0 when it has none
-  std::int64_t arrival_ns = 0;      ///< CLOCK_MONOTONIC when the complete frame was popped
+  std::int64_t arrival_ns = 0;      ///< CLOCK_MONOTONIC when the host had all of it
 };
 
 /// Copies a square ROI out of a frame into row-major u16, unpacking as the format asks.

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Sets an opened camera up as asked, reads every setting back and reports what became of it. Called
+// by whoever connects, after each (re)connection, before the stream exists.
+#pragma once
+
+#include "camera/aravis/handles.hpp"
+#include "camera/sources.hpp"
+
+namespace driftd::camera::aravis {
+
+/// @returns the geometry, times and notes as the camera took them; description and connection are
+///          left to the caller
+/// @throws CameraError when the camera does not answer or cannot be used as configured at all (a
+///         pixel format none of ours, no trigger where one is asked for)
+SourceInfo configure(ArvCamera* camera, const AravisSettings& settings);
+
+}  // namespace driftd::camera::aravis

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+#include "camera/aravis/connection.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "camera/aravis/configure.hpp"
+#include "camera/aravis/network.hpp"
+#include "camera/monotonic.hpp"
+
+namespace driftd::camera::aravis {
+namespace {
+
+/// A camera may take this long from the start of acquisition to its first frame.
+constexpr std::int64_t kFirstFrameNs = kNanosecondsPerSecond;
+/// Slow cameras are lost after this many frame periods, whatever stall_timeout_ms says.
+constexpr double kStallPeriods = 4;
+
+/// The longest silence that is no loss. A time-out shorter than the camera's own period would break
+/// every connection; a note tells when it had to be raised.
+std::int64_t stall_time_ns(const AravisSettings& settings, SourceInfo& info) {
+  if (settings.trigger != Trigger::Off) return 0;
+  const double period_us =
+      std::max(info.exposure_us, info.frame_rate_hz > 0 ? 1e6 / info.frame_rate_hz : 0);
+  const double wanted_us = 1e3 * settings.stall_timeout_ms;
+  const double stall_us = std::max(wanted_us, kStallPeriods * period_us);
+  if (stall_us > wanted_us) {
+    info.notes.push_back("stall_timeout_ms is " + std::to_string(std::llround(stall_us / 1e3)) +
+                         " instead of " + std::to_string(settings.stall_timeout_ms) +
+                         ": frames come only every " +
+                         std::to_string(std::llround(period_us / 1e3)) + " ms");
+  }
+  return static_cast<std::int64_t>(stall_us * 1e3);
+}
+
+}  // namespace
+
+Connection::Connection(OpenCamera opened, SourceShared& shared)
+    : shared_(shared), camera_(std::move(opened.camera)), identity_(std::move(opened.identity)) {
+  ArvCamera* camera = camera_.get();
+  const AravisSettings& settings = shared_.settings;
+  // A camera that still streams to a dead client gives the new one no frames.
+  checked("stopping an acquisition left running", arv_camera_stop_acquisition, camera);
+  info_ = configure(camera, settings);
+  info_.description = identity_.description;
+  stall_ns_ = stall_time_ns(settings, info_);
+  try {
+    make_stream();
+    g_signal_connect(arv_camera_get_device(camera), "control-lost",
+                     G_CALLBACK(&Connection::on_control_lost), this);
+    started_ns_ = monotonic_ns();
+    checked("starting acquisition", arv_camera_start_acquisition, camera);
+  } catch (...) {
+    close(true);
+    throw;
+  }
+}
+
+Connection::~Connection() {
+  close(true);
+}
+
+void Connection::make_stream() {
+  ArvCamera* camera = camera_.get();
+  const bool gige = arv_camera_is_gv_device(camera) != 0;
+  if (gige) prepare_network(camera, identity_.open_by, shared_.settings, info_.notes);
+  const guint payload = checked("reading the payload size", arv_camera_get_payload, camera);
+  const std::size_t image = image_bytes(info_.format, info_.width_px, info_.height_px);
+  if (payload < image) {
+    throw CameraError("the camera's payload of " + std::to_string(payload) +
+                      " bytes is smaller than an image of " + std::to_string(image));
+  }
+  pixel_format_ = checked("reading the pixel format", arv_camera_get_pixel_format, camera);
+  shared_.id_unwrapper.restart(!gige);
+  stream_.reset(checked("making the stream of " + identity_.description, arv_camera_create_stream,
+                        camera, ArvStreamCallback{&Connection::on_stream_event},
+                        static_cast<void*>(this)));
+  if (!stream_) throw CameraError("the camera " + identity_.description + " makes no stream");
+  if (gige) tune_network_stream(stream_.get(), shared_.settings);
+  g_signal_connect(stream_.get(), "new-buffer", G_CALLBACK(&Connection::on_new_buffer), this);
+  arv_stream_set_emit_signals(stream_.get(), 1);
+  make_buffers(payload);
+}
+
+void Connection::make_buffers(std::size_t payload_bytes) {
+  slots_.resize(static_cast<std::size_t>(shared_.settings.buffers));
+  for (FrameSlot& slot : slots_) {
+    slot.memory.resize(payload_bytes);
+    slot.buffer.reset(arv_buffer_new_full(slot.memory.size(), slot.memory.data(), &slot, nullptr));
+    slot.frame.pixels = slot.memory.data();
+    slot.frame.format = info_.format;
+    slot.frame.width_px = info_.width_px;
+    slot.frame.height_px = info_.height_px;
+    slot.frame.offset_x_px = info_.offset_x_px;
+    slot.frame.offset_y_px = info_.offset_y_px;
+    g_object_ref(slot.buffer.get());
+    give_to_aravis(stream_.get(), slot);
+  }
+}
+
+void Connection::close(bool camera_is_there) noexcept {
+  if (!camera_) return;
+  g_signal_handlers_disconnect_by_data(arv_camera_get_device(camera_.get()), this);
+  if (camera_is_there) {
+    Failure ignored;
+    arv_camera_stop_acquisition(camera_.get(), ignored.out());
+  }
+  if (stream_) {
+    arv_stream_set_emit_signals(stream_.get(), 0);
+    stream_.reset();  // joins Aravis' stream thread
+  }
+  camera_.reset();
+  // Buffers in the mailbox or with the loop never went back into Aravis' queues.
+  for (FrameSlot& slot : slots_) {
+    if (!slot.with_aravis && slot.buffer) g_object_unref(slot.buffer.get());
+    slot.buffer.reset();
+  }
+}
+
+// ---- Aravis' threads ----
+
+void Connection::on_stream_event(void* self, ArvStreamCallbackType type, ArvBuffer* /*buffer*/) {
+  const auto& connection = *static_cast<const Connection*>(self);
+  if (type != ARV_STREAM_CALLBACK_TYPE_INIT) return;
+  const auto& prepare_thread = connection.shared_.settings.on_stream_thread_start;
+  if (prepare_thread) prepare_thread();
+}
+
+void Connection::on_control_lost(ArvDevice* /*device*/, gpointer self) {
+  static_cast<Connection*>(self)->control_lost_ = true;
+}
+
+void Connection::on_new_buffer(ArvStream* stream, gpointer self) {
+  auto& connection = *static_cast<Connection*>(self);
+  connection.last_buffer_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+  while (ArvBuffer* buffer = arv_stream_try_pop_buffer(stream)) {
+    auto* slot = static_cast<FrameSlot*>(const_cast<void*>(arv_buffer_get_user_data(buffer)));
+    slot->with_aravis = false;
+    connection.accept(stream, *slot);
+  }
+}
+
+void Connection::accept(ArvStream* stream, FrameSlot& slot) noexcept {
+  ArvBuffer* buffer = slot.buffer.get();
+  if (!is_whole(buffer)) {
+    // Those aborted are of our own closing.
+    if (arv_buffer_get_status(buffer) != ARV_BUFFER_STATUS_ABORTED) {
+      shared_.incomplete.fetch_add(1, std::memory_order_relaxed);
+    }
+    return give_to_aravis(stream, slot);
+  }
+  if (!is_as_configured(buffer)) {
+    format_changed_ = true;
+    return give_to_aravis(stream, slot);
+  }
+  const auto [id, lost] = shared_.id_unwrapper.next(arv_buffer_get_frame_id(buffer));
+  if (lost > 0) shared_.lost.fetch_add(lost, std::memory_order_relaxed);
+  slot.frame.id = id;
+  slot.frame.camera_time_ns = static_cast<std::int64_t>(arv_buffer_get_timestamp(buffer));
+  slot.frame.arrival_ns = last_buffer_ns_.load(std::memory_order_relaxed);
+
+  const auto removed = mailbox_.publish(&slot);
+  if (removed.fresh) shared_.superseded.fetch_add(1, std::memory_order_relaxed);
+  if (removed.item != nullptr) give_to_aravis(stream, *removed.item);
+  shared_.doorbell.ring();
+}
+
+/// Only a buffer with status success may be asked anything more: others hold stale sizes and ids. A
+/// camera that ends a frame early still gets that status, so the size counts too.
+bool Connection::is_whole(ArvBuffer* buffer) const noexcept {
+  if (arv_buffer_get_status(buffer) != ARV_BUFFER_STATUS_SUCCESS) return false;
+  if (arv_buffer_get_payload_type(buffer) != ARV_BUFFER_PAYLOAD_TYPE_IMAGE) return true;
+  std::size_t size = 0;
+  arv_buffer_get_image_data(buffer, &size);
+  const bool expected_kind = arv_buffer_get_image_pixel_format(buffer) == pixel_format_;
+  return !expected_kind || size >= image_bytes(info_.format, arv_buffer_get_image_width(buffer),
+                                               arv_buffer_get_image_height(buffer));
+}
+
+bool Connection::is_as_configured(ArvBuffer* buffer) const noexcept {
+  return arv_buffer_get_payload_type(buffer) == ARV_BUFFER_PAYLOAD_TYPE_IMAGE &&
+         arv_buffer_get_image_pixel_format(buffer) == pixel_format_ &&
+         arv_buffer_get_image_width(buffer) == info_.width_px &&
+         arv_buffer_get_image_height(buffer) == info_.height_px;
+}
+
+void Connection::give_to_aravis(ArvStream* stream, FrameSlot& slot) noexcept {
+  slot.with_aravis = true;
+  arv_stream_push_buffer(stream, slot.buffer.get());
+}
+
+// ---- the supervisor ----
+
+std::string Connection::loss(std::int64_t now_ns) const {
+  if (control_lost_) return "the control connection broke";
+  if (format_changed_) return "the camera sends images of another size or kind than configured";
+  if (stall_ns_ == 0) return "";
+  const std::int64_t last_ns = last_buffer_ns_.load(std::memory_order_relaxed);
+  const std::int64_t limit_ns = last_ns == 0 ? std::max(stall_ns_, kFirstFrameNs) : stall_ns_;
+  const std::int64_t silence_ns = now_ns - std::max(last_ns, started_ns_);
+  if (silence_ns <= limit_ns) return "";
+  return "no frame for " + std::to_string(silence_ns / 1'000'000) + " ms";
+}
+
+StreamStatistics Connection::statistics() const {
+  StreamStatistics statistics;
+  if (!stream_) return statistics;
+  guint64 completed = 0;
+  guint64 failures = 0;
+  guint64 underruns = 0;
+  arv_stream_get_statistics(stream_.get(), &completed, &failures, &underruns);
+  statistics.underruns = underruns;
+  if (ARV_IS_GV_STREAM(stream_.get())) {
+    guint64 resent = 0;
+    guint64 missing = 0;
+    arv_gv_stream_get_statistics(ARV_GV_STREAM(stream_.get()), &resent, &missing);
+    statistics.resent_packets = resent;
+    statistics.missing_packets = missing;
+  }
+  return statistics;
+}
+
+void Connection::software_trigger() {
+  checked("the software trigger", arv_camera_software_trigger, camera_.get());
+}
+
+}  // namespace driftd::camera::aravis

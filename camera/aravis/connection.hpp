@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Connection: one session with a camera, from opening to loss; a source makes a new one each time.
+// Owned by the source's supervisor, which makes, watches and closes it. Aravis' stream thread fills
+// its mailbox, the tracking loop empties that; the memory of the frames is the connection's own, so
+// a frame the loop still holds stays readable while everything of Aravis is torn down.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "camera/aravis/handles.hpp"
+#include "camera/aravis/open.hpp"
+#include "camera/doorbell.hpp"
+#include "camera/frame_id.hpp"
+#include "camera/newest_mailbox.hpp"
+#include "camera/sources.hpp"
+
+namespace driftd::camera::aravis {
+
+/// What is shared by all connections of a source and outlives them.
+struct SourceShared {
+  explicit SourceShared(const AravisSettings& wanted) : settings(wanted) {}
+
+  const AravisSettings settings;
+  Doorbell doorbell;  ///< rung when a mailbox gets a frame or a connection comes or goes
+  FrameIdUnwrapper id_unwrapper;  ///< the stream thread's
+
+  std::atomic<std::uint64_t> superseded{0};
+  std::atomic<std::uint64_t> lost{0};
+  std::atomic<std::uint64_t> incomplete{0};
+};
+
+/// A buffer of Aravis', the memory under it and the frame in it.
+struct FrameSlot {
+  std::vector<std::byte> memory;
+  Ref<ArvBuffer> buffer;  ///< a reference of ours, beside the one that goes round with the stream
+  bool with_aravis = false;
+  Frame frame;
+};
+
+/// What Aravis counts since the connection was made.
+struct StreamStatistics {
+  std::uint64_t underruns = 0;
+  std::uint64_t missing_packets = 0;
+  std::uint64_t resent_packets = 0;
+};
+
+class Connection {
+ public:
+  /// Sets the camera up and starts acquisition. @throws CameraError
+  Connection(OpenCamera opened, SourceShared& shared);
+  /// Tears down: blocks for 2.5 s per step when the camera is silent. No frame of it may be in use.
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Ends acquisition and lets Aravis go, as the destructor does; the frames stay readable.
+  /// @param camera_is_there  false: leaves out what can only time out
+  void close(bool camera_is_there) noexcept;
+
+  [[nodiscard]] const Identity& identity() const { return identity_; }
+  [[nodiscard]] const SourceInfo& info() const { return info_; }
+  NewestMailbox<FrameSlot>& mailbox() noexcept { return mailbox_; }
+
+  /// Why the connection is to be given up; empty while all is well. Supervisor.
+  [[nodiscard]] std::string loss(std::int64_t now_ns) const;
+  [[nodiscard]] StreamStatistics statistics() const;
+  /// @throws CameraError when the camera does not take it
+  void software_trigger();
+
+ private:
+  static void on_stream_event(void* self, ArvStreamCallbackType type, ArvBuffer* buffer);
+  static void on_new_buffer(ArvStream* stream, gpointer self);
+  static void on_control_lost(ArvDevice* device, gpointer self);
+
+  void make_stream();
+  void make_buffers(std::size_t payload_bytes);
+  void accept(ArvStream* stream, FrameSlot& slot) noexcept;
+  [[nodiscard]] bool is_as_configured(ArvBuffer* buffer) const noexcept;
+  [[nodiscard]] bool is_whole(ArvBuffer* buffer) const noexcept;
+  static void give_to_aravis(ArvStream* stream, FrameSlot& slot) noexcept;
+
+  SourceShared& shared_;
+  Ref<ArvCamera> camera_;
+  Identity identity_;
+  SourceInfo info_;
+  ArvPixelFormat pixel_format_ = 0;
+  Ref<ArvStream> stream_;
+  std::vector<FrameSlot> slots_;
+  NewestMailbox<FrameSlot> mailbox_;
+  std::int64_t stall_ns_ = 0;  ///< longest silence; 0: frames come when a trigger says so
+  std::int64_t started_ns_ = 0;
+
+  // Written by threads of Aravis', read by the supervisor.
+  std::atomic<std::int64_t> last_buffer_ns_{0};
+  std::atomic<bool> control_lost_{false};
+  std::atomic<bool> format_changed_{false};
+};
+
+}  // namespace driftd::camera::aravis

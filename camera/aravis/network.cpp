@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#include "camera/aravis/network.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "camera/aravis/gvcp_probe.hpp"
+
+namespace driftd::camera::aravis {
+namespace {
+
+/// Jumbo frames fit the loopback interface, whose MTU is 64 KiB. 5 times less latency than 1400.
+constexpr int kLoopbackPacketBytes = 9000;
+/// Fits a 1500-byte MTU with room for tunnels and VLAN tags: the fallback when sizing fails.
+constexpr int kSafePacketBytes = 1400;
+
+int automatic_packet_size(ArvCamera* camera, const std::string& address,
+                          std::vector<std::string>& notes) {
+  if (is_loopback(address)) return kLoopbackPacketBytes;
+  Failure failure;
+  const guint found = arv_camera_gv_auto_packet_size(camera, failure.out());
+  if (!failure && found > 0) return static_cast<int>(found);
+  notes.push_back("the packet size could not be found out (" + failure.text() + "); trying " +
+                  std::to_string(kSafePacketBytes) + " bytes: set packet_size_bytes");
+  return kSafePacketBytes;
+}
+
+}  // namespace
+
+void prepare_network(ArvCamera* camera, const std::string& address, const AravisSettings& settings,
+                     std::vector<std::string>& notes) {
+  // Aravis' own adjustment while it makes the stream is unreliable (its issues 774 and 1065).
+  arv_camera_gv_set_packet_size_adjustment(camera, ARV_GV_PACKET_SIZE_ADJUSTMENT_NEVER);
+  const int wanted = settings.packet_size_bytes > 0 ? settings.packet_size_bytes
+                                                    : automatic_packet_size(camera, address, notes);
+  const std::string refused = refusal(arv_camera_gv_set_packet_size, camera, wanted);
+  const guint taken = checked("reading the packet size", arv_camera_gv_get_packet_size, camera);
+  if (taken != static_cast<guint>(wanted)) {
+    notes.push_back("the packet size is " + std::to_string(taken) + " bytes instead of " +
+                    std::to_string(wanted) + (refused.empty() ? "" : ": " + refused));
+  }
+  arv_camera_gv_set_stream_options(camera, ARV_GV_STREAM_OPTION_PACKET_SOCKET_DISABLED);
+  if (const std::string shortfall = socket_buffer_shortfall(settings.socket_buffer_bytes);
+      !shortfall.empty()) {
+    notes.push_back(shortfall);
+  }
+}
+
+void tune_network_stream(ArvStream* stream, const AravisSettings& settings) {
+  // An initial packet time-out of 0: on a direct link a gap is a loss, so ask for it at once.
+  g_object_set(stream, "socket-buffer", ARV_GV_STREAM_SOCKET_BUFFER_FIXED, "socket-buffer-size",
+               settings.socket_buffer_bytes, "initial-packet-timeout", 0U, "packet-timeout",
+               static_cast<guint>(settings.packet_timeout_us), "frame-retention",
+               static_cast<guint>(settings.frame_retention_us), nullptr);
+  // Aravis switches resend off for a camera that cannot do it: only ever switch it off here.
+  if (settings.resend == Resend::Never) {
+    g_object_set(stream, "packet-resend", ARV_GV_STREAM_PACKET_RESEND_NEVER, nullptr);
+  }
+}
+
+std::string socket_buffer_shortfall(int wanted_bytes) {
+  // The stream's own socket is out of reach, so the kernel is asked on one like it.
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return "";
+  int doubled = 0;  // the kernel reports twice what it gives to the payload (socket(7))
+  socklen_t size = sizeof(doubled);
+  const bool asked =
+      setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &wanted_bytes, sizeof(wanted_bytes)) == 0 &&
+      getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &doubled, &size) == 0;
+  close(fd);
+  const int given = doubled / 2;
+  if (!asked || given >= wanted_bytes) return "";
+  return "the kernel gives a socket buffer of " + std::to_string(given) + " bytes instead of " +
+         std::to_string(wanted_bytes) +
+         ", and frames may be lost: raise net.core.rmem_max (sysctl -w net.core.rmem_max=" +
+         std::to_string(wanted_bytes) + ")";
+}
+
+}  // namespace driftd::camera::aravis

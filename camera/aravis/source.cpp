@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT
+// The Aravis source. Threads: Aravis' stream thread puts complete frames into the connection's
+// mailbox; the tracking loop takes them in pop(), which touches nothing of Aravis or GLib; the
+// supervisor watches the connection and makes it anew; the reaper closes lost ones.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "camera/aravis/connection.hpp"
+#include "camera/aravis/gvcp_probe.hpp"
+#include "camera/aravis/reaper.hpp"
+#include "camera/monotonic.hpp"
+
+namespace driftd::camera {
+namespace {
+
+using aravis::Connection;
+using std::chrono::milliseconds;
+
+/// An absent camera is asked for this often; a probe is one packet of 8 bytes.
+constexpr milliseconds kProbeInterval{50};
+/// A camera that is still there gets this long to close the old session before a new one starts.
+constexpr milliseconds kCloseTime{1000};
+constexpr std::size_t kEventsKept = 256;
+/// One buffer in the mailbox, one with the loop, one being filled, one ready.
+constexpr int kFewestBuffers = 4;
+
+void require(bool fulfilled, const std::string& message) {
+  if (!fulfilled) throw CameraError("camera settings: " + message);
+}
+
+void validate(const AravisSettings& s) {
+  require(
+      s.region_x_px >= 0 && s.region_y_px >= 0 && s.region_width_px >= 0 && s.region_height_px >= 0,
+      "the region must not be negative");
+  require(std::isfinite(s.exposure_us) && s.exposure_us > 0, "exposure_us must be above 0");
+  require(std::isfinite(s.gain_db), "gain_db must be a number");
+  require(std::isfinite(s.frame_rate_hz) && s.frame_rate_hz >= 0,
+          "frame_rate_hz must not be negative");
+  require(s.trigger != Trigger::HardwareLine || !s.trigger_line.empty(),
+          "a hardware trigger needs trigger_line");
+  require(s.trigger != Trigger::Software || s.frame_rate_hz > 0,
+          "a software trigger needs frame_rate_hz: it is sent at that rate");
+  require(s.packet_size_bytes == 0 || (s.packet_size_bytes >= 220 && s.packet_size_bytes <= 16384),
+          "packet_size_bytes must be 0 (automatic) or 220 to 16384");
+  require(s.socket_buffer_bytes > 0, "socket_buffer_bytes must be above 0");
+  // Below 1000 us Aravis' stream thread polls without waiting and loses half of the frames.
+  require(s.packet_timeout_us >= 1000, "packet_timeout_us must be at least 1000");
+  require(s.frame_retention_us >= s.packet_timeout_us,
+          "frame_retention_us must be at least packet_timeout_us");
+  require(s.buffers >= kFewestBuffers && s.buffers <= 1024, "buffers must be 4 to 1024");
+  require(s.stall_timeout_ms > 0, "stall_timeout_ms must be above 0");
+  require(s.reconnect_min_ms > 0 && s.reconnect_max_ms >= s.reconnect_min_ms,
+          "reconnect_min_ms must be above 0 and at most reconnect_max_ms");
+}
+
+class AravisSource final : public FrameSource {
+ public:
+  explicit AravisSource(const AravisSettings& settings)
+      : shared_(settings), probe_(std::in_place, settings.id) {}
+
+  ~AravisSource() override { stop(); }
+
+  void start() override {
+    if (supervisor_.joinable()) return;
+    reaper_.emplace([this](const Connection* connection) { return in_use_ == connection; });
+    try {
+      connect(false);
+    } catch (const CameraError& error) {
+      if (!shared_.settings.start_without_camera) throw;
+      add_event(SourceEvent::Kind::ReconnectFailed, error.what());
+    }
+    stopping_ = false;
+    supervisor_ = std::thread([this] { supervise(); });
+  }
+
+  void stop() noexcept override {
+    if (supervisor_.joinable()) {
+      {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+      }
+      wake_.notify_all();
+      supervisor_.join();
+    }
+    retract();
+    in_use_ = held_ = nullptr;
+    lent_ = nullptr;
+    if (connection_) {
+      poll_statistics();
+      const bool there = connection_->loss(monotonic_ns()).empty();
+      if (reaper_) reaper_->take(std::move(connection_), there);
+    }
+    reaper_.reset();
+  }
+
+  PopStatus pop(std::chrono::microseconds timeout, Frame& frame) noexcept override {
+    const std::int64_t deadline_ns =
+        monotonic_ns() + std::chrono::nanoseconds(std::max(timeout, timeout.zero())).count();
+    for (;;) {
+      const bool had_connection = held_ != nullptr;
+      Connection* connection = use_offered();
+      if (connection == nullptr && had_connection) return PopStatus::Disconnected;
+      if (connection != nullptr) {
+        if (aravis::FrameSlot* slot = connection->mailbox().take(lent_)) {
+          lent_ = slot;
+          frame = slot->frame;
+          frames_.fetch_add(1, std::memory_order_relaxed);
+          return PopStatus::Frame;
+        }
+      }
+      if (!shared_.doorbell.wait_until(deadline_ns)) {
+        return offered_ != nullptr ? PopStatus::Timeout : PopStatus::Disconnected;
+      }
+    }
+  }
+
+  SourceCounters counters() const noexcept override {
+    SourceCounters counters;
+    counters.frames = frames_.load(std::memory_order_relaxed);
+    counters.superseded = shared_.superseded.load(std::memory_order_relaxed);
+    counters.lost = shared_.lost.load(std::memory_order_relaxed);
+    counters.incomplete = shared_.incomplete.load(std::memory_order_relaxed);
+    counters.underruns = underruns_.load(std::memory_order_relaxed);
+    counters.missing_packets = missing_packets_.load(std::memory_order_relaxed);
+    counters.resent_packets = resent_packets_.load(std::memory_order_relaxed);
+    counters.disconnects = disconnects_.load(std::memory_order_relaxed);
+    counters.reconnects = reconnects_.load(std::memory_order_relaxed);
+    counters.connected = offered_ != nullptr;
+    return counters;
+  }
+
+  SourceInfo info() const override {
+    const std::lock_guard lock(mutex_);
+    return info_;
+  }
+
+  std::vector<SourceEvent> take_events() override {
+    const std::lock_guard lock(mutex_);
+    std::vector<SourceEvent> events(std::make_move_iterator(events_.begin()),
+                                    std::make_move_iterator(events_.end()));
+    events_.clear();
+    return events;
+  }
+
+ private:
+  // ---- the tracking loop's side of the hand-over ----
+
+  /// The connection on offer, announced as in use so that its memory stays (a hazard pointer). What
+  /// was in use before is let go, the frame lent from it included.
+  Connection* use_offered() noexcept {
+    Connection* offered = offered_;
+    if (offered == held_) return held_;
+    lent_ = nullptr;
+    for (;;) {
+      in_use_ = offered;
+      Connection* still = offered_;  // retracted before the announcement was seen?
+      if (still == offered) break;
+      offered = still;
+    }
+    held_ = offered;
+    return held_;
+  }
+
+  // ---- connecting; start() and then the supervisor ----
+
+  /// @param search  the camera is not where it was: look for its serial number on the network
+  void connect(bool search) {
+    aravis::OpenCamera opened = !identity_ ? aravis::open_camera(shared_.settings.id)
+                                : search   ? aravis::open_camera(identity_->serial)
+                                           : aravis::open_again(*identity_);
+    const aravis::Identity identity = opened.identity;
+    connection_ = std::make_unique<Connection>(std::move(opened), shared_);
+    if (!identity_ || identity_->open_by != identity.open_by) {
+      probe_.emplace(identity.open_by);
+      probe_works_ = false;
+    }
+    identity_ = identity;
+    probe_answers();
+    counted_ = {};
+    {
+      const std::lock_guard lock(mutex_);
+      const std::uint64_t before = info_.connection;
+      info_ = connection_->info();
+      info_.connection = before + 1;
+      if (before > 0) ++reconnects_;
+    }
+    add_event(SourceEvent::Kind::Connected, "connected to " + connection_->info().description);
+    next_trigger_ns_ = monotonic_ns();
+    offered_ = connection_.get();
+    shared_.doorbell.ring();
+  }
+
+  bool probe_answers() noexcept {
+    const bool answers = probe_->answered(kProbeInterval);
+    probe_works_ = probe_works_ || answers;
+    return answers;
+  }
+
+  void retract() noexcept {
+    offered_ = nullptr;
+    shared_.doorbell.ring();
+  }
+
+  void poll_statistics() noexcept {
+    const aravis::StreamStatistics now = connection_->statistics();
+    underruns_ += now.underruns - counted_.underruns;
+    missing_packets_ += now.missing_packets - counted_.missing_packets;
+    resent_packets_ += now.resent_packets - counted_.resent_packets;
+    counted_ = now;
+  }
+
+  void lose(const std::string& why) {
+    retract();
+    poll_statistics();
+    ++disconnects_;
+    add_event(SourceEvent::Kind::Disconnected,
+              "lost " + connection_->info().description + ": " + why);
+    const bool there = probe_answers();
+    reaper_->take(std::move(connection_), there);
+    // Alive, it takes the old session's good-bye in milliseconds, and refuses a new one before.
+    if (there) reaper_->wait_until_closed(kCloseTime);
+  }
+
+  // ---- the supervisor ----
+
+  void supervise() {
+    milliseconds backoff = first_backoff();
+    while (!sleep_for(milliseconds(0))) {
+      if (connection_) {
+        watch();
+        backoff = first_backoff();
+      } else {
+        reconnect(backoff);
+      }
+    }
+  }
+
+  void watch() {
+    const std::int64_t watch_ns =
+        std::clamp(shared_.settings.stall_timeout_ms / 5, 2, 50) * std::int64_t{1'000'000};
+    const bool triggering = shared_.settings.trigger == Trigger::Software;
+    const std::int64_t until_trigger_ns = next_trigger_ns_ - monotonic_ns();
+    if (sleep_for(std::chrono::nanoseconds(triggering ? std::min(watch_ns, until_trigger_ns)
+                                                      : watch_ns))) {
+      return;
+    }
+    std::string why;
+    if (triggering && monotonic_ns() >= next_trigger_ns_) why = send_trigger();
+    poll_statistics();
+    if (why.empty()) why = connection_->loss(monotonic_ns());
+    if (!why.empty()) lose(why);
+  }
+
+  /// @returns why the camera did not take it; empty when it did
+  std::string send_trigger() {
+    const auto period_ns = static_cast<std::int64_t>(static_cast<double>(kNanosecondsPerSecond) /
+                                                     shared_.settings.frame_rate_hz);
+    next_trigger_ns_ = std::max(next_trigger_ns_ + period_ns, monotonic_ns());
+    try {
+      connection_->software_trigger();
+    } catch (const CameraError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  /// One attempt. Opening a camera that is away blocks for seconds and learns of its return late,
+  /// so where the probe is known to work, the attempt waits for its answer.
+  void reconnect(milliseconds& backoff) {
+    const milliseconds longest(shared_.settings.reconnect_max_ms);
+    bool away = !probe_answers();
+    if (away && probe_works_) {
+      away = !wait_for_answer(longest);
+      if (!away) backoff = first_backoff();
+      if (away && aravis::is_ipv4(shared_.settings.id)) return;  // it can be nowhere else
+    }
+    try {
+      connect(away && probe_works_);
+      return;
+    } catch (const CameraError& error) {
+      add_event(SourceEvent::Kind::ReconnectFailed, error.what());
+    }
+    if (away) {
+      wait_for_answer(backoff);
+    } else {
+      sleep_for(backoff);
+    }
+    backoff = std::min(backoff * 2, longest);
+  }
+
+  [[nodiscard]] milliseconds first_backoff() const {
+    return milliseconds(shared_.settings.reconnect_min_ms);
+  }
+
+  /// Waits for an absent camera to answer. @returns false when the time is over or the source stops
+  bool wait_for_answer(milliseconds time) {
+    const std::int64_t deadline_ns = monotonic_ns() + std::chrono::nanoseconds(time).count();
+    while (monotonic_ns() < deadline_ns && !sleep_for(kProbeInterval)) {
+      if (probe_answers()) return true;
+    }
+    return false;
+  }
+
+  /// @returns true when the source is to stop
+  bool sleep_for(std::chrono::nanoseconds time) {
+    std::unique_lock lock(mutex_);
+    return wake_.wait_for(lock, time, [this] { return stopping_; });
+  }
+
+  void add_event(SourceEvent::Kind kind, std::string text) {
+    const std::lock_guard lock(mutex_);
+    if (events_.size() == kEventsKept) events_.pop_front();
+    events_.push_back({.kind = kind, .time_ns = monotonic_ns(), .text = std::move(text)});
+  }
+
+  aravis::SourceShared shared_;
+
+  // Hand-over between supervisor and loop. in_use_ is written by the loop alone.
+  std::atomic<Connection*> offered_{nullptr};
+  std::atomic<Connection*> in_use_{nullptr};
+  Connection* held_ = nullptr;         // the loop's
+  aravis::FrameSlot* lent_ = nullptr;  // the loop's: the frame it has, in held_
+
+  // The supervisor's.
+  std::unique_ptr<Connection> connection_;
+  std::optional<aravis::Identity> identity_;
+  std::optional<aravis::GvcpProbe> probe_;
+  bool probe_works_ = false;  // it has had an answer from where it asks
+  std::int64_t next_trigger_ns_ = 0;
+  aravis::StreamStatistics counted_;
+  std::optional<aravis::Reaper> reaper_;
+  std::thread supervisor_;
+
+  std::atomic<std::uint64_t> frames_{0};
+  std::atomic<std::uint64_t> underruns_{0};
+  std::atomic<std::uint64_t> missing_packets_{0};
+  std::atomic<std::uint64_t> resent_packets_{0};
+  std::atomic<std::uint64_t> disconnects_{0};
+  std::atomic<std::uint64_t> reconnects_{0};
+
+  mutable std::mutex mutex_;  // never taken by pop()
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  SourceInfo info_;
+  std::deque<SourceEvent> events_;
+};
+
+}  // namespace
+
+std::unique_ptr<FrameSource> make_aravis_source(const AravisSettings& settings) {
+  validate(settings);
+  return std::make_unique<AravisSource>(settings);
+}
+
+}  // namespace driftd::camera
