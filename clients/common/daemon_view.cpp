@@ -189,11 +189,10 @@ Line DaemonView::state_line(std::int64_t now_ns) const {
 std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   std::vector<Line> lines;
   const json* uptime = find(status_, "/uptime_s");
-  lines.push_back({fmt::format("driftd {}   up {}   session {}", text(status_, "/version"),
+  lines.push_back({fmt::format("driftd {}   up {}", text(status_, "/version"),
                                uptime != nullptr && uptime->is_number()
                                    ? duration(uptime->get<double>())
-                                   : "-",
-                               text(status_, "/session")),
+                                   : "-"),
                    Tone::Heading});
   if (lost_ > 0 || restarts_ > 0) {
     lines.push_back({fmt::format("received    {} messages missing, {} restarts of driftd seen",

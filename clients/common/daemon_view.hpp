@@ -26,9 +26,10 @@ struct Line {
 class DaemonView {
  public:
   void update(const Message& message, std::int64_t now_ns);
-  /// The same from a reply to the command `status` or `markers`.
+  /// The same from the `status` of a reply.
   void set_status(const nlohmann::json& status, std::int64_t now_ns);
-  void set_markers(const nlohmann::json& markers) { markers_ = markers; }
+  /// The same from a reply to the command `markers`.
+  void set_markers(const nlohmann::json& reply) { markers_ = reply; }
 
   /// The state named last by any message; "unknown" before the first.
   const std::string& state() const noexcept { return state_; }

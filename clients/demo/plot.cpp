@@ -86,7 +86,7 @@ void write_data(const std::vector<Row>& rows, const std::filesystem::path& file)
   if (!out.flush()) throw std::runtime_error("cannot write " + file.string());
 }
 
-constexpr const char* kPicture = R"(
+constexpr const char* kPicture = R"gp(
 set multiplot
 set datafile missing "nan"
 set lmargin at screen 0.085
@@ -129,7 +129,7 @@ unset arrow
 unset object
 set autoscale y
 unset xlabel
-)";
+)gp";
 
 void write_script(const Phases& phases, const Report& report, const std::filesystem::path& file) {
   const auto since_start = [&](std::int64_t time_ns) {

@@ -70,7 +70,7 @@ void print_markers(const Options& options) {
     return;
   }
   DaemonView view;
-  view.set_markers(reply.body.at("markers"));
+  view.set_markers(reply.body);
   print_lines(view.marker_table(SIZE_MAX));
   if (reply.body.contains("rejected")) {
     fmt::print("rejected: {}\n", reply.body["rejected"].dump());

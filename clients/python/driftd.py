@@ -219,11 +219,11 @@ class Client:
         """From ``lost`` or ``fault`` to ``idle``. Returns the state."""
         return self.request("reset")[0]["state"]
 
-    def markers(self) -> dict:
-        """The markers as published."""
+    def markers(self) -> list[dict]:
+        """The markers, each as in the topic ``markers``."""
         return self.request("markers")[0]["markers"]
 
-    def find_markers(self) -> tuple[dict, Any]:
+    def find_markers(self) -> tuple[list[dict], list[dict]]:
         """Look for markers anew, only while idle. Returns the markers and what was rejected."""
         reply, _ = self.request("markers", find=True)
         return reply["markers"], reply["rejected"]
