@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "camera/simulator/gige_camera.hpp"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <cmath>
+#include <ctime>
+
+#include "camera/simulator/clock.hpp"
+
+namespace driftd::simulator {
+namespace {
+
+/// How often a camera that does not stream looks at its state.
+constexpr std::int64_t kIdlePeriodNs = 10'000'000;
+
+void sleep_until(std::int64_t time_ns) {
+  const timespec until{time_ns / 1'000'000'000, time_ns % 1'000'000'000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
+  }
+}
+
+}  // namespace
+
+GigeCamera::GigeCamera(const CameraIdentity& identity, const CameraModel& model,
+                       FrameProducer& producer)
+    : identity_(identity),
+      model_(model),
+      producer_(producer),
+      registers_(identity, model),
+      control_socket_(identity.address, false),
+      sender_(identity.address) {
+  registers_.set_stream_source_port(sender_.port());
+  frame_id_ = static_cast<std::uint16_t>(model.first_frame_id - 1);
+  try {
+    discovery_socket_.emplace("255.255.255.255", true);
+  } catch (const std::runtime_error&) {
+    // Another program keeps the port to itself: still found by address.
+  }
+  control_thread_ = std::thread([this] { run_control(); });
+  stream_thread_ = std::thread([this] { run_stream(); });
+}
+
+GigeCamera::~GigeCamera() {
+  stopping_ = true;
+  trigger_changed_.notify_all();
+  control_thread_.join();
+  stream_thread_.join();
+}
+
+void GigeCamera::run_stream() {
+  pthread_setname_np(pthread_self(), "sim-stream");
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // wake within a microsecond instead of fifty
+  std::int64_t next_ns = now_ns();
+  while (!stopping_) {
+    update_power();
+    const Acquisition acquisition = registers_.acquisition();
+    const bool streaming = acquisition.running && !away_;
+    if (streaming && acquisition.trigger == TriggerSource::Software) {
+      if (wait_for_software_trigger()) {
+        next_ns = now_ns();
+        sleep_until(next_ns + std::llround(acquisition.sensor.exposure_us * 1e3));
+        make_and_send(acquisition, next_ns);
+      }
+      continue;
+    }
+    next_ns += acquisition.period_ns;
+    if (now_ns() > next_ns + acquisition.period_ns) {
+      if (streaming && frames_sent_ > 0) ++frames_late_;
+      next_ns = now_ns();
+    }
+    if (!streaming && next_ns > now_ns() + kIdlePeriodNs) next_ns = now_ns() + kIdlePeriodNs;
+    sleep_until(next_ns + std::llround(acquisition.sensor.exposure_us * 1e3));
+    make_and_send(acquisition, next_ns);
+  }
+}
+
+void GigeCamera::update_power() {
+  const bool away = producer_.camera_away();
+  if (away == away_) return;
+  away_ = away;
+  if (away) {
+    const std::lock_guard lock(control_mutex_);
+    controller_.reset();
+    registers_.power_on();  // what it wakes up with; nobody can ask before
+    sender_.clear();
+    frame_id_ = static_cast<std::uint16_t>(model_.first_frame_id - 1);
+  }
+}
+
+bool GigeCamera::wait_for_software_trigger() {
+  std::unique_lock lock(trigger_mutex_);
+  trigger_changed_.wait_for(lock, std::chrono::nanoseconds(kIdlePeriodNs),
+                            [this] { return triggers_pending_ > 0 || stopping_; });
+  if (triggers_pending_ == 0) return false;
+  --triggers_pending_;
+  return true;
+}
+
+void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t start_ns) {
+  // The settings of before the exposure hold; whether the client stopped meanwhile does not.
+  const bool streaming = acquisition.running && !away_ && registers_.acquisition().running;
+  FramePlan plan;
+  plan.sensor = acquisition.sensor;
+  plan.start_ns = start_ns;
+  plan.camera_time_ns = start_ns + model_.clock_offset_ns;
+  plan.frame_count = frame_count_;
+  if (!streaming) {
+    producer_.make(plan, {});
+    return;
+  }
+  frame_id_ = frame_id_ == 0xffff ? std::uint16_t{1} : static_cast<std::uint16_t>(frame_id_ + 1);
+  plan.frame_id = frame_id_;
+  plan.frame_count = ++frame_count_;
+  const auto pixels = static_cast<std::size_t>(plan.sensor.width_px) *
+                      static_cast<std::size_t>(plan.sensor.height_px);
+  const auto image = sender_.begin(packed_bytes(plan.sensor.format, pixels));
+  const MadeFrame made = producer_.make(plan, image);
+  if (made.fate != FrameFate::Drop) {
+    const FrameHeader header{frame_id_, static_cast<std::uint64_t>(plan.camera_time_ns),
+                             registers_.get(feature::kPixelFormat)};
+    sender_.send(header, acquisition, {made.fate == FrameFate::Corrupt, made.packet_loss});
+    ++frames_sent_;
+  }
+  if (acquisition.single_frame) registers_.stop_acquisition();
+}
+
+}  // namespace driftd::simulator

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// A GigE Vision camera on a loopback address: a control thread that answers GVCP on port 3956 (one
+// controller at a time, with heartbeat, discovery and packet resend) and a stream thread that is
+// paced by the clock, has each image made by a FrameProducer and sends it. The caller owns both;
+// the threads run from construction to destruction.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "camera/simulator/device_registers.hpp"
+#include "camera/simulator/simulation.hpp"
+#include "camera/simulator/stream_sender.hpp"
+
+namespace driftd::simulator {
+
+/// One exposure as the camera plans it.
+struct FramePlan {
+  SensorSettings sensor;
+  std::int64_t start_ns = 0;        ///< of the exposure, CLOCK_MONOTONIC
+  std::int64_t camera_time_ns = 0;  ///< the same on the camera's clock
+  std::uint16_t frame_id = 0;       ///< as sent; 0 when the camera does not stream
+  std::uint64_t frame_count = 0;    ///< frames since the simulator started, this one included
+};
+
+struct MadeFrame {
+  FrameFate fate = FrameFate::Send;
+  double packet_loss = 0;
+};
+
+/// Makes the images. Both are called on the stream thread only.
+class FrameProducer {
+ public:
+  virtual ~FrameProducer() = default;
+  FrameProducer() = default;
+  FrameProducer(const FrameProducer&) = delete;
+  FrameProducer& operator=(const FrameProducer&) = delete;
+  /// Called right after the exposure. `image` is empty when the camera does not stream.
+  virtual MadeFrame make(const FramePlan& plan, std::span<std::byte> image) = 0;
+  /// Whether the cable is out now.
+  virtual bool camera_away() = 0;
+};
+
+class GigeCamera {
+ public:
+  /// @throws std::invalid_argument, or std::runtime_error when the address is taken
+  GigeCamera(const CameraIdentity& identity, const CameraModel& model, FrameProducer& producer);
+  ~GigeCamera();
+  GigeCamera(const GigeCamera&) = delete;
+  GigeCamera& operator=(const GigeCamera&) = delete;
+
+  std::uint64_t frames_sent() const noexcept { return frames_sent_; }
+  /// Exposures that could not start in time because the machine was busy.
+  std::uint64_t frames_late() const noexcept { return frames_late_; }
+  std::uint64_t resent_packets() const { return sender_.resent_packets(); }
+  bool controlled() const;
+
+ private:
+  struct Peer {
+    std::uint32_t address = 0;  ///< network byte order
+    std::uint16_t port = 0;
+    bool operator==(const Peer&) const = default;
+  };
+  struct Request;
+  struct Reply;
+  class Socket {
+   public:
+    Socket(const std::string& address, bool shared);
+    ~Socket();
+    Socket(const Socket&) = delete;
+    Socket& operator=(const Socket&) = delete;
+    int get() const noexcept { return descriptor_; }
+
+   private:
+    int descriptor_;
+  };
+
+  void run_control();
+  void receive(int socket);
+  Reply answer(const Request& request);
+  Reply read_registers(const Request& request) const;
+  Reply write_registers(const Request& request);
+  Reply read_memory(const Request& request) const;
+  Reply write_memory(const Request& request);
+  void resend(const Request& request);
+  gvcp::Status write(const Peer& peer, std::uint32_t address, std::span<const std::uint8_t> data);
+  gvcp::Status change_privilege(const Peer& peer, std::uint32_t value);
+  void check_heartbeat();
+  void release_control();
+
+  void run_stream();
+  void make_and_send(const Acquisition& acquisition, std::int64_t start_ns);
+  bool wait_for_software_trigger();
+  void update_power();
+
+  CameraIdentity identity_;
+  CameraModel model_;
+  FrameProducer& producer_;
+  DeviceRegisters registers_;
+  Socket control_socket_;
+  std::optional<Socket> discovery_socket_;  ///< for broadcasts; none when the port is taken
+  StreamSender sender_;
+
+  mutable std::mutex control_mutex_;  ///< guards controller_ and last_heard_ns_
+  std::optional<Peer> controller_;
+  std::int64_t last_heard_ns_ = 0;
+
+  std::mutex trigger_mutex_;
+  std::condition_variable trigger_changed_;
+  int triggers_pending_ = 0;
+
+  std::atomic<bool> away_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> frames_sent_{0};
+  std::atomic<std::uint64_t> frames_late_{0};
+  std::uint16_t frame_id_ = 0;  ///< of the last frame; stream thread
+  std::uint64_t frame_count_ = 0;
+  std::thread control_thread_;
+  std::thread stream_thread_;
+};
+
+}  // namespace driftd::simulator

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// A Simulation that runs on CLOCK_MONOTONIC and may be used from several threads: the camera's
+// stream thread has images made, the wire thread moves the stage and injects faults.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "camera/simulator/gige_camera.hpp"
+#include "camera/simulator/simulation.hpp"
+
+namespace driftd::simulator {
+
+/// The truth about one exposure, whether or not its image was sent.
+struct TruthRecord {
+  Truth truth;
+  FramePlan plan;
+  std::int64_t middle_ns = 0;  ///< of the exposure, CLOCK_MONOTONIC
+  bool sent = false;
+  bool camera_away = false;
+};
+
+class LiveSimulation final : public FrameProducer {
+ public:
+  using TruthSink = std::function<void(const TruthRecord&)>;
+  /// @param sink  called on the stream thread for each exposure; may be empty
+  LiveSimulation(const Scenario& scenario, TruthSink sink);
+
+  MadeFrame make(const FramePlan& plan, std::span<std::byte> image) override;
+  bool camera_away() override;
+
+  /// A command that reached the stage now: absolute, stage axes. Any thread.
+  void command_stage(Vec2 stage_nm);
+  Vec2 commanded_nm();
+  /// Starts a fault now. @return false when its marker does not exist. Any thread.
+  bool inject(const Fault& fault);
+  double time_s();  ///< since the scenario's start
+
+ private:
+  std::mutex mutex_;  ///< guards simulation_
+  Simulation simulation_;
+  TruthSink sink_;
+  const std::int64_t start_ns_;
+  std::vector<std::uint16_t> levels_;
+};
+
+}  // namespace driftd::simulator

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// A simulated world as plain structs: what the optics, the camera, the markers, the disturbance and
+// the stage are like, and which faults happen when. Read from YAML by load_scenario(), or made by
+// hand in tests; the defaults are a typical instrument that drifts not at all.
+//
+// Conventions: image axes are x right, y down, in nm of the sample plane; stage axes are the
+// stage's own. `image_to_stage` is the matrix M of the daemon's configuration: a stage displacement
+// s moves the image by M^-1 * s, so that the correction for a drift d is -M * d. Times are seconds
+// from the start of the scenario.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace driftd::simulator {
+
+struct Vec2 {
+  double x = 0;
+  double y = 0;
+};
+
+struct OpticsModel {
+  double pixel_size_nm = 100;  ///< in the sample plane
+  double sigma_px = 1.3;       ///< spot width; along x when astigmatic
+  double sigma_y_px = 0;       ///< along y; 0: circular
+};
+
+struct CameraModel {
+  int width_px = 256;
+  int height_px = 256;
+  double rate_hz = 500;       ///< at power-on
+  double exposure_us = 1000;  ///< at power-on; photons and background are given for it
+  double background_e = 20;   ///< per pixel in `exposure_us`
+  double offset_adu = 100;    ///< levels at full bit depth
+  double gain_e_per_adu = 4;  ///< at 0 dB and full bit depth
+  double read_noise_e = 3;    ///< rms
+  double full_well_e = 16000;
+  int bit_depth = 12;
+  double offset_pattern_adu = 0.5;   ///< fixed pattern: rms of the offset from pixel to pixel
+  double gain_pattern = 0.005;       ///< fixed pattern: relative rms of the conversion gain
+  std::int64_t clock_offset_ns = 0;  ///< camera clock minus CLOCK_MONOTONIC
+  int first_frame_id = 1;            ///< GVSP id of the first frame after power-on
+};
+
+struct BlinkModel {
+  double share = 0;  ///< of the markers that blink
+  double on_s = 5;   ///< mean dwell times, exponentially distributed
+  double off_s = 0.5;
+};
+
+struct MarkerModel {
+  int count = 16;
+  double photons = 30000;       ///< median, detected per frame in the camera's `exposure_us`
+  double photons_spread = 0.3;  ///< standard deviation of ln(photons)
+  double min_distance_px = 25;
+  double border_px = 20;
+  std::vector<Vec2> positions_px;  ///< when given: these, instead of `count` random ones
+  BlinkModel blink;
+  double bleach_tau_s = 0;                 ///< brightness decays as exp(-t / tau); 0: never
+  double wander_nm_per_sqrt_s = 40;        ///< random walk of a marker that came off
+  double intruder_photons = 300000;        ///< a bright particle that passes through the field
+  double intruder_speed_nm_per_s = 20000;  ///< along x
+};
+
+struct Sine {
+  double amplitude_nm = 0;  ///< peak
+  double frequency_hz = 0;
+  double phase_deg = 0;
+};
+
+struct AxisDisturbance {
+  double linear_nm_per_s = 0;
+  double random_walk_nm_per_sqrt_s = 0;
+  double settling_nm = 0;  ///< approached as settling_nm * (1 - exp(-t / tau))
+  double settling_tau_s = 60;
+  double step_nm = 0;
+  double step_at_s = 0;
+  std::vector<Sine> sines;
+};
+
+struct StageModel {
+  std::array<std::array<double, 2>, 2> image_to_stage = {{{1, 0}, {0, 1}}};
+  std::array<int, 2> axis_sign = {1, 1};  ///< -1: the axis is wired the wrong way round
+  double frequency_hz = 150;              ///< second-order response
+  double damping = 0.7;
+  double delay_ms = 2.5;  ///< from the command's arrival to the start of the motion
+  double noise_nm = 0.2;  ///< rms per axis, first-order low-pass noise
+  double noise_bandwidth_hz = 200;
+  double quantisation_nm = 0.05;
+  double range_nm = 100000;  ///< largest |position| per axis
+  bool stuck = false;        ///< never obeys
+};
+
+enum class FaultKind : std::uint8_t {
+  Vanish,         ///< cable out for `seconds`, then powered up anew
+  DropFrames,     ///< a `share` of frames is never sent
+  CorruptFrames,  ///< a `share` of frames lacks a packet that no resend brings back
+  LosePackets,    ///< a `share` of packets is lost once; a resend brings them
+  HideMarkers,    ///< no light from the markers
+  StageStuck,     ///< commands to the stage are ignored
+  Step,           ///< the sample jumps by (x_nm, y_nm)
+  DetachMarker,   ///< marker `index` comes off and wanders
+  Intruder,       ///< a bright particle passes marker `index`
+};
+const char* name_of(FaultKind kind) noexcept;
+
+struct Fault {
+  FaultKind kind = FaultKind::Vanish;
+  double at_s = 0;  ///< on the time line; a commanded fault happens at once
+  double seconds = 1;
+  double share = 0.1;
+  double x_nm = 0, y_nm = 0;
+  int index = 0;
+};
+
+struct Scenario {
+  std::uint64_t seed = 1;
+  OpticsModel optics;
+  CameraModel camera;
+  MarkerModel markers;
+  AxisDisturbance disturbance_x;
+  AxisDisturbance disturbance_y;
+  StageModel stage;
+  std::vector<Fault> faults;
+  std::string stage_endpoint;  ///< PUB endpoint of the daemon; empty: nobody moves the stage
+};
+
+/// A mistake in a scenario. what() has one line a mistake: "FILE:LINE:COLUMN: key: found X; ...".
+struct ScenarioError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Reads and checks a scenario; what the file leaves out keeps its default. @throws ScenarioError
+Scenario load_scenario(const std::filesystem::path& file);
+/// The same from text; `name` stands for the file in messages.
+Scenario load_scenario_text(const std::string& text, const std::string& name);
+
+/// A fault as the control socket and the time line name it ("vanish", "drop_frames", ...).
+/// @return false when there is none of that name
+bool fault_from_name(const std::string& name, FaultKind& kind) noexcept;
+
+}  // namespace driftd::simulator

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The simulator's ZeroMQ side: the stage that listens to the daemon's corrections, the truth for
+// whoever wants to judge the lock, and faults by command. docs: camera/simulator/README.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "camera/simulator/live_simulation.hpp"
+
+namespace driftd::simulator {
+
+/// Turns the daemon's correction messages into stage commands. A correction's `total_*` counts from
+/// the stage's place at lock: with a new session or lock_id the newest commanded place becomes the
+/// zero. Used by one thread.
+class CorrectionReader {
+ public:
+  /// @param message  "correction {json}"
+  /// @param commanded_nm  where the stage was last sent
+  /// @param target_nm  set to the absolute position to go to
+  /// @return false, with nothing changed, for what is not a correction with finite numbers
+  bool read(const std::string& message, Vec2 commanded_nm, Vec2& target_nm);
+
+ private:
+  std::string session_;
+  std::int64_t lock_id_ = -1;
+  Vec2 zero_nm_;
+};
+
+/// "truth {json}": one line for the PUB socket.
+std::string truth_message(const TruthRecord& record, std::uint64_t seq);
+
+/// What the `status` command tells besides the simulation's own state.
+struct CameraState {
+  std::uint64_t frames_sent = 0;
+  std::uint64_t frames_late = 0;
+  std::uint64_t resent_packets = 0;
+  bool controlled = false;
+};
+
+/// Carries out one command ({"command": "vanish", "seconds": 2}) and returns the reply as JSON.
+std::string answer_command(const std::string& request, LiveSimulation& simulation,
+                           const CameraState& camera, std::uint64_t corrections);
+
+}  // namespace driftd::simulator

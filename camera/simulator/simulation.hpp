@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// The simulated world in one object: disturbance, stage, markers, sensor and faults on one clock
+// that runs as fast as it is asked to. Time is ns from the scenario's start and only goes forward.
+// The same scenario with the same calls gives the same bits. Not thread-safe: driftd-sim wraps it
+// in LiveSimulation; tests drive it directly.
+//
+// What the image shows: sample = disturbance + M^-1 * stage (see scenario.hpp for M and the axes).
+// A frame shows the mean of it over the exposure; the blur by motion during the exposure, far below
+// the width of a spot, is not drawn.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "camera/simulator/markers.hpp"
+#include "camera/simulator/motion.hpp"
+#include "camera/simulator/scenario.hpp"
+#include "camera/simulator/sensor.hpp"
+
+namespace driftd::simulator {
+
+/// The truth behind a frame: means over its exposure, displacements since the scenario's start.
+struct Truth {
+  std::int64_t middle_ns = 0;  ///< of the exposure
+  Vec2 sample_nm;              ///< of the sample in the image: disturbance and stage together
+  Vec2 disturbance_nm;         ///< image axes, without the stage
+  Vec2 stage_nm;               ///< stage axes
+  Vec2 commanded_nm;           ///< stage axes, newest command
+  bool markers_hidden = false;
+  bool stage_stuck = false;
+};
+
+enum class FrameFate : std::uint8_t { Send, Drop, Corrupt };
+
+class Simulation {
+ public:
+  /// @throws ScenarioError when the scenario cannot be realised
+  explicit Simulation(const Scenario& scenario);
+
+  const Scenario& scenario() const noexcept { return scenario_; }
+  std::int64_t now_ns() const noexcept { return tick_ * kTickNs; }
+  /// Lets time pass up to `time_ns`; a time in the past changes nothing.
+  void advance(std::int64_t time_ns);
+  /// A command that reaches the stage at `time_ns`: an absolute position, stage axes.
+  void command_stage(std::int64_t time_ns, Vec2 stage_nm);
+  /// The newest stage command; 0 before the first.
+  Vec2 commanded_nm() const noexcept { return stage_.commanded_nm(); }
+  /// Starts a fault now. @return false when its marker does not exist
+  bool inject(const Fault& fault);
+
+  /// Exposes from `start_ns` on. With `levels`, draws the image (width * height values).
+  Truth expose(std::int64_t start_ns, const SensorSettings& settings, std::uint16_t* levels);
+
+  /// Whether the camera's cable is out now.
+  bool camera_away() const noexcept { return now_ns() < away_until_ns_; }
+  /// What becomes of the next frame under the faults of now; draws from the generator.
+  FrameFate next_frame_fate();
+  /// Share of the stream's packets that is lost once now.
+  double packet_loss() const noexcept;
+
+ private:
+  struct Timed {
+    std::int64_t until_ns = 0;
+    double share = 0;
+    bool active(std::int64_t now_ns) const noexcept { return now_ns < until_ns; }
+  };
+  void step();
+  Vec2 disturbance_now() const noexcept;
+
+  Scenario scenario_;
+  std::int64_t tick_ = 0;
+  DisturbanceAxis disturbance_x_;
+  DisturbanceAxis disturbance_y_;
+  Stage stage_;
+  MarkerField markers_;
+  Sensor sensor_;
+  Random fate_;
+  Vec2 disturbance_nm_;
+  Vec2 steps_nm_;  ///< jumps by faults
+  std::size_t next_fault_ = 0;
+  std::int64_t away_until_ns_ = 0;
+  std::int64_t hidden_until_ns_ = 0;
+  std::int64_t stuck_until_ns_ = 0;
+  Timed drop_;
+  Timed corrupt_;
+  Timed lose_;
+  std::vector<Spot> spots_;
+};
+
+}  // namespace driftd::simulator
