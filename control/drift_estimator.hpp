@@ -2,12 +2,18 @@
 // From localizations to the drift: a robust, uncertainty-weighted mean of the markers'
 // displacements from their references, averaged over frames, with its covariance and each marker's
 // health. Tracking loop; no allocation after construction; noexcept.
+//
+// Every marker is measured against its own reference, so markers may come and go without a jump.
+// What one frame cannot show, a marker that detaches slowly, shows in the running mean of its
+// residual: its weight falls smoothly as that mean grows, to zero where it is called an outlier,
+// and it returns gradually after the mean has come back to half of that.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "control/consensus.hpp"
 #include "control/types.hpp"
 
 namespace driftd::control {
@@ -27,29 +33,91 @@ class DriftEstimator {
   explicit DriftEstimator(const EstimatorSettings& settings);
 
   /// New markers; their x_px, y_px serve as provisional references. Not from the loop.
+  /// The first frame with min_markers fitted corrects each provisional reference for how far its
+  /// marker was from the place listed, the common displacement apart.
   void set_markers(std::span<const Marker> markers);
   std::span<const Marker> markers() const noexcept { return markers_; }
 
   /// Starts a new reference: the mean position of each marker over the next `frames` good frames
-  /// becomes its reference; update() measures against the old one until then.
+  /// becomes its reference; update() measures against the old one until then. The update() that
+  /// completes it already reports that frame against the new references.
+  /// A marker seen in less than half of the frames, or not steady against the others in place,
+  /// width and brightness, is left Unreferenced; it gets a reference, on the same terms, from as
+  /// many later frames of its own. While fewer than min_markers are steady, the reference starts
+  /// over.
   void begin_reference(int frames) noexcept;
   bool referencing() const noexcept { return reference_left_ > 0; }
 
-  /// One frame. observations[i] belongs to markers()[i].
+  /// One frame. observations[i] belongs to markers()[i]; missing ones count as not fitted, and so
+  /// do numbers that are not finite. An invalid frame keeps the last drift and restarts the
+  /// average.
   const DriftEstimate& update(std::span<const MarkerObservation> observations) noexcept;
   /// Frames were missed or skipped (camera away): forget the frame average, keep the references.
   void restart_average() noexcept;
 
+  /// Displacement and residual are zero where this frame gave none.
   std::span<const MarkerResult> results() const noexcept { return results_; }
+  /// Of an Unreferenced marker: its last known place on the same terms.
   std::span<const Vec2> reference_px() const noexcept { return reference_px_; }
 
  private:
-  // (yours)
+  /// Mean and scatter of a marker over the frames of a reference in the making.
+  struct Steadiness {
+    int frames = 0;
+    Vec2 mean_px;  ///< place less the common drift
+    double place_m2_px2 = 0, variance_sum_px2 = 0;
+    double width_mean = 0, width_m2 = 0;
+    double brightness_mean = 0, brightness_m2 = 0;
+  };
+  struct Track {
+    bool referenced = false;
+    bool detached = false;     ///< called an outlier by its mean residual, until it has come back
+    double readmission = 1;    ///< grows to 1 over the memory's length after a return
+    double memory_weight = 1;  ///< falls as the mean residual grows
+    Vec2 mean_residual_nm;
+    double reference_variance_nm2 = 0;
+    double reference_sigma_px = 0;
+    double brightness_adu = 0;  ///< slow average
+    Steadiness steadiness;
+  };
+  struct FrameMean {
+    Vec2 drift_nm;
+    Covariance2 covariance_nm2;
+    bool witness_valid = false;
+    Vec2 witness_nm;
+  };
+  using Observations = std::span<const MarkerObservation>;
+
+  void judge(Observations observations) noexcept;
+  Consensus measure(Observations observations) noexcept;
+  Consensus agree(MarkerRole role, Observations observations) noexcept;
+  Vote vote_of(std::size_t i, const MarkerObservation& observation) const noexcept;
+  Vec2 displacement_nm(std::size_t i, const MarkerObservation& observation) const noexcept;
+  double common_residual_limit_nm() noexcept;
+  void remember_residual(std::size_t i, double sd_nm, double common_limit_nm) noexcept;
+
+  bool rebase(Observations observations) noexcept;
+  void accumulate(Observations observations, Vec2 drift_nm) noexcept;
+  bool steady(const Steadiness& s, int frames_needed) const noexcept;
+  void adopt_reference(std::size_t i, Vec2 common_px) noexcept;
+  bool finish_reference() noexcept;
+  void publish(const Consensus& tracking, const Consensus& witnesses) noexcept;
+
   EstimatorSettings settings_;
+  RobustLimits limits_;
   std::vector<Marker> markers_;
   std::vector<MarkerResult> results_;
   std::vector<Vec2> reference_px_;
+  std::vector<Track> tracks_;
+  std::vector<Vote> votes_;
+  std::vector<double> scratch_;
+  std::vector<FrameMean> frames_;  ///< ring of average_frames
+  std::size_t newest_ = 0;
+  int averaged_ = 0;
+  bool rebase_pending_ = false;
   int reference_left_ = 0;
+  int reference_frames_ = 0;  ///< of the last reference, for markers that get theirs later
+  Vec2 reference_drift_sum_nm_;
   DriftEstimate estimate_;
 };
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "control/consensus.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace driftd::control {
+namespace {
+
+/// The biweight's fixed point is reached to below 1e-3 nm well before (measured: tests).
+constexpr int kIterations = 12;
+constexpr double kLargestWeightRatio = 2;
+
+double mean_variance(const Vote& vote) noexcept {
+  return 0.5 * (vote.variance_nm2.x + vote.variance_nm2.y);
+}
+
+double distance(const Vote& vote, Vec2 centre) noexcept {
+  return std::hypot(vote.value_nm.x - centre.x, vote.value_nm.y - centre.y);
+}
+
+double median(std::span<double> values) noexcept {
+  const double low = lower_median(values);
+  if (values.size() % 2 == 1) return low;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  return 0.5 * (low + *std::min_element(middle, values.end()));
+}
+
+Vec2 componentwise_median(std::span<const Vote> votes, std::span<double> scratch) noexcept {
+  Vec2 centre;
+  std::transform(votes.begin(), votes.end(), scratch.begin(),
+                 [](const Vote& v) { return v.value_nm.x; });
+  centre.x = median(scratch);
+  std::transform(votes.begin(), votes.end(), scratch.begin(),
+                 [](const Vote& v) { return v.value_nm.y; });
+  centre.y = median(scratch);
+  return centre;
+}
+
+/// How much the markers scatter compared to what their uncertainties promise; at least 1.
+double observed_scale(std::span<const Vote> votes, Vec2 centre,
+                      std::span<double> scratch) noexcept {
+  std::transform(votes.begin(), votes.end(), scratch.begin(),
+                 [centre](const Vote& v) { return distance(v, centre) / sd_of(v); });
+  return std::max(1.0, lower_median(scratch) / kRayleighMedian);
+}
+
+double largest_weight(std::span<const Vote> votes, std::span<double> scratch) noexcept {
+  std::transform(votes.begin(), votes.end(), scratch.begin(),
+                 [](const Vote& v) { return 1 / mean_variance(v); });
+  return kLargestWeightRatio * lower_median(scratch);
+}
+
+Covariance2 covariance_of(std::span<const Vote> votes, Vec2 centre, int used) noexcept {
+  Covariance2 formal;
+  Covariance2 observed;
+  for (const Vote& v : votes) {
+    const double w2 = v.weight * v.weight;
+    const double rx = v.value_nm.x - centre.x;
+    const double ry = v.value_nm.y - centre.y;
+    if (w2 == 0) continue;
+    formal.xx += w2 * v.variance_nm2.x;
+    formal.yy += w2 * v.variance_nm2.y;
+    observed.xx += w2 * rx * rx;
+    observed.xy += w2 * rx * ry;
+    observed.yy += w2 * ry * ry;
+  }
+  const double unbias = used > 1 ? static_cast<double>(used) / (used - 1) : 1.0;
+  return {std::max(formal.xx, observed.xx * unbias), observed.xy * unbias,
+          std::max(formal.yy, observed.yy * unbias)};
+}
+
+}  // namespace
+
+double biweight(double distance, double limit) noexcept {
+  const double u = distance / limit;
+  return u < 1 ? (1 - u * u) * (1 - u * u) : 0.0;
+}
+
+double sd_of(const Vote& vote) noexcept {
+  return std::sqrt(mean_variance(vote));
+}
+
+double lower_median(std::span<double> values) noexcept {
+  assert(!values.empty());
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
+                      std::span<double> scratch) noexcept {
+  Consensus result;
+  if (votes.empty()) return result;
+  scratch = scratch.first(votes.size());
+  Vec2 centre = componentwise_median(votes, scratch);
+  result.scale = observed_scale(votes, centre, scratch);
+  const double cap = largest_weight(votes, scratch);
+  for (int iteration = 0; iteration < kIterations; ++iteration) {
+    double sum = 0;
+    Vec2 weighted;
+    for (Vote& v : votes) {
+      const double limit_nm = limits.limit_nm(sd_of(v), result.scale);
+      v.weight =
+          v.trust * biweight(distance(v, centre), limit_nm) * std::min(cap, 1 / mean_variance(v));
+      sum += v.weight;
+      weighted.x += v.weight * v.value_nm.x;
+      weighted.y += v.weight * v.value_nm.y;
+    }
+    if (!(sum > 0)) return result;
+    centre = {weighted.x / sum, weighted.y / sum};
+    for (Vote& v : votes) v.weight /= sum;
+  }
+  for (const Vote& v : votes) result.used += v.weight > 0 ? 1 : 0;
+  result.value_nm = centre;
+  result.covariance_nm2 = covariance_of(votes, centre, result.used);
+  return result;
+}
+
+}  // namespace driftd::control

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// What most of the markers agree on: a robust weighted mean of 2-D displacements. Private to the
+// drift estimator; no allocation, noexcept, a fixed number of iterations: same input, same bits.
+//
+// Tukey biweight by iteratively reweighted means (Huber & Ronchetti, Robust Statistics, 2009, ch. 4
+// and 7), started at the componentwise median, so that any minority of wrong markers may be
+// anywhere. A weight is at most twice the median weight: one bright but wrong marker cannot
+// outvote the others.
+#pragma once
+
+#include <span>
+
+#include "control/types.hpp"
+
+namespace driftd::control {
+
+/// One marker's vote.
+struct Vote {
+  Vec2 value_nm;
+  Vec2 variance_nm2;  ///< > 0
+  double trust = 1;   ///< factor on the weight, 0..1
+  double weight = 0;  ///< result: share of the sum of weights
+};
+
+/// Smallest distance from the consensus at which a vote has no weight: the larger of both.
+struct RobustLimits {
+  double outlier_sigma = 4;
+  double floor_nm = 3;
+
+  double limit_nm(double sd_nm, double scale) const noexcept {
+    return floor_nm > outlier_sigma * scale * sd_nm ? floor_nm : outlier_sigma * scale * sd_nm;
+  }
+};
+
+struct Consensus {
+  int used = 0;      ///< votes with a weight; 0: the rest is meaningless
+  double scale = 1;  ///< the votes' scatter over what their uncertainties promise; at least 1
+  Vec2 value_nm;
+  /// Formal covariance, or that of the observed scatter where it is larger.
+  Covariance2 covariance_nm2;
+};
+
+/// @param scratch  at least votes.size() doubles
+Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
+                      std::span<double> scratch) noexcept;
+
+/// Tukey's biweight: 1 at distance 0, falling smoothly to 0 at `limit` and beyond.
+double biweight(double distance, double limit) noexcept;
+
+/// Standard deviation per axis (mean of both axes).
+double sd_of(const Vote& vote) noexcept;
+
+/// Median of the length of a 2-D normal vector with unit standard deviation per axis.
+constexpr double kRayleighMedian = 1.1774100225154747;
+
+/// The smaller of the two middle values for an even count; reorders; not empty.
+double lower_median(std::span<double> values) noexcept;
+
+}  // namespace driftd::control

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+#include "control/lock_state.hpp"
+
+#include <limits>
+
+namespace driftd::control {
+namespace {
+
+Lock changed(LockState state, LockReason reason, std::int64_t now_ns) noexcept {
+  return {.state = state, .reason = reason, .since_ns = now_ns};
+}
+
+/// At 1000 frames/s an int overflows after 25 days.
+void count(int& counter) noexcept {
+  if (counter < std::numeric_limits<int>::max()) ++counter;
+}
+
+Lock with_good_frame(Lock lock) noexcept {
+  count(lock.good_frames);
+  lock.bad_frames = 0;
+  return lock;
+}
+
+Lock with_bad_frame(Lock lock) noexcept {
+  count(lock.bad_frames);
+  lock.good_frames = 0;
+  return lock;
+}
+
+/// A clock that went backwards has not timed out.
+bool timed_out(const Lock& lock, std::int64_t now_ns, std::int64_t timeout_ns) noexcept {
+  return now_ns >= lock.since_ns &&
+         static_cast<std::uint64_t>(now_ns) - static_cast<std::uint64_t>(lock.since_ns) >=
+             static_cast<std::uint64_t>(timeout_ns > 0 ? timeout_ns : 0);
+}
+
+bool is_bad_frame(LockEvent event) noexcept {
+  return event == LockEvent::FewMarkers || event == LockEvent::StaleFrame ||
+         event == LockEvent::NoFrame || event == LockEvent::Jump;
+}
+
+LockReason reason_of(LockEvent event) noexcept {
+  switch (event) {
+    case LockEvent::FewMarkers:
+      return LockReason::TooFewMarkers;
+    case LockEvent::StaleFrame:
+      return LockReason::StaleFrame;
+    case LockEvent::NoFrame:
+      return LockReason::NoFrames;
+    case LockEvent::Jump:
+      return LockReason::ImplausibleJump;
+    case LockEvent::RangeExceeded:
+      return LockReason::RangeExceeded;
+    default:
+      return LockReason::None;
+  }
+}
+
+Lock next_referencing(const Lock& lock, LockEvent event, std::int64_t now_ns,
+                      const LockSettings& settings) noexcept {
+  if (event == LockEvent::ReferenceDone)
+    return changed(LockState::Locked, LockReason::ReferenceTaken, now_ns);
+  if (timed_out(lock, now_ns, settings.reference_timeout_ns))
+    return changed(LockState::Idle, LockReason::ReferenceTimeout, now_ns);
+  if (event == LockEvent::GoodFrame) return with_good_frame(lock);
+  if (is_bad_frame(event)) return with_bad_frame(lock);
+  return lock;
+}
+
+Lock next_locked(const Lock& lock, LockEvent event, std::int64_t now_ns,
+                 const LockSettings& settings) noexcept {
+  if (event == LockEvent::GoodFrame) return with_good_frame(lock);
+  if (event == LockEvent::NoFrame || event == LockEvent::RangeExceeded)
+    return changed(LockState::Holding, reason_of(event), now_ns);
+  if (!is_bad_frame(event)) return lock;
+  const Lock counted = with_bad_frame(lock);
+  if (counted.bad_frames >= settings.bad_frames_to_hold)
+    return changed(LockState::Holding, reason_of(event), now_ns);
+  return counted;
+}
+
+/// Good frames say nothing about the stage's range: a lock held for that reason does not resume
+/// (it would go in and out for ever), it is unlocked by the user or lost.
+Lock next_holding(const Lock& lock, LockEvent event, std::int64_t now_ns,
+                  const LockSettings& settings) noexcept {
+  if (timed_out(lock, now_ns, settings.hold_timeout_ns))
+    return changed(LockState::Lost, LockReason::HeldTooLong, now_ns);
+  if (event == LockEvent::GoodFrame) {
+    const Lock counted = with_good_frame(lock);
+    if (lock.reason != LockReason::RangeExceeded &&
+        counted.good_frames >= settings.good_frames_to_resume)
+      return changed(LockState::Locked, LockReason::Recovered, now_ns);
+    return counted;
+  }
+  if (is_bad_frame(event) || event == LockEvent::RangeExceeded) return with_bad_frame(lock);
+  return lock;
+}
+
+}  // namespace
+
+Lock next(const Lock& lock, LockEvent event, std::int64_t now_ns,
+          const LockSettings& settings) noexcept {
+  if (event == LockEvent::CommandReset && lock.state != LockState::Idle)
+    return changed(LockState::Idle, LockReason::ResetCommanded, now_ns);
+  if (lock.state == LockState::Fault) return lock;
+  if (event == LockEvent::InternalFault)
+    return changed(LockState::Fault, LockReason::InternalFault, now_ns);
+  if (event == LockEvent::CommandUnlock && lock.state != LockState::Idle)
+    return changed(LockState::Idle, LockReason::UnlockCommanded, now_ns);
+  if (event == LockEvent::CommandLock &&
+      (lock.state == LockState::Idle || lock.state == LockState::Lost))
+    return changed(LockState::Referencing, LockReason::LockCommanded, now_ns);
+  if (event <= LockEvent::CommandReset) return lock;  // a command that changes nothing here
+  switch (lock.state) {
+    case LockState::Referencing:
+      return next_referencing(lock, event, now_ns, settings);
+    case LockState::Locked:
+      return next_locked(lock, event, now_ns, settings);
+    case LockState::Holding:
+      return next_holding(lock, event, now_ns, settings);
+    default:
+      return lock;
+  }
+}
+
+const char* name_of(LockState state) noexcept {
+  switch (state) {
+    case LockState::Idle:
+      return "idle";
+    case LockState::Referencing:
+      return "referencing";
+    case LockState::Locked:
+      return "locked";
+    case LockState::Holding:
+      return "holding";
+    case LockState::Lost:
+      return "lost";
+    case LockState::Fault:
+      return "fault";
+  }
+  return "unknown";
+}
+
+const char* name_of(LockReason reason) noexcept {
+  switch (reason) {
+    case LockReason::None:
+      return "none";
+    case LockReason::LockCommanded:
+      return "lock_commanded";
+    case LockReason::UnlockCommanded:
+      return "unlock_commanded";
+    case LockReason::ResetCommanded:
+      return "reset_commanded";
+    case LockReason::ReferenceTaken:
+      return "reference_taken";
+    case LockReason::ReferenceTimeout:
+      return "reference_timeout";
+    case LockReason::TooFewMarkers:
+      return "too_few_markers";
+    case LockReason::StaleFrame:
+      return "stale_frame";
+    case LockReason::NoFrames:
+      return "no_frames";
+    case LockReason::ImplausibleJump:
+      return "implausible_jump";
+    case LockReason::Recovered:
+      return "recovered";
+    case LockReason::HeldTooLong:
+      return "held_too_long";
+    case LockReason::RangeExceeded:
+      return "range_exceeded";
+    case LockReason::InternalFault:
+      return "internal_fault";
+  }
+  return "unknown";
+}
+
+}  // namespace driftd::control
