@@ -2,12 +2,11 @@
 #include "config/checks.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 #include <string_view>
 
+#include "config/endpoint.hpp"
 #include "config/scalar.hpp"
 
 namespace driftd::config {
@@ -28,9 +27,8 @@ int largest_adu(const Config& config) {
   return format.starts_with("Mono12") ? 4095 : 65535;
 }
 
-void check_camera(const Config& config, Conflicts& conflicts) {
-  const Camera& camera = config.camera;
-  if (camera.trigger == "off" && camera.frame_rate_hz > 0) {
+void check_timing(const Camera& camera, Conflicts& conflicts) {
+  if (camera.trigger != "hardware" && camera.frame_rate_hz > 0) {
     const double period_us = 1e6 / camera.frame_rate_hz;
     if (camera.exposure_us > period_us) {
       conflicts.push_back({{"camera.exposure_us", "camera.frame_rate_hz", "camera.trigger"},
@@ -38,7 +36,7 @@ void check_camera(const Config& config, Conflicts& conflicts) {
                                number(camera.frame_rate_hz),
                            "at most one frame period, " + number(std::floor(period_us)) + " us"});
     }
-    if (camera.stall_timeout_ms < 2e-3 * period_us) {
+    if (camera.trigger == "off" && camera.stall_timeout_ms < 2e-3 * period_us) {
       conflicts.push_back(
           {{"camera.stall_timeout_ms", "camera.frame_rate_hz", "camera.trigger"},
            number(camera.stall_timeout_ms) + " ms with camera.frame_rate_hz " +
@@ -53,11 +51,19 @@ void check_camera(const Config& config, Conflicts& conflicts) {
              number(camera.exposure_us),
          "at least two exposures, " + number(std::ceil(2e-3 * camera.exposure_us)) + " ms"});
   }
+  if (camera.trigger == "software" && camera.frame_rate_hz == 0) {
+    conflicts.push_back({{"camera.frame_rate_hz", "camera.trigger"},
+                         "0 with camera.trigger software",
+                         "a rate at which to trigger"});
+  }
   if (camera.trigger == "hardware" && camera.trigger_line.empty()) {
     conflicts.push_back({{"camera.trigger_line", "camera.trigger"},
                          "\"\" with camera.trigger hardware",
                          "the camera's name of the input, such as Line1"});
   }
+}
+
+void check_transport(const Camera& camera, Conflicts& conflicts) {
   constexpr int kSmallestPacketBytes = 576;  // what every IPv4 network carries whole (RFC 791)
   if (camera.packet_size_bytes != 0 && camera.packet_size_bytes < kSmallestPacketBytes) {
     conflicts.push_back({{"camera.packet_size_bytes"},
@@ -119,6 +125,11 @@ void check_replay(const Replay& replay, Conflicts& conflicts) {
   };
   check_side("replay.width_px", replay.width_px);
   check_side("replay.height_px", replay.height_px);
+  if (raw && replay.pace == "recorded") {
+    conflicts.push_back({{"replay.pace", "replay.format", "camera.source"},
+                         "recorded with replay.format " + replay.format,
+                         "rate or fast: a raw file holds no times"});
+  }
   if (replay.last_frame != -1 && replay.last_frame < replay.first_frame) {
     conflicts.push_back(
         {{"replay.last_frame", "replay.first_frame"},
@@ -191,15 +202,15 @@ void check_automatic_markers(const Config& config, Conflicts& conflicts) {
                          "at most markers.max_count"});
     return;
   }
-  // The fewest tracking markers are left when just enough were found to set witnesses aside.
-  const int witnesses =
-      static_cast<int>(std::ceil(markers.witness_fraction * markers.min_for_witness));
-  const int tracking = markers.min_for_witness - witnesses;
-  if (markers.min_for_witness <= markers.max_count && tracking < wanted) {
+  // The fewest tracking markers are left when just enough were found to set witnesses aside; a
+  // share that is not a whole number may be rounded up.
+  const int found = markers.min_for_witness;
+  const int tracking = found - static_cast<int>(std::ceil(markers.witness_fraction * found - 1e-9));
+  if (found <= markers.max_count && tracking < wanted) {
     conflicts.push_back(
         {{"markers.witness_fraction", "markers.min_for_witness", "drift.min_markers"},
-         number(markers.witness_fraction) + " of markers.min_for_witness " +
-             number(markers.min_for_witness) + " leaves " + number(tracking) + " tracking markers",
+         number(markers.witness_fraction) + ", which of markers.min_for_witness " + number(found) +
+             " leaves " + number(tracking) + " tracking markers",
          "what leaves at least drift.min_markers " + number(wanted)});
   }
 }
@@ -311,50 +322,6 @@ void check_realtime(const RealTime& realtime, Conflicts& conflicts) {
   }
 }
 
-bool is_number_up_to(std::string_view text, int most) {
-  int value = -1;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && stop == text.data() + text.size() && value >= 0 && value <= most;
-}
-
-bool is_loopback(std::string_view host) {
-  if (host == "localhost" || host == "[::1]") return true;
-  // 127.a.b.c
-  int dots = 0;
-  std::string_view rest = host;
-  while (true) {
-    const std::size_t dot = rest.find('.');
-    if (!is_number_up_to(rest.substr(0, dot), 255)) return false;
-    if (dot == std::string_view::npos) break;
-    ++dots;
-    rest.remove_prefix(dot + 1);
-  }
-  return dots == 3 && host.starts_with("127.");
-}
-
-constexpr const char* kEndpointsAllowed =
-    "tcp://127.0.0.1:PORT or ipc:///ABSOLUTE/PATH (tcp://127.0.0.1:* takes any free port)";
-
-/// What is allowed instead, or nothing when the endpoint is good.
-std::optional<std::string> refused_endpoint(std::string_view endpoint) {
-  // sockaddr_un.sun_path, without its final 0 (unix(7)).
-  constexpr std::size_t kLongestSocketPath = 107;
-  if (endpoint.starts_with("ipc:///")) {
-    const std::size_t length = endpoint.size() - std::string_view("ipc://").size();
-    if (length > 1 && length <= kLongestSocketPath) return std::nullopt;
-    return "a path of at most " + std::to_string(kLongestSocketPath) + " bytes";
-  }
-  const std::size_t colon = endpoint.rfind(':');
-  constexpr std::string_view kTcp = "tcp://";
-  if (!endpoint.starts_with(kTcp) || colon < kTcp.size()) return kEndpointsAllowed;
-  const std::string_view host = endpoint.substr(kTcp.size(), colon - kTcp.size());
-  const std::string_view port = endpoint.substr(colon + 1);
-  if (port != "*" && (!is_number_up_to(port, 65535) || port == "0")) return kEndpointsAllowed;
-  if (is_loopback(host)) return std::nullopt;
-  return std::string(kEndpointsAllowed) +
-         "; sockets that other computers reach need CURVE keys, which come later";
-}
-
 void check_wire(const Wire& wire, Conflicts& conflicts) {
   const auto check_endpoint = [&](const char* key, const std::string& endpoint) {
     if (auto allowed = refused_endpoint(endpoint)) {
@@ -374,7 +341,10 @@ void check_wire(const Wire& wire, Conflicts& conflicts) {
 
 std::vector<Conflict> find_conflicts(const Config& config) {
   Conflicts conflicts;
-  if (config.camera.source == "aravis") check_camera(config, conflicts);
+  if (config.camera.source == "aravis") {
+    check_timing(config.camera, conflicts);
+    check_transport(config.camera, conflicts);
+  }
   if (config.camera.source == "replay") check_replay(config.replay, conflicts);
   check_pixels(config, conflicts);
   check_roi(config, conflicts);

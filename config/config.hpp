@@ -38,7 +38,7 @@ struct Replay {
   int width_px, height_px, first_frame, last_frame;
   std::string pace;  ///< rate | recorded | fast
   double rate_hz;
-  std::string on_end;  ///< stop | loop
+  std::string on_end;            ///< stop | loop
   double wait_for_subscriber_s;  ///< 0: start at once
 };
 

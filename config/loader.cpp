@@ -111,6 +111,12 @@ void Loader::read_option(const Option& option, const YAML::Node& name, const YAM
     mistakes_.add(place_of(name), key, "found twice; allowed once");
     return;
   }
+  if (value.IsNull()) {  // has no place of its own
+    places_[key] = place_of(name);
+    unusable_.insert(key);
+    mistakes_.add(place_of(name), key, "nothing", allowed(option));
+    return;
+  }
   places_[key] = place_of(value);
   if (value.IsSequence()) {
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -125,7 +131,11 @@ void Loader::read_option(const Option& option, const YAML::Node& name, const YAM
 }
 
 void Loader::unknown_option(std::string_view section, const YAML::Node& name) {
-  const std::string found = name.IsScalar() ? name.Scalar() : "";
+  if (!name.IsScalar()) {
+    mistakes_.add(place_of(name), section, describe(name), "a name before the colon");
+    return;
+  }
+  const std::string& found = name.Scalar();
   const std::string prefix = section.empty() ? "" : std::string(section) + '.';
   const std::string key = prefix + key_text(name);
   // The same name elsewhere is the likeliest slip: an option in the wrong section.

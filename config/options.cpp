@@ -127,6 +127,11 @@ std::string allowed(const Option& option) {
   return std::visit(Visitor{option.rules}, option.fallback);
 }
 
+std::string allowed(const ListKey& list_key) {
+  const Rules& rules = list_key.rules;
+  return rules.choices.empty() ? allowed_number(rules, list_key.whole) : allowed_text(rules);
+}
+
 Config default_config() {
   Config config{};
   for (const Option& option : options()) option.set(config, option.fallback);

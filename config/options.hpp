@@ -79,6 +79,7 @@ bool in_range(double value, const Rules& rules);
 std::string allowed_number(const Rules& rules, bool whole);
 std::string allowed_text(const Rules& rules);
 std::string allowed(const Option& option);
+std::string allowed(const ListKey& list_key);
 
 /// The table's rows, one file of rows per subject (options_*.cpp).
 std::vector<Option> source_options();

@@ -67,7 +67,9 @@ std::vector<Option> image_options() {
            .max = 60}),
       row<&Config::camera, &Camera::frame_rate_hz>(
           "camera.frame_rate_hz", 0,
-          {.text = "Frame rate while the trigger is off. 0: what the camera does by itself.",
+          {.text =
+               "Frame rate with the trigger off, or of the software trigger, which needs one. 0: "
+               "what the camera does by itself.",
            .unit = "Hz",
            .min = 0,
            .max = 100'000}),
@@ -121,8 +123,8 @@ std::vector<Option> transport_options() {
           "camera.buffers", 16,
           {.text = "Frame buffers lent to the camera. More of them bridge longer stalls of the "
                    "computer; the newest frame wins all the same.",
-           .min = 3,
-           .max = 1000}),
+           .min = 4,
+           .max = 1024}),
       row<&Config::camera, &Camera::stall_timeout_ms>(
           "camera.stall_timeout_ms", 100,
           {.text = "With the trigger off, no frame for so long counts as a lost connection. At "

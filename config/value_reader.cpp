@@ -149,6 +149,9 @@ std::optional<ListedMarker> ValueReader::marker(const std::string& key, const YA
     } else if (!seen.insert(known->name).second) {
       mistakes_.add(place_of(entry.first), key + '.' + name, "found twice; allowed once");
       good = false;
+    } else if (entry.second.IsNull()) {  // has no place of its own
+      mistakes_.add(place_of(entry.first), key + '.' + name, "nothing", allowed(*known));
+      good = false;
     } else {
       good = marker_key(key, *known, entry.second, marker) && good;
     }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#include "config/endpoint.hpp"
+
+#include <charconv>
+#include <system_error>
+
+namespace driftd::config {
+namespace {
+
+bool is_number_up_to(std::string_view text, int most) {
+  int value = -1;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && stop == text.data() + text.size() && value >= 0 && value <= most;
+}
+
+bool is_loopback(std::string_view host) {
+  if (host == "localhost" || host == "[::1]") return true;
+  // 127.a.b.c
+  int dots = 0;
+  std::string_view rest = host;
+  while (true) {
+    const std::size_t dot = rest.find('.');
+    if (!is_number_up_to(rest.substr(0, dot), 255)) return false;
+    if (dot == std::string_view::npos) break;
+    ++dots;
+    rest.remove_prefix(dot + 1);
+  }
+  return dots == 3 && host.starts_with("127.");
+}
+
+constexpr const char* kEndpointsAllowed =
+    "tcp://127.0.0.1:PORT or ipc:///ABSOLUTE/PATH (tcp://127.0.0.1:* takes any free port)";
+
+}  // namespace
+
+std::optional<std::string> refused_endpoint(std::string_view endpoint) {
+  // sockaddr_un.sun_path, without its final 0 (unix(7)).
+  constexpr std::size_t kLongestSocketPath = 107;
+  if (endpoint.starts_with("ipc:///")) {
+    const std::size_t length = endpoint.size() - std::string_view("ipc://").size();
+    if (length > 1 && length <= kLongestSocketPath) return std::nullopt;
+    return "a path of at most " + std::to_string(kLongestSocketPath) + " bytes";
+  }
+  const std::size_t colon = endpoint.rfind(':');
+  constexpr std::string_view kTcp = "tcp://";
+  if (!endpoint.starts_with(kTcp) || colon < kTcp.size()) return kEndpointsAllowed;
+  const std::string_view host = endpoint.substr(kTcp.size(), colon - kTcp.size());
+  const std::string_view port = endpoint.substr(colon + 1);
+  if (port != "*" && (!is_number_up_to(port, 65535) || port == "0")) return kEndpointsAllowed;
+  if (is_loopback(host)) return std::nullopt;
+  return std::string(kEndpointsAllowed) +
+         "; sockets that other computers reach need CURVE keys, which come later";
+}
+
+}  // namespace driftd::config
