@@ -32,7 +32,12 @@ Vec2 ImageToStage::invert(Vec2 stage) const noexcept {
   return {(d * stage.x - b * stage.y) / det, (a * stage.y - c * stage.x) / det};
 }
 
-Controller::Controller(const ControllerSettings& settings) noexcept : settings_(settings) {
+Controller::Controller(const ControllerSettings& settings) noexcept {
+  change_settings(settings);
+}
+
+void Controller::change_settings(const ControllerSettings& settings) noexcept {
+  settings_ = settings;
   settings_.proportional = finite_or_zero(settings.proportional);
   settings_.integral = finite_or_zero(settings.integral);
   settings_.step_limit_nm = or_zero(settings.step_limit_nm);
@@ -48,6 +53,19 @@ void Controller::reset() noexcept {
   started_ = false;
   newest_ = 0;
   count_ = 0;
+}
+
+void Controller::resync(Vec2 sent_total_nm) noexcept {
+  if (!is_finite(sent_total_nm)) return;
+  const auto is_sent = [&] {
+    const Vec2 t = history_[newest_].total_nm;
+    return t.x == sent_total_nm.x && t.y == sent_total_nm.y;
+  };
+  while (count_ > 0 && !is_sent()) {
+    newest_ = (newest_ + kHistory - 1) % kHistory;
+    --count_;
+  }
+  total_nm_ = integral_nm_ = sent_total_nm;
 }
 
 Vec2 Controller::respond(const Command& command, double after_us) const noexcept {

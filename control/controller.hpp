@@ -33,14 +33,14 @@ struct ImageToStage {
 /// Limits, delay and time constant that are negative or not a number count as 0.
 struct ControllerSettings {
   ImageToStage image_to_stage;
-  double proportional = 0.0;  ///< share of the predicted error added at once
-  double integral = 0.3;      ///< share of the predicted error integrated per frame
+  double proportional = 0.1;  ///< share of the predicted error added at once
+  double integral = 0.2;      ///< share of the predicted error integrated per frame
   double step_limit_nm = 20;  ///< largest |delta| per axis
   double rate_limit_nm_per_s = 2000;
   double range_limit_nm = 5000;  ///< largest |total| per axis
   double stage_delay_us =
       3000;  ///< dead time from sending a correction to the stage starting to move
-  double stage_time_constant_us = 1000;  ///< first-order response after that; 0: at once
+  double stage_time_constant_us = 1500;  ///< first-order response after that; 0: at once
 };
 
 class Controller {
@@ -58,6 +58,11 @@ class Controller {
   /// The rate limit holds between any two commands; the first after reset() may use the time since
   /// its frame was taken.
   Correction update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t now_ns) noexcept;
+  /// The newest corrections never left: `sent_total_nm` is what the stage was told last. The
+  /// commands since then are forgotten and the integral starts from there.
+  void resync(Vec2 sent_total_nm) noexcept;
+  /// New gains, limits and stage model for the corrections from now on; total and history stay.
+  void change_settings(const ControllerSettings& settings) noexcept;
   Vec2 total_nm() const noexcept { return total_nm_; }
   /// Where the stage model says the stage was at a time, relative to its place at lock. Times
   /// before the oldest of the kHistory commands remembered read as that command's.
