@@ -21,4 +21,9 @@ DRIFTD_HD bool inside_limits(const typename Model::Parameters& p, int side) {
          f.sigma_y_px < widest;
 }
 
+template <class Model, class BackEnd>
+DRIFTD_HD bool is_spot(BackEnd& pixels, const Minimum<Model>& minimum) {
+  return minimum.at.alpha > 0 && inside_limits<Model>(minimum.parameters, pixels.side());
+}
+
 }  // namespace driftd::fitter

@@ -42,9 +42,8 @@ DRIFTD_HD Localization describe(BackEnd& pixels, const Minimum<Model>& minimum,
   const auto& p = minimum.parameters;
   const PixelSummary& summary = pixels.summary();
   const float count = static_cast<float>(pixels.side() * pixels.side());
-  const ProfileMoments m = pixels.set_profile(Model::profile(p));
-  const ProfileTotals<n> total = Model::totals(m.x, m.y, p);
-  const ProfileProducts<n> product = Model::products(m.x.second, m.y.second, p);
+  const ProfileTotals<n>& total = minimum.at.total;
+  const ProfileProducts<n>& product = minimum.at.product;
 
   Localization l = {};
   Model::store(p, l);
@@ -72,28 +71,49 @@ DRIFTD_HD Localization describe(BackEnd& pixels, const Minimum<Model>& minimum,
   return l;
 }
 
-template <class Model, class BackEnd>
-DRIFTD_HD Localization fit_from(BackEnd& pixels, const Start& start, const FitOptions& options) {
-  const auto evaluate = [&pixels](const typename Model::Parameters& p) {
-    return evaluate_implicit<Model>(pixels, p);
-  };
-  const Minimum<Model> minimum =
-      minimize<Model>(evaluate, Model::from_start(start), pixels.side(), options);
-  Localization l = describe<Model>(pixels, minimum, options);
-  if (converged(l.status) && !inside_limits<Model>(minimum.parameters, pixels.side()))
-    l.status = FitStatus::NotConverged;
-  return l;
-}
-
+/// A fit of one ROI as a state machine over LevenbergMarquardt; the same protocol:
+///   if (begin(...)) do { evaluate trial() } while (!advance(...)); then result().
 /// A warm start that leads nowhere (the spot jumped) is tried again cold.
-template <class Model, class BackEnd>
-DRIFTD_HD Localization fit_spot(BackEnd& pixels, const Start& start, const FitOptions& options) {
-  if (!pixels.summary().usable) return bad_input();
-  if (usable_start(start)) {
-    const Localization warm = fit_from<Model>(pixels, start, options);
-    if (converged(warm.status)) return warm;
+template <class Model>
+class SpotFit {
+ public:
+  static constexpr int kShape = Model::kShape;
+
+  /// False: bad input, result() is ready.
+  template <class BackEnd>
+  DRIFTD_HD bool begin(BackEnd& pixels, const Start& start, const FitOptions& options) {
+    result_ = bad_input();
+    if (!pixels.summary().usable) return false;
+    min_beta_ = options.min_background_adu - pixels.summary().pedestal_adu;
+    warm_ = usable_start(start);
+    search_.begin(Model::from_start(warm_ ? start : cold_start(pixels)), pixels.side(), options);
+    return true;
   }
-  return fit_from<Model>(pixels, cold_start(pixels), options);
-}
+
+  DRIFTD_HD const typename Model::Parameters& trial() const { return search_.trial(); }
+  /// Limit of the background at every trial, less the pedestal.
+  DRIFTD_HD float min_beta() const { return min_beta_; }
+  DRIFTD_HD const Localization& result() const { return result_; }
+
+  template <class BackEnd>
+  DRIFTD_HD bool advance(BackEnd& pixels, const Evaluation<kShape>& at, const FitOptions& options) {
+    if (!search_.advance(at, options)) return false;
+    const Minimum<Model>& minimum = search_.minimum();
+    if (!minimum.evaluated_last) pixels.set_profile(Model::profile(minimum.parameters));
+    result_ = describe<Model>(pixels, minimum, options);
+    if (converged(result_.status) && !is_spot<Model>(pixels, minimum))
+      result_.status = FitStatus::NotConverged;
+    if (!warm_ || converged(result_.status)) return true;
+    warm_ = false;
+    search_.begin(Model::from_start(cold_start(pixels)), pixels.side(), options);
+    return false;
+  }
+
+ private:
+  LevenbergMarquardt<Model> search_;
+  float min_beta_;
+  Localization result_;
+  bool warm_;
+};
 
 }  // namespace driftd::fitter

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -41,6 +42,10 @@ struct FitOptions {
   float min_decrease = 1e-6f;                  ///< stop (ii): relative decrease of chi-square
   float min_step = 1e-4f;                      ///< stop (iii): relative change of every parameter
   std::uint32_t saturation_adu = 0xffffffffu;  ///< a pixel at or above it makes BadInput
+  /// Limit of the background: no light is negative, so a camera's offset (0 for photon counts) is
+  /// a sound limit, and spots wide for their ROI gain from it. Not for background-subtracted
+  /// pixels.
+  float min_background_adu = -std::numeric_limits<float>::infinity();
   NoiseModel noise;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "fitter/options.hpp"
 
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -27,6 +28,8 @@ void check_options(const FitOptions& options) {
   check_range("min_chi_square", options.min_chi_square, 0, kHuge);
   check_range("min_decrease", options.min_decrease, 0, 1);
   check_range("min_step", options.min_step, 0, 1);
+  if (std::isnan(options.min_background_adu))
+    throw FitterError("fitter: min_background_adu is not a number");
   check_range("noise.read_noise_e", options.noise.read_noise_e, 0, kHuge);
   check_range("noise.gain_e_per_adu", options.noise.gain_e_per_adu, -kHuge, kHuge);
   check_range("noise.offset_adu", options.noise.offset_adu, -kHuge, kHuge);

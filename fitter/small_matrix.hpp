@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Vectors and symmetric matrices of the handful of parameters a fit has, and the Cholesky solution
-// of their equations. Host and device; plain values without an owner, callable from any thread.
+// Vectors and symmetric matrices of the handful of parameters a fit has, and the solution of their
+// equations. Host and device; plain values without an owner, callable from any thread.
 #pragma once
-
-#include <cmath>
 
 #include "fitter/host_device.hpp"
 
@@ -26,50 +24,65 @@ struct SymmetricMatrix {
   DRIFTD_HD float operator()(int row, int column) const { return a[row][column]; }
 };
 
-/// Lower triangle L of a = L L^T with the reciprocals of its diagonal in `inverse_diagonal`.
+/// a = L D L^T with ones on the diagonal of L, which is not stored. Only quotients and single
+/// products of elements appear, so the parameters' units may differ by many orders.
 template <int n>
-struct Cholesky {
+struct Factors {
   SymmetricMatrix<n> lower;
-  Vec<n> inverse_diagonal;
+  Vec<n> inverse_d;
   bool positive_definite;
 };
 
-/// `a` must be scaled to a diagonal near 1, so that a pivot can be judged: one below 1e-6 has lost
-/// its digits in single precision.
 template <int n>
-DRIFTD_HD Cholesky<n> factorize(const SymmetricMatrix<n>& a) {
-  constexpr float kMinPivot = 1e-6f;
-  Cholesky<n> c;
-  c.positive_definite = true;
-  for (int j = 0; j < n; ++j) {
-    float pivot = a(j, j);
-    for (int k = 0; k < j; ++k) pivot -= c.lower(j, k) * c.lower(j, k);
-    if (!(pivot > kMinPivot)) {
-      c.positive_definite = false;
-      return c;
+DRIFTD_HD Factors<n> factorize(const SymmetricMatrix<n>& a) {
+  constexpr float kLostDigits = 1e-6f;  // a pivot this far below its diagonal element is rounding
+  Factors<n> f;
+  f.positive_definite = true;
+  Vec<n> unscaled;  // L D, the current row
+  for (int i = 0; i < n; ++i) {
+    float pivot = a(i, i);
+    for (int j = 0; j < i; ++j) {
+      unscaled[j] = a(i, j);
+      for (int k = 0; k < j; ++k) unscaled[j] -= unscaled[k] * f.lower(j, k);
+      f.lower(i, j) = unscaled[j] * f.inverse_d[j];
+      pivot -= unscaled[j] * f.lower(i, j);
     }
-    const float inverse = 1.0f / std::sqrt(pivot);
-    c.inverse_diagonal[j] = inverse;
-    for (int i = j + 1; i < n; ++i) {
-      float sum = a(i, j);
-      for (int k = 0; k < j; ++k) sum -= c.lower(i, k) * c.lower(j, k);
-      c.lower(i, j) = sum * inverse;
-    }
+    f.inverse_d[i] = 1.0f / pivot;
+    if (!(pivot > kLostDigits * a(i, i))) f.positive_definite = false;
   }
-  return c;
+  return f;
 }
 
 template <int n>
-DRIFTD_HD Vec<n> solve(const Cholesky<n>& c, Vec<n> b) {
-  for (int i = 0; i < n; ++i) {
-    for (int k = 0; k < i; ++k) b[i] -= c.lower(i, k) * b[k];
-    b[i] *= c.inverse_diagonal[i];
-  }
+DRIFTD_HD Vec<n> solve(const Factors<n>& f, Vec<n> b) {
+  for (int i = 0; i < n; ++i)
+    for (int k = 0; k < i; ++k) b[i] -= f.lower(i, k) * b[k];
   for (int i = n - 1; i >= 0; --i) {
-    for (int k = i + 1; k < n; ++k) b[i] -= c.lower(k, i) * b[k];
-    b[i] *= c.inverse_diagonal[i];
+    b[i] *= f.inverse_d[i];
+    for (int k = i + 1; k < n; ++k) b[i] -= f.lower(k, i) * b[k];
   }
   return b;
+}
+
+/// a^-1 = L^-T D^-1 L^-1.
+template <int n>
+DRIFTD_HD SymmetricMatrix<n> inverse(const Factors<n>& f) {
+  SymmetricMatrix<n> m;  // L^-1, diagonal included
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < i; ++j) {
+      m(i, j) = -f.lower(i, j);
+      for (int k = j + 1; k < i; ++k) m(i, j) -= f.lower(i, k) * m(k, j);
+    }
+    m(i, i) = 1.0f;
+  }
+  SymmetricMatrix<n> r;
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j <= i; ++j) {
+      r(i, j) = 0;
+      for (int k = i; k < n; ++k) r(i, j) += m(k, i) * m(k, j) * f.inverse_d[k];
+    }
+  }
+  return r;
 }
 
 }  // namespace driftd::fitter

@@ -47,35 +47,28 @@ DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
 }
 
 /// Standard deviations in the order (shape..., amplitude, background); NaN where H is singular.
-/// @param h       sum J J^T
-/// @param cubic   T, used only when variance.slope > 0
+/// @param h      sum J J^T
+/// @param cubic  T, used only when variance.slope > 0
 template <int n>
-DRIFTD_HD Vec<n> standard_deviations(SymmetricMatrix<n> h, const SymmetricMatrix<n>& cubic,
+DRIFTD_HD Vec<n> standard_deviations(const SymmetricMatrix<n>& h, const SymmetricMatrix<n>& cubic,
                                      const PixelVariance& variance) {
-  Vec<n> scale, sd;
-  for (int j = 0; j < n; ++j) scale[j] = 1.0f / std::sqrt(h(j, j));
-  for (int j = 0; j < n; ++j)
-    for (int k = 0; k <= j; ++k) h(j, k) *= scale[j] * scale[k];
-  const Cholesky<n> factors = factorize(h);
+  const Factors<n> factors = factorize(h);
+  const SymmetricMatrix<n> c = inverse(factors);
+  Vec<n> sd;
   for (int i = 0; i < n; ++i) {
-    if (!factors.positive_definite) {
-      sd[i] = NAN;
-      continue;
-    }
-    Vec<n> unit = {};
-    unit[i] = 1.0f;
-    const Vec<n> column = solve(factors, unit);  // of the scaled H^-1
-    float sum = variance.constant * column[i];
+    float sum = variance.constant * c(i, i);
     if (variance.slope > 0) {
+      Vec<n> z;  // row i of H^-1
+      for (int j = 0; j < n; ++j) z[j] = j <= i ? c(i, j) : c(j, i);
       float quadratic = 0;
       for (int j = 0; j < n; ++j) {
-        const float zj = column[j] * scale[j];
-        for (int k = 0; k < j; ++k) quadratic += 2.0f * zj * cubic(j, k) * column[k] * scale[k];
-        quadratic += zj * cubic(j, j) * zj;
+        float row = 0.5f * cubic(j, j) * z[j];
+        for (int k = 0; k < j; ++k) row += cubic(j, k) * z[k];
+        quadratic += 2.0f * row * z[j];
       }
       sum += variance.slope * quadratic;
     }
-    sd[i] = scale[i] * std::sqrt(sum);
+    sd[i] = factors.positive_definite ? std::sqrt(sum) : NAN;
   }
   return sd;
 }

@@ -45,7 +45,7 @@ void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Loca
   const std::size_t stride_bytes = pixel_count * bytes_of(batch.type);
   const auto* pixels = static_cast<const unsigned char*>(batch.pixels);
   const cpu::FitKernel kernel = cpu::choose_kernel().fit;
-  std::vector<cpu::Workspace> workspaces(parts);
+  std::vector<cpu::Workspace> workspaces(parts * cpu::kFlights);
 
   const auto run = [&](std::size_t part) {
     const std::size_t from = batch.count * part / parts;
@@ -53,7 +53,7 @@ void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Loca
     const Start* starts = batch.starts != nullptr ? batch.starts + from : nullptr;
     kernel({pixels + from * stride_bytes, stride_bytes, batch.type, batch.roi_px, count, starts,
             &options, results.data() + from},
-           workspaces[part]);
+           &workspaces[part * cpu::kFlights]);
   };
   std::vector<std::jthread> workers;
   for (std::size_t part = 1; part < parts; ++part) workers.emplace_back(run, part);

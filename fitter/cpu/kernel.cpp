@@ -13,36 +13,100 @@ HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 namespace {
 
-template <class T, class D>
-void fit_all(const FitJob& job, Workspace& workspace) {
-  RoiSums<D> sums(workspace, job.roi_px);
-  const float saturation = static_cast<float>(job.options->saturation_adu);
-  const auto* bytes = static_cast<const unsigned char*>(job.pixels);
-  for (std::size_t i = 0; i < job.count; ++i) {
-    sums.load(reinterpret_cast<const T*>(bytes + i * job.stride_bytes), saturation);
-    const Start start = job.starts != nullptr ? job.starts[i] : Start{};
-    job.results[i] = fit_spot<CircularGaussian>(sums, start, *job.options);
+using Model = CircularGaussian;
+
+/// A fit under way. Several are advanced side by side, because one alone is a long chain of
+/// dependent operations; the processor overlaps the chains of neighbours.
+template <class Sums>
+struct Flight {
+  Sums pixels;
+  SpotFit<Model> fit;
+  Evaluation<Model::kShape> at;
+  ProfileMoments moments;
+  std::size_t index;
+};
+
+template <class Sums>
+void evaluate(Flight<Sums>* flights, int count) {
+  for (int k = 0; k < count; ++k) {
+    flights[k].moments = flights[k].pixels.set_profile(Model::profile(flights[k].fit.trial()));
+  }
+  for (int k = 0; k < count; ++k) {
+    Flight<Sums>& f = flights[k];
+    eliminate_amplitudes<Model>(f.moments, f.fit.trial(), f.pixels.side() * f.pixels.side(),
+                                f.pixels.summary().sum, f.fit.min_beta(), f.at);
+  }
+  for (int k = 0; k < count; ++k) {
+    Flight<Sums>& f = flights[k];
+    linearize<Model>(f.pixels.residuals(f.at.alpha, f.at.beta), f.fit.trial(), f.at);
   }
 }
 
-template <class D>
-void fit_typed(const FitJob& job, Workspace& workspace) {
+template <class T, class Sums>
+void fit_all(const FitJob& job, Workspace* workspaces) {
+  const FitOptions& options = *job.options;
+  const float saturation = static_cast<float>(options.saturation_adu);
+  const auto* bytes = static_cast<const unsigned char*>(job.pixels);
+  std::size_t next = 0;
+  const auto launch = [&](Flight<Sums>& f) {
+    while (next < job.count) {
+      f.index = next++;
+      f.pixels.load(reinterpret_cast<const T*>(bytes + f.index * job.stride_bytes), saturation);
+      const Start start = job.starts != nullptr ? job.starts[f.index] : Start{};
+      if (f.fit.begin(f.pixels, start, options)) return true;
+      job.results[f.index] = f.fit.result();
+    }
+    return false;
+  };
+
+  Flight<Sums> flights[kFlights];
+  int flying = 0;
+  for (int k = 0; k < kFlights; ++k) {
+    flights[flying].pixels.attach(workspaces[k], job.roi_px);
+    if (launch(flights[flying])) ++flying;
+  }
+  while (flying > 0) {
+    evaluate(flights, flying);
+    for (int k = 0; k < flying;) {
+      Flight<Sums>& f = flights[k];
+      if (f.fit.advance(f.pixels, f.at, options)) {
+        job.results[f.index] = f.fit.result();
+        if (!launch(f)) {
+          f = flights[--flying];  // evaluated already: advanced next
+          continue;
+        }
+      }
+      ++k;
+    }
+  }
+}
+
+template <class Sums>
+void fit_typed(const FitJob& job, Workspace* workspaces) {
   switch (job.type) {
     case PixelType::U8:
-      return fit_all<std::uint8_t, D>(job, workspace);
+      return fit_all<std::uint8_t, Sums>(job, workspaces);
     case PixelType::U16:
-      return fit_all<std::uint16_t, D>(job, workspace);
+      return fit_all<std::uint16_t, Sums>(job, workspaces);
     case PixelType::F32:
-      return fit_all<float, D>(job, workspace);
+      return fit_all<float, Sums>(job, workspaces);
   }
 }
 
 }  // namespace
 
-void fit_rois(const FitJob& job, Workspace& workspace) {
+void fit_rois(const FitJob& job, Workspace* workspaces) {
   // Narrow ROIs would leave most lanes of a wide vector empty.
-  if (job.roi_px <= 8) return fit_typed<hn::CappedTag<float, 8>>(job, workspace);
-  fit_typed<hn::CappedTag<float, kMaxLanes>>(job, workspace);
+  using Narrow = hn::CappedTag<float, kMaxLanes / 2>;
+  using Wide = hn::CappedTag<float, kMaxLanes>;
+  const auto width = static_cast<std::size_t>(job.roi_px);
+  if (width <= hn::MaxLanes(Narrow())) return fit_typed<RoiSums<Narrow, true>>(job, workspaces);
+  if (width <= hn::MaxLanes(Wide())) return fit_typed<RoiSums<Wide, true>>(job, workspaces);
+  fit_typed<RoiSums<Wide, false>>(job, workspaces);
+}
+
+const char* target_name() {
+  return hwy::TargetName(HWY_TARGET);
 }
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE
@@ -52,13 +116,12 @@ HWY_AFTER_NAMESPACE();
 namespace driftd::fitter::cpu {
 
 HWY_EXPORT(fit_rois);
+HWY_EXPORT(target_name);
 
 ChosenKernel choose_kernel() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  const FitKernel kernel = &HWY_DYNAMIC_DISPATCH(fit_rois);
-  std::int64_t best = hwy::SupportedTargets() & HWY_TARGETS;
-  best &= -best;  // targets are ordered, best first
-  return {kernel, hwy::TargetName(best)};
+  hwy::ChosenTarget& chosen = hwy::GetChosenTarget();
+  if (!chosen.IsInitialized()) chosen.Update(hwy::SupportedTargets());
+  return {&HWY_DYNAMIC_DISPATCH(fit_rois), HWY_DYNAMIC_DISPATCH(target_name)()};
 }
 
 }  // namespace driftd::fitter::cpu

@@ -21,7 +21,8 @@ struct FitJob {
   Localization* results;
 };
 
-using FitKernel = void (*)(const FitJob& job, Workspace& workspace);
+/// @param workspaces  kFlights of them
+using FitKernel = void (*)(const FitJob& job, Workspace* workspaces);
 
 /// The kernel for the best target of this processor, and that target's name. Not real time.
 struct ChosenKernel {

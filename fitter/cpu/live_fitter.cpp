@@ -22,7 +22,7 @@ class CpuLiveFitter final : public LiveFitter {
         options_(options),
         staging_(lines_per_slot_ * capacity),
         results_(capacity),
-        workspace_(std::make_unique<cpu::Workspace>()),
+        workspaces_(cpu::kFlights),
         kernel_(cpu::choose_kernel()),
         description_(std::string("cpu (") + kernel_.target + ")") {}
 
@@ -38,7 +38,7 @@ class CpuLiveFitter final : public LiveFitter {
     const std::size_t count = std::min(starts.size(), capacity_);
     kernel_.fit({staging_.data(), lines_per_slot_ * sizeof(CacheLine), PixelType::U16, roi_px_,
                  count, starts.data(), &options_, results_.data()},
-                *workspace_);
+                workspaces_.data());
     return {results_.data(), count};
   }
 
@@ -53,7 +53,7 @@ class CpuLiveFitter final : public LiveFitter {
   FitOptions options_;
   std::vector<CacheLine> staging_;
   std::vector<Localization> results_;
-  std::unique_ptr<cpu::Workspace> workspace_;
+  std::vector<cpu::Workspace> workspaces_;
   cpu::ChosenKernel kernel_;
   std::string description_;
 };

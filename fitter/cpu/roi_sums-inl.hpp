@@ -25,13 +25,16 @@ namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// @tparam D  Highway tag of float vectors, at most kMaxLanes lanes
-template <class D>
+/// @tparam D           Highway tag of float vectors, at most kMaxLanes lanes
+/// @tparam kOneVector  a row fits into one vector, which the compiler then knows
+template <class D, bool kOneVector>
 class RoiSums {
  public:
   using V = hn::Vec<D>;
 
-  RoiSums(Workspace& workspace, int side) : w_(workspace), side_(side) {
+  void attach(Workspace& workspace, int side) {
+    w_ = &workspace;
+    side_ = side;
     stride_ = (side + lanes() - 1) / lanes() * lanes();
   }
 
@@ -51,7 +54,7 @@ class RoiSums {
     for (int i = 0; i < count; i += lanes()) {
       const int from = i + lanes() <= count ? i : count - lanes();
       const V v = load_float(pixels + from);
-      hn::StoreU(v, d_, w_.scratch + from);
+      hn::StoreU(v, d_, w_->scratch + from);
       sum = hn::Add(sum, v);
       lowest = hn::Min(lowest, v);
       highest = hn::Max(highest, v);
@@ -69,16 +72,16 @@ class RoiSums {
     summary_.usable = finite && low < high && high < saturation;
   }
 
-  SmoothedExtremes smoothed_pixels() { return smoothed(w_.pixels); }
+  SmoothedExtremes smoothed_pixels() { return smoothed(w_->pixels); }
 
   float count_above(float level) const {
     const V limit = hn::Set(d_, level);
     const V one = hn::Set(d_, 1.0f);
     V count = hn::Zero(d_);
-    for (int c = 0; c < stride_; c += lanes()) {
+    for (int c = 0; c < stride(); c += lanes()) {
       const auto inside = columns_below(c, side_);
       for (int row = 0; row < side_; ++row) {
-        const auto above = hn::Gt(hn::Load(d_, row_of(w_.pixels, row) + c), limit);
+        const auto above = hn::Gt(hn::Load(d_, row_of(w_->pixels, row) + c), limit);
         count = hn::Add(count, hn::IfThenElseZero(hn::And(above, inside), one));
       }
     }
@@ -86,71 +89,80 @@ class RoiSums {
   }
 
   ProfileMoments set_profile(const Profile& p) {
-    ProfileMoments m;
-    set_axis(p.x_px, p.sigma_x_px, w_.x, m.x);
-    set_axis(p.y_px, p.sigma_y_px, w_.y, m.y);
+    const AxisSums x = profile_axis(p.x_px, p.sigma_x_px, w_->x);
+    const AxisSums y = profile_axis(p.y_px, p.sigma_y_px, w_->y);
     V sum = hn::Zero(d_);
-    for (int c = 0; c < stride_; c += lanes()) {
+    for (int c = 0; c < stride(); c += lanes()) {
       V column = hn::Zero(d_);
       for (int row = 0; row < side_; ++row) {
-        column =
-            hn::MulAdd(hn::Load(d_, row_of(w_.pixels, row) + c), hn::Set(d_, w_.y[0][row]), column);
+        column = hn::MulAdd(hn::Load(d_, row_of(w_->pixels, row) + c), hn::Set(d_, w_->y[0][row]),
+                            column);
       }
-      sum = hn::MulAdd(column, hn::Load(d_, w_.x[0] + c), sum);
+      sum = hn::MulAdd(column, hn::Load(d_, w_->x[0] + c), sum);
     }
-    m.profile_pixels = total(sum);
-    return m;
+    float t[16 + kMaxLanes];
+    totals(t, x.first[0], x.first[1], x.first[2], x.second[0], x.second[1], x.second[2],
+           x.second[3], x.second[4], y.first[0], y.first[1], y.first[2], y.second[0], y.second[1],
+           y.second[2], y.second[3], y.second[4]);
+    return {{{t[0], t[1], t[2]}, {t[3], t[4], t[5], t[6], t[7]}},
+            {{t[8], t[9], t[10]}, {t[11], t[12], t[13], t[14], t[15]}},
+            total(sum)};
   }
 
   ResidualMoments residuals(float alpha, float beta) const {
     V squares = hn::Zero(d_), u = squares, v = squares, uu = squares, vv = squares;
-    for (int c = 0; c < stride_; c += lanes()) {
+    for (int c = 0; c < stride(); c += lanes()) {
       const V background = hn::IfThenElseZero(columns_below(c, side_), hn::Set(d_, beta));
-      const V x = hn::Load(d_, w_.x[0] + c);
+      const V x = hn::Load(d_, w_->x[0] + c);
       const V scaled = hn::Mul(x, hn::Set(d_, alpha));
       V by_y = hn::Zero(d_), by_vy = by_y, by_vvy = by_y;
       for (int row = 0; row < side_; ++row) {
-        const V g = hn::Load(d_, row_of(w_.pixels, row) + c);
-        const V y = hn::Set(d_, w_.y[0][row]);
+        const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
+        const V y = hn::Set(d_, w_->y[0][row]);
         const V r = hn::NegMulAdd(scaled, y, hn::Sub(g, background));
         squares = hn::MulAdd(r, r, squares);
         by_y = hn::MulAdd(r, y, by_y);
-        by_vy = hn::MulAdd(r, hn::Set(d_, w_.y[1][row]), by_vy);
-        by_vvy = hn::MulAdd(r, hn::Set(d_, w_.y[2][row]), by_vvy);
+        by_vy = hn::MulAdd(r, hn::Set(d_, w_->y[1][row]), by_vy);
+        by_vvy = hn::MulAdd(r, hn::Set(d_, w_->y[2][row]), by_vvy);
       }
-      u = hn::MulAdd(by_y, hn::Load(d_, w_.x[1] + c), u);
-      uu = hn::MulAdd(by_y, hn::Load(d_, w_.x[2] + c), uu);
+      u = hn::MulAdd(by_y, hn::Load(d_, w_->x[1] + c), u);
       v = hn::MulAdd(by_vy, x, v);
+      uu = hn::MulAdd(by_y, hn::Load(d_, w_->x[2] + c), uu);
       vv = hn::MulAdd(by_vvy, x, vv);
     }
-    return {total(squares), total(u), total(v), total(uu), total(vv)};
+    float t[5 + kMaxLanes];
+    totals(t, squares, u, v, uu, vv);
+    return {t[0], t[1], t[2], t[3], t[4]};
   }
 
   CubicMoments cubic_moments() const {
     CubicMoments m;
-    cubic_axis(w_.x, m.x);
-    cubic_axis(w_.y, m.y);
+    cubic_axis(w_->x, m.x);
+    cubic_axis(w_->y, m.y);
     return m;
   }
 
   SmoothedExtremes smoothed_residuals(float alpha, float beta) {
-    for (int c = 0; c < stride_; c += lanes()) {
-      const V scaled = hn::Mul(hn::Load(d_, w_.x[0] + c), hn::Set(d_, alpha));
+    for (int c = 0; c < stride(); c += lanes()) {
+      const V scaled = hn::Mul(hn::Load(d_, w_->x[0] + c), hn::Set(d_, alpha));
       for (int row = 0; row < side_; ++row) {
-        const V g = hn::Load(d_, row_of(w_.pixels, row) + c);
-        const V r = hn::NegMulAdd(scaled, hn::Set(d_, w_.y[0][row]), hn::Sub(g, hn::Set(d_, beta)));
-        hn::Store(r, d_, w_.scratch + row * stride_ + c);
+        const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
+        const V r =
+            hn::NegMulAdd(scaled, hn::Set(d_, w_->y[0][row]), hn::Sub(g, hn::Set(d_, beta)));
+        hn::Store(r, d_, w_->scratch + row * stride() + c);
       }
     }
-    return smoothed(w_.scratch);
+    return smoothed(w_->scratch);
   }
 
  private:
   static constexpr D d_{};
-  static int lanes() { return static_cast<int>(hn::Lanes(d_)); }
+  static constexpr std::size_t kLanes = hn::MaxLanes(D());
+  static constexpr int lanes() { return static_cast<int>(kLanes); }
+  int stride() const { return kOneVector ? lanes() : stride_; }
   static float total(V v) { return hn::GetLane(hn::SumOfLanes(d_, v)); }
 
-  const float* row_of(const float* image, int row) const { return image + row * stride_; }
+  const float* row_of(const float* image, int row) const { return image + row * stride(); }
 
   /// True where column c + lane < end.
   static hn::Mask<D> columns_below(int c, int end) {
@@ -168,10 +180,10 @@ class RoiSums {
   void store_rows(float pedestal) {
     V sum = hn::Zero(d_), squares = sum;
     for (int row = 0; row < side_; ++row) {
-      for (int c = 0; c < stride_; c += lanes()) {
-        const V v = hn::Sub(hn::LoadU(d_, w_.scratch + row * side_ + c), hn::Set(d_, pedestal));
+      for (int c = 0; c < stride(); c += lanes()) {
+        const V v = hn::Sub(hn::LoadU(d_, w_->scratch + row * side_ + c), hn::Set(d_, pedestal));
         const V inside = hn::IfThenElseZero(columns_below(c, side_), v);
-        hn::Store(inside, d_, w_.pixels + row * stride_ + c);
+        hn::Store(inside, d_, w_->pixels + row * stride() + c);
         sum = hn::Add(sum, inside);
         squares = hn::MulAdd(inside, inside, squares);
       }
@@ -180,14 +192,19 @@ class RoiSums {
     summary_.sum_squares = total(squares);
   }
 
-  void set_axis(float centre, float sigma, float (&axis)[3][kMaxRoiPx], AxisMoments& m) const {
+  /// Vectors whose lanes add up to AxisMoments.
+  struct AxisSums {
+    V first[3];
+    V second[5];
+  };
+
+  AxisSums profile_axis(float centre, float sigma, float (&axis)[3][kMaxRoiPx]) const {
     // exp(-28) is far below single precision of the peak, and its cube is still a normal number.
     const V smallest = hn::Set(d_, -28.0f);
     const V factor = hn::Set(d_, -0.5f / (sigma * sigma));
-    V first[3], second[5];
-    for (V& v : first) v = hn::Zero(d_);
-    for (V& v : second) v = hn::Zero(d_);
-    for (int c = 0; c < stride_; c += lanes()) {
+    const V zero = hn::Zero(d_);
+    AxisSums s = {{zero, zero, zero}, {zero, zero, zero, zero, zero}};
+    for (int c = 0; c < stride(); c += lanes()) {
       const V u = hn::Sub(hn::Iota(d_, static_cast<float>(c)), hn::Set(d_, centre));
       const V exponent = hn::Max(hn::Mul(hn::Mul(u, u), factor), smallest);
       const V f = hn::IfThenElseZero(columns_below(c, side_), hn::Exp(d_, exponent));
@@ -196,23 +213,55 @@ class RoiSums {
       hn::Store(f, d_, axis[0] + c);
       hn::Store(uf, d_, axis[1] + c);
       hn::Store(uuf, d_, axis[2] + c);
-      first[0] = hn::Add(first[0], f);
-      first[1] = hn::Add(first[1], uf);
-      first[2] = hn::Add(first[2], uuf);
-      second[0] = hn::MulAdd(f, f, second[0]);
-      second[1] = hn::MulAdd(f, uf, second[1]);
-      second[2] = hn::MulAdd(uf, uf, second[2]);
-      second[3] = hn::MulAdd(uf, uuf, second[3]);
-      second[4] = hn::MulAdd(uuf, uuf, second[4]);
+      s.first[0] = hn::Add(s.first[0], f);
+      s.first[1] = hn::Add(s.first[1], uf);
+      s.first[2] = hn::Add(s.first[2], uuf);
+      s.second[0] = hn::MulAdd(f, f, s.second[0]);
+      s.second[1] = hn::MulAdd(f, uf, s.second[1]);
+      s.second[2] = hn::MulAdd(uf, uf, s.second[2]);
+      s.second[3] = hn::MulAdd(uf, uuf, s.second[3]);
+      s.second[4] = hn::MulAdd(uuf, uuf, s.second[4]);
     }
-    for (int k = 0; k < 3; ++k) m.first[k] = total(first[k]);
-    for (int k = 0; k < 5; ++k) m.second[k] = total(second[k]);
+    return s;
+  }
+
+  /// out[i] = sum of the lanes of the i-th vector, all at once; writes up to a vector's length past
+  /// the last.
+  template <class... Vectors>
+  static void totals(float* out, const Vectors&... vectors) {
+    constexpr std::size_t kCount = sizeof...(vectors);
+    const V v[kCount] = {vectors...};
+    totals_from<0>(out, v);
+  }
+
+  template <std::size_t first, std::size_t count>
+  static void totals_from(float* out, const V (&v)[count]) {
+    if constexpr (first < count) {
+      hn::StoreU(packed<first, kLanes>(v), d_, out + first);
+      totals_from<first + kLanes>(out, v);
+    }
+  }
+
+  /// The lanes of `span` vectors from v[first] on, added up in groups of `span` neighbours: with as
+  /// many vectors as lanes, lane i is the total of vector first + i.
+  template <std::size_t first, std::size_t span, std::size_t count>
+  static V packed(const V (&v)[count]) {
+    if constexpr (span == 1) {
+      return v[first];
+    } else {
+#if HWY_TARGET != HWY_SCALAR  // one lane needs no packing, and has no such shuffles
+      constexpr std::size_t kMiddle = first + span / 2;
+      const V low = packed<first, span / 2>(v);
+      const V high = packed<(kMiddle < count ? kMiddle : first), span / 2>(v);
+      return hn::Add(hn::ConcatEven(d_, high, low), hn::ConcatOdd(d_, high, low));
+#endif
+    }
   }
 
   void cubic_axis(const float (&axis)[3][kMaxRoiPx], float (&third)[5]) const {
     V sums[5];
     for (V& v : sums) v = hn::Zero(d_);
-    for (int c = 0; c < stride_; c += lanes()) {
+    for (int c = 0; c < stride(); c += lanes()) {
       const V f = hn::Load(d_, axis[0] + c);
       const V uf = hn::Load(d_, axis[1] + c);
       const V uuf = hn::Load(d_, axis[2] + c);
@@ -269,9 +318,9 @@ class RoiSums {
             static_cast<float>(place / weight)};
   }
 
-  Workspace& w_;
+  Workspace* w_;
   int side_;
-  int stride_;
+  int stride_;  ///< of a padded row
   PixelSummary summary_;
 };
 

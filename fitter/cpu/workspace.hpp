@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The memory of one CPU fit at a time, largest ROI included: owned by a LiveFitter or by one batch
-// thread, never shared.
+// The memory of one CPU fit under way, largest ROI included: a LiveFitter or a batch thread owns
+// kFlights of them; never shared.
 #pragma once
 
 #include "fitter/fitter.hpp"
 
 namespace driftd::fitter::cpu {
 
+/// Fits that one thread advances side by side.
+constexpr int kFlights = 4;
 /// Vectors wider than this are not used.
 constexpr int kMaxLanes = 16;
 /// Rows are padded to whole vectors; the smoothing reads two columns further.
