@@ -66,6 +66,9 @@ void Controller::resync(Vec2 sent_total_nm) noexcept {
     --count_;
   }
   total_nm_ = integral_nm_ = sent_total_nm;
+  if (count_ > 0) return;
+  history_[newest_] = {.sent_ns = sent_ns_, .total_nm = total_nm_, .stage_nm = total_nm_};
+  count_ = 1;
 }
 
 Vec2 Controller::respond(const Command& command, double after_us) const noexcept {
@@ -106,16 +109,17 @@ Controller::Axis Controller::update_axis(double target_nm, double total_nm, doub
   Axis axis;
   axis.integral_nm = integral_nm + settings_.integral * error_nm;
   const double wanted_nm = axis.integral_nm + settings_.proportional * error_nm;
-  double delta_nm = wanted_nm - total_nm;
-  const auto limit = [&](double low_nm, double high_nm, LimitFlag flag) {
-    if (delta_nm >= low_nm && delta_nm <= high_nm) return;
-    delta_nm = std::clamp(delta_nm, low_nm, high_nm);
+  const auto limit = [&](double value_nm, double largest_nm, LimitFlag flag) {
+    if (std::abs(value_nm) <= largest_nm) return value_nm;
     axis.limited = static_cast<std::uint8_t>(axis.limited | flag);
+    return std::clamp(value_nm, -largest_nm, largest_nm);
   };
-  limit(-step_nm, step_nm, kLimitStep);
-  limit(-rate_nm, rate_nm, kLimitRate);
-  limit(-range_nm - total_nm, range_nm - total_nm, kLimitRange);
-  axis.total_nm = std::clamp(total_nm + delta_nm, -range_nm, range_nm);
+  double delta_nm = limit(wanted_nm, range_nm, kLimitRange) - total_nm;
+  delta_nm = limit(delta_nm, step_nm, kLimitStep);
+  delta_nm = limit(delta_nm, rate_nm, kLimitRate);
+  // Rounding must not pass the range; a range just made narrower is entered at step and rate.
+  const double widest_nm = std::max(range_nm, std::abs(total_nm));
+  axis.total_nm = std::clamp(total_nm + delta_nm, -widest_nm, widest_nm);
   if (axis.limited != kLimitNone)
     axis.integral_nm = axis.total_nm - settings_.proportional * error_nm;
   return axis;

@@ -55,13 +55,15 @@ class Controller {
   /// @param now_ns     when the correction will be sent; not after the one before: nothing moves
   /// The command is remembered as sent at now_ns. Never returns a non-finite value: with non-finite
   /// input the total is repeated with delta 0.
-  /// The rate limit holds between any two commands; the first after reset() may use the time since
-  /// its frame was taken.
+  /// The rate limit holds between any two moves; the first after reset() may use the time since its
+  /// frame was taken.
   Correction update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t now_ns) noexcept;
   /// The newest corrections never left: `sent_total_nm` is what the stage was told last. The
-  /// commands since then are forgotten and the integral starts from there.
+  /// commands since then are forgotten and the integral starts from there. A total that none of the
+  /// commands remembered had counts as reached long ago.
   void resync(Vec2 sent_total_nm) noexcept;
   /// New gains, limits and stage model for the corrections from now on; total and history stay.
+  /// A total outside a range made narrower returns within the step and rate limits.
   void change_settings(const ControllerSettings& settings) noexcept;
   Vec2 total_nm() const noexcept { return total_nm_; }
   /// Where the stage model says the stage was at a time, relative to its place at lock. Times

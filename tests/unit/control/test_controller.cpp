@@ -297,10 +297,9 @@ TEST_CASE("whatever comes in, what goes out is finite and within every limit") {
       REQUIRE(std::abs(c.delta_nm.y) <= settings.step_limit_nm + kRoundingNm);
       REQUIRE(c.total_nm.x == Approx(before.x + c.delta_nm.x).margin(kRoundingNm));
       REQUIRE(std::isfinite(controller.stage_at(now_ns + 3'000'000).x));
-      const bool moved = c.delta_nm.x != 0 || c.delta_nm.y != 0;  // the first: from its frame on
-      if (sent.empty() ? moved : now_ns > sent.back().now_ns) sent.push_back({now_ns, c.total_nm});
+      if (c.delta_nm.x != 0 || c.delta_nm.y != 0) sent.push_back({now_ns, c.total_nm});
     }
-    // The rate limit over every window between two commands, long or short.
+    // The rate limit over every window between two moves, long or short.
     for (std::size_t i = 0; i < sent.size(); ++i)
       for (std::size_t j = i + 1; j < sent.size(); ++j) {
         const double allowed_nm = settings.rate_limit_nm_per_s * 1e-9 *
@@ -311,37 +310,59 @@ TEST_CASE("whatever comes in, what goes out is finite and within every limit") {
   }
 }
 
+TEST_CASE("corrections that never left are forgotten: it goes on from what the stage was told") {
+  ControllerSettings settings = ideal_stage();
+  Controller controller(settings);
+  controller.update({8, 0}, 0, kFrameNs);
+  const Vec2 sent = controller.total_nm();
+  controller.update({8, 0}, kFrameNs, 2 * kFrameNs);
+  controller.update({8, 0}, 2 * kFrameNs, 3 * kFrameNs);
+  REQUIRE(controller.total_nm().x != sent.x);
+  SECTION("a command remembered") {
+    controller.resync(sent);
+    CHECK(controller.total_nm().x == sent.x);
+    CHECK(controller.stage_at(4 * kFrameNs).x == sent.x);
+  }
+  SECTION("nothing was ever sent") {
+    controller.resync({0, 0});
+    CHECK(controller.stage_at(4 * kFrameNs).x == 0);
+  }
+  SECTION("what is not finite is no place") {
+    controller.resync(sent);
+    controller.resync({kNan, 0});
+    CHECK(controller.total_nm().x == sent.x);
+  }
+  SECTION("a place not remembered counts as reached") {
+    controller.resync({-3, 2});
+    CHECK(controller.stage_at(4 * kFrameNs).y == 2);
+  }
+  // The stage is where the model says and no drift is left: nothing is corrected.
+  const Correction next = controller.update({0, 0}, 4 * kFrameNs, 5 * kFrameNs);
+  CHECK(std::abs(next.delta_nm.x) < kRoundingNm);
+  CHECK(std::abs(next.delta_nm.y) < kRoundingNm);
+}
+
+TEST_CASE("new settings keep the total; a narrower range is entered step by step") {
+  ControllerSettings settings = ideal_stage();
+  Controller controller(settings);
+  for (int i = 1; i <= 20; ++i) {
+    const double left = 400 + controller.total_nm().x;
+    controller.update({left, 0}, i * kFrameNs, i * kFrameNs + 1000);
+  }
+  const double before_nm = controller.total_nm().x;
+  REQUIRE(before_nm < -300);
+  settings.range_limit_nm = 100;
+  settings.step_limit_nm = 7;
+  controller.change_settings(settings);
+  CHECK(controller.total_nm().x == before_nm);
+  for (int i = 21; i <= 80; ++i) {
+    const double left = 400 + controller.total_nm().x;
+    const Correction c = controller.update({left, 0}, i * kFrameNs, i * kFrameNs + 1000);
+    REQUIRE(c.delta_nm.x <= 7 + kRoundingNm);
+    REQUIRE((c.limited & kLimitRange) != 0);
+  }
+  CHECK(controller.total_nm().x == -100);
+}
+
 }  // namespace
 }  // namespace driftd::control
-
-TEST_CASE("Controller goes on from what was really sent when its newest corrections never left") {
-  ControllerSettings settings;
-  settings.proportional = 0;
-  settings.integral = 0.5;
-  settings.stage_delay_us = 0;
-  settings.stage_time_constant_us = 0;
-  Controller controller(settings);
-  const std::int64_t kFrame = 2'000'000;
-  controller.update({8, 0}, 0, kFrame);
-  const Vec2 sent = controller.total_nm();
-  controller.update({8, 0}, kFrame, 2 * kFrame);      // withheld
-  controller.update({8, 0}, 2 * kFrame, 3 * kFrame);  // withheld
-  controller.resync(sent);
-  REQUIRE(controller.total_nm().x == sent.x);
-  REQUIRE(controller.stage_at(4 * kFrame).x == sent.x);
-  const Correction next = controller.update({0, 0}, 4 * kFrame, 5 * kFrame);
-  REQUIRE(std::abs(next.delta_nm.x) < 1e-12);  // the stage is where the model says: nothing is left
-}
-
-TEST_CASE("Controller keeps its total when its settings change") {
-  ControllerSettings settings;
-  Controller controller(settings);
-  controller.update({5, 5}, 0, 2'000'000);
-  const Vec2 before = controller.total_nm();
-  settings.step_limit_nm = 0.25;
-  controller.change_settings(settings);
-  REQUIRE(controller.total_nm().x == before.x);
-  const Correction next = controller.update({50, 0}, 2'000'000, 4'000'000);
-  REQUIRE(std::abs(next.delta_nm.x) <= 0.25);
-  REQUIRE((next.limited & kLimitStep) != 0);
-}
