@@ -79,9 +79,8 @@ Line camera_line(const json& status) {
 }
 
 Line frames_line(const json& status) {
-  const std::uint64_t bad =
-      count(status, "/camera/lost") + count(status, "/camera/incomplete") +
-      count(status, "/camera/underruns");
+  const std::uint64_t bad = count(status, "/camera/lost") + count(status, "/camera/incomplete") +
+                            count(status, "/camera/underruns");
   return {fmt::format("frames      {}   {} Hz   lost {}   skipped {}   stale {}   reconnects {}",
                       number(status, "/camera/frames"), number(status, "/camera/rate_hz", "{:.1f}"),
                       bad, number(status, "/camera/superseded"), number(status, "/loop/stale"),
@@ -90,11 +89,10 @@ Line frames_line(const json& status) {
 }
 
 Line latency_line(const json& status) {
-  return {fmt::format("latency     p50 {}   p99 {}   p99.9 {}   max {} us",
-                      number(status, "/latency_us/total/p50"),
-                      number(status, "/latency_us/total/p99"),
-                      number(status, "/latency_us/total/p99_9"),
-                      number(status, "/latency_us/total/max")),
+  return {fmt::format(
+              "latency     p50 {}   p99 {}   p99.9 {}   max {} us",
+              number(status, "/latency_us/total/p50"), number(status, "/latency_us/total/p99"),
+              number(status, "/latency_us/total/p99_9"), number(status, "/latency_us/total/max")),
           Tone::Plain};
 }
 
@@ -115,13 +113,13 @@ Line marker_line(const json& marker) {
   Tone tone = Tone::Bad;
   if (health == "good") tone = Tone::Good;
   if (health == "unreferenced") tone = Tone::Plain;
-  return {fmt::format("{:>3}  {:<9}{:<14}{:>9}{:>9}{:>10}{:>10}{:>9}{:>8}", number(marker, "/id"),
-                      text(marker, "/role"), words(health), number(marker, "/x_px", "{:.2f}"),
-                      number(marker, "/y_px", "{:.2f}"),
-                      number(marker, "/residual_x_nm", "{:+.2f}"),
-                      number(marker, "/residual_y_nm", "{:+.2f}"),
-                      number(marker, "/x_sd_nm", "{:.2f}"), number(marker, "/sigma_px", "{:.2f}")),
-          tone};
+  return {
+      fmt::format("{:>3}  {:<9}{:<14}{:>9}{:>9}{:>10}{:>10}{:>9}{:>8}", number(marker, "/id"),
+                  text(marker, "/role"), words(health), number(marker, "/x_px", "{:.2f}"),
+                  number(marker, "/y_px", "{:.2f}"), number(marker, "/residual_x_nm", "{:+.2f}"),
+                  number(marker, "/residual_y_nm", "{:+.2f}"), number(marker, "/x_sd_nm", "{:.2f}"),
+                  number(marker, "/sigma_px", "{:.2f}")),
+      tone};
 }
 
 }  // namespace
@@ -169,8 +167,9 @@ double DaemonView::silence_s(std::int64_t now_ns) const noexcept {
 Line DaemonView::state_line(std::int64_t now_ns) const {
   const double silence_s = this->silence_s(now_ns);
   if (silence_s > kSilentAfter_s) {
-    return {fmt::format("state       unknown: no message for {:.0f} s (last: {})", silence_s, state_),
-            Tone::Bad};
+    return {
+        fmt::format("state       unknown: no message for {:.0f} s (last: {})", silence_s, state_),
+        Tone::Bad};
   }
   std::string line = "state       " + state_;
   // The status may be older than the state; its reason then belongs to another state.
@@ -189,11 +188,11 @@ Line DaemonView::state_line(std::int64_t now_ns) const {
 std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   std::vector<Line> lines;
   const json* uptime = find(status_, "/uptime_s");
-  lines.push_back({fmt::format("driftd {}   up {}", text(status_, "/version"),
-                               uptime != nullptr && uptime->is_number()
-                                   ? duration(uptime->get<double>())
-                                   : "-"),
-                   Tone::Heading});
+  lines.push_back(
+      {fmt::format(
+           "driftd {}   up {}", text(status_, "/version"),
+           uptime != nullptr && uptime->is_number() ? duration(uptime->get<double>()) : "-"),
+       Tone::Heading});
   if (lost_ > 0 || restarts_ > 0) {
     lines.push_back({fmt::format("received    {} messages missing, {} restarts of driftd seen",
                                  lost_, restarts_),
@@ -202,11 +201,10 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   lines.push_back(state_line(now_ns));
   lines.push_back(camera_line(status_));
   lines.push_back(frames_line(status_));
-  lines.push_back({fmt::format("markers     {} of {} used, {} witnesses",
-                               number(status_, "/markers/used"),
-                               number(status_, "/markers/tracking"),
-                               number(status_, "/markers/witness")),
-                   Tone::Plain});
+  lines.push_back(
+      {fmt::format("markers     {} of {} used, {} witnesses", number(status_, "/markers/used"),
+                   number(status_, "/markers/tracking"), number(status_, "/markers/witness")),
+       Tone::Plain});
   lines.push_back({fmt::format("{:<12}{:>11}{:>11}", "", "x", "y"), Tone::Dim});
   // Live when subscribed to positions, else as of the last status.
   const json drift = find(status_, "/drift") != nullptr ? status_.at("drift") : json(nullptr);
@@ -215,9 +213,8 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
                        number(newest, "/y_nm", "{:+.3f}"),
                        fmt::format("   sd {} / {}", number(newest, "/x_sd_nm", "{:.3f}"),
                                    number(newest, "/y_sd_nm", "{:.3f}"))));
-  lines.push_back(
-      pair("drift rms", number(drift, "/rms_x_nm", "{:.3f}"), number(drift, "/rms_y_nm", "{:.3f}"),
-           "   last seconds"));
+  lines.push_back(pair("drift rms", number(drift, "/rms_x_nm", "{:.3f}"),
+                       number(drift, "/rms_y_nm", "{:.3f}"), "   last seconds"));
   if (position_.is_object()) {
     lines.push_back(pair("witnesses", number(position_, "/witness_x_nm", "{:+.3f}"),
                          number(position_, "/witness_y_nm", "{:+.3f}"), ""));
@@ -234,14 +231,14 @@ std::vector<Line> DaemonView::marker_table(std::size_t max_lines) const {
   const json* markers = find(markers_, "/markers");
   if (markers == nullptr || !markers->is_array() || max_lines < 2) return {};
   std::vector<Line> lines;
-  lines.push_back({fmt::format("{:>3}  {:<9}{:<14}{:>9}{:>9}{:>10}{:>10}{:>9}{:>8}", "id", "role",
-                               "health", "x px", "y px", "res x nm", "res y nm", "sd x nm",
-                               "sigma"),
-                   Tone::Dim});
+  lines.push_back(
+      {fmt::format("{:>3}  {:<9}{:<14}{:>9}{:>9}{:>10}{:>10}{:>9}{:>8}", "id", "role", "health",
+                   "x px", "y px", "res x nm", "res y nm", "sd x nm", "sigma"),
+       Tone::Dim});
   for (const json& marker : *markers) {
     if (lines.size() + 1 == max_lines && markers->size() + 1 > max_lines) {
-      lines.push_back({fmt::format("     and {} more", markers->size() + 1 - lines.size()),
-                       Tone::Dim});
+      lines.push_back(
+          {fmt::format("     and {} more", markers->size() + 1 - lines.size()), Tone::Dim});
       break;
     }
     lines.push_back(marker_line(marker));
@@ -249,7 +246,9 @@ std::vector<Line> DaemonView::marker_table(std::size_t max_lines) const {
   return lines;
 }
 
-std::vector<Line> DaemonView::events() const { return {events_.begin(), events_.end()}; }
+std::vector<Line> DaemonView::events() const {
+  return {events_.begin(), events_.end()};
+}
 
 std::string DaemonView::one_line(std::int64_t now_ns) const {
   const double silence_s = this->silence_s(now_ns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Puts lines on standard output: redrawn in place, coloured and cut to the window on a terminal; one
-// plain line a second otherwise (a pipe, a log). One thread.
+// Puts lines on standard output: redrawn in place, coloured and cut to the window on a terminal;
+// one plain line a second otherwise (a pipe, a log). One thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ class Display {
   bool terminal() const noexcept { return terminal_; }
   /// Shows the view below `heading` (what the caller is doing; may be empty) and `extra` lines of
   /// the caller's own. To be called often: it draws at most kFramesPerSecond, and less when plain.
-  void show(const DaemonView& view, const std::string& heading, const std::vector<Line>& extra = {});
+  void show(const DaemonView& view, const std::string& heading,
+            const std::vector<Line>& extra = {});
   /// Leaves what is shown where it is and prints a line below it.
   void print(const Line& line);
 

@@ -22,7 +22,9 @@ StopSignal::StopSignal() {
   if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), "signalfd");
 }
 
-StopSignal::~StopSignal() { close(descriptor_); }
+StopSignal::~StopSignal() {
+  close(descriptor_);
+}
 
 bool StopSignal::raised() noexcept {
   signalfd_siginfo info{};

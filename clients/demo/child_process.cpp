@@ -44,13 +44,13 @@ ChildProcess::ChildProcess(const std::filesystem::path& program,
                            const std::filesystem::path& log)
     : name_(program.filename().string()), log_(log) {
   if (access(program.c_str(), X_OK) != 0) {
-    throw std::runtime_error(fmt::format("cannot run {}: {}", program.string(),
-                                         std::generic_category().message(errno)));
+    throw std::runtime_error(
+        fmt::format("cannot run {}: {}", program.string(), std::generic_category().message(errno)));
   }
   const int descriptor = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) {
-    throw std::runtime_error(fmt::format("cannot write {}: {}", log.string(),
-                                         std::generic_category().message(errno)));
+    throw std::runtime_error(
+        fmt::format("cannot write {}: {}", log.string(), std::generic_category().message(errno)));
   }
   std::string path = program.string();
   std::vector<std::string> copies = arguments;
@@ -64,12 +64,14 @@ ChildProcess::ChildProcess(const std::filesystem::path& program,
   const int fork_error = errno;
   close(descriptor);
   if (pid_ < 0) {
-    throw std::runtime_error(fmt::format("cannot start {}: {}", name_,
-                                         std::generic_category().message(fork_error)));
+    throw std::runtime_error(
+        fmt::format("cannot start {}: {}", name_, std::generic_category().message(fork_error)));
   }
 }
 
-ChildProcess::~ChildProcess() { stop(); }
+ChildProcess::~ChildProcess() {
+  stop();
+}
 
 std::optional<std::string> ChildProcess::ended() {
   if (!ended_) {

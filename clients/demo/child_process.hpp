@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A program the demo starts: in a process group of its own (so that Ctrl-C reaches the demo alone,
-// which then stops it in order), its output in a log file, and never outliving the demo. One thread,
-// the one that lives as long as the demo: the kernel ends the child when that thread ends.
+// which then stops it in order), its output in a log file, and never outliving the demo. One
+// thread, the one that lives as long as the demo: the kernel ends the child when that thread ends.
 #pragma once
 
 #include <sys/types.h>

@@ -24,8 +24,9 @@ constexpr const char* kExitCodes =
     "  130  interrupted\n";
 
 void add_options(CLI::App& app, DemoOptions& options) {
-  app.add_option("--config", options.config, "Configuration of driftd; camera.id is where the "
-                                             "simulated camera is put (an address 127.x.x.x)")
+  app.add_option("--config", options.config,
+                 "Configuration of driftd; camera.id is where the "
+                 "simulated camera is put (an address 127.x.x.x)")
       ->check(CLI::ExistingFile)
       ->capture_default_str();
   app.add_option("--scenario", options.scenario, "What driftd-sim simulates")
@@ -74,4 +75,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace driftd::clients
 
-int main(int argc, char** argv) { return driftd::clients::run(argc, argv); }
+int main(int argc, char** argv) {
+  return driftd::clients::run(argc, argv);
+}

@@ -30,7 +30,8 @@ std::vector<Row> make_rows(const Recording& recording, const Phases& phases) {
   const auto reference = reference_of(recording, phases.lock_ns);
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   std::vector<Row> rows;
-  std::optional<PerAxis> stage_nm;  // where the stage was at the start, as displacement of the image
+  std::optional<PerAxis>
+      stage_nm;  // where the stage was at the start, as displacement of the image
   for (const TrueFrame& frame : recording.truth()) {
     if (frame.time_ns < phases.unlocked_ns || frame.time_ns >= phases.end_ns) continue;
     if (!stage_nm) {
@@ -145,10 +146,11 @@ void write_script(const Phases& phases, const Report& report, const std::filesys
   const double largest = std::max(report.residual_rms_nm[kX], report.residual_rms_nm[kY]);
   out << fmt::format("zoom = {:.1f}\n", std::max(1.0, 6 * largest));
   out << "headline = 'True position of the simulated sample'\n";
-  out << fmt::format("subline = 'Locked, enlarged: rms {:.2f} nm in x, {:.2f} nm in y; the same time "
-                     "unlocked: {:.0f} nm, {:.0f} nm'\n",
-                     report.residual_rms_nm[kX], report.residual_rms_nm[kY],
-                     report.unlocked_rms_nm[kX], report.unlocked_rms_nm[kY]);
+  out << fmt::format(
+      "subline = 'Locked, enlarged: rms {:.2f} nm in x, {:.2f} nm in y; the same time "
+      "unlocked: {:.0f} nm, {:.0f} nm'\n",
+      report.residual_rms_nm[kX], report.residual_rms_nm[kY], report.unlocked_rms_nm[kX],
+      report.unlocked_rms_nm[kY]);
   out << "set terminal pngcairo size 1400,1000 font 'DejaVu Sans,13'\nset output 'drift.png'\n"
       << kPicture
       << "set terminal svg size 1000,714 font 'DejaVu Sans,13' background '#ffffff'\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The demo's picture: the true drift unlocked and locked, and the residual enlarged, drawn by gnuplot
-// from a data file that stays beside it. One thread.
+// The demo's picture: the true drift unlocked and locked, and the residual enlarged, drawn by
+// gnuplot from a data file that stays beside it. One thread.
 #pragma once
 
 #include <filesystem>

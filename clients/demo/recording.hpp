@@ -22,10 +22,10 @@ using PerAxis = std::array<double, 2>;
 /// The truth of one frame. All of it is the simulator's own; no measurement is in it.
 struct TrueFrame {
   std::int64_t camera_time_ns = 0;
-  std::int64_t time_ns = 0;     ///< of the exposure, CLOCK_MONOTONIC
-  PerAxis sample_nm{};          ///< displacement that the image shows
-  PerAxis disturbance_nm{};     ///< displacement it would show had the stage never moved
-  bool camera_away = false;     ///< the fault: this frame never left the camera
+  std::int64_t time_ns = 0;  ///< of the exposure, CLOCK_MONOTONIC
+  PerAxis sample_nm{};       ///< displacement that the image shows
+  PerAxis disturbance_nm{};  ///< displacement it would show had the stage never moved
+  bool camera_away = false;  ///< the fault: this frame never left the camera
 };
 
 struct PublishedPosition {

@@ -34,7 +34,9 @@ class Sums {
     }
   }
   std::size_t count() const { return count_; }
-  PerAxis mean() const { return {about_[kX] + over_count(sum_[kX]), about_[kY] + over_count(sum_[kY])}; }
+  PerAxis mean() const {
+    return {about_[kX] + over_count(sum_[kX]), about_[kY] + over_count(sum_[kY])};
+  }
   PerAxis rms() const {
     return {std::sqrt(over_count(squares_[kX])), std::sqrt(over_count(squares_[kY]))};
   }
@@ -54,8 +56,8 @@ void judge_positions(Report& report, const Recording& recording, const Phases& p
   Sums residual(reference.sample_nm);
   Sums unlocked(reference.disturbance_nm);
   for (const TrueFrame& frame : recording.truth()) {
-    const bool before_fault = frame.time_ns >= reference.locked_ns + kSettling_ns &&
-                              frame.time_ns < phases.fault_ns;
+    const bool before_fault =
+        frame.time_ns >= reference.locked_ns + kSettling_ns && frame.time_ns < phases.fault_ns;
     const bool after_fault =
         frame.time_ns >= relocked + kSettling_ns && frame.time_ns < phases.end_ns - kUnderWay_ns;
     if (!before_fault && !after_fault) continue;
@@ -89,7 +91,8 @@ void count_frames(Report& report, const Recording& recording, const Phases& phas
 
 void find_steps(Report& report, const Recording& recording, const Phases& phases) {
   for (const PublishedCorrection& correction : recording.corrections()) {
-    const double step = std::max(std::abs(correction.delta_nm[kX]), std::abs(correction.delta_nm[kY]));
+    const double step =
+        std::max(std::abs(correction.delta_nm[kX]), std::abs(correction.delta_nm[kY]));
     report.largest_step_nm = std::max(report.largest_step_nm, step);
     if (correction.sent_ns >= phases.fault_end_ns) {
       report.largest_step_after_reconnect_nm =
@@ -109,9 +112,10 @@ void judge(Report& report) {
                        report.residual_rms_nm[axis], name, kLargestResidual_nm));
     }
     if (!(report.unlocked_rms_nm[axis] > kSmallestUnlocked_nm)) {
-      fail(fmt::format("Unlocked, the sample moved by {:.2f} nm rms in {} only: there was too little "
-                       "to correct.",
-                       report.unlocked_rms_nm[axis], name));
+      fail(fmt::format(
+          "Unlocked, the sample moved by {:.2f} nm rms in {} only: there was too little "
+          "to correct.",
+          report.unlocked_rms_nm[axis], name));
     }
   }
   if (report.judged_not_locked > 0) {
@@ -250,10 +254,11 @@ std::vector<Line> to_lines(const Report& report) {
                   latency("p50"), latency("p99"), latency("p99_9"), latency("max"),
                   report.backend));
   if (report.reconnect_s) {
-    add(fmt::format("Camera away  {:.1f} s; locked again {:.2f} s after it went; steps up to {:.2f} nm"
-                    " (limit {:.0f})",
-                    report.away_s, *report.reconnect_s, report.largest_step_after_reconnect_nm,
-                    report.step_limit_nm));
+    add(fmt::format(
+        "Camera away  {:.1f} s; locked again {:.2f} s after it went; steps up to {:.2f} nm"
+        " (limit {:.0f})",
+        report.away_s, *report.reconnect_s, report.largest_step_after_reconnect_nm,
+        report.step_limit_nm));
   }
   for (const std::string& failure : report.failures) add("FAILED: " + failure, Tone::Bad);
   if (report.failures.empty()) add("The lock held.", Tone::Good);

@@ -107,8 +107,7 @@ void watch(const Options& options) {
   // Says at once when nobody is there, which a subscription alone never would.
   view.set_status(send(options, {{"command", "status"}}).body.at("status"), monotonic_ns());
   Display display;
-  const std::int64_t end_ns =
-      monotonic_ns() + static_cast<std::int64_t>(options.watch_for_s * 1e9);
+  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(options.watch_for_s * 1e9);
   while (!stop.raised() && (options.watch_for_s <= 0 || monotonic_ns() < end_ns)) {
     const auto message = subscriber.receive(std::chrono::milliseconds(100));
     if (message) view.update(*message, monotonic_ns());
@@ -192,4 +191,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace driftd::clients
 
-int main(int argc, char** argv) { return driftd::clients::run(argc, argv); }
+int main(int argc, char** argv) {
+  return driftd::clients::run(argc, argv);
+}

@@ -83,7 +83,8 @@ class Canvas {
       const auto& rows = kDigits[static_cast<std::size_t>(digit - '0')];
       for (int row = 0; row < kGlyphHeight; ++row) {
         for (int column = 0; column < kGlyphWidth; ++column) {
-          if ((rows[static_cast<std::size_t>(row)] >> (kGlyphWidth - 1 - column) & 1) == 0) continue;
+          if ((rows[static_cast<std::size_t>(row)] >> (kGlyphWidth - 1 - column) & 1) == 0)
+            continue;
           fill(x + column * size, y + (row + 1) * size, size, size, colour);
         }
       }

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""A driftd that replays the examples of docs/protocol.md, for tests of clients."""
+import json
+import pathlib
+import sys
+import threading
+
+try:
+    import zmq
+except ImportError:
+    print("SKIPPED: python3-zmq is not installed")
+    sys.exit(0)
+
+ADDRESS = "tcp://127.0.0.63"
+PROTOCOL = pathlib.Path(__file__).parents[3] / "docs/protocol.md"
+
+
+def examples():
+    """The examples of docs/protocol.md by topic."""
+    found = {}
+    lines = iter(PROTOCOL.read_text().splitlines())
+    for line in lines:
+        if line.startswith("```json "):
+            found[line.split()[1]] = json.loads(next(lines))
+    return found
+
+
+class FakeDaemon:
+    """Publishes on demand and answers commands from `replies` in a thread of its own.
+
+    `replies[command]` is a list of parts: a dict, then possibly bytes; a command without one is
+    refused. `requests` collects what was asked.
+    """
+
+    def __init__(self):
+        self._context = zmq.Context()
+        self._pub = self._context.socket(zmq.PUB)
+        self.publish_endpoint = self._bind(self._pub)
+        self._router = self._context.socket(zmq.ROUTER)
+        self.commands_endpoint = self._bind(self._router)
+        self.replies = {}
+        self.requests = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    @staticmethod
+    def _bind(socket):
+        socket.setsockopt(zmq.LINGER, 0)
+        return f"{ADDRESS}:{socket.bind_to_random_port(ADDRESS)}"
+
+    def publish(self, topic, **changes):
+        """The example of the topic with some fields changed."""
+        self._pub.send_string(topic + " " + json.dumps({**examples()[topic], **changes}))
+
+    def publish_text(self, text):
+        self._pub.send_string(text)
+
+    def _serve(self):
+        while not self._stop.is_set():
+            if not self._router.poll(20):
+                continue
+            *envelope, request = self._router.recv_multipart()
+            request = json.loads(request)
+            self.requests.append(request)
+            refusal = [{"ok": False, "error": "not in this state", "code": "refused"}]
+            reply = self.replies.get(request["command"], refusal)
+            parts = [json.dumps(p).encode() if isinstance(p, dict) else p for p in reply]
+            self._router.send_multipart(envelope + parts)
+
+    def close(self):
+        self._stop.set()
+        self._thread.join()
+        self._pub.close()
+        self._router.close()
+        self._context.term()

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// A demo that went well, made by hand, for the tests of the report and the plot: 100 frames a
+// second for 30 s. Unlocked the sample drifts by 10 nm/s in x and -8 nm/s in y. Referencing from 10
+// s to 10.2 s, then locked with a residual that jumps between +kResidual_nm and -kResidual_nm from
+// frame to frame, so that its rms is kResidual_nm. The camera is away from 20 s to 22 s; locked
+// again at 22.5 s.
+#pragma once
+
+#include <cmath>
+#include <functional>
+
+#include "clients/demo/report.hpp"
+
+namespace driftd::test {
+
+constexpr std::int64_t kStart_ns = 5'000'000'000'000;
+constexpr double kResidual_nm = 0.5;
+constexpr double kStepLimit_nm = 20;
+
+inline std::int64_t at(double seconds) {
+  return kStart_ns + static_cast<std::int64_t>(std::llround(seconds * 1e9));
+}
+
+inline clients::Phases phases() {
+  return {.unlocked_ns = at(0),
+          .lock_ns = at(10),
+          .fault_ns = at(20),
+          .fault_end_ns = at(22),
+          .end_ns = at(30)};
+}
+
+/// One frame; `state` empty: no position was published for it.
+struct MadeFrame {
+  double t_s = 0;
+  clients::TrueFrame truth;
+  std::string state;
+};
+
+/// `change` may alter any frame before it is recorded.
+inline clients::Recording make_recording(const std::function<void(MadeFrame&)>& change = {}) {
+  clients::Recording recording;
+  for (int i = 0; i < 3000; ++i) {
+    MadeFrame frame;
+    const double t_s = frame.t_s = i / 100.0;
+    frame.truth.camera_time_ns = 1'000'000 + i * 10'000'000LL;
+    frame.truth.time_ns = at(t_s);
+    frame.truth.disturbance_nm = {10 * t_s, -8 * t_s};
+    frame.truth.camera_away = t_s >= 20 && t_s < 22;
+    frame.truth.sample_nm = frame.truth.disturbance_nm;
+    frame.state = t_s < 10     ? "idle"
+                  : t_s < 10.2 ? "referencing"
+                  : t_s < 22.5 ? "holding"
+                               : "locked";
+    if (frame.truth.camera_away) frame.state.clear();
+    if (t_s >= 10.2 && (t_s < 20 || t_s >= 22.5)) {
+      frame.state = "locked";
+      const double residual_nm = i % 2 == 0 ? kResidual_nm : -kResidual_nm;
+      // The mean of the reference frames, at 10.00, 10.01, ... 10.19 s, is at 10.095 s.
+      frame.truth.sample_nm = {10 * 10.095 + residual_nm, -8 * 10.095 - residual_nm};
+    }
+    if (change) change(frame);
+    recording.add(frame.truth);
+    if (frame.state.empty()) continue;
+    recording.add(
+        clients::PublishedPosition{frame.truth.camera_time_ns, frame.truth.time_ns, frame.state});
+    if (frame.state == "locked") {
+      recording.add(clients::PublishedCorrection{frame.truth.time_ns, {0.1, -0.1}});
+    }
+  }
+  return recording;
+}
+
+inline nlohmann::json status() {
+  return {
+      {"fitter", {{"backend", "cpu"}}},
+      {"latency_us",
+       {{"total", {{"n", 3000}, {"p50", 41.0}, {"p99", 66.0}, {"p99_9", 120.0}, {"max", 240.0}}}}}};
+}
+
+}  // namespace driftd::test

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "clients/common/daemon_view.hpp"
+
+#include "support/catch.hpp"
+#include "support/protocol_examples.hpp"
+
+using driftd::clients::DaemonView;
+using driftd::clients::Line;
+using driftd::clients::Message;
+using driftd::clients::Tone;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::int64_t kNow_ns = 90'818'000'000;  // time_ns of the status example
+
+Message message(const std::string& topic, const json& body) {
+  Message made;
+  made.topic = topic;
+  made.body = body;
+  return made;
+}
+
+DaemonView view_of_examples() {
+  DaemonView view;
+  for (const auto& [topic, body] : driftd::test::protocol_examples()) {
+    view.update(message(topic, body), kNow_ns);
+  }
+  return view;
+}
+
+/// The line that starts with `label`; a blank one when there is none.
+Line line_of(const std::vector<Line>& lines, const std::string& label) {
+  for (const Line& line : lines) {
+    if (line.text.starts_with(label)) return line;
+  }
+  return {};
+}
+
+bool contains(const Line& line, const std::string& text) {
+  INFO(line.text);
+  return line.text.find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("The summary shows the documented example in at most 80 columns") {
+  const std::vector<Line> lines = view_of_examples().summary(kNow_ns);
+  const Line state = line_of(lines, "state");
+  CHECK(state.tone == Tone::Good);
+  CHECK(contains(state, "locked for 0:00:00 (reference taken)   lock 1"));
+  CHECK(contains(line_of(lines, "camera"), "SIM01 127.0.0.1, 256 x 256 Mono12"));
+  CHECK(contains(line_of(lines, "frames"), "6001   500.1 Hz   lost 0"));
+  CHECK(contains(line_of(lines, "markers"), "12 of 13 used, 3 witnesses"));
+  CHECK(contains(line_of(lines, "drift "), "+0.412     -0.093 nm   sd 0.171 / 0.169"));
+  CHECK(contains(line_of(lines, "drift rms"), "0.520      0.490 nm"));
+  CHECK(contains(line_of(lines, "correction"), "-18.204     +7.770 nm"));
+  CHECK(contains(line_of(lines, "latency"), "p50 41   p99 66   p99.9 120   max 240 us"));
+  CHECK(contains(line_of(lines, "fitter"), "cpu (AVX3), 13 x 13 px"));
+  for (const Line& line : lines) {
+    INFO(line.text);
+    CHECK(line.text.size() <= 80);
+  }
+}
+
+TEST_CASE("Values that do not exist are dashes") {
+  DaemonView view;
+  json position = driftd::test::protocol_examples().at("position");
+  for (auto& [key, value] : position.items()) {
+    if (key.ends_with("_nm")) value = nullptr;
+  }
+  view.update(message("position", position), kNow_ns);
+  const std::vector<Line> lines = view.summary(kNow_ns);
+  CHECK(contains(line_of(lines, "drift "), "          -          - nm   sd - / -"));
+  CHECK(contains(line_of(lines, "latency"), "p50 -"));
+}
+
+TEST_CASE("A daemon that fell silent is not shown as locked") {
+  const DaemonView view = view_of_examples();
+  const std::int64_t later_ns = kNow_ns + 5'000'000'000;
+  const Line state = line_of(view.summary(later_ns), "state");
+  CHECK(state.tone == Tone::Bad);
+  CHECK(contains(state, "unknown: no message for 5 s (last: locked)"));
+  CHECK(view.one_line(later_ns) == "no message for 5 s (last state: locked)");
+}
+
+TEST_CASE("The reason of an older state is not shown beside a newer state") {
+  DaemonView view = view_of_examples();
+  json event = driftd::test::protocol_examples().at("event");
+  event["state"] = "holding";
+  view.update(message("event", event), kNow_ns);
+  const Line state = line_of(view.summary(kNow_ns), "state");
+  CHECK(state.tone == Tone::Warning);
+  CHECK(state.text == "state       holding");
+}
+
+TEST_CASE("Limits that hold the correction back are named") {
+  DaemonView view = view_of_examples();
+  json correction = driftd::test::protocol_examples().at("correction");
+  correction["limited"] = {"step", "range"};
+  view.update(message("correction", correction), kNow_ns);
+  CHECK(contains(line_of(view.summary(kNow_ns), "correction"), "limited: step range"));
+}
+
+TEST_CASE("Losses and restarts are shown, and only then") {
+  DaemonView view = view_of_examples();
+  CHECK(line_of(view.summary(kNow_ns), "received").text.empty());
+  Message status = message("status", driftd::test::protocol_examples().at("status"));
+  status.restarted = true;
+  view.update(status, kNow_ns);
+  Message position = message("position", driftd::test::protocol_examples().at("position"));
+  position.lost = 7;
+  view.update(position, kNow_ns);
+  CHECK(contains(line_of(view.summary(kNow_ns), "received"),
+                 "7 messages missing, 1 restarts of driftd seen"));
+}
+
+TEST_CASE("A camera that is away is said in red") {
+  DaemonView view;
+  json status = driftd::test::protocol_examples().at("status");
+  status["camera"]["connected"] = false;
+  view.set_status(status, kNow_ns);
+  const Line camera = line_of(view.summary(kNow_ns), "camera");
+  CHECK(camera.tone == Tone::Bad);
+  CHECK(contains(camera, "not connected"));
+}
+
+TEST_CASE("Markers come a line each, and as many as there is room for") {
+  json markers = driftd::test::protocol_examples().at("markers");
+  const json one = markers["markers"][0];
+  for (int id = 2; id <= 6; ++id) {
+    markers["markers"].push_back(one);
+    markers["markers"].back()["id"] = id;
+  }
+  markers["markers"][1]["health"] = "fit_failed";
+  markers["markers"][1]["x_px"] = nullptr;
+  DaemonView view;
+  view.update(message("markers", markers), kNow_ns);
+
+  const std::vector<Line> all = view.marker_table(100);
+  REQUIRE(all.size() == 7);  // a heading and six markers
+  CHECK(contains(all[1], "1  tracking good             101.20    55.93     +0.09     -0.11"));
+  CHECK(all[1].tone == Tone::Good);
+  CHECK(contains(all[2], "fit failed            -"));
+  CHECK(all[2].tone == Tone::Bad);
+  CHECK(view.marker_table(7).size() == 7);
+
+  const std::vector<Line> some = view.marker_table(4);
+  REQUIRE(some.size() == 4);
+  CHECK(contains(some[3], "and 4 more"));
+  CHECK(view.marker_table(0).empty());
+}

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""The program driftctl (its path in $DRIFTCTL): output, exit codes, and what it asks of driftd."""
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from fake_daemon import FakeDaemon, examples  # prints SKIPPED and exits without pyzmq
+
+DONE, REFUSED, USAGE, UNREACHABLE, FAILED = range(5)
+
+
+class Driftctl(unittest.TestCase):
+    def setUp(self):
+        self.daemon = FakeDaemon()
+        self.addCleanup(self.daemon.close)
+        self.daemon.replies = {
+            "status": [{"ok": True, "status": examples()["status"]}],
+            "lock": [{"ok": True, "state": "referencing"}],
+            "markers": [{"ok": True, "markers": examples()["markers"]["markers"]}],
+        }
+        self.endpoints = ["--commands", self.daemon.commands_endpoint,
+                          "--publish", self.daemon.publish_endpoint]
+
+    def run_it(self, *arguments):
+        return subprocess.run([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
+                              capture_output=True, text=True, timeout=20)
+
+    def test_status_for_people_and_for_programs(self):
+        shown = self.run_it("status")
+        self.assertEqual(shown.returncode, DONE)
+        self.assertIn("state       locked", shown.stdout)
+        self.assertIn("p99 66", shown.stdout)
+        self.assertNotIn("\033", shown.stdout)
+        self.assertEqual(json.loads(self.run_it("--json", "status").stdout), examples()["status"])
+
+    def test_lock(self):
+        done = self.run_it("lock")
+        self.assertEqual((done.returncode, done.stdout), (DONE, "state: referencing\n"))
+        self.assertEqual(self.daemon.requests, [{"command": "lock"}])
+
+    def test_markers(self):
+        done = self.run_it("markers", "--find")
+        self.assertEqual(done.returncode, DONE)
+        self.assertIn("tracking good", done.stdout)
+        self.assertEqual(self.daemon.requests, [{"command": "markers", "find": True}])
+
+    def test_a_refusal_is_said(self):
+        done = self.run_it("unlock")
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(done.stderr, "driftctl: not in this state\n")
+
+    def test_a_reply_that_is_not_of_the_protocol(self):
+        self.daemon.replies["lock"] = [{"ok": True}]
+        done = self.run_it("lock")
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertIn("docs/protocol.md", done.stderr)
+
+    def test_nobody_there(self):
+        self.endpoints = ["--commands", "ipc:///tmp/driftd-nobody-listens-here"]
+        for command in ("status", "watch"):
+            done = self.run_it("--timeout", "0.1", command)
+            self.assertEqual(done.returncode, UNREACHABLE)
+            self.assertIn("is it running?", done.stderr)
+
+    def test_wrong_usage(self):
+        for arguments in ([], ["dance"], ["snapshot"], ["watch", "--for", "-1"]):
+            self.assertEqual(self.run_it(*arguments).returncode, USAGE, arguments)
+        self.assertIn("Exit codes", self.run_it("--help").stdout)
+
+    def test_snapshot(self):
+        frame = {"frame_id": 5, "width_px": 64, "height_px": 32, "offset_x_px": 0,
+                 "offset_y_px": 0, "bits": 12,
+                 "rois": [{"id": 1, "role": "tracking", "health": "good",
+                           "x_px": 10, "y_px": 10, "side_px": 9}]}
+        self.daemon.replies["snapshot"] = [{"ok": True, "frame": frame}, bytes(64 * 32 * 2)]
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "frame.png")
+            done = self.run_it("snapshot", file)
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            with open(file, "rb") as png:
+                self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
+            self.assertEqual(self.run_it("snapshot", folder + "/no/frame.png").returncode, FAILED)
+
+    def keep_publishing(self):
+        """Publishes position and status at 50 Hz until the test is over."""
+        stop = threading.Event()
+
+        def publish():
+            seq = 0
+            while not stop.wait(0.02):
+                self.daemon.publish("position", seq=seq, session="a")
+                self.daemon.publish("status", seq=seq, session="a")
+                seq += 1
+
+        thread = threading.Thread(target=publish)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(stop.set)
+
+    def test_watch_prints_plain_lines_into_a_pipe(self):
+        self.keep_publishing()
+        done = self.run_it("watch", "--for", "1.5")
+        self.assertEqual(done.returncode, DONE)
+        self.assertIn("locked", done.stdout)
+        self.assertIn("+0.41    -0.09 nm", done.stdout)
+        self.assertNotIn("\033", done.stdout)
+
+    def test_watch_gives_programs_every_message(self):
+        self.keep_publishing()
+        lines = self.run_it("--json", "watch", "--for", "1").stdout.splitlines()
+        topics = {line.split(" ", 1)[0] for line in lines}
+        self.assertEqual(topics, {"position", "status"})
+        for line in lines:
+            json.loads(line.split(" ", 1)[1])
+
+    def test_watch_ends_well_on_ctrl_c(self):
+        process = subprocess.Popen([os.environ["DRIFTCTL"], *self.endpoints, "watch"],
+                                   stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()  # it shows the status before anything is published
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
+        self.assertEqual(process.returncode, DONE)
+
+
+if __name__ == "__main__":
+    unittest.main()

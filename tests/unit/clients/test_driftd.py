@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""clients/python against a publisher and a command socket that follow docs/protocol.md."""
+import threading
+import unittest
+
+from fake_daemon import FakeDaemon, examples  # prints SKIPPED and exits without pyzmq
+
+import driftd
+import stage_driver_example
+
+
+class WithDaemon(unittest.TestCase):
+    def setUp(self):
+        self.daemon = FakeDaemon()
+        self.addCleanup(self.daemon.close)
+
+    def subscribe(self, topics, **options):
+        """A subscription that is known to have reached the publisher."""
+        subscription = driftd.subscribe(self.daemon.publish_endpoint, topics, **options)
+        self.addCleanup(subscription.close)
+        for _ in range(200):
+            self.daemon.publish(list(topics)[0], session="warming up", seq=0)
+            try:
+                subscription.receive(0.02)
+                break
+            except TimeoutError:
+                pass
+        try:
+            while True:
+                subscription.receive(0.05)
+        except TimeoutError:
+            return subscription
+
+
+class Subscribing(WithDaemon):
+    def test_yields_topic_and_message(self):
+        subscription = self.subscribe(["position", "status"])
+        self.daemon.publish("position")
+        self.daemon.publish("correction")  # not subscribed to
+        self.daemon.publish("status")
+        topic, message = next(subscription)
+        self.assertEqual((topic, message), ("position", examples()["position"]))
+        self.assertEqual(next(subscription)[0], "status")
+
+    def test_counts_what_is_missing(self):
+        subscription = self.subscribe(["position"])
+        for seq in (10, 11, 15):
+            self.daemon.publish("position", seq=seq, session="a")
+        self.assertEqual([next(subscription)[1].lost for _ in range(3)], [0, 0, 3])
+        self.assertEqual(subscription.lost, 3)
+
+    def test_tells_a_restart_from_a_loss(self):
+        subscription = self.subscribe(["position"])
+        for seq, session in ((10, "a"), (90, "b"), (91, "b")):
+            self.daemon.publish("position", seq=seq, session=session)
+        messages = [next(subscription)[1] for _ in range(3)]
+        # The first comes after the messages of the subscribing, which are another session.
+        self.assertEqual([m.restarted for m in messages], [True, True, False])
+        self.assertEqual(subscription.lost, 0)
+
+    def test_newest_only_skips_to_the_last(self):
+        subscription = self.subscribe(["correction"], newest_only=True)
+        for seq in range(50):
+            self.daemon.publish("correction", seq=seq, session="a")
+        self.daemon.publish("correction", seq=50, session="a")
+        seen = []
+        while not seen or seen[-1] != 50:
+            seen.append(subscription.receive(2)[1]["seq"])
+        self.assertLess(len(seen), 51)
+        self.assertEqual(subscription.lost, 0)
+
+    def test_silence_ends_by_a_timeout(self):
+        subscription = self.subscribe(["position"], timeout_s=0.05)
+        with self.assertRaises(TimeoutError):
+            next(subscription)
+
+    def test_wrong_topics_are_refused(self):
+        for topics, options in ((["weather"], {}), ([], {}),
+                                (["position", "status"], {"newest_only": True})):
+            with self.assertRaises(ValueError):
+                driftd.subscribe(self.daemon.publish_endpoint, topics, **options)
+
+
+class Commanding(WithDaemon):
+    def setUp(self):
+        super().setUp()
+        self.client = driftd.Client(self.daemon.commands_endpoint)
+
+    def test_commands_and_their_answers(self):
+        self.daemon.replies = {
+            "lock": [{"ok": True, "state": "referencing"}],
+            "unlock": [{"ok": True, "state": "idle"}],
+            "reset": [{"ok": True, "state": "idle"}],
+            "status": [{"ok": True, "status": examples()["status"]}],
+            "markers": [{"ok": True, "markers": [{"id": 1}], "rejected": [{"reason": "dim"}]}],
+        }
+        self.assertEqual(self.client.lock(), "referencing")
+        self.assertEqual(self.client.unlock(), "idle")
+        self.assertEqual(self.client.reset(), "idle")
+        self.assertEqual(self.client.status(), examples()["status"])
+        self.assertEqual(self.client.markers(), [{"id": 1}])
+        self.assertEqual(self.client.find_markers(), ([{"id": 1}], [{"reason": "dim"}]))
+        self.assertEqual(self.daemon.requests[-2:],
+                         [{"command": "markers"}, {"command": "markers", "find": True}])
+
+    def test_a_snapshot_is_rows_of_pixels(self):
+        pixels = b"".join(value.to_bytes(2, "little") for value in (1, 2, 300, 4, 5, 65535))
+        frame = {"frame_id": 1, "width_px": 3, "height_px": 2, "rois": []}
+        self.daemon.replies["snapshot"] = [{"ok": True, "frame": frame}, pixels]
+        got, image = self.client.snapshot()
+        self.assertEqual(got, frame)
+        self.assertEqual(image.tolist(), [[1, 2, 300], [4, 5, 65535]])
+
+    def test_a_refusal_has_its_code(self):
+        with self.assertRaises(driftd.DriftdError) as refused:
+            self.client.lock()
+        self.assertEqual(refused.exception.code, "refused")
+        self.assertEqual(str(refused.exception), "not in this state")
+
+    def test_nobody_there(self):
+        with self.assertRaises(driftd.Unreachable):
+            driftd.Client("ipc:///tmp/driftd-nobody-listens-here", timeout_s=0.05).status()
+
+    def test_waiting_for_a_state(self):
+        self.daemon.replies["status"] = [{"ok": True, "status": examples()["status"]}]
+        self.client.wait_for("locked", timeout_s=1)
+        with self.assertRaisesRegex(TimeoutError, "still locked, not idle"):
+            self.client.wait_for("idle", timeout_s=0.1)
+
+
+class RecordingStage(stage_driver_example.Stage):
+    """Says when it was moved; moves as the example's does."""
+
+    def __init__(self):
+        self.x_nm, self.y_nm = 1000.0, 2000.0  # a stage is rarely at zero
+        self.moved = threading.Semaphore(0)
+
+    def move_to(self, x_nm, y_nm):
+        self.x_nm, self.y_nm = x_nm, y_nm
+        self.moved.release()
+
+
+class StageDriver(WithDaemon):
+    """The example driver, in a thread that ends with the tests."""
+
+    def setUp(self):
+        super().setUp()
+        self.stage = RecordingStage()
+        self._thread = threading.Thread(target=self._drive, daemon=True)
+        self._thread.start()
+
+    def _drive(self):
+        stage_driver_example.drive(self.stage, self.daemon.publish_endpoint)
+
+    def send(self, lock_id, total, delta, session="a"):
+        """Publishes a correction until the stage was moved by it; returns where it is then."""
+        for _ in range(200):
+            self.daemon.publish("correction", session=session, lock_id=lock_id,
+                                total_x_nm=total[0], total_y_nm=total[1],
+                                delta_x_nm=delta[0], delta_y_nm=delta[1])
+            if self.stage.moved.acquire(timeout=0.05):
+                while self.stage.moved.acquire(timeout=0.1):
+                    pass  # it was published more than once
+                return self.stage.x_nm, self.stage.y_nm
+        self.fail("the stage did not move")
+
+    def test_corrections_are_absolute_from_the_place_at_lock(self):
+        self.assertEqual(self.send(1, (-2, 1), (-2, 1)), (998, 2001))
+        self.assertEqual(self.send(1, (-50, 10), (-1, 1)), (950, 2010))  # those between were lost
+
+    def test_a_new_lock_or_session_starts_from_where_the_stage_is(self):
+        self.send(1, (-2, 1), (-2, 1))
+        self.assertEqual(self.send(2, (5, 5), (5, 5)), (1003, 2006))
+        self.assertEqual(self.send(2, (1, 1), (1, 1), session="b"), (1004, 2007))
+
+    def test_a_driver_started_during_a_lock_does_not_jump(self):
+        self.assertEqual(self.send(4, (-300, 200), (0.5, 0.25)), (1000.5, 2000.25))
+        self.assertEqual(self.send(4, (-310, 200), (0.5, 0.25)), (990.5, 2000.25))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+#include "clients/demo/report.hpp"
+
+#include "support/catch.hpp"
+#include "synthetic_recording.hpp"
+
+using namespace driftd::clients;
+using driftd::test::at;
+using driftd::test::kResidual_nm;
+using driftd::test::kStepLimit_nm;
+using driftd::test::MadeFrame;
+
+namespace {
+
+Report report_of(const std::function<void(MadeFrame&)>& change = {}) {
+  return make_report(driftd::test::make_recording(change), driftd::test::phases(),
+                     driftd::test::status(), kStepLimit_nm);
+}
+
+bool judged(const MadeFrame& frame) {
+  return (frame.t_s >= 11.3 && frame.t_s < 20) || (frame.t_s > 23.5 && frame.t_s < 29.8);
+}
+
+bool fails_with(const Report& report, const std::string& text) {
+  INFO(to_json(report).dump(1));
+  return report.failures.size() == 1 && report.failures[0].find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("A demo that went well is reported in its true figures") {
+  const Report report = report_of();
+  CHECK(report.failures.empty());
+  CHECK(report.residual_rms_nm[kX] == Approx(kResidual_nm));
+  CHECK(report.residual_rms_nm[kY] == Approx(kResidual_nm));
+  CHECK(report.residual_max_nm[kX] == Approx(kResidual_nm));
+  // Locked and settled from 11.2 to 20 s and from 23.5 to 29.8 s: 880 and 630 frames.
+  CHECK(report.judged_frames == 1510);
+  // Over the same frames a drift of 10 nm/s from 10.095 s on: the mean square of 10 (t - 10.095).
+  const auto integral = [](double from_s, double to_s) {
+    return 100 * (std::pow(to_s - 10.095, 3) - std::pow(from_s - 10.095, 3)) / 3;
+  };
+  const double rms_nm = std::sqrt((integral(11.2, 20) + integral(23.5, 29.8)) / 15.1);
+  CHECK(report.unlocked_rms_nm[kX] == Approx(rms_nm).epsilon(1e-3));
+  CHECK(report.unlocked_rms_nm[kY] == Approx(0.8 * rms_nm).epsilon(1e-3));
+  // A ramp over 10 s about the mean of its first half second: 100 (t - 0.245) nm.
+  CHECK(report.watched_unlocked_rms_nm[kX] ==
+        Approx(10 * std::sqrt((std::pow(9.755, 3) + std::pow(0.245, 3)) / 30)).epsilon(1e-3));
+  CHECK(report.frames == 2780);  // 29.8 s without the two that the camera was away
+  CHECK(report.frames_lost == 0);
+  CHECK(report.rate_hz == Approx(100).epsilon(1e-3));
+  REQUIRE(report.reconnect_s);
+  CHECK(*report.reconnect_s == Approx(2.5));
+  CHECK(report.largest_step_nm == Approx(0.1));
+}
+
+TEST_CASE("The report file has the keys that are promised") {
+  const nlohmann::json json = to_json(report_of());
+  CHECK(json["residual_rms_nm"]["x"].get<double>() == Approx(kResidual_nm));
+  CHECK(json["unlocked_rms_nm"]["y"].get<double>() > 20);
+  CHECK(json["latency_us"]["p99_9"] == 120.0);
+  CHECK(json["backend"] == "cpu");
+  CHECK(json["frames"] == 2780);
+  CHECK(json["frames_lost"] == 0);
+  CHECK(json["rate_hz"].is_number());
+  CHECK(json["reconnect_s"].is_number());
+  CHECK(json["failures"].empty());
+}
+
+TEST_CASE("A sample that still moves is a failure, in either axis") {
+  for (const std::size_t axis : {kX, kY}) {
+    const Report report = report_of([&](MadeFrame& frame) {
+      if (judged(frame)) frame.truth.sample_nm[axis] += 1.5;
+    });
+    CHECK(fails_with(report, axis == kX ? "nm rms in x" : "nm rms in y"));
+  }
+}
+
+TEST_CASE("An offset from the reference counts as residual") {
+  // Held perfectly still, in the wrong place: a standard deviation would not see it.
+  const Report report = report_of([](MadeFrame& frame) {
+    if (frame.state == "locked") frame.truth.sample_nm = {10 * 10.095 + 3, -8 * 10.095};
+  });
+  CHECK(report.residual_rms_nm[kX] == Approx(3));
+  CHECK(fails_with(report, "nm rms in x"));
+}
+
+TEST_CASE("A NaN in the truth fails") {
+  const Report report = report_of([](MadeFrame& frame) {
+    if (frame.t_s == 15) frame.truth.sample_nm[kX] = std::nan("");
+  });
+  CHECK(fails_with(report, "nm rms in x"));
+}
+
+TEST_CASE("A sample that would have stayed still by itself proves nothing") {
+  const Report report = report_of([](MadeFrame& frame) { frame.truth.disturbance_nm[kY] /= 20; });
+  CHECK(fails_with(report, "too little to correct"));
+}
+
+TEST_CASE("What the fault does to the sample is not judged, until it has settled") {
+  const auto push = [](double until_s) {
+    return [until_s](MadeFrame& frame) {
+      if (frame.t_s >= 20 && frame.t_s < until_s) frame.truth.sample_nm[kX] += 500;
+    };
+  };
+  CHECK(report_of(push(23.5)).failures.empty());
+  CHECK(fails_with(report_of(push(23.7)), "nm rms in x"));
+}
+
+TEST_CASE("A lock that lets go outside the fault is a failure") {
+  const Report report = report_of([](MadeFrame& frame) {
+    if (frame.t_s >= 15 && frame.t_s < 15.05) frame.state = "holding";
+  });
+  CHECK(report.judged_not_locked == 5);
+  CHECK(fails_with(report, "In 5 frames outside the fault the lock did not hold"));
+}
+
+TEST_CASE("Frames without a position are lost, those of the fault are not counted") {
+  const Report report = report_of([](MadeFrame& frame) {
+    if (frame.t_s >= 5 && frame.t_s < 5.03) frame.state.clear();
+    if (frame.t_s >= 22 && frame.t_s < 22.3) frame.state.clear();
+  });
+  CHECK(report.frames_lost == 3);
+  CHECK(report.failures.empty());
+}
+
+TEST_CASE("A lock that does not come back is a failure") {
+  const Report report = report_of([](MadeFrame& frame) {
+    if (frame.t_s >= 22) frame.state = "holding";
+  });
+  CHECK_FALSE(report.reconnect_s);
+  CHECK(to_json(report)["reconnect_s"].is_null());
+  CHECK(fails_with(report, "did not come back"));
+}
+
+TEST_CASE("Positions from just before the camera went do not count as locked again") {
+  // A frame that was under way when the camera went is published 30 ms later.
+  Recording recording = driftd::test::make_recording();
+  Phases phases = driftd::test::phases();
+  phases.fault_ns = at(19.97);
+  const auto relocked = relocked_ns(recording, phases);
+  REQUIRE(relocked);
+  CHECK(*relocked == at(22.5));
+}
+
+TEST_CASE("A correction above the step limit is a failure") {
+  Recording recording = driftd::test::make_recording();
+  const auto report = [&] {
+    return make_report(recording, driftd::test::phases(), driftd::test::status(), kStepLimit_nm);
+  };
+  recording.add(PublishedCorrection{at(22.6), {0, -20.0004}});  // the limit, rounded on the wire
+  CHECK(report().failures.empty());
+  CHECK(report().largest_step_after_reconnect_nm == Approx(20.0004));
+  recording.add(PublishedCorrection{at(22.7), {0, -20.1}});
+  CHECK(fails_with(report(), "the limit is 20.000 nm"));
+}
+
+TEST_CASE("A demo that never locked has nothing to show") {
+  const Report report = report_of([](MadeFrame& frame) {
+    if (!frame.state.empty()) frame.state = "idle";
+  });
+  CHECK(report.judged_frames == 0);
+  CHECK_FALSE(report.failures.empty());
+}
+
+TEST_CASE("Messages that the demo missed spoil its figures") {
+  Recording recording = driftd::test::make_recording();
+  Message message = *parse_message(R"(status {"v":1,"seq":9,"session":"a"})");
+  message.lost = 2;
+  recording.add(message);
+  CHECK(fails_with(
+      make_report(recording, driftd::test::phases(), driftd::test::status(), kStepLimit_nm),
+      "missed 2 messages"));
+}
+
+TEST_CASE("Messages are recorded by their topic") {
+  Recording recording;
+  for (const char* text :
+       {R"(truth {"seq":1,"camera_time_ns":7,"time_ns":8,"sample_x_nm":1.5,"sample_y_nm":-2,)"
+        R"("disturbance_x_nm":3,"disturbance_y_nm":4,"camera_away":false})",
+        R"(position {"seq":1,"session":"a","camera_time_ns":7,"arrival_ns":9,"state":"locked"})",
+        R"(correction {"seq":1,"session":"a","sent_ns":10,"delta_x_nm":0.5,"delta_y_nm":0.25})",
+        R"(event {"seq":1,"session":"a"})"}) {
+    recording.add(*parse_message(text));
+  }
+  REQUIRE(recording.truth().size() == 1);
+  CHECK(recording.truth()[0].sample_nm == PerAxis{1.5, -2});
+  CHECK(recording.truth()[0].disturbance_nm == PerAxis{3, 4});
+  REQUIRE(recording.position_of(recording.truth()[0]) != nullptr);
+  CHECK(recording.position_of(recording.truth()[0])->state == "locked");
+  REQUIRE(recording.corrections().size() == 1);
+  CHECK(recording.corrections()[0].delta_nm == PerAxis{0.5, 0.25});
+}
