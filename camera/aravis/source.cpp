@@ -94,8 +94,8 @@ class AravisSource final : public FrameSource {
     lent_ = nullptr;
     if (connection_) {
       poll_statistics();
-      const bool there = connection_->loss(monotonic_ns()).empty();
-      if (reaper_) reaper_->take(std::move(connection_), there);
+      const bool there = probe_answers() || !probe_works_;
+      reaper_->take(std::move(connection_), there);
     }
     reaper_.reset();
   }
