@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The one place that knows both the configuration and the parts: translates one into the other.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "camera/sources.hpp"
+#include "config/config.hpp"
+#include "control/marker_detection.hpp"
+#include "daemon/records.hpp"
+#include "fitter/fitter.hpp"
+
+namespace driftd::daemon {
+
+bool is_recording(const config::Config& config);
+
+/// @param on_stream_thread_start  runs once on the camera library's receiving thread
+/// @throws camera::CameraError
+std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
+                                                 std::function<void()> on_stream_thread_start);
+
+fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format);
+control::DetectionSettings detection_settings(const config::Config& config,
+                                              camera::PixelFormat format);
+/// @param source  gives the exposure that the camera really took
+LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source);
+std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
+                                           const std::vector<control::Marker>& markers);
+/// Markers of mode `list`.
+std::vector<control::Marker> listed_markers(const config::Config& config);
+/// The most markers that there can be.
+std::size_t marker_capacity(const config::Config& config);
+
+}  // namespace driftd::daemon

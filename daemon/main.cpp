@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// driftd: command line, logging, exit codes.
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "camera/frame_source.hpp"
+#include "config/config.hpp"
+#include "daemon/messages.hpp"
+#include "daemon/publisher.hpp"
+#include "daemon/realtime.hpp"
+#include "daemon/service.hpp"
+
+namespace {
+
+enum ExitCode : int {
+  kClean = 0,
+  kInternal = 1,
+  kConfiguration = 2,
+  kCamera = 3,
+  kRealTime = 4,
+  kSocket = 5,
+};
+
+constexpr const char* kFooter =
+    "Exit codes: 0 stopped by a signal or at the end of a recording, 1 internal failure,\n"
+    "2 configuration error, 3 camera or recording cannot be used at start, 4 real-time set-up\n"
+    "required and refused, 5 a socket cannot be bound. SIGHUP reloads the configuration.";
+
+/// The service takes these from a descriptor; blocked before any thread is made, so in all of them.
+void block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for SIGPIPE
+}
+
+int run(const driftd::config::Config& config, const std::filesystem::path& file) {
+  try {
+    driftd::daemon::Service service(config, file);
+    service.run();
+    return kClean;
+  } catch (const driftd::camera::CameraError& error) {
+    spdlog::critical("{}", error.what());
+    return kCamera;
+  } catch (const driftd::daemon::RealTimeError& error) {
+    spdlog::critical("{}", error.what());
+    return kRealTime;
+  } catch (const driftd::daemon::SocketError& error) {
+    spdlog::critical("{}", error.what());
+    return kSocket;
+  } catch (const std::exception& error) {
+    spdlog::critical("internal failure: {}", error.what());
+    return kInternal;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("driftd holds a microscope sample still: camera frames in, stage corrections out.");
+  app.footer(kFooter);
+  std::filesystem::path file;
+  bool check = false;
+  bool print = false;
+  app.add_option("--config,-c", file, "configuration file (YAML)");
+  app.add_flag("--check-config", check, "check the configuration, say what is wrong, and exit");
+  app.add_flag("--print-config", print,
+               "print the configuration merged with the defaults, and exit");
+  app.set_version_flag("--version", "driftd " + std::string(driftd::daemon::kVersion));
+  CLI11_PARSE(app, argc, argv);
+
+  spdlog::set_default_logger(spdlog::stderr_color_mt("driftd"));
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  if (file.empty()) {
+    std::cerr << "driftd: --config FILE is needed (see config/examples)\n";
+    return kConfiguration;
+  }
+  driftd::config::Config config;
+  try {
+    config = driftd::config::load(file);
+  } catch (const driftd::config::ConfigError& error) {
+    std::cerr << error.what() << '\n';
+    return kConfiguration;
+  }
+  if (print) std::cout << driftd::config::to_yaml(config);
+  if (check && !print) std::cout << file.string() << ": no mistakes\n";
+  if (check || print) return kClean;
+  spdlog::set_level(spdlog::level::from_str(config.log.level));
+  block_signals();
+  return run(config, file);
+}

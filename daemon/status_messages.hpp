@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The JSON of `status`, `markers` and `event` as docs/protocol.md defines them. Housekeeping
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "camera/frame_source.hpp"
+#include "daemon/latency_histogram.hpp"
+#include "daemon/records.hpp"
+
+namespace driftd::daemon {
+
+struct RealTimeReport {
+  std::string mode;
+  bool scheduled = false;
+  bool memory_locked = false;
+  std::vector<std::string> notes;
+};
+
+struct StatusInputs {
+  std::int64_t time_ns = 0;
+  double uptime_s = 0;
+  const LoopReport& loop;
+  const MarkersReport& markers;
+  const camera::SourceInfo& source;
+  const camera::SourceCounters& counters;
+  const RealTimeReport& realtime;
+  std::string backend;
+  std::string fitter_description;
+  int roi_px = 0;
+  std::uint64_t withheld = 0;
+  LatencySummary total, cut, fit, control, publish;
+};
+
+nlohmann::json status_json(const StatusInputs& in);
+nlohmann::json markers_json(const MarkersReport& report, double pixel_size_nm);
+/// A finite number, or null.
+nlohmann::json number_or_null(double value, bool exists = true);
+const char* name_of(control::MarkerRole role) noexcept;
+
+}  // namespace driftd::daemon

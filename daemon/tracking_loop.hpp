@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// The tracking loop: pop the newest frame, cut the ROIs into the fitter's staging memory, fit,
+// estimate, run the lock and the controller, hand the record to the publisher. Paced by frames.
+// After run() has begun nothing here allocates, locks, logs or throws. One thread runs it;
+// housekeeping talks to it through the members of LoopPorts only.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "camera/frame_source.hpp"
+#include "control/controller.hpp"
+#include "daemon/camera_clock.hpp"
+#include "daemon/frame_copy.hpp"
+#include "daemon/latency_histogram.hpp"
+#include "daemon/latest_value.hpp"
+#include "daemon/records.hpp"
+#include "daemon/spsc_queue.hpp"
+#include "fitter/fitter.hpp"
+
+namespace driftd::daemon {
+
+class Publisher;
+
+/// Everything that crosses the loop's border.
+struct LoopPorts {
+  SpscQueue<LoopCommand> commands{16};                     // housekeeping -> loop
+  SpscQueue<std::unique_ptr<MarkerSet>> retired_sets{16};  // loop -> housekeeping
+  SpscQueue<std::unique_ptr<LoopSettings>> retired_settings{16};
+  SpscQueue<LockChange> lock_changes{256};  // loop -> housekeeping
+  LatestValue<LoopReport> report;           // loop -> housekeeping
+  LatestValue<MarkersReport> markers;       // loop -> housekeeping
+  FrameCopy frame_copy;                     // loop -> housekeeping
+  LatencyHistogram cut, fit, control;
+  std::atomic<bool> stop{false};
+  /// Recordings only: set by housekeeping once it has looked for markers in the first frame.
+  std::atomic<bool> markers_settled{false};
+};
+
+class TrackingLoop {
+ public:
+  /// @param lossless  a recording: wait for room and for markers rather than skip a frame
+  TrackingLoop(camera::FrameSource& source, fitter::LiveFitter& fitter, Publisher& publisher,
+               LoopPorts& ports, const LoopSettings& settings, bool lossless);
+
+  /// Until ports.stop is set or a recording ends.
+  void run() noexcept;
+
+ private:
+  void take_commands() noexcept;
+  void obey(LoopCommand& command) noexcept;
+  void without_frame(camera::PopStatus status) noexcept;
+  void handle(const camera::Frame& frame) noexcept;
+  bool is_stale(const camera::Frame& frame, std::int64_t delay_ns) noexcept;
+  void measure(const camera::Frame& frame) noexcept;
+  control::LockEvent judge(const control::DriftEstimate& drift) noexcept;
+  void correct(FrameRecord& record, std::int64_t taken_ns) noexcept;
+  void feed(control::LockEvent event, std::int64_t now_ns) noexcept;
+  void hand_over(FrameRecord& record) noexcept;
+  void account(const camera::Frame& frame, const control::DriftEstimate& drift) noexcept;
+  void report(std::int64_t now_ns) noexcept;
+  void report_markers(const camera::Frame& frame) noexcept;
+  void wait_for_markers(const camera::Frame& frame) noexcept;
+
+  camera::FrameSource& source_;
+  fitter::LiveFitter& fitter_;
+  Publisher& publisher_;
+  LoopPorts& ports_;
+  LoopSettings settings_;
+  bool lossless_;
+
+  std::unique_ptr<MarkerSet> set_;
+  control::Controller controller_;
+  control::Lock lock_;
+  std::uint64_t lock_id_ = 0;
+  CameraClock camera_clock_;
+  LoopReport report_;
+  std::uint64_t frame_id_ = 0;
+  std::int64_t last_arrival_ns_ = 0;
+  std::int64_t at_range_since_ns_ = 0;
+  bool has_last_drift_ = false;
+  control::Vec2 last_drift_nm_;
+  double mean_square_x_nm2_ = 0, mean_square_y_nm2_ = 0;
+  double mean_period_ns_ = 0;
+  std::uint64_t withheld_seen_ = 0;
+
+  // Per marker, sized once.
+  std::vector<fitter::Start> starts_;
+  std::vector<control::MarkerObservation> observations_;
+  std::vector<fitter::Localization> last_fits_;
+  std::vector<control::RoiOrigin> last_origins_;
+};
+
+}  // namespace driftd::daemon

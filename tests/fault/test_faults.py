@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Faults injected on the way from the camera to the stage, one by one."""
+import pathlib
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+from harness import SLOW, Rig, drain, rms  # noqa: E402
+
+STEP_LIMIT_NM = 20
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.rig = Rig()
+        self.addCleanup(self.rig.close)
+
+    def assert_steps_within_limit(self, corrections):
+        """By the messages' own delta, and by the difference of what was sent."""
+        last = None
+        for c in corrections:
+            for axis in "xy":
+                self.assertLessEqual(abs(c[f"delta_{axis}_nm"]), STEP_LIMIT_NM)
+                if last is not None and last["lock_id"] == c["lock_id"]:
+                    step = c[f"total_{axis}_nm"] - last[f"total_{axis}_nm"]
+                    self.assertLessEqual(abs(step), STEP_LIMIT_NM + 1e-3)
+            last = c
+
+    def locked_rms(self, seconds):
+        seen = self.rig.truth().collect(seconds * SLOW)
+        return max(rms([t[f"sample_{axis}_nm"] for t in seen]) for axis in "xy")
+
+    def test_camera_away_and_back(self):
+        rig = self.rig
+        rig.start_locked(control={"step_limit_nm": STEP_LIMIT_NM})
+        corrections = rig.subscribe("correction")
+        events = rig.subscribe("event")
+        corrections.receive(5 * SLOW)
+        before = rig.truth().collect(0.5)[-1]
+        rig.fault("vanish", seconds=2)
+        holding = rig.wait_state("holding")
+        self.assertEqual(holding["reason"], "no_frames")
+        drain(corrections, 0.2)
+        time.sleep(0.5)
+        self.assertEqual(drain(corrections, 0.2), [], "corrections without a camera")
+        resumed = rig.wait_state("locked")
+        self.assertEqual(resumed["camera"]["disconnects"], 1)
+        self.assertEqual(resumed["camera"]["reconnects"], 1)
+        self.assertEqual(resumed["markers"]["used"], holding["markers"]["tracking"])
+        time.sleep(2 * SLOW)
+        self.assert_steps_within_limit([c for _, c in drain(corrections, 0.1)])
+        self.assertLess(self.locked_rms(2), 1.0)
+        # On the same references: what the sample drifted meanwhile was brought back.
+        after = rig.truth().collect(0.5)[-1]
+        for axis in "xy":
+            self.assertLess(abs(after[f"sample_{axis}_nm"] - before[f"sample_{axis}_nm"]), 5)
+        codes = [e["code"] for _, e in drain(events, 0.1)]
+        self.assertIn("camera_disconnected", codes)
+        self.assertIn("camera_connected", codes)
+
+    def test_camera_away_too_long_is_lost_and_stays_silent(self):
+        rig = self.rig
+        rig.start_locked(lock={"hold_timeout_s": 1})
+        rig.fault("vanish", seconds=3)
+        lost = rig.wait_state("lost")
+        self.assertEqual(lost["reason"], "held_too_long")
+        corrections = rig.subscribe("correction")
+        rig.wait_until(lambda s: s["camera"]["connected"], "camera back")
+        time.sleep(0.5)
+        self.assertEqual(drain(corrections), [])
+        rig.client.request("reset")
+        self.assertEqual(rig.status()["state"], "idle")
+        rig.client.lock()
+        rig.wait_state("locked")
+
+    def test_markers_hidden(self):
+        rig = self.rig
+        rig.start_locked(control={"step_limit_nm": STEP_LIMIT_NM})
+        corrections = rig.subscribe("correction")
+        corrections.receive(5 * SLOW)
+        rig.fault("hide_markers", seconds=1)
+        holding = rig.wait_state("holding")
+        self.assertEqual(holding["reason"], "too_few_markers")
+        rig.wait_state("locked")
+        time.sleep(1 * SLOW)
+        self.assert_steps_within_limit([c for _, c in drain(corrections, 0.1)])
+        self.assertLess(self.locked_rms(2), 1.0)
+
+    def test_dropped_and_corrupted_frames_never_pass(self):
+        rig = self.rig
+        rig.start_locked()
+        before = rig.status()["camera"]
+        rig.fault("drop_frames", share=0.2, seconds=2)
+        rig.fault("corrupt_frames", share=0.2, seconds=2)
+        residual_nm = self.locked_rms(2)
+        after = rig.wait_until(lambda s: s["state"] == "locked", "locked after losses")["camera"]
+        self.assertGreater(after["lost"] + after["incomplete"],
+                           before["lost"] + before["incomplete"] + 50)
+        self.assertLess(residual_nm, 2.0)  # a third of the frames is missing, no wrong one is used
+
+    def test_stuck_stage_is_reported_and_bounded(self):
+        rig = self.rig
+        rig.start_locked(control={"step_limit_nm": STEP_LIMIT_NM, "range_limit_nm": 300},
+                         lock={"hold_timeout_s": 60})
+        corrections = rig.subscribe("correction")
+        events = rig.subscribe("event")
+        corrections.receive(5 * SLOW)
+        rig.fault("stage_stuck", seconds=30)
+        rig.fault("step", x_nm=15, y_nm=0)
+        holding = rig.wait_state("holding", timeout_s=25 * SLOW)
+        self.assertEqual(holding["reason"], "range_exceeded")
+        sent = [c for _, c in drain(corrections, 0.1)]
+        self.assertLessEqual(max(abs(c["total_x_nm"]) for c in sent), 300)
+        self.assertIn("range", sent[-1]["limited"])
+        self.assertIn("correction_limited", [e["code"] for _, e in drain(events, 0.1)])
+
+    def test_a_jump_of_the_sample_is_not_followed(self):
+        rig = self.rig
+        rig.start_locked(lock={"hold_timeout_s": 1, "max_jump_nm": 50})
+        rig.fault("step", x_nm=150, y_nm=0)
+        lost = rig.wait_state("lost")
+        self.assertIn(lost["reason"], ("held_too_long",))
+
+    def test_a_step_within_reason_is_brought_back(self):
+        rig = self.rig
+        rig.start_locked(control={"step_limit_nm": STEP_LIMIT_NM}, lock={"max_jump_nm": 100})
+        truth = rig.truth()
+        before = truth.collect(0.5)[-1]["sample_x_nm"]
+        rig.fault("step", x_nm=40, y_nm=0)
+        time.sleep(1.5 * SLOW)
+        after = truth.drain()[-1]["sample_x_nm"]
+        self.assertEqual(rig.status()["state"], "locked")
+        self.assertLess(abs(after - before), 5)
+
+    def test_detached_marker_and_intruder_do_not_move_the_lock(self):
+        rig = self.rig
+        rig.start_locked()
+        rig.fault("detach_marker", index=2)
+        rig.fault("detach_marker", index=5)
+        rig.fault("intruder")
+        truth = rig.truth()
+        seen = truth.collect(5 * SLOW)
+        self.assertEqual(rig.status()["state"], "locked")
+        for axis in "xy":
+            mean_shift = (sum(t[f"sample_{axis}_nm"] for t in seen[-200:]) -
+                          sum(t[f"sample_{axis}_nm"] for t in seen[:200])) / 200
+            self.assertLess(abs(mean_shift), 1.5)
+            self.assertLess(rms([t[f"sample_{axis}_nm"] for t in seen]), 1.2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""A simulator and a daemon of a test's own, on a loopback address and in a folder of its own."""
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import zmq
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("DRIFTD_BIN", SOURCE / "build/release/bin"))
+sys.path.insert(0, str(SOURCE / "clients/python"))
+import driftd  # noqa: E402
+
+# Instrumented code is slower: sanitizer builds get a slower camera and more patience.
+SLOW = float(os.environ.get("DRIFTD_TEST_SLOWNESS", "1"))
+DEADLINE_S = 20 * SLOW
+
+
+def loopback_address() -> str:
+    """An address in 127/8 that no other test process has: from the process id."""
+    pid = os.getpid()
+    return f"127.{1 + pid // 62500 % 250}.{1 + pid // 250 % 250}.{1 + pid % 250}"
+
+
+class Process:
+    """A child process with its output in a file, ended by its own id."""
+
+    def __init__(self, name: str, arguments: list, folder: pathlib.Path, **environment: str):
+        self.log = folder / f"{name}.log"
+        with self.log.open("wb") as log:
+            self.child = subprocess.Popen([str(a) for a in arguments], stdout=log,
+                                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                          env={**os.environ, **environment})
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def wait_for(self, text: str, timeout_s: float = DEADLINE_S) -> None:
+        end = time.monotonic() + timeout_s
+        while text not in self.text():
+            if self.child.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"{self.log.name} never said {text!r}:\n{self.text()}")
+            time.sleep(0.02)
+
+    def stop(self, sig: int = signal.SIGTERM, timeout_s: float = DEADLINE_S) -> int:
+        if self.child.poll() is None:
+            self.child.send_signal(sig)
+        try:
+            return self.child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+            raise AssertionError(f"{self.log.name} did not stop:\n{self.text()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+
+
+class Rig(contextlib.ExitStack):
+    """The folder, the endpoints, and what runs there.
+
+    Parameters
+    ----------
+    scenario : str
+        YAML of the simulator, over `SCENARIO`.
+    config : dict
+        Section -> {key: YAML text}, over `config()`'s own.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory(prefix="driftd-")))
+        self.address = loopback_address()
+        self.publish = f"ipc://{self.folder}/publish"
+        self.commands = f"ipc://{self.folder}/commands"
+        self.truth_endpoint = f"ipc://{self.folder}/truth"
+        self.control_endpoint = f"ipc://{self.folder}/control"
+        self.client = driftd.Client(self.commands, timeout_s=5 * SLOW)
+        self.sim: Process | None = None
+        self.daemon: Process | None = None
+
+    # --- starting ---
+    def start_sim(self, scenario: str | pathlib.Path | None = None, *arguments) -> Process:
+        file = SOURCE / "config/examples/scenario-demo.yaml"
+        if isinstance(scenario, str):
+            file = self.folder / "scenario.yaml"
+            file.write_text(scenario)
+        elif scenario is not None:
+            file = scenario
+        rate = ["--rate", str(500 / SLOW)]
+        self.sim = self.enter_context(Process(
+            "sim", [BIN / "driftd-sim", "--scenario", file, "--address", self.address,
+                    "--stage", self.publish, "--truth", self.truth_endpoint,
+                    "--control", self.control_endpoint, *rate, *arguments], self.folder))
+        self.sim.wait_for("driftd-sim ready")
+        return self.sim
+
+    def config(self, **sections: dict) -> pathlib.Path:
+        """Writes the daemon's configuration: simulator.yaml's stage, this rig's address and wire."""
+        merged = {
+            "camera": {"id": f'"{self.address}"', "frame_rate_hz": 500 / SLOW, "exposure_us": 1000,
+                       "packet_size_bytes": 9000, "pixel_format": "Mono12"},
+            "stage": {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]"},
+            "lock": {"max_frame_age_ms": 20 * SLOW, "reference_frames": 100},
+            "wire": {"publish": self.publish, "commands": self.commands, "status_interval_ms": 200},
+        }
+        for name, keys in sections.items():
+            merged.setdefault(name, {}).update(keys)
+        file = self.folder / "driftd.yaml"
+        lines = []
+        for name, keys in merged.items():
+            lines.append(f"{name}:")
+            lines += [f"  {key}: {value}" for key, value in keys.items()]
+        file.write_text("\n".join(lines) + "\n")
+        return file
+
+    def start_daemon(self, file: pathlib.Path | None = None, wait: str = "publishing on",
+                     **environment: str) -> Process:
+        file = file or self.config()
+        self.daemon = self.enter_context(
+            Process("driftd", [BIN / "driftd", "--config", file], self.folder, **environment))
+        if wait:
+            self.daemon.wait_for(wait)
+        return self.daemon
+
+    # --- talking ---
+    def subscribe(self, *topics: str, **options) -> "driftd.Subscription":
+        return self.enter_context(driftd.subscribe(self.publish, topics, **options))
+
+    def fault(self, command: str, **fields) -> dict:
+        """A command to the simulator."""
+        with zmq.Context.instance().socket(zmq.REQ) as socket:
+            socket.setsockopt(zmq.LINGER, 0)
+            socket.connect(self.control_endpoint)
+            socket.send_json({"command": command, **fields})
+            assert socket.poll(int(5000 * SLOW)), "the simulator does not answer"
+            reply = socket.recv_json()
+        assert reply["ok"], reply
+        return reply
+
+    def truth(self) -> "Truth":
+        return self.enter_context(Truth(self.truth_endpoint))
+
+    def status(self) -> dict:
+        return self.client.request("status")[0]["status"]
+
+    def wait_until(self, condition, what: str, timeout_s: float = DEADLINE_S):
+        """Waits until `condition(status)` holds; returns that status."""
+        end = time.monotonic() + timeout_s
+        while True:
+            status = self.status()
+            if condition(status):
+                return status
+            if time.monotonic() > end:
+                raise AssertionError(f"never: {what}; last status {json.dumps(status)}\n"
+                                     f"{self.daemon.text()}")
+            time.sleep(0.02)
+
+    def wait_state(self, state: str, timeout_s: float = DEADLINE_S) -> dict:
+        return self.wait_until(lambda s: s["state"] == state, f"state {state}", timeout_s)
+
+    def wait_markers(self, timeout_s: float = DEADLINE_S) -> dict:
+        return self.wait_until(lambda s: s["markers"]["tracking"] > 0, "markers", timeout_s)
+
+    def start_locked(self, scenario=None, **config: dict) -> None:
+        """Simulator, daemon, markers, lock."""
+        self.start_sim(scenario)
+        self.start_daemon(self.config(**config))
+        self.wait_markers()
+        self.client.lock()
+        self.wait_state("locked")
+
+
+class Truth:
+    """The simulator's ground truth."""
+
+    def __init__(self, endpoint: str):
+        self._socket = zmq.Context.instance().socket(zmq.SUB)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.RCVHWM, 0)
+        self._socket.setsockopt(zmq.SUBSCRIBE, b"truth ")
+        self._socket.connect(endpoint)
+
+    def drain(self) -> list[dict]:
+        """Everything that has come so far."""
+        messages = []
+        while self._socket.poll(0):
+            messages.append(json.loads(self._socket.recv().partition(b" ")[2]))
+        return messages
+
+    def collect(self, seconds: float) -> list[dict]:
+        """What comes within `seconds` of now."""
+        self.drain()
+        time.sleep(seconds)
+        return self.drain()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+
+
+def rms(values: list[float]) -> float:
+    """Root mean square about the mean."""
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((v - mean) ** 2 for v in values) / len(values))
+
+
+def drain(subscription: "driftd.Subscription", seconds: float = 0.3) -> list:
+    """All (topic, message) until none has come for `seconds`."""
+    result = []
+    while True:
+        try:
+            result.append(subscription.receive(seconds))
+        except TimeoutError:
+            return result

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""The main job over real GigE Vision packets and real ZeroMQ messages, judged by the truth."""
+import math
+import time
+import unittest
+
+from harness import Rig, SLOW, drain, rms
+
+STEP_LIMIT_NM = 20  # control.step_limit_nm below
+
+
+class Lock(unittest.TestCase):
+    def setUp(self):
+        self.rig = Rig()
+        self.addCleanup(self.rig.close)
+
+    def test_holds_the_sample_still(self):
+        rig = self.rig
+        rig.start_locked(control={"step_limit_nm": STEP_LIMIT_NM})
+        truth = rig.truth()
+        corrections = rig.subscribe("correction")
+        time.sleep(1.5 * SLOW)  # settling
+        seen = truth.collect(4 * SLOW)
+        self.assertGreater(len(seen), 1000)
+        for axis in "xy":
+            locked = rms([t[f"sample_{axis}_nm"] for t in seen])
+            unlocked = rms([t[f"disturbance_{axis}_nm"] for t in seen])
+            # The scenario's own floor is about 0.6 nm (vibration beyond the loop, stage noise).
+            self.assertLess(locked, 1.0, f"{axis}: unlocked {unlocked:.1f} nm")
+            self.assertGreater(unlocked, 4 * locked)
+        for _, c in drain(corrections):
+            for axis in "xy":
+                self.assertLessEqual(abs(c[f"delta_{axis}_nm"]), STEP_LIMIT_NM)
+        status = rig.status()
+        self.assertEqual(status["camera"]["lost"], 0)
+        self.assertEqual(status["loop"]["stale"], 0)
+        self.assertEqual(status["loop"]["queue_dropped"], 0)
+
+    def test_no_correction_after_the_unlock_reply(self):
+        rig = self.rig
+        rig.start_locked()
+        for _ in range(10):
+            subscription = rig.subscribe("correction")
+            subscription.receive(5 * SLOW)
+            rig.client.unlock()
+            replied_ns = time.monotonic_ns()
+            late = [c for _, c in drain(subscription) if c["sent_ns"] > replied_ns]
+            self.assertEqual(late, [])
+            self.assertEqual(rig.status()["state"], "idle")
+            subscription.close()
+            rig.client.lock()
+            rig.wait_state("locked")
+
+    def test_each_lock_has_its_own_zero_and_id(self):
+        rig = self.rig
+        rig.start_locked()
+        corrections = rig.subscribe("correction")
+        _, first = corrections.receive(5 * SLOW)
+        time.sleep(1 * SLOW)
+        rig.client.unlock()
+        rig.client.lock()
+        rig.wait_state("locked")
+        later = [c for _, c in drain(corrections, 0.1) if c["lock_id"] > first["lock_id"]]
+        self.assertTrue(later)
+        self.assertLess(math.hypot(later[0]["total_x_nm"], later[0]["total_y_nm"]), 10)
+
+    def test_witnesses_agree_with_the_drift(self):
+        rig = self.rig
+        rig.start_sim()
+        rig.start_daemon()
+        rig.wait_markers()
+        positions = rig.subscribe("position")
+        time.sleep(1 * SLOW)
+        seen = [p for _, p in drain(positions, 0.0) if p["valid"] and p["witnesses_used"] > 0]
+        self.assertGreater(len(seen), 50)
+        worst = max(abs(p["witness_x_nm"] - p["x_nm"]) for p in seen)
+        self.assertLess(worst, 8)  # a witness mean of three at about 1 nm each, thousands of draws
+
+    def test_positions_follow_the_truth_unlocked(self):
+        rig = self.rig
+        rig.start_sim()
+        rig.start_daemon()
+        rig.wait_markers()
+        truth = rig.truth()
+        positions = rig.subscribe("position")
+        time.sleep(2 * SLOW)
+        true_of = {t["frame_count"]: t for t in truth.drain()}
+        pairs = [(p, true_of[p["frame_id"]]) for _, p in drain(positions, 0.1)
+                 if p["valid"] and p["frame_id"] in true_of]
+        self.assertGreater(len(pairs), 200)
+        for axis in "xy":
+            error = [p[f"frame_{axis}_nm"] - t[f"sample_{axis}_nm"] for p, t in pairs]
+            self.assertLess(rms(error), 1.0)  # 13 markers of about 1 nm each give about 0.3 nm
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Real recordings through the real daemon to a real subscriber, against independent references."""
+import csv
+import os
+import pathlib
+import statistics
+import struct
+import unittest
+
+from harness import SOURCE, Rig, drain
+
+DATA = pathlib.Path(os.environ.get("DRIFTD_TEST_DATA", SOURCE.parent / "shared/data"))
+
+
+def reference(file: str) -> dict[int, tuple[float, float]]:
+    with open(DATA / file, newline="") as rows:
+        return {int(r["frame"]): (float(r["dx"]), float(r["dy"])) for r in csv.DictReader(rows)}
+
+
+class Recordings(unittest.TestCase):
+    def setUp(self):
+        self.rig = Rig()
+        self.addCleanup(self.rig.close)
+
+    def replay(self, replay: dict, **sections) -> list[dict]:
+        rig = self.rig
+        file = rig.config(camera={"source": "replay"}, stage={},
+                          replay={"wait_for_subscriber_s": 20, "on_end": "stop", "pace": "fast", **replay},
+                          **sections)
+        # A recording has no camera: the camera's own keys would be mistakes.
+        text = file.read_text().split("\n")
+        file.write_text("\n".join(line for line in text if not line.startswith(
+            ("  id:", "  frame_rate_hz:", "  packet_size", "  exposure_us"))))
+        positions = rig.subscribe("position")
+        daemon = rig.start_daemon(file, wait="")
+        self.assertEqual(daemon.child.wait(60), 0, daemon.text())
+        return [p for _, p in drain(positions)]
+
+    def compare(self, positions, frames, truth, pixel_nm, limit_px=0.1):
+        """Drift against the reference, both relative to their mean over the frames compared."""
+        self.assertEqual([p["frame_id"] for p in positions], list(frames))
+        self.assertTrue(all(p["valid"] for p in positions))
+        for axis, column in (("x", 0), ("y", 1)):
+            ours = [p[f"{axis}_nm"] / pixel_nm for p in positions]
+            theirs = [truth[f][column] for f in frames]
+            shift = statistics.mean(ours) - statistics.mean(theirs)
+            worst = max(abs(o - t - shift) for o, t in zip(ours, theirs))
+            self.assertLess(worst, limit_px, f"{axis}: {ours} against {theirs}")
+
+    @unittest.skipUnless(DATA.is_dir(), "no recordings")
+    def test_beads_in_clean_slices(self):
+        frames = range(15, 20)
+        positions = self.replay(
+            {"path": DATA / "psfextractor_zstack/zstack_34x512x512_u8.tif", "first_frame": 15,
+             "last_frame": 19},
+            optics={"pixel_size_nm": 108, "spot_sigma_px": 2.2},
+            fitter={"roi_px": 15}, markers={"max_count": 40, "max_residual_ratio": 10})
+        self.compare(positions, frames, reference("ref_zstack_drift.csv"), 108)
+
+    @unittest.skipUnless(DATA.is_dir(), "no recordings")
+    def test_stuck_particles(self):
+        positions = self.replay(
+            {"path": DATA / "trackpy_stuck/stuck.tif"},
+            optics={"pixel_size_nm": 100, "spot_sigma_px": 1.1},
+            fitter={"roi_px": 9}, markers={"max_count": 40, "min_snr": 5})
+        self.compare(positions, range(5), reference("ref_stuck_drift.csv"), 100)
+
+    def test_one_position_for_each_frame_and_then_the_end(self):
+        frames, side = 300, 64
+        file = self.rig.folder / "spots.raw"
+        with open(file, "wb") as out:  # four spots that move by 0.1 px in frame 150
+            for frame in range(frames):
+                shift = 0.1 if frame >= 150 else 0.0
+                pixels = []
+                for y in range(side):
+                    for x in range(side):
+                        value = 100 + (x * 7 + y * 13 + frame) % 5
+                        for cx, cy in ((16, 16), (48, 17), (17, 47), (46, 48)):
+                            d2 = (x - cx - shift) ** 2 + (y - cy) ** 2
+                            if d2 < 50:
+                                value += int(2000 * 2.718281828 ** (-d2 / 3.38))
+                        pixels.append(value)
+                out.write(struct.pack(f"<{side * side}H", *pixels))
+        positions = self.replay(
+            {"path": file, "format": "raw_u16", "width_px": side, "height_px": side},
+            optics={"pixel_size_nm": 100})
+        self.assertEqual([p["frame_id"] for p in positions], list(range(frames)))
+        before = statistics.mean(p["x_nm"] for p in positions[20:140])
+        after = statistics.mean(p["x_nm"] for p in positions[160:])
+        self.assertAlmostEqual(after - before, 10, delta=0.3)
+        self.assertIn("the recording is over", self.rig.daemon.text())
+
+
+if __name__ == "__main__":
+    unittest.main()

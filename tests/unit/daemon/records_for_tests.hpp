@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Frame records and sockets that the daemon's tests share.
+#pragma once
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <zmq.hpp>
+
+#include "daemon/clock.hpp"
+#include "daemon/records.hpp"
+
+namespace driftd::daemon::test {
+
+inline FrameRecord record_with_correction(std::uint64_t lock_id) {
+  FrameRecord record{.frame_id = 813, .camera_time_ns = 1625998044, .arrival_ns = monotonic_ns()};
+  record.handed_ns = record.arrival_ns + 1000;
+  record.expires_ns = record.arrival_ns + 10'000'000'000;
+  record.state = control::LockState::Locked;
+  record.drift.valid = true;
+  record.drift.drift_nm = {0.5, -0.25};
+  record.drift.frame_drift_nm = {0.6, -0.3};
+  record.drift.covariance_nm2 = {0.04, 0.001, 0.09};
+  record.drift.markers_used = 12;
+  record.drift.markers_total = 13;
+  record.drift.witness_valid = true;
+  record.drift.witness_nm = {0.3, 0.1};
+  record.drift.witnesses_used = 3;
+  record.has_correction = true;
+  record.lock_id = lock_id;
+  record.correction = {{-18.5, 7.75}, {-0.125, 0.25}, control::kLimitNone};
+  return record;
+}
+
+/// A subscriber to one endpoint that waits for what it asks for.
+class Reader {
+ public:
+  explicit Reader(const std::string& endpoint, const std::string& topic = "")
+      : socket_(context_, zmq::socket_type::sub) {
+    socket_.set(zmq::sockopt::subscribe, topic);
+    socket_.set(zmq::sockopt::rcvtimeo, 2000);
+    socket_.connect(endpoint);
+  }
+  /// Topic and object of the next message; nothing after `timeout_ms` without one.
+  std::optional<std::pair<std::string, nlohmann::json>> next(int timeout_ms = 2000) {
+    socket_.set(zmq::sockopt::rcvtimeo, timeout_ms);
+    zmq::message_t message;
+    if (!socket_.recv(message)) return std::nullopt;
+    const std::string text = message.to_string();
+    const auto space = text.find(' ');
+    return std::pair{text.substr(0, space), nlohmann::json::parse(text.substr(space + 1))};
+  }
+
+ private:
+  zmq::context_t context_{1};
+  zmq::socket_t socket_;
+};
+
+/// Waits, poking, until the publisher has seen a subscriber.
+template <typename Publisher>
+bool subscribed(Publisher& publisher) {
+  for (int i = 0; i < 2000 && !publisher.has_subscriber(); ++i) {
+    publisher.poke();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return publisher.has_subscriber();
+}
+
+}  // namespace driftd::daemon::test

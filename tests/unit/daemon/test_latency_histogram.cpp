@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "daemon/latency_histogram.hpp"
+#include "support/catch.hpp"
+
+using driftd::daemon::LatencyHistogram;
+
+TEST_CASE("LatencyHistogram percentiles agree with sorting within its resolution, never below") {
+  LatencyHistogram histogram;
+  std::mt19937_64 generator(3);
+  std::lognormal_distribution<double> latency_ns(std::log(40e3), 1.0);
+  std::vector<std::int64_t> all;
+  for (int i = 0; i < 100'000; ++i) {
+    all.push_back(static_cast<std::int64_t>(latency_ns(generator)));
+    histogram.record(all.back());
+  }
+  std::sort(all.begin(), all.end());
+  const auto exact_us = [&](double share) {
+    const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(all.size())));
+    return static_cast<double>(all[rank - 1]) * 1e-3;
+  };
+  const auto summary = histogram.summary();
+  REQUIRE(summary.count == all.size());
+  for (const auto& [measured, share] :
+       {std::pair{summary.p50_us, 0.5}, {summary.p99_us, 0.99}, {summary.p99_9_us, 0.999}}) {
+    REQUIRE(measured >= exact_us(share));
+    REQUIRE(measured <= exact_us(share) * (1 + 1.0 / 32));  // 32 bins an octave
+  }
+  REQUIRE(summary.max_us == Approx(static_cast<double>(all.back()) * 1e-3));
+}
+
+TEST_CASE("LatencyHistogram takes any duration") {
+  LatencyHistogram histogram;
+  for (const std::int64_t ns : {std::int64_t{-5}, std::int64_t{0}, std::int64_t{1},
+                                std::int64_t{3'600'000'000'000}, INT64_MAX}) {
+    histogram.record(ns);
+  }
+  REQUIRE(histogram.summary().count == 5);
+  REQUIRE(histogram.summary().max_us == Approx(static_cast<double>(INT64_MAX) * 1e-3));
+  REQUIRE(LatencyHistogram().summary().p50_us == 0);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "daemon/correction_gate.hpp"
+#include "daemon/latest_value.hpp"
+#include "daemon/spsc_queue.hpp"
+#include "support/catch.hpp"
+
+using driftd::daemon::CorrectionGate;
+using driftd::daemon::LatestValue;
+using driftd::daemon::SpscQueue;
+
+TEST_CASE("SpscQueue holds its capacity, no more, in order") {
+  SpscQueue<int> queue(3);
+  REQUIRE(queue.empty());
+  for (int i = 0; i < 3; ++i) REQUIRE(queue.push(i));
+  REQUIRE(queue.full());
+  REQUIRE_FALSE(queue.push(3));
+  int value = -1;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(queue.pop(value));
+    REQUIRE(value == i);
+  }
+  REQUIRE_FALSE(queue.pop(value));
+}
+
+TEST_CASE("SpscQueue leaves a refused value with its owner") {
+  SpscQueue<std::unique_ptr<int>> queue(1);
+  REQUIRE(queue.push(std::make_unique<int>(1)));
+  auto refused = std::make_unique<int>(2);
+  REQUIRE_FALSE(queue.push(std::move(refused)));
+  REQUIRE(refused != nullptr);  // NOLINT(bugprone-use-after-move): that is the contract
+}
+
+TEST_CASE("SpscQueue passes every value between two threads once and in order") {
+  constexpr int kCount = 200'000;
+  SpscQueue<int> queue(7);
+  std::thread producer([&] {
+    for (int i = 0; i < kCount; ++i) {
+      while (!queue.push(i)) std::this_thread::yield();
+    }
+  });
+  int wrong = 0;
+  for (int expected = 0; expected < kCount; ++expected) {
+    int value = -1;
+    while (!queue.pop(value)) std::this_thread::yield();
+    wrong += value != expected ? 1 : 0;
+  }
+  producer.join();
+  REQUIRE(wrong == 0);
+}
+
+TEST_CASE("LatestValue never shows a torn or an older value") {
+  struct Pair {
+    std::uint64_t first = 0;
+    std::uint64_t padding[30] = {};
+    std::uint64_t last = 0;
+  };
+  constexpr std::uint64_t kCount = 200'000;
+  LatestValue<Pair> latest;
+  REQUIRE_FALSE(latest.refresh());
+  std::thread writer([&] {
+    for (std::uint64_t i = 1; i <= kCount; ++i) {
+      latest.writing().first = i;
+      latest.writing().last = i;
+      latest.publish();
+    }
+  });
+  std::uint64_t seen = 0;
+  int torn = 0;
+  int older = 0;
+  while (seen < kCount) {
+    if (!latest.refresh()) continue;
+    const Pair& value = latest.reading();
+    torn += value.first != value.last ? 1 : 0;
+    older += value.first <= seen ? 1 : 0;
+    seen = value.first;
+  }
+  writer.join();
+  REQUIRE(torn == 0);
+  REQUIRE(older == 0);
+  REQUIRE_FALSE(latest.refresh());
+}
+
+TEST_CASE("CorrectionGate lets nothing pass after close() has returned") {
+  CorrectionGate gate;
+  std::atomic<bool> closed{false};
+  std::atomic<bool> stop{false};
+  std::atomic<int> late{0};
+  std::atomic<std::uint64_t> passed{0};
+  std::thread sender([&] {
+    while (!stop) {
+      gate.pass(7, [&] {
+        if (closed) ++late;
+        ++passed;
+        if (closed) ++late;
+      });
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t before = passed;
+    closed = false;
+    gate.open(7);
+    while (passed == before) std::this_thread::yield();
+    gate.close();
+    closed = true;
+  }
+  stop = true;
+  sender.join();
+  REQUIRE(late == 0);
+}
+
+TEST_CASE("CorrectionGate passes the lock it was opened for and no other") {
+  CorrectionGate gate;
+  int sent = 0;
+  const auto send = [&] { ++sent; };
+  REQUIRE_FALSE(gate.pass(0, send));
+  REQUIRE_FALSE(gate.pass(1, send));
+  gate.open(2);
+  REQUIRE_FALSE(gate.pass(1, send));
+  REQUIRE(gate.pass(2, send));
+  gate.close();
+  REQUIRE_FALSE(gate.pass(2, send));
+  REQUIRE(sent == 1);
+}
