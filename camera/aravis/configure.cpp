@@ -41,6 +41,7 @@ constexpr std::array kSwitches{
     Switch{"LUTEnable", nullptr},
     Switch{"SharpeningEnable", nullptr},
     Switch{"SharpeningEnabled", nullptr},
+    Switch{"SharpnessEnable", nullptr},
     Switch{"SharpnessEnabled", nullptr},
     Switch{"SharpnessAuto", "Off"},
     Switch{"NoiseReductionEnable", nullptr},

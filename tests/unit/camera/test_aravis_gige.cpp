@@ -315,3 +315,18 @@ TEST_CASE("a software trigger is sent at the asked rate") {
   for (int i = 0; i < 5; ++i) REQUIRE(pop_until(*source, PopStatus::Frame, frame));
   CHECK(source->counters().disconnects == 0);
 }
+
+TEST_CASE("a hardware trigger that never comes is a time-out, not a lost camera") {
+  const auto camera = make_camera();
+  if (!camera) return;
+  AravisSettings settings = settings_for_test();
+  settings.trigger = Trigger::HardwareLine;
+  settings.trigger_line = "Line0";
+  settings.stall_timeout_ms = 20;
+  const auto source = make_aravis_source(settings);
+  source->start();
+  Frame frame;
+  CHECK(source->pop(1300ms, frame) == PopStatus::Timeout);  // beyond the first frame's second, too
+  CHECK(source->counters().connected);
+  CHECK(source->counters().disconnects == 0);
+}
