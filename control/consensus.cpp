@@ -46,10 +46,10 @@ double observed_scale(std::span<const Vote> votes, Vec2 centre,
   return std::max(1.0, lower_median(scratch) / kRayleighMedian);
 }
 
-double largest_weight(std::span<const Vote> votes, std::span<double> scratch) noexcept {
+double median_weight(std::span<const Vote> votes, std::span<double> scratch) noexcept {
   std::transform(votes.begin(), votes.end(), scratch.begin(),
                  [](const Vote& v) { return 1 / mean_variance(v); });
-  return kLargestWeightRatio * lower_median(scratch);
+  return lower_median(scratch);
 }
 
 Covariance2 covariance_of(std::span<const Vote> votes, Vec2 centre, int used) noexcept {
@@ -96,12 +96,16 @@ Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
   scratch = scratch.first(votes.size());
   Vec2 centre = componentwise_median(votes, scratch);
   result.scale = observed_scale(votes, centre, scratch);
-  const double cap = largest_weight(votes, scratch);
+  const double typical_weight = median_weight(votes, scratch);
+  const double cap = kLargestWeightRatio * typical_weight;
+  if (votes.size() > 1)
+    result.others_sd_nm = 1 / std::sqrt(typical_weight * static_cast<double>(votes.size() - 1));
   for (int iteration = 0; iteration < kIterations; ++iteration) {
     double sum = 0;
     Vec2 weighted;
     for (Vote& v : votes) {
-      const double limit_nm = limits.limit_nm(sd_of(v), result.scale);
+      const double limit_nm =
+          limits.limit_nm(std::hypot(sd_of(v), result.others_sd_nm), result.scale);
       v.weight =
           v.trust * biweight(distance(v, centre), limit_nm) * std::min(cap, 1 / mean_variance(v));
       sum += v.weight;

@@ -22,7 +22,8 @@ struct Vote {
   double weight = 0;  ///< result: share of the sum of weights
 };
 
-/// Smallest distance from the consensus at which a vote has no weight: the larger of both.
+/// Smallest distance from the consensus at which a vote has no weight: the larger of both. sd_nm is
+/// that of the vote against the mean of the others.
 struct RobustLimits {
   double outlier_sigma = 4;
   double floor_nm = 3;
@@ -35,6 +36,7 @@ struct RobustLimits {
 struct Consensus {
   int used = 0;      ///< votes with a weight; 0: the rest is meaningless
   double scale = 1;  ///< the votes' scatter over what their uncertainties promise; at least 1
+  double others_sd_nm = 0;  ///< of the mean that one vote is compared with
   Vec2 value_nm;
   /// Formal covariance, or that of the observed scatter where it is larger.
   Covariance2 covariance_nm2;

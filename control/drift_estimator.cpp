@@ -170,7 +170,8 @@ Consensus DriftEstimator::measure(Observations observations) noexcept {
     if (result.health == MarkerHealth::Implausible) continue;
     remember_residual(i, sd_of(vote), common_limit_nm);
     Track& track = tracks_[i];
-    const double limit_nm = limits_.limit_nm(sd_of(vote), consensus.scale);
+    const double limit_nm =
+        limits_.limit_nm(std::hypot(sd_of(vote), consensus.others_sd_nm), consensus.scale);
     if (track.detached || length(result.residual_nm) > limit_nm)
       result.health = MarkerHealth::Outlier;
     else
@@ -195,7 +196,9 @@ double DriftEstimator::common_residual_limit_nm() noexcept {
 void DriftEstimator::remember_residual(std::size_t i, double sd_nm,
                                        double common_limit_nm) noexcept {
   Track& track = tracks_[i];
-  const double mean_sd_nm = sd_nm / std::sqrt(2 * kMemoryFrames - 1);
+  const double noise_nm2 = std::max(0.0, sd_nm * sd_nm - track.reference_variance_nm2);
+  const double mean_sd_nm =
+      std::sqrt(noise_nm2 / (2 * kMemoryFrames - 1) + track.reference_variance_nm2);
   const double limit_nm = std::max(limits_.limit_nm(mean_sd_nm, 1), common_limit_nm);
   const Vec2 residual = results_[i].residual_nm;
   const double far = length(residual) / (kLargestResidual * limits_.limit_nm(sd_nm, 1));
