@@ -25,12 +25,12 @@ DRIFTD_HD Start cold_start(BackEnd& pixels) {
   return {peak.x_px, peak.y_px, sigma_px, sigma_px};
 }
 
-DRIFTD_HD inline bool usable_start(const Start& s) {
+DRIFTD_HD bool usable_start(const Start& s) {
   return s.sigma_x_px > 0 && std::isfinite(s.x_px) && std::isfinite(s.y_px) &&
          std::isfinite(s.sigma_x_px) && std::isfinite(s.sigma_y_px);
 }
 
-DRIFTD_HD inline Localization bad_input() {
+DRIFTD_HD Localization bad_input() {
   return {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, FitStatus::BadInput,
           0,   {}};
 }

@@ -20,9 +20,7 @@ namespace driftd::fitter {
 /// Solves (A + lambda diag A) step = gradient. False: the matrix is singular.
 template <int n>
 DRIFTD_HD bool damped_step(const Evaluation<n>& e, float lambda, Vec<n>& step) {
-  SymmetricMatrix<n> damped = e.normal;
-  for (int j = 0; j < n; ++j) damped(j, j) *= 1.0f + lambda;
-  const Factors<n> factors = factorize(damped);
+  const Factors<n> factors = factorize(e.normal, lambda);
   step = solve(factors, e.gradient);
   return factors.positive_definite;
 }

@@ -33,14 +33,15 @@ struct Factors {
   bool positive_definite;
 };
 
+/// Of a + damping diag(a).
 template <int n>
-DRIFTD_HD Factors<n> factorize(const SymmetricMatrix<n>& a) {
+DRIFTD_HD Factors<n> factorize(const SymmetricMatrix<n>& a, float damping = 0) {
   constexpr float kLostDigits = 1e-6f;  // a pivot this far below its diagonal element is rounding
   Factors<n> f;
   f.positive_definite = true;
   Vec<n> unscaled;  // L D, the current row
   for (int i = 0; i < n; ++i) {
-    float pivot = a(i, i);
+    float pivot = a(i, i) * (1.0f + damping);
     for (int j = 0; j < i; ++j) {
       unscaled[j] = a(i, j);
       for (int k = 0; k < j; ++k) unscaled[j] -= unscaled[k] * f.lower(j, k);

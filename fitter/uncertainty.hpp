@@ -20,7 +20,7 @@ struct PixelVariance {
 };
 
 /// @param background_adu  of the fit, as the camera counts (offset included)
-DRIFTD_HD inline PixelVariance pixel_variance(const NoiseModel& noise, float amplitude_adu,
+DRIFTD_HD PixelVariance pixel_variance(const NoiseModel& noise, float amplitude_adu,
                                               float background_adu, float residual_variance) {
   if (!(noise.gain_e_per_adu > 0)) return {residual_variance, 0.0f};
   const float read_adu = noise.read_noise_e / noise.gain_e_per_adu;
