@@ -14,7 +14,7 @@
 
 #include "camera/simulator/gvcp.hpp"
 #include "camera/simulator/scenario.hpp"
-#include "camera/simulator/sensor.hpp"
+#include "camera/simulator/sensor_settings.hpp"
 
 namespace driftd::simulator {
 

@@ -114,9 +114,7 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
   frame_id_ = frame_id_ == 0xffff ? std::uint16_t{1} : static_cast<std::uint16_t>(frame_id_ + 1);
   plan.frame_id = frame_id_;
   plan.frame_count = ++frame_count_;
-  const auto pixels = static_cast<std::size_t>(plan.sensor.width_px) *
-                      static_cast<std::size_t>(plan.sensor.height_px);
-  const auto image = sender_.begin(packed_bytes(plan.sensor.format, pixels));
+  const auto image = sender_.begin(packed_bytes(plan.sensor.format, plan.sensor.pixels()));
   const MadeFrame made = producer_.make(plan, image);
   if (made.fate != FrameFate::Drop) {
     const FrameHeader header{frame_id_, static_cast<std::uint64_t>(plan.camera_time_ns),

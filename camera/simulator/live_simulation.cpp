@@ -18,8 +18,7 @@ MadeFrame LiveSimulation::make(const FramePlan& plan, std::span<std::byte> image
     record.camera_away = simulation_.camera_away();
     std::uint16_t* levels = nullptr;
     if (!image.empty()) {
-      levels_.resize(static_cast<std::size_t>(plan.sensor.width_px) *
-                     static_cast<std::size_t>(plan.sensor.height_px));
+      levels_.resize(plan.sensor.pixels());
       levels = levels_.data();
     }
     record.truth = simulation_.expose(plan.start_ns - start_ns_, plan.sensor, levels);
