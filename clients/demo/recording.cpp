@@ -12,8 +12,7 @@ void Recording::add(const Message& message) {
   missed_ += message.lost;
   if (message.topic == "truth") {
     add(TrueFrame{time("camera_time_ns"), time("time_ns"), axes("sample_x_nm", "sample_y_nm"),
-                  axes("disturbance_x_nm", "disturbance_y_nm"),
-                  body.at("camera_away").get<bool>()});
+                  axes("disturbance_x_nm", "disturbance_y_nm"), body.at("sent").get<bool>()});
   } else if (message.topic == "position") {
     add(PublishedPosition{time("camera_time_ns"), time("arrival_ns"),
                           body.at("state").get<std::string>()});

@@ -25,7 +25,7 @@ struct TrueFrame {
   std::int64_t time_ns = 0;  ///< of the exposure, CLOCK_MONOTONIC
   PerAxis sample_nm{};       ///< displacement that the image shows
   PerAxis disturbance_nm{};  ///< displacement it would show had the stage never moved
-  bool camera_away = false;  ///< the fault: this frame never left the camera
+  bool sent = false;         ///< it left the camera (nobody streams, or a fault: it does not)
 };
 
 struct PublishedPosition {

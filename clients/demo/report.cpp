@@ -76,7 +76,7 @@ void count_frames(Report& report, const Recording& recording, const Phases& phas
                   std::int64_t relocked) {
   std::size_t fitted = 0;
   for (const TrueFrame& frame : recording.truth()) {
-    if (frame.camera_away || frame.time_ns < phases.unlocked_ns ||
+    if (!frame.sent || frame.time_ns < phases.unlocked_ns ||
         frame.time_ns >= phases.end_ns - kUnderWay_ns) {
       continue;
     }

@@ -45,13 +45,13 @@ inline clients::Recording make_recording(const std::function<void(MadeFrame&)>& 
     frame.truth.camera_time_ns = 1'000'000 + i * 10'000'000LL;
     frame.truth.time_ns = at(t_s);
     frame.truth.disturbance_nm = {10 * t_s, -8 * t_s};
-    frame.truth.camera_away = t_s >= 20 && t_s < 22;
+    frame.truth.sent = t_s < 20 || t_s >= 22;
     frame.truth.sample_nm = frame.truth.disturbance_nm;
     frame.state = t_s < 10     ? "idle"
                   : t_s < 10.2 ? "referencing"
                   : t_s < 22.5 ? "holding"
                                : "locked";
-    if (frame.truth.camera_away) frame.state.clear();
+    if (!frame.truth.sent) frame.state.clear();
     if (t_s >= 10.2 && (t_s < 20 || t_s >= 22.5)) {
       frame.state = "locked";
       const double residual_nm = i % 2 == 0 ? kResidual_nm : -kResidual_nm;

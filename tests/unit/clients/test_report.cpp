@@ -177,7 +177,7 @@ TEST_CASE("Messages are recorded by their topic") {
   Recording recording;
   for (const char* text :
        {R"(truth {"seq":1,"camera_time_ns":7,"time_ns":8,"sample_x_nm":1.5,"sample_y_nm":-2,)"
-        R"("disturbance_x_nm":3,"disturbance_y_nm":4,"camera_away":false})",
+        R"("disturbance_x_nm":3,"disturbance_y_nm":4,"sent":true})",
         R"(position {"seq":1,"session":"a","camera_time_ns":7,"arrival_ns":9,"state":"locked"})",
         R"(correction {"seq":1,"session":"a","sent_ns":10,"delta_x_nm":0.5,"delta_y_nm":0.25})",
         R"(event {"seq":1,"session":"a"})"}) {
