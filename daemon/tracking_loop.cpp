@@ -116,11 +116,10 @@ void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
 void TrackingLoop::handle(const camera::Frame& frame) noexcept {
   frame_id_ = frame.id;
   const std::int64_t delay_ns = camera_clock_.delay_ns(frame.camera_time_ns, frame.arrival_ns);
-  if (mean_period_ns_ == 0 || frame.arrival_ns - last_arrival_ns_ > settings_.no_frame_timeout_ns) {
-    mean_period_ns_ = static_cast<double>(frame.arrival_ns - last_arrival_ns_);
-  } else {
-    mean_period_ns_ +=
-        0.01 * (static_cast<double>(frame.arrival_ns - last_arrival_ns_) - mean_period_ns_);
+  const std::int64_t interval_ns = frame.arrival_ns - last_arrival_ns_;
+  if (interval_ns < settings_.no_frame_timeout_ns) {  // a gap says nothing of the rate
+    const auto interval = static_cast<double>(interval_ns);
+    mean_period_ns_ += (mean_period_ns_ == 0 ? 1.0 : 0.01) * (interval - mean_period_ns_);
   }
   last_arrival_ns_ = frame.arrival_ns;
   if (lossless_) wait_for_markers(frame);

@@ -2,10 +2,11 @@
 // Frame records and sockets that the daemon's tests share.
 #pragma once
 
-#include <limits>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <zmq.hpp>
 

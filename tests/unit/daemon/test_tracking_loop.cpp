@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <deque>
+#include <cstdlib>
+#include <iostream>
 #include <thread>
 
 #include "allocation_watch.hpp"
@@ -28,7 +29,7 @@ class ScriptedCamera final : public camera::FrameSource {
  public:
   struct Step {
     camera::PopStatus status = camera::PopStatus::Frame;
-    control::Vec2 drift_nm;
+    control::Vec2 drift_nm = {};
     std::int64_t late_ns = 0;  ///< popped so much later than its camera time says
     bool markers_shown = true;
   };
@@ -41,7 +42,7 @@ class ScriptedCamera final : public camera::FrameSource {
   std::vector<camera::SourceEvent> take_events() override { return {}; }
 
   camera::PopStatus pop(std::chrono::microseconds, camera::Frame& frame) noexcept override {
-    test::watch_this_thread(false);
+    driftd::test::watch_this_thread(false);
     if (before_pop) before_pop(popped);
     if (popped >= script.size()) {
       ports_.stop = true;
@@ -59,7 +60,7 @@ class ScriptedCamera final : public camera::FrameSource {
                .camera_time_ns = monotonic_ns() - step.late_ns + 1'000'000'000,
                .arrival_ns = monotonic_ns()};
     }
-    if (popped > watch_after) test::watch_this_thread(true);
+    if (popped > watch_after) driftd::test::watch_this_thread(true);
     return step.status;
   }
 
@@ -111,7 +112,7 @@ struct Bench {
   config::Config config = config::default_config();
   std::string endpoint = "ipc:///tmp/driftd-test-loop-" + std::to_string(getpid());
   Publisher publisher{{endpoint, 100'000, "0123456789abcdef"}};
-  std::unique_ptr<test::Reader> reader;
+  std::unique_ptr<daemon::test::Reader> reader;
   std::vector<std::pair<std::string, nlohmann::json>> messages;
 
   Bench() {
@@ -124,9 +125,9 @@ struct Bench {
     config.control.rate_limit_nm_per_s = 1e6;
     config.lock.max_jump_nm = 50;
     config.stage.image_to_stage = {{{1, 0}, {0, -1}}};
-    reader = std::make_unique<test::Reader>(endpoint);
+    reader = std::make_unique<daemon::test::Reader>(endpoint);
     publisher.start({});
-    REQUIRE(test::subscribed(publisher));
+    REQUIRE(daemon::test::subscribed(publisher));
   }
 
   void frames(int count, ScriptedCamera::Step step = {}) {
@@ -155,7 +156,7 @@ struct Bench {
       }
     };
     loop.run();
-    test::watch_this_thread(false);
+    driftd::test::watch_this_thread(false);
     publisher.stop();
     while (auto message = reader->next(200)) messages.push_back(*message);
     ports.report.refresh();
@@ -308,7 +309,7 @@ TEST_CASE("unlocked in mid-flight, the loop goes idle before the next frame") {
 }
 
 TEST_CASE("the loop's thread neither allocates nor frees, locked, disturbed or without frames") {
-  if (!test::can_watch()) {
+  if (!driftd::test::can_watch()) {
     std::cout << "SKIPPED: the sanitizer owns the allocator\n";
     return;
   }
@@ -322,14 +323,14 @@ TEST_CASE("the loop's thread neither allocates nor frees, locked, disturbed or w
   bench.frames(20, {.markers_shown = false});
   bench.frames(5, {.late_ns = 200'000'000});
   bench.frames(30, {.drift_nm = {4, 1}});
-  const auto before = test::watched_allocations();
+  const auto before = driftd::test::watched_allocations();
   {  // the watch itself works
-    test::watch_this_thread(true);
-    auto block = std::make_unique<int>(1);
-    block.reset();
-    test::watch_this_thread(false);
-    REQUIRE(test::watched_allocations() == before + 2);
+    driftd::test::watch_this_thread(true);
+    void* volatile block = std::malloc(1);  // volatile: not optimised away
+    std::free(block);
+    driftd::test::watch_this_thread(false);
+    REQUIRE(driftd::test::watched_allocations() == before + 2);
   }
   bench.run();
-  REQUIRE(test::watched_allocations() == before + 2);
+  REQUIRE(driftd::test::watched_allocations() == before + 2);
 }
