@@ -103,8 +103,28 @@ const DriftEstimate& DriftEstimator::update(Observations observations) noexcept 
   return estimate_;
 }
 
-/// Health as far as one marker alone shows it.
+/// The median marker's change; two markers cannot tell which of them changed.
+DriftEstimator::CommonChange DriftEstimator::common_change(Observations observations) noexcept {
+  const auto median_ratio = [&](auto ratio_of) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < observations.size(); ++i) {
+      if (markers_[i].role != MarkerRole::Tracking || !is_measured(observations[i])) continue;
+      const double ratio = ratio_of(tracks_[i], observations[i]);
+      if (std::isfinite(ratio)) scratch_[count++] = ratio;
+    }
+    return count < 3 ? 1.0 : lower_median(std::span(scratch_).first(count));
+  };
+  return {.width = median_ratio([](const Track& t, const MarkerObservation& o) {
+            return o.sigma_px / t.reference_sigma_px;
+          }),
+          .brightness = median_ratio([](const Track& t, const MarkerObservation& o) {
+            return o.amplitude_adu / t.brightness_adu;
+          })};
+}
+
+/// Health as far as width, brightness and the fit show it.
 void DriftEstimator::judge(Observations observations) noexcept {
+  const CommonChange common = common_change(observations);
   for (std::size_t i = 0; i < markers_.size(); ++i) {
     MarkerResult& result = results_[i];
     const Track& track = tracks_[i];
@@ -117,8 +137,10 @@ void DriftEstimator::judge(Observations observations) noexcept {
       result.health = MarkerHealth::FitFailed;
     else if (!track.referenced)
       result.health = MarkerHealth::Unreferenced;
-    else if (changed(o.sigma_px, track.reference_sigma_px, settings_.max_width_change) ||
-             changed(o.amplitude_adu, track.brightness_adu, settings_.max_brightness_change))
+    else if (changed(o.sigma_px, common.width * track.reference_sigma_px,
+                     settings_.max_width_change) ||
+             changed(o.amplitude_adu, common.brightness * track.brightness_adu,
+                     settings_.max_brightness_change))
       result.health = MarkerHealth::Implausible;
     else
       result.health = MarkerHealth::Good;

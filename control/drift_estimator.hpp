@@ -22,10 +22,12 @@ struct EstimatorSettings {
   double pixel_size_nm = 100;
   int average_frames = 1;
   int min_markers = 3;
-  double outlier_sigma = 4;       ///< a marker further than this from the consensus is an outlier
-  double outlier_floor_nm = 3;    ///< no marker nearer than this is called an outlier
-  double max_width_change = 0.5;  ///< relative change of sigma against the reference's
-  double max_brightness_change = 0.8;  ///< relative change of amplitude against a slow average
+  double outlier_sigma = 4;     ///< a marker further than this from the consensus is an outlier
+  double outlier_floor_nm = 3;  ///< no marker nearer than this is called an outlier
+  /// Relative changes of sigma against the reference's and of amplitude against a slow average,
+  /// beyond the change that is common to the markers (focus, lamp, exposure).
+  double max_width_change = 0.5;
+  double max_brightness_change = 0.8;
 };
 
 class DriftEstimator {
@@ -88,7 +90,13 @@ class DriftEstimator {
   };
   using Observations = std::span<const MarkerObservation>;
 
+  /// What a marker's width and brightness are compared with, times its own reference values.
+  struct CommonChange {
+    double width = 1, brightness = 1;
+  };
+
   void judge(Observations observations) noexcept;
+  CommonChange common_change(Observations observations) noexcept;
   Consensus measure(Observations observations) noexcept;
   Consensus agree(MarkerRole role, Observations observations) noexcept;
   Vote vote_of(std::size_t i, const MarkerObservation& observation) const noexcept;

@@ -211,6 +211,21 @@ TEST_CASE("each marker's health says what is wrong with it") {
     CHECK(std::string(name_of(static_cast<MarkerHealth>(h))) != "unknown");
 }
 
+TEST_CASE("a change of lamp or focus that all markers share makes none of them implausible") {
+  MarkerScene scene({.markers = 6, .sd_nm = 0.5}, 14);
+  DriftEstimator estimator(test::scene_settings());
+  take_reference(estimator, scene, kReferenceFrames);
+  std::vector<MarkerObservation> o = scene.observe(kReferenceFrames);
+  for (MarkerObservation& m : o) {
+    m.amplitude_adu *= 3;
+    m.sigma_px *= 0.4F;
+  }
+  o[0].amplitude_adu /= 3;  // all but this one
+  o[0].sigma_px /= 0.4F;
+  CHECK(estimator.update(o).markers_used == 5);
+  CHECK(estimator.results()[0].health == MarkerHealth::Implausible);
+}
+
 TEST_CASE("markers that bleach slowly stay good") {
   MarkerScene scene({.markers = 4, .sd_nm = 0.5}, 10);
   DriftEstimator estimator(test::scene_settings());
