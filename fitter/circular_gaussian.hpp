@@ -14,9 +14,9 @@ struct CircularGaussian {
   static constexpr int kShape = 3;  ///< x, y, sigma
   using Parameters = Vec<kShape>;
 
-  /// Below it the profile is one pixel high and its width has no information; above half a side
-  /// not even the one-sigma contour fits into the ROI and background and spot are one.
-  static constexpr float kMinSigmaPx = 0.3f;
+  /// Below, a spot is one pixel (its neighbours have 4 % of the peak), and so may be noise or a
+  /// defect; above half a side not even the one-sigma contour fits into the ROI.
+  static constexpr float kMinSigmaPx = 0.4f;
   DRIFTD_HD static constexpr float max_sigma_px(int side) {
     return 0.5f * static_cast<float>(side);
   }

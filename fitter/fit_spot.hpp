@@ -35,39 +35,54 @@ DRIFTD_HD Localization bad_input() {
           0,   {}};
 }
 
+template <class Model>
+DRIFTD_HD void store_sd(const Vec<Model::kShape + 2>& sd, Localization& l) {
+  Model::store_sd(sd.v, l);
+  l.amplitude_sd_adu = sd[Model::kShape];
+  l.background_sd_adu = sd[Model::kShape + 1];
+}
+
+/// From a minimum to the result. The verdict rests on the residuals whatever the noise model says,
+/// so that a wrong gain cannot turn noise into spots or spots into noise.
+/// @pre the profile set last is the minimum's
 template <class Model, class BackEnd>
-DRIFTD_HD Localization describe(BackEnd& pixels, const Minimum<Model>& minimum,
+DRIFTD_HD Localization conclude(BackEnd& pixels, const Minimum<Model>& minimum,
                                 const FitOptions& options) {
   constexpr int n = Model::kShape;
   const auto& p = minimum.parameters;
+  const auto& at = minimum.at;
   const PixelSummary& summary = pixels.summary();
   const float count = static_cast<float>(pixels.side() * pixels.side());
-  const ProfileTotals<n>& total = minimum.at.total;
-  const ProfileProducts<n>& product = minimum.at.product;
+  const float freedom = count - static_cast<float>(n + 2);
+  const float residual_variance = at.chi_square / freedom;
 
   Localization l = {};
   Model::store(p, l);
-  l.amplitude_adu = minimum.at.alpha;
-  l.background_adu = minimum.at.beta + summary.pedestal_adu;
-  l.chi_square = minimum.at.chi_square;
+  l.amplitude_adu = at.alpha;
+  l.background_adu = at.beta + summary.pedestal_adu;
+  l.chi_square = at.chi_square;
   l.status = minimum.status;
   l.iterations = static_cast<std::uint8_t>(minimum.iterations);
 
-  const float freedom = count - static_cast<float>(n + 2);
-  const PixelVariance variance =
-      pixel_variance(options.noise, l.amplitude_adu, l.background_adu, l.chi_square / freedom);
-  const SymmetricMatrix<n + 2> h = full_matrix<n>(product, total, count, l.amplitude_adu);
+  const Factors<n + 2> h = factorize(full_matrix<n>(at.product, at.total, count, at.alpha));
+  const SymmetricMatrix<n + 2> inverse_h = inverse(h);
   SymmetricMatrix<n + 2> cubic = {};
-  if (variance.slope > 0) {
-    const CubicMoments third = pixels.cubic_moments();
-    const ProfileTotals<n> weighted = {product.ff, product.fd};
-    cubic =
-        full_matrix<n>(Model::products(third.x, third.y, p), weighted, total.f, l.amplitude_adu);
+  store_sd<Model>(standard_deviations<n + 2>(inverse_h, cubic, {residual_variance, 0}), l);
+  if (converged(l.status)) {
+    const float constant = summary.sum_squares - summary.sum * summary.sum / count;
+    const bool spot = h.positive_definite && inside_limits<Model>(p, pixels.side()) &&
+                      significant(l, constant, freedom) &&
+                      structureless(pixels.smoothed_residuals(at.alpha, at.beta), at.alpha,
+                                    std::sqrt(residual_variance));
+    if (!spot) l.status = FitStatus::NotConverged;
   }
-  const Vec<n + 2> sd = standard_deviations<n + 2>(h, cubic, variance);
-  Model::store_sd(sd.v, l);
-  l.amplitude_sd_adu = sd[n];
-  l.background_sd_adu = sd[n + 1];
+  if (options.noise.gain_e_per_adu > 0) {
+    const CubicMoments third = pixels.cubic_moments();
+    cubic = full_matrix<n>(Model::products(third.x, third.y, p), {at.product.ff, at.product.fd},
+                           at.total.f, at.alpha);
+    const PixelVariance variance = photon_variance(options.noise, at.alpha, l.background_adu);
+    store_sd<Model>(standard_deviations<n + 2>(inverse_h, cubic, variance), l);
+  }
   return l;
 }
 
@@ -100,9 +115,7 @@ class SpotFit {
     if (!search_.advance(at, options)) return false;
     const Minimum<Model>& minimum = search_.minimum();
     if (!minimum.evaluated_last) pixels.set_profile(Model::profile(minimum.parameters));
-    result_ = describe<Model>(pixels, minimum, options);
-    if (converged(result_.status) && !is_spot<Model>(pixels, minimum))
-      result_.status = FitStatus::NotConverged;
+    result_ = conclude<Model>(pixels, minimum, options);
     if (!warm_ || converged(result_.status)) return true;
     warm_ = false;
     search_.begin(Model::from_start(cold_start(pixels)), pixels.side(), options);

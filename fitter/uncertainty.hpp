@@ -20,9 +20,8 @@ struct PixelVariance {
 };
 
 /// @param background_adu  of the fit, as the camera counts (offset included)
-DRIFTD_HD PixelVariance pixel_variance(const NoiseModel& noise, float amplitude_adu,
-                                              float background_adu, float residual_variance) {
-  if (!(noise.gain_e_per_adu > 0)) return {residual_variance, 0.0f};
+DRIFTD_HD PixelVariance photon_variance(const NoiseModel& noise, float amplitude_adu,
+                                        float background_adu) {
   const float read_adu = noise.read_noise_e / noise.gain_e_per_adu;
   const float photons = (background_adu - noise.offset_adu) / noise.gain_e_per_adu;
   return {read_adu * read_adu + (photons > 0 ? photons : 0.0f),
@@ -47,19 +46,18 @@ DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
 }
 
 /// Standard deviations in the order (shape..., amplitude, background); NaN where H is singular.
-/// @param h      sum J J^T
-/// @param cubic  T, used only when variance.slope > 0
+/// @param inverse  H^-1
+/// @param cubic    T, used only when variance.slope > 0
 template <int n>
-DRIFTD_HD Vec<n> standard_deviations(const SymmetricMatrix<n>& h, const SymmetricMatrix<n>& cubic,
+DRIFTD_HD Vec<n> standard_deviations(const SymmetricMatrix<n>& inverse,
+                                     const SymmetricMatrix<n>& cubic,
                                      const PixelVariance& variance) {
-  const Factors<n> factors = factorize(h);
-  const SymmetricMatrix<n> c = inverse(factors);
   Vec<n> sd;
   for (int i = 0; i < n; ++i) {
-    float sum = variance.constant * c(i, i);
+    float sum = variance.constant * inverse(i, i);
     if (variance.slope > 0) {
       Vec<n> z;  // row i of H^-1
-      for (int j = 0; j < n; ++j) z[j] = j <= i ? c(i, j) : c(j, i);
+      for (int j = 0; j < n; ++j) z[j] = j <= i ? inverse(i, j) : inverse(j, i);
       float quadratic = 0;
       for (int j = 0; j < n; ++j) {
         float row = 0.5f * cubic(j, j) * z[j];
@@ -68,7 +66,7 @@ DRIFTD_HD Vec<n> standard_deviations(const SymmetricMatrix<n>& h, const Symmetri
       }
       sum += variance.slope * quadratic;
     }
-    sd[i] = factors.positive_definite ? std::sqrt(sum) : NAN;
+    sd[i] = std::sqrt(sum);
   }
   return sd;
 }
