@@ -321,7 +321,8 @@ Acquisition DeviceRegisters::acquisition() const {
   a.sensor.offset_y_px = static_cast<int>(word(feature::kOffsetY));
   a.sensor.width_px = static_cast<int>(word(feature::kWidth));
   a.sensor.height_px = static_cast<int>(word(feature::kHeight));
-  a.sensor.format = format_of(word(feature::kPixelFormat)).value_or(camera::PixelFormat::Mono8);
+  a.pixel_format = word(feature::kPixelFormat);
+  a.sensor.format = format_of(a.pixel_format).value_or(camera::PixelFormat::Mono8);
   a.sensor.exposure_us = get_double(feature::kExposureTime);
   a.sensor.gain_db = get_double(feature::kGain);
   // The trigger line carries pulses at the scenario's rate.

@@ -31,6 +31,7 @@ struct Acquisition {
   bool single_frame = false;
   TriggerSource trigger = TriggerSource::Free;
   SensorSettings sensor;
+  std::uint32_t pixel_format = 0;  ///< PFNC code of sensor.format
   std::int64_t period_ns = 0;      ///< never shorter than the exposure
   std::uint32_t host_address = 0;  ///< host byte order
   std::uint16_t host_port = 0;

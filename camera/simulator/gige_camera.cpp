@@ -117,8 +117,7 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
   const auto image = sender_.begin(packed_bytes(plan.sensor.format, plan.sensor.pixels()));
   const MadeFrame made = producer_.make(plan, image);
   if (made.fate != FrameFate::Drop) {
-    const FrameHeader header{frame_id_, static_cast<std::uint64_t>(plan.camera_time_ns),
-                             registers_.get(feature::kPixelFormat)};
+    const FrameHeader header{frame_id_, static_cast<std::uint64_t>(plan.camera_time_ns)};
     sender_.send(header, acquisition, {made.fate == FrameFate::Corrupt, made.packet_loss});
     ++frames_sent_;
   }

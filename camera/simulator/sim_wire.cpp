@@ -42,9 +42,9 @@ std::string unknown_key(const json& request) {
 }  // namespace
 
 bool CorrectionReader::read(const std::string& message, Vec2 commanded_nm, Vec2& target_nm) {
-  static const std::string kTopic = "correction ";
-  if (message.rfind(kTopic, 0) != 0) return false;
-  const json body = json::parse(message.begin() + static_cast<std::ptrdiff_t>(kTopic.size()),
+  static const std::string topic = "correction ";
+  if (message.rfind(topic, 0) != 0) return false;
+  const json body = json::parse(message.begin() + static_cast<std::ptrdiff_t>(topic.size()),
                                 message.end(), nullptr, false);
   if (!body.is_object() || !body.contains("total_x_nm") || !body.contains("total_y_nm") ||
       !body["total_x_nm"].is_number() || !body["total_y_nm"].is_number()) {

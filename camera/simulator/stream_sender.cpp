@@ -129,7 +129,7 @@ void StreamSender::append(Burst& burst, const Kept& frame, std::uint32_t packet)
     gvcp::put16(out + 2, kPayloadTypeImage);
     gvcp::put32(out + 4, static_cast<std::uint32_t>(frame.header.camera_ticks >> 32));
     gvcp::put32(out + 8, static_cast<std::uint32_t>(frame.header.camera_ticks & 0xffffffffU));
-    gvcp::put32(out + 12, frame.header.pixel_format);
+    gvcp::put32(out + 12, frame.acquisition.pixel_format);
     gvcp::put32(out + 16, static_cast<std::uint32_t>(sensor.width_px));
     gvcp::put32(out + 20, static_cast<std::uint32_t>(sensor.height_px));
     gvcp::put32(out + 24, static_cast<std::uint32_t>(sensor.offset_x_px));

@@ -20,7 +20,6 @@ namespace driftd::simulator {
 struct FrameHeader {
   std::uint16_t id = 0;            ///< 1 to 65535
   std::uint64_t camera_ticks = 0;  ///< ns of the camera's clock
-  std::uint32_t pixel_format = 0;  ///< PFNC code
 };
 
 /// Faults of the stream for one frame.
