@@ -5,6 +5,10 @@ add_library(driftd_options INTERFACE)
 target_compile_options(driftd_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Woverloaded-virtual -Wcast-align -Wformat=2 -Wundef)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False reports inside std::string (GCC bug 105651).
+  target_compile_options(driftd_options INTERFACE -Wno-restrict)
+endif()
 target_include_directories(driftd_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(DRIFTD_SANITIZE)
   target_compile_options(driftd_options INTERFACE
