@@ -33,9 +33,12 @@ enum class PopStatus : std::uint8_t {
 struct SourceCounters {
   std::uint64_t frames = 0;      ///< complete frames handed to pop()
   std::uint64_t superseded = 0;  ///< complete frames skipped because a newer one was there
-  std::uint64_t lost = 0;        ///< gaps in the camera's frame ids
-  std::uint64_t incomplete = 0;  ///< buffers with a status other than success
-  std::uint64_t underruns = 0;   ///< the camera had no buffer to fill
+  /// Gaps in the camera's frame ids, incomplete frames included; what it sent while the connection
+  /// was down cannot be known. Within a connection frames + superseded + lost is what it sent.
+  std::uint64_t lost = 0;
+  std::uint64_t incomplete = 0;  ///< buffers that did not come in whole; never handed to pop()
+  std::uint64_t underruns = 0;   ///< packets (GigE) or frames for which no buffer was free
+  /// Aravis' count for incomplete frames: all packets from the first gap on, so an upper bound.
   std::uint64_t missing_packets = 0;
   std::uint64_t resent_packets = 0;
   std::uint64_t disconnects = 0;  ///< times the connection was lost
@@ -80,7 +83,8 @@ class FrameSource {
 
   /// Connects and starts acquisition. @throws CameraError when that fails at this first time.
   virtual void start() = 0;
-  /// Ends acquisition; idempotent; bounded in time even with a dead camera.
+  /// Ends acquisition; idempotent. Not while another thread is in pop(). Milliseconds, but up to 10
+  /// s when a GigE camera has just died: Aravis' good-byes to it have to time out.
   virtual void stop() noexcept = 0;
   /// The newest complete frame (older ones waiting are released and counted as superseded; a
   /// recording skips none). Releases the frame given before. Only the tracking loop calls it.

@@ -96,7 +96,8 @@ class TiffFile {
   }
 
  private:
-  static int remember(TIFF*, void* self, const char*, const char* format, va_list arguments) {
+  [[gnu::format(printf, 4, 0)]] static int remember(TIFF*, void* self, const char*,
+                                                    const char* format, va_list arguments) {
     char text[256];
     vsnprintf(text, sizeof(text), format, arguments);
     static_cast<TiffFile*>(self)->complaint_ = text;
