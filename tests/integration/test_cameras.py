@@ -13,11 +13,12 @@ class NoMarkers(unittest.TestCase):
         self.addCleanup(rig.close)
         camera = shutil.which("arv-fake-gv-camera-0.8")
         if camera is None:
-            self.skipTest("arv-fake-gv-camera-0.8 is not installed (package aravis-tools-cli)")
-        with Process("fake", [camera, "-i", rig.address, "-s", "FAKE01"], rig.folder) as fake:
+            self.skipTest("arv-fake-gv-camera-0.8 is not installed (package aravis-tools)")
+        with Process("fake", [camera, "-i", "lo", "-s", "FAKE01"], rig.folder) as fake:
             time.sleep(0.5)
             self.assertIsNone(fake.child.poll(), fake.text())
-            file = rig.config(camera={"pixel_format": "Mono8", "frame_rate_hz": 50,
+            # It takes an interface, not an address: 127.0.0.1, which no other test uses.
+            file = rig.config(camera={"id": '"127.0.0.1"', "pixel_format": "Mono8", "frame_rate_hz": 50,
                                       "exposure_us": 5000}, lock={"at_start": "true"})
             rig.start_daemon(file)
             rig.daemon.wait_for("markers_not_found")

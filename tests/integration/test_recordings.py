@@ -54,7 +54,10 @@ class Recordings(unittest.TestCase):
             {"path": DATA / "psfextractor_zstack/zstack_34x512x512_u8.tif", "first_frame": 15,
              "last_frame": 19},
             optics={"pixel_size_nm": 108, "spot_sigma_px": 2.2},
-            fitter={"roi_px": 15}, markers={"max_count": 40, "max_residual_ratio": 10})
+            fitter={"roi_px": 15}, markers={"max_count": 40, "max_residual_ratio": 10},
+            # The stack runs through focus: widths and brightness change, and each bead moves a little
+            # its own way (0.1 px, by the reference), which is no reason to leave it out.
+            drift={"max_width_change": 3, "max_brightness_change": 10, "outlier_floor_nm": 30})
         self.compare(positions, frames, reference("ref_zstack_drift.csv"), 108)
 
     @unittest.skipUnless(DATA.is_dir(), "no recordings")
