@@ -231,7 +231,7 @@ void check_listed_pair(const Config& config, std::size_t i, std::size_t j, Confl
   const double distance_px = std::max(std::abs(a.x_px - b.x_px), std::abs(a.y_px - b.y_px));
   if (distance_px < config.fitter.roi_px / 2.0) {
     conflicts.push_back({{entry_key(j), "markers.list", "fitter.roi_px"},
-                         number(distance_px) + " px from " + entry_key(i),
+                         number(std::round(10 * distance_px) / 10) + " px from " + entry_key(i),
                          "at least half of fitter.roi_px " + number(config.fitter.roi_px) +
                              ": a window must hold one marker only"});
   }

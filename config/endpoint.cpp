@@ -7,15 +7,15 @@
 namespace driftd::config {
 namespace {
 
-bool is_number_up_to(std::string_view text, int most) {
-  int value = -1;
+bool is_number_up_to(std::string_view text, unsigned most) {
+  unsigned value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && stop == text.data() + text.size() && value >= 0 && value <= most;
+  return error == std::errc{} && stop == text.data() + text.size() && value <= most;
 }
 
+/// 127.a.b.c. ZeroMQ binds to numeric addresses and interface names only, and to IPv6 only when
+/// asked to: "localhost" and "[::1]" would pass here and fail at start.
 bool is_loopback(std::string_view host) {
-  if (host == "localhost" || host == "[::1]") return true;
-  // 127.a.b.c
   int dots = 0;
   std::string_view rest = host;
   while (true) {
@@ -38,8 +38,8 @@ std::optional<std::string> refused_endpoint(std::string_view endpoint) {
   constexpr std::size_t kLongestSocketPath = 107;
   if (endpoint.starts_with("ipc:///")) {
     const std::size_t length = endpoint.size() - std::string_view("ipc://").size();
-    if (length > 1 && length <= kLongestSocketPath) return std::nullopt;
-    return "a path of at most " + std::to_string(kLongestSocketPath) + " bytes";
+    if (!endpoint.ends_with('/') && length <= kLongestSocketPath) return std::nullopt;
+    return "the path of a socket, of at most " + std::to_string(kLongestSocketPath) + " bytes";
   }
   const std::size_t colon = endpoint.rfind(':');
   constexpr std::string_view kTcp = "tcp://";

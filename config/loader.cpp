@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
@@ -14,6 +12,7 @@
 #include "config/nearest.hpp"
 #include "config/options.hpp"
 #include "config/value_reader.hpp"
+#include "config/yaml_document.hpp"
 
 namespace driftd::config {
 namespace {
@@ -27,7 +26,7 @@ class Loader {
       : name_(std::move(name)), folder_(std::move(folder)) {}
 
   Config load(const std::string& text) {
-    read_document(text);
+    if (const auto root = read_document(text, mistakes_)) read_root(*root);
     check_combinations();
     if (!mistakes_.empty()) throw ConfigError(mistakes_.report(name_));
     std::filesystem::path& path = config_.replay.path;
@@ -38,7 +37,6 @@ class Loader {
   }
 
  private:
-  void read_document(const std::string& text);
   void read_root(const YAML::Node& root);
   void read_section(const Section& section, const YAML::Node& node);
   void read_option(const Option& option, const YAML::Node& name, const YAML::Node& value);
@@ -52,20 +50,6 @@ class Loader {
   std::map<std::string, Place, std::less<>> places_;  ///< of the values that the file gives
   std::set<std::string, std::less<>> unusable_;       ///< keys that the file gives wrongly
 };
-
-void Loader::read_document(const std::string& text) {
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      mistakes_.add(place_of(documents[1]), "", "found a second YAML document; allowed one");
-    }
-    if (!documents.empty()) read_root(documents.front());
-  } catch (const YAML::Exception& error) {
-    const Place place =
-        error.mark.is_null() ? Place{} : Place{error.mark.line + 1, error.mark.column + 1};
-    mistakes_.add(place, "", "not valid YAML: " + error.msg);
-  }
-}
 
 void Loader::read_root(const YAML::Node& root) {
   if (root.IsNull()) return;

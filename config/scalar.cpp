@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "config/scalar.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <system_error>
 
 namespace driftd::config {
@@ -38,6 +41,27 @@ std::string format_real(double value) {
   const auto result = plain ? std::to_chars(buffer.data(), end, value, std::chars_format::fixed)
                             : std::to_chars(buffer.data(), end, value);
   return {buffer.data(), result.ptr};
+}
+
+std::size_t first_no_text(std::string_view bytes) {
+  constexpr std::array<std::uint32_t, 5> kLeastOfLength = {0, 1, 0x80, 0x800, 0x10000};
+  for (std::size_t i = 0; i < bytes.size();) {
+    const auto lead = static_cast<unsigned char>(bytes[i]);
+    const auto length = static_cast<std::size_t>(std::max(1, std::countl_one(lead)));
+    // A lead byte has none or two to four ones; one alone marks a following byte.
+    if (length > 4 || (length == 1 && lead >= 0x80) || length > bytes.size() - i) return i;
+    std::uint32_t code = length == 1 ? lead : lead & (0x7fU >> length);
+    for (const char c : bytes.substr(i + 1, length - 1)) {
+      const auto next = static_cast<unsigned char>(c);
+      if (next >> 6 != 0b10) return i;
+      code = code << 6 | (next & 0x3fU);
+    }
+    const bool surrogate = code >= 0xd800 && code < 0xe000;
+    const bool noncharacter = (code >= 0xfdd0 && code < 0xfdf0) || (code & 0xfffe) == 0xfffe;
+    if (code < kLeastOfLength[length] || code > 0x10ffff || surrogate || noncharacter) return i;
+    i += length;
+  }
+  return std::string_view::npos;
 }
 
 }  // namespace driftd::config

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Numbers as text: what a YAML scalar says, and the shortest text that says the same number.
-// Private to config/.
+// Scalars as text: what a YAML scalar says, the shortest text that says the same number, and what
+// is text at all. Private to config/; pure.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,5 +17,9 @@ std::optional<double> parse_real(std::string_view text);
 std::optional<bool> parse_bool(std::string_view text);
 /// The shortest decimal text that parse_real() reads back to the same bits.
 std::string format_real(double value);
+
+/// Offset of the first byte that is no part of a Unicode character in UTF-8 (RFC 3629); zero bytes
+/// and the code points that Unicode sets aside as noncharacters count as none. npos: all text.
+std::size_t first_no_text(std::string_view bytes);
 
 }  // namespace driftd::config

@@ -8,6 +8,7 @@
 
 #include "config/nearest.hpp"
 #include "config/scalar.hpp"
+#include "config/yaml_document.hpp"
 
 namespace driftd::config {
 namespace {
@@ -24,9 +25,7 @@ bool is_control(char c) {
 }  // namespace
 
 Place place_of(const YAML::Node& node) {
-  const YAML::Mark mark = node.Mark();
-  if (mark.is_null()) return {};
-  return {mark.line + 1, mark.column + 1};
+  return place_of(node.Mark());
 }
 
 std::string key_text(const YAML::Node& node) {

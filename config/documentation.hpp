@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// What is generated from the option table and committed: the JSON Schema that editors use, and the
+// tables of docs/configuration.md. Used by driftd-config-docs and by the test that compares.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace driftd::config {
+
+/// JSON Schema, draft 7. It knows types, ranges, choices and names; combinations it does not.
+std::string schema_json();
+
+/// The reference tables, section by section.
+std::string reference_markdown();
+
+/// `page` with the text between its two marker lines replaced by the tables; empty when the page
+/// lacks them.
+std::optional<std::string> with_reference(std::string_view page);
+
+}  // namespace driftd::config

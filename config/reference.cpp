@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+#include <sstream>
+
+#include "config/documentation.hpp"
+#include "config/options.hpp"
+#include "config/scalar.hpp"
+
+namespace driftd::config {
+namespace {
+
+constexpr std::string_view kBegin =
+    "<!-- reference: made by driftd-config-docs from the option table, not edited by hand -->\n";
+constexpr std::string_view kEnd = "<!-- end of reference -->\n";
+
+struct DefaultText {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return format_real(value); }
+  std::string operator()(const std::string& value) const { return value.empty() ? "\"\"" : value; }
+  std::string operator()(const std::filesystem::path& value) const {
+    return (*this)(value.string());
+  }
+  std::string operator()(const Matrix2& value) const {
+    const auto row = [](const std::array<double, 2>& pair) {
+      return '[' + format_real(pair[0]) + ", " + format_real(pair[1]) + ']';
+    };
+    return '[' + row(value[0]) + ", " + row(value[1]) + ']';
+  }
+  std::string operator()(const std::vector<ListedMarker>&) const { return "[]"; }
+};
+
+/// "1 to 64 px", "off, hardware, software": the column's heading says that it is what is allowed.
+std::string range_text(const Rules& rules) {
+  std::string text =
+      (rules.above_min ? "above " : "") + format_real(rules.min) + " to " + format_real(rules.max);
+  if (!rules.unit.empty()) text.append(" ").append(rules.unit);
+  return text;
+}
+
+std::string choices_text(const Rules& rules) {
+  std::string text;
+  for (const auto choice : rules.choices) {
+    text.append(text.empty() ? "`" : ", `").append(choice).append("`");
+  }
+  return text.empty() ? "text" : text;
+}
+
+struct AllowedText {
+  const Rules& rules;
+  std::string operator()(bool) const { return "`true`, `false`"; }
+  std::string operator()(int) const { return "whole, " + range_text(rules); }
+  std::string operator()(double) const { return range_text(rules); }
+  std::string operator()(const std::string&) const { return choices_text(rules); }
+  std::string operator()(const std::filesystem::path&) const { return "path"; }
+  std::string operator()(const Matrix2&) const { return "2 x 2, each " + range_text(rules); }
+  std::string operator()(const std::vector<ListedMarker>&) const {
+    return "at most " + std::to_string(kMaxListedMarkers) + " entries";
+  }
+};
+
+void write_marker_keys(std::ostream& out) {
+  out << "\nAn entry of `markers.list`, such as `{id: 1, x_px: 101.2, y_px: 55.9}`:\n\n"
+         "| key | default | allowed | meaning |\n| --- | --- | --- | --- |\n";
+  for (const ListKey& list_key : marker_keys()) {
+    const Rules& rules = list_key.rules;
+    out << "| `" << list_key.name << "` | "
+        << (list_key.required ? "required" : '`' + std::string(list_key.choice) + '`') << " | "
+        << (!rules.choices.empty() ? choices_text(rules)
+                                   : (list_key.whole ? "whole, " : "") + range_text(rules))
+        << " | " << rules.text << " |\n";
+  }
+}
+
+}  // namespace
+
+std::string reference_markdown() {
+  std::ostringstream out;
+  for (const Section& section : sections()) {
+    out << "\n### " << section.name << "\n\n"
+        << section.text
+        << "\n\n| key | default | allowed | reload | meaning |\n"
+           "| --- | --- | --- | --- | --- |\n";
+    for (const Option& option : options()) {
+      if (option.section() != section.name) continue;
+      out << "| `" << option.key << "` | `" << std::visit(DefaultText{}, option.fallback) << "` | "
+          << std::visit(AllowedText{option.rules}, option.fallback) << " | "
+          << (option.rules.reload == Reload::Live ? "yes" : "restart") << " | " << option.rules.text
+          << " |\n";
+    }
+    if (section.name == "markers") write_marker_keys(out);
+  }
+  out << '\n';
+  return out.str();
+}
+
+std::optional<std::string> with_reference(std::string_view page) {
+  const std::size_t begin = page.find(kBegin);
+  const std::size_t end = page.find(kEnd);
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) {
+    return std::nullopt;
+  }
+  return std::string(page.substr(0, begin + kBegin.size()))
+      .append(reference_markdown())
+      .append(page.substr(end));
+}
+
+}  // namespace driftd::config

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// Values that are each allowed and make no sense together.
+#include "mistakes_of.hpp"
+#include "support/catch.hpp"
+
+namespace driftd::config {
+namespace {
+
+using test::mistakes_of;
+
+/// A camera section around `keys`.
+std::string camera(const std::string& keys) {
+  return mistakes_of("camera: {" + keys + "}\n");
+}
+
+std::string replay(const std::string& keys) {
+  return mistakes_of("camera: {source: replay}\nreplay: {" + keys + "}\n");
+}
+
+std::string listed(const std::string& entries, const std::string& rest = "") {
+  return mistakes_of("drift: {min_markers: 1}\n" + rest + "markers:\n  mode: list\n  list:\n" +
+                     entries);
+}
+
+}  // namespace
+
+TEST_CASE("exposure, frame rate and stall time-out fit together", "[config]") {
+  CHECK(camera("frame_rate_hz: 500, exposure_us: 2000") == "");
+  CHECK(camera("frame_rate_hz: 500, exposure_us: 2001") ==
+        "f:1:43: camera.exposure_us: found 2001 us with camera.frame_rate_hz 500; allowed at most "
+        "one frame period, 2000 us");
+  // Told at the key that the file gives.
+  CHECK(camera("frame_rate_hz: 2000") ==
+        "f:1:25: camera.exposure_us: found 1000 us with camera.frame_rate_hz 2000; allowed at most "
+        "one frame period, 500 us");
+  CHECK(camera("frame_rate_hz: 2000, trigger: hardware") == "");
+  CHECK(camera("frame_rate_hz: 20") == "");
+  CHECK(camera("frame_rate_hz: 19") ==
+        "f:1:25: camera.stall_timeout_ms: found 100 ms with camera.frame_rate_hz 19; allowed at "
+        "least two frame periods, 106 ms");
+  CHECK(camera("frame_rate_hz: 19, stall_timeout_ms: 106") == "");
+  CHECK(camera("exposure_us: 50000") == "");
+  CHECK(camera("exposure_us: 50001") ==
+        "f:1:23: camera.stall_timeout_ms: found 100 ms with camera.exposure_us 50001; allowed at "
+        "least two exposures, 101 ms");
+}
+
+TEST_CASE("a trigger has what it needs", "[config]") {
+  CHECK(
+      camera("trigger: hardware, trigger_line: \"\"") ==
+      "f:1:43: camera.trigger_line: found \"\" with camera.trigger hardware; allowed the camera's "
+      "name of the input, such as Line1");
+  CHECK(camera("trigger: software") ==
+        "f:1:19: camera.frame_rate_hz: found 0 with camera.trigger software; allowed a rate at "
+        "which to trigger");
+  CHECK(camera("trigger: software, frame_rate_hz: 10") == "");
+}
+
+TEST_CASE("the transport's settings fit together", "[config]") {
+  CHECK(camera("packet_size_bytes: 576") == "");
+  CHECK(camera("packet_size_bytes: 575") ==
+        "f:1:29: camera.packet_size_bytes: found 575; allowed 0 (automatic), or from 576 to 9216 "
+        "bytes");
+  CHECK(camera("packet_timeout_us: 10001") ==
+        "f:1:29: camera.frame_retention_us: found 10000 us with camera.packet_timeout_us 10001; "
+        "allowed at least camera.packet_timeout_us");
+  CHECK(camera("reconnect_min_ms: 5001") ==
+        "f:1:28: camera.reconnect_min_ms: found 5001 ms with camera.reconnect_max_ms 5000; allowed "
+        "at most camera.reconnect_max_ms");
+}
+
+TEST_CASE("pixel values lie within the pixel format", "[config]") {
+  CHECK(camera("pixel_format: Mono8, saturation_adu: 255") == "");
+  CHECK(camera("pixel_format: Mono8, saturation_adu: 256") ==
+        "f:1:47: camera.saturation_adu: found 256; allowed at most the pixel format's largest "
+        "value, 255");
+  CHECK(camera("pixel_format: Mono10p, saturation_adu: 1024") != "");
+  CHECK(camera("pixel_format: Mono12Packed, saturation_adu: 4095") == "");
+  CHECK(camera("pixel_format: Mono12Packed, saturation_adu: 4096") != "");
+  CHECK(camera("pixel_format: Mono16, saturation_adu: 65535") == "");
+  CHECK(camera("pixel_format: Mono8, gain_e_per_adu: 1, offset_adu: 300") ==
+        "f:1:62: camera.offset_adu: found 300; allowed at most the pixel format's largest value, "
+        "255");
+  // The recording's format counts, not the camera's.
+  CHECK(mistakes_of("camera: {source: replay, pixel_format: Mono8, saturation_adu: 60000}\n"
+                    "replay: {path: a}\n") == "");
+  CHECK(mistakes_of("camera: {source: replay, saturation_adu: 256}\n"
+                    "replay: {path: a, format: raw_u8, width_px: 64, height_px: 64}\n") != "");
+}
+
+TEST_CASE("noise in electrons needs the gain", "[config]") {
+  CHECK(camera("read_noise_e: 5") ==
+        "f:1:24: camera.read_noise_e: found 5 with camera.gain_e_per_adu 0; allowed only with a "
+        "camera.gain_e_per_adu above 0");
+  CHECK(camera("offset_adu: 100") != "");
+  CHECK(camera("offset_adu: 100, read_noise_e: 5, gain_e_per_adu: 0.5") == "");
+}
+
+TEST_CASE("a replay has a recording of known size", "[config]") {
+  CHECK(replay("path: a.tif") == "");
+  CHECK(replay("") ==
+        "f:1:18: replay.path: found no path with camera.source replay; allowed a recording");
+  CHECK(replay("path: a.raw, format: raw_u16, width_px: 32, height_px: 32") == "");
+  CHECK(replay("path: a.raw, format: raw_u16, width_px: 32") ==
+        "f:2:31: replay.height_px: found 0 with replay.format raw_u16; allowed the frames' size: a "
+        "raw file does not say it");
+  CHECK(replay("path: a.tif, width_px: 32") ==
+        "f:2:33: replay.width_px: found 32 with replay.format tiff; allowed 0: a TIFF file says "
+        "its own");
+  CHECK(replay("path: a.raw, format: raw_u8, width_px: 32, height_px: 32, pace: recorded") ==
+        "f:2:74: replay.pace: found recorded with replay.format raw_u8; allowed rate or fast: a "
+        "raw file holds no times");
+  CHECK(replay("path: a.tif, pace: recorded") == "");
+  CHECK(replay("path: a.tif, first_frame: 5, last_frame: 5") == "");
+  CHECK(replay("path: a.tif, first_frame: 5, last_frame: 4") ==
+        "f:2:51: replay.last_frame: found 4 with replay.first_frame 5; allowed at least "
+        "replay.first_frame, or -1");
+  // Not used, not checked: one switches between camera and recording by one key.
+  CHECK(mistakes_of("replay: {format: raw_u8, first_frame: 5, last_frame: 4}\n") == "");
+  CHECK(mistakes_of("camera: {source: replay, reconnect_min_ms: 9000}\nreplay: {path: a}\n") == "");
+}
+
+TEST_CASE("the window holds the spot and lies inside the region", "[config]") {
+  CHECK(mistakes_of("fitter: {roi_px: 8}\noptics: {spot_sigma_px: 2}\n") == "");
+  CHECK(mistakes_of("fitter: {roi_px: 7}\noptics: {spot_sigma_px: 2}\n") ==
+        "f:1:18: fitter.roi_px: found 7 px with optics.spot_sigma_px 2; allowed at least four "
+        "times optics.spot_sigma_px");
+  CHECK(mistakes_of("markers: {roi_hysteresis_px: 3.3}\n") ==
+        "f:1:30: markers.roi_hysteresis_px: found 3.3 px with fitter.roi_px 13; allowed at most a "
+        "quarter of fitter.roi_px");
+  // 13 px of window and 4 px on both sides.
+  CHECK(camera("region_width_px: 21, region_height_px: 21") == "");
+  CHECK(camera("region_width_px: 20, region_height_px: 21") ==
+        "f:1:27: camera.region_width_px: found 20 px; allowed at least 21 px: fitter.roi_px 13 and "
+        "markers.border_px on both sides");
+  CHECK(mistakes_of("camera: {region_height_px: 32}\nfitter: {roi_px: 33}\n") != "");
+  CHECK(replay("path: a, format: raw_u8, width_px: 64, height_px: 20") ==
+        "f:2:60: replay.height_px: found 20 px; allowed at least 21 px: fitter.roi_px 13 and "
+        "markers.border_px on both sides");
+}
+
+TEST_CASE("automatic markers can be found and are enough", "[config]") {
+  CHECK(mistakes_of("markers: {min_sigma_px: 1.3}\n") ==
+        "f:1:25: markers.min_sigma_px: found 1.3 px with optics.spot_sigma_px 1.3; allowed less "
+        "than optics.spot_sigma_px");
+  CHECK(mistakes_of("markers: {max_sigma_px: 1.2}\n") ==
+        "f:1:25: markers.max_sigma_px: found 1.2 px with optics.spot_sigma_px 1.3; allowed more "
+        "than optics.spot_sigma_px");
+  CHECK(mistakes_of("markers: {max_count: 2}\n") ==
+        "f:1:22: drift.min_markers: found 3 with markers.max_count 2; allowed at most "
+        "markers.max_count");
+  CHECK(mistakes_of("drift: {min_markers: 4}\n") == "");  // 6 found, 0.2 of them witnesses: 4 left
+  CHECK(mistakes_of("drift: {min_markers: 5}\n") ==
+        "f:1:22: markers.witness_fraction: found 0.2, which of markers.min_for_witness 6 leaves 4 "
+        "tracking markers; allowed what leaves at least drift.min_markers 5");
+  CHECK(mistakes_of("drift: {min_markers: 5}\nmarkers: {witness_fraction: 0}\n") == "");
+  // So few are kept that none becomes a witness.
+  CHECK(mistakes_of("drift: {min_markers: 5}\nmarkers: {max_count: 5}\n") == "");
+}
+
+TEST_CASE("listed markers are distinct and lie inside the region", "[config]") {
+  CHECK(listed("    - {id: 1, x_px: 50, y_px: 50}\n    - {id: 2, x_px: 56.5, y_px: 50}\n") == "");
+  CHECK(listed("    - {id: 1, x_px: 50, y_px: 50}\n    - {id: 2, x_px: 56.4, y_px: 53}\n") ==
+        "f:6:7: markers.list[1]: found 6.4 px from markers.list[0]; allowed at least half of "
+        "fitter.roi_px 13: a window must hold one marker only");
+  CHECK(listed("    - {id: 1, x_px: 50, y_px: 50}\n    - {id: 1, x_px: 90, y_px: 50}\n") ==
+        "f:6:7: markers.list[1].id: found 1 as markers.list[0]; allowed an id of its own");
+  // The centre of the first pixel is 0: the middle of a 13 px window lies at 6.
+  CHECK(listed("    - {id: 1, x_px: 6, y_px: 6}\n") == "");
+  CHECK(
+      listed("    - {id: 1, x_px: 5, y_px: 6}\n") ==
+      "f:5:7: markers.list[0].x_px: found 5 px; allowed from 6 on: the window of fitter.roi_px 13 "
+      "has to lie inside the region");
+  const std::string region =
+      "camera: {region_x_px: 100, region_y_px: 200, region_width_px: 64, region_height_px: 32}\n";
+  CHECK(listed("    - {id: 1, x_px: 106, y_px: 225}\n", region) == "");
+  CHECK(listed("    - {id: 1, x_px: 105, y_px: 226}\n", region) ==
+        "f:6:7: markers.list[0].x_px: found 105 px; allowed from 106 to 157: the window of "
+        "fitter.roi_px 13 has to lie inside the region\n"
+        "f:6:7: markers.list[0].y_px: found 226 px; allowed from 206 to 225: the window of "
+        "fitter.roi_px 13 has to lie inside the region");
+}
+
+TEST_CASE("a list in use has enough tracking markers", "[config]") {
+  CHECK(mistakes_of("markers: {mode: list}\n") ==
+        "f:1:17: markers.list: found 0 tracking markers; allowed at least drift.min_markers 3");
+  CHECK(listed("    - {id: 1, x_px: 50, y_px: 50, role: witness}\n") ==
+        "f:5:5: markers.list: found 0 tracking markers; allowed at least drift.min_markers 1");
+  // In mode auto the list may stay, with whatever it holds.
+  CHECK(mistakes_of("markers: {list: [{id: 1, x_px: 0, y_px: 0}, {id: 1, x_px: 0, y_px: 0}]}\n") ==
+        "");
+}
+
+TEST_CASE("limits and gains fit together", "[config]") {
+  CHECK(mistakes_of("control: {step_limit_nm: 50, range_limit_nm: 50}\n") == "");
+  CHECK(mistakes_of("control: {step_limit_nm: 51, range_limit_nm: 50}\n") ==
+        "f:1:26: control.step_limit_nm: found 51 nm with control.range_limit_nm 50; allowed at "
+        "most control.range_limit_nm");
+  CHECK(mistakes_of("control: {proportional: 0.7}\n") == "");
+  CHECK(mistakes_of("control: {proportional: 0.75}\n") ==
+        "f:1:25: control.proportional: found 0.75 with control.integral 0.3; allowed together at "
+        "most 1: more overshoots");
+}
+
+TEST_CASE("the stage matrix can be inverted and keeps lengths about", "[config]") {
+  const auto matrix = [](const std::string& rows) {
+    return mistakes_of("stage: {image_to_stage: " + rows + "}\n");
+  };
+  CHECK(matrix("[[0.992546, 0.121869], [0.121869, -0.992546]]") == "");
+  CHECK(matrix("[[0, -10], [10, 0]]") == "");
+  CHECK(matrix("[[0.1, 0], [0, 10]]") == "");
+  const std::string allowed =
+      "; allowed an invertible map that stretches by 0.1 to 10 in every direction";
+  CHECK(matrix("[[3, 0], [0, 0]]") ==
+        "f:1:25: stage.image_to_stage: found a map that stretches by 0 to 3" + allowed);
+  CHECK(matrix("[[0, 0], [0, 0]]") ==
+        "f:1:25: stage.image_to_stage: found a map that stretches by 0 to 0" + allowed);
+  CHECK(matrix("[[1, 1], [1, 1]]") != "");
+  CHECK(matrix("[[1, 1], [1, 1.05]]") != "");  // nearly singular
+  CHECK(matrix("[[9, 9], [-9, 9]]") != "");    // stretches by 12.7
+  CHECK(matrix("[[0.09, 0], [0, 0.09]]") != "");
+}
+
+TEST_CASE("the threads' priorities are in order", "[config]") {
+  CHECK(mistakes_of("realtime: {loop_priority: 55}\n") ==
+        "f:1:27: realtime.stream_priority: found 55 with realtime.loop_priority 55; allowed more "
+        "than realtime.loop_priority");
+  CHECK(mistakes_of("realtime: {publisher_priority: 50}\n") ==
+        "f:1:32: realtime.publisher_priority: found 50 with realtime.loop_priority 50; allowed "
+        "less than realtime.loop_priority");
+  CHECK(mistakes_of("realtime: {mode: off, publisher_priority: 60}\n") == "");
+}
+
+TEST_CASE("sockets are reached from this computer only", "[config]") {
+  const auto publish = [](const std::string& endpoint) {
+    return mistakes_of("wire: {publish: \"" + endpoint + "\"}\n");
+  };
+  for (const char* endpoint : {"tcp://127.0.0.1:1", "tcp://127.8.9.255:65535", "tcp://127.0.0.1:*",
+                               "ipc:///run/driftd/publish"}) {
+    INFO(endpoint);
+    CHECK(publish(endpoint) == "");
+  }
+  for (const char* endpoint : {"tcp://*:5555", "tcp://0.0.0.0:5555", "tcp://192.168.1.5:5555",
+                               "tcp://eth0:5555", "tcp://[::]:5555", "tcp://1270.0.0.1:5555"}) {
+    const std::string report = publish(endpoint);
+    INFO(report);
+    const bool says_why = report.find("CURVE keys") != std::string::npos;
+    CHECK(says_why);
+  }
+  for (const char* endpoint :
+       {"", "5555", "tcp://127.0.0.1", "tcp://127.0.0.1:", "tcp://127.0.0.1:0",
+        "tcp://127.0.0.1:65536", "tcp://127.0.0.1:-1", "tcp://127.0.0.1:5a", "udp://127.0.0.1:5",
+        "tcp://127.0.0:5555", "tcp://127.0.0.256:5555", "inproc://x", "ipc://relative", "ipc:///",
+        "ipc:///run/driftd/", "tcp://localhost:5555", "tcp://:5555", "tcp:"}) {
+    INFO(endpoint);
+    CHECK(publish(endpoint) != "");
+  }
+  CHECK(publish("ipc:///" + std::string(106, 'x')) ==
+        "");  // 107 bytes: as long as the kernel takes
+  CHECK(publish("ipc:///" + std::string(107, 'x')) != "");
+  CHECK(mistakes_of("wire: {commands: \"tcp://127.0.0.1:5555\"}\n") ==
+        "f:1:18: wire.commands: found \"tcp://127.0.0.1:5555\" as wire.publish; allowed an address "
+        "of its own");
+  CHECK(mistakes_of("wire: {publish: \"tcp://127.0.0.1:*\", commands: \"tcp://127.0.0.1:*\"}\n") ==
+        "");
+}
+
+TEST_CASE("a value that is wrong by itself is told once, not in its combinations too", "[config]") {
+  CHECK(
+      mistakes_of("control: {step_limit_nm: 10, range_limit_nm: none}\n") ==
+      "f:1:46: control.range_limit_nm: found \"none\"; allowed a number above 0 up to 1000000 nm");
+  CHECK(
+      mistakes_of("control: {step_limit_nm: 6000, range_limit_nm: none}\n") ==
+      "f:1:48: control.range_limit_nm: found \"none\"; allowed a number above 0 up to 1000000 nm");
+}
+
+}  // namespace driftd::config

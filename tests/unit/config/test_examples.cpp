@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include <filesystem>
+#include <fstream>
+
+#include "config/options.hpp"
+#include "random_config.hpp"
+#include "support/catch.hpp"
+
+namespace driftd::config {
+namespace {
+
+const std::filesystem::path kFolder = std::filesystem::path(DRIFTD_SOURCE_DIR) / "config/examples";
+
+Config example(const std::string& name) {
+  return load(kFolder / (name + ".yaml"));
+}
+
+}  // namespace
+
+TEST_CASE("the simulator example is the simulated instrument", "[config]") {
+  const Config config = example("simulator");
+  CHECK(config.camera.source == "aravis");
+  CHECK(config.camera.id == "127.0.0.1");
+  CHECK(config.camera.frame_rate_hz == 500);
+  CHECK(config.camera.region_width_px == 0);
+  CHECK(config.fitter.roi_px == 13);
+  CHECK(config.lock.at_start == false);
+  CHECK(config.wire.publish == "tcp://127.0.0.1:5555");
+  CHECK(config.wire.commands == "tcp://127.0.0.1:5556");
+  // Mirrored: a wrong handedness makes the lock run away.
+  const auto& m = config.stage.image_to_stage;
+  CHECK(m[0][0] * m[1][1] - m[0][1] * m[1][0] == Approx(-1).margin(1e-5));  // six digits given
+}
+
+TEST_CASE("the camera examples differ in what the cameras need", "[config]") {
+  const Config gige = example("gige");
+  CHECK(gige.camera.id == "192.168.10.2");
+  CHECK(gige.camera.packet_size_bytes == 9000);
+  CHECK(gige.camera.start_without_camera);
+  CHECK(gige.markers.mode == "auto");
+  const Config usb3 = example("usb3");
+  CHECK(usb3.camera.id == "22531234");
+  CHECK(usb3.realtime.mode == "require");
+  REQUIRE(usb3.markers.list.size() == 4);
+  CHECK(usb3.markers.list[3].id == 9);
+  CHECK(usb3.markers.list[3].role == "witness");
+  CHECK(usb3.markers.list[0].role == "tracking");
+}
+
+TEST_CASE("the replay example finds its recording beside itself", "[config]") {
+  const Config config = example("replay");
+  CHECK(config.camera.source == "replay");
+  CHECK(config.replay.path == kFolder / "recording.tif");
+  CHECK(config.replay.on_end == "stop");
+}
+
+TEST_CASE("every example there is loads", "[config]") {
+  int examples = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".yaml") || name.starts_with("scenario-")) continue;  // the simulator's
+    INFO(name);
+    CHECK_NOTHROW(load(entry.path()));
+    const std::string text = test::project_file("config/examples/" + name);
+    const bool has_schema =
+        text.starts_with("# yaml-language-server: $schema=../driftd.schema.json\n");
+    CHECK(has_schema);
+    ++examples;
+  }
+  CHECK(examples >= 4);
+}
+
+}  // namespace driftd::config

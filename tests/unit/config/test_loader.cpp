@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "config/options.hpp"
+#include "mistakes_of.hpp"
+#include "random_config.hpp"
+#include "support/catch.hpp"
+
+namespace driftd::config {
+namespace {
+
+using test::mistakes_of;
+
+/// A folder of this process alone, gone with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "driftd-config-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+    return path_ / name;
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string what_load_says(const std::filesystem::path& file) {
+  try {
+    load(file);
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a file that says nothing gives the defaults", "[config]") {
+  for (const char* text : {"", "\n", "# only a comment\n", "---\n", "{}", "camera:\n", "~",
+                           "camera:\n  # exposure_us: 2000\nlog: {}\n"}) {
+    INFO(text);
+    CHECK(test::differences(load_text(text, "f"), default_config()).empty());
+  }
+}
+
+TEST_CASE("what a file says is merged over the defaults", "[config]") {
+  const Config config = load_text(
+      "camera:\n  exposure_us: 250.5\n  id: 00123\n  trigger: off\n  gain_db: -3\n"
+      "  socket_buffer_bytes: 4e6\n"
+      "lock: {at_start: true}\n"
+      "stage:\n  image_to_stage: [[0, -1.5], [1, 0.25]]\n",
+      "f");
+  CHECK(config.camera.exposure_us == 250.5);
+  CHECK(config.camera.id == "00123");  // a serial number keeps its zeros
+  CHECK(config.camera.trigger == "off");
+  CHECK(config.camera.gain_db == -3);
+  CHECK(config.camera.socket_buffer_bytes == 4'000'000);
+  CHECK(config.lock.at_start);
+  const bool turned = config.stage.image_to_stage == Matrix2{{{0, -1.5}, {1, 0.25}}};
+  CHECK(turned);
+  CHECK(test::differences(config, default_config()) ==
+        std::vector<std::string>{"camera.id", "camera.exposure_us", "camera.gain_db",
+                                 "camera.socket_buffer_bytes", "lock.at_start",
+                                 "stage.image_to_stage"});
+}
+
+TEST_CASE("anchors and flow style are YAML like any other", "[config]") {
+  const Config config = load_text(
+      "realtime: {loop_cpu: &cpu 3, stream_cpu: *cpu}\n"
+      "camera: {\"exposure_us\": 500, pixel_format: 'Mono8'}\n",
+      "f");
+  CHECK(config.realtime.loop_cpu == 3);
+  CHECK(config.realtime.stream_cpu == 3);
+  CHECK(config.camera.exposure_us == 500);
+  CHECK(config.camera.pixel_format == "Mono8");
+}
+
+TEST_CASE("a mistake names line, column, key, what was found and what is allowed", "[config]") {
+  CHECK(mistakes_of("camera:\n  exposure_us: fast\n") ==
+        "f:2:16: camera.exposure_us: found \"fast\"; allowed a number from 1 to 10000000 us");
+  CHECK(mistakes_of("camera:\n  exposure_us: \"100\"\n") ==
+        "f:2:16: camera.exposure_us: found \"100\"; allowed a number from 1 to 10000000 us");
+  CHECK(mistakes_of("fitter: {roi_px: 12.5}\n") ==
+        "f:1:18: fitter.roi_px: found 12.5; allowed a whole number from 4 to 64 px");
+  CHECK(mistakes_of("fitter: {roi_px: 65}\n") ==
+        "f:1:18: fitter.roi_px: found 65; allowed a whole number from 4 to 64 px");
+  CHECK(mistakes_of("fitter: {roi_px: 99999999999}\n") ==
+        "f:1:18: fitter.roi_px: found 99999999999; allowed a whole number from 4 to 64 px");
+  CHECK(mistakes_of("fitter: {warm_start: yes}\n") ==
+        "f:1:22: fitter.warm_start: found \"yes\"; allowed true or false");
+  CHECK(mistakes_of("camera: {trigger: often}\n") ==
+        "f:1:19: camera.trigger: found \"often\"; allowed one of off, hardware, software");
+  CHECK(mistakes_of("control: {integral: 0}\n") ==
+        "f:1:21: control.integral: found 0; allowed a number above 0 up to 1");
+  CHECK(mistakes_of("camera: {id: [1, 2]}\n") ==
+        "f:1:14: camera.id: found a list of 2; allowed text");
+  CHECK(mistakes_of("camera: {id: \"a\\nb\"}\n") ==
+        "f:1:14: camera.id: found \"a?b\"; allowed text on one line");
+  CHECK(mistakes_of("camera: {id: {a: b}}\n") ==
+        "f:1:14: camera.id: found a mapping; allowed text");
+  CHECK(mistakes_of("camera:\n  gain_db:\n  id: x\n") ==
+        "f:2:3: camera.gain_db: found nothing; allowed a number from -24 to 60 dB");
+}
+
+TEST_CASE("infinities, NaN and overflow are no numbers", "[config]") {
+  for (const char* number : {".inf", "-.inf", ".nan", "inf", "nan", "1e999", "0x10", "1_000"}) {
+    CHECK(mistakes_of("control:\n  range_limit_nm: " + std::string(number) + "\n") ==
+          "f:2:19: control.range_limit_nm: found \"" + std::string(number) +
+              "\"; allowed a number above 0 up to 1000000 nm");
+  }
+}
+
+TEST_CASE("an unknown key is a mistake, with the nearest known one", "[config]") {
+  CHECK(mistakes_of("camera:\n  exposre_us: 1\n") ==
+        "f:2:3: camera.exposre_us: found an unknown key; did you mean camera.exposure_us?");
+  CHECK(mistakes_of("camrea:\n  exposure_us: 1\n") ==
+        "f:1:1: camrea: found an unknown key; did you mean camera?");
+  // In the wrong section, or in none.
+  CHECK(mistakes_of("camera: {roi_px: 9}\n") ==
+        "f:1:10: camera.roi_px: found an unknown key; did you mean fitter.roi_px?");
+  CHECK(mistakes_of("roi_px: 9\n") ==
+        "f:1:1: roi_px: found an unknown key; did you mean fitter.roi_px?");
+  // Nothing near.
+  CHECK(mistakes_of("log: {rotation: daily}\n") ==
+        "f:1:7: log.rotation: found an unknown key; allowed are level");
+  CHECK(mistakes_of("log: {" + std::string(5000, 'x') + ": 1}\n").size() < 200);
+  CHECK(mistakes_of("? [a, b]\n: 1\n") ==
+        "f:1:3: found a list of 2; allowed a name before the colon");
+}
+
+TEST_CASE("every misspelt key is recognised", "[config]") {
+  for (const Option& option : options()) {
+    // One letter left out of the middle; still the nearest to the key it came from.
+    std::string name(option.name());
+    name.erase(name.size() / 2, 1);
+    const std::string report = mistakes_of(std::string(option.section()) + ": {" + name + ": 1}\n");
+    INFO(report);
+    const bool recognised =
+        report.ends_with("found an unknown key; did you mean " + std::string(option.key) + "?");
+    CHECK(recognised);
+  }
+}
+
+TEST_CASE("a key or section may stand once", "[config]") {
+  CHECK(mistakes_of("camera:\n  id: a\n  buffers: 8\n  id: b\n") ==
+        "f:4:3: camera.id: found twice; allowed once");
+  CHECK(mistakes_of("log: {level: info}\ncamera: {}\nlog: {level: debug}\n") ==
+        "f:3:1: log: found twice; allowed once");
+}
+
+TEST_CASE("a section is a mapping, and so is the file", "[config]") {
+  CHECK(mistakes_of("camera: 7\n") == "f:1:9: camera: found 7; allowed a mapping of options");
+  CHECK(mistakes_of("camera: [1, 2, 3]\n") ==
+        "f:1:9: camera: found a list of 3; allowed a mapping of options");
+  CHECK(mistakes_of("- camera\n") == "f:1:1: found a list of 1; allowed a mapping of sections");
+  CHECK(mistakes_of("just words\n") ==
+        "f:1:1: found \"just words\"; allowed a mapping of sections");
+  CHECK(mistakes_of("log: {}\n---\nlog: {}\n") ==
+        "f:2:1: found more than one YAML document; allowed one");
+}
+
+TEST_CASE("text that is no YAML is a mistake at its place", "[config]") {
+  for (const char* text : {"camera: [\n", "camera: {exposure_us: 1\n", "a: b: c\n",
+                           "\tcamera: {}\n", "camera: *nobody\n", "camera:\n  id: 1\n bad: 2\n",
+                           "%YAML 9.9\n---\n", "camera: \"\\q\"\n"}) {
+    const std::string report = mistakes_of(text);
+    INFO(text << " -> " << report);
+    const bool says_so = report.starts_with("f:") &&
+                         report.find(": not valid YAML: ") != std::string::npos &&
+                         std::ranges::count(report, '\n') == 0;
+    CHECK(says_so);
+  }
+  CHECK(mistakes_of("camera: {\n  id: a]\n}").starts_with("f:2:8: not valid YAML: "));
+}
+
+TEST_CASE("a file is UTF-8", "[config]") {
+  CHECK(mistakes_of("camera:\n  id: M\xFCller\n") ==
+        "f:2:8: found a byte that is no text; allowed UTF-8");
+  CHECK(mistakes_of("\xFF\xFE"
+                    "c") == "f:1:1: found a byte that is no text; allowed UTF-8");
+  CHECK(load_text("\xEF\xBB\xBF"
+                  "camera: {id: M\xC3\xBCller}\n",
+                  "f")
+            .camera.id == "M\xC3\xBCller");
+}
+
+TEST_CASE("a quote that is not closed does not swallow the lines below it", "[config]") {
+  CHECK(mistakes_of("camera:\n  id: \"12\n  exposure_us: 900\n") ==
+        "f:2:7: found a quote that is not closed; allowed text on one line");
+  CHECK(mistakes_of("camera:\n  id: 'it''s\n") ==
+        "f:2:7: found a quote that is not closed; allowed text on one line");
+  CHECK(mistakes_of("camera:\n  id: \"a\\\"\n") ==
+        "f:2:7: found a quote that is not closed; allowed text on one line");
+  CHECK(load_text("camera:\n  id: \"a\\\"b\"\n", "f").camera.id == "a\"b");
+  CHECK(load_text("camera:\n  id: 'it''s'\n", "f").camera.id == "it's");
+  CHECK(load_text("camera:\n  id: it's\n", "f").camera.id == "it's");
+}
+
+TEST_CASE("all mistakes of a file are told at once, in its order", "[config]") {
+  CHECK(mistakes_of("wire: {publish: \"tcp://*:5555\"}\n"  // a combination, found last
+                    "camera:\n"
+                    "  exposure_us: -1\n"
+                    "  exposure: 5\n"
+                    "  buffers: many\n"
+                    "control: {step_limit_nm: 0}\n"
+                    "nonsense: true\n")
+            .find("f:1:17: wire.publish: ") == 0);
+  const std::string report = mistakes_of(
+      "camera:\n  exposure_us: -1\n  exposure: 5\n  buffers: many\n"
+      "control: {step_limit_nm: 0, range_limit_nm: 1}\nnonsense: true\n");
+  CHECK(report ==
+        "f:2:16: camera.exposure_us: found -1; allowed a number from 1 to 10000000 us\n"
+        "f:3:3: camera.exposure: found an unknown key; did you mean camera.exposure_us?\n"
+        "f:4:12: camera.buffers: found \"many\"; allowed a whole number from 4 to 1024\n"
+        "f:5:26: control.step_limit_nm: found 0; allowed a number above 0 up to 10000 nm\n"
+        "f:6:1: nonsense: found an unknown key; allowed are camera, replay, optics, fitter, "
+        "markers, drift, lock, control, stage, realtime, wire, log");
+}
+
+TEST_CASE("the matrix is two rows of two numbers", "[config]") {
+  const std::string allowed = "; allowed [[a, b], [c, d]], each a number from -10 to 10";
+  CHECK(mistakes_of("stage: {image_to_stage: [1, 0, 0, 1]}\n") ==
+        "f:1:25: stage.image_to_stage: found a list of 4" + allowed);
+  CHECK(mistakes_of("stage: {image_to_stage: [[1, 0], [0, 1, 0]]}\n") ==
+        "f:1:25: stage.image_to_stage: found a list of 2" + allowed);
+  CHECK(mistakes_of("stage: {image_to_stage: 1}\n") ==
+        "f:1:25: stage.image_to_stage: found 1" + allowed);
+  CHECK(mistakes_of("stage:\n  image_to_stage:\n    - [1, x]\n    - [0, 11]\n") ==
+        "f:3:11: stage.image_to_stage[0][1]: found \"x\"; allowed a number from -10 to 10\n"
+        "f:4:11: stage.image_to_stage[1][1]: found 11; allowed a number from -10 to 10");
+}
+
+TEST_CASE("the marker list is checked entry by entry", "[config]") {
+  const std::string head = "drift: {min_markers: 1}\nmarkers:\n  mode: list\n  list:\n";
+  const Config config = load_text(
+      head +
+          "    - {id: 7, x_px: 20.5, y_px: 30}\n    - {id: 4294967295, x_px: 60, y_px: 30, "
+          "role: witness}\n",
+      "f");
+  REQUIRE(config.markers.list.size() == 2);
+  const bool first = config.markers.list[0] == ListedMarker{7, 20.5, 30, "tracking"};
+  CHECK(first);
+  const bool second = config.markers.list[1] == ListedMarker{4294967295U, 60, 30, "witness"};
+  CHECK(second);
+  CHECK(mistakes_of(head + "    - {id: 0, x_px: -1, y_px: a, role: leader}\n") ==
+        "f:5:12: markers.list[0].id: found 0; allowed a whole number from 1 to 4294967295\n"
+        "f:5:21: markers.list[0].x_px: found -1; allowed a number from 0 to 65535 px\n"
+        "f:5:31: markers.list[0].y_px: found \"a\"; allowed a number from 0 to 65535 px\n"
+        "f:5:40: markers.list[0].role: found \"leader\"; allowed one of tracking, witness");
+  CHECK(mistakes_of(head + "    - {id: 1, x_px: 50, x_px: 50, y_px:, rol: witness}\n") ==
+        "f:5:25: markers.list[0].x_px: found twice; allowed once\n"
+        "f:5:35: markers.list[0].y_px: found nothing; allowed a number from 0 to 65535 px\n"
+        "f:5:42: markers.list[0].rol: found an unknown key; did you mean role?");
+  CHECK(mistakes_of(head + "    - {id: 1, x_px: 50}\n    - 7\n") ==
+        "f:5:7: markers.list[0].y_px: found no such key; every listed marker needs one\n"
+        "f:6:7: markers.list[1]: found 7; allowed a mapping like {id: 1, x_px: 101.2, y_px: 55.9}");
+  CHECK(mistakes_of("markers: {mode: list, list: {id: 1}}\n") ==
+        "f:1:29: markers.list: found a mapping; allowed a list of at most 256 markers");
+  std::string long_list = "markers:\n  list:\n";
+  for (int i = 1; i <= 257; ++i) {
+    long_list += "    - {id: " + std::to_string(i) + ", x_px: 50, y_px: 50}\n";
+  }
+  CHECK(mistakes_of(long_list) ==
+        "f:3:5: markers.list: found a list of 257; allowed a list of at most 256 markers");
+}
+
+TEST_CASE("a file is read from the disk, or the reason is told", "[config]") {
+  const TemporaryFolder folder;
+  const auto good = folder.write("good.yaml", "fitter: {roi_px: 9}\n");
+  CHECK(load(good).fitter.roi_px == 9);
+  CHECK(load(folder.write("empty.yaml", "")).fitter.roi_px == 13);
+  const auto bad = folder.write("bad.yaml", "fitter:\n  roi_px: 3\n");
+  CHECK(what_load_says(bad) ==
+        bad.string() + ":2:11: fitter.roi_px: found 3; allowed a whole number from 4 to 64 px");
+  const auto missing = folder.path() / "missing.yaml";
+  CHECK(what_load_says(missing) ==
+        missing.string() + ":1:1: cannot be opened: No such file or directory");
+  CHECK(what_load_says(folder.path()) ==
+        folder.path().string() + ":1:1: found a folder; allowed a YAML file");
+  const auto large = folder.write("large.yaml", "# " + std::string(2 << 20, 'x'));
+  CHECK(what_load_says(large) ==
+        large.string() +
+            ":1:1: found more than 1048576 bytes; allowed no more: this is "
+            "no configuration");
+}
+
+TEST_CASE("a recording is looked for beside the file", "[config]") {
+  const TemporaryFolder folder;
+  const std::string text = "camera: {source: replay}\nreplay: {path: ";
+  CHECK(load(folder.write("a.yaml", text + "data/../stack.tif}\n")).replay.path ==
+        folder.path() / "stack.tif");
+  CHECK(load(folder.write("b.yaml", text + "/data/stack.tif}\n")).replay.path == "/data/stack.tif");
+  CHECK(load(folder.write("c.yaml", "log: {level: debug}\n")).replay.path.empty());
+  CHECK(load_text(text + "stack.tif}\n", "f").replay.path == "stack.tif");
+  CHECK(load_text(text + "stack.tif}\n", "f", "/here").replay.path == "/here/stack.tif");
+}
+
+}  // namespace driftd::config
