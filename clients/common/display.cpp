@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 namespace driftd::clients {
 namespace {
@@ -46,6 +47,14 @@ const char* escape(Tone tone) {
   return "";
 }
 
+/// Runs of spaces, which align a table, as one.
+std::string squeezed(const std::string& text) {
+  std::string result;
+  std::unique_copy(text.begin(), text.end(), std::back_inserter(result),
+                   [](char left, char right) { return left == ' ' && right == ' '; });
+  return result;
+}
+
 }  // namespace
 
 Display::Display() : terminal_(isatty(STDOUT_FILENO) == 1) {
@@ -65,7 +74,7 @@ void Display::show(const DaemonView& view, const std::string& heading,
   last_ns_ = now_ns;
   if (!terminal_) {
     std::string line = view.one_line(now_ns);
-    for (const Line& part : extra) line += "  " + part.text;
+    for (const Line& part : extra) line += "  " + squeezed(part.text);
     fmt::print("{}\n", line);
     std::fflush(stdout);
     return;

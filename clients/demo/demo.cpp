@@ -45,7 +45,7 @@ Report Demo::run() {
   start_daemon();
   watch_unlocked();
   lock();
-  watch("3/5  locked", options_.locked_s);
+  watch("3/5  locked: the drift is held", options_.locked_s);
   take_camera_away();
   watch("5/5  locked again", options_.recovered_s);
   return finish();
@@ -122,7 +122,8 @@ Report Demo::finish() {
   const bool stopped_well = daemon_->stop() && *daemon_->ended() == "exited with code 0";
   simulator_->stop();
 
-  Report report = make_report(recording_, phases_, status, config_.control.step_limit_nm);
+  Report report = make_report(recording_, phases_, status,
+                              {config_.camera.frame_rate_hz, config_.control.step_limit_nm});
   if (!stopped_well) report.failures.push_back("driftd " + *daemon_->ended() + " when stopped.");
   display_.print({});
   for (const Line& line : to_lines(report)) display_.print(line);
@@ -135,7 +136,9 @@ Report Demo::finish() {
   return report;
 }
 
-bool Demo::watch(const std::string& heading, double seconds, const std::function<bool()>& done) {
+bool Demo::watch(const std::string& phase, double seconds, const std::function<bool()>& done) {
+  if (phase != phase_ && !display_.terminal()) display_.print({phase});
+  phase_ = phase;
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(seconds * 1e9);
   std::int64_t next_check_ns = 0;
   for (std::int64_t now_ns = monotonic_ns(); now_ns < end_ns; now_ns = monotonic_ns()) {
@@ -150,8 +153,7 @@ bool Demo::watch(const std::string& heading, double seconds, const std::function
       if (message->topic != "truth") view_.update(*message, monotonic_ns());
     }
     const double left_s = static_cast<double>(end_ns - now_ns) * 1e-9;
-    display_.show(view_, done ? heading : fmt::format("{}, {:.0f} s", heading, left_s),
-                  truth_line());
+    display_.show(view_, done ? phase : fmt::format("{}, {:.0f} s", phase, left_s), truth_line());
   }
   return false;
 }

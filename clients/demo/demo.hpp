@@ -69,7 +69,7 @@ class Demo {
 
   /// Receives, records and shows until `done` (true) or for `seconds` (false).
   /// @throws DemoFailure when a program ended, Interrupted
-  bool watch(const std::string& heading, double seconds, const std::function<bool()>& done = {});
+  bool watch(const std::string& phase, double seconds, const std::function<bool()>& done = {});
   void check_programs();
   void wait_for_start(ChildProcess& program, const std::string& what,
                       const std::function<bool()>& started);
@@ -87,6 +87,7 @@ class Demo {
   Recording recording_;
   Phases phases_;
   PerAxis shown_zero_nm_{};
+  std::string phase_;
   std::unique_ptr<ChildProcess> simulator_, daemon_;
 };
 

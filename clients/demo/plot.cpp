@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -20,6 +21,7 @@ namespace driftd::clients {
 namespace {
 
 constexpr std::size_t kRowsAtMost = 6000;  // keeps the SVG below a megabyte
+constexpr double kGap_s = 0.1;             // without truth: the simulator itself got no time to run
 
 /// One row of the data file: t_s, and x, y of drift, of drift without the lock, of the residual.
 constexpr std::size_t kColumns = 7;
@@ -50,25 +52,27 @@ std::vector<Row> make_rows(const Recording& recording, const Phases& phases) {
   return rows;
 }
 
-/// Of every group of rows two that hold, column by column, its smallest and its largest values, so
-/// that a thinned curve spans what the full one does.
+/// Of the rows within each short span of time two that hold, column by column, its smallest and its
+/// largest values, so that a thinned curve reaches as far as the full one.
 std::vector<Row> thin(const std::vector<Row>& rows) {
-  const std::size_t group = 2 * rows.size() / kRowsAtMost + 1;
-  if (group <= 2) return rows;
+  if (rows.size() <= kRowsAtMost) return rows;
+  const double span_s = 2 * (rows.back()[0] - rows.front()[0]) / kRowsAtMost;
   std::vector<Row> thinned;
-  for (std::size_t begin = 0; begin < rows.size(); begin += group) {
-    const auto part = std::span(rows).subspan(begin, std::min(group, rows.size() - begin));
-    Row low = part.front();
-    Row high = part.back();
+  for (auto begin = rows.begin(); begin != rows.end();) {
+    const auto end = std::find_if(begin, rows.end(),
+                                  [&](const Row& row) { return row[0] >= (*begin)[0] + span_s; });
+    Row low = *begin;
+    Row high = *begin;
+    high[0] = std::prev(end)->front();
     for (std::size_t column = 1; column < kColumns; ++column) {
-      low[column] = high[column] = part.front()[column];
-      for (const Row& row : part) {
-        low[column] = std::min(low[column], row[column]);
-        high[column] = std::max(high[column], row[column]);
+      for (auto row = begin; row != end; ++row) {
+        low[column] = std::min(low[column], (*row)[column]);
+        high[column] = std::max(high[column], (*row)[column]);
       }
     }
     thinned.push_back(low);
     thinned.push_back(high);
+    begin = end;
   }
   return thinned;
 }
@@ -77,7 +81,10 @@ void write_data(const std::vector<Row>& rows, const std::filesystem::path& file)
   std::ofstream out(file);
   out << "# t_s\tdrift_x_nm\tdrift_y_nm\tunlocked_x_nm\tunlocked_y_nm\tresidual_x_nm"
          "\tresidual_y_nm\n";
+  double last_s = 0;
   for (const Row& row : rows) {
+    if (row[0] > last_s + kGap_s) out << '\n';  // gnuplot draws no line across a blank one
+    last_s = row[0];
     out << fmt::format("{:.4f}", row[0]);
     for (std::size_t column = 1; column < kColumns; ++column) {
       out << fmt::format("\t{:.4f}", row[column]);
@@ -90,67 +97,81 @@ void write_data(const std::vector<Row>& rows, const std::filesystem::path& file)
 constexpr const char* kPicture = R"gp(
 set multiplot
 set datafile missing "nan"
-set lmargin at screen 0.085
-set rmargin at screen 0.975
+set lmargin at screen 0.075
+set rmargin at screen 0.84
 set border 3 lc rgb "#606060"
 set tics nomirror out scale 0.6 textcolor rgb "#303030"
 set grid ytics lc rgb "#e4e4e4" lt 1
 set xrange [0:t_end]
-set key top left Left reverse horizontal samplen 2 spacing 1.2
-set style arrow 1 nohead lc rgb "#808080" dt 3 lw 1.5
+unset key
 set object 1 rectangle from t_away, graph 0 to t_back, graph 1 fc rgb "#f6d5d5" fs solid noborder behind
-set arrow 1 from t_lock, graph 0 to t_lock, graph 1 arrowstyle 1
+set arrow 1 from t_lock, graph 0 to t_lock, graph 1 nohead lc rgb "#808080" dt 3 lw 1.5
 
-set tmargin at screen 0.94
+set tmargin at screen 0.93
 set bmargin at screen 0.53
 set format x ""
 set ylabel "true drift (nm)" offset 0.5
-set label 1 "lock" at t_lock, graph 0.04 offset 0.7 textcolor rgb "#606060"
-set label 2 "camera away" at t_away, graph 0.04 offset 0.7 textcolor rgb "#a04040"
-set label 3 headline at screen 0.085, 0.975 font ",14"
-plot data using 1:4 with lines lc rgb "#9cc3e6" lw 1.5 dt 2 title "x, had it stayed unlocked", \
-     data using 1:5 with lines lc rgb "#f2b99a" lw 1.5 dt 2 title "y, had it stayed unlocked", \
-     data using 1:2 with lines lc rgb "#1660a8" lw 1.8 title "x", \
-     data using 1:3 with lines lc rgb "#d1541b" lw 1.8 title "y"
+set label 1 "lock" at t_lock, graph 0.05 offset 0.7 textcolor rgb "#606060"
+set label 2 "camera away" at t_away, graph 0.05 right offset -0.7 textcolor rgb "#a04040"
+set label 3 "True position of the simulated sample" at graph 0, 1.06 font ",14"
+set label 4 "x" at t_end, end_x offset 1 textcolor rgb "#1660a8"
+set label 5 "y" at t_end, end_y offset 1 textcolor rgb "#d1541b"
+set label 6 "x, had it stayed unlocked" at t_end, end_free_x offset 1 textcolor rgb "#6f9fc8" font ",11"
+set label 7 "y, had it stayed unlocked" at t_end, end_free_y offset 1 textcolor rgb "#d99a78" font ",11"
+plot data using 1:4 with lines lc rgb "#a9cbe8" lw 1.5, \
+     data using 1:5 with lines lc rgb "#f4c3a8" lw 1.5, \
+     data using 1:2 with lines lc rgb "#1660a8" lw 1.8, \
+     data using 1:3 with lines lc rgb "#d1541b" lw 1.8
 
-unset label 2
-unset label 3
+unset label
 set tmargin at screen 0.45
 set bmargin at screen 0.09
 set format x "%g"
 set xlabel "time (s)"
 set ylabel "residual (nm)" offset 0.5
 set yrange [-zoom:zoom]
-set label 1 subline at graph 0, 1.05
-plot data using 1:6 with lines lc rgb "#1660a8" lw 0.8 title "x", \
-     data using 1:7 with lines lc rgb "#d1541b" lw 0.8 title "y"
+set label 1 "Locked, enlarged" at graph 0, 1.06 font ",14"
+set label 2 rms_x at graph 1, 0.62 offset 1 textcolor rgb "#1660a8" font ",11"
+set label 3 rms_y at graph 1, 0.38 offset 1 textcolor rgb "#d1541b" font ",11"
+plot data using 1:6 with lines lc rgb "#1660a8" lw 0.8, \
+     data using 1:7 with lines lc rgb "#d1541b" lw 0.8
 unset multiplot
 unset label
 unset arrow
 unset object
-set autoscale y
 unset xlabel
+set autoscale y
 )gp";
 
-void write_script(const Phases& phases, const Report& report, const std::filesystem::path& file) {
+/// Mean of a column over the last rows: where its curve ends.
+double end_of(const std::vector<Row>& rows, std::size_t column) {
+  const std::size_t count = std::min<std::size_t>(rows.size(), 100);
+  double sum = 0;
+  for (const Row& row : std::span(rows).last(count)) sum += row[column];
+  return count == 0 ? 0.0 : sum / static_cast<double>(count);
+}
+
+void write_script(const std::vector<Row>& rows, const Phases& phases, const Report& report,
+                  const std::filesystem::path& file) {
   const auto since_start = [&](std::int64_t time_ns) {
     return static_cast<double>(time_ns - phases.unlocked_ns) * 1e-9;
   };
+  const double largest = std::max(report.residual_rms_nm[kX], report.residual_rms_nm[kY]);
   std::ofstream out(file);
-  out << "# Drawn by driftd-demo; run `gnuplot drift.gp` here to draw it again.\n";
-  out << "data = 'drift.tsv'\n";
+  out << "# Drawn by driftd-demo; run `gnuplot drift.gp` here to draw it again.\n"
+         "data = 'drift.tsv'\n";
   out << fmt::format("t_lock = {:.3f}\nt_away = {:.3f}\nt_back = {:.3f}\nt_end = {:.3f}\n",
                      since_start(phases.lock_ns), since_start(phases.fault_ns),
                      since_start(phases.fault_ns) + report.reconnect_s.value_or(report.away_s),
                      since_start(phases.end_ns));
-  const double largest = std::max(report.residual_rms_nm[kX], report.residual_rms_nm[kY]);
+  out << fmt::format("end_x = {:.1f}\nend_y = {:.1f}\nend_free_x = {:.1f}\nend_free_y = {:.1f}\n",
+                     end_of(rows, 1), end_of(rows, 2), end_of(rows, 3), end_of(rows, 4));
   out << fmt::format("zoom = {:.1f}\n", std::max(1.0, 6 * largest));
-  out << "headline = 'True position of the simulated sample'\n";
-  out << fmt::format(
-      "subline = 'Locked, enlarged: rms {:.2f} nm in x, {:.2f} nm in y; the same time "
-      "unlocked: {:.0f} nm, {:.0f} nm'\n",
-      report.residual_rms_nm[kX], report.residual_rms_nm[kY], report.unlocked_rms_nm[kX],
-      report.unlocked_rms_nm[kY]);
+  for (const std::size_t axis : {kX, kY}) {
+    const char name = axis == kX ? 'x' : 'y';
+    out << fmt::format("rms_{} = \"{}: {:.2f} nm rms\\n(unlocked: {:.0f} nm)\"\n", name, name,
+                       report.residual_rms_nm[axis], report.unlocked_rms_nm[axis]);
+  }
   out << "set terminal pngcairo size 1400,1000 font 'DejaVu Sans,13'\nset output 'drift.png'\n"
       << kPicture
       << "set terminal svg size 1000,714 font 'DejaVu Sans,13' background '#ffffff'\n"
@@ -174,8 +195,9 @@ std::optional<std::filesystem::path> find_program(const char* name) {
 
 std::string draw_plot(const Recording& recording, const Phases& phases, const Report& report,
                       const std::filesystem::path& folder) {
-  write_data(thin(make_rows(recording, phases)), folder / "drift.tsv");
-  write_script(phases, report, folder / "drift.gp");
+  const std::vector<Row> rows = make_rows(recording, phases);
+  write_data(thin(rows), folder / "drift.tsv");
+  write_script(rows, phases, report, folder / "drift.gp");
   const auto gnuplot = find_program("gnuplot");
   if (!gnuplot) return "No picture: gnuplot is not installed (Debian: gnuplot-nox).";
 

@@ -30,6 +30,12 @@ struct Phases {
   std::int64_t end_ns = 0;
 };
 
+/// What the configuration asks for.
+struct Expected {
+  double rate_hz = 0;
+  double step_limit_nm = 0;
+};
+
 struct Report {
   /// Of sample_nm about its mean over the frames that the reference was taken from.
   PerAxis residual_rms_nm{}, residual_max_nm{};
@@ -46,7 +52,7 @@ struct Report {
   double away_s = 0;
   double largest_step_nm = 0;  ///< |delta| per axis of any correction
   double largest_step_after_reconnect_nm = 0;
-  double step_limit_nm = 0;
+  Expected expected;
   nlohmann::json latency_us;  ///< status.latency_us.total of the daemon; null if none
   std::string backend;
   std::uint64_t messages_missed = 0;
@@ -69,7 +75,7 @@ std::optional<std::int64_t> relocked_ns(const Recording& recording, const Phases
 
 /// @param status  the daemon's last status message
 Report make_report(const Recording& recording, const Phases& phases, const nlohmann::json& status,
-                   double step_limit_nm);
+                   const Expected& expected);
 
 nlohmann::json to_json(const Report& report);
 std::vector<Line> to_lines(const Report& report);

@@ -15,7 +15,7 @@ namespace driftd::test {
 
 constexpr std::int64_t kStart_ns = 5'000'000'000'000;
 constexpr double kResidual_nm = 0.5;
-constexpr double kStepLimit_nm = 20;
+constexpr clients::Expected kExpected{.rate_hz = 100, .step_limit_nm = 20};
 
 inline std::int64_t at(double seconds) {
   return kStart_ns + static_cast<std::int64_t>(std::llround(seconds * 1e9));

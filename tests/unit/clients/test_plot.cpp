@@ -38,7 +38,7 @@ Extent extent_of(const std::filesystem::path& file, std::size_t column, double f
     std::istringstream fields(line);
     std::vector<double> values;
     for (std::string field; fields >> field;) values.push_back(std::strtod(field.c_str(), nullptr));
-    if (values[0] < from_s || values[0] >= to_s) continue;
+    if (values.empty() || values[0] < from_s || values[0] >= to_s) continue;
     extent.smallest = std::min(extent.smallest, values[column]);
     extent.largest = std::max(extent.largest, values[column]);
   }
@@ -51,7 +51,8 @@ TEST_CASE("The plot's data show the drift from its start and the residual from t
   const Folder folder;
   const Recording recording = driftd::test::make_recording();
   const Phases phases = driftd::test::phases();
-  const Report report = make_report(recording, phases, driftd::test::status(), 20);
+  const Report report =
+      make_report(recording, phases, driftd::test::status(), driftd::test::kExpected);
   const std::string said = draw_plot(recording, phases, report, folder.path);
   const std::filesystem::path data = folder.path / "drift.tsv";
 
@@ -82,7 +83,8 @@ TEST_CASE("Thinning a long recording keeps a peak of one frame") {
     recording.add(frame);
   }
   const Phases phases = driftd::test::phases();
-  draw_plot(recording, phases, make_report(recording, phases, {}, 20), folder.path);
+  draw_plot(recording, phases, make_report(recording, phases, {}, driftd::test::kExpected),
+            folder.path);
   CHECK(extent_of(folder.path / "drift.tsv", 1, 0, 30).largest == Approx(77));
   std::ifstream in(folder.path / "drift.tsv");
   CHECK(std::count(std::istreambuf_iterator<char>(in), {}, '\n') < 7000);

@@ -6,15 +6,15 @@
 
 using namespace driftd::clients;
 using driftd::test::at;
+using driftd::test::kExpected;
 using driftd::test::kResidual_nm;
-using driftd::test::kStepLimit_nm;
 using driftd::test::MadeFrame;
 
 namespace {
 
 Report report_of(const std::function<void(MadeFrame&)>& change = {}) {
   return make_report(driftd::test::make_recording(change), driftd::test::phases(),
-                     driftd::test::status(), kStepLimit_nm);
+                     driftd::test::status(), kExpected);
 }
 
 bool judged(const MadeFrame& frame) {
@@ -112,7 +112,24 @@ TEST_CASE("A lock that lets go outside the fault is a failure") {
     if (frame.t_s >= 15 && frame.t_s < 15.05) frame.state = "holding";
   });
   CHECK(report.judged_not_locked == 5);
-  CHECK(fails_with(report, "In 5 frames outside the fault the lock did not hold"));
+  CHECK(fails_with(report, "let go outside the fault (5 of 1510 frames)"));
+}
+
+TEST_CASE("A computer too slow for the simulation is named beside the failure") {
+  const auto said = [](double rate_hz) {
+    Expected expected = kExpected;
+    expected.rate_hz = rate_hz;
+    std::string text;
+    for (const Line& line :
+         to_lines(make_report(driftd::test::make_recording(), driftd::test::phases(),
+                              driftd::test::status(), expected))) {
+      text += line.text + '\n';
+    }
+    return text;
+  };
+  CHECK(said(100).find("too busy") == std::string::npos);
+  CHECK(said(500).find("100 of 500 frames a second: this computer is too busy") !=
+        std::string::npos);
 }
 
 TEST_CASE("Frames without a position are lost, those of the fault are not counted") {
@@ -146,7 +163,7 @@ TEST_CASE("Positions from just before the camera went do not count as locked aga
 TEST_CASE("A correction above the step limit is a failure") {
   Recording recording = driftd::test::make_recording();
   const auto report = [&] {
-    return make_report(recording, driftd::test::phases(), driftd::test::status(), kStepLimit_nm);
+    return make_report(recording, driftd::test::phases(), driftd::test::status(), kExpected);
   };
   recording.add(PublishedCorrection{at(22.6), {0, -20.0004}});  // the limit, rounded on the wire
   CHECK(report().failures.empty());
@@ -168,9 +185,9 @@ TEST_CASE("Messages that the demo missed spoil its figures") {
   Message message = *parse_message(R"(status {"v":1,"seq":9,"session":"a"})");
   message.lost = 2;
   recording.add(message);
-  CHECK(fails_with(
-      make_report(recording, driftd::test::phases(), driftd::test::status(), kStepLimit_nm),
-      "missed 2 messages"));
+  CHECK(
+      fails_with(make_report(recording, driftd::test::phases(), driftd::test::status(), kExpected),
+                 "missed 2 messages"));
 }
 
 TEST_CASE("Messages are recorded by their topic") {
