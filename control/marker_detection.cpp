@@ -101,7 +101,8 @@ class TileMap {
  private:
   static int edge(int tile, double side) { return static_cast<int>(std::lround(tile * side)); }
   const Level& level(int column, int row) const {
-    return levels_[static_cast<std::size_t>(row * columns_ + column)];
+    return levels_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) +
+                   static_cast<std::size_t>(column)];
   }
   float read(int x, int y, float Level::*field) const {
     const double u = (x + 0.5) / tile_width_ - 0.5;
@@ -142,7 +143,7 @@ Plane smoothed(const Plane& image, const std::vector<float>& kernel) {
       for (int x = 0; x < image.width; ++x) {
         float sum = 0;
         for (int i = -radius; i <= radius; ++i)
-          sum += kernel[static_cast<std::size_t>(i + radius)] *
+          sum += kernel[static_cast<std::size_t>(i) + static_cast<std::size_t>(radius)] *
                  from.at(std::clamp(x + i * dx, 0, image.width - 1),
                          std::clamp(y + i * dy, 0, image.height - 1));
         to.at(x, y) = sum;

@@ -149,7 +149,8 @@ std::size_t witness_count(std::size_t markers, const DetectionSettings& settings
   if (markers < 2 || static_cast<int>(markers) < settings.min_for_witness) return 0;
   if (!(settings.witness_fraction > 0)) return 0;
   const double wanted = std::round(settings.witness_fraction * static_cast<double>(markers));
-  return static_cast<std::size_t>(std::clamp(wanted, 1.0, static_cast<double>(markers / 2)));
+  const std::size_t half = markers / 2;
+  return static_cast<std::size_t>(std::clamp(wanted, 1.0, static_cast<double>(half)));
 }
 
 }  // namespace

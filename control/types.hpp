@@ -73,12 +73,14 @@ struct DriftEstimate {
   int witnesses_used = 0;
 };
 
+// NOLINTBEGIN(readability-identifier-naming): bits to be combined, used as constants
 enum LimitFlag : std::uint8_t {
   kLimitNone = 0,
   kLimitStep = 1,   ///< per-correction step
   kLimitRate = 2,   ///< nm/s
   kLimitRange = 4,  ///< absolute, from the place at lock
 };
+// NOLINTEND(readability-identifier-naming)
 
 struct Correction {
   Vec2 total_nm;                      ///< stage displacement from its place at lock, stage axes

@@ -44,7 +44,10 @@ class Canvas {
         at(x, y) += spot.amplitude_adu * std::exp(-0.5 * r2 / (spot.sigma_px * spot.sigma_px));
       }
   }
-  double& at(int x, int y) { return values_[static_cast<std::size_t>(y * width_ + x)]; }
+  double& at(int x, int y) {
+    return values_[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+                   static_cast<std::size_t>(x)];
+  }
   Picture picture(double noise_adu, unsigned seed, double full_adu = 65535) const {
     std::mt19937 random(seed);
     std::normal_distribution<double> normal;
@@ -89,7 +92,9 @@ inline std::vector<fitter::Localization> fit_candidates(const Picture& picture,
   for (const Candidate& c : candidates)
     for (int y = c.roi_y_px; y < c.roi_y_px + settings.roi_px; ++y)
       for (int x = c.roi_x_px; x < c.roi_x_px + settings.roi_px; ++x)
-        rois.push_back(picture.pixels[static_cast<std::size_t>(y * picture.width_px + x)]);
+        rois.push_back(picture.pixels[static_cast<std::size_t>(y) *
+                                          static_cast<std::size_t>(picture.width_px) +
+                                      static_cast<std::size_t>(x)]);
   std::vector<fitter::Localization> fits(candidates.size());
   fitter::FitOptions options;
   if (settings.saturation_adu > 0) options.saturation_adu = settings.saturation_adu;

@@ -60,7 +60,8 @@ TEST_CASE("a frame through tracker, estimator, lock and controller allocates not
     tracker.follow(o, estimator.results(), estimator.reference_px(),
                    {e.drift_nm.x / test::kPixelNm, e.drift_nm.y / test::kPixelNm});
     lock = next(lock, e.valid ? LockEvent::GoodFrame : LockEvent::FewMarkers, frame, {});
-    controller.update(e.drift_nm, frame * 2'000'000, frame * 2'000'000 + 1'000'000);
+    const std::int64_t taken_ns = 2'000'000 * static_cast<std::int64_t>(frame);
+    controller.update(e.drift_nm, taken_ns, taken_ns + 1'000'000);
     const long during = allocations - before;
     REQUIRE(during == 0);
   }

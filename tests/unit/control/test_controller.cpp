@@ -124,7 +124,7 @@ TEST_CASE("what was commanded after the frame was taken is not commanded again")
   settings.rate_limit_nm_per_s = 1e6;
   Controller controller(settings);
   // The sample sits 10 nm off and the stage has not moved yet in any of these frames.
-  for (int i = 1; i <= 3; ++i) {
+  for (std::int64_t i = 1; i <= 3; ++i) {
     const std::int64_t now_ns = i * 1'000'000;
     CHECK(controller.update({10, 0}, now_ns - 500'000, now_ns).total_nm.x == -10);
   }

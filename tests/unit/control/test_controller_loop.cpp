@@ -29,6 +29,13 @@ LoopSetup laboratory_setup() {
   return setup;
 }
 
+/// The same disturbances without a lock, and without the ramp, which alone would be 20 nm.
+double unlocked_nm(LoopSetup setup) {
+  setup.closed = false;
+  setup.disturbance.ramp_nm_per_s = 0;
+  return run_loop(setup).rms_nm;
+}
+
 /// The worst residual with the delay wrong by half, the gain by 20 %, the axes by 10 degrees, in
 /// all combinations.
 double worst_of_model_errors(const LoopSetup& setup) {
@@ -64,7 +71,7 @@ TEST_CASE("the default gains are near the best of the sweep and robust") {
 
 TEST_CASE("locked, the laboratory's drift stays below the demo's nanometre") {
   // 12 markers of 1 nm average to 0.3 nm; 1 nm is the camera in poor light. The limits are the
-  // measured 0.53, 0.55 and 0.63 nm with a margin of a tenth; open loop 3.8 nm even without a ramp.
+  // measured 0.52, 0.53 and 0.61 nm and an eighth.
   LoopSetup setup = laboratory_setup();
   setup.seconds = 10;
   const double limits_nm[] = {0.58, 0.60, 0.69};
@@ -76,9 +83,7 @@ TEST_CASE("locked, the laboratory's drift stays below the demo's nanometre") {
     CHECK(result.rms_nm < limits_nm[i]);
     CHECK_FALSE(result.limited);
   }
-  setup.closed = false;
-  setup.disturbance.ramp_nm_per_s = 0;
-  CHECK(run_loop(setup).rms_nm > 2);
+  CHECK(unlocked_nm(setup) > 2);
 }
 
 TEST_CASE("with the loop quiet only the noise that it must pass is left") {
@@ -111,27 +116,29 @@ TEST_CASE("a ramp leaves what the gain and the delays leave, and nothing of an o
 }
 
 TEST_CASE("the loop is stable far beyond the errors a stage description may have") {
-  const double open_nm = 3.8;  // of the same disturbances, without the ramp: locked must be better
   LoopSetup setup = laboratory_setup();
+  // Near its limit of stability a loop amplifies many times; the factors are the measured ones and
+  // a sixth.
+  const double right_nm = run_loop(setup).rms_nm;
   SECTION("model's dead time from none to 12 ms, truly 3 ms") {
     for (const double delay_us : {0.0, 6000.0, 12000.0}) {
       setup.controller.stage_delay_us = delay_us;
-      CHECK(run_loop(setup).rms_nm < 0.2 * open_nm);
+      CHECK(run_loop(setup).rms_nm < 1.25 * right_nm);
     }
   }
   SECTION("stage's dead time 13 ms, thought 3 ms") {
     setup.stage_delay_us = 13000;
-    CHECK(run_loop(setup).rms_nm < 0.3 * open_nm);
+    CHECK(run_loop(setup).rms_nm < 1.8 * right_nm);
   }
   SECTION("matrix too small or too large by a factor of two") {
     for (const double gain : {0.5, 2.0}) {
       setup.controller.image_to_stage = turned(0, gain);
-      CHECK(run_loop(setup).rms_nm < 0.2 * open_nm);
+      CHECK(run_loop(setup).rms_nm < 1.4 * right_nm);
     }
   }
   SECTION("axes turned by 45 degrees") {
     setup.controller.image_to_stage = turned(45, 1);
-    CHECK(run_loop(setup).rms_nm < 0.3 * open_nm);
+    CHECK(run_loop(setup).rms_nm < 1.8 * right_nm);
   }
 }
 

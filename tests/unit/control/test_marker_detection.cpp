@@ -226,7 +226,9 @@ TEST_CASE("witnesses are a share of the markers, and only when there are enough"
   for (const auto& [markers, witnesses] :
        {Expected{5, 0}, Expected{6, 1}, Expected{10, 2}, Expected{16, 3}, Expected{40, 8}}) {
     std::vector<Vec2> places;
-    for (int i = 0; i < markers; ++i) places.push_back({50.0 + 30 * (i % 8), 50.0 + 30 * (i / 8)});
+    for (int row = 0; static_cast<int>(places.size()) < markers; ++row)
+      for (int column = 0; column < 8 && static_cast<int>(places.size()) < markers; ++column)
+        places.push_back({50.0 + 30 * column, 50.0 + 30 * row});
     const DetectionResult result = judge_places(places, settings);
     REQUIRE(result.markers.size() == static_cast<std::size_t>(markers));
     CHECK(std::count_if(result.markers.begin(), result.markers.end(), [](const Marker& m) {
