@@ -61,6 +61,7 @@ std::unique_ptr<camera::FrameSource> make_camera(const config::Camera& c,
   s.stall_timeout_ms = c.stall_timeout_ms;
   s.reconnect_min_ms = c.reconnect_min_ms;
   s.reconnect_max_ms = c.reconnect_max_ms;
+  s.start_without_camera = c.start_without_camera;
   s.on_stream_thread_start = std::move(on_stream_thread_start);
   return camera::make_aravis_source(s);
 }
@@ -94,6 +95,10 @@ std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
                                                  std::function<void()> on_stream_thread_start) {
   return is_recording(config) ? make_replay(config.replay)
                               : make_camera(config.camera, std::move(on_stream_thread_start));
+}
+
+camera::PixelFormat configured_format(const config::Config& config) {
+  return pixel_format(config.camera.pixel_format);
 }
 
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format) {

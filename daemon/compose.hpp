@@ -20,6 +20,9 @@ bool is_recording(const config::Config& config);
 std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
                                                  std::function<void()> on_stream_thread_start);
 
+/// What the camera will be asked for; what it takes is in its SourceInfo.
+camera::PixelFormat configured_format(const config::Config& config);
+
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format);
 control::DetectionSettings detection_settings(const config::Config& config,
                                               camera::PixelFormat format);

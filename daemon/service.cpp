@@ -89,9 +89,13 @@ void Service::run() {
   source_->start();
   source_info_ = source_->info();
   start_threads();
-  spdlog::info("{}: {}x{} {} at ({}, {})", source_info_.description, source_info_.width_px,
-               source_info_.height_px, camera::name_of(source_info_.format),
-               source_info_.offset_x_px, source_info_.offset_y_px);
+  if (source_info_.width_px > 0) {
+    spdlog::info("{}: {}x{} {} at ({}, {})", source_info_.description, source_info_.width_px,
+                 source_info_.height_px, camera::name_of(source_info_.format),
+                 source_info_.offset_x_px, source_info_.offset_y_px);
+  } else {
+    spdlog::warn("no camera yet; waiting for one");
+  }
   spdlog::info("fits by {}; publishing on {}, commands on {}", fitter_->description(),
                config_.wire.publish, config_.wire.commands);
   sd_watchdog_enabled(0, &watchdog_us_);
@@ -103,8 +107,10 @@ void Service::run() {
 }
 
 void Service::start_threads() {
+  const bool connected = recording_ || source_info_.connection > 0;
+  const auto format = connected ? source_info_.format : configured_format(config_);
   fitter_ = fitter::make_cpu_live_fitter(config_.fitter.roi_px, marker_capacity(config_),
-                                         fit_options(config_, source_info_.format));
+                                         fit_options(config_, format));
   loop_ = std::make_unique<TrackingLoop>(*source_, *fitter_, publisher_, ports_,
                                          loop_settings(config_, source_info_), recording_);
   publisher_.start([this] { schedule(config_.realtime.publisher_priority, -1, "driftd-publish"); });
@@ -142,8 +148,12 @@ void Service::wait_for_subscriber() {
 
 void Service::turn() {
   if (commands_.serve(kTurnMs, signal_fd_) && !take_signals()) stop_ = true;
-  collect();
-  look_for_markers();
+  try {
+    collect();
+    look_for_markers();
+  } catch (const CommandRefused& refused) {  // the loop's queue is full: it does not get on
+    spdlog::error("housekeeping: {}", refused.text);
+  }
   publish_at_intervals();
   feed_watchdog();
   if (ports_.report.reading().ended && publisher_.idle()) {
@@ -262,7 +272,7 @@ void Service::look_for_markers() {
     return;
   }
   if (!search_pending_) {
-    if (now_ns < next_search_ns_) return;
+    if (now_ns < next_search_ns_ || source_info_.width_px == 0) return;
     ports_.frame_copy.ask(static_cast<std::size_t>(source_info_.width_px) *
                           static_cast<std::size_t>(source_info_.height_px));
     search_pending_ = true;
