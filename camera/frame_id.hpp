@@ -15,24 +15,24 @@ class FrameIdUnwrapper {
     std::uint64_t lost = 0;  ///< ids left out since the last one
   };
 
-  /// A (re)connected camera counts anew: its next id is taken as the successor of the last one,
-  /// with nothing lost. @param wide  the ids are known to have 64 bits
-  void restart(bool wide) noexcept {
-    running_ = false;
-    wide_ = wide;
-  }
+  /// @param wide     the ids are known to have 64 bits
+  /// @param next_id  what the first frame is to be called: a reconnected camera counts anew, and
+  /// its
+  ///                 frames go on from those before. 0: its own id
+  explicit FrameIdUnwrapper(bool wide, std::uint64_t next_id = 0) noexcept
+      : wide_(wide), id_(next_id) {}
 
   Result next(std::uint64_t raw) noexcept {
     if (raw > kLastNarrowId) wide_ = true;
-    if (!any_) {
-      any_ = running_ = true;
-      raw_ = id_ = raw;
-      return {.id = id_, .lost = 0};
+    std::uint64_t step = 1;
+    if (running_) {
+      step = step_to(raw);
+      id_ += step;
+    } else if (id_ == 0) {
+      id_ = raw;
     }
-    const std::uint64_t step = running_ ? step_to(raw) : 1;
     running_ = true;
     raw_ = raw;
-    id_ += step;
     return {.id = id_, .lost = step - 1};
   }
 
@@ -48,11 +48,10 @@ class FrameIdUnwrapper {
     return step <= kHalfRound ? step : 1;
   }
 
-  bool any_ = false;
+  bool wide_;
   bool running_ = false;
-  bool wide_ = false;
   std::uint64_t raw_ = 0;
-  std::uint64_t id_ = 0;
+  std::uint64_t id_;
 };
 
 }  // namespace driftd::camera

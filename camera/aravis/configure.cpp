@@ -234,8 +234,9 @@ class Configurator {
 
   void set_acquisition_mode() {
     if (!has(camera_, "AcquisitionMode")) return;
-    checked("setting AcquisitionMode", arv_camera_set_acquisition_mode, camera_,
-            ARV_ACQUISITION_MODE_CONTINUOUS);
+    const std::string refused =
+        refusal(arv_camera_set_acquisition_mode, camera_, ARV_ACQUISITION_MODE_CONTINUOUS);
+    if (!refused.empty()) note("AcquisitionMode could not be set to Continuous" + because(refused));
   }
 
   void set_triggers_off() {

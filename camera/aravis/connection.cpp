@@ -39,8 +39,9 @@ Connection::Connection(OpenCamera opened, SourceShared& shared)
     : shared_(shared), camera_(std::move(opened.camera)), identity_(std::move(opened.identity)) {
   ArvCamera* camera = camera_.get();
   const AravisSettings& settings = shared_.settings;
-  // A camera that still streams to a dead client gives the new one no frames.
-  checked("stopping an acquisition left running", arv_camera_stop_acquisition, camera);
+  // A camera that still streams to a dead client gives the new one no frames; one that streams to
+  // nobody may refuse to stop.
+  refusal(arv_camera_stop_acquisition, camera);
   info_ = configure(camera, settings);
   info_.description = identity_.description;
   stall_ns_ = stall_time_ns(settings, info_);
@@ -71,7 +72,7 @@ void Connection::make_stream() {
                       " bytes is smaller than an image of " + std::to_string(image));
   }
   pixel_format_ = checked("reading the pixel format", arv_camera_get_pixel_format, camera);
-  shared_.id_unwrapper.restart(!gige);
+  frame_ids_.emplace(!gige, shared_.next_frame_id);
   stream_.reset(checked("making the stream of " + identity_.description, arv_camera_create_stream,
                         camera, ArvStreamCallback{&Connection::on_stream_event},
                         static_cast<void*>(this)));
@@ -153,7 +154,8 @@ void Connection::accept(ArvStream* stream, FrameSlot& slot) noexcept {
     format_changed_ = true;
     return give_to_aravis(stream, slot);
   }
-  const auto [id, lost] = shared_.id_unwrapper.next(arv_buffer_get_frame_id(buffer));
+  const auto [id, lost] = frame_ids_->next(arv_buffer_get_frame_id(buffer));
+  shared_.next_frame_id.store(id + 1, std::memory_order_relaxed);
   if (lost > 0) shared_.lost.fetch_add(lost, std::memory_order_relaxed);
   slot.frame.id = id;
   slot.frame.camera_time_ns = static_cast<std::int64_t>(arv_buffer_get_timestamp(buffer));

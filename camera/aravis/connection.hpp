@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "camera/aravis/handles.hpp"
@@ -25,8 +26,8 @@ struct SourceShared {
 
   const AravisSettings settings;
   Doorbell doorbell;  ///< rung when a mailbox gets a frame or a connection comes or goes
-  FrameIdUnwrapper id_unwrapper;  ///< the stream thread's
 
+  std::atomic<std::uint64_t> next_frame_id{0};  ///< after the last frame so far; 0: none yet
   std::atomic<std::uint64_t> superseded{0};
   std::atomic<std::uint64_t> lost{0};
   std::atomic<std::uint64_t> incomplete{0};
@@ -90,6 +91,7 @@ class Connection {
   Ref<ArvStream> stream_;
   std::vector<FrameSlot> slots_;
   NewestMailbox<FrameSlot> mailbox_;
+  std::optional<FrameIdUnwrapper> frame_ids_;  ///< the stream thread's
   std::int64_t stall_ns_ = 0;  ///< longest silence; 0: frames come when a trigger says so
   std::int64_t started_ns_ = 0;
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// How long a frame takes from the simulated camera to pop(), and how long a reconnection takes,
+// over GigE Vision on loopback.
+//   bench_camera [RATE_HZ [FRAMES [SIDE_PX [FIFO_PRIORITY]]]]      default: 500 20000 256 0 (no
+//   FIFO)
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "camera/monotonic.hpp"
+#include "camera/simulator/gige_camera.hpp"
+#include "camera/sources.hpp"
+
+using namespace driftd::camera;
+using namespace std::chrono_literals;
+namespace sim = driftd::simulator;
+
+namespace {
+
+constexpr const char* kAddress = "127.0.42.1";
+
+/// Blank frames that remember when they were ready to be sent.
+class TimedFrames final : public sim::FrameProducer {
+ public:
+  sim::MadeFrame make(const sim::FramePlan& plan, std::span<std::byte> image) override {
+    if (!image.empty()) std::memset(image.data(), plan.frame_id & 0xFF, image.size());
+    ready_ns_[plan.frame_id] = monotonic_ns();
+    return {};
+  }
+  bool camera_away() override { return away; }
+  /// @param id  unwrapped: block ids run from 1 to 65535
+  std::int64_t ready_ns(std::uint64_t id) const { return ready_ns_[(id - 1) % 65535 + 1]; }
+
+  std::atomic<bool> away{false};
+
+ private:
+  std::array<std::atomic<std::int64_t>, 65536> ready_ns_{};
+};
+
+void use_fifo(int priority) {
+  const sched_param parameter{.sched_priority = priority};
+  if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameter) != 0) {
+    std::puts("SCHED_FIFO was refused; going on without");
+  }
+}
+
+void print_percentiles(const char* name, std::vector<double> values_us) {
+  std::sort(values_us.begin(), values_us.end());
+  const auto at = [&](double share) {
+    return values_us[static_cast<std::size_t>(share * static_cast<double>(values_us.size() - 1))];
+  };
+  std::printf("%-24s p50 %7.1f  p99 %7.1f  p99.9 %7.1f  max %8.1f us\n", name, at(0.5), at(0.99),
+              at(0.999), at(1));
+}
+
+void measure_latency(FrameSource& source, const TimedFrames& frames, std::size_t count) {
+  std::vector<double> from_ready_us;
+  std::vector<double> from_complete_us;
+  from_ready_us.reserve(count);
+  from_complete_us.reserve(count);
+  Frame frame;
+  while (from_ready_us.size() < count) {
+    if (source.pop(100ms, frame) != PopStatus::Frame) continue;
+    const std::int64_t now_ns = monotonic_ns();
+    from_ready_us.push_back(static_cast<double>(now_ns - frames.ready_ns(frame.id)) * 1e-3);
+    from_complete_us.push_back(static_cast<double>(now_ns - frame.arrival_ns) * 1e-3);
+  }
+  print_percentiles("ready to send -> popped", std::move(from_ready_us));
+  print_percentiles("complete -> popped", std::move(from_complete_us));
+  const SourceCounters counters = source.counters();
+  std::printf("frames %llu, superseded %llu, lost %llu, incomplete %llu\n",
+              static_cast<unsigned long long>(counters.frames),
+              static_cast<unsigned long long>(counters.superseded),
+              static_cast<unsigned long long>(counters.lost),
+              static_cast<unsigned long long>(counters.incomplete));
+}
+
+double wait_ms(FrameSource& source, PopStatus wanted) {
+  const std::int64_t from_ns = monotonic_ns();
+  Frame frame;
+  while (source.pop(20ms, frame) != wanted) {
+  }
+  return static_cast<double>(monotonic_ns() - from_ns) * 1e-6;
+}
+
+void measure_reconnection(FrameSource& source, TimedFrames& frames) {
+  std::puts("away for   gone -> Disconnected   back -> first frame");
+  for (const auto absence : {500ms, 500ms, 2000ms, 2000ms, 7000ms}) {
+    frames.away = true;
+    const double lost_ms = wait_ms(source, PopStatus::Disconnected);
+    std::this_thread::sleep_for(absence);
+    frames.away = false;
+    const double back_ms = wait_ms(source, PopStatus::Frame);
+    std::printf("%5lld ms %17.0f ms %18.0f ms\n", static_cast<long long>(absence.count()), lost_ms,
+                back_ms);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto argument = [&](int i, double otherwise) {
+      return argc > i ? std::atof(argv[i]) : otherwise;
+    };
+    const int priority = static_cast<int>(argument(4, 0));
+    sim::CameraModel model;
+    model.width_px = model.height_px = static_cast<int>(argument(3, 256));
+    TimedFrames frames;
+    const sim::GigeCamera camera({.address = kAddress, .serial = "BENCH"}, model, frames);
+
+    AravisSettings settings;
+    settings.id = kAddress;
+    settings.frame_rate_hz = argument(1, 500);
+    settings.exposure_us = 500;
+    if (priority > 0) settings.on_stream_thread_start = [=] { use_fifo(priority + 1); };
+    const auto source = make_aravis_source(settings);
+    source->start();
+    if (priority > 0) use_fifo(priority);
+    measure_latency(*source, frames, static_cast<std::size_t>(argument(2, 20000)));
+    measure_reconnection(*source, frames);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_camera: %s\n", error.what());
+    return 1;
+  }
+}
