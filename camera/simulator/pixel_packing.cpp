@@ -50,13 +50,13 @@ void pack_gige(std::span<const std::uint16_t> levels, int shift, int bits, std::
   const int low_bits = bits - 8;
   const unsigned mask = (1U << low_bits) - 1;
   for (std::size_t i = 0; i < levels.size(); i += 2) {
-    const unsigned a = levels[i] >> shift;
+    const unsigned a = static_cast<unsigned>(levels[i]) >> shift;
     *out++ = static_cast<std::byte>(a >> low_bits);
     if (i + 1 == levels.size()) {
       *out++ = static_cast<std::byte>(a & mask);
       break;
     }
-    const unsigned b = levels[i + 1] >> shift;
+    const unsigned b = static_cast<unsigned>(levels[i + 1]) >> shift;
     *out++ = static_cast<std::byte>((a & mask) | ((b & mask) << 4));
     *out++ = static_cast<std::byte>(b >> low_bits);
   }
@@ -103,7 +103,7 @@ void pack_levels(std::span<const std::uint16_t> levels, camera::PixelFormat form
       break;
   }
   for (std::size_t i = 0; i < levels.size(); ++i) {
-    const unsigned value = levels[i] >> shift;
+    const unsigned value = static_cast<unsigned>(levels[i]) >> shift;
     out[2 * i] = static_cast<std::byte>(value & 0xff);
     out[2 * i + 1] = static_cast<std::byte>(value >> 8);
   }
