@@ -51,10 +51,11 @@ struct FitOptions {
   int max_iterations = 20;
   float lambda_start = 0.01f;
   float lambda_max = 1e4f;
-  float min_chi_square = 0;                    ///< stop (i): residuum below this, adu^2; 0: never
-  float min_decrease = 1e-6f;                  ///< stop (ii): relative decrease of chi-square
-  float min_step = 1e-4f;                      ///< stop (iii): relative change of every parameter
-  std::uint32_t saturation_adu = 0xffffffffu;  ///< a pixel at or above it makes BadInput
+  float min_chi_square = 0;    ///< stop (i): residuum below this, adu^2; 0: never
+  float min_decrease = 1e-6f;  ///< stop (ii): relative decrease of chi-square
+  float min_step = 1e-4f;      ///< stop (iii): relative change of every parameter
+  std::uint32_t saturation_adu =
+      0xffffffffu;  ///< a pixel at or above makes BadInput; default: none
   /// Limit of the background: no light is negative, so a camera's offset (0 for photon counts) is
   /// a sound limit, and spots wide for their ROI gain from it. Not for background-subtracted
   /// pixels.

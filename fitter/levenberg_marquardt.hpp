@@ -6,7 +6,8 @@
 // Where the paper's pseudo-code ends "not converged" because no smaller step lowers chi-square any
 // more (some 15 % of its fits), two cases are told apart: chi-square is flat to within the relative
 // decrease, or the step fell below its limit, is a minimum reached to within the criterion, and is
-// reported so; damping past its limit is not.
+// reported so; damping past its limit is not. In the first case the trial is kept even where
+// rounding lets chi-square rise: the gradient has more digits than chi-square has near its minimum.
 #pragma once
 
 #include <cmath>
@@ -65,7 +66,7 @@ class LevenbergMarquardt {
       const float decrease = best_.at.chi_square - at.chi_square;
       const bool flat = std::fabs(decrease) < options.min_decrease * best_.at.chi_square;
       best_.evaluated_last = false;
-      if (decrease > 0) accept(at);
+      if (decrease > 0 || flat) accept(at);
       if (at.chi_square < options.min_chi_square) return ended(FitStatus::ConvergedResiduum);
       if (flat) return ended(FitStatus::ConvergedDecrease);
       if (small) return ended(FitStatus::ConvergedStep);

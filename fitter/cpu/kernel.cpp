@@ -5,6 +5,9 @@
 // foreach_target.h comes first: it includes this file once for every target
 #include <hwy/highway.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/roi_sums-inl.hpp"
 #include "fitter/fit_spot.hpp"
@@ -45,7 +48,9 @@ void evaluate(Flight<Sums>* flights, int count) {
 template <class T, class Sums>
 void fit_all(const FitJob& job, Workspace* workspaces) {
   const FitOptions& options = *job.options;
-  const float saturation = static_cast<float>(options.saturation_adu);
+  const float saturation = options.saturation_adu == FitOptions().saturation_adu
+                               ? std::numeric_limits<float>::infinity()
+                               : static_cast<float>(options.saturation_adu);
   const auto* bytes = static_cast<const unsigned char*>(job.pixels);
   std::size_t next = 0;
   const auto launch = [&](Flight<Sums>& f) {

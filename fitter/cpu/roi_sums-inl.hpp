@@ -115,16 +115,17 @@ class RoiSums {
       const V background = hn::IfThenElseZero(columns_below(c, side_), hn::Set(d_, beta));
       const V x = hn::Load(d_, w_->x[0] + c);
       const V scaled = hn::Mul(x, hn::Set(d_, alpha));
-      V by_y = hn::Zero(d_), by_vy = by_y, by_vvy = by_y;
+      V by_y = hn::Zero(d_), by_vy = by_y, by_vvy = by_y, squares_here = by_y;
       for (int row = 0; row < side_; ++row) {
         const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
         const V y = hn::Set(d_, w_->y[0][row]);
         const V r = hn::NegMulAdd(scaled, y, hn::Sub(g, background));
-        squares = hn::MulAdd(r, r, squares);
+        squares_here = hn::MulAdd(r, r, squares_here);
         by_y = hn::MulAdd(r, y, by_y);
         by_vy = hn::MulAdd(r, hn::Set(d_, w_->y[1][row]), by_vy);
         by_vvy = hn::MulAdd(r, hn::Set(d_, w_->y[2][row]), by_vvy);
       }
+      squares = hn::Add(squares, squares_here);  // in parts, which rounds less
       u = hn::MulAdd(by_y, hn::Load(d_, w_->x[1] + c), u);
       v = hn::MulAdd(by_vy, x, v);
       uu = hn::MulAdd(by_y, hn::Load(d_, w_->x[2] + c), uu);

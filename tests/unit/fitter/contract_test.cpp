@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// The batch contract: sides, pixel types, starts, threads, options and what they refuse.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "support/catch.hpp"
+#include "unit/fitter/fits.hpp"
+
+namespace driftd {
+namespace {
+
+using fitter::FitStatus;
+
+bool same_bits(const std::vector<fitter::Localization>& a,
+               const std::vector<fitter::Localization>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(fitter::Localization)) == 0;
+}
+
+TEST_CASE("A warm start gives the cold answer, for every ROI side") {
+  const int side = GENERATE(range(fitter::kMinRoiPx, fitter::kMaxRoiPx + 1));
+  const auto images = test::simulate_spots<std::uint16_t>(side, 4000, 400, 300, 13);
+  const auto cold = test::fit_all(images.pixels, side);
+  const auto warm = test::fit_all(images.pixels, side, {}, test::starts_from(cold));
+  for (std::size_t i = 0; i < cold.size(); ++i) {
+    if (!converged(cold[i].status)) continue;
+    INFO("side " << side << " spot " << i);
+    CHECK(converged(warm[i].status));
+    // Each stops where chi-square is flat to 1e-6: within sqrt(1e-6 N) standard deviations.
+    const double width = 2 * std::sqrt(1e-6) * side;
+    CHECK(std::fabs(warm[i].x_px - cold[i].x_px) < width * cold[i].x_sd_px);
+    CHECK(std::fabs(warm[i].y_px - cold[i].y_px) < width * cold[i].y_sd_px);
+    CHECK(std::fabs(warm[i].sigma_x_px - cold[i].sigma_x_px) < width * cold[i].sigma_x_sd_px);
+    CHECK(warm[i].iterations <= 2);
+  }
+}
+
+TEST_CASE("A start far away or senseless ends at the same spot") {
+  const test::Spot spot = {6.2, 5.9, 1.4, 800, 100};
+  const auto pixels = test::clean_image(spot, 13);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const fitter::Start start :
+       {fitter::Start{0, 0, 1, 1}, fitter::Start{12, 12, 0.5f, 0.5f}, fitter::Start{6, 6, 100, 100},
+        fitter::Start{-1e6f, 1e6f, 1, 1}, fitter::Start{nan, 6, 1, 1}, fitter::Start{6, 6, nan, 1},
+        fitter::Start{6, 6, -1, -1}}) {
+    const auto fit = test::fit_all(pixels, 13, {}, {start}).at(0);
+    INFO("start " << start.x_px << " " << start.y_px << " " << start.sigma_x_px);
+    CHECK(converged(fit.status));
+    CHECK(fit.x_px == Approx(6.2).margin(1e-3));
+    CHECK(fit.sigma_x_px == Approx(1.4).margin(1e-3));
+  }
+}
+
+TEST_CASE("Pixel types agree to the bit where their values do") {
+  const int side = GENERATE(4, 5, 8, 9, 13, 16, 17, 32, 33, 63, 64);
+  const auto images = test::simulate_spots<std::uint8_t>(side, 600, 3.0 * side * side, 50, 17);
+  const std::vector<std::uint16_t> u16(images.pixels.begin(), images.pixels.end());
+  const std::vector<float> f32(images.pixels.begin(), images.pixels.end());
+  const auto from_u8 = test::fit_all(images.pixels, side);
+  CHECK(same_bits(from_u8, test::fit_all(u16, side)));
+  const auto from_f32 = test::fit_all(f32, side);  // its pedestal is not whole: not the same bits
+  for (std::size_t i = 0; i < from_u8.size(); ++i) {
+    CHECK(converged(from_f32[i].status) == converged(from_u8[i].status));
+    if (converged(from_u8[i].status))
+      CHECK(std::fabs(from_f32[i].x_px - from_u8[i].x_px) < 0.05 * from_u8[i].x_sd_px);
+  }
+}
+
+TEST_CASE("Amplitude, offset and unit of the pixels do not matter") {
+  const test::Spot spot = {6.2, 5.9, 1.4, 1, 0.25};
+  for (const double scale : {1e-10, 1e-3, 1.0, 1e5, 1e10}) {
+    auto pixels = test::clean_image(spot, 13);
+    for (float& p : pixels) p = static_cast<float>(scale * p);
+    const auto fit = test::fit_one(pixels, 13);
+    INFO("scale " << scale);
+    CHECK(converged(fit.status));
+    CHECK(fit.x_px == Approx(6.2).margin(1e-4));
+    CHECK(fit.amplitude_adu == Approx(scale).epsilon(1e-3));
+    CHECK(fit.background_adu == Approx(0.25 * scale).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("The same bits on repeats and for any number of threads") {
+  const int side = GENERATE(7, 9, 16, 21);
+  const auto images = test::simulate_spots<std::uint16_t>(side, 400, 40, 501, 19);
+  const auto once = test::fit_all(images.pixels, side);
+  for (const int threads : {1, 2, 3, 7, 0})
+    CHECK(same_bits(once, test::fit_all(images.pixels, side, {}, {}, threads)));
+}
+
+TEST_CASE("A fit's bits do not depend on its neighbours") {
+  const auto images = test::simulate_spots<std::uint16_t>(9, 400, 40, 37, 23);
+  const auto together = test::fit_all(images.pixels, 9);
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    const std::vector<std::uint16_t> one(images.roi(i), images.roi(i) + 81);
+    CHECK(same_bits({together[i]}, test::fit_all(one, 9)));
+  }
+}
+
+TEST_CASE("Stop criteria and limits do what they say") {
+  const auto images = test::simulate_spots<std::uint16_t>(9, 1600, 40, 200, 29);
+  fitter::FitOptions options;
+  options.min_chi_square = 1e9f;
+  for (const auto& l : test::fit_all(images.pixels, 9, options)) CHECK(l.iterations == 0);
+  options = {};
+  options.max_iterations = 1;
+  for (const auto& l : test::fit_all(images.pixels, 9, options))
+    CHECK(l.status == FitStatus::IterationLimit);
+  options = {};
+  options.min_decrease = 0;
+  for (const auto& l : test::fit_all(images.pixels, 9, options))
+    CHECK(l.status == FitStatus::ConvergedStep);
+  options = {};
+  options.min_background_adu = 3;
+  for (const auto& l : test::fit_all(images.pixels, 9, options)) CHECK(l.background_adu >= 3);
+}
+
+TEST_CASE("Settings and arrays that make no sense are refused with a sentence") {
+  std::vector<std::uint16_t> pixels(81, 1);
+  std::vector<fitter::Localization> results(1);
+  const fitter::Batch good = {pixels.data(), fitter::PixelType::U16, 9, 1, nullptr};
+  const auto refused = [&](fitter::Batch batch, fitter::FitOptions options, int threads) {
+    CHECK_THROWS_AS(fit_batch_cpu(batch, options, results, threads), fitter::FitterError);
+  };
+  for (const int side : {-1, 0, 3, 65}) {
+    fitter::Batch batch = good;
+    batch.roi_px = side;
+    refused(batch, {}, 1);
+  }
+  fitter::Batch batch = good;
+  batch.count = 2;
+  refused(batch, {}, 1);
+  batch = good;
+  batch.pixels = nullptr;
+  refused(batch, {}, 1);
+  refused(good, {}, -1);
+  fitter::FitOptions options;
+  options.max_iterations = 0;
+  refused(good, options, 1);
+  options = {};
+  options.lambda_max = 1e-6f;
+  refused(good, options, 1);
+  options = {};
+  options.min_step = std::numeric_limits<float>::quiet_NaN();
+  refused(good, options, 1);
+  try {
+    fitter::make_cpu_live_fitter(65, 1, {});
+    FAIL("side 65 was taken");
+  } catch (const fitter::FitterError& error) {
+    CHECK(std::string(error.what()).find("roi_px is 65") != std::string::npos);
+  }
+  CHECK_THROWS_AS(fitter::make_cpu_live_fitter(9, 0, {}), fitter::FitterError);
+}
+
+TEST_CASE("An empty batch is no error") {
+  fitter::fit_batch_cpu({nullptr, fitter::PixelType::U8, 9, 0, nullptr}, {}, {}, 4);
+}
+
+TEST_CASE("Every status has a name of its own") {
+  for (int a = 0; a <= static_cast<int>(FitStatus::BadInput); ++a)
+    for (int b = 0; b < a; ++b)
+      CHECK(std::string(name_of(static_cast<FitStatus>(a))) !=
+            std::string(name_of(static_cast<FitStatus>(b))));
+}
+
+}  // namespace
+}  // namespace driftd
