@@ -62,7 +62,7 @@ void judge_positions(Report& report, const Recording& recording, const Phases& p
     const bool before_fault =
         frame.time_ns >= reference.locked_ns + kSettling_ns && frame.time_ns < phases.fault_ns;
     const bool after_fault =
-        frame.time_ns >= relocked + kSettling_ns && frame.time_ns < phases.end_ns - kUnderWay_ns;
+        frame.time_ns >= relocked + kSettling_ns && frame.time_ns < phases.end_ns;
     if (!before_fault && !after_fault) continue;
     residual.add(frame.sample_nm);
     unlocked.add(frame.disturbance_nm);
