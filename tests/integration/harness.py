@@ -222,10 +222,11 @@ def rms(values: list[float]) -> float:
 
 
 def drain(subscription: "driftd.Subscription", seconds: float = 0.3) -> list:
-    """All (topic, message) until none has come for `seconds`."""
+    """All (topic, message) that have come and that come within `seconds`."""
+    end = time.monotonic() + seconds
     result = []
     while True:
         try:
-            result.append(subscription.receive(seconds))
+            result.append(subscription.receive(max(0.0, end - time.monotonic())))
         except TimeoutError:
             return result
