@@ -10,7 +10,7 @@
 namespace driftd::daemon {
 namespace {
 
-constexpr std::int64_t kMaxRequestBytes = 64 * 1024;
+constexpr std::int64_t kMaxRequestBytes = 65'536;
 constexpr int kMaxParts = 8;
 constexpr int kMostAtOnce = 64;  // a flood of requests must not starve the rest of housekeeping
 

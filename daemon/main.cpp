@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // driftd: command line, logging, exit codes.
-#include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <iostream>
 
 #include "camera/frame_source.hpp"
@@ -17,12 +17,12 @@
 namespace {
 
 enum ExitCode : int {
-  kClean = 0,
-  kInternal = 1,
-  kConfiguration = 2,
-  kCamera = 3,
-  kRealTime = 4,
-  kSocket = 5,
+  Clean = 0,
+  Internal = 1,
+  Configuration = 2,
+  Camera = 3,
+  RealTime = 4,
+  Socket = 5,
 };
 
 constexpr const char* kFooter =
@@ -43,19 +43,19 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
   try {
     driftd::daemon::Service service(config, file);
     service.run();
-    return kClean;
+    return Clean;
   } catch (const driftd::camera::CameraError& error) {
     spdlog::critical("{}", error.what());
-    return kCamera;
+    return Camera;
   } catch (const driftd::daemon::RealTimeError& error) {
     spdlog::critical("{}", error.what());
-    return kRealTime;
+    return RealTime;
   } catch (const driftd::daemon::SocketError& error) {
     spdlog::critical("{}", error.what());
-    return kSocket;
+    return Socket;
   } catch (const std::exception& error) {
     spdlog::critical("internal failure: {}", error.what());
-    return kInternal;
+    return Internal;
   }
 }
 
@@ -78,18 +78,18 @@ int main(int argc, char** argv) {
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   if (file.empty()) {
     std::cerr << "driftd: --config FILE is needed (see config/examples)\n";
-    return kConfiguration;
+    return Configuration;
   }
   driftd::config::Config config;
   try {
     config = driftd::config::load(file);
   } catch (const driftd::config::ConfigError& error) {
     std::cerr << error.what() << '\n';
-    return kConfiguration;
+    return Configuration;
   }
   if (print) std::cout << driftd::config::to_yaml(config);
   if (check && !print) std::cout << file.string() << ": no mistakes\n";
-  if (check || print) return kClean;
+  if (check || print) return Clean;
   spdlog::set_level(spdlog::level::from_str(config.log.level));
   block_signals();
   return run(config, file);

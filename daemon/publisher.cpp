@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kFrameSlots =
     64;  // 128 ms at 500 frames/s; older ones could not leave anyway
 constexpr std::size_t kTextSlots = 256;
-enum Sequence : std::size_t { kPosition, kCorrection, kMarkers, kStatus, kEvent };
+enum Sequence : std::size_t { Position, Correction, Markers, Status, Event };
 constexpr std::array<std::string_view, 3> kTextTopics = {"markers", "status", "event"};
 
 }  // namespace
@@ -121,7 +121,7 @@ void Publisher::publish(const FrameRecord& record) {
     const bool fresh = monotonic_ns() <= record.expires_ns;
     const bool sent = fresh && gate_.pass(record.lock_id, [&] {
       socket_->send(
-          format_correction(buffer, sequence_[kCorrection]++, session_, record, monotonic_ns()));
+          format_correction(buffer, sequence_[Correction]++, session_, record, monotonic_ns()));
     });
     if (sent) {
       last_sent_.writing() = {record.lock_id, record.correction.total_nm};
@@ -133,7 +133,7 @@ void Publisher::publish(const FrameRecord& record) {
     }
   }
   const std::int64_t corrected_ns = monotonic_ns();
-  socket_->send(format_position(buffer, sequence_[kPosition]++, session_, record));
+  socket_->send(format_position(buffer, sequence_[Position]++, session_, record));
   const std::int64_t done_ns = record.has_correction ? corrected_ns : monotonic_ns();
   publish_.record(done_ns - record.handed_ns);
   total_.record(done_ns - record.arrival_ns);
@@ -143,7 +143,7 @@ void Publisher::publish(const FrameRecord& record) {
 void Publisher::publish(const TextMessage& message) {
   const auto topic = static_cast<std::size_t>(message.topic);
   std::string text(kTextTopics[topic]);
-  text += R"( {"v":1,"seq":)" + std::to_string(sequence_[kMarkers + topic]++) + R"(,"session":")" +
+  text += R"( {"v":1,"seq":)" + std::to_string(sequence_[Markers + topic]++) + R"(,"session":")" +
           session_ + "\"," + message.fields + "}";
   socket_->send(text);
   sent_.fetch_add(1, std::memory_order_relaxed);

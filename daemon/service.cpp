@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/service.hpp"
 
-#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <random>
 
 #include "control/lock_state.hpp"
@@ -215,7 +215,6 @@ void Service::tell_source_events() {
         case Kind::Connected:
           return {EventLog::Level::Info, "camera_connected"};
         case Kind::Disconnected:
-          return {EventLog::Level::Warning, "camera_disconnected"};
         case Kind::ReconnectFailed:
           return {EventLog::Level::Warning, "camera_disconnected"};
         case Kind::Note:

@@ -13,14 +13,15 @@ TEST_CASE("find_markers finds the spots of a noisy image and nothing else, in se
       {30.3, 25.6}, {90.8, 40.2}, {60.1, 95.7}, {25.9, 80.4}, {100.5, 101.5}};
   std::mt19937 generator(5);
   std::normal_distribution<double> noise(0, 8);
-  std::vector<std::uint16_t> image(kSide * kSide);
+  std::vector<std::uint16_t> image(std::size_t{kSide} * kSide);
   for (int y = 0; y < kSide; ++y) {
     for (int x = 0; x < kSide; ++x) {
       double value = 200 + noise(generator);
       for (const auto& [cx, cy] : spots) {
         value += 800 * std::exp(-((x - cx) * (x - cx) + (y - cy) * (y - cy)) / (2 * 1.3 * 1.3));
       }
-      image[static_cast<std::size_t>(y * kSide + x)] = static_cast<std::uint16_t>(value);
+      image[static_cast<std::size_t>(y) * kSide + static_cast<std::size_t>(x)] =
+          static_cast<std::uint16_t>(value);
     }
   }
   camera::Frame frame;

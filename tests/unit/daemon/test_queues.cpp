@@ -30,7 +30,8 @@ TEST_CASE("SpscQueue leaves a refused value with its owner") {
   SpscQueue<std::unique_ptr<int>> queue(1);
   REQUIRE(queue.push(std::make_unique<int>(1)));
   auto refused = std::make_unique<int>(2);
-  REQUIRE_FALSE(queue.push(std::move(refused)));
+  const bool taken = queue.push(std::move(refused));
+  REQUIRE_FALSE(taken);
   REQUIRE(refused != nullptr);  // NOLINT(bugprone-use-after-move): that is the contract
 }
 

@@ -34,7 +34,7 @@ class ScriptedCamera final : public camera::FrameSource {
     bool markers_shown = true;
   };
 
-  explicit ScriptedCamera(LoopPorts& ports) : ports_(ports), image_(kSide * kSide) {}
+  explicit ScriptedCamera(LoopPorts& ports) : ports_(ports), image_(std::size_t{kSide} * kSide) {}
   void start() override {}
   void stop() noexcept override {}
   camera::SourceCounters counters() const noexcept override { return {}; }
@@ -95,7 +95,8 @@ class ScriptedCamera final : public camera::FrameSource {
             if (dx * dx + dy * dy < 60) value += 5000 * std::exp(-(dx * dx + dy * dy) / (2 * 1.69));
           }
         }
-        image_[static_cast<std::size_t>(y * kSide + x)] = static_cast<std::uint16_t>(value + 0.5);
+        image_[static_cast<std::size_t>(y) * kSide + static_cast<std::size_t>(x)] =
+            static_cast<std::uint16_t>(std::lround(value));
       }
     }
   }
@@ -142,7 +143,8 @@ struct Bench {
     TrackingLoop loop(camera, *fitter, publisher, ports, loop_settings(config, {}), false);
     LoopCommand markers{.kind = LoopCommand::Kind::Markers};
     markers.markers = make_marker_set(config, ScriptedCamera::markers());
-    REQUIRE(ports.commands.push(std::move(markers)));
+    const bool taken = ports.commands.push(std::move(markers));
+    REQUIRE(taken);
     camera.before_pop = [this](std::size_t popped) {
       for (const auto& [place, kind] : orders_) {
         if (place != popped) continue;
