@@ -77,6 +77,14 @@ TEST_CASE("frames of the in-process camera come in order and are all accounted f
   CHECK(source->pop(0us, frame) == PopStatus::Disconnected);
 }
 
+TEST_CASE("without a name the first camera found is taken") {
+  AravisSettings settings = fake_settings();
+  settings.id = "";
+  const auto source = make_aravis_source(settings);
+  source->start();
+  CHECK(source->info().description == "Aravis Fake 1 at Fake_1");
+}
+
 TEST_CASE("what the camera cannot do is taken over as it can, and said") {
   AravisSettings settings = fake_settings();
   settings.format = PixelFormat::Mono12p;  // the fake camera has Mono8, Mono16 and colour
