@@ -30,7 +30,7 @@ enum class Reload : bool { Restart, Live };
 /// What is allowed, and what it is for.
 struct Rules {
   std::string_view text;                                  ///< sentences for the user
-  std::string_view unit = "";                             ///< "" for numbers without a unit
+  std::string_view unit = {};                             ///< "" for numbers without a unit
   double min = -std::numeric_limits<double>::infinity();  ///< of a number or a matrix element
   double max = std::numeric_limits<double>::infinity();
   bool above_min = false;                      ///< `min` itself is not allowed
