@@ -29,12 +29,16 @@ std::vector<Option> realtime_section() {
            .max = 98}),
       row<&Config::realtime, &RealTime::loop_cpu>(
           "realtime.loop_cpu", -1,
-          {.text = "CPU that the tracking loop is pinned to. -1: the kernel chooses.",
+          {.text = "CPU that the tracking loop and the publisher are pinned to. -1: the kernel "
+                   "chooses.",
            .min = -1,
            .max = 1023}),
       row<&Config::realtime, &RealTime::stream_cpu>(
           "realtime.stream_cpu", -1,
-          {.text = "CPU that the receiving thread is pinned to. -1: the kernel chooses.",
+          {.text =
+               "CPU that the receiving thread is pinned to. The loop's own, so that no other core "
+               "has to be woken, unless receiving takes much of a core. -1: the kernel "
+               "chooses.",
            .min = -1,
            .max = 1023}),
   };

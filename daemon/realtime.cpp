@@ -32,23 +32,26 @@ std::optional<std::string> lock_memory() {
 
 std::optional<std::string> schedule_this_thread(int priority, int cpu, const char* thread_name) {
   pthread_setname_np(pthread_self(), thread_name);
+  std::string refused;
   if (cpu >= 0) {
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
     CPU_SET(static_cast<std::size_t>(cpu), &cpus);
     if (const int error = pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus); error != 0) {
-      return std::string(thread_name) + ": not pinned to CPU " + std::to_string(cpu) + ": " +
-             text_of(error);
+      refused = std::string(thread_name) + ": not pinned to CPU " + std::to_string(cpu) + ": " +
+                text_of(error);
     }
   }
   sched_param parameters{};
   parameters.sched_priority = priority;
   if (const int error = pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters);
       error != 0) {
-    return std::string(thread_name) + ": no SCHED_FIFO priority " + std::to_string(priority) +
-           ": " + text_of(error) + "; set LimitRTPRIO (systemd) or rtprio (limits.conf)";
+    if (!refused.empty()) refused += "; ";
+    refused += std::string(thread_name) + ": no SCHED_FIFO priority " + std::to_string(priority) +
+               ": " + text_of(error) + "; set LimitRTPRIO (systemd) or rtprio (limits.conf)";
   }
-  return std::nullopt;
+  if (refused.empty()) return std::nullopt;
+  return refused;
 }
 
 }  // namespace driftd::daemon

@@ -113,7 +113,9 @@ void Service::start_threads() {
                                          fit_options(config_, format));
   loop_ = std::make_unique<TrackingLoop>(*source_, *fitter_, publisher_, ports_,
                                          loop_settings(config_, source_info_), recording_);
-  publisher_.start([this] { schedule(config_.realtime.publisher_priority, -1, "driftd-publish"); });
+  publisher_.start([this] {
+    schedule(config_.realtime.publisher_priority, config_.realtime.loop_cpu, "driftd-publish");
+  });
   if (recording_) wait_for_subscriber();
   if (config_.markers.mode == "list") {
     LoopCommand markers{.kind = LoopCommand::Kind::Markers};
@@ -247,7 +249,14 @@ void Service::tell_health_changes() {
         fmt::format("marker {}: {}", entry.marker.id, control::name_of(entry.result.health)),
         {{"id", entry.marker.id}, {"health", control::name_of(entry.result.health)}});
   }
-  const std::uint8_t limited = ports_.report.reading().limited;
+  const LoopReport& loop = ports_.report.reading();
+  if (loop.queue_dropped != known_dropped_) {
+    events_.raise(EventLog::Level::Error, "slow_publisher",
+                  fmt::format("{} records were dropped: the publisher does not get on",
+                              loop.queue_dropped - known_dropped_));
+    known_dropped_ = loop.queue_dropped;
+  }
+  const std::uint8_t limited = loop.limited;
   if (limited != known_limited_) {
     known_limited_ = limited;
     if (limited != control::kLimitNone) {

@@ -105,6 +105,7 @@ class Service {
   std::vector<control::Rejection> rejected_;
   std::vector<control::MarkerHealth> known_health_;
   std::uint8_t known_limited_ = 0;
+  std::uint64_t known_dropped_ = 0;
   std::int64_t next_status_ns_ = 0;
   std::int64_t next_markers_ns_ = 0;
   std::uint64_t markers_frame_id_ = 0;

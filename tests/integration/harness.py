@@ -17,8 +17,9 @@ import zmq
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("DRIFTD_BIN", SOURCE / "build/release/bin"))
-sys.path.insert(0, str(SOURCE / "clients/python"))
+sys.path[:0] = [str(SOURCE / "clients/python"), str(SOURCE / "tests/support")]
 import driftd  # noqa: E402
+import protocol  # noqa: E402,F401
 
 # Instrumented code is slower: sanitizer builds get a slower camera and more patience.
 SLOW = float(os.environ.get("DRIFTD_TEST_SLOWNESS", "1"))

@@ -9,7 +9,7 @@ import time
 import unittest
 
 import zmq
-from harness import BIN, SLOW, Process, Rig, drain, driftd
+from harness import BIN, SLOW, Process, Rig, drain, driftd, protocol
 
 
 class Service(unittest.TestCase):
@@ -90,6 +90,29 @@ class Service(unittest.TestCase):
                                              "little") for x in range(side) for y in range(side)}
             x, y = max(values, key=values.get)
             self.assertLess(max(abs(x - side // 2), abs(y - side // 2)), 4)
+
+    def test_messages_are_what_the_protocol_document_shows(self):
+        rig = self.rig
+        rig.start_sim()
+        rig.start_daemon()
+        subscription = rig.subscribe(*driftd.TOPICS)
+        rig.wait_markers()
+        rig.client.lock()
+        rig.wait_state("locked")
+        time.sleep(1 * SLOW)  # a correction, markers, a status and the event of the lock
+        shown = protocol.examples()
+        seen = set()
+        for topic, message in drain(subscription):
+            if topic == "event" and message["code"] != shown["event"]["code"]:
+                common = {"v", "seq", "session", "time_ns", "level", "code", "text"}
+                self.assertLessEqual(common, message.keys())
+                continue
+            self.assertEqual(protocol.differences(shown[topic], dict(message)), [], topic)
+            seen.add(topic)
+        snapshot = rig.client.request("snapshot")[0]
+        self.assertEqual(protocol.differences(shown["snapshot"], snapshot), [])
+        seen.add("snapshot")
+        self.assertEqual(seen, shown.keys())
 
     def test_garbage_on_the_sockets_changes_nothing(self):
         rig = self.rig

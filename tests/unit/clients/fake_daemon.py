@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A driftd that replays the examples of docs/protocol.md, for tests of clients."""
 import json
-import pathlib
 import sys
 import threading
 
@@ -11,18 +10,9 @@ except ImportError:
     print("SKIPPED: python3-zmq is not installed")
     sys.exit(0)
 
+from protocol import examples
+
 ADDRESS = "tcp://127.0.0.63"
-PROTOCOL = pathlib.Path(__file__).parents[3] / "docs/protocol.md"
-
-
-def examples():
-    """The examples of docs/protocol.md by topic."""
-    found = {}
-    lines = iter(PROTOCOL.read_text().splitlines())
-    for line in lines:
-        if line.startswith("```json "):
-            found[line.split()[1]] = json.loads(next(lines))
-    return found
 
 
 class FakeDaemon:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "allocation_watch.hpp"
+#include "support/allocation_watch.hpp"
 
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 
 namespace {
 
@@ -26,6 +27,12 @@ bool can_watch() noexcept {
 }
 #else
 bool can_watch() noexcept {
+  const std::uint64_t before = count.load();
+  watched = true;
+  void* volatile block = std::malloc(1);  // volatile: not optimised away
+  std::free(block);
+  watched = false;
+  if (count.exchange(before) != before + 2) std::abort();  // a watch that sees nothing
   return true;
 }
 #endif

@@ -11,7 +11,7 @@ namespace driftd::test {
 void watch_this_thread(bool on) noexcept;
 /// Allocations and releases of all watched threads so far.
 std::uint64_t watched_allocations() noexcept;
-/// False in sanitizer builds: nothing is counted there.
+/// False in sanitizer builds: nothing is counted there. Aborts if the watch does not work.
 bool can_watch() noexcept;
 
 }  // namespace driftd::test
