@@ -101,13 +101,16 @@ void fit_typed(const FitJob& job, Workspace* workspaces) {
 }  // namespace
 
 void fit_rois(const FitJob& job, Workspace* workspaces) {
-  // Narrow ROIs would leave most lanes of a wide vector empty.
+  // Narrow ROIs would leave most lanes of a wide vector empty; loops over a number of vectors that
+  // the compiler does not know take twice the time.
   using Narrow = hn::CappedTag<float, kMaxLanes / 2>;
   using Wide = hn::CappedTag<float, kMaxLanes>;
   const auto width = static_cast<std::size_t>(job.roi_px);
-  if (width <= hn::MaxLanes(Narrow())) return fit_typed<RoiSums<Narrow, true>>(job, workspaces);
-  if (width <= hn::MaxLanes(Wide())) return fit_typed<RoiSums<Wide, true>>(job, workspaces);
-  fit_typed<RoiSums<Wide, false>>(job, workspaces);
+  if (width <= hn::MaxLanes(Narrow())) return fit_typed<RoiSums<Narrow, 1>>(job, workspaces);
+  if (width <= hn::MaxLanes(Wide())) return fit_typed<RoiSums<Wide, 1>>(job, workspaces);
+  if (width <= 2 * hn::MaxLanes(Wide())) return fit_typed<RoiSums<Wide, 2>>(job, workspaces);
+  if (width <= 4 * hn::MaxLanes(Wide())) return fit_typed<RoiSums<Wide, 4>>(job, workspaces);
+  fit_typed<RoiSums<Wide, 0>>(job, workspaces);
 }
 
 const char* target_name() {

@@ -26,8 +26,8 @@ namespace driftd::fitter::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// @tparam D           Highway tag of float vectors, at most kMaxLanes lanes
-/// @tparam kOneVector  a row fits into one vector, which the compiler then knows
-template <class D, bool kOneVector>
+/// @tparam kVectors    of a row, known to the compiler; 0: any number
+template <class D, int kVectors>
 class RoiSums {
  public:
   using V = hn::Vec<D>;
@@ -160,7 +160,7 @@ class RoiSums {
   static constexpr D d_{};
   static constexpr std::size_t kLanes = hn::MaxLanes(D());
   static constexpr int lanes() { return static_cast<int>(kLanes); }
-  int stride() const { return kOneVector ? lanes() : stride_; }
+  int stride() const { return kVectors > 0 ? kVectors * lanes() : stride_; }
   static float total(V v) { return hn::GetLane(hn::SumOfLanes(d_, v)); }
 
   const float* row_of(const float* image, int row) const { return image + row * stride(); }
