@@ -24,7 +24,7 @@ class NewestMailbox {
   Removed publish(T* item) noexcept {
     const std::uintptr_t old =
         slot_.exchange(reinterpret_cast<std::uintptr_t>(item) | kFresh, std::memory_order_acq_rel);
-    return {reinterpret_cast<T*>(old & ~kFresh), (old & kFresh) != 0};
+    return {pointer(old), (old & kFresh) != 0};
   }
 
   /// Reader: takes the fresh item and leaves `used` (may be null) in its place. Null, with `used`
@@ -34,11 +34,14 @@ class NewestMailbox {
     // Only the reader removes freshness: what is exchanged here is fresh, perhaps fresher.
     const std::uintptr_t item =
         slot_.exchange(reinterpret_cast<std::uintptr_t>(used), std::memory_order_acq_rel);
-    return reinterpret_cast<T*>(item & ~kFresh);
+    return pointer(item);
   }
 
  private:
   static constexpr std::uintptr_t kFresh = 1;
+  static T* pointer(std::uintptr_t tagged) noexcept {
+    return reinterpret_cast<T*>(tagged & ~kFresh);  // NOLINT(performance-no-int-to-ptr)
+  }
   std::atomic<std::uintptr_t> slot_{0};
 };
 

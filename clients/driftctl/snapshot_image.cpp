@@ -100,7 +100,8 @@ RgbImage enlarge(const std::vector<std::uint16_t>& values, int width_px, int hei
   const double black = quantile(values, kBlackQuantile);
   const double range = std::max(1.0, quantile(values, kWhiteQuantile) - black);
   RgbImage image{width_px * scale, height_px * scale, {}};
-  image.pixels.reserve(values.size() * static_cast<std::size_t>(scale * scale));
+  image.pixels.reserve(static_cast<std::size_t>(image.width_px) *
+                       static_cast<std::size_t>(image.height_px));
   for (int y = 0; y < image.height_px; ++y) {
     for (int x = 0; x < image.width_px; ++x) {
       const double value = values[static_cast<std::size_t>(y / scale * width_px + x / scale)];

@@ -41,8 +41,8 @@ void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Loca
   const std::size_t wanted = threads > 0 ? static_cast<std::size_t>(threads)
                                          : std::max(1u, std::thread::hardware_concurrency());
   const std::size_t parts = std::clamp<std::size_t>(batch.count, 1, wanted);
-  const auto pixel_count = static_cast<std::size_t>(batch.roi_px * batch.roi_px);
-  const std::size_t stride_bytes = pixel_count * bytes_of(batch.type);
+  const auto side = static_cast<std::size_t>(batch.roi_px);
+  const std::size_t stride_bytes = side * side * bytes_of(batch.type);
   const auto* pixels = static_cast<const unsigned char*>(batch.pixels);
   const cpu::FitKernel kernel = cpu::choose_kernel().fit;
   std::vector<cpu::Workspace> workspaces(parts * cpu::kFlights);

@@ -13,6 +13,7 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -62,7 +63,7 @@ class RoiSums {
     const int summed = (count + lanes() - 1) / lanes() * lanes();
     float pedestal = total(sum) / static_cast<float>(summed);
     if constexpr (std::numeric_limits<T>::is_integer) {
-      pedestal = static_cast<float>(static_cast<int>(pedestal + 0.5f));
+      pedestal = std::nearbyint(pedestal);
     }
     summary_.pedestal_adu = pedestal;
     store_rows(pedestal);
@@ -182,7 +183,8 @@ class RoiSums {
     V sum = hn::Zero(d_), squares = sum;
     for (int row = 0; row < side_; ++row) {
       for (int c = 0; c < stride(); c += lanes()) {
-        const V v = hn::Sub(hn::LoadU(d_, w_->scratch + row * side_ + c), hn::Set(d_, pedestal));
+        const float* from = w_->scratch + c + static_cast<std::ptrdiff_t>(row) * side_;
+        const V v = hn::Sub(hn::LoadU(d_, from), hn::Set(d_, pedestal));
         const V inside = hn::IfThenElseZero(columns_below(c, side_), v);
         hn::Store(inside, d_, w_->pixels + row * stride() + c);
         sum = hn::Add(sum, inside);
@@ -315,8 +317,9 @@ class RoiSums {
     }
     const int place = static_cast<int>(best_place);
     const int weight = static_cast<int>(row_weight);
-    return {best / 9.0f, lowest / 9.0f, static_cast<float>(place % weight),
-            static_cast<float>(place / weight)};
+    const int row = place / weight;
+    return {best / 9.0f, lowest / 9.0f, static_cast<float>(place - row * weight),
+            static_cast<float>(row)};
   }
 
   Workspace* w_;
