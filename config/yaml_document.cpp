@@ -17,10 +17,10 @@ namespace {
 bool is_closed(std::string_view line) {
   const char quote = line.front();
   for (std::size_t i = 1; i < line.size(); ++i) {
-    if (line[i] == '\\' && quote == '"') {
+    const bool escaped = line[i] == '\\' && quote == '"';
+    const bool doubled = quote == '\'' && line.substr(i).starts_with("''");  // stands for one
+    if (escaped || doubled) {
       ++i;
-    } else if (line[i] == quote && quote == '\'' && line.substr(i + 1).starts_with(quote)) {
-      ++i;  // '' stands for one quote
     } else if (line[i] == quote) {
       return true;
     }

@@ -100,8 +100,8 @@ RgbImage enlarge(const std::vector<std::uint16_t>& values, int width_px, int hei
   const double black = quantile(values, kBlackQuantile);
   const double range = std::max(1.0, quantile(values, kWhiteQuantile) - black);
   RgbImage image{width_px * scale, height_px * scale, {}};
-  image.pixels.reserve(static_cast<std::size_t>(image.width_px) *
-                       static_cast<std::size_t>(image.height_px));
+  image.pixels.reserve(values.size() * static_cast<std::size_t>(scale) *
+                       static_cast<std::size_t>(scale));
   for (int y = 0; y < image.height_px; ++y) {
     const std::uint16_t* row = values.data() + std::ptrdiff_t{y / scale} * width_px;
     for (int x = 0; x < image.width_px; ++x) {

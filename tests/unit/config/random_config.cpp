@@ -40,25 +40,25 @@ double random_number(const Rules& rules, Random& random) {
 std::string random_text(const Rules& rules, Random& random) {
   if (!rules.choices.empty())
     return std::string(rules.choices[below(rules.choices.size(), random)]);
-  static const std::array<std::string, 18> kOdd = {"",
-                                                   " ",
-                                                   "yes",
-                                                   "null",
-                                                   "~",
-                                                   "1e3",
-                                                   "0123",
-                                                   "a: b",
-                                                   "# no comment",
-                                                   "\"",
-                                                   "\\n",
-                                                   "'",
-                                                   "{[&*!|>%@`",
-                                                   "- -",
-                                                   "M\xC3\xBCller",
-                                                   "tcp://127.0.0.1:6000",
-                                                   "ipc:///run/x/y",
-                                                   "a\\\"b "};
-  return kOdd[below(kOdd.size(), random)];
+  static const std::array<std::string, 18> odd = {"",
+                                                  " ",
+                                                  "yes",
+                                                  "null",
+                                                  "~",
+                                                  "1e3",
+                                                  "0123",
+                                                  "a: b",
+                                                  "# no comment",
+                                                  "\"",
+                                                  "\\n",
+                                                  "'",
+                                                  "{[&*!|>%@`",
+                                                  "- -",
+                                                  "M\xC3\xBCller",
+                                                  "tcp://127.0.0.1:6000",
+                                                  "ipc:///run/x/y",
+                                                  "a\\\"b "};
+  return odd[below(odd.size(), random)];
 }
 
 std::vector<ListedMarker> random_markers(Random& random) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The program driftd-sim itself: its ready line, its exit codes, a clean stop by signal.
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -22,6 +22,7 @@ class Program {
   explicit Program(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), DRIFTD_SIM_PROGRAM);
     std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     std::array<int, 2> pipe_ends{};
@@ -79,8 +80,9 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST_CASE("driftd-sim says when it is ready and stops cleanly on a signal") {
   const int signal = GENERATE(SIGTERM, SIGINT);
-  Program program({"--scenario", DRIFTD_SOURCE_DIR "/config/examples/scenario-demo.yaml",
-                   "--address", "127.71.3.1", "--serial", "PROG1", "--rate", "50"});
+  const std::string scenario = DRIFTD_SOURCE_DIR "/config/examples/scenario-demo.yaml";
+  Program program(
+      {"--scenario", scenario, "--address", "127.71.3.1", "--serial", "PROG1", "--rate", "50"});
   CHECK(program.line() == "driftd-sim ready: camera PROG1 at 127.71.3.1, 256x256 px, 50 frames/s");
   program.stop(signal);
   CHECK(contains(program.rest(), "0 frames sent"));
