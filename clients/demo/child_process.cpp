@@ -30,7 +30,8 @@ std::string how_it_ended(int status) {
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);  // the demo blocks what it reads by signalfd
+  // The demo blocks what it reads by signalfd.
+  sigprocmask(SIG_SETMASK, &none, nullptr);  // NOLINT(concurrency-mt-unsafe): one thread after fork
   dup2(log_descriptor, STDOUT_FILENO);
   dup2(log_descriptor, STDERR_FILENO);
   execv(arguments[0], arguments);

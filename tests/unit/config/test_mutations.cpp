@@ -28,7 +28,7 @@ std::size_t below(std::size_t count, test::Random& random) {
 
 /// One random edit of the kind that slips, tools and broken disks make.
 void mutate(std::string& text, const std::vector<std::string>& others, test::Random& random) {
-  static const std::array<std::string, 30> kTokens = {
+  static const std::array<std::string, 30> tokens = {
       ":",    ": ",   "- ",    "[",     "]",     "{",      "}",      "\"",
       "'",    "\n",   "\t",    "#",     "&a ",   "*a",     "<<: *a", "!!binary ",
       "|\n",  ">-\n", "---\n", "...\n", "? ",    "%YAML ", "@",      "\xEF\xBB\xBF",
@@ -44,7 +44,7 @@ void mutate(std::string& text, const std::vector<std::string>& others, test::Ran
       text.erase(at, length);
       break;
     case 2:
-      text.insert(at, kTokens[below(kTokens.size(), random)]);
+      text.insert(at, tokens[below(tokens.size(), random)]);
       break;
     case 3:
       text.insert(below(text.size(), random), text.substr(at, length));
