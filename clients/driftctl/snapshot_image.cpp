@@ -105,7 +105,7 @@ RgbImage enlarge(const std::vector<std::uint16_t>& values, int width_px, int hei
   for (int y = 0; y < image.height_px; ++y) {
     const std::uint16_t* row = values.data() + std::ptrdiff_t{y / scale} * width_px;
     for (int x = 0; x < image.width_px; ++x) {
-      const double value = row[x / scale];
+      const std::uint16_t value = row[x / scale];
       const auto grey = static_cast<std::uint8_t>(
           std::lround(255.0 * std::clamp((value - black) / range, 0.0, 1.0)));
       image.pixels.push_back({grey, grey, grey});
