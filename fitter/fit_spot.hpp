@@ -68,14 +68,13 @@ DRIFTD_HD Localization conclude(BackEnd& pixels, const Minimum<Model>& minimum,
   const SymmetricMatrix<n + 2> inverse_h = inverse(h);
   SymmetricMatrix<n + 2> cubic = {};
   store_sd<Model>(standard_deviations<n + 2>(inverse_h, cubic, {residual_variance, 0}), l);
-  if (converged(l.status)) {
-    const float constant = summary.sum_squares - summary.sum * summary.sum / count;
-    const bool spot = h.positive_definite && inside_limits<Model>(p, pixels.side()) &&
-                      significant(l, constant, freedom) &&
-                      structureless(pixels.smoothed_residuals(at.alpha, at.beta), at.alpha,
-                                    std::sqrt(residual_variance));
-    if (!spot) l.status = FitStatus::NotConverged;
-  }
+  // Summed whatever the other tests say: the lanes of a back end must meet in it.
+  const SmoothedExtremes structure = pixels.smoothed_residuals(at.alpha, at.beta);
+  const float constant = summary.sum_squares - summary.sum * summary.sum / count;
+  const bool spot = h.positive_definite && inside_limits<Model>(p, pixels.side()) &&
+                    significant(l, constant, freedom) &&
+                    structureless(structure, at.alpha, std::sqrt(residual_variance));
+  if (converged(l.status) && !spot) l.status = FitStatus::NotConverged;
   if (options.noise.gain_e_per_adu > 0) {
     const CubicMoments third = pixels.cubic_moments();
     cubic = full_matrix<n>(Model::products(third.x, third.y, p), {at.product.ff, at.product.fd},
@@ -86,40 +85,50 @@ DRIFTD_HD Localization conclude(BackEnd& pixels, const Minimum<Model>& minimum,
   return l;
 }
 
-/// A fit of one ROI as a state machine over LevenbergMarquardt; the same protocol:
-///   if (begin(...)) do { evaluate trial() } while (!advance(...)); then result().
-/// A warm start that leads nowhere (the spot jumped) is tried again cold.
+/// A fit of one ROI as a state machine over LevenbergMarquardt: begin(), then whatever phase() asks
+/// for until it is Done. A warm start that leads nowhere (the spot jumped) is tried again cold.
+/// No call sums over pixels, so that a back end may do so for several fits at once.
 template <class Model>
 class SpotFit {
  public:
   static constexpr int kShape = Model::kShape;
 
-  /// False: bad input, result() is ready.
-  template <class BackEnd>
-  DRIFTD_HD bool begin(BackEnd& pixels, const Start& start, const FitOptions& options) {
+  enum class Phase : std::uint8_t {
+    NeedsStart,  ///< start() with a cold_start()
+    Searching,   ///< advance() with an evaluation at trial()
+    AtMinimum,   ///< finish() with conclude() at minimum()
+    Done         ///< see result()
+  };
+
+  DRIFTD_HD void begin(const PixelSummary& summary, const Start& given, int side,
+                       const FitOptions& options) {
     result_ = bad_input();
-    if (!pixels.summary().usable) return false;
-    min_beta_ = options.min_background_adu - pixels.summary().pedestal_adu;
-    warm_ = usable_start(start);
-    search_.begin(Model::from_start(warm_ ? start : cold_start(pixels)), pixels.side(), options);
-    return true;
+    min_beta_ = options.min_background_adu - summary.pedestal_adu;
+    warm_ = usable_start(given);
+    search_.begin(Model::from_start(given), side, options);
+    phase_ = !summary.usable ? Phase::Done : warm_ ? Phase::Searching : Phase::NeedsStart;
   }
 
+  DRIFTD_HD Phase phase() const { return phase_; }
   DRIFTD_HD const typename Model::Parameters& trial() const { return search_.trial(); }
+  DRIFTD_HD const Minimum<Model>& minimum() const { return search_.minimum(); }
   /// Limit of the background at every trial, less the pedestal.
   DRIFTD_HD float min_beta() const { return min_beta_; }
   DRIFTD_HD const Localization& result() const { return result_; }
 
-  template <class BackEnd>
-  DRIFTD_HD bool advance(BackEnd& pixels, const Evaluation<kShape>& at, const FitOptions& options) {
-    if (!search_.advance(at, options)) return false;
-    const Minimum<Model>& minimum = search_.minimum();
-    if (!minimum.evaluated_last) pixels.set_profile(Model::profile(minimum.parameters));
-    result_ = conclude<Model>(pixels, minimum, options);
-    if (!warm_ || converged(result_.status)) return true;
+  DRIFTD_HD void start(const Start& cold, int side, const FitOptions& options) {
     warm_ = false;
-    search_.begin(Model::from_start(cold_start(pixels)), pixels.side(), options);
-    return false;
+    search_.begin(Model::from_start(cold), side, options);
+    phase_ = Phase::Searching;
+  }
+
+  DRIFTD_HD void advance(const Evaluation<kShape>& at, const FitOptions& options) {
+    if (search_.advance(at, options)) phase_ = Phase::AtMinimum;
+  }
+
+  DRIFTD_HD void finish(const Localization& concluded) {
+    result_ = concluded;
+    phase_ = warm_ && !converged(concluded.status) ? Phase::NeedsStart : Phase::Done;
   }
 
  private:
@@ -127,6 +136,7 @@ class SpotFit {
   float min_beta_;
   Localization result_;
   bool warm_;
+  Phase phase_;
 };
 
 }  // namespace driftd::fitter

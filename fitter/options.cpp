@@ -35,4 +35,32 @@ void check_options(const FitOptions& options) {
   check_range("noise.offset_adu", options.noise.offset_adu, -kHuge, kHuge);
 }
 
+std::size_t bytes_per_pixel(PixelType type) {
+  switch (type) {
+    case PixelType::U8:
+      return 1;
+    case PixelType::U16:
+      return 2;
+    case PixelType::F32:
+      return 4;
+  }
+  throw FitterError("fitter: unknown pixel type");
+}
+
+void check_batch(const Batch& batch, const FitOptions& options, std::size_t results) {
+  check_roi_px(batch.roi_px);
+  check_options(options);
+  if (batch.count > 0 && batch.pixels == nullptr) throw FitterError("fitter: no pixels given");
+  if (results != batch.count) {
+    throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
+                      std::to_string(results) + " results");
+  }
+}
+
+float saturation_of(const FitOptions& options) {
+  return options.saturation_adu == FitOptions().saturation_adu
+             ? std::numeric_limits<float>::infinity()
+             : static_cast<float>(options.saturation_adu);
+}
+
 }  // namespace driftd::fitter

@@ -2,6 +2,8 @@
 // Checks that every back end makes before it starts.
 #pragma once
 
+#include <cstddef>
+
 #include "fitter/fitter.hpp"
 
 namespace driftd::fitter {
@@ -11,5 +13,15 @@ void check_roi_px(int roi_px);
 
 /// @throws FitterError for a setting outside its range
 void check_options(const FitOptions& options);
+
+/// @param results  how many the caller has room for
+/// @throws FitterError also for a batch that is not what it says
+void check_batch(const Batch& batch, const FitOptions& options, std::size_t results);
+
+/// @throws FitterError for a pixel type that is none
+std::size_t bytes_per_pixel(PixelType type);
+
+/// What FitOptions::saturation_adu means to a kernel: infinity for none.
+float saturation_of(const FitOptions& options);
 
 }  // namespace driftd::fitter

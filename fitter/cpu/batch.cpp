@@ -8,41 +8,15 @@
 #include "fitter/options.hpp"
 
 namespace driftd::fitter {
-namespace {
-
-std::size_t bytes_of(PixelType type) {
-  switch (type) {
-    case PixelType::U8:
-      return 1;
-    case PixelType::U16:
-      return 2;
-    case PixelType::F32:
-      return 4;
-  }
-  throw FitterError("fitter: unknown pixel type");
-}
-
-void check(const Batch& batch, const FitOptions& options, std::size_t results) {
-  check_roi_px(batch.roi_px);
-  check_options(options);
-  if (batch.count > 0 && batch.pixels == nullptr) throw FitterError("fitter: no pixels given");
-  if (results != batch.count) {
-    throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
-                      std::to_string(results) + " results");
-  }
-}
-
-}  // namespace
-
 void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Localization> results,
                    int threads) {
-  check(batch, options, results.size());
+  check_batch(batch, options, results.size());
   if (threads < 0) throw FitterError("fitter: a negative number of threads");
   const std::size_t wanted = threads > 0 ? static_cast<std::size_t>(threads)
                                          : std::max(1u, std::thread::hardware_concurrency());
   const std::size_t parts = std::clamp<std::size_t>(batch.count, 1, wanted);
   const auto side = static_cast<std::size_t>(batch.roi_px);
-  const std::size_t stride_bytes = side * side * bytes_of(batch.type);
+  const std::size_t stride_bytes = side * side * bytes_per_pixel(batch.type);
   const auto* pixels = static_cast<const unsigned char*>(batch.pixels);
   const cpu::FitKernel kernel = cpu::choose_kernel().fit;
   std::vector<cpu::Workspace> workspaces(parts * cpu::kFlights);

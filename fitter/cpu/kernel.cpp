@@ -6,11 +6,11 @@
 #include <hwy/highway.h>
 
 #include <cstdint>
-#include <limits>
 
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/roi_sums-inl.hpp"
 #include "fitter/fit_spot.hpp"
+#include "fitter/options.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
@@ -45,12 +45,24 @@ void evaluate(Flight<Sums>* flights, int count) {
   }
 }
 
+/// Everything between two evaluations. False: the fit is done.
+template <class Sums>
+bool searching(Flight<Sums>& f, const FitOptions& options) {
+  using Phase = typename SpotFit<Model>::Phase;
+  if (f.fit.phase() == Phase::AtMinimum) {
+    const Minimum<Model>& minimum = f.fit.minimum();
+    if (!minimum.evaluated_last) f.pixels.set_profile(Model::profile(minimum.parameters));
+    f.fit.finish(conclude<Model>(f.pixels, minimum, options));
+  }
+  if (f.fit.phase() == Phase::NeedsStart)
+    f.fit.start(cold_start(f.pixels), f.pixels.side(), options);
+  return f.fit.phase() == Phase::Searching;
+}
+
 template <class T, class Sums>
 void fit_all(const FitJob& job, Workspace* workspaces) {
   const FitOptions& options = *job.options;
-  const float saturation = options.saturation_adu == FitOptions().saturation_adu
-                               ? std::numeric_limits<float>::infinity()
-                               : static_cast<float>(options.saturation_adu);
+  const float saturation = saturation_of(options);
   const auto* bytes = static_cast<const unsigned char*>(job.pixels);
   std::size_t next = 0;
   const auto launch = [&](Flight<Sums>& f) {
@@ -58,7 +70,8 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
       f.index = next++;
       f.pixels.load(reinterpret_cast<const T*>(bytes + f.index * job.stride_bytes), saturation);
       const Start start = job.starts != nullptr ? job.starts[f.index] : Start{};
-      if (f.fit.begin(f.pixels, start, options)) return true;
+      f.fit.begin(f.pixels.summary(), start, job.roi_px, options);
+      if (searching(f, options)) return true;
       job.results[f.index] = f.fit.result();
     }
     return false;
@@ -74,7 +87,8 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
     evaluate(flights, flying);
     for (int k = 0; k < flying;) {
       Flight<Sums>& f = flights[k];
-      if (f.fit.advance(f.pixels, f.at, options)) {
+      f.fit.advance(f.at, options);
+      if (!searching(f, options)) {
         job.results[f.index] = f.fit.result();
         if (!launch(f)) {
           f = flights[--flying];  // evaluated already: advanced next

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "fitter/cuda/kernels.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "fitter/cuda/roi_sums.cuh"
+#include "fitter/fit_spot.hpp"
+
+namespace driftd::fitter::cuda {
+namespace {
+
+constexpr int kBatchThreads = 128;
+constexpr int kLiveThreads = 512;
+
+/// The whole fit of one ROI by the lanes of a group; all get the result. Groups that share a warp
+/// stay in step: each joins every sum, and takes part in a decision where it is its own.
+template <class Model, int kLanes>
+__device__ Localization fit_roi(RoiSums<kLanes>& pixels, const Start& given,
+                                const FitOptions& options) {
+  using Fit = SpotFit<Model>;
+  using Phase = typename Fit::Phase;
+  Lanes<kLanes>& lanes = pixels.lanes();
+  const int side = pixels.side();
+  Fit fit;
+  fit.begin(pixels.summary(), given, side, options);
+  while (lanes.any(fit.phase() != Phase::Done)) {
+    if (lanes.any(fit.phase() == Phase::NeedsStart)) {
+      const Start cold = cold_start(pixels);
+      if (fit.phase() == Phase::NeedsStart) fit.start(cold, side, options);
+    }
+    while (lanes.any(fit.phase() == Phase::Searching)) {
+      const typename Model::Parameters p = fit.trial();
+      Evaluation<Model::kShape> at;
+      eliminate_amplitudes<Model>(pixels.set_profile(Model::profile(p)), p, side * side,
+                                  pixels.summary().sum, fit.min_beta(), at);
+      linearize<Model>(pixels.residuals(at.alpha, at.beta), p, at);
+      if (fit.phase() == Phase::Searching) fit.advance(at, options);
+    }
+    const Minimum<Model>& minimum = fit.minimum();
+    if (lanes.any(!minimum.evaluated_last)) pixels.set_profile(Model::profile(minimum.parameters));
+    const Localization concluded = conclude<Model>(pixels, minimum, options);
+    if (fit.phase() == Phase::AtMinimum) fit.finish(concluded);
+  }
+  return fit.result();
+}
+
+/// The words of a result, in memory where every lane of the group reads them.
+template <int kLanes>
+__device__ const std::uint32_t* shared_words(RoiSums<kLanes>& pixels, const Localization& l) {
+  float* const memory = pixels.free_memory();
+  pixels.lanes().sync();
+  if (pixels.lanes().index() == 0) *reinterpret_cast<Localization*>(memory) = l;
+  pixels.lanes().sync();
+  return reinterpret_cast<const std::uint32_t*>(memory);
+}
+
+template <int kLanes>
+__device__ void load(RoiSums<kLanes>& pixels, const Job& job, std::size_t index) {
+  const void* const roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
+  switch (job.type) {
+    case PixelType::U8:
+      return pixels.load(static_cast<const std::uint8_t*>(roi), job.saturation);
+    case PixelType::U16:
+      return pixels.load(static_cast<const std::uint16_t*>(roi), job.saturation);
+    case PixelType::F32:
+      return pixels.load(static_cast<const float*>(roi), job.saturation);
+  }
+}
+
+template <class Model, int kLanes>
+__global__ void __launch_bounds__(kBatchThreads) fit_batch(const __grid_constant__ Job job) {
+  extern __shared__ float4 memory[];
+  const int groups = static_cast<int>(blockDim.x) / kLanes;
+  const int group = static_cast<int>(threadIdx.x) / kLanes;
+  const std::uint32_t wanted = blockIdx.x * groups + group;
+  const std::uint32_t index = wanted < job.count ? wanted : job.count - 1;  // in step, unused
+  RoiSums<kLanes> pixels(
+      reinterpret_cast<float*>(memory) + group * group_floats<kLanes>(job.roi_px), job.roi_px);
+  const Start start = job.starts != nullptr ? job.starts[index] : Start{};
+  load(pixels, job, index);
+  const Localization l = fit_roi<Model>(pixels, start, job.options);
+  const std::uint32_t* const words = shared_words(pixels, l);
+  if (wanted >= job.count) return;
+  constexpr int kWords = sizeof(Localization) / sizeof(std::uint32_t);
+  auto* const result = static_cast<std::uint32_t*>(job.results) + std::size_t{index} * kWords;
+  for (int i = pixels.lanes().index(); i < kWords; i += kLanes) result[i] = words[i];
+}
+
+template <class Model, int kLanes>
+__device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std::uint32_t stamp) {
+  RoiSums<kLanes> pixels(memory, job.roi_px);
+  const auto* const slots = static_cast<const unsigned char*>(job.pixels);
+  const float4 s = __ldcv(reinterpret_cast<const float4*>(job.starts) + index);
+  pixels.load_slot(reinterpret_cast<const uint4*>(slots + index * job.stride_bytes),
+                   job.saturation);
+  const Localization l = fit_roi<Model>(pixels, Start{s.x, s.y, s.z, s.w}, job.options);
+  const std::uint32_t* const words = shared_words(pixels, l);
+  auto* const result = static_cast<StampedResult*>(job.results) + index;
+  const int part = pixels.lanes().index();
+  if (part >= StampedResult::kParts) return;
+  __stwt(reinterpret_cast<uint4*>(&result->parts[part]),
+         make_uint4(words[3 * part], words[3 * part + 1], words[3 * part + 2], stamp));
+}
+
+/// Waits until the host rings again. After some milliseconds in vain it looks less often, so that
+/// an idle kernel leaves the bus alone.
+__device__ Doorbell next_ring(const Doorbell* doorbell, std::uint32_t last) {
+  constexpr int kPatience = 4000;
+  constexpr unsigned kNapNs = 500;
+  for (int looks = 0;;) {
+    std::uint64_t both;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(both) : "l"(doorbell) : "memory");
+    const auto sequence = static_cast<std::uint32_t>(both);
+    const auto count = static_cast<std::uint32_t>(both >> 32);
+    if (sequence != last || count == Doorbell::kStop) return {sequence, count};
+    if (looks < kPatience) {
+      ++looks;
+    } else {
+      __nanosleep(kNapNs);
+    }
+  }
+}
+
+/// @param doorbell  null: fits what the job says and ends; else stays, and fits at every ring
+template <class Model, int kLanes>
+__global__ void __launch_bounds__(kLiveThreads)
+    fit_live(const __grid_constant__ Job job, const Doorbell* doorbell) {
+  extern __shared__ float4 memory[];
+  __shared__ Doorbell ring;
+  const int groups = static_cast<int>(blockDim.x) / kLanes;
+  const int group = static_cast<int>(threadIdx.x) / kLanes;
+  const std::uint32_t index = blockIdx.x * groups + group;
+  float* const own = reinterpret_cast<float*>(memory) + group * group_floats<kLanes>(job.roi_px);
+  std::uint32_t count = job.count;
+  std::uint32_t stamp = job.stamp;
+  do {
+    if (doorbell != nullptr) {
+      if (threadIdx.x == 0) ring = next_ring(doorbell, stamp);
+      __syncthreads();
+      count = ring.count;
+      stamp = ring.sequence;
+      if (count == Doorbell::kStop) return;
+    }
+    if (index < count) fit_slot<Model, kLanes>(own, job, index, stamp);
+    if (doorbell != nullptr) __syncthreads();
+  } while (doorbell != nullptr);
+}
+
+template <int kLanes>
+Kernel described(const void* function, int most_threads, int side) {
+  return {function, kLanes, most_threads, group_floats<kLanes>(side) * sizeof(float)};
+}
+
+template <class Model, int kLanes>
+Kernel batch(int side) {
+  return described<kLanes>(reinterpret_cast<const void*>(&fit_batch<Model, kLanes>), kBatchThreads,
+                           side);
+}
+
+template <class Model, int kLanes>
+Kernel live(int side) {
+  return described<kLanes>(reinterpret_cast<const void*>(&fit_live<Model, kLanes>), kLiveThreads,
+                           side);
+}
+
+}  // namespace
+
+int Kernel::groups(int threads) const {
+  constexpr std::size_t kSharedBytes = 47 * 1024;
+  const int by_memory = static_cast<int>(kSharedBytes / group_bytes);
+  const int a_warp = std::max(1, 32 / lanes);
+  const int by_threads = std::min(threads, most_threads) / lanes;
+  return std::max(a_warp, std::min(by_memory, by_threads) / a_warp * a_warp);
+}
+
+Kernel batch_kernel(Model, int roi_px) {
+  if (roi_px <= 16) return batch<CircularGaussian, 4>(roi_px);
+  if (roi_px <= 32) return batch<CircularGaussian, 32>(roi_px);
+  return batch<CircularGaussian, 128>(roi_px);
+}
+
+Kernel live_kernel(Model, int roi_px) {
+  if (roi_px <= 32) return live<CircularGaussian, 32>(roi_px);
+  return live<CircularGaussian, 128>(roi_px);
+}
+
+}  // namespace driftd::fitter::cuda

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+// The CUDA back end of pixel_sums.hpp: one ROI in shared memory, its columns and rows dealt out to
+// the lanes of a group. Even lanes sum over the profile's columns, odd ones over its rows.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "fitter/cuda/lanes.cuh"
+#include "fitter/fitter.hpp"
+#include "fitter/pixel_sums.hpp"
+
+namespace driftd::fitter::cuda {
+
+/// Shared memory of a group: the profile of both axes, the pixels, the lanes' own, in floats.
+/// Rounded so that groups of fewer lanes than a warp meet no bank conflicts.
+template <int kLanes>
+__host__ __device__ constexpr int group_floats(int side) {
+  const int used = (8 * side + side * side + 7) / 8 * 8 + Lanes<kLanes>::kScratch;
+  if (kLanes >= kWarpLanes) return used;
+  const int step = kLanes > 4 ? kLanes : 4;
+  return ((used + step - 1) / step | 1) * step;  // an odd multiple
+}
+
+template <int kLanes>
+class RoiSums {
+ public:
+  /// @param memory  group_floats() floats of this group, 16-byte aligned
+  __device__ RoiSums(float* memory, int side)
+      : lanes_(memory + (8 * side + side * side + 7) / 8 * 8),
+        axes_(reinterpret_cast<float4*>(memory)),
+        pixels_(memory + 8 * side),
+        side_(side) {}
+
+  __device__ int side() const { return side_; }
+  __device__ const PixelSummary& summary() const { return summary_; }
+  __device__ Lanes<kLanes>& lanes() { return lanes_; }
+  /// At least 16 floats that no sum holds once the fit is concluded.
+  __device__ float* free_memory() { return reinterpret_cast<float*>(axes_); }
+
+  /// Pixels one after another, in memory that does not change meanwhile.
+  template <class T>
+  __device__ void load(const T* pixels, float saturation) {
+    Extent extent;
+#pragma unroll 8
+    for (int i = lanes_.index(); i < count(); i += kLanes) {
+      const float value = static_cast<float>(pixels[i]);
+      pixels_[i] = value;
+      extent.add(value);
+    }
+    summarize<std::numeric_limits<T>::is_integer>(extent, saturation);
+  }
+
+  /// A slot of u16 pixels in memory that the host writes: 16-byte aligned, whole 16-byte words. All
+  /// its words are read at once, because each read is a journey over the bus.
+  __device__ void load_slot(const uint4* slot, float saturation) {
+    constexpr int kMostWords = 4;
+    const int words = (count() + 7) / 8;
+    uint4 word[kMostWords];
+#pragma unroll
+    for (int k = 0; k < kMostWords; ++k) {
+      const int i = lanes_.index() + k * kLanes;
+      if (i < words) word[k] = __ldcv(slot + i);
+    }
+    Extent extent;
+#pragma unroll
+    for (int k = 0; k < kMostWords; ++k) {
+      const int i = lanes_.index() + k * kLanes;
+      if (i < words) unpack(word[k], 8 * i, extent);
+    }
+    lanes_.sync();
+    summarize<true>(extent, saturation);
+  }
+
+  __device__ SmoothedExtremes smoothed_pixels() { return smoothed<false>(0, 0); }
+  __device__ SmoothedExtremes smoothed_residuals(float alpha, float beta) {
+    return smoothed<true>(alpha, beta);
+  }
+
+  __device__ float count_above(float level) {
+    float above[1] = {0};
+    for (int i = lanes_.index(); i < count(); i += kLanes) above[0] += pixels_[i] > level ? 1.0f : 0.0f;
+    lanes_.combine(above);
+    return above[0];
+  }
+
+  __device__ ProfileMoments set_profile(const Profile& p) {
+    constexpr float kLog2E = 1.44269504f;
+    constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number
+    const bool is_y = (lanes_.index() & 1) != 0;
+    const float centre = is_y ? p.y_px : p.x_px;
+    const float sigma = is_y ? p.sigma_y_px : p.sigma_x_px;
+    const float factor = (-0.5f * kLog2E) / (sigma * sigma);
+    float4* const axis = axes_ + (is_y ? side_ : 0);
+    float m[8] = {};
+    lanes_.sync();  // all are done with the profile before
+    for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) {
+      const float u = static_cast<float>(i) - centre;
+      const float f = exp2f(fmaxf(u * u * factor, kSmallest));
+      const float uf = u * f;
+      const float uuf = u * uf;
+      axis[i] = make_float4(f, uf, uuf, 0);
+      m[0] += f;
+      m[1] += uf;
+      m[2] += uuf;
+      m[3] += f * f;
+      m[4] += f * uf;
+      m[5] += uf * uf;
+      m[6] += uf * uuf;
+      m[7] += uuf * uuf;
+    }
+    lanes_.sum_by_parity(m);
+    lanes_.sync();
+    float product[1] = {0};
+    for (int c = column(); c < side_; c += kColumnLanes) {
+      float of_column = 0;
+#pragma unroll 4
+      for (int r = row(); r < side_; r += kRowLanes)
+        of_column += pixels_[r * side_ + c] * y_axis()[r].x;
+      product[0] += of_column * x_axis()[c].x;
+    }
+    lanes_.combine(product);
+    AxisMoments own, other;
+    put(m, own);
+#pragma unroll
+    for (float& v : m) v = __shfl_xor_sync(kWholeWarp, v, 1);
+    put(m, other);
+    return {is_y ? other : own, is_y ? own : other, product[0]};
+  }
+
+  __device__ ResidualMoments residuals(float alpha, float beta) {
+    float s[5] = {};
+    for (int c = column(); c < side_; c += kColumnLanes) {
+      const float4 x = x_axis()[c];
+      const float scaled = alpha * x.x;
+      float squares = 0, by_y = 0, by_vy = 0, by_vvy = 0;
+#pragma unroll 4
+      for (int r = row(); r < side_; r += kRowLanes) {
+        const float4 y = y_axis()[r];
+        const float residual = (pixels_[r * side_ + c] - beta) - scaled * y.x;
+        squares += residual * residual;
+        by_y += residual * y.x;
+        by_vy += residual * y.y;
+        by_vvy += residual * y.z;
+      }
+      s[0] += squares;
+      s[1] += by_y * x.y;
+      s[2] += by_vy * x.x;
+      s[3] += by_y * x.z;
+      s[4] += by_vvy * x.x;
+    }
+    lanes_.combine(s);
+    return {s[0], s[1], s[2], s[3], s[4]};
+  }
+
+  __device__ CubicMoments cubic_moments() {
+    CubicMoments moments;
+    cubic_axis(x_axis(), moments.x);
+    cubic_axis(y_axis(), moments.y);
+    return moments;
+  }
+
+ private:
+  /// How the lanes share a loop over pixels.
+  static constexpr int kColumnLanes = kLanes < 8 ? kLanes : kLanes <= 32 ? 16 : 32;
+  static constexpr int kRowLanes = kLanes / kColumnLanes > 0 ? kLanes / kColumnLanes : 1;
+
+  struct Extent {
+    float sum = 0;
+    float lowest = INFINITY, highest = -INFINITY;
+
+    __device__ void add(float value) {
+      sum += value;
+      lowest = fminf(lowest, value);
+      highest = fmaxf(highest, value);
+    }
+  };
+
+  __device__ int count() const { return side_ * side_; }
+  __device__ int column() const { return lanes_.index() % kColumnLanes; }
+  __device__ int row() const { return lanes_.index() / kColumnLanes; }
+  __device__ const float4* x_axis() const { return axes_; }
+  __device__ const float4* y_axis() const { return axes_ + side_; }
+
+  __device__ static void put(const float (&m)[8], AxisMoments& a) {
+#pragma unroll
+    for (int k = 0; k < 3; ++k) a.first[k] = m[k];
+#pragma unroll
+    for (int k = 0; k < 5; ++k) a.second[k] = m[3 + k];
+  }
+
+  /// Eight pixels, of which those within the ROI count.
+  __device__ void unpack(const uint4& word, int from, Extent& extent) {
+    const unsigned pair[4] = {word.x, word.y, word.z, word.w};
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      const float value = static_cast<float>((pair[k / 2] >> (16 * (k % 2))) & 0xffffu);
+      if (from + k < count()) {
+        pixels_[from + k] = value;
+        extent.add(value);
+      }
+    }
+  }
+
+  /// Subtracts a pedestal near the mean, whole for integer pixels: the subtraction is exact.
+  template <bool kInteger>
+  __device__ void summarize(const Extent& extent, float saturation) {
+    float sum[2] = {extent.sum, 0};
+    float extremes[2] = {extent.highest, -extent.lowest};
+    lanes_.combine(sum);
+    lanes_.combine(extremes, Largest{});
+    float pedestal = sum[0] / static_cast<float>(count());
+    if constexpr (kInteger) pedestal = static_cast<float>(static_cast<int>(pedestal + 0.5f));
+    sum[0] = sum[1] = 0;
+    for (int i = lanes_.index(); i < count(); i += kLanes) {
+      const float value = pixels_[i] - pedestal;
+      pixels_[i] = value;
+      sum[0] += value;
+      sum[1] += value * value;
+    }
+    lanes_.combine(sum);
+    lanes_.sync();
+    const bool finite = sum[1] <= std::numeric_limits<float>::max();
+    summary_ = {pedestal, sum[0], sum[1],
+                finite && -extremes[1] < extremes[0] && extremes[0] < saturation};
+  }
+
+  __device__ float three_columns(int r, int c) const {
+    const float* const p = pixels_ + r * side_ + c;
+    return (p[0] + p[1]) + p[2];
+  }
+
+  /// Of the pixels, or of the residuals: those averages less the model's.
+  template <bool kResiduals>
+  __device__ SmoothedExtremes smoothed(float alpha, float beta) {
+    constexpr float kRowWeight = 2.0f * kMaxRoiPx;
+    const int windows = side_ - 2;  // by row and column
+    const int share = (windows + kRowLanes - 1) / kRowLanes;
+    const int first = row() * share;
+    const int last = first + share < windows ? first + share : windows;
+    float extremes[2] = {-INFINITY, -INFINITY};  // the highest and minus the lowest
+    float place[1] = {0};
+    for (int c = column(); c < windows; c += kColumnLanes) {
+      if (first >= last) break;
+      float scaled = 0, constant = 0;
+      if constexpr (kResiduals) {
+        scaled = -alpha * ((x_axis()[c].x + x_axis()[c + 1].x) + x_axis()[c + 2].x);
+        constant = -3 * beta;
+      }
+      const auto row_sum = [&](int r) {
+        const float sum = three_columns(r, c);
+        if constexpr (!kResiduals) return sum;
+        return (sum + constant) + scaled * y_axis()[r].x;
+      };
+      float above = row_sum(first);
+      float here = row_sum(first + 1);
+      for (int r = first + 1; r <= last; ++r) {
+        const float below = row_sum(r + 1);
+        const float window = (above + here) + below;
+        const float at = kRowWeight * static_cast<float>(r) + static_cast<float>(c + 1);
+        if (window > extremes[0] || (window == extremes[0] && at < place[0])) {
+          extremes[0] = window;
+          place[0] = at;
+        }
+        extremes[1] = fmaxf(extremes[1], -window);
+        above = here;
+        here = below;
+      }
+    }
+    const float own_highest = extremes[0];
+    lanes_.combine(extremes, Largest{});
+    if constexpr (!kResiduals) {
+      if (own_highest != extremes[0]) place[0] = INFINITY;
+      lanes_.combine(place, Smallest{});
+    }
+    const int at = static_cast<int>(place[0]);
+    constexpr int kWeight = static_cast<int>(kRowWeight);
+    return {extremes[0] / 9.0f, -extremes[1] / 9.0f, static_cast<float>(at % kWeight),
+            static_cast<float>(at / kWeight)};
+  }
+
+  __device__ void cubic_axis(const float4* axis, float (&third)[5]) {
+    float m[5] = {};
+    for (int i = lanes_.index(); i < side_; i += kLanes) {
+      const float4 a = axis[i];
+      const float ff = a.x * a.x;
+      m[0] += ff * a.x;
+      m[1] += ff * a.y;
+      m[2] += ff * a.z;
+      m[3] += a.x * a.y * a.z;
+      m[4] += a.x * a.z * a.z;
+    }
+    lanes_.combine(m);
+#pragma unroll
+    for (int k = 0; k < 5; ++k) third[k] = m[k];
+  }
+
+  Lanes<kLanes> lanes_;
+  float4* axes_;   ///< {X, u X, u^2 X, 0} by column, then the same by row
+  float* pixels_;  ///< less the pedestal
+  int side_;
+  PixelSummary summary_;
+};
+
+}  // namespace driftd::fitter::cuda
