@@ -73,11 +73,15 @@ class LiveFitter {
 
   virtual int roi_px() const noexcept = 0;
   virtual std::size_t capacity() const noexcept = 0;
-  /// ROI slot i: roi_px * roi_px u16, row-major, 64-byte aligned (pinned when CUDA).
+  /// ROI slot i: roi_px * roi_px u16, row-major, 64-byte aligned (pinned when CUDA). Stays the
+  /// same.
   virtual std::uint16_t* staging(std::size_t i) noexcept = 0;
   /// Fits slots 0 .. starts.size()-1, each from starts[i] (warm) or from its own estimate (cold).
-  /// The span returned is valid until the next call. starts.size() <= capacity().
+  /// The span returned is valid until the next call. starts.size() <= capacity(). After a failure
+  /// of the back end it is empty, and stays so: see error().
   virtual std::span<const Localization> fit(std::span<const Start> starts) noexcept = 0;
+  /// Null while all is well; else what failed, for good. Read by the thread that calls fit().
+  virtual const char* error() const noexcept { return nullptr; }
   /// "cpu (AVX3)", "cuda (NVIDIA H200, launch)".
   virtual const char* description() const noexcept = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The lanes that fit one ROI together, and their sums. 2 to 16 lanes are a part of a warp: its parts
-// then go through every call here in step. 32 are a warp; more are whole warps of one block, which
-// meet at a barrier of their own. Every lane gets the same bits.
+// The lanes that fit one ROI together, and their sums. 2 to 16 lanes are a part of a warp: its
+// parts then go through every call here in step. 32 are a warp; more are whole warps of one block,
+// which meet at a barrier of their own. Every lane gets the same bits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -30,7 +30,7 @@ class Lanes {
   /// Most values that one call combines, even and odd lanes counted separately.
   static constexpr int kMostValues = 16;
   /// Shared memory a group needs: two buffers, so that one barrier per call suffices.
-  static constexpr int kScratch = kWarps > 1 ? 2 * kWarps * kMostValues : 0;
+  static constexpr int kScratch = kWarps > 1 ? 2 * kWarps* kMostValues : 0;
 
   __device__ explicit Lanes(float* scratch) : scratch_(scratch) {}
 
@@ -83,7 +83,8 @@ class Lanes {
     const int lane = index() % kWarpLanes;
     if (lane < kSets) {
 #pragma unroll
-      for (int k = 0; k < n; ++k) buffer[(index() / kWarpLanes) * kMostValues + lane * n + k] = v[k];
+      for (int k = 0; k < n; ++k)
+        buffer[(index() / kWarpLanes) * kMostValues + lane * n + k] = v[k];
     }
     sync();
 #pragma unroll

@@ -73,14 +73,17 @@ class RoiSums {
     summarize<true>(extent, saturation);
   }
 
-  __device__ SmoothedExtremes smoothed_pixels() { return smoothed<false>(0, 0); }
+  __device__ SmoothedExtremes smoothed_pixels() {
+    return smoothed<false>(0, 0);
+  }
   __device__ SmoothedExtremes smoothed_residuals(float alpha, float beta) {
     return smoothed<true>(alpha, beta);
   }
 
   __device__ float count_above(float level) {
     float above[1] = {0};
-    for (int i = lanes_.index(); i < count(); i += kLanes) above[0] += pixels_[i] > level ? 1.0f : 0.0f;
+    for (int i = lanes_.index(); i < count(); i += kLanes)
+      above[0] += pixels_[i] > level ? 1.0f : 0.0f;
     lanes_.combine(above);
     return above[0];
   }
@@ -177,11 +180,21 @@ class RoiSums {
     }
   };
 
-  __device__ int count() const { return side_ * side_; }
-  __device__ int column() const { return lanes_.index() % kColumnLanes; }
-  __device__ int row() const { return lanes_.index() / kColumnLanes; }
-  __device__ const float4* x_axis() const { return axes_; }
-  __device__ const float4* y_axis() const { return axes_ + side_; }
+  __device__ int count() const {
+    return side_ * side_;
+  }
+  __device__ int column() const {
+    return lanes_.index() % kColumnLanes;
+  }
+  __device__ int row() const {
+    return lanes_.index() / kColumnLanes;
+  }
+  __device__ const float4* x_axis() const {
+    return axes_;
+  }
+  __device__ const float4* y_axis() const {
+    return axes_ + side_;
+  }
 
   __device__ static void put(const float (&m)[8], AxisMoments& a) {
 #pragma unroll

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Stands in for the CUDA back end in a build without it.
+#include "fitter/cuda_fitter.hpp"
+
+namespace driftd::fitter {
+namespace {
+
+constexpr const char* kAbsent = "CUDA: this build of driftd has no CUDA back end (DRIFTD_CUDA)";
+
+}  // namespace
+
+int cuda_device_count() noexcept {
+  return 0;
+}
+
+std::unique_ptr<LiveFitter> make_cuda_live_fitter(int, std::size_t, const FitOptions&,
+                                                  const CudaLiveOptions&) {
+  throw FitterError(kAbsent);
+}
+
+std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions&) {
+  throw FitterError(kAbsent);
+}
+
+}  // namespace driftd::fitter

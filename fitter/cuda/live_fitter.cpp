@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+#include "fitter/cuda/live_fitter.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fitter/cuda/kernels.hpp"
+#include "fitter/options.hpp"
+
+namespace driftd::fitter::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Start-up loads the kernels, which may take seconds.
+constexpr auto kStartDeadline = std::chrono::seconds(20);
+constexpr auto kStopDeadline = std::chrono::seconds(1);
+constexpr std::size_t kSlotAlignment = 64;
+
+const char* name_of(CudaMode mode) {
+  switch (mode) {
+    case CudaMode::Launch:
+      return "launch";
+    case CudaMode::Graph:
+      return "graph";
+    case CudaMode::Resident:
+      return "resident";
+  }
+  throw FitterError("CUDA: unknown mode");
+}
+
+/// Makes `device` the calling thread's, so that what is made next belongs to it.
+std::string use_device(const RuntimeCalls& calls, int device) {
+  const int count = require_devices(calls);
+  if (device < 0 || device >= count) {
+    throw FitterError("CUDA: device " + std::to_string(device) + " is not there, only 0 to " +
+                      std::to_string(count - 1));
+  }
+  check(calls.set_device(device), "taking the device");
+  cudaDeviceProp properties;
+  check(calls.get_device_properties(&properties, device), "reading the device's properties");
+  return properties.name;
+}
+
+class CudaLiveFitter final : public LiveFitter {
+ public:
+  CudaLiveFitter(int roi_px, std::size_t capacity, const FitOptions& options,
+                 const CudaLiveOptions& cuda, const RuntimeCalls& calls)
+      : calls_(calls),
+        roi_px_(roi_px),
+        capacity_(capacity),
+        cuda_(cuda),
+        description_("cuda (" + use_device(calls_, cuda.device) + ", " + name_of(cuda.mode) + ")"),
+        thread_(std::this_thread::get_id()),
+        slot_bytes_((static_cast<std::size_t>(roi_px * roi_px) * sizeof(std::uint16_t) +
+                     kSlotAlignment - 1) /
+                    kSlotAlignment * kSlotAlignment),
+        pixels_(calls_, slot_bytes_ * capacity),
+        starts_(calls_, sizeof(Start) * capacity),
+        stamped_(calls_, sizeof(StampedResult) * capacity),
+        doorbell_(calls_, sizeof(Doorbell)),
+        results_(capacity),
+        stream_(calls_, Stream::Priority::Highest),
+        kernel_(live_kernel(options.model, roi_px)),
+        groups_(kernel_.groups(cuda.mode == CudaMode::Resident ? kernel_.most_threads : 1)),
+        job_({pixels_.device(), slot_bytes_, PixelType::U16, roi_px, 0, 0,
+              static_cast<const Start*>(starts_.device()), options, saturation_of(options),
+              stamped_.device()}) {
+    if (cuda.mode == CudaMode::Graph) make_graph();
+    if (cuda.mode == CudaMode::Resident) start_resident();
+    const std::vector<Start> cold(capacity);
+    for (int i = 0; i < 3 && !failed_; ++i) fit_until(cold, Clock::now() + kStartDeadline);
+    if (failed_) {
+      stop();
+      throw FitterError(error_);
+    }
+  }
+
+  ~CudaLiveFitter() override { stop(); }
+
+  int roi_px() const noexcept override { return roi_px_; }
+  std::size_t capacity() const noexcept override { return capacity_; }
+  const char* error() const noexcept override { return failed_ ? error_ : nullptr; }
+  const char* description() const noexcept override { return description_.c_str(); }
+
+  std::uint16_t* staging(std::size_t i) noexcept override {
+    return reinterpret_cast<std::uint16_t*>(static_cast<unsigned char*>(pixels_.host()) +
+                                            i * slot_bytes_);
+  }
+
+  std::span<const Localization> fit(std::span<const Start> starts) noexcept override {
+    return fit_until(starts, Clock::now() + cuda_.deadline);
+  }
+
+ private:
+  std::span<const Localization> fit_until(std::span<const Start> starts,
+                                          Clock::time_point deadline) noexcept {
+    const std::size_t count = std::min(starts.size(), capacity_);
+    if (failed_ || count == 0) return {};
+    std::memcpy(starts_.host(), starts.data(), count * sizeof(Start));
+    if (++job_.stamp == 0) job_.stamp = 1;  // 0 is what the memory held at first
+    job_.count = static_cast<std::uint32_t>(count);
+    const cudaError_t submitted = submit();
+    if (submitted != cudaSuccess) {
+      fail("starting the fit", submitted);
+      return {};
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      if (!await(i, deadline)) return {};
+    return {results_.data(), count};
+  }
+
+  cudaError_t submit() noexcept {
+    if (const auto thread = std::this_thread::get_id(); thread != thread_) {
+      thread_ = thread;  // the current device is a thread's own
+      if (const cudaError_t e = calls_.set_device(cuda_.device); e != cudaSuccess) return e;
+    }
+    if (cuda_.mode == CudaMode::Resident) {
+      const std::uint64_t both = std::uint64_t{job_.count} << 32 | job_.stamp;
+      ring(both);
+      return cudaSuccess;
+    }
+    if (cuda_.mode == CudaMode::Graph) {
+      node_.gridDim = grid(job_.count);
+      const cudaError_t e = calls_.set_graph_node(graph_, graph_node_, &node_);
+      return e != cudaSuccess ? e : calls_.launch_graph(graph_, stream_.get());
+    }
+    return launch(nullptr);
+  }
+
+  cudaError_t launch(const void* doorbell) noexcept {
+    void* arguments[] = {&job_, &doorbell};
+    return calls_.launch(kernel_.function, grid(doorbell == nullptr ? job_.count : capacity_),
+                         block(), arguments, shared_bytes(), stream_.get());
+  }
+
+  dim3 grid(std::size_t count) const noexcept {
+    const auto groups = static_cast<std::size_t>(groups_);
+    return {static_cast<unsigned>((count + groups - 1) / groups), 1, 1};
+  }
+  dim3 block() const noexcept { return {static_cast<unsigned>(groups_ * kernel_.lanes), 1, 1}; }
+  std::size_t shared_bytes() const noexcept {
+    return kernel_.group_bytes * static_cast<std::size_t>(groups_);
+  }
+
+  void ring(std::uint64_t both) noexcept {
+    std::atomic_ref<std::uint64_t>(*static_cast<std::uint64_t*>(doorbell_.host()))
+        .store(both, std::memory_order_release);
+  }
+
+  void make_graph() {
+    node_ = {};
+    node_.func = const_cast<void*>(kernel_.function);
+    node_.gridDim = grid(capacity_);
+    node_.blockDim = block();
+    node_.sharedMemBytes = static_cast<unsigned>(shared_bytes());
+    node_.kernelParams = graph_arguments_;
+    cudaGraph_t graph = nullptr;
+    check(cudaGraphCreate(&graph, 0), "making a graph");
+    check(cudaGraphAddKernelNode(&graph_node_, graph, nullptr, 0, &node_), "making a graph");
+    check(cudaGraphInstantiate(&graph_, graph, 0), "making a graph");
+  }
+
+  void start_resident() {
+    int multiprocessors = 0, watched = 0;
+    check(calls_.get_attribute(&multiprocessors, cudaDevAttrMultiProcessorCount, cuda_.device),
+          "reading the device's properties");
+    check(calls_.get_attribute(&watched, cudaDevAttrKernelExecTimeout, cuda_.device),
+          "reading the device's properties");
+    if (watched != 0)
+      throw FitterError("CUDA: mode resident cannot be had on a device that serves a display");
+    if (grid(capacity_).x > static_cast<unsigned>(multiprocessors)) {
+      throw FitterError("CUDA: mode resident fits at most " +
+                        std::to_string(groups_ * multiprocessors) + " ROIs of this side here");
+    }
+    check(launch(doorbell_.device()), "starting the resident kernel");
+    resident_ = true;
+  }
+
+  /// False: failed, see error().
+  bool await(std::size_t i, Clock::time_point deadline) noexcept {
+    constexpr unsigned kLooksPerClock = 64;
+    for (unsigned looks = 1; !take(i); ++looks) {
+      if (looks % kLooksPerClock != 0 || Clock::now() < deadline) continue;
+      if (take(i)) break;  // this thread may have slept through its arrival
+      const cudaError_t state = calls_.query_stream(stream_.get());
+      fail(state == cudaSuccess || state == cudaErrorNotReady ? "no results by the deadline"
+                                                              : "fitting",
+           state);
+      return false;
+    }
+    return true;
+  }
+
+  /// Copies result i if all of it has arrived.
+  bool take(std::size_t i) noexcept {
+    StampedResult& from = static_cast<StampedResult*>(stamped_.host())[i];
+    for (StampedResult::Part& part : from.parts) {
+      const std::atomic_ref<std::uint32_t> stamp(part.stamp);
+      if (stamp.load(std::memory_order_acquire) != job_.stamp) return false;
+    }
+    std::uint32_t words[3 * StampedResult::kParts];
+    for (int k = 0; k < StampedResult::kParts; ++k)
+      std::memcpy(words + 3 * k, from.parts[k].words, sizeof(from.parts[k].words));
+    std::memcpy(&results_[i], words, sizeof(Localization));
+    return true;
+  }
+
+  void fail(const char* purpose, cudaError_t result) noexcept {
+    std::snprintf(error_, sizeof(error_), "CUDA: %s: %s", purpose, cudaGetErrorString(result));
+    failed_ = true;
+  }
+
+  /// Ends the work on the device; leaves it its memory if it does not end.
+  void stop() noexcept {
+    if (resident_) ring(std::uint64_t{Doorbell::kStop} << 32);
+    const auto deadline = Clock::now() + kStopDeadline;
+    while (calls_.query_stream(stream_.get()) == cudaErrorNotReady) {
+      if (Clock::now() < deadline) continue;
+      for (PinnedMemory* m : {&pixels_, &starts_, &stamped_, &doorbell_}) m->abandon();
+      break;
+    }
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+    graph_ = nullptr;
+  }
+
+  const RuntimeCalls calls_;
+  int roi_px_;
+  std::size_t capacity_;
+  CudaLiveOptions cuda_;
+  std::string description_;
+  std::thread::id thread_;
+  std::size_t slot_bytes_;
+  PinnedMemory pixels_, starts_, stamped_, doorbell_;
+  std::vector<Localization> results_;
+  Stream stream_;
+  Kernel kernel_;
+  int groups_;
+  Job job_;
+  cudaGraphExec_t graph_ = nullptr;
+  cudaGraphNode_t graph_node_ = nullptr;
+  cudaKernelNodeParams node_ = {};
+  const void* no_doorbell_ = nullptr;
+  void* graph_arguments_[2] = {&job_, &no_doorbell_};
+  bool resident_ = false;
+  bool failed_ = false;
+  char error_[256] = {};
+};
+
+}  // namespace
+
+std::unique_ptr<LiveFitter> make_live_fitter(int roi_px, std::size_t capacity,
+                                             const FitOptions& options, const CudaLiveOptions& cuda,
+                                             const RuntimeCalls& calls) {
+  check_roi_px(roi_px);
+  check_options(options);
+  constexpr std::size_t kMost = 1u << 20;
+  if (capacity == 0 || capacity > kMost)
+    throw FitterError("fitter: capacity is " + std::to_string(capacity) + ", allowed are 1 to " +
+                      std::to_string(kMost));
+  return std::make_unique<CudaLiveFitter>(roi_px, capacity, options, cuda, calls);
+}
+
+}  // namespace driftd::fitter::cuda
+
+namespace driftd::fitter {
+
+std::unique_ptr<LiveFitter> make_cuda_live_fitter(int roi_px, std::size_t capacity,
+                                                  const FitOptions& options,
+                                                  const CudaLiveOptions& cuda) {
+  return cuda::make_live_fitter(roi_px, capacity, options, cuda, {});
+}
+
+}  // namespace driftd::fitter

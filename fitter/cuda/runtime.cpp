@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "fitter/cuda/runtime.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "fitter/cuda_fitter.hpp"
+
+namespace driftd::fitter::cuda {
+
+void check(cudaError_t result, const char* purpose) {
+  if (result == cudaSuccess) return;
+  throw FitterError(std::string("CUDA: ") + purpose + ": " + cudaGetErrorString(result));
+}
+
+int require_devices(const RuntimeCalls& calls) {
+  int count = 0;
+  check(calls.get_device_count(&count), "looking for devices");
+  if (count == 0) throw FitterError("CUDA: there is no device");
+  return count;
+}
+
+PinnedMemory::PinnedMemory(const RuntimeCalls& calls, std::size_t bytes) : calls_(&calls) {
+  check(calls.host_alloc(&host_, bytes, cudaHostAllocMapped | cudaHostAllocPortable),
+        "allocating pinned memory");
+  std::memset(host_, 0, bytes);
+  const cudaError_t mapped = calls.device_pointer(&device_, host_, 0);
+  if (mapped != cudaSuccess) calls.free_host(std::exchange(host_, nullptr));
+  check(mapped, "mapping pinned memory");
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (host_ != nullptr) calls_->free_host(host_);
+}
+
+PinnedMemory::PinnedMemory(PinnedMemory&& other) noexcept
+    : calls_(other.calls_), host_(std::exchange(other.host_, nullptr)), device_(other.device_) {}
+
+DeviceMemory::DeviceMemory(const RuntimeCalls& calls, std::size_t bytes) : calls_(&calls) {
+  check(calls.device_alloc(&memory_, bytes), "allocating device memory");
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (memory_ != nullptr) calls_->free_device(memory_);
+}
+
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
+    : calls_(other.calls_), memory_(std::exchange(other.memory_, nullptr)) {}
+
+Stream::Stream(const RuntimeCalls& calls, Priority priority) : calls_(&calls) {
+  int lowest = 0, highest = 0;
+  check(calls.priority_range(&lowest, &highest), "reading stream priorities");
+  check(calls.create_stream(&stream_, cudaStreamNonBlocking,
+                            priority == Priority::Highest ? highest : lowest),
+        "creating a stream");
+}
+
+Stream::~Stream() {
+  if (stream_ != nullptr) calls_->destroy_stream(stream_);
+}
+
+Stream::Stream(Stream&& other) noexcept
+    : calls_(other.calls_), stream_(std::exchange(other.stream_, nullptr)) {}
+
+}  // namespace driftd::fitter::cuda
+
+namespace driftd::fitter {
+
+int cuda_device_count() noexcept {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+}  // namespace driftd::fitter

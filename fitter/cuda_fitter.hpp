@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The CUDA back end of the contract in fitter.hpp. No CUDA header is needed; in a build without
+// CUDA the same calls exist and report that.
+//
+// Results agree with the CPU's to rounding: where both stop by the same criterion at the same
+// iteration, to some 1e-5 standard deviations; where rounding makes one stop an iteration earlier,
+// within the stop criteria, 2 sqrt(min_decrease) side standard deviations. The live and the batch
+// calls share a fit among different numbers of threads and so differ by rounding as well.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fitter/fitter.hpp"
+
+namespace driftd::fitter {
+
+/// Devices that can be used; 0 without a driver. Never throws.
+int cuda_device_count() noexcept;
+
+enum class CudaMode : std::uint8_t {
+  Launch,   ///< one kernel launch a call
+  Graph,    ///< the same as an instantiated graph
+  Resident  ///< a kernel that stays and waits: shortest, but it keeps multiprocessors busy, and
+            ///< calls that wait for the whole device (most allocations) do not return meanwhile
+};
+
+struct CudaLiveOptions {
+  int device = 0;
+  CudaMode mode = CudaMode::Launch;
+  /// A call without results by then has failed.
+  std::chrono::microseconds deadline{5000};
+};
+
+/// Staging is pinned memory that the device reads and writes by itself; fit() launches, waits by
+/// polling, and allocates nothing. Once a call failed or missed its deadline, error() says why.
+/// @throws FitterError without such a device, without memory, or where a mode cannot be had
+std::unique_ptr<LiveFitter> make_cuda_live_fitter(int roi_px, std::size_t capacity,
+                                                  const FitOptions& options,
+                                                  const CudaLiveOptions& cuda = {});
+
+struct CudaBatchOptions {
+  std::vector<int> devices = {0};
+  int streams = 4;                                 ///< per device
+  std::size_t chunk_bytes = std::size_t{4} << 20;  ///< of pixels, per stream
+};
+
+/// Any number of ROIs at the speed of the bus: in chunks, copied and fitted in turn on several
+/// streams of several devices. Holds its memory from construction on; called by one thread at a
+/// time, may be shared by none.
+class CudaBatchFitter {
+ public:
+  virtual ~CudaBatchFitter() = default;
+  CudaBatchFitter() = default;
+  CudaBatchFitter(const CudaBatchFitter&) = delete;
+  CudaBatchFitter& operator=(const CudaBatchFitter&) = delete;
+
+  /// Results in input order. Pixels, start values and results may each lie in pageable memory, in
+  /// pinned memory (faster) or in the memory of one of the devices, which then does all the work.
+  /// Same input gives the same bits, whatever the chunks, streams and devices of one kind.
+  /// @throws FitterError for senseless arguments and for what CUDA reports
+  virtual void fit(const Batch& batch, const FitOptions& options,
+                   std::span<Localization> results) = 0;
+};
+
+/// @throws FitterError
+std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& cuda = {});
+
+}  // namespace driftd::fitter

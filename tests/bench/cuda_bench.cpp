@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: MIT
+// Speed and accuracy of the CUDA fitter on the workload of Leutenegger & Weber 2021 (400 signal, 40
+// background counts, u16, their stop criteria), beside the CPU twin, and the bus bandwidth that
+// bounds it. A table to stdout, JSON to --json; tests/bench/plot_cuda.py draws it. Without a device
+// it says so and ends well.
+#include <cuda_runtime_api.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fitter/cuda_fitter.hpp"
+#include "support/spots.hpp"
+
+namespace driftd {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+using Fits = std::vector<fitter::Localization>;
+using Starts = std::vector<fitter::Start>;
+using Spots = test::SpotImages<std::uint16_t>;
+
+constexpr double kSignal = 400, kBackground = 40;
+
+struct Settings {
+  std::vector<std::string> sections = {"bus", "live", "batch", "sweep", "accuracy", "devices"};
+  std::vector<int> sides = {4, 5, 6, 7, 8, 9, 11, 13, 16, 20, 25, 32};
+  std::vector<std::size_t> batches = {10, 100, 1000, 10000, 100000, 1000000};
+  int frames = 20000;
+  std::string json;
+};
+
+double elapsed_us(Clock::time_point since) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - since).count();
+}
+
+void require(cudaError_t result) {
+  if (result != cudaSuccess) throw std::runtime_error(cudaGetErrorString(result));
+}
+
+/// An array in device memory or in pinned host memory.
+template <class T>
+class Array {
+ public:
+  Array(bool on_device, std::size_t count) : on_device_(on_device) {
+    require(on_device ? cudaMalloc(&memory_, count * sizeof(T))
+                      : cudaMallocHost(&memory_, count * sizeof(T)));
+  }
+  ~Array() { on_device_ ? cudaFree(memory_) : cudaFreeHost(memory_); }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  T* get() const { return static_cast<T*>(memory_); }
+
+ private:
+  bool on_device_;
+  void* memory_ = nullptr;
+};
+
+/// Quantiles of repeated timings, us.
+struct Timing {
+  double best, p50, p99, p99_9, max;
+};
+
+Timing timing_of(std::vector<double> us) {
+  std::sort(us.begin(), us.end());
+  const auto quantile = [&us](double q) {
+    return us[static_cast<std::size_t>(q * static_cast<double>(us.size() - 1))];
+  };
+  return {us.front(), quantile(0.5), quantile(0.99), quantile(0.999), us.back()};
+}
+
+json to_json(const Timing& t) {
+  return {{"best", t.best}, {"p50", t.p50}, {"p99", t.p99}, {"p99_9", t.p99_9}, {"max", t.max}};
+}
+
+/// Calls for about `seconds`, at least five times and once more to warm up.
+Timing repeat(const std::function<void()>& call, double seconds = 0.1, std::size_t most = 20000) {
+  call();
+  std::vector<double> us;
+  const auto begin = Clock::now();
+  while (us.size() < 5 || (us.size() < most && elapsed_us(begin) < 1e6 * seconds)) {
+    const auto start = Clock::now();
+    call();
+    us.push_back(elapsed_us(start));
+  }
+  return timing_of(us);
+}
+
+/// The paper's stop criteria, for photon counts.
+fitter::FitOptions paper_options(int side) {
+  fitter::FitOptions options;
+  options.min_chi_square = static_cast<float>(side * side) / 3.0f;
+  options.min_background_adu = 0;
+  return options;
+}
+
+/// Start values that know nothing of the spot but where the ROI was cut.
+fitter::Start given_start(int side) {
+  const float centre = static_cast<float>(side - 1) / 2;
+  return {centre, centre, 1.5f, 1.5f};
+}
+
+/// Seeded spots, simulated on all cores.
+Spots simulate(int side, double signal, double background, std::size_t count, std::uint64_t seed) {
+  constexpr std::size_t kPart = 4096;
+  const std::size_t parts = (count + kPart - 1) / kPart;
+  std::vector<Spots> done(parts);
+  {
+    std::vector<std::jthread> threads;
+    const std::size_t workers = std::max(1u, std::thread::hardware_concurrency());
+    for (std::size_t worker = 0; worker < workers; ++worker) {
+      threads.emplace_back([&, worker] {
+        for (std::size_t part = worker; part < parts; part += workers)
+          done[part] = test::simulate_spots<std::uint16_t>(
+              side, signal, background, std::min(kPart, count - part * kPart), seed + part);
+      });
+    }
+  }
+  Spots all = {side, {}, {}};
+  for (const Spots& s : done) {
+    all.truth.insert(all.truth.end(), s.truth.begin(), s.truth.end());
+    all.pixels.insert(all.pixels.end(), s.pixels.begin(), s.pixels.end());
+  }
+  return all;
+}
+
+json measure_bus() {
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  const Array<char> host(false, kBytes), back(false, kBytes), device(true, kBytes),
+      other(true, kBytes);
+  cudaStream_t in, out;
+  require(cudaStreamCreate(&in));
+  require(cudaStreamCreate(&out));
+  const auto gb_per_s = [&](bool to_device, bool to_host) {
+    const Timing t = repeat([&] {
+      if (to_device)
+        require(cudaMemcpyAsync(device.get(), host.get(), kBytes, cudaMemcpyHostToDevice, in));
+      if (to_host)
+        require(cudaMemcpyAsync(back.get(), other.get(), kBytes, cudaMemcpyDeviceToHost, out));
+      require(cudaStreamSynchronize(in));
+      require(cudaStreamSynchronize(out));
+    });
+    return static_cast<double>(kBytes) / t.p50 / 1e3;
+  };
+  const json result = {{"to_device_gb_per_s", gb_per_s(true, false)},
+                       {"to_host_gb_per_s", gb_per_s(false, true)},
+                       {"each_of_both_gb_per_s", gb_per_s(true, true)}};
+  cudaStreamDestroy(in);
+  cudaStreamDestroy(out);
+  std::printf("bus, GB/s: to the device %.1f, to the host %.1f, each of both at once %.1f\n",
+              result["to_device_gb_per_s"].get<double>(), result["to_host_gb_per_s"].get<double>(),
+              result["each_of_both_gb_per_s"].get<double>());
+  return result;
+}
+
+/// `count` markers that stand still, in `kFrames` frames of new noise each.
+struct Scene {
+  static constexpr std::size_t kFrames = 64;
+  std::vector<std::vector<std::uint16_t>> frames;
+  std::vector<Starts> starts;  ///< from the frame before
+  double iterations = 0;       ///< mean, warm
+};
+
+Scene make_scene(int side, std::size_t count) {
+  std::mt19937_64 generator(20210312);
+  std::vector<test::Spot> spots;
+  for (std::size_t i = 0; i < count; ++i)
+    spots.push_back(test::random_spot(side, kSignal, kBackground, generator));
+  Scene scene;
+  for (std::size_t frame = 0; frame < Scene::kFrames; ++frame) {
+    auto& pixels = scene.frames.emplace_back();
+    for (const test::Spot& spot : spots)
+      for (int row = 0; row < side; ++row)
+        for (int column = 0; column < side; ++column)
+          pixels.push_back(
+              test::noisy<std::uint16_t>(test::intensity(spot, column, row), 65535, generator));
+  }
+  Starts last(count);
+  for (std::size_t frame = 0; frame < 2 * Scene::kFrames; ++frame) {  // the second time round, warm
+    if (frame >= Scene::kFrames) scene.starts.push_back(last);
+    Fits fits(count);
+    fitter::fit_batch_cpu({scene.frames[frame % Scene::kFrames].data(), fitter::PixelType::U16,
+                           side, count, last.data()},
+                          paper_options(side), fits);
+    for (std::size_t i = 0; i < count; ++i) {
+      last[i] = {fits[i].x_px, fits[i].y_px, fits[i].sigma_x_px, fits[i].sigma_y_px};
+      if (frame >= Scene::kFrames)
+        scene.iterations += fits[i].iterations / static_cast<double>(count * Scene::kFrames);
+    }
+  }
+  return scene;
+}
+
+/// From staging written to results read.
+Timing measure_calls(fitter::LiveFitter& live, const Scene& scene, std::size_t count, int frames) {
+  const auto size = static_cast<std::size_t>(live.roi_px() * live.roi_px());
+  std::vector<double> us;
+  for (int i = -200; i < frames; ++i) {
+    const std::size_t frame = static_cast<std::size_t>(i + 200) % Scene::kFrames;
+    for (std::size_t k = 0; k < count; ++k)
+      std::copy_n(scene.frames[frame].data() + k * size, size, live.staging(k));
+    const auto start = Clock::now();
+    const auto fits = live.fit(scene.starts[frame]);
+    const double took = elapsed_us(start);
+    if (live.error() != nullptr) throw std::runtime_error(live.error());
+    if (fits.size() != count) throw std::runtime_error("results are missing");
+    if (i >= 0) us.push_back(took);
+  }
+  return timing_of(us);
+}
+
+json measure_live(const Settings& settings) {
+  using fitter::CudaMode;
+  json rows;
+  std::printf("%-10s %4s %6s %6s %7s %7s %7s %9s   (us over %d calls; iterations are warm)\n",
+              "live", "side", "ROIs", "iter", "p50", "p99", "p99.9", "max", settings.frames);
+  for (const int side : {9, 16, 32}) {
+    for (const std::size_t count : {std::size_t{16}, std::size_t{64}}) {
+      const Scene scene = make_scene(side, count);
+      const auto report = [&](const char* name, fitter::LiveFitter& live) {
+        const Timing t = measure_calls(live, scene, count, settings.frames);
+        std::printf("%-10s %4d %6zu %6.2f %7.2f %7.2f %7.2f %9.1f\n", name, side, count,
+                    scene.iterations, t.p50, t.p99, t.p99_9, t.max);
+        std::fflush(stdout);
+        rows.push_back({{"way", name},
+                        {"side_px", side},
+                        {"rois", count},
+                        {"mean_iterations", scene.iterations},
+                        {"us", to_json(t)}});
+      };
+      const fitter::FitOptions options = paper_options(side);
+      report("cpu", *fitter::make_cpu_live_fitter(side, count, options));
+      for (const auto& [name, mode] :
+           {std::pair{"launch", CudaMode::Launch}, std::pair{"graph", CudaMode::Graph},
+            std::pair{"resident", CudaMode::Resident}})
+        report(name, *fitter::make_cuda_live_fitter(side, count, options, {0, mode}));
+    }
+  }
+  return rows;
+}
+
+/// A batch of any size from a smaller number of different spots, in pinned or device memory.
+struct Workload {
+  Workload(int side_px, std::size_t fits, bool on_device)
+      : side(side_px),
+        count(fits),
+        pixels(on_device, count * roi()),
+        starts(on_device, count),
+        results(on_device, count) {
+    constexpr std::size_t kDifferent = 65536;
+    const Spots spots = simulate(side, kSignal, kBackground, std::min(count, kDifferent), 20210311);
+    const Starts given(std::min(count, kDifferent), given_start(side));
+    for (std::size_t i = 0; i < count; i += kDifferent) {
+      const std::size_t n = std::min(kDifferent, count - i);
+      require(cudaMemcpy(pixels.get() + i * roi(), spots.pixels.data(), n * roi() * 2,
+                         cudaMemcpyDefault));
+      require(
+          cudaMemcpy(starts.get() + i, given.data(), n * sizeof(fitter::Start), cudaMemcpyDefault));
+    }
+  }
+
+  std::size_t roi() const { return static_cast<std::size_t>(side * side); }
+  fitter::Batch batch(std::size_t fits) const {
+    return {pixels.get(), fitter::PixelType::U16, side, fits, starts.get()};
+  }
+  void fit(fitter::CudaBatchFitter& cuda, std::size_t fits) const {
+    cuda.fit(batch(fits), paper_options(side), {results.get(), fits});
+  }
+
+  int side;
+  std::size_t count;
+  Array<std::uint16_t> pixels;
+  Array<fitter::Start> starts;
+  Array<fitter::Localization> results;
+};
+
+json measure_batch(const Settings& settings, const json& bus) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+  const auto cuda = fitter::make_cuda_batch_fitter();
+  json rows;
+  std::printf("%-8s %4s %14s %12s %10s   (1,000,000 fits a call, or 1 GiB)\n", "batch", "side",
+              "where", "M fits/s", "of the bus");
+  for (const int side : settings.sides) {
+    const std::size_t fits =
+        std::min<std::size_t>(1000000, kMostBytes / static_cast<std::size_t>(2 * side * side));
+    for (const bool on_device : {false, true}) {
+      const Workload work(side, fits, on_device);
+      const Timing t = repeat([&] { work.fit(*cuda, fits); }, 0.2);
+      const double rate = static_cast<double>(fits) / t.p50;
+      json row = {{"side_px", side},
+                  {"where", on_device ? "device" : "pinned"},
+                  {"fits", fits},
+                  {"us", to_json(t)},
+                  {"fits_per_s", 1e6 * rate}};
+      double share = 0;
+      if (!on_device && bus.is_object()) {
+        const double limit = 1e3 * bus["to_device_gb_per_s"].get<double>() /
+                             static_cast<double>(work.roi() * 2 + sizeof(fitter::Start));
+        share = rate / limit;
+        row["bus_limit_fits_per_s"] = 1e6 * limit;
+      }
+      std::printf("%-8s %4d %14s %12.1f %9.0f%%\n", "", side, on_device ? "device" : "pinned", rate,
+                  100 * share);
+      std::fflush(stdout);
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+json measure_sweep(const Settings& settings) {
+  const auto cuda = fitter::make_cuda_batch_fitter();
+  json rows;
+  std::printf("%-8s %4s %9s %12s %12s %12s %10s   (us a call, median)\n", "sweep", "side", "fits",
+              "pinned", "device", "cpu 1 core", "cpu, all");
+  for (const int side : settings.sides) {
+    const std::size_t most = *std::max_element(settings.batches.begin(), settings.batches.end());
+    const Workload pinned(side, most, false), device(side, most, true);
+    for (const std::size_t fits : settings.batches) {
+      const Timing p = repeat([&] { pinned.fit(*cuda, fits); }, 0.03);
+      const Timing d = repeat([&] { device.fit(*cuda, fits); }, 0.03);
+      json row = {
+          {"side_px", side}, {"fits", fits}, {"pinned_us", to_json(p)}, {"device_us", to_json(d)}};
+      double one = 0, all = 0;
+      if (fits <= 10000) {
+        Fits results(fits);
+        const auto cpu = [&](int threads) {
+          return repeat(
+              [&] {
+                fitter::fit_batch_cpu(pinned.batch(fits), paper_options(side), results, threads);
+              },
+              0.02);
+        };
+        const Timing c = cpu(1);
+        row["cpu_us"] = to_json(c);
+        one = c.p50;
+        if (fits >= 1000) {
+          const Timing a = cpu(0);
+          row["cpu_all_us"] = to_json(a);
+          all = a.p50;
+        }
+      }
+      std::printf("%-8s %4d %9zu %12.1f %12.1f %12.1f %10.1f\n", "", side, fits, p.p50, d.p50, one,
+                  all);
+      std::fflush(stdout);
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+struct Errors {
+  double median, mean, sd;
+};
+
+Errors errors_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double v : values) squares += (v - mean) * (v - mean);
+  return {values[values.size() / 2], mean, std::sqrt(squares / (count - 1))};
+}
+
+json to_json(const Errors& e) {
+  return {{"median", e.median}, {"mean", e.mean}, {"sd", e.sd}};
+}
+
+/// Counts of errors in bins of 0.005 from 0 on.
+std::vector<int> histogram(const std::vector<double>& values) {
+  std::vector<int> bins(60);
+  for (const double v : values)
+    ++bins[std::min(bins.size() - 1, static_cast<std::size_t>(v / 0.005))];
+  return bins;
+}
+
+json measure_accuracy() {
+  struct Row {
+    double signal, background;
+    Errors position, sigma;  ///< the paper's Table 1
+  };
+  const std::array table = {Row{400, 40, {0.0464, 0.0550, 0.0418}, {0.0420, 0.0506, 0.0396}},
+                            Row{1600, 40, {0.0228, 0.0270, 0.0205}, {0.0203, 0.0244, 0.0190}},
+                            Row{1600, 0, {0.0228, 0.0269, 0.0203}, {0.0198, 0.0238, 0.0186}}};
+  constexpr int kSide = 9;
+  constexpr std::size_t kFits = 100000;
+  const auto cuda = fitter::make_cuda_batch_fitter();
+  json rows;
+  for (const Row& row : table) {
+    const Spots spots = simulate(kSide, row.signal, row.background, kFits, 20210311);
+    const fitter::Batch batch = {spots.pixels.data(), fitter::PixelType::U16, kSide, kFits,
+                                 nullptr};
+    Fits fits(kFits), twin(kFits);
+    cuda->fit(batch, paper_options(kSide), fits);
+    fitter::fit_batch_cpu(batch, paper_options(kSide), twin, 0);
+    std::vector<double> position, sigma;
+    std::vector<int> iterations(21), cpu_iterations(21), status(6);
+    std::size_t only_cpu = 0, only_cuda = 0, other_status = 0;
+    double largest = 0;
+    for (std::size_t i = 0; i < kFits; ++i) {
+      const test::Spot& truth = spots.truth[i];
+      position.push_back(std::fabs(fits[i].x_px - truth.x_px) / truth.sigma_px);
+      position.push_back(std::fabs(fits[i].y_px - truth.y_px) / truth.sigma_px);
+      sigma.push_back(std::fabs(fits[i].sigma_x_px - truth.sigma_px) / truth.sigma_px);
+      ++iterations[fits[i].iterations];
+      ++cpu_iterations[twin[i].iterations];
+      ++status[static_cast<std::size_t>(fits[i].status)];
+      const bool here = converged(fits[i].status), there = converged(twin[i].status);
+      only_cpu += there && !here ? 1u : 0u;
+      only_cuda += here && !there ? 1u : 0u;
+      other_status += fits[i].status != twin[i].status ? 1u : 0u;
+      if (here && there)
+        largest = std::max(
+            largest, static_cast<double>(std::fabs(fits[i].x_px - twin[i].x_px) / twin[i].x_sd_px));
+    }
+    const Errors p = errors_of(position), s = errors_of(sigma);
+    std::printf(
+        "accuracy %g:%g, median mean sd: position %.4f %.4f %.4f (paper %.4f %.4f %.4f), sigma "
+        "%.4f %.4f %.4f (%.4f %.4f %.4f); got by the CPU alone %zu, by CUDA alone %zu, other "
+        "status %zu, largest difference %.2g sd\n",
+        row.signal, row.background, p.median, p.mean, p.sd, row.position.median, row.position.mean,
+        row.position.sd, s.median, s.mean, s.sd, row.sigma.median, row.sigma.mean, row.sigma.sd,
+        only_cpu, only_cuda, other_status, largest);
+    std::printf("  iterations:");
+    for (std::size_t k = 0; k < 10; ++k) std::printf(" %zu: %d", k, iterations[k]);
+    std::printf("\n");
+    rows.push_back({{"signal", row.signal},
+                    {"background", row.background},
+                    {"position", to_json(p)},
+                    {"sigma", to_json(s)},
+                    {"paper_position", to_json(row.position)},
+                    {"paper_sigma", to_json(row.sigma)},
+                    {"position_histogram", histogram(position)},
+                    {"sigma_histogram", histogram(sigma)},
+                    {"iterations", iterations},
+                    {"cpu_iterations", cpu_iterations},
+                    {"status", status},
+                    {"converged_cpu_only", only_cpu},
+                    {"converged_cuda_only", only_cuda},
+                    {"other_status", other_status},
+                    {"largest_difference_sd", largest}});
+  }
+  return rows;
+}
+
+json measure_devices() {
+  constexpr std::size_t kFits = 4000000;
+  constexpr int kCalls = 20;
+  const int present = fitter::cuda_device_count();
+  json rows;
+  std::printf("%-8s %8s %14s %12s %8s\n", "devices", "side", "where", "M fits/s", "times");
+  for (const int side : {9, 16}) {
+    for (const bool on_device : {true, false}) {
+      double one = 0;
+      for (int devices = 1; devices <= present; devices *= 2) {
+        double us = 0;
+        if (on_device) {  // each its own, all at once
+          std::vector<std::jthread> threads;
+          std::vector<double> took(static_cast<std::size_t>(devices));
+          std::atomic<int> ready{0};
+          for (int device = 0; device < devices; ++device) {
+            threads.emplace_back([&, device] {
+              require(cudaSetDevice(device));
+              const Workload work(side, kFits, true);
+              const auto cuda = fitter::make_cuda_batch_fitter({{device}});
+              work.fit(*cuda, kFits);
+              ++ready;
+              while (ready < devices) std::this_thread::yield();
+              const auto start = Clock::now();
+              for (int i = 0; i < kCalls; ++i) work.fit(*cuda, kFits);
+              took[static_cast<std::size_t>(device)] = elapsed_us(start) / kCalls / devices;
+            });
+          }
+          threads.clear();
+          us = *std::max_element(took.begin(), took.end());
+        } else {
+          fitter::CudaBatchOptions all;
+          all.devices.resize(static_cast<std::size_t>(devices));
+          std::iota(all.devices.begin(), all.devices.end(), 0);
+          const Workload work(side, kFits, false);
+          const auto cuda = fitter::make_cuda_batch_fitter(all);
+          us = repeat([&] { work.fit(*cuda, kFits); }, 0.2).p50;
+        }
+        const double rate = static_cast<double>(kFits) / us;
+        if (devices == 1) one = rate;
+        std::printf("%-8d %8d %14s %12.1f %8.2f\n", devices, side, on_device ? "device" : "pinned",
+                    rate, rate / one);
+        rows.push_back({{"devices", devices},
+                        {"side_px", side},
+                        {"where", on_device ? "device" : "pinned"},
+                        {"fits_per_s", 1e6 * rate},
+                        {"times", rate / one}});
+      }
+    }
+  }
+  return rows;
+}
+
+json machine() {
+  cudaDeviceProp properties;
+  int driver = 0, runtime = 0;
+  require(cudaGetDeviceProperties(&properties, 0));
+  require(cudaDriverGetVersion(&driver));
+  require(cudaRuntimeGetVersion(&runtime));
+  const std::time_t now = std::time(nullptr);
+  char date[32];
+  std::strftime(date, sizeof(date), "%Y-%m-%d", std::gmtime(&now));
+  return {{"device", properties.name},
+          {"devices", fitter::cuda_device_count()},
+          {"cuda_driver", driver},
+          {"cuda_runtime", runtime},
+          {"cpu", fitter::make_cpu_live_fitter(9, 1, {})->description()},
+          {"cpu_threads", std::thread::hardware_concurrency()},
+          {"date", date}};
+}
+
+int run(const Settings& settings) {
+  if (fitter::cuda_device_count() == 0) {
+    std::printf("SKIPPED: no CUDA device\n");
+    return 0;
+  }
+  json report = {{"machine", machine()}, {"signal", kSignal}, {"background", kBackground}};
+  std::printf("%s\n", report["machine"].dump().c_str());
+  for (const std::string& section : settings.sections) {
+    if (section == "bus") report["bus"] = measure_bus();
+    if (section == "live") report["live"] = measure_live(settings);
+    if (section == "batch")
+      report["batch"] = measure_batch(settings, report.contains("bus") ? report["bus"] : json());
+    if (section == "sweep") report["sweep"] = measure_sweep(settings);
+    if (section == "accuracy") report["accuracy"] = measure_accuracy();
+    if (section == "devices") report["devices"] = measure_devices();
+  }
+  if (settings.json.empty()) return 0;
+  std::ofstream file(settings.json);
+  file << report.dump(1) << '\n';
+  if (!file) throw std::runtime_error("cannot write " + settings.json);
+  return 0;
+}
+
+}  // namespace
+}  // namespace driftd
+
+int main(int argc, char** argv) {
+  driftd::Settings settings;
+  CLI::App app("Speed and accuracy of the CUDA fitter");
+  app.add_option("--sections", settings.sections, "bus, live, batch, sweep, accuracy, devices")
+      ->delimiter(',');
+  app.add_option("--sides", settings.sides, "ROI sides of the sweep, px")
+      ->delimiter(',')
+      ->check(CLI::Range(4, 64));
+  app.add_option("--batches", settings.batches, "Fits a call in the sweep")->delimiter(',');
+  app.add_option("--frames", settings.frames, "Live calls timed")->check(CLI::Range(1, 100000000));
+  app.add_option("--json", settings.json, "File for the report");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return driftd::run(settings);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "driftd_cuda_bench: %s\n", error.what());
+    return 1;
+  }
+}

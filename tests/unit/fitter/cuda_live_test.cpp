@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// The CUDA live fitter: against the CPU twin on a device; and, on a pretended device that needs
+// none, what happens when the runtime fails.
+#include "fitter/cuda/live_fitter.hpp"
+
+#include <cstdlib>
+#include <thread>
+
+#include "fitter/cuda/kernels.hpp"
+#include "fitter/failover.hpp"
+#include "unit/fitter/cuda_fits.hpp"
+
+namespace driftd {
+namespace {
+
+using fitter::CudaMode;
+using Spots = test::SpotImages<std::uint16_t>;
+
+void stage(fitter::LiveFitter& live, const Spots& images, std::size_t first, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    std::copy_n(images.roi(first + i), images.side * images.side, live.staging(i));
+}
+
+CudaMode any_mode() {
+  return GENERATE(CudaMode::Launch, CudaMode::Graph, CudaMode::Resident);
+}
+
+TEST_CASE("Live fits on CUDA agree with the CPU, cold and warm, for every ROI side") {
+  if (test::no_device()) return;
+  const CudaMode mode = any_mode();
+  constexpr std::size_t kCount = 37;
+  for (int side = fitter::kMinRoiPx; side <= fitter::kMaxRoiPx; ++side) {
+    const auto images = test::simulate_spots<std::uint16_t>(side, 4000, 400, kCount, 61);
+    const auto live = fitter::make_cuda_live_fitter(side, kCount, {}, {0, mode});
+    stage(*live, images, 0, kCount);
+    std::vector<fitter::Start> starts(kCount);
+    for (int round = 0; round < 2; ++round) {
+      const auto cpu = test::fit_all(images.pixels, side, {}, starts);
+      const auto fits = live->fit(starts);
+      REQUIRE(live->error() == nullptr);
+      test::check_agreement(cpu, {fits.begin(), fits.end()}, side);
+      starts = test::starts_from(cpu);
+    }
+  }
+}
+
+TEST_CASE("A live fitter on CUDA keeps its contract") {
+  if (test::no_device()) return;
+  const CudaMode mode = any_mode();
+  const auto images = test::simulate_spots<std::uint16_t>(9, 4000, 40, 64, 62);
+  const auto live = fitter::make_cuda_live_fitter(9, 64, {}, {0, mode});
+  CHECK(live->roi_px() == 9);
+  CHECK(live->capacity() == 64);
+  CHECK_THAT(live->description(), contains("cuda ("));
+  for (std::size_t i = 0; i < 64; ++i)
+    CHECK(reinterpret_cast<std::uintptr_t>(live->staging(i)) % 64 == 0);
+  stage(*live, images, 0, 64);
+  CHECK(live->fit({}).empty());
+  CHECK(live->fit(std::vector<fitter::Start>(100)).size() == 64);
+  const auto first = live->fit(std::vector<fitter::Start>(64));
+  const test::Fits kept(first.begin(), first.end());
+  std::fill_n(live->staging(3), 81, std::uint16_t{7});
+  for (int i = 0; i < 1000; ++i) {
+    const std::size_t count = 1 + static_cast<std::size_t>(i) % 64;
+    const auto fits = live->fit(std::vector<fitter::Start>(count));
+    REQUIRE(fits.size() == count);
+    for (std::size_t k = 0; k < count; ++k) {
+      if (k == 3) {
+        CHECK(fits[k].status == fitter::FitStatus::BadInput);
+      } else if (!test::same_bits(&fits[k], &kept[k], 1)) {
+        FAIL("call " << i << " fit " << k);
+      }
+    }
+  }
+}
+
+TEST_CASE("Every frame's own pixels are fitted, also from another thread") {
+  if (test::no_device()) return;
+  const CudaMode mode = any_mode();
+  constexpr std::size_t kCount = 16, kFrames = 200;
+  const auto images = test::simulate_spots<std::uint16_t>(9, 4000, 40, kCount * kFrames, 63);
+  const auto cpu = test::fit_all(images.pixels, 9);
+  const auto live = fitter::make_cuda_live_fitter(9, kCount, {}, {0, mode});
+  test::Fits all;
+  std::jthread([&] {
+    for (std::size_t frame = 0; frame < kFrames; ++frame) {
+      stage(*live, images, frame * kCount, kCount);
+      const auto fits = live->fit(std::vector<fitter::Start>(kCount));
+      all.insert(all.end(), fits.begin(), fits.end());
+    }
+  }).join();
+  test::check_agreement(cpu, all, 9);
+}
+
+TEST_CASE("A resident kernel wakes after a pause, and ends with its fitter") {
+  if (test::no_device()) return;
+  const auto images = test::simulate_spots<std::uint16_t>(16, 4000, 40, 4, 64);
+  for (int i = 0; i < 3; ++i) {
+    const auto live = fitter::make_cuda_live_fitter(16, 4, {}, {0, CudaMode::Resident});
+    stage(*live, images, 0, 4);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(converged(live->fit(std::vector<fitter::Start>(4))[0].status));
+  }
+}
+
+TEST_CASE("A device that is not there is named") {
+  if (test::no_device()) return;
+  CHECK_THROWS_WITH(fitter::make_cuda_live_fitter(9, 4, {}, {99}), contains("device 99 is not"));
+  CHECK_THROWS_AS(fitter::make_cuda_live_fitter(3, 4, {}), fitter::FitterError);
+  CHECK_THROWS_AS(fitter::make_cuda_live_fitter(9, 0, {}), fitter::FitterError);
+}
+
+// A device made of the CPU twin: a launch fits at once and stamps the results.
+namespace pretended {
+
+enum class Trouble { None, LaunchFails, NoResults };
+Trouble g_trouble = Trouble::None;
+int g_live_allocations = 0;
+
+cudaError_t host_alloc(void** memory, std::size_t bytes, unsigned) {
+  *memory = std::aligned_alloc(128, (bytes + 127) / 128 * 128);
+  ++g_live_allocations;
+  return cudaSuccess;
+}
+
+cudaError_t free_host(void* memory) {
+  std::free(memory);
+  --g_live_allocations;
+  return cudaSuccess;
+}
+
+cudaError_t launch(const void*, dim3, dim3, void** arguments, std::size_t, cudaStream_t) {
+  if (g_trouble == Trouble::LaunchFails) return cudaErrorLaunchFailure;
+  if (g_trouble == Trouble::NoResults) return cudaSuccess;
+  const auto& job = *static_cast<const fitter::cuda::Job*>(arguments[0]);
+  for (std::size_t i = 0; i < job.count; ++i) {
+    test::Fits fit(1);
+    fitter::fit_batch_cpu({static_cast<const unsigned char*>(job.pixels) + i * job.stride_bytes,
+                           job.type, job.roi_px, 1, job.starts + i},
+                          job.options, fit);
+    auto& result = static_cast<fitter::cuda::StampedResult*>(job.results)[i];
+    std::uint32_t words[15] = {};
+    std::memcpy(words, fit.data(), sizeof(fit[0]));
+    for (int k = 0; k < fitter::cuda::StampedResult::kParts; ++k) {
+      std::copy_n(words + 3 * k, 3, result.parts[k].words);
+      result.parts[k].stamp = job.stamp;
+    }
+  }
+  return cudaSuccess;
+}
+
+fitter::cuda::RuntimeCalls calls() {
+  g_trouble = Trouble::None;
+  fitter::cuda::RuntimeCalls c;
+  c.get_device_count = [](int* count) { return *count = 1, cudaSuccess; };
+  c.get_device_properties = [](cudaDeviceProp* p, int) { return *p = {}, cudaSuccess; };
+  c.set_device = [](int) { return cudaSuccess; };
+  c.host_alloc = host_alloc;
+  c.free_host = free_host;
+  c.device_pointer = [](void** device, void* host, unsigned) {
+    return *device = host, cudaSuccess;
+  };
+  c.priority_range = [](int* low, int* high) { return *low = *high = 0, cudaSuccess; };
+  c.create_stream = [](cudaStream_t*, unsigned, int) { return cudaSuccess; };
+  c.destroy_stream = [](cudaStream_t) { return cudaSuccess; };
+  c.query_stream = [](cudaStream_t) { return cudaSuccess; };
+  c.launch = launch;
+  return c;
+}
+
+}  // namespace pretended
+
+using pretended::Trouble;
+
+TEST_CASE("When CUDA fails, the CPU twin fits that very frame") {
+  const Trouble trouble = GENERATE(Trouble::LaunchFails, Trouble::NoResults);
+  const auto images = test::simulate_spots<std::uint16_t>(9, 4000, 40, 24, 65);
+  const auto cpu = test::fit_all(images.pixels, 9);
+  fitter::CudaLiveOptions cuda;
+  cuda.deadline = std::chrono::milliseconds(2);
+  const auto live = fitter::make_failover_live_fitter(
+      fitter::cuda::make_live_fitter(9, 8, {}, cuda, pretended::calls()),
+      fitter::make_cpu_live_fitter(9, 8, {}));
+  const std::vector<fitter::Start> cold(8);
+  const std::uint16_t* const slot = live->staging(0);
+  for (std::size_t frame = 0; frame < 3; ++frame) {
+    if (frame == 1) pretended::g_trouble = trouble;
+    stage(*live, images, 8 * frame, 8);
+    const auto fits = live->fit(cold);
+    REQUIRE(fits.size() == 8);
+    CHECK(test::same_bits(fits.data(), cpu.data() + 8 * frame, 8));
+    CHECK((live->error() == nullptr) == (frame == 0));
+  }
+  CHECK(live->staging(0) == slot);
+  CHECK_THAT(live->description(), contains("cpu ("));
+  CHECK_THAT(live->error(),
+             contains(trouble == Trouble::LaunchFails ? "unspecified launch failure"
+                                                      : "no results by the deadline"));
+}
+
+TEST_CASE("A live fitter alone reports its failure and stays failed") {
+  const auto live = fitter::cuda::make_live_fitter(9, 2, {}, {}, pretended::calls());
+  const std::vector<fitter::Start> cold(2);
+  CHECK(live->fit(cold).size() == 2);
+  pretended::g_trouble = Trouble::LaunchFails;
+  CHECK(live->fit(cold).empty());
+  pretended::g_trouble = Trouble::None;
+  CHECK(live->fit(cold).empty());
+  CHECK_THAT(live->error(), contains("CUDA: starting the fit: "));
+}
+
+TEST_CASE("What fails at start is said, and nothing is leaked") {
+  auto calls = pretended::calls();
+  const int before = pretended::g_live_allocations;
+  const auto failing = [&calls] { fitter::cuda::make_live_fitter(9, 2, {}, {}, calls); };
+  SECTION("no device") {
+    calls.get_device_count = [](int* count) { return *count = 0, cudaErrorNoDevice; };
+    CHECK_THROWS_WITH(failing(), contains("looking for devices: no CUDA-capable device"));
+  }
+  SECTION("no pinned memory left") {
+    calls.host_alloc = [](void** memory, std::size_t bytes, unsigned flags) {
+      return bytes > 300 ? cudaErrorMemoryAllocation : pretended::host_alloc(memory, bytes, flags);
+    };
+    CHECK_THROWS_WITH(fitter::cuda::make_live_fitter(9, 16, {}, {}, calls),
+                      contains("allocating pinned memory: out of memory"));
+  }
+  SECTION("memory that cannot be mapped") {
+    calls.device_pointer = [](void**, void*, unsigned) { return cudaErrorInvalidValue; };
+    CHECK_THROWS_WITH(failing(), contains("mapping pinned memory"));
+  }
+  SECTION("a first launch that fails") {
+    pretended::g_trouble = Trouble::LaunchFails;
+    CHECK_THROWS_WITH(failing(), contains("starting the fit"));
+  }
+  CHECK(pretended::g_live_allocations == before);
+}
+
+TEST_CASE("A twin of another shape is refused") {
+  CHECK_THROWS_AS(fitter::make_failover_live_fitter(fitter::make_cpu_live_fitter(9, 8, {}),
+                                                    fitter::make_cpu_live_fitter(9, 4, {})),
+                  fitter::FitterError);
+}
+
+}  // namespace
+}  // namespace driftd
