@@ -16,9 +16,24 @@ namespace driftd::fitter::cuda {
 namespace {
 
 /// Fits of a chunk, whatever their size: bounds the memory for results.
-constexpr std::size_t kMostFits = 32768;
+constexpr std::size_t kMostFits = 65536;
 /// Smaller chunks do not fill a device.
 constexpr std::size_t kFewestFits = 4096;
+
+struct Chunk {
+  std::size_t from, count;
+};
+
+/// Large chunks, because each copy has a price, that grow smaller at the end, because nothing
+/// overlaps with the last one.
+std::vector<Chunk> cut(std::size_t count, std::size_t lanes, std::size_t most) {
+  std::vector<Chunk> chunks;
+  for (std::size_t from = 0; from < count; from += chunks.back().count) {
+    const std::size_t share = std::max((count - from) / (2 * lanes), kFewestFits);
+    chunks.push_back({from, std::min({share, most, count - from})});
+  }
+  return chunks;
+}
 
 enum class Place { Nowhere, Pageable, Pinned, Device };
 
@@ -46,17 +61,15 @@ struct Lane {
 };
 
 /// One call of fit().
-struct Task {
+struct Call {
   const Batch& batch;
   const FitOptions& options;
   Localization* results;
   Located pixels_at, starts_at, results_at;
   Kernel kernel;
   std::size_t roi_bytes;
-  std::size_t chunk;  ///< fits
   std::vector<Lane*> lanes;
-
-  std::size_t chunks() const { return (batch.count + chunk - 1) / chunk; }
+  std::vector<Chunk> chunks;
   bool any(Place place) const {
     return pixels_at.place == place || starts_at.place == place || results_at.place == place;
   }
@@ -85,19 +98,19 @@ class BatchFitter final : public CudaBatchFitter {
            std::span<Localization> results) override {
     check_batch(batch, options, results.size());
     if (batch.count == 0) return;
-    const Task task = plan(batch, options, results.data());
+    const Call call = plan(batch, options, results.data());
     try {
-      if (task.any(Place::Pageable)) {
-        run_in_threads(task);
+      if (call.any(Place::Pageable)) {
+        run_in_threads(call);
       } else {
-        for (std::size_t k = 0; k < task.chunks(); ++k)
-          enqueue(task, k, *task.lanes[k % task.lanes.size()]);
+        for (std::size_t k = 0; k < call.chunks.size(); ++k)
+          enqueue(call, k, *call.lanes[k % call.lanes.size()]);
       }
     } catch (...) {
-      for (Lane* lane : task.lanes) calls_.synchronize_stream(lane->stream.get());
+      for (Lane* lane : call.lanes) calls_.synchronize_stream(lane->stream.get());
       throw;
     }
-    for (Lane* lane : task.lanes) check(calls_.synchronize_stream(lane->stream.get()), "fitting");
+    for (Lane* lane : call.lanes) check(calls_.synchronize_stream(lane->stream.get()), "fitting");
   }
 
  private:
@@ -117,8 +130,8 @@ class BatchFitter final : public CudaBatchFitter {
     }
   }
 
-  Task plan(const Batch& batch, const FitOptions& options, Localization* results) const {
-    Task task = {
+  Call plan(const Batch& batch, const FitOptions& options, Localization* results) const {
+    Call call = {
         batch,
         options,
         results,
@@ -127,46 +140,46 @@ class BatchFitter final : public CudaBatchFitter {
         locate(results),
         batch_kernel(options.model, batch.roi_px),
         static_cast<std::size_t>(batch.roi_px * batch.roi_px) * bytes_per_pixel(batch.type),
-        0,
+        {},
         {}};
     int home = -1;
-    for (const Located& at : {task.pixels_at, task.starts_at, task.results_at}) {
+    for (const Located& at : {call.pixels_at, call.starts_at, call.results_at}) {
       if (at.place != Place::Device) continue;
       if (home >= 0 && at.device != home)
         throw FitterError("CUDA: the batch lies on more than one device");
       home = at.device;
     }
     for (const auto& lane : lanes_)
-      if (home < 0 || lane->device == home) task.lanes.push_back(lane.get());
-    if (task.lanes.empty())
+      if (home < 0 || lane->device == home) call.lanes.push_back(lane.get());
+    if (call.lanes.empty())
       throw FitterError("CUDA: the batch lies on device " + std::to_string(home) +
                         ", which this fitter does not use");
-    if (!task.any(Place::Pinned) && !task.any(Place::Pageable)) {
+    if (!call.any(Place::Pinned) && !call.any(Place::Pageable)) {
       constexpr std::size_t kMostOfALaunch = std::numeric_limits<std::int32_t>::max() / 128;
-      task.chunk = std::min(batch.count, kMostOfALaunch);
+      for (std::size_t from = 0; from < batch.count; from += kMostOfALaunch)
+        call.chunks.push_back({from, std::min(kMostOfALaunch, batch.count - from)});
     } else {
-      const std::size_t share = (batch.count + task.lanes.size() - 1) / task.lanes.size();
-      task.chunk =
-          std::min({std::max(share, kFewestFits), kMostFits, chunk_bytes_ / task.roi_bytes});
+      call.chunks =
+          cut(batch.count, call.lanes.size(), std::min(kMostFits, chunk_bytes_ / call.roi_bytes));
     }
-    if (task.lanes.size() > task.chunks()) task.lanes.resize(task.chunks());
-    return task;
+    if (call.lanes.size() > call.chunks.size()) call.lanes.resize(call.chunks.size());
+    return call;
   }
 
   /// A thread a stream, because the processor copies pageable memory.
-  void run_in_threads(const Task& task) {
-    std::vector<std::exception_ptr> failures(task.lanes.size());
+  void run_in_threads(const Call& call) {
+    std::vector<std::exception_ptr> failures(call.lanes.size());
     const auto run = [&](std::size_t first) {
       try {
-        for (std::size_t k = first; k < task.chunks(); k += task.lanes.size())
-          enqueue(task, k, *task.lanes[first]);
+        for (std::size_t k = first; k < call.chunks.size(); k += call.lanes.size())
+          enqueue(call, k, *call.lanes[first]);
       } catch (...) {
         failures[first] = std::current_exception();
       }
     };
     {
       std::vector<std::jthread> threads;
-      for (std::size_t i = 1; i < task.lanes.size(); ++i) threads.emplace_back(run, i);
+      for (std::size_t i = 1; i < call.lanes.size(); ++i) threads.emplace_back(run, i);
       run(0);
     }
     for (const auto& failure : failures)
@@ -188,45 +201,43 @@ class BatchFitter final : public CudaBatchFitter {
 
   /// Chunk k on a stream, which keeps the order of its own chunks. Returns when the results are
   /// there only if some memory is pageable.
-  void enqueue(const Task& task, std::size_t k, Lane& lane) const {
-    const Batch& batch = task.batch;
-    const std::size_t from = k * task.chunk;
-    const std::size_t count = std::min(task.chunk, batch.count - from);
+  void enqueue(const Call& call, std::size_t k, Lane& lane) const {
+    const Batch& batch = call.batch;
+    const auto [from, count] = call.chunks[k];
     const std::size_t result_bytes = count * sizeof(Localization);
     cudaStream_t stream = lane.stream.get();
     check(calls_.set_device(lane.device), "taking the device");
 
-    const auto* pixels = static_cast<const unsigned char*>(batch.pixels) + from * task.roi_bytes;
+    const auto* pixels = static_cast<const unsigned char*>(batch.pixels) + from * call.roi_bytes;
     const Start* starts = batch.starts != nullptr ? batch.starts + from : nullptr;
-    Localization* results = task.results + from;
-    const bool fits_there = task.results_at.place == Place::Device;
-    Job job = {bring(task.pixels_at, pixels, count * task.roi_bytes, lane.staged_pixels,
+    Localization* results = call.results + from;
+    const bool fits_there = call.results_at.place == Place::Device;
+    Job job = {bring(call.pixels_at, pixels, count * call.roi_bytes, lane.staged_pixels,
                      lane.pixels, stream),
-               task.roi_bytes,
+               call.roi_bytes,
                batch.type,
                batch.roi_px,
                static_cast<std::uint32_t>(count),
-               0,
-               static_cast<const Start*>(bring(task.starts_at, starts, count * sizeof(Start),
+               static_cast<const Start*>(bring(call.starts_at, starts, count * sizeof(Start),
                                                lane.staged_starts, lane.starts, stream)),
-               task.options,
-               saturation_of(task.options),
+               call.options,
+               saturation_of(call.options),
                fits_there ? results : lane.results.get()};
     constexpr int kThreads = 128;
-    const auto groups = static_cast<std::size_t>(task.kernel.groups(kThreads));
+    const auto groups = static_cast<std::size_t>(call.kernel.groups(kThreads));
     void* arguments[] = {&job};
     check(calls_.launch(
-              task.kernel.function, {static_cast<unsigned>((count + groups - 1) / groups), 1, 1},
-              {static_cast<unsigned>(groups) * static_cast<unsigned>(task.kernel.lanes), 1, 1},
-              arguments, groups * task.kernel.group_bytes, stream),
+              call.kernel.function, {static_cast<unsigned>((count + groups - 1) / groups), 1, 1},
+              {static_cast<unsigned>(groups) * static_cast<unsigned>(call.kernel.lanes), 1, 1},
+              arguments, groups * call.kernel.group_bytes, stream),
           "starting the fits");
-    const bool through = task.results_at.place == Place::Pageable;
+    const bool through = call.results_at.place == Place::Pageable;
     if (!fits_there) {
       check(calls_.copy(through ? lane.staged_results.host() : results, job.results, result_bytes,
                         cudaMemcpyDeviceToHost, stream),
             "copying from the device");
     }
-    if (task.any(Place::Pageable)) check(calls_.synchronize_stream(stream), "fitting");
+    if (call.any(Place::Pageable)) check(calls_.synchronize_stream(stream), "fitting");
     if (through) std::memcpy(results, lane.staged_results.host(), result_bytes);
   }
 

@@ -10,13 +10,13 @@
 namespace driftd::fitter::cuda {
 namespace {
 
-constexpr int kBatchThreads = 128;
-constexpr int kLiveThreads = 512;
+constexpr int kBatchThreads = 64;
+constexpr int kLiveThreads = 128;
 
 /// The whole fit of one ROI by the lanes of a group; all get the result. Groups that share a warp
 /// stay in step: each joins every sum, and takes part in a decision where it is its own.
-template <class Model, int kLanes>
-__device__ Localization fit_roi(RoiSums<kLanes>& pixels, const Start& given,
+template <class Model, int kLanes, int kMostPx>
+__device__ Localization fit_roi(RoiSums<kLanes, kMostPx>& pixels, const Start& given,
                                 const FitOptions& options) {
   using Fit = SpotFit<Model>;
   using Phase = typename Fit::Phase;
@@ -46,8 +46,9 @@ __device__ Localization fit_roi(RoiSums<kLanes>& pixels, const Start& given,
 }
 
 /// The words of a result, in memory where every lane of the group reads them.
-template <int kLanes>
-__device__ const std::uint32_t* shared_words(RoiSums<kLanes>& pixels, const Localization& l) {
+template <int kLanes, int kMostPx>
+__device__ const std::uint32_t* shared_words(RoiSums<kLanes, kMostPx>& pixels,
+                                             const Localization& l) {
   float* const memory = pixels.free_memory();
   pixels.lanes().sync();
   if (pixels.lanes().index() == 0) *reinterpret_cast<Localization*>(memory) = l;
@@ -55,8 +56,8 @@ __device__ const std::uint32_t* shared_words(RoiSums<kLanes>& pixels, const Loca
   return reinterpret_cast<const std::uint32_t*>(memory);
 }
 
-template <int kLanes>
-__device__ void load(RoiSums<kLanes>& pixels, const Job& job, std::size_t index) {
+template <int kLanes, int kMostPx>
+__device__ void load(RoiSums<kLanes, kMostPx>& pixels, const Job& job, std::size_t index) {
   const void* const roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
   switch (job.type) {
     case PixelType::U8:
@@ -68,15 +69,16 @@ __device__ void load(RoiSums<kLanes>& pixels, const Job& job, std::size_t index)
   }
 }
 
-template <class Model, int kLanes>
-__global__ void __launch_bounds__(kBatchThreads) fit_batch(const __grid_constant__ Job job) {
+template <class Model, int kLanes, int kMostPx>
+__global__ void __launch_bounds__(kBatchThreads < kLanes ? kLanes : kBatchThreads)
+    fit_batch(const __grid_constant__ Job job) {
   extern __shared__ float4 memory[];
   const int groups = static_cast<int>(blockDim.x) / kLanes;
   const int group = static_cast<int>(threadIdx.x) / kLanes;
   const std::uint32_t wanted = blockIdx.x * groups + group;
   const std::uint32_t index = wanted < job.count ? wanted : job.count - 1;  // in step, unused
-  RoiSums<kLanes> pixels(
-      reinterpret_cast<float*>(memory) + group * group_floats<kLanes>(job.roi_px), job.roi_px);
+  using Sums = RoiSums<kLanes, kMostPx>;
+  Sums pixels(reinterpret_cast<float*>(memory) + group * Sums::kFloats, job.roi_px);
   const Start start = job.starts != nullptr ? job.starts[index] : Start{};
   load(pixels, job, index);
   const Localization l = fit_roi<Model>(pixels, start, job.options);
@@ -87,13 +89,13 @@ __global__ void __launch_bounds__(kBatchThreads) fit_batch(const __grid_constant
   for (int i = pixels.lanes().index(); i < kWords; i += kLanes) result[i] = words[i];
 }
 
-template <class Model, int kLanes>
+template <class Model, int kLanes, int kMostPx>
 __device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std::uint32_t stamp) {
-  RoiSums<kLanes> pixels(memory, job.roi_px);
-  const auto* const slots = static_cast<const unsigned char*>(job.pixels);
-  const float4 s = __ldcv(reinterpret_cast<const float4*>(job.starts) + index);
-  pixels.load_slot(reinterpret_cast<const uint4*>(slots + index * job.stride_bytes),
-                   job.saturation);
+  RoiSums<kLanes, kMostPx> pixels(memory, job.roi_px);
+  const unsigned char* const slot =
+      static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
+  const float4 s = __ldcv(reinterpret_cast<const float4*>(slot + start_offset(job.roi_px)));
+  pixels.load_slot(reinterpret_cast<const uint4*>(slot), job.saturation);
   const Localization l = fit_roi<Model>(pixels, Start{s.x, s.y, s.z, s.w}, job.options);
   const std::uint32_t* const words = shared_words(pixels, l);
   auto* const result = static_cast<StampedResult*>(job.results) + index;
@@ -103,65 +105,61 @@ __device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std
          make_uint4(words[3 * part], words[3 * part + 1], words[3 * part + 2], stamp));
 }
 
-/// Waits until the host rings again. After some milliseconds in vain it looks less often, so that
-/// an idle kernel leaves the bus alone.
-__device__ Doorbell next_ring(const Doorbell* doorbell, std::uint32_t last) {
+/// Waits until the doorbell has changed. After some milliseconds in vain it looks less often, so
+/// that an idle kernel leaves the bus alone.
+__device__ Task next_task(const Task* doorbell, std::uint32_t last) {
   constexpr int kPatience = 4000;
   constexpr unsigned kNapNs = 500;
-  for (int looks = 0;;) {
+  for (int looks = 0;; ++looks) {
     std::uint64_t both;
-    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(both) : "l"(doorbell) : "memory");
-    const auto sequence = static_cast<std::uint32_t>(both);
-    const auto count = static_cast<std::uint32_t>(both >> 32);
-    if (sequence != last || count == Doorbell::kStop) return {sequence, count};
-    if (looks < kPatience) {
-      ++looks;
-    } else {
-      __nanosleep(kNapNs);
-    }
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(both) : "l"(doorbell) : "memory");
+    const Task now = {static_cast<std::uint32_t>(both), static_cast<std::uint32_t>(both >> 32)};
+    if (now.stamp != last || now.count == Task::kStop) return now;
+    if (looks > kPatience) __nanosleep(kNapNs);
   }
 }
 
-/// @param doorbell  null: fits what the job says and ends; else stays, and fits at every ring
-template <class Model, int kLanes>
-__global__ void __launch_bounds__(kLiveThreads)
-    fit_live(const __grid_constant__ Job job, const Doorbell* doorbell) {
+/// @param task   to do at once, where relay is null
+/// @param relay  else the kernel stays and fits at every ring: the first block watches the doorbell
+///               and passes the task on to the others through `relay`, in device memory, because
+///               watching over the bus does not scale with the watchers.
+template <class Model, int kLanes, int kMostPx>
+__global__ void __launch_bounds__(kLiveThreads < kLanes ? kLanes : kLiveThreads)
+    fit_live(const __grid_constant__ Job job, Task task, const Task* doorbell, Task* relay) {
   extern __shared__ float4 memory[];
-  __shared__ Doorbell ring;
+  __shared__ Task next;
   const int groups = static_cast<int>(blockDim.x) / kLanes;
   const int group = static_cast<int>(threadIdx.x) / kLanes;
   const std::uint32_t index = blockIdx.x * groups + group;
-  float* const own = reinterpret_cast<float*>(memory) + group * group_floats<kLanes>(job.roi_px);
-  std::uint32_t count = job.count;
-  std::uint32_t stamp = job.stamp;
+  float* const own = reinterpret_cast<float*>(memory) + group * RoiSums<kLanes, kMostPx>::kFloats;
   do {
-    if (doorbell != nullptr) {
-      if (threadIdx.x == 0) ring = next_ring(doorbell, stamp);
+    if (relay != nullptr) {
+      if (threadIdx.x == 0) {
+        next = next_task(blockIdx.x == 0 ? doorbell : relay, task.stamp);
+        if (blockIdx.x == 0)
+          __stwt(reinterpret_cast<uint2*>(relay), make_uint2(next.stamp, next.count));
+      }
       __syncthreads();
-      count = ring.count;
-      stamp = ring.sequence;
-      if (count == Doorbell::kStop) return;
+      task = next;
+      if (task.count == Task::kStop) return;
     }
-    if (index < count) fit_slot<Model, kLanes>(own, job, index, stamp);
-    if (doorbell != nullptr) __syncthreads();
-  } while (doorbell != nullptr);
+    if (index < task.count) fit_slot<Model, kLanes, kMostPx>(own, job, index, task.stamp);
+    if (relay != nullptr) __syncthreads();
+  } while (relay != nullptr);
 }
 
-template <int kLanes>
-Kernel described(const void* function, int most_threads, int side) {
-  return {function, kLanes, most_threads, group_floats<kLanes>(side) * sizeof(float)};
+template <class Model, int kLanes, int kMostPx>
+Kernel batch() {
+  return {reinterpret_cast<const void*>(&fit_batch<Model, kLanes, kMostPx>), kLanes,
+          kBatchThreads < kLanes ? kLanes : kBatchThreads,
+          sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
 }
 
-template <class Model, int kLanes>
-Kernel batch(int side) {
-  return described<kLanes>(reinterpret_cast<const void*>(&fit_batch<Model, kLanes>), kBatchThreads,
-                           side);
-}
-
-template <class Model, int kLanes>
-Kernel live(int side) {
-  return described<kLanes>(reinterpret_cast<const void*>(&fit_live<Model, kLanes>), kLiveThreads,
-                           side);
+template <class Model, int kLanes, int kMostPx>
+Kernel live() {
+  return {reinterpret_cast<const void*>(&fit_live<Model, kLanes, kMostPx>), kLanes,
+          kLiveThreads < kLanes ? kLanes : kLiveThreads,
+          sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
 }
 
 }  // namespace
@@ -175,14 +173,15 @@ int Kernel::groups(int threads) const {
 }
 
 Kernel batch_kernel(Model, int roi_px) {
-  if (roi_px <= 16) return batch<CircularGaussian, 4>(roi_px);
-  if (roi_px <= 32) return batch<CircularGaussian, 32>(roi_px);
-  return batch<CircularGaussian, 128>(roi_px);
+  if (roi_px <= 16) return batch<CircularGaussian, 4, 16>();
+  if (roi_px <= 32) return batch<CircularGaussian, 32, 32>();
+  return batch<CircularGaussian, 128, 64>();
 }
 
 Kernel live_kernel(Model, int roi_px) {
-  if (roi_px <= 32) return live<CircularGaussian, 32>(roi_px);
-  return live<CircularGaussian, 128>(roi_px);
+  if (roi_px <= 16) return live<CircularGaussian, 32, 16>();
+  if (roi_px <= 32) return live<CircularGaussian, 32, 32>();
+  return live<CircularGaussian, 128, 64>();
 }
 
 }  // namespace driftd::fitter::cuda

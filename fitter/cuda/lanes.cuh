@@ -11,14 +11,20 @@ namespace driftd::fitter::cuda {
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr int kWarpLanes = 32;
 
+// What to combine value k of one lane with that of another by.
 struct Sum {
-  __device__ float operator()(float a, float b) const { return a + b; }
+  __device__ float operator()(int, float a, float b) const { return a + b; }
 };
 struct Largest {
-  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+  __device__ float operator()(int, float a, float b) const { return fmaxf(a, b); }
 };
 struct Smallest {
-  __device__ float operator()(float a, float b) const { return fminf(a, b); }
+  __device__ float operator()(int, float a, float b) const { return fminf(a, b); }
+};
+struct SumThenLargest {
+  __device__ float operator()(int k, float a, float b) const {
+    return k == 0 ? a + b : fmaxf(a, b);
+  }
 };
 
 /// @tparam kLanes  2, 4, 8, 16, 32 or a multiple of 32; groups of lanes fill a block from thread 0
@@ -28,7 +34,7 @@ class Lanes {
   static constexpr int kCount = kLanes;
   static constexpr int kWarps = kLanes > kWarpLanes ? kLanes / kWarpLanes : 1;
   /// Most values that one call combines, even and odd lanes counted separately.
-  static constexpr int kMostValues = 16;
+  static constexpr int kMostValues = 18;
   /// Shared memory a group needs: two buffers, so that one barrier per call suffices.
   static constexpr int kScratch = kWarps > 1 ? 2 * kWarps* kMostValues : 0;
 
@@ -70,7 +76,7 @@ class Lanes {
     for (int distance = kFirst; distance < kLanes && distance < kWarpLanes; distance *= 2) {
 #pragma unroll
       for (int k = 0; k < n; ++k)
-        v[k] = operation(v[k], __shfl_xor_sync(kWholeWarp, v[k], distance));
+        v[k] = operation(k, v[k], __shfl_xor_sync(kWholeWarp, v[k], distance));
     }
     if constexpr (kWarps > 1) across_warps<kFirst>(v, operation);
   }
@@ -92,7 +98,8 @@ class Lanes {
       const float* const of_set = buffer + (lane % kSets) * n + k;
       v[k] = of_set[0];
 #pragma unroll
-      for (int warp = 1; warp < kWarps; ++warp) v[k] = operation(v[k], of_set[warp * kMostValues]);
+      for (int warp = 1; warp < kWarps; ++warp)
+        v[k] = operation(k, v[k], of_set[warp * kMostValues]);
     }
   }
 

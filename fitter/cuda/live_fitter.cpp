@@ -20,7 +20,6 @@ using Clock = std::chrono::steady_clock;
 /// Start-up loads the kernels, which may take seconds.
 constexpr auto kStartDeadline = std::chrono::seconds(20);
 constexpr auto kStopDeadline = std::chrono::seconds(1);
-constexpr std::size_t kSlotAlignment = 64;
 
 const char* name_of(CudaMode mode) {
   switch (mode) {
@@ -57,20 +56,20 @@ class CudaLiveFitter final : public LiveFitter {
         cuda_(cuda),
         description_("cuda (" + use_device(calls_, cuda.device) + ", " + name_of(cuda.mode) + ")"),
         thread_(std::this_thread::get_id()),
-        slot_bytes_((static_cast<std::size_t>(roi_px * roi_px) * sizeof(std::uint16_t) +
-                     kSlotAlignment - 1) /
-                    kSlotAlignment * kSlotAlignment),
-        pixels_(calls_, slot_bytes_ * capacity),
-        starts_(calls_, sizeof(Start) * capacity),
+        start_offset_(start_offset(roi_px)),
+        slot_bytes_(slot_bytes(roi_px)),
+        slots_(calls_, slot_bytes_ * capacity),
         stamped_(calls_, sizeof(StampedResult) * capacity),
-        doorbell_(calls_, sizeof(Doorbell)),
+        doorbell_(calls_, sizeof(Task)),
+        relay_(calls_, sizeof(Task)),
         results_(capacity),
         stream_(calls_, Stream::Priority::Highest),
         kernel_(live_kernel(options.model, roi_px)),
         groups_(kernel_.groups(cuda.mode == CudaMode::Resident ? kernel_.most_threads : 1)),
-        job_({pixels_.device(), slot_bytes_, PixelType::U16, roi_px, 0, 0,
-              static_cast<const Start*>(starts_.device()), options, saturation_of(options),
-              stamped_.device()}) {
+        job_({slots_.device(), slot_bytes_, PixelType::U16, roi_px,
+              static_cast<std::uint32_t>(capacity), nullptr, options, saturation_of(options),
+              stamped_.device()}),
+        passed_doorbell_(doorbell_.device()) {
     if (cuda.mode == CudaMode::Graph) make_graph();
     if (cuda.mode == CudaMode::Resident) start_resident();
     const std::vector<Start> cold(capacity);
@@ -89,8 +88,7 @@ class CudaLiveFitter final : public LiveFitter {
   const char* description() const noexcept override { return description_.c_str(); }
 
   std::uint16_t* staging(std::size_t i) noexcept override {
-    return reinterpret_cast<std::uint16_t*>(static_cast<unsigned char*>(pixels_.host()) +
-                                            i * slot_bytes_);
+    return reinterpret_cast<std::uint16_t*>(slot(i));
   }
 
   std::span<const Localization> fit(std::span<const Start> starts) noexcept override {
@@ -102,16 +100,17 @@ class CudaLiveFitter final : public LiveFitter {
                                           Clock::time_point deadline) noexcept {
     const std::size_t count = std::min(starts.size(), capacity_);
     if (failed_ || count == 0) return {};
-    std::memcpy(starts_.host(), starts.data(), count * sizeof(Start));
-    if (++job_.stamp == 0) job_.stamp = 1;  // 0 is what the memory held at first
-    job_.count = static_cast<std::uint32_t>(count);
+    for (std::size_t i = 0; i < count; ++i)
+      std::memcpy(slot(i) + start_offset_, &starts[i], sizeof(Start));
+    if (++task_.stamp == 0) task_.stamp = 1;  // 0 is what the memory held at first
+    task_.count = static_cast<std::uint32_t>(count);
     const cudaError_t submitted = submit();
     if (submitted != cudaSuccess) {
       fail("starting the fit", submitted);
       return {};
     }
-    for (std::size_t i = 0; i < count; ++i)
-      if (!await(i, deadline)) return {};
+    if (!await(count, deadline)) return {};
+    for (std::size_t i = 0; i < count; ++i) take(i);
     return {results_.data(), count};
   }
 
@@ -120,23 +119,21 @@ class CudaLiveFitter final : public LiveFitter {
       thread_ = thread;  // the current device is a thread's own
       if (const cudaError_t e = calls_.set_device(cuda_.device); e != cudaSuccess) return e;
     }
-    if (cuda_.mode == CudaMode::Resident) {
-      const std::uint64_t both = std::uint64_t{job_.count} << 32 | job_.stamp;
-      ring(both);
-      return cudaSuccess;
+    switch (cuda_.mode) {
+      case CudaMode::Resident:
+        ring();
+        return cudaSuccess;
+      case CudaMode::Graph:
+        node_.gridDim = grid(task_.count);
+        if (const cudaError_t e = calls_.set_graph_node(graph_, in_graph_, &node_);
+            e != cudaSuccess)
+          return e;
+        return calls_.launch_graph(graph_, stream_.get());
+      case CudaMode::Launch:
+        break;
     }
-    if (cuda_.mode == CudaMode::Graph) {
-      node_.gridDim = grid(job_.count);
-      const cudaError_t e = calls_.set_graph_node(graph_, graph_node_, &node_);
-      return e != cudaSuccess ? e : calls_.launch_graph(graph_, stream_.get());
-    }
-    return launch(nullptr);
-  }
-
-  cudaError_t launch(const void* doorbell) noexcept {
-    void* arguments[] = {&job_, &doorbell};
-    return calls_.launch(kernel_.function, grid(doorbell == nullptr ? job_.count : capacity_),
-                         block(), arguments, shared_bytes(), stream_.get());
+    return calls_.launch(kernel_.function, grid(task_.count), block(), arguments_, shared_bytes(),
+                         stream_.get());
   }
 
   dim3 grid(std::size_t count) const noexcept {
@@ -148,22 +145,23 @@ class CudaLiveFitter final : public LiveFitter {
     return kernel_.group_bytes * static_cast<std::size_t>(groups_);
   }
 
-  void ring(std::uint64_t both) noexcept {
+  void ring() noexcept {
     std::atomic_ref<std::uint64_t>(*static_cast<std::uint64_t*>(doorbell_.host()))
-        .store(both, std::memory_order_release);
+        .store(std::uint64_t{task_.count} << 32 | task_.stamp, std::memory_order_release);
   }
 
   void make_graph() {
-    node_ = {};
     node_.func = const_cast<void*>(kernel_.function);
     node_.gridDim = grid(capacity_);
     node_.blockDim = block();
     node_.sharedMemBytes = static_cast<unsigned>(shared_bytes());
-    node_.kernelParams = graph_arguments_;
+    node_.kernelParams = arguments_;
     cudaGraph_t graph = nullptr;
     check(cudaGraphCreate(&graph, 0), "making a graph");
-    check(cudaGraphAddKernelNode(&graph_node_, graph, nullptr, 0, &node_), "making a graph");
-    check(cudaGraphInstantiate(&graph_, graph, 0), "making a graph");
+    const cudaError_t added = cudaGraphAddKernelNode(&in_graph_, graph, nullptr, 0, &node_);
+    const cudaError_t made = added != cudaSuccess ? added : cudaGraphInstantiate(&graph_, graph, 0);
+    graph_source_ = graph;
+    check(made, "making a graph");
   }
 
   void start_resident() {
@@ -178,16 +176,20 @@ class CudaLiveFitter final : public LiveFitter {
       throw FitterError("CUDA: mode resident fits at most " +
                         std::to_string(groups_ * multiprocessors) + " ROIs of this side here");
     }
-    check(launch(doorbell_.device()), "starting the resident kernel");
+    check(cudaMemset(relay_.get(), 0, sizeof(Task)), "starting the resident kernel");
+    passed_relay_ = relay_.get();
+    check(calls_.launch(kernel_.function, grid(capacity_), block(), arguments_, shared_bytes(),
+                        stream_.get()),
+          "starting the resident kernel");
     resident_ = true;
   }
 
   /// False: failed, see error().
-  bool await(std::size_t i, Clock::time_point deadline) noexcept {
-    constexpr unsigned kLooksPerClock = 64;
-    for (unsigned looks = 1; !take(i); ++looks) {
+  bool await(std::size_t count, Clock::time_point deadline) noexcept {
+    constexpr unsigned kLooksPerClock = 16;
+    for (unsigned looks = 1; !arrived(count); ++looks) {
       if (looks % kLooksPerClock != 0 || Clock::now() < deadline) continue;
-      if (take(i)) break;  // this thread may have slept through its arrival
+      if (arrived(count)) break;  // this thread may have slept meanwhile
       const cudaError_t state = calls_.query_stream(stream_.get());
       fail(state == cudaSuccess || state == cudaErrorNotReady ? "no results by the deadline"
                                                               : "fitting",
@@ -197,18 +199,32 @@ class CudaLiveFitter final : public LiveFitter {
     return true;
   }
 
-  /// Copies result i if all of it has arrived.
-  bool take(std::size_t i) noexcept {
-    StampedResult& from = static_cast<StampedResult*>(stamped_.host())[i];
-    for (StampedResult::Part& part : from.parts) {
-      const std::atomic_ref<std::uint32_t> stamp(part.stamp);
-      if (stamp.load(std::memory_order_acquire) != job_.stamp) return false;
+  unsigned char* slot(std::size_t i) const noexcept {
+    return static_cast<unsigned char*>(slots_.host()) + i * slot_bytes_;
+  }
+
+  StampedResult& stamped(std::size_t i) const noexcept {
+    return static_cast<StampedResult*>(stamped_.host())[i];
+  }
+
+  /// Whether all parts of all results are there. Without a branch for each: every look at what the
+  /// device wrote misses the cache, and so the misses overlap.
+  bool arrived(std::size_t count) const noexcept {
+    std::uint32_t difference = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (StampedResult::Part& part : stamped(i).parts) {
+        const std::atomic_ref<std::uint32_t> stamp(part.stamp);
+        difference |= stamp.load(std::memory_order_acquire) ^ task_.stamp;
+      }
     }
+    return difference == 0;
+  }
+
+  void take(std::size_t i) noexcept {
     std::uint32_t words[3 * StampedResult::kParts];
     for (int k = 0; k < StampedResult::kParts; ++k)
-      std::memcpy(words + 3 * k, from.parts[k].words, sizeof(from.parts[k].words));
+      std::memcpy(words + 3 * k, stamped(i).parts[k].words, sizeof(words) / StampedResult::kParts);
     std::memcpy(&results_[i], words, sizeof(Localization));
-    return true;
   }
 
   void fail(const char* purpose, cudaError_t result) noexcept {
@@ -218,15 +234,18 @@ class CudaLiveFitter final : public LiveFitter {
 
   /// Ends the work on the device; leaves it its memory if it does not end.
   void stop() noexcept {
-    if (resident_) ring(std::uint64_t{Doorbell::kStop} << 32);
+    task_.count = Task::kStop;
+    if (resident_) ring();
     const auto deadline = Clock::now() + kStopDeadline;
     while (calls_.query_stream(stream_.get()) == cudaErrorNotReady) {
       if (Clock::now() < deadline) continue;
-      for (PinnedMemory* m : {&pixels_, &starts_, &stamped_, &doorbell_}) m->abandon();
+      for (PinnedMemory* m : {&slots_, &stamped_, &doorbell_}) m->abandon();
       break;
     }
     if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+    if (graph_source_ != nullptr) cudaGraphDestroy(graph_source_);
     graph_ = nullptr;
+    graph_source_ = nullptr;
   }
 
   const RuntimeCalls calls_;
@@ -235,18 +254,22 @@ class CudaLiveFitter final : public LiveFitter {
   CudaLiveOptions cuda_;
   std::string description_;
   std::thread::id thread_;
-  std::size_t slot_bytes_;
-  PinnedMemory pixels_, starts_, stamped_, doorbell_;
+  std::size_t start_offset_, slot_bytes_;
+  PinnedMemory slots_, stamped_, doorbell_;
+  DeviceMemory relay_;
   std::vector<Localization> results_;
   Stream stream_;
   Kernel kernel_;
   int groups_;
   Job job_;
+  Task task_ = {0, 0};
+  void* passed_doorbell_;
+  void* passed_relay_ = nullptr;
+  void* arguments_[4] = {&job_, &task_, &passed_doorbell_, &passed_relay_};
+  cudaGraph_t graph_source_ = nullptr;
   cudaGraphExec_t graph_ = nullptr;
-  cudaGraphNode_t graph_node_ = nullptr;
+  cudaGraphNode_t in_graph_ = nullptr;
   cudaKernelNodeParams node_ = {};
-  const void* no_doorbell_ = nullptr;
-  void* graph_arguments_[2] = {&job_, &no_doorbell_};
   bool resident_ = false;
   bool failed_ = false;
   char error_[256] = {};

@@ -13,24 +13,20 @@
 
 namespace driftd::fitter::cuda {
 
-/// Shared memory of a group: the profile of both axes, the pixels, the lanes' own, in floats.
-/// Rounded so that groups of fewer lanes than a warp meet no bank conflicts.
-template <int kLanes>
-__host__ __device__ constexpr int group_floats(int side) {
-  const int used = (8 * side + side * side + 7) / 8 * 8 + Lanes<kLanes>::kScratch;
-  if (kLanes >= kWarpLanes) return used;
-  const int step = kLanes > 4 ? kLanes : 4;
-  return ((used + step - 1) / step | 1) * step;  // an odd multiple
-}
-
-template <int kLanes>
+/// @tparam kMostPx  largest side that it takes, and the pitch of its rows: a multiple of 16
+template <int kLanes, int kMostPx>
 class RoiSums {
  public:
-  /// @param memory  group_floats() floats of this group, 16-byte aligned
+  /// Shared memory of a group, in floats: the profile of both axes, the pixels, the lanes' own; a
+  /// bit more, so that groups of fewer lanes than a warp meet no bank conflicts.
+  static constexpr int kFloats = 8 * kMostPx + kMostPx * kMostPx + Lanes<kLanes>::kScratch +
+                                 (kLanes < kWarpLanes ? (kLanes > 4 ? kLanes : 4) : 0);
+
+  /// @param memory  kFloats floats of this group, 16-byte aligned
   __device__ RoiSums(float* memory, int side)
-      : lanes_(memory + (8 * side + side * side + 7) / 8 * 8),
+      : lanes_(memory + 8 * kMostPx + kMostPx * kMostPx),
         axes_(reinterpret_cast<float4*>(memory)),
-        pixels_(memory + 8 * side),
+        pixels_(memory + 8 * kMostPx),
         side_(side) {}
 
   __device__ int side() const { return side_; }
@@ -43,12 +39,10 @@ class RoiSums {
   template <class T>
   __device__ void load(const T* pixels, float saturation) {
     Extent extent;
-#pragma unroll 8
-    for (int i = lanes_.index(); i < count(); i += kLanes) {
-      const float value = static_cast<float>(pixels[i]);
-      pixels_[i] = value;
-      extent.add(value);
-    }
+    for_each_pixel([&](float& pixel, int row, int column) {
+      pixel = static_cast<float>(pixels[row * side_ + column]);
+      extent.add(pixel);
+    });
     summarize<std::numeric_limits<T>::is_integer>(extent, saturation);
   }
 
@@ -82,8 +76,7 @@ class RoiSums {
 
   __device__ float count_above(float level) {
     float above[1] = {0};
-    for (int i = lanes_.index(); i < count(); i += kLanes)
-      above[0] += pixels_[i] > level ? 1.0f : 0.0f;
+    for_each_pixel([&](float& pixel, int, int) { above[0] += pixel > level ? 1.0f : 0.0f; });
     lanes_.combine(above);
     return above[0];
   }
@@ -95,8 +88,8 @@ class RoiSums {
     const float centre = is_y ? p.y_px : p.x_px;
     const float sigma = is_y ? p.sigma_y_px : p.sigma_x_px;
     const float factor = (-0.5f * kLog2E) / (sigma * sigma);
-    float4* const axis = axes_ + (is_y ? side_ : 0);
-    float m[8] = {};
+    float4* const axis = axes_ + (is_y ? kMostPx : 0);
+    float m[9] = {};
     lanes_.sync();  // all are done with the profile before
     for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) {
       const float u = static_cast<float>(i) - centre;
@@ -113,23 +106,22 @@ class RoiSums {
       m[6] += uf * uuf;
       m[7] += uuf * uuf;
     }
-    lanes_.sum_by_parity(m);
     lanes_.sync();
-    float product[1] = {0};
     for (int c = column(); c < side_; c += kColumnLanes) {
       float of_column = 0;
 #pragma unroll 4
       for (int r = row(); r < side_; r += kRowLanes)
-        of_column += pixels_[r * side_ + c] * y_axis()[r].x;
-      product[0] += of_column * x_axis()[c].x;
+        of_column += pixels_[r * kMostPx + c] * y_axis()[r].x;
+      m[8] += of_column * x_axis()[c].x;
     }
-    lanes_.combine(product);
+    lanes_.sum_by_parity(m);
     AxisMoments own, other;
     put(m, own);
+    const float product = m[8] + __shfl_xor_sync(kWholeWarp, m[8], 1);
 #pragma unroll
-    for (float& v : m) v = __shfl_xor_sync(kWholeWarp, v, 1);
+    for (int k = 0; k < 8; ++k) m[k] = __shfl_xor_sync(kWholeWarp, m[k], 1);
     put(m, other);
-    return {is_y ? other : own, is_y ? own : other, product[0]};
+    return {is_y ? other : own, is_y ? own : other, product};
   }
 
   __device__ ResidualMoments residuals(float alpha, float beta) {
@@ -141,7 +133,7 @@ class RoiSums {
 #pragma unroll 4
       for (int r = row(); r < side_; r += kRowLanes) {
         const float4 y = y_axis()[r];
-        const float residual = (pixels_[r * side_ + c] - beta) - scaled * y.x;
+        const float residual = (pixels_[r * kMostPx + c] - beta) - scaled * y.x;
         squares += residual * residual;
         by_y += residual * y.x;
         by_vy += residual * y.y;
@@ -166,8 +158,9 @@ class RoiSums {
 
  private:
   /// How the lanes share a loop over pixels.
-  static constexpr int kColumnLanes = kLanes < 8 ? kLanes : kLanes <= 32 ? 16 : 32;
-  static constexpr int kRowLanes = kLanes / kColumnLanes > 0 ? kLanes / kColumnLanes : 1;
+  static constexpr int kColumnLanes = kLanes < 8 ? kLanes : kMostPx <= 16 ? 16 : 32;
+  static constexpr int kRowLanes = kLanes / kColumnLanes;
+  static_assert(kRowLanes * kColumnLanes == kLanes);
 
   struct Extent {
     float sum = 0;
@@ -193,10 +186,19 @@ class RoiSums {
     return axes_;
   }
   __device__ const float4* y_axis() const {
-    return axes_ + side_;
+    return axes_ + kMostPx;
   }
 
-  __device__ static void put(const float (&m)[8], AxisMoments& a) {
+  /// This lane's share of the pixels.
+  template <class Action>
+  __device__ void for_each_pixel(Action&& action) {
+    for (int c = column(); c < side_; c += kColumnLanes) {
+#pragma unroll 4
+      for (int r = row(); r < side_; r += kRowLanes) action(pixels_[r * kMostPx + c], r, c);
+    }
+  }
+
+  __device__ static void put(const float (&m)[9], AxisMoments& a) {
 #pragma unroll
     for (int k = 0; k < 3; ++k) a.first[k] = m[k];
 #pragma unroll
@@ -206,12 +208,18 @@ class RoiSums {
   /// Eight pixels, of which those within the ROI count.
   __device__ void unpack(const uint4& word, int from, Extent& extent) {
     const unsigned pair[4] = {word.x, word.y, word.z, word.w};
+    int r = from / side_;
+    int c = from - r * side_;
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
       const float value = static_cast<float>((pair[k / 2] >> (16 * (k % 2))) & 0xffffu);
-      if (from + k < count()) {
-        pixels_[from + k] = value;
+      if (r < side_) {
+        pixels_[r * kMostPx + c] = value;
         extent.add(value);
+      }
+      if (++c == side_) {
+        c = 0;
+        ++r;
       }
     }
   }
@@ -219,28 +227,24 @@ class RoiSums {
   /// Subtracts a pedestal near the mean, whole for integer pixels: the subtraction is exact.
   template <bool kInteger>
   __device__ void summarize(const Extent& extent, float saturation) {
-    float sum[2] = {extent.sum, 0};
-    float extremes[2] = {extent.highest, -extent.lowest};
-    lanes_.combine(sum);
-    lanes_.combine(extremes, Largest{});
-    float pedestal = sum[0] / static_cast<float>(count());
+    float first[3] = {extent.sum, extent.highest, -extent.lowest};
+    lanes_.combine(first, SumThenLargest{});
+    float pedestal = first[0] / static_cast<float>(count());
     if constexpr (kInteger) pedestal = static_cast<float>(static_cast<int>(pedestal + 0.5f));
-    sum[0] = sum[1] = 0;
-    for (int i = lanes_.index(); i < count(); i += kLanes) {
-      const float value = pixels_[i] - pedestal;
-      pixels_[i] = value;
-      sum[0] += value;
-      sum[1] += value * value;
-    }
+    float sum[2] = {};
+    for_each_pixel([&](float& pixel, int, int) {
+      pixel -= pedestal;
+      sum[0] += pixel;
+      sum[1] += pixel * pixel;
+    });
     lanes_.combine(sum);
     lanes_.sync();
     const bool finite = sum[1] <= std::numeric_limits<float>::max();
-    summary_ = {pedestal, sum[0], sum[1],
-                finite && -extremes[1] < extremes[0] && extremes[0] < saturation};
+    summary_ = {pedestal, sum[0], sum[1], finite && -first[2] < first[1] && first[1] < saturation};
   }
 
   __device__ float three_columns(int r, int c) const {
-    const float* const p = pixels_ + r * side_ + c;
+    const float* const p = pixels_ + r * kMostPx + c;
     return (p[0] + p[1]) + p[2];
   }
 

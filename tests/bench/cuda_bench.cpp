@@ -40,6 +40,10 @@ struct Settings {
   std::vector<std::string> sections = {"bus", "live", "batch", "sweep", "accuracy", "devices"};
   std::vector<int> sides = {4, 5, 6, 7, 8, 9, 11, 13, 16, 20, 25, 32};
   std::vector<std::size_t> batches = {10, 100, 1000, 10000, 100000, 1000000};
+  std::vector<std::string> places = {"pinned", "device"};
+  std::vector<int> live_sides = {9, 16, 32};
+  int streams = fitter::CudaBatchOptions().streams;
+  std::size_t chunk_kib = fitter::CudaBatchOptions().chunk_bytes >> 10;
   int frames = 20000;
   std::string json;
 };
@@ -167,6 +171,14 @@ json measure_bus() {
   return result;
 }
 
+/// What the live markers are: the paper's molecules, and beads as a lock has them.
+struct Light {
+  const char* name;
+  double signal, background;
+};
+constexpr std::array kLights = {Light{"molecule", kSignal, kBackground},
+                                Light{"bead", 100 * kSignal, 100 * kBackground}};
+
 /// `count` markers that stand still, in `kFrames` frames of new noise each.
 struct Scene {
   static constexpr std::size_t kFrames = 64;
@@ -175,11 +187,11 @@ struct Scene {
   double iterations = 0;       ///< mean, warm
 };
 
-Scene make_scene(int side, std::size_t count) {
+Scene make_scene(const Light& light, int side, std::size_t count) {
   std::mt19937_64 generator(20210312);
   std::vector<test::Spot> spots;
   for (std::size_t i = 0; i < count; ++i)
-    spots.push_back(test::random_spot(side, kSignal, kBackground, generator));
+    spots.push_back(test::random_spot(side, light.signal, light.background, generator));
   Scene scene;
   for (std::size_t frame = 0; frame < Scene::kFrames; ++frame) {
     auto& pixels = scene.frames.emplace_back();
@@ -226,30 +238,33 @@ Timing measure_calls(fitter::LiveFitter& live, const Scene& scene, std::size_t c
 json measure_live(const Settings& settings) {
   using fitter::CudaMode;
   json rows;
-  std::printf("%-10s %4s %6s %6s %7s %7s %7s %9s   (us over %d calls; iterations are warm)\n",
-              "live", "side", "ROIs", "iter", "p50", "p99", "p99.9", "max", settings.frames);
-  for (const int side : {9, 16, 32}) {
-    for (const std::size_t count : {std::size_t{16}, std::size_t{64}}) {
-      const Scene scene = make_scene(side, count);
-      const auto report = [&](const char* name, fitter::LiveFitter& live) {
-        const Timing t = measure_calls(live, scene, count, settings.frames);
-        std::printf("%-10s %4d %6zu %6.2f %7.2f %7.2f %7.2f %9.1f\n", name, side, count,
-                    scene.iterations, t.p50, t.p99, t.p99_9, t.max);
-        std::fflush(stdout);
-        rows.push_back({{"way", name},
-                        {"side_px", side},
-                        {"rois", count},
-                        {"mean_iterations", scene.iterations},
-                        {"us", to_json(t)}});
-      };
-      const fitter::FitOptions options = paper_options(side);
-      report("cpu", *fitter::make_cpu_live_fitter(side, count, options));
-      for (const auto& [name, mode] :
-           {std::pair{"launch", CudaMode::Launch}, std::pair{"graph", CudaMode::Graph},
-            std::pair{"resident", CudaMode::Resident}})
-        report(name, *fitter::make_cuda_live_fitter(side, count, options, {0, mode}));
-    }
-  }
+  std::printf("%-10s %-9s %4s %5s %5s %7s %7s %7s %8s   (us over %d calls; warm)\n", "live",
+              "light", "side", "ROIs", "iter", "p50", "p99", "p99.9", "max", settings.frames);
+  const auto measure = [&](const Light& light, int side, std::size_t count) {
+    const Scene scene = make_scene(light, side, count);
+    const auto report = [&](const char* name, fitter::LiveFitter& live) {
+      const Timing t = measure_calls(live, scene, count, settings.frames);
+      std::printf("%-10s %-9s %4d %5zu %5.2f %7.2f %7.2f %7.2f %8.1f\n", name, light.name, side,
+                  count, scene.iterations, t.p50, t.p99, t.p99_9, t.max);
+      std::fflush(stdout);
+      rows.push_back({{"way", name},
+                      {"light", light.name},
+                      {"side_px", side},
+                      {"rois", count},
+                      {"mean_iterations", scene.iterations},
+                      {"us", to_json(t)}});
+    };
+    const fitter::FitOptions options = paper_options(side);
+    report("cpu", *fitter::make_cpu_live_fitter(side, count, options));
+    for (const auto& [name, mode] :
+         {std::pair{"launch", CudaMode::Launch}, std::pair{"graph", CudaMode::Graph},
+          std::pair{"resident", CudaMode::Resident}})
+      report(name, *fitter::make_cuda_live_fitter(side, count, options, {0, mode}));
+  };
+  for (const Light& light : kLights)
+    for (const int side : settings.live_sides)
+      for (const std::size_t count : {std::size_t{16}, std::size_t{64}})
+        measure(light, side, count);
   return rows;
 }
 
@@ -290,19 +305,21 @@ struct Workload {
 
 json measure_batch(const Settings& settings, const json& bus) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-  const auto cuda = fitter::make_cuda_batch_fitter();
+  const auto cuda =
+      fitter::make_cuda_batch_fitter({{0}, settings.streams, settings.chunk_kib << 10});
   json rows;
   std::printf("%-8s %4s %14s %12s %10s   (1,000,000 fits a call, or 1 GiB)\n", "batch", "side",
               "where", "M fits/s", "of the bus");
   for (const int side : settings.sides) {
     const std::size_t fits =
         std::min<std::size_t>(1000000, kMostBytes / static_cast<std::size_t>(2 * side * side));
-    for (const bool on_device : {false, true}) {
+    for (const std::string& place : settings.places) {
+      const bool on_device = place == "device";
       const Workload work(side, fits, on_device);
       const Timing t = repeat([&] { work.fit(*cuda, fits); }, 0.2);
       const double rate = static_cast<double>(fits) / t.p50;
       json row = {{"side_px", side},
-                  {"where", on_device ? "device" : "pinned"},
+                  {"where", place},
                   {"fits", fits},
                   {"us", to_json(t)},
                   {"fits_per_s", 1e6 * rate}};
@@ -313,8 +330,7 @@ json measure_batch(const Settings& settings, const json& bus) {
         share = rate / limit;
         row["bus_limit_fits_per_s"] = 1e6 * limit;
       }
-      std::printf("%-8s %4d %14s %12.1f %9.0f%%\n", "", side, on_device ? "device" : "pinned", rate,
-                  100 * share);
+      std::printf("%-8s %4d %14s %12.1f %9.0f%%\n", "", side, place.c_str(), rate, 100 * share);
       std::fflush(stdout);
       rows.push_back(row);
     }
@@ -563,6 +579,12 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(4, 64));
   app.add_option("--batches", settings.batches, "Fits a call in the sweep")->delimiter(',');
+  app.add_option("--streams", settings.streams, "Of the batches")->check(CLI::Range(1, 64));
+  app.add_option("--chunk-kib", settings.chunk_kib, "Of the batches, KiB of pixels");
+  app.add_option("--live-sides", settings.live_sides, "ROI sides of the live calls, px")
+      ->delimiter(',')
+      ->check(CLI::Range(4, 64));
+  app.add_option("--places", settings.places, "Of the batches: pinned, device")->delimiter(',');
   app.add_option("--frames", settings.frames, "Live calls timed")->check(CLI::Range(1, 100000000));
   app.add_option("--json", settings.json, "File for the report");
   CLI11_PARSE(app, argc, argv);

@@ -133,17 +133,19 @@ cudaError_t launch(const void*, dim3, dim3, void** arguments, std::size_t, cudaS
   if (g_trouble == Trouble::LaunchFails) return cudaErrorLaunchFailure;
   if (g_trouble == Trouble::NoResults) return cudaSuccess;
   const auto& job = *static_cast<const fitter::cuda::Job*>(arguments[0]);
-  for (std::size_t i = 0; i < job.count; ++i) {
+  const auto& task = *static_cast<const fitter::cuda::Task*>(arguments[1]);
+  for (std::size_t i = 0; i < task.count; ++i) {
     test::Fits fit(1);
-    fitter::fit_batch_cpu({static_cast<const unsigned char*>(job.pixels) + i * job.stride_bytes,
-                           job.type, job.roi_px, 1, job.starts + i},
-                          job.options, fit);
+    const auto* slot = static_cast<const unsigned char*>(job.pixels) + i * job.stride_bytes;
+    fitter::Start start;
+    std::memcpy(&start, slot + fitter::cuda::start_offset(job.roi_px), sizeof(start));
+    fitter::fit_batch_cpu({slot, job.type, job.roi_px, 1, &start}, job.options, fit);
     auto& result = static_cast<fitter::cuda::StampedResult*>(job.results)[i];
     std::uint32_t words[15] = {};
     std::memcpy(words, fit.data(), sizeof(fit[0]));
     for (int k = 0; k < fitter::cuda::StampedResult::kParts; ++k) {
       std::copy_n(words + 3 * k, 3, result.parts[k].words);
-      result.parts[k].stamp = job.stamp;
+      result.parts[k].stamp = task.stamp;
     }
   }
   return cudaSuccess;
@@ -157,6 +159,7 @@ fitter::cuda::RuntimeCalls calls() {
   c.set_device = [](int) { return cudaSuccess; };
   c.host_alloc = host_alloc;
   c.free_host = free_host;
+  c.device_alloc = [](void** memory, std::size_t) { return *memory = nullptr, cudaSuccess; };
   c.device_pointer = [](void** device, void* host, unsigned) {
     return *device = host, cudaSuccess;
   };

@@ -73,7 +73,7 @@ TEST_CASE("CUDA gives the CPU's verdict on nasty input") {
     for (const std::size_t place : {0u, 84u, 168u}) add([&](auto& p) { p[place] = bad; });
   for (const float level : {0.0f, -1.5f, 65535.0f})
     add([&](auto& p) { std::fill(p.begin(), p.end(), level); });
-  for (const float factor : {1e-14f, 1e-12f, 1e-6f, 1e6f, 1e12f, 1e16f, -1.0f})
+  for (const float factor : {1e-12f, 1e-6f, 1e6f, 1e12f, -1.0f})
     add([&](auto& p) {
       for (float& v : p) v *= factor;
     });
@@ -105,7 +105,7 @@ TEST_CASE("CUDA gives the CPU's verdict on nasty input") {
       CHECK((cpu[i].status == FitStatus::BadInput) == (cuda[i].status == FitStatus::BadInput));
       if (cuda[i].status == FitStatus::BadInput) CHECK(std::isnan(cuda[i].x_px));
     }
-    CHECK(test::same_bits(&cuda[0], &cuda[26], 1));  // the clean ROI among bad neighbours
+    CHECK(test::same_bits(&cuda[0], &cuda[24], 1));  // the clean ROI among bad neighbours
   }
 }
 
