@@ -44,8 +44,8 @@ std::unique_ptr<LiveFitter> make_cuda_live_fitter(int roi_px, std::size_t capaci
 
 struct CudaBatchOptions {
   std::vector<int> devices = {0};
-  int streams = 4;                                 ///< per device
-  std::size_t chunk_bytes = std::size_t{8} << 20;  ///< of pixels, per stream
+  int streams = 4;                                  ///< per device
+  std::size_t chunk_bytes = std::size_t{16} << 20;  ///< of pixels, per stream
 };
 
 /// Any number of ROIs at the speed of the bus: in chunks, copied and fitted in turn on several

@@ -65,9 +65,8 @@ DRIFTD_HD Localization conclude(BackEnd& pixels, const Minimum<Model>& minimum,
   l.iterations = static_cast<std::uint8_t>(minimum.iterations);
 
   const Factors<n + 2> h = factorize(full_matrix<n>(at.product, at.total, count, at.alpha));
-  const SymmetricMatrix<n + 2> inverse_h = inverse(h);
-  SymmetricMatrix<n + 2> cubic = {};
-  store_sd<Model>(standard_deviations<n + 2>(inverse_h, cubic, {residual_variance, 0}), l);
+  const SymmetricMatrix<n + 2> inverse_l = inverse_lower(h);
+  store_sd<Model>(standard_deviations(inverse_diagonal(h, inverse_l), residual_variance), l);
   // Summed whatever the other tests say: the lanes of a back end must meet in it.
   const SmoothedExtremes structure = pixels.smoothed_residuals(at.alpha, at.beta);
   const float constant = summary.sum_squares - summary.sum * summary.sum / count;
@@ -77,10 +76,10 @@ DRIFTD_HD Localization conclude(BackEnd& pixels, const Minimum<Model>& minimum,
   if (converged(l.status) && !spot) l.status = FitStatus::NotConverged;
   if (options.noise.gain_e_per_adu > 0) {
     const CubicMoments third = pixels.cubic_moments();
-    cubic = full_matrix<n>(Model::products(third.x, third.y, p), {at.product.ff, at.product.fd},
-                           at.total.f, at.alpha);
+    const SymmetricMatrix<n + 2> cubic = full_matrix<n>(
+        Model::products(third.x, third.y, p), {at.product.ff, at.product.fd}, at.total.f, at.alpha);
     const PixelVariance variance = photon_variance(options.noise, at.alpha, l.background_adu);
-    store_sd<Model>(standard_deviations<n + 2>(inverse_h, cubic, variance), l);
+    store_sd<Model>(standard_deviations(inverse(h, inverse_l), cubic, variance), l);
   }
   return l;
 }

@@ -65,10 +65,10 @@ DRIFTD_HD Vec<n> solve(const Factors<n>& f, Vec<n> b) {
   return b;
 }
 
-/// a^-1 = L^-T D^-1 L^-1.
+/// L^-1, with its diagonal of ones.
 template <int n>
-DRIFTD_HD SymmetricMatrix<n> inverse(const Factors<n>& f) {
-  SymmetricMatrix<n> m;  // L^-1, diagonal included
+DRIFTD_HD SymmetricMatrix<n> inverse_lower(const Factors<n>& f) {
+  SymmetricMatrix<n> m;
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < i; ++j) {
       m(i, j) = -f.lower(i, j);
@@ -76,6 +76,24 @@ DRIFTD_HD SymmetricMatrix<n> inverse(const Factors<n>& f) {
     }
     m(i, i) = 1.0f;
   }
+  return m;
+}
+
+/// The diagonal of a^-1 = L^-T D^-1 L^-1.
+/// @param m  L^-1
+template <int n>
+DRIFTD_HD Vec<n> inverse_diagonal(const Factors<n>& f, const SymmetricMatrix<n>& m) {
+  Vec<n> r;
+  for (int i = 0; i < n; ++i) {
+    r[i] = 0;
+    for (int k = i; k < n; ++k) r[i] += m(k, i) * m(k, i) * f.inverse_d[k];
+  }
+  return r;
+}
+
+/// a^-1. @param m  L^-1
+template <int n>
+DRIFTD_HD SymmetricMatrix<n> inverse(const Factors<n>& f, const SymmetricMatrix<n>& m) {
   SymmetricMatrix<n> r;
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j <= i; ++j) {

@@ -45,28 +45,34 @@ DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
   return h;
 }
 
-/// Standard deviations in the order (shape..., amplitude, background); NaN where H is singular.
+/// Standard deviations in the order (shape..., amplitude, background) where all pixels have the
+/// same variance; NaN where H is singular.
+/// @param diagonal  of H^-1
+template <int n>
+DRIFTD_HD Vec<n> standard_deviations(const Vec<n>& diagonal, float variance) {
+  Vec<n> sd;
+  for (int i = 0; i < n; ++i) sd[i] = std::sqrt(variance * diagonal[i]);
+  return sd;
+}
+
+/// The same where they have not.
 /// @param inverse  H^-1
-/// @param cubic    T, used only when variance.slope > 0
+/// @param cubic    T
 template <int n>
 DRIFTD_HD Vec<n> standard_deviations(const SymmetricMatrix<n>& inverse,
                                      const SymmetricMatrix<n>& cubic,
                                      const PixelVariance& variance) {
   Vec<n> sd;
   for (int i = 0; i < n; ++i) {
-    float sum = variance.constant * inverse(i, i);
-    if (variance.slope > 0) {
-      Vec<n> z;  // row i of H^-1
-      for (int j = 0; j < n; ++j) z[j] = j <= i ? inverse(i, j) : inverse(j, i);
-      float quadratic = 0;
-      for (int j = 0; j < n; ++j) {
-        float row = 0.5f * cubic(j, j) * z[j];
-        for (int k = 0; k < j; ++k) row += cubic(j, k) * z[k];
-        quadratic += 2.0f * row * z[j];
-      }
-      sum += variance.slope * quadratic;
+    Vec<n> z;  // row i of H^-1
+    for (int j = 0; j < n; ++j) z[j] = j <= i ? inverse(i, j) : inverse(j, i);
+    float quadratic = 0;
+    for (int j = 0; j < n; ++j) {
+      float row = 0.5f * cubic(j, j) * z[j];
+      for (int k = 0; k < j; ++k) row += cubic(j, k) * z[k];
+      quadratic += 2.0f * row * z[j];
     }
-    sd[i] = std::sqrt(sum);
+    sd[i] = std::sqrt(variance.constant * inverse(i, i) + variance.slope * quadratic);
   }
   return sd;
 }

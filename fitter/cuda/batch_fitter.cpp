@@ -3,6 +3,7 @@
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,9 +17,9 @@ namespace driftd::fitter::cuda {
 namespace {
 
 /// Fits of a chunk, whatever their size: bounds the memory for results.
-constexpr std::size_t kMostFits = 65536;
+constexpr std::size_t kMostFits = 131072;
 /// Smaller chunks do not fill a device.
-constexpr std::size_t kFewestFits = 4096;
+constexpr std::size_t kFewestFits = 8192;
 
 struct Chunk {
   std::size_t from, count;
@@ -26,10 +27,10 @@ struct Chunk {
 
 /// Large chunks, because each copy has a price, that grow smaller at the end, because nothing
 /// overlaps with the last one.
-std::vector<Chunk> cut(std::size_t count, std::size_t lanes, std::size_t most) {
+std::vector<Chunk> cut(std::size_t count, std::size_t devices, std::size_t most) {
   std::vector<Chunk> chunks;
   for (std::size_t from = 0; from < count; from += chunks.back().count) {
-    const std::size_t share = std::max((count - from) / (2 * lanes), kFewestFits);
+    const std::size_t share = std::max((count - from) / (4 * devices), kFewestFits);
     chunks.push_back({from, std::min({share, most, count - from})});
   }
   return chunks;
@@ -70,6 +71,11 @@ struct Call {
   std::size_t roi_bytes;
   std::vector<Lane*> lanes;
   std::vector<Chunk> chunks;
+  std::size_t devices() const {
+    std::set<int> used;
+    for (const Lane* lane : lanes) used.insert(lane->device);
+    return used.size();
+  }
   bool any(Place place) const {
     return pixels_at.place == place || starts_at.place == place || results_at.place == place;
   }
@@ -160,7 +166,7 @@ class BatchFitter final : public CudaBatchFitter {
         call.chunks.push_back({from, std::min(kMostOfALaunch, batch.count - from)});
     } else {
       call.chunks =
-          cut(batch.count, call.lanes.size(), std::min(kMostFits, chunk_bytes_ / call.roi_bytes));
+          cut(batch.count, call.devices(), std::min(kMostFits, chunk_bytes_ / call.roi_bytes));
     }
     if (call.lanes.size() > call.chunks.size()) call.lanes.resize(call.chunks.size());
     return call;

@@ -94,9 +94,8 @@ __device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std
   RoiSums<kLanes, kMostPx> pixels(memory, job.roi_px);
   const unsigned char* const slot =
       static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
-  const float4 s = __ldcv(reinterpret_cast<const float4*>(slot + start_offset(job.roi_px)));
-  pixels.load_slot(reinterpret_cast<const uint4*>(slot), job.saturation);
-  const Localization l = fit_roi<Model>(pixels, Start{s.x, s.y, s.z, s.w}, job.options);
+  const Start start = pixels.load_slot(reinterpret_cast<const uint4*>(slot), job.saturation);
+  const Localization l = fit_roi<Model>(pixels, start, job.options);
   const std::uint32_t* const words = shared_words(pixels, l);
   auto* const result = static_cast<StampedResult*>(job.results) + index;
   const int part = pixels.lanes().index();
@@ -174,7 +173,7 @@ int Kernel::groups(int threads) const {
 
 Kernel batch_kernel(Model, int roi_px) {
   if (roi_px <= 16) return batch<CircularGaussian, 4, 16>();
-  if (roi_px <= 32) return batch<CircularGaussian, 32, 32>();
+  if (roi_px <= 32) return batch<CircularGaussian, 16, 32>();
   return batch<CircularGaussian, 128, 64>();
 }
 

@@ -23,8 +23,8 @@ struct Job {
   void* results;     ///< batch: Localization; live: StampedResult
 };
 
-/// Live slots hold the start value behind the pixels, so that one read over the bus brings both:
-/// readers of one line of host memory would wait for one another.
+/// Live slots hold the start value in the first whole 16 bytes behind the pixels, so that one read
+/// over the bus brings both: readers of one line of host memory would wait for one another.
 constexpr std::size_t start_offset(int roi_px) {
   return (static_cast<std::size_t>(roi_px * roi_px) * sizeof(std::uint16_t) + sizeof(Start) - 1) /
          sizeof(Start) * sizeof(Start);

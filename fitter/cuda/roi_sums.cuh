@@ -46,25 +46,29 @@ class RoiSums {
     summarize<std::numeric_limits<T>::is_integer>(extent, saturation);
   }
 
-  /// A slot of u16 pixels in memory that the host writes: 16-byte aligned, whole 16-byte words. All
-  /// its words are read at once, because each read is a journey over the bus.
-  __device__ void load_slot(const uint4* slot, float saturation) {
-    constexpr int kMostWords = 4;
+  /// A slot of u16 pixels in memory that the host writes: 16-byte words, and the start value in the
+  /// one behind them. All words are read at once, because each read is a journey over the bus, and
+  /// past the first cache, which would not see the host write.
+  __device__ Start load_slot(const uint4* slot, float saturation) {
+    constexpr int kMostWords = (kMostPx * kMostPx / 8) / kLanes + 1;
     const int words = (count() + 7) / 8;
     uint4 word[kMostWords];
 #pragma unroll
     for (int k = 0; k < kMostWords; ++k) {
       const int i = lanes_.index() + k * kLanes;
-      if (i < words) word[k] = __ldcv(slot + i);
+      if (i <= words) word[k] = __ldcg(slot + i);
     }
     Extent extent;
 #pragma unroll
     for (int k = 0; k < kMostWords; ++k) {
       const int i = lanes_.index() + k * kLanes;
       if (i < words) unpack(word[k], 8 * i, extent);
+      if (i == words) *reinterpret_cast<uint4*>(axes_) = word[k];
     }
     lanes_.sync();
+    const float4 start = axes_[0];
     summarize<true>(extent, saturation);
+    return {start.x, start.y, start.z, start.w};
   }
 
   __device__ SmoothedExtremes smoothed_pixels() {
@@ -158,7 +162,8 @@ class RoiSums {
 
  private:
   /// How the lanes share a loop over pixels.
-  static constexpr int kColumnLanes = kLanes < 8 ? kLanes : kMostPx <= 16 ? 16 : 32;
+  static constexpr int kColumnLanes = kLanes < 16 || kMostPx > 16 ? (kLanes < 32 ? kLanes : 32)
+                                                                  : 16;
   static constexpr int kRowLanes = kLanes / kColumnLanes;
   static_assert(kRowLanes * kColumnLanes == kLanes);
 
@@ -208,7 +213,8 @@ class RoiSums {
   /// Eight pixels, of which those within the ROI count.
   __device__ void unpack(const uint4& word, int from, Extent& extent) {
     const unsigned pair[4] = {word.x, word.y, word.z, word.w};
-    int r = from / side_;
+    const float side = static_cast<float>(side_);
+    int r = static_cast<int>((static_cast<float>(from) + 0.5f) / side);  // exact: from < 4096
     int c = from - r * side_;
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
