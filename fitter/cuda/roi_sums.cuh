@@ -113,9 +113,7 @@ class RoiSums {
     lanes_.sync();
     for (int c = column(); c < side_; c += kColumnLanes) {
       float of_column = 0;
-#pragma unroll 4
-      for (int r = row(); r < side_; r += kRowLanes)
-        of_column += pixels_[r * kMostPx + c] * y_axis()[r].x;
+      for_rows([&](int r) { of_column += pixels_[r * kMostPx + c] * y_axis()[r].x; });
       m[8] += of_column * x_axis()[c].x;
     }
     lanes_.sum_by_parity(m);
@@ -134,15 +132,14 @@ class RoiSums {
       const float4 x = x_axis()[c];
       const float scaled = alpha * x.x;
       float squares = 0, by_y = 0, by_vy = 0, by_vvy = 0;
-#pragma unroll 4
-      for (int r = row(); r < side_; r += kRowLanes) {
+      for_rows([&](int r) {
         const float4 y = y_axis()[r];
         const float residual = (pixels_[r * kMostPx + c] - beta) - scaled * y.x;
         squares += residual * residual;
         by_y += residual * y.x;
         by_vy += residual * y.y;
         by_vvy += residual * y.z;
-      }
+      });
       s[0] += squares;
       s[1] += by_y * x.y;
       s[2] += by_vy * x.x;
@@ -194,12 +191,25 @@ class RoiSums {
     return axes_ + kMostPx;
   }
 
+  /// This lane's rows: side by side where they are few, which is quicker for one ROI alone.
+  template <class Action>
+  __device__ void for_rows(Action&& action) const {
+    constexpr int kMostRows = kMostPx / kRowLanes;
+    if constexpr (kMostRows <= 8) {
+#pragma unroll
+      for (int k = 0; k < kMostRows; ++k)
+        if (row() + k * kRowLanes < side_) action(row() + k * kRowLanes);
+    } else {
+#pragma unroll 4
+      for (int r = row(); r < side_; r += kRowLanes) action(r);
+    }
+  }
+
   /// This lane's share of the pixels.
   template <class Action>
   __device__ void for_each_pixel(Action&& action) {
     for (int c = column(); c < side_; c += kColumnLanes) {
-#pragma unroll 4
-      for (int r = row(); r < side_; r += kRowLanes) action(pixels_[r * kMostPx + c], r, c);
+      for_rows([&](int r) { action(pixels_[r * kMostPx + c], r, c); });
     }
   }
 

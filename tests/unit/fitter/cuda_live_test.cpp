@@ -16,6 +16,9 @@ namespace {
 using fitter::CudaMode;
 using Spots = test::SpotImages<std::uint16_t>;
 
+/// A debugger or compute-sanitizer may slow a kernel down by orders of magnitude.
+constexpr std::chrono::seconds kPatient(30);
+
 void stage(fitter::LiveFitter& live, const Spots& images, std::size_t first, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     std::copy_n(images.roi(first + i), images.side * images.side, live.staging(i));
@@ -31,7 +34,7 @@ TEST_CASE("Live fits on CUDA agree with the CPU, cold and warm, for every ROI si
   constexpr std::size_t kCount = 37;
   for (int side = fitter::kMinRoiPx; side <= fitter::kMaxRoiPx; ++side) {
     const auto images = test::simulate_spots<std::uint16_t>(side, 4000, 400, kCount, 61);
-    const auto live = fitter::make_cuda_live_fitter(side, kCount, {}, {0, mode});
+    const auto live = fitter::make_cuda_live_fitter(side, kCount, {}, {0, mode, kPatient});
     stage(*live, images, 0, kCount);
     std::vector<fitter::Start> starts(kCount);
     for (int round = 0; round < 2; ++round) {
@@ -48,7 +51,7 @@ TEST_CASE("A live fitter on CUDA keeps its contract") {
   if (test::no_device()) return;
   const CudaMode mode = any_mode();
   const auto images = test::simulate_spots<std::uint16_t>(9, 4000, 40, 64, 62);
-  const auto live = fitter::make_cuda_live_fitter(9, 64, {}, {0, mode});
+  const auto live = fitter::make_cuda_live_fitter(9, 64, {}, {0, mode, kPatient});
   CHECK(live->roi_px() == 9);
   CHECK(live->capacity() == 64);
   CHECK_THAT(live->description(), contains("cuda ("));
@@ -80,7 +83,7 @@ TEST_CASE("Every frame's own pixels are fitted, also from another thread") {
   constexpr std::size_t kCount = 16, kFrames = 200;
   const auto images = test::simulate_spots<std::uint16_t>(9, 4000, 40, kCount * kFrames, 63);
   const auto cpu = test::fit_all(images.pixels, 9);
-  const auto live = fitter::make_cuda_live_fitter(9, kCount, {}, {0, mode});
+  const auto live = fitter::make_cuda_live_fitter(9, kCount, {}, {0, mode, kPatient});
   test::Fits all;
   std::jthread([&] {
     for (std::size_t frame = 0; frame < kFrames; ++frame) {
@@ -96,7 +99,7 @@ TEST_CASE("A resident kernel wakes after a pause, and ends with its fitter") {
   if (test::no_device()) return;
   const auto images = test::simulate_spots<std::uint16_t>(16, 4000, 40, 4, 64);
   for (int i = 0; i < 3; ++i) {
-    const auto live = fitter::make_cuda_live_fitter(16, 4, {}, {0, CudaMode::Resident});
+    const auto live = fitter::make_cuda_live_fitter(16, 4, {}, {0, CudaMode::Resident, kPatient});
     stage(*live, images, 0, 4);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     CHECK(converged(live->fit(std::vector<fitter::Start>(4))[0].status));
