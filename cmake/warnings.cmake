@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: MIT
 # driftd_options: warnings (errors, unless CMAKE_COMPILE_WARNING_AS_ERROR is OFF), sanitizers and
-# coverage; every target of ours links it.
+# coverage; every target of ours links it. What nvcc compiles gets the warnings that hold there.
 add_library(driftd_options INTERFACE)
-target_compile_options(driftd_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Woverloaded-virtual -Wcast-align -Wformat=2 -Wundef)
+target_compile_options(driftd_options INTERFACE
+  "$<$<COMPILE_LANGUAGE:C,CXX>:${warnings}>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # False reports inside std::string (GCC bug 105651).
-  target_compile_options(driftd_options INTERFACE -Wno-restrict)
+  target_compile_options(driftd_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 target_include_directories(driftd_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(DRIFTD_SANITIZE)
-  target_compile_options(driftd_options INTERFACE
+  set(sanitizers
     -fsanitize=${DRIFTD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(driftd_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${sanitizers}>")
   target_link_options(driftd_options INTERFACE -fsanitize=${DRIFTD_SANITIZE})
   # g++ 12 sees both where its own instrumentation stands in std::regex and operator delete.
   target_compile_options(driftd_options INTERFACE
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized -Wno-error=mismatched-new-delete>)
+    "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=maybe-uninitialized;-Wno-error=mismatched-new-delete>")
 endif()
 if(DRIFTD_COVERAGE)
-  target_compile_options(driftd_options INTERFACE --coverage -O0)
+  target_compile_options(driftd_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:--coverage;-O0>")
   target_link_options(driftd_options INTERFACE --coverage)
 endif()

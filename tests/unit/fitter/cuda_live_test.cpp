@@ -241,11 +241,5 @@ TEST_CASE("What fails at start is said, and nothing is leaked") {
   CHECK(pretended::g_live_allocations == before);
 }
 
-TEST_CASE("A twin of another shape is refused") {
-  CHECK_THROWS_AS(fitter::make_failover_live_fitter(fitter::make_cpu_live_fitter(9, 8, {}),
-                                                    fitter::make_cpu_live_fitter(9, 4, {})),
-                  fitter::FitterError);
-}
-
 }  // namespace
 }  // namespace driftd
