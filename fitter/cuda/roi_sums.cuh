@@ -117,13 +117,15 @@ class RoiSums {
       m[8] += of_column * x_axis()[c].x;
     }
     lanes_.sum_by_parity(m);
-    AxisMoments own, other;
-    put(m, own);
-    const float product = m[8] + __shfl_xor_sync(kWholeWarp, m[8], 1);
+    const auto from = [](float v, int lane) { return __shfl_sync(kWholeWarp, v, lane, kWidth); };
+    ProfileMoments moments;
 #pragma unroll
-    for (int k = 0; k < 8; ++k) m[k] = __shfl_xor_sync(kWholeWarp, m[k], 1);
-    put(m, other);
-    return {is_y ? other : own, is_y ? own : other, product};
+    for (int k = 0; k < 8; ++k) {
+      (k < 3 ? moments.x.first[k] : moments.x.second[k - 3]) = from(m[k], 0);
+      (k < 3 ? moments.y.first[k] : moments.y.second[k - 3]) = from(m[k], 1);
+    }
+    moments.profile_pixels = from(m[8], 0) + from(m[8], 1);
+    return moments;
   }
 
   __device__ ResidualMoments residuals(float alpha, float beta) {
@@ -158,6 +160,7 @@ class RoiSums {
   }
 
  private:
+  static constexpr int kWidth = kLanes < kWarpLanes ? kLanes : kWarpLanes;
   /// How the lanes share a loop over pixels.
   static constexpr int kColumnLanes = kLanes < 16 || kMostPx > 16 ? (kLanes < 32 ? kLanes : 32)
                                                                   : 16;
@@ -211,13 +214,6 @@ class RoiSums {
     for (int c = column(); c < side_; c += kColumnLanes) {
       for_rows([&](int r) { action(pixels_[r * kMostPx + c], r, c); });
     }
-  }
-
-  __device__ static void put(const float (&m)[9], AxisMoments& a) {
-#pragma unroll
-    for (int k = 0; k < 3; ++k) a.first[k] = m[k];
-#pragma unroll
-    for (int k = 0; k < 5; ++k) a.second[k] = m[3 + k];
   }
 
   /// Eight pixels, of which those within the ROI count.

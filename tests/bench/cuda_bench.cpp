@@ -171,15 +171,18 @@ json measure_bus() {
   return result;
 }
 
-/// What the live markers are: the paper's molecules, and beads as a lock has them.
+/// What the live markers are: the paper's molecules, and beads as a lock has them; with new noise
+/// in every frame, or the same image again, which is as warm as a start can be.
 struct Light {
   const char* name;
   double signal, background;
+  bool new_noise;
 };
-constexpr std::array kLights = {Light{"molecule", kSignal, kBackground},
-                                Light{"bead", 100 * kSignal, 100 * kBackground}};
+constexpr std::array kLights = {Light{"molecule", kSignal, kBackground, true},
+                                Light{"bead", 100 * kSignal, 100 * kBackground, true},
+                                Light{"again", 100 * kSignal, 100 * kBackground, false}};
 
-/// `count` markers that stand still, in `kFrames` frames of new noise each.
+/// `count` markers that stand still, in `kFrames` frames.
 struct Scene {
   static constexpr std::size_t kFrames = 64;
   std::vector<std::vector<std::uint16_t>> frames;
@@ -194,6 +197,10 @@ Scene make_scene(const Light& light, int side, std::size_t count) {
     spots.push_back(test::random_spot(side, light.signal, light.background, generator));
   Scene scene;
   for (std::size_t frame = 0; frame < Scene::kFrames; ++frame) {
+    if (frame > 0 && !light.new_noise) {
+      scene.frames.push_back(scene.frames.front());
+      continue;
+    }
     auto& pixels = scene.frames.emplace_back();
     for (const test::Spot& spot : spots)
       for (int row = 0; row < side; ++row)

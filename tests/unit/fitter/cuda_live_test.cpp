@@ -182,8 +182,7 @@ TEST_CASE("When CUDA fails, the CPU twin fits that very frame") {
   const Trouble trouble = GENERATE(Trouble::LaunchFails, Trouble::NoResults);
   const auto images = test::simulate_spots<std::uint16_t>(9, 4000, 40, 24, 65);
   const auto cpu = test::fit_all(images.pixels, 9);
-  fitter::CudaLiveOptions cuda;
-  cuda.deadline = std::chrono::milliseconds(2);
+  const fitter::CudaLiveOptions cuda = {0, CudaMode::Launch, std::chrono::milliseconds(2)};
   const auto live = fitter::make_failover_live_fitter(
       fitter::cuda::make_live_fitter(9, 8, {}, cuda, pretended::calls()),
       fitter::make_cpu_live_fitter(9, 8, {}));
@@ -205,7 +204,8 @@ TEST_CASE("When CUDA fails, the CPU twin fits that very frame") {
 }
 
 TEST_CASE("A live fitter alone reports its failure and stays failed") {
-  const auto live = fitter::cuda::make_live_fitter(9, 2, {}, {}, pretended::calls());
+  const auto live =
+      fitter::cuda::make_live_fitter(9, 2, {}, {0, CudaMode::Launch}, pretended::calls());
   const std::vector<fitter::Start> cold(2);
   CHECK(live->fit(cold).size() == 2);
   pretended::g_trouble = Trouble::LaunchFails;
@@ -218,7 +218,9 @@ TEST_CASE("A live fitter alone reports its failure and stays failed") {
 TEST_CASE("What fails at start is said, and nothing is leaked") {
   auto calls = pretended::calls();
   const int before = pretended::g_live_allocations;
-  const auto failing = [&calls] { fitter::cuda::make_live_fitter(9, 2, {}, {}, calls); };
+  const auto failing = [&calls] {
+    fitter::cuda::make_live_fitter(9, 2, {}, {0, CudaMode::Launch}, calls);
+  };
   SECTION("no device") {
     calls.get_device_count = [](int* count) { return *count = 0, cudaErrorNoDevice; };
     CHECK_THROWS_WITH(failing(), contains("looking for devices: no CUDA-capable device"));
@@ -227,7 +229,7 @@ TEST_CASE("What fails at start is said, and nothing is leaked") {
     calls.host_alloc = [](void** memory, std::size_t bytes, unsigned flags) {
       return bytes > 300 ? cudaErrorMemoryAllocation : pretended::host_alloc(memory, bytes, flags);
     };
-    CHECK_THROWS_WITH(fitter::cuda::make_live_fitter(9, 16, {}, {}, calls),
+    CHECK_THROWS_WITH(fitter::cuda::make_live_fitter(9, 16, {}, {0, CudaMode::Launch}, calls),
                       contains("allocating pinned memory: out of memory"));
   }
   SECTION("memory that cannot be mapped") {
