@@ -38,6 +38,7 @@ class RoiSums {
   /// Pixels one after another, in memory that does not change meanwhile.
   template <class T>
   __device__ void load(const T* pixels, float saturation) {
+    clear_padding();
     Extent extent;
     for_each_pixel([&](float& pixel, int row, int column) {
       pixel = static_cast<float>(pixels[row * side_ + column]);
@@ -58,6 +59,7 @@ class RoiSums {
       const int i = lanes_.index() + k * kLanes;
       if (i <= words) word[k] = __ldcg(slot + i);
     }
+    clear_padding();
     Extent extent;
 #pragma unroll
     for (int k = 0; k < kMostWords; ++k) {
@@ -95,12 +97,13 @@ class RoiSums {
     float4* const axis = axes_ + (is_y ? kMostPx : 0);
     float m[9] = {};
     lanes_.sync();  // all are done with the profile before
-    for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) {
+    const auto element = [&](int i) {
       const float u = static_cast<float>(i) - centre;
-      const float f = exp2f(fmaxf(u * u * factor, kSmallest));
+      const float inside = !kPadded || i < side_ ? 1.0f : 0.0f;
+      const float f = inside * exp2f(fmaxf(u * u * factor, kSmallest));
       const float uf = u * f;
       const float uuf = u * uf;
-      axis[i] = make_float4(f, uf, uuf, 0);
+      axis[i] = make_float4(f, uf, uuf, inside);
       m[0] += f;
       m[1] += uf;
       m[2] += uuf;
@@ -109,13 +112,18 @@ class RoiSums {
       m[5] += uf * uf;
       m[6] += uf * uuf;
       m[7] += uuf * uuf;
+    };
+    if constexpr (kPadded) {
+      element(lanes_.index() / 2);
+    } else {
+      for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) element(i);
     }
     lanes_.sync();
-    for (int c = column(); c < side_; c += kColumnLanes) {
+    for_columns([&](int c) {
       float of_column = 0;
       for_rows([&](int r) { of_column += pixels_[r * kMostPx + c] * y_axis()[r].x; });
       m[8] += of_column * x_axis()[c].x;
-    }
+    });
     lanes_.sum_by_parity(m);
     const auto from = [](float v, int lane) { return __shfl_sync(kWholeWarp, v, lane, kWidth); };
     ProfileMoments moments;
@@ -130,13 +138,15 @@ class RoiSums {
 
   __device__ ResidualMoments residuals(float alpha, float beta) {
     float s[5] = {};
-    for (int c = column(); c < side_; c += kColumnLanes) {
+    for_columns([&](int c) {
       const float4 x = x_axis()[c];
       const float scaled = alpha * x.x;
+      const float background = kPadded ? beta * x.w : beta;
       float squares = 0, by_y = 0, by_vy = 0, by_vvy = 0;
       for_rows([&](int r) {
         const float4 y = y_axis()[r];
-        const float residual = (pixels_[r * kMostPx + c] - beta) - scaled * y.x;
+        const float g = pixels_[r * kMostPx + c];
+        const float residual = (g - (kPadded ? background * y.w : background)) - scaled * y.x;
         squares += residual * residual;
         by_y += residual * y.x;
         by_vy += residual * y.y;
@@ -147,7 +157,7 @@ class RoiSums {
       s[2] += by_vy * x.x;
       s[3] += by_y * x.z;
       s[4] += by_vvy * x.x;
-    }
+    });
     lanes_.combine(s);
     return {s[0], s[1], s[2], s[3], s[4]};
   }
@@ -194,14 +204,25 @@ class RoiSums {
     return axes_ + kMostPx;
   }
 
-  /// This lane's rows: side by side where they are few, which is quicker for one ROI alone.
+  /// Whether a lane has one column and few rows. Then all rows there could be are summed side by
+  /// side, without a branch, which is quicker for one ROI alone: beyond the side the pixels and the
+  /// profile are 0, and so is the profile's last member, which is 1 within.
+  static constexpr bool kPadded = kMostPx <= kColumnLanes && kMostPx / kRowLanes <= 8;
+
+  template <class Action>
+  __device__ void for_columns(Action&& action) const {
+    if constexpr (kPadded) {
+      action(column());
+    } else {
+      for (int c = column(); c < side_; c += kColumnLanes) action(c);
+    }
+  }
+
   template <class Action>
   __device__ void for_rows(Action&& action) const {
-    constexpr int kMostRows = kMostPx / kRowLanes;
-    if constexpr (kMostRows <= 8) {
+    if constexpr (kPadded) {
 #pragma unroll
-      for (int k = 0; k < kMostRows; ++k)
-        if (row() + k * kRowLanes < side_) action(row() + k * kRowLanes);
+      for (int r = 0; r < kMostPx; r += kRowLanes) action(row() + r);
     } else {
 #pragma unroll 4
       for (int r = row(); r < side_; r += kRowLanes) action(r);
@@ -212,7 +233,16 @@ class RoiSums {
   template <class Action>
   __device__ void for_each_pixel(Action&& action) {
     for (int c = column(); c < side_; c += kColumnLanes) {
-      for_rows([&](int r) { action(pixels_[r * kMostPx + c], r, c); });
+#pragma unroll 4
+      for (int r = row(); r < side_; r += kRowLanes) action(pixels_[r * kMostPx + c], r, c);
+    }
+  }
+
+  __device__ void clear_padding() {
+    if constexpr (kPadded) {
+      for (int i = lanes_.index(); i < kMostPx * kMostPx / 4; i += kLanes)
+        reinterpret_cast<float4*>(pixels_)[i] = make_float4(0, 0, 0, 0);
+      lanes_.sync();
     }
   }
 
