@@ -10,7 +10,11 @@
 namespace driftd::fitter::cuda {
 namespace {
 
-constexpr int kBatchThreads = 64;
+/// Of a block, at most. Small blocks of a batch leave less of a multiprocessor idle; more registers
+/// than 128 would, too. A live kernel may have all registers: it is never many.
+template <int kLanes>
+constexpr int kBatchThreads = kLanes > 64 ? kLanes : 64;
+constexpr int kBatchThreadsAtOnce = 512;
 constexpr int kLiveThreads = 128;
 
 /// The whole fit of one ROI by the lanes of a group; all get the result. Groups that share a warp
@@ -70,7 +74,8 @@ __device__ void load(RoiSums<kLanes, kMostPx>& pixels, const Job& job, std::size
 }
 
 template <class Model, int kLanes, int kMostPx>
-__global__ void __launch_bounds__(kBatchThreads < kLanes ? kLanes : kBatchThreads)
+__global__ void __launch_bounds__(kBatchThreads<kLanes>,
+                                  kBatchThreadsAtOnce / kBatchThreads<kLanes>)
     fit_batch(const __grid_constant__ Job job) {
   extern __shared__ float4 memory[];
   const int groups = static_cast<int>(blockDim.x) / kLanes;
@@ -123,7 +128,7 @@ __device__ Task next_task(const Task* doorbell, std::uint32_t last) {
 ///               and passes the task on to the others through `relay`, in device memory, because
 ///               watching over the bus does not scale with the watchers.
 template <class Model, int kLanes, int kMostPx>
-__global__ void __launch_bounds__(kLiveThreads < kLanes ? kLanes : kLiveThreads)
+__global__ void __launch_bounds__(kLiveThreads)
     fit_live(const __grid_constant__ Job job, Task task, const Task* doorbell, Task* relay) {
   extern __shared__ float4 memory[];
   __shared__ Task next;
@@ -150,14 +155,12 @@ __global__ void __launch_bounds__(kLiveThreads < kLanes ? kLanes : kLiveThreads)
 template <class Model, int kLanes, int kMostPx>
 Kernel batch() {
   return {reinterpret_cast<const void*>(&fit_batch<Model, kLanes, kMostPx>), kLanes,
-          kBatchThreads < kLanes ? kLanes : kBatchThreads,
-          sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
+          kBatchThreads<kLanes>, sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
 }
 
 template <class Model, int kLanes, int kMostPx>
 Kernel live() {
-  return {reinterpret_cast<const void*>(&fit_live<Model, kLanes, kMostPx>), kLanes,
-          kLiveThreads < kLanes ? kLanes : kLiveThreads,
+  return {reinterpret_cast<const void*>(&fit_live<Model, kLanes, kMostPx>), kLanes, kLiveThreads,
           sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
 }
 
