@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The CUDA back end of the contract in fitter.hpp. No CUDA header is needed; in a build without
-// CUDA the same calls exist and report that.
+// CUDA the same calls exist and report that. A call may change the calling thread's current device.
 //
 // Results agree with the CPU's to rounding: where both stop by the same criterion at the same
 // iteration, to some 1e-5 standard deviations; where rounding makes one stop an iteration earlier,

@@ -84,7 +84,7 @@ struct Call {
 class BatchFitter final : public CudaBatchFitter {
  public:
   explicit BatchFitter(const CudaBatchOptions& cuda) : chunk_bytes_(cuda.chunk_bytes) {
-    constexpr std::size_t kLargestRoi = kMaxRoiPx * kMaxRoiPx * sizeof(float);
+    constexpr std::size_t kLargestRoi = sizeof(float) * kMaxRoiPx * kMaxRoiPx;
     const int present = require_devices(calls_);
     if (cuda.devices.empty() || cuda.streams < 1 || chunk_bytes_ < kLargestRoi)
       throw FitterError("CUDA: a batch needs a device, a stream and chunks of 16 KiB or more");

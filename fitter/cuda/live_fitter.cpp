@@ -176,7 +176,8 @@ class CudaLiveFitter final : public LiveFitter {
       throw FitterError("CUDA: mode resident fits at most " +
                         std::to_string(groups_ * multiprocessors) + " ROIs of this side here");
     }
-    check(cudaMemset(relay_.get(), 0, sizeof(Task)), "starting the resident kernel");
+    check(cudaMemsetAsync(relay_.get(), 0, sizeof(Task), stream_.get()),
+          "starting the resident kernel");
     passed_relay_ = relay_.get();
     check(calls_.launch(kernel_.function, grid(capacity_), block(), arguments_, shared_bytes(),
                         stream_.get()),
@@ -222,8 +223,8 @@ class CudaLiveFitter final : public LiveFitter {
 
   void take(std::size_t i) noexcept {
     std::uint32_t words[3 * StampedResult::kParts];
-    for (int k = 0; k < StampedResult::kParts; ++k)
-      std::memcpy(words + 3 * k, stamped(i).parts[k].words, sizeof(words) / StampedResult::kParts);
+    std::uint32_t* to = words;
+    for (const StampedResult::Part& part : stamped(i).parts) to = std::copy_n(part.words, 3, to);
     std::memcpy(&results_[i], words, sizeof(Localization));
   }
 
@@ -240,6 +241,7 @@ class CudaLiveFitter final : public LiveFitter {
     while (calls_.query_stream(stream_.get()) == cudaErrorNotReady) {
       if (Clock::now() < deadline) continue;
       for (PinnedMemory* m : {&slots_, &stamped_, &doorbell_}) m->abandon();
+      relay_.abandon();
       break;
     }
     if (graph_ != nullptr) cudaGraphExecDestroy(graph_);

@@ -70,6 +70,8 @@ class DeviceMemory {
   DeviceMemory& operator=(DeviceMemory&&) = delete;
 
   void* get() const { return memory_; }
+  /// Never frees it: that would wait for a device that hangs.
+  void abandon() { memory_ = nullptr; }
 
  private:
   const RuntimeCalls* calls_;

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -160,9 +159,9 @@ json measure_bus() {
     });
     return static_cast<double>(kBytes) / t.p50 / 1e3;
   };
-  const json result = {{"to_device_gb_per_s", gb_per_s(true, false)},
-                       {"to_host_gb_per_s", gb_per_s(false, true)},
-                       {"each_of_both_gb_per_s", gb_per_s(true, true)}};
+  json result = {{"to_device_gb_per_s", gb_per_s(true, false)},
+                 {"to_host_gb_per_s", gb_per_s(false, true)},
+                 {"each_of_both_gb_per_s", gb_per_s(true, true)}};
   cudaStreamDestroy(in);
   cudaStreamDestroy(out);
   std::printf("bus, GB/s: to the device %.1f, to the host %.1f, each of both at once %.1f\n",
@@ -226,7 +225,8 @@ Scene make_scene(const Light& light, int side, std::size_t count) {
 
 /// From staging written to results read.
 Timing measure_calls(fitter::LiveFitter& live, const Scene& scene, std::size_t count, int frames) {
-  const auto size = static_cast<std::size_t>(live.roi_px() * live.roi_px());
+  const auto side = static_cast<std::size_t>(live.roi_px());
+  const std::size_t size = side * side;
   std::vector<double> us;
   for (int i = -200; i < frames; ++i) {
     const std::size_t frame = static_cast<std::size_t>(i + 200) % Scene::kFrames;
@@ -295,7 +295,10 @@ struct Workload {
     }
   }
 
-  std::size_t roi() const { return static_cast<std::size_t>(side * side); }
+  std::size_t roi() const {
+    const auto size = static_cast<std::size_t>(side);
+    return size * size;
+  }
   fitter::Batch batch(std::size_t fits) const {
     return {pixels.get(), fitter::PixelType::U16, side, fits, starts.get()};
   }
@@ -493,6 +496,7 @@ json measure_devices() {
         double us = 0;
         if (on_device) {  // each its own, all at once
           std::vector<std::jthread> threads;
+          threads.reserve(static_cast<std::size_t>(devices));
           std::vector<double> took(static_cast<std::size_t>(devices));
           std::atomic<int> ready{0};
           for (int device = 0; device < devices; ++device) {
@@ -539,9 +543,11 @@ json machine() {
   require(cudaGetDeviceProperties(&properties, 0));
   require(cudaDriverGetVersion(&driver));
   require(cudaRuntimeGetVersion(&runtime));
-  const std::time_t now = std::time(nullptr);
+  const std::chrono::year_month_day today =
+      std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
   char date[32];
-  std::strftime(date, sizeof(date), "%Y-%m-%d", std::gmtime(&now));
+  std::snprintf(date, sizeof(date), "%04d-%02u-%02u", static_cast<int>(today.year()),
+                static_cast<unsigned>(today.month()), static_cast<unsigned>(today.day()));
   return {{"device", properties.name},
           {"devices", fitter::cuda_device_count()},
           {"cuda_driver", driver},

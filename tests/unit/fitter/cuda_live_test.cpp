@@ -146,9 +146,11 @@ cudaError_t launch(const void*, dim3, dim3, void** arguments, std::size_t, cudaS
     auto& result = static_cast<fitter::cuda::StampedResult*>(job.results)[i];
     std::uint32_t words[15] = {};
     std::memcpy(words, fit.data(), sizeof(fit[0]));
-    for (int k = 0; k < fitter::cuda::StampedResult::kParts; ++k) {
-      std::copy_n(words + 3 * k, 3, result.parts[k].words);
-      result.parts[k].stamp = task.stamp;
+    const std::uint32_t* from = words;
+    for (auto& part : result.parts) {
+      std::copy_n(from, 3, part.words);
+      part.stamp = task.stamp;
+      from += 3;
     }
   }
   return cudaSuccess;

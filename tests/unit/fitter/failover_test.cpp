@@ -2,8 +2,6 @@
 // The live fitter that survives its back end, with a primary that fails when told to.
 #include "fitter/failover.hpp"
 
-#include <cstring>
-
 #include "support/catch.hpp"
 #include "unit/fitter/fits.hpp"
 
@@ -48,7 +46,7 @@ TEST_CASE("The frame in which the primary fails is fitted by the twin, and all a
     primary.fail_next = frame == 2;
     const auto fits = live->fit(cold);
     REQUIRE(fits.size() == 4);
-    CHECK(std::memcmp(fits.data(), expected.data(), 4 * sizeof(fits[0])) == 0);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(fits[i].x_px == expected[i].x_px);
     CHECK((live->error() != nullptr) == (frame >= 2));
   }
   CHECK_THAT(live->error(), contains("told to fail"));
