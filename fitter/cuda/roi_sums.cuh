@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "fitter/cuda/lanes.cuh"
 #include "fitter/fitter.hpp"
@@ -119,10 +120,16 @@ class RoiSums {
       for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) element(i);
     }
     lanes_.sync();
-    for_columns([&](int c) {
-      float of_column = 0;
-      for_rows([&](int r) { of_column += pixels_[r * kMostPx + c] * y_axis()[r].x; });
-      m[8] += of_column * x_axis()[c].x;
+    for_columns([&](int c, auto together) {
+      float of_column[together()] = {};
+      for_rows([&](int r) {
+        const float y = y_axis()[r].x;
+#pragma unroll
+        for (int k = 0; k < together(); ++k)
+          of_column[k] += pixels_[r * kMostPx + c + k * kColumnLanes] * y;
+      });
+#pragma unroll
+      for (int k = 0; k < together(); ++k) m[8] += of_column[k] * x_axis()[c + k * kColumnLanes].x;
     });
     lanes_.sum_by_parity(m);
     const auto from = [](float v, int lane) { return __shfl_sync(kWholeWarp, v, lane, kWidth); };
@@ -138,25 +145,39 @@ class RoiSums {
 
   __device__ ResidualMoments residuals(float alpha, float beta) {
     float s[5] = {};
-    for_columns([&](int c) {
-      const float4 x = x_axis()[c];
-      const float scaled = alpha * x.x;
-      const float background = kPadded ? beta * x.w : beta;
-      float squares = 0, by_y = 0, by_vy = 0, by_vvy = 0;
+    for_columns([&](int c, auto together) {
+      struct Column {
+        float squares = 0, by_y = 0, by_vy = 0, by_vvy = 0;
+      } column[together()];
+      float scaled[together()], background[together()];
+#pragma unroll
+      for (int k = 0; k < together(); ++k) {
+        const float4 x = x_axis()[c + k * kColumnLanes];
+        scaled[k] = alpha * x.x;
+        background[k] = kPadded ? beta * x.w : beta;
+      }
       for_rows([&](int r) {
         const float4 y = y_axis()[r];
-        const float g = pixels_[r * kMostPx + c];
-        const float residual = (g - (kPadded ? background * y.w : background)) - scaled * y.x;
-        squares += residual * residual;
-        by_y += residual * y.x;
-        by_vy += residual * y.y;
-        by_vvy += residual * y.z;
+#pragma unroll
+        for (int k = 0; k < together(); ++k) {
+          const float g = pixels_[r * kMostPx + c + k * kColumnLanes];
+          const float residual =
+              (g - (kPadded ? background[k] * y.w : background[k])) - scaled[k] * y.x;
+          column[k].squares += residual * residual;
+          column[k].by_y += residual * y.x;
+          column[k].by_vy += residual * y.y;
+          column[k].by_vvy += residual * y.z;
+        }
       });
-      s[0] += squares;
-      s[1] += by_y * x.y;
-      s[2] += by_vy * x.x;
-      s[3] += by_y * x.z;
-      s[4] += by_vvy * x.x;
+#pragma unroll
+      for (int k = 0; k < together(); ++k) {
+        const float4 x = x_axis()[c + k * kColumnLanes];
+        s[0] += column[k].squares;
+        s[1] += column[k].by_y * x.y;
+        s[2] += column[k].by_vy * x.x;
+        s[3] += column[k].by_y * x.z;
+        s[4] += column[k].by_vvy * x.x;
+      }
     });
     lanes_.combine(s);
     return {s[0], s[1], s[2], s[3], s[4]};
@@ -209,12 +230,18 @@ class RoiSums {
   /// profile are 0, and so is the profile's last member, which is 1 within.
   static constexpr bool kPadded = kMostPx <= kColumnLanes && kMostPx / kRowLanes <= 8;
 
+  /// This lane's columns, two at a time as long as all lanes have two: the profile of the rows is
+  /// then read once for both. The action gets the first and how many they are.
   template <class Action>
   __device__ void for_columns(Action&& action) const {
+    constexpr std::integral_constant<int, 1> kOne;
+    constexpr std::integral_constant<int, 2> kTwo;
     if constexpr (kPadded) {
-      action(column());
+      action(column(), kOne);
     } else {
-      for (int c = column(); c < side_; c += kColumnLanes) action(c);
+      int c = column();
+      for (; c - column() + 2 * kColumnLanes <= side_; c += 2 * kColumnLanes) action(c, kTwo);
+      for (; c < side_; c += kColumnLanes) action(c, kOne);
     }
   }
 
