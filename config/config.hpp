@@ -54,6 +54,12 @@ struct Fitter {
   bool warm_start;
 };
 
+/// Section fitter.cuda.
+struct Cuda {
+  std::string mode;  ///< launch | graph | resident
+  int device, deadline_us;
+};
+
 struct ListedMarker {
   std::uint32_t id;
   double x_px, y_px;
@@ -120,6 +126,7 @@ struct Config {
   Replay replay;
   Optics optics;
   Fitter fitter;
+  Cuda cuda;
   Markers markers;
   Drift drift;
   Lock lock;

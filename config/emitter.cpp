@@ -39,21 +39,27 @@ struct ValueEmitter {
   }
 };
 
+/// What stands in the section, "" being the file itself: its options, then the sections within.
+void emit_section(YAML::Emitter& out, std::string_view name, const Config& config) {
+  out << YAML::BeginMap;
+  for (const Option& option : options()) {
+    if (option.section() != name) continue;
+    out << YAML::Key << std::string(option.name()) << YAML::Value;
+    std::visit(ValueEmitter{out}, option.get(config));
+  }
+  for (const Section& section : sections()) {
+    if (section.outer() != name) continue;
+    out << YAML::Key << std::string(section.key()) << YAML::Value;
+    emit_section(out, section.name, config);
+  }
+  out << YAML::EndMap;
+}
+
 }  // namespace
 
 std::string to_yaml(const Config& config) {
   YAML::Emitter out;
-  out << YAML::BeginMap;
-  for (const Section& section : sections()) {
-    out << YAML::Key << std::string(section.name) << YAML::Value << YAML::BeginMap;
-    for (const Option& option : options()) {
-      if (option.section() != section.name) continue;
-      out << YAML::Key << std::string(option.name()) << YAML::Value;
-      std::visit(ValueEmitter{out}, option.get(config));
-    }
-    out << YAML::EndMap;
-  }
-  out << YAML::EndMap;
+  emit_section(out, "", config);
   return std::string(out.c_str()) + '\n';
 }
 

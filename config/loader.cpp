@@ -39,6 +39,8 @@ class Loader {
  private:
   void read_root(const YAML::Node& root);
   void read_section(const Section& section, const YAML::Node& node);
+  /// Reads the section that `name` names within `outer`. False: there is none.
+  bool read_inner(std::string_view outer, const YAML::Node& name, const YAML::Node& node);
   void read_option(const Option& option, const YAML::Node& name, const YAML::Node& value);
   void unknown_option(std::string_view section, const YAML::Node& name);
   void check_combinations();
@@ -49,6 +51,7 @@ class Loader {
   Config config_ = default_config();
   std::map<std::string, Place, std::less<>> places_;  ///< of the values that the file gives
   std::set<std::string, std::less<>> unusable_;       ///< keys that the file gives wrongly
+  std::set<std::string_view> read_sections_;
 };
 
 void Loader::read_root(const YAML::Node& root) {
@@ -57,18 +60,22 @@ void Loader::read_root(const YAML::Node& root) {
     mistakes_.add(place_of(root), "", describe(root), "a mapping of sections");
     return;
   }
-  std::set<std::string_view> seen;
   for (const auto& entry : root) {
-    const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    const auto section = std::ranges::find(sections(), std::string_view(name), &Section::name);
-    if (section == sections().end()) {
-      unknown_option("", entry.first);
-    } else if (!seen.insert(section->name).second) {
-      mistakes_.add(place_of(entry.first), name, "found twice; allowed once");
-    } else {
-      read_section(*section, entry.second);
-    }
+    if (!read_inner("", entry.first, entry.second)) unknown_option("", entry.first);
   }
+}
+
+bool Loader::read_inner(std::string_view outer, const YAML::Node& name, const YAML::Node& node) {
+  const std::string key = name.IsScalar() ? name.Scalar() : "";
+  const auto section = std::ranges::find_if(
+      sections(), [&](const Section& s) { return s.outer() == outer && s.key() == key; });
+  if (section == sections().end()) return false;
+  if (!read_sections_.insert(section->name).second) {
+    mistakes_.add(place_of(name), section->name, "found twice; allowed once");
+  } else {
+    read_section(*section, node);
+  }
+  return true;
 }
 
 void Loader::read_section(const Section& section, const YAML::Node& node) {
@@ -81,10 +88,10 @@ void Loader::read_section(const Section& section, const YAML::Node& node) {
     const std::string key = std::string(section.name) + '.' +
                             (entry.first.IsScalar() ? entry.first.Scalar() : std::string());
     const Option* const option = find_option(key);
-    if (option == nullptr) {
-      unknown_option(section.name, entry.first);
-    } else {
+    if (option != nullptr) {
       read_option(*option, entry.first, entry.second);
+    } else if (!read_inner(section.name, entry.first, entry.second)) {
+      unknown_option(section.name, entry.first);
     }
   }
 }
@@ -131,7 +138,7 @@ void Loader::unknown_option(std::string_view section, const YAML::Node& name) {
   }
   std::vector<std::string_view> candidates;
   for (const Section& known : sections()) {
-    if (section.empty()) candidates.push_back(known.name);
+    if (known.outer() == section) candidates.push_back(known.key());
   }
   for (const Option& option : options()) {
     if (option.section() == section) candidates.push_back(option.name());

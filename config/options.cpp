@@ -34,6 +34,7 @@ std::span<const Section> sections() {
       {"replay", "The recording to play. Read only with `camera.source: replay`."},
       {"optics", "What one camera pixel and one marker measure."},
       {"fitter", "The 2-D Gaussian fit of every marker in every frame."},
+      {"fitter.cuda", "The GPU. Read only with `fitter.backend: cuda` or `auto`."},
       {"markers", "Which spots are tracked."},
       {"drift", "How the markers' displacements become one drift."},
       {"lock", "When the lock engages, holds and gives up."},

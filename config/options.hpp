@@ -39,19 +39,26 @@ struct Rules {
 };
 
 struct Option {
-  std::string_view key;  ///< "section.name"
+  std::string_view key;  ///< "section.name" or, in a section within a section, "outer.inner.name"
   Value fallback;        ///< the default
   Rules rules;
   Value (*get)(const Config&);
   void (*set)(Config&, const Value&);  ///< the value must hold the fallback's alternative
 
-  std::string_view section() const { return key.substr(0, key.find('.')); }
-  std::string_view name() const { return key.substr(key.find('.') + 1); }
+  std::string_view section() const { return key.substr(0, key.rfind('.')); }
+  std::string_view name() const { return key.substr(key.rfind('.') + 1); }
 };
 
 struct Section {
-  std::string_view name;
+  std::string_view name;  ///< "outer.inner" when it stands within another
   std::string_view text;
+
+  /// "" for a section of the file itself.
+  std::string_view outer() const {
+    const std::size_t dot = name.rfind('.');
+    return dot == std::string_view::npos ? "" : name.substr(0, dot);
+  }
+  std::string_view key() const { return name.substr(name.rfind('.') + 1); }
 };
 
 /// A key of one entry of markers.list.

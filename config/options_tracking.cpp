@@ -9,8 +9,9 @@ std::vector<Option> fitter_options() {
   return {
       row<&Config::fitter, &Fitter::backend>(
           "fitter.backend", "auto",
-          {.text = "`cuda`: an NVIDIA GPU. `cpu`: the vector units of the processor. `auto`: cuda "
-                   "where it is built in and a GPU answers, else cpu; the log says which and why.",
+          {.text = "`cuda`: an NVIDIA GPU. `cpu`: the vector units of the processor. `auto`: times "
+                   "both at start, on `roi_px` and the number of markers, and takes the one whose "
+                   "99th percentile is lower; the log and `driftctl status` say which and why.",
            .choices = {"auto", "cpu", "cuda"}}),
       row<&Config::fitter, &Fitter::roi_px>(
           "fitter.roi_px", 13,
@@ -37,6 +38,27 @@ std::vector<Option> fitter_options() {
           "fitter.warm_start", true,
           {.text = "Start each fit from the marker's last result, which saves iterations. `false`: "
                    "from an estimate of its own."}),
+  };
+}
+
+std::vector<Option> cuda_options() {
+  return {
+      row<&Config::cuda, &Cuda::mode>(
+          "fitter.cuda.mode", "launch",
+          {.text = "`launch`: one kernel launch a frame. `graph`: the same as a CUDA graph. "
+                   "`resident`: a kernel that stays on the GPU and waits for frames; the shortest, "
+                   "but it keeps multiprocessors busy and is not for a GPU that drives a display.",
+           .choices = {"launch", "graph", "resident"}}),
+      row<&Config::cuda, &Cuda::device>(
+          "fitter.cuda.device", 0,
+          {.text = "Number of the GPU, as `nvidia-smi` counts them.", .min = 0, .max = 63}),
+      row<&Config::cuda, &Cuda::deadline_us>(
+          "fitter.cuda.deadline_us", 5000,
+          {.text = "A frame whose fits take longer counts as a failure of the GPU: this frame and "
+                   "all later ones are fitted by the processor, and an event says so.",
+           .unit = "us",
+           .min = 100,
+           .max = 1'000'000}),
   };
 }
 
@@ -173,7 +195,7 @@ std::vector<Option> drift_options() {
 }  // namespace
 
 std::vector<Option> tracking_options() {
-  return joined({fitter_options(), selection_options(), drift_options()});
+  return joined({fitter_options(), cuda_options(), selection_options(), drift_options()});
 }
 
 }  // namespace driftd::config

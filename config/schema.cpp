@@ -97,6 +97,25 @@ struct OptionSchema {
   }
 };
 
+/// The keys that may stand in the section, "" being the file itself.
+Json properties_of(std::string_view name) {
+  Json properties = Json::object();
+  for (const Option& option : options()) {
+    if (option.section() != name) continue;
+    Json schema = std::visit(OptionSchema{option.rules}, option.fallback);
+    schema["description"] = description(option.rules);
+    properties[std::string(option.name())] = std::move(schema);
+  }
+  for (const Section& section : sections()) {
+    if (section.outer() != name) continue;
+    properties[std::string(section.key())] = {{"type", {"object", "null"}},
+                                              {"description", section.text},
+                                              {"additionalProperties", false},
+                                              {"properties", properties_of(section.name)}};
+  }
+  return properties;
+}
+
 }  // namespace
 
 std::string schema_json() {
@@ -105,20 +124,8 @@ std::string schema_json() {
                {"description",
                 "Made from the option table by driftd-config-docs; not to be edited by hand."},
                {"type", {"object", "null"}},
-               {"additionalProperties", false}};
-  for (const Section& section : sections()) {
-    Json properties = Json::object();
-    for (const Option& option : options()) {
-      if (option.section() != section.name) continue;
-      Json schema = std::visit(OptionSchema{option.rules}, option.fallback);
-      schema["description"] = description(option.rules);
-      properties[std::string(option.name())] = std::move(schema);
-    }
-    root["properties"][std::string(section.name)] = {{"type", {"object", "null"}},
-                                                     {"description", section.text},
-                                                     {"additionalProperties", false},
-                                                     {"properties", std::move(properties)}};
-  }
+               {"additionalProperties", false},
+               {"properties", properties_of("")}};
   return root.dump(2) + '\n';
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "fitter/cuda_fitter.hpp"
+
 namespace driftd::daemon {
 namespace {
 
@@ -85,6 +87,12 @@ std::unique_ptr<camera::FrameSource> make_replay(const config::Replay& r) {
   return camera::make_replay_source(s);
 }
 
+fitter::CudaMode cuda_mode(const std::string& name) {
+  using Mode = fitter::CudaMode;
+  return named<Mode, 3>(
+      name, {{{"launch", Mode::Launch}, {"graph", Mode::Graph}, {"resident", Mode::Resident}}});
+}
+
 }  // namespace
 
 bool is_recording(const config::Config& config) {
@@ -99,6 +107,18 @@ std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
 
 camera::PixelFormat configured_format(const config::Config& config) {
   return pixel_format(config.camera.pixel_format);
+}
+
+FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format) {
+  const int roi_px = config.fitter.roi_px;
+  const std::size_t capacity = marker_capacity(config);
+  const fitter::FitOptions options = fit_options(config, format);
+  const fitter::CudaLiveOptions cuda = {
+      .device = config.cuda.device,
+      .mode = cuda_mode(config.cuda.mode),
+      .deadline = std::chrono::microseconds(config.cuda.deadline_us)};
+  return {[=] { return fitter::make_cpu_live_fitter(roi_px, capacity, options); },
+          [=] { return fitter::make_cuda_live_fitter(roi_px, capacity, options, cuda); }};
 }
 
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format) {

@@ -8,6 +8,7 @@
 #include "camera/sources.hpp"
 #include "config/config.hpp"
 #include "control/marker_detection.hpp"
+#include "daemon/fitter_choice.hpp"
 #include "daemon/records.hpp"
 #include "fitter/fitter.hpp"
 
@@ -23,6 +24,7 @@ std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
 /// What the camera will be asked for; what it takes is in its SourceInfo.
 camera::PixelFormat configured_format(const config::Config& config);
 
+FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format);
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format);
 control::DetectionSettings detection_settings(const config::Config& config,
                                               camera::PixelFormat format);

@@ -23,12 +23,14 @@ enum ExitCode : int {
   Camera = 3,
   RealTime = 4,
   Socket = 5,
+  Gpu = 6,
 };
 
 constexpr const char* kFooter =
     "Exit codes: 0 stopped by a signal or at the end of a recording, 1 internal failure,\n"
     "2 configuration error, 3 camera or recording cannot be used at start, 4 real-time set-up\n"
-    "required and refused, 5 a socket cannot be bound. SIGHUP reloads the configuration.";
+    "required and refused, 5 a socket cannot be bound, 6 the GPU asked for cannot be had. SIGHUP\n"
+    "reloads the configuration.";
 
 /// The service takes these from a descriptor; blocked before any thread is made, so in all of them.
 void block_signals() {
@@ -53,6 +55,9 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
   } catch (const driftd::daemon::SocketError& error) {
     spdlog::critical("{}", error.what());
     return Socket;
+  } catch (const driftd::fitter::FitterError& error) {
+    spdlog::critical("fitter.backend is `cuda`: {}", error.what());
+    return Gpu;
   } catch (const std::exception& error) {
     spdlog::critical("internal failure: {}", error.what());
     return Internal;

@@ -66,7 +66,9 @@ struct LoopReport {
   std::uint64_t stale = 0;        ///< frames skipped for their age
   std::uint64_t corrections = 0;  ///< computed and handed over
   std::uint64_t queue_dropped = 0;
-  bool ended = false;  ///< the recording is over
+  bool ended = false;                  ///< the recording is over
+  const char* fitter = "";             ///< what fits now; the fitter's own text
+  const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
 };
 
 /// A change of the lock's state, loop to housekeeping.

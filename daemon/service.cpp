@@ -13,6 +13,7 @@
 #include "control/lock_state.hpp"
 #include "daemon/clock.hpp"
 #include "daemon/compose.hpp"
+#include "daemon/fitter_choice.hpp"
 #include "daemon/marker_finder.hpp"
 #include "daemon/realtime.hpp"
 
@@ -96,8 +97,8 @@ void Service::run() {
   } else {
     spdlog::warn("no camera yet; waiting for one");
   }
-  spdlog::info("fits by {}; publishing on {}, commands on {}", fitter_->description(),
-               config_.wire.publish, config_.wire.commands);
+  spdlog::info("fits by {} ({}); publishing on {}, commands on {}", fitter_->description(),
+               fitter_reason_, config_.wire.publish, config_.wire.commands);
   sd_watchdog_enabled(0, &watchdog_us_);
   sd_notify(0, "READY=1");
   while (!stop_) turn();
@@ -109,8 +110,10 @@ void Service::run() {
 void Service::start_threads() {
   const bool connected = recording_ || source_info_.connection > 0;
   const auto format = connected ? source_info_.format : configured_format(config_);
-  fitter_ = fitter::make_cpu_live_fitter(config_.fitter.roi_px, marker_capacity(config_),
-                                         fit_options(config_, format));
+  ChosenFitter chosen = choose_fitter(config_.fitter.backend, config_.optics.spot_sigma_px,
+                                      fitter_makers(config_, format));
+  fitter_ = std::move(chosen.fitter);
+  fitter_reason_ = std::move(chosen.reason);
   loop_ = std::make_unique<TrackingLoop>(*source_, *fitter_, publisher_, ports_,
                                          loop_settings(config_, source_info_), recording_);
   publisher_.start([this] {
@@ -250,6 +253,12 @@ void Service::tell_health_changes() {
         {{"id", entry.marker.id}, {"health", control::name_of(entry.result.health)}});
   }
   const LoopReport& loop = ports_.report.reading();
+  if (loop.fitter_error != nullptr && !told_fitter_failed_) {
+    told_fitter_failed_ = true;
+    fitter_reason_ = loop.fitter_error;
+    events_.raise(EventLog::Level::Error, "fitter_failed",
+                  fmt::format("{}; from now on {}", loop.fitter_error, loop.fitter));
+  }
   if (loop.queue_dropped != known_dropped_) {
     events_.raise(EventLog::Level::Error, "slow_publisher",
                   fmt::format("{} records were dropped: the publisher does not get on",

@@ -85,6 +85,8 @@ class Service {
   std::unique_ptr<camera::FrameSource> source_;
   camera::SourceInfo source_info_;
   std::unique_ptr<fitter::LiveFitter> fitter_;
+  std::string fitter_reason_;
+  bool told_fitter_failed_ = false;
   LoopPorts ports_;
   Publisher publisher_;
   EventLog events_;

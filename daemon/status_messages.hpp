@@ -29,8 +29,8 @@ struct StatusInputs {
   const camera::SourceInfo& source;
   const camera::SourceCounters& counters;
   const RealTimeReport& realtime;
-  std::string backend;
-  std::string fitter_description;
+  std::string fitter_description;  ///< begins with the back end's name
+  std::string fitter_reason;
   int roi_px = 0;
   std::uint64_t withheld = 0;
   LatencySummary total, cut, fit, control, publish;

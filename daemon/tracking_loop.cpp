@@ -197,8 +197,9 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
   ports_.cut.record(cut_ns - frame.arrival_ns);
 
   const auto fits = fitter_.fit(std::span<const fitter::Start>(starts_).first(count));
+  constexpr fitter::Localization kNotFitted{.status = fitter::FitStatus::BadInput};
   for (std::size_t i = 0; i < count; ++i) {
-    const fitter::Localization& fit = fits[i];
+    const fitter::Localization& fit = i < fits.size() ? fits[i] : kNotFitted;
     last_fits_[i] = fit;
     observations_[i] = {.fitted = fitter::converged(fit.status),
                         .inside_frame = observations_[i].inside_frame,
@@ -306,6 +307,8 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_.time_ns = now_ns;
   report_.lock = lock_;
   report_.lock_id = lock_id_;
+  report_.fitter = fitter_.description();
+  report_.fitter_error = fitter_.error();
   ports_.report.writing() = report_;
   ports_.report.publish();
 }

@@ -52,6 +52,13 @@ class Service(unittest.TestCase):
         self.assertEqual(result.returncode, 3)
         self.assertIn(self.rig.address, result.stderr)
 
+    @unittest.skipIf(os.path.exists("/dev/nvidia0"), "SKIPPED: there is a GPU")
+    def test_a_gpu_asked_for_and_not_there_exits_with_6(self):
+        self.rig.start_sim()
+        said = self.run_daemon("--config", self.rig.config(fitter={"backend": "cuda"}))
+        self.assertEqual(said.returncode, 6, said.stderr)
+        self.assertIn("CUDA", said.stderr)
+
     def test_a_taken_endpoint_exits_with_5(self):
         self.rig.start_sim()
         with zmq.Context.instance().socket(zmq.PUB) as taken:

@@ -122,6 +122,18 @@ std::vector<std::string> differences(const config::Config& a, const config::Conf
   return keys;
 }
 
+std::string file_with(const config::Option& option, const std::string& entry) {
+  std::string text = "{" + entry + "}";
+  std::string_view section = option.section();
+  for (;;) {
+    const std::size_t dot = section.rfind('.');
+    if (dot == std::string_view::npos) break;
+    text = "{" + std::string(section.substr(dot + 1)) + ": " + text + "}";
+    section = section.substr(0, dot);
+  }
+  return std::string(section) + ": " + text + "\n";
+}
+
 std::string project_file(const std::string& path) {
   std::ifstream in(std::string(DRIFTD_SOURCE_DIR) + '/' + path, std::ios::binary);
   INFO(path);

@@ -21,6 +21,9 @@ config::Config random_config(Random& random, int changes = 300);
 /// Keys whose values differ; compares every option of the table.
 std::vector<std::string> differences(const config::Config& a, const config::Config& b);
 
+/// A file whose only entry is `entry` ("key: value", YAML in flow style), in the option's section.
+std::string file_with(const config::Option& option, const std::string& entry);
+
 /// The whole text of a file below the project's root; fails the test when there is none.
 std::string project_file(const std::string& path);
 

@@ -144,7 +144,7 @@ TEST_CASE("every misspelt key is recognised", "[config]") {
     // One letter left out of the middle; still the nearest to the key it came from.
     std::string name(option.name());
     name.erase(name.size() / 2, 1);
-    const std::string report = mistakes_of(std::string(option.section()) + ": {" + name + ": 1}\n");
+    const std::string report = mistakes_of(test::file_with(option, name + ": 1"));
     INFO(report);
     const bool recognised =
         report.ends_with("found an unknown key; did you mean " + std::string(option.key) + "?");

@@ -40,6 +40,7 @@ TEST_CASE("every field of every struct has a row in the option table", "[config]
   CHECK(options_in("replay") == field_count<Replay>());
   CHECK(options_in("optics") == field_count<Optics>());
   CHECK(options_in("fitter") == field_count<Fitter>());
+  CHECK(options_in("fitter.cuda") == field_count<Cuda>());
   CHECK(options_in("markers") == field_count<Markers>());
   CHECK(options_in("drift") == field_count<Drift>());
   CHECK(options_in("lock") == field_count<Lock>());

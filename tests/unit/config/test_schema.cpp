@@ -14,7 +14,7 @@ namespace {
 
 /// A file with this one key. Its list and matrix values are YAML in flow style.
 std::string file_with(const Option& option, const std::string& value) {
-  return std::string(option.section()) + ":\n  " + std::string(option.name()) + ": " + value + '\n';
+  return test::file_with(option, std::string(option.name()) + ": " + value);
 }
 
 /// Values of the wrong type, or out of range, for the option.

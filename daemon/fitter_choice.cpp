@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/fitter_choice.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "daemon/clock.hpp"
+#include "fitter/failover.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+constexpr int kWarmUps = 200;
+constexpr int kCalls = 2000;
+constexpr double kPeak_adu = 1000, kBackground_adu = 100;
+
+/// A noisy spot near the middle of every slot.
+void stage_spots(fitter::LiveFitter& fitter, double sigma_px) {
+  std::mt19937 random(1);
+  std::normal_distribution<double> place(0, 0.3), noise(0, 1);
+  const int side = fitter.roi_px();
+  for (std::size_t slot = 0; slot < fitter.capacity(); ++slot) {
+    const double x0 = (side - 1) / 2.0 + place(random);
+    const double y0 = (side - 1) / 2.0 + place(random);
+    std::uint16_t* pixel = fitter.staging(slot);
+    for (int y = 0; y < side; ++y) {
+      for (int x = 0; x < side; ++x) {
+        const double r2 = (x - x0) * (x - x0) + (y - y0) * (y - y0);
+        const double level =
+            kBackground_adu + kPeak_adu * std::exp(-r2 / (2 * sigma_px * sigma_px));
+        *pixel++ = static_cast<std::uint16_t>(
+            std::lround(std::max(0.0, level + std::sqrt(level) * noise(random))));
+      }
+    }
+  }
+}
+
+/// The 99th percentile of a call with all slots full, us. @throws fitter::FitterError if it fails
+double time_p99_us(fitter::LiveFitter& fitter, double sigma_px) {
+  stage_spots(fitter, sigma_px);
+  std::vector<fitter::Start> starts(fitter.capacity());
+  std::vector<double> us;
+  us.reserve(kCalls);
+  for (int call = 0; call < kWarmUps + kCalls; ++call) {
+    const std::int64_t begin_ns = monotonic_ns();
+    const auto fits = fitter.fit(starts);
+    const std::int64_t end_ns = monotonic_ns();
+    if (fitter.error() != nullptr) throw fitter::FitterError(fitter.error());
+    for (std::size_t i = 0; i < fits.size(); ++i) {
+      starts[i] = {fits[i].x_px, fits[i].y_px, fits[i].sigma_x_px, fits[i].sigma_y_px};
+    }
+    if (call >= kWarmUps) us.push_back(static_cast<double>(end_ns - begin_ns) * 1e-3);
+  }
+  const auto p99 = us.begin() + kCalls * 99 / 100;
+  std::nth_element(us.begin(), p99, us.end());
+  return *p99;
+}
+
+}  // namespace
+
+ChosenFitter choose_fitter(const std::string& backend, double sigma_px, const FitterMakers& make) {
+  auto cpu = make.cpu();
+  if (backend == "cpu") return {std::move(cpu), "fitter.backend is `cpu`"};
+  std::unique_ptr<fitter::LiveFitter> cuda;
+  if (backend == "cuda") {
+    cuda = make.cuda();
+    return {fitter::make_failover_live_fitter(std::move(cuda), std::move(cpu)),
+            "fitter.backend is `cuda`"};
+  }
+  try {
+    cuda = make.cuda();
+    const double cuda_us = time_p99_us(*cuda, sigma_px);
+    const double cpu_us = time_p99_us(*cpu, sigma_px);
+    std::string reason = fmt::format("p99 of {} fits of {}x{} px: {} {:.1f} us, {} {:.1f} us",
+                                     cpu->capacity(), cpu->roi_px(), cpu->roi_px(),
+                                     cuda->description(), cuda_us, cpu->description(), cpu_us);
+    if (cpu_us <= cuda_us) return {std::move(cpu), std::move(reason)};
+    return {fitter::make_failover_live_fitter(std::move(cuda), std::move(cpu)), std::move(reason)};
+  } catch (const fitter::FitterError& error) {
+    return {std::move(cpu), error.what()};
+  }
+}
+
+}  // namespace driftd::daemon
