@@ -197,9 +197,10 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
   ports_.cut.record(cut_ns - frame.arrival_ns);
 
   const auto fits = fitter_.fit(std::span<const fitter::Start>(starts_).first(count));
-  constexpr fitter::Localization kNotFitted{.status = fitter::FitStatus::BadInput};
+  fitter::Localization not_fitted{};
+  not_fitted.status = fitter::FitStatus::BadInput;
   for (std::size_t i = 0; i < count; ++i) {
-    const fitter::Localization& fit = i < fits.size() ? fits[i] : kNotFitted;
+    const fitter::Localization& fit = i < fits.size() ? fits[i] : not_fitted;
     last_fits_[i] = fit;
     observations_[i] = {.fitted = fitter::converged(fit.status),
                         .inside_frame = observations_[i].inside_frame,

@@ -54,7 +54,7 @@ TEST_CASE("every field of every struct has a row in the option table", "[config]
 
 TEST_CASE("every row names the field that it reads and writes", "[config]") {
   // Member names are gone after compilation: compared in the source.
-  const std::regex row(R"(row<&Config::(\w+), &\w+::(\w+)>\(\s*"(\w+)\.(\w+)\")");
+  const std::regex row(R"(row<&Config::(\w+), &\w+::(\w+)>\(\s*"(?:\w+\.)?(\w+)\.(\w+)\")");
   std::size_t rows = 0;
   for (const char* file : {"source", "tracking", "lock", "service"}) {
     const std::string text = test::project_file("config/options_" + std::string(file) + ".cpp");

@@ -29,7 +29,8 @@ class FakeFitter final : public fitter::LiveFitter {
     const auto until = std::chrono::steady_clock::now() + time_;
     while (std::chrono::steady_clock::now() < until) {
     }
-    results_.assign(starts.size(), fitter::Localization{.x_px = static_cast<float>(pixels_[40])});
+    results_.assign(starts.size(), fitter::Localization{});
+    for (fitter::Localization& l : results_) l.x_px = static_cast<float>(pixels_[40]);
     return results_;
   }
 
