@@ -75,9 +75,8 @@ ChosenFitter choose_fitter(const std::string& backend, double sigma_px, const Fi
     cuda = make.cuda();
     const double cuda_us = time_p99_us(*cuda, sigma_px);
     const double cpu_us = time_p99_us(*cpu, sigma_px);
-    std::string reason = fmt::format("p99 of {} fits of {}x{} px: {} {:.1f} us, {} {:.1f} us",
-                                     cpu->capacity(), cpu->roi_px(), cpu->roi_px(),
-                                     cuda->description(), cuda_us, cpu->description(), cpu_us);
+    std::string reason = fmt::format("p99 of {} fits: cpu {:.1f} us, cuda {:.1f} us",
+                                     cpu->capacity(), cpu_us, cuda_us);
     if (cpu_us <= cuda_us) return {std::move(cpu), std::move(reason)};
     return {fitter::make_failover_live_fitter(std::move(cuda), std::move(cpu)), std::move(reason)};
   } catch (const fitter::FitterError& error) {

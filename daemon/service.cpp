@@ -22,6 +22,8 @@ namespace {
 
 constexpr int kTurnMs = 10;
 constexpr std::int64_t kMillisecond = 1'000'000;
+// Noise makes any good marker an outlier in some frame every few seconds.
+constexpr std::int64_t kHealthSettlesNs = 200 * kMillisecond;
 
 std::string new_session() {
   std::random_device device;
@@ -239,13 +241,13 @@ void Service::tell_source_events() {
 
 void Service::tell_health_changes() {
   const MarkersReport& report = ports_.markers.reading();
-  if (known_health_.size() != report.count) {
-    known_health_.assign(report.count, control::MarkerHealth::Good);
+  const std::int64_t now_ns = monotonic_ns();
+  if (health_.size() != report.count) {
+    health_.assign(report.count, Settled(control::MarkerHealth::Good));
   }
   for (std::size_t i = 0; i < report.count; ++i) {
     const MarkersReport::Entry& entry = report.entries[i];
-    if (entry.result.health == known_health_[i]) continue;
-    known_health_[i] = entry.result.health;
+    if (!health_[i].update(entry.result.health, now_ns, kHealthSettlesNs)) continue;
     const bool good = entry.result.health == control::MarkerHealth::Good;
     events_.raise(
         good ? EventLog::Level::Info : EventLog::Level::Warning, "marker_health",

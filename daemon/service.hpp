@@ -22,6 +22,7 @@
 #include "daemon/command_server.hpp"
 #include "daemon/event_log.hpp"
 #include "daemon/publisher.hpp"
+#include "daemon/settled.hpp"
 #include "daemon/status_messages.hpp"
 #include "daemon/tracking_loop.hpp"
 #include "fitter/fitter.hpp"
@@ -105,7 +106,7 @@ class Service {
   std::int64_t next_search_ns_ = 0;
   bool told_none_found_ = false;
   std::vector<control::Rejection> rejected_;
-  std::vector<control::MarkerHealth> known_health_;
+  std::vector<Settled<control::MarkerHealth>> health_;
   std::uint8_t known_limited_ = 0;
   std::uint64_t known_dropped_ = 0;
   std::int64_t next_status_ns_ = 0;

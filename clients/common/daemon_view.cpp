@@ -224,6 +224,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
                        number(total, "/total_y_nm", "{:+.3f}"), limits(correction_)));
   lines.push_back(latency_line(status_));
   lines.push_back(fitter_line(status_));
+  lines.push_back({"            " + text(status_, "/fitter/reason").substr(0, 68)});
   return lines;
 }
 
