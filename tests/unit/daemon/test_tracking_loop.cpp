@@ -11,6 +11,7 @@
 #include "daemon/compose.hpp"
 #include "daemon/publisher.hpp"
 #include "daemon/tracking_loop.hpp"
+#include "fitter/failover.hpp"
 #include "records_for_tests.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
@@ -106,6 +107,28 @@ class ScriptedCamera final : public camera::FrameSource {
   std::uint64_t id_ = 0;
 };
 
+/// A GPU that is really a CPU, until a call fails.
+class FailingFitter final : public fitter::LiveFitter {
+ public:
+  FailingFitter(std::unique_ptr<fitter::LiveFitter> works, int fails_at)
+      : works_(std::move(works)), left_(fails_at) {}
+
+  int roi_px() const noexcept override { return works_->roi_px(); }
+  std::size_t capacity() const noexcept override { return works_->capacity(); }
+  std::uint16_t* staging(std::size_t i) noexcept override { return works_->staging(i); }
+  const char* error() const noexcept override { return left_ < 0 ? "device lost" : nullptr; }
+  const char* description() const noexcept override { return "cuda (fake)"; }
+  std::span<const fitter::Localization> fit(
+      std::span<const fitter::Start> starts) noexcept override {
+    if (left_ < 0 || --left_ < 0) return {};
+    return works_->fit(starts);
+  }
+
+ private:
+  std::unique_ptr<fitter::LiveFitter> works_;
+  int left_;
+};
+
 /// Camera, loop and publisher, run to the script's end on this thread.
 struct Bench {
   LoopPorts ports;
@@ -113,8 +136,10 @@ struct Bench {
   config::Config config = config::default_config();
   std::string endpoint = "ipc:///tmp/driftd-test-loop-" + std::to_string(getpid());
   Publisher publisher{{endpoint, 100'000, "0123456789abcdef"}};
+  std::unique_ptr<fitter::LiveFitter> fitter;
   std::unique_ptr<daemon::test::Reader> reader;
   std::vector<std::pair<std::string, nlohmann::json>> messages;
+  int gpu_fails_at = -1;  ///< call at which a fake GPU fails and the CPU takes over; -1: no GPU
 
   Bench() {
     config.fitter.roi_px = 13;
@@ -138,8 +163,14 @@ struct Bench {
   void command_here(LoopCommand::Kind kind) { orders_.push_back({camera.script.size(), kind}); }
 
   LoopReport run() {
-    auto fitter = fitter::make_cpu_live_fitter(config.fitter.roi_px, 5,
+    fitter = fitter::make_cpu_live_fitter(config.fitter.roi_px, 5,
+                                          fit_options(config, camera::PixelFormat::Mono16));
+    if (gpu_fails_at >= 0) {
+      auto twin = fitter::make_cpu_live_fitter(config.fitter.roi_px, 5,
                                                fit_options(config, camera::PixelFormat::Mono16));
+      fitter = fitter::make_failover_live_fitter(
+          std::make_unique<FailingFitter>(std::move(fitter), gpu_fails_at), std::move(twin));
+    }
     TrackingLoop loop(camera, *fitter, publisher, ports, loop_settings(config, {}), false);
     LoopCommand markers{.kind = LoopCommand::Kind::Markers};
     markers.markers = make_marker_set(config, ScriptedCamera::markers());
@@ -310,12 +341,31 @@ TEST_CASE("unlocked in mid-flight, the loop goes idle before the next frame") {
   for (const auto& c : bench.of("correction")) REQUIRE(c["frame_id"].get<int>() <= 30);
 }
 
+TEST_CASE("a GPU that fails while locked costs no frame and no lock") {
+  Bench bench;
+  bench.gpu_fails_at = 40;
+  bench.command_here(LoopCommand::Kind::Lock);
+  bench.frames(30);
+  bench.frames(60, {.drift_nm = {4, 1}});
+  const LoopReport report = bench.run();
+  REQUIRE(report.lock.state == LockState::Locked);
+  REQUIRE(report.fitter_error == std::string("device lost"));
+  REQUIRE(std::string(report.fitter).starts_with("cpu"));
+  const auto positions = bench.of("position");
+  REQUIRE(positions.size() == 90);
+  for (const auto& p : positions) REQUIRE(p["markers_used"] == 5);
+  REQUIRE(positions.back()["x_nm"].get<double>() == Approx(4).margin(0.5));
+  const auto corrections = bench.of("correction");
+  REQUIRE(corrections.back()["frame_id"] == 90);
+}
+
 TEST_CASE("the loop's thread neither allocates nor frees, locked, disturbed or without frames") {
   if (!driftd::test::can_watch()) {
     std::cout << "SKIPPED: the sanitizer owns the allocator\n";
     return;
   }
   Bench bench;
+  bench.gpu_fails_at = 60;
   bench.command_here(LoopCommand::Kind::Lock);
   bench.frames(10);
   bench.camera.watch_after = 10;
