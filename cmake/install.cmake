@@ -13,6 +13,10 @@ foreach(program driftd driftctl driftd-sim driftd-demo)
   endif()
 endforeach()
 
+install(TARGETS driftfit
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
 # The unit in the source tree names the paths of a distribution package; another prefix gets its own.
 set(unit ${PROJECT_SOURCE_DIR}/systemd/driftd.service)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${unit})

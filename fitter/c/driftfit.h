@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* libdriftfit: the fits of driftd for other programs, in C. Fits 2-D Gaussians to square images of
+ * 4x4 to 64x64 pixels, on the CPU or on NVIDIA GPUs; docs/fitter.md has model, status rules and
+ * accuracy.
+ *
+ * No call throws, prints, or keeps an error to itself: each returns a code and writes a sentence
+ * into the caller's buffer. Different fitters may be used by different threads at once; one fitter
+ * is used by one thread at a time. */
+#ifndef DRIFTFIT_H
+#define DRIFTFIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a call returns. */
+enum {
+  DRIFTFIT_OK = 0,
+  DRIFTFIT_BAD_ARGUMENT = 1, /* nothing was fitted */
+  DRIFTFIT_NO_BACKEND = 2,   /* the GPU asked for cannot be had */
+  DRIFTFIT_NO_MEMORY = 3,
+  DRIFTFIT_CANCELLED = 4, /* by the progress callback; results so far are valid */
+  DRIFTFIT_FAILED = 5     /* what the GPU reported */
+};
+
+enum { DRIFTFIT_AUTO = 0, DRIFTFIT_CPU = 1, DRIFTFIT_CUDA = 2 }; /* auto: a GPU if there is one */
+enum { DRIFTFIT_CIRCULAR_GAUSSIAN = 0 };                         /* models */
+enum { DRIFTFIT_IMPLICIT_LEAST_SQUARES = 0 };                    /* estimators */
+enum { DRIFTFIT_U8 = 0, DRIFTFIT_U16 = 1, DRIFTFIT_F32 = 2 };    /* pixels */
+
+/* How a fit ended. The first three are converged; with the others the numbers are no result. */
+enum {
+  DRIFTFIT_CONVERGED_RESIDUUM = 0,
+  DRIFTFIT_CONVERGED_DECREASE = 1,
+  DRIFTFIT_CONVERGED_STEP = 2,
+  DRIFTFIT_ITERATION_LIMIT = 3,
+  DRIFTFIT_NOT_CONVERGED = 4,
+  DRIFTFIT_BAD_INPUT = 5
+};
+
+/* Later versions append members; `size` says which version the caller was compiled with. */
+typedef struct driftfit_options {
+  uint32_t size; /* sizeof(driftfit_options); driftfit_default_options() sets it */
+  int32_t model;
+  int32_t estimator;
+  int32_t max_iterations; /* 20 */
+  float lambda_start;     /* 0.01, damping */
+  float lambda_max;       /* 1e4 */
+  float min_chi_square;   /* 0: stop below this chi-square; pixel units squared */
+  float min_decrease;     /* 1e-6: stop below this relative decrease of chi-square */
+  float min_step;         /* 1e-4: stop when every parameter changes by less, relatively */
+  float saturation;       /* pixels at or above are bad input; <= 0: none are (default) */
+  float min_background;   /* limit of the background; -infinity (default): none */
+  float gain;             /* electrons per pixel unit, for uncertainties; <= 0 (default): unknown */
+  float read_noise;       /* electrons, rms */
+  float offset;           /* pixel value without light */
+} driftfit_options;
+
+/* Start values in pixels, the centre of the first pixel at (0, 0). sigma_x <= 0: none given. */
+typedef struct driftfit_start {
+  float x, y, sigma_x, sigma_y;
+} driftfit_start;
+
+/* Lengths in pixels; amplitude and background in pixel units; *_sd: standard deviations. */
+typedef struct driftfit_result {
+  float x, y, sigma_x, sigma_y;
+  float amplitude, background;
+  float chi_square;
+  float x_sd, y_sd, sigma_x_sd, sigma_y_sd;
+  float amplitude_sd, background_sd;
+  uint8_t status;
+  uint8_t iterations;
+  uint8_t reserved[2];
+} driftfit_result;
+
+typedef struct driftfit_fitter driftfit_fitter;
+
+/* Called after each block of fits, on the calling thread. Non-zero: stop. */
+typedef int (*driftfit_progress)(void* user, size_t done, size_t count);
+
+/* "0.1.0" */
+const char* driftfit_version(void);
+
+/* How many GPUs there are that CUDA can use; 0 without a driver or in a build without CUDA. */
+int32_t driftfit_cuda_devices(void);
+
+/* The defaults, in as much of the struct as `size` bytes hold (sizeof(driftfit_options)). */
+void driftfit_default_options(driftfit_options* options, uint32_t size);
+
+/* Makes a fitter with its threads' or GPU's memory.
+ *   threads       of the CPU; 0: one per core
+ *   devices       GPUs to share the work, `device_count` of them; null and 0: the first
+ *   fitter        receives it; null when the call fails. driftfit_destroy() ends it
+ *   message       receives a sentence when the call fails, else ""; may be null with size 0
+ * Returns DRIFTFIT_OK, _BAD_ARGUMENT, _NO_BACKEND or _NO_MEMORY. */
+int driftfit_create(int32_t backend, int32_t threads, const int32_t* devices, size_t device_count,
+                    driftfit_fitter** fitter, char* message, size_t message_size);
+
+void driftfit_destroy(driftfit_fitter* fitter); /* null is allowed */
+
+/* "cpu" or "cuda"; lives as long as the fitter. */
+const char* driftfit_backend(const driftfit_fitter* fitter);
+
+/* Fits `count` images of side x side pixels, row after row, image after image without gaps.
+ *   options     null: the defaults
+ *   pixels      of `pixel_type`. With CUDA, pixels, starts and results may each lie in memory of
+ * the host (fastest when pinned) or of one of the fitter's devices starts      `count` of them, or
+ * null: each fit begins with an estimate of its own results     `count` of them, in the order of
+ * the images progress    may be null; `user` is handed to it Returns DRIFTFIT_OK, also when some
+ * fits failed (see their status), _BAD_ARGUMENT, _NO_MEMORY, _CANCELLED or _FAILED. */
+int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const void* pixels,
+                 int32_t pixel_type, int32_t side, size_t count, const driftfit_start* starts,
+                 driftfit_result* results, driftfit_progress progress, void* user, char* message,
+                 size_t message_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

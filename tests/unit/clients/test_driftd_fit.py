@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""The Python binding of libdriftfit, on the CPU."""
+import os
+import subprocess
+import sys
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    print("SKIPPED: python3-numpy is not installed")
+    sys.exit(0)
+
+import driftd_fit
+from driftd_fit import Fitter, converged, fit
+
+SIDE = 11
+
+
+def spots(count, side=SIDE, dtype=np.uint16, seed=1):
+    """Noisy images and the (x, y, sigma, amplitude, background) they were drawn from."""
+    random = np.random.default_rng(seed)
+    truth = np.column_stack([random.uniform(side / 2 - 1, side / 2, (count, 2)),
+                             random.uniform(1.1, 1.8, count), random.uniform(300, 900, count),
+                             np.full(count, 50.0)])
+    y, x = np.mgrid[:side, :side]
+    x0, y0, sigma, amplitude, background = truth.T[:, :, None, None]
+    mean = amplitude * np.exp(-((x - x0)**2 + (y - y0)**2) / (2 * sigma**2)) + background
+    return random.poisson(mean).clip(0, np.iinfo(dtype).max if dtype != np.float32 else None
+                                     ).astype(dtype), truth
+
+
+class Fits(unittest.TestCase):
+    def test_finds_the_spots(self):
+        for dtype in (np.uint16, np.float32):
+            images, truth = spots(500, dtype=dtype)
+            fits = fit(images, backend="cpu", gain=1.0)
+            self.assertEqual(fits.shape, (500,))
+            self.assertTrue(converged(fits).all())
+            for column, name in enumerate(("x", "y", "sigma_x")):
+                error = (fits[name] - truth[:, column]) / fits[f"{name}_sd"]
+                self.assertLess(abs(error.mean()), 0.3, name)
+                self.assertLess(abs(np.sqrt((error**2).mean()) - 1), 0.15, name)
+
+    def test_x_counts_columns(self):
+        images, truth = spots(1)
+        a = fit(images[0], backend="cpu")[0]
+        b = fit(np.ascontiguousarray(images[0].T), backend="cpu")[0]
+        self.assertAlmostEqual(float(a["x"]), float(b["y"]), places=4)
+
+    def test_agrees_with_scipy(self):
+        try:
+            from scipy.optimize import least_squares
+        except ImportError:
+            self.skipTest("SKIPPED: python3-scipy is not installed")
+        images, truth = spots(20)
+        y, x = np.mgrid[:SIDE, :SIDE]
+        for image, start, ours in zip(images, truth, fit(images, backend="cpu")):
+            def residuals(p):
+                model = p[3] * np.exp(-((x - p[0])**2 + (y - p[1])**2) / (2 * p[2]**2)) + p[4]
+                return (model - image).ravel()
+            found = least_squares(residuals, start, xtol=1e-12, ftol=1e-12).x
+            self.assertAlmostEqual(ours["x"], found[0], delta=2e-3)
+            self.assertAlmostEqual(ours["y"], found[1], delta=2e-3)
+            self.assertAlmostEqual(ours["sigma_x"], found[2], delta=2e-3)
+
+    def test_starts_and_strides_change_nothing_but_the_way(self):
+        images, truth = spots(50)
+        cold = fit(images, backend="cpu")
+        warm = fit(images, start=truth[:, :3], backend="cpu")
+        self.assertLess(np.abs(cold["x"] - warm["x"]).max(), 5e-3)
+        self.assertLess(warm["iterations"].mean(), cold["iterations"].mean())
+        every_other = fit(np.repeat(images, 2, axis=0)[::2], backend="cpu")
+        self.assertTrue((every_other == cold).all())
+
+    def test_threads_change_no_bit(self):
+        images, _ = spots(1000)
+        one = fit(images, backend="cpu", threads=1)
+        self.assertTrue((one == fit(images, backend="cpu", threads=3)).all())
+
+    def test_bad_pixels_are_named_not_fitted(self):
+        images, _ = spots(3, dtype=np.float32)
+        images[1, 5, 5] = np.nan
+        status = [driftd_fit.STATUS[s] for s in fit(images, backend="cpu")["status"]]
+        self.assertEqual(status[1], "bad_input")
+        self.assertTrue(status[0].startswith("converged"))
+
+    def test_gain_turns_residuals_into_photons(self):
+        images, _ = spots(200)
+        without = fit(images, backend="cpu")
+        with_gain = fit(images, backend="cpu", gain=1.0)
+        self.assertTrue((without["x"] == with_gain["x"]).all())
+        self.assertFalse((without["x_sd"] == with_gain["x_sd"]).all())
+
+    def test_no_images(self):
+        self.assertEqual(fit(np.zeros((0, 9, 9), np.uint8), backend="cpu").shape, (0,))
+
+    def test_progress_and_cancelling(self):
+        images = np.repeat(spots(1)[0], 300_000, axis=0)
+        calls = []
+        with Fitter("cpu") as fitter:
+            fitter.fit(images, progress=lambda done, n: calls.append((done, n)))
+            self.assertGreater(len(calls), 1)
+            self.assertEqual(calls[-1], (300_000, 300_000))
+            some = fitter.fit(images, progress=lambda done, n: True)
+            self.assertTrue(converged(some)[0])
+            self.assertFalse(converged(some)[-1])
+            with self.assertRaises(ZeroDivisionError):
+                fitter.fit(images, progress=lambda done, n: 1 / 0)
+
+    def test_mistakes_say_what_is_allowed(self):
+        good, _ = spots(2)
+        cases = [
+            (TypeError, "float64", dict(images=good.astype(float))),
+            (ValueError, r"\(2, 11, 9\)", dict(images=good[:, :, :9])),
+            (ValueError, r"\(n, side, side\)", dict(images=np.zeros((2, 2, 9, 9), np.uint8))),
+            (ValueError, "4 to 64", dict(images=np.zeros((1, 3, 3), np.uint8))),
+            (ValueError, "circular", dict(images=good, model="square")),
+            (ValueError, "implicit", dict(images=good, estimator="guess")),
+            (ValueError, "auto, cpu, cuda", dict(images=good, backend="tpu")),
+            (TypeError, "max_iterations", dict(images=good, max_iteration=3)),
+            (ValueError, "max_iterations", dict(images=good, max_iterations=0)),
+            (ValueError, r"\(2, 3\)", dict(images=good, start=np.zeros((1, 3)))),
+        ]
+        for error, text, arguments in cases:
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                fit(**{"backend": "cpu", **arguments})
+
+    @unittest.skipIf(os.path.exists("/dev/nvidia0"), "there is a GPU")
+    def test_a_gpu_that_is_not_there(self):
+        with self.assertRaisesRegex(driftd_fit.FitError, "CUDA"):
+            Fitter("cuda")
+        self.assertEqual(Fitter("auto").backend, "cpu")
+
+    def test_only_its_own_names_are_exported(self):
+        names = subprocess.run(["nm", "-D", "--defined-only", os.environ["DRIFTFIT_LIBRARY"]],
+                               capture_output=True, text=True, check=True).stdout.split("\n")
+        symbols = [line.split()[2] for line in names if line and " A " not in line]
+        self.assertTrue(symbols)
+        for symbol in symbols:
+            self.assertRegex(symbol, r"^driftfit_\w+@@DRIFTFIT_1$")
+
+
+if __name__ == "__main__":
+    unittest.main()
