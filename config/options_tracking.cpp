@@ -44,10 +44,11 @@ std::vector<Option> fitter_options() {
 std::vector<Option> cuda_options() {
   return {
       row<&Config::cuda, &Cuda::mode>(
-          "fitter.cuda.mode", "launch",
-          {.text = "`launch`: one kernel launch a frame. `graph`: the same as a CUDA graph. "
-                   "`resident`: a kernel that stays on the GPU and waits for frames; the shortest, "
-                   "but it keeps multiprocessors busy and is not for a GPU that drives a display.",
+          "fitter.cuda.mode", "graph",
+          {.text = "`launch`: one kernel launch a frame. `graph`: the same as a CUDA graph, a "
+                   "microsecond or two quicker. `resident`: a kernel that stays on the GPU and "
+                   "waits for frames; the quickest, but it keeps multiprocessors busy and is not "
+                   "for a GPU that drives a display.",
            .choices = {"launch", "graph", "resident"}}),
       row<&Config::cuda, &Cuda::device>(
           "fitter.cuda.device", 0,
