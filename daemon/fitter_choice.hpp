@@ -21,9 +21,9 @@ struct ChosenFitter {
 };
 
 /// `cpu` and `cuda` are taken at their word. `auto` times both on spots of `sigma_px` in every
-/// slot, warm-started as in the lock, and takes the one whose 99th percentile is lower; the CPU
-/// where CUDA cannot be had. A CUDA fitter comes with the CPU as its twin, which takes over should
-/// it fail.
+/// slot, warm-started and paced as in the lock, and takes the one whose 99th percentile is lower;
+/// the CPU where CUDA cannot be had. A CUDA fitter comes with the CPU as its twin, which takes over
+/// should it fail.
 /// @throws fitter::FitterError when `cuda` is asked for and cannot be had
 ChosenFitter choose_fitter(const std::string& backend, double sigma_px, const FitterMakers& make);
 
