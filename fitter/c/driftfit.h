@@ -6,6 +6,7 @@
  * No call throws, prints, or keeps an error to itself: each returns a code and writes a sentence
  * into the caller's buffer. Different fitters may be used by different threads at once; one fitter
  * is used by one thread at a time. */
+/* NOLINTBEGIN(readability-identifier-naming,modernize-*): names and headers of C */
 #ifndef DRIFTFIT_H
 #define DRIFTFIT_H
 
@@ -121,3 +122,4 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const
 #endif
 
 #endif
+/* NOLINTEND(readability-identifier-naming,modernize-*) */
