@@ -159,6 +159,20 @@ TEST_CASE("a key or section may stand once", "[config]") {
         "f:3:1: log: found twice; allowed once");
 }
 
+TEST_CASE("a section may stand within another", "[config]") {
+  CHECK(load_text("fitter: {roi_px: 15, cuda: {mode: resident}}\n", "f").cuda.mode == "resident");
+  CHECK(load_text("fitter: {cuda: }\n", "f").cuda.mode == default_config().cuda.mode);
+  CHECK(mistakes_of("fitter: {cuda: {mode: fast}}\n") ==
+        "f:1:23: fitter.cuda.mode: found \"fast\"; allowed one of launch, graph, resident");
+  CHECK(mistakes_of("fitter: {cuda: {device: 0}, cuda: {device: 1}}\n") ==
+        "f:1:29: fitter.cuda: found twice; allowed once");
+  CHECK(mistakes_of("fitter: {cuda: launch}\n") ==
+        "f:1:16: fitter.cuda: found \"launch\"; allowed a mapping of options");
+  CHECK(mistakes_of("fitter: {cudda: {mode: graph}}\n") ==
+        "f:1:10: fitter.cudda: found an unknown key; did you mean fitter.cuda?");
+  CHECK(mistakes_of("fitter.cuda: {mode: graph}\n").find("f:1:1: fitter.cuda: ") == 0);
+}
+
 TEST_CASE("a section is a mapping, and so is the file", "[config]") {
   CHECK(mistakes_of("camera: 7\n") == "f:1:9: camera: found 7; allowed a mapping of options");
   CHECK(mistakes_of("camera: [1, 2, 3]\n") ==
