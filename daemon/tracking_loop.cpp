@@ -142,7 +142,8 @@ void TrackingLoop::handle(const camera::Frame& frame) noexcept {
     feed(judge(record.drift), measured_ns);
     const bool new_reference = was_referencing && !set_->estimator.referencing();
     if (new_reference) {  // a new zero: nothing measured against the old one is of use
-      has_last_drift_ = false;
+      last_drift_nm_ = {};
+      has_last_drift_ = true;
       mean_square_x_nm2_ = mean_square_y_nm2_ = 0;
       feed(control::LockEvent::ReferenceDone, measured_ns);
     } else if (control::may_correct(lock_)) {

@@ -341,6 +341,27 @@ TEST_CASE("unlocked in mid-flight, the loop goes idle before the next frame") {
   for (const auto& c : bench.of("correction")) REQUIRE(c["frame_id"].get<int>() <= 30);
 }
 
+TEST_CASE("a jump in the first frame of a lock is not followed") {
+  int first_locked = 0;
+  {
+    Bench bench;
+    bench.command_here(LoopCommand::Kind::Lock);
+    bench.frames(30);
+    bench.run();
+    for (const LockChange& change : bench.changes()) {
+      if (change.state == LockState::Locked) first_locked = static_cast<int>(change.frame_id);
+    }
+    REQUIRE(first_locked > 0);
+  }
+  Bench bench;
+  bench.command_here(LoopCommand::Kind::Lock);
+  bench.frames(first_locked);
+  bench.frames(40, {.drift_nm = {80, 0}});  // config.lock.max_jump_nm is 50
+  const LoopReport report = bench.run();
+  REQUIRE(report.lock.state == LockState::Holding);
+  for (const auto& c : bench.of("correction")) REQUIRE(c["frame_id"].get<int>() <= first_locked);
+}
+
 TEST_CASE("a GPU that fails while locked costs no frame and no lock") {
   Bench bench;
   bench.gpu_fails_at = 40;
