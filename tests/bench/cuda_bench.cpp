@@ -15,14 +15,14 @@
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cuda_accuracy.hpp"
 #include "fitter/cuda_fitter.hpp"
-#include "support/spots.hpp"
+#include "support/paper_accuracy.hpp"
 
 namespace driftd {
 namespace {
@@ -103,42 +103,10 @@ Timing repeat(const std::function<void()>& call, double seconds = 0.1, std::size
   return timing_of(us);
 }
 
-/// The paper's stop criteria, for photon counts.
-fitter::FitOptions paper_options(int side) {
-  fitter::FitOptions options;
-  options.min_chi_square = static_cast<float>(side * side) / 3.0f;
-  options.min_background_adu = 0;
-  return options;
-}
-
 /// Start values that know nothing of the spot but where the ROI was cut.
 fitter::Start given_start(int side) {
   const float centre = static_cast<float>(side - 1) / 2;
   return {centre, centre, 1.5f, 1.5f};
-}
-
-/// Seeded spots, simulated on all cores.
-Spots simulate(int side, double signal, double background, std::size_t count, std::uint64_t seed) {
-  constexpr std::size_t kPart = 4096;
-  const std::size_t parts = (count + kPart - 1) / kPart;
-  std::vector<Spots> done(parts);
-  {
-    std::vector<std::jthread> threads;
-    const std::size_t workers = std::max(1u, std::thread::hardware_concurrency());
-    for (std::size_t worker = 0; worker < workers; ++worker) {
-      threads.emplace_back([&, worker] {
-        for (std::size_t part = worker; part < parts; part += workers)
-          done[part] = test::simulate_spots<std::uint16_t>(
-              side, signal, background, std::min(kPart, count - part * kPart), seed + part);
-      });
-    }
-  }
-  Spots all = {side, {}, {}};
-  for (const Spots& s : done) {
-    all.truth.insert(all.truth.end(), s.truth.begin(), s.truth.end());
-    all.pixels.insert(all.pixels.end(), s.pixels.begin(), s.pixels.end());
-  }
-  return all;
 }
 
 json measure_bus() {
@@ -213,7 +181,7 @@ Scene make_scene(const Light& light, int side, std::size_t count) {
     Fits fits(count);
     fitter::fit_batch_cpu({scene.frames[frame % Scene::kFrames].data(), fitter::PixelType::U16,
                            side, count, last.data()},
-                          paper_options(side), fits);
+                          test::paper_options(side), fits);
     for (std::size_t i = 0; i < count; ++i) {
       last[i] = {fits[i].x_px, fits[i].y_px, fits[i].sigma_x_px, fits[i].sigma_y_px};
       if (frame >= Scene::kFrames)
@@ -261,7 +229,7 @@ json measure_live(const Settings& settings) {
                       {"mean_iterations", scene.iterations},
                       {"us", to_json(t)}});
     };
-    const fitter::FitOptions options = paper_options(side);
+    const fitter::FitOptions options = test::paper_options(side);
     report("cpu", *fitter::make_cpu_live_fitter(side, count, options));
     for (const auto& [name, mode] :
          {std::pair{"launch", CudaMode::Launch}, std::pair{"graph", CudaMode::Graph},
@@ -284,7 +252,8 @@ struct Workload {
         starts(on_device, count),
         results(on_device, count) {
     constexpr std::size_t kDifferent = 65536;
-    const Spots spots = simulate(side, kSignal, kBackground, std::min(count, kDifferent), 20210311);
+    const Spots spots =
+        bench::simulate(side, kSignal, kBackground, std::min(count, kDifferent), 20210311);
     const Starts given(std::min(count, kDifferent), given_start(side));
     for (std::size_t i = 0; i < count; i += kDifferent) {
       const std::size_t n = std::min(kDifferent, count - i);
@@ -303,7 +272,7 @@ struct Workload {
     return {pixels.get(), fitter::PixelType::U16, side, fits, starts.get()};
   }
   void fit(fitter::CudaBatchFitter& cuda, std::size_t fits) const {
-    cuda.fit(batch(fits), paper_options(side), {results.get(), fits});
+    cuda.fit(batch(fits), test::paper_options(side), {results.get(), fits});
   }
 
   int side;
@@ -367,7 +336,8 @@ json measure_sweep(const Settings& settings) {
         const auto cpu = [&](int threads) {
           return repeat(
               [&] {
-                fitter::fit_batch_cpu(pinned.batch(fits), paper_options(side), results, threads);
+                fitter::fit_batch_cpu(pinned.batch(fits), test::paper_options(side), results,
+                                      threads);
               },
               0.02);
         };
@@ -385,100 +355,6 @@ json measure_sweep(const Settings& settings) {
       std::fflush(stdout);
       rows.push_back(row);
     }
-  }
-  return rows;
-}
-
-struct Errors {
-  double median, mean, sd;
-};
-
-Errors errors_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto count = static_cast<double>(values.size());
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
-  double squares = 0;
-  for (const double v : values) squares += (v - mean) * (v - mean);
-  return {values[values.size() / 2], mean, std::sqrt(squares / (count - 1))};
-}
-
-json to_json(const Errors& e) {
-  return {{"median", e.median}, {"mean", e.mean}, {"sd", e.sd}};
-}
-
-/// Counts of errors in bins of 0.005 from 0 on.
-std::vector<int> histogram(const std::vector<double>& values) {
-  std::vector<int> bins(60);
-  for (const double v : values)
-    ++bins[std::min(bins.size() - 1, static_cast<std::size_t>(v / 0.005))];
-  return bins;
-}
-
-json measure_accuracy() {
-  struct Row {
-    double signal, background;
-    Errors position, sigma;  ///< the paper's Table 1
-  };
-  const std::array table = {Row{400, 40, {0.0464, 0.0550, 0.0418}, {0.0420, 0.0506, 0.0396}},
-                            Row{1600, 40, {0.0228, 0.0270, 0.0205}, {0.0203, 0.0244, 0.0190}},
-                            Row{1600, 0, {0.0228, 0.0269, 0.0203}, {0.0198, 0.0238, 0.0186}}};
-  constexpr int kSide = 9;
-  constexpr std::size_t kFits = 100000;
-  const auto cuda = fitter::make_cuda_batch_fitter();
-  json rows;
-  for (const Row& row : table) {
-    const Spots spots = simulate(kSide, row.signal, row.background, kFits, 20210311);
-    const fitter::Batch batch = {spots.pixels.data(), fitter::PixelType::U16, kSide, kFits,
-                                 nullptr};
-    Fits fits(kFits), twin(kFits);
-    cuda->fit(batch, paper_options(kSide), fits);
-    fitter::fit_batch_cpu(batch, paper_options(kSide), twin, 0);
-    std::vector<double> position, sigma;
-    std::vector<int> iterations(21), cpu_iterations(21), status(6);
-    std::size_t only_cpu = 0, only_cuda = 0, other_status = 0;
-    double largest = 0;
-    for (std::size_t i = 0; i < kFits; ++i) {
-      const test::Spot& truth = spots.truth[i];
-      position.push_back(std::fabs(fits[i].x_px - truth.x_px) / truth.sigma_px);
-      position.push_back(std::fabs(fits[i].y_px - truth.y_px) / truth.sigma_px);
-      sigma.push_back(std::fabs(fits[i].sigma_x_px - truth.sigma_px) / truth.sigma_px);
-      ++iterations[fits[i].iterations];
-      ++cpu_iterations[twin[i].iterations];
-      ++status[static_cast<std::size_t>(fits[i].status)];
-      const bool here = converged(fits[i].status), there = converged(twin[i].status);
-      only_cpu += there && !here ? 1u : 0u;
-      only_cuda += here && !there ? 1u : 0u;
-      other_status += fits[i].status != twin[i].status ? 1u : 0u;
-      if (here && there)
-        largest = std::max(
-            largest, static_cast<double>(std::fabs(fits[i].x_px - twin[i].x_px) / twin[i].x_sd_px));
-    }
-    const Errors p = errors_of(position), s = errors_of(sigma);
-    std::printf(
-        "accuracy %g:%g, median mean sd: position %.4f %.4f %.4f (paper %.4f %.4f %.4f), sigma "
-        "%.4f %.4f %.4f (%.4f %.4f %.4f); got by the CPU alone %zu, by CUDA alone %zu, other "
-        "status %zu, largest difference %.2g sd\n",
-        row.signal, row.background, p.median, p.mean, p.sd, row.position.median, row.position.mean,
-        row.position.sd, s.median, s.mean, s.sd, row.sigma.median, row.sigma.mean, row.sigma.sd,
-        only_cpu, only_cuda, other_status, largest);
-    std::printf("  iterations:");
-    for (std::size_t k = 0; k < 10; ++k) std::printf(" %zu: %d", k, iterations[k]);
-    std::printf("\n");
-    rows.push_back({{"signal", row.signal},
-                    {"background", row.background},
-                    {"position", to_json(p)},
-                    {"sigma", to_json(s)},
-                    {"paper_position", to_json(row.position)},
-                    {"paper_sigma", to_json(row.sigma)},
-                    {"position_histogram", histogram(position)},
-                    {"sigma_histogram", histogram(sigma)},
-                    {"iterations", iterations},
-                    {"cpu_iterations", cpu_iterations},
-                    {"status", status},
-                    {"converged_cpu_only", only_cpu},
-                    {"converged_cuda_only", only_cuda},
-                    {"other_status", other_status},
-                    {"largest_difference_sd", largest}});
   }
   return rows;
 }
@@ -570,7 +446,7 @@ int run(const Settings& settings) {
     if (section == "batch")
       report["batch"] = measure_batch(settings, report.contains("bus") ? report["bus"] : json());
     if (section == "sweep") report["sweep"] = measure_sweep(settings);
-    if (section == "accuracy") report["accuracy"] = measure_accuracy();
+    if (section == "accuracy") report["accuracy"] = bench::measure_accuracy();
     if (section == "devices") report["devices"] = measure_devices();
   }
   if (settings.json.empty()) return 0;
