@@ -126,7 +126,7 @@ fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat
   options.max_iterations = config.fitter.max_iterations;
   options.min_decrease = static_cast<float>(config.fitter.min_decrease);
   options.min_step = static_cast<float>(config.fitter.min_step);
-  options.saturation_adu = saturation_adu(config, format);
+  options.saturation_adu = static_cast<float>(saturation_adu(config, format));
   options.noise = {static_cast<float>(config.camera.gain_e_per_adu),
                    static_cast<float>(config.camera.read_noise_e),
                    static_cast<float>(config.camera.offset_adu)};

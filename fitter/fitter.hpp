@@ -54,8 +54,8 @@ struct FitOptions {
   float min_chi_square = 0;    ///< stop (i): residuum below this, adu^2; 0: never
   float min_decrease = 1e-6f;  ///< stop (ii): relative decrease of chi-square
   float min_step = 1e-4f;      ///< stop (iii): relative change of every parameter
-  std::uint32_t saturation_adu =
-      0xffffffffu;  ///< a pixel at or above makes BadInput; default: none
+  /// A pixel at or above makes BadInput; infinity: none does.
+  float saturation_adu = std::numeric_limits<float>::infinity();
   /// Limit of the background: no light is negative, so a camera's offset (0 for photon counts) is
   /// a sound limit, and spots wide for their ROI gain from it. Not for background-subtracted
   /// pixels.

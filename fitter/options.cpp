@@ -28,6 +28,9 @@ void check_options(const FitOptions& options) {
   check_range("min_chi_square", options.min_chi_square, 0, kHuge);
   check_range("min_decrease", options.min_decrease, 0, 1);
   check_range("min_step", options.min_step, 0, 1);
+  if (!(options.saturation_adu > 0))  // true for NaN
+    throw FitterError("fitter: saturation_adu is " + std::to_string(options.saturation_adu) +
+                      ", allowed is more than 0");
   if (std::isnan(options.min_background_adu))
     throw FitterError("fitter: min_background_adu is not a number");
   check_range("noise.read_noise_e", options.noise.read_noise_e, 0, kHuge);
@@ -55,12 +58,6 @@ void check_batch(const Batch& batch, const FitOptions& options, std::size_t resu
     throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
                       std::to_string(results) + " results");
   }
-}
-
-float saturation_of(const FitOptions& options) {
-  return options.saturation_adu == FitOptions().saturation_adu
-             ? std::numeric_limits<float>::infinity()
-             : static_cast<float>(options.saturation_adu);
 }
 
 }  // namespace driftd::fitter

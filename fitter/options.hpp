@@ -21,7 +21,4 @@ void check_batch(const Batch& batch, const FitOptions& options, std::size_t resu
 /// @throws FitterError for a pixel type that is none
 std::size_t bytes_per_pixel(PixelType type);
 
-/// What FitOptions::saturation_adu means to a kernel: infinity for none.
-float saturation_of(const FitOptions& options);
-
 }  // namespace driftd::fitter

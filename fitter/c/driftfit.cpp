@@ -91,8 +91,7 @@ FitOptions options_from(const driftfit_options* given) {
   options.min_chi_square = o.min_chi_square;
   options.min_decrease = o.min_decrease;
   options.min_step = o.min_step;
-  if (o.saturation > 0 && o.saturation < 4e9f)
-    options.saturation_adu = static_cast<std::uint32_t>(o.saturation);
+  if (!(o.saturation <= 0)) options.saturation_adu = o.saturation;
   options.min_background_adu = o.min_background;
   options.noise = {o.gain, o.read_noise, o.offset};
   return options;

@@ -62,7 +62,7 @@ bool searching(Flight<Sums>& f, const FitOptions& options) {
 template <class T, class Sums>
 void fit_all(const FitJob& job, Workspace* workspaces) {
   const FitOptions& options = *job.options;
-  const float saturation = saturation_of(options);
+  const float saturation = options.saturation_adu;
   const auto* bytes = static_cast<const unsigned char*>(job.pixels);
   std::size_t next = 0;
   const auto launch = [&](Flight<Sums>& f) {

@@ -227,7 +227,7 @@ class BatchFitter final : public CudaBatchFitter {
                static_cast<const Start*>(bring(call.starts_at, starts, count * sizeof(Start),
                                                lane.staged_starts, lane.starts, stream)),
                call.options,
-               saturation_of(call.options),
+               call.options.saturation_adu,
                fits_there ? results : lane.results.get()};
     constexpr int kThreads = 128;
     const auto groups = static_cast<std::size_t>(call.kernel.groups(kThreads));

@@ -19,7 +19,7 @@ struct Job {
   std::uint32_t count;  ///< live: the capacity; a Task says how many of them
   const Start* starts;  ///< batch: null where all are cold; live: see start_offset()
   FitOptions options;
-  float saturation;  ///< see saturation_of()
+  float saturation;  ///< pixels at or above are bad input
   void* results;     ///< batch: Localization; live: StampedResult
 };
 

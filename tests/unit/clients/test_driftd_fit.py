@@ -92,6 +92,14 @@ class Fits(unittest.TestCase):
         self.assertTrue((without["x"] == with_gain["x"]).all())
         self.assertFalse((without["x_sd"] == with_gain["x_sd"]).all())
 
+    def test_saturation_is_in_pixel_units(self):
+        images = spots(2)[0].astype(np.float32) / 2000  # all below 1
+        self.assertTrue(converged(fit(images, backend="cpu", saturation=0.9)).all())
+        images[1, 5, 5] = 0.95
+        self.assertEqual(list(converged(fit(images, backend="cpu", saturation=0.9))), [True, False])
+        with self.assertRaisesRegex(ValueError, "saturation"):
+            fit(images, backend="cpu", saturation=float("nan"))
+
     def test_no_images(self):
         self.assertEqual(fit(np.zeros((0, 9, 9), np.uint8), backend="cpu").shape, (0,))
 

@@ -97,7 +97,8 @@ inline std::vector<fitter::Localization> fit_candidates(const Picture& picture,
                                       static_cast<std::size_t>(x)]);
   std::vector<fitter::Localization> fits(candidates.size());
   fitter::FitOptions options;
-  if (settings.saturation_adu > 0) options.saturation_adu = settings.saturation_adu;
+  if (settings.saturation_adu > 0)
+    options.saturation_adu = static_cast<float>(settings.saturation_adu);
   fitter::fit_batch_cpu({.pixels = rois.data(),
                          .type = fitter::PixelType::U16,
                          .roi_px = settings.roi_px,
