@@ -15,7 +15,7 @@ import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/integration"))
-from harness import Rig, rms  # noqa: E402
+import harness  # noqa: E402
 
 SETTLING_S = 5
 
@@ -40,7 +40,7 @@ def timer_lateness_us(seconds: float) -> dict:
 def measure(frames: int, settings: dict) -> dict:
     result = {"frames_wanted": frames, "cores": os.cpu_count(), "load_before": load(),
               "settings": settings, "idle_timer_lateness_us": timer_lateness_us(5)}
-    with Rig() as rig:
+    with harness.Rig() as rig:
         rig.start_locked(**settings)
         time.sleep(SETTLING_S)
         before = rig.status()
@@ -63,8 +63,8 @@ def measure(frames: int, settings: dict) -> dict:
         result[name] = status["camera"][name] - before["camera"][name]
     for name in ("stale", "withheld", "queue_dropped"):
         result[name] = status["loop"][name] - before["loop"][name]
-    result["residual_rms_nm"] = {a: rms([t[f"sample_{a}_nm"] for t in seen]) for a in "xy"}
-    result["unlocked_rms_nm"] = {a: rms([t[f"disturbance_{a}_nm"] for t in seen]) for a in "xy"}
+    result["residual_rms_nm"] = {a: harness.rms([t[f"sample_{a}_nm"] for t in seen]) for a in "xy"}
+    result["unlocked_rms_nm"] = {a: harness.rms([t[f"disturbance_{a}_nm"] for t in seen]) for a in "xy"}
     result["latency_us"] = status["latency_us"]  # since the start of the daemon
     result["fitter"] = status["fitter"]
     result["realtime"] = status["realtime"]
@@ -89,6 +89,8 @@ def show(r: dict) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--frames", type=int, default=100_000)
+    parser.add_argument("--rate", type=float, default=500, help="frames/s asked for; with more than "
+                        "1000 shorten camera.exposure_us")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE",
                         help="an option of the daemon, e.g. realtime.loop_cpu=1")
     parser.add_argument("--json", type=pathlib.Path, help="write the result here, too")
@@ -98,6 +100,7 @@ def main() -> None:
         key, _, value = option.partition("=")
         section, _, name = key.partition(".")
         settings.setdefault(section, {})[name] = value
+    harness.SLOW = 500 / arguments.rate
     result = measure(arguments.frames, settings)
     show(result)
     if arguments.json:
