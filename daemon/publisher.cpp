@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kFrameSlots =
     64;  // 128 ms at 500 frames/s; older ones could not leave anyway
 constexpr std::size_t kTextSlots = 256;
+/// More than any topic. Without a limit libzmq allocates whatever length a peer announces.
+constexpr std::int64_t kMaxSubscriptionBytes = 4096;
 enum Sequence : std::size_t { Position, Correction, Markers, Status, Event };
 constexpr std::array<std::string_view, 3> kTextTopics = {"markers", "status", "event"};
 
@@ -24,6 +26,7 @@ class Publisher::Socket {
  public:
   explicit Socket(const PublisherSettings& settings) : xpub_(context_, zmq::socket_type::xpub) {
     xpub_.set(zmq::sockopt::sndhwm, settings.send_queue_messages);
+    xpub_.set(zmq::sockopt::maxmsgsize, kMaxSubscriptionBytes);
     xpub_.set(zmq::sockopt::linger, 500);
     try {
       xpub_.bind(settings.endpoint);

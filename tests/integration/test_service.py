@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The daemon as a service: commands, start, stop, reload, exit codes, systemd's notification."""
+import contextlib
 import json
 import os
 import signal
@@ -140,6 +141,22 @@ class Service(unittest.TestCase):
         status = rig.status()
         self.assertEqual(status["state"], "locked")
         self.assertEqual(status["loop"]["queue_dropped"], 0)
+
+    def test_a_message_announced_too_large_ends_its_connection(self):
+        # Without a limit libzmq allocates what any peer announces, and waits for the rest of it.
+        rig = self.rig
+        rig.start_locked()
+        for endpoint in (rig.commands, rig.publish):
+            with socket.socket(socket.AF_UNIX) as raw:
+                end = time.monotonic() + 5 * SLOW
+                raw.settimeout(5 * SLOW)
+                raw.connect(endpoint.removeprefix("ipc://"))
+                # ZMTP 1.0: a frame is its length and flags in bytes; the first is the identity.
+                raw.sendall(b"\x01\x00" + b"\xff" + (1 << 30).to_bytes(8, "big") + b"\x00garbage")
+                with contextlib.suppress(ConnectionResetError):
+                    while raw.recv(1000):  # the greeting and what is published, then the end
+                        self.assertLess(time.monotonic(), end)
+        self.assertEqual(rig.status()["state"], "locked")
 
     def test_reload_takes_good_changes_and_refuses_bad_ones_whole(self):
         rig = self.rig
