@@ -36,7 +36,41 @@ struct FitterError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-enum class Model : std::uint8_t { CircularGaussian };
+enum class Model : std::uint8_t {
+  CircularGaussian,   ///< x, y, sigma
+  EllipticalGaussian  ///< x, y, sigma_x, sigma_y, the axes along rows and columns
+};
+
+enum class Estimator : std::uint8_t {
+  /// Amplitude and background eliminated: Leutenegger & Weber 2021. The fastest.
+  ImplicitLeastSquares,
+  /// The same minimum with all parameters searched, so that they can be fixed and bounded.
+  LeastSquares,
+  /// Squares over the variances of Batch::variances. Batches only.
+  WeightedLeastSquares,
+  /// Maximum likelihood under Poisson noise (Laurence & Chromy 2010; Przybylski et al. 2017,
+  /// equation
+  /// 8), in electrons by NoiseModel (an unknown gain counts as 1); read noise, or Batch::variances,
+  /// by
+  /// adding its variance to pixels and model (Huang et al. 2013). Chi-square is the deviance.
+  PoissonLikelihood
+};
+
+/// All parameters of a fit. The circular model has no SigmaY: SigmaX is its sigma.
+enum class Parameter : std::uint8_t { X, Y, SigmaX, SigmaY, Amplitude, Background };
+constexpr int kParameters = 6;
+constexpr std::uint8_t bit(Parameter p) noexcept {
+  return static_cast<std::uint8_t>(1u << static_cast<unsigned>(p));
+}
+
+/// Limits of each Parameter, beside those of the model (see NotConverged above).
+struct Bounds {
+  float lower[kParameters] = {-kUnbounded, -kUnbounded, -kUnbounded,
+                              -kUnbounded, -kUnbounded, -kUnbounded};
+  float upper[kParameters] = {kUnbounded, kUnbounded, kUnbounded,
+                              kUnbounded, kUnbounded, kUnbounded};
+  static constexpr float kUnbounded = std::numeric_limits<float>::infinity();
+};
 
 /// What the camera adds to the photons; turns residual-based uncertainties into photon-based ones.
 /// gain_e_per_adu <= 0: not known, the residuals' own variance is used instead.
@@ -48,6 +82,12 @@ struct NoiseModel {
 
 struct FitOptions {
   Model model = Model::CircularGaussian;
+  Estimator estimator = Estimator::ImplicitLeastSquares;
+  /// bit(Parameter) of each that keeps its start value. Not with ImplicitLeastSquares.
+  std::uint8_t fixed = 0;
+  /// Whether a minimum that is no spot (above) is NotConverged. False: any minimum will do.
+  bool spots_only = true;
+  Bounds bounds;  ///< Not with ImplicitLeastSquares.
   int max_iterations = 20;
   float lambda_start = 0.01f;
   float lambda_max = 1e4f;
@@ -92,6 +132,12 @@ std::unique_ptr<LiveFitter> make_cpu_live_fitter(int roi_px, std::size_t capacit
 
 enum class PixelType : std::uint8_t { U8, U16, F32 };
 
+/// Start values of the parameters that Start leaves out.
+struct StartLevels {
+  float amplitude_adu = 0;
+  float background_adu = 0;
+};
+
 /// `count` ROIs of roi_px x roi_px pixels, row-major, one after another without gaps.
 struct Batch {
   const void* pixels = nullptr;
@@ -99,6 +145,12 @@ struct Batch {
   int roi_px = 0;
   std::size_t count = 0;
   const Start* starts = nullptr;  ///< `count` start values, or null: all cold
+  /// `count`, or null: least squares finds both for each start. Unused by ImplicitLeastSquares.
+  const StartLevels* levels = nullptr;
+  /// Variance of each pixel, adu^2, in the pixels' order; null: none given. WeightedLeastSquares
+  /// needs them; PoissonLikelihood takes them as read noise. One that is not >= 0 makes BadInput.
+  const float* variances = nullptr;
+  const Bounds* bounds = nullptr;  ///< `count`, beside those of the options; or null
 };
 
 /// Fits a batch on `threads` CPU threads (0: all cores); results in input order.

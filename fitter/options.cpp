@@ -22,6 +22,9 @@ void check_roi_px(int roi_px) {
 
 void check_options(const FitOptions& options) {
   constexpr double kHuge = std::numeric_limits<float>::max();
+  if (options.model != Model::CircularGaussian ||
+      options.estimator != Estimator::ImplicitLeastSquares || options.fixed != 0)
+    throw FitterError("fitter: this model, estimator or fixed parameter is not there yet");
   check_range("max_iterations", options.max_iterations, 1, 255);
   check_range("lambda_start", options.lambda_start, 1e-9, 1e9);
   check_range("lambda_max", options.lambda_max, options.lambda_start, 1e9);
