@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "fitter/levenberg_marquardt.hpp"
+#include "fitter/localization.hpp"
 #include "fitter/pixel_sums.hpp"
 
 namespace driftd::fitter {
@@ -37,9 +37,10 @@ DRIFTD_HD bool inside_limits(const typename Model::Parameters& p, int side) {
 }
 
 /// @param l         a fit whose standard deviations come from its residuals
-/// @param constant  chi-square of a constant: the squares about the mean
-DRIFTD_HD bool significant(const Localization& l, float constant, float freedom) {
-  return freedom * std::log(constant / l.chi_square) > kMinLogLikelihoodGain &&
+/// @param squares   sum of its squared residuals
+/// @param constant  the same of a constant: the squares about the mean
+DRIFTD_HD bool significant(const Localization& l, float squares, float constant, float freedom) {
+  return freedom * std::log(constant / squares) > kMinLogLikelihoodGain &&
          l.amplitude_adu > kMinSignificance * l.amplitude_sd_adu &&
          l.sigma_x_px > kMinSignificance * l.sigma_x_sd_px &&
          l.sigma_y_px > kMinSignificance * l.sigma_y_sd_px;

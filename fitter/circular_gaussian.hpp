@@ -39,34 +39,30 @@ struct CircularGaussian {
   /// in units of sigma, which is stricter wherever x > sigma.
   DRIFTD_HD static Parameters step_scale(const Parameters& p) { return {{p[2], p[2], p[2]}}; }
 
-  DRIFTD_HD static ProfileTotals<kShape> totals(const AxisMoments& x, const AxisMoments& y,
-                                                const Parameters& p) {
+  /// @param m  moments with the profile
+  template <class Moments>
+  DRIFTD_HD static ProfileTotals<kShape> totals(const Moments& m, const Parameters& p) {
     const float s = 1.0f / p[2];
-    const float* mx = x.first;
-    const float* my = y.first;
-    return {mx[0] * my[0],
-            {{s * s * mx[1] * my[0], s * s * mx[0] * my[1],
-              s * s * s * (mx[2] * my[0] + mx[0] * my[2])}}};
+    return {m(0, 0), {{s * s * m(1, 0), s * s * m(0, 1), s * s * s * (m(2, 0) + m(0, 2))}}};
   }
 
-  /// @param qx, qy  axis moments of order 0..4 with the square of the profile (weight 1) or its
-  ///                cube (weight f)
-  DRIFTD_HD static ProfileProducts<kShape> products(const float (&qx)[5], const float (&qy)[5],
-                                                    const Parameters& p) {
+  /// @param q  moments with the square of the profile (weight 1) or its cube (weight f)
+  template <class Moments>
+  DRIFTD_HD static ProfileProducts<kShape> products(const Moments& q, const Parameters& p) {
     const float s = 1.0f / p[2];
     const float s2 = s * s;
     const float s3 = s2 * s;
     ProfileProducts<kShape> r;
-    r.ff = qx[0] * qy[0];
-    r.fd[0] = s2 * qx[1] * qy[0];
-    r.fd[1] = s2 * qx[0] * qy[1];
-    r.fd[2] = s3 * (qx[2] * qy[0] + qx[0] * qy[2]);
-    r.dd(0, 0) = s2 * s2 * qx[2] * qy[0];
-    r.dd(1, 0) = s2 * s2 * qx[1] * qy[1];
-    r.dd(1, 1) = s2 * s2 * qx[0] * qy[2];
-    r.dd(2, 0) = s2 * s3 * (qx[3] * qy[0] + qx[1] * qy[2]);
-    r.dd(2, 1) = s2 * s3 * (qx[2] * qy[1] + qx[0] * qy[3]);
-    r.dd(2, 2) = s3 * s3 * (qx[4] * qy[0] + 2.0f * qx[2] * qy[2] + qx[0] * qy[4]);
+    r.ff = q(0, 0);
+    r.fd[0] = s2 * q(1, 0);
+    r.fd[1] = s2 * q(0, 1);
+    r.fd[2] = s3 * (q(2, 0) + q(0, 2));
+    r.dd(0, 0) = s2 * s2 * q(2, 0);
+    r.dd(1, 0) = s2 * s2 * q(1, 1);
+    r.dd(1, 1) = s2 * s2 * q(0, 2);
+    r.dd(2, 0) = s2 * s3 * (q(3, 0) + q(1, 2));
+    r.dd(2, 1) = s2 * s3 * (q(2, 1) + q(0, 3));
+    r.dd(2, 2) = s3 * s3 * (q(4, 0) + 2.0f * q(2, 2) + q(0, 4));
     return r;
   }
 
@@ -82,15 +78,12 @@ struct CircularGaussian {
     l.sigma_x_px = l.sigma_y_px = p[2];
   }
 
+  static constexpr int kSigmaY = 2;  ///< which of the parameters it is
+
   DRIFTD_HD static void store_sd(const float* sd, Localization& l) {
     l.x_sd_px = sd[0];
     l.y_sd_px = sd[1];
     l.sigma_x_sd_px = l.sigma_y_sd_px = sd[2];
-  }
-
- private:
-  DRIFTD_HD static float clamped(float value, float low, float high) {
-    return value < low ? low : (value > high ? high : value);
   }
 };
 

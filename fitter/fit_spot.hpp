@@ -7,6 +7,7 @@
 
 #include "fitter/acceptance.hpp"
 #include "fitter/fitter.hpp"
+#include "fitter/full_search.hpp"
 #include "fitter/implicit_least_squares.hpp"
 #include "fitter/levenberg_marquardt.hpp"
 #include "fitter/uncertainty.hpp"
@@ -35,51 +36,75 @@ DRIFTD_HD Localization bad_input() {
           0,   {}};
 }
 
+/// @param fixed  bit j: parameter j
 template <class Model>
-DRIFTD_HD void store_sd(const Vec<Model::kShape + 2>& sd, Localization& l) {
+DRIFTD_HD void store_sd(Vec<Model::kShape + 2> sd, unsigned fixed, Localization& l) {
+  for (int j = 0; j < Model::kShape + 2; ++j)
+    if ((fixed >> j & 1u) != 0) sd[j] = 0;
   Model::store_sd(sd.v, l);
   l.amplitude_sd_adu = sd[Model::kShape];
   l.background_sd_adu = sd[Model::kShape + 1];
 }
 
-/// From a minimum to the result. The verdict rests on the residuals whatever the noise model says,
-/// so that a wrong gain cannot turn noise into spots or spots into noise.
+/// Whether the normal matrix is the inverse of the covariance.
+DRIFTD_HD bool knows_its_variances(Estimator estimator) {
+  return estimator == Estimator::WeightedLeastSquares || estimator == Estimator::PoissonLikelihood;
+}
+
+/// From a minimum to the result. The verdict rests on the plain residuals whatever the estimator
+/// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise.
 /// @pre the profile set last is the minimum's
-template <class Model, class BackEnd>
-DRIFTD_HD Localization conclude(BackEnd& pixels, const Minimum<Model>& minimum,
-                                const FitOptions& options) {
-  constexpr int n = Model::kShape;
-  const auto& p = minimum.parameters;
+template <class Search, class BackEnd>
+DRIFTD_HD Localization conclude(BackEnd& pixels, const typename Search::Domain& domain,
+                                const Minimum<Search>& minimum, const FitOptions& options) {
+  using Spot = typename Search::Model;
+  constexpr int n = Spot::kShape;
+  const typename Spot::Parameters p = Search::shape(minimum.parameters);
   const auto& at = minimum.at;
+  const float alpha = at.level.alpha;
+  const PlainSums<n> plain = Search::plain_sums(pixels, domain, minimum.parameters, at);
   const PixelSummary& summary = pixels.summary();
   const float count = static_cast<float>(pixels.side() * pixels.side());
   const float freedom = count - static_cast<float>(n + 2);
-  const float residual_variance = at.chi_square / freedom;
+  const float residual_variance = plain.squares / freedom;
 
   Localization l = {};
-  Model::store(p, l);
-  l.amplitude_adu = at.alpha;
-  l.background_adu = at.beta + summary.pedestal_adu;
+  Spot::store(p, l);
+  l.amplitude_adu = alpha;
+  l.background_adu = at.level.beta + summary.pedestal_adu;
   l.chi_square = at.chi_square;
   l.status = minimum.status;
   l.iterations = static_cast<std::uint8_t>(minimum.iterations);
 
-  const Factors<n + 2> h = factorize(full_matrix<n>(at.product, at.total, count, at.alpha));
+  SymmetricMatrix<n + 2> full = full_matrix<n>(plain.product, plain.total, count, alpha);
+  hold(full, plain.fixed);
+  const Factors<n + 2> h = factorize(full);
   const SymmetricMatrix<n + 2> inverse_l = inverse_lower(h);
-  store_sd<Model>(standard_deviations(inverse_diagonal(h, inverse_l), residual_variance), l);
+  store_sd<Spot>(standard_deviations(inverse_diagonal(h, inverse_l), residual_variance),
+                 plain.fixed, l);
   // Summed whatever the other tests say: the lanes of a back end must meet in it.
-  const SmoothedExtremes structure = pixels.smoothed_residuals(at.alpha, at.beta);
+  const SmoothedExtremes structure = pixels.smoothed_residuals(alpha, at.level.beta);
   const float constant = summary.sum_squares - summary.sum * summary.sum / count;
-  const bool spot = h.positive_definite && inside_limits<Model>(p, pixels.side()) &&
-                    significant(l, constant, freedom) &&
-                    structureless(structure, at.alpha, std::sqrt(residual_variance));
-  if (converged(l.status) && !spot) l.status = FitStatus::NotConverged;
-  if (options.noise.gain_e_per_adu > 0) {
+  const bool spot = h.positive_definite && inside_limits<Spot>(p, pixels.side()) &&
+                    significant(l, plain.squares, constant, freedom) &&
+                    structureless(structure, alpha, std::sqrt(residual_variance));
+  if (options.spots_only && converged(l.status) && !spot) l.status = FitStatus::NotConverged;
+
+  if (knows_its_variances(options.estimator)) {
+    if constexpr (Search::kSearched == n + 2) {
+      const Factors<n + 2> weighted = factorize(Search::step_matrix(at));
+      Vec<n + 2> variance = inverse_diagonal(weighted, inverse_lower(weighted));
+      for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others
+        if ((at.held >> j & 1u) != 0) variance[j] = 1.0f / at.normal(j, j);
+      store_sd<Spot>(standard_deviations(variance, 1), plain.fixed, l);
+    }
+  } else if (options.noise.gain_e_per_adu > 0) {
     const CubicMoments third = pixels.cubic_moments();
-    const SymmetricMatrix<n + 2> cubic = full_matrix<n>(
-        Model::products(third.x, third.y, p), {at.product.ff, at.product.fd}, at.total.f, at.alpha);
-    const PixelVariance variance = photon_variance(options.noise, at.alpha, l.background_adu);
-    store_sd<Model>(standard_deviations(inverse(h, inverse_l), cubic, variance), l);
+    SymmetricMatrix<n + 2> cubic =
+        full_matrix<n>(Spot::products(SeparableMoments{third.x, third.y}, p),
+                       {plain.product.ff, plain.product.fd}, plain.total.f, alpha);
+    const PixelVariance variance = photon_variance(options.noise, alpha, l.background_adu);
+    store_sd<Spot>(standard_deviations(inverse(h, inverse_l), cubic, variance), plain.fixed, l);
   }
   return l;
 }
@@ -87,10 +112,11 @@ DRIFTD_HD Localization conclude(BackEnd& pixels, const Minimum<Model>& minimum,
 /// A fit of one ROI as a state machine over LevenbergMarquardt: begin(), then whatever phase() asks
 /// for until it is Done. A warm start that leads nowhere (the spot jumped) is tried again cold.
 /// No call sums over pixels, so that a back end may do so for several fits at once.
-template <class Model>
+template <class Search>
 class SpotFit {
  public:
-  static constexpr int kShape = Model::kShape;
+  using Parameters = typename Search::Parameters;
+  using Domain = typename Search::Domain;
 
   enum class Phase : std::uint8_t {
     NeedsStart,  ///< start() with a cold_start()
@@ -99,40 +125,46 @@ class SpotFit {
     Done         ///< see result()
   };
 
-  DRIFTD_HD void begin(const PixelSummary& summary, const Start& given, int side,
+  DRIFTD_HD void begin(const PixelSummary& summary, const FitInput& input, int side,
                        const FitOptions& options) {
     result_ = bad_input();
-    min_beta_ = options.min_background_adu - summary.pedestal_adu;
-    warm_ = usable_start(given);
-    search_.begin(Model::from_start(given), side, options);
-    phase_ = !summary.usable ? Phase::Done : warm_ ? Phase::Searching : Phase::NeedsStart;
+    warm_ = usable_start(input.start);
+    const Domain domain = Search::domain(summary, input, side, options);
+    search_.begin(Search::from_start(input, domain), domain, options);
+    phase_ = !(summary.usable && domain.valid()) ? Phase::Done
+             : warm_                             ? Phase::Searching
+                                                 : Phase::NeedsStart;
   }
 
+  /// After begin(): what came with the pixels is no input.
+  DRIFTD_HD void refuse() { phase_ = Phase::Done; }
+
   DRIFTD_HD Phase phase() const { return phase_; }
-  DRIFTD_HD const typename Model::Parameters& trial() const { return search_.trial(); }
-  DRIFTD_HD const Minimum<Model>& minimum() const { return search_.minimum(); }
-  /// Limit of the background at every trial, less the pedestal.
-  DRIFTD_HD float min_beta() const { return min_beta_; }
+  /// A search may complete its first trial from the profile's moments.
+  DRIFTD_HD Parameters& trial() { return search_.trial(); }
+  DRIFTD_HD const Domain& domain() const { return search_.domain(); }
+  DRIFTD_HD const Minimum<Search>& minimum() const { return search_.minimum(); }
   DRIFTD_HD const Localization& result() const { return result_; }
 
-  DRIFTD_HD void start(const Start& cold, int side, const FitOptions& options) {
+  DRIFTD_HD void start(const Start& cold, const FitOptions& options) {
     warm_ = false;
-    search_.begin(Model::from_start(cold), side, options);
+    const Domain domain = search_.domain();
+    search_.begin(Search::from_start({cold}, domain), domain, options);
     phase_ = Phase::Searching;
   }
 
-  DRIFTD_HD void advance(const Evaluation<kShape>& at, const FitOptions& options) {
+  DRIFTD_HD void advance(const typename Search::Evaluation& at, const FitOptions& options) {
     if (search_.advance(at, options)) phase_ = Phase::AtMinimum;
   }
 
-  DRIFTD_HD void finish(const Localization& concluded) {
+  DRIFTD_HD void finish(const Localization& concluded, const FitOptions& options) {
     result_ = concluded;
-    phase_ = warm_ && !converged(concluded.status) ? Phase::NeedsStart : Phase::Done;
+    const bool again = warm_ && options.spots_only && !converged(concluded.status);
+    phase_ = again ? Phase::NeedsStart : Phase::Done;
   }
 
  private:
-  LevenbergMarquardt<Model> search_;
-  float min_beta_;
+  LevenbergMarquardt<Search> search_;
   Localization result_;
   bool warm_;
   Phase phase_;

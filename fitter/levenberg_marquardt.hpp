@@ -13,23 +13,23 @@
 #include <cmath>
 
 #include "fitter/fitter.hpp"
-#include "fitter/implicit_least_squares.hpp"
 #include "fitter/small_matrix.hpp"
 
 namespace driftd::fitter {
 
 /// Solves (A + lambda diag A) step = gradient. False: the matrix is singular.
 template <int n>
-DRIFTD_HD bool damped_step(const Evaluation<n>& e, float lambda, Vec<n>& step) {
-  const Factors<n> factors = factorize(e.normal, lambda);
-  step = solve(factors, e.gradient);
+DRIFTD_HD bool damped_step(const SymmetricMatrix<n>& normal, const Vec<n>& gradient, float lambda,
+                           Vec<n>& step) {
+  const Factors<n> factors = factorize(normal, lambda);
+  step = solve(factors, gradient);
   return factors.positive_definite;
 }
 
-template <class Model>
+template <class Search>
 struct Minimum {
-  typename Model::Parameters parameters;
-  Evaluation<Model::kShape> at;
+  typename Search::Parameters parameters;
+  typename Search::Evaluation at;
   FitStatus status;
   int iterations;
   bool evaluated_last;  ///< the last parameters evaluated are these
@@ -37,25 +37,29 @@ struct Minimum {
 
 /// A state machine, so that a back end may advance several fits side by side:
 ///   do evaluate trial(); while (!advance(evaluation));
-template <class Model>
+/// @tparam Search  which parameters are searched, and how: implicit_least_squares.hpp,
+/// full_search.hpp
+template <class Search>
 class LevenbergMarquardt {
  public:
-  static constexpr int kShape = Model::kShape;
-  using Parameters = typename Model::Parameters;
+  using Parameters = typename Search::Parameters;
+  using Evaluation = typename Search::Evaluation;
+  using Domain = typename Search::Domain;
 
-  DRIFTD_HD void begin(const Parameters& start, int side, const FitOptions& options) {
-    side_ = side;
+  DRIFTD_HD void begin(const Parameters& start, const Domain& domain, const FitOptions& options) {
+    domain_ = domain;
     lambda_ = options.lambda_start;
-    trial_ = Model::limited(start, side);
+    trial_ = domain.limited(start);
     best_.iterations = 0;
     started_ = false;
   }
 
-  DRIFTD_HD const Parameters& trial() const { return trial_; }
-  DRIFTD_HD const Minimum<Model>& minimum() const { return best_; }
+  DRIFTD_HD const Domain& domain() const { return domain_; }
+  DRIFTD_HD Parameters& trial() { return trial_; }
+  DRIFTD_HD const Minimum<Search>& minimum() const { return best_; }
 
   /// Takes the evaluation at trial(). True: ended, see minimum(); false: evaluate the new trial().
-  DRIFTD_HD bool advance(const Evaluation<kShape>& at, const FitOptions& options) {
+  DRIFTD_HD bool advance(const Evaluation& at, const FitOptions& options) {
     if (!started_) {
       started_ = true;
       accept(at);
@@ -72,6 +76,8 @@ class LevenbergMarquardt {
       if (small) return ended(FitStatus::ConvergedStep);
       if (!(decrease > 0)) return !raise_damping(options) || !propose(options);
       lambda_ *= 0.1f;
+      if constexpr (Search::kWeighs)  // see kOvershot
+        if (decrease < kOvershot * predicted_) lambda_ = kHalfStep;
     }
     if (best_.iterations >= options.max_iterations) return ended(FitStatus::IterationLimit);
     ++best_.iterations;
@@ -84,16 +90,16 @@ class LevenbergMarquardt {
     return true;
   }
 
-  DRIFTD_HD void accept(const Evaluation<kShape>& at) {
+  DRIFTD_HD void accept(const Evaluation& at) {
     best_.parameters = trial_;
     best_.at = at;
     best_.evaluated_last = true;
   }
 
   DRIFTD_HD bool step_is_small(float min_step) const {
-    const Parameters scale = Model::step_scale(best_.parameters);
+    const Parameters scale = Search::step_scale(best_.parameters, best_.at);
     bool small = true;
-    for (int j = 0; j < kShape; ++j)
+    for (int j = 0; j < Search::kSearched; ++j)
       small = small && std::fabs(trial_[j] - best_.parameters[j]) < min_step * scale[j];
     return small;
   }
@@ -107,18 +113,30 @@ class LevenbergMarquardt {
 
   /// The next trial. False: no damping within the limit makes the equations solvable.
   DRIFTD_HD bool propose(const FitOptions& options) {
-    Vec<kShape> step;
-    while (!damped_step(best_.at, lambda_, step))
+    Vec<Search::kSearched> step;
+    while (!damped_step(Search::step_matrix(best_.at), best_.at.gradient, lambda_, step))
       if (!raise_damping(options)) return false;
-    for (int j = 0; j < kShape; ++j) step[j] += best_.parameters[j];
-    trial_ = Model::limited(step, side_);
+    for (int j = 0; j < Search::kSearched; ++j) step[j] += best_.parameters[j];
+    trial_ = domain_.limited(step);
+    if constexpr (Search::kWeighs) {
+      predicted_ = 0;
+      for (int j = 0; j < Search::kSearched; ++j)
+        predicted_ += (trial_[j] - best_.parameters[j]) * best_.at.gradient[j];
+    }
     return true;
   }
 
+  /// Where weights are expectations, the true curvature may be nearly twice theirs: each step then
+  /// leads as far up the other side of the valley. A decrease far below the one predicted tells,
+  /// and a damping of 1 about halves the step.
+  static constexpr float kOvershot = 0.25f;
+  static constexpr float kHalfStep = 1.0f;
+
   Parameters trial_;
-  Minimum<Model> best_;
+  float predicted_;  ///< decrease to come, if weights are right
+  Minimum<Search> best_;
+  Domain domain_;
   float lambda_;
-  int side_;
   bool started_;
 };
 

@@ -14,6 +14,35 @@ void check_range(const char* name, double value, double low, double high) {
                     ", allowed are " + std::to_string(low) + " to " + std::to_string(high));
 }
 
+bool unbounded(const Bounds& bounds) {
+  for (int j = 0; j < kParameters; ++j)
+    if (bounds.lower[j] > -Bounds::kUnbounded || bounds.upper[j] < Bounds::kUnbounded) return false;
+  return true;
+}
+
+/// The search, as against what ends it.
+void check_search(const FitOptions& options) {
+  if (options.model > Model::EllipticalGaussian) throw FitterError("fitter: unknown model");
+  if (options.estimator > Estimator::PoissonLikelihood)
+    throw FitterError("fitter: unknown estimator");
+  if ((options.fixed >> kParameters) != 0)
+    throw FitterError("fitter: fixed is " + std::to_string(options.fixed) +
+                      ", allowed are bits 0 to " + std::to_string(kParameters - 1));
+  for (int j = 0; j < kParameters; ++j) {
+    const float lower = options.bounds.lower[j];
+    const float upper = options.bounds.upper[j];
+    if (!(lower <= upper))  // true for NaN
+      throw FitterError("fitter: bounds of parameter " + std::to_string(j) + " are " +
+                        std::to_string(lower) + " to " + std::to_string(upper) +
+                        ", allowed are a lower one and one not below it");
+  }
+  if (options.estimator == Estimator::ImplicitLeastSquares &&
+      (options.fixed != 0 || !unbounded(options.bounds)))
+    throw FitterError(
+        "fitter: implicit least squares neither fixes nor bounds parameters; "
+        "least squares, which has the same minimum, does");
+}
+
 }  // namespace
 
 void check_roi_px(int roi_px) {
@@ -22,9 +51,7 @@ void check_roi_px(int roi_px) {
 
 void check_options(const FitOptions& options) {
   constexpr double kHuge = std::numeric_limits<float>::max();
-  if (options.model != Model::CircularGaussian ||
-      options.estimator != Estimator::ImplicitLeastSquares || options.fixed != 0)
-    throw FitterError("fitter: this model, estimator or fixed parameter is not there yet");
+  check_search(options);
   check_range("max_iterations", options.max_iterations, 1, 255);
   check_range("lambda_start", options.lambda_start, 1e-9, 1e9);
   check_range("lambda_max", options.lambda_max, options.lambda_start, 1e9);
@@ -53,10 +80,29 @@ std::size_t bytes_per_pixel(PixelType type) {
   throw FitterError("fitter: unknown pixel type");
 }
 
+void check_live_options(const FitOptions& options) {
+  check_options(options);
+  if (options.estimator == Estimator::WeightedLeastSquares)
+    throw FitterError(
+        "fitter: weighted least squares needs the variance of each pixel, which only a "
+        "batch has");
+  if (options.fixed != 0)
+    throw FitterError("fitter: parameters can be fixed in batches only; bounds hold here too");
+}
+
 void check_batch(const Batch& batch, const FitOptions& options, std::size_t results) {
   check_roi_px(batch.roi_px);
   check_options(options);
   if (batch.count > 0 && batch.pixels == nullptr) throw FitterError("fitter: no pixels given");
+  constexpr unsigned kLevels = bit(Parameter::Amplitude) | bit(Parameter::Background);
+  if ((options.fixed & kLevels) != 0 && batch.levels == nullptr)
+    throw FitterError("fitter: a fixed amplitude or background needs start levels");
+  if ((options.fixed & ~kLevels) != 0 && batch.starts == nullptr)
+    throw FitterError("fitter: a fixed position or width needs start values");
+  if (options.estimator == Estimator::WeightedLeastSquares && batch.variances == nullptr)
+    throw FitterError("fitter: weighted least squares needs the variances of the pixels");
+  if (options.estimator == Estimator::ImplicitLeastSquares && batch.bounds != nullptr)
+    throw FitterError("fitter: implicit least squares takes no bounds");
   if (results != batch.count) {
     throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
                       std::to_string(results) + " results");

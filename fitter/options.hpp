@@ -14,6 +14,9 @@ void check_roi_px(int roi_px);
 /// @throws FitterError for a setting outside its range
 void check_options(const FitOptions& options);
 
+/// @throws FitterError also for what only a batch can do
+void check_live_options(const FitOptions& options);
+
 /// @param results  how many the caller has room for
 /// @throws FitterError also for a batch that is not what it says
 void check_batch(const Batch& batch, const FitOptions& options, std::size_t results);

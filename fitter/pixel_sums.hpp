@@ -3,8 +3,11 @@
 // separable, f(x, y) = X(x) Y(y) with X = exp(-u^2 / 2 sigma_x^2), u = x - x0, and Y likewise with
 // v = y - y0. So every sum over f and its derivatives alone is a product of two one-dimensional
 // moments (2 side exponentials instead of side^2), and only four sums need the residuals' pixels.
+// Where pixels have weights of their own, nothing factorizes, and all sums run over pixels.
 // Plain values, host and device.
 #pragma once
+
+#include <cstdint>
 
 #include "fitter/small_matrix.hpp"
 
@@ -22,6 +25,13 @@ struct AxisMoments {
   float second[5];
 };
 
+/// Moments of the profile as a model reads them: of order a in u and b in v.
+struct SeparableMoments {
+  const float* x;
+  const float* y;
+  DRIFTD_HD float operator()(int a, int b) const { return x[a] * y[b]; }
+};
+
 /// After a back end's `set_profile`: g are the pixels less the pedestal.
 struct ProfileMoments {
   AxisMoments x, y;
@@ -37,6 +47,15 @@ struct CubicMoments {
 struct ResidualMoments {
   float squares;       ///< sum r^2
   float u, v, uu, vv;  ///< sum r u f, sum r v f, sum r u^2 f, sum r v^2 f
+};
+
+/// Sums with a weight w and a weighted residual e of each pixel (see pixel_terms.hpp), of the order
+/// a in u and b in v at [a][b], where a + b is at most 2 (4 in `second`).
+struct WeightedMoments {
+  float value;         ///< what is minimized
+  float e, ef[3][3];   ///< sum e, sum e f u^a v^b
+  float w, wf[3][3];   ///< sum w, sum w f u^a v^b
+  float second[5][5];  ///< sum w f^2 u^a v^b
 };
 
 /// What a back end knows of a loaded ROI before the first iteration.
@@ -70,6 +89,32 @@ struct ProfileTotals {
   Vec<n> d;
 };
 
+/// What the verdict on a minimum rests on, whatever its estimator.
+template <int n>
+struct PlainSums {
+  ProfileProducts<n> product;
+  ProfileTotals<n> total;
+  float squares;       ///< sum r^2
+  std::uint8_t fixed;  ///< bit j: parameter j (shape, amplitude, background)
+};
+
+/// sum w J J^T over the shape, amplitude and background, from the sums of one weight.
+template <int n>
+DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
+                                             const ProfileTotals<n>& total, float weight_sum,
+                                             float alpha) {
+  SymmetricMatrix<n + 2> h;
+  for (int j = 0; j < n; ++j) {
+    for (int k = 0; k <= j; ++k) h(j, k) = alpha * alpha * product.dd(j, k);
+    h(n, j) = alpha * product.fd[j];
+    h(n + 1, j) = alpha * total.d[j];
+  }
+  h(n, n) = product.ff;
+  h(n + 1, n) = total.f;
+  h(n + 1, n + 1) = weight_sum;
+  return h;
+}
+
 // A back end is a type with these members (duck-typed, so that it inlines on host and device):
 //   int side() const;
 //   const PixelSummary& summary() const;
@@ -78,6 +123,7 @@ struct ProfileTotals {
 //   ProfileMoments set_profile(const Profile&);
 //   ResidualMoments residuals(float alpha, float beta);    for the profile set last
 //   CubicMoments cubic_moments();                          for the profile set last
+//   WeightedMoments weighted_moments(const PixelNoise&, float alpha, float beta); likewise
 //   SmoothedExtremes smoothed_residuals(float alpha, float beta);
 
 }  // namespace driftd::fitter

@@ -7,6 +7,10 @@
 
 namespace driftd::fitter {
 
+DRIFTD_HD float clamped(float value, float low, float high) {
+  return value < low ? low : (value > high ? high : value);
+}
+
 template <int n>
 struct Vec {
   float v[n];
@@ -23,6 +27,15 @@ struct SymmetricMatrix {
   DRIFTD_HD float& operator()(int row, int column) { return a[row][column]; }
   DRIFTD_HD float operator()(int row, int column) const { return a[row][column]; }
 };
+
+/// Makes the equations say "0" for the parameters of the bits set.
+template <int n>
+DRIFTD_HD void hold(SymmetricMatrix<n>& a, unsigned held) {
+  if (held == 0) return;
+  for (int j = 0; j < n; ++j)
+    for (int k = 0; k <= j; ++k)
+      if ((held >> j & 1u) != 0 || (held >> k & 1u) != 0) a(j, k) = j == k ? 1.0f : 0.0f;
+}
 
 /// a = L D L^T with ones on the diagonal of L, which is not stored. Only quotients and single
 /// products of elements appear, so the parameters' units may differ by many orders.

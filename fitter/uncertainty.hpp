@@ -4,12 +4,14 @@
 // squares has the covariance H^-1 (sum v_i J_i J_i^T) H^-1. Photon noise makes v_i linear in the
 // model, v_i = v0 + v1 f_i, so that the sum is v0 H + v1 T with T = sum f J J^T: third-order
 // moments of the profile, no pixel. Without a noise model v0 is the residuals' variance and v1 = 0.
+// Weighted least squares and the likelihood have the inverse of their normal matrix: for the latter
+// the Cramer-Rao bound.
 #pragma once
 
 #include <cmath>
 
 #include "fitter/fitter.hpp"
-#include "fitter/implicit_least_squares.hpp"
+#include "fitter/pixel_sums.hpp"
 #include "fitter/small_matrix.hpp"
 
 namespace driftd::fitter {
@@ -26,23 +28,6 @@ DRIFTD_HD PixelVariance photon_variance(const NoiseModel& noise, float amplitude
   const float photons = (background_adu - noise.offset_adu) / noise.gain_e_per_adu;
   return {read_adu * read_adu + (photons > 0 ? photons : 0.0f),
           (amplitude_adu > 0 ? amplitude_adu : 0.0f) / noise.gain_e_per_adu};
-}
-
-/// sum w J J^T over the shape, amplitude and background, from the sums of one weight.
-template <int n>
-DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
-                                             const ProfileTotals<n>& total, float weight_sum,
-                                             float alpha) {
-  SymmetricMatrix<n + 2> h;
-  for (int j = 0; j < n; ++j) {
-    for (int k = 0; k <= j; ++k) h(j, k) = alpha * alpha * product.dd(j, k);
-    h(n, j) = alpha * product.fd[j];
-    h(n + 1, j) = alpha * total.d[j];
-  }
-  h(n, n) = product.ff;
-  h(n + 1, n) = total.f;
-  h(n + 1, n + 1) = weight_sum;
-  return h;
 }
 
 /// Standard deviations in the order (shape..., amplitude, background) where all pixels have the

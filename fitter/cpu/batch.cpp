@@ -24,9 +24,12 @@ void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Loca
   const auto run = [&](std::size_t part) {
     const std::size_t from = batch.count * part / parts;
     const std::size_t count = batch.count * (part + 1) / parts - from;
-    const Start* starts = batch.starts != nullptr ? batch.starts + from : nullptr;
-    kernel({pixels + from * stride_bytes, stride_bytes, batch.type, batch.roi_px, count, starts,
-            &options, results.data() + from},
+    const auto share = [from](auto* of_all, std::size_t each = 1) {
+      return of_all != nullptr ? of_all + from * each : nullptr;
+    };
+    kernel({pixels + from * stride_bytes, stride_bytes, batch.type, batch.roi_px, count,
+            share(batch.starts), share(batch.levels), share(batch.bounds),
+            share(batch.variances, side * side), &options, results.data() + from},
            &workspaces[part * cpu::kFlights]);
   };
   std::vector<std::jthread> workers;

@@ -7,8 +7,10 @@
 
 #include <cstdint>
 
+#include "fitter/circular_gaussian.hpp"
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/roi_sums-inl.hpp"
+#include "fitter/elliptical_gaussian.hpp"
 #include "fitter/fit_spot.hpp"
 #include "fitter/options.hpp"
 
@@ -16,68 +18,93 @@ HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 namespace {
 
-using Model = CircularGaussian;
-
 /// A fit under way. Several are advanced side by side, because one alone is a long chain of
 /// dependent operations; the processor overlaps the chains of neighbours.
-template <class Sums>
+template <class Search, class Sums>
 struct Flight {
   Sums pixels;
-  SpotFit<Model> fit;
-  Evaluation<Model::kShape> at;
+  SpotFit<Search> fit;
+  typename Search::Evaluation at;
   ProfileMoments moments;
   std::size_t index;
 };
 
-template <class Sums>
-void evaluate(Flight<Sums>* flights, int count) {
+template <class Search, class Sums>
+void evaluate(Flight<Search, Sums>* flights, int count) {
   for (int k = 0; k < count; ++k) {
-    flights[k].moments = flights[k].pixels.set_profile(Model::profile(flights[k].fit.trial()));
+    flights[k].moments = flights[k].pixels.set_profile(Search::profile(flights[k].fit.trial()));
   }
   for (int k = 0; k < count; ++k) {
-    Flight<Sums>& f = flights[k];
-    eliminate_amplitudes<Model>(f.moments, f.fit.trial(), f.pixels.side() * f.pixels.side(),
-                                f.pixels.summary().sum, f.fit.min_beta(), f.at);
+    Flight<Search, Sums>& f = flights[k];
+    Search::prepare(f.moments, f.pixels.summary(), f.fit.domain(), f.fit.trial(), f.at);
   }
   for (int k = 0; k < count; ++k) {
-    Flight<Sums>& f = flights[k];
-    linearize<Model>(f.pixels.residuals(f.at.alpha, f.at.beta), f.fit.trial(), f.at);
+    Flight<Search, Sums>& f = flights[k];
+    Search::linearize(f.pixels, f.fit.domain(), f.fit.trial(), f.at);
   }
 }
 
 /// Everything between two evaluations. False: the fit is done.
-template <class Sums>
-bool searching(Flight<Sums>& f, const FitOptions& options) {
-  using Phase = typename SpotFit<Model>::Phase;
+template <class Search, class Sums>
+bool searching(Flight<Search, Sums>& f, const FitOptions& options) {
+  using Phase = typename SpotFit<Search>::Phase;
   if (f.fit.phase() == Phase::AtMinimum) {
-    const Minimum<Model>& minimum = f.fit.minimum();
-    if (!minimum.evaluated_last) f.pixels.set_profile(Model::profile(minimum.parameters));
-    f.fit.finish(conclude<Model>(f.pixels, minimum, options));
+    const Minimum<Search>& minimum = f.fit.minimum();
+    if (!minimum.evaluated_last) f.pixels.set_profile(Search::profile(minimum.parameters));
+    f.fit.finish(conclude<Search>(f.pixels, f.fit.domain(), minimum, options), options);
   }
-  if (f.fit.phase() == Phase::NeedsStart)
-    f.fit.start(cold_start(f.pixels), f.pixels.side(), options);
+  if (f.fit.phase() == Phase::NeedsStart) f.fit.start(cold_start(f.pixels), options);
   return f.fit.phase() == Phase::Searching;
 }
 
-template <class T, class Sums>
+FitInput input_of(const FitJob& job, std::size_t index) {
+  FitInput input;
+  if (job.starts != nullptr) input.start = job.starts[index];
+  if (job.levels != nullptr) input.levels = job.levels[index];
+  if (job.bounds != nullptr) input.bounds = job.bounds + index;
+  if (job.variances != nullptr) {
+    const auto side = static_cast<std::size_t>(job.roi_px);
+    input.variances = job.variances + index * side * side;
+  }
+  return input;
+}
+
+template <class Sums>
+void load(Sums& pixels, const FitJob& job, std::size_t index) {
+  const void* roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
+  const float saturation = job.options->saturation_adu;
+  switch (job.type) {
+    case PixelType::U8:
+      return pixels.load(static_cast<const std::uint8_t*>(roi), saturation);
+    case PixelType::U16:
+      return pixels.load(static_cast<const std::uint16_t*>(roi), saturation);
+    case PixelType::F32:
+      return pixels.load(static_cast<const float*>(roi), saturation);
+  }
+}
+
+template <class Search, class Sums>
 void fit_all(const FitJob& job, Workspace* workspaces) {
+  using Flying = Flight<Search, Sums>;
   const FitOptions& options = *job.options;
-  const float saturation = options.saturation_adu;
-  const auto* bytes = static_cast<const unsigned char*>(job.pixels);
   std::size_t next = 0;
-  const auto launch = [&](Flight<Sums>& f) {
+  const auto launch = [&](Flying& f) {
     while (next < job.count) {
       f.index = next++;
-      f.pixels.load(reinterpret_cast<const T*>(bytes + f.index * job.stride_bytes), saturation);
-      const Start start = job.starts != nullptr ? job.starts[f.index] : Start{};
-      f.fit.begin(f.pixels.summary(), start, job.roi_px, options);
+      load(f.pixels, job, f.index);
+      const FitInput input = input_of(job, f.index);
+      f.fit.begin(f.pixels.summary(), input, job.roi_px, options);
+      if constexpr (Search::kWeighs) {
+        if (input.variances != nullptr) f.pixels.load_map(input.variances, f.fit.domain().noise);
+        if (!f.pixels.summary().usable) f.fit.refuse();
+      }
       if (searching(f, options)) return true;
       job.results[f.index] = f.fit.result();
     }
     return false;
   };
 
-  Flight<Sums> flights[kFlights];
+  Flying flights[kFlights];
   int flying = 0;
   for (int k = 0; k < kFlights; ++k) {
     flights[flying].pixels.attach(workspaces[k], job.roi_px);
@@ -86,7 +113,7 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
   while (flying > 0) {
     evaluate(flights, flying);
     for (int k = 0; k < flying;) {
-      Flight<Sums>& f = flights[k];
+      Flying& f = flights[k];
       f.fit.advance(f.at, options);
       if (!searching(f, options)) {
         job.results[f.index] = f.fit.result();
@@ -100,15 +127,20 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
   }
 }
 
+template <class Model, class Sums>
+void fit_model(const FitJob& job, Workspace* workspaces) {
+  if (job.options->estimator == Estimator::ImplicitLeastSquares)
+    return fit_all<ImplicitLeastSquares<Model>, Sums>(job, workspaces);
+  fit_all<FullSearch<Model>, Sums>(job, workspaces);
+}
+
 template <class Sums>
-void fit_typed(const FitJob& job, Workspace* workspaces) {
-  switch (job.type) {
-    case PixelType::U8:
-      return fit_all<std::uint8_t, Sums>(job, workspaces);
-    case PixelType::U16:
-      return fit_all<std::uint16_t, Sums>(job, workspaces);
-    case PixelType::F32:
-      return fit_all<float, Sums>(job, workspaces);
+void fit_chosen(const FitJob& job, Workspace* workspaces) {
+  switch (job.options->model) {
+    case Model::CircularGaussian:
+      return fit_model<CircularGaussian, Sums>(job, workspaces);
+    case Model::EllipticalGaussian:
+      return fit_model<EllipticalGaussian, Sums>(job, workspaces);
   }
 }
 
@@ -120,11 +152,11 @@ void fit_rois(const FitJob& job, Workspace* workspaces) {
   using Narrow = hn::CappedTag<float, kMaxLanes / 2>;
   using Wide = hn::CappedTag<float, kMaxLanes>;
   const auto width = static_cast<std::size_t>(job.roi_px);
-  if (width <= hn::MaxLanes(Narrow())) return fit_typed<RoiSums<Narrow, 1>>(job, workspaces);
-  if (width <= hn::MaxLanes(Wide())) return fit_typed<RoiSums<Wide, 1>>(job, workspaces);
-  if (width <= 2 * hn::MaxLanes(Wide())) return fit_typed<RoiSums<Wide, 2>>(job, workspaces);
-  if (width <= 4 * hn::MaxLanes(Wide())) return fit_typed<RoiSums<Wide, 4>>(job, workspaces);
-  fit_typed<RoiSums<Wide, 0>>(job, workspaces);
+  if (width <= hn::MaxLanes(Narrow())) return fit_chosen<RoiSums<Narrow, 1>>(job, workspaces);
+  if (width <= hn::MaxLanes(Wide())) return fit_chosen<RoiSums<Wide, 1>>(job, workspaces);
+  if (width <= 2 * hn::MaxLanes(Wide())) return fit_chosen<RoiSums<Wide, 2>>(job, workspaces);
+  if (width <= 4 * hn::MaxLanes(Wide())) return fit_chosen<RoiSums<Wide, 4>>(job, workspaces);
+  fit_chosen<RoiSums<Wide, 0>>(job, workspaces);
 }
 
 const char* target_name() {

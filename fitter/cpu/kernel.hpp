@@ -16,7 +16,10 @@ struct FitJob {
   PixelType type;
   int roi_px;
   std::size_t count;
-  const Start* starts;  ///< null: all cold
+  const Start* starts;  ///< null: all cold; the next three may be null, too: see Batch
+  const StartLevels* levels;
+  const Bounds* bounds;
+  const float* variances;
   const FitOptions* options;
   Localization* results;
 };

@@ -37,7 +37,7 @@ class CpuLiveFitter final : public LiveFitter {
   std::span<const Localization> fit(std::span<const Start> starts) noexcept override {
     const std::size_t count = std::min(starts.size(), capacity_);
     kernel_.fit({staging_.data(), lines_per_slot_ * sizeof(CacheLine), PixelType::U16, roi_px_,
-                 count, starts.data(), &options_, results_.data()},
+                 count, starts.data(), nullptr, nullptr, nullptr, &options_, results_.data()},
                 workspaces_.data());
     return {results_.data(), count};
   }
@@ -63,7 +63,7 @@ class CpuLiveFitter final : public LiveFitter {
 std::unique_ptr<LiveFitter> make_cpu_live_fitter(int roi_px, std::size_t capacity,
                                                  const FitOptions& options) {
   check_roi_px(roi_px);
-  check_options(options);
+  check_live_options(options);
   if (capacity == 0) throw FitterError("fitter: capacity is 0, at least 1 is needed");
   return std::make_unique<CpuLiveFitter>(roi_px, capacity, options);
 }

@@ -20,11 +20,15 @@
 
 #include "fitter/cpu/workspace.hpp"
 #include "fitter/pixel_sums.hpp"
+#include "fitter/pixel_terms.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+#include "fitter/least_squares-inl.hpp"
+#include "fitter/poisson_likelihood-inl.hpp"
 
 /// @tparam D           Highway tag of float vectors, at most kMaxLanes lanes
 /// @tparam kVectors    of a row, known to the compiler; 0: any number
@@ -142,6 +146,38 @@ class RoiSums {
     cubic_axis(w_->x, m.x);
     cubic_axis(w_->y, m.y);
     return m;
+  }
+
+  /// One map value for each pixel; a variance that is none makes the ROI unusable.
+  void load_map(const float* variances, const PixelNoise& noise) {
+    const float least =
+        noise.estimator == Estimator::PoissonLikelihood ? 0.0f : std::numeric_limits<float>::min();
+    bool valid = true;
+    for (int row = 0; row < side_; ++row) {
+      float* const to = w_->map + row * stride();
+      for (int c = 0; c < stride(); ++c) to[c] = 0;
+      for (int c = 0; c < side_; ++c) {
+        const float variance = variances[row * side_ + c];
+        valid = valid && variance >= least;  // false for NaN
+        to[c] = map_value(noise, variance);
+      }
+    }
+    if (!valid) summary_.usable = false;
+  }
+
+  WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta) {
+    square_rows();
+    switch (noise.estimator) {
+      case Estimator::ImplicitLeastSquares:  // never asks
+      case Estimator::LeastSquares:
+        return weigh<false>(LeastSquares(noise), alpha, beta);
+      case Estimator::WeightedLeastSquares:
+        return weigh<true>(WeightedLeastSquares(noise), alpha, beta);
+      case Estimator::PoissonLikelihood:
+        return noise.mapped ? weigh<true>(PoissonLikelihood(noise), alpha, beta)
+                            : weigh<false>(PoissonLikelihood(noise), alpha, beta);
+    }
+    return {};
   }
 
   SmoothedExtremes smoothed_residuals(float alpha, float beta) {
@@ -276,6 +312,93 @@ class RoiSums {
       sums[4] = hn::MulAdd(hn::Mul(f, uuf), uuf, sums[4]);
     }
     for (int k = 0; k < 5; ++k) third[k] = total(sums[k]);
+  }
+
+  /// `Math` of pixel_terms.hpp for a vector of pixels.
+  struct VectorMath {
+    using Real = V;
+    static V set(float v) { return hn::Set(d_, v); }
+    static V largest(V a, V b) { return hn::Max(a, b); }
+    static V log(V v) { return hn::Log(d_, v); }
+    static V where_below(V a, V limit, V yes, V no) {
+      return hn::IfThenElse(hn::Lt(a, limit), yes, no);
+    }
+  };
+
+  /// v^k Y^2 by row, for k = 0 .. 4.
+  void square_rows() {
+    for (int row = 0; row < side_; ++row) {
+      const float f = w_->y[0][row], vf = w_->y[1][row], vvf = w_->y[2][row];
+      w_->yy[0][row] = f * f;
+      w_->yy[1][row] = f * vf;
+      w_->yy[2][row] = vf * vf;
+      w_->yy[3][row] = vf * vvf;
+      w_->yy[4][row] = vvf * vvf;
+    }
+  }
+
+  /// Column by column: first over its rows, then with the powers of u that belong to it.
+  template <bool kMapped, class Term>
+  WeightedMoments weigh(const Term& term, float alpha, float beta) const {
+    const V zero = hn::Zero(d_);
+    V value = zero, e = zero, w = zero;
+    V ef[3][3], wf[3][3], second[5][5];
+    for (auto& row : ef)
+      for (V& v : row) v = zero;
+    for (auto& row : wf)
+      for (V& v : row) v = zero;
+    for (auto& row : second)
+      for (V& v : row) v = zero;
+    for (int c = 0; c < stride(); c += lanes()) {
+      const auto inside = columns_below(c, side_);
+      const V x = hn::Load(d_, w_->x[0] + c);
+      const V scaled = hn::Mul(x, hn::Set(d_, alpha));
+      V e_y[3] = {zero, zero, zero}, w_y[3] = {zero, zero, zero};
+      V w_yy[5] = {zero, zero, zero, zero, zero};
+      for (int row = 0; row < side_; ++row) {
+        const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
+        const V map = kMapped ? hn::Load(d_, row_of(w_->map, row) + c) : zero;
+        const V model = hn::MulAdd(scaled, hn::Set(d_, w_->y[0][row]), hn::Set(d_, beta));
+        const PixelTerm<V> of = term.template of<VectorMath, V>(g, model, map);
+        const V weight = hn::IfThenElseZero(inside, of.weight);
+        const V residual = hn::IfThenElseZero(inside, of.residual);
+        value = hn::Add(value, hn::IfThenElseZero(inside, of.value));
+        e = hn::Add(e, residual);
+        w = hn::Add(w, weight);
+        for (int k = 0; k < 3; ++k) {
+          const V y = hn::Set(d_, w_->y[k][row]);
+          e_y[k] = hn::MulAdd(residual, y, e_y[k]);
+          w_y[k] = hn::MulAdd(weight, y, w_y[k]);
+        }
+        for (int k = 0; k < 5; ++k)
+          w_yy[k] = hn::MulAdd(weight, hn::Set(d_, w_->yy[k][row]), w_yy[k]);
+      }
+      const V ux = hn::Load(d_, w_->x[1] + c);
+      const V uux = hn::Load(d_, w_->x[2] + c);
+      const V x_u[3] = {x, ux, uux};
+      const V xx_u[5] = {hn::Mul(x, x), hn::Mul(x, ux), hn::Mul(ux, ux), hn::Mul(ux, uux),
+                         hn::Mul(uux, uux)};
+      for (int a = 0; a < 3; ++a) {
+        for (int b = 0; a + b < 3; ++b) {
+          ef[a][b] = hn::MulAdd(e_y[b], x_u[a], ef[a][b]);
+          wf[a][b] = hn::MulAdd(w_y[b], x_u[a], wf[a][b]);
+        }
+      }
+      for (int a = 0; a < 5; ++a)
+        for (int b = 0; a + b < 5; ++b) second[a][b] = hn::MulAdd(w_yy[b], xx_u[a], second[a][b]);
+    }
+    WeightedMoments m;
+    m.value = total(value);
+    m.e = total(e);
+    m.w = total(w);
+    for (int a = 0; a < 5; ++a) {
+      for (int b = 0; a + b < 5; ++b) m.second[a][b] = total(second[a][b]);
+      for (int b = 0; a < 3 && a + b < 3; ++b) {
+        m.ef[a][b] = total(ef[a][b]);
+        m.wf[a][b] = total(wf[a][b]);
+      }
+    }
+    return m;
   }
 
   V three_columns(const float* p) const {

@@ -144,7 +144,7 @@ class BatchFitter final : public CudaBatchFitter {
         locate(batch.pixels),
         locate(batch.starts),
         locate(results),
-        batch_kernel(options.model, batch.roi_px),
+        batch_kernel(options, batch.roi_px),
         static_cast<std::size_t>(batch.roi_px * batch.roi_px) * bytes_per_pixel(batch.type),
         {},
         {}};

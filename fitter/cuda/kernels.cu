@@ -17,34 +17,36 @@ constexpr int kBatchThreads = kLanes > 64 ? kLanes : 64;
 constexpr int kBatchThreadsAtOnce = 512;
 constexpr int kLiveThreads = 128;
 
+using Implicit = ImplicitLeastSquares<CircularGaussian>;
+
 /// The whole fit of one ROI by the lanes of a group; all get the result. Groups that share a warp
 /// stay in step: each joins every sum, and takes part in a decision where it is its own.
-template <class Model, int kLanes, int kMostPx>
+template <class Search, int kLanes, int kMostPx>
 __device__ Localization fit_roi(RoiSums<kLanes, kMostPx>& pixels, const Start& given,
                                 const FitOptions& options) {
-  using Fit = SpotFit<Model>;
+  using Fit = SpotFit<Search>;
   using Phase = typename Fit::Phase;
   Lanes<kLanes>& lanes = pixels.lanes();
   const int side = pixels.side();
   Fit fit;
-  fit.begin(pixels.summary(), given, side, options);
+  fit.begin(pixels.summary(), {given}, side, options);
   while (lanes.any(fit.phase() != Phase::Done)) {
     if (lanes.any(fit.phase() == Phase::NeedsStart)) {
       const Start cold = cold_start(pixels);
-      if (fit.phase() == Phase::NeedsStart) fit.start(cold, side, options);
+      if (fit.phase() == Phase::NeedsStart) fit.start(cold, options);
     }
     while (lanes.any(fit.phase() == Phase::Searching)) {
-      const typename Model::Parameters p = fit.trial();
-      Evaluation<Model::kShape> at;
-      eliminate_amplitudes<Model>(pixels.set_profile(Model::profile(p)), p, side * side,
-                                  pixels.summary().sum, fit.min_beta(), at);
-      linearize<Model>(pixels.residuals(at.alpha, at.beta), p, at);
+      typename Search::Parameters& p = fit.trial();
+      typename Search::Evaluation at;
+      Search::prepare(pixels.set_profile(Search::profile(p)), pixels.summary(), fit.domain(), p,
+                      at);
+      Search::linearize(pixels, fit.domain(), p, at);
       if (fit.phase() == Phase::Searching) fit.advance(at, options);
     }
-    const Minimum<Model>& minimum = fit.minimum();
-    if (lanes.any(!minimum.evaluated_last)) pixels.set_profile(Model::profile(minimum.parameters));
-    const Localization concluded = conclude<Model>(pixels, minimum, options);
-    if (fit.phase() == Phase::AtMinimum) fit.finish(concluded);
+    const Minimum<Search>& minimum = fit.minimum();
+    if (lanes.any(!minimum.evaluated_last)) pixels.set_profile(Search::profile(minimum.parameters));
+    const Localization concluded = conclude<Search>(pixels, fit.domain(), minimum, options);
+    if (fit.phase() == Phase::AtMinimum) fit.finish(concluded, options);
   }
   return fit.result();
 }
@@ -73,7 +75,7 @@ __device__ void load(RoiSums<kLanes, kMostPx>& pixels, const Job& job, std::size
   }
 }
 
-template <class Model, int kLanes, int kMostPx>
+template <class Search, int kLanes, int kMostPx>
 __global__ void __launch_bounds__(kBatchThreads<kLanes>,
                                   kBatchThreadsAtOnce / kBatchThreads<kLanes>)
     fit_batch(const __grid_constant__ Job job) {
@@ -86,7 +88,7 @@ __global__ void __launch_bounds__(kBatchThreads<kLanes>,
   Sums pixels(reinterpret_cast<float*>(memory) + group * Sums::kFloats, job.roi_px);
   const Start start = job.starts != nullptr ? job.starts[index] : Start{};
   load(pixels, job, index);
-  const Localization l = fit_roi<Model>(pixels, start, job.options);
+  const Localization l = fit_roi<Search>(pixels, start, job.options);
   const std::uint32_t* const words = shared_words(pixels, l);
   if (wanted >= job.count) return;
   constexpr int kWords = sizeof(Localization) / sizeof(std::uint32_t);
@@ -94,13 +96,13 @@ __global__ void __launch_bounds__(kBatchThreads<kLanes>,
   for (int i = pixels.lanes().index(); i < kWords; i += kLanes) result[i] = words[i];
 }
 
-template <class Model, int kLanes, int kMostPx>
+template <class Search, int kLanes, int kMostPx>
 __device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std::uint32_t stamp) {
   RoiSums<kLanes, kMostPx> pixels(memory, job.roi_px);
   const unsigned char* const slot =
       static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
   const Start start = pixels.load_slot(reinterpret_cast<const uint4*>(slot), job.saturation);
-  const Localization l = fit_roi<Model>(pixels, start, job.options);
+  const Localization l = fit_roi<Search>(pixels, start, job.options);
   const std::uint32_t* const words = shared_words(pixels, l);
   auto* const result = static_cast<StampedResult*>(job.results) + index;
   const int part = pixels.lanes().index();
@@ -127,7 +129,7 @@ __device__ Task next_task(const Task* doorbell, std::uint32_t last) {
 /// @param relay  else the kernel stays and fits at every ring: the first block watches the doorbell
 ///               and passes the task on to the others through `relay`, in device memory, because
 ///               watching over the bus does not scale with the watchers.
-template <class Model, int kLanes, int kMostPx>
+template <class Search, int kLanes, int kMostPx>
 __global__ void __launch_bounds__(kLiveThreads)
     fit_live(const __grid_constant__ Job job, Task task, const Task* doorbell, Task* relay) {
   extern __shared__ float4 memory[];
@@ -147,21 +149,29 @@ __global__ void __launch_bounds__(kLiveThreads)
       task = next;
       if (task.count == Task::kStop) return;
     }
-    if (index < task.count) fit_slot<Model, kLanes, kMostPx>(own, job, index, task.stamp);
+    if (index < task.count) fit_slot<Search, kLanes, kMostPx>(own, job, index, task.stamp);
     if (relay != nullptr) __syncthreads();
   } while (relay != nullptr);
 }
 
-template <class Model, int kLanes, int kMostPx>
+template <class Search, int kLanes, int kMostPx>
 Kernel batch() {
-  return {reinterpret_cast<const void*>(&fit_batch<Model, kLanes, kMostPx>), kLanes,
+  return {reinterpret_cast<const void*>(&fit_batch<Search, kLanes, kMostPx>), kLanes,
           kBatchThreads<kLanes>, sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
 }
 
-template <class Model, int kLanes, int kMostPx>
+template <class Search, int kLanes, int kMostPx>
 Kernel live() {
-  return {reinterpret_cast<const void*>(&fit_live<Model, kLanes, kMostPx>), kLanes, kLiveThreads,
+  return {reinterpret_cast<const void*>(&fit_live<Search, kLanes, kMostPx>), kLanes, kLiveThreads,
           sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
+}
+
+void check_supported(const FitOptions& options) {
+  if (options.model != Model::CircularGaussian ||
+      options.estimator != Estimator::ImplicitLeastSquares)
+    throw FitterError(
+        "CUDA: only the circular Gaussian by implicit least squares is fitted on GPUs; "
+        "the CPU fits every model and estimator");
 }
 
 }  // namespace
@@ -174,16 +184,18 @@ int Kernel::groups(int threads) const {
   return std::max(a_warp, std::min(by_memory, by_threads) / a_warp * a_warp);
 }
 
-Kernel batch_kernel(Model, int roi_px) {
-  if (roi_px <= 16) return batch<CircularGaussian, 4, 16>();
-  if (roi_px <= 32) return batch<CircularGaussian, 16, 32>();
-  return batch<CircularGaussian, 128, 64>();
+Kernel batch_kernel(const FitOptions& options, int roi_px) {
+  check_supported(options);
+  if (roi_px <= 16) return batch<Implicit, 4, 16>();
+  if (roi_px <= 32) return batch<Implicit, 16, 32>();
+  return batch<Implicit, 128, 64>();
 }
 
-Kernel live_kernel(Model, int roi_px) {
-  if (roi_px <= 16) return live<CircularGaussian, 32, 16>();
-  if (roi_px <= 32) return live<CircularGaussian, 32, 32>();
-  return live<CircularGaussian, 128, 64>();
+Kernel live_kernel(const FitOptions& options, int roi_px) {
+  check_supported(options);
+  if (roi_px <= 16) return live<Implicit, 32, 16>();
+  if (roi_px <= 32) return live<Implicit, 32, 32>();
+  return live<Implicit, 128, 64>();
 }
 
 }  // namespace driftd::fitter::cuda

@@ -64,7 +64,8 @@ struct Kernel {
   int groups(int threads) const;
 };
 
-Kernel batch_kernel(Model model, int roi_px);
-Kernel live_kernel(Model model, int roi_px);
+/// @throws FitterError for what there is no kernel for
+Kernel batch_kernel(const FitOptions& options, int roi_px);
+Kernel live_kernel(const FitOptions& options, int roi_px);
 
 }  // namespace driftd::fitter::cuda

@@ -64,7 +64,7 @@ class CudaLiveFitter final : public LiveFitter {
         relay_(calls_, sizeof(Task)),
         results_(capacity),
         stream_(calls_, Stream::Priority::Highest),
-        kernel_(live_kernel(options.model, roi_px)),
+        kernel_(live_kernel(options, roi_px)),
         groups_(kernel_.groups(cuda.mode == CudaMode::Resident ? kernel_.most_threads : 1)),
         job_({slots_.device(), slot_bytes_, PixelType::U16, roi_px,
               static_cast<std::uint32_t>(capacity), nullptr, options, options.saturation_adu,
@@ -283,7 +283,7 @@ std::unique_ptr<LiveFitter> make_live_fitter(int roi_px, std::size_t capacity,
                                              const FitOptions& options, const CudaLiveOptions& cuda,
                                              const RuntimeCalls& calls) {
   check_roi_px(roi_px);
-  check_options(options);
+  check_live_options(options);
   constexpr std::size_t kMost = 1u << 20;
   if (capacity == 0 || capacity > kMost)
     throw FitterError("fitter: capacity is " + std::to_string(capacity) + ", allowed are 1 to " +

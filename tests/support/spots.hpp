@@ -17,13 +17,15 @@ struct Spot {
   double x_px, y_px, sigma_px;
   double amplitude_adu;   ///< peak above background
   double background_adu;  ///< per pixel
+  double sigma_y_px = 0;  ///< 0: as sigma_px
 };
 
 inline double intensity(const Spot& s, int column, int row) {
   const double u = column - s.x_px;
   const double v = row - s.y_px;
-  return s.background_adu +
-         s.amplitude_adu * std::exp(-(u * u + v * v) / (2 * s.sigma_px * s.sigma_px));
+  const double across = s.sigma_y_px > 0 ? s.sigma_y_px : s.sigma_px;
+  return s.background_adu + s.amplitude_adu * std::exp(-u * u / (2 * s.sigma_px * s.sigma_px) -
+                                                       v * v / (2 * across * across));
 }
 
 /// @param signal, background  totals of the spot and of the ROI, counts

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// The elliptical Gaussian with its axes along rows and columns, parameters (x, y, sigma_x,
+// sigma_y): a spot whose widths tell its height (astigmatism), and the model of PSFIT. A model is
+// this file; see circular_gaussian.hpp. Host and device.
+#pragma once
+
+#include "fitter/circular_gaussian.hpp"
+#include "fitter/localization.hpp"
+#include "fitter/pixel_sums.hpp"
+#include "fitter/small_matrix.hpp"
+
+namespace driftd::fitter {
+
+struct EllipticalGaussian {
+  static constexpr int kShape = 4;  ///< x, y, sigma_x, sigma_y
+  using Parameters = Vec<kShape>;
+
+  static constexpr float kMinSigmaPx = CircularGaussian::kMinSigmaPx;
+  DRIFTD_HD static constexpr float max_sigma_px(int side) {
+    return CircularGaussian::max_sigma_px(side);
+  }
+
+  DRIFTD_HD static Parameters from_start(const Start& s) {
+    return {{s.x_px, s.y_px, s.sigma_x_px, s.sigma_y_px > 0 ? s.sigma_y_px : s.sigma_x_px}};
+  }
+
+  DRIFTD_HD static Profile profile(const Parameters& p) { return {p[0], p[1], p[2], p[3]}; }
+
+  DRIFTD_HD static Parameters limited(const Parameters& p, int side) {
+    const float last = static_cast<float>(side) - 0.5f;
+    const float widest = max_sigma_px(side);
+    return {{clamped(p[0], -0.5f, last), clamped(p[1], -0.5f, last),
+             clamped(p[2], kMinSigmaPx, widest), clamped(p[3], kMinSigmaPx, widest)}};
+  }
+
+  DRIFTD_HD static Parameters step_scale(const Parameters& p) { return {{p[2], p[3], p[2], p[3]}}; }
+
+  template <class Moments>
+  DRIFTD_HD static ProfileTotals<kShape> totals(const Moments& m, const Parameters& p) {
+    const float s = 1.0f / p[2];
+    const float t = 1.0f / p[3];
+    return {m(0, 0),
+            {{s * s * m(1, 0), t * t * m(0, 1), s * s * s * m(2, 0), t * t * t * m(0, 2)}}};
+  }
+
+  template <class Moments>
+  DRIFTD_HD static ProfileProducts<kShape> products(const Moments& q, const Parameters& p) {
+    const float s = 1.0f / p[2];
+    const float t = 1.0f / p[3];
+    const float s2 = s * s, s3 = s2 * s;
+    const float t2 = t * t, t3 = t2 * t;
+    ProfileProducts<kShape> r;
+    r.ff = q(0, 0);
+    r.fd[0] = s2 * q(1, 0);
+    r.fd[1] = t2 * q(0, 1);
+    r.fd[2] = s3 * q(2, 0);
+    r.fd[3] = t3 * q(0, 2);
+    r.dd(0, 0) = s2 * s2 * q(2, 0);
+    r.dd(1, 0) = s2 * t2 * q(1, 1);
+    r.dd(1, 1) = t2 * t2 * q(0, 2);
+    r.dd(2, 0) = s2 * s3 * q(3, 0);
+    r.dd(2, 1) = s3 * t2 * q(2, 1);
+    r.dd(2, 2) = s3 * s3 * q(4, 0);
+    r.dd(3, 0) = s2 * t3 * q(1, 2);
+    r.dd(3, 1) = t2 * t3 * q(0, 3);
+    r.dd(3, 2) = s3 * t3 * q(2, 2);
+    r.dd(3, 3) = t3 * t3 * q(0, 4);
+    return r;
+  }
+
+  DRIFTD_HD static Vec<kShape> residual_products(const ResidualMoments& r, const Parameters& p) {
+    const float s = 1.0f / p[2];
+    const float t = 1.0f / p[3];
+    return {{s * s * r.u, t * t * r.v, s * s * s * r.uu, t * t * t * r.vv}};
+  }
+
+  DRIFTD_HD static void store(const Parameters& p, Localization& l) {
+    l.x_px = p[0];
+    l.y_px = p[1];
+    l.sigma_x_px = p[2];
+    l.sigma_y_px = p[3];
+  }
+
+  static constexpr int kSigmaY = 3;
+
+  DRIFTD_HD static void store_sd(const float* sd, Localization& l) {
+    l.x_sd_px = sd[0];
+    l.y_sd_px = sd[1];
+    l.sigma_x_sd_px = sd[2];
+    l.sigma_y_sd_px = sd[3];
+  }
+};
+
+}  // namespace driftd::fitter
