@@ -6,13 +6,14 @@
 #include <string>
 
 namespace driftd::fitter {
-namespace {
 
 void check_range(const char* name, double value, double low, double high) {
   if (value >= low && value <= high) return;  // false for NaN
   throw FitterError(std::string("fitter: ") + name + " is " + std::to_string(value) +
                     ", allowed are " + std::to_string(low) + " to " + std::to_string(high));
 }
+
+namespace {
 
 bool unbounded(const Bounds& bounds) {
   for (int j = 0; j < kParameters; ++j)

@@ -8,6 +8,9 @@
 
 namespace driftd::fitter {
 
+/// @throws FitterError naming the setting, what it is and what is allowed
+void check_range(const char* name, double value, double low, double high);
+
 /// @throws FitterError outside kMinRoiPx .. kMaxRoiPx
 void check_roi_px(int roi_px);
 

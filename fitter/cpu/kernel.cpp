@@ -69,20 +69,6 @@ FitInput input_of(const FitJob& job, std::size_t index) {
   return input;
 }
 
-template <class Sums>
-void load(Sums& pixels, const FitJob& job, std::size_t index) {
-  const void* roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
-  const float saturation = job.options->saturation_adu;
-  switch (job.type) {
-    case PixelType::U8:
-      return pixels.load(static_cast<const std::uint8_t*>(roi), saturation);
-    case PixelType::U16:
-      return pixels.load(static_cast<const std::uint16_t*>(roi), saturation);
-    case PixelType::F32:
-      return pixels.load(static_cast<const float*>(roi), saturation);
-  }
-}
-
 template <class Search, class Sums>
 void fit_all(const FitJob& job, Workspace* workspaces) {
   using Flying = Flight<Search, Sums>;
@@ -91,7 +77,7 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
   const auto launch = [&](Flying& f) {
     while (next < job.count) {
       f.index = next++;
-      load(f.pixels, job, f.index);
+      load_roi(f.pixels, job, f.index);
       const FitInput input = input_of(job, f.index);
       f.fit.begin(f.pixels.summary(), input, job.roi_px, options);
       if constexpr (Search::kWeighs) {

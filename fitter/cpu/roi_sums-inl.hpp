@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/workspace.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
@@ -76,6 +77,9 @@ class RoiSums {
     const bool finite = summary_.sum_squares <= std::numeric_limits<float>::max();
     summary_.usable = finite && low < high && high < saturation;
   }
+
+  /// Less the pedestal.
+  const float* pixels_of(int row) const { return row_of(w_->pixels, row); }
 
   SmoothedExtremes smoothed_pixels() { return smoothed(w_->pixels); }
 
@@ -450,6 +454,21 @@ class RoiSums {
   int stride_;  ///< of a padded row
   PixelSummary summary_;
 };
+
+/// ROI `index` of a job.
+template <class Sums>
+void load_roi(Sums& pixels, const FitJob& job, std::size_t index) {
+  const void* roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
+  const float saturation = job.options->saturation_adu;
+  switch (job.type) {
+    case PixelType::U8:
+      return pixels.load(static_cast<const std::uint8_t*>(roi), saturation);
+    case PixelType::U16:
+      return pixels.load(static_cast<const std::uint16_t*>(roi), saturation);
+    case PixelType::F32:
+      return pixels.load(static_cast<const float*>(roi), saturation);
+  }
+}
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// The particle swarm of one thread, compiled for every SIMD target and chosen at run time.
+#pragma once
+
+#include <cstddef>
+
+#include "fitter/cpu/kernel.hpp"
+#include "fitter/cpu/workspace.hpp"
+#include "fitter/swarm.hpp"
+
+namespace driftd::fitter::cpu {
+
+constexpr int kMaxParticles = 1024;
+constexpr int kMaxDimensions = 4;
+/// Random numbers of a particle in an iteration: two for each dimension.
+constexpr int kDraws = 2 * kMaxDimensions;
+
+/// The memory of one swarm; never shared.
+struct alignas(64) SwarmWorkspace {
+  Workspace roi;
+  alignas(64) float position[kMaxDimensions][kMaxParticles];
+  alignas(64) float velocity[kMaxDimensions][kMaxParticles];
+  alignas(64) float best[kMaxDimensions][kMaxParticles];
+  alignas(64) float best_value[kMaxParticles];
+  alignas(64) float random[kDraws][kMaxParticles];
+};
+
+struct SwarmJob {
+  FitJob rois;        ///< results and starts unused
+  std::size_t first;  ///< number of its first ROI in the whole batch
+  const SwarmOptions* options;
+  SwarmReport* reports;
+};
+
+using SwarmKernel = void (*)(const SwarmJob& job, SwarmWorkspace& workspace);
+SwarmKernel choose_swarm_kernel();
+
+}  // namespace driftd::fitter::cpu

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// The particle swarm: its random numbers, that it contracts on the minimum, that it needs no start,
+// and that nothing but seed and ROI number decides what it does.
+#include "fitter/swarm.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "fitter/philox.hpp"
+#include "support/catch.hpp"
+#include "support/hard_spots.hpp"
+#include "unit/fitter/fits.hpp"
+
+namespace driftd {
+namespace {
+
+using fitter::SwarmOptions;
+using fitter::SwarmReport;
+using Fits = std::vector<fitter::Localization>;
+using Reports = std::vector<SwarmReport>;
+
+constexpr std::size_t kImages = 300;
+
+fitter::FitOptions elliptical() {
+  fitter::FitOptions options;
+  options.model = fitter::Model::EllipticalGaussian;
+  return options;
+}
+
+struct Found {
+  Fits fits;
+  Reports reports;
+};
+
+Found search(const fitter::Batch& batch, const SwarmOptions& swarm, int threads = 1,
+             const fitter::FitOptions& options = elliptical()) {
+  Found found = {Fits(batch.count), Reports(batch.count)};
+  fitter::fit_swarm_cpu(batch, options, swarm, found.fits, found.reports, threads);
+  return found;
+}
+
+TEST_CASE("Philox gives the published numbers") {
+  // Known answers of philox4x32-10 that come with Random123 (kat_vectors).
+  const auto zeros = fitter::philox({{0, 0, 0, 0}}, 0, 0);
+  CHECK(zeros.v[0] == 0x6627e8d5u);
+  CHECK(zeros.v[1] == 0xe169c58du);
+  CHECK(zeros.v[2] == 0xbc57ac4cu);
+  CHECK(zeros.v[3] == 0x9b00dbd8u);
+  constexpr std::uint32_t kOnes = 0xffffffffu;
+  const auto ones = fitter::philox({{kOnes, kOnes, kOnes, kOnes}}, kOnes, kOnes);
+  CHECK(ones.v[0] == 0x408f276du);
+  CHECK(ones.v[1] == 0x41c83b0eu);
+  CHECK(ones.v[2] == 0xa20bc7c6u);
+  CHECK(ones.v[3] == 0x6d5451fdu);
+}
+
+TEST_CASE("The swarm contracts on the minimum, and the fit agrees with one from the peak") {
+  const auto sample = test::draw_hard(test::Hard::Ordinary, kImages, 1);
+  Fits from_peak(kImages);
+  fitter::fit_batch_cpu(sample.batch(), elliptical(), from_peak);
+  double distance_before = std::numeric_limits<double>::infinity();
+  for (const int iterations : {5, 15, 30, 60}) {
+    SwarmOptions swarm;
+    swarm.iterations = iterations;
+    const Found found = search(sample.batch(), swarm);
+    double distance = 0;
+    for (std::size_t i = 0; i < kImages; ++i) {
+      REQUIRE(converged(found.fits[i].status));
+      CHECK(found.fits[i].x_px == Approx(from_peak[i].x_px).margin(2e-3));
+      CHECK(found.reports[i].chi_square >= from_peak[i].chi_square * (1 - 1e-4));
+      distance += std::hypot(found.reports[i].best.x_px - from_peak[i].x_px,
+                             found.reports[i].best.y_px - from_peak[i].y_px) /
+                  kImages;
+    }
+    CHECK(distance < 0.6 * distance_before);
+    distance_before = distance;
+  }
+  CHECK(distance_before < 1e-3);
+}
+
+TEST_CASE("The spread shrinks with the search and is of the order of the distance left") {
+  const auto sample = test::draw_hard(test::Hard::Ordinary, kImages, 2);
+  double spread_before = std::numeric_limits<double>::infinity();
+  for (const int iterations : {10, 30, 60}) {
+    SwarmOptions swarm;
+    swarm.iterations = iterations;
+    double spread = 0, distance = 0;
+    const Found found = search(sample.batch(), swarm);
+    for (std::size_t i = 0; i < kImages; ++i) {
+      spread += found.reports[i].spread.x_px / kImages;
+      distance += std::fabs(found.reports[i].best.x_px - found.fits[i].x_px) / kImages;
+    }
+    CHECK(spread < spread_before);
+    CHECK(spread > 0.5 * distance);
+    CHECK(spread < 50 * distance);
+    spread_before = spread;
+  }
+}
+
+TEST_CASE("A spot at the border is found without a start value") {
+  const auto sample = test::draw_hard(test::Hard::AtBorder, kImages, 3);
+  fitter::FitOptions options = elliptical();
+  options.spots_only = false;
+  CHECK(test::share_found(sample, search(sample.batch(), {}, 1, options).fits) > 0.99);
+}
+
+TEST_CASE("Bounds are the swarm's domain") {
+  const auto sample = test::draw_hard(test::Hard::Ordinary, 20, 4);
+  fitter::FitOptions options = elliptical();
+  options.estimator = fitter::Estimator::LeastSquares;
+  options.spots_only = false;
+  options.bounds.lower[0] = 7;
+  options.bounds.upper[2] = 0.9f;
+  for (const SwarmReport& r : search(sample.batch(), {}, 1, options).reports) {
+    CHECK(r.best.x_px >= 7);
+    CHECK(r.best.sigma_x_px <= 0.9f);
+  }
+  options.bounds.lower[1] = options.bounds.upper[1] = 50;  // outside: nothing to search
+  const Found found = search(sample.batch(), {}, 1, options);
+  CHECK(std::isnan(found.reports[0].chi_square));
+  CHECK(found.fits[0].status == fitter::FitStatus::BadInput);
+}
+
+TEST_CASE("The same bits on repeats, for any number of threads, and other ones for another seed") {
+  const auto sample = test::draw_hard(test::Hard::TwoSpots, 50, 5);
+  SwarmOptions swarm;
+  swarm.iterations = 5;
+  const Found once = search(sample.batch(), swarm);
+  const Found threads = search(sample.batch(), swarm, 3);
+  swarm.seed = 99;
+  const Found other = search(sample.batch(), swarm);
+  int differ = 0;
+  for (std::size_t i = 0; i < once.reports.size(); ++i) {
+    CHECK(once.reports[i].best.x_px == threads.reports[i].best.x_px);
+    CHECK(once.fits[i].x_px == threads.fits[i].x_px);
+    differ += once.reports[i].best.x_px != other.reports[i].best.x_px ? 1 : 0;
+  }
+  CHECK(differ > 45);
+}
+
+TEST_CASE("All ROI sides and both models search") {
+  const int side = GENERATE(4, 9, 17, 33, 64);
+  const auto model = GENERATE(fitter::Model::CircularGaussian, fitter::Model::EllipticalGaussian);
+  const double sigma = side / 8.0 + 0.5;
+  const test::Spot spot = {side * 0.45, side * 0.55, sigma, 800, 50};
+  const auto pixels = test::clean_image(spot, side);
+  fitter::FitOptions options;
+  options.model = model;
+  const fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, side, 1};
+  const Found found = search(batch, {}, 1, options);
+  CHECK(converged(found.fits[0].status));
+  CHECK(found.fits[0].x_px == Approx(spot.x_px).margin(1e-3 * side));
+  CHECK(found.reports[0].best.x_px == Approx(spot.x_px).margin(0.05 * side));
+}
+
+TEST_CASE("Unusable pixels and senseless settings are said") {
+  std::vector<float> pixels(81, 5.0f);
+  const fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, 9, 1};
+  const Found found = search(batch, {});
+  CHECK(found.fits[0].status == fitter::FitStatus::BadInput);
+  CHECK(std::isnan(found.reports[0].chi_square));
+  SwarmOptions swarm;
+  swarm.particles = 100;
+  CHECK_THROWS_WITH(search(batch, swarm), contains("whole multiples of 16"));
+  swarm.particles = 256;
+  swarm.iterations = 0;
+  CHECK_THROWS_WITH(search(batch, swarm), contains("swarm.iterations is 0"));
+  const fitter::Start start = {4, 4, 1, 1};
+  fitter::Batch started = batch;
+  started.starts = &start;
+  CHECK_THROWS_WITH(search(started, {}), contains("takes no start values"));
+}
+
+}  // namespace
+}  // namespace driftd
