@@ -108,6 +108,10 @@ void check_pixels(const Config& config, Conflicts& conflicts) {
   };
   needs_gain("camera.offset_adu", camera.offset_adu);
   needs_gain("camera.read_noise_e", camera.read_noise_e);
+  if (config.fitter.estimator == "poisson" && !(camera.gain_e_per_adu > 0))
+    conflicts.push_back({{"fitter.estimator", "camera.gain_e_per_adu"},
+                         "poisson with camera.gain_e_per_adu 0",
+                         "poisson only with a camera.gain_e_per_adu above 0"});
 }
 
 void check_replay(const Replay& replay, Conflicts& conflicts) {

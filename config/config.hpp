@@ -48,7 +48,8 @@ struct Optics {
 };
 
 struct Fitter {
-  std::string backend;  ///< auto | cpu | cuda
+  std::string backend;    ///< auto | cpu | cuda
+  std::string estimator;  ///< least_squares | poisson
   int roi_px, max_iterations;
   double min_decrease, min_step;
   bool warm_start;

@@ -13,6 +13,14 @@ std::vector<Option> fitter_options() {
                    "both at start, on `roi_px` and the number of markers, and takes the one whose "
                    "99th percentile is lower; the log and `driftctl status` say which and why.",
            .choices = {"auto", "cpu", "cuda"}}),
+      row<&Config::fitter, &Fitter::estimator>(
+          "fitter.estimator", "least_squares",
+          {.text =
+               "`least_squares`: the fastest. `poisson`: maximum likelihood of the photons, the "
+               "most precise there is, above all for bright markers on a dark background (by a "
+               "quarter); it takes about twice the time, is fitted by the processor, and needs "
+               "camera.gain_e_per_adu, offset_adu and read_noise_e.",
+           .choices = {"least_squares", "poisson"}}),
       row<&Config::fitter, &Fitter::roi_px>(
           "fitter.roi_px", 13,
           {.text = "Side of the square window around each marker. Good: about ten times the "

@@ -123,6 +123,8 @@ FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat for
 
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format) {
   fitter::FitOptions options;
+  if (config.fitter.estimator == "poisson")
+    options.estimator = fitter::Estimator::PoissonLikelihood;
   options.max_iterations = config.fitter.max_iterations;
   options.min_decrease = static_cast<float>(config.fitter.min_decrease);
   options.min_step = static_cast<float>(config.fitter.min_step);

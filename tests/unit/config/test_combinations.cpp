@@ -94,6 +94,11 @@ TEST_CASE("noise in electrons needs the gain", "[config]") {
         "camera.gain_e_per_adu above 0");
   CHECK(camera("offset_adu: 100") != "");
   CHECK(camera("offset_adu: 100, read_noise_e: 5, gain_e_per_adu: 0.5") == "");
+  CHECK(
+      mistakes_of("fitter: {estimator: poisson}\n") ==
+      "f:1:21: fitter.estimator: found poisson with camera.gain_e_per_adu 0; allowed poisson only "
+      "with a camera.gain_e_per_adu above 0");
+  CHECK(mistakes_of("fitter: {estimator: poisson}\ncamera: {gain_e_per_adu: 0.5}\n") == "");
 }
 
 TEST_CASE("a replay has a recording of known size", "[config]") {

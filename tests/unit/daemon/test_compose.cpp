@@ -34,6 +34,20 @@ TEST_CASE("saturation is the pixel format's largest value unless given") {
   REQUIRE(daemon::detection_settings(c, camera::PixelFormat::Mono12).saturation_adu == 3900);
 }
 
+TEST_CASE("the estimator and its noise are the configuration's") {
+  config::Config c = config::default_config();
+  using fitter::Estimator;
+  REQUIRE(daemon::fit_options(c, camera::PixelFormat::Mono12).estimator ==
+          Estimator::ImplicitLeastSquares);
+  c.fitter.estimator = "poisson";
+  c.camera.gain_e_per_adu = 2.5;
+  c.camera.offset_adu = 64;
+  const auto options = daemon::fit_options(c, camera::PixelFormat::Mono12);
+  REQUIRE(options.estimator == Estimator::PoissonLikelihood);
+  REQUIRE(options.noise.gain_e_per_adu == 2.5f);
+  REQUIRE(options.noise.offset_adu == 64);
+}
+
 TEST_CASE("listed markers keep their ids, places and roles") {
   config::Config c = config::default_config();
   c.markers.mode = "list";
