@@ -20,7 +20,7 @@ constexpr double kTolerancePx = 2e-3;
 struct Compared {
   int rows = 0, converged = 0;
   double largest_px = 0;        ///< of |dx|, |dy| over converged fits
-  double largest_sigma_px = 0;  ///< of |dsigma|
+  double largest_sigma_px = 0;  ///< of |dsigma_x|
 };
 
 /// @param use  which rows, besides ok = 1, are compared
@@ -97,6 +97,50 @@ TEST_CASE("Simulated molecules agree with the reference fits where these are rou
   CHECK(c.converged == c.rows);
 }
 
+TEST_CASE("Elliptical fits of simulated molecules agree with the reference fits, widths included") {
+  const auto data = test::test_data();
+  if (!data) return;
+  const auto frames = test::read_raw(*data / "picasso/testdata.raw", 32, 32);
+  fitter::FitOptions options;
+  options.model = fitter::Model::EllipticalGaussian;
+  options.estimator =
+      GENERATE(fitter::Estimator::ImplicitLeastSquares, fitter::Estimator::LeastSquares);
+  const Compared c = compare(*data / "ref_picasso_fits.csv", frames, options, "sigma_x", any);
+  CHECK(c.rows > 540);
+  CHECK(c.converged == c.rows);
+  CHECK(c.largest_sigma_px < kTolerancePx);
+}
+
+TEST_CASE("Likelihood fits agree with Picasso's own localizations") {
+  const auto data = test::test_data();
+  if (!data) return;
+  const auto frames = test::read_raw(*data / "picasso/testdata.raw", 32, 32);
+  fitter::FitOptions options;
+  options.estimator = fitter::Estimator::PoissonLikelihood;
+  options.noise = {1, 0, 0};
+  std::vector<double> distance, width;
+  for (const test::Row& row : test::read_csv(*data / "ref_picasso_fits.csv")) {
+    if (row.at("ok") != "1") continue;
+    const int x = std::stoi(row.at("roi_x"));
+    const int y = std::stoi(row.at("roi_y"));
+    const int side = std::stoi(row.at("roi_w"));
+    const test::Image& frame = frames.at(static_cast<std::size_t>(std::stoi(row.at("frame"))));
+    const auto fit = test::fit_one(test::cut(frame, x, y, side), side, options);
+    REQUIRE(converged(fit.status));
+    const auto value = [&row](const char* name) { return std::stod(row.at(name)); };
+    distance.push_back(std::hypot(static_cast<double>(fit.x_px) + x - value("pic_x"),
+                                  static_cast<double>(fit.y_px) + y - value("pic_y")));
+    width.push_back(static_cast<double>(fit.sigma_x_px) - value("pic_sx"));
+  }
+  const auto median = [](std::vector<double>& v) {
+    std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+    return v[v.size() / 2];
+  };
+  CHECK(*std::max_element(distance.begin(), distance.end()) < 0.01);
+  CHECK(median(distance) < 1e-3);
+  CHECK(median(width) == Approx(0.038).margin(2e-3));  // Picasso integrates over the pixel
+}
+
 /// A block of ref_gpufit_vectors.csv: "GAUSS_2D(..),5x5,A=4 x=2 y=2 s=0.5 b=1,3 1.8 2.2 0.4 0,..".
 double value_of(const std::string& truth, const std::string& name) {
   std::istringstream words(truth);
@@ -105,36 +149,62 @@ double value_of(const std::string& truth, const std::string& name) {
   throw std::runtime_error("no " + name + " in " + truth);
 }
 
-TEST_CASE("Gpufit's noise-free spots are recovered") {
-  const auto data = test::test_data();
-  if (!data) return;
-  std::ifstream file(*data / "ref_gpufit_vectors.csv");
-  int tried = 0;
+struct GpufitVector {
+  std::string name;
+  bool elliptical;
+  int side;
+  std::string truth;
+  std::vector<float> pixels;
+};
+
+/// Those of the models that exist here: GAUSS_2D and GAUSS_2D_ELLIPTIC.
+std::vector<GpufitVector> read_gpufit_vectors(const std::filesystem::path& csv) {
+  std::vector<GpufitVector> vectors;
+  std::ifstream file(csv);
   for (std::string line; std::getline(file, line);) {
-    if (line.rfind("GAUSS_2D(", 0) != 0) continue;
+    const bool elliptical = line.rfind("GAUSS_2D_ELLIPTIC(", 0) == 0;
+    if (!elliptical && line.rfind("GAUSS_2D(", 0) != 0) continue;
+    GpufitVector v = {{}, elliptical, 0, {}, {}};
     std::istringstream fields(line);
-    std::string name, size, truth;
-    std::getline(fields, name, ',');
+    std::string size;
+    std::getline(fields, v.name, ',');
     std::getline(fields, size, ',');
-    std::getline(fields, truth, ',');
-    const int side = std::stoi(size);
-    std::vector<float> pixels;
-    for (int row = 0; row < side; ++row) {
+    std::getline(fields, v.truth, ',');
+    v.side = std::stoi(size);
+    for (int row = 0; row < v.side; ++row) {
       std::getline(file, line);
       std::istringstream values(line);
-      for (std::string v; std::getline(values, v, ',');) pixels.push_back(std::stof(v));
+      for (std::string pixel; std::getline(values, pixel, ',');)
+        v.pixels.push_back(std::stof(pixel));
     }
-    const auto fit = test::fit_one(pixels, side);
-    INFO(name << " " << size << " " << truth);
-    CHECK(converged(fit.status));
-    CHECK(fit.x_px == Approx(value_of(truth, "x")).margin(1e-4));
-    CHECK(fit.y_px == Approx(value_of(truth, "y")).margin(1e-4));
-    CHECK(fit.sigma_x_px == Approx(value_of(truth, "s")).margin(1e-4));
-    CHECK(fit.amplitude_adu == Approx(value_of(truth, "A")).epsilon(1e-3));
-    CHECK(fit.background_adu == Approx(value_of(truth, "b")).epsilon(1e-3));
-    ++tried;
+    vectors.push_back(std::move(v));
   }
-  CHECK(tried > 0);
+  return vectors;
+}
+
+TEST_CASE("Gpufit's noise-free spots are recovered by every estimator") {
+  const auto data = test::test_data();
+  if (!data) return;
+  fitter::FitOptions options;
+  options.estimator =
+      GENERATE(fitter::Estimator::ImplicitLeastSquares, fitter::Estimator::LeastSquares,
+               fitter::Estimator::PoissonLikelihood);
+  options.spots_only = false;  // a width of 0.4 px is the limit of what counts as a spot
+  const auto vectors = read_gpufit_vectors(*data / "ref_gpufit_vectors.csv");
+  CHECK(vectors.size() == 3);
+  for (const GpufitVector& v : vectors) {
+    options.model =
+        v.elliptical ? fitter::Model::EllipticalGaussian : fitter::Model::CircularGaussian;
+    const auto fit = test::fit_one(v.pixels, v.side, options);
+    INFO(v.name << " " << v.side << " " << v.truth);
+    CHECK(converged(fit.status));
+    CHECK(fit.x_px == Approx(value_of(v.truth, "x")).margin(1e-4));
+    CHECK(fit.y_px == Approx(value_of(v.truth, "y")).margin(1e-4));
+    CHECK(fit.sigma_x_px == Approx(value_of(v.truth, v.elliptical ? "sx" : "s")).margin(1e-4));
+    if (v.elliptical) CHECK(fit.sigma_y_px == Approx(value_of(v.truth, "sy")).margin(1e-4));
+    CHECK(fit.amplitude_adu == Approx(value_of(v.truth, "A")).epsilon(1e-3));
+    CHECK(fit.background_adu == Approx(value_of(v.truth, "b")).epsilon(1e-3));
+  }
 }
 
 }  // namespace
