@@ -121,6 +121,27 @@ std::vector<Pick> markers_of(const Options& options, ImageStack& stack, FrameRan
   throw InputError(options.stack.path, what);
 }
 
+DriftTrace trace_of(const Options& options, const ImageStack& stack, FrameRange range,
+                    const MarkerTracks& tracks) {
+  const std::int64_t frame = options.reference_frame < 0 ? range.first : options.reference_frame;
+  const DriftSettings settings{
+      .reference = static_cast<std::size_t>(frame - range.first),
+      .min_markers = std::min(options.min_markers, static_cast<int>(tracks.markers())),
+      .pixel_nm = options.pixel_nm};
+  DriftTrace trace{.points = solve_drift(tracks, settings),
+                   .first_frame = range.first,
+                   .stack_frames = stack.shape().frames,
+                   .pixel_nm = options.pixel_nm};
+  const bool wanted = !options.outputs.drift.empty() || !options.outputs.drift_csv.empty();
+  if (wanted && trace.points[settings.reference].markers == 0) {
+    throw InputError(options.stack.path,
+                     fmt::format("fewer than {} of {} markers could be fitted in the reference "
+                                 "frame {}: choose another by --reference",
+                                 settings.min_markers, tracks.markers(), frame));
+  }
+  return trace;
+}
+
 std::string follow_markers(const Options& options, ImageStack& stack, FrameRange range,
                            const std::function<bool()>& stop) {
   SpotFitter fitter(options.fitter);
@@ -141,19 +162,7 @@ std::string follow_markers(const Options& options, ImageStack& stack, FrameRange
       }
     }
   }
-  const std::int64_t reference =
-      options.reference_frame < 0 ? range.first : options.reference_frame;
-  const DriftTrace trace{
-      .points =
-          solve_drift(tracks, static_cast<std::size_t>(reference - range.first), options.pixel_nm),
-      .first_frame = range.first,
-      .stack_frames = stack.shape().frames,
-      .pixel_nm = options.pixel_nm};
-  if (trace.points[static_cast<std::size_t>(reference - range.first)].markers == 0) {
-    throw InputError(options.stack.path,
-                     fmt::format("none of {} markers could be fitted in the reference frame {}",
-                                 markers.size(), reference));
-  }
+  const DriftTrace trace = trace_of(options, stack, range, tracks);
   results.finish(&trace);
   const auto known = std::count_if(trace.points.begin(), trace.points.end(),
                                    [](const DriftPoint& p) { return p.markers > 0; });

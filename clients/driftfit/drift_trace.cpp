@@ -30,14 +30,15 @@ double median(std::vector<double>& values) {
 
 class DriftSolver {
  public:
-  DriftSolver(const MarkerTracks& tracks, std::size_t reference, double pixel_nm)
+  DriftSolver(const MarkerTracks& tracks, const DriftSettings& settings)
       : tracks_(tracks),
-        pixel_nm_(pixel_nm),
+        pixel_nm_(settings.pixel_nm),
+        min_markers_(settings.min_markers),
         places_(tracks.markers()),
         points_(tracks.frames()),
         scratch_(tracks.markers()) {
     for (std::size_t m = 0; m < tracks.markers(); ++m) {
-      places_[m] = {tracks.at(reference, m).x_px, tracks.at(reference, m).y_px};
+      places_[m] = {tracks.at(settings.reference, m).x_px, tracks.at(settings.reference, m).y_px};
     }
   }
 
@@ -81,7 +82,7 @@ class DriftSolver {
                         .variance_nm2 = {variance_nm2(p.x_sd_px), variance_nm2(p.y_sd_px)}});
     }
     const control::Consensus mean = control::robust_mean(votes_, {}, scratch_);
-    if (mean.used == 0) return {};
+    if (mean.used == 0 || mean.used < min_markers_) return {};
     return {.markers = mean.used,
             .x_px = mean.value_nm.x / pixel_nm_,
             .y_px = mean.value_nm.y / pixel_nm_,
@@ -105,6 +106,7 @@ class DriftSolver {
 
   const MarkerTracks& tracks_;
   double pixel_nm_;
+  int min_markers_;
   std::vector<Place> places_;
   std::vector<DriftPoint> points_;
   std::vector<control::Vote> votes_;
@@ -123,10 +125,10 @@ void MarkerTracks::add_frame(std::span<const Spot> spots) {
   }
 }
 
-std::vector<DriftPoint> solve_drift(const MarkerTracks& tracks, std::size_t reference,
-                                    double pixel_nm) {
-  std::vector<DriftPoint> points = DriftSolver(tracks, reference, pixel_nm).solve();
-  const DriftPoint zero = points[reference];
+std::vector<DriftPoint> solve_drift(const MarkerTracks& tracks, const DriftSettings& settings) {
+  std::vector<DriftPoint> points = DriftSolver(tracks, settings).solve();
+  const DriftPoint zero = points[settings.reference];
+  if (zero.markers == 0) return std::vector<DriftPoint>(points.size());
   for (DriftPoint& point : points) {
     if (point.markers == 0) continue;
     point.x_px -= zero.x_px;

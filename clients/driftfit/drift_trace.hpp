@@ -39,15 +39,19 @@ class MarkerTracks {
 
 /// Where the sample went: a localization less the drift is where it was in the reference frame.
 struct DriftPoint {
-  int markers = 0;  ///< that had a weight; 0: the drift is not known
+  int markers = 0;  ///< that had a weight; 0: too few, the drift is not known
   double x_px = 0, y_px = 0;
   double x_sd_px = 0, y_sd_px = 0;  ///< of this frame's mean
 };
 
-/// @param reference  frame of `tracks` whose drift is zero; where it has no marker no point is
-/// valid
-std::vector<DriftPoint> solve_drift(const MarkerTracks& tracks, std::size_t reference,
-                                    double pixel_nm);
+struct DriftSettings {
+  std::size_t reference = 0;  ///< frame of the tracks whose drift is zero
+  int min_markers = 1;        ///< fewer do not make a drift
+  double pixel_nm = 100;
+};
+
+/// Where the reference has too few markers, no point is known.
+std::vector<DriftPoint> solve_drift(const MarkerTracks& tracks, const DriftSettings& settings);
 
 /// A trace within a stack: point i is of frame first + i.
 struct DriftTrace {

@@ -46,6 +46,12 @@ void MarkerFollower::place_roi(Marker& marker, double x_px, double y_px) const n
   marker.roi_y_px = placed(marker.roi_y_px, y_px, shape_.height_px);
 }
 
+/// Whether the last fit, converged or not, ended somewhere in its ROI.
+bool MarkerFollower::inside_roi(const Marker& m) const noexcept {
+  const double last_px = roi_px_ - 1;
+  return m.fit.x_px >= 0 && m.fit.x_px <= last_px && m.fit.y_px >= 0 && m.fit.y_px <= last_px;
+}
+
 void MarkerFollower::fit(const std::byte* frame, std::span<const std::size_t> which, bool again) {
   const std::size_t roi_bytes =
       static_cast<std::size_t>(roi_px_) * static_cast<std::size_t>(roi_px_) * bytes_of(shape_.type);
@@ -58,8 +64,8 @@ void MarkerFollower::fit(const std::byte* frame, std::span<const std::size_t> wh
     const double x_px = again ? m.found_x_px : m.x_px;
     const double y_px = again ? m.found_y_px : m.y_px;
     starts_.push_back({static_cast<float>(x_px - m.roi_x_px), static_cast<float>(y_px - m.roi_y_px),
-                       again ? m.fit.sigma_x_px : m.sigma_x_px,
-                       again ? m.fit.sigma_y_px : m.sigma_y_px});
+                       again ? (m.found ? m.fit.sigma_x_px : 0) : m.sigma_x_px,
+                       again ? (m.found ? m.fit.sigma_y_px : 0) : m.sigma_y_px});
   }
   fitter_.fit({.pixels = pixels_.data(),
                .type = shape_.type,
@@ -111,16 +117,16 @@ std::span<const Spot> MarkerFollower::follow(const std::byte* frame, std::int64_
   }
   fit(frame, which_, false);
 
-  which_.clear();
-  for (std::size_t i = 0; i < markers_.size(); ++i) {
+  std::vector<std::size_t> moved;
+  for (const std::size_t i : which_) {
     Marker& m = markers_[i];
-    if (!m.found) continue;
     const int x_px = m.roi_x_px;
     const int y_px = m.roi_y_px;
+    if (!inside_roi(m)) continue;
     place_roi(m, m.found_x_px, m.found_y_px);
-    if (m.roi_x_px != x_px || m.roi_y_px != y_px) which_.push_back(i);
+    if (m.roi_x_px != x_px || m.roi_y_px != y_px) moved.push_back(i);
   }
-  fit(frame, which_, true);
+  fit(frame, moved, true);
 
   const Pick step = common_step();
   spots_.clear();

@@ -41,6 +41,7 @@ class MarkerFollower {
 
   void place_roi(Marker& marker, double x_px, double y_px) const noexcept;
   int placed(int origin_px, double position_px, int size_px) const noexcept;
+  bool inside_roi(const Marker& m) const noexcept;
   void fit(const std::byte* frame, std::span<const std::size_t> which, bool again);
   void reject_strays(Pick step) noexcept;
   Pick common_step();

@@ -188,6 +188,11 @@ void add_output_options(CLI::App& app, Options& o, OptionTexts& texts) {
   app.add_option("--reference", o.reference_frame, "Frame whose drift is 0 (default: the first)")
       ->check(CLI::NonNegativeNumber)
       ->group(group);
+  app.add_option("--min-markers", o.min_markers,
+                 "Fewest markers that make a drift (all, where fewer are followed)")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
   app.add_flag("--overwrite", o.outputs.overwrite, "Replace results that are there already")
       ->group(group);
 }

@@ -35,6 +35,7 @@ struct Options {
 
   double pixel_nm = 100;
   std::int64_t reference_frame = -1;  ///< -1: the first
+  int min_markers = 3;                ///< for a drift; all, where fewer are followed
   Outputs outputs;
   bool show_progress = false;
   bool quiet = false;

@@ -11,7 +11,7 @@
 namespace driftd::clients {
 namespace {
 
-constexpr hsize_t kChunkRows = 8192;
+constexpr hsize_t kChunkRows = 2048;
 
 /// A row of /locs in memory; `group` last, so that a file without groups leaves it out.
 struct Row {
