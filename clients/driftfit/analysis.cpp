@@ -136,7 +136,8 @@ DriftTrace trace_of(const Options& options, const ImageStack& stack, FrameRange 
   if (wanted && trace.points[settings.reference].markers == 0) {
     throw InputError(options.stack.path,
                      fmt::format("fewer than {} of {} markers could be fitted in the reference "
-                                 "frame {}: choose another by --reference",
+                                 "frame {}: choose another by --reference, or fewer by "
+                                 "--min-markers",
                                  settings.min_markers, tracks.markers(), frame));
   }
   return trace;

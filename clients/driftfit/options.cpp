@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "clients/driftfit/options.hpp"
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,7 @@ constexpr int kEverySpotRoiPx = 9;
 template <class Table>
 CLI::IsMember one_of(const Table& table) {
   std::vector<std::string> names;
+  names.reserve(table.size());
   for (const auto& entry : table) names.emplace_back(entry.first);
   return CLI::IsMember(names);
 }
@@ -130,11 +132,13 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
   app.add_option("--roi", o.roi_px, "Side of the square fitted, px (default: 13; --every-spot: 9)")
       ->check(CLI::Range(fitter::kMinRoiPx, fitter::kMaxRoiPx))
       ->group(group);
-  app.add_option("--model", texts.model)
+  app.add_option("--model", texts.model, "Shape of a spot")
       ->check(one_of(kModels))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--estimator", texts.estimator)
+  app.add_option("--estimator", texts.estimator,
+                 "What is minimized: implicit and least-squares squares, weighted squares over "
+                 "the noise model's variances, poisson the deviance")
       ->check(one_of(kEstimators))
       ->capture_default_str()
       ->group(group);

@@ -2,7 +2,6 @@
 // What the user of driftfit can set, and the command line that sets it. `driftfit --help` shows it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -11,6 +10,10 @@
 #include "clients/driftfit/image_stack.hpp"
 #include "clients/driftfit/spot_fitter.hpp"
 #include "control/marker_detection.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace driftd::clients {
 

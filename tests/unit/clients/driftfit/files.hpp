@@ -3,12 +3,12 @@
 #pragma once
 
 #include <hdf5.h>
-#include <stdlib.h>
 #include <tiffio.h>
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -160,6 +160,22 @@ class Synthetic(WithFolder):
         self.run_program(self.write_raw(scaled), "--drift", out)
         self.assertLess(np.abs(np.loadtxt(out) - drift).max(), 0.02)
 
+    def test_models_and_estimators_agree_or_are_refused(self):
+        stack, drift = drifting(10)
+        file = self.write_raw(stack)
+        for model in "circular", "elliptical":
+            for estimator in "implicit", "least-squares", "weighted", "poisson":
+                out = self.folder / f"{model}-{estimator}.txt"
+                done = subprocess.run([PROGRAM, file, "--drift", out, "--model", model, "--estimator",
+                                       estimator, "--gain", "1", "--offset", "100"],
+                                      capture_output=True, text=True)
+                if done.returncode == 4:  # by the fitting library, of which this is no test
+                    self.assertIn("driftfit: fitter: ", done.stderr)
+                    self.assertFalse(out.exists())
+                else:
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertLess(np.abs(np.loadtxt(out) - drift).max(), 0.02)
+
     def test_a_dark_frame_is_bridged(self):
         stack, drift = drifting(30)
         stack[12] = 100

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <sstream>
+#include <CLI/CLI.hpp>
 
 #include "clients/driftfit/errors.hpp"
 #include "clients/driftfit/options.hpp"
