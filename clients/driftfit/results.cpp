@@ -59,7 +59,9 @@ Results::Results(const Options& options, const StackShape& shape)
 OutputFile* Results::add(const std::filesystem::path& path) {
   if (path.empty()) return nullptr;
   std::error_code error;
-  for (const std::filesystem::path& input : {options_.stack.path, options_.picks}) {
+  const std::filesystem::path description =
+      std::filesystem::path(options_.stack.path).replace_extension(".yaml");
+  for (const std::filesystem::path& input : {options_.stack.path, options_.picks, description}) {
     if (!input.empty() && std::filesystem::equivalent(path, input, error)) {
       throw OutputError(path, "is an input");
     }

@@ -195,6 +195,11 @@ TEST_CASE("results that cannot be written are refused before the work") {
   run.options.outputs.overwrite = true;
   run.options.outputs.thunderstorm = run.options.stack.path;
   CHECK_THROWS_WITH(run.analyse(), contains("is an input"));
+  run.options.outputs.thunderstorm.clear();
+  write_file(run.folder / "s.yaml", "Width: 64\n");
+  run.options.outputs.picasso = run.folder / "s.hdf5";
+  CHECK_THROWS_WITH(run.analyse(), contains("s.yaml: is an input"));
+  std::filesystem::remove(run.folder / "s.yaml");
   CHECK(run.folder.files() == 1);
 }
 
