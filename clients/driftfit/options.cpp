@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -167,6 +168,7 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->group(group);
   app.add_option("--devices", o.fitter.devices, "CUDA devices, e.g. 0,1")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->group(group);
@@ -199,6 +201,19 @@ void add_output_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->group(group);
   app.add_flag("--overwrite", o.outputs.overwrite, "Replace results that are there already")
       ->group(group);
+}
+
+/// "nan" and "inf" are numbers to the command line's parser.
+void check_finite(const Options& o) {
+  const std::array<Name<double>, 5> numbers{
+      {{"--pixel-nm", o.pixel_nm},
+       {"--min-net-gradient", o.min_net_gradient},
+       {"--min-snr", o.detection.min_snr},
+       {"--spot-sigma", o.detection.expected_sigma_px},
+       {"--max-residual-ratio", o.detection.max_residual_ratio}}};
+  for (const auto& [name, value] : numbers) {
+    if (!std::isfinite(value)) throw UsageError(std::string(name) + " is not a finite number");
+  }
 }
 
 void fill_outputs(Options& o, const std::string& prefix) {
@@ -254,6 +269,7 @@ void resolve(Options& o, const OptionTexts& texts) {
   if (o.roi_px == 0) o.roi_px = o.every_spot ? kEverySpotRoiPx : kMarkerRoiPx;
   o.detection.roi_px = o.roi_px;
   o.detection.witness_fraction = 0;
+  check_finite(o);
   o.find_markers = o.picks.empty() && !o.every_spot;
   fill_outputs(o, texts.prefix);
 }

@@ -44,8 +44,9 @@ TEST_CASE("every spot is fitted in a smaller square and gives no drift") {
 
 TEST_CASE("names stand for the fitter's models, estimators and back ends") {
   const Options o = parsed(
-      "s.raw --width 4 --height 5 --type f32 --byte-order big --model elliptical --estimator "
-      "poisson --backend cuda --devices 1,3 --gain 2.5 --offset 100 --read-noise 1.5 --drift d");
+      "--devices 1,3 s.raw --width 4 --height 5 --type f32 --byte-order big --model elliptical "
+      "--estimator "
+      "poisson --backend cuda --gain 2.5 --offset 100 --read-noise 1.5 --drift d");
   CHECK(o.stack.type == fitter::PixelType::F32);
   CHECK(o.stack.byte_order == ByteOrder::Big);
   CHECK(o.fitter.options.model == fitter::Model::EllipticalGaussian);
@@ -66,6 +67,8 @@ TEST_CASE("what makes no sense is refused") {
     CAPTURE(line);
     CHECK_THROWS_AS(parsed(line), CLI::ParseError);
   }
+  CHECK_THROWS_WITH(parsed("s.tif -o o --pixel-nm nan"), contains("--pixel-nm is not a finite"));
+  CHECK_THROWS_WITH(parsed("s.tif -o o --min-snr nan"), contains("--min-snr is not a finite"));
   CHECK_THROWS_WITH(parsed("s.tif"), contains("no result is asked for"));
   CHECK_THROWS_WITH(parsed("s.tif --picasso p.yaml"), contains("names the HDF5 file"));
 }
