@@ -56,9 +56,9 @@ SpotSearch::SpotSearch(const SpotSearchSettings& settings)
   const int side = 2 * half_px_ + 3;
   weights_.assign(static_cast<std::size_t>(side) * static_cast<std::size_t>(side), 0.0f);
   const auto weight = [&](int u, int v) -> float& {
-    const auto row = static_cast<std::size_t>(v + half_px_ + 1);
-    return weights_[row * static_cast<std::size_t>(side) +
-                    static_cast<std::size_t>(u + half_px_ + 1)];
+    const int row = v + half_px_ + 1;
+    const int index = row * side + u + half_px_ + 1;
+    return weights_[static_cast<std::size_t>(index)];
   };
   for (int v = -half_px_; v <= half_px_; ++v) {
     for (int u = -half_px_; u <= half_px_; ++u) {
