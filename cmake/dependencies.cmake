@@ -7,6 +7,7 @@ pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(TIFF REQUIRED IMPORTED_TARGET libtiff-4)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
+pkg_search_module(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
 find_package(yaml-cpp REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(cppzmq REQUIRED)
@@ -22,7 +23,8 @@ else()
 endif()
 
 # libhwy-dev and libaravis-dev headers are not warning-clean under our flags: pkg-config paths as SYSTEM.
-foreach(target PkgConfig::ARAVIS PkgConfig::HWY PkgConfig::TIFF PkgConfig::SYSTEMD PkgConfig::PNG)
+foreach(target PkgConfig::ARAVIS PkgConfig::HWY PkgConfig::TIFF PkgConfig::SYSTEMD PkgConfig::PNG
+        PkgConfig::HDF5)
   get_target_property(dirs ${target} INTERFACE_INCLUDE_DIRECTORIES)
   if(dirs)
     set_property(TARGET ${target} PROPERTY INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${dirs})

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "clients/driftfit/spot_fitter.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <thread>
+
+namespace driftd::clients {
+namespace {
+
+/// A thread is started for no fewer spots than it fits while it starts.
+constexpr std::size_t kSpotsPerThread = 128;
+
+std::string counted(std::size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// Variance of pixels under the noise model, adu^2: shot noise of what is above the offset, read
+/// noise, and never less than one electron's.
+template <class Pixel>
+void add_variances(const Pixel* pixels, std::size_t count, const fitter::NoiseModel& noise,
+                   std::vector<float>& variances) {
+  const float gain = noise.gain_e_per_adu > 0 ? noise.gain_e_per_adu : 1.0f;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float electrons = (static_cast<float>(pixels[i]) - noise.offset_adu) * gain;
+    const float variance_e2 = std::max(electrons + noise.read_noise_e * noise.read_noise_e, 1.0f);
+    variances.push_back(variance_e2 / (gain * gain));
+  }
+}
+
+/// @throws fitter::FitterError for options that the library refuses
+void check(const fitter::FitOptions& options) {
+  const float variance = 1;
+  const fitter::Batch nothing{.roi_px = fitter::kMinRoiPx, .variances = &variance};
+  fitter::fit_batch_cpu(nothing, options, {});
+}
+
+}  // namespace
+
+SpotFitter::SpotFitter(const SpotFitterSettings& settings)
+    : settings_(settings),
+      threads_(settings.threads > 0
+                   ? settings.threads
+                   : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))) {
+  check(settings.options);
+  const bool try_cuda = settings.back_end == BackEnd::Auto && settings.large_batches &&
+                        fitter::cuda_device_count() > 0;
+  if (settings.back_end == BackEnd::Cuda || try_cuda) {
+    try {
+      cuda_ = fitter::make_cuda_batch_fitter({.devices = settings.devices});
+    } catch (const fitter::FitterError&) {
+      if (settings.back_end == BackEnd::Cuda) throw;
+    }
+  }
+  description_ = cuda_ ? "CUDA, " + counted(settings.devices.size(), "device")
+                       : "CPU, " + counted(static_cast<std::size_t>(threads_), "thread");
+}
+
+void SpotFitter::weigh(const fitter::Batch& batch) {
+  const auto side = static_cast<std::size_t>(batch.roi_px);
+  const std::size_t count = batch.count * side * side;
+  const fitter::NoiseModel& noise = settings_.options.noise;
+  variances_.clear();
+  variances_.reserve(count);
+  switch (batch.type) {
+    case fitter::PixelType::U8:
+      add_variances(static_cast<const std::uint8_t*>(batch.pixels), count, noise, variances_);
+      break;
+    case fitter::PixelType::U16:
+      add_variances(static_cast<const std::uint16_t*>(batch.pixels), count, noise, variances_);
+      break;
+    case fitter::PixelType::F32:
+      add_variances(static_cast<const float*>(batch.pixels), count, noise, variances_);
+      break;
+  }
+}
+
+void SpotFitter::fit(fitter::Batch batch, std::span<fitter::Localization> results) {
+  if (batch.count == 0) return;
+  if (settings_.options.estimator == fitter::Estimator::WeightedLeastSquares) {
+    weigh(batch);
+    batch.variances = variances_.data();
+  }
+  if (cuda_) {
+    cuda_->fit(batch, settings_.options, results);
+    return;
+  }
+  const auto useful = static_cast<int>(batch.count / kSpotsPerThread) + 1;
+  fitter::fit_batch_cpu(batch, settings_.options, results, std::min(threads_, useful));
+}
+
+}  // namespace driftd::clients
