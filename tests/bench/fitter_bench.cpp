@@ -2,13 +2,16 @@
 // Speed of the CPU fitter on the workload of Leutenegger & Weber 2021 (400 signal, 40 background
 // counts, sigma 1..2 px, centres of standard deviation S/20): fits per second of large batches on
 // one thread, the latency of a live batch of 16 markers, and the histogram of iterations, by ROI
-// side, pixel type and kind of start. A table to stdout, JSON to --json.
+// side, pixel type and kind of start.
+// The model and the estimator may be chosen; the paper's are the default. A table to stdout, JSON
+// to --json.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -31,8 +34,17 @@ struct Settings {
   std::size_t fits = 200;
   int repeats = 1000;
   int frames = 20000;
+  fitter::FitOptions options;
   std::string json;
 };
+
+const std::map<std::string, fitter::Model> kModels = {
+    {"circular", fitter::Model::CircularGaussian},
+    {"elliptical", fitter::Model::EllipticalGaussian}};
+const std::map<std::string, fitter::Estimator> kEstimators = {
+    {"implicit", fitter::Estimator::ImplicitLeastSquares},
+    {"least-squares", fitter::Estimator::LeastSquares},
+    {"poisson", fitter::Estimator::PoissonLikelihood}};
 
 struct Throughput {
   double best_per_s, median_per_s;
@@ -53,11 +65,11 @@ Starts starts_from(const Fits& fits) {
 }
 
 /// One batch after another on this thread; `results` are those of the last.
-Throughput measure_batches(const fitter::Batch& batch, int repeats, Fits& results) {
+Throughput measure_batches(const fitter::Batch& batch, const Settings& settings, Fits& results) {
   std::vector<double> us;
-  for (int i = 0; i < repeats; ++i) {
+  for (int i = 0; i < settings.repeats; ++i) {
     const auto start = Clock::now();
-    fitter::fit_batch_cpu(batch, {}, results);
+    fitter::fit_batch_cpu(batch, settings.options, results);
     us.push_back(elapsed_us(start));
   }
   std::sort(us.begin(), us.end());
@@ -78,11 +90,11 @@ TypeResult measure_type(const char* name, fitter::PixelType type, int side,
   fitter::Batch batch = {spots.pixels.data(), type, side, settings.fits, nullptr};
   TypeResult result = {name, {}, {}};
   cold_fits.resize(settings.fits);
-  result.cold = measure_batches(batch, settings.repeats, cold_fits);
+  result.cold = measure_batches(batch, settings, cold_fits);
   const Starts starts = starts_from(cold_fits);
   batch.starts = starts.data();
   Fits warm_fits(settings.fits);
-  result.warm = measure_batches(batch, settings.repeats, warm_fits);
+  result.warm = measure_batches(batch, settings, warm_fits);
   return result;
 }
 
@@ -91,10 +103,10 @@ Latency measure_live(int side, bool warm, const Settings& settings) {
   constexpr std::size_t kImages = 64 * kMarkers;
   const auto spots =
       test::simulate_spots<std::uint16_t>(side, kSignal, kBackground, kImages, 20210312);
-  const auto live = fitter::make_cpu_live_fitter(side, kMarkers, {});
+  const auto live = fitter::make_cpu_live_fitter(side, kMarkers, settings.options);
   Fits cold(kImages);
-  fitter::fit_batch_cpu({spots.pixels.data(), fitter::PixelType::U16, side, kImages, nullptr}, {},
-                        cold);
+  fitter::fit_batch_cpu({spots.pixels.data(), fitter::PixelType::U16, side, kImages},
+                        settings.options, cold);
   const Starts all = warm ? starts_from(cold) : Starts(kImages);
   std::vector<double> us;
   for (int frame = 0; frame < settings.frames; ++frame) {
@@ -188,6 +200,10 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", settings.repeats, "Batches timed")->check(CLI::Range(1, 100000));
   app.add_option("--frames", settings.frames, "Live batches of 16 markers timed")
       ->check(CLI::Range(1, 100000000));
+  app.add_option("--model", settings.options.model)
+      ->transform(CLI::CheckedTransformer(driftd::kModels));
+  app.add_option("--estimator", settings.options.estimator)
+      ->transform(CLI::CheckedTransformer(driftd::kEstimators));
   app.add_option("--json", settings.json, "File for the report");
   CLI11_PARSE(app, argc, argv);
   return driftd::run(settings);
