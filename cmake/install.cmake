@@ -32,3 +32,5 @@ install(DIRECTORY config/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY clients/python/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/python
   FILES_MATCHING PATTERN "*.py")
+install(FILES clients/matlab/fit2dgaussian_mex.c clients/matlab/fit2dgaussian.m
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/matlab)
