@@ -13,8 +13,8 @@ foreach(program driftd driftctl driftfit-program driftd-sim driftd-demo)
   endif()
 endforeach()
 
-install(TARGETS driftfit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES fitter/c/driftfit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS driftfit driftd_gpufit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES fitter/c/driftfit.h fitter/gpufit/gpufit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # The unit in the source tree names the paths of a distribution package; another prefix gets its own.
 set(unit ${PROJECT_SOURCE_DIR}/systemd/driftd.service)
