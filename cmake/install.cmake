@@ -13,8 +13,8 @@ foreach(program driftd driftctl driftfit-program driftd-sim driftd-demo)
   endif()
 endforeach()
 
-install(TARGETS driftfit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES fitter/c/driftfit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS driftfit driftd_gpufit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES fitter/c/driftfit.h fitter/gpufit/gpufit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # The unit in the source tree names the paths of a distribution package; another prefix gets its own.
 set(unit ${PROJECT_SOURCE_DIR}/systemd/driftd.service)
@@ -32,3 +32,5 @@ install(DIRECTORY config/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY clients/python/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/python
   FILES_MATCHING PATTERN "*.py")
+install(FILES clients/matlab/fit2dgaussian_mex.c clients/matlab/fit2dgaussian.m
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/matlab)

@@ -21,6 +21,16 @@ namespace driftd::fitter {
 /// Devices that can be used; 0 without a driver. Never throws.
 int cuda_device_count() noexcept;
 
+/// 1000 * major + 10 * minor; 0: there is none.
+struct CudaVersions {
+  int runtime = 0;
+  int driver = 0;
+};
+CudaVersions cuda_versions() noexcept;
+
+/// Copies `bytes` bytes between any two of host and devices. @throws FitterError
+void cuda_copy(void* to, const void* from, std::size_t bytes);
+
 enum class CudaMode : std::uint8_t {
   Launch,   ///< one kernel launch a call
   Graph,    ///< the same as an instantiated graph: quicker wherever it was measured

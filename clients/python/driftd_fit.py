@@ -7,6 +7,9 @@
     good = fits[driftd_fit.converged(fits)]
     print(good["x"], good["x_sd"])
 
+    driftd_fit.fit(images, model="elliptical", estimator="poisson", fixed=("sigma_x",),
+                   start=start, bounds={"sigma_y": (0.8, 2.5)}, gain=4.0, offset=100)
+
 Lengths are pixels, the centre of an image's first pixel is (0, 0), x counts columns. Amplitude and
 background are in pixel units; ``*_sd`` are standard deviations. docs/fitter.md has the method.
 """
@@ -16,7 +19,7 @@ import ctypes
 import ctypes.util
 import os
 import pathlib
-from typing import Callable, Sequence
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -28,12 +31,16 @@ RESULT = np.dtype(
     + [("status", np.uint8), ("iterations", np.uint8), ("_reserved", np.uint16)])
 #: Start values; sigma_x <= 0: none.
 START = np.dtype([(name, np.float32) for name in ("x", "y", "sigma_x", "sigma_y")])
+#: Start values of the other parameters.
+LEVELS = np.dtype([(name, np.float32) for name in ("amplitude", "background")])
+#: What can be fixed and bounded. The circular model has no sigma_y: sigma_x is its sigma.
+PARAMETERS = ("x", "y", "sigma_x", "sigma_y", "amplitude", "background")
 #: Names of ``status``.
 STATUS = ("converged_residuum", "converged_decrease", "converged_step", "iteration_limit",
           "not_converged", "bad_input")
 
-MODELS = {"circular": 0}
-ESTIMATORS = {"implicit": 0}
+MODELS = {"circular": 0, "elliptical": 1}
+ESTIMATORS = {"implicit": 0, "least_squares": 1, "weighted_least_squares": 2, "poisson": 3}
 BACKENDS = {"auto": 0, "cpu": 1, "cuda": 2}
 PIXEL_TYPES = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32): 2}
 MIN_SIDE, MAX_SIDE = 4, 64
@@ -49,7 +56,23 @@ class _Options(ctypes.Structure):
                  ("estimator", ctypes.c_int32), ("max_iterations", ctypes.c_int32)]
                 + [(name, ctypes.c_float) for name in
                    ("lambda_start", "lambda_max", "min_chi_square", "min_decrease", "min_step",
-                    "saturation", "min_background", "gain", "read_noise", "offset")])
+                    "saturation", "min_background", "gain", "read_noise", "offset")]
+                + [("fixed", ctypes.c_uint32), ("spots_only", ctypes.c_int32),
+                   ("lower", ctypes.c_float * len(PARAMETERS)),
+                   ("upper", ctypes.c_float * len(PARAMETERS))])
+
+
+class _Images(ctypes.Structure):
+    _fields_ = ([("size", ctypes.c_uint32), ("pixel_type", ctypes.c_int32),
+                 ("side", ctypes.c_int32), ("reserved", ctypes.c_int32),
+                 ("count", ctypes.c_size_t)]
+                + [(name, ctypes.c_void_p) for name in
+                   ("pixels", "starts", "levels", "variances", "bounds")])
+
+
+#: Options that are numbers.
+_NUMBERS = tuple(name for name, _ in _Options._fields_
+                 if name not in ("size", "model", "estimator", "fixed", "lower", "upper"))
 
 
 _Progress = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
@@ -62,7 +85,8 @@ def _load() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(name))
     except OSError as error:
-        raise FitError(f"{error}; build driftd, or set DRIFTFIT_LIBRARY to libdriftfit.so.1") from None
+        raise FitError(
+            f"{error}; build driftd, or set DRIFTFIT_LIBRARY to libdriftfit.so.1") from None
     pointer, size, integer = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32
     library.driftfit_create.argtypes = [integer, integer, pointer, size, pointer, ctypes.c_char_p,
                                         size]
@@ -72,8 +96,8 @@ def _load() -> ctypes.CDLL:
     library.driftfit_backend.restype = ctypes.c_char_p
     library.driftfit_default_options.argtypes = [pointer, ctypes.c_uint32]
     library.driftfit_default_options.restype = None
-    library.driftfit_fit.argtypes = [pointer, pointer, pointer, integer, integer, size, pointer,
-                                     pointer, _Progress, pointer, ctypes.c_char_p, size]
+    library.driftfit_fit_images.argtypes = [pointer, pointer, pointer, pointer, _Progress, pointer,
+                                            ctypes.c_char_p, size]
     return library
 
 
@@ -140,7 +164,9 @@ class Fitter:
 
     def fit(self, images: np.ndarray, model: str = "circular", estimator: str = "implicit",
             start: np.ndarray | None = None,
-            progress: Callable[[int, int], bool | None] | None = None,
+            progress: Callable[[int, int], bool | None] | None = None, *,
+            levels: np.ndarray | None = None, variances: np.ndarray | None = None,
+            bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
             **options: float) -> np.ndarray:
         """Fits every image.
 
@@ -148,14 +174,29 @@ class Fitter:
         ----------
         images : array, shape (n, side, side) or (side, side)
             uint8, uint16 or float32; 4 to 64 pixels a side. Not copied when C-contiguous.
+        model : "circular" or "elliptical"
+            One width, or one along each axis.
+        estimator : "implicit", "least_squares", "weighted_least_squares" or "poisson"
+            The first searches position and widths alone, and is the fastest; the others search all
+            parameters. weighted_least_squares needs `variances`; poisson is the maximum likelihood
+            of Poisson noise in electrons (`gain`; unknown: pixels are electrons).
         start : array, shape (n,), dtype `START`; or shape (n, 3) of x, y, sigma; or (n, 4)
             Start values; None: each fit estimates its own.
         progress : callable
             Called as ``progress(done, n)`` after each block; a true result stops the fitting, and
             what is not done stays ``bad_input``.
+        levels : array, shape (n,), dtype `LEVELS`; or shape (n, 2) of amplitude, background
+            Start values of these; None: those that fit each start best.
+        variances : array, the shape of images or (side, side) for all of them
+            Variance of each pixel, pixel units squared; to poisson, its read noise.
+        bounds : mapping of a name of `PARAMETERS` to (lower, upper)
+            Each a number, or an array of shape (n,). Not with implicit.
+        fixed : names of `PARAMETERS`
+            These keep their start values. Not with implicit.
         **options
             max_iterations, lambda_start, lambda_max, min_chi_square, min_decrease, min_step,
-            saturation, min_background, gain, read_noise, offset: see fitter/c/driftfit.h.
+            saturation, min_background, gain, read_noise, offset, spots_only: see
+            fitter/c/driftfit.h.
 
         Returns
         -------
@@ -171,24 +212,25 @@ class Fitter:
         """
         if not self._handle:
             raise ValueError("this Fitter is closed")
-        images = np.asanyarray(images)
-        if images.dtype not in PIXEL_TYPES:
-            raise TypeError(f"images are {images.dtype}; allowed are "
-                            f"{', '.join(str(t) for t in PIXEL_TYPES)}")
-        if images.ndim == 2:
-            images = images[np.newaxis]
-        if images.ndim != 3 or images.shape[1] != images.shape[2]:
-            raise ValueError(f"images have shape {images.shape}; allowed is (n, side, side)")
+        images = _checked_images(images)
         count, side = images.shape[:2]
-        if not MIN_SIDE <= side <= MAX_SIDE:
-            raise ValueError(f"images have {side} x {side} pixels; allowed are {MIN_SIDE} to "
-                             f"{MAX_SIDE} a side")
-        images = np.ascontiguousarray(images)
-        starts = None if start is None else _starts(start, count)
-        settings = _settings(model, estimator, options)
+        arrays = {"pixels": images,
+                  "starts": None if start is None else _records(start, "start", START, count,
+                                                                fewest=3),
+                  "levels": None if levels is None else _records(levels, "levels", LEVELS, count),
+                  "variances": None if variances is None else _variances(variances, images.shape)}
+        settings = _settings(model, estimator, fixed, options)
+        if bounds is not None:
+            arrays["bounds"] = _take_bounds(bounds, settings, count)
+        given = _Images(ctypes.sizeof(_Images), PIXEL_TYPES[images.dtype], side, 0, count,
+                        **{name: array.ctypes.data for name, array in arrays.items()
+                           if array is not None})
         results = np.zeros(count, RESULT)
         results["status"] = STATUS.index("bad_input")
+        self._call(settings, given, results, progress)
+        return results
 
+    def _call(self, settings: _Options, images: _Images, results: np.ndarray, progress) -> None:
         failure: list[BaseException] = []
 
         def report(_user, done, total):
@@ -199,9 +241,8 @@ class Fitter:
                 return 1
 
         message = ctypes.create_string_buffer(512)
-        code = _library.driftfit_fit(
-            self._handle, ctypes.byref(settings), images.ctypes.data, PIXEL_TYPES[images.dtype],
-            side, count, None if starts is None else starts.ctypes.data, results.ctypes.data,
+        code = _library.driftfit_fit_images(
+            self._handle, ctypes.byref(settings), ctypes.byref(images), results.ctypes.data,
             _Progress(report) if progress else _Progress(), None, message, len(message))
         if failure:
             raise failure[0]
@@ -209,33 +250,83 @@ class Fitter:
             raise ValueError(message.value.decode())
         if code not in (0, _CANCELLED):
             raise FitError(message.value.decode())
-        return results
 
 
-def _starts(start: np.ndarray, count: int) -> np.ndarray:
-    start = np.asanyarray(start)
-    if start.dtype == START:
-        if start.shape != (count,):
-            raise ValueError(f"start has shape {start.shape}; allowed is ({count},)")
-        return np.ascontiguousarray(start)
-    if start.shape not in ((count, 3), (count, 4)):
-        raise ValueError(f"start has shape {start.shape}; allowed are ({count}, 3) of x, y, sigma "
-                         f"and ({count}, 4) of x, y, sigma_x, sigma_y")
-    made = np.zeros(count, START)
-    for column, name in enumerate(START.names):
-        made[name] = start[:, min(column, start.shape[1] - 1)]
+def _checked_images(images: np.ndarray) -> np.ndarray:
+    images = np.asanyarray(images)
+    if images.dtype not in PIXEL_TYPES:
+        raise TypeError(f"images are {images.dtype}; allowed are "
+                        f"{', '.join(str(t) for t in PIXEL_TYPES)}")
+    if images.ndim == 2:
+        images = images[np.newaxis]
+    if images.ndim != 3 or images.shape[1] != images.shape[2]:
+        raise ValueError(f"images have shape {images.shape}; allowed is (n, side, side)")
+    if not MIN_SIDE <= images.shape[1] <= MAX_SIDE:
+        raise ValueError(f"images have {images.shape[1]} x {images.shape[1]} pixels; allowed are "
+                         f"{MIN_SIDE} to {MAX_SIDE} a side")
+    return np.ascontiguousarray(images)
+
+
+def _records(given: np.ndarray, what: str, dtype: np.dtype, count: int,
+             fewest: int | None = None) -> np.ndarray:
+    """`dtype` from the same or from columns; the last one given stands for the missing ones."""
+    given = np.asanyarray(given)
+    if given.dtype == dtype:
+        if given.shape != (count,):
+            raise ValueError(f"{what} has shape {given.shape}; allowed is ({count},)")
+        return np.ascontiguousarray(given)
+    shapes = [(count, columns) for columns in range(fewest or len(dtype), len(dtype) + 1)]
+    if given.shape not in shapes:
+        allowed = " and ".join(f"{s} of {', '.join(dtype.names[:s[1]])}" for s in shapes)
+        raise ValueError(f"{what} has shape {given.shape}; allowed are {allowed}")
+    made = np.zeros(count, dtype)
+    for column, name in enumerate(dtype.names):
+        made[name] = given[:, min(column, given.shape[1] - 1)]
     return made
 
 
-def _settings(model: str, estimator: str, options: dict) -> _Options:
+def _variances(given: np.ndarray, shape: tuple) -> np.ndarray:
+    given = np.asanyarray(given)
+    if given.shape not in (shape, shape[1:]):
+        raise ValueError(f"variances have shape {given.shape}; allowed are {shape} and {shape[1:]}")
+    return np.ascontiguousarray(np.broadcast_to(given, shape), np.float32)
+
+
+def _take_bounds(bounds: Mapping[str, tuple], settings: _Options, count: int) -> np.ndarray | None:
+    """Numbers go into the settings; a parameter with an array gives bounds of each image."""
+    single = np.empty((count, 2, len(PARAMETERS)), np.float32)
+    single[:] = [[-np.inf], [np.inf]]
+    any_single = False
+    for name, pair in bounds.items():
+        place = _place(name)
+        if len(pair) != 2:
+            raise ValueError(f"bounds of {name} are {len(pair)}; allowed are two: lower, upper")
+        for side, (limits, value) in enumerate(zip((settings.lower, settings.upper), pair)):
+            if np.ndim(value) == 0:
+                limits[place] = value
+            elif np.shape(value) == (count,):
+                single[:, side, place] = value
+                any_single = True
+            else:
+                raise ValueError(f"a bound of {name} has shape {np.shape(value)}; allowed are a "
+                                 f"number and ({count},)")
+    return single if any_single else None
+
+
+def _place(name: str) -> int:
+    return _one_of("a parameter", name, {p: i for i, p in enumerate(PARAMETERS)})
+
+
+def _settings(model: str, estimator: str, fixed: Sequence[str], options: dict) -> _Options:
     settings = _Options()
     _library.driftfit_default_options(ctypes.byref(settings), ctypes.sizeof(settings))
     settings.model = _one_of("model", model, MODELS)
     settings.estimator = _one_of("estimator", estimator, ESTIMATORS)
-    allowed = [name for name, _ in _Options._fields_[3:]]
+    for name in (fixed,) if isinstance(fixed, str) else fixed:
+        settings.fixed |= 1 << _place(name)
     for name, value in options.items():
-        if name not in allowed:
-            raise TypeError(f"unknown option {name!r}; allowed are {', '.join(allowed)}")
+        if name not in _NUMBERS:
+            raise TypeError(f"unknown option {name!r}; allowed are {', '.join(_NUMBERS)}")
         setattr(settings, name, value)
     return settings
 
@@ -243,7 +334,10 @@ def _settings(model: str, estimator: str, options: dict) -> _Options:
 def fit(images: np.ndarray, model: str = "circular", estimator: str = "implicit",
         start: np.ndarray | None = None, *, backend: str = "auto", threads: int = 0,
         devices: Sequence[int] = (), progress: Callable[[int, int], bool | None] | None = None,
+        levels: np.ndarray | None = None, variances: np.ndarray | None = None,
+        bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
         **options: float) -> np.ndarray:
     """One `Fitter.fit` with a `Fitter` of its own; see both."""
     with Fitter(backend, threads, devices) as fitter:
-        return fitter.fit(images, model, estimator, start, progress, **options)
+        return fitter.fit(images, model, estimator, start, progress, levels=levels,
+                          variances=variances, bounds=bounds, fixed=fixed, **options)

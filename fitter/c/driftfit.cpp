@@ -2,10 +2,12 @@
 #include "fitter/c/driftfit.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +20,7 @@ using namespace driftd::fitter;
 struct driftfit_fitter {
   int threads = 1;
   std::unique_ptr<CudaBatchFitter> cuda;  // null: the CPU
+  bool or_cpu = false;                    // for what CUDA does not have
 };
 
 namespace {
@@ -30,13 +33,20 @@ static_assert(offsetof(driftfit_result, background_sd) ==
 static_assert(offsetof(driftfit_result, status) == offsetof(Localization, status));
 static_assert(offsetof(driftfit_result, iterations) == offsetof(Localization, iterations));
 static_assert(sizeof(driftfit_start) == sizeof(Start));
+static_assert(sizeof(driftfit_levels) == sizeof(StartLevels));
+static_assert(sizeof(driftfit_bounds) == sizeof(Bounds));
+static_assert(offsetof(driftfit_bounds, upper) == offsetof(Bounds, upper));
+static_assert(DRIFTFIT_PARAMETERS == kParameters);
+static_assert(DRIFTFIT_BACKGROUND == static_cast<int>(Parameter::Background));
+static_assert(DRIFTFIT_POISSON_LIKELIHOOD == static_cast<int>(Estimator::PoissonLikelihood));
 static_assert(DRIFTFIT_BAD_INPUT == static_cast<int>(FitStatus::BadInput));
 static_assert(DRIFTFIT_F32 == static_cast<int>(PixelType::F32));
 
 /// Between two calls of the progress callback.
 constexpr std::size_t kBlock = std::size_t{1} << 17;
-/// Size of driftfit_options in the first version.
-constexpr std::uint32_t kFirstSize = offsetof(driftfit_options, offset) + sizeof(float);
+/// Sizes of the structs in their first versions.
+constexpr std::uint32_t kFirstOptions = offsetof(driftfit_options, offset) + sizeof(float);
+constexpr std::uint32_t kFirstImages = offsetof(driftfit_images, bounds) + sizeof(void*);
 
 void tell(char* message, std::size_t size, std::string_view text) {
   if (message == nullptr || size == 0) return;
@@ -67,24 +77,41 @@ int guarded(int on_fitter_error, char* message, std::size_t size, Body body) noe
   }
 }
 
+/// Copies as much of a struct as its caller knew. @throws FitterError
+template <class Struct>
+void take(const Struct& given, std::uint32_t first_size, const char* name, Struct& taken) {
+  if (given.size < first_size)
+    throw FitterError(std::string("driftfit: ") + name + ".size is " + std::to_string(given.size) +
+                      ", allowed is " + std::to_string(first_size) + " or more; set it with " +
+                      (std::string_view(name) == "options" ? "driftfit_default_options()"
+                                                           : "sizeof(driftfit_images)"));
+  std::memcpy(&taken, &given, std::min<std::size_t>(given.size, sizeof taken));
+}
+
+/// @throws FitterError
+void check_one_of(const char* name, std::int32_t value, std::int32_t last, const char* allowed) {
+  if (value < 0 || value > last)
+    throw FitterError(std::string("driftfit: ") + name + " is " + std::to_string(value) +
+                      ", allowed are " + allowed);
+}
+
 /// @throws FitterError for a struct of no known version or a name unknown
 FitOptions options_from(const driftfit_options* given) {
   driftfit_options o;
   driftfit_default_options(&o, sizeof o);
-  if (given != nullptr) {
-    if (given->size < kFirstSize)
-      throw FitterError("driftfit: options.size is " + std::to_string(given->size) +
-                        ", allowed is " + std::to_string(kFirstSize) +
-                        " or more; set it with driftfit_default_options()");
-    std::memcpy(&o, given, std::min<std::size_t>(given->size, sizeof o));
-  }
-  if (o.model != DRIFTFIT_CIRCULAR_GAUSSIAN)
-    throw FitterError("driftfit: model is " + std::to_string(o.model) +
-                      ", allowed is 0 (circular Gaussian)");
-  if (o.estimator != DRIFTFIT_IMPLICIT_LEAST_SQUARES)
-    throw FitterError("driftfit: estimator is " + std::to_string(o.estimator) +
-                      ", allowed is 0 (implicit least squares)");
+  if (given != nullptr) take(*given, kFirstOptions, "options", o);
+  check_one_of("model", o.model, DRIFTFIT_ELLIPTICAL_GAUSSIAN,
+               "0 (circular) and 1 (elliptical Gaussian)");
+  check_one_of("estimator", o.estimator, DRIFTFIT_POISSON_LIKELIHOOD,
+               "0 (implicit), 1 (plain), 2 (weighted least squares) and 3 (Poisson likelihood)");
+  if (o.fixed >= 1u << DRIFTFIT_PARAMETERS)
+    throw FitterError("driftfit: fixed is " + std::to_string(o.fixed) + ", allowed are six bits");
   FitOptions options;
+  options.model = static_cast<Model>(o.model);
+  options.estimator = static_cast<Estimator>(o.estimator);
+  options.fixed = static_cast<std::uint8_t>(o.fixed);
+  options.spots_only = o.spots_only != 0;
+  options.bounds = std::bit_cast<Bounds>(o.bounds);
   options.max_iterations = o.max_iterations;
   options.lambda_start = o.lambda_start;
   options.lambda_max = o.lambda_max;
@@ -95,6 +122,52 @@ FitOptions options_from(const driftfit_options* given) {
   options.min_background_adu = o.min_background;
   options.noise = {o.gain, o.read_noise, o.offset};
   return options;
+}
+
+/// @throws FitterError
+Batch batch_from(const driftfit_images* given) {
+  if (given == nullptr) throw FitterError("driftfit: no images given");
+  driftfit_images i = {};
+  take(*given, kFirstImages, "images", i);
+  check_one_of("pixel_type", i.pixel_type, DRIFTFIT_F32, "0 (u8), 1 (u16) and 2 (f32)");
+  return {.pixels = i.pixels,
+          .type = static_cast<PixelType>(i.pixel_type),
+          .roi_px = i.side,
+          .count = i.count,
+          .starts = reinterpret_cast<const Start*>(i.starts),
+          .levels = reinterpret_cast<const StartLevels*>(i.levels),
+          .variances = i.variances,
+          .bounds = reinterpret_cast<const Bounds*>(i.bounds)};
+}
+
+/// `count` of the fits, beginning with `first`.
+Batch part_of(const Batch& all, std::size_t first, std::size_t count) {
+  const auto side = static_cast<std::size_t>(all.roi_px);
+  const std::size_t first_pixel = first * side * side;
+  Batch part = all;
+  part.count = count;
+  part.pixels =
+      static_cast<const unsigned char*>(all.pixels) + first_pixel * bytes_per_pixel(all.type);
+  if (all.starts != nullptr) part.starts += first;
+  if (all.levels != nullptr) part.levels += first;
+  if (all.variances != nullptr) part.variances += first_pixel;
+  if (all.bounds != nullptr) part.bounds += first;
+  return part;
+}
+
+/// Whether CUDA's batch fitter has these options.
+bool on_cuda(const FitOptions& options) {
+  return options.model == Model::CircularGaussian &&
+         options.estimator == Estimator::ImplicitLeastSquares;
+}
+
+void fit_part(driftfit_fitter& fitter, const Batch& part, const FitOptions& options,
+              std::span<Localization> results) {
+  if (fitter.cuda && (on_cuda(options) || !fitter.or_cpu)) {
+    fitter.cuda->fit(part, options, results);
+  } else {
+    fit_batch_cpu(part, options, results, fitter.threads);
+  }
 }
 
 }  // namespace
@@ -122,7 +195,10 @@ void driftfit_default_options(driftfit_options* options, uint32_t size) {
                                 .min_background = d.min_background_adu,
                                 .gain = d.noise.gain_e_per_adu,
                                 .read_noise = d.noise.read_noise_e,
-                                .offset = d.noise.offset_adu};
+                                .offset = d.noise.offset_adu,
+                                .fixed = d.fixed,
+                                .spots_only = d.spots_only ? 1 : 0,
+                                .bounds = std::bit_cast<driftfit_bounds>(d.bounds)};
   if (options != nullptr) std::memcpy(options, &all, std::min<std::size_t>(size, sizeof all));
 }
 
@@ -148,6 +224,7 @@ int driftfit_create(int32_t backend, int32_t threads, const int32_t* devices, si
     }
     auto made = std::make_unique<driftfit_fitter>();
     made->threads = threads;
+    made->or_cpu = backend == DRIFTFIT_AUTO;
     if (backend == DRIFTFIT_CUDA || (backend == DRIFTFIT_AUTO && cuda_device_count() > 0)) {
       CudaBatchOptions options;
       if (device_count > 0) options.devices.assign(devices, devices + device_count);
@@ -166,41 +243,30 @@ const char* driftfit_backend(const driftfit_fitter* fitter) {
   return fitter != nullptr && fitter->cuda ? "cuda" : "cpu";
 }
 
-int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* given, const void* pixels,
-                 int32_t pixel_type, int32_t side, size_t count, const driftfit_start* starts,
-                 driftfit_result* results, driftfit_progress progress, void* user, char* message,
-                 size_t message_size) {
+int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* given,
+                        const driftfit_images* images, driftfit_result* results,
+                        driftfit_progress progress, void* user, char* message,
+                        size_t message_size) {
   FitOptions options;
-  std::size_t image_bytes = 0;
+  Batch batch;
   const int checked = guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
     if (fitter == nullptr) throw FitterError("driftfit: no fitter given");
-    if (count > 0 && results == nullptr) throw FitterError("driftfit: no place given for results");
-    if (pixel_type < DRIFTFIT_U8 || pixel_type > DRIFTFIT_F32)
-      throw FitterError("driftfit: pixel_type is " + std::to_string(pixel_type) +
-                        ", allowed are 0 (u8), 1 (u16) and 2 (f32)");
+    batch = batch_from(images);
+    if (batch.count > 0 && results == nullptr)
+      throw FitterError("driftfit: no place given for results");
     options = options_from(given);
-    const auto type = static_cast<PixelType>(pixel_type);
-    check_batch({pixels, type, side, count, nullptr}, options, count);
-    image_bytes =
-        static_cast<std::size_t>(side) * static_cast<std::size_t>(side) * bytes_per_pixel(type);
+    check_batch(batch, options, batch.count);
     return DRIFTFIT_OK;
   });
   if (checked != DRIFTFIT_OK) return checked;
 
   return guarded(DRIFTFIT_FAILED, message, message_size, [&] {
+    const std::size_t count = batch.count;
     const std::size_t block = progress != nullptr ? kBlock : std::max<std::size_t>(count, 1);
     for (std::size_t done = 0; done < count;) {
       const std::size_t n = std::min(block, count - done);
-      const Batch batch = {
-          static_cast<const unsigned char*>(pixels) + done * image_bytes,
-          static_cast<PixelType>(pixel_type), side, n,
-          starts != nullptr ? reinterpret_cast<const Start*>(starts + done) : nullptr};
-      const std::span<Localization> out(reinterpret_cast<Localization*>(results + done), n);
-      if (fitter->cuda) {
-        fitter->cuda->fit(batch, options, out);
-      } else {
-        fit_batch_cpu(batch, options, out, fitter->threads);
-      }
+      fit_part(*fitter, part_of(batch, done, n), options,
+               {reinterpret_cast<Localization*>(results + done), n});
       done += n;
       if (progress != nullptr && progress(user, done, count) != 0 && done < count) {
         tell(message, message_size, "driftfit: cancelled after " + std::to_string(done) + " fits");
@@ -209,4 +275,22 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* given, const v
     }
     return DRIFTFIT_OK;
   });
+}
+
+int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const void* pixels,
+                 int32_t pixel_type, int32_t side, size_t count, const driftfit_start* starts,
+                 driftfit_result* results, driftfit_progress progress, void* user, char* message,
+                 size_t message_size) {
+  const driftfit_images images = {.size = sizeof images,
+                                  .pixel_type = pixel_type,
+                                  .side = side,
+                                  .reserved = 0,
+                                  .count = count,
+                                  .pixels = pixels,
+                                  .starts = starts,
+                                  .levels = nullptr,
+                                  .variances = nullptr,
+                                  .bounds = nullptr};
+  return driftfit_fit_images(fitter, options, &images, results, progress, user, message,
+                             message_size);
 }

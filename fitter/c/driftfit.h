@@ -28,9 +28,31 @@ enum {
 };
 
 enum { DRIFTFIT_AUTO = 0, DRIFTFIT_CPU = 1, DRIFTFIT_CUDA = 2 }; /* auto: a GPU if there is one */
-enum { DRIFTFIT_CIRCULAR_GAUSSIAN = 0 };                         /* models */
-enum { DRIFTFIT_IMPLICIT_LEAST_SQUARES = 0 };                    /* estimators */
 enum { DRIFTFIT_U8 = 0, DRIFTFIT_U16 = 1, DRIFTFIT_F32 = 2 };    /* pixels */
+
+/* Models. Elliptical: widths of its own in x and y. */
+enum { DRIFTFIT_CIRCULAR_GAUSSIAN = 0, DRIFTFIT_ELLIPTICAL_GAUSSIAN = 1 };
+
+/* Estimators. The first searches x, y and widths alone and is the fastest; the others search all
+ * parameters, which can be fixed and bounded. The third needs variances; the fourth is the maximum
+ * likelihood of Poisson noise, its chi-square the deviance. */
+enum {
+  DRIFTFIT_IMPLICIT_LEAST_SQUARES = 0,
+  DRIFTFIT_LEAST_SQUARES = 1,
+  DRIFTFIT_WEIGHTED_LEAST_SQUARES = 2,
+  DRIFTFIT_POISSON_LIKELIHOOD = 3
+};
+
+/* The circular model has no sigma_y: sigma_x is its sigma. */
+enum {
+  DRIFTFIT_X = 0,
+  DRIFTFIT_Y = 1,
+  DRIFTFIT_SIGMA_X = 2,
+  DRIFTFIT_SIGMA_Y = 3,
+  DRIFTFIT_AMPLITUDE = 4,
+  DRIFTFIT_BACKGROUND = 5,
+  DRIFTFIT_PARAMETERS = 6
+};
 
 /* How a fit ended. The first three are converged; with the others the numbers are no result. */
 enum {
@@ -41,6 +63,11 @@ enum {
   DRIFTFIT_NOT_CONVERGED = 4,
   DRIFTFIT_BAD_INPUT = 5
 };
+
+/* Limits of each parameter; -infinity and infinity: none. */
+typedef struct driftfit_bounds {
+  float lower[DRIFTFIT_PARAMETERS], upper[DRIFTFIT_PARAMETERS];
+} driftfit_bounds;
 
 /* Later versions append members; `size` says which version the caller was compiled with. */
 typedef struct driftfit_options {
@@ -58,12 +85,37 @@ typedef struct driftfit_options {
   float gain;             /* electrons per pixel unit, for uncertainties; <= 0 (default): unknown */
   float read_noise;       /* electrons, rms */
   float offset;           /* pixel value without light */
+  /* The first version ended here. */
+  uint32_t fixed;     /* bit 1u << DRIFTFIT_X ..: keeps its start value; not with implicit */
+  int32_t spots_only; /* 1: a minimum that is no spot is not converged; 0: any minimum will do */
+  driftfit_bounds bounds; /* of all images; not with implicit */
 } driftfit_options;
 
 /* Start values in pixels, the centre of the first pixel at (0, 0). sigma_x <= 0: none given. */
 typedef struct driftfit_start {
   float x, y, sigma_x, sigma_y;
 } driftfit_start;
+
+/* Start values of the parameters that driftfit_start leaves out. */
+typedef struct driftfit_levels {
+  float amplitude, background;
+} driftfit_levels;
+
+/* What is fitted: `count` images of side x side pixels, row after row, image after image without
+ * gaps. Later versions append members. */
+typedef struct driftfit_images {
+  uint32_t size; /* sizeof(driftfit_images) */
+  int32_t pixel_type;
+  int32_t side;
+  int32_t reserved; /* 0 */
+  size_t count;
+  const void* pixels;
+  const driftfit_start* starts;  /* `count`, or null: each fit begins with its own estimate */
+  const driftfit_levels* levels; /* `count`, or null: those that fit the start best */
+  const float* variances;        /* of each pixel, pixel units squared; or null. Likelihood: its
+                                  * read noise */
+  const driftfit_bounds* bounds; /* `count`, beside those of the options; or null */
+} driftfit_images;
 
 /* Lengths in pixels; amplitude and background in pixel units; *_sd: standard deviations. */
 typedef struct driftfit_result {
@@ -105,13 +157,20 @@ void driftfit_destroy(driftfit_fitter* fitter); /* null is allowed */
 /* "cpu" or "cuda"; lives as long as the fitter. */
 const char* driftfit_backend(const driftfit_fitter* fitter);
 
-/* Fits `count` images of side x side pixels, row after row, image after image without gaps.
+/* Fits images.
  *   options     null: the defaults
- *   pixels      of `pixel_type`. With CUDA, pixels, starts and results may each lie in memory of
- * the host (fastest when pinned) or of one of the fitter's devices starts      `count` of them, or
- * null: each fit begins with an estimate of its own results     `count` of them, in the order of
- * the images progress    may be null; `user` is handed to it Returns DRIFTFIT_OK, also when some
- * fits failed (see their status), _BAD_ARGUMENT, _NO_MEMORY, _CANCELLED or _FAILED. */
+ *   results     images->count of them, in the order of the images
+ *   progress    may be null; `user` is handed to it
+ * With a GPU, pixels, starts and results may each lie in memory of the host (fastest when pinned)
+ * or of one of the fitter's devices. GPUs fit the circular model by implicit least squares; a
+ * fitter made with DRIFTFIT_AUTO fits the rest on the CPU, from memory of the host. Returns
+ * DRIFTFIT_OK, also when some fits failed (see their status), _BAD_ARGUMENT, _NO_MEMORY, _CANCELLED
+ * or _FAILED. */
+int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* options,
+                        const driftfit_images* images, driftfit_result* results,
+                        driftfit_progress progress, void* user, char* message, size_t message_size);
+
+/* The same without levels, variances and bounds of single images. */
 int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const void* pixels,
                  int32_t pixel_type, int32_t side, size_t count, const driftfit_start* starts,
                  driftfit_result* results, driftfit_progress progress, void* user, char* message,

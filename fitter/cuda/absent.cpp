@@ -13,6 +13,14 @@ int cuda_device_count() noexcept {
   return 0;
 }
 
+CudaVersions cuda_versions() noexcept {
+  return {};
+}
+
+void cuda_copy(void*, const void*, std::size_t) {
+  throw FitterError(kAbsent);
+}
+
 std::unique_ptr<LiveFitter> make_cuda_live_fitter(int, std::size_t, const FitOptions&,
                                                   const CudaLiveOptions&) {
   throw FitterError(kAbsent);

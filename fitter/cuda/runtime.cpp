@@ -71,4 +71,15 @@ int cuda_device_count() noexcept {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+CudaVersions cuda_versions() noexcept {
+  CudaVersions versions;
+  if (cudaRuntimeGetVersion(&versions.runtime) != cudaSuccess) versions.runtime = 0;
+  if (cudaDriverGetVersion(&versions.driver) != cudaSuccess) versions.driver = 0;
+  return versions;
+}
+
+void cuda_copy(void* to, const void* from, std::size_t bytes) {
+  cuda::check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying");
+}
+
 }  // namespace driftd::fitter

@@ -30,6 +30,131 @@ def spots(count, side=SIDE, dtype=np.uint16, seed=1):
                                      ).astype(dtype), truth
 
 
+def gaussian(p, side=SIDE):
+    """p: x, y, sigma_x, sigma_y, amplitude, background, in the order of PARAMETERS."""
+    y, x = np.mgrid[:side, :side]
+    return p[4] * np.exp(-(x - p[0])**2 / (2 * p[2]**2) - (y - p[1])**2 / (2 * p[3]**2)) + p[5]
+
+
+def ellipses(count, seed=1):
+    """Photons, and the parameters they were drawn from."""
+    random = np.random.default_rng(seed)
+    truth = np.column_stack([random.uniform(4, 6, (count, 2)), random.uniform(1.1, 1.9, (count, 2)),
+                             random.uniform(150, 500, count), random.uniform(5, 20, count)])
+    return random.poisson([gaussian(p) for p in truth]).astype(np.float32), truth
+
+
+def parameters_of(fits):
+    return np.column_stack([fits[name] for name in driftd_fit.PARAMETERS]).astype(float)
+
+
+class AllParameters(unittest.TestCase):
+    def test_every_model_and_estimator_knows_its_errors(self):
+        images, truth = ellipses(1000)
+        for model in driftd_fit.MODELS:
+            if model == "circular":
+                truth[:, 3] = truth[:, 2]
+                random = np.random.default_rng(5)
+                images = random.poisson([gaussian(p) for p in truth]).astype(np.float32)
+            for estimator in driftd_fit.ESTIMATORS:
+                variances = np.array([gaussian(p) for p in truth]) \
+                    if estimator == "weighted_least_squares" else None
+                fits = fit(images, model, estimator, variances=variances, backend="cpu", gain=1.0)
+                self.assertGreater(converged(fits).mean(), 0.99)
+                fits, true = fits[converged(fits)], truth[converged(fits)]
+                for j, name in enumerate(driftd_fit.PARAMETERS):
+                    error = (fits[name] - true[:, j]) / fits[f"{name}_sd"]
+                    with self.subTest(model=model, estimator=estimator, parameter=name):
+                        self.assertLess(abs(error.mean()), 0.35)
+                        # 0.1: 4 sigma of the rms of 1000 fits.
+                        self.assertLess(abs(np.sqrt((error**2).mean()) - 1), 0.12)
+
+    def test_agrees_with_scipy(self):
+        try:
+            from scipy.optimize import least_squares, minimize
+        except ImportError:
+            self.skipTest("SKIPPED: python3-scipy is not installed")
+        images, truth = ellipses(12)
+        variances = np.array([gaussian(p) for p in truth])
+        ours = {"least_squares": {}, "weighted_least_squares": {"variances": variances},
+                "poisson": {}}
+        ours = {name: parameters_of(fit(images, "elliptical", name, min_decrease=1e-7,
+                                        backend="cpu", **more)) for name, more in ours.items()}
+        for i, image in enumerate(images):
+            def deviance(p):
+                h = np.maximum(gaussian(p * truth[i]), 1e-9)
+                return 2 * (h - image - image * np.log(h / np.maximum(image, 1e-9))).sum()
+            exact = {"xtol": 1e-14, "ftol": 1e-14, "x_scale": truth[i]}
+            theirs = {
+                "least_squares": least_squares(
+                    lambda p: (gaussian(p) - image).ravel(), truth[i], **exact).x,
+                "weighted_least_squares": least_squares(
+                    lambda p: ((gaussian(p) - image) / np.sqrt(variances[i])).ravel(), truth[i],
+                    **exact).x,
+                "poisson": truth[i] * minimize(
+                    deviance, np.ones(6), method="Nelder-Mead",
+                    options={"xatol": 1e-6, "fatol": 1e-8, "maxiter": 20000, "maxfev": 20000}).x}
+            for name, found in theirs.items():
+                self.assertLess(np.abs(ours[name][i, :4] - found[:4]).max(), 3e-3, name)
+
+    def test_implicit_and_plain_least_squares_find_the_same(self):
+        images, _ = ellipses(200)
+        a, b = (parameters_of(fit(images, "elliptical", e, min_decrease=1e-7, backend="cpu"))
+                for e in ("implicit", "least_squares"))
+        np.testing.assert_allclose(a[:, :4], b[:, :4], atol=2e-3)
+
+    def test_fixed_parameters_keep_their_start_values(self):
+        images, truth = ellipses(50)
+        start, levels = truth[:, :4] * 1.02, truth[:, 4:] * 1.05
+        given = np.column_stack([start, levels]).astype(np.float32)
+        for j, name in enumerate(driftd_fit.PARAMETERS):
+            fits = fit(images, "elliptical", "poisson", start=start, levels=levels, fixed=[name],
+                       backend="cpu")
+            # The background is searched less the pixels' mean, and so has its rounding.
+            np.testing.assert_allclose(fits[name], given[:, j], err_msg=name,
+                                       rtol=0, atol=1e-5 if name == "background" else 0)
+            self.assertTrue((fits[f"{name}_sd"] == 0).all(), name)
+            self.assertGreater(converged(fits).mean(), 0.95)
+        both = fit(images, "elliptical", "least_squares", start=start, fixed="sigma_x",
+                   backend="cpu")
+        self.assertTrue((both["sigma_x"] == given[:, 2]).all())
+
+    def test_bounds_of_all_and_of_each(self):
+        images, truth = ellipses(50)
+        limit = (truth[:, 0] - 0.3).astype(np.float32)
+        fits = fit(images, "elliptical", "least_squares", backend="cpu", spots_only=False,
+                   bounds={"x": (-np.inf, limit), "sigma_x": (1.3, 1.6)})
+        self.assertTrue((fits["x"] == limit).all())
+        self.assertTrue(((fits["sigma_x"] >= np.float32(1.3))
+                         & (fits["sigma_x"] <= np.float32(1.6))).all())
+
+    def test_variances_of_one_camera_for_all_images(self):
+        images, _ = ellipses(20)
+        variances = np.random.default_rng(3).uniform(1, 50, (SIDE, SIDE))
+        one = fit(images, estimator="poisson", variances=variances, backend="cpu")
+        each = fit(images, estimator="poisson", variances=np.repeat([variances], 20, 0),
+                   backend="cpu")
+        self.assertTrue((one == each).all())
+
+    def test_any_minimum_will_do(self):
+        images = 1000 - spots(20)[0].astype(np.float32)
+        self.assertFalse(converged(fit(images, backend="cpu")).any())
+        self.assertTrue(converged(fit(images, backend="cpu", spots_only=False)).all())
+
+    def test_blocks_of_a_large_batch_take_their_own_arrays(self):
+        few, truth = ellipses(64)
+        repeats = 3000  # more than a block
+        images = np.tile(few, (repeats, 1, 1))
+        limit = np.tile(truth[:, 0] - 0.2, repeats)
+        seen = []
+        fits = fit(images, "elliptical", "poisson", start=np.tile(truth[:, :4], (repeats, 1)),
+                   levels=np.tile(truth[:, 4:], (repeats, 1)), bounds={"x": (0, limit)},
+                   variances=np.tile(few + 1, (repeats, 1, 1)), backend="cpu",
+                   progress=lambda done, n: seen.append(done))
+        self.assertGreater(len(seen), 1)
+        self.assertTrue((fits[:64] == fits[-64:]).all())
+
+
 class Fits(unittest.TestCase):
     def test_finds_the_spots(self):
         for dtype in (np.uint16, np.float32):
@@ -129,6 +254,19 @@ class Fits(unittest.TestCase):
             (TypeError, "max_iterations", dict(images=good, max_iteration=3)),
             (ValueError, "max_iterations", dict(images=good, max_iterations=0)),
             (ValueError, r"\(2, 3\)", dict(images=good, start=np.zeros((1, 3)))),
+            (ValueError, r"\(2, 2\) of amplitude, background",
+             dict(images=good, estimator="poisson", levels=np.zeros((2, 3)))),
+            (ValueError, r"\(2, 11, 11\) and \(11, 11\)",
+             dict(images=good, estimator="poisson", variances=np.ones(2))),
+            (ValueError, "sigma_x, sigma_y", dict(images=good, estimator="poisson", fixed=["s"])),
+            (ValueError, "sigma_x, sigma_y",
+             dict(images=good, estimator="poisson", bounds={"s": (0, 1)})),
+            (ValueError, "number and", dict(images=good, estimator="poisson",
+                                            bounds={"x": (0, [1, 2, 3])})),
+            (ValueError, "lower, upper", dict(images=good, estimator="poisson",
+                                              bounds={"x": (0, 1, 2)})),
+            (ValueError, "fixes", dict(images=good, fixed=["x"], start=np.ones((2, 3)))),
+            (ValueError, "variances", dict(images=good, estimator="weighted_least_squares")),
         ]
         for error, text, arguments in cases:
             with self.subTest(text), self.assertRaisesRegex(error, text):
@@ -146,7 +284,7 @@ class Fits(unittest.TestCase):
         symbols = [line.split()[2] for line in names if line and " A " not in line]
         self.assertTrue(symbols)
         for symbol in symbols:
-            self.assertRegex(symbol, r"^driftfit_\w+@@DRIFTFIT_1$")
+            self.assertRegex(symbol, r"^driftfit_\w+@@DRIFTFIT_1(\.1)?$")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The C interface from C: what the Python tests do not reach. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +18,80 @@ static int failures;
   } while (0)
 
 enum { SIDE = 9 };
+
+/* Callers compiled with the first version, whose options ended with `offset`. */
+static void first_version(driftfit_fitter* fitter, const uint8_t* pixels) {
+  driftfit_options options;
+  driftfit_result now = {0}, then = {0};
+  const uint32_t size = offsetof(driftfit_options, fixed);
+  memset(&options, 0xff, sizeof options);
+  driftfit_default_options(&options, size);
+  CHECK(size == 56);
+  CHECK(options.size == size && options.fixed == 0xffffffffu);
+  CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &then, NULL, NULL, NULL,
+                     0) == DRIFTFIT_OK);
+  CHECK(driftfit_fit(fitter, NULL, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &now, NULL, NULL, NULL, 0) ==
+        DRIFTFIT_OK);
+  CHECK(memcmp(&now, &then, sizeof now) == 0);
+}
+
+static int fit(driftfit_fitter* fitter, const driftfit_options* options,
+               const driftfit_images* images, driftfit_result* result) {
+  return driftfit_fit_images(fitter, options, images, result, NULL, NULL, NULL, 0);
+}
+
+static void all_parameters(driftfit_fitter* fitter, const uint8_t* pixels) {
+  char message[200];
+  float variances[SIDE * SIDE];
+  driftfit_result result = {0};
+  driftfit_options options;
+  const driftfit_start start = {4, 4, 1.2f, 1.2f};
+  const driftfit_levels levels = {150, 20.25f};
+  driftfit_bounds bounds;
+  driftfit_images images = {0};
+  images.size = sizeof images;
+  images.pixel_type = DRIFTFIT_U8;
+  images.side = SIDE;
+  images.count = 1;
+  images.pixels = pixels;
+  images.starts = &start;
+  images.levels = &levels;
+  driftfit_default_options(&options, sizeof options);
+  bounds = options.bounds;
+
+  options.model = DRIFTFIT_ELLIPTICAL_GAUSSIAN;
+  options.estimator = DRIFTFIT_LEAST_SQUARES;
+  options.fixed = 1u << DRIFTFIT_BACKGROUND;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_OK);
+  CHECK(result.status <= DRIFTFIT_CONVERGED_STEP);
+  CHECK(fabsf(result.background - 20.25f) < 1e-5f && result.background_sd == 0);
+  CHECK(fabsf(result.x - 4.3f) < 0.01f && fabsf(result.sigma_y - 1.4f) < 0.02f);
+
+  bounds.upper[DRIFTFIT_X] = 4.1f;
+  images.bounds = &bounds;
+  options.estimator = DRIFTFIT_POISSON_LIKELIHOOD;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_OK);
+  CHECK(result.x == 4.1f);
+
+  images.bounds = NULL;
+  options.estimator = DRIFTFIT_WEIGHTED_LEAST_SQUARES;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_BAD_ARGUMENT);
+  for (int i = 0; i < SIDE * SIDE; ++i) variances[i] = 4;
+  images.variances = variances;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_OK);
+  CHECK(result.status <= DRIFTFIT_CONVERGED_STEP);
+
+  options.fixed = 64;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_BAD_ARGUMENT);
+  options.fixed = 0;
+  options.model = 2;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_BAD_ARGUMENT);
+  images.size = 16;
+  CHECK(driftfit_fit_images(fitter, NULL, &images, &result, NULL, NULL, message, sizeof message) ==
+        DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "images.size is 16") != NULL);
+  CHECK(fit(fitter, NULL, NULL, &result) == DRIFTFIT_BAD_ARGUMENT);
+}
 
 int main(void) {
   char message[200] = "old";
@@ -64,6 +139,8 @@ int main(void) {
                      0) == DRIFTFIT_BAD_ARGUMENT);
   CHECK(driftfit_fit(fitter, NULL, NULL, DRIFTFIT_U8, SIDE, 0, NULL, NULL, NULL, NULL, NULL, 0) ==
         DRIFTFIT_OK);
+  first_version(fitter, pixels);
+  all_parameters(fitter, pixels);
   driftfit_destroy(fitter);
   driftfit_destroy(NULL);
   return failures != 0;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// One call of Gpufit's interface, as a value, and its translation to fitter.hpp: which model,
+// options and bounds it means, and what its states are in ours. Any thread may call.
+#pragma once
+
+#include <cstddef>
+
+namespace driftd::fitter::drop_in {
+
+/// The arguments of gpufit_constrained(), under their names in gpufit.h. All arrays are the host's.
+struct Call {
+  std::size_t n_fits;
+  std::size_t n_points;
+  const float* data;
+  const float* weights;
+  int model_id;
+  const float* initial_parameters;
+  const float* constraints;
+  const int* constraint_types;
+  float tolerance;
+  int max_n_iterations;
+  const int* parameters_to_fit;
+  int estimator_id;
+  std::size_t user_info_size;
+  float* output_parameters;
+  int* output_states;
+  float* output_chi_squares;
+  int* output_n_iterations;
+};
+
+/// P, how many parameters a model has. @throws FitterError for a model that is not fitted
+std::size_t parameters_of(int model_id);
+
+/// @throws FitterError for arguments that make no sense
+void check(const Call& call);
+
+/// Checks, then fits; writes nothing when it throws for the arguments. The initial parameters may
+/// be the output's. @throws FitterError
+void fit(const Call& call);
+
+}  // namespace driftd::fitter::drop_in

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// A call whose arrays lie in the memory of a GPU. Any thread may call.
+#pragma once
+
+#include "fitter/gpufit/call.hpp"
+
+namespace driftd::fitter::drop_in {
+
+/// As fit(), with data, weights, initial_parameters, constraints and all outputs in the memory of a
+/// device: copies them to the host and the results back. @throws FitterError
+void fit_on_device(Call call);
+
+}  // namespace driftd::fitter::drop_in

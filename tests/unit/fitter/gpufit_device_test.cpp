@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Gpufit's calls on arrays of a GPU, with a GPU whose memory is the host's: which arrays are
+// copied, and that fits beyond one portion find their own.
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "fitter/cuda_fitter.hpp"
+#include "fitter/gpufit/device_call.hpp"
+#include "fitter/gpufit/gpufit.h"
+#include "support/catch.hpp"
+
+namespace driftd::fitter {
+namespace {
+
+int devices = 1;
+std::size_t copied_bytes = 0;
+
+}  // namespace
+
+// Instead of those of the CUDA back end.
+int cuda_device_count() noexcept {
+  return devices;
+}
+CudaVersions cuda_versions() noexcept {
+  return {12000, 12000};
+}
+void cuda_copy(void* to, const void* from, std::size_t bytes) {
+  copied_bytes += bytes;
+  std::memcpy(to, from, bytes);
+}
+
+namespace {
+
+constexpr std::size_t kSide = 5, kPoints = kSide * kSide, kParameters = 5;
+constexpr std::size_t kFits = (std::size_t{1} << 17) + 3;
+
+struct Arrays {
+  std::vector<float> data, weights, parameters, constraints, chi_squares;
+  std::vector<int> states, iterations;
+};
+
+Arrays draw(std::size_t fits) {
+  Arrays a = {std::vector<float>(fits * kPoints),
+              std::vector<float>(fits * kPoints, 0.5f),
+              {},
+              {},
+              std::vector<float>(fits),
+              std::vector<int>(fits, -1),
+              std::vector<int>(fits)};
+  for (std::size_t i = 0; i < fits; ++i) {
+    const float x0 = 1.8f + 0.1f * static_cast<float>(i % 5);
+    for (std::size_t k = 0; k < kPoints; ++k) {
+      const float u = static_cast<float>(k % kSide) - x0;
+      const float v = static_cast<float>(k / kSide) - 2.1f;
+      a.data[i * kPoints + k] = 3 + 100 * std::exp(-(u * u + v * v) / 2);
+    }
+    a.parameters.insert(a.parameters.end(), {80, 2, 2, 1.2f, 1});
+    for (std::size_t j = 0; j < kParameters; ++j)
+      a.constraints.insert(a.constraints.end(), {-1000, j == 3 ? 0.9f : 1000});
+  }
+  return a;
+}
+
+drop_in::Call call_of(Arrays& a, const int* to_fit, const int* types) {
+  return {.n_fits = a.states.size(),
+          .n_points = kPoints,
+          .data = a.data.data(),
+          .weights = a.weights.data(),
+          .model_id = GAUSS_2D,
+          .initial_parameters = a.parameters.data(),
+          .constraints = types != nullptr ? a.constraints.data() : nullptr,
+          .constraint_types = types,
+          .tolerance = 1e-5f,
+          .max_n_iterations = 30,
+          .parameters_to_fit = to_fit,
+          .estimator_id = LSE,
+          .user_info_size = 0,
+          .output_parameters = a.parameters.data(),
+          .output_states = a.states.data(),
+          .output_chi_squares = a.chi_squares.data(),
+          .output_n_iterations = a.iterations.data()};
+}
+
+constexpr int kAll[] = {1, 1, 1, 1, 1};
+
+TEST_CASE("arrays on a GPU give the fits of arrays on the host") {
+  Arrays device = draw(kFits), host = draw(kFits);
+  copied_bytes = 0;
+  drop_in::fit_on_device(call_of(device, kAll, nullptr));
+  drop_in::fit(call_of(host, kAll, nullptr));
+  CHECK(device.parameters == host.parameters);
+  CHECK(device.states == host.states);
+  CHECK(device.chi_squares == host.chi_squares);
+  CHECK(device.iterations == host.iterations);
+  CHECK(device.states.back() == CONVERGED);
+  CHECK(std::abs(device.parameters[(kFits - 1) * kParameters + 1] -
+                 (1.8f + 0.1f * static_cast<float>((kFits - 1) % 5))) < 1e-3f);
+  CHECK(copied_bytes == 4 * kFits * (2 * kPoints + 2 * kParameters + 3));
+}
+
+TEST_CASE("constraints on a GPU hold") {
+  Arrays a = draw(10);
+  const int types[] = {NONE, NONE, NONE, UPPER, NONE};
+  drop_in::fit_on_device(call_of(a, kAll, types));
+  for (std::size_t i = 0; i < 10; ++i) CHECK(a.parameters[i * kParameters + 3] == 0.9f);
+}
+
+TEST_CASE("arrays on a GPU that are missing, or without a GPU, are an error before any copy") {
+  Arrays a = draw(1);
+  copied_bytes = 0;
+  drop_in::Call call = call_of(a, kAll, nullptr);
+  call.data = nullptr;
+  CHECK_THROWS_AS(drop_in::fit_on_device(call), FitterError);
+  devices = 0;
+  CHECK_THROWS_AS(drop_in::fit_on_device(call_of(a, kAll, nullptr)), FitterError);
+  devices = 1;
+  CHECK(copied_bytes == 0);
+}
+
+}  // namespace
+}  // namespace driftd::fitter
