@@ -10,7 +10,7 @@ namespace driftd::fitter {
 void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Localization> results,
                    int threads) {
   check_batch(batch, options, results.size());
-  const auto area = static_cast<std::size_t>(batch.roi_px * batch.roi_px);
+  const auto side = static_cast<std::size_t>(batch.roi_px);
   const std::size_t bytes = cpu::roi_bytes(batch);
   const auto* pixels = static_cast<const unsigned char*>(batch.pixels);
   const cpu::FitKernel kernel = cpu::choose_kernel().fit;
@@ -22,7 +22,7 @@ void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Loca
                       };
                       kernel({pixels + from * bytes, bytes, batch.type, batch.roi_px, count,
                               share(batch.starts), share(batch.levels), share(batch.bounds),
-                              share(batch.variances, area), &options, results.data() + from},
+                              share(batch.variances, side * side), &options, results.data() + from},
                              &workspaces[part * cpu::kFlights]);
                     });
 }
