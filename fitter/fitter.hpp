@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The fitter contract: a LiveFitter for the lock (fixed ROI side and capacity, staging memory that
 // the ROI cutter writes into, no allocation after construction) and a batch call for everything
-// else. CPU and CUDA implement the same contract from the same mathematics.
+// else. CPU and CUDA implement the same contract from the same mathematics; CUDA the circular
+// Gaussian by implicit least squares only, and it refuses the rest.
 //
 // NotConverged: the damping passed its limit, or a minimum was found that is no spot, because
 //  - its centre or a width is at a limit (centre within the ROI's pixel edges, sigma from 0.4 px to
 //    half a side), or
-//  - it explains too little: (N - 5) ln(chi-square of a constant / chi-square) is at most 25, or
-//  its
-//    amplitude (a negative one always) or a width is below 4 of its standard deviations, or
+//  - it explains too little: (N - 5) ln(chi-square of a constant / chi-square) is at most 25,
+//    or its amplitude (a negative one always) or a width is below 4 standard deviations, or
 //  - its residuals, averaged over 3x3 pixels, exceed a third of the amplitude and five times their
 //    noise: another spot, or another shape.
 // Two spots closer than some three sigma pass as one wide spot at their centroid: sigma tells.
