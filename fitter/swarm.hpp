@@ -22,6 +22,8 @@ struct SwarmOptions {
   float max_velocity = 0.5f;   ///< in an iteration, of the domain's extent
   int spread_of_last = 10;     ///< best places that the spread is taken over: 2 to 32
   std::uint64_t seed = 0;      ///< the same seed and ROI number give the same search
+  /// Number of the batch's first ROI: blocks that count on give what one batch of all gives.
+  std::uint64_t first_roi = 0;
 };
 
 /// What the swarm found, before the fit improved it. The spread is the paper's uncertainty: the
@@ -31,6 +33,9 @@ struct SwarmReport {
   Start spread;
   float chi_square;  ///< sum of squared residuals there, adu^2; NaN for unusable pixels
 };
+
+/// Every check of fit_swarm_cpu() that is not of the fit. @throws FitterError
+void check_swarm(const Batch& batch, const SwarmOptions& swarm);
 
 /// As fit_batch_cpu(), each fit starting from its swarm's best place. The domain of the search is
 /// the ROI and the widths that a spot may have in it. A fit that ends as no spot is tried again

@@ -25,6 +25,8 @@ constexpr std::array<Name<fitter::Estimator>, 4> kEstimators{
      {"poisson", fitter::Estimator::PoissonLikelihood}}};
 constexpr std::array<Name<BackEnd>, 3> kBackEnds{
     {{"auto", BackEnd::Auto}, {"cpu", BackEnd::Cpu}, {"cuda", BackEnd::Cuda}}};
+constexpr std::array<Name<ColdStart>, 2> kColdStarts{
+    {{"peak", ColdStart::Peak}, {"swarm", ColdStart::Swarm}}};
 constexpr std::array<Name<ByteOrder>, 2> kByteOrders{
     {{"little", ByteOrder::Little}, {"big", ByteOrder::Big}}};
 constexpr std::array<Name<fitter::PixelType>, 3> kTypes{{{"u8", fitter::PixelType::U8},
@@ -141,6 +143,12 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
                  "What is minimized: implicit and least-squares squares, weighted squares over "
                  "the noise model's variances, poisson the deviance")
       ->check(one_of(kEstimators))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--search", texts.cold_start,
+                 "Where a fit without a start value starts: from its peak, or where a particle "
+                 "swarm was best (slower; CPU)")
+      ->check(one_of(kColdStarts))
       ->capture_default_str()
       ->group(group);
   app.add_option("--gain", fit.noise.gain_e_per_adu,
@@ -265,6 +273,7 @@ void resolve(Options& o, const OptionTexts& texts) {
   o.fitter.options.model = find_value(kModels, texts.model);
   o.fitter.options.estimator = find_value(kEstimators, texts.estimator);
   o.fitter.back_end = find_value(kBackEnds, texts.back_end);
+  o.fitter.cold_start = find_value(kColdStarts, texts.cold_start);
   o.fitter.large_batches = o.every_spot;
   if (o.roi_px == 0) o.roi_px = o.every_spot ? kEverySpotRoiPx : kMarkerRoiPx;
   o.detection.roi_px = o.roi_px;

@@ -47,6 +47,7 @@ struct Options {
 /// Strings as the user typed them, until resolve() has looked them up.
 struct OptionTexts {
   std::string type, byte_order, model = "circular", estimator = "implicit", back_end = "auto";
+  std::string cold_start = "peak";
   std::string prefix;
 };
 

@@ -25,6 +25,9 @@ std::vector<YamlEntry> settings_of(const Options& options) {
       {"Box Size", std::int64_t{options.roi_px}},
       {"Pixelsize", options.pixel_nm},
       {"Fit method", estimator_name(fit.estimator) + ", " + model_name(fit.model)}};
+  if (options.fitter.cold_start == ColdStart::Swarm) {
+    entries.emplace_back("Start values", "particle swarm");
+  }
   if (fit.noise.gain_e_per_adu > 0) {
     entries.emplace_back("Sensitivity", static_cast<double>(fit.noise.gain_e_per_adu));
   }

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <thread>
 
+#include "fitter/options.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -28,11 +30,27 @@ void add_variances(const Pixel* pixels, std::size_t count, const fitter::NoiseMo
   }
 }
 
-/// @throws fitter::FitterError for options that the library refuses
-void check(const fitter::FitOptions& options) {
+/// @throws fitter::FitterError for settings that the library refuses
+void check(const SpotFitterSettings& settings) {
   const float variance = 1;
   const fitter::Batch nothing{.roi_px = fitter::kMinRoiPx, .variances = &variance};
-  fitter::fit_batch_cpu(nothing, options, {});
+  fitter::fit_batch_cpu(nothing, settings.options, {});
+  if (settings.cold_start == ColdStart::Swarm && settings.back_end == BackEnd::Cuda) {
+    throw fitter::FitterError("fitter: particle swarms search on the CPU only, not on CUDA");
+  }
+}
+
+/// `count` spots, beginning with `first`, without start values.
+fitter::Batch cold_part(const fitter::Batch& batch, std::size_t first, std::size_t count) {
+  const auto side = static_cast<std::size_t>(batch.roi_px);
+  const std::size_t first_pixel = first * side * side;
+  fitter::Batch part = batch;
+  part.pixels = static_cast<const std::byte*>(batch.pixels) +
+                first_pixel * fitter::bytes_per_pixel(batch.type);
+  part.count = count;
+  part.starts = nullptr;
+  if (batch.variances != nullptr) part.variances += first_pixel;
+  return part;
 }
 
 }  // namespace
@@ -42,9 +60,9 @@ SpotFitter::SpotFitter(const SpotFitterSettings& settings)
       threads_(settings.threads > 0
                    ? settings.threads
                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))) {
-  check(settings.options);
+  check(settings);
   const bool try_cuda = settings.back_end == BackEnd::Auto && settings.large_batches &&
-                        fitter::cuda_device_count() > 0;
+                        settings.cold_start == ColdStart::Peak && fitter::cuda_device_count() > 0;
   if (settings.back_end == BackEnd::Cuda || try_cuda) {
     try {
       cuda_ = fitter::make_cuda_batch_fitter({.devices = settings.devices});
@@ -75,11 +93,37 @@ void SpotFitter::weigh(const fitter::Batch& batch) {
   }
 }
 
+/// Gives every spot a start, by a swarm where it has none; spots are numbered as they come.
+void SpotFitter::search_cold(const fitter::Batch& batch, std::span<fitter::Localization> results) {
+  const auto is_cold = [&](std::size_t i) {
+    return batch.starts == nullptr || !(batch.starts[i].sigma_x_px > 0);
+  };
+  starts_.clear();
+  for (std::size_t i = 0; i < batch.count;) {
+    std::size_t cold = 0;
+    while (i + cold < batch.count && is_cold(i + cold)) ++cold;
+    if (cold == 0) {
+      starts_.push_back(batch.starts[i++]);
+      continue;
+    }
+    reports_.resize(cold);
+    fitter::fit_swarm_cpu(cold_part(batch, i, cold), settings_.options, {.first_roi = searched_},
+                          results.subspan(i, cold), reports_, threads_);
+    for (const fitter::SwarmReport& report : reports_) starts_.push_back(report.best);
+    searched_ += cold;
+    i += cold;
+  }
+}
+
 void SpotFitter::fit(fitter::Batch batch, std::span<fitter::Localization> results) {
   if (batch.count == 0) return;
   if (settings_.options.estimator == fitter::Estimator::WeightedLeastSquares) {
     weigh(batch);
     batch.variances = variances_.data();
+  }
+  if (settings_.cold_start == ColdStart::Swarm) {
+    search_cold(batch, results);
+    batch.starts = starts_.data();
   }
   if (cuda_) {
     cuda_->fit(batch, settings_.options, results);

@@ -3,6 +3,7 @@
 // thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,10 +11,14 @@
 
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
+#include "fitter/swarm.hpp"
 
 namespace driftd::clients {
 
 enum class BackEnd : std::uint8_t { Auto, Cpu, Cuda };
+
+/// Where a fit without a start value starts: from its peak, or where a particle swarm was best.
+enum class ColdStart : std::uint8_t { Peak, Swarm };
 
 struct SpotFitterSettings {
   BackEnd back_end = BackEnd::Auto;
@@ -21,6 +26,7 @@ struct SpotFitterSettings {
   std::vector<int> devices = {0};  ///< CUDA
   /// What `Auto` decides by: a GPU pays off where many spots come at once.
   bool large_batches = false;
+  ColdStart cold_start = ColdStart::Peak;  ///< Swarm: on the CPU
   fitter::FitOptions options;
 };
 
@@ -40,11 +46,15 @@ class SpotFitter {
 
  private:
   void weigh(const fitter::Batch& batch);
+  void search_cold(const fitter::Batch& batch, std::span<fitter::Localization> results);
 
   SpotFitterSettings settings_;
   int threads_;
   std::unique_ptr<fitter::CudaBatchFitter> cuda_;
   std::vector<float> variances_;
+  std::uint64_t searched_ = 0;
+  std::vector<fitter::SwarmReport> reports_;
+  std::vector<fitter::Start> starts_;
   std::string description_;
 };
 

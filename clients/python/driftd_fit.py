@@ -10,6 +10,8 @@
     driftd_fit.fit(images, model="elliptical", estimator="poisson", fixed=("sigma_x",),
                    start=start, bounds={"sigma_y": (0.8, 2.5)}, gain=4.0, offset=100)
 
+    fits, found = driftd_fit.search(images)     # each from where a particle swarm was best
+
 Lengths are pixels, the centre of an image's first pixel is (0, 0), x counts columns. Amplitude and
 background are in pixel units; ``*_sd`` are standard deviations. docs/fitter.md has the method.
 """
@@ -33,6 +35,11 @@ RESULT = np.dtype(
 START = np.dtype([(name, np.float32) for name in ("x", "y", "sigma_x", "sigma_y")])
 #: Start values of the other parameters.
 LEVELS = np.dtype([(name, np.float32) for name in ("amplitude", "background")])
+#: What a swarm found before the fit: its best place, the standard deviations of its last best ones
+#: and its sum of squared residuals; the bytes of driftfit_swarm_report.
+SWARM_REPORT = np.dtype([(name, np.float32) for name in
+                         ("x", "y", "sigma_x", "sigma_y", "x_spread", "y_spread",
+                          "sigma_x_spread", "sigma_y_spread", "chi_square")])
 #: What can be fixed and bounded. The circular model has no sigma_y: sigma_x is its sigma.
 PARAMETERS = ("x", "y", "sigma_x", "sigma_y", "amplitude", "background")
 #: Names of ``status``.
@@ -62,6 +69,15 @@ class _Options(ctypes.Structure):
                    ("upper", ctypes.c_float * len(PARAMETERS))])
 
 
+class _SwarmOptions(ctypes.Structure):
+    _fields_ = ([("size", ctypes.c_uint32), ("particles", ctypes.c_int32),
+                 ("iterations", ctypes.c_int32)]
+                + [(name, ctypes.c_float) for name in
+                   ("inertia", "own_pull", "swarm_pull", "max_velocity")]
+                + [("spread_of_last", ctypes.c_int32), ("seed", ctypes.c_uint64),
+                   ("first_image", ctypes.c_uint64)])
+
+
 class _Images(ctypes.Structure):
     _fields_ = ([("size", ctypes.c_uint32), ("pixel_type", ctypes.c_int32),
                  ("side", ctypes.c_int32), ("reserved", ctypes.c_int32),
@@ -73,6 +89,7 @@ class _Images(ctypes.Structure):
 #: Options that are numbers.
 _NUMBERS = tuple(name for name, _ in _Options._fields_
                  if name not in ("size", "model", "estimator", "fixed", "lower", "upper"))
+_SWARM_NUMBERS = tuple(name for name, _ in _SwarmOptions._fields_ if name != "size")
 
 
 _Progress = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
@@ -98,6 +115,10 @@ def _load() -> ctypes.CDLL:
     library.driftfit_default_options.restype = None
     library.driftfit_fit_images.argtypes = [pointer, pointer, pointer, pointer, _Progress, pointer,
                                             ctypes.c_char_p, size]
+    library.driftfit_default_swarm_options.argtypes = [pointer, ctypes.c_uint32]
+    library.driftfit_default_swarm_options.restype = None
+    library.driftfit_search.argtypes = [pointer, pointer, pointer, pointer, pointer, pointer,
+                                        _Progress, pointer, ctypes.c_char_p, size]
     return library
 
 
@@ -210,27 +231,72 @@ class Fitter:
         FitError
             What the GPU reported.
         """
+        self._check_open()
+        settings = _settings(model, estimator, fixed, options)
+        work = _Work(images, settings, start, levels, variances, bounds)
+        self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
+        return work.results
+
+    def search(self, images: np.ndarray, model: str = "circular", estimator: str = "implicit",
+               progress: Callable[[int, int], bool | None] | None = None, *,
+               particles: int = 256, iterations: int = 30, seed: int = 0,
+               levels: np.ndarray | None = None, variances: np.ndarray | None = None,
+               bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
+               **options: float) -> tuple[np.ndarray, np.ndarray]:
+        """Fits every image from where a particle swarm found its least squares.
+
+        The swarm searches the whole image and needs no start value. It runs on the CPU, also where
+        `backend` "auto" has found a GPU. Where the model does not describe the whole image, bound
+        the widths (with another estimator than implicit): bounds are the swarm's domain, too.
+
+        Parameters
+        ----------
+        images, model, estimator, progress, levels, variances, bounds
+            As in `fit`.
+        particles : int
+            A whole multiple of 16, 16 to 1024.
+        iterations : int
+            Of the swarm, 1 to 1000; all are made. Those of the fit end by `max_iterations`.
+        seed : int, 0 to 2**64 - 1
+            The same seed and number of an image give the same search.
+        fixed : names of `PARAMETERS`
+            Amplitude and background alone, with `levels`. Not with implicit.
+        **options
+            Of the swarm: inertia, own_pull, swarm_pull, max_velocity, spread_of_last, first_image
+            (the number of the first image: calls that count on give what one gives); and of the
+            fit, as in `fit`. See fitter/c/driftfit.h.
+
+        Returns
+        -------
+        fits : array, shape (n,), dtype `RESULT`
+            As from `fit`.
+        found : array, shape (n,), dtype `SWARM_REPORT`
+            What the swarm found before the fit improved it; ``chi_square`` is NaN for pixels that
+            are bad input, and for images not done.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Arrays or options of another kind; the text says what was found and what is allowed.
+        FitError
+            This Fitter's `backend` was given as "cuda".
+        """
+        self._check_open()
+        swarm = _swarm({"particles": particles, "iterations": iterations, "seed": seed}
+                       | {name: options.pop(name) for name in _SWARM_NUMBERS if name in options})
+        settings = _settings(model, estimator, fixed, options)
+        work = _Work(images, settings, None, levels, variances, bounds)
+        found = np.zeros(len(work.results), SWARM_REPORT)
+        found["chi_square"] = np.nan
+        self._call(_library.driftfit_search, [ctypes.byref(settings), ctypes.byref(swarm)], work,
+                   [found.ctypes.data], progress)
+        return work.results, found
+
+    def _check_open(self) -> None:
         if not self._handle:
             raise ValueError("this Fitter is closed")
-        images = _checked_images(images)
-        count, side = images.shape[:2]
-        arrays = {"pixels": images,
-                  "starts": None if start is None else _records(start, "start", START, count,
-                                                                fewest=3),
-                  "levels": None if levels is None else _records(levels, "levels", LEVELS, count),
-                  "variances": None if variances is None else _variances(variances, images.shape)}
-        settings = _settings(model, estimator, fixed, options)
-        if bounds is not None:
-            arrays["bounds"] = _take_bounds(bounds, settings, count)
-        given = _Images(ctypes.sizeof(_Images), PIXEL_TYPES[images.dtype], side, 0, count,
-                        **{name: array.ctypes.data for name, array in arrays.items()
-                           if array is not None})
-        results = np.zeros(count, RESULT)
-        results["status"] = STATUS.index("bad_input")
-        self._call(settings, given, results, progress)
-        return results
 
-    def _call(self, settings: _Options, images: _Images, results: np.ndarray, progress) -> None:
+    def _call(self, function, settings: list, work: "_Work", outputs: list, progress) -> None:
         failure: list[BaseException] = []
 
         def report(_user, done, total):
@@ -241,8 +307,8 @@ class Fitter:
                 return 1
 
         message = ctypes.create_string_buffer(512)
-        code = _library.driftfit_fit_images(
-            self._handle, ctypes.byref(settings), ctypes.byref(images), results.ctypes.data,
+        code = function(
+            self._handle, *settings, ctypes.byref(work.images), work.results.ctypes.data, *outputs,
             _Progress(report) if progress else _Progress(), None, message, len(message))
         if failure:
             raise failure[0]
@@ -250,6 +316,26 @@ class Fitter:
             raise ValueError(message.value.decode())
         if code not in (0, _CANCELLED):
             raise FitError(message.value.decode())
+
+
+class _Work:
+    """What is fitted, as the library takes it, with room for the results. Keeps the arrays alive.
+    Bounds that are numbers go into `settings`."""
+
+    def __init__(self, images, settings: _Options, start, levels, variances, bounds):
+        images = _checked_images(images)
+        count, side = images.shape[:2]
+        self._arrays = {
+            "pixels": images,
+            "starts": None if start is None else _records(start, "start", START, count, fewest=3),
+            "levels": None if levels is None else _records(levels, "levels", LEVELS, count),
+            "variances": None if variances is None else _variances(variances, images.shape),
+            "bounds": None if bounds is None else _take_bounds(bounds, settings, count)}
+        self.images = _Images(ctypes.sizeof(_Images), PIXEL_TYPES[images.dtype], side, 0, count,
+                              **{name: array.ctypes.data for name, array in self._arrays.items()
+                                 if array is not None})
+        self.results = np.zeros(count, RESULT)
+        self.results["status"] = STATUS.index("bad_input")
 
 
 def _checked_images(images: np.ndarray) -> np.ndarray:
@@ -331,6 +417,16 @@ def _settings(model: str, estimator: str, fixed: Sequence[str], options: dict) -
     return settings
 
 
+def _swarm(options: dict) -> _SwarmOptions:
+    swarm = _SwarmOptions()
+    _library.driftfit_default_swarm_options(ctypes.byref(swarm), ctypes.sizeof(swarm))
+    for name, value in options.items():
+        if name in ("seed", "first_image") and not 0 <= value < 2**64:  # ctypes would cut it off
+            raise ValueError(f"{name} is {value}; allowed are 0 to 2**64 - 1")
+        setattr(swarm, name, value)
+    return swarm
+
+
 def fit(images: np.ndarray, model: str = "circular", estimator: str = "implicit",
         start: np.ndarray | None = None, *, backend: str = "auto", threads: int = 0,
         devices: Sequence[int] = (), progress: Callable[[int, int], bool | None] | None = None,
@@ -341,3 +437,16 @@ def fit(images: np.ndarray, model: str = "circular", estimator: str = "implicit"
     with Fitter(backend, threads, devices) as fitter:
         return fitter.fit(images, model, estimator, start, progress, levels=levels,
                           variances=variances, bounds=bounds, fixed=fixed, **options)
+
+
+def search(images: np.ndarray, model: str = "circular", estimator: str = "implicit", *,
+           backend: str = "auto", threads: int = 0,
+           progress: Callable[[int, int], bool | None] | None = None, particles: int = 256,
+           iterations: int = 30, seed: int = 0, levels: np.ndarray | None = None,
+           variances: np.ndarray | None = None, bounds: Mapping[str, tuple] | None = None,
+           fixed: Sequence[str] = (), **options: float) -> tuple[np.ndarray, np.ndarray]:
+    """One `Fitter.search` with a `Fitter` of its own; see both."""
+    with Fitter(backend, threads) as fitter:
+        return fitter.search(images, model, estimator, progress, particles=particles,
+                             iterations=iterations, seed=seed, levels=levels, variances=variances,
+                             bounds=bounds, fixed=fixed, **options)

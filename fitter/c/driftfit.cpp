@@ -14,6 +14,7 @@
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/options.hpp"
+#include "fitter/swarm.hpp"
 
 using namespace driftd::fitter;
 
@@ -33,6 +34,8 @@ static_assert(offsetof(driftfit_result, background_sd) ==
 static_assert(offsetof(driftfit_result, status) == offsetof(Localization, status));
 static_assert(offsetof(driftfit_result, iterations) == offsetof(Localization, iterations));
 static_assert(sizeof(driftfit_start) == sizeof(Start));
+static_assert(sizeof(driftfit_swarm_report) == sizeof(SwarmReport));
+static_assert(offsetof(driftfit_swarm_report, chi_square) == offsetof(SwarmReport, chi_square));
 static_assert(sizeof(driftfit_levels) == sizeof(StartLevels));
 static_assert(sizeof(driftfit_bounds) == sizeof(Bounds));
 static_assert(offsetof(driftfit_bounds, upper) == offsetof(Bounds, upper));
@@ -42,11 +45,14 @@ static_assert(DRIFTFIT_POISSON_LIKELIHOOD == static_cast<int>(Estimator::Poisson
 static_assert(DRIFTFIT_BAD_INPUT == static_cast<int>(FitStatus::BadInput));
 static_assert(DRIFTFIT_F32 == static_cast<int>(PixelType::F32));
 
-/// Between two calls of the progress callback.
+/// Images between two calls of the progress callback.
 constexpr std::size_t kBlock = std::size_t{1} << 17;
+constexpr std::size_t kSearchBlock = std::size_t{1} << 11;
 /// Sizes of the structs in their first versions.
 constexpr std::uint32_t kFirstOptions = offsetof(driftfit_options, offset) + sizeof(float);
 constexpr std::uint32_t kFirstImages = offsetof(driftfit_images, bounds) + sizeof(void*);
+constexpr std::uint32_t kFirstSwarm =
+    offsetof(driftfit_swarm_options, first_image) + sizeof(std::uint64_t);
 
 void tell(char* message, std::size_t size, std::string_view text) {
   if (message == nullptr || size == 0) return;
@@ -77,14 +83,16 @@ int guarded(int on_fitter_error, char* message, std::size_t size, Body body) noe
   }
 }
 
-/// Copies as much of a struct as its caller knew. @throws FitterError
+/// Copies as much of a struct as its caller knew.
+/// @param set_with  what gives `size` its value
+/// @throws FitterError
 template <class Struct>
-void take(const Struct& given, std::uint32_t first_size, const char* name, Struct& taken) {
+void take(const Struct& given, std::uint32_t first_size, const char* name, const char* set_with,
+          Struct& taken) {
   if (given.size < first_size)
     throw FitterError(std::string("driftfit: ") + name + ".size is " + std::to_string(given.size) +
                       ", allowed is " + std::to_string(first_size) + " or more; set it with " +
-                      (std::string_view(name) == "options" ? "driftfit_default_options()"
-                                                           : "sizeof(driftfit_images)"));
+                      set_with);
   std::memcpy(&taken, &given, std::min<std::size_t>(given.size, sizeof taken));
 }
 
@@ -99,7 +107,7 @@ void check_one_of(const char* name, std::int32_t value, std::int32_t last, const
 FitOptions options_from(const driftfit_options* given) {
   driftfit_options o;
   driftfit_default_options(&o, sizeof o);
-  if (given != nullptr) take(*given, kFirstOptions, "options", o);
+  if (given != nullptr) take(*given, kFirstOptions, "options", "driftfit_default_options()", o);
   check_one_of("model", o.model, DRIFTFIT_ELLIPTICAL_GAUSSIAN,
                "0 (circular) and 1 (elliptical Gaussian)");
   check_one_of("estimator", o.estimator, DRIFTFIT_POISSON_LIKELIHOOD,
@@ -124,11 +132,27 @@ FitOptions options_from(const driftfit_options* given) {
   return options;
 }
 
+/// @throws FitterError for a struct of no known version
+SwarmOptions swarm_from(const driftfit_swarm_options* given) {
+  driftfit_swarm_options s;
+  driftfit_default_swarm_options(&s, sizeof s);
+  if (given != nullptr) take(*given, kFirstSwarm, "swarm", "driftfit_default_swarm_options()", s);
+  return {.particles = s.particles,
+          .iterations = s.iterations,
+          .inertia = s.inertia,
+          .own_pull = s.own_pull,
+          .swarm_pull = s.swarm_pull,
+          .max_velocity = s.max_velocity,
+          .spread_of_last = s.spread_of_last,
+          .seed = s.seed,
+          .first_roi = s.first_image};
+}
+
 /// @throws FitterError
 Batch batch_from(const driftfit_images* given) {
   if (given == nullptr) throw FitterError("driftfit: no images given");
   driftfit_images i = {};
-  take(*given, kFirstImages, "images", i);
+  take(*given, kFirstImages, "images", "sizeof(driftfit_images)", i);
   check_one_of("pixel_type", i.pixel_type, DRIFTFIT_F32, "0 (u8), 1 (u16) and 2 (f32)");
   return {.pixels = i.pixels,
           .type = static_cast<PixelType>(i.pixel_type),
@@ -168,6 +192,52 @@ void fit_part(driftfit_fitter& fitter, const Batch& part, const FitOptions& opti
   } else {
     fit_batch_cpu(part, options, results, fitter.threads);
   }
+}
+
+/// What a call was given, once it is known to make sense.
+struct Job {
+  Batch batch;
+  FitOptions options;
+};
+
+/// @throws FitterError
+Job job_from(const driftfit_fitter* fitter, const driftfit_options* options,
+             const driftfit_images* images, const driftfit_result* results) {
+  if (fitter == nullptr) throw FitterError("driftfit: no fitter given");
+  const Batch batch = batch_from(images);
+  if (batch.count > 0 && results == nullptr)
+    throw FitterError("driftfit: no place given for results");
+  Job job = {batch, options_from(options)};
+  check_batch(job.batch, job.options, job.batch.count);
+  return job;
+}
+
+/// Whom a call tells how it gets on.
+struct Listener {
+  driftfit_progress progress;
+  void* user;
+  char* message;
+  std::size_t message_size;
+};
+
+/// Calls fit(first, n) for all images, in blocks where somebody wants to know. @returns a code
+template <class Fit>
+int in_blocks(std::size_t count, std::size_t block, const Listener& listener, const Fit& fit) {
+  return guarded(DRIFTFIT_FAILED, listener.message, listener.message_size, [&] {
+    if (listener.progress == nullptr) block = std::max<std::size_t>(count, 1);
+    for (std::size_t done = 0; done < count;) {
+      const std::size_t n = std::min(block, count - done);
+      fit(done, n);
+      done += n;
+      if (listener.progress != nullptr && listener.progress(listener.user, done, count) != 0 &&
+          done < count) {
+        tell(listener.message, listener.message_size,
+             "driftfit: cancelled after " + std::to_string(done) + " fits");
+        return DRIFTFIT_CANCELLED;
+      }
+    }
+    return DRIFTFIT_OK;
+  });
 }
 
 }  // namespace
@@ -247,34 +317,18 @@ int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* given,
                         const driftfit_images* images, driftfit_result* results,
                         driftfit_progress progress, void* user, char* message,
                         size_t message_size) {
-  FitOptions options;
-  Batch batch;
+  Job job;
   const int checked = guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
-    if (fitter == nullptr) throw FitterError("driftfit: no fitter given");
-    batch = batch_from(images);
-    if (batch.count > 0 && results == nullptr)
-      throw FitterError("driftfit: no place given for results");
-    options = options_from(given);
-    check_batch(batch, options, batch.count);
+    job = job_from(fitter, given, images, results);
     return DRIFTFIT_OK;
   });
   if (checked != DRIFTFIT_OK) return checked;
-
-  return guarded(DRIFTFIT_FAILED, message, message_size, [&] {
-    const std::size_t count = batch.count;
-    const std::size_t block = progress != nullptr ? kBlock : std::max<std::size_t>(count, 1);
-    for (std::size_t done = 0; done < count;) {
-      const std::size_t n = std::min(block, count - done);
-      fit_part(*fitter, part_of(batch, done, n), options,
-               {reinterpret_cast<Localization*>(results + done), n});
-      done += n;
-      if (progress != nullptr && progress(user, done, count) != 0 && done < count) {
-        tell(message, message_size, "driftfit: cancelled after " + std::to_string(done) + " fits");
-        return DRIFTFIT_CANCELLED;
-      }
-    }
-    return DRIFTFIT_OK;
-  });
+  auto* const fits = reinterpret_cast<Localization*>(results);
+  return in_blocks(
+      job.batch.count, kBlock, {progress, user, message, message_size},
+      [&](std::size_t first, std::size_t n) {
+        fit_part(*fitter, part_of(job.batch, first, n), job.options, {fits + first, n});
+      });
 }
 
 int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const void* pixels,
@@ -293,4 +347,51 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const
                                   .bounds = nullptr};
   return driftfit_fit_images(fitter, options, &images, results, progress, user, message,
                              message_size);
+}
+
+void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size) {
+  const SwarmOptions d;
+  const driftfit_swarm_options all = {.size = size,
+                                      .particles = d.particles,
+                                      .iterations = d.iterations,
+                                      .inertia = d.inertia,
+                                      .own_pull = d.own_pull,
+                                      .swarm_pull = d.swarm_pull,
+                                      .max_velocity = d.max_velocity,
+                                      .spread_of_last = d.spread_of_last,
+                                      .seed = d.seed,
+                                      .first_image = d.first_roi};
+  if (swarm != nullptr) std::memcpy(swarm, &all, std::min<std::size_t>(size, sizeof all));
+}
+
+int driftfit_search(driftfit_fitter* fitter, const driftfit_options* options,
+                    const driftfit_swarm_options* given, const driftfit_images* images,
+                    driftfit_result* results, driftfit_swarm_report* reports,
+                    driftfit_progress progress, void* user, char* message, size_t message_size) {
+  Job job;
+  SwarmOptions swarm;
+  const int checked = guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
+    job = job_from(fitter, options, images, results);
+    swarm = swarm_from(given);
+    check_swarm(job.batch, swarm);
+    return DRIFTFIT_OK;
+  });
+  if (checked != DRIFTFIT_OK) return checked;
+  if (fitter->cuda && !fitter->or_cpu) {
+    tell(message, message_size,
+         "driftfit: the particle swarm is searched on the CPU only; make the fitter with "
+         "DRIFTFIT_AUTO or DRIFTFIT_CPU");
+    return DRIFTFIT_FAILED;
+  }
+  auto* const fits = reinterpret_cast<Localization*>(results);
+  auto* const found = reinterpret_cast<SwarmReport*>(reports);
+  const std::uint64_t first_roi = swarm.first_roi;
+  return in_blocks(job.batch.count, kSearchBlock, {progress, user, message, message_size},
+                   [&](std::size_t first, std::size_t n) {
+                     swarm.first_roi = first_roi + first;
+                     const std::span<SwarmReport> block(found == nullptr ? found : found + first,
+                                                        found == nullptr ? 0 : n);
+                     fit_swarm_cpu(part_of(job.batch, first, n), job.options, swarm,
+                                   {fits + first, n}, block, fitter->threads);
+                   });
 }

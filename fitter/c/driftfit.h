@@ -129,6 +129,28 @@ typedef struct driftfit_result {
   uint8_t reserved[2];
 } driftfit_result;
 
+/* A particle swarm, which searches a whole image for the place to start its fit from. Members are
+ * appended as in driftfit_options. */
+typedef struct driftfit_swarm_options {
+  uint32_t size;          /* sizeof(driftfit_swarm_options); driftfit_default_swarm_options() */
+  int32_t particles;      /* 256; whole multiples of 16, 16 to 1024 */
+  int32_t iterations;     /* 30; all are made: 1 to 1000 */
+  float inertia;          /* 0.7298, 0 to 2 */
+  float own_pull;         /* 1.4962, 0 to 4: towards the particle's best place */
+  float swarm_pull;       /* 1.4962, 0 to 4: towards the swarm's best place */
+  float max_velocity;     /* 0.5, 0.001 to 1: in an iteration, of the domain's extent */
+  int32_t spread_of_last; /* 10; best places that the spread is taken over: 2 to 32 */
+  uint64_t seed;          /* 0; the same seed and number of an image give the same search */
+  uint64_t first_image; /* 0; number of the first image: calls that count on give what one gives */
+} driftfit_swarm_options;
+
+/* What the swarm found, before the fit improved it; pixels. */
+typedef struct driftfit_swarm_report {
+  driftfit_start best;
+  driftfit_start spread; /* standard deviation of the last best places: how far it contracted */
+  float chi_square;      /* squared residuals there, pixel units squared; NaN: bad input */
+} driftfit_swarm_report;
+
 typedef struct driftfit_fitter driftfit_fitter;
 
 /* Called after each block of fits, on the calling thread. Non-zero: stop. */
@@ -175,6 +197,21 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const
                  int32_t pixel_type, int32_t side, size_t count, const driftfit_start* starts,
                  driftfit_result* results, driftfit_progress progress, void* user, char* message,
                  size_t message_size);
+
+/* The defaults, in as much of the struct as `size` bytes hold (sizeof(driftfit_swarm_options)). */
+void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size);
+
+/* As driftfit_fit_images(), each fit starting from where a particle swarm found the least squares
+ * of the whole image; the bounds given, of the options (not with implicit) and of single images,
+ * are its domain too. On the CPU, from memory of the host: a fitter made with DRIFTFIT_CUDA gives
+ * DRIFTFIT_FAILED.
+ *   swarm       null: the defaults
+ *   images      without starts
+ *   reports     images->count of them, or null */
+int driftfit_search(driftfit_fitter* fitter, const driftfit_options* options,
+                    const driftfit_swarm_options* swarm, const driftfit_images* images,
+                    driftfit_result* results, driftfit_swarm_report* reports,
+                    driftfit_progress progress, void* user, char* message, size_t message_size);
 
 #ifdef __cplusplus
 }

@@ -9,9 +9,8 @@
 #include "fitter/options.hpp"
 
 namespace driftd::fitter {
-namespace {
 
-void check_swarm(const Batch& batch, const SwarmOptions& swarm, std::size_t reports) {
+void check_swarm(const Batch& batch, const SwarmOptions& swarm) {
   check_range("swarm.particles", swarm.particles, 16, cpu::kMaxParticles);
   if (swarm.particles % 16 != 0)
     throw FitterError("fitter: swarm.particles is " + std::to_string(swarm.particles) +
@@ -23,28 +22,27 @@ void check_swarm(const Batch& batch, const SwarmOptions& swarm, std::size_t repo
   check_range("swarm.max_velocity", swarm.max_velocity, 1e-3, 1);
   check_range("swarm.spread_of_last", swarm.spread_of_last, 2, 32);
   if (batch.starts != nullptr) throw FitterError("fitter: a swarm takes no start values");
-  if (reports != 0 && reports != batch.count)
-    throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
-                      std::to_string(reports) + " swarm reports");
 }
-
-}  // namespace
 
 void fit_swarm_cpu(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
                    std::span<Localization> results, std::span<SwarmReport> reports, int threads) {
   check_batch(batch, options, results.size());
-  check_swarm(batch, swarm, reports.size());
+  check_swarm(batch, swarm);
+  if (!reports.empty() && reports.size() != batch.count)
+    throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
+                      std::to_string(reports.size()) + " swarm reports");
   std::vector<SwarmReport> own(reports.empty() ? batch.count : 0);
   SwarmReport* const found = reports.empty() ? own.data() : reports.data();
   const std::size_t bytes = cpu::roi_bytes(batch);
   const auto* const pixels = static_cast<const unsigned char*>(batch.pixels);
   const cpu::SwarmKernel search = cpu::choose_swarm_kernel();
+  const auto bounds = [&](std::size_t i) { return batch.bounds ? batch.bounds + i : nullptr; };
   std::vector<cpu::SwarmWorkspace> workspaces(cpu::parts_of(batch.count, threads));
   cpu::run_in_parts(batch.count, threads,
                     [&](std::size_t part, std::size_t from, std::size_t count) {
                       search({{pixels + from * bytes, bytes, batch.type, batch.roi_px, count,
-                               nullptr, nullptr, nullptr, nullptr, &options, nullptr},
-                              from,
+                               nullptr, nullptr, bounds(from), nullptr, &options, nullptr},
+                              swarm.first_roi + from,
                               &swarm,
                               found + from},
                              workspaces[part]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/workspace.hpp"
@@ -26,8 +27,8 @@ struct alignas(64) SwarmWorkspace {
 };
 
 struct SwarmJob {
-  FitJob rois;        ///< results and starts unused
-  std::size_t first;  ///< number of its first ROI in the whole batch
+  FitJob rois;          ///< results and starts unused
+  std::uint64_t first;  ///< number of its first ROI
   const SwarmOptions* options;
   SwarmReport* reports;
 };

@@ -93,6 +93,93 @@ static void all_parameters(driftfit_fitter* fitter, const uint8_t* pixels) {
   CHECK(fit(fitter, NULL, NULL, &result) == DRIFTFIT_BAD_ARGUMENT);
 }
 
+enum { SEARCHED = 3 };
+
+static int search(driftfit_fitter* fitter, const driftfit_swarm_options* swarm,
+                  const driftfit_images* images, driftfit_result* results,
+                  driftfit_swarm_report* reports) {
+  return driftfit_search(fitter, NULL, swarm, images, results, reports, NULL, NULL, NULL, 0);
+}
+
+static int count_calls(void* user, size_t done, size_t count) {
+  *(int*)user += done <= count;
+  return 0;
+}
+
+static void finds_what_a_fit_finds(driftfit_fitter* fitter, const driftfit_images* images) {
+  driftfit_result fits[SEARCHED], found[SEARCHED];
+  driftfit_swarm_report reports[SEARCHED];
+  int calls = 0;
+  CHECK(driftfit_fit_images(fitter, NULL, images, fits, NULL, NULL, NULL, 0) == DRIFTFIT_OK);
+  CHECK(driftfit_search(fitter, NULL, NULL, images, found, reports, count_calls, &calls, NULL, 0) ==
+        DRIFTFIT_OK);
+  CHECK(calls == 1);
+  for (int i = 0; i < SEARCHED; ++i) {
+    CHECK(found[i].status <= DRIFTFIT_CONVERGED_STEP);
+    CHECK(fabsf(found[i].x - fits[i].x) < 2e-3f);
+    CHECK(fabsf(reports[i].best.x - fits[i].x) < 0.05f && reports[i].spread.x > 0);
+    CHECK(fabsf(reports[i].best.sigma_y - fits[i].sigma_y) < 0.05f);
+    CHECK(reports[i].chi_square >= 0.999f * fits[i].chi_square);
+  }
+}
+
+static void seed_and_number_make_a_search(driftfit_fitter* fitter, const driftfit_images* images) {
+  driftfit_result found[SEARCHED];
+  driftfit_swarm_report all[SEARCHED], other[SEARCHED], last;
+  driftfit_swarm_options swarm;
+  driftfit_images one = *images;
+  driftfit_default_swarm_options(&swarm, sizeof swarm);
+  CHECK(swarm.size == sizeof swarm && swarm.particles == 256 && swarm.seed == 0);
+  swarm.iterations = 5;
+  swarm.seed = 7;
+  CHECK(search(fitter, &swarm, images, found, all) == DRIFTFIT_OK);
+  one.count = 1;
+  one.pixels = (const uint8_t*)images->pixels + (SEARCHED - 1) * SIDE * SIDE;
+  swarm.first_image = SEARCHED - 1;
+  CHECK(search(fitter, &swarm, &one, found, &last) == DRIFTFIT_OK);
+  CHECK(memcmp(&last, &all[SEARCHED - 1], sizeof last) == 0);
+  swarm.first_image = 0;
+  swarm.seed = 8;
+  CHECK(search(fitter, &swarm, images, found, other) == DRIFTFIT_OK);
+  CHECK(other[0].best.x != all[0].best.x);
+  CHECK(search(fitter, &swarm, images, found, NULL) == DRIFTFIT_OK);
+}
+
+static void refuses_senseless_searches(driftfit_fitter* fitter, const driftfit_images* images) {
+  char message[200];
+  driftfit_result found[SEARCHED];
+  driftfit_swarm_options swarm;
+  const driftfit_start starts[SEARCHED] = {{4, 4, 1, 1}};
+  driftfit_images started = *images;
+  started.starts = starts;
+  CHECK(search(fitter, NULL, &started, found, NULL) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(search(fitter, NULL, images, NULL, NULL) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(search(NULL, NULL, images, found, NULL) == DRIFTFIT_BAD_ARGUMENT);
+  driftfit_default_swarm_options(&swarm, sizeof swarm);
+  swarm.particles = 100;
+  CHECK(driftfit_search(fitter, NULL, &swarm, images, found, NULL, NULL, NULL, message,
+                        sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "particles is 100, allowed are whole multiples of 16") != NULL);
+  swarm.size = 8;
+  CHECK(driftfit_search(fitter, NULL, &swarm, images, found, NULL, NULL, NULL, message,
+                        sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "swarm.size is 8, allowed is 48 or more") != NULL);
+}
+
+static void swarms(driftfit_fitter* fitter, const uint8_t* pixels) {
+  uint8_t copies[SEARCHED][SIDE * SIDE];
+  driftfit_images images = {0};
+  for (int i = 0; i < SEARCHED; ++i) memcpy(copies[i], pixels, sizeof copies[i]);
+  images.size = sizeof images;
+  images.pixel_type = DRIFTFIT_U8;
+  images.side = SIDE;
+  images.count = SEARCHED;
+  images.pixels = copies;
+  finds_what_a_fit_finds(fitter, &images);
+  seed_and_number_make_a_search(fitter, &images);
+  refuses_senseless_searches(fitter, &images);
+}
+
 int main(void) {
   char message[200] = "old";
   driftfit_fitter* fitter = NULL;
@@ -141,6 +228,7 @@ int main(void) {
         DRIFTFIT_OK);
   first_version(fitter, pixels);
   all_parameters(fitter, pixels);
+  swarms(fitter, pixels);
   driftfit_destroy(fitter);
   driftfit_destroy(NULL);
   return failures != 0;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "fitter/options.hpp"
 #include "fitter/philox.hpp"
 #include "support/catch.hpp"
 #include "support/hard_spots.hpp"
@@ -115,6 +116,12 @@ TEST_CASE("Bounds are the swarm's domain") {
     CHECK(r.best.x_px >= 7);
     CHECK(r.best.sigma_x_px <= 0.9f);
   }
+  std::vector<fitter::Bounds> single(20);
+  for (std::size_t i = 0; i < 20; ++i) single[i].upper[1] = 1 + 0.1f * static_cast<float>(i);
+  fitter::Batch bounded = sample.batch();
+  bounded.bounds = single.data();
+  const Reports of_each = search(bounded, {}, 3, options).reports;
+  for (std::size_t i = 0; i < 20; ++i) CHECK(of_each[i].best.y_px <= single[i].upper[1]);
   options.bounds.lower[1] = options.bounds.upper[1] = 50;  // outside: nothing to search
   const Found found = search(sample.batch(), {}, 1, options);
   CHECK(std::isnan(found.reports[0].chi_square));
@@ -136,6 +143,28 @@ TEST_CASE("The same bits on repeats, for any number of threads, and other ones f
     differ += once.reports[i].best.x_px != other.reports[i].best.x_px ? 1 : 0;
   }
   CHECK(differ > 45);
+}
+
+TEST_CASE("Blocks that count on give the bits of one batch") {
+  const auto sample = test::draw_hard(test::Hard::TwoSpots, 50, 6);
+  constexpr std::size_t kFirst = 17;
+  SwarmOptions swarm;
+  swarm.iterations = 5;
+  const Found whole = search(sample.batch(), swarm);
+  fitter::Batch rest = sample.batch();
+  const auto side = static_cast<std::size_t>(rest.roi_px);
+  rest.pixels = static_cast<const unsigned char*>(rest.pixels) +
+                kFirst * side * side * fitter::bytes_per_pixel(rest.type);
+  rest.count -= kFirst;
+  swarm.first_roi = kFirst;
+  const Found block = search(rest, swarm, 2);
+  swarm.first_roi = 0;
+  CHECK(search(rest, swarm).reports[0].best.x_px != block.reports[0].best.x_px);
+  for (std::size_t i = 0; i < rest.count; ++i) {
+    CHECK(block.reports[i].best.x_px == whole.reports[kFirst + i].best.x_px);
+    CHECK(block.reports[i].spread.x_px == whole.reports[kFirst + i].spread.x_px);
+    CHECK(block.fits[i].x_px == whole.fits[kFirst + i].x_px);
+  }
 }
 
 TEST_CASE("All ROI sides and both models search") {

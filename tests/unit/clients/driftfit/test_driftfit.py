@@ -113,19 +113,20 @@ class Synthetic(WithFolder):
 
     def test_every_spot_on_any_number_of_threads(self):
         stack, drift = drifting(40)
-        results = []
-        for threads in 1, 3:
-            out = self.folder / f"t{threads}.csv"
-            self.run_program(self.write_raw(stack), "--every-spot", "--thunderstorm", out,
-                             "--threads", threads)
-            results.append(out.read_text())
-        self.assertEqual(results[0], results[1])
-        spots = rows_of(self.folder / "t1.csv")
-        self.assertEqual(len(spots), 5 * 40)
-        for r in spots:
-            place = np.array([float(r["x [nm]"]), float(r["y [nm]"])]) / 100 - 0.5
-            offset = place - PLACES - drift[int(r["frame"]) - 1]
-            self.assertLess(np.hypot(*offset.T).min(), 0.05)
+        for search in "peak", "swarm":
+            results = []
+            for threads in 1, 3:
+                out = self.folder / f"{search}{threads}.csv"
+                self.run_program(self.write_raw(stack), "--every-spot", "--thunderstorm", out,
+                                 "--search", search, "--threads", threads)
+                results.append(out.read_text())
+            self.assertEqual(results[0], results[1])
+            spots = rows_of(out)
+            self.assertEqual(len(spots), 5 * 40)
+            for r in spots:
+                place = np.array([float(r["x [nm]"]), float(r["y [nm]"])]) / 100 - 0.5
+                offset = place - PLACES - drift[int(r["frame"]) - 1]
+                self.assertLess(np.hypot(*offset.T).min(), 0.05)
 
     @unittest.skipIf(h5py is None, "python3-h5py is not installed")
     def test_hdf5_in_and_out(self):
