@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Particle swarm fits (PSFIT): a search over the whole ROI that needs no start value,
-// whose best place the Levenberg-Marquardt fit then starts from. CPU.
+// Particle swarm fits (PSFIT): a search over the whole ROI that needs no start value, whose best
+// place the Levenberg-Marquardt fit then starts from. CPU.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct SwarmReport {
 void check_swarm(const Batch& batch, const SwarmOptions& swarm);
 
 /// As fit_batch_cpu(), each fit starting from its swarm's best place. The domain of the search is
-/// the ROI and the widths that a spot may have in it. A fit that ends as no spot is tried again
-/// from its peak, as any.
+/// the ROI and the widths that a spot may have in it, within the bounds of the options and of the
+/// batch. A fit that ends as no spot is tried again from its peak, as any.
 /// @param batch    with no start values
 /// @param reports  one for each ROI, or empty
 /// @throws FitterError
