@@ -55,9 +55,11 @@ Arrays draw(std::size_t fits) {
       const float v = static_cast<float>(k / kSide) - 2.1f;
       a.data[i * kPoints + k] = 3 + 100 * std::exp(-(u * u + v * v) / 2);
     }
-    a.parameters.insert(a.parameters.end(), {80, 2, 2, 1.2f, 1});
-    for (std::size_t j = 0; j < kParameters; ++j)
-      a.constraints.insert(a.constraints.end(), {-1000, j == 3 ? 0.9f : 1000});
+    for (const float start : {80.0f, 2.0f, 2.0f, 1.2f, 1.0f}) a.parameters.push_back(start);
+    for (std::size_t j = 0; j < kParameters; ++j) {
+      a.constraints.push_back(-1000);
+      a.constraints.push_back(j == 3 ? 0.9f : 1000.0f);
+    }
   }
   return a;
 }
