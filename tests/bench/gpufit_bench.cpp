@@ -79,7 +79,8 @@ class Gpufit {
       : case_(c), in_(in), states_(in.count), iterations_(in.count), chi_squares_(in.count) {
     for (std::size_t i = 0; i < in.count; ++i) {
       const fitter::Start& s = in.starts[i];
-      start_.insert(start_.end(), {in.levels[i].amplitude_adu, s.x_px, s.y_px, s.sigma_x_px});
+      for (const float value : {in.levels[i].amplitude_adu, s.x_px, s.y_px, s.sigma_x_px})
+        start_.push_back(value);
       if (c.model_id == GAUSS_2D_ELLIPTIC) start_.push_back(s.sigma_y_px);
       start_.push_back(in.levels[i].background_adu);
     }
