@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What an estimator that weighs its pixels makes of each of them. An estimator is a file with a
-// struct like `LeastSquares` in least_squares.hpp: it says from a pixel and its model what is
-// minimized, with which weight the pixel enters the normal equations, and its weighted residual.
-// Written once for a float and for a vector of them: `Math` names the type and the few functions
-// that have no operator. Host and device.
+// struct like `LeastSquares` in least_squares-inl.hpp: it says from a pixel and its model what is
+// minimized, with which weight the pixel enters the normal equations, and its weighted residual,
+// for numbers of any type: `Math` has the few functions that have no operator. Such a file has no
+// namespace and no includes of its own: it is included in that of a back end, once for each
+// instruction set, because functions of vectors inline only into those compiled for the same.
 #pragma once
-
-#include <cmath>
 
 #include "fitter/fitter.hpp"
 #include "fitter/host_device.hpp"
@@ -34,16 +33,5 @@ DRIFTD_HD float map_value(const PixelNoise& noise, float variance_adu2) {
   return noise.estimator == Estimator::PoissonLikelihood ? variance_adu2 * noise.gain
                                                          : 1.0f / variance_adu2;
 }
-
-/// `Math` of a single pixel.
-struct FloatMath {
-  using Real = float;
-  DRIFTD_HD static float set(float v) { return v; }
-  DRIFTD_HD static float largest(float a, float b) { return a > b ? a : b; }
-  DRIFTD_HD static float log(float v) { return std::log(v); }
-  DRIFTD_HD static float where_below(float a, float limit, float yes, float no) {
-    return a < limit ? yes : no;
-  }
-};
 
 }  // namespace driftd::fitter

@@ -3,7 +3,7 @@
 // Laurence & Chromy 2010, Przybylski et al. 2017, equation 8; with read noise of variance v as
 // q + v and m + v: Huang et al. 2013. The weight is its expectation, 1 / m (Fisher's information),
 // so that the normal matrix at the minimum is the inverse of the Cramer-Rao bound. See
-// pixel_terms.hpp. Host and device.
+// pixel_terms.hpp.
 //
 // The four terms of one pixel nearly cancel, which in single precision leaves too few digits to
 // tell where the minimum is. With t = (m - q) / (m + q) they are
