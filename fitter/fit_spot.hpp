@@ -90,17 +90,19 @@ DRIFTD_HD Localization conclude(BackEnd& pixels, const typename Search::Domain& 
                     structureless(structure, alpha, std::sqrt(residual_variance));
   if (options.spots_only && converged(l.status) && !spot) l.status = FitStatus::NotConverged;
 
-  if (knows_its_variances(options.estimator)) {
-    if constexpr (Search::kSearched == n + 2) {
+  if constexpr (Search::kWeighs) {
+    if (knows_its_variances(options.estimator)) {
       const Factors<n + 2> weighted = factorize(Search::step_matrix(at));
       Vec<n + 2> variance = inverse_diagonal(weighted, inverse_lower(weighted));
       for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others
         if ((at.held >> j & 1u) != 0) variance[j] = 1.0f / at.normal(j, j);
       store_sd<Spot>(standard_deviations(variance, 1), plain.fixed, l);
+      return l;
     }
-  } else if (options.noise.gain_e_per_adu > 0) {
+  }
+  if (options.noise.gain_e_per_adu > 0) {
     const CubicMoments third = pixels.cubic_moments();
-    SymmetricMatrix<n + 2> cubic =
+    const SymmetricMatrix<n + 2> cubic =
         full_matrix<n>(Spot::products(SeparableMoments{third.x, third.y}, p),
                        {plain.product.ff, plain.product.fd}, plain.total.f, alpha);
     const PixelVariance variance = photon_variance(options.noise, alpha, l.background_adu);

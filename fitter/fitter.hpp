@@ -148,7 +148,8 @@ struct Batch {
   /// `count`, or null: least squares finds both for each start. Unused by ImplicitLeastSquares.
   const StartLevels* levels = nullptr;
   /// Variance of each pixel, adu^2, in the pixels' order; null: none given. WeightedLeastSquares
-  /// needs them; PoissonLikelihood takes them as read noise. One that is not >= 0 makes BadInput.
+  /// needs them; PoissonLikelihood takes them as read noise. One that is not >= 0 (weighted: > 0)
+  /// makes BadInput.
   const float* variances = nullptr;
   const Bounds* bounds = nullptr;  ///< `count`, beside those of the options; or null
 };

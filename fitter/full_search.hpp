@@ -106,7 +106,7 @@ struct FullSearch {
   DRIFTD_HD static Profile profile(const Parameters& p) { return Model::profile(shape(p)); }
 
   /// Both levels count in units of the amplitude.
-  DRIFTD_HD static Parameters step_scale(const Parameters& p, const Evaluation&) {
+  DRIFTD_HD static Parameters step_scale(const Parameters& p) {
     const typename Model::Parameters of_shape = Model::step_scale(shape(p));
     Parameters scale;
     for (int j = 0; j < kShape; ++j) scale[j] = of_shape[j];

@@ -82,9 +82,7 @@ struct ImplicitLeastSquares {
   }
   DRIFTD_HD static const Parameters& shape(const Parameters& p) { return p; }
   DRIFTD_HD static Profile profile(const Parameters& p) { return Model::profile(p); }
-  DRIFTD_HD static Parameters step_scale(const Parameters& p, const Evaluation&) {
-    return Model::step_scale(p);
-  }
+  DRIFTD_HD static Parameters step_scale(const Parameters& p) { return Model::step_scale(p); }
 
   /// First half of an evaluation: the amplitudes (equation 6), from the profile's moments.
   DRIFTD_HD static void prepare(const ProfileMoments& m, const PixelSummary& summary,

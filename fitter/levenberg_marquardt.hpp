@@ -97,7 +97,7 @@ class LevenbergMarquardt {
   }
 
   DRIFTD_HD bool step_is_small(float min_step) const {
-    const Parameters scale = Search::step_scale(best_.parameters, best_.at);
+    const Parameters scale = Search::step_scale(best_.parameters);
     bool small = true;
     for (int j = 0; j < Search::kSearched; ++j)
       small = small && std::fabs(trial_[j] - best_.parameters[j]) < min_step * scale[j];

@@ -20,7 +20,7 @@ void check_swarm(const Batch& batch, const SwarmOptions& swarm) {
   check_range("swarm.own_pull", swarm.own_pull, 0, 4);
   check_range("swarm.swarm_pull", swarm.swarm_pull, 0, 4);
   check_range("swarm.max_velocity", swarm.max_velocity, 1e-3, 1);
-  check_range("swarm.spread_of_last", swarm.spread_of_last, 2, 32);
+  check_range("swarm.spread_of_last", swarm.spread_of_last, 2, cpu::kMaxSpreadOfLast);
   if (batch.starts != nullptr) throw FitterError("fitter: a swarm takes no start values");
 }
 

@@ -43,7 +43,6 @@ class Swarm {
   using V = hn::Vec<D>;
   static constexpr D d_{};
   static constexpr int kDimensions = Model::kShape;
-  static constexpr int kMostOfLast = 32;
   static constexpr int lanes() { return static_cast<int>(hn::MaxLanes(d_)); }
 
   /// The domain: the ROI and its widths, within the bounds given. False: there is none.
@@ -218,7 +217,7 @@ class Swarm {
   float lowest_[kMaxDimensions], highest_[kMaxDimensions];
   float swarm_best_[kMaxDimensions] = {};
   float swarm_value_ = 0;
-  float last_[kMaxDimensions][kMostOfLast] = {};
+  float last_[kMaxDimensions][kMaxSpreadOfLast] = {};
   int bests_ = 0;
 };
 

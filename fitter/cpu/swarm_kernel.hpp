@@ -13,6 +13,8 @@ namespace driftd::fitter::cpu {
 
 constexpr int kMaxParticles = 1024;
 constexpr int kMaxDimensions = 4;
+/// Best places that a spread is taken over, at most.
+constexpr int kMaxSpreadOfLast = 32;
 /// Random numbers of a particle in an iteration: two for each dimension.
 constexpr int kDraws = 2 * kMaxDimensions;
 
