@@ -6,16 +6,7 @@
 #include <string.h>
 
 #include "fitter/c/driftfit.h"
-
-static int failures;
-
-#define CHECK(condition)                                             \
-  do {                                                               \
-    if (!(condition)) {                                              \
-      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                    \
-    }                                                                \
-  } while (0)
+#include "support/c_check.h"
 
 enum { SIDE = 9 };
 

@@ -5,16 +5,7 @@
 #include <string.h>
 
 #include "fitter/gpufit/gpufit.h"
-
-static int failures;
-
-#define CHECK(condition)                                             \
-  do {                                                               \
-    if (!(condition)) {                                              \
-      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                    \
-    }                                                                \
-  } while (0)
+#include "support/c_check.h"
 
 enum { SIDE = 9, POINTS = SIDE * SIDE, FITS = 2, CIRCULAR = 5, ELLIPTICAL = 6 };
 
