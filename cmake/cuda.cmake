@@ -2,7 +2,8 @@
 # Decides from DRIFTD_CUDA (AUTO, ON, OFF) whether the CUDA back end is built, says so, and sets
 # DRIFTD_HAVE_CUDA for fitter/. AUTO takes it when there is a CUDA compiler; ON fails without one.
 # DRIFTD_CUDA_ARCHITECTURES: what machine code is made for, as CMAKE_CUDA_ARCHITECTURES, e.g. 90-real
-# for a quick build; by default all that the compiler knows, and PTX for those to come.
+# for a quick build; by default one of every generation that the compiler knows, and PTX for those
+# to come.
 set(DRIFTD_HAVE_CUDA OFF)
 set(reason "DRIFTD_CUDA=OFF")
 if(NOT DRIFTD_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -24,9 +25,10 @@ if(NOT DRIFTD_CUDA STREQUAL "OFF")
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()
-    set(all_architectures 75-real 80-real 86-real 89-real 90)
+    # 80 runs on 8.6 and 8.9 as well
+    set(all_architectures 75-real 80-real 90)
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
-      set(all_architectures 75-real 80-real 86-real 89-real 90-real 100-real 120)
+      set(all_architectures 75-real 80-real 90-real 100-real 120)
     endif()
     set(DRIFTD_CUDA_ARCHITECTURES "${all_architectures}" CACHE STRING "CUDA architectures")
   endif()

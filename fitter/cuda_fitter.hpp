@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "fitter/fitter.hpp"
+#include "fitter/swarm.hpp"
 
 namespace driftd::fitter {
 
@@ -59,8 +60,9 @@ struct CudaBatchOptions {
 };
 
 /// Any number of ROIs at the speed of the bus: in chunks, copied and fitted in turn on several
-/// streams of several devices. Holds its memory from construction on; called by one thread at a
-/// time, may be shared by none.
+/// streams of several devices. Holds its memory from construction on, that of the rarer arrays
+/// (levels, variances, bounds, reports) from their first use; called by one thread at a time, may
+/// be shared by none.
 class CudaBatchFitter {
  public:
   virtual ~CudaBatchFitter() = default;
@@ -68,12 +70,19 @@ class CudaBatchFitter {
   CudaBatchFitter(const CudaBatchFitter&) = delete;
   CudaBatchFitter& operator=(const CudaBatchFitter&) = delete;
 
-  /// Results in input order. Pixels, start values and results may each lie in pageable memory, in
-  /// pinned memory (faster) or in the memory of one of the devices, which then does all the work.
+  /// Results in input order. Every array of the batch and the results may each lie in pageable
+  /// memory, in pinned memory (faster) or in the memory of one of the devices, which then does all
+  /// the work.
   /// Same input gives the same bits, whatever the chunks, streams and devices of one kind.
   /// @throws FitterError for senseless arguments and for what CUDA reports
   virtual void fit(const Batch& batch, const FitOptions& options,
                    std::span<Localization> results) = 0;
+
+  /// As fit_swarm_cpu(), and as fit(): a block an ROI, a particle a thread. From the same random
+  /// numbers, but rounding soon parts the ways of the particles: results agree where both find the
+  /// same minimum.
+  virtual void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
+                      std::span<Localization> results, std::span<SwarmReport> reports = {}) = 0;
 };
 
 /// @throws FitterError

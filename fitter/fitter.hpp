@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The fitter contract: a LiveFitter for the lock (fixed ROI side and capacity, staging memory that
 // the ROI cutter writes into, no allocation after construction) and a batch call for everything
-// else. CPU and CUDA implement the same contract from the same mathematics; CUDA the circular
-// Gaussian by implicit least squares only, and it refuses the rest.
+// else. CPU and CUDA implement the same contract from the same mathematics.
 //
 // NotConverged: the damping passed its limit, or a minimum was found that is no spot, because
 //  - its centre or a width is at a limit (centre within the ROI's pixel edges, sigma from 0.4 px to

@@ -3,6 +3,8 @@
 // equations. Host and device; plain values without an owner, callable from any thread.
 #pragma once
 
+#include <cstddef>
+
 #include "fitter/host_device.hpp"
 
 namespace driftd::fitter {
@@ -13,7 +15,7 @@ DRIFTD_HD float clamped(float value, float low, float high) {
 
 template <int n>
 struct Vec {
-  float v[n];
+  float v[std::size_t{n}];
 
   DRIFTD_HD float& operator[](int i) { return v[i]; }
   DRIFTD_HD float operator[](int i) const { return v[i]; }
@@ -22,7 +24,7 @@ struct Vec {
 /// Symmetric n x n matrix; only the lower triangle (column <= row) is used.
 template <int n>
 struct SymmetricMatrix {
-  float a[n][n];
+  float a[std::size_t{n}][std::size_t{n}];
 
   DRIFTD_HD float& operator()(int row, int column) { return a[row][column]; }
   DRIFTD_HD float operator()(int row, int column) const { return a[row][column]; }

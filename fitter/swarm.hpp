@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Particle swarm fits (PSFIT): a search over the whole ROI that needs no start value, whose best
-// place the Levenberg-Marquardt fit then starts from. CPU.
+// place the Levenberg-Marquardt fit then starts from. Here on the CPU; CudaBatchFitter::search().
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ struct SwarmReport {
 };
 
 /// Every check of fit_swarm_cpu() that is not of the fit. @throws FitterError
-void check_swarm(const Batch& batch, const SwarmOptions& swarm);
+void check_swarm(const Batch& batch, const SwarmOptions& swarm,
+                 std::span<const SwarmReport> reports = {});
 
 /// As fit_batch_cpu(), each fit starting from its swarm's best place. The domain of the search is
 /// the ROI and the widths that a spot may have in it, within the bounds of the options and of the

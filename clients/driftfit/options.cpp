@@ -147,7 +147,7 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->group(group);
   app.add_option("--search", texts.cold_start,
                  "Where a fit without a start value starts: from its peak, or where a particle "
-                 "swarm was best (slower; CPU)")
+                 "swarm was best (slower)")
       ->check(one_of(kColdStarts))
       ->capture_default_str()
       ->group(group);

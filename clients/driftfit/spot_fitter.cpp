@@ -35,9 +35,6 @@ void check(const SpotFitterSettings& settings) {
   const float variance = 1;
   const fitter::Batch nothing{.roi_px = fitter::kMinRoiPx, .variances = &variance};
   fitter::fit_batch_cpu(nothing, settings.options, {});
-  if (settings.cold_start == ColdStart::Swarm && settings.back_end == BackEnd::Cuda) {
-    throw fitter::FitterError("fitter: particle swarms search on the CPU only, not on CUDA");
-  }
 }
 
 /// `count` spots, beginning with `first`, without start values.
@@ -61,8 +58,9 @@ SpotFitter::SpotFitter(const SpotFitterSettings& settings)
                    ? settings.threads
                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))) {
   check(settings);
-  const bool try_cuda = settings.back_end == BackEnd::Auto && settings.large_batches &&
-                        settings.cold_start == ColdStart::Peak && fitter::cuda_device_count() > 0;
+  const bool much = settings.large_batches || settings.cold_start == ColdStart::Swarm;
+  const bool try_cuda =
+      settings.back_end == BackEnd::Auto && much && fitter::cuda_device_count() > 0;
   if (settings.back_end == BackEnd::Cuda || try_cuda) {
     try {
       cuda_ = fitter::make_cuda_batch_fitter({.devices = settings.devices});
@@ -107,8 +105,14 @@ void SpotFitter::search_cold(const fitter::Batch& batch, std::span<fitter::Local
       continue;
     }
     reports_.resize(cold);
-    fitter::fit_swarm_cpu(cold_part(batch, i, cold), settings_.options, {.first_roi = searched_},
-                          results.subspan(i, cold), reports_, threads_);
+    const fitter::Batch part = cold_part(batch, i, cold);
+    const fitter::SwarmOptions swarm = {.first_roi = searched_};
+    const auto fits = results.subspan(i, cold);
+    if (cuda_) {
+      cuda_->search(part, settings_.options, swarm, fits, reports_);
+    } else {
+      fitter::fit_swarm_cpu(part, settings_.options, swarm, fits, reports_, threads_);
+    }
     for (const fitter::SwarmReport& report : reports_) starts_.push_back(report.best);
     searched_ += cold;
     i += cold;

@@ -26,7 +26,7 @@ struct SpotFitterSettings {
   std::vector<int> devices = {0};  ///< CUDA
   /// What `Auto` decides by: a GPU pays off where many spots come at once.
   bool large_batches = false;
-  ColdStart cold_start = ColdStart::Peak;  ///< Swarm: on the CPU
+  ColdStart cold_start = ColdStart::Peak;
   fitter::FitOptions options;
 };
 

@@ -245,9 +245,8 @@ class Fitter:
                **options: float) -> tuple[np.ndarray, np.ndarray]:
         """Fits every image from where a particle swarm found its least squares.
 
-        The swarm searches the whole image and needs no start value. It runs on the CPU, also where
-        `backend` "auto" has found a GPU. Where the model does not describe the whole image, bound
-        the widths (with another estimator than implicit): bounds are the swarm's domain, too.
+        The swarm searches the whole image and needs no start value. Where the model does not
+        describe the whole image, bound the widths (with another estimator than implicit): bounds are the swarm's domain, too.
 
         Parameters
         ----------
@@ -279,7 +278,7 @@ class Fitter:
         TypeError, ValueError
             Arrays or options of another kind; the text says what was found and what is allowed.
         FitError
-            This Fitter's `backend` was given as "cuda".
+            What the GPU reported.
         """
         self._check_open()
         swarm = _swarm({"particles": particles, "iterations": iterations, "seed": seed}

@@ -21,7 +21,6 @@ using namespace driftd::fitter;
 struct driftfit_fitter {
   int threads = 1;
   std::unique_ptr<CudaBatchFitter> cuda;  // null: the CPU
-  bool or_cpu = false;                    // for what CUDA does not have
 };
 
 namespace {
@@ -179,15 +178,9 @@ Batch part_of(const Batch& all, std::size_t first, std::size_t count) {
   return part;
 }
 
-/// Whether CUDA's batch fitter has these options.
-bool on_cuda(const FitOptions& options) {
-  return options.model == Model::CircularGaussian &&
-         options.estimator == Estimator::ImplicitLeastSquares;
-}
-
 void fit_part(driftfit_fitter& fitter, const Batch& part, const FitOptions& options,
               std::span<Localization> results) {
-  if (fitter.cuda && (on_cuda(options) || !fitter.or_cpu)) {
+  if (fitter.cuda) {
     fitter.cuda->fit(part, options, results);
   } else {
     fit_batch_cpu(part, options, results, fitter.threads);
@@ -294,7 +287,6 @@ int driftfit_create(int32_t backend, int32_t threads, const int32_t* devices, si
     }
     auto made = std::make_unique<driftfit_fitter>();
     made->threads = threads;
-    made->or_cpu = backend == DRIFTFIT_AUTO;
     if (backend == DRIFTFIT_CUDA || (backend == DRIFTFIT_AUTO && cuda_device_count() > 0)) {
       CudaBatchOptions options;
       if (device_count > 0) options.devices.assign(devices, devices + device_count);
@@ -377,21 +369,20 @@ int driftfit_search(driftfit_fitter* fitter, const driftfit_options* options,
     return DRIFTFIT_OK;
   });
   if (checked != DRIFTFIT_OK) return checked;
-  if (fitter->cuda && !fitter->or_cpu) {
-    tell(message, message_size,
-         "driftfit: the particle swarm is searched on the CPU only; make the fitter with "
-         "DRIFTFIT_AUTO or DRIFTFIT_CPU");
-    return DRIFTFIT_FAILED;
-  }
   auto* const fits = reinterpret_cast<Localization*>(results);
   auto* const found = reinterpret_cast<SwarmReport*>(reports);
   const std::uint64_t first_roi = swarm.first_roi;
-  return in_blocks(job.batch.count, kSearchBlock, {progress, user, message, message_size},
-                   [&](std::size_t first, std::size_t n) {
-                     swarm.first_roi = first_roi + first;
-                     const std::span<SwarmReport> block(found == nullptr ? found : found + first,
-                                                        found == nullptr ? 0 : n);
-                     fit_swarm_cpu(part_of(job.batch, first, n), job.options, swarm,
-                                   {fits + first, n}, block, fitter->threads);
-                   });
+  return in_blocks(
+      job.batch.count, kSearchBlock, {progress, user, message, message_size},
+      [&](std::size_t first, std::size_t n) {
+        swarm.first_roi = first_roi + first;
+        const std::span<SwarmReport> block(found == nullptr ? found : found + first,
+                                           found == nullptr ? 0 : n);
+        const Batch part = part_of(job.batch, first, n);
+        if (fitter->cuda) {
+          fitter->cuda->search(part, job.options, swarm, {fits + first, n}, block);
+        } else {
+          fit_swarm_cpu(part, job.options, swarm, {fits + first, n}, block, fitter->threads);
+        }
+      });
 }

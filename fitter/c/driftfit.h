@@ -183,11 +183,9 @@ const char* driftfit_backend(const driftfit_fitter* fitter);
  *   options     null: the defaults
  *   results     images->count of them, in the order of the images
  *   progress    may be null; `user` is handed to it
- * With a GPU, pixels, starts and results may each lie in memory of the host (fastest when pinned)
- * or of one of the fitter's devices. GPUs fit the circular model by implicit least squares; a
- * fitter made with DRIFTFIT_AUTO fits the rest on the CPU, from memory of the host. Returns
- * DRIFTFIT_OK, also when some fits failed (see their status), _BAD_ARGUMENT, _NO_MEMORY, _CANCELLED
- * or _FAILED. */
+ * With a GPU, all arrays of the images and the results may each lie in memory of the host (fastest
+ * when pinned) or of one of the fitter's devices. Returns DRIFTFIT_OK, also when some fits failed
+ * (see their status), _BAD_ARGUMENT, _NO_MEMORY, _CANCELLED or _FAILED. */
 int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* options,
                         const driftfit_images* images, driftfit_result* results,
                         driftfit_progress progress, void* user, char* message, size_t message_size);
@@ -203,8 +201,7 @@ void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size
 
 /* As driftfit_fit_images(), each fit starting from where a particle swarm found the least squares
  * of the whole image; the bounds given, of the options (not with implicit) and of single images,
- * are its domain too. On the CPU, from memory of the host: a fitter made with DRIFTFIT_CUDA gives
- * DRIFTFIT_FAILED.
+ * are its domain too.
  *   swarm       null: the defaults
  *   images      without starts
  *   reports     images->count of them, or null */

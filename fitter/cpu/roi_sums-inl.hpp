@@ -31,6 +31,19 @@ namespace hn = hwy::HWY_NAMESPACE;
 #include "fitter/least_squares-inl.hpp"
 #include "fitter/poisson_likelihood-inl.hpp"
 
+/// `Math` of pixel_terms.hpp for a vector of numbers.
+template <class D>
+struct VectorMath {
+  using V = hn::Vec<D>;
+  static V set(float v) { return hn::Set(D(), v); }
+  static V largest(V a, V b) { return hn::Max(a, b); }
+  static V smallest(V a, V b) { return hn::Min(a, b); }
+  static V log(V v) { return hn::Log(D(), v); }
+  static V where_below(V a, V limit, V yes, V no) {
+    return hn::IfThenElse(hn::Lt(a, limit), yes, no);
+  }
+};
+
 /// @tparam D           Highway tag of float vectors, at most kMaxLanes lanes
 /// @tparam kVectors    of a row, known to the compiler; 0: any number
 template <class D, int kVectors>
@@ -318,17 +331,6 @@ class RoiSums {
     for (int k = 0; k < 5; ++k) third[k] = total(sums[k]);
   }
 
-  /// `Math` of pixel_terms.hpp for a vector of pixels.
-  struct VectorMath {
-    using Real = V;
-    static V set(float v) { return hn::Set(d_, v); }
-    static V largest(V a, V b) { return hn::Max(a, b); }
-    static V log(V v) { return hn::Log(d_, v); }
-    static V where_below(V a, V limit, V yes, V no) {
-      return hn::IfThenElse(hn::Lt(a, limit), yes, no);
-    }
-  };
-
   /// v^k Y^2 by row, for k = 0 .. 4.
   void square_rows() {
     for (int row = 0; row < side_; ++row) {
@@ -363,7 +365,7 @@ class RoiSums {
         const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
         const V map = kMapped ? hn::Load(d_, row_of(w_->map, row) + c) : zero;
         const V model = hn::MulAdd(scaled, hn::Set(d_, w_->y[0][row]), hn::Set(d_, beta));
-        const PixelTerm<V> of = term.template of<VectorMath, V>(g, model, map);
+        const PixelTerm<V> of = term.template of<VectorMath<D>, V>(g, model, map);
         const V weight = hn::IfThenElseZero(inside, of.weight);
         const V residual = hn::IfThenElseZero(inside, of.residual);
         value = hn::Add(value, hn::IfThenElseZero(inside, of.value));

@@ -7,11 +7,13 @@
 #include "fitter/cpu/parts.hpp"
 #include "fitter/cpu/swarm_kernel.hpp"
 #include "fitter/options.hpp"
+#include "fitter/swarm_search.hpp"
 
 namespace driftd::fitter {
 
-void check_swarm(const Batch& batch, const SwarmOptions& swarm) {
-  check_range("swarm.particles", swarm.particles, 16, cpu::kMaxParticles);
+void check_swarm(const Batch& batch, const SwarmOptions& swarm,
+                 std::span<const SwarmReport> reports) {
+  check_range("swarm.particles", swarm.particles, 16, kMaxParticles);
   if (swarm.particles % 16 != 0)
     throw FitterError("fitter: swarm.particles is " + std::to_string(swarm.particles) +
                       ", allowed are whole multiples of 16");
@@ -20,17 +22,17 @@ void check_swarm(const Batch& batch, const SwarmOptions& swarm) {
   check_range("swarm.own_pull", swarm.own_pull, 0, 4);
   check_range("swarm.swarm_pull", swarm.swarm_pull, 0, 4);
   check_range("swarm.max_velocity", swarm.max_velocity, 1e-3, 1);
-  check_range("swarm.spread_of_last", swarm.spread_of_last, 2, cpu::kMaxSpreadOfLast);
+  check_range("swarm.spread_of_last", swarm.spread_of_last, 2, kMaxSpreadOfLast);
   if (batch.starts != nullptr) throw FitterError("fitter: a swarm takes no start values");
+  if (!reports.empty() && reports.size() != batch.count)
+    throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
+                      std::to_string(reports.size()) + " swarm reports");
 }
 
 void fit_swarm_cpu(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
                    std::span<Localization> results, std::span<SwarmReport> reports, int threads) {
   check_batch(batch, options, results.size());
-  check_swarm(batch, swarm);
-  if (!reports.empty() && reports.size() != batch.count)
-    throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
-                      std::to_string(reports.size()) + " swarm reports");
+  check_swarm(batch, swarm, reports);
   std::vector<SwarmReport> own(reports.empty() ? batch.count : 0);
   SwarmReport* const found = reports.empty() ? own.data() : reports.data();
   const std::size_t bytes = cpu::roi_bytes(batch);

@@ -12,11 +12,13 @@
 #include "fitter/cpu/roi_sums-inl.hpp"
 #include "fitter/cpu/swarm_kernel.hpp"
 #include "fitter/elliptical_gaussian.hpp"
-#include "fitter/philox.hpp"
+#include "fitter/swarm_search.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 namespace {
+
+#include "fitter/swarm-inl.hpp"
 
 /// The canonical swarm of PSFIT's figures 1 and 2, one particle to a lane, over the shape of the
 /// spot: amplitude and background are eliminated as in implicit_least_squares.hpp, which leaves
@@ -31,51 +33,31 @@ class Swarm {
   SwarmReport search(std::size_t index) {
     load_roi(roi_, job_.rois, index);
     roi_number_ = static_cast<std::uint32_t>(job_.first + index);
-    const bool somewhere = limit(index);
-    if (!roi_.summary().usable || !somewhere) return {{}, {}, NAN};
+    const FitJob& rois = job_.rois;
+    domain_ = swarm_domain<Model>(rois.roi_px, rois.options->bounds,
+                                  rois.bounds != nullptr ? rois.bounds + index : nullptr);
+    if (!roi_.summary().usable || !domain_.valid()) return {{}, {}, NAN};
     scatter();
     for (int i = 1; i <= options_.iterations; ++i) iterate(static_cast<std::uint32_t>(i));
-    return report();
+    return best_places_.report(swarm_best_, swarm_value_, options_.spread_of_last);
   }
 
  private:
   using D = hn::CappedTag<float, kMaxLanes>;
   using V = hn::Vec<D>;
+  using Math = VectorMath<D>;
   static constexpr D d_{};
   static constexpr int kDimensions = Model::kShape;
   static constexpr int lanes() { return static_cast<int>(hn::MaxLanes(d_)); }
 
-  /// The domain: the ROI and its widths, within the bounds given. False: there is none.
-  bool limit(std::size_t index) {
-    const float last = static_cast<float>(job_.rois.roi_px - 1);
-    const float widest = Model::max_sigma_px(job_.rois.roi_px);
-    bool somewhere = true;
-    for (int j = 0; j < kDimensions; ++j) {
-      lowest_[j] = j < 2 ? 0.0f : Model::kMinSigmaPx;
-      highest_[j] = j < 2 ? last : widest;
-      narrow(j, job_.rois.options->bounds);
-      if (job_.rois.bounds != nullptr) narrow(j, job_.rois.bounds[index]);
-      somewhere = somewhere && lowest_[j] <= highest_[j];
-    }
-    return somewhere;
-  }
-
-  void narrow(int j, const Bounds& bounds) {
-    lowest_[j] = HWY_MAX(lowest_[j], bounds.lower[j]);
-    highest_[j] = HWY_MIN(highest_[j], bounds.upper[j]);
-  }
-
   float* random(int number) { return w_.random[static_cast<std::size_t>(number)]; }
 
-  /// Numbers for all particles. Counter: (ROI, particle, iteration, block of four numbers).
+  /// Numbers for all particles.
   void draw(std::uint32_t iteration, int numbers) {
-    const auto low = static_cast<std::uint32_t>(options_.seed);
-    const auto high = static_cast<std::uint32_t>(options_.seed >> 32);
     for (int block = 0; 4 * block < numbers; ++block) {
       for (int i = 0; i < options_.particles; ++i) {
-        const Philox r = philox({{roi_number_, static_cast<std::uint32_t>(i), iteration,
-                                  static_cast<std::uint32_t>(block)}},
-                                low, high);
+        const Philox r = swarm_numbers(options_.seed, roi_number_, static_cast<std::uint32_t>(i),
+                                       iteration, static_cast<std::uint32_t>(block));
         for (int k = 0; k < 4; ++k) random(4 * block + k)[i] = uniform(r.v[k]);
       }
     }
@@ -84,12 +66,12 @@ class Swarm {
   void scatter() {
     draw(0, kDimensions);
     swarm_value_ = std::numeric_limits<float>::infinity();
-    bests_ = 0;
+    best_places_.count = 0;
     for (int i = 0; i < options_.particles; i += lanes()) {
       V at[kMaxDimensions];
       for (int j = 0; j < kDimensions; ++j) {
-        const V extent = hn::Set(d_, highest_[j] - lowest_[j]);
-        at[j] = hn::MulAdd(hn::Load(d_, random(j) + i), extent, hn::Set(d_, lowest_[j]));
+        const V extent = hn::Set(d_, domain_.highest[j] - domain_.lowest[j]);
+        at[j] = hn::MulAdd(hn::Load(d_, random(j) + i), extent, hn::Set(d_, domain_.lowest[j]));
         hn::Store(at[j], d_, w_.position[j] + i);
         hn::Store(at[j], d_, w_.best[j] + i);
         hn::Store(hn::Zero(d_), d_, w_.velocity[j] + i);
@@ -118,18 +100,15 @@ class Swarm {
 
   /// Dimension j of the particles from i on, a step further.
   V moved(int i, int j) {
-    const V fastest = hn::Set(d_, options_.max_velocity * (highest_[j] - lowest_[j]));
+    const V fastest = hn::Set(d_, options_.max_velocity * (domain_.highest[j] - domain_.lowest[j]));
     const V position = hn::Load(d_, w_.position[j] + i);
     const V own = hn::Sub(hn::Load(d_, w_.best[j] + i), position);
     const V swarm = hn::Sub(hn::Set(d_, swarm_best_[j]), position);
-    const V own_pull = hn::Mul(hn::Set(d_, options_.own_pull), hn::Load(d_, random(2 * j) + i));
-    const V swarm_pull =
-        hn::Mul(hn::Set(d_, options_.swarm_pull), hn::Load(d_, random(2 * j + 1) + i));
-    V v = hn::Mul(hn::Set(d_, options_.inertia), hn::Load(d_, w_.velocity[j] + i));
-    v = hn::MulAdd(own_pull, own, hn::MulAdd(swarm_pull, swarm, v));
-    v = hn::Min(hn::Max(v, hn::Neg(fastest)), fastest);
-    const V to =
-        hn::Min(hn::Max(hn::Add(position, v), hn::Set(d_, lowest_[j])), hn::Set(d_, highest_[j]));
+    const V v = next_velocity<Math>(options_, hn::Load(d_, w_.velocity[j] + i), own, swarm,
+                                    hn::Load(d_, random(2 * j) + i),
+                                    hn::Load(d_, random(2 * j + 1) + i), fastest);
+    const V to = hn::Min(hn::Max(hn::Add(position, v), hn::Set(d_, domain_.lowest[j])),
+                         hn::Set(d_, domain_.highest[j]));
     hn::Store(v, d_, w_.velocity[j] + i);
     hn::Store(to, d_, w_.position[j] + i);
     return to;
@@ -152,8 +131,6 @@ class Swarm {
     return a;
   }
 
-  /// Chi-square of each lane's shape with its best amplitude and background; that of a constant
-  /// where the amplitude would be negative.
   V value_at(const V* at) const {
     V across[kMaxRoiPx], down[kMaxRoiPx];
     const Axis x = profile(at[0], at[2], across);
@@ -166,16 +143,9 @@ class Swarm {
         of_row = hn::MulAdd(across[c], hn::Set(d_, pixels[c]), of_row);
       fg = hn::MulAdd(of_row, down[row], fg);
     }
-    const PixelSummary& summary = roi_.summary();
     const float count = static_cast<float>(roi_.side() * roi_.side());
-    const V f = hn::Mul(x.sum, y.sum);
-    const V mean = hn::Set(d_, summary.sum / count);
-    const V c_ff =
-        hn::NegMulAdd(hn::Mul(f, f), hn::Set(d_, 1.0f / count), hn::Mul(x.squares, y.squares));
-    const V c_fg = hn::NegMulAdd(f, mean, fg);
-    const V explained = hn::Div(hn::Mul(c_fg, c_fg), c_ff);
-    const V constant = hn::Set(d_, summary.sum_squares - summary.sum * summary.sum / count);
-    return hn::IfThenElse(hn::Gt(c_fg, hn::Zero(d_)), hn::Sub(constant, explained), constant);
+    return swarm_chi_square<Math>(roi_.summary(), count, hn::Mul(x.sum, y.sum),
+                                  hn::Mul(x.squares, y.squares), fg);
   }
 
   void update_swarm_best() {
@@ -187,26 +157,8 @@ class Swarm {
       }
     }
     if (best < 0) return;
-    for (int j = 0; j < kDimensions; ++j) {
-      swarm_best_[j] = w_.best[j][best];
-      last_[j][bests_ % options_.spread_of_last] = swarm_best_[j];
-    }
-    ++bests_;
-  }
-
-  SwarmReport report() const {
-    const int count = bests_ < options_.spread_of_last ? bests_ : options_.spread_of_last;
-    float sd[kMaxDimensions] = {};
-    for (int j = 0; j < kDimensions; ++j) {
-      float mean = 0, squares = 0;
-      for (int k = 0; k < count; ++k) mean += last_[j][k] / static_cast<float>(count);
-      for (int k = 0; k < count; ++k) squares += (last_[j][k] - mean) * (last_[j][k] - mean);
-      if (count > 1) sd[j] = std::sqrt(squares / static_cast<float>(count - 1));
-    }
-    constexpr int kY = Model::kSigmaY;
-    return {{swarm_best_[0], swarm_best_[1], swarm_best_[2], swarm_best_[kY]},
-            {sd[0], sd[1], sd[2], sd[kY]},
-            swarm_value_};
+    for (int j = 0; j < kDimensions; ++j) swarm_best_[j] = w_.best[j][best];
+    best_places_.add(swarm_best_, options_.spread_of_last);
   }
 
   const SwarmJob& job_;
@@ -214,11 +166,10 @@ class Swarm {
   SwarmWorkspace& w_;
   RoiSums<D, 0> roi_;
   std::uint32_t roi_number_ = 0;
-  float lowest_[kMaxDimensions], highest_[kMaxDimensions];
+  SwarmDomain<Model> domain_ = {};
   float swarm_best_[kMaxDimensions] = {};
   float swarm_value_ = 0;
-  float last_[kMaxDimensions][kMaxSpreadOfLast] = {};
-  int bests_ = 0;
+  BestPlaces<Model> best_places_ = {};
 };
 
 template <class Model>

@@ -7,16 +7,9 @@
 
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/workspace.hpp"
-#include "fitter/swarm.hpp"
+#include "fitter/swarm_search.hpp"
 
 namespace driftd::fitter::cpu {
-
-constexpr int kMaxParticles = 1024;
-constexpr int kMaxDimensions = 4;
-/// Best places that a spread is taken over, at most.
-constexpr int kMaxSpreadOfLast = 32;
-/// Random numbers of a particle in an iteration: two for each dimension.
-constexpr int kDraws = 2 * kMaxDimensions;
 
 /// The memory of one swarm; never shared.
 struct alignas(64) SwarmWorkspace {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -38,46 +40,85 @@ std::vector<Chunk> cut(std::size_t count, std::size_t devices, std::size_t most)
 
 enum class Place { Nowhere, Pageable, Pinned, Device };
 
-struct Located {
-  Place place;
-  int device;  ///< where Place::Device
+/// An array of the caller's, `each` bytes an ROI. What is read is never written through it.
+struct Array {
+  void* memory = nullptr;
+  std::size_t each = 0;
+  Place place = Place::Nowhere;
+  int device = -1;  ///< where Place::Device
+
+  void* from(std::size_t index) const {
+    return place == Place::Nowhere ? nullptr : static_cast<unsigned char*>(memory) + index * each;
+  }
 };
 
-/// A stream with the memory of one chunk, and pinned memory to pass pageable memory through.
+/// A stream's memory for one chunk of an array: the device's, and pinned memory that pageable
+/// memory passes through. Grows to what the arrays given need, and then stays.
+class Passage {
+ public:
+  /// On the current device. @throws FitterError
+  void reserve(const RuntimeCalls& calls, std::size_t bytes, bool staged) {
+    if (bytes > on_device_bytes_) {
+      on_device_.reset();
+      on_device_bytes_ = 0;
+      on_device_.emplace(calls, bytes);
+      on_device_bytes_ = bytes;
+    }
+    if (staged && bytes > staged_bytes_) {
+      staged_.reset();
+      staged_bytes_ = 0;
+      staged_.emplace(calls, bytes);
+      staged_bytes_ = bytes;
+    }
+  }
+  void* on_device() const { return on_device_->get(); }
+  void* staged() const { return staged_->host(); }
+
+ private:
+  std::optional<DeviceMemory> on_device_;
+  std::optional<PinnedMemory> staged_;
+  std::size_t on_device_bytes_ = 0, staged_bytes_ = 0;
+};
+
+enum Which : std::size_t {
+  kPixels,
+  kStarts,
+  kLevels,
+  kVariances,
+  kBounds,
+  kResults,
+  kReports,
+  kArrays,
+  kInputs = kResults
+};
+
 struct Lane {
-  Lane(const RuntimeCalls& calls, int on_device, std::size_t chunk_bytes)
-      : device(on_device),
-        stream(calls, Stream::Priority::Lowest),
-        pixels(calls, chunk_bytes),
-        starts(calls, kMostFits * sizeof(Start)),
-        results(calls, kMostFits * sizeof(Localization)),
-        staged_pixels(calls, chunk_bytes),
-        staged_starts(calls, kMostFits * sizeof(Start)),
-        staged_results(calls, kMostFits * sizeof(Localization)) {}
+  Lane(const RuntimeCalls& calls, int on_device)
+      : device(on_device), stream(calls, Stream::Priority::Lowest) {}
 
   int device;
   Stream stream;
-  DeviceMemory pixels, starts, results;
-  PinnedMemory staged_pixels, staged_starts, staged_results;
+  std::array<Passage, kArrays> passages;
 };
 
-/// One call of fit().
+/// One call of fit() or search().
 struct Call {
   const Batch& batch;
   const FitOptions& options;
-  Localization* results;
-  Located pixels_at, starts_at, results_at;
+  const SwarmOptions* swarm;  ///< null: fit()
+  std::array<Array, kArrays> arrays;
   Kernel kernel;
-  std::size_t roi_bytes;
   std::vector<Lane*> lanes;
   std::vector<Chunk> chunks;
+
   std::size_t devices() const {
     std::set<int> used;
     for (const Lane* lane : lanes) used.insert(lane->device);
     return used.size();
   }
   bool any(Place place) const {
-    return pixels_at.place == place || starts_at.place == place || results_at.place == place;
+    return std::any_of(arrays.begin(), arrays.end(),
+                       [place](const Array& array) { return array.place == place; });
   }
 };
 
@@ -95,7 +136,10 @@ class BatchFitter final : public CudaBatchFitter {
                             std::to_string(present - 1));
         }
         check(calls_.set_device(device), "taking the device");
-        lanes_.push_back(std::make_unique<Lane>(calls_, device, chunk_bytes_));
+        Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>(calls_, device));
+        lane.passages[kPixels].reserve(calls_, chunk_bytes_, true);
+        lane.passages[kStarts].reserve(calls_, kMostFits * sizeof(Start), true);
+        lane.passages[kResults].reserve(calls_, kMostFits * sizeof(Localization), true);
       }
     }
   }
@@ -103,8 +147,21 @@ class BatchFitter final : public CudaBatchFitter {
   void fit(const Batch& batch, const FitOptions& options,
            std::span<Localization> results) override {
     check_batch(batch, options, results.size());
+    run(batch, options, nullptr, results.data(), nullptr);
+  }
+
+  void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
+              std::span<Localization> results, std::span<SwarmReport> reports) override {
+    check_batch(batch, options, results.size());
+    check_swarm(batch, swarm, reports);
+    run(batch, options, &swarm, results.data(), reports.data());
+  }
+
+ private:
+  void run(const Batch& batch, const FitOptions& options, const SwarmOptions* swarm,
+           Localization* results, SwarmReport* reports) {
     if (batch.count == 0) return;
-    const Call call = plan(batch, options, results.data());
+    const Call call = plan(batch, options, swarm, results, reports);
     try {
       if (call.any(Place::Pageable)) {
         run_in_threads(call);
@@ -119,54 +176,51 @@ class BatchFitter final : public CudaBatchFitter {
     for (Lane* lane : call.lanes) check(calls_.synchronize_stream(lane->stream.get()), "fitting");
   }
 
- private:
-  Located locate(const void* memory) const {
-    if (memory == nullptr) return {Place::Nowhere, -1};
+  Array locate(const void* memory, std::size_t each) const {
+    if (memory == nullptr) return {};
+    Array array = {const_cast<void*>(memory), each, Place::Pageable, -1};
     cudaPointerAttributes attributes;
     check(calls_.pointer_attributes(&attributes, memory), "asking where the batch lies");
-    switch (attributes.type) {
-      case cudaMemoryTypeHost:
-        return {Place::Pinned, -1};
-      case cudaMemoryTypeDevice:
-        return {Place::Device, attributes.device};
-      case cudaMemoryTypeManaged:
-        throw FitterError("CUDA: managed memory is not supported");
-      default:
-        return {Place::Pageable, -1};
+    if (attributes.type == cudaMemoryTypeManaged)
+      throw FitterError("CUDA: managed memory is not supported");
+    if (attributes.type == cudaMemoryTypeHost) array.place = Place::Pinned;
+    if (attributes.type == cudaMemoryTypeDevice) {
+      array.place = Place::Device;
+      array.device = attributes.device;
     }
+    return array;
   }
 
-  Call plan(const Batch& batch, const FitOptions& options, Localization* results) const {
-    Call call = {
-        batch,
-        options,
-        results,
-        locate(batch.pixels),
-        locate(batch.starts),
-        locate(results),
-        batch_kernel(options, batch.roi_px),
-        static_cast<std::size_t>(batch.roi_px * batch.roi_px) * bytes_per_pixel(batch.type),
-        {},
-        {}};
+  Call plan(const Batch& batch, const FitOptions& options, const SwarmOptions* swarm,
+            Localization* results, SwarmReport* reports) const {
+    const auto pixels = static_cast<std::size_t>(batch.roi_px * batch.roi_px);
+    Call call = {batch, options, swarm, {}, batch_kernel(options, batch.roi_px), {}, {}};
+    call.arrays = {locate(batch.pixels, pixels * bytes_per_pixel(batch.type)),
+                   locate(batch.starts, sizeof(Start)),
+                   locate(batch.levels, sizeof(StartLevels)),
+                   locate(batch.variances, pixels * sizeof(float)),
+                   locate(batch.bounds, sizeof(Bounds)),
+                   locate(results, sizeof(Localization)),
+                   locate(reports, sizeof(SwarmReport))};
     int home = -1;
-    for (const Located& at : {call.pixels_at, call.starts_at, call.results_at}) {
-      if (at.place != Place::Device) continue;
-      if (home >= 0 && at.device != home)
+    for (const Array& array : call.arrays) {
+      if (array.place != Place::Device) continue;
+      if (home >= 0 && array.device != home)
         throw FitterError("CUDA: the batch lies on more than one device");
-      home = at.device;
+      home = array.device;
     }
     for (const auto& lane : lanes_)
       if (home < 0 || lane->device == home) call.lanes.push_back(lane.get());
     if (call.lanes.empty())
       throw FitterError("CUDA: the batch lies on device " + std::to_string(home) +
                         ", which this fitter does not use");
-    if (!call.any(Place::Pinned) && !call.any(Place::Pageable)) {
+    if (!call.any(Place::Pinned) && !call.any(Place::Pageable) && swarm == nullptr) {
       constexpr std::size_t kMostOfALaunch = std::numeric_limits<std::int32_t>::max() / 128;
       for (std::size_t from = 0; from < batch.count; from += kMostOfALaunch)
         call.chunks.push_back({from, std::min(kMostOfALaunch, batch.count - from)});
     } else {
-      call.chunks =
-          cut(batch.count, call.devices(), std::min(kMostFits, chunk_bytes_ / call.roi_bytes));
+      const std::size_t largest = std::max(call.arrays[kPixels].each, call.arrays[kVariances].each);
+      call.chunks = cut(batch.count, call.devices(), std::min(kMostFits, chunk_bytes_ / largest));
     }
     if (call.lanes.size() > call.chunks.size()) call.lanes.resize(call.chunks.size());
     return call;
@@ -175,7 +229,7 @@ class BatchFitter final : public CudaBatchFitter {
   /// A thread a stream, because the processor copies pageable memory.
   void run_in_threads(const Call& call) {
     std::vector<std::exception_ptr> failures(call.lanes.size());
-    const auto run = [&](std::size_t first) {
+    const auto run_lane = [&](std::size_t first) {
       try {
         for (std::size_t k = first; k < call.chunks.size(); k += call.lanes.size())
           enqueue(call, k, *call.lanes[first]);
@@ -185,66 +239,108 @@ class BatchFitter final : public CudaBatchFitter {
     };
     {
       std::vector<std::jthread> threads;
-      for (std::size_t i = 1; i < call.lanes.size(); ++i) threads.emplace_back(run, i);
-      run(0);
+      for (std::size_t i = 1; i < call.lanes.size(); ++i) threads.emplace_back(run_lane, i);
+      run_lane(0);
     }
     for (const auto& failure : failures)
       if (failure) std::rethrow_exception(failure);
   }
 
   /// The part of an array that a chunk needs, where the device can read it.
-  const void* bring(const Located& at, const void* from, std::size_t bytes, PinnedMemory& staged,
-                    DeviceMemory& memory, cudaStream_t stream) const {
-    if (at.place == Place::Nowhere || at.place == Place::Device) return from;
-    if (at.place == Place::Pageable) {
-      std::memcpy(staged.host(), from, bytes);
-      from = staged.host();
+  const void* bring(const Array& array, const Chunk& chunk, Passage& passage,
+                    cudaStream_t stream) const {
+    const void* from = array.from(chunk.from);
+    if (array.place == Place::Nowhere || array.place == Place::Device) return from;
+    const std::size_t bytes = chunk.count * array.each;
+    const bool staged = array.place == Place::Pageable;
+    passage.reserve(calls_, bytes, staged);
+    if (staged) {
+      std::memcpy(passage.staged(), from, bytes);
+      from = passage.staged();
     }
-    check(calls_.copy(memory.get(), from, bytes, cudaMemcpyHostToDevice, stream),
+    check(calls_.copy(passage.on_device(), from, bytes, cudaMemcpyHostToDevice, stream),
           "copying to the device");
-    return memory.get();
+    return passage.on_device();
+  }
+
+  /// Where the device writes the part of an array that belongs to a chunk.
+  void* room(const Array& array, const Chunk& chunk, Passage& passage) const {
+    if (array.place == Place::Nowhere || array.place == Place::Device)
+      return array.from(chunk.from);
+    passage.reserve(calls_, chunk.count * array.each, array.place == Place::Pageable);
+    return passage.on_device();
+  }
+
+  /// Copies that part to the host, for pageable memory as far as pinned memory.
+  void send_back(const Array& array, const Chunk& chunk, const Passage& passage,
+                 cudaStream_t stream) const {
+    if (array.place == Place::Nowhere || array.place == Place::Device) return;
+    void* const to = array.place == Place::Pageable ? passage.staged() : array.from(chunk.from);
+    check(calls_.copy(to, passage.on_device(), chunk.count * array.each, cudaMemcpyDeviceToHost,
+                      stream),
+          "copying from the device");
   }
 
   /// Chunk k on a stream, which keeps the order of its own chunks. Returns when the results are
   /// there only if some memory is pageable.
   void enqueue(const Call& call, std::size_t k, Lane& lane) const {
-    const Batch& batch = call.batch;
-    const auto [from, count] = call.chunks[k];
-    const std::size_t result_bytes = count * sizeof(Localization);
+    const Chunk& chunk = call.chunks[k];
+    const auto& arrays = call.arrays;
     cudaStream_t stream = lane.stream.get();
     check(calls_.set_device(lane.device), "taking the device");
-
-    const auto* pixels = static_cast<const unsigned char*>(batch.pixels) + from * call.roi_bytes;
-    const Start* starts = batch.starts != nullptr ? batch.starts + from : nullptr;
-    Localization* results = call.results + from;
-    const bool fits_there = call.results_at.place == Place::Device;
-    Job job = {bring(call.pixels_at, pixels, count * call.roi_bytes, lane.staged_pixels,
-                     lane.pixels, stream),
-               call.roi_bytes,
-               batch.type,
-               batch.roi_px,
-               static_cast<std::uint32_t>(count),
-               static_cast<const Start*>(bring(call.starts_at, starts, count * sizeof(Start),
-                                               lane.staged_starts, lane.starts, stream)),
+    std::array<const void*, kInputs> in;
+    for (std::size_t i = 0; i < kInputs; ++i)
+      in[i] = bring(arrays[i], chunk, lane.passages[i], stream);
+    Job job = {in[kPixels],
+               arrays[kPixels].each,
+               call.batch.type,
+               call.batch.roi_px,
+               static_cast<std::uint32_t>(chunk.count),
+               static_cast<const Start*>(in[kStarts]),
+               static_cast<const StartLevels*>(in[kLevels]),
+               static_cast<const float*>(in[kVariances]),
+               static_cast<const Bounds*>(in[kBounds]),
                call.options,
                call.options.saturation_adu,
-               fits_there ? results : lane.results.get()};
+               room(arrays[kResults], chunk, lane.passages[kResults])};
+    if (call.swarm != nullptr) job.starts = launch_swarm(call, chunk, lane, job);
+    launch_fits(call.kernel, job, stream);
+    for (const Which out : {kResults, kReports})
+      send_back(arrays[out], chunk, lane.passages[out], stream);
+    if (!call.any(Place::Pageable)) return;
+    check(calls_.synchronize_stream(stream), "fitting");
+    for (const Which out : {kResults, kReports})
+      if (arrays[out].place == Place::Pageable)
+        std::memcpy(arrays[out].from(chunk.from), lane.passages[out].staged(),
+                    chunk.count * arrays[out].each);
+  }
+
+  void launch_fits(const Kernel& kernel, Job& job, cudaStream_t stream) const {
     constexpr int kThreads = 128;
-    const auto groups = static_cast<std::size_t>(call.kernel.groups(kThreads));
+    const auto groups = static_cast<unsigned>(kernel.groups(kThreads));
     void* arguments[] = {&job};
-    check(calls_.launch(
-              call.kernel.function, {static_cast<unsigned>((count + groups - 1) / groups), 1, 1},
-              {static_cast<unsigned>(groups) * static_cast<unsigned>(call.kernel.lanes), 1, 1},
-              arguments, groups * call.kernel.group_bytes, stream),
+    check(calls_.launch(kernel.function, {(job.count + groups - 1) / groups, 1, 1},
+                        {groups * static_cast<unsigned>(kernel.lanes), 1, 1}, arguments,
+                        groups * kernel.group_bytes, stream),
           "starting the fits");
-    const bool through = call.results_at.place == Place::Pageable;
-    if (!fits_there) {
-      check(calls_.copy(through ? lane.staged_results.host() : results, job.results, result_bytes,
-                        cudaMemcpyDeviceToHost, stream),
-            "copying from the device");
-    }
-    if (call.any(Place::Pageable)) check(calls_.synchronize_stream(stream), "fitting");
-    if (through) std::memcpy(results, lane.staged_results.host(), result_bytes);
+  }
+
+  /// The best places, for the fits to start from.
+  const Start* launch_swarm(const Call& call, const Chunk& chunk, Lane& lane,
+                            const Job& rois) const {
+    constexpr unsigned kWarp = 32;
+    auto* const starts = static_cast<Start*>(lane.passages[kStarts].on_device());
+    SwarmJob job = {
+        rois, static_cast<std::uint32_t>(call.swarm->first_roi + chunk.from), *call.swarm, starts,
+        static_cast<SwarmReport*>(room(call.arrays[kReports], chunk, lane.passages[kReports]))};
+    const SwarmKernel kernel = swarm_kernel(call.options.model, call.batch.roi_px);
+    const auto particles = static_cast<unsigned>(call.swarm->particles);
+    void* arguments[] = {&job};
+    check(calls_.launch(kernel.function, {rois.count, 1, 1},
+                        {(particles + kWarp - 1) / kWarp * kWarp, 1, 1}, arguments,
+                        kernel.shared_bytes, lane.stream.get()),
+          "starting the swarms");
+    return starts;
   }
 
   const RuntimeCalls calls_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "fitter/fitter.hpp"
+#include "fitter/swarm.hpp"
 
 namespace driftd::fitter::cuda {
 
@@ -16,8 +17,11 @@ struct Job {
   std::size_t stride_bytes;  ///< from one to the next
   PixelType type;            ///< live: always U16
   int roi_px;
-  std::uint32_t count;  ///< live: the capacity; a Task says how many of them
-  const Start* starts;  ///< batch: null where all are cold; live: see start_offset()
+  std::uint32_t count;        ///< live: the capacity; a Task says how many of them
+  const Start* starts;        ///< batch: null where all are cold; live: see start_offset()
+  const StartLevels* levels;  ///< this and the next two: batch, see Batch; may be null
+  const float* variances;
+  const Bounds* bounds;
   FitOptions options;
   float saturation;  ///< pixels at or above are bad input
   void* results;     ///< batch: Localization; live: StampedResult
@@ -53,6 +57,15 @@ struct alignas(8) Task {
   std::uint32_t count;  ///< of the slots, from the first on
 };
 
+/// The argument of a swarm kernel: the ROIs of a batch, a block each, a particle a thread.
+struct SwarmJob {
+  Job rois;             ///< starts, levels, variances and results unused
+  std::uint32_t first;  ///< number of its first ROI
+  SwarmOptions options;
+  Start* starts;         ///< receives the best places
+  SwarmReport* reports;  ///< receives what the swarms found; may be null
+};
+
 /// Several groups of lanes, one a ROI, make a block.
 struct Kernel {
   const void* function;     ///< batch: (Job); live: (Job, Task, const Task* doorbell, Task* relay)
@@ -64,8 +77,20 @@ struct Kernel {
   int groups(int threads) const;
 };
 
-/// @throws FitterError for what there is no kernel for
 Kernel batch_kernel(const FitOptions& options, int roi_px);
 Kernel live_kernel(const FitOptions& options, int roi_px);
+
+/// (SwarmJob): a block of as many threads as particles, in whole warps, with its shared memory.
+struct SwarmKernel {
+  const void* function;
+  std::size_t shared_bytes;
+};
+SwarmKernel swarm_kernel(Model model, int roi_px);
+
+/// The same of one search, e.g. FullSearch<CircularGaussian>; fit_kernel.cuh.
+template <class Search>
+Kernel batch_kernel(int roi_px);
+template <class Search>
+Kernel live_kernel(int roi_px);
 
 }  // namespace driftd::fitter::cuda

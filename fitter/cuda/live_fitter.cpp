@@ -67,8 +67,8 @@ class CudaLiveFitter final : public LiveFitter {
         kernel_(live_kernel(options, roi_px)),
         groups_(kernel_.groups(cuda.mode == CudaMode::Resident ? kernel_.most_threads : 1)),
         job_({slots_.device(), slot_bytes_, PixelType::U16, roi_px,
-              static_cast<std::uint32_t>(capacity), nullptr, options, options.saturation_adu,
-              stamped_.device()}),
+              static_cast<std::uint32_t>(capacity), nullptr, nullptr, nullptr, nullptr, options,
+              options.saturation_adu, stamped_.device()}),
         passed_doorbell_(doorbell_.device()) {
     if (cuda.mode == CudaMode::Graph) make_graph();
     if (cuda.mode == CudaMode::Resident) start_resident();

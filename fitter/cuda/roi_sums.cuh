@@ -11,8 +11,24 @@
 #include "fitter/cuda/lanes.cuh"
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
+#include "fitter/pixel_terms.hpp"
 
 namespace driftd::fitter::cuda {
+
+#include "fitter/least_squares-inl.hpp"
+#include "fitter/poisson_likelihood-inl.hpp"
+
+/// `Math` of pixel_terms.hpp for one pixel. The quick logarithm is off by 2^-21 at most, and is
+/// asked for only where it is larger than a half.
+struct ScalarMath {
+  DRIFTD_HD static float set(float v) { return v; }
+  DRIFTD_HD static float largest(float a, float b) { return fmaxf(a, b); }
+  DRIFTD_HD static float smallest(float a, float b) { return fminf(a, b); }
+  __device__ static float log(float v) { return __logf(v); }
+  DRIFTD_HD static float where_below(float a, float limit, float yes, float no) {
+    return a < limit ? yes : no;
+  }
+};
 
 /// @tparam kMostPx  largest side that it takes, and the pitch of its rows: a multiple of 16
 template <int kLanes, int kMostPx>
@@ -33,6 +49,8 @@ class RoiSums {
   __device__ int side() const { return side_; }
   __device__ const PixelSummary& summary() const { return summary_; }
   __device__ Lanes<kLanes>& lanes() { return lanes_; }
+  /// Less the pedestal, once loaded; rows kMostPx apart.
+  __device__ float* pixels() const { return pixels_; }
   /// At least 16 floats that no sum holds once the fit is concluded.
   __device__ float* free_memory() { return reinterpret_cast<float*>(axes_); }
 
@@ -181,6 +199,46 @@ class RoiSums {
     });
     lanes_.combine(s);
     return {s[0], s[1], s[2], s[3], s[4]};
+  }
+
+  /// The map is read where it lies, at each evaluation: it would take a third of the shared memory.
+  __device__ void load_map(const float* variances, const PixelNoise& noise) {
+    const float least =
+        noise.estimator == Estimator::PoissonLikelihood ? 0.0f : std::numeric_limits<float>::min();
+    float invalid[1] = {0};
+    for_each_pixel([&](float&, int row, int column) {
+      if (!(variances[row * side_ + column] >= least)) invalid[0] += 1;  // NaN, too
+    });
+    lanes_.combine(invalid);
+    if (invalid[0] > 0) summary_.usable = false;
+    variances_ = variances;
+  }
+
+  __device__ WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta) {
+    WeightedMoments m = {};
+    switch (noise.estimator) {
+      case Estimator::ImplicitLeastSquares:  // never asks
+        break;
+      case Estimator::LeastSquares:
+        weigh<false>(LeastSquares(noise), noise, alpha, beta, m);
+        break;
+      case Estimator::WeightedLeastSquares:
+        weigh<true>(WeightedLeastSquares(noise), noise, alpha, beta, m);
+        break;
+      case Estimator::PoissonLikelihood:
+        if (noise.mapped)
+          weigh<true>(PoissonLikelihood(noise), noise, alpha, beta, m);
+        else
+          weigh<false>(PoissonLikelihood(noise), noise, alpha, beta, m);
+        break;
+    }
+    float sums[kWeightedSums];
+    int k = 0;
+    for_each_sum(m, [&](float& sum) { sums[k++] = sum; });
+    lanes_.combine(sums);
+    k = 0;
+    for_each_sum(m, [&](float& sum) { sum = sums[k++]; });
+    return m;
   }
 
   __device__ CubicMoments cubic_moments() {
@@ -382,10 +440,79 @@ class RoiSums {
     for (int k = 0; k < 5; ++k) third[k] = m[k];
   }
 
+  static constexpr int kWeightedSums = 28;
+
+  /// What the models read of WeightedMoments: not the orders (3, 1) and (1, 3).
+  template <class Action>
+  __device__ static void for_each_sum(WeightedMoments& m, Action&& action) {
+    action(m.value);
+    action(m.e);
+    action(m.w);
+#pragma unroll
+    for (int a = 0; a < 5; ++a) {
+#pragma unroll
+      for (int b = 0; a + b < 5; ++b) {
+        if (a * b != 3) action(m.second[a][b]);
+        if (a + b >= 3) continue;
+        action(m.ef[a][b]);
+        action(m.wf[a][b]);
+      }
+    }
+  }
+
+  /// This lane's share. Column by column: first over its rows, then with the powers of u that
+  /// belong to it.
+  template <bool kMapped, class Term>
+  __device__ void weigh(const Term& term, const PixelNoise& noise, float alpha, float beta,
+                        WeightedMoments& m) const {
+    for (int c = column(); c < side_; c += kColumnLanes) {
+      const float4 x = x_axis()[c];
+      const float scaled = alpha * x.x;
+      float e_y[3] = {}, w_y[3] = {}, w_yy[5] = {};
+      for_rows([&](int r) {
+        const float4 y = y_axis()[r];
+        const float map = kMapped ? map_value(noise, variances_[r * side_ + c]) : 0.0f;
+        const PixelTerm<float> of =
+            term.template of<ScalarMath, float>(pixels_[r * kMostPx + c], scaled * y.x + beta, map);
+        const float inside = kPadded ? y.w : 1.0f;
+        const float w = inside * of.weight;
+        const float e = inside * of.residual;
+        const float w_f = w * y.x, w_uuf = w * y.z;
+        m.value += inside * of.value;
+        m.e += e;
+        m.w += w;
+        e_y[0] += e * y.x;
+        e_y[1] += e * y.y;
+        e_y[2] += e * y.z;
+        w_y[0] += w_f;
+        w_y[1] += w * y.y;
+        w_y[2] += w_uuf;
+        w_yy[0] += w_f * y.x;
+        w_yy[1] += w_f * y.y;
+        w_yy[2] += w_f * y.z;
+        w_yy[3] += w_uuf * y.y;
+        w_yy[4] += w_uuf * y.z;
+      });
+      const float x_u[3] = {x.x, x.y, x.z};
+      const float xx_u[5] = {x.x * x.x, x.x * x.y, x.y * x.y, x.y * x.z, x.z * x.z};
+#pragma unroll
+      for (int a = 0; a < 5; ++a) {
+#pragma unroll
+        for (int b = 0; a + b < 5; ++b) {
+          m.second[a][b] += w_yy[b] * xx_u[a];
+          if (a + b >= 3) continue;
+          m.ef[a][b] += e_y[b] * x_u[a];
+          m.wf[a][b] += w_y[b] * x_u[a];
+        }
+      }
+    }
+  }
+
   Lanes<kLanes> lanes_;
   float4* axes_;   ///< {X, u X, u^2 X, 0} by column, then the same by row
   float* pixels_;  ///< less the pedestal
   int side_;
+  const float* variances_ = nullptr;
   PixelSummary summary_;
 };
 

@@ -6,11 +6,14 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/gpufit/gpufit.h"
 
@@ -19,8 +22,12 @@ namespace {
 
 /// Fits that a thread translates and fits at a time: their copies stay in its caches.
 constexpr std::size_t kBlock = 1024;
-/// Fewest fits worth a thread: some 100 us, of which starting it takes tens.
+/// Fewest fits worth a thread, or a GPU: some 100 us, of which starting it takes tens.
 constexpr std::size_t kFewestFits = 64;
+/// Fits that a thread translates for the GPU at a time, and how many do: while one waits for the
+/// GPU, the others translate.
+constexpr std::size_t kGpuBlock = 65536;
+constexpr std::size_t kGpuThreads = 4;
 constexpr int kMostIterations = 255;
 /// Gpufit's tolerance is absolute where chi-square is below 1. Here the relative one holds there,
 /// too, down to a chi-square of this times the tolerance, where no step could satisfy it any more.
@@ -146,10 +153,28 @@ int state_of(FitStatus status) {
   return status == FitStatus::BadInput ? SINGULAR_HESSIAN : MAX_ITERATION;
 }
 
+/// The GPU of the process, made by the first call that wants it. Any thread may call.
+class Gpu {
+ public:
+  static bool present() {
+    static const bool is = cuda_device_count() > 0;
+    return is;
+  }
+  /// @throws FitterError
+  static void fit(const Batch& batch, const FitOptions& options, std::span<Localization> results) {
+    static std::mutex one_at_a_time;
+    static std::unique_ptr<CudaBatchFitter> fitter;
+    const std::lock_guard lock(one_at_a_time);
+    if (!fitter) fitter = make_cuda_batch_fitter();
+    fitter->fit(batch, options, results);
+  }
+};
+
 /// The fitter's own arrays for some fits of a call. Of one thread.
 class Block {
  public:
-  Block(const Call& call, Order order, int side) : call_(call), order_(order), side_(side) {}
+  Block(const Call& call, Order order, int side, bool on_gpu)
+      : call_(call), order_(order), side_(side), on_gpu_(on_gpu) {}
 
   void fit(std::size_t first, std::size_t count, const FitOptions& options) {
     const std::size_t first_point = first * call_.n_points;
@@ -166,7 +191,11 @@ class Block {
                          .levels = levels_.data(),
                          .variances = weighted ? variances_.data() : nullptr,
                          .bounds = call_.constraints != nullptr ? bounds_.data() : nullptr};
-    fit_batch_cpu(batch, options, results_, 1);
+    if (on_gpu_) {
+      Gpu::fit(batch, options, results_);
+    } else {
+      fit_batch_cpu(batch, options, results_, 1);
+    }
     write(first);
   }
 
@@ -218,6 +247,7 @@ class Block {
   const Call& call_;
   Order order_;
   int side_;
+  bool on_gpu_;
   std::vector<Start> starts_;
   std::vector<StartLevels> levels_;
   std::vector<Bounds> bounds_;
@@ -225,16 +255,21 @@ class Block {
   std::vector<Localization> results_;
 };
 
-/// All fits of a call on all cores, block by block.
-void fit_on_cpu(const Call& call, Order order, int side, const FitOptions& options) {
+/// All fits of a call, block by block: on all cores, or on the GPU.
+void fit_blocks(const Call& call, const FitOptions& options, bool on_gpu) {
+  const Order order = order_of(call.model_id);
+  const int side = side_of(call.n_points);
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::size_t threads = std::clamp<std::size_t>(call.n_fits / kFewestFits, 1, cores);
-  const std::size_t size = std::clamp<std::size_t>(call.n_fits / threads, 1, kBlock);
+  const std::size_t threads =
+      on_gpu ? std::clamp<std::size_t>(call.n_fits / kGpuBlock, 1, std::min(cores, kGpuThreads))
+             : std::clamp<std::size_t>(call.n_fits / kFewestFits, 1, cores);
+  const std::size_t size =
+      on_gpu ? kGpuBlock : std::clamp<std::size_t>(call.n_fits / threads, 1, kBlock);
   std::atomic<std::size_t> next = 0;
   std::vector<std::exception_ptr> failures(threads);
   const auto work = [&](std::size_t thread) noexcept {
     try {
-      Block block(call, order, side);
+      Block block(call, order, side, on_gpu);
       for (std::size_t first = next.fetch_add(size); first < call.n_fits;
            first = next.fetch_add(size))
         block.fit(first, std::min(size, call.n_fits - first), options);
@@ -266,11 +301,10 @@ void check(const Call& call) {
   options_of(call, order);
 }
 
-// CUDA's batch fitter has no search over all parameters, so the back end is always the CPU.
-void fit(const Call& call) {
+void fit(const Call& call, DataIn data) {
   check(call);
-  const Order order = order_of(call.model_id);
-  fit_on_cpu(call, order, side_of(call.n_points), options_of(call, order));
+  const bool on_gpu = data == DataIn::Device || (call.n_fits > kFewestFits && Gpu::present());
+  fit_blocks(call, options_of(call, order_of(call.model_id)), on_gpu);
 }
 
 }  // namespace driftd::fitter::drop_in

@@ -7,7 +7,8 @@
 
 namespace driftd::fitter::drop_in {
 
-/// The arguments of gpufit_constrained(), under their names in gpufit.h. All arrays are the host's.
+/// The arguments of gpufit_constrained(), under their names in gpufit.h. All arrays are the host's,
+/// but see DataIn.
 struct Call {
   std::size_t n_fits;
   std::size_t n_points;
@@ -28,14 +29,18 @@ struct Call {
   int* output_n_iterations;
 };
 
+/// Where Call::data lies.
+enum class DataIn { Host, Device };
+
 /// P, how many parameters a model has. @throws FitterError for a model that is not fitted
 std::size_t parameters_of(int model_id);
 
 /// @throws FitterError for arguments that make no sense
 void check(const Call& call);
 
-/// Checks, then fits; writes nothing when it throws for the arguments. The initial parameters may
-/// be the output's. @throws FitterError
-void fit(const Call& call);
+/// Checks, then fits: on the GPU if there is one and the fits are worth it, else on all cores.
+/// Writes nothing when it throws for the arguments. The initial parameters may be the output's.
+/// @throws FitterError
+void fit(const Call& call, DataIn data = DataIn::Host);
 
 }  // namespace driftd::fitter::drop_in

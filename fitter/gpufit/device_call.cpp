@@ -54,7 +54,6 @@ void fit_on_device(Call call) {
                           ? "gpufit: arrays on a GPU need a build with CUDA, which this is not"
                           : "gpufit: there is no GPU to have the arrays");
   check(call);
-  Mirror<float> data(writable(call.data), call.n_points);
   const bool weighted = call.estimator_id == LSE;
   Mirror<float> weights(weighted ? writable(call.weights) : nullptr, call.n_points);
   Mirror<float> constraints(writable(call.constraints), 2 * n);
@@ -65,14 +64,14 @@ void fit_on_device(Call call) {
   for (std::size_t first = 0; first < call.n_fits; first += kFits) {
     Call part = call;
     part.n_fits = std::min(kFits, call.n_fits - first);
-    part.data = data.read(first, part.n_fits);
+    part.data += first * call.n_points;
     part.weights = weights.read(first, part.n_fits);
     part.constraints = constraints.read(first, part.n_fits);
     part.initial_parameters = part.output_parameters = parameters.read(first, part.n_fits);
     part.output_states = states.room(part.n_fits);
     part.output_chi_squares = chi_squares.room(part.n_fits);
     part.output_n_iterations = iterations.room(part.n_fits);
-    fit(part);
+    fit(part, DataIn::Device);
     parameters.write(first, part.n_fits);
     states.write(first, part.n_fits);
     chi_squares.write(first, part.n_fits);

@@ -36,7 +36,8 @@ using Spots = test::SpotImages<std::uint16_t>;
 constexpr double kSignal = 400, kBackground = 40;
 
 struct Settings {
-  std::vector<std::string> sections = {"bus", "live", "batch", "sweep", "accuracy", "devices"};
+  std::vector<std::string> sections = {"bus",        "live",  "batch",    "sweep",
+                                       "estimators", "swarm", "accuracy", "devices"};
   std::vector<int> sides = {4, 5, 6, 7, 8, 9, 11, 13, 16, 20, 25, 32};
   std::vector<std::size_t> batches = {10, 100, 1000, 10000, 100000, 1000000};
   std::vector<std::string> places = {"pinned", "device"};
@@ -413,6 +414,181 @@ json measure_devices() {
   return rows;
 }
 
+struct Kind {
+  const char* model_name;
+  const char* estimator_name;
+  fitter::Model model;
+  fitter::Estimator estimator;
+};
+constexpr std::array kKinds = {
+    Kind{"circular", "implicit", fitter::Model::CircularGaussian,
+         fitter::Estimator::ImplicitLeastSquares},
+    Kind{"circular", "least squares", fitter::Model::CircularGaussian,
+         fitter::Estimator::LeastSquares},
+    Kind{"circular", "weighted", fitter::Model::CircularGaussian,
+         fitter::Estimator::WeightedLeastSquares},
+    Kind{"circular", "likelihood", fitter::Model::CircularGaussian,
+         fitter::Estimator::PoissonLikelihood},
+    Kind{"elliptical", "implicit", fitter::Model::EllipticalGaussian,
+         fitter::Estimator::ImplicitLeastSquares},
+    Kind{"elliptical", "least squares", fitter::Model::EllipticalGaussian,
+         fitter::Estimator::LeastSquares},
+    Kind{"elliptical", "weighted", fitter::Model::EllipticalGaussian,
+         fitter::Estimator::WeightedLeastSquares},
+    Kind{"elliptical", "likelihood", fitter::Model::EllipticalGaussian,
+         fitter::Estimator::PoissonLikelihood}};
+
+fitter::FitOptions options_of(const Kind& kind, int side) {
+  fitter::FitOptions options = test::paper_options(side);
+  options.model = kind.model;
+  options.estimator = kind.estimator;
+  return options;
+}
+
+/// A million fits of every model and estimator, and what one CPU core makes of some of them.
+json measure_estimators() {
+  constexpr std::size_t kFits = 1000000, kOnCpu = 20000;
+  const auto cuda = fitter::make_cuda_batch_fitter();
+  json rows;
+  std::printf("%-11s %-14s %4s %14s %14s %12s %6s   (M fits/s, 1,000,000 a call)\n", "model",
+              "estimator", "side", "in the device", "pinned", "cpu, 1 core", "iter");
+  for (const int side : {9, 16}) {
+    const Workload device(side, kFits, true), pinned(side, kFits, false);
+    const std::vector<float> ones(kFits * device.roi(), 1.0f);
+    const Array<float> on_device(true, ones.size()), on_host(false, ones.size());
+    require(
+        cudaMemcpy(on_device.get(), ones.data(), ones.size() * sizeof(float), cudaMemcpyDefault));
+    std::copy(ones.begin(), ones.end(), on_host.get());
+    for (const Kind& kind : kKinds) {
+      const fitter::FitOptions options = options_of(kind, side);
+      const bool weighted = kind.estimator == fitter::Estimator::WeightedLeastSquares;
+      const auto rate = [&](const Workload& work, const float* variances) {
+        fitter::Batch batch = work.batch(kFits);
+        batch.variances = weighted ? variances : nullptr;
+        const Timing t = repeat(
+            [&] {
+              cuda->fit(batch, options, {work.results.get(), kFits});
+            },
+            0.2);
+        return static_cast<double>(kFits) / t.p50;
+      };
+      const double resident = rate(device, on_device.get());
+      const double bus = rate(pinned, on_host.get());
+      fitter::Batch some = pinned.batch(kOnCpu);
+      some.variances = weighted ? on_host.get() : nullptr;
+      Fits fits(kOnCpu);
+      const Timing t = repeat([&] { fitter::fit_batch_cpu(some, options, fits); }, 0.1);
+      const double cpu = static_cast<double>(kOnCpu) / t.p50;
+      double iterations = 0;
+      for (const auto& fit : fits) iterations += fit.iterations / static_cast<double>(kOnCpu);
+      std::printf("%-11s %-14s %4d %14.1f %14.1f %12.3f %6.2f\n", kind.model_name,
+                  kind.estimator_name, side, resident, bus, cpu, iterations);
+      std::fflush(stdout);
+      rows.push_back({{"model", kind.model_name},
+                      {"estimator", kind.estimator_name},
+                      {"side_px", side},
+                      {"device_fits_per_s", 1e6 * resident},
+                      {"pinned_fits_per_s", 1e6 * bus},
+                      {"cpu_core_fits_per_s", 1e6 * cpu},
+                      {"mean_iterations", iterations}});
+    }
+  }
+  return rows;
+}
+
+/// Beads, warm, new noise in every frame, as a lock has them.
+json measure_live_estimators(const Settings& settings) {
+  constexpr int kSide = 9;
+  json rows;
+  std::printf("%-11s %-14s %5s %-9s %7s %7s   (us over %d calls; beads of 9x9, warm)\n", "model",
+              "estimator", "ROIs", "way", "p50", "p99", settings.frames);
+  for (const std::size_t count : {std::size_t{16}, std::size_t{64}}) {
+    const Scene scene = make_scene(kLights[1], kSide, count);
+    for (const Kind& kind : kKinds) {
+      if (kind.estimator == fitter::Estimator::WeightedLeastSquares) continue;  // batches only
+      const fitter::FitOptions options = options_of(kind, kSide);
+      const auto report = [&](const char* name, fitter::LiveFitter& live) {
+        const Timing t = measure_calls(live, scene, count, settings.frames);
+        std::printf("%-11s %-14s %5zu %-9s %7.2f %7.2f\n", kind.model_name, kind.estimator_name,
+                    count, name, t.p50, t.p99);
+        std::fflush(stdout);
+        rows.push_back({{"model", kind.model_name},
+                        {"estimator", kind.estimator_name},
+                        {"rois", count},
+                        {"way", name},
+                        {"us", to_json(t)}});
+      };
+      report("cpu", *fitter::make_cpu_live_fitter(kSide, count, options));
+      report("graph",
+             *fitter::make_cuda_live_fitter(kSide, count, options, {0, fitter::CudaMode::Graph}));
+      report("resident", *fitter::make_cuda_live_fitter(kSide, count, options,
+                                                        {0, fitter::CudaMode::Resident}));
+    }
+  }
+  return rows;
+}
+
+/// PSFIT's case: 256 particles, 30 iterations, 11x11; polished. On 1, 2, 4 ... devices.
+json measure_swarm() {
+  constexpr int kSide = 11;
+  constexpr std::size_t kPaper = 50000, kMillion = 1000000, kOnCpu = 1000;
+  const int present = fitter::cuda_device_count();
+  json rows;
+  std::printf("%-11s %8s %9s %14s %10s %8s\n", "swarm", "devices", "images", "where", "M fits/s",
+              "times");
+  for (const Kind& kind : kKinds) {
+    if (kind.estimator != fitter::Estimator::ImplicitLeastSquares) continue;
+    const fitter::FitOptions options = options_of(kind, kSide);
+    const auto report = [&](int devices, std::size_t images, const char* where, double rate,
+                            double one) {
+      std::printf("%-11s %8d %9zu %14s %10.3f %8.2f\n", kind.model_name, devices, images, where,
+                  rate, rate / one);
+      std::fflush(stdout);
+      rows.push_back({{"model", kind.model_name},
+                      {"devices", devices},
+                      {"images", images},
+                      {"where", where},
+                      {"fits_per_s", 1e6 * rate},
+                      {"times", rate / one}});
+    };
+    const auto rate_of = [&](fitter::CudaBatchFitter& cuda, const Workload& work,
+                             std::size_t images) {
+      fitter::Batch batch = work.batch(images);
+      batch.starts = nullptr;
+      const Timing t = repeat(
+          [&] {
+            cuda.search(batch, options, {}, {work.results.get(), images});
+          },
+          0.5);
+      return static_cast<double>(images) / t.p50;
+    };
+    const Workload pinned(kSide, kMillion, false);
+    Fits fits(kOnCpu);
+    fitter::Batch some = pinned.batch(kOnCpu);
+    some.starts = nullptr;
+    const Timing cpu = repeat([&] { fitter::fit_swarm_cpu(some, options, {}, fits, {}, 1); }, 0.5);
+    const double core = static_cast<double>(kOnCpu) / cpu.p50;
+    report(0, kOnCpu, "cpu, 1 core", core, core);
+    {
+      const Workload device(kSide, kMillion, true);
+      const double rate = rate_of(*fitter::make_cuda_batch_fitter(), device, kMillion);
+      report(1, kMillion, "device", rate, rate);
+    }
+    for (const std::size_t images : {kPaper, kMillion}) {
+      double one = 0;
+      for (int devices = 1; devices <= present; devices *= 2) {
+        fitter::CudaBatchOptions all;
+        all.devices.resize(static_cast<std::size_t>(devices));
+        std::iota(all.devices.begin(), all.devices.end(), 0);
+        const double rate = rate_of(*fitter::make_cuda_batch_fitter(all), pinned, images);
+        if (devices == 1) one = rate;
+        report(devices, images, "pinned", rate, one);
+      }
+    }
+  }
+  return rows;
+}
+
 json machine() {
   cudaDeviceProp properties;
   int driver = 0, runtime = 0;
@@ -448,6 +624,11 @@ int run(const Settings& settings) {
     if (section == "sweep") report["sweep"] = measure_sweep(settings);
     if (section == "accuracy") report["accuracy"] = bench::measure_accuracy();
     if (section == "devices") report["devices"] = measure_devices();
+    if (section == "estimators") {
+      report["estimators"] = measure_estimators();
+      report["live_estimators"] = measure_live_estimators(settings);
+    }
+    if (section == "swarm") report["swarm"] = measure_swarm();
   }
   if (settings.json.empty()) return 0;
   std::ofstream file(settings.json);
@@ -462,7 +643,8 @@ int run(const Settings& settings) {
 int main(int argc, char** argv) {
   driftd::Settings settings;
   CLI::App app("Speed and accuracy of the CUDA fitter");
-  app.add_option("--sections", settings.sections, "bus, live, batch, sweep, accuracy, devices")
+  app.add_option("--sections", settings.sections,
+                 "bus, live, batch, sweep, estimators, swarm, accuracy, devices")
       ->delimiter(',');
   app.add_option("--sides", settings.sides, "ROI sides of the sweep, px")
       ->delimiter(',')

@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/gpufit/gpufit.h"
 #include "support/spots.hpp"
@@ -130,9 +132,19 @@ class Own {
               nullptr};
   }
 
-  void fit() { fitter::fit_batch_cpu(batch_, options_, results_, 0); }
+  void fit() {
+    if (cuda_) {
+      cuda_->fit(batch_, options_, results_);
+    } else {
+      fitter::fit_batch_cpu(batch_, options_, results_, 0);
+    }
+  }
 
  private:
+  /// Where there is a GPU, Gpufit's interface uses it.
+  std::unique_ptr<fitter::CudaBatchFitter> cuda_ = fitter::cuda_device_count() > 0
+                                                       ? fitter::make_cuda_batch_fitter()
+                                                       : nullptr;
   fitter::FitOptions options_;
   fitter::Batch batch_;
   std::vector<fitter::Localization> results_;

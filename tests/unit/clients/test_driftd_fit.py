@@ -235,11 +235,13 @@ class Searches(unittest.TestCase):
                 search(good, backend="cpu", **arguments)
 
     @unittest.skipUnless(os.path.exists("/dev/nvidia0"), "there is no GPU")
-    def test_a_gpu_does_not_search(self):
-        images, _ = spots(2)
-        with self.assertRaisesRegex(driftd_fit.FitError, "on the CPU only"):
-            search(images, backend="cuda")
-        self.assertTrue(converged(search(images)[0]).all())
+    def test_a_gpu_searches_too(self):
+        images, truth = spots(200)
+        calls = []
+        fits, found = search(images, backend="cuda", progress=lambda *n: calls.append(n))
+        self.assertEqual(calls[-1], (200, 200))
+        np.testing.assert_allclose(fits["x_px"], search(images, backend="cpu")[0]["x_px"], atol=2e-3)
+        self.assertLess(np.median(np.abs(found["x"] - truth[:, 0])), 0.1)
 
 
 class Fits(unittest.TestCase):

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "support/test_data.hpp"
+#include "unit/fitter/cuda_array.hpp"
 #include "unit/fitter/cuda_fits.hpp"
 #include "unit/fitter/recordings.hpp"
 
@@ -178,26 +179,6 @@ TEST_CASE("A batch of any size writes its results, all of them and no more") {
   }
 }
 
-/// An array of the device or pinned in the host, freed with the scope.
-template <class T>
-class Array {
- public:
-  Array(bool device, const T* from, std::size_t count) : device_(device) {
-    const std::size_t bytes = count * sizeof(T);
-    REQUIRE((device ? cudaMalloc(&memory_, bytes) : cudaMallocHost(&memory_, bytes)) ==
-            cudaSuccess);
-    REQUIRE(cudaMemcpy(memory_, from, bytes, cudaMemcpyDefault) == cudaSuccess);
-  }
-  ~Array() { device_ ? cudaFree(memory_) : cudaFreeHost(memory_); }
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  T* get() const { return static_cast<T*>(memory_); }
-
- private:
-  bool device_;
-  void* memory_ = nullptr;
-};
-
 TEST_CASE("Wherever the batch lies and however it is cut, the bits are the same") {
   if (test::no_device()) return;
   constexpr std::size_t kCount = 30001;
@@ -216,10 +197,10 @@ TEST_CASE("Wherever the batch lies and however it is cut, the bits are the same"
   }
   const auto cuda = fitter::make_cuda_batch_fitter(cut);
   for (int places = 0; places < 8; ++places) {
-    const Array<std::uint16_t> pixels((places & 1) != 0, images.pixels.data(),
-                                      images.pixels.size());
-    const Array<fitter::Start> given((places & 2) != 0, starts.data(), kCount);
-    const Array<fitter::Localization> results((places & 4) != 0, pageable.data(), kCount);
+    const test::CudaArray<std::uint16_t> pixels((places & 1) != 0, images.pixels.data(),
+                                                images.pixels.size());
+    const test::CudaArray<fitter::Start> given((places & 2) != 0, starts.data(), kCount);
+    const test::CudaArray<fitter::Localization> results((places & 4) != 0, pageable.data(), kCount);
     REQUIRE(cudaMemset(results.get(), 0xa5, kCount * sizeof(fitter::Localization)) == cudaSuccess);
     cuda->fit({pixels.get(), fitter::PixelType::U16, kSide, kCount, given.get()}, {},
               {results.get(), kCount});

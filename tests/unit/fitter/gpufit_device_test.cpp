@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gpufit's calls on arrays of a GPU, with a GPU whose memory is the host's: which arrays are
-// copied, and that fits beyond one portion find their own.
+// Gpufit's calls on arrays of a GPU, with a GPU whose memory is the host's and whose fitter is the
+// CPU's: which arrays are copied, and that fits beyond one portion find their own.
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -15,6 +15,18 @@ namespace {
 
 int devices = 1;
 std::size_t copied_bytes = 0;
+std::size_t fitted_on_gpu = 0;
+
+class PretendedGpu final : public CudaBatchFitter {
+ public:
+  void fit(const Batch& batch, const FitOptions& options,
+           std::span<Localization> results) override {
+    fitted_on_gpu += batch.count;
+    fit_batch_cpu(batch, options, results);
+  }
+  void search(const Batch&, const FitOptions&, const SwarmOptions&, std::span<Localization>,
+              std::span<SwarmReport>) override {}
+};
 
 }  // namespace
 
@@ -28,6 +40,9 @@ CudaVersions cuda_versions() noexcept {
 void cuda_copy(void* to, const void* from, std::size_t bytes) {
   copied_bytes += bytes;
   std::memcpy(to, from, bytes);
+}
+std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions&) {
+  return std::make_unique<PretendedGpu>();
 }
 
 namespace {
@@ -98,7 +113,16 @@ TEST_CASE("arrays on a GPU give the fits of arrays on the host") {
   CHECK(device.states.back() == CONVERGED);
   CHECK(std::abs(device.parameters[(kFits - 1) * kParameters + 1] -
                  (1.8f + 0.1f * static_cast<float>((kFits - 1) % 5))) < 1e-3f);
-  CHECK(copied_bytes == 4 * kFits * (2 * kPoints + 2 * kParameters + 3));
+  CHECK(copied_bytes == 4 * kFits * (kPoints + 2 * kParameters + 3));  // all but the data
+  CHECK(fitted_on_gpu == 2 * kFits);
+}
+
+TEST_CASE("few fits of the host are not worth a GPU") {
+  Arrays a = draw(64);
+  fitted_on_gpu = 0;
+  drop_in::fit(call_of(a, kAll, nullptr));
+  CHECK(fitted_on_gpu == 0);
+  CHECK(a.states.back() == CONVERGED);
 }
 
 TEST_CASE("constraints on a GPU hold") {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-#include "fitter/cuda/kernels.hpp"
+// The kernels of one search: batch and live, for three sizes of ROIs. Each search is instantiated
+// in a file of its own, so that they compile side by side.
+#pragma once
 
-#include <algorithm>
 #include <cstdint>
 
-#include "fitter/cuda/roi_sums.cuh"
+#include "fitter/cuda/kernels.hpp"
+#include "fitter/cuda/load_roi.cuh"
 #include "fitter/fit_spot.hpp"
 
 namespace driftd::fitter::cuda {
-namespace {
 
 /// Of a block, at most. Small blocks of a batch leave less of a multiprocessor idle; more registers
 /// than 128 would, too. A live kernel may have all registers: it is never many.
@@ -17,19 +18,21 @@ constexpr int kBatchThreads = kLanes > 64 ? kLanes : 64;
 constexpr int kBatchThreadsAtOnce = 512;
 constexpr int kLiveThreads = 128;
 
-using Implicit = ImplicitLeastSquares<CircularGaussian>;
-
 /// The whole fit of one ROI by the lanes of a group; all get the result. Groups that share a warp
 /// stay in step: each joins every sum, and takes part in a decision where it is its own.
 template <class Search, int kLanes, int kMostPx>
-__device__ Localization fit_roi(RoiSums<kLanes, kMostPx>& pixels, const Start& given,
+__device__ Localization fit_roi(RoiSums<kLanes, kMostPx>& pixels, const FitInput& input,
                                 const FitOptions& options) {
   using Fit = SpotFit<Search>;
   using Phase = typename Fit::Phase;
   Lanes<kLanes>& lanes = pixels.lanes();
   const int side = pixels.side();
   Fit fit;
-  fit.begin(pixels.summary(), {given}, side, options);
+  fit.begin(pixels.summary(), input, side, options);
+  if constexpr (Search::kWeighs) {
+    if (input.variances != nullptr) pixels.load_map(input.variances, fit.domain().noise);
+    if (!pixels.summary().usable) fit.refuse();
+  }
   while (lanes.any(fit.phase() != Phase::Done)) {
     if (lanes.any(fit.phase() == Phase::NeedsStart)) {
       const Start cold = cold_start(pixels);
@@ -62,17 +65,13 @@ __device__ const std::uint32_t* shared_words(RoiSums<kLanes, kMostPx>& pixels,
   return reinterpret_cast<const std::uint32_t*>(memory);
 }
 
-template <int kLanes, int kMostPx>
-__device__ void load(RoiSums<kLanes, kMostPx>& pixels, const Job& job, std::size_t index) {
-  const void* const roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
-  switch (job.type) {
-    case PixelType::U8:
-      return pixels.load(static_cast<const std::uint8_t*>(roi), job.saturation);
-    case PixelType::U16:
-      return pixels.load(static_cast<const std::uint16_t*>(roi), job.saturation);
-    case PixelType::F32:
-      return pixels.load(static_cast<const float*>(roi), job.saturation);
-  }
+__device__ inline FitInput input_of(const Job& job, std::size_t index) {
+  FitInput input;
+  input.start = job.starts != nullptr ? job.starts[index] : Start{};
+  if (job.levels != nullptr) input.levels = job.levels[index];
+  if (job.bounds != nullptr) input.bounds = job.bounds + index;
+  if (job.variances != nullptr) input.variances = job.variances + index * (job.roi_px * job.roi_px);
+  return input;
 }
 
 template <class Search, int kLanes, int kMostPx>
@@ -86,9 +85,9 @@ __global__ void __launch_bounds__(kBatchThreads<kLanes>,
   const std::uint32_t index = wanted < job.count ? wanted : job.count - 1;  // in step, unused
   using Sums = RoiSums<kLanes, kMostPx>;
   Sums pixels(reinterpret_cast<float*>(memory) + group * Sums::kFloats, job.roi_px);
-  const Start start = job.starts != nullptr ? job.starts[index] : Start{};
+  const FitInput input = input_of(job, index);
   load(pixels, job, index);
-  const Localization l = fit_roi<Search>(pixels, start, job.options);
+  const Localization l = fit_roi<Search>(pixels, input, job.options);
   const std::uint32_t* const words = shared_words(pixels, l);
   if (wanted >= job.count) return;
   constexpr int kWords = sizeof(Localization) / sizeof(std::uint32_t);
@@ -102,7 +101,7 @@ __device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std
   const unsigned char* const slot =
       static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
   const Start start = pixels.load_slot(reinterpret_cast<const uint4*>(slot), job.saturation);
-  const Localization l = fit_roi<Search>(pixels, start, job.options);
+  const Localization l = fit_roi<Search>(pixels, {start}, job.options);
   const std::uint32_t* const words = shared_words(pixels, l);
   auto* const result = static_cast<StampedResult*>(job.results) + index;
   const int part = pixels.lanes().index();
@@ -113,7 +112,7 @@ __device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std
 
 /// Waits until the doorbell has changed. After some milliseconds in vain it looks less often, so
 /// that an idle kernel leaves the bus alone.
-__device__ Task next_task(const Task* doorbell, std::uint32_t last) {
+__device__ inline Task next_task(const Task* doorbell, std::uint32_t last) {
   constexpr int kPatience = 4000;
   constexpr unsigned kNapNs = 500;
   for (int looks = 0;; ++looks) {
@@ -166,36 +165,18 @@ Kernel live() {
           sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
 }
 
-void check_supported(const FitOptions& options) {
-  if (options.model != Model::CircularGaussian ||
-      options.estimator != Estimator::ImplicitLeastSquares)
-    throw FitterError(
-        "CUDA: only the circular Gaussian by implicit least squares is fitted on GPUs; "
-        "the CPU fits every model and estimator");
+template <class Search>
+Kernel batch_kernel(int roi_px) {
+  if (roi_px <= 16) return batch<Search, 4, 16>();
+  if (roi_px <= 32) return batch<Search, 16, 32>();
+  return batch<Search, 128, 64>();
 }
 
-}  // namespace
-
-int Kernel::groups(int threads) const {
-  constexpr std::size_t kSharedBytes = 47 * 1024;
-  const int by_memory = static_cast<int>(kSharedBytes / group_bytes);
-  const int a_warp = std::max(1, 32 / lanes);
-  const int by_threads = std::min(threads, most_threads) / lanes;
-  return std::max(a_warp, std::min(by_memory, by_threads) / a_warp * a_warp);
-}
-
-Kernel batch_kernel(const FitOptions& options, int roi_px) {
-  check_supported(options);
-  if (roi_px <= 16) return batch<Implicit, 4, 16>();
-  if (roi_px <= 32) return batch<Implicit, 16, 32>();
-  return batch<Implicit, 128, 64>();
-}
-
-Kernel live_kernel(const FitOptions& options, int roi_px) {
-  check_supported(options);
-  if (roi_px <= 16) return live<Implicit, 32, 16>();
-  if (roi_px <= 32) return live<Implicit, 32, 32>();
-  return live<Implicit, 128, 64>();
+template <class Search>
+Kernel live_kernel(int roi_px) {
+  if (roi_px <= 16) return live<Search, 32, 16>();
+  if (roi_px <= 32) return live<Search, 32, 32>();
+  return live<Search, 128, 64>();
 }
 
 }  // namespace driftd::fitter::cuda

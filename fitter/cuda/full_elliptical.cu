@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+#include "fitter/cuda/fit_kernel.cuh"
+#include "fitter/elliptical_gaussian.hpp"
+
+namespace driftd::fitter::cuda {
+
+template Kernel batch_kernel<FullSearch<EllipticalGaussian>>(int);
+template Kernel live_kernel<FullSearch<EllipticalGaussian>>(int);
+
+}  // namespace driftd::fitter::cuda

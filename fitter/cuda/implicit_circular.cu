@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+#include "fitter/circular_gaussian.hpp"
+#include "fitter/cuda/fit_kernel.cuh"
+
+namespace driftd::fitter::cuda {
+
+template Kernel batch_kernel<ImplicitLeastSquares<CircularGaussian>>(int);
+template Kernel live_kernel<ImplicitLeastSquares<CircularGaussian>>(int);
+
+}  // namespace driftd::fitter::cuda

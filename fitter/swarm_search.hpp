@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// What the particle swarms of the back ends share beside swarm-inl.hpp: limits, the domain, random
+// numbers and the report. Host and device.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "fitter/fitter.hpp"
+#include "fitter/philox.hpp"
+#include "fitter/small_matrix.hpp"
+#include "fitter/swarm.hpp"
+
+namespace driftd::fitter {
+
+constexpr int kMaxParticles = 1024;
+constexpr int kMaxDimensions = 4;
+/// Best places that a spread is taken over, at most.
+constexpr int kMaxSpreadOfLast = 32;
+/// Random numbers of a particle in an iteration: two for each dimension.
+constexpr int kDraws = 2 * kMaxDimensions;
+
+/// Where a swarm searches: the ROI and the widths of its model, within the bounds given.
+template <class Model>
+struct SwarmDomain {
+  float lowest[Model::kShape], highest[Model::kShape];
+
+  DRIFTD_HD void narrow(const Bounds& bounds) {
+    for (int j = 0; j < Model::kShape; ++j) {
+      lowest[j] = lowest[j] > bounds.lower[j] ? lowest[j] : bounds.lower[j];
+      highest[j] = highest[j] < bounds.upper[j] ? highest[j] : bounds.upper[j];
+    }
+  }
+  DRIFTD_HD bool valid() const {
+    bool is = true;
+    for (int j = 0; j < Model::kShape; ++j) is = is && lowest[j] <= highest[j];
+    return is;
+  }
+};
+
+/// @param own  bounds of this ROI, or null
+template <class Model>
+DRIFTD_HD SwarmDomain<Model> swarm_domain(int side, const Bounds& of_all, const Bounds* own) {
+  SwarmDomain<Model> d;
+  for (int j = 0; j < Model::kShape; ++j) {
+    d.lowest[j] = j < 2 ? 0.0f : Model::kMinSigmaPx;
+    d.highest[j] = j < 2 ? static_cast<float>(side - 1) : Model::max_sigma_px(side);
+  }
+  d.narrow(of_all);
+  if (own != nullptr) d.narrow(*own);
+  return d;
+}
+
+/// Four random numbers of a particle, of two blocks that an iteration may need.
+DRIFTD_HD Philox swarm_numbers(std::uint64_t seed, std::uint32_t roi, std::uint32_t particle,
+                               std::uint32_t iteration, std::uint32_t block) {
+  return philox({{roi, particle, iteration, block}}, static_cast<std::uint32_t>(seed),
+                static_cast<std::uint32_t>(seed >> 32));
+}
+
+/// The swarm's best places, as many as the spread is taken over.
+template <class Model>
+struct BestPlaces {
+  float last[Model::kShape][kMaxSpreadOfLast];
+  int count;
+
+  DRIFTD_HD void add(const float* place, int spread_of_last) {
+    for (int j = 0; j < Model::kShape; ++j) last[j][count % spread_of_last] = place[j];
+    ++count;
+  }
+
+  /// @param best   the last place added
+  /// @param value  chi-square there
+  DRIFTD_HD SwarmReport report(const float* best, float value, int spread_of_last) const {
+    const int kept = count < spread_of_last ? count : spread_of_last;
+    float sd[Model::kShape] = {};
+    for (int j = 0; j < Model::kShape; ++j) {
+      float mean = 0, squares = 0;
+      for (int k = 0; k < kept; ++k) mean += last[j][k] / static_cast<float>(kept);
+      for (int k = 0; k < kept; ++k) squares += (last[j][k] - mean) * (last[j][k] - mean);
+      if (kept > 1) sd[j] = std::sqrt(squares / static_cast<float>(kept - 1));
+    }
+    constexpr int kY = Model::kSigmaY;
+    return {{best[0], best[1], best[2], best[kY]}, {sd[0], sd[1], sd[2], sd[kY]}, value};
+  }
+};
+
+}  // namespace driftd::fitter
