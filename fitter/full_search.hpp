@@ -87,6 +87,11 @@ struct FullSearch {
     return d;
   }
 
+  /// Whether prepare() needs the profile's moments.
+  DRIFTD_HD static bool needs_moments(const Domain& d, const Parameters& p) {
+    return unweighted(d) || no_levels(p);
+  }
+
   /// Levels that are not given are NaN until prepare().
   DRIFTD_HD static Parameters from_start(const FitInput& input, const Domain& d) {
     const typename Model::Parameters shape = Model::from_start(input.start);
@@ -116,7 +121,7 @@ struct FullSearch {
 
   DRIFTD_HD static void prepare(const ProfileMoments& m, const PixelSummary& summary,
                                 const Domain& d, Parameters& p, Evaluation& e) {
-    if (std::isnan(p[kAlpha]) || std::isnan(p[kBeta])) {
+    if (no_levels(p)) {
       typename ImplicitLeastSquares<Model>::Evaluation linear;
       ImplicitLeastSquares<Model>::prepare(m, summary, {d.side, d.lower[kBeta]}, shape(p), linear);
       p[kAlpha] = linear.level.alpha;
@@ -124,26 +129,25 @@ struct FullSearch {
       p = d.limited(p);
     }
     e.level = {p[kAlpha], p[kBeta]};
+    if (!unweighted(d)) return;
+    const typename Model::Parameters s = shape(p);
+    e.normal = full_matrix<kShape>(Model::products(SeparableMoments{m.x.second, m.y.second}, s),
+                                   Model::totals(SeparableMoments{m.x.first, m.y.first}, s),
+                                   static_cast<float>(d.side * d.side), e.level.alpha);
   }
 
   template <class BackEnd>
   DRIFTD_HD static void linearize(BackEnd& pixels, const Domain& d, const Parameters& p,
                                   Evaluation& e) {
-    const WeightedMoments m = pixels.weighted_moments(d.noise, e.level.alpha, e.level.beta);
-    const typename Model::Parameters s = shape(p);
-    const float gain = d.noise.gain;
-    e.chi_square = gain * m.value;
-    const Vec<kShape> rho =
-        Model::residual_products({m.value, m.ef[1][0], m.ef[0][1], m.ef[2][0], m.ef[0][2]}, s);
-    for (int j = 0; j < kShape; ++j) e.gradient[j] = gain * e.level.alpha * rho[j];
-    e.gradient[kAlpha] = gain * m.ef[0][0];
-    e.gradient[kBeta] = gain * m.e;
-    e.normal = full_matrix<kShape>(Model::products([&](int a, int b) { return m.second[a][b]; }, s),
-                                   Model::totals([&](int a, int b) { return m.wf[a][b]; }, s), m.w,
-                                   e.level.alpha);
+    if (unweighted(d)) {
+      ResidualTotals total;
+      const ResidualMoments r = pixels.residuals(e.level.alpha, e.level.beta, total);
+      set_gradient(r, total, p, e);
+    } else {
+      weigh(pixels, d, p, e);
+    }
     e.held = 0;
     for (int j = 0; j < kSearched; ++j) {
-      for (int k = 0; k <= j; ++k) e.normal(j, k) *= gain;
       const bool held = !(d.lower[j] < d.upper[j]) || (p[j] <= d.lower[j] && e.gradient[j] < 0) ||
                         (p[j] >= d.upper[j] && e.gradient[j] > 0);
       if (!held) continue;
@@ -166,6 +170,42 @@ struct FullSearch {
 
  private:
   static constexpr float kHuge = std::numeric_limits<float>::infinity();
+
+  /// All weights are 1: the normal matrix is then made of the profile's moments, without pixels.
+  DRIFTD_HD static bool unweighted(const Domain& d) {
+    return d.noise.estimator == Estimator::LeastSquares;
+  }
+  DRIFTD_HD static bool no_levels(const Parameters& p) {
+    return std::isnan(p[kAlpha]) || std::isnan(p[kBeta]);
+  }
+
+  /// @param r  of the weighted residuals, r.squares what is minimized
+  DRIFTD_HD static void set_gradient(const ResidualMoments& r, const ResidualTotals& total,
+                                     const Parameters& p, Evaluation& e) {
+    e.chi_square = r.squares;
+    const Vec<kShape> rho = Model::residual_products(r, shape(p));
+    for (int j = 0; j < kShape; ++j) e.gradient[j] = e.level.alpha * rho[j];
+    e.gradient[kAlpha] = total.f;
+    e.gradient[kBeta] = total.sum;
+  }
+
+  template <class BackEnd>
+  DRIFTD_HD static void weigh(BackEnd& pixels, const Domain& d, const Parameters& p,
+                              Evaluation& e) {
+    const WeightedMoments m = pixels.weighted_moments(d.noise, e.level.alpha, e.level.beta);
+    const typename Model::Parameters s = shape(p);
+    const float gain = d.noise.gain;
+    set_gradient({m.value, m.ef[1][0], m.ef[0][1], m.ef[2][0], m.ef[0][2]}, {m.e, m.ef[0][0]}, p,
+                 e);
+    e.chi_square *= gain;
+    e.normal = full_matrix<kShape>(Model::products([&](int a, int b) { return m.second[a][b]; }, s),
+                                   Model::totals([&](int a, int b) { return m.wf[a][b]; }, s), m.w,
+                                   e.level.alpha);
+    for (int j = 0; j < kSearched; ++j) {
+      e.gradient[j] *= gain;
+      for (int k = 0; k <= j; ++k) e.normal(j, k) *= gain;
+    }
+  }
 
   DRIFTD_HD static float larger(float a, float b) { return a > b ? a : b; }
   DRIFTD_HD static float smaller(float a, float b) { return a < b ? a : b; }

@@ -49,14 +49,40 @@ struct ResidualMoments {
   float u, v, uu, vv;  ///< sum r u f, sum r v f, sum r u^2 f, sum r v^2 f
 };
 
-/// Sums with a weight w and a weighted residual e of each pixel (see pixel_terms.hpp), of the order
-/// a in u and b in v at [a][b], where a + b is at most 2 (4 in `second`).
-struct WeightedMoments {
-  float value;         ///< what is minimized
-  float e, ef[3][3];   ///< sum e, sum e f u^a v^b
-  float w, wf[3][3];   ///< sum w, sum w f u^a v^b
-  float second[5][5];  ///< sum w f^2 u^a v^b
+/// What ResidualMoments leaves out, because it is 0 with the best levels.
+struct ResidualTotals {
+  float sum;  ///< sum r
+  float f;    ///< sum r f
 };
+
+/// Sums with a weight w and a weighted residual e of each pixel (see pixel_terms.hpp), of the order
+/// a in u and b in v at [a][b], where a + b is at most 2 (4 in `second`), but for the odd orders in
+/// both, which no model reads.
+template <class Real>
+struct WeightedSums {
+  Real value;         ///< what is minimized
+  Real e, ef[3][3];   ///< sum e, sum e f u^a v^b
+  Real w, wf[3][3];   ///< sum w, sum w f u^a v^b
+  Real second[5][5];  ///< sum w f^2 u^a v^b
+};
+using WeightedMoments = WeightedSums<float>;
+
+/// Calls action(sum) for each that a model reads, kWeightedSums in all.
+constexpr int kWeightedSums = 26;
+template <class Real, class Action>
+DRIFTD_HD void for_each_sum(WeightedSums<Real>& m, Action&& action) {
+  action(m.value);
+  action(m.e);
+  action(m.w);
+  for (int a = 0; a < 5; ++a) {
+    for (int b = 0; a + b < 5; ++b) {
+      if (a * b != 3) action(m.second[a][b]);
+      if (a + b >= 3 || a * b == 1) continue;
+      action(m.ef[a][b]);
+      action(m.wf[a][b]);
+    }
+  }
+}
 
 /// What a back end knows of a loaded ROI before the first iteration.
 struct PixelSummary {
@@ -121,7 +147,9 @@ DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
 //   SmoothedExtremes smoothed_pixels();
 //   float count_above(float level);                        pixels (less the pedestal) above a level
 //   ProfileMoments set_profile(const Profile&);
+//   void place_profile(const Profile&);                    the same without its sums
 //   ResidualMoments residuals(float alpha, float beta);    for the profile set last
+//   ResidualMoments residuals(float alpha, float beta, ResidualTotals&);   likewise
 //   CubicMoments cubic_moments();                          for the profile set last
 //   WeightedMoments weighted_moments(const PixelNoise&, float alpha, float beta); likewise
 //   SmoothedExtremes smoothed_residuals(float alpha, float beta);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What an estimator that weighs its pixels makes of each of them. An estimator is a file with a
-// struct like `LeastSquares` in least_squares-inl.hpp: it says from a pixel and its model what is
-// minimized, with which weight the pixel enters the normal equations, and its weighted residual,
-// for numbers of any type: `Math` has the few functions that have no operator. Such a file has no
-// namespace and no includes of its own: it is included in that of a back end, once for each
-// instruction set, because functions of vectors inline only into those compiled for the same.
+// struct like `WeightedLeastSquares` in weighted_least_squares-inl.hpp: it says from a pixel and
+// its model what is minimized, with which weight the pixel enters the normal equations, and its
+// weighted residual, for numbers of any type: `Math` has the few functions that have no operator.
+// Such a file has no namespace and no includes of its own: it is included in that of a back end,
+// once for each instruction set, because functions of vectors inline only into those compiled for
+// the same.
 #pragma once
 
 #include "fitter/fitter.hpp"

@@ -28,8 +28,8 @@ namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-#include "fitter/least_squares-inl.hpp"
 #include "fitter/poisson_likelihood-inl.hpp"
+#include "fitter/weighted_least_squares-inl.hpp"
 
 /// `Math` of pixel_terms.hpp for a vector of numbers.
 template <class D>
@@ -110,9 +110,14 @@ class RoiSums {
     return total(count);
   }
 
+  void place_profile(const Profile& p) {
+    profile_axis<false>(p.x_px, p.sigma_x_px, w_->x);
+    profile_axis<false>(p.y_px, p.sigma_y_px, w_->y);
+  }
+
   ProfileMoments set_profile(const Profile& p) {
-    const AxisSums x = profile_axis(p.x_px, p.sigma_x_px, w_->x);
-    const AxisSums y = profile_axis(p.y_px, p.sigma_y_px, w_->y);
+    const AxisSums x = profile_axis<true>(p.x_px, p.sigma_x_px, w_->x);
+    const AxisSums y = profile_axis<true>(p.y_px, p.sigma_y_px, w_->y);
     V sum = hn::Zero(d_);
     for (int c = 0; c < stride(); c += lanes()) {
       V column = hn::Zero(d_);
@@ -132,30 +137,11 @@ class RoiSums {
   }
 
   ResidualMoments residuals(float alpha, float beta) const {
-    V squares = hn::Zero(d_), u = squares, v = squares, uu = squares, vv = squares;
-    for (int c = 0; c < stride(); c += lanes()) {
-      const V background = hn::IfThenElseZero(columns_below(c, side_), hn::Set(d_, beta));
-      const V x = hn::Load(d_, w_->x[0] + c);
-      const V scaled = hn::Mul(x, hn::Set(d_, alpha));
-      V by_y = hn::Zero(d_), by_vy = by_y, by_vvy = by_y, squares_here = by_y;
-      for (int row = 0; row < side_; ++row) {
-        const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
-        const V y = hn::Set(d_, w_->y[0][row]);
-        const V r = hn::NegMulAdd(scaled, y, hn::Sub(g, background));
-        squares_here = hn::MulAdd(r, r, squares_here);
-        by_y = hn::MulAdd(r, y, by_y);
-        by_vy = hn::MulAdd(r, hn::Set(d_, w_->y[1][row]), by_vy);
-        by_vvy = hn::MulAdd(r, hn::Set(d_, w_->y[2][row]), by_vvy);
-      }
-      squares = hn::Add(squares, squares_here);  // in parts, which rounds less
-      u = hn::MulAdd(by_y, hn::Load(d_, w_->x[1] + c), u);
-      v = hn::MulAdd(by_vy, x, v);
-      uu = hn::MulAdd(by_y, hn::Load(d_, w_->x[2] + c), uu);
-      vv = hn::MulAdd(by_vvy, x, vv);
-    }
-    float t[5 + kMaxLanes];
-    totals(t, squares, u, v, uu, vv);
-    return {t[0], t[1], t[2], t[3], t[4]};
+    ResidualTotals none;
+    return residuals<false>(alpha, beta, none);
+  }
+  ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) const {
+    return residuals<true>(alpha, beta, total);
   }
 
   CubicMoments cubic_moments() const {
@@ -185,9 +171,9 @@ class RoiSums {
   WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta) {
     square_rows();
     switch (noise.estimator) {
-      case Estimator::ImplicitLeastSquares:  // never asks
+      case Estimator::ImplicitLeastSquares:  // never ask
       case Estimator::LeastSquares:
-        return weigh<false>(LeastSquares(noise), alpha, beta);
+        break;
       case Estimator::WeightedLeastSquares:
         return weigh<true>(WeightedLeastSquares(noise), alpha, beta);
       case Estimator::PoissonLikelihood:
@@ -248,12 +234,52 @@ class RoiSums {
     summary_.sum_squares = total(squares);
   }
 
+  template <bool kTotals>
+  ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) const {
+    V squares = hn::Zero(d_), u = squares, v = squares, uu = squares, vv = squares;
+    V sum = squares, by_f = squares;
+    for (int c = 0; c < stride(); c += lanes()) {
+      const V background = hn::IfThenElseZero(columns_below(c, side_), hn::Set(d_, beta));
+      const V x = hn::Load(d_, w_->x[0] + c);
+      const V scaled = hn::Mul(x, hn::Set(d_, alpha));
+      V by_y = hn::Zero(d_), by_vy = by_y, by_vvy = by_y, squares_here = by_y, sum_here = by_y;
+      for (int row = 0; row < side_; ++row) {
+        const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
+        const V y = hn::Set(d_, w_->y[0][row]);
+        const V r = hn::NegMulAdd(scaled, y, hn::Sub(g, background));
+        squares_here = hn::MulAdd(r, r, squares_here);
+        if constexpr (kTotals) sum_here = hn::Add(sum_here, r);
+        by_y = hn::MulAdd(r, y, by_y);
+        by_vy = hn::MulAdd(r, hn::Set(d_, w_->y[1][row]), by_vy);
+        by_vvy = hn::MulAdd(r, hn::Set(d_, w_->y[2][row]), by_vvy);
+      }
+      squares = hn::Add(squares, squares_here);  // in parts, which rounds less
+      if constexpr (kTotals) {
+        sum = hn::Add(sum, sum_here);
+        by_f = hn::MulAdd(by_y, x, by_f);
+      }
+      u = hn::MulAdd(by_y, hn::Load(d_, w_->x[1] + c), u);
+      v = hn::MulAdd(by_vy, x, v);
+      uu = hn::MulAdd(by_y, hn::Load(d_, w_->x[2] + c), uu);
+      vv = hn::MulAdd(by_vvy, x, vv);
+    }
+    float t[7 + kMaxLanes];
+    if constexpr (kTotals) {
+      totals(t, squares, u, v, uu, vv, sum, by_f);
+      total = {t[5], t[6]};
+    } else {
+      totals(t, squares, u, v, uu, vv);
+    }
+    return {t[0], t[1], t[2], t[3], t[4]};
+  }
+
   /// Vectors whose lanes add up to AxisMoments.
   struct AxisSums {
     V first[3];
     V second[5];
   };
 
+  template <bool kSums>
   AxisSums profile_axis(float centre, float sigma, float (&axis)[3][kMaxRoiPx]) const {
     // exp(-28) is far below single precision of the peak, and its cube is still a normal number.
     const V smallest = hn::Set(d_, -28.0f);
@@ -269,6 +295,7 @@ class RoiSums {
       hn::Store(f, d_, axis[0] + c);
       hn::Store(uf, d_, axis[1] + c);
       hn::Store(uuf, d_, axis[2] + c);
+      if constexpr (!kSums) continue;
       s.first[0] = hn::Add(s.first[0], f);
       s.first[1] = hn::Add(s.first[1], uf);
       s.first[2] = hn::Add(s.first[2], uuf);
@@ -347,14 +374,8 @@ class RoiSums {
   template <bool kMapped, class Term>
   WeightedMoments weigh(const Term& term, float alpha, float beta) const {
     const V zero = hn::Zero(d_);
-    V value = zero, e = zero, w = zero;
-    V ef[3][3], wf[3][3], second[5][5];
-    for (auto& row : ef)
-      for (V& v : row) v = zero;
-    for (auto& row : wf)
-      for (V& v : row) v = zero;
-    for (auto& row : second)
-      for (V& v : row) v = zero;
+    WeightedSums<V> sums;
+    for_each_sum(sums, [&](V& sum) { sum = zero; });
     for (int c = 0; c < stride(); c += lanes()) {
       const auto inside = columns_below(c, side_);
       const V x = hn::Load(d_, w_->x[0] + c);
@@ -368,9 +389,9 @@ class RoiSums {
         const PixelTerm<V> of = term.template of<VectorMath<D>, V>(g, model, map);
         const V weight = hn::IfThenElseZero(inside, of.weight);
         const V residual = hn::IfThenElseZero(inside, of.residual);
-        value = hn::Add(value, hn::IfThenElseZero(inside, of.value));
-        e = hn::Add(e, residual);
-        w = hn::Add(w, weight);
+        sums.value = hn::Add(sums.value, hn::IfThenElseZero(inside, of.value));
+        sums.e = hn::Add(sums.e, residual);
+        sums.w = hn::Add(sums.w, weight);
         for (int k = 0; k < 3; ++k) {
           const V y = hn::Set(d_, w_->y[k][row]);
           e_y[k] = hn::MulAdd(residual, y, e_y[k]);
@@ -384,26 +405,23 @@ class RoiSums {
       const V x_u[3] = {x, ux, uux};
       const V xx_u[5] = {hn::Mul(x, x), hn::Mul(x, ux), hn::Mul(ux, ux), hn::Mul(ux, uux),
                          hn::Mul(uux, uux)};
-      for (int a = 0; a < 3; ++a) {
-        for (int b = 0; a + b < 3; ++b) {
-          ef[a][b] = hn::MulAdd(e_y[b], x_u[a], ef[a][b]);
-          wf[a][b] = hn::MulAdd(w_y[b], x_u[a], wf[a][b]);
+      for (int a = 0; a < 5; ++a) {
+        for (int b = 0; a + b < 5; ++b) {
+          if (a * b != 3) sums.second[a][b] = hn::MulAdd(w_yy[b], xx_u[a], sums.second[a][b]);
+          if (a + b >= 3 || a * b == 1) continue;
+          sums.ef[a][b] = hn::MulAdd(e_y[b], x_u[a], sums.ef[a][b]);
+          sums.wf[a][b] = hn::MulAdd(w_y[b], x_u[a], sums.wf[a][b]);
         }
       }
-      for (int a = 0; a < 5; ++a)
-        for (int b = 0; a + b < 5; ++b) second[a][b] = hn::MulAdd(w_yy[b], xx_u[a], second[a][b]);
     }
+    V vectors[kWeightedSums];
+    int k = 0;
+    for_each_sum(sums, [&](const V& sum) { vectors[k++] = sum; });
+    float t[kWeightedSums + kMaxLanes];
+    totals_from<0>(t, vectors);
     WeightedMoments m;
-    m.value = total(value);
-    m.e = total(e);
-    m.w = total(w);
-    for (int a = 0; a < 5; ++a) {
-      for (int b = 0; a + b < 5; ++b) m.second[a][b] = total(second[a][b]);
-      for (int b = 0; a < 3 && a + b < 3; ++b) {
-        m.ef[a][b] = total(ef[a][b]);
-        m.wf[a][b] = total(wf[a][b]);
-      }
-    }
+    k = 0;
+    for_each_sum(m, [&](float& sum) { sum = t[k++]; });
     return m;
   }
 

@@ -34,7 +34,7 @@ class Lanes {
   static constexpr int kCount = kLanes;
   static constexpr int kWarps = kLanes > kWarpLanes ? kLanes / kWarpLanes : 1;
   /// Most values that one call combines, even and odd lanes counted separately.
-  static constexpr int kMostValues = 28;
+  static constexpr int kMostValues = 26;
   /// Shared memory a group needs: two buffers, so that one barrier per call suffices.
   static constexpr int kScratch = kWarps > 1 ? 2 * kWarps* kMostValues : 0;
 

@@ -15,8 +15,8 @@
 
 namespace driftd::fitter::cuda {
 
-#include "fitter/least_squares-inl.hpp"
 #include "fitter/poisson_likelihood-inl.hpp"
+#include "fitter/weighted_least_squares-inl.hpp"
 
 /// `Math` of pixel_terms.hpp for one pixel. The quick logarithm is off by 2^-21 at most, and is
 /// asked for only where it is larger than a half.
@@ -106,23 +106,13 @@ class RoiSums {
     return above[0];
   }
 
+  __device__ void place_profile(const Profile& p) {
+    place(p, [](float, float, float) {});
+  }
+
   __device__ ProfileMoments set_profile(const Profile& p) {
-    constexpr float kLog2E = 1.44269504f;
-    constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number
-    const bool is_y = (lanes_.index() & 1) != 0;
-    const float centre = is_y ? p.y_px : p.x_px;
-    const float sigma = is_y ? p.sigma_y_px : p.sigma_x_px;
-    const float factor = (-0.5f * kLog2E) / (sigma * sigma);
-    float4* const axis = axes_ + (is_y ? kMostPx : 0);
     float m[9] = {};
-    lanes_.sync();  // all are done with the profile before
-    const auto element = [&](int i) {
-      const float u = static_cast<float>(i) - centre;
-      const float inside = !kPadded || i < side_ ? 1.0f : 0.0f;
-      const float f = inside * exp2f(fmaxf(u * u * factor, kSmallest));
-      const float uf = u * f;
-      const float uuf = u * uf;
-      axis[i] = make_float4(f, uf, uuf, inside);
+    place(p, [&m](float f, float uf, float uuf) {
       m[0] += f;
       m[1] += uf;
       m[2] += uuf;
@@ -131,13 +121,7 @@ class RoiSums {
       m[5] += uf * uf;
       m[6] += uf * uuf;
       m[7] += uuf * uuf;
-    };
-    if constexpr (kPadded) {
-      element(lanes_.index() / 2);
-    } else {
-      for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) element(i);
-    }
-    lanes_.sync();
+    });
     for_columns([&](int c, auto together) {
       float of_column[together()] = {};
       for_rows([&](int r) {
@@ -162,43 +146,11 @@ class RoiSums {
   }
 
   __device__ ResidualMoments residuals(float alpha, float beta) {
-    float s[5] = {};
-    for_columns([&](int c, auto together) {
-      struct Column {
-        float squares = 0, by_y = 0, by_vy = 0, by_vvy = 0;
-      } column[together()];
-      float scaled[together()], background[together()];
-#pragma unroll
-      for (int k = 0; k < together(); ++k) {
-        const float4 x = x_axis()[c + k * kColumnLanes];
-        scaled[k] = alpha * x.x;
-        background[k] = kPadded ? beta * x.w : beta;
-      }
-      for_rows([&](int r) {
-        const float4 y = y_axis()[r];
-#pragma unroll
-        for (int k = 0; k < together(); ++k) {
-          const float g = pixels_[r * kMostPx + c + k * kColumnLanes];
-          const float residual =
-              (g - (kPadded ? background[k] * y.w : background[k])) - scaled[k] * y.x;
-          column[k].squares += residual * residual;
-          column[k].by_y += residual * y.x;
-          column[k].by_vy += residual * y.y;
-          column[k].by_vvy += residual * y.z;
-        }
-      });
-#pragma unroll
-      for (int k = 0; k < together(); ++k) {
-        const float4 x = x_axis()[c + k * kColumnLanes];
-        s[0] += column[k].squares;
-        s[1] += column[k].by_y * x.y;
-        s[2] += column[k].by_vy * x.x;
-        s[3] += column[k].by_y * x.z;
-        s[4] += column[k].by_vvy * x.x;
-      }
-    });
-    lanes_.combine(s);
-    return {s[0], s[1], s[2], s[3], s[4]};
+    ResidualTotals none;
+    return residuals<false>(alpha, beta, none);
+  }
+  __device__ ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) {
+    return residuals<true>(alpha, beta, total);
   }
 
   /// The map is read where it lies, at each evaluation: it would take a third of the shared memory.
@@ -217,10 +169,8 @@ class RoiSums {
   __device__ WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta) {
     WeightedMoments m = {};
     switch (noise.estimator) {
-      case Estimator::ImplicitLeastSquares:  // never asks
-        break;
+      case Estimator::ImplicitLeastSquares:  // never ask
       case Estimator::LeastSquares:
-        weigh<false>(LeastSquares(noise), noise, alpha, beta, m);
         break;
       case Estimator::WeightedLeastSquares:
         weigh<true>(WeightedLeastSquares(noise), noise, alpha, beta, m);
@@ -321,6 +271,80 @@ class RoiSums {
 #pragma unroll 4
       for (int r = row(); r < side_; r += kRowLanes) action(pixels_[r * kMostPx + c], r, c);
     }
+  }
+
+  template <bool kTotals>
+  __device__ ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) {
+    float s[kTotals ? 7 : 5] = {};
+    for_columns([&](int c, auto together) {
+      struct Column {
+        float squares = 0, by_y = 0, by_vy = 0, by_vvy = 0, sum = 0;
+      } column[together()];
+      float scaled[together()], background[together()];
+#pragma unroll
+      for (int k = 0; k < together(); ++k) {
+        const float4 x = x_axis()[c + k * kColumnLanes];
+        scaled[k] = alpha * x.x;
+        background[k] = kPadded ? beta * x.w : beta;
+      }
+      for_rows([&](int r) {
+        const float4 y = y_axis()[r];
+#pragma unroll
+        for (int k = 0; k < together(); ++k) {
+          const float g = pixels_[r * kMostPx + c + k * kColumnLanes];
+          const float residual =
+              (g - (kPadded ? background[k] * y.w : background[k])) - scaled[k] * y.x;
+          column[k].squares += residual * residual;
+          if constexpr (kTotals) column[k].sum += residual;
+          column[k].by_y += residual * y.x;
+          column[k].by_vy += residual * y.y;
+          column[k].by_vvy += residual * y.z;
+        }
+      });
+#pragma unroll
+      for (int k = 0; k < together(); ++k) {
+        const float4 x = x_axis()[c + k * kColumnLanes];
+        s[0] += column[k].squares;
+        s[1] += column[k].by_y * x.y;
+        s[2] += column[k].by_vy * x.x;
+        s[3] += column[k].by_y * x.z;
+        s[4] += column[k].by_vvy * x.x;
+        if constexpr (!kTotals) continue;
+        s[5] += column[k].sum;
+        s[6] += column[k].by_y * x.x;
+      }
+    });
+    lanes_.combine(s);
+    if constexpr (kTotals) total = {s[5], s[6]};
+    return {s[0], s[1], s[2], s[3], s[4]};
+  }
+
+  /// This lane's share of the profile, of columns or of rows; calls sum(f, u f, u^2 f) for each.
+  template <class Sum>
+  __device__ void place(const Profile& p, Sum&& sum) {
+    constexpr float kLog2E = 1.44269504f;
+    constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number
+    const bool is_y = (lanes_.index() & 1) != 0;
+    const float centre = is_y ? p.y_px : p.x_px;
+    const float sigma = is_y ? p.sigma_y_px : p.sigma_x_px;
+    const float factor = (-0.5f * kLog2E) / (sigma * sigma);
+    float4* const axis = axes_ + (is_y ? kMostPx : 0);
+    lanes_.sync();  // all are done with the profile before
+    const auto element = [&](int i) {
+      const float u = static_cast<float>(i) - centre;
+      const float inside = !kPadded || i < side_ ? 1.0f : 0.0f;
+      const float f = inside * exp2f(fmaxf(u * u * factor, kSmallest));
+      const float uf = u * f;
+      const float uuf = u * uf;
+      axis[i] = make_float4(f, uf, uuf, inside);
+      sum(f, uf, uuf);
+    };
+    if constexpr (kPadded) {
+      element(lanes_.index() / 2);
+    } else {
+      for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) element(i);
+    }
+    lanes_.sync();
   }
 
   __device__ void clear_padding() {
@@ -440,26 +464,6 @@ class RoiSums {
     for (int k = 0; k < 5; ++k) third[k] = m[k];
   }
 
-  static constexpr int kWeightedSums = 28;
-
-  /// What the models read of WeightedMoments: not the orders (3, 1) and (1, 3).
-  template <class Action>
-  __device__ static void for_each_sum(WeightedMoments& m, Action&& action) {
-    action(m.value);
-    action(m.e);
-    action(m.w);
-#pragma unroll
-    for (int a = 0; a < 5; ++a) {
-#pragma unroll
-      for (int b = 0; a + b < 5; ++b) {
-        if (a * b != 3) action(m.second[a][b]);
-        if (a + b >= 3) continue;
-        action(m.ef[a][b]);
-        action(m.wf[a][b]);
-      }
-    }
-  }
-
   /// This lane's share. Column by column: first over its rows, then with the powers of u that
   /// belong to it.
   template <bool kMapped, class Term>
@@ -499,8 +503,8 @@ class RoiSums {
       for (int a = 0; a < 5; ++a) {
 #pragma unroll
         for (int b = 0; a + b < 5; ++b) {
-          m.second[a][b] += w_yy[b] * xx_u[a];
-          if (a + b >= 3) continue;
+          if (a * b != 3) m.second[a][b] += w_yy[b] * xx_u[a];
+          if (a + b >= 3 || a * b == 1) continue;
           m.ef[a][b] += e_y[b] * x_u[a];
           m.wf[a][b] += w_y[b] * x_u[a];
         }

@@ -73,11 +73,15 @@ inline Agreement compare(const Fits& cpu, const Fits& cuda) {
     differ(p.sigma_x_px, q.sigma_x_px, p.sigma_x_sd_px);
     differ(p.amplitude_adu, q.amplitude_adu, p.amplitude_sd_adu);
     differ(p.background_adu, q.background_adu, p.background_sd_adu);
-    if (std::fabs(p.x_sd_px - q.x_sd_px) > 0.01f * p.x_sd_px ||
-        std::fabs(p.amplitude_sd_adu - q.amplitude_sd_adu) > 0.01f * p.amplitude_sd_adu ||
+    // Where one stopped earlier, small ROIs show it in what they hardly determine.
+    const float most = p.iterations == q.iterations ? 0.01f : 0.03f;
+    if (std::fabs(p.x_sd_px - q.x_sd_px) > most * p.x_sd_px ||
+        std::fabs(p.amplitude_sd_adu - q.amplitude_sd_adu) > most * p.amplitude_sd_adu ||
         std::fabs(p.chi_square - q.chi_square) > 1e-4f * p.chi_square)
-      FAIL("fit " << i << ": sd " << p.x_sd_px << " and " << q.x_sd_px << ", chi-square "
-                  << p.chi_square << " and " << q.chi_square);
+      FAIL("fit " << i << ": sd " << p.x_sd_px << " and " << q.x_sd_px << ", of the amplitude "
+                  << p.amplitude_sd_adu << " and " << q.amplitude_sd_adu << ", chi-square "
+                  << p.chi_square << " and " << q.chi_square << ", iterations " << int{p.iterations}
+                  << " and " << int{q.iterations});
   }
   return a;
 }
