@@ -72,7 +72,7 @@ class CudaBatchFitter {
 
   /// Results in input order. Every array of the batch and the results may each lie in pageable
   /// memory, in pinned memory (faster) or in the memory of one of the devices, which then does all
-  /// the work.
+  /// the work, after that of its default stream; other streams must be done with them.
   /// Same input gives the same bits, whatever the chunks, streams and devices of one kind.
   /// @throws FitterError for senseless arguments and for what CUDA reports
   virtual void fit(const Batch& batch, const FitOptions& options,

@@ -184,8 +184,9 @@ const char* driftfit_backend(const driftfit_fitter* fitter);
  *   results     images->count of them, in the order of the images
  *   progress    may be null; `user` is handed to it
  * With a GPU, all arrays of the images and the results may each lie in memory of the host (fastest
- * when pinned) or of one of the fitter's devices. Returns DRIFTFIT_OK, also when some fits failed
- * (see their status), _BAD_ARGUMENT, _NO_MEMORY, _CANCELLED or _FAILED. */
+ * when pinned) or of one of the fitter's devices (written by its default stream, or by streams that
+ * are done). Returns DRIFTFIT_OK, also when some fits failed (see their status), _BAD_ARGUMENT,
+ * _NO_MEMORY, _CANCELLED or _FAILED. */
 int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* options,
                         const driftfit_images* images, driftfit_result* results,
                         driftfit_progress progress, void* user, char* message, size_t message_size);

@@ -162,6 +162,11 @@ class BatchFitter final : public CudaBatchFitter {
            Localization* results, SwarmReport* reports) {
     if (batch.count == 0) return;
     const Call call = plan(batch, options, swarm, results, reports);
+    if (call.any(
+            Place::Device)) {  // the streams here do not wait for the default one by themselves
+      check(calls_.set_device(call.lanes.front()->device), "taking the device");
+      check(calls_.synchronize_stream(cudaStreamLegacy), "waiting for the batch");
+    }
     try {
       if (call.any(Place::Pageable)) {
         run_in_threads(call);

@@ -24,9 +24,9 @@ namespace {
 constexpr std::size_t kBlock = 1024;
 /// Fewest fits worth a thread, or a GPU: some 100 us, of which starting it takes tens.
 constexpr std::size_t kFewestFits = 64;
-/// Fits that a thread translates for the GPU at a time, and how many do: while one waits for the
-/// GPU, the others translate.
-constexpr std::size_t kGpuBlock = 65536;
+/// Fits that a thread translates for the GPU at a time, at most and at least, and how many threads
+/// do: while one waits for the GPU, the others translate.
+constexpr std::size_t kMostGpuBlock = 65536, kLeastGpuBlock = 8192;
 constexpr std::size_t kGpuThreads = 4;
 constexpr int kMostIterations = 255;
 /// Gpufit's tolerance is absolute where chi-square is below 1. Here the relative one holds there,
@@ -260,11 +260,12 @@ void fit_blocks(const Call& call, const FitOptions& options, bool on_gpu) {
   const Order order = order_of(call.model_id);
   const int side = side_of(call.n_points);
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::size_t most = on_gpu ? std::min(cores, kGpuThreads) : cores;
   const std::size_t threads =
-      on_gpu ? std::clamp<std::size_t>(call.n_fits / kGpuBlock, 1, std::min(cores, kGpuThreads))
-             : std::clamp<std::size_t>(call.n_fits / kFewestFits, 1, cores);
+      std::clamp<std::size_t>(call.n_fits / (on_gpu ? kLeastGpuBlock : kFewestFits), 1, most);
   const std::size_t size =
-      on_gpu ? kGpuBlock : std::clamp<std::size_t>(call.n_fits / threads, 1, kBlock);
+      on_gpu ? std::clamp(call.n_fits / (2 * threads), kLeastGpuBlock, kMostGpuBlock)
+             : std::clamp<std::size_t>(call.n_fits / threads, 1, kBlock);
   std::atomic<std::size_t> next = 0;
   std::vector<std::exception_ptr> failures(threads);
   const auto work = [&](std::size_t thread) noexcept {
