@@ -331,12 +331,14 @@ TEST_CASE("A search on CUDA gives the same bits however it is cut, and keeps to 
   for (int device = 1; device < fitter::cuda_device_count(); ++device)
     cut.devices.push_back(device);
   const auto small = fitter::make_cuda_batch_fitter(cut);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
   const test::CudaArray<fitter::SwarmReport> there(true, whole.reports.data(), kCount);
   Found parts = {Fits(kCount), Reports(kCount)};
   small->search(sample.batch(), options, swarm, parts.fits, parts.reports);
   CHECK(test::same_bits(parts.fits.data(), whole.fits.data(), kCount));
   CHECK(std::memcmp(parts.reports.data(), whole.reports.data(),
                     kCount * sizeof(fitter::SwarmReport)) == 0);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
   const test::CudaArray<std::uint16_t> pixels(true, sample.pixels.data(), sample.pixels.size());
   const test::CudaArray<fitter::Localization> results(true, whole.fits.data(), kCount);
   REQUIRE(cudaMemset(results.get(), 0xa5, kCount * sizeof(fitter::Localization)) == cudaSuccess);
