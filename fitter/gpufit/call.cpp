@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "fitter/cpu/parts.hpp"
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/gpufit/gpufit.h"
@@ -24,10 +25,9 @@ namespace {
 constexpr std::size_t kBlock = 1024;
 /// Fewest fits worth a thread, or a GPU: some 100 us, of which starting it takes tens.
 constexpr std::size_t kFewestFits = 64;
-/// Fits that a thread translates for the GPU at a time, at most and at least, and how many threads
-/// do: while one waits for the GPU, the others translate.
-constexpr std::size_t kMostGpuBlock = 65536, kLeastGpuBlock = 8192;
-constexpr std::size_t kGpuThreads = 4;
+/// Fits that are translated for the GPU at a time, and threads that do.
+constexpr std::size_t kGpuBlock = 131072;
+constexpr int kGpuThreads = 4;
 constexpr int kMostIterations = 255;
 /// Gpufit's tolerance is absolute where chi-square is below 1. Here the relative one holds there,
 /// too, down to a chi-square of this times the tolerance, where no step could satisfy it any more.
@@ -153,127 +153,111 @@ int state_of(FitStatus status) {
   return status == FitStatus::BadInput ? SINGULAR_HESSIAN : MAX_ITERATION;
 }
 
-/// The GPU of the process, made by the first call that wants it. Any thread may call.
-class Gpu {
- public:
-  static bool present() {
-    static const bool is = cuda_device_count() > 0;
-    return is;
-  }
-  /// @throws FitterError
-  static void fit(const Batch& batch, const FitOptions& options, std::span<Localization> results) {
-    static std::mutex one_at_a_time;
-    static std::unique_ptr<CudaBatchFitter> fitter;
-    const std::lock_guard lock(one_at_a_time);
-    if (!fitter) fitter = make_cuda_batch_fitter();
-    fitter->fit(batch, options, results);
-  }
+/// The fitter's own arrays for some fits of a call.
+struct Arrays {
+  std::vector<Start> starts;
+  std::vector<StartLevels> levels;
+  std::vector<Bounds> bounds;
+  std::vector<float> variances;
+  std::vector<Localization> results;
 };
 
-/// The fitter's own arrays for some fits of a call. Of one thread.
+/// Some fits of a call at a time: translates, has them fitted, and writes the outputs.
 class Block {
  public:
-  Block(const Call& call, Order order, int side, bool on_gpu)
-      : call_(call), order_(order), side_(side), on_gpu_(on_gpu) {}
+  /// @param threads  that translate and write
+  Block(const Call& call, Order order, int side, Arrays& arrays, int threads)
+      : call_(call), order_(order), side_(side), a_(arrays), threads_(threads) {}
 
-  void fit(std::size_t first, std::size_t count, const FitOptions& options) {
-    const std::size_t first_point = first * call_.n_points;
-    translate_starts(first, count);
-    if (call_.constraints != nullptr) translate_constraints(first, count);
+  /// @param run  takes a Batch and the span for its results
+  template <class Run>
+  void fit(std::size_t first, std::size_t count, const FitOptions& options, const Run& run) {
     const bool weighted = options.estimator == Estimator::WeightedLeastSquares;
-    if (weighted) translate_weights(first_point, count * call_.n_points);
-    results_.resize(count);
-    const Batch batch = {.pixels = call_.data + first_point,
-                         .type = PixelType::F32,
-                         .roi_px = side_,
-                         .count = count,
-                         .starts = starts_.data(),
-                         .levels = levels_.data(),
-                         .variances = weighted ? variances_.data() : nullptr,
-                         .bounds = call_.constraints != nullptr ? bounds_.data() : nullptr};
-    if (on_gpu_) {
-      Gpu::fit(batch, options, results_);
-    } else {
-      fit_batch_cpu(batch, options, results_, 1);
-    }
-    write(first);
+    const bool bounded = call_.constraints != nullptr;
+    a_.starts.resize(count);
+    a_.levels.resize(count);
+    if (bounded) a_.bounds.resize(count);
+    if (weighted) a_.variances.resize(count * call_.n_points);
+    a_.results.resize(count);
+    cpu::run_in_parts(count, threads_, [&](std::size_t, std::size_t from, std::size_t n) {
+      for (std::size_t i = from; i < from + n; ++i) {
+        translate_start(first + i, a_.starts[i], a_.levels[i]);
+        if (bounded) a_.bounds[i] = bounds_of(first + i);
+      }
+      if (!weighted) return;
+      const float* const weights = call_.weights + first * call_.n_points;
+      for (std::size_t k = from * call_.n_points; k < (from + n) * call_.n_points; ++k)
+        a_.variances[k] = 1.0f / weights[k];
+    });
+    run(Batch{.pixels = call_.data + first * call_.n_points,
+              .type = PixelType::F32,
+              .roi_px = side_,
+              .count = count,
+              .starts = a_.starts.data(),
+              .levels = a_.levels.data(),
+              .variances = weighted ? a_.variances.data() : nullptr,
+              .bounds = bounded ? a_.bounds.data() : nullptr},
+        std::span<Localization>(a_.results));
+    cpu::run_in_parts(count, threads_, [&](std::size_t, std::size_t from, std::size_t n) {
+      for (std::size_t i = from; i < from + n; ++i) write(first + i, a_.results[i]);
+    });
   }
 
  private:
-  void translate_starts(std::size_t first, std::size_t count) {
-    starts_.resize(count);
-    levels_.resize(count);
-    const float* value = call_.initial_parameters + first * order_.size();
-    for (std::size_t i = 0; i < count; ++i)
-      for (const Parameter p : order_) set_start(p, *value++, starts_[i], levels_[i]);
+  void translate_start(std::size_t fit, Start& start, StartLevels& levels) const {
+    const float* value = call_.initial_parameters + fit * order_.size();
+    for (const Parameter p : order_) set_start(p, *value++, start, levels);
   }
 
-  void translate_constraints(std::size_t first, std::size_t count) {
-    bounds_.assign(count, {});
-    const float* pair = call_.constraints + first * order_.size() * 2;
-    for (Bounds& bounds : bounds_) {
-      for (std::size_t j = 0; j < order_.size(); ++j, pair += 2) {
-        if (call_.parameters_to_fit[j] == 0) continue;
-        const auto place = static_cast<std::size_t>(order_[j]);
-        const int type = call_.constraint_types[j];
-        if ((type & LOWER) != 0) bounds.lower[place] = pair[LOWER_BOUND];
-        if ((type & UPPER) != 0) bounds.upper[place] = pair[UPPER_BOUND];
-      }
+  Bounds bounds_of(std::size_t fit) const {
+    Bounds bounds;
+    const float* pair = call_.constraints + fit * order_.size() * 2;
+    for (std::size_t j = 0; j < order_.size(); ++j, pair += 2) {
+      if (call_.parameters_to_fit[j] == 0) continue;
+      const auto place = static_cast<std::size_t>(order_[j]);
+      const int type = call_.constraint_types[j];
+      if ((type & LOWER) != 0) bounds.lower[place] = pair[LOWER_BOUND];
+      if ((type & UPPER) != 0) bounds.upper[place] = pair[UPPER_BOUND];
     }
+    return bounds;
   }
 
-  void translate_weights(std::size_t first_point, std::size_t points) {
-    variances_.resize(points);
-    const float* weights = call_.weights + first_point;
-    for (std::size_t i = 0; i < points; ++i) variances_[i] = 1.0f / weights[i];
-  }
-
-  void write(std::size_t first) {
-    for (std::size_t i = 0; i < results_.size(); ++i) {
-      const Localization& l = results_[i];
-      const std::size_t fit = first + i;
-      call_.output_states[fit] = state_of(l.status);
-      call_.output_chi_squares[fit] = l.chi_square;
-      call_.output_n_iterations[fit] = l.iterations;
-      for (std::size_t j = 0; j < order_.size(); ++j) {
-        const std::size_t place = fit * order_.size() + j;
-        const bool kept = l.status == FitStatus::BadInput || call_.parameters_to_fit[j] == 0;
-        call_.output_parameters[place] =
-            kept ? call_.initial_parameters[place] : value_of(order_[j], l);
-      }
+  void write(std::size_t fit, const Localization& l) const {
+    call_.output_states[fit] = state_of(l.status);
+    call_.output_chi_squares[fit] = l.chi_square;
+    call_.output_n_iterations[fit] = l.iterations;
+    for (std::size_t j = 0; j < order_.size(); ++j) {
+      const std::size_t place = fit * order_.size() + j;
+      const bool kept = l.status == FitStatus::BadInput || call_.parameters_to_fit[j] == 0;
+      call_.output_parameters[place] =
+          kept ? call_.initial_parameters[place] : value_of(order_[j], l);
     }
   }
 
   const Call& call_;
   Order order_;
   int side_;
-  bool on_gpu_;
-  std::vector<Start> starts_;
-  std::vector<StartLevels> levels_;
-  std::vector<Bounds> bounds_;
-  std::vector<float> variances_;
-  std::vector<Localization> results_;
+  Arrays& a_;
+  int threads_;
 };
 
-/// All fits of a call, block by block: on all cores, or on the GPU.
-void fit_blocks(const Call& call, const FitOptions& options, bool on_gpu) {
-  const Order order = order_of(call.model_id);
-  const int side = side_of(call.n_points);
+/// All fits of a call on all cores, block by block.
+void fit_on_cpu(const Call& call, const FitOptions& options) {
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::size_t most = on_gpu ? std::min(cores, kGpuThreads) : cores;
-  const std::size_t threads =
-      std::clamp<std::size_t>(call.n_fits / (on_gpu ? kLeastGpuBlock : kFewestFits), 1, most);
-  const std::size_t size =
-      on_gpu ? std::clamp(call.n_fits / (2 * threads), kLeastGpuBlock, kMostGpuBlock)
-             : std::clamp<std::size_t>(call.n_fits / threads, 1, kBlock);
+  const std::size_t threads = std::clamp<std::size_t>(call.n_fits / kFewestFits, 1, cores);
+  const std::size_t size = std::clamp<std::size_t>(call.n_fits / threads, 1, kBlock);
   std::atomic<std::size_t> next = 0;
   std::vector<std::exception_ptr> failures(threads);
   const auto work = [&](std::size_t thread) noexcept {
     try {
-      Block block(call, order, side, on_gpu);
+      Arrays arrays;
+      Block block(call, order_of(call.model_id), side_of(call.n_points), arrays, 1);
       for (std::size_t first = next.fetch_add(size); first < call.n_fits;
            first = next.fetch_add(size))
-        block.fit(first, std::min(size, call.n_fits - first), options);
+        block.fit(first, std::min(size, call.n_fits - first), options,
+                  [&](const Batch& batch, std::span<Localization> results) {
+                    fit_batch_cpu(batch, options, results, 1);
+                  });
     } catch (...) {
       failures[thread] = std::current_exception();
     }
@@ -285,6 +269,28 @@ void fit_blocks(const Call& call, const FitOptions& options, bool on_gpu) {
   }
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
+}
+
+bool has_gpu() {
+  static const bool has = cuda_device_count() > 0;
+  return has;
+}
+
+/// On the first GPU, for one call at a time. Its fitter and the arrays stay for the next call: to
+/// make the one and to touch the others first takes as long as many fits.
+void fit_on_gpu(const Call& call, const FitOptions& options) {
+  static std::mutex one_at_a_time;
+  static std::unique_ptr<CudaBatchFitter> fitter;
+  static Arrays arrays;
+  const std::lock_guard lock(one_at_a_time);
+  if (!fitter) fitter = make_cuda_batch_fitter();
+  const int threads = call.n_fits < kGpuBlock / 16 ? 1 : kGpuThreads;
+  Block block(call, order_of(call.model_id), side_of(call.n_points), arrays, threads);
+  for (std::size_t first = 0; first < call.n_fits; first += kGpuBlock)
+    block.fit(first, std::min(kGpuBlock, call.n_fits - first), options,
+              [&](const Batch& batch, std::span<Localization> results) {
+                fitter->fit(batch, options, results);
+              });
 }
 
 }  // namespace
@@ -304,8 +310,12 @@ void check(const Call& call) {
 
 void fit(const Call& call, DataIn data) {
   check(call);
-  const bool on_gpu = data == DataIn::Device || (call.n_fits > kFewestFits && Gpu::present());
-  fit_blocks(call, options_of(call, order_of(call.model_id)), on_gpu);
+  const FitOptions options = options_of(call, order_of(call.model_id));
+  if (data == DataIn::Device || (call.n_fits > kFewestFits && has_gpu())) {
+    fit_on_gpu(call, options);
+  } else {
+    fit_on_cpu(call, options);
+  }
 }
 
 }  // namespace driftd::fitter::drop_in
