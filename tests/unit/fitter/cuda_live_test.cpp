@@ -47,6 +47,35 @@ TEST_CASE("Live fits on CUDA agree with the CPU, cold and warm, for every ROI si
   }
 }
 
+TEST_CASE("Live fits of every model and estimator on CUDA agree with the CPU") {
+  if (test::no_device()) return;
+  using fitter::Estimator;
+  using fitter::Model;
+  constexpr std::size_t kCount = 23;
+  fitter::FitOptions options;
+  options.model = GENERATE(Model::CircularGaussian, Model::EllipticalGaussian);
+  options.estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
+                               Estimator::PoissonLikelihood);
+  options.noise = {0.5f, 1.5f, 0};
+  if (options.estimator != Estimator::ImplicitLeastSquares) options.bounds.upper[2] = 12;
+  const CudaMode mode = any_mode();
+  for (const int side : {7, 9, 13, 16, 17, 24, 32, 33, 48, 64}) {
+    INFO("side " << side);
+    const auto images =
+        test::simulate_spots<std::uint16_t>(side, 4000, 400 + side * side, kCount, 67);
+    const auto live = fitter::make_cuda_live_fitter(side, kCount, options, {0, mode, kPatient});
+    stage(*live, images, 0, kCount);
+    std::vector<fitter::Start> starts(kCount);
+    for (int round = 0; round < 2; ++round) {
+      const auto cpu = test::fit_all(images.pixels, side, options, starts);
+      const auto fits = live->fit(starts);
+      REQUIRE(live->error() == nullptr);
+      test::check_agreement(cpu, {fits.begin(), fits.end()}, side);
+      starts = test::starts_from(cpu);
+    }
+  }
+}
+
 TEST_CASE("A live fitter on CUDA keeps its contract") {
   if (test::no_device()) return;
   const CudaMode mode = any_mode();
