@@ -77,7 +77,8 @@ struct Markers {
   double witness_fraction;
   int min_for_witness;
   double roi_hysteresis_px;
-  int find_interval_ms;  ///< mode auto, none found yet: how often to look again
+  int find_interval_ms;     ///< none found yet, or gone: how often to look again
+  int find_again_after_ms;  ///< gone for so long: look for them in the whole frame; 0: never
 };
 
 struct Drift {

@@ -149,9 +149,18 @@ std::vector<Option> selection_options() {
            .max = 16}),
       row<&Config::markers, &Markers::find_interval_ms>(
           "markers.find_interval_ms", 1000,
-          {.text = "Mode auto, no markers found: time until the next search.",
+          {.text = "No markers found, or not found again: time until the next search.",
            .unit = "ms",
            .min = 50,
+           .max = 3'600'000,
+           .reload = Reload::Live}),
+      row<&Config::markers, &Markers::find_again_after_ms>(
+          "markers.find_again_after_ms", 500,
+          {.text = "When for so long no frame had drift.min_markers markers in their windows, they "
+                   "are looked for in the whole frame, and the windows follow them; what the lock "
+                   "makes of the displacement is decided as ever (lock.max_jump_nm). 0: never.",
+           .unit = "ms",
+           .min = 0,
            .max = 3'600'000,
            .reload = Reload::Live}),
   };

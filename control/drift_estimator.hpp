@@ -61,6 +61,10 @@ class DriftEstimator {
   std::span<const MarkerResult> results() const noexcept { return results_; }
   /// Of an Unreferenced marker: its last known place on the same terms.
   std::span<const Vec2> reference_px() const noexcept { return reference_px_; }
+  /// Of markers()[i]; its amplitude is the slow average.
+  MarkerReference reference(std::size_t i) const noexcept {
+    return {reference_px_[i], tracks_[i].reference_sigma_px, tracks_[i].brightness_adu};
+  }
 
  private:
   /// Mean and scatter of a marker over the frames of a reference in the making.

@@ -57,4 +57,10 @@ DetectionResult judge_candidates(std::span<const Candidate> candidates,
                                  int height_px, int offset_x_px, int offset_y_px,
                                  const DetectionSettings& settings);
 
+/// Every spot that could be fitted, each once, whether or not it would make a marker; saturated
+/// ones left out. Parameters as above.
+std::vector<FittedSpot> fitted_spots(std::span<const Candidate> candidates,
+                                     std::span<const fitter::Localization> fits, int offset_x_px,
+                                     int offset_y_px, const DetectionSettings& settings);
+
 }  // namespace driftd::control

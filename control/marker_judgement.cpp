@@ -153,16 +153,39 @@ std::size_t witness_count(std::size_t markers, const DetectionSettings& settings
   return static_cast<std::size_t>(std::clamp(wanted, 1.0, static_cast<double>(half)));
 }
 
+std::vector<Spot> spots_of(std::span<const Candidate> candidates,
+                           std::span<const fitter::Localization> fits,
+                           const DetectionSettings& settings) {
+  std::vector<Spot> spots;
+  for (std::size_t i = 0; i < std::min(candidates.size(), fits.size()); ++i)
+    spots.push_back(spot_of(candidates[i], fits[i], settings));
+  return spots;
+}
+
 }  // namespace
+
+std::vector<FittedSpot> fitted_spots(std::span<const Candidate> candidates,
+                                     std::span<const fitter::Localization> fits, int offset_x_px,
+                                     int offset_y_px, const DetectionSettings& settings) {
+  const std::vector<Spot> spots = spots_of(candidates, fits, settings);
+  std::vector<FittedSpot> result;
+  for (auto spot = spots.begin(); spot != spots.end(); ++spot) {
+    if (!spot->fitted || spot->candidate->saturated) continue;
+    const auto is_same = [&](const Spot& s) { return same_spot(s, *spot, settings); };
+    if (std::any_of(spots.begin(), spot, is_same)) continue;
+    const fitter::Localization& f = *spot->fit;
+    result.push_back({.place_px = {spot->x_px + offset_x_px, spot->y_px + offset_y_px},
+                      .sigma_px = std::sqrt(static_cast<double>(f.sigma_x_px * f.sigma_y_px)),
+                      .amplitude_adu = static_cast<double>(f.amplitude_adu)});
+  }
+  return result;
+}
 
 DetectionResult judge_candidates(std::span<const Candidate> candidates,
                                  std::span<const fitter::Localization> fits, int width_px,
                                  int height_px, int offset_x_px, int offset_y_px,
                                  const DetectionSettings& settings) {
-  std::vector<Spot> spots;
-  for (std::size_t i = 0; i < std::min(candidates.size(), fits.size()); ++i)
-    spots.push_back(spot_of(candidates[i], fits[i], settings));
-
+  const std::vector<Spot> spots = spots_of(candidates, fits, settings);
   DetectionResult result;
   const auto reject = [&](const Spot& spot, std::string reason) {
     result.rejected.push_back(

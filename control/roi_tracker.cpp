@@ -54,4 +54,9 @@ void RoiTracker::follow(std::span<const MarkerObservation> observations,
   }
 }
 
+void RoiTracker::move_all(std::span<const Vec2> reference_px, Vec2 displacement_px) noexcept {
+  for (std::size_t i = 0; i < std::min(origins_.size(), reference_px.size()); ++i)
+    place(i, reference_px[i].x + displacement_px.x, reference_px[i].y + displacement_px.y);
+}
+
 }  // namespace driftd::control

@@ -33,6 +33,8 @@ class RoiTracker {
   void follow(std::span<const MarkerObservation> observations,
               std::span<const MarkerResult> results, std::span<const Vec2> reference_px,
               Vec2 displacement_px) noexcept;
+  /// Every marker's ROI to where `displacement_px` from its reference puts it.
+  void move_all(std::span<const Vec2> reference_px, Vec2 displacement_px) noexcept;
 
  private:
   void place(std::size_t i, double x_px, double y_px) noexcept;

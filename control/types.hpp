@@ -42,6 +42,20 @@ struct Marker {
   double y_px = 0;
 };
 
+/// What a marker is known by: its reference position, and how it looks there.
+struct MarkerReference {
+  Vec2 place_px;
+  double sigma_px = 0;       ///< 0: never measured
+  double amplitude_adu = 0;  ///< 0: never measured
+};
+
+/// A spot somewhere in a frame, fitted; whose it is, is not known.
+struct FittedSpot {
+  Vec2 place_px;  ///< sensor pixels
+  double sigma_px = 0;
+  double amplitude_adu = 0;
+};
+
 /// One marker in one frame, as measured. `fitted` false: the rest is meaningless.
 struct MarkerObservation {
   bool fitted = false;

@@ -10,6 +10,10 @@
 namespace driftd::daemon {
 namespace {
 
+/// How far from where it should be a marker is found again: room for a place listed by hand, too
+/// little for strangers.
+constexpr double kToleranceInSigmas = 1.5;
+
 template <typename Enum, std::size_t N>
 Enum named(const std::string& name, const std::array<std::pair<const char*, Enum>, N>& names) {
   for (const auto& [text, value] : names) {
@@ -151,6 +155,15 @@ control::DetectionSettings detection_settings(const config::Config& config,
   s.max_residual_ratio = m.max_residual_ratio;
   s.witness_fraction = m.witness_fraction;
   s.min_for_witness = m.min_for_witness;
+  return s;
+}
+
+control::ConstellationSettings constellation_settings(const config::Config& config) {
+  control::ConstellationSettings s;
+  s.tolerance_px = kToleranceInSigmas * config.optics.spot_sigma_px;
+  s.min_markers = config.drift.min_markers;
+  s.max_width_change = config.drift.max_width_change;
+  s.max_brightness_change = config.drift.max_brightness_change;
   return s;
 }
 

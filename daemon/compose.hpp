@@ -7,6 +7,7 @@
 
 #include "camera/sources.hpp"
 #include "config/config.hpp"
+#include "control/constellation.hpp"
 #include "control/marker_detection.hpp"
 #include "daemon/fitter_choice.hpp"
 #include "daemon/records.hpp"
@@ -28,6 +29,8 @@ FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat for
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format);
 control::DetectionSettings detection_settings(const config::Config& config,
                                               camera::PixelFormat format);
+/// Its field is left for the frame to say.
+control::ConstellationSettings constellation_settings(const config::Config& config);
 /// @param source  gives the exposure that the camera really took
 LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source);
 std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,

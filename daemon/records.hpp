@@ -46,6 +46,7 @@ struct MarkersReport {
     control::MarkerObservation observation;
     control::MarkerResult result;
     control::RoiOrigin roi;
+    control::MarkerReference reference;
   };
   std::array<Entry, control::kMaxMarkers> entries;
 };
@@ -66,6 +67,9 @@ struct LoopReport {
   std::uint64_t stale = 0;        ///< frames skipped for their age
   std::uint64_t corrections = 0;  ///< computed and handed over
   std::uint64_t queue_dropped = 0;
+  /// Arrival of the first of the frames in a row that gave no drift; 0: the last one gave one, or
+  /// no frames come.
+  std::int64_t markers_gone_since_ns = 0;
   bool ended = false;                  ///< the recording is over
   const char* fitter = "";             ///< what fits now; the fitter's own text
   const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
@@ -97,10 +101,11 @@ struct LoopSettings {
 
 /// Housekeeping to loop.
 struct LoopCommand {
-  enum class Kind : std::uint8_t { None, Lock, Unlock, Reset, Markers, Settings };
+  enum class Kind : std::uint8_t { None, Lock, Unlock, Reset, Markers, MoveRois, Settings };
   Kind kind = Kind::None;
-  std::uint64_t lock_id = 0;                         ///< Lock
-  std::unique_ptr<MarkerSet> markers = nullptr;      ///< Markers
+  std::uint64_t lock_id = 0;                     ///< Lock
+  std::unique_ptr<MarkerSet> markers = nullptr;  ///< Markers
+  control::Vec2 displacement_px = {};            ///< MoveRois: the markers' from their references
   std::unique_ptr<LoopSettings> settings = nullptr;  ///< Settings
 };
 

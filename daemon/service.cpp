@@ -14,14 +14,12 @@
 #include "daemon/clock.hpp"
 #include "daemon/compose.hpp"
 #include "daemon/fitter_choice.hpp"
-#include "daemon/marker_finder.hpp"
 #include "daemon/realtime.hpp"
 
 namespace driftd::daemon {
 namespace {
 
 constexpr int kTurnMs = 10;
-constexpr std::int64_t kMillisecond = 1'000'000;
 // Noise makes any good marker an outlier in some frame every few seconds.
 constexpr std::int64_t kHealthSettlesNs = 200 * kMillisecond;
 
@@ -278,66 +276,6 @@ void Service::tell_health_changes() {
                                 limited & control::kLimitRange ? " range" : ""));
     }
   }
-}
-
-void Service::look_for_markers() {
-  const std::int64_t now_ns = monotonic_ns();
-  if (has_markers_) {
-    if (config_.lock.at_start && !locked_at_start_ && !recording_) {
-      locked_at_start_ = true;
-      Json ignored;
-      lock(ignored);
-    }
-    return;
-  }
-  if (!search_pending_) {
-    if (now_ns < next_search_ns_ || source_info_.width_px == 0) return;
-    ports_.frame_copy.ask(static_cast<std::size_t>(source_info_.width_px) *
-                          static_cast<std::size_t>(source_info_.height_px));
-    search_pending_ = true;
-    next_search_ns_ = now_ns + config_.markers.find_interval_ms * kMillisecond;
-    return;
-  }
-  if (!ports_.frame_copy.filled()) return;
-  search_pending_ = false;
-  adopt_markers();
-  ports_.markers_settled.store(true, std::memory_order_release);
-}
-
-/// Markers from the frame copied: hands them to the loop when there are enough. Returns how many.
-std::size_t Service::adopt_markers() {
-  if (!ports_.frame_copy.fits()) return 0;
-  const camera::Frame& frame = ports_.frame_copy.frame();
-  const auto found =
-      find_markers(frame, ports_.frame_copy.pixels(), detection_settings(config_, frame.format),
-                   fit_options(config_, frame.format));
-  rejected_ = found.rejected;
-  const auto tracking =
-      static_cast<int>(std::count_if(found.markers.begin(), found.markers.end(), [](const auto& m) {
-        return m.role == control::MarkerRole::Tracking;
-      }));
-  if (tracking < config_.drift.min_markers) {
-    if (!told_none_found_) {
-      events_.raise(
-          EventLog::Level::Warning, "markers_not_found",
-          fmt::format("found {} markers, need {} (drift.min_markers); {} spots rejected{}",
-                      tracking, config_.drift.min_markers, rejected_.size(),
-                      rejected_.empty() ? "" : ", the first for " + rejected_[0].reason),
-          {{"found", tracking}, {"rejected", rejected_.size()}});
-    }
-    told_none_found_ = true;
-    return found.markers.size();
-  }
-  LoopCommand markers{.kind = LoopCommand::Kind::Markers};
-  markers.markers = make_marker_set(config_, found.markers);
-  command(std::move(markers));
-  has_markers_ = true;
-  told_none_found_ = false;
-  events_.raise(EventLog::Level::Info, "markers_found",
-                fmt::format("{} markers, {} of them witnesses", found.markers.size(),
-                            found.markers.size() - static_cast<std::size_t>(tracking)),
-                {{"found", found.markers.size()}, {"rejected", rejected_.size()}});
-  return found.markers.size();
 }
 
 void Service::publish_at_intervals() {

@@ -18,6 +18,7 @@
 
 #include "camera/frame_source.hpp"
 #include "config/config.hpp"
+#include "control/constellation.hpp"
 #include "control/marker_detection.hpp"
 #include "daemon/command_server.hpp"
 #include "daemon/event_log.hpp"
@@ -28,6 +29,8 @@
 #include "fitter/fitter.hpp"
 
 namespace driftd::daemon {
+
+constexpr std::int64_t kMillisecond = 1'000'000;  // ns
 
 class Service {
  public:
@@ -59,6 +62,10 @@ class Service {
   void tell_source_events();
   void tell_health_changes();
   void look_for_markers();
+  void engage_at_start();
+  bool are_markers_gone(std::int64_t now_ns);
+  void find_markers_again();
+  void tell_search(const control::ConstellationMatch& match, int total);
   void publish_at_intervals();
   void feed_watchdog();
   void reload();
@@ -105,6 +112,10 @@ class Service {
   bool search_pending_ = false;
   std::int64_t next_search_ns_ = 0;
   bool told_none_found_ = false;
+  enum class ToldSearch : std::uint8_t { Nothing, Found, NotFound };
+  ToldSearch told_search_ = ToldSearch::Nothing;  ///< since the markers were gone
+  std::uint64_t marker_searches_ = 0;             ///< for markers that were gone ...
+  std::uint64_t markers_found_again_ = 0;         ///< ... and how many of them found them
   std::vector<control::Rejection> rejected_;
   std::vector<Settled<control::MarkerHealth>> health_;
   std::uint8_t known_limited_ = 0;

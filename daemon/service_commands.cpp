@@ -189,6 +189,8 @@ nlohmann::json Service::status() {
                       .fitter_reason = fitter_reason_,
                       .roi_px = config_.fitter.roi_px,
                       .withheld = publisher_.withheld(),
+                      .marker_searches = marker_searches_,
+                      .markers_found_again = markers_found_again_,
                       .total = publisher_.total_latency().summary(),
                       .cut = ports_.cut.summary(),
                       .fit = ports_.fit.summary(),

@@ -57,7 +57,9 @@ json marker_counts_json(const StatusInputs& in) {
   }
   return {{"tracking", in.markers.count - witnesses},
           {"witness", witnesses},
-          {"used", in.loop.drift.markers_used}};
+          {"used", in.loop.drift.markers_used},
+          {"searches", in.marker_searches},
+          {"found_again", in.markers_found_again}};
 }
 
 }  // namespace

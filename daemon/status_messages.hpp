@@ -33,6 +33,8 @@ struct StatusInputs {
   std::string fitter_reason;
   int roi_px = 0;
   std::uint64_t withheld = 0;
+  std::uint64_t marker_searches = 0;      ///< for markers that had left their ROIs
+  std::uint64_t markers_found_again = 0;  ///< how many of these found them
   LatencySummary total, cut, fit, control, publish;
 };
 

@@ -89,8 +89,12 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
     case LoopCommand::Kind::Markers:
       std::swap(set_, command.markers);
       has_last_drift_ = false;
-      for (fitter::Localization& fit : last_fits_) fit.status = fitter::FitStatus::BadInput;
+      report_.markers_gone_since_ns = 0;
+      forget_fits();
       if (command.markers) ports_.retired_sets.push(std::move(command.markers));
+      break;
+    case LoopCommand::Kind::MoveRois:
+      move_rois(command.displacement_px);
       break;
     case LoopCommand::Kind::Settings:
       settings_ = *command.settings;
@@ -98,6 +102,22 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       ports_.retired_settings.push(std::move(command.settings));
       break;
   }
+}
+
+/// Markers were found again away from their ROIs. Their references stay, so that the drift is how
+/// far they really moved; whether that may be corrected is for judge() and the lock to say.
+void TrackingLoop::move_rois(control::Vec2 displacement_px) noexcept {
+  if (!set_ || report_.markers_gone_since_ns == 0) return;  // they have come back by themselves
+  set_->tracker.move_all(set_->estimator.reference_px(), displacement_px);
+  forget_fits();
+  // A reference half from before and half from after the jump would be of neither place.
+  if (lock_.state == control::LockState::Referencing)
+    set_->estimator.begin_reference(settings_.reference_frames);
+}
+
+/// The next fits start from estimates of their own.
+void TrackingLoop::forget_fits() noexcept {
+  for (fitter::Localization& fit : last_fits_) fit.status = fitter::FitStatus::BadInput;
 }
 
 void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
@@ -108,6 +128,7 @@ void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
              now_ns - last_arrival_ns_ > settings_.no_frame_timeout_ns) {
     if (status == camera::PopStatus::Disconnected) camera_clock_.restart();
     if (set_) set_->estimator.restart_average();
+    report_.markers_gone_since_ns = 0;
     feed(control::LockEvent::NoFrame, now_ns);
   }
   report(now_ns);
@@ -139,6 +160,10 @@ void TrackingLoop::handle(const camera::Frame& frame) noexcept {
     const bool was_referencing = set_->estimator.referencing();
     record.drift = set_->estimator.update(std::span<const control::MarkerObservation>(observations_)
                                               .first(set_->estimator.markers().size()));
+    if (record.drift.valid)
+      report_.markers_gone_since_ns = 0;
+    else if (report_.markers_gone_since_ns == 0)
+      report_.markers_gone_since_ns = frame.arrival_ns;
     feed(judge(record.drift), measured_ns);
     const bool new_reference = was_referencing && !set_->estimator.referencing();
     if (new_reference) {  // a new zero: nothing measured against the old one is of use
@@ -322,7 +347,7 @@ void TrackingLoop::report_markers(const camera::Frame& frame) noexcept {
   out.count = set_ ? set_->estimator.markers().size() : 0;
   for (std::size_t i = 0; i < out.count; ++i) {
     out.entries[i] = {set_->estimator.markers()[i], observations_[i], set_->estimator.results()[i],
-                      last_origins_[i]};
+                      last_origins_[i], set_->estimator.reference(i)};
   }
   ports_.markers.publish();
 }

@@ -51,6 +51,8 @@ class TrackingLoop {
  private:
   void take_commands() noexcept;
   void obey(LoopCommand& command) noexcept;
+  void move_rois(control::Vec2 displacement_px) noexcept;
+  void forget_fits() noexcept;
   void without_frame(camera::PopStatus status) noexcept;
   void handle(const camera::Frame& frame) noexcept;
   bool is_stale(const camera::Frame& frame, std::int64_t delay_ns) noexcept;

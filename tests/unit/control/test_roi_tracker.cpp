@@ -152,5 +152,20 @@ TEST_CASE("places that are no places leave the ROI alone") {
   CHECK(tracker.origin(0).x_px > 0);  // far away, but a number
 }
 
+TEST_CASE(
+    "moved all together, each ROI is centred on its marker's reference and the displacement") {
+  Field field({{50.2, 60.9}, {150.7, 20.1}});
+  RoiTracker tracker(13, 1);
+  tracker.set_markers(field.markers);
+  tracker.move_all(field.reference_px, {31.4, -17.8});
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(std::abs(tracker.origin(i).x_px + 6 - (field.reference_px[i].x + 31.4)) <= 0.5);
+    CHECK(std::abs(tracker.origin(i).y_px + 6 - (field.reference_px[i].y - 17.8)) <= 0.5);
+  }
+  const RoiOrigin before = tracker.origin(0);
+  tracker.move_all(field.reference_px, {kNan, 0});
+  CHECK(tracker.origin(0).x_px == before.x_px);
+}
+
 }  // namespace
 }  // namespace driftd::control

@@ -160,7 +160,9 @@ struct Bench {
     for (int i = 0; i < count; ++i) camera.script.push_back(step);
   }
   /// A command taken at the script's present place.
-  void command_here(LoopCommand::Kind kind) { orders_.push_back({camera.script.size(), kind}); }
+  void command_here(LoopCommand::Kind kind, control::Vec2 displacement_px = {}) {
+    orders_.push_back({camera.script.size(), kind, displacement_px});
+  }
 
   LoopReport run() {
     fitter = fitter::make_cpu_live_fitter(config.fitter.roi_px, 5,
@@ -177,9 +179,10 @@ struct Bench {
     const bool taken = ports.commands.push(std::move(markers));
     REQUIRE(taken);
     camera.before_pop = [this](std::size_t popped) {
-      for (const auto& [place, kind] : orders_) {
+      for (const auto& [place, kind, displacement_px] : orders_) {
         if (place != popped) continue;
-        LoopCommand command{.kind = kind, .lock_id = ++lock_id_};
+        LoopCommand command{
+            .kind = kind, .lock_id = ++lock_id_, .displacement_px = displacement_px};
         if (kind == LoopCommand::Kind::Lock) publisher.gate().open(lock_id_);
         ports.commands.push(std::move(command));
       }
@@ -213,6 +216,7 @@ struct Bench {
   struct Order {
     std::size_t place;
     LoopCommand::Kind kind;
+    control::Vec2 displacement_px;
   };
   std::vector<Order> orders_;
   std::uint64_t lock_id_ = 0;
@@ -317,6 +321,109 @@ TEST_CASE("an implausible jump is not followed") {
   for (const auto& c : bench.of("correction")) REQUIRE(c["frame_id"].get<int>() <= 30);
 }
 
+namespace {
+
+constexpr control::Vec2 kFarPx{9, -11};
+constexpr ScriptedCamera::Step kFar{.drift_nm = {900, -1100}};  // 13 px ROIs hold nothing of it
+
+/// Locked, then far away, with the ROIs moved after half of the frames there.
+LoopReport jump_and_move(Bench& bench, control::Vec2 displacement_px = kFarPx) {
+  bench.command_here(LoopCommand::Kind::Lock);
+  bench.frames(30);
+  bench.frames(20, kFar);
+  bench.command_here(LoopCommand::Kind::MoveRois, displacement_px);
+  bench.frames(20, kFar);
+  return bench.run();
+}
+
+}  // namespace
+
+TEST_CASE("ROIs moved to where the markers are: the drift is how far they went") {
+  Bench bench;
+  const LoopReport report = jump_and_move(bench);
+  const auto positions = bench.of("position");
+  for (std::size_t i = 30; i < 50; ++i) REQUIRE(positions[i]["valid"] == false);
+  for (std::size_t i = 50; i < 70; ++i) {
+    REQUIRE(positions[i]["markers_used"] == 5);
+    REQUIRE(positions[i]["x_nm"].get<double>() == Approx(900).margin(0.5));
+    REQUIRE(positions[i]["y_nm"].get<double>() == Approx(-1100).margin(0.5));
+  }
+  // lock.max_jump_nm is 50: nothing of it is corrected.
+  REQUIRE(report.lock.state == LockState::Holding);
+  for (const auto& c : bench.of("correction")) REQUIRE(c["frame_id"].get<int>() <= 30);
+}
+
+TEST_CASE(
+    "a jump that lock.max_jump_nm allows is corrected after the ROIs moved, in limited steps") {
+  Bench bench;
+  bench.config.lock.max_jump_nm = 2000;
+  const LoopReport report = jump_and_move(bench);
+  REQUIRE(report.lock.state == LockState::Locked);
+  double before = 0;
+  int after_the_move = 0;
+  for (const auto& c : bench.of("correction")) {
+    const auto total = c["total_x_nm"].get<double>();
+    REQUIRE(std::abs(total) <= 60);
+    REQUIRE(std::abs(total - before) <= 5 + 1e-3);
+    REQUIRE((c["frame_id"].get<int>() <= 30 || c["frame_id"].get<int>() > 50));
+    after_the_move += c["frame_id"].get<int>() > 50 ? 1 : 0;
+    before = total;
+  }
+  REQUIRE(after_the_move >= 10);
+  REQUIRE(before <= -50);  // against +900 nm, up to the range limit
+}
+
+TEST_CASE("ROIs of markers that came back by themselves stay") {
+  Bench bench;
+  bench.frames(20);
+  bench.frames(5, {.markers_shown = false});
+  bench.frames(5);
+  bench.command_here(LoopCommand::Kind::MoveRois, kFarPx);
+  bench.frames(20);
+  bench.run();
+  const auto positions = bench.of("position");
+  for (std::size_t i = 25; i < positions.size(); ++i) REQUIRE(positions[i]["markers_used"] == 5);
+}
+
+TEST_CASE("a reference begun before the jump starts over at the new place") {
+  Bench bench;
+  bench.config.lock.reference_frames = 40;
+  bench.command_here(LoopCommand::Kind::Lock);
+  bench.frames(30);
+  bench.frames(10, kFar);
+  bench.command_here(LoopCommand::Kind::MoveRois, kFarPx);
+  bench.frames(60, kFar);
+  const LoopReport report = bench.run();
+  REQUIRE(report.lock.state == LockState::Locked);
+  const auto corrections = bench.of("correction");
+  REQUIRE(corrections.size() >= 10);
+  for (const auto& c : corrections) {
+    REQUIRE(c["frame_id"].get<int>() >= 80);  // 40 + 40 frames of the new reference
+    REQUIRE(std::abs(c["total_x_nm"].get<double>()) < 2);
+  }
+}
+
+TEST_CASE("since when the markers are gone is told, and not while no frames come") {
+  {
+    Bench bench;
+    bench.frames(10);
+    REQUIRE(bench.run().markers_gone_since_ns == 0);
+  }
+  {
+    Bench bench;
+    bench.frames(10);
+    bench.frames(10, {.markers_shown = false});
+    const std::int64_t begin_ns = monotonic_ns();
+    const LoopReport report = bench.run();
+    REQUIRE(report.markers_gone_since_ns > begin_ns);
+    REQUIRE(report.markers_gone_since_ns < report.time_ns);
+  }
+  Bench bench;
+  bench.frames(10, {.markers_shown = false});
+  bench.frames(1, {.status = camera::PopStatus::Disconnected});
+  REQUIRE(bench.run().markers_gone_since_ns == 0);
+}
+
 TEST_CASE("a stage that does not obey runs into the range limit, and the lock holds there") {
   Bench bench;
   bench.config.lock.hold_timeout_s = 100;
@@ -396,6 +503,10 @@ TEST_CASE("the loop's thread neither allocates nor frees, locked, disturbed or w
   bench.frames(20, {.markers_shown = false});
   bench.frames(5, {.late_ns = 200'000'000});
   bench.frames(30, {.drift_nm = {4, 1}});
-  bench.run();
+  bench.frames(10, kFar);
+  bench.command_here(LoopCommand::Kind::MoveRois, kFarPx);
+  bench.frames(10, kFar);
+  const LoopReport report = bench.run();
+  REQUIRE(report.drift.valid);  // at the new place: the ROIs were moved
   REQUIRE(driftd::test::watched_allocations() == 0);
 }

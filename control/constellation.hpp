@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Finding known markers again after they left their ROIs: the one displacement, common to all, that
+// puts the markers onto spots of the whole frame. Every pair of a marker and a spot that resemble
+// each other votes for a displacement, and the displacement with the most markers wins if nothing
+// else comes near: a wrong answer would move the sample, no answer moves nothing. Turns and changes
+// of scale are not looked for. Pure; not real time.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "control/types.hpp"
+
+namespace driftd::control {
+
+struct ConstellationSettings {
+  double tolerance_px = 2;  ///< how far a spot may be from where a marker should be
+  int min_markers = 3;      ///< on spots, at least
+  /// A spot resembles a marker when its sigma and amplitude differ by no more than these shares.
+  double max_width_change = 0.5;
+  double max_brightness_change = 0.8;
+  /// Where a marker can be measured at all, sensor pixels: its whole ROI lies inside the frame.
+  Vec2 field_low_px, field_high_px;
+};
+
+struct ConstellationMatch {
+  bool found = false;
+  int matched = 0;       ///< markers on spots, at the best displacement
+  Vec2 displacement_px;  ///< of the markers from their references; the mean of those matched
+  std::string reason;    ///< why not, when not found
+};
+
+/// The displacement at which most of `markers` are on `spots`. Found when at least min_markers are,
+/// and half of those that would be in the field, and when no other displacement has more than half
+/// as many (a regular grid of markers fits onto itself in many ways). A single marker is thus found
+/// where exactly one spot resembles it.
+/// @param markers  those known; of one without sigma or amplitude that is not compared
+ConstellationMatch match_constellation(std::span<const MarkerReference> markers,
+                                       std::span<const FittedSpot> spots,
+                                       const ConstellationSettings& settings);
+
+}  // namespace driftd::control
