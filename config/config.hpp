@@ -49,7 +49,7 @@ struct Optics {
 
 struct Fitter {
   std::string backend;    ///< auto | cpu | cuda
-  std::string estimator;  ///< least_squares | poisson
+  std::string estimator;  ///< auto | least_squares | poisson
   int roi_px, max_iterations;
   double min_decrease, min_step;
   bool warm_start;

@@ -14,13 +14,17 @@ std::vector<Option> fitter_options() {
                    "99th percentile is lower; the log and `driftctl status` say which and why.",
            .choices = {"auto", "cpu", "cuda"}}),
       row<&Config::fitter, &Fitter::estimator>(
-          "fitter.estimator", "least_squares",
+          "fitter.estimator", "auto",
           {.text =
                "`least_squares`: the fastest. `poisson`: maximum likelihood of the photons, the "
                "most precise there is, above all for bright markers on a dark background (by a "
-               "quarter); it takes about twice the time, is fitted by the processor, and needs "
-               "camera.gain_e_per_adu, offset_adu and read_noise_e.",
-           .choices = {"least_squares", "poisson"}}),
+               "quarter); it takes about twice the time and needs camera.gain_e_per_adu, "
+               "offset_adu and read_noise_e. `auto`: `poisson` where camera.gain_e_per_adu is "
+               "given and the 99th percentile of a frame's fits, timed at start with every marker "
+               "there can be, is at most a tenth of the frame period (200 us where "
+               "camera.frame_rate_hz is 0); otherwise `least_squares`. The log and `driftctl "
+               "status` say which and why.",
+           .choices = {"auto", "least_squares", "poisson"}}),
       row<&Config::fitter, &Fitter::roi_px>(
           "fitter.roi_px", 13,
           {.text = "Side of the square window around each marker. Good: about ten times the "

@@ -113,10 +113,23 @@ camera::PixelFormat configured_format(const config::Config& config) {
   return pixel_format(config.camera.pixel_format);
 }
 
-FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format) {
+FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format) {
+  const config::Camera& camera = config.camera;
+  const double range_adu = saturation_adu(config, format) - camera.offset_adu;
+  return {.backend = config.fitter.backend,
+          .estimator = config.fitter.estimator,
+          .gain_known = camera.gain_e_per_adu > 0,
+          .frame_rate_hz = camera.frame_rate_hz,
+          .spots = {.sigma_px = config.optics.spot_sigma_px,
+                    .background_adu = camera.offset_adu + range_adu / 32,
+                    .peak_adu = range_adu / 3}};
+}
+
+FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format,
+                           fitter::Estimator estimator) {
   const int roi_px = config.fitter.roi_px;
   const std::size_t capacity = marker_capacity(config);
-  const fitter::FitOptions options = fit_options(config, format);
+  const fitter::FitOptions options = fit_options(config, format, estimator);
   const fitter::CudaLiveOptions cuda = {
       .device = config.cuda.device,
       .mode = cuda_mode(config.cuda.mode),
@@ -125,10 +138,10 @@ FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat for
           [=] { return fitter::make_cuda_live_fitter(roi_px, capacity, options, cuda); }};
 }
 
-fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format) {
+fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format,
+                               fitter::Estimator estimator) {
   fitter::FitOptions options;
-  if (config.fitter.estimator == "poisson")
-    options.estimator = fitter::Estimator::PoissonLikelihood;
+  options.estimator = estimator;
   options.max_iterations = config.fitter.max_iterations;
   options.min_decrease = static_cast<float>(config.fitter.min_decrease);
   options.min_step = static_cast<float>(config.fitter.min_step);

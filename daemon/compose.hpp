@@ -25,8 +25,11 @@ std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
 /// What the camera will be asked for; what it takes is in its SourceInfo.
 camera::PixelFormat configured_format(const config::Config& config);
 
-FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format);
-fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format);
+FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format);
+FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format,
+                           fitter::Estimator estimator);
+fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format,
+                               fitter::Estimator estimator);
 control::DetectionSettings detection_settings(const config::Config& config,
                                               camera::PixelFormat format);
 /// Its field is left for the frame to say.

@@ -21,10 +21,9 @@ constexpr int kCalls = 600;
 /// Between calls, as between frames: caches cool down and a GPU idles, which back-to-back calls
 /// hide.
 constexpr std::chrono::milliseconds kPause{1};
-constexpr double kPeak_adu = 1000, kBackground_adu = 100;
 
 /// A noisy spot near the middle of every slot.
-void stage_spots(fitter::LiveFitter& fitter, double sigma_px) {
+void stage_spots(fitter::LiveFitter& fitter, const TrialSpots& spots) {
   std::mt19937 random(1);
   std::normal_distribution<double> place(0, 0.3), noise(0, 1);
   const int side = fitter.roi_px();
@@ -35,8 +34,8 @@ void stage_spots(fitter::LiveFitter& fitter, double sigma_px) {
     for (int y = 0; y < side; ++y) {
       for (int x = 0; x < side; ++x) {
         const double r2 = (x - x0) * (x - x0) + (y - y0) * (y - y0);
-        const double level =
-            kBackground_adu + kPeak_adu * std::exp(-r2 / (2 * sigma_px * sigma_px));
+        const double level = spots.background_adu +
+                             spots.peak_adu * std::exp(-r2 / (2 * spots.sigma_px * spots.sigma_px));
         *pixel++ = static_cast<std::uint16_t>(
             std::lround(std::max(0.0, level + std::sqrt(level) * noise(random))));
       }
@@ -45,8 +44,8 @@ void stage_spots(fitter::LiveFitter& fitter, double sigma_px) {
 }
 
 /// The 99th percentile of a call with all slots full, us. @throws fitter::FitterError if it fails
-double time_p99_us(fitter::LiveFitter& fitter, double sigma_px) {
-  stage_spots(fitter, sigma_px);
+double time_p99_us(fitter::LiveFitter& fitter, const TrialSpots& spots) {
+  stage_spots(fitter, spots);
   std::vector<fitter::Start> starts(fitter.capacity());
   std::vector<double> us;
   us.reserve(kCalls);
@@ -66,27 +65,75 @@ double time_p99_us(fitter::LiveFitter& fitter, double sigma_px) {
   return *p99;
 }
 
+ChosenFitter chosen(std::unique_ptr<fitter::LiveFitter> fitter, std::string reason) {
+  ChosenFitter result;
+  result.fitter = std::move(fitter);
+  result.reason = std::move(reason);
+  return result;
+}
+
 }  // namespace
 
-ChosenFitter choose_fitter(const std::string& backend, double sigma_px, const FitterMakers& make) {
+ChosenFitter choose_fitter(const FitterWish& wish,
+                           const std::function<FitterMakers(fitter::Estimator)>& makers_of) {
+  using fitter::Estimator;
+  const auto with = [&](Estimator estimator, std::string reason) {
+    ChosenFitter chosen = choose_backend(wish.backend, wish.spots, makers_of(estimator));
+    chosen.estimator = estimator;
+    chosen.estimator_reason = std::move(reason);
+    return chosen;
+  };
+  if (wish.estimator != "auto") {
+    return with(wish.estimator == "poisson" ? Estimator::PoissonLikelihood
+                                            : Estimator::ImplicitLeastSquares,
+                "fitter.estimator is `" + wish.estimator + "`");
+  }
+  if (!wish.gain_known)
+    return with(Estimator::ImplicitLeastSquares, "camera.gain_e_per_adu is not given");
+  std::string reason;
+  try {
+    ChosenFitter poisson = with(Estimator::PoissonLikelihood, {});
+    const double p99_us = time_p99_us(*poisson.fitter, wish.spots);
+    const double limit_us = poisson_limit_us(wish.frame_rate_hz);
+    reason = fmt::format("p99 of {} fits {:.1f} us, {} {:.0f} us", poisson.fitter->capacity(),
+                         p99_us, p99_us <= limit_us ? "within" : "above", limit_us);
+    poisson.estimator_reason = reason;
+    if (p99_us <= limit_us) return poisson;
+  } catch (const fitter::FitterError& error) {
+    reason = error.what();
+  }
+  return with(Estimator::ImplicitLeastSquares, "poisson: " + reason);
+}
+
+double poisson_limit_us(double frame_rate_hz) noexcept {
+  return kPoissonShare * 1e6 / (frame_rate_hz > 0 ? frame_rate_hz : kAssumedRateHz);
+}
+
+const char* name_of(fitter::Estimator estimator) noexcept {
+  return estimator == fitter::Estimator::PoissonLikelihood ? "poisson" : "least_squares";
+}
+
+ChosenFitter choose_backend(const std::string& backend, const TrialSpots& spots,
+                            const FitterMakers& make) {
   auto cpu = make.cpu();
-  if (backend == "cpu") return {std::move(cpu), "fitter.backend is `cpu`"};
+  if (backend == "cpu") return chosen(std::move(cpu), "fitter.backend is `cpu`");
   std::unique_ptr<fitter::LiveFitter> cuda;
   if (backend == "cuda") {
     cuda = make.cuda();
-    return {fitter::make_failover_live_fitter(std::move(cuda), std::move(cpu)),
-            "fitter.backend is `cuda`"};
+    return chosen(fitter::make_failover_live_fitter(std::move(cuda), std::move(cpu)),
+                  "fitter.backend is `cuda`");
   }
   try {
     cuda = make.cuda();
-    const double cuda_us = time_p99_us(*cuda, sigma_px);
-    const double cpu_us = time_p99_us(*cpu, sigma_px);
+    const double cuda_us = time_p99_us(*cuda, spots);
+    const double cpu_us = time_p99_us(*cpu, spots);
     std::string reason = fmt::format("p99 of {} fits: cpu {:.1f} us, cuda {:.1f} us",
                                      cpu->capacity(), cpu_us, cuda_us);
-    if (cpu_us <= cuda_us) return {std::move(cpu), std::move(reason)};
-    return {fitter::make_failover_live_fitter(std::move(cuda), std::move(cpu)), std::move(reason)};
+    if (cpu_us <= cuda_us) return chosen(std::move(cpu), std::move(reason));
+    return chosen(fitter::make_failover_live_fitter(std::move(cuda), std::move(cpu)),
+                  std::move(reason));
   } catch (const fitter::FitterError& error) {
-    return {std::move(cpu), error.what()};
+    return chosen(std::move(cpu), error.what());
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which back end fits the markers, decided once at start. Not real time.
+// Which back end and which estimator fit the markers, decided once at start. Not real time.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,48 @@ struct FitterMakers {
   std::function<std::unique_ptr<fitter::LiveFitter>()> cpu, cuda;
 };
 
-struct ChosenFitter {
-  std::unique_ptr<fitter::LiveFitter> fitter;
-  std::string reason;  ///< why this one, with the times measured
+/// What a trial fits, in every slot.
+struct TrialSpots {
+  double sigma_px = 1.3;
+  double background_adu = 100, peak_adu = 1000;  ///< above the dark level, below saturation
 };
 
-/// `cpu` and `cuda` are taken at their word. `auto` times both on spots of `sigma_px` in every
-/// slot, warm-started and paced as in the lock, and takes the one whose 99th percentile is lower;
-/// the CPU where CUDA cannot be had. A CUDA fitter comes with the CPU as its twin, which takes over
-/// should it fail.
+/// What the configuration says of the choice.
+struct FitterWish {
+  std::string backend = "auto";    ///< auto | cpu | cuda
+  std::string estimator = "auto";  ///< auto | least_squares | poisson
+  bool gain_known = false;         ///< without, there is no Poisson likelihood
+  double frame_rate_hz = 0;        ///< 0: not known
+  TrialSpots spots;
+};
+
+struct ChosenFitter {
+  std::unique_ptr<fitter::LiveFitter> fitter;
+  std::string reason;  ///< why this back end, with the times measured
+  fitter::Estimator estimator = fitter::Estimator::ImplicitLeastSquares;
+  std::string estimator_reason;  ///< why this estimator, with the time measured
+};
+
+/// The estimator of `fitter.estimator`, on the back end of choose_backend(). `auto` takes the
+/// Poisson likelihood where the gain is known and a trial's 99th percentile, all slots full, is
+/// within poisson_limit_us(); least squares otherwise.
+/// @throws fitter::FitterError when what is asked for by name cannot be had
+ChosenFitter choose_fitter(const FitterWish& wish,
+                           const std::function<FitterMakers(fitter::Estimator)>& makers_of);
+
+/// `cpu` and `cuda` are taken at their word. `auto` times both, warm-started and paced as in the
+/// lock, and takes the one whose 99th percentile is lower; the CPU where CUDA cannot be had. A CUDA
+/// fitter comes with the CPU as its twin, which takes over should it fail.
 /// @throws fitter::FitterError when `cuda` is asked for and cannot be had
-ChosenFitter choose_fitter(const std::string& backend, double sigma_px, const FitterMakers& make);
+ChosenFitter choose_backend(const std::string& backend, const TrialSpots& spots,
+                            const FitterMakers& make);
+
+/// What the Poisson estimator's fits of a frame may take, us: kPoissonShare of the frame period.
+double poisson_limit_us(double frame_rate_hz) noexcept;
+constexpr double kPoissonShare = 0.1;
+constexpr double kAssumedRateHz = 500;  ///< where the frame rate is not known
+
+/// As `fitter.estimator` names it.
+const char* name_of(fitter::Estimator estimator) noexcept;
 
 }  // namespace driftd::daemon

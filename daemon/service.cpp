@@ -97,8 +97,9 @@ void Service::run() {
   } else {
     spdlog::warn("no camera yet; waiting for one");
   }
-  spdlog::info("fits by {} ({}); publishing on {}, commands on {}", fitter_->description(),
-               fitter_reason_, config_.wire.publish, config_.wire.commands);
+  spdlog::info("fits by {} ({}) with {} ({})", fitter_->description(), fitter_reason_,
+               name_of(estimator_), estimator_reason_);
+  spdlog::info("publishing on {}, commands on {}", config_.wire.publish, config_.wire.commands);
   sd_watchdog_enabled(0, &watchdog_us_);
   sd_notify(0, "READY=1");
   while (!stop_) turn();
@@ -110,10 +111,13 @@ void Service::run() {
 void Service::start_threads() {
   const bool connected = recording_ || source_info_.connection > 0;
   const auto format = connected ? source_info_.format : configured_format(config_);
-  ChosenFitter chosen = choose_fitter(config_.fitter.backend, config_.optics.spot_sigma_px,
-                                      fitter_makers(config_, format));
+  ChosenFitter chosen = choose_fitter(
+      fitter_wish(config_, format),
+      [&](fitter::Estimator estimator) { return fitter_makers(config_, format, estimator); });
   fitter_ = std::move(chosen.fitter);
   fitter_reason_ = std::move(chosen.reason);
+  estimator_ = chosen.estimator;
+  estimator_reason_ = std::move(chosen.estimator_reason);
   loop_ = std::make_unique<TrackingLoop>(*source_, *fitter_, publisher_, ports_,
                                          loop_settings(config_, source_info_), recording_);
   publisher_.start([this] {

@@ -94,6 +94,8 @@ class Service {
   camera::SourceInfo source_info_;
   std::unique_ptr<fitter::LiveFitter> fitter_;
   std::string fitter_reason_;
+  fitter::Estimator estimator_ = fitter::Estimator::ImplicitLeastSquares;
+  std::string estimator_reason_;
   bool told_fitter_failed_ = false;
   LoopPorts ports_;
   Publisher publisher_;

@@ -187,6 +187,8 @@ nlohmann::json Service::status() {
                       .realtime = realtime_,
                       .fitter_description = ports_.report.reading().fitter,
                       .fitter_reason = fitter_reason_,
+                      .estimator = name_of(estimator_),
+                      .estimator_reason = estimator_reason_,
                       .roi_px = config_.fitter.roi_px,
                       .withheld = publisher_.withheld(),
                       .marker_searches = marker_searches_,

@@ -58,7 +58,7 @@ void Service::find_markers_again() {
   const MarkersReport& known = ports_.markers.reading();
   const auto match = daemon::find_markers_again(
       known, frame, ports_.frame_copy.pixels(), detection_settings(config_, frame.format),
-      fit_options(config_, frame.format), constellation_settings(config_));
+      fit_options(config_, frame.format, estimator_), constellation_settings(config_));
   marker_searches_++;
   if (match.found) {
     LoopCommand move{.kind = LoopCommand::Kind::MoveRois};
@@ -99,7 +99,7 @@ std::size_t Service::adopt_markers() {
   const camera::Frame& frame = ports_.frame_copy.frame();
   const auto found =
       find_markers(frame, ports_.frame_copy.pixels(), detection_settings(config_, frame.format),
-                   fit_options(config_, frame.format));
+                   fit_options(config_, frame.format, estimator_));
   rejected_ = found.rejected;
   const auto tracking =
       static_cast<int>(std::count_if(found.markers.begin(), found.markers.end(), [](const auto& m) {

@@ -31,6 +31,8 @@ struct StatusInputs {
   const RealTimeReport& realtime;
   std::string fitter_description;  ///< begins with the back end's name
   std::string fitter_reason;
+  std::string estimator;  ///< as fitter.estimator names it
+  std::string estimator_reason;
   int roi_px = 0;
   std::uint64_t withheld = 0;
   std::uint64_t marker_searches = 0;      ///< for markers that had left their ROIs

@@ -225,6 +225,9 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   lines.push_back(latency_line(status_));
   lines.push_back(fitter_line(status_));
   lines.push_back({"            " + text(status_, "/fitter/reason").substr(0, 68)});
+  lines.push_back({"            " + (text(status_, "/fitter/estimator") + ", " +
+                                     text(status_, "/fitter/estimator_reason"))
+                                        .substr(0, 68)});
   return lines;
 }
 

@@ -60,6 +60,25 @@ class Service(unittest.TestCase):
         self.assertEqual(said.returncode, 6, said.stderr)
         self.assertIn("CUDA", said.stderr)
 
+    def test_the_estimator_is_chosen_and_said(self):
+        rig = self.rig
+        rig.start_sim()
+        noise = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}
+        slow = {"frame_rate_hz": 10, "stall_timeout_ms": 1000}  # a limit of 10 ms: any machine's
+        for camera, setting, chosen, reason in (
+                ({}, "auto", "least_squares", "not given"),
+                ({**noise, **slow}, "auto", "poisson", "within 10000 us"),
+                ({**noise, "frame_rate_hz": 0}, "auto", None, " 200 us"),
+                (noise, "least_squares", "least_squares", "is `least_squares`"),
+                (noise, "poisson", "poisson", "is `poisson`")):
+            daemon = rig.start_daemon(rig.config(camera=camera, fitter={"estimator": setting}))
+            fitter = rig.wait_markers()["fitter"]
+            self.assertIn(reason, fitter["estimator_reason"])
+            self.assertEqual(fitter["estimator"], chosen or fitter["estimator"])
+            self.assertIn(f"with {fitter['estimator']} ({fitter['estimator_reason']})", daemon.text())
+            rig.wait_until(lambda s: s["markers"]["used"] > 0, "markers measured")
+            daemon.stop()
+
     def test_a_taken_endpoint_exits_with_5(self):
         self.rig.start_sim()
         with zmq.Context.instance().socket(zmq.PUB) as taken:

@@ -58,6 +58,7 @@ TEST_CASE("The summary shows the documented example in at most 80 columns") {
   CHECK(contains(line_of(lines, "latency"), "p50 41   p99 66   p99.9 120   max 240 us"));
   CHECK(contains(line_of(lines, "fitter"), "cpu (AVX3), 13 x 13 px"));
   CHECK(contains(line_of(lines, "            p99"), "p99 of 16 fits: cpu 9.8 us, cuda 14.2 us"));
+  CHECK(contains(line_of(lines, "            poisson"), "p99 of 16 fits 31.5 us, within 200 us"));
   for (const Line& line : lines) {
     INFO(line.text);
     CHECK(line.text.size() <= 80);

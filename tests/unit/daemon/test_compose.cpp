@@ -4,6 +4,10 @@
 
 using namespace driftd;
 
+namespace {
+constexpr auto kLeastSquares = fitter::Estimator::ImplicitLeastSquares;
+}
+
 TEST_CASE("loop settings are the configuration's, in the loop's units") {
   config::Config c = config::default_config();
   c.lock.max_frame_age_ms = 12.5;
@@ -27,25 +31,42 @@ TEST_CASE("loop settings are the configuration's, in the loop's units") {
 TEST_CASE("saturation is the pixel format's largest value unless given") {
   config::Config c = config::default_config();
   c.camera.saturation_adu = 0;
-  REQUIRE(daemon::fit_options(c, camera::PixelFormat::Mono8).saturation_adu == 255);
-  REQUIRE(daemon::fit_options(c, camera::PixelFormat::Mono12Packed).saturation_adu == 4095);
+  REQUIRE(daemon::fit_options(c, camera::PixelFormat::Mono8, kLeastSquares).saturation_adu == 255);
+  REQUIRE(daemon::fit_options(c, camera::PixelFormat::Mono12Packed, kLeastSquares).saturation_adu ==
+          4095);
   c.camera.saturation_adu = 3900;
-  REQUIRE(daemon::fit_options(c, camera::PixelFormat::Mono12).saturation_adu == 3900);
+  REQUIRE(daemon::fit_options(c, camera::PixelFormat::Mono12, kLeastSquares).saturation_adu ==
+          3900);
   REQUIRE(daemon::detection_settings(c, camera::PixelFormat::Mono12).saturation_adu == 3900);
 }
 
-TEST_CASE("the estimator and its noise are the configuration's") {
+TEST_CASE("the fit's noise is the configuration's") {
   config::Config c = config::default_config();
-  using fitter::Estimator;
-  REQUIRE(daemon::fit_options(c, camera::PixelFormat::Mono12).estimator ==
-          Estimator::ImplicitLeastSquares);
-  c.fitter.estimator = "poisson";
   c.camera.gain_e_per_adu = 2.5;
   c.camera.offset_adu = 64;
-  const auto options = daemon::fit_options(c, camera::PixelFormat::Mono12);
-  REQUIRE(options.estimator == Estimator::PoissonLikelihood);
+  const auto options =
+      daemon::fit_options(c, camera::PixelFormat::Mono12, fitter::Estimator::PoissonLikelihood);
+  REQUIRE(options.estimator == fitter::Estimator::PoissonLikelihood);
   REQUIRE(options.noise.gain_e_per_adu == 2.5f);
   REQUIRE(options.noise.offset_adu == 64);
+}
+
+TEST_CASE("back end and estimator are wished for as configured, and tried on spots that fit in") {
+  config::Config c = config::default_config();
+  auto wish = daemon::fitter_wish(c, camera::PixelFormat::Mono12);
+  REQUIRE(wish.backend == "auto");
+  REQUIRE(wish.estimator == "auto");
+  REQUIRE_FALSE(wish.gain_known);
+  c.camera.gain_e_per_adu = 2.5;
+  c.camera.offset_adu = 40;
+  c.camera.frame_rate_hz = 250;
+  c.fitter.estimator = "poisson";
+  wish = daemon::fitter_wish(c, camera::PixelFormat::Mono8);
+  REQUIRE(wish.gain_known);
+  REQUIRE(wish.frame_rate_hz == 250);
+  REQUIRE(wish.estimator == "poisson");
+  REQUIRE(wish.spots.background_adu > 40);
+  REQUIRE(wish.spots.background_adu + wish.spots.peak_adu < 200);  // of 255, with room for noise
 }
 
 TEST_CASE("listed markers keep their ids, places and roles") {

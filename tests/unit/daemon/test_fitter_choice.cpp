@@ -7,7 +7,10 @@
 #include "support/catch.hpp"
 
 using namespace driftd;
+using daemon::choose_backend;
 using daemon::choose_fitter;
+using daemon::FitterWish;
+using fitter::Estimator;
 
 namespace {
 
@@ -63,33 +66,33 @@ daemon::FitterMakers without_cuda() {
 }  // namespace
 
 TEST_CASE("auto takes the faster back end and says what it measured", "[fitter_choice]") {
-  const auto cpu = choose_fitter("auto", 1.3, makers(5, 200));
+  const auto cpu = choose_backend("auto", {}, makers(5, 200));
   CHECK(cpu.fitter->description() == std::string("cpu (fake)"));
   CHECK(cpu.reason.find("p99 of 3 fits: cpu ") == 0);
   CHECK(cpu.reason.find(" us, cuda ") != std::string::npos);
-  const auto cuda = choose_fitter("auto", 1.3, makers(200, 5));
+  const auto cuda = choose_backend("auto", {}, makers(200, 5));
   CHECK(cuda.fitter->description() == std::string("cuda (fake)"));
 }
 
 TEST_CASE("auto takes the CPU where CUDA cannot be had or fails on trial", "[fitter_choice]") {
-  const auto none = choose_fitter("auto", 1.3, without_cuda());
+  const auto none = choose_backend("auto", {}, without_cuda());
   CHECK(none.fitter->description() == std::string("cpu (fake)"));
   CHECK(none.reason == "CUDA: no device");
-  const auto failed = choose_fitter("auto", 1.3, makers(200, 5, 100));
+  const auto failed = choose_backend("auto", {}, makers(200, 5, 100));
   CHECK(failed.fitter->description() == std::string("cpu (fake)"));
   CHECK(failed.reason == "the cable melted");
 }
 
 TEST_CASE("cpu and cuda are taken at their word", "[fitter_choice]") {
-  CHECK(choose_fitter("cpu", 1.3, without_cuda()).fitter->description() ==
+  CHECK(choose_backend("cpu", {}, without_cuda()).fitter->description() ==
         std::string("cpu (fake)"));
-  CHECK(choose_fitter("cuda", 1.3, makers(5, 200)).fitter->description() ==
+  CHECK(choose_backend("cuda", {}, makers(5, 200)).fitter->description() ==
         std::string("cuda (fake)"));
-  CHECK_THROWS_AS(choose_fitter("cuda", 1.3, without_cuda()), fitter::FitterError);
+  CHECK_THROWS_AS(choose_backend("cuda", {}, without_cuda()), fitter::FitterError);
 }
 
 TEST_CASE("when CUDA fails the CPU fits the same frame", "[fitter_choice]") {
-  const auto chosen = choose_fitter("cuda", 1.3, makers(5, 5, 2));
+  const auto chosen = choose_backend("cuda", {}, makers(5, 5, 2));
   const std::vector<fitter::Start> starts(3);
   for (int frame = 0; frame < 5; ++frame) {
     chosen.fitter->staging(0)[40] = static_cast<std::uint16_t>(100 + frame);
@@ -99,4 +102,104 @@ TEST_CASE("when CUDA fails the CPU fits the same frame", "[fitter_choice]") {
     CHECK((chosen.fitter->error() != nullptr) == (frame >= 2));
     CHECK(chosen.fitter->description() == std::string(frame < 2 ? "cuda (fake)" : "cpu (fake)"));
   }
+}
+
+namespace {
+
+constexpr int kSlow_us = 300;  // above the limit wherever the wish is demanding()
+const std::string kCpu = "cpu (fake)", kCuda = "cuda (fake)";
+
+/// A limit of 100 ms, which a fake of some us meets on any machine.
+FitterWish patient(const std::string& backend) {
+  return {.backend = backend, .gain_known = true, .frame_rate_hz = 1, .spots = {}};
+}
+
+/// No frame rate known: 200 us.
+FitterWish demanding(const std::string& backend) {
+  return {.backend = backend, .gain_known = true, .spots = {}};
+}
+
+/// Poisson fits in the given times, least squares in 5 us; what is not 0 can be had.
+auto estimators(int cpu_us, int cuda_us) {
+  return [=](Estimator estimator) {
+    if (estimator == Estimator::ImplicitLeastSquares) return makers(5, 5000);
+    daemon::FitterMakers poisson = makers(cpu_us, cuda_us);
+    if (cuda_us == 0)
+      poisson.cuda = []() -> std::unique_ptr<fitter::LiveFitter> {
+        throw fitter::FitterError("CUDA: no such estimator");
+      };
+    return poisson;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("the limit is a tenth of the frame period, 200 us where that is not known",
+          "[fitter_choice]") {
+  CHECK(daemon::poisson_limit_us(1000) == Approx(100));
+  CHECK(daemon::poisson_limit_us(50) == Approx(2000));
+  CHECK(daemon::poisson_limit_us(0) == Approx(200));
+}
+
+TEST_CASE("auto takes the Poisson estimator where it is fast enough, and says so",
+          "[fitter_choice]") {
+  const auto chosen = choose_fitter(patient("cpu"), estimators(5, 5));
+  CHECK(chosen.estimator == Estimator::PoissonLikelihood);
+  CHECK(chosen.estimator_reason.find("p99 of 3 fits ") == 0);
+  CHECK(chosen.estimator_reason.find(" us, within 100000 us") != std::string::npos);
+  CHECK(chosen.fitter->description() == kCpu);
+  CHECK(chosen.reason == "fitter.backend is `cpu`");
+}
+
+TEST_CASE("auto takes least squares where the Poisson estimator takes too long",
+          "[fitter_choice]") {
+  const auto chosen = choose_fitter(demanding("cpu"), estimators(kSlow_us, 5));
+  CHECK(chosen.estimator == Estimator::ImplicitLeastSquares);
+  CHECK(chosen.estimator_reason.find("poisson: p99 of 3 fits ") == 0);
+  CHECK(chosen.estimator_reason.find(" us, above 200 us") != std::string::npos);
+  CHECK(chosen.fitter->description() == kCpu);
+}
+
+TEST_CASE("auto takes least squares, untried, where the gain is not known", "[fitter_choice]") {
+  FitterWish wish = patient("cpu");
+  wish.gain_known = false;
+  const auto chosen = choose_fitter(wish, [](Estimator estimator) {
+    REQUIRE(estimator == Estimator::ImplicitLeastSquares);
+    return makers(5, 5);
+  });
+  CHECK(chosen.estimator == Estimator::ImplicitLeastSquares);
+  CHECK(chosen.estimator_reason == "camera.gain_e_per_adu is not given");
+}
+
+TEST_CASE("an estimator asked for by name is taken, however long it takes", "[fitter_choice]") {
+  FitterWish wish = demanding("cpu");
+  wish.estimator = "poisson";
+  const auto poisson = choose_fitter(wish, estimators(kSlow_us, 5));
+  CHECK(poisson.estimator == Estimator::PoissonLikelihood);
+  CHECK(poisson.estimator_reason == "fitter.estimator is `poisson`");
+  wish.estimator = "least_squares";
+  CHECK(choose_fitter(wish, estimators(5, 5)).estimator == Estimator::ImplicitLeastSquares);
+  // By name on a back end by name that has none: nothing takes its place.
+  wish = {.backend = "cuda", .estimator = "poisson", .gain_known = true, .spots = {}};
+  CHECK_THROWS_AS(choose_fitter(wish, estimators(5, 0)), fitter::FitterError);
+}
+
+TEST_CASE("where CUDA has no Poisson estimator, auto and auto take the CPU's", "[fitter_choice]") {
+  const auto chosen = choose_fitter(patient("auto"), estimators(5, 0));
+  CHECK(chosen.estimator == Estimator::PoissonLikelihood);
+  CHECK(chosen.fitter->description() == kCpu);
+  CHECK(chosen.reason == "CUDA: no such estimator");
+  const auto has_it = choose_fitter(patient("auto"), estimators(3000, 5));
+  CHECK(has_it.estimator == Estimator::PoissonLikelihood);
+  CHECK(has_it.fitter->description() == kCuda);
+}
+
+TEST_CASE("where CUDA is asked for and has no Poisson estimator, auto takes its least squares",
+          "[fitter_choice]") {
+  const auto chosen = choose_fitter(patient("cuda"), estimators(5, 0));
+  CHECK(chosen.estimator == Estimator::ImplicitLeastSquares);
+  CHECK(chosen.estimator_reason == "poisson: CUDA: no such estimator");
+  CHECK(chosen.fitter->description() == kCuda);
+  CHECK_THROWS_AS(choose_fitter(patient("cuda"), [](Estimator) { return without_cuda(); }),
+                  fitter::FitterError);
 }

@@ -165,11 +165,14 @@ struct Bench {
   }
 
   LoopReport run() {
-    fitter = fitter::make_cpu_live_fitter(config.fitter.roi_px, 5,
-                                          fit_options(config, camera::PixelFormat::Mono16));
+    fitter = fitter::make_cpu_live_fitter(
+        config.fitter.roi_px, 5,
+        fit_options(config, camera::PixelFormat::Mono16, fitter::Estimator::ImplicitLeastSquares));
     if (gpu_fails_at >= 0) {
-      auto twin = fitter::make_cpu_live_fitter(config.fitter.roi_px, 5,
-                                               fit_options(config, camera::PixelFormat::Mono16));
+      auto twin =
+          fitter::make_cpu_live_fitter(config.fitter.roi_px, 5,
+                                       fit_options(config, camera::PixelFormat::Mono16,
+                                                   fitter::Estimator::ImplicitLeastSquares));
       fitter = fitter::make_failover_live_fitter(
           std::make_unique<FailingFitter>(std::move(fitter), gpu_fails_at), std::move(twin));
     }
