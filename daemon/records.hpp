@@ -67,8 +67,7 @@ struct LoopReport {
   std::uint64_t stale = 0;        ///< frames skipped for their age
   std::uint64_t corrections = 0;  ///< computed and handed over
   std::uint64_t queue_dropped = 0;
-  /// Arrival of the first of the frames in a row that gave no drift; 0: the last one gave one, or
-  /// no frames come.
+  /// Arrival of the first of the frames in a row that gave no drift; 0: the last one gave one.
   std::int64_t markers_gone_since_ns = 0;
   bool ended = false;                  ///< the recording is over
   const char* fitter = "";             ///< what fits now; the fitter's own text

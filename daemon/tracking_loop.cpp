@@ -128,7 +128,6 @@ void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
              now_ns - last_arrival_ns_ > settings_.no_frame_timeout_ns) {
     if (status == camera::PopStatus::Disconnected) camera_clock_.restart();
     if (set_) set_->estimator.restart_average();
-    report_.markers_gone_since_ns = 0;
     feed(control::LockEvent::NoFrame, now_ns);
   }
   report(now_ns);

@@ -49,20 +49,29 @@ class MarkersGone(unittest.TestCase):
                 self.assertLessEqual(moved, LIMITS["rate_limit_nm_per_s"] * (seconds + 0.02) +
                                      LIMITS["step_limit_nm"])
 
-    def assert_drift_is_true(self, zero, seconds=1):
-        """Positions published against the sample's true place, both counted from `zero` (truth)."""
+    def zero_of_the_drift(self, seconds=0.5):
+        """The sample's true place less the drift published of it: mean and rms of single frames."""
         truth = self.rig.truth()
         positions = self.rig.subscribe("position")
         time.sleep(seconds * SLOW)
         true_of = {t["frame_count"]: t for t in truth.drain()}
         pairs = [(p, true_of[p["frame_id"]]) for _, p in drain(positions, 0.1)
                  if p["valid"] and p["frame_id"] in true_of]
-        self.assertGreater(len(pairs), 100)
+        self.assertGreater(len(pairs), 50)
+        zero, scatter = {}, {}
         for axis in "xy":
-            error = [p[f"frame_{axis}_nm"] - (t[f"sample_{axis}_nm"] - zero[axis]) for p, t in pairs]
-            self.assertLess(rms(error), 1.0)
-            # The zero is the mean of a second of a sample that moves by a few nm.
-            self.assertLess(abs(sum(error) / len(error)), 5)
+            zeros = [t[f"sample_{axis}_nm"] - p[f"frame_{axis}_nm"] for p, t in pairs]
+            zero[axis] = sum(zeros) / len(zeros)
+            scatter[axis] = rms(zeros)
+        return zero, scatter
+
+    def assert_same_zero(self, before):
+        """The drift is still counted from the same place: a jump in between is part of it."""
+        after, scatter = self.zero_of_the_drift()
+        for axis in "xy":
+            self.assertLess(scatter[axis], 1.0)
+            # Pixels answer not quite alike (gain_pattern of 0.5 %): some tenths of a nm elsewhere.
+            self.assertLess(abs(after[axis] - before[axis]), 2)
 
     def mean_truth(self, seconds=0.5):
         seen = self.rig.truth().collect(seconds * SLOW)
@@ -80,8 +89,7 @@ class MarkersGone(unittest.TestCase):
         rig.wait_markers()
         events = rig.subscribe("event")
         ids = [m["id"] for m in rig.client.request("markers")[0]["markers"]]
-        before = rig.status()["drift"]
-        zero = {a: v - before[f"{a}_nm"] for a, v in self.mean_truth().items()}
+        zero, _ = self.zero_of_the_drift()
         rig.fault("step", **JUMP_NM)
         self.wait_found()
         self.assertEqual(rig.status()["state"], "idle")
@@ -93,12 +101,12 @@ class MarkersGone(unittest.TestCase):
             self.assertAlmostEqual(event[f"displacement_{axis}_nm"],
                                    PIXEL_NM * event[f"displacement_{axis}_px"], delta=1e-6)
         self.assertEqual([m["id"] for m in rig.client.request("markers")[0]["markers"]], ids)
-        self.assert_drift_is_true(zero)
+        self.assert_same_zero(zero)
 
     def test_locked_a_jump_beyond_what_is_plausible_is_measured_and_not_followed(self):
         rig = self.rig
-        self.start_locked(lock={"hold_timeout_s": 3})
-        zero = self.mean_truth()
+        self.start_locked(lock={"hold_timeout_s": 3 * SLOW})
+        zero, _ = self.zero_of_the_drift()
         corrections = rig.subscribe("correction")
         corrections.receive(5 * SLOW)
         rig.fault("step", **JUMP_NM)
@@ -106,7 +114,7 @@ class MarkersGone(unittest.TestCase):
         drain(corrections, 0.1)
         self.wait_found()
         self.assertEqual(rig.status()["state"], "holding")
-        self.assert_drift_is_true(zero, 0.5)
+        self.assert_same_zero(zero)
         self.assertEqual(rig.wait_state("lost")["reason"], "held_too_long")
         self.assertEqual(drain(corrections, 0.2), [])
         rig.client.lock()
@@ -156,12 +164,13 @@ class MarkersGone(unittest.TestCase):
     def test_referencing_starts_over_at_the_new_place(self):
         rig = self.rig
         rig.start_sim()
-        rig.start_daemon(rig.config(control=LIMITS, lock={"reference_frames": int(500 / SLOW)}))
+        rig.start_daemon(rig.config(control=LIMITS, lock={"reference_frames": int(1000 / SLOW)}))
         rig.wait_markers()
         corrections = rig.subscribe("correction")
         rig.client.lock()
         rig.wait_state("referencing")
-        time.sleep(0.5 * SLOW)  # about half of the reference's frames
+        time.sleep(0.5)  # of 2 s that the reference takes
+        self.assertEqual(rig.status()["state"], "referencing")
         rig.fault("step", **JUMP_NM)
         rig.wait_state("locked")
         time.sleep(1 * SLOW)
@@ -172,7 +181,9 @@ class MarkersGone(unittest.TestCase):
 
     def test_camera_restarted_over_a_displaced_sample(self):
         rig = self.rig
-        self.start_locked(lock={"max_jump_nm": 4000, "hold_timeout_s": 20})
+        self.start_locked(lock={"max_jump_nm": 4000, "hold_timeout_s": 20},
+                          fitter={"estimator": "poisson"},
+                          camera={"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3})
         zero = self.mean_truth()
         corrections = rig.subscribe("correction")
         corrections.receive(5 * SLOW)
