@@ -110,9 +110,6 @@ ConstellationMatch match_constellation(std::span<const MarkerReference> markers,
     supporters.push_back(support.markers);
     if (support.markers > best.markers) best = support;
   }
-  const Support centred = poll.support(best.mean_px);
-  if (centred.markers >= best.markers) best = centred;
-
   const auto visible =
       static_cast<int>(std::count_if(markers.begin(), markers.end(), [&](const auto& m) {
         return is_inside({m.place_px.x + best.mean_px.x, m.place_px.y + best.mean_px.y}, settings);

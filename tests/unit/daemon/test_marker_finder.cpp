@@ -61,10 +61,10 @@ TEST_CASE("find_markers_again says how far the tracking markers went, and why it
   for (const auto& [x, y] : kSpots) {
     known->entries[known->count++].reference = {{1000 + x - 12.3, 500 + y + 4.5}, 1.3, 800};
   }
-  // A witness takes no part: wherever it is said to have been.
+  // A witness takes no part, even where it would fit.
   auto& witness = known->entries[known->count++];
   witness.marker.role = control::MarkerRole::Witness;
-  witness.reference = {{1001, 501}, 1.3, 800};
+  witness.reference = known->entries[0].reference;
   control::ConstellationSettings settings;
   settings.min_markers = 5;
   const auto match = daemon::find_markers_again(*known, region(), image_of(kSpots),
