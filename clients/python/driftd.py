@@ -10,6 +10,8 @@
 Lengths are nanometres in the sample plane (``_nm``), pixels are full-sensor pixels (``_px``), times
 are nanoseconds of the daemon host's monotonic clock (``_ns``): ``time.monotonic_ns()`` there.
 Axes: x right, y down; corrections are in stage axes. A value that does not exist is ``None``.
+
+``driftd.fit`` and ``driftd.search`` are those of driftd_fit, which needs numpy and libdriftfit, too.
 """
 from __future__ import annotations
 
@@ -23,6 +25,13 @@ import zmq
 PUBLISH = "tcp://127.0.0.1:5555"
 COMMANDS = "tcp://127.0.0.1:5556"
 TOPICS = ("position", "correction", "markers", "status", "event")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("fit", "search"):
+        raise AttributeError(f"module 'driftd' has no attribute '{name}'")
+    import driftd_fit  # not before it is asked for
+    return getattr(driftd_fit, name)
 
 
 class DriftdError(Exception):

@@ -368,6 +368,16 @@ class Fits(unittest.TestCase):
             Fitter("cuda")
         self.assertEqual(Fitter("auto").backend, "cpu")
 
+    def test_driftd_has_them_too(self):
+        try:
+            import driftd
+        except ImportError:
+            self.skipTest("python3-zmq is not installed")
+        self.assertIs(driftd.fit, driftd_fit.fit)
+        self.assertIs(driftd.search, driftd_fit.search)
+        with self.assertRaisesRegex(AttributeError, "'driftd' has no attribute 'fitt'"):
+            driftd.fitt
+
     def test_only_its_own_names_are_exported(self):
         names = subprocess.run(["nm", "-D", "--defined-only", os.environ["DRIFTFIT_LIBRARY"]],
                                capture_output=True, text=True, check=True).stdout.split("\n")
