@@ -84,8 +84,6 @@ TEST_CASE("settings that the fitting library refuses are refused before any fit"
   settings.back_end = BackEnd::Cuda;
   settings.devices = {1000};
   CHECK_THROWS_AS(SpotFitter(settings), fitter::FitterError);
-  settings.cold_start = ColdStart::Swarm;
-  CHECK_THROWS_WITH(SpotFitter(settings), contains("on the CPU only"));
 }
 
 }  // namespace
