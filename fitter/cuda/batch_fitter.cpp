@@ -80,17 +80,11 @@ class Passage {
   std::size_t on_device_bytes_ = 0, staged_bytes_ = 0;
 };
 
-enum Which : std::size_t {
-  kPixels,
-  kStarts,
-  kLevels,
-  kVariances,
-  kBounds,
-  kResults,
-  kReports,
-  kArrays,
-  kInputs = kResults
-};
+/// The arrays of a call.
+constexpr std::size_t kPixels = 0, kStarts = 1, kLevels = 2, kVariances = 3, kBounds = 4;
+constexpr std::size_t kInputs = 5;
+constexpr std::size_t kResults = 5, kReports = 6;
+constexpr std::size_t kArrays = 7;
 
 struct Lane {
   Lane(const RuntimeCalls& calls, int on_device)
@@ -198,7 +192,8 @@ class BatchFitter final : public CudaBatchFitter {
 
   Call plan(const Batch& batch, const FitOptions& options, const SwarmOptions* swarm,
             Localization* results, SwarmReport* reports) const {
-    const auto pixels = static_cast<std::size_t>(batch.roi_px * batch.roi_px);
+    const auto side = static_cast<std::size_t>(batch.roi_px);
+    const std::size_t pixels = side * side;
     Call call = {batch, options, swarm, {}, batch_kernel(options, batch.roi_px), {}, {}};
     call.arrays = {locate(batch.pixels, pixels * bytes_per_pixel(batch.type)),
                    locate(batch.starts, sizeof(Start)),
@@ -310,11 +305,11 @@ class BatchFitter final : public CudaBatchFitter {
                room(arrays[kResults], chunk, lane.passages[kResults])};
     if (call.swarm != nullptr) job.starts = launch_swarm(call, chunk, lane, job);
     launch_fits(call.kernel, job, stream);
-    for (const Which out : {kResults, kReports})
+    for (const std::size_t out : {kResults, kReports})
       send_back(arrays[out], chunk, lane.passages[out], stream);
     if (!call.any(Place::Pageable)) return;
     check(calls_.synchronize_stream(stream), "fitting");
-    for (const Which out : {kResults, kReports})
+    for (const std::size_t out : {kResults, kReports})
       if (arrays[out].place == Place::Pageable)
         std::memcpy(arrays[out].from(chunk.from), lane.passages[out].staged(),
                     chunk.count * arrays[out].each);

@@ -25,7 +25,7 @@ Kernel of_search(const FitOptions& options, const Find& find) {
 }  // namespace
 
 int Kernel::groups(int threads) const {
-  constexpr std::size_t kSharedBytes = 47 * 1024;
+  constexpr std::size_t kSharedBytes = std::size_t{47} << 10;
   const int by_memory = static_cast<int>(kSharedBytes / group_bytes);
   const int a_warp = std::max(1, 32 / lanes);
   const int by_threads = std::min(threads, most_threads) / lanes;
