@@ -20,8 +20,9 @@ namespace {
 
 /// Fits of a chunk, whatever their size: bounds the memory for results.
 constexpr std::size_t kMostFits = 131072;
-/// Smaller chunks do not fill a device.
+/// Smaller chunks do not fill a device; with a block for each fit, as swarms have, fewer do.
 constexpr std::size_t kFewestFits = 8192;
+constexpr std::size_t kFewestSwarms = 1024;
 
 struct Chunk {
   std::size_t from, count;
@@ -29,10 +30,11 @@ struct Chunk {
 
 /// Large chunks, because each copy has a price, that grow smaller at the end, because nothing
 /// overlaps with the last one.
-std::vector<Chunk> cut(std::size_t count, std::size_t devices, std::size_t most) {
+std::vector<Chunk> cut(std::size_t count, std::size_t devices, std::size_t fewest,
+                       std::size_t most) {
   std::vector<Chunk> chunks;
   for (std::size_t from = 0; from < count; from += chunks.back().count) {
-    const std::size_t share = std::max((count - from) / (4 * devices), kFewestFits);
+    const std::size_t share = std::max((count - from) / (4 * devices), fewest);
     chunks.push_back({from, std::min({share, most, count - from})});
   }
   return chunks;
@@ -220,7 +222,8 @@ class BatchFitter final : public CudaBatchFitter {
         call.chunks.push_back({from, std::min(kMostOfALaunch, batch.count - from)});
     } else {
       const std::size_t largest = std::max(call.arrays[kPixels].each, call.arrays[kVariances].each);
-      call.chunks = cut(batch.count, call.devices(), std::min(kMostFits, chunk_bytes_ / largest));
+      call.chunks = cut(batch.count, call.devices(), swarm == nullptr ? kFewestFits : kFewestSwarms,
+                        std::min(kMostFits, chunk_bytes_ / largest));
     }
     if (call.lanes.size() > call.chunks.size()) call.lanes.resize(call.chunks.size());
     return call;

@@ -570,6 +570,7 @@ json measure_swarm() {
     const double core = static_cast<double>(kOnCpu) / cpu.p50;
     report(0, kOnCpu, "cpu, 1 core", core, core);
     {
+      require(cudaSetDevice(0));
       const Workload device(kSide, kMillion, true);
       const double rate = rate_of(*fitter::make_cuda_batch_fitter(), device, kMillion);
       report(1, kMillion, "device", rate, rate);
