@@ -87,11 +87,6 @@ struct FullSearch {
     return d;
   }
 
-  /// Whether prepare() needs the profile's moments.
-  DRIFTD_HD static bool needs_moments(const Domain& d, const Parameters& p) {
-    return unweighted(d) || no_levels(p);
-  }
-
   /// Levels that are not given are NaN until prepare().
   DRIFTD_HD static Parameters from_start(const FitInput& input, const Domain& d) {
     const typename Model::Parameters shape = Model::from_start(input.start);
@@ -121,7 +116,7 @@ struct FullSearch {
 
   DRIFTD_HD static void prepare(const ProfileMoments& m, const PixelSummary& summary,
                                 const Domain& d, Parameters& p, Evaluation& e) {
-    if (no_levels(p)) {
+    if (std::isnan(p[kAlpha]) || std::isnan(p[kBeta])) {
       typename ImplicitLeastSquares<Model>::Evaluation linear;
       ImplicitLeastSquares<Model>::prepare(m, summary, {d.side, d.lower[kBeta]}, shape(p), linear);
       p[kAlpha] = linear.level.alpha;
@@ -174,9 +169,6 @@ struct FullSearch {
   /// All weights are 1: the normal matrix is then made of the profile's moments, without pixels.
   DRIFTD_HD static bool unweighted(const Domain& d) {
     return d.noise.estimator == Estimator::LeastSquares;
-  }
-  DRIFTD_HD static bool no_levels(const Parameters& p) {
-    return std::isnan(p[kAlpha]) || std::isnan(p[kBeta]);
   }
 
   /// @param r  of the weighted residuals, r.squares what is minimized

@@ -147,7 +147,6 @@ DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
 //   SmoothedExtremes smoothed_pixels();
 //   float count_above(float level);                        pixels (less the pedestal) above a level
 //   ProfileMoments set_profile(const Profile&);
-//   void place_profile(const Profile&);                    the same without its sums
 //   ResidualMoments residuals(float alpha, float beta);    for the profile set last
 //   ResidualMoments residuals(float alpha, float beta, ResidualTotals&);   likewise
 //   CubicMoments cubic_moments();                          for the profile set last

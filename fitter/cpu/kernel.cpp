@@ -32,15 +32,7 @@ struct Flight {
 template <class Search, class Sums>
 void evaluate(Flight<Search, Sums>* flights, int count) {
   for (int k = 0; k < count; ++k) {
-    Flight<Search, Sums>& f = flights[k];
-    const Profile profile = Search::profile(f.fit.trial());
-    if constexpr (Search::kWeighs) {
-      if (!Search::needs_moments(f.fit.domain(), f.fit.trial())) {
-        f.pixels.place_profile(profile);
-        continue;
-      }
-    }
-    f.moments = f.pixels.set_profile(profile);
+    flights[k].moments = flights[k].pixels.set_profile(Search::profile(flights[k].fit.trial()));
   }
   for (int k = 0; k < count; ++k) {
     Flight<Search, Sums>& f = flights[k];
@@ -59,7 +51,7 @@ bool searching(Flight<Search, Sums>& f, const FitOptions& options) {
   if (f.fit.phase() == Phase::AtMinimum) {
     const Minimum<Search>& minimum = f.fit.minimum();
     if constexpr (!Search::kWeighs)  // others place it to conclude
-      if (!minimum.evaluated_last) f.pixels.place_profile(Search::profile(minimum.parameters));
+      if (!minimum.evaluated_last) f.pixels.set_profile(Search::profile(minimum.parameters));
     f.fit.finish(conclude<Search>(f.pixels, f.fit.domain(), minimum, options), options);
   }
   if (f.fit.phase() == Phase::NeedsStart) f.fit.start(cold_start(f.pixels), options);

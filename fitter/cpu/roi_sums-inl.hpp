@@ -110,14 +110,9 @@ class RoiSums {
     return total(count);
   }
 
-  void place_profile(const Profile& p) {
-    profile_axis<false>(p.x_px, p.sigma_x_px, w_->x);
-    profile_axis<false>(p.y_px, p.sigma_y_px, w_->y);
-  }
-
   ProfileMoments set_profile(const Profile& p) {
-    const AxisSums x = profile_axis<true>(p.x_px, p.sigma_x_px, w_->x);
-    const AxisSums y = profile_axis<true>(p.y_px, p.sigma_y_px, w_->y);
+    const AxisSums x = profile_axis(p.x_px, p.sigma_x_px, w_->x);
+    const AxisSums y = profile_axis(p.y_px, p.sigma_y_px, w_->y);
     V sum = hn::Zero(d_);
     for (int c = 0; c < stride(); c += lanes()) {
       V column = hn::Zero(d_);
@@ -279,7 +274,6 @@ class RoiSums {
     V second[5];
   };
 
-  template <bool kSums>
   AxisSums profile_axis(float centre, float sigma, float (&axis)[3][kMaxRoiPx]) const {
     // exp(-28) is far below single precision of the peak, and its cube is still a normal number.
     const V smallest = hn::Set(d_, -28.0f);
@@ -295,7 +289,6 @@ class RoiSums {
       hn::Store(f, d_, axis[0] + c);
       hn::Store(uf, d_, axis[1] + c);
       hn::Store(uuf, d_, axis[2] + c);
-      if constexpr (!kSums) continue;
       s.first[0] = hn::Add(s.first[0], f);
       s.first[1] = hn::Add(s.first[1], uf);
       s.first[2] = hn::Add(s.first[2], uuf);

@@ -54,32 +54,40 @@ struct Array {
   }
 };
 
+/// Memory that grows to what is asked of it, and then stays.
+template <class Memory>
+class Growing {
+ public:
+  /// On the current device; what it held is lost. @throws FitterError
+  void reserve(const RuntimeCalls& calls, std::size_t bytes) {
+    if (bytes <= bytes_) return;
+    memory_.reset();
+    bytes_ = 0;
+    memory_.emplace(calls, bytes);
+    bytes_ = bytes;
+  }
+  const Memory& operator*() const { return *memory_; }
+
+ private:
+  std::optional<Memory> memory_;
+  std::size_t bytes_ = 0;
+};
+
 /// A stream's memory for one chunk of an array: the device's, and pinned memory that pageable
-/// memory passes through. Grows to what the arrays given need, and then stays.
+/// memory passes through.
 class Passage {
  public:
   /// On the current device. @throws FitterError
   void reserve(const RuntimeCalls& calls, std::size_t bytes, bool staged) {
-    if (bytes > on_device_bytes_) {
-      on_device_.reset();
-      on_device_bytes_ = 0;
-      on_device_.emplace(calls, bytes);
-      on_device_bytes_ = bytes;
-    }
-    if (staged && bytes > staged_bytes_) {
-      staged_.reset();
-      staged_bytes_ = 0;
-      staged_.emplace(calls, bytes);
-      staged_bytes_ = bytes;
-    }
+    on_device_.reserve(calls, bytes);
+    if (staged) staged_.reserve(calls, bytes);
   }
-  void* on_device() const { return on_device_->get(); }
-  void* staged() const { return staged_->host(); }
+  void* on_device() const { return (*on_device_).get(); }
+  void* staged() const { return (*staged_).host(); }
 
  private:
-  std::optional<DeviceMemory> on_device_;
-  std::optional<PinnedMemory> staged_;
-  std::size_t on_device_bytes_ = 0, staged_bytes_ = 0;
+  Growing<DeviceMemory> on_device_;
+  Growing<PinnedMemory> staged_;
 };
 
 /// The arrays of a call.
@@ -158,8 +166,8 @@ class BatchFitter final : public CudaBatchFitter {
            Localization* results, SwarmReport* reports) {
     if (batch.count == 0) return;
     const Call call = plan(batch, options, swarm, results, reports);
-    if (call.any(
-            Place::Device)) {  // the streams here do not wait for the default one by themselves
+    // The streams here do not wait for the default one by themselves.
+    if (call.any(Place::Device)) {
       check(calls_.set_device(call.lanes.front()->device), "taking the device");
       check(calls_.synchronize_stream(cudaStreamLegacy), "waiting for the batch");
     }

@@ -41,23 +41,15 @@ __device__ Localization fit_roi(RoiSums<kLanes, kMostPx>& pixels, const FitInput
     while (lanes.any(fit.phase() == Phase::Searching)) {
       typename Search::Parameters& p = fit.trial();
       typename Search::Evaluation at;
-      ProfileMoments moments;
-      bool needs_moments = true;
-      if constexpr (Search::kWeighs)
-        needs_moments = lanes.any(Search::needs_moments(fit.domain(), p));
-      if (needs_moments) {
-        moments = pixels.set_profile(Search::profile(p));
-      } else {
-        pixels.place_profile(Search::profile(p));
-      }
-      Search::prepare(moments, pixels.summary(), fit.domain(), p, at);
+      Search::prepare(pixels.set_profile(Search::profile(p)), pixels.summary(), fit.domain(), p,
+                      at);
       Search::linearize(pixels, fit.domain(), p, at);
       if (fit.phase() == Phase::Searching) fit.advance(at, options);
     }
     const Minimum<Search>& minimum = fit.minimum();
     if constexpr (!Search::kWeighs)  // others place it to conclude
       if (lanes.any(!minimum.evaluated_last))
-        pixels.place_profile(Search::profile(minimum.parameters));
+        pixels.set_profile(Search::profile(minimum.parameters));
     const Localization concluded = conclude<Search>(pixels, fit.domain(), minimum, options);
     if (fit.phase() == Phase::AtMinimum) fit.finish(concluded, options);
   }

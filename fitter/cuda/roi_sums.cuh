@@ -106,13 +106,23 @@ class RoiSums {
     return above[0];
   }
 
-  __device__ void place_profile(const Profile& p) {
-    place(p, [](float, float, float) {});
-  }
-
   __device__ ProfileMoments set_profile(const Profile& p) {
+    constexpr float kLog2E = 1.44269504f;
+    constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number
+    const bool is_y = (lanes_.index() & 1) != 0;
+    const float centre = is_y ? p.y_px : p.x_px;
+    const float sigma = is_y ? p.sigma_y_px : p.sigma_x_px;
+    const float factor = (-0.5f * kLog2E) / (sigma * sigma);
+    float4* const axis = axes_ + (is_y ? kMostPx : 0);
     float m[9] = {};
-    place(p, [&m](float f, float uf, float uuf) {
+    lanes_.sync();  // all are done with the profile before
+    const auto element = [&](int i) {
+      const float u = static_cast<float>(i) - centre;
+      const float inside = !kPadded || i < side_ ? 1.0f : 0.0f;
+      const float f = inside * exp2f(fmaxf(u * u * factor, kSmallest));
+      const float uf = u * f;
+      const float uuf = u * uf;
+      axis[i] = make_float4(f, uf, uuf, inside);
       m[0] += f;
       m[1] += uf;
       m[2] += uuf;
@@ -121,7 +131,13 @@ class RoiSums {
       m[5] += uf * uf;
       m[6] += uf * uuf;
       m[7] += uuf * uuf;
-    });
+    };
+    if constexpr (kPadded) {
+      element(lanes_.index() / 2);
+    } else {
+      for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) element(i);
+    }
+    lanes_.sync();
     for_columns([&](int c, auto together) {
       float of_column[together()] = {};
       for_rows([&](int r) {
@@ -317,34 +333,6 @@ class RoiSums {
     lanes_.combine(s);
     if constexpr (kTotals) total = {s[5], s[6]};
     return {s[0], s[1], s[2], s[3], s[4]};
-  }
-
-  /// This lane's share of the profile, of columns or of rows; calls sum(f, u f, u^2 f) for each.
-  template <class Sum>
-  __device__ void place(const Profile& p, Sum&& sum) {
-    constexpr float kLog2E = 1.44269504f;
-    constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number
-    const bool is_y = (lanes_.index() & 1) != 0;
-    const float centre = is_y ? p.y_px : p.x_px;
-    const float sigma = is_y ? p.sigma_y_px : p.sigma_x_px;
-    const float factor = (-0.5f * kLog2E) / (sigma * sigma);
-    float4* const axis = axes_ + (is_y ? kMostPx : 0);
-    lanes_.sync();  // all are done with the profile before
-    const auto element = [&](int i) {
-      const float u = static_cast<float>(i) - centre;
-      const float inside = !kPadded || i < side_ ? 1.0f : 0.0f;
-      const float f = inside * exp2f(fmaxf(u * u * factor, kSmallest));
-      const float uf = u * f;
-      const float uuf = u * uf;
-      axis[i] = make_float4(f, uf, uuf, inside);
-      sum(f, uf, uuf);
-    };
-    if constexpr (kPadded) {
-      element(lanes_.index() / 2);
-    } else {
-      for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) element(i);
-    }
-    lanes_.sync();
   }
 
   __device__ void clear_padding() {
