@@ -420,23 +420,20 @@ struct Kind {
   fitter::Model model;
   fitter::Estimator estimator;
 };
-constexpr std::array kKinds = {
-    Kind{"circular", "implicit", fitter::Model::CircularGaussian,
-         fitter::Estimator::ImplicitLeastSquares},
-    Kind{"circular", "least squares", fitter::Model::CircularGaussian,
-         fitter::Estimator::LeastSquares},
-    Kind{"circular", "weighted", fitter::Model::CircularGaussian,
-         fitter::Estimator::WeightedLeastSquares},
-    Kind{"circular", "likelihood", fitter::Model::CircularGaussian,
-         fitter::Estimator::PoissonLikelihood},
-    Kind{"elliptical", "implicit", fitter::Model::EllipticalGaussian,
-         fitter::Estimator::ImplicitLeastSquares},
-    Kind{"elliptical", "least squares", fitter::Model::EllipticalGaussian,
-         fitter::Estimator::LeastSquares},
-    Kind{"elliptical", "weighted", fitter::Model::EllipticalGaussian,
-         fitter::Estimator::WeightedLeastSquares},
-    Kind{"elliptical", "likelihood", fitter::Model::EllipticalGaussian,
-         fitter::Estimator::PoissonLikelihood}};
+
+std::vector<Kind> all_kinds() {
+  using fitter::Estimator;
+  std::vector<Kind> kinds;
+  for (const auto& [model_name, model] :
+       {std::pair{"circular", fitter::Model::CircularGaussian},
+        std::pair{"elliptical", fitter::Model::EllipticalGaussian}})
+    for (const auto& [name, estimator] : {std::pair{"implicit", Estimator::ImplicitLeastSquares},
+                                          std::pair{"least squares", Estimator::LeastSquares},
+                                          std::pair{"weighted", Estimator::WeightedLeastSquares},
+                                          std::pair{"likelihood", Estimator::PoissonLikelihood}})
+      kinds.push_back({model_name, name, model, estimator});
+  return kinds;
+}
 
 fitter::FitOptions options_of(const Kind& kind, int side) {
   fitter::FitOptions options = test::paper_options(side);
@@ -459,7 +456,7 @@ json measure_estimators() {
     require(
         cudaMemcpy(on_device.get(), ones.data(), ones.size() * sizeof(float), cudaMemcpyDefault));
     std::copy(ones.begin(), ones.end(), on_host.get());
-    for (const Kind& kind : kKinds) {
+    for (const Kind& kind : all_kinds()) {
       const fitter::FitOptions options = options_of(kind, side);
       const bool weighted = kind.estimator == fitter::Estimator::WeightedLeastSquares;
       const auto rate = [&](const Workload& work, const float* variances) {
@@ -504,7 +501,7 @@ json measure_live_estimators(const Settings& settings) {
               "estimator", "ROIs", "way", "p50", "p99", settings.frames);
   for (const std::size_t count : {std::size_t{16}, std::size_t{64}}) {
     const Scene scene = make_scene(kLights[1], kSide, count);
-    for (const Kind& kind : kKinds) {
+    for (const Kind& kind : all_kinds()) {
       if (kind.estimator == fitter::Estimator::WeightedLeastSquares) continue;  // batches only
       const fitter::FitOptions options = options_of(kind, kSide);
       const auto report = [&](const char* name, fitter::LiveFitter& live) {
@@ -536,7 +533,7 @@ json measure_swarm() {
   json rows;
   std::printf("%-11s %8s %9s %14s %10s %8s\n", "swarm", "devices", "images", "where", "M fits/s",
               "times");
-  for (const Kind& kind : kKinds) {
+  for (const Kind& kind : all_kinds()) {
     if (kind.estimator != fitter::Estimator::ImplicitLeastSquares) continue;
     const fitter::FitOptions options = options_of(kind, kSide);
     const auto report = [&](int devices, std::size_t images, const char* where, double rate,
