@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
+#include "base/monotonic.hpp"
 #include "camera/frame_source.hpp"
-#include "camera/monotonic.hpp"
 
 namespace driftd::camera {
 

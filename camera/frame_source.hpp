@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "camera/clock_rate.hpp"
 #include "camera/frame.hpp"
 
 namespace driftd::camera {
@@ -46,6 +47,19 @@ struct SourceCounters {
   bool connected = false;
 };
 
+/// One thing of a camera that was changed, or that is not as it was asked for.
+struct CameraNote {
+  enum class Severity : std::uint8_t {
+    Info,     ///< now as asked, and was not before
+    Warning,  ///< otherwise than asked; the lock may work all the same
+  };
+  std::string key;    ///< name of a setting (`region_width_px`) or of a feature of the camera
+  std::string asked;  ///< values as text, in the key's unit
+  std::string got;
+  Severity severity = Severity::Info;
+  std::string text;  ///< a sentence for people, with both values
+};
+
 /// What the source turned out to be, after the camera had its say.
 struct SourceInfo {
   std::string description;  ///< "vendor model serial at address" or the recording's path
@@ -58,8 +72,9 @@ struct SourceInfo {
   double frame_rate_hz = 0;
   std::uint64_t connection =
       0;  ///< grows by one with each (re)connection: settings may have changed
-  /// One sentence each: what was switched off, what the camera refused and what it took instead.
-  std::vector<std::string> notes;
+  /// What was changed, refused, or came out otherwise; not what was right from the start.
+  std::vector<CameraNote> camera_notes;
+  std::vector<std::string> notes;  ///< a recording's: one sentence each
 };
 
 /// A change that the log should tell about; collected by housekeeping, never by the loop.
@@ -89,6 +104,9 @@ class FrameSource {
   /// The newest complete frame (older ones waiting are released and counted as superseded; a
   /// recording skips none). Releases the frame given before. Only the tracking loop calls it.
   virtual PopStatus pop(std::chrono::microseconds timeout, Frame& frame) noexcept = 0;
+  /// How fast the camera says that its clock runs, as far as it has been asked, which happens only
+  /// while that is wanted. Never blocks. Only the tracking loop calls it.
+  virtual ClockRate clock_rate(bool /*wanted*/) noexcept { return {}; }
   virtual SourceCounters counters() const noexcept = 0;
   virtual SourceInfo info() const = 0;
   /// Events since the last call. Housekeeping thread.

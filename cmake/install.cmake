@@ -30,7 +30,18 @@ install(FILES systemd/sysctl.conf DESTINATION lib/sysctl.d RENAME 60-driftd.conf
 install(DIRECTORY config/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   FILES_MATCHING PATTERN "*.yaml")
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY clients/python/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/python
-  FILES_MATCHING PATTERN "*.py")
-install(FILES clients/matlab/fit2dgaussian_mex.c clients/matlab/fit2dgaussian.m
+
+# Debian's interpreter reads packages in /usr/lib/python3 and /usr/local/lib/python3.x.
+find_program(DRIFTD_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+set(python python3)
+if(DRIFTD_PYTHON AND NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  execute_process(COMMAND ${DRIFTD_PYTHON} -c "import sys; print('python%d.%d' % sys.version_info[:2])"
+    OUTPUT_VARIABLE python OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
+set(DRIFTD_PYTHON_DIR lib/${python}/dist-packages CACHE STRING "Where the Python modules are installed")
+install(FILES clients/python/driftd.py DESTINATION ${DRIFTD_PYTHON_DIR})
+install(DIRECTORY fitter/python/driftd_fit fitter/python/pygpufit DESTINATION ${DRIFTD_PYTHON_DIR}
+  FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
+install(FILES clients/python/stage_driver_example.py DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
+install(FILES fitter/matlab/fit2dgaussian_mex.c fitter/matlab/fit2dgaussian.m
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/matlab)

@@ -6,29 +6,45 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/yaml/scalar.hpp"
 #include "config/endpoint.hpp"
-#include "config/scalar.hpp"
+#include "config/names.hpp"
 
 namespace driftd::config {
 namespace {
 
+using camera::PixelFormat;
+using camera::ReplayFormat;
+using camera::Trigger;
 using Conflicts = std::vector<Conflict>;
 
 std::string number(double value) {
-  return format_real(value);
+  return yaml::format_real(value);
 }
 
 /// Largest pixel value of the frames, as far as the configuration tells.
 int largest_adu(const Config& config) {
-  if (config.camera.source == "replay") return config.replay.format == "raw_u8" ? 255 : 65535;
-  const std::string_view format = config.camera.pixel_format;
-  if (format == "Mono8") return 255;
-  if (format.starts_with("Mono10")) return 1023;
-  return format.starts_with("Mono12") ? 4095 : 65535;
+  if (config.camera.source == Source::Replay)
+    return config.replay.format == ReplayFormat::RawU8 ? 255 : 65535;
+  switch (config.camera.pixel_format) {
+    case PixelFormat::Mono8:
+      return 255;
+    case PixelFormat::Mono10:
+    case PixelFormat::Mono10Packed:
+    case PixelFormat::Mono10p:
+      return 1023;
+    case PixelFormat::Mono12:
+    case PixelFormat::Mono12Packed:
+    case PixelFormat::Mono12p:
+      return 4095;
+    case PixelFormat::Mono16:
+      break;
+  }
+  return 65535;
 }
 
 void check_timing(const Camera& camera, Conflicts& conflicts) {
-  if (camera.trigger != "hardware" && camera.frame_rate_hz > 0) {
+  if (camera.trigger != Trigger::HardwareLine && camera.frame_rate_hz > 0) {
     const double period_us = 1e6 / camera.frame_rate_hz;
     if (camera.exposure_us > period_us) {
       conflicts.push_back({{"camera.exposure_us", "camera.frame_rate_hz", "camera.trigger"},
@@ -36,7 +52,7 @@ void check_timing(const Camera& camera, Conflicts& conflicts) {
                                number(camera.frame_rate_hz),
                            "at most one frame period, " + number(std::floor(period_us)) + " us"});
     }
-    if (camera.trigger == "off" && camera.stall_timeout_ms < 2e-3 * period_us) {
+    if (camera.trigger == Trigger::Off && camera.stall_timeout_ms < 2e-3 * period_us) {
       conflicts.push_back(
           {{"camera.stall_timeout_ms", "camera.frame_rate_hz", "camera.trigger"},
            number(camera.stall_timeout_ms) + " ms with camera.frame_rate_hz " +
@@ -44,19 +60,19 @@ void check_timing(const Camera& camera, Conflicts& conflicts) {
            "at least two frame periods, " + number(std::ceil(2e-3 * period_us)) + " ms"});
     }
   }
-  if (camera.trigger == "off" && camera.stall_timeout_ms < 2e-3 * camera.exposure_us) {
+  if (camera.trigger == Trigger::Off && camera.stall_timeout_ms < 2e-3 * camera.exposure_us) {
     conflicts.push_back(
         {{"camera.stall_timeout_ms", "camera.exposure_us", "camera.trigger"},
          number(camera.stall_timeout_ms) + " ms with camera.exposure_us " +
              number(camera.exposure_us),
          "at least two exposures, " + number(std::ceil(2e-3 * camera.exposure_us)) + " ms"});
   }
-  if (camera.trigger == "software" && camera.frame_rate_hz == 0) {
+  if (camera.trigger == Trigger::Software && camera.frame_rate_hz == 0) {
     conflicts.push_back({{"camera.frame_rate_hz", "camera.trigger"},
                          "0 with camera.trigger software",
                          "a rate at which to trigger"});
   }
-  if (camera.trigger == "hardware" && camera.trigger_line.empty()) {
+  if (camera.trigger == Trigger::HardwareLine && camera.trigger_line.empty()) {
     conflicts.push_back({{"camera.trigger_line", "camera.trigger"},
                          "\"\" with camera.trigger hardware",
                          "the camera's name of the input, such as Line1"});
@@ -108,7 +124,7 @@ void check_pixels(const Config& config, Conflicts& conflicts) {
   };
   needs_gain("camera.offset_adu", camera.offset_adu);
   needs_gain("camera.read_noise_e", camera.read_noise_e);
-  if (config.fitter.estimator == "poisson" && !(camera.gain_e_per_adu > 0))
+  if (config.fitter.estimator == Estimator::Poisson && !(camera.gain_e_per_adu > 0))
     conflicts.push_back({{"fitter.estimator", "camera.gain_e_per_adu"},
                          "poisson with camera.gain_e_per_adu 0",
                          "poisson only with a camera.gain_e_per_adu above 0"});
@@ -119,19 +135,25 @@ void check_replay(const Replay& replay, Conflicts& conflicts) {
     conflicts.push_back(
         {{"replay.path", "camera.source"}, "no path with camera.source replay", "a recording"});
   }
-  const bool raw = replay.format != "tiff";
+  const bool raw = replay.format == ReplayFormat::RawU8 || replay.format == ReplayFormat::RawU16;
   const auto check_side = [&](const char* key, int value) {
     if (raw == (value != 0)) return;
     conflicts.push_back(
         {{key, "replay.format", "camera.source"},
-         number(value) + " with replay.format " + replay.format,
-         raw ? "the frames' size: a raw file does not say it" : "0: a TIFF file says its own"});
+         number(value) + " with replay.format " + std::string(text_of(replay.format)),
+         raw ? "the frames' size: a raw file does not say it" : "0: such a file says its own"});
   };
   check_side("replay.width_px", replay.width_px);
   check_side("replay.height_px", replay.height_px);
-  if (raw && replay.pace == "recorded") {
+  if (!replay.dataset.empty() && replay.format != ReplayFormat::Hdf5) {
+    conflicts.push_back(
+        {{"replay.dataset", "replay.format", "camera.source"},
+         '"' + replay.dataset + "\" with replay.format " + std::string(text_of(replay.format)),
+         "a name only with replay.format hdf5"});
+  }
+  if (raw && replay.pace == camera::ReplayPace::Recorded) {
     conflicts.push_back({{"replay.pace", "replay.format", "camera.source"},
-                         "recorded with replay.format " + replay.format,
+                         "recorded with replay.format " + std::string(text_of(replay.format)),
                          "rate or fast: a raw file holds no times"});
   }
   if (replay.last_frame != -1 && replay.last_frame < replay.first_frame) {
@@ -149,7 +171,7 @@ struct Region {
 };
 
 Region region_of(const Config& config) {
-  if (config.camera.source == "replay") {
+  if (config.camera.source == Source::Replay) {
     return {"", "", "replay.width_px",      "replay.height_px",
             0,  0,  config.replay.width_px, config.replay.height_px};
   }
@@ -174,7 +196,7 @@ void check_roi(const Config& config, Conflicts& conflicts) {
          "at most a quarter of fitter.roi_px"});
   }
   // Mode auto keeps the windows off the border as well.
-  const bool automatic = config.markers.mode == "auto";
+  const bool automatic = config.markers.mode == MarkerMode::Auto;
   const double needed_px = roi_px + (automatic ? 2 * config.markers.border_px : 0);
   const Region region = region_of(config);
   const auto check_side = [&](const std::string& side_key, int side_px) {
@@ -270,7 +292,8 @@ void check_listed_markers(const Config& config, Conflicts& conflicts) {
     check_listed_place(config, j, conflicts);
     for (std::size_t i = 0; i < j; ++i) check_listed_pair(config, i, j, conflicts);
   }
-  const auto tracking = std::ranges::count(list, "tracking", &ListedMarker::role);
+  const auto tracking =
+      std::ranges::count(list, control::MarkerRole::Tracking, &ListedMarker::role);
   if (tracking < config.drift.min_markers) {
     conflicts.push_back({{"markers.list", "markers.mode", "drift.min_markers"},
                          std::to_string(tracking) + " tracking markers",
@@ -300,7 +323,7 @@ void check_control(const Config& config, Conflicts& conflicts) {
   const double spread = std::sqrt(std::max(0.0, squares * squares - 4 * determinant * determinant));
   const double largest = std::sqrt((squares + spread) / 2);
   const double smallest = largest > 0 ? std::abs(determinant) / largest : 0;
-  // Both axes are in nm on both sides, so an honest map stretches by about 1; 10 leaves room for
+  // Both axes are in nm on both sides, so the true map stretches by about 1; 10 leaves room for
   // a pixel size or stage scale that is only roughly known.
   constexpr double kMostStretch = 10;
   if (smallest < 1 / kMostStretch || largest > kMostStretch) {
@@ -311,7 +334,7 @@ void check_control(const Config& config, Conflicts& conflicts) {
 }
 
 void check_realtime(const RealTime& realtime, Conflicts& conflicts) {
-  if (realtime.mode == "off") return;
+  if (realtime.mode == RealTimeMode::Off) return;
   const std::string loop = number(realtime.loop_priority);
   if (realtime.stream_priority <= realtime.loop_priority) {
     conflicts.push_back({{"realtime.stream_priority", "realtime.loop_priority", "realtime.mode"},
@@ -333,27 +356,32 @@ void check_wire(const Wire& wire, Conflicts& conflicts) {
     }
   };
   check_endpoint("wire.publish", wire.publish);
+  check_endpoint("wire.corrections", wire.corrections);
   check_endpoint("wire.commands", wire.commands);
-  if (wire.publish == wire.commands && !wire.publish.ends_with(":*")) {
-    conflicts.push_back({{"wire.commands", "wire.publish"},
-                         '"' + wire.commands + "\" as wire.publish",
-                         "an address of its own"});
-  }
+  const auto check_pair = [&](const char* key, const std::string& endpoint, const char* other_key,
+                              const std::string& other) {
+    if (endpoint != other || endpoint.ends_with(":*")) return;
+    conflicts.push_back(
+        {{key, other_key}, '"' + endpoint + "\" as " + other_key, "an address of its own"});
+  };
+  check_pair("wire.corrections", wire.corrections, "wire.publish", wire.publish);
+  check_pair("wire.commands", wire.commands, "wire.publish", wire.publish);
+  check_pair("wire.commands", wire.commands, "wire.corrections", wire.corrections);
 }
 
 }  // namespace
 
 std::vector<Conflict> find_conflicts(const Config& config) {
   Conflicts conflicts;
-  if (config.camera.source == "aravis") {
+  if (config.camera.source == Source::Aravis) {
     check_timing(config.camera, conflicts);
     check_transport(config.camera, conflicts);
   }
-  if (config.camera.source == "replay") check_replay(config.replay, conflicts);
+  if (config.camera.source == Source::Replay) check_replay(config.replay, conflicts);
   check_pixels(config, conflicts);
   check_roi(config, conflicts);
-  if (config.markers.mode == "auto") check_automatic_markers(config, conflicts);
-  if (config.markers.mode == "list") check_listed_markers(config, conflicts);
+  if (config.markers.mode == MarkerMode::Auto) check_automatic_markers(config, conflicts);
+  if (config.markers.mode == MarkerMode::List) check_listed_markers(config, conflicts);
   check_control(config, conflicts);
   check_realtime(config.realtime, conflicts);
   check_wire(config.wire, conflicts);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The configuration as plain structs, one per YAML section. Defaults, ranges and texts live in the
 // option table (config/options.hpp), which the loader, the JSON Schema and docs/configuration.md
-// share; a Config made by hand starts from default_config(). config/ knows no other part: the
-// daemon translates.
+// share; a Config made by hand starts from default_config(). Where a part has an enumeration of its
+// own the configuration holds that one; nothing else of the parts is known here: the daemon
+// translates.
 #pragma once
 
 #include <array>
@@ -12,18 +13,30 @@
 #include <string>
 #include <vector>
 
+#include "camera/choices.hpp"
+#include "camera/pixel_format.hpp"
+#include "control/types.hpp"
+#include "fitter/cuda_mode.hpp"
+
 namespace driftd::config {
 
+enum class Source : std::uint8_t { Aravis, Replay };
+enum class Backend : std::uint8_t { Auto, Cpu, Cuda };
+enum class Estimator : std::uint8_t { Auto, LeastSquares, Poisson };
+enum class MarkerMode : std::uint8_t { Auto, List };
+enum class RealTimeMode : std::uint8_t { Require, Prefer, Off };
+enum class LogLevel : std::uint8_t { Debug, Info, Warning, Error };
+
 struct Camera {
-  std::string source;  ///< aravis | replay
+  Source source;
   std::string id;
-  std::string pixel_format;  ///< PFNC name
+  camera::PixelFormat pixel_format;
   int region_x_px, region_y_px, region_width_px, region_height_px;
   double exposure_us, gain_db, frame_rate_hz;
-  std::string trigger;  ///< off | hardware | software
+  camera::Trigger trigger;
   std::string trigger_line;
   int packet_size_bytes, socket_buffer_bytes;
-  std::string resend;  ///< always | never
+  camera::Resend resend;
   int packet_timeout_us, frame_retention_us, buffers;
   int stall_timeout_ms, reconnect_min_ms, reconnect_max_ms;
   bool start_without_camera;  ///< no camera at start: keep trying instead of exiting
@@ -34,11 +47,14 @@ struct Camera {
 
 struct Replay {
   std::filesystem::path path;  ///< relative to the configuration file
-  std::string format;          ///< tiff | raw_u8 | raw_u16
+  camera::ReplayFormat format;
+  std::string dataset;         ///< of an HDF5 file; empty: the only one with three dimensions
+  int series, channel, slice;  ///< of a TIFF with several; -1: the only one
+  bool every_page, allow_truncated;
   int width_px, height_px, first_frame, last_frame;
-  std::string pace;  ///< rate | recorded | fast
+  camera::ReplayPace pace;
   double rate_hz;
-  std::string on_end;            ///< stop | loop
+  camera::ReplayEnd on_end;
   double wait_for_subscriber_s;  ///< 0: start at once
 };
 
@@ -48,8 +64,8 @@ struct Optics {
 };
 
 struct Fitter {
-  std::string backend;    ///< auto | cpu | cuda
-  std::string estimator;  ///< auto | least_squares | poisson
+  Backend backend;
+  Estimator estimator;
   int roi_px, max_iterations;
   double min_decrease, min_step;
   bool warm_start;
@@ -57,20 +73,20 @@ struct Fitter {
 
 /// Section fitter.cuda.
 struct Cuda {
-  std::string mode;  ///< launch | graph | resident
+  fitter::CudaMode mode;
   int device, deadline_us;
 };
 
 struct ListedMarker {
   std::uint32_t id;
   double x_px, y_px;
-  std::string role;  ///< tracking | witness
+  control::MarkerRole role;
 
   bool operator==(const ListedMarker&) const = default;
 };
 
 struct Markers {
-  std::string mode;  ///< auto | list
+  MarkerMode mode;
   std::vector<ListedMarker> list;
   int max_count;
   double min_snr, min_sigma_px, max_sigma_px, min_distance_px, border_px, max_residual_ratio;
@@ -91,13 +107,14 @@ struct Lock {
   int reference_frames;
   double hold_timeout_s, reference_timeout_s;
   int bad_frames_to_hold, good_frames_to_resume;
-  double max_frame_age_ms;  ///< older frames are counted and skipped
-  double max_jump_nm;       ///< a larger change between frames is implausible
+  double max_frame_age_ms;    ///< older frames are counted and skipped
+  double max_jump_nm;         ///< a larger change between frames is implausible
+  double max_drift_nm_per_s;  ///< while no drift is measured, the sample may move so fast
 };
 
 struct Control {
   double proportional, integral;
-  double step_limit_nm, rate_limit_nm_per_s, range_limit_nm;
+  double step_limit_nm, rate_limit_nm_per_s, range_limit_nm, travel_limit_nm;
 };
 
 struct Stage {
@@ -106,21 +123,22 @@ struct Stage {
 };
 
 struct RealTime {
-  std::string mode;  ///< require | prefer | off
+  RealTimeMode mode;
   int loop_priority, stream_priority, publisher_priority;
   int loop_cpu, stream_cpu;  ///< -1: not pinned
 };
 
 struct Wire {
-  std::string publish;   ///< PUB endpoint
-  std::string commands;  ///< ROUTER endpoint
+  std::string publish;      ///< PUB endpoint
+  std::string corrections;  ///< PUB endpoint
+  std::string commands;     ///< ROUTER endpoint
   int send_queue_messages;
   int status_interval_ms;
   int markers_interval_ms;  ///< 0: every frame
 };
 
 struct Log {
-  std::string level;  ///< debug | info | warning | error
+  LogLevel level;
 };
 
 struct Config {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <yaml-cpp/yaml.h>
 
+#include "base/yaml/scalar.hpp"
 #include "config/options.hpp"
-#include "config/scalar.hpp"
 
 namespace driftd::config {
 namespace {
@@ -12,14 +12,14 @@ struct ValueEmitter {
 
   void operator()(bool value) const { out << (value ? "true" : "false"); }
   void operator()(int value) const { out << value; }
-  void operator()(double value) const { out << format_real(value); }
+  void operator()(double value) const { out << yaml::format_real(value); }
   // Quoted: `off` would be a truth value to some readers, and a serial number a number.
   void operator()(const std::string& value) const { out << YAML::DoubleQuoted << value; }
   void operator()(const std::filesystem::path& value) const { (*this)(value.string()); }
   void operator()(const Matrix2& value) const {
     out << YAML::Flow << YAML::BeginSeq;
     for (const auto& row : value) {
-      out << YAML::Flow << YAML::BeginSeq << format_real(row[0]) << format_real(row[1])
+      out << YAML::Flow << YAML::BeginSeq << yaml::format_real(row[0]) << yaml::format_real(row[1])
           << YAML::EndSeq;
     }
     out << YAML::EndSeq;
@@ -30,9 +30,10 @@ struct ValueEmitter {
     for (const ListedMarker& marker : value) {
       out << YAML::Flow << YAML::BeginMap;
       out << YAML::Key << "id" << YAML::Value << marker.id;
-      out << YAML::Key << "x_px" << YAML::Value << format_real(marker.x_px);
-      out << YAML::Key << "y_px" << YAML::Value << format_real(marker.y_px);
-      out << YAML::Key << "role" << YAML::Value << YAML::DoubleQuoted << marker.role;
+      out << YAML::Key << "x_px" << YAML::Value << yaml::format_real(marker.x_px);
+      out << YAML::Key << "y_px" << YAML::Value << yaml::format_real(marker.y_px);
+      out << YAML::Key << "role" << YAML::Value << YAML::DoubleQuoted
+          << std::string(text_of(marker.role));
       out << YAML::EndMap;
     }
     out << YAML::EndSeq;

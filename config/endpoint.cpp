@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "config/endpoint.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <system_error>
 
@@ -29,7 +30,19 @@ bool is_loopback(std::string_view host) {
 }
 
 constexpr const char* kEndpointsAllowed =
-    "tcp://127.0.0.1:PORT or ipc:///ABSOLUTE/PATH (tcp://127.0.0.1:* takes any free port)";
+    "ipc://NAME in the runtime directory, ipc:///ABSOLUTE/PATH or tcp://127.0.0.1:PORT "
+    "(tcp://127.0.0.1:* takes any free port)";
+
+/// A file name that needs no quoting anywhere, and no name of the abstract namespace ("@...").
+bool is_plain_name(std::string_view name) {
+  constexpr std::size_t kLongest = 32;  // leaves room for the folder within kLongestSocketPath
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return !name.empty() && name.size() <= kLongest && is_letter(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_letter(c) || c == '.' || c == '-' || c == '_'; });
+}
 
 }  // namespace
 
@@ -40,6 +53,10 @@ std::optional<std::string> refused_endpoint(std::string_view endpoint) {
     const std::size_t length = endpoint.size() - std::string_view("ipc://").size();
     if (!endpoint.ends_with('/') && length <= kLongestSocketPath) return std::nullopt;
     return "the path of a socket, of at most " + std::to_string(kLongestSocketPath) + " bytes";
+  }
+  constexpr std::string_view kIpc = "ipc://";
+  if (endpoint.starts_with(kIpc) && is_plain_name(endpoint.substr(kIpc.size()))) {
+    return std::nullopt;
   }
   const std::size_t colon = endpoint.rfind(':');
   constexpr std::string_view kTcp = "tcp://";

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
-#include <system_error>
 
+#include "base/yaml/document.hpp"
+#include "base/yaml/mistakes.hpp"
+#include "base/yaml/nearest.hpp"
 #include "config/checks.hpp"
-#include "config/mistakes.hpp"
-#include "config/nearest.hpp"
 #include "config/options.hpp"
 #include "config/value_reader.hpp"
-#include "config/yaml_document.hpp"
 
 namespace driftd::config {
 namespace {
 
-/// Far more than any configuration; a larger file is not one.
-constexpr std::uintmax_t kLargestFileBytes = 1 << 20;
+using yaml::describe;
+using yaml::key_text;
+using yaml::Mistakes;
+using yaml::Place;
+using yaml::place_of;
 
 class Loader {
  public:
@@ -26,7 +25,7 @@ class Loader {
       : name_(std::move(name)), folder_(std::move(folder)) {}
 
   Config load(const std::string& text) {
-    if (const auto root = read_document(text, mistakes_)) read_root(*root);
+    if (const auto root = yaml::read_document(text, mistakes_)) read_root(*root);
     check_combinations();
     if (!mistakes_.empty()) throw ConfigError(mistakes_.report(name_));
     std::filesystem::path& path = config_.replay.path;
@@ -143,7 +142,7 @@ void Loader::unknown_option(std::string_view section, const YAML::Node& name) {
   for (const Option& option : options()) {
     if (option.section() == section) candidates.push_back(option.name());
   }
-  mistakes_.add(place_of(name), key, unknown_key(found, candidates, prefix));
+  mistakes_.add(place_of(name), key, yaml::unknown_key(found, candidates, prefix));
 }
 
 void Loader::check_combinations() {
@@ -165,26 +164,10 @@ Config load_text(const std::string& text, const std::string& name,
 }
 
 Config load(const std::filesystem::path& file) {
-  const auto refuse = [&file](const std::string& why) -> ConfigError {
-    Mistakes mistakes;
-    mistakes.add({}, "", why);
-    return ConfigError(mistakes.report(file.string()));
-  };
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error)) {
-    throw refuse("found a folder; allowed a YAML file");
-  }
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw refuse("cannot be opened: " + std::generic_category().message(errno));
-  std::string text(kLargestFileBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad()) throw refuse("cannot be read: " + std::generic_category().message(errno));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kLargestFileBytes) {
-    throw refuse("found more than " + std::to_string(kLargestFileBytes) +
-                 " bytes; allowed no more: this is no configuration");
-  }
-  return load_text(text, file.string(), std::filesystem::absolute(file).parent_path());
+  Mistakes mistakes;
+  const auto text = yaml::read_file(file, mistakes);
+  if (!text) throw ConfigError(mistakes.report(file.string()));
+  return load_text(*text, file.string(), std::filesystem::absolute(file).parent_path());
 }
 
 }  // namespace driftd::config

@@ -5,10 +5,11 @@
 #include <iterator>
 #include <utility>
 
-#include "config/scalar.hpp"
-
 namespace driftd::config {
 namespace {
+
+using yaml::allowed_number;
+using yaml::allowed_text;
 
 const std::vector<Option>& table() {
   static const std::vector<Option> table =
@@ -78,7 +79,7 @@ std::span<const ListKey> marker_keys() {
        .choice = "tracking",
        .rules = {.text = "A `tracking` marker takes part in the correction; a `witness` is "
                          "measured only, as the check that the lock holds.",
-                 .choices = {"tracking", "witness"}}},
+                 .choices = names_of<control::MarkerRole>()}},
   };
   return keys;
 }
@@ -88,38 +89,16 @@ const Option* find_option(std::string_view key) {
   return found == table().end() ? nullptr : &*found;
 }
 
-bool in_range(double value, const Rules& rules) {
-  return (rules.above_min ? value > rules.min : value >= rules.min) && value <= rules.max;
-}
-
-std::string allowed_number(const Rules& rules, bool whole) {
-  std::string text = whole ? "a whole number " : "a number ";
-  text += (rules.above_min ? "above " : "from ") + format_real(rules.min);
-  text += (rules.above_min ? " up to " : " to ") + format_real(rules.max);
-  if (!rules.unit.empty()) text.append(" ").append(rules.unit);
-  return text;
-}
-
-std::string allowed_text(const Rules& rules) {
-  if (rules.choices.empty()) return "text";
-  std::string text = "one of ";
-  for (const auto choice : rules.choices) {
-    if (choice != rules.choices.front()) text += ", ";
-    text += choice;
-  }
-  return text;
-}
-
 std::string allowed(const Option& option) {
   struct Visitor {
     const Rules& rules;
     std::string operator()(bool) const { return "true or false"; }
-    std::string operator()(int) const { return allowed_number(rules, true); }
-    std::string operator()(double) const { return allowed_number(rules, false); }
-    std::string operator()(const std::string&) const { return allowed_text(rules); }
+    std::string operator()(int) const { return allowed_number(rules.range(), true); }
+    std::string operator()(double) const { return allowed_number(rules.range(), false); }
+    std::string operator()(const std::string&) const { return allowed_text(rules.choices); }
     std::string operator()(const std::filesystem::path&) const { return "a path"; }
     std::string operator()(const Matrix2&) const {
-      return "[[a, b], [c, d]], each " + allowed_number(rules, false);
+      return "[[a, b], [c, d]], each " + allowed_number(rules.range(), false);
     }
     std::string operator()(const std::vector<ListedMarker>&) const {
       return "a list of at most " + std::to_string(kMaxListedMarkers) + " markers";
@@ -130,7 +109,8 @@ std::string allowed(const Option& option) {
 
 std::string allowed(const ListKey& list_key) {
   const Rules& rules = list_key.rules;
-  return rules.choices.empty() ? allowed_number(rules, list_key.whole) : allowed_text(rules);
+  return rules.choices.empty() ? allowed_number(rules.range(), list_key.whole)
+                               : allowed_text(rules.choices);
 }
 
 Config default_config() {

@@ -15,12 +15,15 @@
 #include <variant>
 #include <vector>
 
+#include "base/yaml/range.hpp"
 #include "config/config.hpp"
+#include "config/names.hpp"
 
 namespace driftd::config {
 
 using Matrix2 = std::array<std::array<double, 2>, 2>;
-/// What an option may hold; the alternative that its default has is the option's type.
+/// What an option may hold; the alternative that its default has is the option's type. An option
+/// that Config holds as an enumeration is its name here, as in the file.
 using Value = std::variant<bool, int, double, std::string, std::filesystem::path, Matrix2,
                            std::vector<ListedMarker>>;
 
@@ -34,8 +37,12 @@ struct Rules {
   double min = -std::numeric_limits<double>::infinity();  ///< of a number or a matrix element
   double max = std::numeric_limits<double>::infinity();
   bool above_min = false;                      ///< `min` itself is not allowed
-  std::vector<std::string_view> choices = {};  ///< of a text; empty: any text
+  std::vector<std::string_view> choices = {};  ///< of a text, made by row(); empty: any text
   Reload reload = Reload::Restart;
+
+  yaml::Range range() const {
+    return {.min = min, .max = max, .unit = unit, .above_min = above_min};
+  }
 };
 
 struct Option {
@@ -80,11 +87,7 @@ constexpr std::size_t kMaxListedMarkers = 256;
 /// Null when there is no such option.
 const Option* find_option(std::string_view key);
 
-/// Is the number within the rules' range?
-bool in_range(double value, const Rules& rules);
 /// "a number from 1 to 10000000 us", "one of off, hardware, software", "true or false", ...
-std::string allowed_number(const Rules& rules, bool whole);
-std::string allowed_text(const Rules& rules);
 std::string allowed(const Option& option);
 std::string allowed(const ListKey& list_key);
 
@@ -95,20 +98,33 @@ std::vector<Option> lock_options();
 std::vector<Option> service_options();
 std::vector<Option> joined(std::vector<std::vector<Option>> parts);
 
-/// Makes a row from the place of its field: row<&Config::log, &Log::level>("log.level", "info",
-/// rules). The default has the field's own type.
+/// Makes a row from the place of its field: row<&Config::log, &Log::level>("log.level",
+/// LogLevel::Info, rules). The default has the field's own type; the choices of an enumeration are
+/// its names.
 template <auto SectionMember, auto FieldMember>
 Option row(std::string_view key,
            std::remove_cvref_t<decltype(Config{}.*SectionMember.*FieldMember)> fallback,
            Rules rules) {
   using Field = decltype(fallback);
-  return {key, Value(std::in_place_type<Field>, std::move(fallback)), std::move(rules),
-          [](const Config& config) {
-            return Value(std::in_place_type<Field>, config.*SectionMember.*FieldMember);
-          },
-          [](Config& config, const Value& value) {
-            config.*SectionMember.*FieldMember = std::get<Field>(value);
-          }};
+  if constexpr (HasNames<Field>) {
+    rules.choices = names_of<Field>();
+    return {key, Value(std::string(text_of(fallback))), std::move(rules),
+            [](const Config& config) {
+              return Value(std::string(text_of(config.*SectionMember.*FieldMember)));
+            },
+            [](Config& config, const Value& value) {
+              config.*SectionMember.*FieldMember =
+                  value_named<Field>(std::get<std::string>(value)).value();
+            }};
+  } else {
+    return {key, Value(std::in_place_type<Field>, std::move(fallback)), std::move(rules),
+            [](const Config& config) {
+              return Value(std::in_place_type<Field>, config.*SectionMember.*FieldMember);
+            },
+            [](Config& config, const Value& value) {
+              config.*SectionMember.*FieldMember = std::get<Field>(value);
+            }};
+  }
 }
 
 }  // namespace driftd::config

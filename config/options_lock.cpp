@@ -13,7 +13,9 @@ std::vector<Option> lock_section() {
       row<&Config::lock, &Lock::reference_frames>(
           "lock.reference_frames", 100,
           {.text = "The lock's reference is the mean position over so many good frames. Its error "
-                   "is the lock's offset for as long as it lasts.",
+                   "is the lock's offset for as long as it lasts. More are taken where the daemon "
+                   "has not yet seen the sample for 64 frames without corrections, which it needs "
+                   "to notice a stage that does not follow.",
            .min = 1,
            .max = 100'000,
            .reload = Reload::Live}),
@@ -63,6 +65,14 @@ std::vector<Option> lock_section() {
            .max = 100'000,
            .above_min = true,
            .reload = Reload::Live}),
+      row<&Config::lock, &Lock::max_drift_nm_per_s>(
+          "lock.max_drift_nm_per_s", 10,
+          {.text = "While no drift can be measured (camera away, markers hidden) the sample may "
+                   "move so fast: `lock.max_jump_nm` grows by it until the next drift.",
+           .unit = "nm/s",
+           .min = 0,
+           .max = 100'000,
+           .reload = Reload::Live}),
   };
 }
 
@@ -96,7 +106,10 @@ std::vector<Option> control_section() {
            .reload = Reload::Live}),
       row<&Config::control, &Control::rate_limit_nm_per_s>(
           "control.rate_limit_nm_per_s", 2000,
-          {.text = "Fastest change of the correction, per axis.",
+          {.text = "Fastest change of the correction, per axis. Below about 100 nm/s a lock that "
+                   "is held "
+                   "because the stage did not follow may stay held although it follows again: the "
+                   "moves that try it are too slow to be seen.",
            .unit = "nm/s",
            .min = 0,
            .max = 1'000'000,
@@ -104,7 +117,20 @@ std::vector<Option> control_section() {
            .reload = Reload::Live}),
       row<&Config::control, &Control::range_limit_nm>(
           "control.range_limit_nm", 5000,
-          {.text = "Largest correction from the stage's place at lock, per axis.",
+          {.text =
+               "Largest correction from the stage's place at lock, per axis. Made narrower while "
+               "locked, the stage goes back into it within step and rate.",
+           .unit = "nm",
+           .min = 0,
+           .max = 1'000'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::control, &Control::travel_limit_nm>(
+          "control.travel_limit_nm", 5000,
+          {.text =
+               "Largest distance of the stage from its place when the daemon started, per axis: "
+               "the corrections of all locks since then, added. Where it acts, corrections say "
+               "`range`.",
            .unit = "nm",
            .min = 0,
            .max = 1'000'000,
@@ -119,7 +145,8 @@ std::vector<Option> stage_section() {
           "stage.image_to_stage", Matrix2{{{1, 0}, {0, 1}}},
           {.text = "Stage displacement = [[a, b], [c, d]] x image displacement, both in nm, image "
                    "x right and y down. A camera turned by 90 degrees: [[0, -1], [1, 0]]; a mirror "
-                   "in the path: a negative determinant. A wrong sign makes the lock run away.",
+                   "in the path: a negative determinant. With a wrong sign the lock holds "
+                   "(`stage_not_following`).",
            .min = -10,
            .max = 10}),
       row<&Config::stage, &Stage::delay_us>(

@@ -8,10 +8,9 @@ namespace {
 std::vector<Option> realtime_section() {
   return {
       row<&Config::realtime, &RealTime::mode>(
-          "realtime.mode", "prefer",
+          "realtime.mode", RealTimeMode::Prefer,
           {.text = "Real-time scheduling and locked memory: `require` ends the service without "
-                   "them, `prefer` says what is missing and goes on, `off` does not ask.",
-           .choices = {"require", "prefer", "off"}}),
+                   "them, `prefer` says what is missing and goes on, `off` does not ask."}),
       row<&Config::realtime, &RealTime::loop_priority>(
           "realtime.loop_priority", 50,
           {.text = "SCHED_FIFO priority of the tracking loop.", .min = 1, .max = 98}),
@@ -47,16 +46,24 @@ std::vector<Option> realtime_section() {
 std::vector<Option> wire_section() {
   return {
       row<&Config::wire, &Wire::publish>(
-          "wire.publish", "tcp://127.0.0.1:5555",
-          {.text = "Where positions, corrections, markers, status and events are published: "
-                   "`tcp://` on a loopback address, or `ipc://` and an absolute path. Sockets that "
-                   "other computers reach need CURVE keys, which this version does not have."}),
+          "wire.publish", "ipc://publish",
+          {.text = "Where positions, markers, status and events are published: "
+                   "`ipc://` and a name in the runtime directory (docs/protocol.md) or an absolute "
+                   "path, or `tcp://` on a loopback address, where every user of the computer may "
+                   "connect. Sockets that other computers reach "
+                   "need CURVE keys, which this version does not have."}),
+      row<&Config::wire, &Wire::corrections>(
+          "wire.corrections", "ipc://corrections",
+          {.text = "Where corrections are published, with a queue of a few messages; the same "
+                   "kinds of address."}),
       row<&Config::wire, &Wire::commands>(
-          "wire.commands", "tcp://127.0.0.1:5556",
-          {.text = "Where commands are taken; the same kinds of address."}),
+          "wire.commands", "ipc://commands",
+          {.text = "Where commands are taken; the same kinds of address. A `tcp://` address has "
+                   "no permissions: every user of the computer may lock and unlock."}),
       row<&Config::wire, &Wire::send_queue_messages>(
           "wire.send_queue_messages", 1000,
-          {.text = "Messages kept for a subscriber that is slow; further ones are dropped for it.",
+          {.text = "Messages of `wire.publish` kept for a subscriber that is slow; further ones "
+                   "are dropped for it.",
            .min = 1,
            .max = 1'000'000}),
       row<&Config::wire, &Wire::status_interval_ms>("wire.status_interval_ms", 1000,
@@ -77,10 +84,9 @@ std::vector<Option> wire_section() {
 
 std::vector<Option> log_section() {
   return {
-      row<&Config::log, &Log::level>("log.level", "info",
-                                     {.text = "The least serious messages that are logged.",
-                                      .choices = {"debug", "info", "warning", "error"},
-                                      .reload = Reload::Live}),
+      row<&Config::log, &Log::level>(
+          "log.level", LogLevel::Info,
+          {.text = "The least serious messages that are logged.", .reload = Reload::Live}),
   };
 }
 

@@ -8,10 +8,9 @@ namespace {
 std::vector<Option> image_options() {
   return {
       row<&Config::camera, &Camera::source>(
-          "camera.source", "aravis",
+          "camera.source", Source::Aravis,
           {.text = "`aravis`: a GigE Vision or USB3 Vision camera. `replay`: a recording, see "
-                   "section replay.",
-           .choices = {"aravis", "replay"}}),
+                   "section replay."}),
       row<&Config::camera, &Camera::id>(
           "camera.id", "",
           {.text = "Which camera: its IP address, serial number or Aravis id. Empty: the first "
@@ -22,11 +21,9 @@ std::vector<Option> image_options() {
           {.text = "When no camera answers at start: `true` keeps trying, as after a lost "
                    "connection; `false` ends the service with an error."}),
       row<&Config::camera, &Camera::pixel_format>(
-          "camera.pixel_format", "Mono12",
+          "camera.pixel_format", camera::PixelFormat::Mono12,
           {.text = "Pixel format by its GenICam name. The packed formats need three quarters of "
-                   "the bandwidth (Mono10p: five eighths).",
-           .choices = {"Mono8", "Mono10", "Mono10Packed", "Mono10p", "Mono12", "Mono12Packed",
-                       "Mono12p", "Mono16"}}),
+                   "the bandwidth (Mono10p: five eighths)."}),
       row<&Config::camera, &Camera::region_x_px>(
           "camera.region_x_px", 0,
           {.text = "First column of the sensor region that is read out. Cameras round it to a "
@@ -74,10 +71,9 @@ std::vector<Option> image_options() {
            .min = 0,
            .max = 100'000}),
       row<&Config::camera, &Camera::trigger>(
-          "camera.trigger", "off",
+          "camera.trigger", camera::Trigger::Off,
           {.text = "What starts an exposure: `off`, the camera's own clock; `hardware`, an edge "
-                   "on camera.trigger_line; `software`, a command of driftd.",
-           .choices = {"off", "hardware", "software"}}),
+                   "on camera.trigger_line; `software`, a command of driftd."}),
       row<&Config::camera, &Camera::trigger_line>(
           "camera.trigger_line", "Line1",
           {.text = "The camera's name of the trigger input, for `trigger: hardware`."}),
@@ -102,9 +98,9 @@ std::vector<Option> transport_options() {
            .min = 65536,
            .max = 1 << 30}),
       row<&Config::camera, &Camera::resend>(
-          "camera.resend", "always",
-          {.text = "Are packets that got lost asked for again? `never` gives up the frame instead.",
-           .choices = {"always", "never"}}),
+          "camera.resend", camera::Resend::Always,
+          {.text =
+               "Are packets that got lost asked for again? `never` gives up the frame instead."}),
       row<&Config::camera, &Camera::packet_timeout_us>(
           "camera.packet_timeout_us", 1000,
           {.text = "How long a packet may be overdue before it is asked for again. Below 1000 us "
@@ -191,19 +187,52 @@ std::vector<Option> replay_options() {
           "replay.path", "",
           {.text = "The recording; relative to the folder of the configuration file."}),
       row<&Config::replay, &Replay::format>(
-          "replay.format", "tiff",
-          {.text = "`tiff`: a multi-page stack of 8 or 16 bits. `raw_u8`, `raw_u16`: plain pixels "
-                   "(u16 little-endian), frame after frame, of replay.width_px x replay.height_px.",
-           .choices = {"tiff", "raw_u8", "raw_u16"}}),
+          "replay.format", camera::ReplayFormat::Tiff,
+          {.text =
+               "`tiff`: a multi-page stack of 8 or 16 bits, also OME-TIFF. `hdf5`: a data set of "
+               "three "
+               "dimensions, "
+               "frames first, of 8 or 16 bits. `raw_u8`, `raw_u16`: plain pixels "
+               "(u16 little-endian), frame after frame, of replay.width_px x replay.height_px."}),
+      row<&Config::replay, &Replay::dataset>(
+          "replay.dataset", "",
+          {.text = "Which data set of an HDF5 file, such as /entry/data. Empty: the only one with "
+                   "three dimensions."}),
+      row<&Config::replay, &Replay::series>(
+          "replay.series", -1,
+          {.text = "Which Image of an OME-TIFF, counted from 0. -1: the only one, or the only one "
+                   "that has planes in the file.",
+           .min = -1,
+           .max = 2'147'483'647}),
+      row<&Config::replay, &Replay::channel>(
+          "replay.channel", -1,
+          {.text = "Which channel of an OME-TIFF or of an ImageJ hyperstack, counted from 0. -1: "
+                   "the only one.",
+           .min = -1,
+           .max = 2'147'483'647}),
+      row<&Config::replay, &Replay::slice>(
+          "replay.slice", -1,
+          {.text = "Which position in z of an OME-TIFF or of an ImageJ hyperstack, counted from 0. "
+                   "-1: the only one; where the file has one time alone, its positions are the "
+                   "frames.",
+           .min = -1,
+           .max = 2'147'483'647}),
+      row<&Config::replay, &Replay::every_page>(
+          "replay.every_page", false,
+          {.text = "Each page of a TIFF is a frame, whatever its metadata say."}),
+      row<&Config::replay, &Replay::allow_truncated>(
+          "replay.allow_truncated", false,
+          {.text = "Play the whole frames at the beginning of a truncated file. `false`: such a "
+                   "file is refused."}),
       row<&Config::replay, &Replay::width_px>("replay.width_px", 0,
-                                              {.text = "Frame width of a raw file. A TIFF file "
-                                                       "says its own: leave it 0.",
+                                              {.text = "Frame width of a raw file. The others "
+                                                       "say their own: leave it 0.",
                                                .unit = "px",
                                                .min = 0,
                                                .max = 65535}),
       row<&Config::replay, &Replay::height_px>("replay.height_px", 0,
-                                               {.text = "Frame height of a raw file. A TIFF file "
-                                                        "says its own: leave it 0.",
+                                               {.text = "Frame height of a raw file. The others "
+                                                        "say their own: leave it 0.",
                                                 .unit = "px",
                                                 .min = 0,
                                                 .max = 65535}),
@@ -216,17 +245,15 @@ std::vector<Option> replay_options() {
            .min = -1,
            .max = 2'147'483'647}),
       row<&Config::replay, &Replay::pace>(
-          "replay.pace", "rate",
+          "replay.pace", camera::ReplayPace::Rate,
           {.text = "`rate`: replay.rate_hz. `recorded`: as the file's own times say. `fast`: as "
-                   "fast as the loop takes them.",
-           .choices = {"rate", "recorded", "fast"}}),
+                   "fast as the loop takes them."}),
       row<&Config::replay, &Replay::rate_hz>(
           "replay.rate_hz", 100,
           {.text = "Frame rate for `pace: rate`.", .unit = "Hz", .min = 0.01, .max = 100'000}),
       row<&Config::replay, &Replay::on_end>(
-          "replay.on_end", "stop",
-          {.text = "After the last frame: `stop` ends the stream, `loop` starts over.",
-           .choices = {"stop", "loop"}}),
+          "replay.on_end", camera::ReplayEnd::Stop,
+          {.text = "After the last frame: `stop` ends the stream, `loop` starts over."}),
       row<&Config::replay, &Replay::wait_for_subscriber_s>(
           "replay.wait_for_subscriber_s", 0,
           {.text = "Wait so long at most for a first subscriber to `position` before the first "

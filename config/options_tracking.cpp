@@ -8,13 +8,12 @@ namespace {
 std::vector<Option> fitter_options() {
   return {
       row<&Config::fitter, &Fitter::backend>(
-          "fitter.backend", "auto",
+          "fitter.backend", Backend::Auto,
           {.text = "`cuda`: an NVIDIA GPU. `cpu`: the vector units of the processor. `auto`: times "
                    "both at start, on `roi_px` and the number of markers, and takes the one whose "
-                   "99th percentile is lower; the log and `driftctl status` say which and why.",
-           .choices = {"auto", "cpu", "cuda"}}),
+                   "99th percentile is lower; the log and `driftctl status` say which and why."}),
       row<&Config::fitter, &Fitter::estimator>(
-          "fitter.estimator", "auto",
+          "fitter.estimator", Estimator::Auto,
           {.text =
                "`least_squares`: the fastest. `poisson`: maximum likelihood of the photons, the "
                "most precise there is, above all for bright markers on a dark background (by a "
@@ -23,8 +22,7 @@ std::vector<Option> fitter_options() {
                "given and the 99th percentile of a frame's fits, timed at start with every marker "
                "there can be, is at most a tenth of the frame period (200 us where "
                "camera.frame_rate_hz is 0); otherwise `least_squares`. The log and `driftctl "
-               "status` say which and why.",
-           .choices = {"auto", "least_squares", "poisson"}}),
+               "status` say which and why."}),
       row<&Config::fitter, &Fitter::roi_px>(
           "fitter.roi_px", 13,
           {.text = "Side of the square window around each marker. Good: about ten times the "
@@ -56,12 +54,11 @@ std::vector<Option> fitter_options() {
 std::vector<Option> cuda_options() {
   return {
       row<&Config::cuda, &Cuda::mode>(
-          "fitter.cuda.mode", "graph",
+          "fitter.cuda.mode", fitter::CudaMode::Graph,
           {.text = "`launch`: one kernel launch a frame. `graph`: the same as a CUDA graph, a "
                    "microsecond or two quicker. `resident`: a kernel that stays on the GPU and "
                    "waits for frames; the quickest, but it keeps multiprocessors busy and is not "
-                   "for a GPU that drives a display.",
-           .choices = {"launch", "graph", "resident"}}),
+                   "for a GPU that drives a display."}),
       row<&Config::cuda, &Cuda::device>(
           "fitter.cuda.device", 0,
           {.text = "Number of the GPU, as `nvidia-smi` counts them.", .min = 0, .max = 63}),
@@ -78,9 +75,8 @@ std::vector<Option> cuda_options() {
 std::vector<Option> selection_options() {
   return {
       row<&Config::markers, &Markers::mode>(
-          "markers.mode", "auto",
-          {.text = "`auto`: found in the image by the criteria below. `list`: markers.list.",
-           .choices = {"auto", "list"}}),
+          "markers.mode", MarkerMode::Auto,
+          {.text = "`auto`: found in the image by the criteria below. `list`: markers.list."}),
       row<&Config::markers, &Markers::list>(
           "markers.list", std::vector<ListedMarker>{},
           {.text = "The markers for `mode: list`, one entry each; see the table of its keys."}),
@@ -160,8 +156,9 @@ std::vector<Option> selection_options() {
            .reload = Reload::Live}),
       row<&Config::markers, &Markers::find_again_after_ms>(
           "markers.find_again_after_ms", 500,
-          {.text = "When for so long no frame had drift.min_markers markers in their windows, they "
-                   "are looked for in the whole frame, and the windows follow them; what the lock "
+          {.text = "When for so long, and for two frames, no frame had drift.min_markers markers "
+                   "in their windows, they are looked for in the whole frame, and the windows "
+                   "follow them; what the lock "
                    "makes of the displacement is decided as ever (lock.max_jump_nm). 0: never.",
            .unit = "ms",
            .min = 0,

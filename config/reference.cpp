@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <sstream>
 
+#include "base/yaml/scalar.hpp"
 #include "config/documentation.hpp"
 #include "config/options.hpp"
-#include "config/scalar.hpp"
 
 namespace driftd::config {
 namespace {
@@ -15,14 +15,14 @@ constexpr std::string_view kEnd = "<!-- end of reference -->\n";
 struct DefaultText {
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(int value) const { return std::to_string(value); }
-  std::string operator()(double value) const { return format_real(value); }
+  std::string operator()(double value) const { return yaml::format_real(value); }
   std::string operator()(const std::string& value) const { return value.empty() ? "\"\"" : value; }
   std::string operator()(const std::filesystem::path& value) const {
     return (*this)(value.string());
   }
   std::string operator()(const Matrix2& value) const {
     const auto row = [](const std::array<double, 2>& pair) {
-      return '[' + format_real(pair[0]) + ", " + format_real(pair[1]) + ']';
+      return '[' + yaml::format_real(pair[0]) + ", " + yaml::format_real(pair[1]) + ']';
     };
     return '[' + row(value[0]) + ", " + row(value[1]) + ']';
   }
@@ -31,8 +31,8 @@ struct DefaultText {
 
 /// "1 to 64 px", "off, hardware, software": the column's heading says that it is what is allowed.
 std::string range_text(const Rules& rules) {
-  std::string text =
-      (rules.above_min ? "above " : "") + format_real(rules.min) + " to " + format_real(rules.max);
+  std::string text = (rules.above_min ? "above " : "") + yaml::format_real(rules.min) + " to " +
+                     yaml::format_real(rules.max);
   if (!rules.unit.empty()) text.append(" ").append(rules.unit);
   return text;
 }

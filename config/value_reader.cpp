@@ -2,69 +2,28 @@
 #include "config/value_reader.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 
-#include "config/nearest.hpp"
-#include "config/scalar.hpp"
-#include "config/yaml_document.hpp"
+#include "base/yaml/nearest.hpp"
 
 namespace driftd::config {
-namespace {
-
-/// yaml-cpp tags a plain scalar "?" and a quoted or block one "!".
-bool is_plain(const YAML::Node& node) {
-  return node.IsScalar() && node.Tag() == "?";
-}
-
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
-}  // namespace
-
-Place place_of(const YAML::Node& node) {
-  return place_of(node.Mark());
-}
-
-std::string key_text(const YAML::Node& node) {
-  constexpr std::size_t kLongest = 60;
-  if (node.IsSequence()) return "a list of " + std::to_string(node.size());
-  if (node.IsMap()) return "a mapping";
-  if (!node.IsScalar()) return "nothing";
-  std::string text = node.Scalar();
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  std::ranges::replace_if(text, is_control, '?');
-  return text;
-}
-
-std::string describe(const YAML::Node& node) {
-  const std::string text = key_text(node);
-  const bool bare = !node.IsScalar() || (is_plain(node) && (parse_real(text) || parse_bool(text)));
-  return bare ? text : '"' + text + '"';
-}
-
-void ValueReader::refuse(const std::string& key, const YAML::Node& node,
-                         const std::string& allowed) {
-  mistakes_.add(place_of(node), key, describe(node), allowed);
-}
+using yaml::key_text;
+using yaml::place_of;
 
 std::optional<Value> ValueReader::read(const Option& option, const YAML::Node& node) {
   const std::string key(option.key);
   const Rules& rules = option.rules;
   if (std::holds_alternative<bool>(option.fallback)) {
-    const auto value = is_plain(node) ? parse_bool(node.Scalar()) : std::nullopt;
-    if (value) return *value;
-    refuse(key, node, allowed(option));
+    if (const auto value = reader_.boolean(key, node)) return *value;
   } else if (std::holds_alternative<int>(option.fallback)) {
-    if (const auto value = number(key, rules, true, node)) return static_cast<int>(*value);
+    if (const auto value = reader_.whole(key, node, rules.range())) return static_cast<int>(*value);
   } else if (std::holds_alternative<double>(option.fallback)) {
-    if (const auto value = number(key, rules, false, node)) return *value;
+    if (const auto value = reader_.number(key, node, rules.range())) return *value;
   } else if (std::holds_alternative<std::string>(option.fallback)) {
-    if (auto value = text(key, rules, node)) return std::move(*value);
+    if (auto value = reader_.text(key, node, rules.choices)) return std::move(*value);
   } else if (std::holds_alternative<std::filesystem::path>(option.fallback)) {
-    if (auto value = text(key, rules, node)) return std::filesystem::path(std::move(*value));
+    if (auto value = reader_.text(key, node)) return std::filesystem::path(std::move(*value));
   } else if (std::holds_alternative<Matrix2>(option.fallback)) {
     if (const auto value = matrix(option, node)) return *value;
   } else if (auto value = markers(option, node)) {
@@ -73,28 +32,10 @@ std::optional<Value> ValueReader::read(const Option& option, const YAML::Node& n
   return std::nullopt;
 }
 
-std::optional<double> ValueReader::number(const std::string& key, const Rules& rules, bool whole,
-                                          const YAML::Node& node) {
-  const auto value = is_plain(node) ? parse_real(node.Scalar()) : std::nullopt;
-  if (value && in_range(*value, rules) && (!whole || std::floor(*value) == *value)) return *value;
-  refuse(key, node, allowed_number(rules, whole));
-  return std::nullopt;
-}
-
-std::optional<std::string> ValueReader::text(const std::string& key, const Rules& rules,
-                                             const YAML::Node& node) {
-  const bool known =
-      node.IsScalar() && (rules.choices.empty() ||
-                          std::ranges::find(rules.choices, node.Scalar()) != rules.choices.end());
-  if (known && std::ranges::none_of(node.Scalar(), is_control)) return node.Scalar();
-  refuse(key, node, known ? "text on one line" : allowed_text(rules));
-  return std::nullopt;
-}
-
 std::optional<Matrix2> ValueReader::matrix(const Option& option, const YAML::Node& node) {
   const auto is_pair = [](const YAML::Node& list) { return list.IsSequence() && list.size() == 2; };
   if (!is_pair(node) || !is_pair(node[0]) || !is_pair(node[1])) {
-    refuse(std::string(option.key), node, allowed(option));
+    reader_.refuse(std::string(option.key), node, allowed(option));
     return std::nullopt;
   }
   Matrix2 value{};
@@ -103,7 +44,7 @@ std::optional<Matrix2> ValueReader::matrix(const Option& option, const YAML::Nod
     for (std::size_t column = 0; column < 2; ++column) {
       const std::string key =
           std::string(option.key) + '[' + std::to_string(row) + "][" + std::to_string(column) + ']';
-      const auto element = number(key, option.rules, false, node[row][column]);
+      const auto element = reader_.number(key, node[row][column], option.rules.range());
       good = good && element;
       value[row][column] = element.value_or(0);
     }
@@ -115,7 +56,7 @@ std::optional<std::vector<ListedMarker>> ValueReader::markers(const Option& opti
                                                               const YAML::Node& node) {
   const std::string key(option.key);
   if (!node.IsSequence() || node.size() > kMaxListedMarkers) {
-    refuse(key, node, allowed(option));
+    reader_.refuse(key, node, allowed(option));
     return std::nullopt;
   }
   std::vector<ListedMarker> list;
@@ -130,7 +71,7 @@ std::optional<std::vector<ListedMarker>> ValueReader::markers(const Option& opti
 
 std::optional<ListedMarker> ValueReader::marker(const std::string& key, const YAML::Node& node) {
   if (!node.IsMap()) {
-    refuse(key, node, "a mapping like {id: 1, x_px: 101.2, y_px: 55.9}");
+    reader_.refuse(key, node, "a mapping like {id: 1, x_px: 101.2, y_px: 55.9}");
     return std::nullopt;
   }
   ListedMarker marker{};
@@ -142,14 +83,14 @@ std::optional<ListedMarker> ValueReader::marker(const std::string& key, const YA
     if (known == marker_keys().end()) {
       std::vector<std::string_view> names;
       for (const ListKey& list_key : marker_keys()) names.push_back(list_key.name);
-      mistakes_.add(place_of(entry.first), key + '.' + key_text(entry.first),
-                    unknown_key(name, names, ""));
+      reader_.mistakes().add(place_of(entry.first), key + '.' + key_text(entry.first),
+                             yaml::unknown_key(name, names, ""));
       good = false;
     } else if (!seen.insert(known->name).second) {
-      mistakes_.add(place_of(entry.first), key + '.' + name, "found twice; allowed once");
+      reader_.mistakes().add(place_of(entry.first), key + '.' + name, "found twice; allowed once");
       good = false;
     } else if (entry.second.IsNull()) {  // has no place of its own
-      mistakes_.add(place_of(entry.first), key + '.' + name, "nothing", allowed(*known));
+      reader_.mistakes().add(place_of(entry.first), key + '.' + name, "nothing", allowed(*known));
       good = false;
     } else {
       good = marker_key(key, *known, entry.second, marker) && good;
@@ -158,25 +99,27 @@ std::optional<ListedMarker> ValueReader::marker(const std::string& key, const YA
   for (const ListKey& list_key : marker_keys()) {
     if (seen.contains(list_key.name)) continue;
     if (list_key.required) {
-      mistakes_.add(place_of(node), key + '.' + std::string(list_key.name),
-                    "found no such key; every listed marker needs one");
+      reader_.mistakes().add(place_of(node), key + '.' + std::string(list_key.name),
+                             "found no such key; every listed marker needs one");
       good = false;
     } else {
-      marker.role = list_key.choice;
+      marker.role = value_named<control::MarkerRole>(list_key.choice).value();
     }
   }
-  return good ? std::optional(std::move(marker)) : std::nullopt;
+  return good ? std::optional(marker) : std::nullopt;
 }
 
 bool ValueReader::marker_key(const std::string& key, const ListKey& list_key,
                              const YAML::Node& node, ListedMarker& marker) {
   const std::string full_key = key + '.' + std::string(list_key.name);
   if (!list_key.rules.choices.empty()) {
-    auto role = text(full_key, list_key.rules, node);
-    if (role) marker.role = std::move(*role);
+    const auto role = reader_.text(full_key, node, list_key.rules.choices);
+    if (role) marker.role = value_named<control::MarkerRole>(*role).value();
     return role.has_value();
   }
-  const auto value = number(full_key, list_key.rules, list_key.whole, node);
+  const yaml::Range range = list_key.rules.range();
+  const auto value =
+      list_key.whole ? reader_.whole(full_key, node, range) : reader_.number(full_key, node, range);
   if (!value) return false;
   if (list_key.name == "id") marker.id = static_cast<std::uint32_t>(*value);
   if (list_key.name == "x_px") marker.x_px = *value;

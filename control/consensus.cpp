@@ -116,7 +116,10 @@ Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
     centre = {weighted.x / sum, weighted.y / sum};
     for (Vote& v : votes) v.weight /= sum;
   }
-  for (const Vote& v : votes) result.used += v.weight > 0 ? 1 : 0;
+  for (const Vote& v : votes) {
+    result.used += v.weight > 0 ? 1 : 0;
+    result.reference_nm2 += v.weight * v.weight * v.reference_nm2;
+  }
   result.value_nm = centre;
   result.covariance_nm2 = covariance_of(votes, centre, result.used);
   return result;

@@ -17,9 +17,10 @@ namespace driftd::control {
 /// One marker's vote.
 struct Vote {
   Vec2 value_nm;
-  Vec2 variance_nm2;  ///< > 0
-  double trust = 1;   ///< factor on the weight, 0..1
-  double weight = 0;  ///< result: share of the sum of weights
+  Vec2 variance_nm2;         ///< > 0
+  double reference_nm2 = 0;  ///< part of the variance that is the same in every frame, per axis
+  double trust = 1;          ///< factor on the weight, 0..1
+  double weight = 0;         ///< result: share of the sum of weights
 };
 
 /// Smallest distance from the consensus at which a vote has no weight: the larger of both. sd_nm is
@@ -40,6 +41,7 @@ struct Consensus {
   Vec2 value_nm;
   /// Formal covariance, or that of the observed scatter where it is larger.
   Covariance2 covariance_nm2;
+  double reference_nm2 = 0;  ///< part of its variances that is the same in every frame
 };
 
 /// @param scratch  at least votes.size() doubles

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Finding known markers again after they left their ROIs: the one displacement, common to all, that
 // puts the markers onto spots of the whole frame. Every pair of a marker and a spot that resemble
-// each other votes for a displacement, and the displacement with the most markers wins if nothing
-// else comes near: a wrong answer would move the sample, no answer moves nothing. Turns and changes
-// of scale are not looked for. Pure; not real time.
+// each other votes for a displacement, and the displacement with the most markers is taken if no
+// other has nearly as many. In doubt there is no answer, because a wrong one would move the sample.
+// Turns and changes of scale are not looked for. Pure; not real time.
 #pragma once
 
 #include <span>
@@ -14,11 +14,11 @@
 namespace driftd::control {
 
 struct ConstellationSettings {
-  double tolerance_px = 2;  ///< how far a spot may be from where a marker should be
-  int min_markers = 3;      ///< on spots, at least
+  double tolerance_px;  ///< how far a spot may be from where a marker should be
+  int min_markers;      ///< on spots, at least
   /// A spot resembles a marker when its sigma and amplitude differ by no more than these shares.
-  double max_width_change = 0.5;
-  double max_brightness_change = 0.8;
+  double max_width_change;
+  double max_brightness_change;
   /// Where a marker can be measured at all, sensor pixels: its whole ROI lies inside the frame.
   Vec2 field_low_px, field_high_px;
 };

@@ -159,6 +159,7 @@ Vote DriftEstimator::vote_of(std::size_t i, const MarkerObservation& o) const no
   const double common_nm2 = kSdFloorNm * kSdFloorNm + track.reference_variance_nm2;
   return {.value_nm = displacement_nm(i, o),
           .variance_nm2 = {x_sd_nm * x_sd_nm + common_nm2, y_sd_nm * y_sd_nm + common_nm2},
+          .reference_nm2 = track.reference_variance_nm2,
           .trust = track.readmission * track.memory_weight};
 }
 
@@ -364,6 +365,7 @@ void DriftEstimator::publish(const Consensus& tracking, const Consensus& witness
   newest_ = (newest_ + 1) % frames_.size();
   frames_[newest_] = {.drift_nm = tracking.value_nm,
                       .covariance_nm2 = tracking.covariance_nm2,
+                      .reference_nm2 = tracking.reference_nm2,
                       .witness_valid = witnesses.used > 0,
                       .witness_nm = witnesses.value_nm};
   averaged_ = std::min(averaged_ + 1, static_cast<int>(frames_.size()));
@@ -371,6 +373,7 @@ void DriftEstimator::publish(const Consensus& tracking, const Consensus& witness
   Vec2 drift;
   Vec2 witness;
   Covariance2 covariance;
+  double reference_nm2 = 0;
   int witness_frames = 0;
   for (int back = 0; back < averaged_; ++back) {
     const FrameMean& f =
@@ -378,15 +381,21 @@ void DriftEstimator::publish(const Consensus& tracking, const Consensus& witness
     drift = {drift.x + f.drift_nm.x, drift.y + f.drift_nm.y};
     covariance = {covariance.xx + f.covariance_nm2.xx, covariance.xy + f.covariance_nm2.xy,
                   covariance.yy + f.covariance_nm2.yy};
+    reference_nm2 += f.reference_nm2;
     if (!f.witness_valid) continue;
     witness = {witness.x + f.witness_nm.x, witness.y + f.witness_nm.y};
     ++witness_frames;
   }
   const double n = averaged_;
   estimate_.frame_drift_nm = tracking.value_nm;
+  estimate_.frame_covariance_nm2 = tracking.covariance_nm2;
   estimate_.drift_nm = {drift.x / n, drift.y / n};
-  estimate_.covariance_nm2 = {covariance.xx / (n * n), covariance.xy / (n * n),
-                              covariance.yy / (n * n)};
+  // The references' errors are the same in each of the frames: the mean has them in full.
+  const auto variance_of_mean = [&](double sum_nm2) {
+    return (sum_nm2 - reference_nm2) / (n * n) + reference_nm2 / n;
+  };
+  estimate_.covariance_nm2 = {variance_of_mean(covariance.xx), covariance.xy / (n * n),
+                              variance_of_mean(covariance.yy)};
   estimate_.frames_averaged = averaged_;
   estimate_.witness_valid = witness_frames > 0;
   if (witness_frames > 0)

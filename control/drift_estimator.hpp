@@ -19,15 +19,15 @@
 namespace driftd::control {
 
 struct EstimatorSettings {
-  double pixel_size_nm = 100;
-  int average_frames = 1;
-  int min_markers = 3;
-  double outlier_sigma = 4;     ///< a marker further than this from the consensus is an outlier
-  double outlier_floor_nm = 3;  ///< no marker nearer than this is called an outlier
+  double pixel_size_nm;
+  int average_frames;
+  int min_markers;
+  double outlier_sigma;     ///< a marker further than this from the consensus is an outlier
+  double outlier_floor_nm;  ///< no marker nearer than this is called an outlier
   /// Relative changes of sigma against the reference's and of amplitude against a slow average,
   /// beyond the change that is common to the markers (focus, lamp, exposure).
-  double max_width_change = 0.5;
-  double max_brightness_change = 0.8;
+  double max_width_change;
+  double max_brightness_change;
 };
 
 class DriftEstimator {
@@ -54,7 +54,8 @@ class DriftEstimator {
   /// do numbers that are not finite. An invalid frame keeps the last drift and restarts the
   /// average.
   const DriftEstimate& update(std::span<const MarkerObservation> observations) noexcept;
-  /// Frames were missed or skipped (camera away): forget the frame average, keep the references.
+  /// Frames were missed or skipped (camera away), or the last is not to be followed: forget the
+  /// frame average, keep the references.
   void restart_average() noexcept;
 
   /// Displacement and residual are zero where this frame gave none.
@@ -89,6 +90,7 @@ class DriftEstimator {
   struct FrameMean {
     Vec2 drift_nm;
     Covariance2 covariance_nm2;
+    double reference_nm2 = 0;  ///< of it, what an average over frames does not lessen
     bool witness_valid = false;
     Vec2 witness_nm;
   };

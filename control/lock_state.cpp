@@ -36,7 +36,7 @@ bool timed_out(const Lock& lock, std::int64_t now_ns, std::int64_t timeout_ns) n
 
 bool is_bad_frame(LockEvent event) noexcept {
   return event == LockEvent::FewMarkers || event == LockEvent::StaleFrame ||
-         event == LockEvent::NoFrame || event == LockEvent::Jump;
+         event == LockEvent::NoFrame || event == LockEvent::Jump || event == LockEvent::NotSent;
 }
 
 LockReason reason_of(LockEvent event) noexcept {
@@ -49,8 +49,12 @@ LockReason reason_of(LockEvent event) noexcept {
       return LockReason::NoFrames;
     case LockEvent::Jump:
       return LockReason::ImplausibleJump;
+    case LockEvent::NotSent:
+      return LockReason::CorrectionsNotSent;
     case LockEvent::RangeExceeded:
       return LockReason::RangeExceeded;
+    case LockEvent::StageNotFollowing:
+      return LockReason::StageNotFollowing;
     default:
       return LockReason::None;
   }
@@ -70,7 +74,8 @@ Lock next_referencing(const Lock& lock, LockEvent event, std::int64_t now_ns,
 Lock next_locked(const Lock& lock, LockEvent event, std::int64_t now_ns,
                  const LockSettings& settings) noexcept {
   if (event == LockEvent::GoodFrame) return with_good_frame(lock);
-  if (event == LockEvent::NoFrame || event == LockEvent::RangeExceeded)
+  if (event == LockEvent::NoFrame || event == LockEvent::RangeExceeded ||
+      event == LockEvent::StageNotFollowing)
     return changed(LockState::Holding, reason_of(event), now_ns);
   if (!is_bad_frame(event)) return lock;
   const Lock counted = with_bad_frame(lock);
@@ -79,19 +84,26 @@ Lock next_locked(const Lock& lock, LockEvent event, std::int64_t now_ns,
   return counted;
 }
 
-/// Good frames say nothing about the stage's range: a lock held for that reason does not resume
-/// (it would go in and out for ever), it is unlocked by the user or lost.
+/// Good frames alone do not resume a lock that is held because of its stage. Its range: it would go
+/// in and out for ever, so it is unlocked by the user or lost. Not following: the stage has to be
+/// seen to follow.
+bool resumes_by_good_frames(LockReason reason) noexcept {
+  return reason != LockReason::RangeExceeded && reason != LockReason::StageNotFollowing;
+}
+
 Lock next_holding(const Lock& lock, LockEvent event, std::int64_t now_ns,
                   const LockSettings& settings) noexcept {
   if (timed_out(lock, now_ns, settings.hold_timeout_ns))
     return changed(LockState::Lost, LockReason::HeldTooLong, now_ns);
   if (event == LockEvent::GoodFrame) {
     const Lock counted = with_good_frame(lock);
-    if (lock.reason != LockReason::RangeExceeded &&
+    if (resumes_by_good_frames(lock.reason) &&
         counted.good_frames >= settings.good_frames_to_resume)
       return changed(LockState::Locked, LockReason::Recovered, now_ns);
     return counted;
   }
+  if (event == LockEvent::StageFollows && lock.reason == LockReason::StageNotFollowing)
+    return changed(LockState::Locked, LockReason::StageFollows, now_ns);
   if (is_bad_frame(event) || event == LockEvent::RangeExceeded) return with_bad_frame(lock);
   return lock;
 }
@@ -100,7 +112,8 @@ Lock next_holding(const Lock& lock, LockEvent event, std::int64_t now_ns,
 
 Lock next(const Lock& lock, LockEvent event, std::int64_t now_ns,
           const LockSettings& settings) noexcept {
-  if (event == LockEvent::CommandReset && lock.state != LockState::Idle)
+  if (event == LockEvent::CommandReset &&
+      (lock.state == LockState::Lost || lock.state == LockState::Fault))
     return changed(LockState::Idle, LockReason::ResetCommanded, now_ns);
   if (lock.state == LockState::Fault) return lock;
   if (event == LockEvent::InternalFault)
@@ -169,6 +182,12 @@ const char* name_of(LockReason reason) noexcept {
       return "held_too_long";
     case LockReason::RangeExceeded:
       return "range_exceeded";
+    case LockReason::CorrectionsNotSent:
+      return "corrections_not_sent";
+    case LockReason::StageNotFollowing:
+      return "stage_not_following";
+    case LockReason::StageFollows:
+      return "stage_follows";
     case LockReason::InternalFault:
       return "internal_fault";
   }

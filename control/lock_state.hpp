@@ -23,10 +23,14 @@ enum class LockReason : std::uint8_t {
   ImplausibleJump,
   Recovered,
   HeldTooLong,
-  RangeExceeded,  ///< the correction stayed at its range limit too long
+  RangeExceeded,       ///< the correction stayed at its range limit too long
+  CorrectionsNotSent,  ///< the publisher cannot send in time
+  StageNotFollowing,   ///< the image does not move as the stage was told to
+  StageFollows,        ///< it does again
   InternalFault,
 };
 
+/// What a frame, a time-out or a command means for the lock. Each frame has exactly one.
 enum class LockEvent : std::uint8_t {
   CommandLock,
   CommandUnlock,
@@ -36,16 +40,20 @@ enum class LockEvent : std::uint8_t {
   StaleFrame,
   NoFrame,  ///< time passed without a frame
   Jump,
+  NotSent,        ///< what was computed before could not leave in time, or still waits
   ReferenceDone,  ///< the estimator has its new references
   RangeExceeded,
+  StageNotFollowing,
+  StageFollows,
   InternalFault,
 };
 
+/// The defaults that users get are those of the option table.
 struct LockSettings {
-  std::int64_t hold_timeout_ns = 10'000'000'000;       ///< holding -> lost
-  std::int64_t reference_timeout_ns = 10'000'000'000;  ///< referencing -> idle
-  int bad_frames_to_hold = 3;     ///< this many bad frames in a row: locked -> holding
-  int good_frames_to_resume = 5;  ///< this many good frames in a row: holding -> locked
+  std::int64_t hold_timeout_ns;       ///< holding -> lost
+  std::int64_t reference_timeout_ns;  ///< referencing -> idle
+  int bad_frames_to_hold;             ///< this many bad frames in a row: locked -> holding
+  int good_frames_to_resume;          ///< this many good frames in a row: holding -> locked
 };
 
 struct Lock {
@@ -63,6 +71,11 @@ Lock next(const Lock& lock, LockEvent event, std::int64_t now_ns,
 /// True when a correction computed from this frame may be sent: Locked, and this frame was good.
 constexpr bool may_correct(const Lock& lock) noexcept {
   return lock.state == LockState::Locked && lock.bad_frames == 0;
+}
+/// Holding because the stage does not follow: after a good frame it may be tried whether it does.
+constexpr bool may_probe(const Lock& lock) noexcept {
+  return lock.state == LockState::Holding && lock.reason == LockReason::StageNotFollowing &&
+         lock.bad_frames == 0;
 }
 
 const char* name_of(LockState state) noexcept;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "control/image_filter.hpp"
+
 namespace driftd::control {
 namespace {
 
@@ -20,33 +22,9 @@ constexpr double kSpotResponse = 0.5 - 1.0 / (1.0 + kBackgroundScale * kBackgrou
 constexpr double kMinFilteredSnr = 5.5;
 /// A candidate needs this share of the SNR that the fit must reach: the filter only pre-selects.
 constexpr double kPreselection = 0.5;
-/// Rounding to whole counts has this standard deviation (1 / sqrt 12).
-constexpr double kQuantisationNoiseAdu = 0.29;
 /// Keeps a picture full of texture from asking for a million fits.
 constexpr std::size_t kMaxCandidates = 4096;
 constexpr int kClipRounds = 5;
-
-struct Plane {
-  int width = 0, height = 0;
-  std::vector<float> values;
-
-  Plane(int w, int h)
-      : width(w), height(h), values(static_cast<std::size_t>(w) * static_cast<std::size_t>(h)) {}
-  float& at(int x, int y) {
-    return values[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
-                  static_cast<std::size_t>(x)];
-  }
-  float at(int x, int y) const {
-    return values[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
-                  static_cast<std::size_t>(x)];
-  }
-};
-
-float median_of(std::vector<float>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// Median and standard deviation without what lies beyond 3 sigma.
 struct Level {
@@ -123,52 +101,6 @@ class TileMap {
   std::vector<Level> levels_;
 };
 
-std::vector<float> gaussian_kernel(double sigma_px) {
-  const int radius = static_cast<int>(std::ceil(4 * sigma_px));
-  std::vector<float> kernel;
-  double sum = 0;
-  for (int i = -radius; i <= radius; ++i) sum += std::exp(-0.5 * i * i / (sigma_px * sigma_px));
-  for (int i = -radius; i <= radius; ++i)
-    kernel.push_back(static_cast<float>(std::exp(-0.5 * i * i / (sigma_px * sigma_px)) / sum));
-  return kernel;
-}
-
-/// Outside the image the rim's pixels go on.
-Plane smoothed(const Plane& image, const std::vector<float>& kernel) {
-  const int radius = static_cast<int>(kernel.size()) / 2;
-  Plane rows(image.width, image.height);
-  Plane both(image.width, image.height);
-  const auto convolve = [&](const Plane& from, Plane& to, int dx, int dy) {
-    for (int y = 0; y < image.height; ++y)
-      for (int x = 0; x < image.width; ++x) {
-        float sum = 0;
-        for (int i = -radius; i <= radius; ++i)
-          sum += kernel[static_cast<std::size_t>(i) + static_cast<std::size_t>(radius)] *
-                 from.at(std::clamp(x + i * dx, 0, image.width - 1),
-                         std::clamp(y + i * dy, 0, image.height - 1));
-        to.at(x, y) = sum;
-      }
-  };
-  convolve(image, rows, 1, 0);
-  convolve(rows, both, 0, 1);
-  return both;
-}
-
-/// Standard deviation of the difference of two Gaussian smoothings of unit white noise:
-/// sum over pixels of (a - b)^2, from the separable kernels.
-double filtered_noise(const std::vector<float>& a, const std::vector<float>& b) {
-  const std::size_t shift = (b.size() - a.size()) / 2;
-  double aa = 0;
-  double ab = 0;
-  double bb = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    aa += static_cast<double>(a[i]) * static_cast<double>(a[i]);
-    ab += static_cast<double>(a[i]) * static_cast<double>(b[i + shift]);
-  }
-  for (const float v : b) bb += static_cast<double>(v) * static_cast<double>(v);
-  return std::sqrt(aa * aa - 2 * ab * ab + bb * bb);
-}
-
 /// Of equal neighbours the first in reading order is the maximum.
 bool is_maximum(const Plane& plane, int x, int y, int radius) {
   const float value = plane.at(x, y);
@@ -195,12 +127,12 @@ bool any_saturated(std::span<const std::uint16_t> image, int width_px, const Can
 }  // namespace
 
 std::vector<Candidate> find_candidates(std::span<const std::uint16_t> image, int width_px,
-                                       int height_px, const DetectionSettings& settings) {
+                                       int height_px, const DetectionSettings& settings,
+                                       SearchBounds* bounds) {
   std::vector<Candidate> found;
+  const std::stop_token stop = bounds != nullptr ? bounds->stop : std::stop_token();
   if (std::min(width_px, height_px) < settings.roi_px) return found;
-  Plane flat(width_px, height_px);
-  std::copy(image.begin(), image.begin() + static_cast<std::ptrdiff_t>(flat.values.size()),
-            flat.values.begin());
+  Plane flat(image, width_px, height_px);
   const double sigma_px = settings.expected_sigma_px;
   const int tile_px = std::max(32, static_cast<int>(std::lround(16 * sigma_px)));
   const TileMap background(flat, tile_px);
@@ -210,9 +142,10 @@ std::vector<Candidate> find_candidates(std::span<const std::uint16_t> image, int
 
   const std::vector<float> narrow = gaussian_kernel(sigma_px);
   const std::vector<float> wide = gaussian_kernel(kBackgroundScale * sigma_px);
-  Plane filtered = smoothed(flat, narrow);
-  const Plane surround = smoothed(flat, wide);
+  Plane filtered = smoothed(flat, narrow, stop);
+  const Plane surround = smoothed(flat, wide, stop);
   for (std::size_t i = 0; i < filtered.values.size(); ++i) filtered.values[i] -= surround.values[i];
+  if (stop.stop_requested()) return found;
 
   const double threshold = std::max(kMinFilteredSnr * filtered_noise(narrow, wide),
                                     kPreselection * kSpotResponse * settings.min_snr);
@@ -235,7 +168,9 @@ std::vector<Candidate> find_candidates(std::span<const std::uint16_t> image, int
   std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
     return a.height_adu > b.height_adu;
   });
-  if (found.size() > kMaxCandidates) found.resize(kMaxCandidates);
+  if (found.size() <= kMaxCandidates) return found;
+  if (bounds != nullptr) bounds->spots_left_out += found.size() - kMaxCandidates;
+  found.resize(kMaxCandidates);
   return found;
 }
 

@@ -3,10 +3,10 @@
 // become witnesses.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "control/marker_detection.hpp"
+#include "control/number_text.hpp"
 
 namespace driftd::control {
 namespace {
@@ -14,8 +14,6 @@ namespace {
 /// Share of the amplitude by which a real spot may differ from a Gaussian (rms over the ROI) before
 /// its residuals count as excess: diffraction rings, pixel integration, shot noise of the peak.
 constexpr double kModelError = 0.025;
-/// Spots weaker than this share of a marker do not disturb it (a bright bead's own rings).
-constexpr double kDisturbingHeight = 0.1;
 /// Free parameters of the circular Gaussian: x, y, sigma, amplitude, background.
 constexpr int kParameters = 5;
 
@@ -26,12 +24,6 @@ struct Spot {
   bool fitted = false;
   double precision_px() const { return std::hypot(fit->x_sd_px, fit->y_sd_px); }
 };
-
-std::string number(double value, int decimals) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
-  return buffer;
-}
 
 /// "SNR 4.2 below 10.0"
 std::string comparison(const char* quantity, double value, const char* relation, double limit,
@@ -72,10 +64,12 @@ std::string fault_of(const Spot& spot, int width_px, int height_px,
   if (sigma_px > settings.max_sigma_px)
     return comparison("sigma in px", sigma_px, "above", settings.max_sigma_px, 2);
   const double amplitude = static_cast<double>(f.amplitude_adu);
-  if (!(amplitude >= settings.min_snr * c.noise_adu))
-    return comparison("SNR", amplitude / c.noise_adu, "below", settings.min_snr, 1);
   const int degrees = std::max(1, settings.roi_px * settings.roi_px - kParameters);
   const double rms = std::sqrt(static_cast<double>(f.chi_square) / degrees);
+  // In a dense field the background's noise has the neighbours in it; the residuals have not.
+  const double noise = std::max(kQuantisationNoiseAdu, std::min(c.noise_adu, rms));
+  if (!(amplitude >= settings.min_snr * noise))
+    return comparison("SNR", amplitude / noise, "below", settings.min_snr, 1);
   const double ratio = rms / std::hypot(c.noise_adu, kModelError * amplitude);
   if (ratio > settings.max_residual_ratio)
     return comparison("residuals over expected noise", ratio, "above", settings.max_residual_ratio,

@@ -6,14 +6,13 @@
 #include <array>
 #include <cstdint>
 
+#include "base/vec2.hpp"
+
 namespace driftd::control {
 
 constexpr std::size_t kMaxMarkers = 256;
 
-struct Vec2 {
-  double x = 0;
-  double y = 0;
-};
+using driftd::Vec2;
 
 /// Symmetric 2x2 covariance matrix.
 struct Covariance2 {
@@ -75,10 +74,11 @@ struct MarkerResult {
 };
 
 struct DriftEstimate {
-  bool valid = false;          ///< false: too few markers; the rest is then not to be used
-  Vec2 drift_nm;               ///< averaged over markers and `average_frames`
-  Vec2 frame_drift_nm;         ///< this frame alone
-  Covariance2 covariance_nm2;  ///< of drift_nm
+  bool valid = false;                ///< false: too few markers; the rest is then not to be used
+  Vec2 drift_nm;                     ///< averaged over markers and `average_frames`
+  Vec2 frame_drift_nm;               ///< this frame alone
+  Covariance2 covariance_nm2;        ///< of drift_nm
+  Covariance2 frame_covariance_nm2;  ///< of frame_drift_nm
   int markers_used = 0;
   int markers_total = 0;  ///< tracking markers there are
   int frames_averaged = 0;

@@ -2,7 +2,6 @@
 #include "daemon/compose.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "fitter/cuda_fitter.hpp"
@@ -10,26 +9,14 @@
 namespace driftd::daemon {
 namespace {
 
-/// How far from where it should be a marker is found again: room for a place listed by hand, too
-/// little for strangers.
+// Settings are made by naming every member: -Wmissing-field-initializers reports a forgotten one.
+
+/// A marker counts as found again within this many expected sigmas of its place: more than the
+/// error of a place listed by hand, less than the distance to another spot.
 constexpr double kToleranceInSigmas = 1.5;
 
-template <typename Enum, std::size_t N>
-Enum named(const std::string& name, const std::array<std::pair<const char*, Enum>, N>& names) {
-  for (const auto& [text, value] : names) {
-    if (name == text) return value;
-  }
-  // The loader admits only the names of the option table: this is a programming error.
-  throw std::logic_error("no value is named " + name);
-}
-
-camera::PixelFormat pixel_format(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(camera::PixelFormat::Mono16); ++i) {
-    const auto format = static_cast<camera::PixelFormat>(i);
-    if (name == camera::name_of(format)) return format;
-  }
-  throw std::logic_error("no pixel format is named " + name);
-}
+/// At the range limit for so long: holding. A correction that only touches the limit goes on.
+constexpr std::int64_t kRangeTimeoutNs = 1'000'000'000;
 
 std::uint32_t saturation_adu(const config::Config& config, camera::PixelFormat format) {
   if (config.camera.saturation_adu > 0) {
@@ -42,75 +29,85 @@ std::int64_t to_ns(double value, double unit_ns) {
   return std::llround(value * unit_ns);
 }
 
-std::unique_ptr<camera::FrameSource> make_camera(const config::Camera& c,
-                                                 std::function<void()> on_stream_thread_start) {
-  camera::AravisSettings s;
-  s.id = c.id;
-  s.format = pixel_format(c.pixel_format);
-  s.region_x_px = c.region_x_px;
-  s.region_y_px = c.region_y_px;
-  s.region_width_px = c.region_width_px;
-  s.region_height_px = c.region_height_px;
-  s.exposure_us = c.exposure_us;
-  s.gain_db = c.gain_db;
-  s.frame_rate_hz = c.frame_rate_hz;
-  s.trigger = named<camera::Trigger, 3>(c.trigger, {{{"off", camera::Trigger::Off},
-                                                     {"hardware", camera::Trigger::HardwareLine},
-                                                     {"software", camera::Trigger::Software}}});
-  s.trigger_line = c.trigger_line;
-  s.packet_size_bytes = c.packet_size_bytes;
-  s.socket_buffer_bytes = c.socket_buffer_bytes;
-  s.resend = c.resend == "never" ? camera::Resend::Never : camera::Resend::Always;
-  s.packet_timeout_us = c.packet_timeout_us;
-  s.frame_retention_us = c.frame_retention_us;
-  s.buffers = c.buffers;
-  s.stall_timeout_ms = c.stall_timeout_ms;
-  s.reconnect_min_ms = c.reconnect_min_ms;
-  s.reconnect_max_ms = c.reconnect_max_ms;
-  s.start_without_camera = c.start_without_camera;
-  s.on_stream_thread_start = std::move(on_stream_thread_start);
-  return camera::make_aravis_source(s);
+control::LockSettings lock_settings(const config::Lock& lock) {
+  return {.hold_timeout_ns = to_ns(lock.hold_timeout_s, 1e9),
+          .reference_timeout_ns = to_ns(lock.reference_timeout_s, 1e9),
+          .bad_frames_to_hold = lock.bad_frames_to_hold,
+          .good_frames_to_resume = lock.good_frames_to_resume};
 }
 
-std::unique_ptr<camera::FrameSource> make_replay(const config::Replay& r) {
-  camera::ReplaySettings s;
-  s.path = r.path;
-  s.format =
-      named<camera::ReplayFormat, 3>(r.format, {{{"tiff", camera::ReplayFormat::Tiff},
-                                                 {"raw_u8", camera::ReplayFormat::RawU8},
-                                                 {"raw_u16", camera::ReplayFormat::RawU16}}});
-  s.width_px = r.width_px;
-  s.height_px = r.height_px;
-  s.first_frame = r.first_frame;
-  s.last_frame = r.last_frame;
-  s.pace = named<camera::ReplayPace, 3>(r.pace, {{{"rate", camera::ReplayPace::Rate},
-                                                  {"recorded", camera::ReplayPace::Recorded},
-                                                  {"fast", camera::ReplayPace::Fast}}});
-  s.rate_hz = r.rate_hz;
-  s.on_end = r.on_end == "loop" ? camera::ReplayEnd::Loop : camera::ReplayEnd::Stop;
-  return camera::make_replay_source(s);
-}
-
-fitter::CudaMode cuda_mode(const std::string& name) {
-  using Mode = fitter::CudaMode;
-  return named<Mode, 3>(
-      name, {{{"launch", Mode::Launch}, {"graph", Mode::Graph}, {"resident", Mode::Resident}}});
+control::ControllerSettings controller_settings(const config::Config& config) {
+  const auto& m = config.stage.image_to_stage;
+  return {.image_to_stage = {m[0][0], m[0][1], m[1][0], m[1][1]},
+          .proportional = config.control.proportional,
+          .integral = config.control.integral,
+          .step_limit_nm = config.control.step_limit_nm,
+          .rate_limit_nm_per_s = config.control.rate_limit_nm_per_s,
+          .range_limit_nm = config.control.range_limit_nm,
+          .travel_limit_nm = config.control.travel_limit_nm,
+          .stage_delay_us = config.stage.delay_us,
+          .stage_time_constant_us = config.stage.time_constant_us};
 }
 
 }  // namespace
 
 bool is_recording(const config::Config& config) {
-  return config.camera.source == "replay";
+  return config.camera.source == config::Source::Replay;
+}
+
+camera::AravisSettings aravis_settings(const config::Camera& c,
+                                       std::function<void()> on_stream_thread_start) {
+  return {.id = c.id,
+          .format = c.pixel_format,
+          .region_x_px = c.region_x_px,
+          .region_y_px = c.region_y_px,
+          .region_width_px = c.region_width_px,
+          .region_height_px = c.region_height_px,
+          .exposure_us = c.exposure_us,
+          .gain_db = c.gain_db,
+          .frame_rate_hz = c.frame_rate_hz,
+          .trigger = c.trigger,
+          .trigger_line = c.trigger_line,
+          .packet_size_bytes = c.packet_size_bytes,
+          .socket_buffer_bytes = c.socket_buffer_bytes,
+          .resend = c.resend,
+          .packet_timeout_us = c.packet_timeout_us,
+          .frame_retention_us = c.frame_retention_us,
+          .buffers = c.buffers,
+          .stall_timeout_ms = c.stall_timeout_ms,
+          .reconnect_min_ms = c.reconnect_min_ms,
+          .reconnect_max_ms = c.reconnect_max_ms,
+          .start_without_camera = c.start_without_camera,
+          .on_stream_thread_start = std::move(on_stream_thread_start)};
+}
+
+camera::ReplaySettings replay_settings(const config::Replay& r) {
+  return {.path = r.path,
+          .format = r.format,
+          .dataset = r.dataset,
+          .series = r.series,
+          .channel = r.channel,
+          .slice = r.slice,
+          .every_page = r.every_page,
+          .allow_truncated = r.allow_truncated,
+          .width_px = r.width_px,
+          .height_px = r.height_px,
+          .first_frame = r.first_frame,
+          .last_frame = r.last_frame,
+          .pace = r.pace,
+          .rate_hz = r.rate_hz,
+          .on_end = r.on_end};
 }
 
 std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
                                                  std::function<void()> on_stream_thread_start) {
-  return is_recording(config) ? make_replay(config.replay)
-                              : make_camera(config.camera, std::move(on_stream_thread_start));
+  if (is_recording(config)) return camera::make_replay_source(replay_settings(config.replay));
+  return camera::make_aravis_source(
+      aravis_settings(config.camera, std::move(on_stream_thread_start)));
 }
 
 camera::PixelFormat configured_format(const config::Config& config) {
-  return pixel_format(config.camera.pixel_format);
+  return config.camera.pixel_format;
 }
 
 FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format) {
@@ -132,7 +129,7 @@ FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat for
   const fitter::FitOptions options = fit_options(config, format, estimator);
   const fitter::CudaLiveOptions cuda = {
       .device = config.cuda.device,
-      .mode = cuda_mode(config.cuda.mode),
+      .mode = config.cuda.mode,
       .deadline = std::chrono::microseconds(config.cuda.deadline_us)};
   return {[=] { return fitter::make_cpu_live_fitter(roi_px, capacity, options); },
           [=] { return fitter::make_cuda_live_fitter(roi_px, capacity, options, cuda); }};
@@ -155,69 +152,62 @@ fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat
 control::DetectionSettings detection_settings(const config::Config& config,
                                               camera::PixelFormat format) {
   const config::Markers& m = config.markers;
-  control::DetectionSettings s;
-  s.roi_px = config.fitter.roi_px;
-  s.max_count = m.max_count;
-  s.expected_sigma_px = config.optics.spot_sigma_px;
-  s.min_snr = m.min_snr;
-  s.min_sigma_px = m.min_sigma_px;
-  s.max_sigma_px = m.max_sigma_px;
-  s.min_distance_px = m.min_distance_px;
-  s.border_px = m.border_px;
-  s.saturation_adu = saturation_adu(config, format);
-  s.max_residual_ratio = m.max_residual_ratio;
-  s.witness_fraction = m.witness_fraction;
-  s.min_for_witness = m.min_for_witness;
-  return s;
+  return {.roi_px = config.fitter.roi_px,
+          .max_count = m.max_count,
+          .expected_sigma_px = config.optics.spot_sigma_px,
+          .min_snr = m.min_snr,
+          .min_sigma_px = m.min_sigma_px,
+          .max_sigma_px = m.max_sigma_px,
+          .min_distance_px = m.min_distance_px,
+          .border_px = m.border_px,
+          .saturation_adu = saturation_adu(config, format),
+          .max_residual_ratio = m.max_residual_ratio,
+          .witness_fraction = m.witness_fraction,
+          .min_for_witness = m.min_for_witness};
 }
 
 control::ConstellationSettings constellation_settings(const config::Config& config) {
-  control::ConstellationSettings s;
-  s.tolerance_px = kToleranceInSigmas * config.optics.spot_sigma_px;
-  s.min_markers = config.drift.min_markers;
-  s.max_width_change = config.drift.max_width_change;
-  s.max_brightness_change = config.drift.max_brightness_change;
-  return s;
+  return {.tolerance_px = kToleranceInSigmas * config.optics.spot_sigma_px,
+          .min_markers = config.drift.min_markers,
+          .max_width_change = config.drift.max_width_change,
+          .max_brightness_change = config.drift.max_brightness_change,
+          .field_low_px = {},
+          .field_high_px = {}};
 }
 
 LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source) {
-  LoopSettings s;
-  s.lock.hold_timeout_ns = to_ns(config.lock.hold_timeout_s, 1e9);
-  s.lock.reference_timeout_ns = to_ns(config.lock.reference_timeout_s, 1e9);
-  s.lock.bad_frames_to_hold = config.lock.bad_frames_to_hold;
-  s.lock.good_frames_to_resume = config.lock.good_frames_to_resume;
-  const auto& m = config.stage.image_to_stage;
-  s.controller.image_to_stage = {m[0][0], m[0][1], m[1][0], m[1][1]};
-  s.controller.proportional = config.control.proportional;
-  s.controller.integral = config.control.integral;
-  s.controller.step_limit_nm = config.control.step_limit_nm;
-  s.controller.rate_limit_nm_per_s = config.control.rate_limit_nm_per_s;
-  s.controller.range_limit_nm = config.control.range_limit_nm;
-  s.controller.stage_delay_us = config.stage.delay_us;
-  s.controller.stage_time_constant_us = config.stage.time_constant_us;
-  s.reference_frames = config.lock.reference_frames;
-  s.max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6);
-  s.no_frame_timeout_ns = to_ns(config.camera.stall_timeout_ms, 1e6);
-  s.max_jump_nm = config.lock.max_jump_nm;
-  s.pixel_size_nm = config.optics.pixel_size_nm;
-  s.exposure_ns = to_ns(source.exposure_us, 1e3);
-  s.readout_ns = to_ns(config.camera.readout_us, 1e3);
-  s.warm_start = config.fitter.warm_start;
-  return s;
+  const bool paced =
+      config.camera.trigger != camera::Trigger::HardwareLine && config.camera.frame_rate_hz > 0;
+  return {.supervisor = {.lock = lock_settings(config.lock),
+                         .controller = controller_settings(config),
+                         .reference_frames = config.lock.reference_frames,
+                         .rest_moves_to_lock = control::StageMonitor::kMovesToJudge,
+                         .stall_timeout_ns = to_ns(config.camera.stall_timeout_ms, 1e6),
+                         .range_timeout_ns = kRangeTimeoutNs,
+                         .max_jump_nm = config.lock.max_jump_nm,
+                         .max_drift_nm_per_s = config.lock.max_drift_nm_per_s},
+          .frame_period_ns = paced ? to_ns(1 / config.camera.frame_rate_hz, 1e9) : 0,
+          .max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6),
+          .pixel_size_nm = config.optics.pixel_size_nm,
+          .exposure_ns = to_ns(source.exposure_us, 1e3),
+          .readout_ns = to_ns(config.camera.readout_us, 1e3),
+          .warm_start = config.fitter.warm_start};
+}
+
+control::EstimatorSettings estimator_settings(const config::Config& config) {
+  return {.pixel_size_nm = config.optics.pixel_size_nm,
+          .average_frames = config.drift.average_frames,
+          .min_markers = config.drift.min_markers,
+          .outlier_sigma = config.drift.outlier_sigma,
+          .outlier_floor_nm = config.drift.outlier_floor_nm,
+          .max_width_change = config.drift.max_width_change,
+          .max_brightness_change = config.drift.max_brightness_change};
 }
 
 std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
                                            const std::vector<control::Marker>& markers) {
-  control::EstimatorSettings s;
-  s.pixel_size_nm = config.optics.pixel_size_nm;
-  s.average_frames = config.drift.average_frames;
-  s.min_markers = config.drift.min_markers;
-  s.outlier_sigma = config.drift.outlier_sigma;
-  s.outlier_floor_nm = config.drift.outlier_floor_nm;
-  s.max_width_change = config.drift.max_width_change;
-  s.max_brightness_change = config.drift.max_brightness_change;
   auto set = std::make_unique<MarkerSet>(
-      MarkerSet{control::DriftEstimator(s),
+      MarkerSet{control::DriftEstimator(estimator_settings(config)),
                 control::RoiTracker(config.fitter.roi_px, config.markers.roi_hysteresis_px)});
   set->estimator.set_markers(markers);
   set->tracker.set_markers(markers);
@@ -227,15 +217,13 @@ std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
 std::vector<control::Marker> listed_markers(const config::Config& config) {
   std::vector<control::Marker> markers;
   for (const config::ListedMarker& m : config.markers.list) {
-    markers.push_back(
-        {m.id, m.role == "witness" ? control::MarkerRole::Witness : control::MarkerRole::Tracking,
-         m.x_px, m.y_px});
+    markers.push_back({.id = m.id, .role = m.role, .x_px = m.x_px, .y_px = m.y_px});
   }
   return markers;
 }
 
 std::size_t marker_capacity(const config::Config& config) {
-  const std::size_t count = config.markers.mode == "list"
+  const std::size_t count = config.markers.mode == config::MarkerMode::List
                                 ? config.markers.list.size()
                                 : static_cast<std::size_t>(config.markers.max_count);
   return std::clamp<std::size_t>(count, 1, control::kMaxMarkers);

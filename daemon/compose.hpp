@@ -2,6 +2,7 @@
 // The one place that knows both the configuration and the parts: translates one into the other.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,11 @@ namespace driftd::daemon {
 bool is_recording(const config::Config& config);
 
 /// @param on_stream_thread_start  runs once on the camera library's receiving thread
+camera::AravisSettings aravis_settings(const config::Camera& camera,
+                                       std::function<void()> on_stream_thread_start);
+camera::ReplaySettings replay_settings(const config::Replay& replay);
+
+/// @param on_stream_thread_start  as above
 /// @throws camera::CameraError
 std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
                                                  std::function<void()> on_stream_thread_start);
@@ -32,10 +38,11 @@ fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat
                                fitter::Estimator estimator);
 control::DetectionSettings detection_settings(const config::Config& config,
                                               camera::PixelFormat format);
-/// Its field is left for the frame to say.
+/// Without the field, which the search sets from its frame.
 control::ConstellationSettings constellation_settings(const config::Config& config);
 /// @param source  gives the exposure that the camera really took
 LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source);
+control::EstimatorSettings estimator_settings(const config::Config& config);
 std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
                                            const std::vector<control::Marker>& markers);
 /// Markers of mode `list`.

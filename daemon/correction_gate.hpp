@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The last word on whether a correction may leave. Housekeeping opens the gate for one lock and
-// closes it; the publisher passes each correction through it. After close() has returned, no
-// correction of any lock is being sent or will be.
+// Decides at the moment of sending whether a correction may leave. Housekeeping opens the gate for
+// one lock and closes it; the publisher passes each correction through it. After close() has
+// returned, no correction of any lock is being sent or will be.
 #pragma once
 
 #include <atomic>

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/clock.hpp"
+#include "base/monotonic.hpp"
 #include "fitter/failover.hpp"
 
 namespace driftd::daemon {
@@ -83,10 +83,13 @@ ChosenFitter choose_fitter(const FitterWish& wish,
     chosen.estimator_reason = std::move(reason);
     return chosen;
   };
-  if (wish.estimator != "auto") {
-    return with(wish.estimator == "poisson" ? Estimator::PoissonLikelihood
-                                            : Estimator::ImplicitLeastSquares,
-                "fitter.estimator is `" + wish.estimator + "`");
+  switch (wish.estimator) {
+    case config::Estimator::LeastSquares:
+      return with(Estimator::ImplicitLeastSquares, "fitter.estimator is `least_squares`");
+    case config::Estimator::Poisson:
+      return with(Estimator::PoissonLikelihood, "fitter.estimator is `poisson`");
+    case config::Estimator::Auto:
+      break;
   }
   if (!wish.gain_known)
     return with(Estimator::ImplicitLeastSquares, "camera.gain_e_per_adu is not given");
@@ -113,12 +116,12 @@ const char* name_of(fitter::Estimator estimator) noexcept {
   return estimator == fitter::Estimator::PoissonLikelihood ? "poisson" : "least_squares";
 }
 
-ChosenFitter choose_backend(const std::string& backend, const TrialSpots& spots,
+ChosenFitter choose_backend(config::Backend backend, const TrialSpots& spots,
                             const FitterMakers& make) {
   auto cpu = make.cpu();
-  if (backend == "cpu") return chosen(std::move(cpu), "fitter.backend is `cpu`");
+  if (backend == config::Backend::Cpu) return chosen(std::move(cpu), "fitter.backend is `cpu`");
   std::unique_ptr<fitter::LiveFitter> cuda;
-  if (backend == "cuda") {
+  if (backend == config::Backend::Cuda) {
     cuda = make.cuda();
     return chosen(fitter::make_failover_live_fitter(std::move(cuda), std::move(cpu)),
                   "fitter.backend is `cuda`");

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "config/config.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::daemon {
@@ -23,10 +24,10 @@ struct TrialSpots {
 
 /// What the configuration says of the choice.
 struct FitterWish {
-  std::string backend = "auto";    ///< auto | cpu | cuda
-  std::string estimator = "auto";  ///< auto | least_squares | poisson
-  bool gain_known = false;         ///< without, there is no Poisson likelihood
-  double frame_rate_hz = 0;        ///< 0: not known
+  config::Backend backend;
+  config::Estimator estimator;
+  bool gain_known;       ///< without, there is no Poisson likelihood
+  double frame_rate_hz;  ///< 0: not known
   TrialSpots spots;
 };
 
@@ -44,11 +45,11 @@ struct ChosenFitter {
 ChosenFitter choose_fitter(const FitterWish& wish,
                            const std::function<FitterMakers(fitter::Estimator)>& makers_of);
 
-/// `cpu` and `cuda` are taken at their word. `auto` times both, warm-started and paced as in the
+/// `cpu` and `cuda` are what is used. `auto` times both, warm-started and paced as in the
 /// lock, and takes the one whose 99th percentile is lower; the CPU where CUDA cannot be had. A CUDA
 /// fitter comes with the CPU as its twin, which takes over should it fail.
 /// @throws fitter::FitterError when `cuda` is asked for and cannot be had
-ChosenFitter choose_backend(const std::string& backend, const TrialSpots& spots,
+ChosenFitter choose_backend(config::Backend backend, const TrialSpots& spots,
                             const FitterMakers& make);
 
 /// What the Poisson estimator's fits of a frame may take, us: kPoissonShare of the frame period.

@@ -20,7 +20,7 @@ class LatencyHistogram {
  public:
   /// Negative durations count as 0.
   void record(std::int64_t duration_ns) noexcept;
-  /// Percentiles by the upper edge of their bin (never flattering); max is exact.
+  /// Percentiles by the upper edge of their bin, so never too low; max is exact.
   LatencySummary summary() const noexcept;
 
  private:

@@ -2,17 +2,21 @@
 // driftd: command line, logging, exit codes.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 
 #include "camera/frame_source.hpp"
 #include "config/config.hpp"
+#include "daemon/log_level.hpp"
 #include "daemon/messages.hpp"
 #include "daemon/publisher.hpp"
 #include "daemon/realtime.hpp"
 #include "daemon/service.hpp"
+#include "daemon/socket_place.hpp"
 
 namespace {
 
@@ -28,9 +32,9 @@ enum ExitCode : int {
 
 constexpr const char* kFooter =
     "Exit codes: 0 stopped by a signal or at the end of a recording, 1 internal failure,\n"
-    "2 configuration error, 3 camera or recording cannot be used at start, 4 real-time set-up\n"
-    "required and refused, 5 a socket cannot be bound, 6 the GPU asked for cannot be had. SIGHUP\n"
-    "reloads the configuration.";
+    "2 wrong usage or configuration, 3 camera or recording cannot be used at start, 4 real-time\n"
+    "set-up required and refused, 5 a socket cannot be bound, 6 the GPU asked for cannot be had.\n"
+    "SIGHUP reloads the configuration.";
 
 /// The service takes these from a descriptor; blocked before any thread is made, so in all of them.
 void block_signals() {
@@ -39,6 +43,16 @@ void block_signals() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for SIGPIPE
+}
+
+/// A connection takes a descriptor, and libzmq aborts when there is none for the next. The soft
+/// limit is 1024 nearly everywhere, for programs that use select(): this one does not.
+void raise_descriptor_limit() {
+  constexpr rlim_t kEnough = 65'536;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kEnough));
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int run(const driftd::config::Config& config, const std::filesystem::path& file) {
@@ -64,6 +78,19 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
   }
 }
 
+/// What would keep the daemon from starting here and now, though the configuration is right.
+void tell_obstacles(const driftd::config::Wire& wire, const std::filesystem::path& file) {
+  const auto tell = [&](const char* key, const std::string& endpoint) {
+    if (const auto obstacle = driftd::daemon::obstacle(endpoint)) {
+      std::cout << fmt::format("{}: {}: {} cannot be bound now and by this user: {}\n",
+                               file.string(), key, endpoint, *obstacle);
+    }
+  };
+  tell("wire.publish", wire.publish);
+  tell("wire.corrections", wire.corrections);
+  tell("wire.commands", wire.commands);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -77,7 +104,11 @@ int main(int argc, char** argv) {
   app.add_flag("--print-config", print,
                "print the configuration merged with the defaults, and exit");
   app.set_version_flag("--version", "driftd " + std::string(driftd::daemon::kVersion));
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? Clean : Configuration;
+  }
 
   spdlog::set_default_logger(spdlog::stderr_color_mt("driftd"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
@@ -93,9 +124,13 @@ int main(int argc, char** argv) {
     return Configuration;
   }
   if (print) std::cout << driftd::config::to_yaml(config);
-  if (check && !print) std::cout << file.string() << ": no mistakes\n";
+  if (check && !print) {
+    std::cout << file.string() << ": no mistakes\n";
+    tell_obstacles(config.wire, file);
+  }
   if (check || print) return Clean;
-  spdlog::set_level(spdlog::level::from_str(config.log.level));
+  spdlog::set_level(driftd::daemon::log_level(config.log.level));
   block_signals();
+  raise_descriptor_limit();
   return run(config, file);
 }

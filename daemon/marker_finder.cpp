@@ -13,29 +13,12 @@ struct FittedCandidates {
 
 FittedCandidates fit_candidates(const camera::Frame& frame, std::span<const std::uint16_t> pixels,
                                 const control::DetectionSettings& settings,
-                                const fitter::FitOptions& options) {
+                                const fitter::FitOptions& options, control::SearchBounds* bounds) {
   FittedCandidates found;
-  found.candidates = control::find_candidates(pixels, frame.width_px, frame.height_px, settings);
-  const auto side = static_cast<std::size_t>(settings.roi_px);
-  const auto width = static_cast<std::size_t>(frame.width_px);
-  std::vector<std::uint16_t> rois;
-  rois.reserve(found.candidates.size() * side * side);
-  for (const control::Candidate& c : found.candidates) {
-    const auto x = static_cast<std::size_t>(c.roi_x_px);
-    const auto y = static_cast<std::size_t>(c.roi_y_px);
-    for (std::size_t row = 0; row < side; ++row) {
-      const auto line = pixels.subspan((y + row) * width + x, side);
-      rois.insert(rois.end(), line.begin(), line.end());
-    }
-  }
-  found.fits.resize(found.candidates.size());
-  if (!found.candidates.empty()) {
-    const fitter::Batch batch{.pixels = rois.data(),
-                              .type = fitter::PixelType::U16,
-                              .roi_px = settings.roi_px,
-                              .count = found.candidates.size()};
-    fitter::fit_batch_cpu(batch, options, found.fits);
-  }
+  found.candidates =
+      control::find_candidates(pixels, frame.width_px, frame.height_px, settings, bounds);
+  found.fits =
+      control::fit_candidates(pixels, frame.width_px, found.candidates, settings.roi_px, options);
   return found;
 }
 
@@ -44,26 +27,30 @@ FittedCandidates fit_candidates(const camera::Frame& frame, std::span<const std:
 control::DetectionResult find_markers(const camera::Frame& frame,
                                       std::span<const std::uint16_t> pixels,
                                       const control::DetectionSettings& settings,
-                                      const fitter::FitOptions& options) {
-  const FittedCandidates found = fit_candidates(frame, pixels, settings, options);
+                                      const fitter::FitOptions& options,
+                                      control::SearchBounds* bounds) {
+  const FittedCandidates found = fit_candidates(frame, pixels, settings, options, bounds);
   return control::judge_candidates(found.candidates, found.fits, frame.width_px, frame.height_px,
                                    frame.offset_x_px, frame.offset_y_px, settings);
 }
 
-control::ConstellationMatch find_markers_again(const MarkersReport& known,
-                                               const camera::Frame& frame,
-                                               std::span<const std::uint16_t> pixels,
-                                               const control::DetectionSettings& detection,
-                                               const fitter::FitOptions& options,
-                                               control::ConstellationSettings settings) {
+control::ConstellationMatch find_markers_again(
+    const MarkersReport& known, const camera::Frame& frame, std::span<const std::uint16_t> pixels,
+    const control::DetectionSettings& detection, const fitter::FitOptions& options,
+    control::ConstellationSettings settings, control::SearchBounds* bounds) {
   std::vector<control::MarkerReference> markers;
   for (std::size_t i = 0; i < known.count; ++i) {
     if (known.entries[i].marker.role == control::MarkerRole::Tracking)
       markers.push_back(known.entries[i].reference);
   }
-  const FittedCandidates found = fit_candidates(frame, pixels, detection, options);
-  const auto spots = control::fitted_spots(found.candidates, found.fits, frame.offset_x_px,
-                                           frame.offset_y_px, detection);
+  const FittedCandidates found = fit_candidates(frame, pixels, detection, options, bounds);
+  auto spots = control::fitted_spots(found.candidates, found.fits, frame.offset_x_px,
+                                     frame.offset_y_px, detection);
+  const std::size_t most = kMostPairs / std::max<std::size_t>(1, markers.size());
+  if (spots.size() > most) {  // the brightest come first
+    if (bounds != nullptr) bounds->spots_left_out += spots.size() - most;
+    spots.resize(most);
+  }
   const double half_px = 0.5 * detection.roi_px;  // wherever within its pixel a marker is
   settings.field_low_px = {frame.offset_x_px + half_px, frame.offset_y_px + half_px};
   settings.field_high_px = {frame.offset_x_px + frame.width_px - 1 - half_px,

@@ -68,10 +68,11 @@ std::string_view format_correction(MessageBuffer& buffer, std::uint64_t seq,
   return format_into(
       buffer,
       R"(correction {{"v":1,"seq":{},"session":"{}","lock_id":{},"frame_id":{},"camera_time_ns":{},)"
-      R"("arrival_ns":{},"sent_ns":{},"total_x_nm":{:.4f},"total_y_nm":{:.4f},"delta_x_nm":{:.4f},)"
-      R"("delta_y_nm":{:.4f},"limited":{}}})",
+      R"("arrival_ns":{},"sent_ns":{},"expires_ns":{},"total_x_nm":{:.4f},"total_y_nm":{:.4f},"delta_x_nm":{:.4f},)"
+      R"("delta_y_nm":{:.4f},"probe":{},"limited":{}}})",
       seq, session, record.lock_id, record.frame_id, record.camera_time_ns, record.arrival_ns,
-      sent_ns, c.total_nm.x, c.total_nm.y, c.delta_nm.x, c.delta_nm.y, kLimitedText[c.limited & 7]);
+      sent_ns, record.expires_ns, c.total_nm.x, c.total_nm.y, c.delta_nm.x, c.delta_nm.y,
+      record.probe, kLimitedText[c.limited & 7]);
 }
 
 }  // namespace driftd::daemon

@@ -3,61 +3,33 @@
 
 #include <array>
 #include <string_view>
-#include <zmq.hpp>
 
-#include "daemon/clock.hpp"
+#include "base/monotonic.hpp"
 #include "daemon/messages.hpp"
 
 namespace driftd::daemon {
 namespace {
 
-constexpr std::size_t kFrameSlots =
-    64;  // 128 ms at 500 frames/s; older ones could not leave anyway
 constexpr std::size_t kTextSlots = 256;
-/// More than any topic. Without a limit libzmq allocates whatever length a peer announces.
-constexpr std::int64_t kMaxSubscriptionBytes = 4096;
 enum Sequence : std::size_t { Position, Correction, Markers, Status, Event };
 constexpr std::array<std::string_view, 3> kTextTopics = {"markers", "status", "event"};
+constexpr std::array<std::string_view, 4> kTopics = {"position", "markers", "status", "event"};
+constexpr std::array<std::string_view, 1> kCorrectionTopics = {"correction"};
 
 }  // namespace
 
-/// XPUB: a PUB socket that tells of subscriptions, so that a recording can wait for its reader.
-class Publisher::Socket {
- public:
-  explicit Socket(const PublisherSettings& settings) : xpub_(context_, zmq::socket_type::xpub) {
-    xpub_.set(zmq::sockopt::sndhwm, settings.send_queue_messages);
-    xpub_.set(zmq::sockopt::maxmsgsize, kMaxSubscriptionBytes);
-    xpub_.set(zmq::sockopt::linger, 500);
-    try {
-      xpub_.bind(settings.endpoint);
-    } catch (const zmq::error_t& error) {
-      throw SocketError("wire.publish: cannot bind " + settings.endpoint + ": " + error.what());
-    }
-  }
-  void send(std::string_view text) {
-    // Never blocks: an XPUB socket drops for the subscriber whose queue is full.
-    xpub_.send(zmq::buffer(text), zmq::send_flags::dontwait);
-  }
-  /// Takes what subscribers said; true when one wants positions.
-  bool take_subscriptions() {
-    bool wants_positions = false;
-    zmq::message_t message;
-    while (xpub_.recv(message, zmq::recv_flags::dontwait)) {
-      const std::string_view text = message.to_string_view();
-      wants_positions |= !text.empty() && text[0] == 1 &&
-                         std::string_view("position ").substr(0, text.size() - 1) == text.substr(1);
-    }
-    return wants_positions;
-  }
-
- private:
-  zmq::context_t context_{1};
-  zmq::socket_t xpub_;
-};
-
-Publisher::Publisher(const PublisherSettings& settings)
-    : socket_(std::make_unique<Socket>(settings)),
+Publisher::Publisher(WireContext& wire, const PublisherSettings& settings)
+    : socket_(wire, {.key = "wire.publish",
+                     .endpoint = settings.endpoint,
+                     .queue_messages = settings.send_queue_messages,
+                     .topics = kTopics}),
+      corrections_(wire, {.key = "wire.corrections",
+                          .endpoint = settings.corrections,
+                          .queue_messages = settings.queued_corrections,
+                          .topics = kCorrectionTopics,
+                          .few_unread = true}),
       session_(settings.session),
+      clock_(settings.clock),
       frames_(kFrameSlots),
       texts_(kTextSlots) {}
 
@@ -85,8 +57,18 @@ void Publisher::wake() noexcept {
 
 bool Publisher::hand_over(const FrameRecord& record) noexcept {
   const bool taken = frames_.push(record);
+  if (taken) expiries_[handed_++ % expiries_.size()] = record.expires_ns;
   wake();
   return taken;
+}
+
+bool Publisher::is_behind(std::int64_t now_ns) noexcept {
+  const std::uint64_t late = late_.load(std::memory_order_relaxed);
+  const std::uint64_t done = done_.load(std::memory_order_acquire);
+  const bool one_was_late = late != seen_late_;
+  seen_late_ = late;
+  const bool one_is_late = done < handed_ && expiries_[done % expiries_.size()] < now_ns;
+  return one_was_late || one_is_late || frames_.full();
 }
 
 bool Publisher::send(TextMessage message) {
@@ -95,10 +77,10 @@ bool Publisher::send(TextMessage message) {
   return taken;
 }
 
-control::Vec2 Publisher::last_sent_total_nm(std::uint64_t lock_id) noexcept {
+Publisher::Sent Publisher::last_sent(std::uint64_t lock_id) noexcept {
   last_sent_.refresh();
   const Sent& sent = last_sent_.reading();
-  return sent.lock_id == lock_id ? sent.total_nm : control::Vec2{};
+  return sent.lock_id == lock_id ? sent : Sent{};
 }
 
 void Publisher::run() noexcept {
@@ -107,40 +89,58 @@ void Publisher::run() noexcept {
   for (;;) {
     const int seen = signal_.load(std::memory_order_acquire);
     const bool last_round = stopping_.load();
-    if (socket_->take_subscriptions()) subscribed_.store(true, std::memory_order_relaxed);
     while (frames_.pop(record)) publish(record);
     while (texts_.pop(message)) {
       publish(message);
       while (frames_.pop(record)) publish(record);
     }
+    // After what waits to leave, which they would delay by a few microseconds.
+    corrections_.take_subscriptions();
+    socket_.take_subscriptions();
+    subscribed_.store(socket_.has_subscriber(), std::memory_order_relaxed);
+    has_driver_.store(corrections_.has_subscriber(), std::memory_order_relaxed);
     if (last_round) return;
     signal_.wait(seen, std::memory_order_acquire);
   }
 }
 
 void Publisher::publish(const FrameRecord& record) {
+  if (record.has_correction) send_correction(record, clock_());
+  const std::int64_t corrected_ns = clock_();
   MessageBuffer buffer;
-  if (record.has_correction) {
-    const bool fresh = monotonic_ns() <= record.expires_ns;
-    const bool sent = fresh && gate_.pass(record.lock_id, [&] {
-      socket_->send(
-          format_correction(buffer, sequence_[Correction]++, session_, record, monotonic_ns()));
-    });
-    if (sent) {
-      last_sent_.writing() = {record.lock_id, record.correction.total_nm};
-      last_sent_.publish();
-    } else if (fresh) {
-      withheld_.fetch_add(1, std::memory_order_relaxed);
-    } else {
-      stale_corrections_.fetch_add(1, std::memory_order_relaxed);
-    }
-  }
-  const std::int64_t corrected_ns = monotonic_ns();
-  socket_->send(format_position(buffer, sequence_[Position]++, session_, record));
-  const std::int64_t done_ns = record.has_correction ? corrected_ns : monotonic_ns();
+  socket_.send(format_position(buffer, sequence_[Position]++, session_, record));
+  const std::int64_t done_ns = record.has_correction ? corrected_ns : clock_();
   publish_.record(done_ns - record.handed_ns);
   total_.record(done_ns - record.arrival_ns);
+  if (done_ns > record.expires_ns) late_.fetch_add(1, std::memory_order_relaxed);
+  done_.fetch_add(1, std::memory_order_release);
   sent_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Sends it if it may leave; if not, nothing that was computed on top of it leaves either.
+void Publisher::send_correction(const FrameRecord& record, std::int64_t now_ns) {
+  const bool in_chain = record.chain == broken_.load(std::memory_order_relaxed);
+  const bool same_lock = sent_correction_.lock_id == record.lock_id;
+  const control::Vec2 from_nm = same_lock ? sent_correction_.total_nm : control::Vec2{};
+  if (!in_chain || now_ns > record.expires_ns) {
+    expired_.fetch_add(1, std::memory_order_relaxed);
+  } else if (!control::keeps(record.limits, from_nm, record.correction.total_nm)) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    const bool sent = gate_.pass(record.lock_id, [&] {
+      MessageBuffer buffer;
+      corrections_.send(
+          format_correction(buffer, sequence_[Correction]++, session_, record, clock_()));
+    });
+    if (sent) {
+      sent_correction_ = {record.lock_id, record.correction.total_nm, record.handed_ns};
+      last_sent_.writing() = sent_correction_;
+      last_sent_.publish();
+      return;
+    }
+    withheld_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (in_chain) broken_.fetch_add(1, std::memory_order_release);
 }
 
 void Publisher::publish(const TextMessage& message) {
@@ -148,7 +148,7 @@ void Publisher::publish(const TextMessage& message) {
   std::string text(kTextTopics[topic]);
   text += R"( {"v":1,"seq":)" + std::to_string(sequence_[Markers + topic]++) + R"(,"session":")" +
           session_ + "\"," + message.fields + "}";
-  socket_->send(text);
+  socket_.send(text);
   sent_.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -1,47 +1,43 @@
 // SPDX-License-Identifier: MIT
-// The publisher: one thread that owns the PUB socket, takes frame records from the loop and texts
+// The publisher: one thread that owns the PUB sockets, takes frame records from the loop and texts
 // from housekeeping, and sends them. It stands between the loop and ZeroMQ because zmq_send()
 // allocates, locks and was seen to take 35 ms once; the loop only fills a slot and wakes it. Every
 // correction passes the CorrectionGate and an age limit on its way out.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 
+#include "base/monotonic.hpp"
 #include "daemon/correction_gate.hpp"
 #include "daemon/latency_histogram.hpp"
 #include "daemon/latest_value.hpp"
+#include "daemon/publish_socket.hpp"
 #include "daemon/records.hpp"
 #include "daemon/spsc_queue.hpp"
+#include "daemon/text_message.hpp"
+#include "daemon/wire_context.hpp"
 
 namespace driftd::daemon {
-
-/// A socket that cannot be bound: the text names the endpoint and the reason.
-struct SocketError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 struct PublisherSettings {
   std::string endpoint;
   int send_queue_messages = 1000;
-  std::string session;  ///< 16 hex digits
-};
-
-/// A message of housekeeping's: `json` is the object's text without `v`, `seq`, `session` and
-/// braces.
-struct TextMessage {
-  enum class Topic : std::uint8_t { Markers, Status, Event } topic = Topic::Event;
-  std::string fields;
+  std::string session;      ///< 16 hex digits
+  std::string corrections;  ///< endpoint of their own
+  /// Few: what a driver finds that stood still for a while, oldest first.
+  int queued_corrections = 4;
+  Clock clock = monotonic_ns;
 };
 
 class Publisher {
  public:
   /// Binds. @throws SocketError
-  explicit Publisher(const PublisherSettings& settings);
+  Publisher(WireContext& wire, const PublisherSettings& settings);
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
@@ -54,19 +50,30 @@ class Publisher {
   // Tracking loop.
   /// False, with nothing taken, when the queue is full.
   bool hand_over(const FrameRecord& record) noexcept;
-  bool busy() const noexcept { return frames_.full(); }
-  /// Corrections withheld because they came too late to leave.
-  std::uint64_t stale_corrections() const noexcept {
-    return stale_corrections_.load(std::memory_order_relaxed);
-  }
-  /// The newest correction that did leave for this lock; zero when none has.
-  control::Vec2 last_sent_total_nm(std::uint64_t lock_id) noexcept;
+  /// True when what was handed over does not leave in time: a record expired, on its way or in the
+  /// queue, or the queue is full.
+  bool is_behind(std::int64_t now_ns) noexcept;
+  /// Grows when a correction did not leave. Until the loop has taken notice (FrameRecord::chain),
+  /// no further one leaves either: each is a step from the one before.
+  std::uint64_t broken() const noexcept { return broken_.load(std::memory_order_acquire); }
+  struct Sent {
+    std::uint64_t lock_id = 0;
+    control::Vec2 total_nm;
+    std::int64_t handed_ns = 0;
+  };
+  /// The newest correction that did leave for this lock; zeros when none has.
+  Sent last_sent(std::uint64_t lock_id) noexcept;
 
   // Housekeeping.
   CorrectionGate& gate() noexcept { return gate_; }
-  /// False when the queue is full (the publisher does not get on): the message is not taken.
+  /// False when the queue is full (the publisher stands still or is too slow): the message is not
+  /// taken.
   bool send(TextMessage message);
+  /// Corrections that did not leave: the lock was disabled meanwhile; they were too old, or steps
+  /// from one that was; they were outside the limits.
   std::uint64_t withheld() const noexcept { return withheld_.load(std::memory_order_relaxed); }
+  std::uint64_t expired() const noexcept { return expired_.load(std::memory_order_relaxed); }
+  std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
   /// Heartbeat: grows with every message.
   std::uint64_t sent() const noexcept { return sent_.load(std::memory_order_relaxed); }
   /// Makes the thread look at its socket (subscriptions) without a message.
@@ -74,34 +81,46 @@ class Publisher {
   bool idle() const noexcept { return frames_.empty() && texts_.empty(); }
   /// True once somebody has subscribed to a topic that `position` begins with.
   bool has_subscriber() const noexcept { return subscribed_.load(std::memory_order_relaxed); }
+  /// The same for `correction`.
+  bool has_driver() const noexcept { return has_driver_.load(std::memory_order_relaxed); }
   const LatencyHistogram& total_latency() const noexcept { return total_; }
   const LatencyHistogram& publish_latency() const noexcept { return publish_; }
 
  private:
-  struct Sent {
-    std::uint64_t lock_id = 0;
-    control::Vec2 total_nm;
-  };
-  class Socket;
+  /// 128 ms at 500 frames/s; older ones could not leave anyway.
+  static constexpr std::size_t kFrameSlots = 64;
 
   void run() noexcept;
   void publish(const FrameRecord& record);
+  void send_correction(const FrameRecord& record, std::int64_t now_ns);
   void publish(const TextMessage& message);
   void wake() noexcept;
 
-  std::unique_ptr<Socket> socket_;
+  PublishSocket socket_;  ///< all but corrections
+  PublishSocket corrections_;
   std::string session_;
+  Clock clock_;
   SpscQueue<FrameRecord> frames_;
   SpscQueue<TextMessage> texts_;
   CorrectionGate gate_;
-  LatestValue<Sent> last_sent_;
+  Sent sent_correction_;         ///< the publisher's
+  LatestValue<Sent> last_sent_;  ///< the same, for the loop
   LatencyHistogram total_, publish_;
   std::uint64_t sequence_[5] = {};
   std::atomic<int> signal_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> subscribed_{false};
-  std::atomic<std::uint64_t> stale_corrections_{0};
+  std::atomic<bool> has_driver_{false};
+  // The loop's: when each record that is under way expires, and what it has been told.
+  std::array<std::int64_t, 2 * kFrameSlots> expiries_{};
+  std::uint64_t handed_ = 0;
+  std::uint64_t seen_late_ = 0;
+  std::atomic<std::uint64_t> done_{0};
+  std::atomic<std::uint64_t> late_{0};
+  std::atomic<std::uint64_t> broken_{0};
   std::atomic<std::uint64_t> withheld_{0};
+  std::atomic<std::uint64_t> expired_{0};
+  std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> sent_{0};
   std::thread thread_;
 };

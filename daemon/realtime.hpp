@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Real-time set-up: memory locking for the process, SCHED_FIFO priority and CPU for a thread.
-// `require` makes a refusal an error, `prefer` a note, `off` tries nothing.
 #pragma once
 
 #include <optional>
@@ -8,8 +7,6 @@
 #include <string>
 
 namespace driftd::daemon {
-
-enum class RealTimeMode : unsigned char { Off, Prefer, Require };
 
 struct RealTimeError : std::runtime_error {
   using std::runtime_error::runtime_error;

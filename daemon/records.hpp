@@ -2,16 +2,19 @@
 // The fixed-size values that pass between the tracking loop, the publisher and housekeeping.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 
 #include "camera/frame.hpp"
-#include "control/controller.hpp"
 #include "control/drift_estimator.hpp"
+#include "control/limits.hpp"
 #include "control/lock_state.hpp"
 #include "control/roi_tracker.hpp"
+#include "control/supervisor.hpp"
 #include "control/types.hpp"
+#include "daemon/camera_clock.hpp"
 
 namespace driftd::daemon {
 
@@ -25,8 +28,12 @@ struct FrameRecord {
   control::LockState state = control::LockState::Idle;
   control::DriftEstimate drift = {};
   bool has_correction = false;
+  bool probe = false;  ///< the correction tries whether the stage follows
   std::uint64_t lock_id = 0;
   control::Correction correction = {};
+  control::CorrectionLimits limits = {};  ///< that the correction keeps
+  /// Publisher::broken() as the loop knew it when it computed the correction.
+  std::uint64_t chain = 0;
 };
 
 /// Markers, their estimator and their windows: made by housekeeping, used by the loop, and given
@@ -51,17 +58,23 @@ struct MarkersReport {
   std::array<Entry, control::kMaxMarkers> entries;
 };
 
+/// How many frames have to agree on something before it is acted on or told.
+constexpr double kFramesToSettle = 2;
+
 /// What the loop reports of itself after each frame and time-out (latest value).
 struct LoopReport {
   std::uint64_t turns = 0;  ///< heartbeat: grows with every frame and every time-out
   std::int64_t time_ns = 0;
+  std::uint64_t commands_taken = 0;  ///< since the start: all below is from after them
   control::Lock lock;
   std::uint64_t lock_id = 0;
+  std::int64_t frame_ns = 0;    ///< arrival of the newest frame; 0: none yet
+  std::int64_t tracked_ns = 0;  ///< of the newest that was young enough to be used; 0: none yet
   control::DriftEstimate drift;
   double rms_x_nm = 0, rms_y_nm = 0;  ///< of the last seconds
   control::Vec2 total_nm;
   std::uint8_t limited = 0;
-  double frame_rate_hz = 0;
+  double frame_rate_hz = 0;       ///< 0: not known yet
   std::uint64_t fitted = 0;       ///< frames that were fitted
   std::uint64_t valid = 0;        ///< of these, with enough healthy markers
   std::uint64_t stale = 0;        ///< frames skipped for their age
@@ -69,9 +82,19 @@ struct LoopReport {
   std::uint64_t queue_dropped = 0;
   /// Arrival of the first of the frames in a row that gave no drift; 0: the last one gave one.
   std::int64_t markers_gone_since_ns = 0;
+  ClockTrust clock_trust = ClockTrust::Checking;  ///< whether frames' ages are known
+  std::uint64_t clock_steps = 0, clock_jumps = 0;
+  double clock_slow = 0;  ///< proven so, by so much of real time; 0: not
+  control::StageLooks stage = control::StageLooks::Following;
   bool ended = false;                  ///< the recording is over
   const char* fitter = "";             ///< what fits now; the fitter's own text
   const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
+
+  /// `at_least_ns`, or so many times the time between two frames where that is known and longer.
+  std::int64_t timeout_ns(std::int64_t at_least_ns, double frames) const noexcept {
+    if (!(frame_rate_hz > 0)) return at_least_ns;
+    return std::max(at_least_ns, static_cast<std::int64_t>(frames * 1e9 / frame_rate_hz));
+  }
 };
 
 /// A change of the lock's state, loop to housekeeping.
@@ -81,21 +104,18 @@ struct LockChange {
   control::LockState previous = control::LockState::Idle;
   control::LockState state = control::LockState::Idle;
   control::LockReason reason = control::LockReason::None;
+  control::StageLooks stage = control::StageLooks::Following;
 };
 
-/// The settings that the loop can take over between two frames.
+/// The settings that the loop can take over between two frames; loop_settings() makes them.
 struct LoopSettings {
-  control::LockSettings lock;
-  control::ControllerSettings controller;
-  int reference_frames = 100;
-  std::int64_t max_frame_age_ns = 20'000'000;
-  std::int64_t no_frame_timeout_ns = 100'000'000;
-  std::int64_t range_timeout_ns = 1'000'000'000;  ///< at the range limit for so long: holding
-  double max_jump_nm = 100;
-  double pixel_size_nm = 100;
-  std::int64_t exposure_ns = 0;  ///< the frame was taken in the middle of it ...
-  std::int64_t readout_ns = 0;   ///< ... and popped this long after its end
-  bool warm_start = true;
+  control::SupervisorSettings supervisor;
+  std::int64_t frame_period_ns;  ///< as configured; 0: to be measured
+  std::int64_t max_frame_age_ns;
+  double pixel_size_nm;
+  std::int64_t exposure_ns;  ///< the frame was taken in the middle of it ...
+  std::int64_t readout_ns;   ///< ... and popped this long after its end
+  bool warm_start;
 };
 
 /// Housekeeping to loop.

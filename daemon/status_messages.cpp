@@ -11,22 +11,43 @@ namespace {
 
 using nlohmann::json;
 
+// What came with frames tells of now for so long after the last one.
+constexpr std::int64_t kCurrentNs = 500'000'000;
+constexpr double kCurrentFrames = 3;
+
+/// Whether what was measured in a frame that arrived at `arrival_ns` (0: none) still tells of now.
+bool is_current(const StatusInputs& in, std::int64_t arrival_ns) {
+  return in.counters.connected && arrival_ns != 0 &&
+         in.time_ns - arrival_ns <= in.loop.timeout_ns(kCurrentNs, kCurrentFrames);
+}
+
+template <typename T>
+json value_or_null(const T& value, bool exists) {
+  return exists ? json(value) : json(nullptr);
+}
+
 json latency_json(const LatencySummary& latency) {
+  const bool any = latency.count > 0;
   return {{"n", latency.count},
-          {"p50", latency.p50_us},
-          {"p99", latency.p99_us},
-          {"p99_9", latency.p99_9_us},
-          {"max", latency.max_us}};
+          {"p50", number_or_null(latency.p50_us, any)},
+          {"p99", number_or_null(latency.p99_us, any)},
+          {"p99_9", number_or_null(latency.p99_9_us, any)},
+          {"max", number_or_null(latency.max_us, any)}};
 }
 
 json camera_json(const StatusInputs& in) {
   const camera::SourceCounters& c = in.counters;
+  const bool known = in.source.width_px > 0;  // one was connected
+  const bool sends = is_current(in, in.loop.frame_ns) && in.loop.frame_rate_hz > 0;
+  json notes = json::array();
+  for (const camera::CameraNote& note : in.source.camera_notes) notes.push_back(note_json(note));
   return {{"connected", c.connected},
-          {"description", in.source.description},
-          {"pixel_format", camera::name_of(in.source.format)},
-          {"width_px", in.source.width_px},
-          {"height_px", in.source.height_px},
-          {"rate_hz", number_or_null(in.loop.frame_rate_hz)},
+          {"problem", in.camera_problem},
+          {"description", value_or_null(in.source.description, known)},
+          {"pixel_format", value_or_null(camera::name_of(in.source.format), known)},
+          {"width_px", value_or_null(in.source.width_px, known)},
+          {"height_px", value_or_null(in.source.height_px, known)},
+          {"rate_hz", number_or_null(in.loop.frame_rate_hz, sends)},
           {"frames", c.frames},
           {"superseded", c.superseded},
           {"lost", c.lost},
@@ -35,19 +56,30 @@ json camera_json(const StatusInputs& in) {
           {"missing_packets", c.missing_packets},
           {"resent_packets", c.resent_packets},
           {"disconnects", c.disconnects},
-          {"reconnects", c.reconnects}};
+          {"reconnects", c.reconnects},
+          {"notes", notes},
+          {"clock",
+           {{"trust", name_of(in.loop.clock_trust)},
+            {"steps", in.loop.clock_steps},
+            {"jumps", in.loop.clock_jumps}}}};
 }
 
-json drift_json(const LoopReport& loop) {
+/// `total` stays: the stage has been told so, whatever the camera does.
+json drift_json(const StatusInputs& in) {
+  const LoopReport& loop = in.loop;
   const control::DriftEstimate& d = loop.drift;
-  return {{"x_nm", number_or_null(d.drift_nm.x, d.valid)},
-          {"y_nm", number_or_null(d.drift_nm.y, d.valid)},
-          {"x_sd_nm", number_or_null(std::sqrt(d.covariance_nm2.xx), d.valid)},
-          {"y_sd_nm", number_or_null(std::sqrt(d.covariance_nm2.yy), d.valid)},
-          {"rms_x_nm", number_or_null(loop.rms_x_nm, loop.valid > 0)},
-          {"rms_y_nm", number_or_null(loop.rms_y_nm, loop.valid > 0)},
-          {"total_x_nm", loop.total_nm.x},
-          {"total_y_nm", loop.total_nm.y}};
+  const bool current = is_current(in, loop.tracked_ns);
+  const bool valid = current && d.valid;
+  const bool has_rms = current && loop.valid > 0;
+  const bool locked_once = loop.lock_id > 0;
+  return {{"x_nm", number_or_null(d.drift_nm.x, valid)},
+          {"y_nm", number_or_null(d.drift_nm.y, valid)},
+          {"x_sd_nm", number_or_null(std::sqrt(d.covariance_nm2.xx), valid)},
+          {"y_sd_nm", number_or_null(std::sqrt(d.covariance_nm2.yy), valid)},
+          {"rms_x_nm", number_or_null(loop.rms_x_nm, has_rms)},
+          {"rms_y_nm", number_or_null(loop.rms_y_nm, has_rms)},
+          {"total_x_nm", number_or_null(loop.total_nm.x, locked_once)},
+          {"total_y_nm", number_or_null(loop.total_nm.y, locked_once)}};
 }
 
 json marker_counts_json(const StatusInputs& in) {
@@ -57,7 +89,7 @@ json marker_counts_json(const StatusInputs& in) {
   }
   return {{"tracking", in.markers.count - witnesses},
           {"witness", witnesses},
-          {"used", in.loop.drift.markers_used},
+          {"used", value_or_null(in.loop.drift.markers_used, is_current(in, in.loop.tracked_ns))},
           {"searches", in.marker_searches},
           {"found_again", in.markers_found_again}};
 }
@@ -68,6 +100,15 @@ nlohmann::json number_or_null(double value, bool exists) {
   return exists && std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
 }
 
+nlohmann::json note_json(const camera::CameraNote& note) {
+  const bool warning = note.severity == camera::CameraNote::Severity::Warning;
+  return {{"key", note.key},
+          {"asked", note.asked},
+          {"got", note.got},
+          {"severity", warning ? "warning" : "info"},
+          {"text", note.text}};
+}
+
 const char* name_of(control::MarkerRole role) noexcept {
   return role == control::MarkerRole::Witness ? "witness" : "tracking";
 }
@@ -76,11 +117,12 @@ nlohmann::json status_json(const StatusInputs& in) {
   const LoopReport& loop = in.loop;
   return {{"time_ns", in.time_ns},
           {"version", kVersion},
-          {"uptime_s", in.uptime_s},
+          {"uptime_s", static_cast<double>(in.time_ns - in.start_ns) * 1e-9},
           {"state", control::name_of(loop.lock.state)},
           {"reason", control::name_of(loop.lock.reason)},
-          {"state_since_ns", loop.lock.since_ns},
+          {"state_since_ns", loop.lock.since_ns > 0 ? loop.lock.since_ns : in.start_ns},
           {"lock_id", loop.lock_id},
+          {"stage", control::name_of(loop.stage)},
           {"camera", camera_json(in)},
           {"loop",
            {{"fitted", loop.fitted},
@@ -88,9 +130,12 @@ nlohmann::json status_json(const StatusInputs& in) {
             {"valid", loop.valid},
             {"corrections", loop.corrections},
             {"withheld", in.withheld},
+            {"expired", in.expired},
+            {"refused", in.refused},
             {"queue_dropped", loop.queue_dropped}}},
-          {"drift", drift_json(loop)},
+          {"drift", drift_json(in)},
           {"markers", marker_counts_json(in)},
+          {"wire", {{"connections_ended", in.connections_ended}}},
           {"fitter",
            {{"backend", in.fitter_description.substr(0, in.fitter_description.find(' '))},
             {"description", in.fitter_description},

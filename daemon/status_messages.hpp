@@ -10,38 +10,36 @@
 
 #include "camera/frame_source.hpp"
 #include "daemon/latency_histogram.hpp"
+#include "daemon/realtime_set_up.hpp"
 #include "daemon/records.hpp"
 
 namespace driftd::daemon {
 
-struct RealTimeReport {
-  std::string mode;
-  bool scheduled = false;
-  bool memory_locked = false;
-  std::vector<std::string> notes;
-};
-
 struct StatusInputs {
   std::int64_t time_ns = 0;
-  double uptime_s = 0;
+  std::int64_t start_ns = 0;  ///< of the daemon
   const LoopReport& loop;
   const MarkersReport& markers;
   const camera::SourceInfo& source;
   const camera::SourceCounters& counters;
+  std::string camera_problem = {};  ///< why there is none; "" while there is
   const RealTimeReport& realtime;
   std::string fitter_description;  ///< begins with the back end's name
   std::string fitter_reason;
   std::string estimator;  ///< as fitter.estimator names it
   std::string estimator_reason;
   int roi_px = 0;
-  std::uint64_t withheld = 0;
-  std::uint64_t marker_searches = 0;      ///< for markers that had left their ROIs
-  std::uint64_t markers_found_again = 0;  ///< how many of these found them
+  std::uint64_t withheld = 0, expired = 0, refused = 0;  ///< corrections that did not leave
+  std::uint64_t connections_ended = 0;                   ///< for going beyond a bound
+  std::uint64_t marker_searches = 0;                     ///< for markers that had left their ROIs
+  std::uint64_t markers_found_again = 0;                 ///< how many of these found them
   LatencySummary total, cut, fit, control, publish;
 };
 
 nlohmann::json status_json(const StatusInputs& in);
 nlohmann::json markers_json(const MarkersReport& report, double pixel_size_nm);
+/// As in `status` and in the event `camera_note`.
+nlohmann::json note_json(const camera::CameraNote& note);
 /// A finite number, or null.
 nlohmann::json number_or_null(double value, bool exists = true);
 const char* name_of(control::MarkerRole role) noexcept;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "daemon/clock.hpp"
+#include "base/monotonic.hpp"
 #include "daemon/publisher.hpp"
 
 namespace driftd::daemon {
@@ -21,10 +21,6 @@ void nap() noexcept {
   nanosleep(&kMillisecond, nullptr);
 }
 
-bool is_finite(control::Vec2 v) noexcept {
-  return std::isfinite(v.x) && std::isfinite(v.y);
-}
-
 }  // namespace
 
 TrackingLoop::TrackingLoop(camera::FrameSource& source, fitter::LiveFitter& fitter,
@@ -36,14 +32,14 @@ TrackingLoop::TrackingLoop(camera::FrameSource& source, fitter::LiveFitter& fitt
       ports_(ports),
       settings_(settings),
       lossless_(lossless),
-      controller_(settings.controller),
+      supervisor_(settings.supervisor, control::FramePeriod(settings.frame_period_ns)),
       starts_(fitter.capacity()),
       observations_(fitter.capacity()),
       last_fits_(fitter.capacity()),
       last_origins_(fitter.capacity()) {}
 
 void TrackingLoop::run() noexcept {
-  last_arrival_ns_ = monotonic_ns();
+  last_arrival_ns_ = ports_.clock();
   while (!ports_.stop.load(std::memory_order_relaxed)) {
     camera::Frame frame;
     const camera::PopStatus status = source_.pop(kPopTimeout, frame);
@@ -60,35 +56,28 @@ void TrackingLoop::run() noexcept {
 
 void TrackingLoop::take_commands() noexcept {
   LoopCommand command;
-  while (ports_.commands.pop(command)) obey(command);
-  // The publisher refused a correction (too late): the stage never got it, so neither shall the
-  // controller believe that it did.
-  const std::uint64_t withheld = publisher_.stale_corrections();
-  if (withheld != withheld_seen_) {
-    withheld_seen_ = withheld;
-    controller_.resync(publisher_.last_sent_total_nm(lock_id_));
-    feed(control::LockEvent::StaleFrame, monotonic_ns());
+  while (ports_.commands.pop(command)) {
+    obey(command);
+    report_.commands_taken++;
   }
 }
 
 void TrackingLoop::obey(LoopCommand& command) noexcept {
-  const std::int64_t now_ns = monotonic_ns();
   switch (command.kind) {
     case LoopCommand::Kind::None:
       break;
     case LoopCommand::Kind::Lock:
-      lock_id_ = command.lock_id;
-      feed(control::LockEvent::CommandLock, now_ns);
+      lock(command.lock_id);
       break;
     case LoopCommand::Kind::Unlock:
-      feed(control::LockEvent::CommandUnlock, now_ns);
+      order(control::LockEvent::CommandUnlock);
       break;
     case LoopCommand::Kind::Reset:
-      feed(control::LockEvent::CommandReset, now_ns);
+      order(control::LockEvent::CommandReset);
       break;
     case LoopCommand::Kind::Markers:
       std::swap(set_, command.markers);
-      has_last_drift_ = false;
+      supervisor_.forget_drift();
       report_.markers_gone_since_ns = 0;
       forget_fits();
       if (command.markers) ports_.retired_sets.push(std::move(command.markers));
@@ -98,21 +87,40 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       break;
     case LoopCommand::Kind::Settings:
       settings_ = *command.settings;
-      controller_.change_settings(settings_.controller);
+      supervisor_.change_settings(settings_.supervisor);
       ports_.retired_settings.push(std::move(command.settings));
       break;
   }
 }
 
+/// The stage stands where the last lock that engaged told it to be; what was computed and then
+/// withheld is not part of its travel.
+void TrackingLoop::take_back_unsent() noexcept {
+  chain_ = publisher_.broken();  // before what was sent last, which may be newer then, never older
+  const Publisher::Sent sent = publisher_.last_sent(engaged_id_);
+  supervisor_.take_back(sent.total_nm, sent.handed_ns);
+}
+
+void TrackingLoop::lock(std::uint64_t lock_id) noexcept {
+  lock_id_ = lock_id;
+  order(control::LockEvent::CommandLock);
+}
+
+void TrackingLoop::order(control::LockEvent command) noexcept {
+  const control::LockState before = supervisor_.lock().state;
+  supervisor_.command(command, ports_.clock());
+  after_change(before);
+}
+
 /// Markers were found again away from their ROIs. Their references stay, so that the drift is how
-/// far they really moved; whether that may be corrected is for judge() and the lock to say.
+/// far they really moved; whether that may be corrected is for the supervisor to say.
 void TrackingLoop::move_rois(control::Vec2 displacement_px) noexcept {
   if (!set_ || report_.markers_gone_since_ns == 0) return;  // they have come back by themselves
   set_->tracker.move_all(set_->estimator.reference_px(), displacement_px);
   forget_fits();
   // A reference half from before and half from after the jump would be of neither place.
-  if (lock_.state == control::LockState::Referencing)
-    set_->estimator.begin_reference(settings_.reference_frames);
+  if (supervisor_.lock().state == control::LockState::Referencing)
+    set_->estimator.begin_reference(supervisor_.reference_frames());
 }
 
 /// The next fits start from estimates of their own.
@@ -121,81 +129,72 @@ void TrackingLoop::forget_fits() noexcept {
 }
 
 void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
-  const std::int64_t now_ns = monotonic_ns();
+  const std::int64_t now_ns = ports_.clock();
   if (status == camera::PopStatus::EndOfStream) {
     report_.ended = true;
-  } else if (status == camera::PopStatus::Disconnected ||
-             now_ns - last_arrival_ns_ > settings_.no_frame_timeout_ns) {
-    if (status == camera::PopStatus::Disconnected) camera_clock_.restart();
-    if (set_) set_->estimator.restart_average();
-    feed(control::LockEvent::NoFrame, now_ns);
+  } else {
+    const bool away = status == camera::PopStatus::Disconnected;
+    if (away) camera_clock_.restart();
+    const control::LockState before = supervisor_.lock().state;
+    if (supervisor_.without_frame(last_arrival_ns_, now_ns, away) && set_)
+      set_->estimator.restart_average();
+    after_change(before);
   }
   report(now_ns);
 }
 
+TrackingLoop::Timing TrackingLoop::time(const camera::Frame& frame) noexcept {
+  camera_clock_.set_rate(source_.clock_rate(camera_clock_.wants_rate()));
+  const std::int64_t delay_ns =
+      camera_clock_.delay_ns(frame.id, frame.camera_time_ns, frame.arrival_ns);
+  const std::int64_t due_ns = frame.arrival_ns - delay_ns;
+  return {.taken_ns = due_ns - settings_.readout_ns - settings_.exposure_ns / 2,
+          .expires_ns = due_ns + settings_.max_frame_age_ns};
+}
+
 void TrackingLoop::handle(const camera::Frame& frame) noexcept {
   frame_id_ = frame.id;
-  const std::int64_t delay_ns = camera_clock_.delay_ns(frame.camera_time_ns, frame.arrival_ns);
-  const std::int64_t interval_ns = frame.arrival_ns - last_arrival_ns_;
-  if (interval_ns < settings_.no_frame_timeout_ns) {  // a gap says nothing of the rate
-    const auto interval = static_cast<double>(interval_ns);
-    mean_period_ns_ += (mean_period_ns_ == 0 ? 1.0 : 0.01) * (interval - mean_period_ns_);
-  }
+  report_.frame_ns = frame.arrival_ns;
   last_arrival_ns_ = frame.arrival_ns;
+  supervisor_.arrived(frame.arrival_ns);
+  const Timing timing = time(frame);
   if (lossless_) wait_for_markers(frame);
-  if (is_stale(frame, delay_ns)) {
+  if (!lossless_ && ports_.clock() > timing.expires_ns) {
     report_.stale++;
-    feed(control::LockEvent::StaleFrame, frame.arrival_ns);
-    report(frame.arrival_ns);
+    control::FrameFacts facts{.taken_ns = timing.taken_ns, .stale = true};
+    FrameRecord nothing;
+    supervise(facts, nothing);
+    report(ports_.clock());
     return;
   }
+  track(frame, timing);
+}
+
+/// One frame that may be used, from its pixels to the record handed over.
+void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexcept {
   FrameRecord record{.frame_id = frame.id,
                      .camera_time_ns = frame.camera_time_ns,
                      .arrival_ns = frame.arrival_ns,
-                     .expires_ns = frame.arrival_ns - delay_ns + settings_.max_frame_age_ns};
+                     .expires_ns = timing.expires_ns};
+  control::FrameFacts facts{.taken_ns = timing.taken_ns};
+  std::int64_t measured_ns = 0;
   if (set_) {
     measure(frame);
-    const std::int64_t measured_ns = monotonic_ns();
-    const bool was_referencing = set_->estimator.referencing();
-    record.drift = set_->estimator.update(std::span<const control::MarkerObservation>(observations_)
-                                              .first(set_->estimator.markers().size()));
-    if (record.drift.valid)
-      report_.markers_gone_since_ns = 0;
-    else if (report_.markers_gone_since_ns == 0)
-      report_.markers_gone_since_ns = frame.arrival_ns;
-    feed(judge(record.drift), measured_ns);
-    const bool new_reference = was_referencing && !set_->estimator.referencing();
-    if (new_reference) {  // a new zero: nothing measured against the old one is of use
-      last_drift_nm_ = {};
-      has_last_drift_ = true;
-      mean_square_x_nm2_ = mean_square_y_nm2_ = 0;
-      feed(control::LockEvent::ReferenceDone, measured_ns);
-    } else if (control::may_correct(lock_)) {
-      // Of an average, the middle of its frames' times.
-      const auto averaged_ns =
-          static_cast<std::int64_t>(0.5 * (record.drift.frames_averaged - 1) * mean_period_ns_);
-      correct(record, frame.arrival_ns - delay_ns - settings_.readout_ns -
-                          settings_.exposure_ns / 2 - averaged_ns);
-    }
-    const double inverse_px = 1.0 / settings_.pixel_size_nm;
-    if (record.drift.valid && !new_reference) {
-      set_->tracker.follow(
-          observations_, set_->estimator.results(), set_->estimator.reference_px(),
-          {record.drift.frame_drift_nm.x * inverse_px, record.drift.frame_drift_nm.y * inverse_px});
-    }
-    ports_.control.record(monotonic_ns() - measured_ns);
+    measured_ns = ports_.clock();
+    estimate(frame, record, facts);
   }
-  record.state = lock_.state;
+  supervise(facts, record);
+  if (set_) {
+    follow_rois(record, facts.new_reference);
+    ports_.control.record(ports_.clock() - measured_ns);
+  }
+  record.state = supervisor_.lock().state;
   record.lock_id = lock_id_;
   hand_over(record);
-  account(frame, record.drift);
+  report_.tracked_ns = frame.arrival_ns;
+  account(record.drift);
   report_markers(frame);
   report(record.handed_ns);
-}
-
-bool TrackingLoop::is_stale(const camera::Frame& frame, std::int64_t delay_ns) noexcept {
-  if (lossless_) return false;
-  return delay_ns + (monotonic_ns() - frame.arrival_ns) > settings_.max_frame_age_ns;
 }
 
 void TrackingLoop::measure(const camera::Frame& frame) noexcept {
@@ -218,7 +217,7 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
     }
     last_origins_[i] = roi;
   }
-  const std::int64_t cut_ns = monotonic_ns();
+  const std::int64_t cut_ns = ports_.clock();
   ports_.cut.record(cut_ns - frame.arrival_ns);
 
   const auto fits = fitter_.fit(std::span<const fitter::Start>(starts_).first(count));
@@ -237,76 +236,73 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
                         .amplitude_adu = fit.amplitude_adu,
                         .background_adu = fit.background_adu};
   }
-  ports_.fit.record(monotonic_ns() - cut_ns);
+  ports_.fit.record(ports_.clock() - cut_ns);
 }
 
-control::LockEvent TrackingLoop::judge(const control::DriftEstimate& drift) noexcept {
+void TrackingLoop::estimate(const camera::Frame& frame, FrameRecord& record,
+                            control::FrameFacts& facts) noexcept {
+  control::DriftEstimator& estimator = set_->estimator;
+  const bool was_referencing = estimator.referencing();
+  record.drift = estimator.update(
+      std::span<const control::MarkerObservation>(observations_).first(estimator.markers().size()));
+  facts.drift = &record.drift;
+  facts.new_reference = was_referencing && !estimator.referencing();
   report_.fitted++;
-  if (!drift.valid || !is_finite(drift.drift_nm)) return control::LockEvent::FewMarkers;
-  report_.valid++;
-  const control::Vec2 now_nm = drift.frame_drift_nm;
-  const double jump_nm = has_last_drift_ ? std::max(std::abs(now_nm.x - last_drift_nm_.x),
-                                                    std::abs(now_nm.y - last_drift_nm_.y))
-                                         : 0.0;
-  // Only while a correction depends on it is a jump held against the last plausible place; idle,
-  // the sample may be moved about freely.
-  const bool guarded =
-      lock_.state == control::LockState::Locked || lock_.state == control::LockState::Holding;
-  if (guarded && jump_nm > settings_.max_jump_nm) return control::LockEvent::Jump;
-  last_drift_nm_ = now_nm;
-  has_last_drift_ = true;
-  return control::LockEvent::GoodFrame;
+  if (record.drift.valid) {
+    report_.valid++;
+    report_.markers_gone_since_ns = 0;
+  } else if (report_.markers_gone_since_ns == 0) {
+    report_.markers_gone_since_ns = frame.arrival_ns;
+  }
+  if (facts.new_reference) mean_square_x_nm2_ = mean_square_y_nm2_ = 0;  // a new zero
 }
 
-void TrackingLoop::correct(FrameRecord& record, std::int64_t taken_ns) noexcept {
-  const std::int64_t now_ns = monotonic_ns();
-  if (publisher_.busy()) {  // it could not leave in time: do not make the controller believe it did
-    feed(control::LockEvent::StaleFrame, now_ns);
-    return;
-  }
-  record.correction = controller_.update(record.drift.drift_nm, taken_ns, now_ns);
-  const control::ControllerSettings& limits = settings_.controller;
-  const control::Correction& c = record.correction;
-  constexpr double kRounding = 1e-6;  // nm
-  const bool sane = is_finite(c.total_nm) && is_finite(c.delta_nm) &&
-                    std::abs(c.delta_nm.x) <= limits.step_limit_nm + kRounding &&
-                    std::abs(c.delta_nm.y) <= limits.step_limit_nm + kRounding &&
-                    std::abs(c.total_nm.x) <= limits.range_limit_nm + kRounding &&
-                    std::abs(c.total_nm.y) <= limits.range_limit_nm + kRounding;
-  if (!sane) {
-    feed(control::LockEvent::InternalFault, now_ns);
-    return;
-  }
-  record.has_correction = true;
-  report_.limited = c.limited;
-  report_.corrections++;
-  if ((c.limited & control::kLimitRange) == 0) {
-    at_range_since_ns_ = 0;
-  } else if (at_range_since_ns_ == 0) {
-    at_range_since_ns_ = now_ns;
-  } else if (now_ns - at_range_since_ns_ > settings_.range_timeout_ns) {
-    at_range_since_ns_ = 0;
-    feed(control::LockEvent::RangeExceeded, now_ns);
-  }
+void TrackingLoop::follow_rois(const FrameRecord& record, bool new_reference) noexcept {
+  if (!record.drift.valid || new_reference) return;
+  const double inverse_px = 1.0 / settings_.pixel_size_nm;
+  const control::Vec2 drift_nm = record.drift.frame_drift_nm;
+  set_->tracker.follow(observations_, set_->estimator.results(), set_->estimator.reference_px(),
+                       {drift_nm.x * inverse_px, drift_nm.y * inverse_px});
 }
 
-void TrackingLoop::feed(control::LockEvent event, std::int64_t now_ns) noexcept {
-  const control::Lock before = lock_;
-  lock_ = control::next(lock_, event, now_ns, settings_.lock);
-  if (lock_.state == before.state) return;
-  if (lock_.state == control::LockState::Referencing && set_) {
-    set_->estimator.begin_reference(settings_.reference_frames);
+/// What the publisher did with the corrections before, then the verdict on this frame.
+void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) noexcept {
+  facts.now_ns = ports_.clock();
+  facts.not_sent = !lossless_ && publisher_.is_behind(facts.now_ns);
+  facts.refused = publisher_.refused() != refused_seen_;
+  refused_seen_ = publisher_.refused();
+  const control::LockState before = supervisor_.lock().state;
+  if (publisher_.broken() != chain_) take_back_unsent();
+  const control::Decision decision = supervisor_.decide(facts);
+  if (decision.restart_average && set_) set_->estimator.restart_average();
+  if (decision.has_correction) {
+    record.has_correction = true;
+    record.probe = decision.probe;
+    record.correction = decision.correction;
+    record.limits = decision.limits;
+    record.chain = chain_;
+    report_.limited = decision.correction.limited;
+    report_.corrections++;
   }
-  if (lock_.state == control::LockState::Locked &&
-      before.state == control::LockState::Referencing) {
-    controller_.reset();
-    at_range_since_ns_ = 0;
-  }
-  ports_.lock_changes.push(LockChange{now_ns, frame_id_, before.state, lock_.state, lock_.reason});
+  // The stage monitor has seen too little: one reference more.
+  if (facts.new_reference && supervisor_.lock().state == control::LockState::Referencing)
+    set_->estimator.begin_reference(supervisor_.reference_frames());
+  after_change(before);
+}
+
+void TrackingLoop::after_change(control::LockState before) noexcept {
+  const control::Lock& lock = supervisor_.lock();
+  if (lock.state == before) return;
+  if (before == control::LockState::Referencing && lock.state == control::LockState::Locked)
+    engaged_id_ = lock_id_;
+  if (lock.state == control::LockState::Referencing && set_)
+    set_->estimator.begin_reference(supervisor_.reference_frames());
+  ports_.lock_changes.push(LockChange{lock.since_ns, frame_id_, before, lock.state, lock.reason,
+                                      supervisor_.stage_looks()});
 }
 
 void TrackingLoop::hand_over(FrameRecord& record) noexcept {
-  record.handed_ns = monotonic_ns();
+  record.handed_ns = ports_.clock();
   while (!publisher_.hand_over(record)) {
     if (!lossless_ || ports_.stop.load(std::memory_order_relaxed)) {
       report_.queue_dropped++;
@@ -316,12 +312,15 @@ void TrackingLoop::hand_over(FrameRecord& record) noexcept {
   }
 }
 
-void TrackingLoop::account(const camera::Frame&, const control::DriftEstimate& drift) noexcept {
+void TrackingLoop::account(const control::DriftEstimate& drift) noexcept {
+  const double period_ns = supervisor_.period().ns();
   report_.drift = drift;
-  report_.total_nm = controller_.total_nm();
-  report_.frame_rate_hz = mean_period_ns_ > 0 ? 1e9 / mean_period_ns_ : 0;
+  // The controller has the last lock's until the next one engages.
+  report_.total_nm =
+      engaged_id_ == lock_id_ ? supervisor_.controller().total_nm() : control::Vec2{};
+  report_.frame_rate_hz = period_ns > 0 ? 1e9 / period_ns : 0;
   if (!drift.valid) return;
-  const double share = std::min(1.0, mean_period_ns_ / kRmsTimeConstantNs);
+  const double share = std::min(1.0, period_ns / kRmsTimeConstantNs);
   mean_square_x_nm2_ += share * (drift.drift_nm.x * drift.drift_nm.x - mean_square_x_nm2_);
   mean_square_y_nm2_ += share * (drift.drift_nm.y * drift.drift_nm.y - mean_square_y_nm2_);
   report_.rms_x_nm = std::sqrt(mean_square_x_nm2_);
@@ -331,7 +330,12 @@ void TrackingLoop::account(const camera::Frame&, const control::DriftEstimate& d
 void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_.turns++;
   report_.time_ns = now_ns;
-  report_.lock = lock_;
+  report_.lock = supervisor_.lock();
+  report_.stage = supervisor_.stage_looks();
+  report_.clock_trust = camera_clock_.trust();
+  report_.clock_steps = camera_clock_.steps();
+  report_.clock_jumps = camera_clock_.jumps();
+  report_.clock_slow = camera_clock_.slow();
   report_.lock_id = lock_id_;
   report_.fitter = fitter_.description();
   report_.fitter_error = fitter_.error();
@@ -352,12 +356,17 @@ void TrackingLoop::report_markers(const camera::Frame& frame) noexcept {
 }
 
 void TrackingLoop::wait_for_markers(const camera::Frame& frame) noexcept {
-  while (!ports_.markers_settled.load(std::memory_order_acquire) &&
-         !ports_.stop.load(std::memory_order_relaxed)) {
+  const auto waits = [this] {
+    return !ports_.markers_settled.load(std::memory_order_acquire) ||
+           ports_.held.load(std::memory_order_acquire);
+  };
+  while (waits() && !ports_.stop.load(std::memory_order_relaxed)) {
     ports_.frame_copy.offer(frame);
     nap();
     take_commands();
+    report(ports_.clock());
   }
+  take_commands();  // the markers, handed over just before the recording may go on
 }
 
 }  // namespace driftd::daemon

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The tracking loop: pop the newest frame, cut the ROIs into the fitter's staging memory, fit,
-// estimate, run the lock and the controller, hand the record to the publisher. Paced by frames.
+// estimate, supervise, hand the record to the publisher. Paced by frames.
 // After run() has begun nothing here allocates, locks, logs or throws. One thread runs it;
 // housekeeping talks to it through the members of LoopPorts only.
 #pragma once
@@ -10,8 +10,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/monotonic.hpp"
 #include "camera/frame_source.hpp"
-#include "control/controller.hpp"
+#include "control/supervisor.hpp"
 #include "daemon/camera_clock.hpp"
 #include "daemon/frame_copy.hpp"
 #include "daemon/latency_histogram.hpp"
@@ -32,11 +33,14 @@ struct LoopPorts {
   SpscQueue<LockChange> lock_changes{256};  // loop -> housekeeping
   LatestValue<LoopReport> report;           // loop -> housekeeping
   LatestValue<MarkersReport> markers;       // loop -> housekeeping
-  FrameCopy frame_copy;                     // loop -> housekeeping
+  FrameCopies frame_copy;                   // loop -> housekeeping
   LatencyHistogram cut, fit, control;
   std::atomic<bool> stop{false};
+  Clock clock = monotonic_ns;
   /// Recordings only: set by housekeeping once it has looked for markers in the first frame.
   std::atomic<bool> markers_settled{false};
+  /// Recordings only: stay at the first frame until housekeeping clears this, too.
+  std::atomic<bool> held{false};
 };
 
 class TrackingLoop {
@@ -49,19 +53,31 @@ class TrackingLoop {
   void run() noexcept;
 
  private:
+  /// When a frame was taken and until when it may be used.
+  struct Timing {
+    std::int64_t taken_ns;
+    std::int64_t expires_ns;
+  };
+
   void take_commands() noexcept;
   void obey(LoopCommand& command) noexcept;
+  void take_back_unsent() noexcept;
+  void lock(std::uint64_t lock_id) noexcept;
+  void order(control::LockEvent command) noexcept;
   void move_rois(control::Vec2 displacement_px) noexcept;
   void forget_fits() noexcept;
   void without_frame(camera::PopStatus status) noexcept;
   void handle(const camera::Frame& frame) noexcept;
-  bool is_stale(const camera::Frame& frame, std::int64_t delay_ns) noexcept;
+  Timing time(const camera::Frame& frame) noexcept;
+  void track(const camera::Frame& frame, const Timing& timing) noexcept;
   void measure(const camera::Frame& frame) noexcept;
-  control::LockEvent judge(const control::DriftEstimate& drift) noexcept;
-  void correct(FrameRecord& record, std::int64_t taken_ns) noexcept;
-  void feed(control::LockEvent event, std::int64_t now_ns) noexcept;
+  void estimate(const camera::Frame& frame, FrameRecord& record,
+                control::FrameFacts& facts) noexcept;
+  void follow_rois(const FrameRecord& record, bool new_reference) noexcept;
+  void supervise(control::FrameFacts& facts, FrameRecord& record) noexcept;
+  void after_change(control::LockState before) noexcept;
   void hand_over(FrameRecord& record) noexcept;
-  void account(const camera::Frame& frame, const control::DriftEstimate& drift) noexcept;
+  void account(const control::DriftEstimate& drift) noexcept;
   void report(std::int64_t now_ns) noexcept;
   void report_markers(const camera::Frame& frame) noexcept;
   void wait_for_markers(const camera::Frame& frame) noexcept;
@@ -74,19 +90,16 @@ class TrackingLoop {
   bool lossless_;
 
   std::unique_ptr<MarkerSet> set_;
-  control::Controller controller_;
-  control::Lock lock_;
+  control::Supervisor supervisor_;
   std::uint64_t lock_id_ = 0;
+  std::uint64_t engaged_id_ = 0;  ///< of the last lock that engaged: whose total the controller has
   CameraClock camera_clock_;
   LoopReport report_;
   std::uint64_t frame_id_ = 0;
   std::int64_t last_arrival_ns_ = 0;
-  std::int64_t at_range_since_ns_ = 0;
-  bool has_last_drift_ = false;
-  control::Vec2 last_drift_nm_;
   double mean_square_x_nm2_ = 0, mean_square_y_nm2_ = 0;
-  double mean_period_ns_ = 0;
-  std::uint64_t withheld_seen_ = 0;
+  std::uint64_t chain_ = 0;         ///< Publisher::broken() as far as it was dealt with
+  std::uint64_t refused_seen_ = 0;  ///< Publisher::refused() likewise
 
   // Per marker, sized once.
   std::vector<fitter::Start> starts_;

@@ -12,15 +12,24 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "fitter/cuda_mode.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/swarm.hpp"
 
 namespace driftd::fitter {
 
-/// Devices that can be used; 0 without a driver. Never throws.
+/// Devices that CUDA knows, also those that cannot run the fits; 0 without a driver. Never throws.
 int cuda_device_count() noexcept;
+
+/// Why `device` cannot run the fits (it is too old for the kernels, taken by others); "" if it can.
+std::string cuda_obstacle(int device = 0);
+
+/// Whether `memory` lies where the processor reads it; false also where CUDA does not say. A null
+/// pointer does.
+bool host_can_read(const void* memory) noexcept;
 
 /// 1000 * major + 10 * minor; 0: there is none.
 struct CudaVersions {
@@ -31,13 +40,6 @@ CudaVersions cuda_versions() noexcept;
 
 /// Copies `bytes` bytes between any two of host and devices. @throws FitterError
 void cuda_copy(void* to, const void* from, std::size_t bytes);
-
-enum class CudaMode : std::uint8_t {
-  Launch,   ///< one kernel launch a call
-  Graph,    ///< the same as an instantiated graph: quicker wherever it was measured
-  Resident  ///< a kernel that stays and waits: shortest, but it keeps multiprocessors busy, and
-            ///< calls that wait for the whole device (most allocations) do not return meanwhile
-};
 
 struct CudaLiveOptions {
   int device = 0;

@@ -102,6 +102,12 @@ struct FitOptions {
   NoiseModel noise;
 };
 
+/// How often a search evaluates its model over the ROI, at most. A fit makes one search, or two:
+/// where a warm start leads nowhere and spots_only asks for spots, a cold one follows.
+constexpr int most_evaluations(int max_iterations) noexcept {
+  return 2 * max_iterations + 20;
+}
+
 /// Live path. Made for at most `capacity` ROIs of side roi_px; owned and called by one thread.
 class LiveFitter {
  public:
@@ -144,7 +150,8 @@ struct Batch {
   int roi_px = 0;
   std::size_t count = 0;
   const Start* starts = nullptr;  ///< `count` start values, or null: all cold
-  /// `count`, or null: least squares finds both for each start. Unused by ImplicitLeastSquares.
+  /// `count`, or null: least squares finds both for each start, as it does for a likelihood whose
+  /// amplitude is not positive. Unused by ImplicitLeastSquares.
   const StartLevels* levels = nullptr;
   /// Variance of each pixel, adu^2, in the pixels' order; null: none given. WeightedLeastSquares
   /// needs them; PoissonLikelihood takes them as read noise. One that is not >= 0 (weighted: > 0)

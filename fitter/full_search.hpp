@@ -87,6 +87,14 @@ struct FullSearch {
     return d;
   }
 
+  /// The parameters of a step from `from` to `to`, as far as the limits let it go. Without
+  /// amplitude nothing depends on the place any more: a likelihood, whose amplitude is not
+  /// negative, keeps a share of it in each step.
+  DRIFTD_HD static Parameters reachable(const Domain& d, const Parameters& from, Parameters to) {
+    if (likelihood(d)) to[kAlpha] = larger(to[kAlpha], kKeptAmplitude * from[kAlpha]);
+    return d.limited(to);
+  }
+
   /// Levels that are not given are NaN until prepare().
   DRIFTD_HD static Parameters from_start(const FitInput& input, const Domain& d) {
     const typename Model::Parameters shape = Model::from_start(input.start);
@@ -116,10 +124,12 @@ struct FullSearch {
 
   DRIFTD_HD static void prepare(const ProfileMoments& m, const PixelSummary& summary,
                                 const Domain& d, Parameters& p, Evaluation& e) {
-    if (std::isnan(p[kAlpha]) || std::isnan(p[kBeta])) {
+    const bool dark = likelihood(d) && !(p[kAlpha] > 0) && d.upper[kAlpha] > 0;  // see reachable()
+    if (dark || std::isnan(p[kAlpha]) || std::isnan(p[kBeta])) {
       typename ImplicitLeastSquares<Model>::Evaluation linear;
       ImplicitLeastSquares<Model>::prepare(m, summary, {d.side, d.lower[kBeta]}, shape(p), linear);
       p[kAlpha] = linear.level.alpha;
+      if (likelihood(d)) p[kAlpha] = larger(least_amplitude(summary, d.side), p[kAlpha]);
       p[kBeta] = linear.level.beta;
       p = d.limited(p);
     }
@@ -165,6 +175,20 @@ struct FullSearch {
 
  private:
   static constexpr float kHuge = std::numeric_limits<float>::infinity();
+
+  static constexpr float kKeptAmplitude = 0.1f;
+
+  /// Of a spot that makes such pixels: numbers that span A have a standard deviation of A / 2 at
+  /// most.
+  DRIFTD_HD static float least_amplitude(const PixelSummary& summary, int side) {
+    const float count = static_cast<float>(side * side);
+    const float mean = summary.sum / count;
+    return 2.0f * std::sqrt(summary.sum_squares / count - mean * mean);
+  }
+
+  DRIFTD_HD static bool likelihood(const Domain& d) {
+    return d.noise.estimator == Estimator::PoissonLikelihood;
+  }
 
   /// All weights are 1: the normal matrix is then made of the profile's moments, without pixels.
   DRIFTD_HD static bool unweighted(const Domain& d) {

@@ -80,6 +80,12 @@ struct ImplicitLeastSquares {
   DRIFTD_HD static Parameters from_start(const FitInput& input, const Domain&) {
     return Model::from_start(input.start);
   }
+  /// The parameters of a step `to`, as far as the limits let it go.
+  DRIFTD_HD static Parameters reachable(const Domain& domain, const Parameters&,
+                                        const Parameters& to) {
+    return domain.limited(to);
+  }
+
   DRIFTD_HD static const Parameters& shape(const Parameters& p) { return p; }
   DRIFTD_HD static Profile profile(const Parameters& p) { return Model::profile(p); }
   DRIFTD_HD static Parameters step_scale(const Parameters& p) { return Model::step_scale(p); }

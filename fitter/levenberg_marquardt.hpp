@@ -8,6 +8,10 @@
 // decrease, or the step fell below its limit, is a minimum reached to within the criterion, and is
 // reported so; damping past its limit is not. In the first case the trial is kept even where
 // rounding lets chi-square rise: the gradient has more digits than chi-square has near its minimum.
+//
+// Every search ends: an accepted step counts an iteration and lowers the damping by one factor of
+// 10 at most, never below kLeastDamping; a refused one raises it by one factor of 10, and past its
+// limit the search is over. most_evaluations() of fitter.hpp follows.
 #pragma once
 
 #include <cmath>
@@ -75,9 +79,9 @@ class LevenbergMarquardt {
       if (flat) return ended(FitStatus::ConvergedDecrease);
       if (small) return ended(FitStatus::ConvergedStep);
       if (!(decrease > 0)) return !raise_damping(options) || !propose(options);
-      lambda_ *= 0.1f;
+      lambda_ = larger(0.1f * lambda_, kLeastDamping);
       if constexpr (Search::kWeighs)  // see kOvershot
-        if (decrease < kOvershot * predicted_) lambda_ = kHalfStep;
+        if (decrease < kOvershot * predicted_) lambda_ = larger(lambda_, kHalfStep);
     }
     if (best_.iterations >= options.max_iterations) return ended(FitStatus::IterationLimit);
     ++best_.iterations;
@@ -117,7 +121,7 @@ class LevenbergMarquardt {
     while (!damped_step(Search::step_matrix(best_.at), best_.at.gradient, lambda_, step))
       if (!raise_damping(options)) return false;
     for (int j = 0; j < Search::kSearched; ++j) step[j] += best_.parameters[j];
-    trial_ = domain_.limited(step);
+    trial_ = Search::reachable(domain_, best_.parameters, step);
     if constexpr (Search::kWeighs) {
       predicted_ = 0;
       for (int j = 0; j < Search::kSearched; ++j)
@@ -126,6 +130,11 @@ class LevenbergMarquardt {
     return true;
   }
 
+  DRIFTD_HD static float larger(float a, float b) { return a > b ? a : b; }
+
+  /// Half of it is nothing beside 1 in single precision. Without a limit some 45 accepted steps
+  /// make the damping 0, which no factor raises again.
+  static constexpr float kLeastDamping = 1e-7f;
   /// Where weights are expectations, the true curvature may be nearly twice theirs: each step then
   /// leads as far up the other side of the valley. A decrease far below the one predicted tells,
   /// and a damping of 1 about halves the step.

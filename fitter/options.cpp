@@ -1,16 +1,31 @@
 // SPDX-License-Identifier: MIT
 #include "fitter/options.hpp"
 
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <string>
 
 namespace driftd::fitter {
 
+namespace {
+
+/// The fewest digits that give the number back: as a float where it is one.
+std::string in_digits(double value) {
+  std::array<char, 32> text{};
+  const auto narrow = static_cast<float>(value);
+  const auto written = narrow == value ? std::to_chars(text.begin(), text.end(), narrow)
+                                       : std::to_chars(text.begin(), text.end(), value);
+  return {text.data(), written.ptr};
+}
+
+}  // namespace
+
 void check_range(const char* name, double value, double low, double high) {
   if (value >= low && value <= high) return;  // false for NaN
-  throw FitterError(std::string("fitter: ") + name + " is " + std::to_string(value) +
-                    ", allowed are " + std::to_string(low) + " to " + std::to_string(high));
+  throw FitterError(std::string("fitter: ") + name + " is " + in_digits(value) + ", allowed are " +
+                    in_digits(low) + " to " + in_digits(high));
 }
 
 namespace {
@@ -34,7 +49,7 @@ void check_search(const FitOptions& options) {
     const float upper = options.bounds.upper[j];
     if (!(lower <= upper))  // true for NaN
       throw FitterError("fitter: bounds of parameter " + std::to_string(j) + " are " +
-                        std::to_string(lower) + " to " + std::to_string(upper) +
+                        in_digits(lower) + " to " + in_digits(upper) +
                         ", allowed are a lower one and one not below it");
   }
   if (options.estimator == Estimator::ImplicitLeastSquares &&
@@ -60,7 +75,7 @@ void check_options(const FitOptions& options) {
   check_range("min_decrease", options.min_decrease, 0, 1);
   check_range("min_step", options.min_step, 0, 1);
   if (!(options.saturation_adu > 0))  // true for NaN
-    throw FitterError("fitter: saturation_adu is " + std::to_string(options.saturation_adu) +
+    throw FitterError("fitter: saturation_adu is " + in_digits(options.saturation_adu) +
                       ", allowed is more than 0");
   if (std::isnan(options.min_background_adu))
     throw FitterError("fitter: min_background_adu is not a number");

@@ -2,66 +2,14 @@
 #include "camera/aravis/configure.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <span>
-#include <string_view>
+
+#include "camera/aravis/features.hpp"
+#include "camera/aravis/gain.hpp"
 
 namespace driftd::camera::aravis {
 namespace {
-
-std::string number(double value) {
-  std::array<char, 32> text{};
-  const int size = std::snprintf(text.data(), text.size(), "%.6g", value);
-  return {text.data(), static_cast<std::size_t>(size)};
-}
-
-/// " (the camera says: ...)" for the end of a note, if it said anything.
-std::string because(const std::string& refused) {
-  return refused.empty() ? "" : " (the camera says: " + refused + ")";
-}
-
-// ---- what alters pixel values behind the back of a fit, and must be off ----
-
-struct Switch {
-  const char* feature;
-  const char* off;  ///< enumeration entry; nullptr: a boolean, off is false
-};
-
-/// Names of the GenICam Standard Features Naming Convention and of the vendors that deviate from it
-/// (Basler, FLIR, Allied Vision, Hikrobot, The Imaging Source). Auto exposure and gain come first:
-/// while they run, cameras refuse to set the values.
-constexpr std::array kSwitches{
-    Switch{"ExposureAuto", "Off"},
-    Switch{"GainAuto", "Off"},
-    Switch{"BlackLevelAuto", "Off"},
-    Switch{"GammaEnable", nullptr},
-    Switch{"GammaEnabled", nullptr},
-    Switch{"LUTEnable", nullptr},
-    Switch{"SharpeningEnable", nullptr},
-    Switch{"SharpeningEnabled", nullptr},
-    Switch{"SharpnessEnable", nullptr},
-    Switch{"SharpnessEnabled", nullptr},
-    Switch{"SharpnessAuto", "Off"},
-    Switch{"NoiseReductionEnable", nullptr},
-    Switch{"DenoiseEnable", nullptr},
-    Switch{"DefectPixelCorrectionMode", "Off"},
-    Switch{"DefectCorrectStaticEnable", nullptr},
-    Switch{"DefectCorrectionMode", "Off"},
-    Switch{"DefectMaskEnable", nullptr},
-    Switch{"StaticDefectCorrectionEnable", nullptr},
-    Switch{"DPCEnable", nullptr},
-    Switch{"ChunkModeActive", nullptr},
-};
-
-/// Values at which a correction does nothing.
-struct Neutral {
-  const char* feature;
-  double value;
-};
-constexpr std::array kNeutral{Neutral{"Gamma", 1.0}, Neutral{"SharpnessEnhancement", 0.0},
-                              Neutral{"NoiseReduction", 0.0}};
 
 class Configurator {
  public:
@@ -69,96 +17,58 @@ class Configurator {
       : camera_(camera), settings_(settings) {}
 
   SourceInfo run() {
-    for (const Switch& item : kSwitches) switch_off(item);
-    for (const Neutral& item : kNeutral) neutralise(item);
-    set_binning("BinningHorizontal");
-    set_binning("BinningVertical");
+    apply(camera_, geometry_features(), info_.camera_notes);
     set_pixel_format();
     set_region();
+    apply(camera_, pixel_features(), info_.camera_notes);
     set_acquisition_mode();
     // Aravis clears the triggers when it sets the rate, and the rate when it sets a trigger.
     if (settings_.trigger == Trigger::Off) set_triggers_off();
-    set_exposure();
-    set_gain();
-    set_frame_rate();
+    set_gain(camera_, settings_.gain_db, info_.camera_notes);
+    set_exposure_and_rate();
     if (settings_.trigger != Trigger::Off) set_trigger();
     return std::move(info_);
   }
 
  private:
-  void note(std::string text) { info_.notes.push_back(std::move(text)); }
-
-  void switch_off(const Switch& item) {
-    if (!has(camera_, item.feature)) return;
-    const std::string before = state_of(item);
-    const std::string off = item.off != nullptr ? item.off : "false";
-    const std::string name = item.feature;
-    if (before == off) return note(name + " is off");
-    const std::string refused =
-        item.off != nullptr ? refusal(arv_camera_set_string, camera_, item.feature, item.off)
-                            : refusal(arv_camera_set_boolean, camera_, item.feature, gboolean{0});
-    const std::string after = state_of(item);
-    if (after == off) return note(name + " was " + before + "; switched off");
-    note(name + " stays " + after + ": the camera refused to switch it off" + because(refused));
+  void warn(std::string key, std::string asked, std::string got, std::string text) {
+    info_.camera_notes.push_back(
+        warning(std::move(key), std::move(asked), std::move(got), std::move(text)));
   }
 
-  std::string state_of(const Switch& item) {
-    Failure failure;
-    std::string state;
-    if (item.off != nullptr) {
-      const char* text = arv_camera_get_string(camera_, item.feature, failure.out());
-      state = text != nullptr ? text : "";
-    } else {
-      state = arv_camera_get_boolean(camera_, item.feature, failure.out()) != 0 ? "true" : "false";
-    }
-    return failure ? "unreadable" : state;
-  }
-
-  void neutralise(const Neutral& item) {
-    if (!has(camera_, item.feature)) return;
-    Failure failure;
-    const double before = arv_camera_get_float(camera_, item.feature, failure.out());
-    if (failure) return;
-    const std::string name = item.feature;
-    if (before == item.value) return note(name + " is " + number(before));
-    const std::string refused = refusal(arv_camera_set_float, camera_, item.feature, item.value);
-    const double after = checked("reading " + name, arv_camera_get_float, camera_, item.feature);
-    if (after == item.value) {
-      return note(name + " was " + number(before) + "; set to " + number(after));
-    }
-    note(name + " stays " + number(after) + ": the camera refused " + number(item.value) +
-         because(refused));
-  }
-
-  void set_binning(const char* feature) {
-    if (!has(camera_, feature)) return;
-    const std::string name = feature;
-    const gint64 before = checked("reading " + name, arv_camera_get_integer, camera_, feature);
-    if (before == 1) return;
-    const std::string refused = refusal(arv_camera_set_integer, camera_, feature, gint64{1});
-    const gint64 after = checked("reading " + name, arv_camera_get_integer, camera_, feature);
-    note(after == 1 ? name + " was " + std::to_string(before) + "; set to 1"
-                    : name + " stays " + std::to_string(after) + because(refused));
-  }
-
+  /// As asked, or otherwise packed: the same grey levels. Any other depth would give gain, offset
+  /// and saturation another meaning.
   void set_pixel_format() {
     const std::string wanted = name_of(settings_.format);
     const std::string refused =
         refusal(arv_camera_set_pixel_format_from_string, camera_, wanted.c_str());
-    const char* text =
-        checked("reading PixelFormat", arv_camera_get_pixel_format_as_string, camera_);
-    const std::string taken = text != nullptr ? text : "";
+    if (taken_format() != wanted) {
+      for (const PixelFormat format : kPixelFormats) {
+        if (bits_per_pixel(format) != bits_per_pixel(settings_.format)) continue;
+        refusal(arv_camera_set_pixel_format_from_string, camera_, name_of(format));
+        if (taken_format() == name_of(format)) break;
+      }
+    }
+    const std::string taken = taken_format();
     const auto format = pixel_format_named(taken);
-    if (!format) {
-      throw CameraError("the camera sends " + taken +
-                        " pixels, which cannot be used, and refused " + wanted + because(refused) +
-                        "; it offers " + pixel_formats_offered());
+    if (!format || bits_per_pixel(*format) != bits_per_pixel(settings_.format)) {
+      throw CameraError("the camera refused " + wanted + because(refused) + " and offers " +
+                        pixel_formats_offered() +
+                        ": set pixel_format to one that driftd knows, and gain, offset and "
+                        "saturation in its grey levels");
     }
     info_.format = *format;
     if (taken != wanted) {
-      note("PixelFormat is " + taken + " instead of " + wanted + ": the camera offers " +
-           pixel_formats_offered() + because(refused));
+      warn("pixel_format", wanted, taken,
+           "PixelFormat is " + taken + " instead of " + wanted + ": the camera offers " +
+               pixel_formats_offered() + because(refused));
     }
+  }
+
+  std::string taken_format() {
+    const char* text =
+        checked("reading PixelFormat", arv_camera_get_pixel_format_as_string, camera_);
+    return text != nullptr ? text : "";
   }
 
   std::string pixel_formats_offered() {
@@ -173,9 +83,70 @@ class Configurator {
     return list.empty() ? "none that it names" : list;
   }
 
+  // ---- the region ----
+
+  struct Axis {
+    const char* size;  ///< names of features
+    const char* offset;
+    const char* sensor;
+    const char* size_key;  ///< names of settings
+    const char* offset_key;
+    const char* lines;
+    int wanted;  ///< 0: as far as the sensor goes
+    int wanted_offset;
+  };
+
+  void set_region() {
+    set_axis({"Width", "OffsetX", "SensorWidth", "region_width_px", "region_x_px", "columns",
+              settings_.region_width_px, settings_.region_x_px},
+             info_.width_px, info_.offset_x_px);
+    set_axis({"Height", "OffsetY", "SensorHeight", "region_height_px", "region_y_px", "rows",
+              settings_.region_height_px, settings_.region_y_px},
+             info_.height_px, info_.offset_y_px);
+  }
+
+  /// @throws CameraError when the camera cannot read out what was asked for, but for its steps
+  void set_axis(const Axis& axis, int& size, int& offset) {
+    const bool movable = has(camera_, axis.offset);
+    // At the origin first: the largest size depends on the offset.
+    if (movable) refusal(arv_camera_set_integer, camera_, axis.offset, gint64{0});
+    const gint64 sensor = sensor_size(axis);
+    const gint64 end = axis.wanted_offset + std::max<gint64>(axis.wanted, 1);
+    if (end > sensor) {
+      throw CameraError("the region does not fit the sensor: " + std::string(axis.offset_key) +
+                        " " + std::to_string(axis.wanted_offset) + " with " + axis.size_key + " " +
+                        std::to_string(axis.wanted) + " needs " + std::to_string(end) + " " +
+                        axis.lines + ", and the camera has " + std::to_string(sensor));
+    }
+    if (!movable && axis.wanted_offset != 0) {
+      throw CameraError("the camera's region cannot be moved: " + std::string(axis.offset_key) +
+                        " is " + std::to_string(axis.wanted_offset) + ", and only 0 is possible");
+    }
+    const gint64 room = sensor - axis.wanted_offset;
+    size = set_integer(axis.size, axis.size_key, axis.wanted > 0 ? axis.wanted : room, room,
+                       axis.wanted > 0);
+    if (movable) {
+      offset = set_integer(axis.offset, axis.offset_key, axis.wanted_offset, sensor - size, true);
+    }
+  }
+
+  /// What can be read out at most, with the offset at 0. Older cameras do not tell the sensor's.
+  gint64 sensor_size(const Axis& axis) {
+    gint64 lowest = 0;
+    gint64 highest = 0;
+    checked("reading the range of " + std::string(axis.size), arv_camera_get_integer_bounds,
+            camera_, axis.size, &lowest, &highest);
+    if (!has(camera_, axis.sensor)) return highest;
+    const gint64 sensor = checked("reading " + std::string(axis.sensor), arv_camera_get_integer,
+                                  camera_, axis.sensor);
+    return std::min(sensor, highest);
+  }
+
   /// Sets an integer feature to the nearest value at or below `wanted` that bounds and increment
   /// allow (Aravis checks neither). @returns what the camera then has
-  int set_integer(const char* feature, gint64 wanted, gint64 upper_limit) {
+  /// @throws CameraError when that is further off than by a step
+  int set_integer(const char* feature, const char* key, gint64 wanted, gint64 upper_limit,
+                  bool tell) {
     const std::string name = feature;
     gint64 lowest = 0;
     gint64 highest = 0;
@@ -189,60 +160,32 @@ class Configurator {
     value = lowest + (value - lowest) / step * step;
     const std::string refused = refusal(arv_camera_set_integer, camera_, feature, value);
     const gint64 taken = checked("reading " + name, arv_camera_get_integer, camera_, feature);
-    if (taken != wanted) {
-      note(name + " is " + std::to_string(taken) + " instead of " + std::to_string(wanted) +
-           ": the camera allows " + std::to_string(lowest) + " to " + std::to_string(highest) +
-           " in steps of " + std::to_string(step) + because(refused));
-    }
+    const std::string sentence = name + " is " + std::to_string(taken) + " instead of " +
+                                 std::to_string(wanted) + ": the camera allows " +
+                                 std::to_string(lowest) + " to " + std::to_string(highest) +
+                                 " in steps of " + std::to_string(step) + because(refused);
+    if (taken != value) throw CameraError(sentence);
+    if (taken != wanted && tell) warn(key, std::to_string(wanted), std::to_string(taken), sentence);
     return static_cast<int>(taken);
   }
 
-  void set_region() {
-    int sensor_width = 0;
-    int sensor_height = 0;
-    checked("reading the sensor's size", arv_camera_get_sensor_size, camera_, &sensor_width,
-            &sensor_height);
-    const bool movable = has(camera_, "OffsetX") && has(camera_, "OffsetY");
-    // At the origin first: the largest width and height depend on the offsets.
-    if (movable) {
-      refusal(arv_camera_set_integer, camera_, "OffsetX", gint64{0});
-      refusal(arv_camera_set_integer, camera_, "OffsetY", gint64{0});
-    } else if (settings_.region_x_px != 0 || settings_.region_y_px != 0) {
-      note("the camera's region cannot be moved; it starts at (0, 0)");
-    }
-    const int x = movable ? settings_.region_x_px : 0;
-    const int y = movable ? settings_.region_y_px : 0;
-    info_.width_px = set_extent("Width", settings_.region_width_px, sensor_width - x);
-    info_.height_px = set_extent("Height", settings_.region_height_px, sensor_height - y);
-    if (movable) {
-      info_.offset_x_px = set_integer("OffsetX", x, sensor_width - info_.width_px);
-      info_.offset_y_px = set_integer("OffsetY", y, sensor_height - info_.height_px);
-    }
-    if (info_.width_px <= 0 || info_.height_px <= 0) {
-      throw CameraError("the camera's region is empty");
-    }
-  }
-
-  /// @param wanted  0: as far as the sensor goes, which the camera's steps may cut without a note
-  int set_extent(const char* feature, int wanted, int room) {
-    if (wanted > 0) return set_integer(feature, wanted, room);
-    const std::size_t notes = info_.notes.size();
-    const int taken = set_integer(feature, std::max(room, 1), room);
-    info_.notes.resize(notes);
-    return taken;
-  }
+  // ---- acquisition ----
 
   void set_acquisition_mode() {
     if (!has(camera_, "AcquisitionMode")) return;
     const std::string refused =
         refusal(arv_camera_set_acquisition_mode, camera_, ARV_ACQUISITION_MODE_CONTINUOUS);
-    if (!refused.empty()) note("AcquisitionMode could not be set to Continuous" + because(refused));
+    if (refused.empty()) return;
+    warn("AcquisitionMode", "Continuous", value_of(camera_, "AcquisitionMode"),
+         "AcquisitionMode could not be set to Continuous" + because(refused));
   }
 
   void set_triggers_off() {
     if (!has(camera_, "TriggerMode")) return;
     const std::string refused = refusal(arv_camera_clear_triggers, camera_);
-    if (!refused.empty()) note("the triggers could not all be switched off" + because(refused));
+    if (refused.empty()) return;
+    warn("TriggerMode", "Off", value_of(camera_, "TriggerMode"),
+         "the triggers could not all be switched off" + because(refused));
   }
 
   void set_trigger() {
@@ -257,7 +200,7 @@ class Configurator {
       throw CameraError("the camera cannot be triggered by " + source + because(refused) +
                         "; it offers " + trigger_sources_offered());
     }
-    note("frames are triggered by " + source);
+    apply(camera_, rate_gates_off(), info_.camera_notes);
   }
 
   std::string trigger_sources_offered() {
@@ -272,81 +215,106 @@ class Configurator {
     return list.empty() ? "no trigger" : list;
   }
 
+  // ---- exposure, rate, gain ----
+
   using Getter = double (*)(ArvCamera* camera, GError** error);
   using Setter = void (*)(ArvCamera* camera, double value, GError** error);
   using Bounds = void (*)(ArvCamera* camera, double* lowest, double* highest, GError** error);
 
   struct Quantity {
+    const char* key;
     const char* name;
     const char* unit;
+    double wanted;
+    double tolerance;  ///< absolute; a difference beyond it is reported
     Setter set;
     Getter get;
     Bounds bounds;
-    double tolerance;  ///< absolute; a difference beyond it is reported
   };
 
-  double set_quantity(const Quantity& quantity, double wanted) {
-    const std::string name = quantity.name;
-    double lowest = wanted;
-    double highest = wanted;
+  /// What the camera took of a quantity, and the end of the sentence that says why.
+  struct Taken {
+    double value = 0;
+    std::string why;
+  };
+
+  Taken set_quantity(const Quantity& quantity) {
+    double lowest = quantity.wanted;
+    double highest = quantity.wanted;
     Failure no_bounds;
     quantity.bounds(camera_, &lowest, &highest, no_bounds.out());
     const bool bounded = !no_bounds && lowest <= highest;
-    const double value = bounded ? std::clamp(wanted, lowest, highest) : wanted;
+    const double value = bounded ? std::clamp(quantity.wanted, lowest, highest) : quantity.wanted;
     const std::string refused = refusal(quantity.set, camera_, value);
-    const double taken = checked("reading " + name, quantity.get, camera_);
-    if (std::abs(taken - wanted) > quantity.tolerance) {
-      note(name + " is " + number(taken) + quantity.unit + " instead of " + number(wanted) +
-           quantity.unit +
-           (bounded ? ": the camera allows " + number(lowest) + " to " + number(highest) : "") +
-           because(refused));
-    }
-    return taken;
+    return {checked("reading " + std::string(quantity.name), quantity.get, camera_),
+            (bounded ? ": the camera allows " + number(lowest) + " to " + number(highest) : "") +
+                because(refused)};
   }
 
-  void set_exposure() {
-    Failure failure;
-    if (arv_camera_is_exposure_time_available(camera_, failure.out()) == 0) {
-      return note("the camera has no exposure time to set");
-    }
+  static bool is_as_wanted(const Quantity& quantity, const Taken& taken) {
+    return std::abs(taken.value - quantity.wanted) <= quantity.tolerance;
+  }
+
+  void tell(const Quantity& quantity, const Taken& taken) {
+    if (is_as_wanted(quantity, taken)) return;
+    warn(quantity.key, number(quantity.wanted), number(taken.value),
+         std::string(quantity.name) + " is " + number(taken.value) + quantity.unit +
+             " instead of " + number(quantity.wanted) + quantity.unit + taken.why);
+  }
+
+  /// Each limits the other, so that what an old value of the other limited is set a second time.
+  void set_exposure_and_rate() {
     // Cameras step by lines or clock ticks: 1 % or 1 us is no refusal.
-    info_.exposure_us = set_quantity(
-        {"the exposure time", " us", arv_camera_set_exposure_time, arv_camera_get_exposure_time,
-         arv_camera_get_exposure_time_bounds, std::max(1.0, 0.01 * settings_.exposure_us)},
-        settings_.exposure_us);
-  }
-
-  void set_gain() {
-    Failure failure;
-    if (arv_camera_is_gain_available(camera_, failure.out()) == 0) {
-      if (settings_.gain_db != 0) note("the camera has no gain to set");
-      return;
+    const Quantity exposure{"exposure_us",
+                            "the exposure time",
+                            " us",
+                            settings_.exposure_us,
+                            std::max(1.0, 0.01 * settings_.exposure_us),
+                            arv_camera_set_exposure_time,
+                            arv_camera_get_exposure_time,
+                            arv_camera_get_exposure_time_bounds};
+    Failure no_exposure;
+    const bool exposes = arv_camera_is_exposure_time_available(camera_, no_exposure.out()) != 0;
+    Taken taken;
+    if (exposes) taken = set_quantity(exposure);
+    set_frame_rate();
+    if (!exposes) {
+      return warn(exposure.key, number(exposure.wanted), "", "the camera has no exposure time");
     }
-    if (!has(camera_, "Gain")) {
-      note("the camera counts its gain in steps of its own, not in dB; gain_db sets these");
-    }
-    set_quantity({"the gain", " dB", arv_camera_set_gain, arv_camera_get_gain,
-                  arv_camera_get_gain_bounds, 0.1},
-                 settings_.gain_db);
+    if (!is_as_wanted(exposure, taken)) taken = set_quantity(exposure);
+    tell(exposure, taken);
+    info_.exposure_us = taken.value;
   }
 
   void set_frame_rate() {
-    Failure failure;
-    if (arv_camera_is_frame_rate_available(camera_, failure.out()) == 0) {
-      if (settings_.frame_rate_hz > 0) note("the camera has no frame rate to set");
-      info_.frame_rate_hz = settings_.trigger == Trigger::Software ? settings_.frame_rate_hz : 0;
+    const double wanted_hz = settings_.frame_rate_hz;
+    if (settings_.trigger != Trigger::Off) {
+      info_.frame_rate_hz = wanted_hz;  // the trigger's, if it is known
       return;
     }
-    if (settings_.trigger == Trigger::Off && settings_.frame_rate_hz > 0) {
-      info_.frame_rate_hz = set_quantity(
-          {"the frame rate", " frames/s", arv_camera_set_frame_rate, arv_camera_get_frame_rate,
-           arv_camera_get_frame_rate_bounds, 0.01 * settings_.frame_rate_hz},
-          settings_.frame_rate_hz);
-    } else if (settings_.trigger == Trigger::Off) {
-      info_.frame_rate_hz = checked("reading the frame rate", arv_camera_get_frame_rate, camera_);
-    } else {
-      info_.frame_rate_hz = settings_.frame_rate_hz;  // the trigger's, if it is known
+    if (wanted_hz > 0) apply(camera_, rate_gates(), info_.camera_notes);
+    Failure failure;
+    if (arv_camera_is_frame_rate_available(camera_, failure.out()) == 0) {
+      if (wanted_hz > 0) {
+        warn("frame_rate_hz", number(wanted_hz), "", "the camera has no frame rate to set");
+      }
+      return;
     }
+    if (wanted_hz == 0) {
+      info_.frame_rate_hz = checked("reading the frame rate", arv_camera_get_frame_rate, camera_);
+      return;
+    }
+    const Quantity rate{"frame_rate_hz",
+                        "the frame rate",
+                        " frames/s",
+                        wanted_hz,
+                        0.01 * wanted_hz,
+                        arv_camera_set_frame_rate,
+                        arv_camera_get_frame_rate,
+                        arv_camera_get_frame_rate_bounds};
+    const Taken taken = set_quantity(rate);
+    tell(rate, taken);
+    info_.frame_rate_hz = taken.value;
   }
 
   ArvCamera* camera_;

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/monotonic.hpp"
 #include "camera/aravis/configure.hpp"
+#include "camera/aravis/features.hpp"
 #include "camera/aravis/network.hpp"
-#include "camera/monotonic.hpp"
 
 namespace driftd::camera::aravis {
 namespace {
@@ -15,6 +16,8 @@ namespace {
 constexpr std::int64_t kFirstFrameNs = kNanosecondsPerSecond;
 /// Slow cameras are lost after this many frame periods, whatever stall_timeout_ms says.
 constexpr double kStallPeriods = 4;
+/// A camera whose last frame is older is asked nothing that can wait: it may have died.
+constexpr std::int64_t kJustNowNs = 50'000'000;
 
 /// The longest silence that is no loss. A time-out shorter than the camera's own period would break
 /// every connection; a note tells when it had to be raised.
@@ -25,10 +28,12 @@ std::int64_t stall_time_ns(const AravisSettings& settings, SourceInfo& info) {
   const double wanted_us = 1e3 * settings.stall_timeout_ms;
   const double stall_us = std::max(wanted_us, kStallPeriods * period_us);
   if (stall_us > wanted_us) {
-    info.notes.push_back("stall_timeout_ms is " + std::to_string(std::llround(stall_us / 1e3)) +
-                         " instead of " + std::to_string(settings.stall_timeout_ms) +
-                         ": frames come only every " +
-                         std::to_string(std::llround(period_us / 1e3)) + " ms");
+    const std::string taken = std::to_string(std::llround(stall_us / 1e3));
+    const std::string wanted = std::to_string(settings.stall_timeout_ms);
+    info.camera_notes.push_back(warning("stall_timeout_ms", wanted, taken,
+                                        "stall_timeout_ms is " + taken + " instead of " + wanted +
+                                            ": frames come only every " +
+                                            std::to_string(std::llround(period_us / 1e3)) + " ms"));
   }
   return static_cast<std::int64_t>(stall_us * 1e3);
 }
@@ -64,7 +69,7 @@ Connection::~Connection() {
 void Connection::make_stream() {
   ArvCamera* camera = camera_.get();
   const bool gige = arv_camera_is_gv_device(camera) != 0;
-  if (gige) prepare_network(camera, identity_.open_by, shared_.settings, info_.notes);
+  if (gige) prepare_network(camera, identity_.open_by, shared_.settings, info_.camera_notes);
   const guint payload = checked("reading the payload size", arv_camera_get_payload, camera);
   const std::size_t image = image_bytes(info_.format, info_.width_px, info_.height_px);
   if (payload < image) {
@@ -220,6 +225,11 @@ StreamStatistics Connection::statistics() const {
     statistics.missing_packets = missing;
   }
   return statistics;
+}
+
+ClockRate Connection::clock_rate(std::int64_t now_ns, bool wanted) {
+  const bool there = now_ns - last_buffer_ns_.load(std::memory_order_relaxed) < kJustNowNs;
+  return clock_watch_.update(camera_.get(), now_ns, wanted, there);
 }
 
 void Connection::software_trigger() {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "camera/aravis/clock_watch.hpp"
 #include "camera/aravis/handles.hpp"
 #include "camera/aravis/open.hpp"
 #include "camera/doorbell.hpp"
@@ -36,7 +37,7 @@ struct SourceShared {
 /// A buffer of Aravis', the memory under it and the frame in it.
 struct FrameSlot {
   std::vector<std::byte> memory;
-  Ref<ArvBuffer> buffer;  ///< a reference of ours, beside the one that goes round with the stream
+  Ref<ArvBuffer> buffer;  ///< our own reference; the stream has another
   bool with_aravis = false;
   Frame frame;
 };
@@ -68,6 +69,7 @@ class Connection {
   /// Why the connection is to be given up; empty while all is well. Supervisor.
   [[nodiscard]] std::string loss(std::int64_t now_ns) const;
   [[nodiscard]] StreamStatistics statistics() const;
+  ClockRate clock_rate(std::int64_t now_ns, bool wanted);
   /// @throws CameraError when the camera does not take it
   void software_trigger();
 
@@ -94,6 +96,7 @@ class Connection {
   std::optional<FrameIdUnwrapper> frame_ids_;  ///< the stream thread's
   std::int64_t stall_ns_ = 0;  ///< longest silence; 0: frames come when a trigger says so
   std::int64_t started_ns_ = 0;
+  ClockWatch clock_watch_;
 
   // Written by threads of Aravis', read by the supervisor.
   std::atomic<std::int64_t> last_buffer_ns_{0};

@@ -10,7 +10,7 @@
 #include <array>
 #include <cstdint>
 
-#include "camera/monotonic.hpp"
+#include "base/monotonic.hpp"
 
 namespace driftd::camera::aravis {
 namespace {

@@ -4,6 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "camera/aravis/features.hpp"
 #include "camera/aravis/gvcp_probe.hpp"
 
 namespace driftd::camera::aravis {
@@ -15,20 +18,22 @@ constexpr int kLoopbackPacketBytes = 9000;
 constexpr int kSafePacketBytes = 1400;
 
 int automatic_packet_size(ArvCamera* camera, const std::string& address,
-                          std::vector<std::string>& notes) {
+                          std::vector<CameraNote>& notes) {
   if (is_loopback(address)) return kLoopbackPacketBytes;
   Failure failure;
   const guint found = arv_camera_gv_auto_packet_size(camera, failure.out());
   if (!failure && found > 0) return static_cast<int>(found);
-  notes.push_back("the packet size could not be found out (" + failure.text() + "); trying " +
-                  std::to_string(kSafePacketBytes) + " bytes: set packet_size_bytes");
+  notes.push_back(warning("packet_size_bytes", "0", std::to_string(kSafePacketBytes),
+                          "the packet size could not be found out (" + failure.text() +
+                              "); trying " + std::to_string(kSafePacketBytes) +
+                              " bytes: set packet_size_bytes"));
   return kSafePacketBytes;
 }
 
 }  // namespace
 
 void prepare_network(ArvCamera* camera, const std::string& address, const AravisSettings& settings,
-                     std::vector<std::string>& notes) {
+                     std::vector<CameraNote>& notes) {
   // Aravis' own adjustment while it makes the stream is unreliable (its issues 774 and 1065).
   arv_camera_gv_set_packet_size_adjustment(camera, ARV_GV_PACKET_SIZE_ADJUSTMENT_NEVER);
   const int wanted = settings.packet_size_bytes > 0 ? settings.packet_size_bytes
@@ -36,13 +41,14 @@ void prepare_network(ArvCamera* camera, const std::string& address, const Aravis
   const std::string refused = refusal(arv_camera_gv_set_packet_size, camera, wanted);
   const guint taken = checked("reading the packet size", arv_camera_gv_get_packet_size, camera);
   if (taken != static_cast<guint>(wanted)) {
-    notes.push_back("the packet size is " + std::to_string(taken) + " bytes instead of " +
-                    std::to_string(wanted) + (refused.empty() ? "" : ": " + refused));
+    notes.push_back(warning("packet_size_bytes", std::to_string(wanted), std::to_string(taken),
+                            "the packet size is " + std::to_string(taken) + " bytes instead of " +
+                                std::to_string(wanted) + (refused.empty() ? "" : ": " + refused)));
   }
   arv_camera_gv_set_stream_options(camera, ARV_GV_STREAM_OPTION_PACKET_SOCKET_DISABLED);
-  if (const std::string shortfall = socket_buffer_shortfall(settings.socket_buffer_bytes);
-      !shortfall.empty()) {
-    notes.push_back(shortfall);
+  const int given = socket_buffer_given(settings.socket_buffer_bytes);
+  if (given < settings.socket_buffer_bytes) {
+    notes.push_back(socket_buffer_note(settings.socket_buffer_bytes, given));
   }
 }
 
@@ -58,22 +64,26 @@ void tune_network_stream(ArvStream* stream, const AravisSettings& settings) {
   }
 }
 
-std::string socket_buffer_shortfall(int wanted_bytes) {
+int socket_buffer_given(int wanted_bytes) {
   // The stream's own socket is out of reach, so the kernel is asked on one like it.
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return "";
+  if (fd < 0) return wanted_bytes;
   int doubled = 0;  // the kernel reports twice what it gives to the payload (socket(7))
   socklen_t size = sizeof(doubled);
   const bool asked =
       setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &wanted_bytes, sizeof(wanted_bytes)) == 0 &&
       getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &doubled, &size) == 0;
   close(fd);
-  const int given = doubled / 2;
-  if (!asked || given >= wanted_bytes) return "";
-  return "the kernel gives a socket buffer of " + std::to_string(given) + " bytes instead of " +
-         std::to_string(wanted_bytes) +
-         ", and frames may be lost: raise net.core.rmem_max (sysctl -w net.core.rmem_max=" +
-         std::to_string(wanted_bytes) + ")";
+  return asked ? std::min(doubled / 2, wanted_bytes) : wanted_bytes;
+}
+
+CameraNote socket_buffer_note(int wanted_bytes, int given_bytes) {
+  return warning("socket_buffer_bytes", std::to_string(wanted_bytes), std::to_string(given_bytes),
+                 "the kernel gives a socket buffer of " + std::to_string(given_bytes) +
+                     " bytes instead of " + std::to_string(wanted_bytes) +
+                     ", and frames may be lost: raise net.core.rmem_max (sysctl -w "
+                     "net.core.rmem_max=" +
+                     std::to_string(wanted_bytes) + ")");
 }
 
 }  // namespace driftd::camera::aravis

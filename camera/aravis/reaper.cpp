@@ -9,7 +9,7 @@ namespace driftd::camera::aravis {
 namespace {
 
 /// How often to look whether the loop has let go of a closed connection's frames. It does so at its
-/// next pop(), so nothing hangs on this but memory.
+/// next pop(), so all that waits for it is memory.
 constexpr std::chrono::milliseconds kLookInterval{50};
 
 }  // namespace

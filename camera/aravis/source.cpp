@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/monotonic.hpp"
 #include "camera/aravis/connection.hpp"
 #include "camera/aravis/gvcp_probe.hpp"
 #include "camera/aravis/reaper.hpp"
-#include "camera/monotonic.hpp"
 
 namespace driftd::camera {
 namespace {
@@ -27,6 +27,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kProbeInterval{50};
 /// A camera that is still there gets this long to close the old session before a new one starts.
 constexpr milliseconds kCloseTime{1000};
+/// The rate of the camera's clock is asked for so long after the loop wanted to know it.
+constexpr std::int64_t kClockWantedNs = 2 * kNanosecondsPerSecond;
 constexpr std::size_t kEventsKept = 256;
 /// One buffer in the mailbox, one with the loop, one being filled, one ready.
 constexpr int kFewestBuffers = 4;
@@ -119,6 +121,11 @@ class AravisSource final : public FrameSource {
         return offered_ != nullptr ? PopStatus::Timeout : PopStatus::Disconnected;
       }
     }
+  }
+
+  ClockRate clock_rate(bool wanted) noexcept override {
+    if (wanted) clock_wanted_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+    return clock_rate_.load(std::memory_order_relaxed);
   }
 
   SourceCounters counters() const noexcept override {
@@ -217,6 +224,7 @@ class AravisSource final : public FrameSource {
   }
 
   void lose(const std::string& why) {
+    clock_rate_ = ClockRate{};
     retract();
     poll_statistics();
     ++disconnects_;
@@ -224,7 +232,7 @@ class AravisSource final : public FrameSource {
               "lost " + connection_->info().description + ": " + why);
     const bool there = probe_answers();
     reaper_->take(std::move(connection_), there);
-    // Alive, it takes the old session's good-bye in milliseconds, and refuses a new one before.
+    // A camera that answers ends the old session in milliseconds, and refuses a new one until then.
     if (there) reaper_->wait_until_closed(kCloseTime);
   }
 
@@ -254,7 +262,10 @@ class AravisSource final : public FrameSource {
     std::string why;
     if (triggering && monotonic_ns() >= next_trigger_ns_) why = send_trigger();
     poll_statistics();
-    if (why.empty()) why = connection_->loss(monotonic_ns());
+    const std::int64_t now_ns = monotonic_ns();
+    if (why.empty()) why = connection_->loss(now_ns);
+    if (why.empty())
+      clock_rate_ = connection_->clock_rate(now_ns, now_ns - clock_wanted_ns_ < kClockWantedNs);
     if (!why.empty()) lose(why);
   }
 
@@ -325,6 +336,9 @@ class AravisSource final : public FrameSource {
   // Hand-over between supervisor and loop. in_use_ is written by the loop alone.
   std::atomic<Connection*> offered_{nullptr};
   std::atomic<Connection*> in_use_{nullptr};
+  std::atomic<std::int64_t> clock_wanted_ns_{-kClockWantedNs};
+  std::atomic<ClockRate> clock_rate_{};
+  static_assert(std::atomic<ClockRate>::is_always_lock_free);
   Connection* held_ = nullptr;         // the loop's
   aravis::FrameSlot* lent_ = nullptr;  // the loop's: the frame it has, in held_
 

@@ -10,12 +10,11 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include "genicam_xml.hpp"
+#include "camera/simulator/device_description.hpp"
 
 namespace driftd::simulator {
 namespace {
@@ -48,9 +47,10 @@ std::optional<camera::PixelFormat> format_of(std::uint32_t code) {
 /// The description as a file that Aravis can be pointed at, without a place on disk.
 class MemoryFile {
  public:
-  explicit MemoryFile(const char* text) : descriptor_(memfd_create("genicam.xml", MFD_CLOEXEC)) {
-    const std::size_t size = std::strlen(text);
-    if (descriptor_ < 0 || ::write(descriptor_, text, size) != static_cast<ssize_t>(size)) {
+  explicit MemoryFile(const std::string& text)
+      : descriptor_(memfd_create("genicam.xml", MFD_CLOEXEC)) {
+    if (descriptor_ < 0 ||
+        ::write(descriptor_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
       if (descriptor_ >= 0) close(descriptor_);
       throw std::runtime_error("no memory for the camera description");
     }
@@ -72,8 +72,8 @@ bool within(double value, double low, double high) {
 
 /// Owns the ArvFakeCamera, which is nothing but registers and description here.
 struct DeviceRegisters::Memory {
-  explicit Memory(const std::string& serial) {
-    const MemoryFile description(kGenicamXml);
+  Memory(const std::string& serial, const CameraDialect& dialect) {
+    const MemoryFile description(describe(dialect));
     camera = arv_fake_camera_new_full(serial.c_str(), description.path().c_str());
     std::size_t size = 0;
     arv_fake_camera_get_genicam_xml(camera, &size);
@@ -106,7 +106,7 @@ DeviceRegisters::~DeviceRegisters() = default;
 
 void DeviceRegisters::power_on() {
   const std::lock_guard lock(mutex_);
-  memory_ = std::make_unique<Memory>(identity_.serial);
+  memory_ = std::make_unique<Memory>(identity_.serial, model_.dialect);
   load_power_on_values();
 }
 
@@ -143,7 +143,7 @@ void DeviceRegisters::load_power_on_values() {
   put(feature::kHeight, static_cast<std::uint32_t>(model_.height_px));
   put(feature::kPixelFormat, kFormats[0].first);
   put(feature::kAcquisitionMode, 1);
-  put(feature::kFrameRateEnable, 1);
+  put(feature::kFrameRateEnable, model_.dialect.rate_gate == RateGate::Enable ? 1 : 0);
   // As delivered, a camera does what looks nice; a measuring client has to switch it off.
   put(feature::kExposureAuto, 2);
   put(feature::kGainAuto, 2);
@@ -151,9 +151,37 @@ void DeviceRegisters::load_power_on_values() {
   put(feature::kSharpnessEnable, 1);
   put(feature::kDefectCorrectStaticEnable, 1);
   set_double(feature::kExposureTime, model_.exposure_us);
-  set_double(feature::kGain, 0);
+  set_double(feature::kGain, model_.dialect.gain == GainUnit::Factor ? 1 : 0);
+  put(feature::kGainRaw, kUnitGainRaw);
+  put(feature::kBinningX, static_cast<std::uint32_t>(model_.left_over.binning_x));
+  put(feature::kBinningY, static_cast<std::uint32_t>(model_.left_over.binning_y));
+  put(feature::kReverseX, model_.left_over.reverse_x ? 1 : 0);
+  put(feature::kReverseY, model_.left_over.reverse_y ? 1 : 0);
+  const auto tick_hz = static_cast<std::uint64_t>(model_.dialect.tick_hz);
+  put(reg::kTickFrequencyHigh, static_cast<std::uint32_t>(tick_hz >> 32));
+  put(reg::kTickFrequencyLow, static_cast<std::uint32_t>(tick_hz & 0xffffffffU));
+  fit_region_to_binning();
   set_double(feature::kFrameRate, model_.rate_hz);
   set_double(feature::kGamma, 1);
+}
+
+void DeviceRegisters::fit_region_to_binning() {
+  const auto fit = [this](std::uint32_t size_at, std::uint32_t offset_at, std::uint32_t sensor_at,
+                          std::uint32_t binning_at, std::uint32_t step) {
+    const std::uint32_t room = word(sensor_at) / word(binning_at);
+    const std::uint32_t size = std::min(word(size_at), room / step * step);
+    const std::uint32_t offset = std::min(word(offset_at), (room - size) / step * step);
+    arv_fake_camera_write_register(memory_->camera, size_at, size);
+    arv_fake_camera_write_register(memory_->camera, offset_at, offset);
+  };
+  fit(feature::kWidth, feature::kOffsetX, feature::kSensorWidth, feature::kBinningX, kWidthStep);
+  fit(feature::kHeight, feature::kOffsetY, feature::kSensorHeight, feature::kBinningY, kHeightStep);
+}
+
+std::uint32_t DeviceRegisters::word(std::uint32_t address) const {
+  guint32 value = 0;
+  arv_fake_camera_read_register(memory_->camera, address, &value);
+  return value;
 }
 
 void DeviceRegisters::set_stream_source_port(std::uint16_t port) {
@@ -163,9 +191,7 @@ void DeviceRegisters::set_stream_source_port(std::uint16_t port) {
 
 std::uint32_t DeviceRegisters::get(std::uint32_t address) const {
   const std::lock_guard lock(mutex_);
-  guint32 value = 0;
-  arv_fake_camera_read_register(memory_->camera, address, &value);
-  return value;
+  return word(address);
 }
 
 void DeviceRegisters::set(std::uint32_t address, std::uint32_t value) {
@@ -202,35 +228,32 @@ Status DeviceRegisters::read(std::uint32_t address, std::span<std::uint8_t> out)
 }
 
 bool DeviceRegisters::streaming_locks(std::uint32_t address) const {
-  guint32 running = 0;
-  arv_fake_camera_read_register(memory_->camera, feature::kAcquisition, &running);
-  return running != 0 && (address == feature::kWidth || address == feature::kHeight ||
-                          address == feature::kPixelFormat || address == feature::kAcquisitionMode);
+  constexpr std::array kLocked = {
+      feature::kWidth,    feature::kHeight,   feature::kPixelFormat, feature::kAcquisitionMode,
+      feature::kBinningX, feature::kBinningY, feature::kReverseX,    feature::kReverseY};
+  return word(feature::kAcquisition) != 0 &&
+         std::find(kLocked.begin(), kLocked.end(), address) != kLocked.end();
 }
 
 Status DeviceRegisters::check_word(std::uint32_t address, std::uint32_t value) const {
-  const auto word = [this](std::uint32_t at) {
-    guint32 found = 0;
-    arv_fake_camera_read_register(memory_->camera, at, &found);
-    return found;
-  };
   const auto allow = [](bool good) { return good ? Status::Success : Status::InvalidParameter; };
-  const auto size_fits = [&](std::uint32_t step, std::uint32_t offset, std::uint32_t sensor) {
-    return value >= step && value % step == 0 && value <= word(sensor) &&
-           word(offset) <= word(sensor) - value;
+  const std::uint32_t columns = word(feature::kSensorWidth) / word(feature::kBinningX);
+  const std::uint32_t rows = word(feature::kSensorHeight) / word(feature::kBinningY);
+  const auto size_fits = [&](std::uint32_t step, std::uint32_t offset, std::uint32_t room) {
+    return value >= step && value % step == 0 && value <= room && word(offset) <= room - value;
   };
-  const auto offset_fits = [&](std::uint32_t step, std::uint32_t size, std::uint32_t sensor) {
-    return value % step == 0 && value <= word(sensor) - word(size);
+  const auto offset_fits = [&](std::uint32_t step, std::uint32_t size, std::uint32_t room) {
+    return value % step == 0 && value <= room - word(size);
   };
   switch (address) {
     case feature::kWidth:
-      return allow(size_fits(kWidthStep, feature::kOffsetX, feature::kSensorWidth));
+      return allow(size_fits(kWidthStep, feature::kOffsetX, columns));
     case feature::kHeight:
-      return allow(size_fits(kHeightStep, feature::kOffsetY, feature::kSensorHeight));
+      return allow(size_fits(kHeightStep, feature::kOffsetY, rows));
     case feature::kOffsetX:
-      return allow(offset_fits(kWidthStep, feature::kWidth, feature::kSensorWidth));
+      return allow(offset_fits(kWidthStep, feature::kWidth, columns));
     case feature::kOffsetY:
-      return allow(offset_fits(kHeightStep, feature::kHeight, feature::kSensorHeight));
+      return allow(offset_fits(kHeightStep, feature::kHeight, rows));
     case feature::kPixelFormat:
       return allow(format_of(value).has_value());
     case feature::kAcquisitionMode:
@@ -248,7 +271,14 @@ Status DeviceRegisters::check_word(std::uint32_t address, std::uint32_t value) c
     case feature::kSharpnessEnable:
     case feature::kDefectCorrectStaticEnable:
     case feature::kFrameRateEnable:
+    case feature::kReverseX:
+    case feature::kReverseY:
       return allow(value <= 1);
+    case feature::kBinningX:
+    case feature::kBinningY:
+      return allow(value == 1 || value == 2 || value == 4);
+    case feature::kGainRaw:
+      return allow(value >= kUnitGainRaw && value <= kMaxGainRaw);
     case reg::kStreamPacketSize: {
       const std::uint32_t size = value & gvcp::kPacketSizeMask;
       return allow(size >= kMinPacketBytes && size <= kMaxPacketBytes && size % 4 == 0);
@@ -260,6 +290,7 @@ Status DeviceRegisters::check_word(std::uint32_t address, std::uint32_t value) c
     case reg::kHeartbeatTimeout:
       return allow(value >= 500);
     case reg::kTimestampControl:
+      return model_.dialect.tick_hz > 0 ? Status::Success : Status::WriteProtect;
     case reg::kControlPrivilege:
     case reg::kStreamPacketDelay:
       return Status::Success;
@@ -272,7 +303,9 @@ Status DeviceRegisters::write_double(std::uint32_t address, std::span<const std:
   const double value = std::bit_cast<double>(
       (static_cast<std::uint64_t>(gvcp::get32(data.data())) << 32) | gvcp::get32(data.data() + 4));
   const bool good = (address == feature::kExposureTime && within(value, 10, 1e6)) ||
-                    (address == feature::kGain && within(value, 0, kMaxGainDb)) ||
+                    (address == feature::kGain &&
+                     (model_.dialect.gain == GainUnit::Factor ? within(value, 1, kMaxGainFactor)
+                                                              : within(value, 0, kMaxGainDb))) ||
                     (address == feature::kFrameRate && within(value, 0.1, kMaxRateHz)) ||
                     (address == feature::kGamma && within(value, 0.25, 4));
   if (!good) return Status::InvalidParameter;
@@ -288,7 +321,7 @@ Status DeviceRegisters::write(std::uint32_t address, std::span<const std::uint8_
     return Status::Success;
   }
   if (address % 4 != 0) return Status::BadAlignment;
-  if (address >= feature::kExposureTime && address < feature::kEnd && data.size() == 8) {
+  if (address >= feature::kExposureTime && address < feature::kDoublesEnd && data.size() == 8) {
     return write_double(address, data);
   }
   if (data.size() != 4) return Status::InvalidParameter;
@@ -300,17 +333,25 @@ Status DeviceRegisters::write(std::uint32_t address, std::span<const std::uint8_
     const bool test_bit = address == reg::kStreamPacketSize;  // reads back as 0
     arv_fake_camera_write_register(memory_->camera, address,
                                    test_bit ? value & ~gvcp::kPacketSizeFireTest : value);
+    if (address == feature::kBinningX || address == feature::kBinningY) fit_region_to_binning();
   }
   return status;
 }
 
+double DeviceRegisters::gain_db() const {
+  switch (model_.dialect.gain) {
+    case GainUnit::Factor:
+      return 20 * std::log10(get_double(feature::kGain));
+    case GainUnit::Raw:
+      return 20 * std::log10(static_cast<double>(word(feature::kGainRaw)) / kUnitGainRaw);
+    case GainUnit::Db:
+      break;
+  }
+  return get_double(feature::kGain);
+}
+
 Acquisition DeviceRegisters::acquisition() const {
   const std::lock_guard lock(mutex_);
-  const auto word = [this](std::uint32_t address) {
-    guint32 value = 0;
-    arv_fake_camera_read_register(memory_->camera, address, &value);
-    return value;
-  };
   Acquisition a;
   a.running = word(feature::kAcquisition) != 0;
   a.single_frame = word(feature::kAcquisitionMode) == 2;
@@ -324,7 +365,12 @@ Acquisition DeviceRegisters::acquisition() const {
   a.pixel_format = word(feature::kPixelFormat);
   a.sensor.format = format_of(a.pixel_format).value_or(camera::PixelFormat::Mono8);
   a.sensor.exposure_us = get_double(feature::kExposureTime);
-  a.sensor.gain_db = get_double(feature::kGain);
+  a.sensor.gain_db = gain_db();
+  a.sensor.binning_x = static_cast<int>(word(feature::kBinningX));
+  a.sensor.binning_y = static_cast<int>(word(feature::kBinningY));
+  a.sensor.reverse_x = word(feature::kReverseX) != 0;
+  a.sensor.reverse_y = word(feature::kReverseY) != 0;
+  a.sensor.left_aligned = model_.dialect.left_aligned;
   // The trigger line carries pulses at the scenario's rate.
   double rate_hz =
       word(feature::kFrameRateEnable) != 0 ? get_double(feature::kFrameRate) : kMaxRateHz;

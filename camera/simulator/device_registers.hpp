@@ -62,12 +62,16 @@ class DeviceRegisters {
 
  private:
   struct Memory;
+  std::uint32_t word(std::uint32_t address) const;
   double get_double(std::uint32_t address) const;
   void set_double(std::uint32_t address, double value);
   bool streaming_locks(std::uint32_t address) const;
   gvcp::Status check_word(std::uint32_t address, std::uint32_t value) const;
   gvcp::Status write_double(std::uint32_t address, std::span<const std::uint8_t> data);
   void load_power_on_values();
+  /// Makes the region fit the binning, as cameras do by themselves.
+  void fit_region_to_binning();
+  double gain_db() const;
 
   mutable std::mutex mutex_;  ///< guards memory_
   std::unique_ptr<Memory> memory_;
@@ -97,11 +101,16 @@ constexpr std::uint32_t kGammaEnable = 0xa03c;
 constexpr std::uint32_t kSharpnessEnable = 0xa040;
 constexpr std::uint32_t kDefectCorrectStaticEnable = 0xa044;
 constexpr std::uint32_t kFrameRateEnable = 0xa048;
+constexpr std::uint32_t kGainRaw = 0xa04c;
 constexpr std::uint32_t kExposureTime = 0xa050;  ///< 8-byte floating point from here on
-constexpr std::uint32_t kGain = 0xa058;
+constexpr std::uint32_t kGain = 0xa058;          ///< dB or a factor, as the dialect says
 constexpr std::uint32_t kFrameRate = 0xa060;
 constexpr std::uint32_t kGamma = 0xa068;
-constexpr std::uint32_t kEnd = 0xa070;
+constexpr std::uint32_t kDoublesEnd = 0xa070;
+constexpr std::uint32_t kBinningX = 0xa070;
+constexpr std::uint32_t kBinningY = 0xa074;
+constexpr std::uint32_t kReverseX = 0xa078;
+constexpr std::uint32_t kReverseY = 0xa07c;
 }  // namespace feature
 
 /// Steps in which the region may be set, as many sensors have them.
@@ -109,6 +118,9 @@ constexpr std::uint32_t kWidthStep = 4;
 constexpr std::uint32_t kHeightStep = 2;
 constexpr double kMaxRateHz = 10000;
 constexpr double kMaxGainDb = 24;
+constexpr double kMaxGainFactor = 16;
+constexpr std::uint32_t kUnitGainRaw = 32;  ///< 0 dB; twice as much: 6 dB
+constexpr std::uint32_t kMaxGainRaw = 512;
 constexpr std::uint32_t kMinPacketBytes = 576;
 constexpr std::uint32_t kMaxPacketBytes = 9000;
 

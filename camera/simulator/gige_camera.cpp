@@ -8,7 +8,8 @@
 #include <cmath>
 #include <ctime>
 
-#include "camera/simulator/clock.hpp"
+#include "base/monotonic.hpp"
+#include "camera/simulator/device_clock.hpp"
 
 namespace driftd::simulator {
 namespace {
@@ -53,26 +54,31 @@ GigeCamera::~GigeCamera() {
 void GigeCamera::run_stream() {
   pthread_setname_np(pthread_self(), "sim-stream");
   prctl(PR_SET_TIMERSLACK, 1000UL);  // wake within a microsecond instead of fifty
-  std::int64_t next_ns = now_ns();
+  std::int64_t next_ns = monotonic_ns();
   while (!stopping_) {
     update_power();
     const Acquisition acquisition = registers_.acquisition();
     const bool streaming = acquisition.running && !away_;
+    if (!streaming) waiting_.clear();
+    deliver_until(monotonic_ns());
     if (streaming && acquisition.trigger == TriggerSource::Software) {
       if (wait_for_software_trigger()) {
-        next_ns = now_ns();
+        next_ns = monotonic_ns();
         sleep_until(next_ns + std::llround(acquisition.sensor.exposure_us * 1e3));
         make_and_send(acquisition, next_ns);
       }
       continue;
     }
     next_ns += acquisition.period_ns;
-    if (now_ns() > next_ns + acquisition.period_ns) {
+    if (monotonic_ns() > next_ns + acquisition.period_ns) {
       if (streaming && frames_sent_ > 0) ++frames_late_;
-      next_ns = now_ns();
+      next_ns = monotonic_ns();
     }
-    if (!streaming && next_ns > now_ns() + kIdlePeriodNs) next_ns = now_ns() + kIdlePeriodNs;
-    sleep_until(next_ns + std::llround(acquisition.sensor.exposure_us * 1e3));
+    if (!streaming && next_ns > monotonic_ns() + kIdlePeriodNs)
+      next_ns = monotonic_ns() + kIdlePeriodNs;
+    const std::int64_t end_ns = next_ns + std::llround(acquisition.sensor.exposure_us * 1e3);
+    deliver_until(end_ns);
+    sleep_until(end_ns);
     make_and_send(acquisition, next_ns);
   }
 }
@@ -99,13 +105,19 @@ bool GigeCamera::wait_for_software_trigger() {
   return true;
 }
 
+std::int64_t GigeCamera::camera_time_ns(std::int64_t time_ns) {
+  const auto error_ns = producer_.clock_error_ns(time_ns);
+  if (!error_ns) return 0;
+  return whole_ticks_ns(time_ns + model_.clock_offset_ns + *error_ns, model_.dialect.tick_hz);
+}
+
 void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t start_ns) {
   // The settings of before the exposure hold; whether the client stopped meanwhile does not.
   const bool streaming = acquisition.running && !away_ && registers_.acquisition().running;
   FramePlan plan;
   plan.sensor = acquisition.sensor;
   plan.start_ns = start_ns;
-  plan.camera_time_ns = start_ns + model_.clock_offset_ns;
+  plan.camera_time_ns = camera_time_ns(start_ns);
   plan.frame_count = frame_count_;
   if (!streaming) {
     producer_.make(plan, {});
@@ -117,11 +129,35 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
   const auto image = sender_.begin(packed_bytes(plan.sensor.format, plan.sensor.pixels()));
   const MadeFrame made = producer_.make(plan, image);
   if (made.fate != FrameFate::Drop) {
-    const FrameHeader header{frame_id_, static_cast<std::uint64_t>(plan.camera_time_ns)};
-    sender_.send(header, acquisition, {made.fate == FrameFate::Corrupt, made.packet_loss});
-    ++frames_sent_;
+    const std::int64_t time_ns = plan.camera_time_ns + made.time_error_ns;
+    const FrameHeader header{frame_id_,
+                             static_cast<std::uint64_t>(to_ticks(time_ns, model_.dialect.tick_hz))};
+    const StreamFaults faults{made.fate == FrameFate::Corrupt, made.packet_loss};
+    deliver(sender_.keep(header, acquisition, faults), made.delivery_delay_ns);
   }
   if (acquisition.single_frame) registers_.stop_acquisition();
+}
+
+void GigeCamera::deliver(std::size_t slot, std::int64_t delay_ns) {
+  ++frames_sent_;
+  if (delay_ns <= 0 && waiting_.empty()) {
+    sender_.transmit(slot);
+    return;
+  }
+  waiting_.push_back({slot, monotonic_ns() + delay_ns});
+  // Before its place in the sender's ring is needed for another image.
+  if (waiting_.size() > StreamSender::kFramesKept / 2) {
+    sender_.transmit(waiting_.front().slot);
+    waiting_.pop_front();
+  }
+}
+
+void GigeCamera::deliver_until(std::int64_t time_ns) {
+  while (!waiting_.empty() && waiting_.front().due_ns <= time_ns) {
+    sleep_until(waiting_.front().due_ns);
+    sender_.transmit(waiting_.front().slot);
+    waiting_.pop_front();
+  }
 }
 
 }  // namespace driftd::simulator

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -33,9 +34,11 @@ struct FramePlan {
 struct MadeFrame {
   FrameFate fate = FrameFate::Send;
   double packet_loss = 0;
+  std::int64_t time_error_ns = 0;      ///< of this frame's own time, beside the clock's
+  std::int64_t delivery_delay_ns = 0;  ///< it waits so long before it is sent
 };
 
-/// Makes the images. Both are called on the stream thread only.
+/// Makes the images. make() and camera_away() are called on the stream thread only.
 class FrameProducer {
  public:
   virtual ~FrameProducer() = default;
@@ -46,6 +49,9 @@ class FrameProducer {
   virtual MadeFrame make(const FramePlan& plan, std::span<std::byte> image) = 0;
   /// Whether the cable is out now.
   virtual bool camera_away() = 0;
+  /// What the camera's clock shows too much at `time_ns` (CLOCK_MONOTONIC); nothing: it shows none.
+  /// Any thread.
+  virtual std::optional<std::int64_t> clock_error_ns(std::int64_t /*time_ns*/) { return 0; }
 };
 
 class GigeCamera {
@@ -97,8 +103,11 @@ class GigeCamera {
 
   void run_stream();
   void make_and_send(const Acquisition& acquisition, std::int64_t start_ns);
+  void deliver(std::size_t slot, std::int64_t delay_ns);
+  void deliver_until(std::int64_t time_ns);
   bool wait_for_software_trigger();
   void update_power();
+  std::int64_t camera_time_ns(std::int64_t time_ns);
 
   CameraIdentity identity_;
   CameraModel model_;
@@ -122,6 +131,12 @@ class GigeCamera {
   std::atomic<std::uint64_t> frames_late_{0};
   std::uint16_t frame_id_ = 0;  ///< of the last frame; stream thread
   std::uint64_t frame_count_ = 0;
+  /// Frames on their way, sent in this order, whichever is due; stream thread.
+  struct Waiting {
+    std::size_t slot = 0;
+    std::int64_t due_ns = 0;
+  };
+  std::deque<Waiting> waiting_;
   std::thread control_thread_;
   std::thread stream_thread_;
 };

@@ -12,7 +12,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "camera/simulator/clock.hpp"
+#include "base/monotonic.hpp"
+#include "camera/simulator/device_clock.hpp"
 #include "camera/simulator/gige_camera.hpp"
 
 namespace driftd::simulator {
@@ -114,7 +115,7 @@ void GigeCamera::receive(int socket) {
 GigeCamera::Reply GigeCamera::answer(const Request& request) {
   {
     const std::lock_guard lock(control_mutex_);
-    if (controller_ == request.peer) last_heard_ns_ = now_ns();
+    if (controller_ == request.peer) last_heard_ns_ = monotonic_ns();
   }
   switch (request.command) {
     case Command::Discovery: {
@@ -216,7 +217,8 @@ Status GigeCamera::write(const Peer& peer, std::uint32_t address,
   } else if (address == gvcp::reg::kStreamPacketSize && (value & gvcp::kPacketSizeFireTest) != 0) {
     sender_.send_test_packet(registers_.acquisition());
   } else if (address == gvcp::reg::kTimestampControl && (value & 2) != 0) {
-    const auto ticks = static_cast<std::uint64_t>(now_ns() + model_.clock_offset_ns);
+    const auto ticks = static_cast<std::uint64_t>(
+        to_ticks(camera_time_ns(monotonic_ns()), model_.dialect.tick_hz));
     registers_.set(gvcp::reg::kTimestampHigh, static_cast<std::uint32_t>(ticks >> 32));
     registers_.set(gvcp::reg::kTimestampLow, static_cast<std::uint32_t>(ticks & 0xffffffffU));
   }
@@ -231,7 +233,7 @@ Status GigeCamera::change_privilege(const Peer& peer, std::uint32_t value) {
     return Status::Success;
   }
   controller_ = peer;
-  last_heard_ns_ = now_ns();
+  last_heard_ns_ = monotonic_ns();
   registers_.set(gvcp::reg::kControlPrivilege, value & kPrivilegeMask);
   return Status::Success;
 }
@@ -245,7 +247,7 @@ void GigeCamera::release_control() {
 void GigeCamera::check_heartbeat() {
   const std::lock_guard lock(control_mutex_);
   const auto timeout_ms = static_cast<std::int64_t>(registers_.get(gvcp::reg::kHeartbeatTimeout));
-  if (controller_ && now_ns() - last_heard_ns_ > timeout_ms * 1'000'000) release_control();
+  if (controller_ && monotonic_ns() - last_heard_ns_ > timeout_ms * 1'000'000) release_control();
 }
 
 void GigeCamera::resend(const Request& request) {

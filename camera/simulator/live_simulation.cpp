@@ -3,14 +3,17 @@
 
 #include <utility>
 
-#include "camera/simulator/clock.hpp"
+#include "base/monotonic.hpp"
+#include "camera/simulator/device_clock.hpp"
 
 namespace driftd::simulator {
 
 LiveSimulation::LiveSimulation(const Scenario& scenario, TruthSink sink)
-    : simulation_(scenario), sink_(std::move(sink)), start_ns_(simulator::now_ns()) {}
+    : simulation_(scenario), sink_(std::move(sink)), start_ns_(monotonic_ns()) {}
 
 MadeFrame LiveSimulation::make(const FramePlan& plan, std::span<std::byte> image) {
+  const CameraModel& camera = simulation_.scenario().camera;
+  const SensorSettings part = part_of_sensor(plan.sensor, camera.width_px, camera.height_px);
   TruthRecord record;
   MadeFrame made;
   {
@@ -18,16 +21,25 @@ MadeFrame LiveSimulation::make(const FramePlan& plan, std::span<std::byte> image
     record.camera_away = simulation_.camera_away();
     std::uint16_t* levels = nullptr;
     if (!image.empty()) {
-      levels_.resize(plan.sensor.pixels());
+      levels_.resize(part.pixels());
       levels = levels_.data();
     }
-    record.truth = simulation_.expose(plan.start_ns - start_ns_, plan.sensor, levels);
-    if (!image.empty()) made = {simulation_.next_frame_fate(), simulation_.packet_loss()};
+    record.truth = simulation_.expose(plan.start_ns - start_ns_, part, levels);
+    if (!image.empty()) {
+      made = {simulation_.next_frame_fate(), simulation_.packet_loss(),
+              simulation_.take_frame_time_error_ns(), simulation_.next_delivery_delay_ns()};
+      if (plan.camera_time_ns == 0) made.time_error_ns = 0;  // no clock, no error
+    }
   }
   if (!image.empty()) {
-    pack_levels(levels_, plan.sensor.format, simulation_.scenario().camera.bit_depth, image.data());
+    image_.resize(plan.sensor.pixels());
+    read_out(levels_, plan.sensor, camera.bit_depth, image_);
+    pack_levels(image_, plan.sensor.format, camera.bit_depth, image.data(),
+                plan.sensor.left_aligned);
   }
   record.plan = plan;
+  record.plan.camera_time_ns =
+      whole_ticks_ns(plan.camera_time_ns + made.time_error_ns, camera.dialect.tick_hz);
   record.middle_ns = record.truth.middle_ns + start_ns_;
   record.sent = !image.empty() && made.fate == FrameFate::Send;
   if (sink_) sink_(record);
@@ -39,8 +51,13 @@ bool LiveSimulation::camera_away() {
   return simulation_.camera_away();
 }
 
+std::optional<std::int64_t> LiveSimulation::clock_error_ns(std::int64_t time_ns) {
+  const std::lock_guard lock(mutex_);
+  return simulation_.clock_error_ns(time_ns - start_ns_);
+}
+
 void LiveSimulation::command_stage(Vec2 stage_nm) {
-  const std::int64_t arrived_ns = simulator::now_ns() - start_ns_;
+  const std::int64_t arrived_ns = monotonic_ns() - start_ns_;
   const std::lock_guard lock(mutex_);
   simulation_.command_stage(arrived_ns, stage_nm);
 }
@@ -52,12 +69,12 @@ Vec2 LiveSimulation::commanded_nm() {
 
 bool LiveSimulation::inject(const Fault& fault) {
   const std::lock_guard lock(mutex_);
-  simulation_.advance(simulator::now_ns() - start_ns_);
+  simulation_.advance(monotonic_ns() - start_ns_);
   return simulation_.inject(fault);
 }
 
 double LiveSimulation::time_s() {
-  return static_cast<double>(simulator::now_ns() - start_ns_) * 1e-9;
+  return static_cast<double>(monotonic_ns() - start_ns_) * 1e-9;
 }
 
 }  // namespace driftd::simulator

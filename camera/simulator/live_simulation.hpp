@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "camera/simulator/gige_camera.hpp"
@@ -30,6 +31,7 @@ class LiveSimulation final : public FrameProducer {
 
   MadeFrame make(const FramePlan& plan, std::span<std::byte> image) override;
   bool camera_away() override;
+  std::optional<std::int64_t> clock_error_ns(std::int64_t time_ns) override;
 
   /// A command that reached the stage now: absolute, stage axes. Any thread.
   void command_stage(Vec2 stage_nm);
@@ -44,6 +46,7 @@ class LiveSimulation final : public FrameProducer {
   TruthSink sink_;
   const std::int64_t start_ns_;
   std::vector<std::uint16_t> levels_;
+  std::vector<std::uint16_t> image_;  ///< binned and mirrored
 };
 
 }  // namespace driftd::simulator

@@ -35,7 +35,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--serial", options.service.identity.serial, "serial number")
       ->capture_default_str();
   app.add_option("--stage", options.service.stage_endpoint,
-                 "publish endpoint of driftd, whose corrections move the stage");
+                 "driftd's endpoint wire.corrections: they move the stage");
   app.add_option("--truth", options.service.truth_endpoint, "endpoint to publish the truth on");
   app.add_option("--control", options.service.control_endpoint, "endpoint for commands");
   app.add_option("--rate", options.rate_hz, "frame rate at power-on in place of the scenario's, Hz")

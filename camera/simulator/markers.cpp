@@ -10,7 +10,11 @@
 namespace driftd::simulator {
 
 MarkerField::MarkerField(const Scenario& scenario, std::uint64_t seed)
-    : model_(scenario.markers), pixel_size_nm_(scenario.optics.pixel_size_nm), random_(seed, 30) {
+    : model_(scenario.markers),
+      field_(scenario.field),
+      centre_px_{(scenario.camera.width_px - 1) / 2.0, (scenario.camera.height_px - 1) / 2.0},
+      pixel_size_nm_(scenario.optics.pixel_size_nm),
+      random_(seed, 30) {
   if (model_.positions_px.empty()) {
     place_at_random(scenario.camera);
   } else {
@@ -82,13 +86,23 @@ bool MarkerField::pass_intruder(int index, double time_s, double seconds) {
   return true;
 }
 
+Vec2 MarkerField::turned(Vec2 place_px) const noexcept {
+  if (field_.rotation_urad_per_s == 0 && field_.scale_ppm_per_s == 0) return place_px;
+  const double angle = field_.rotation_urad_per_s * 1e-6 * time_s_;
+  const double scale = 1 + field_.scale_ppm_per_s * 1e-6 * time_s_;
+  const Vec2 arm = {place_px.x - centre_px_.x, place_px.y - centre_px_.y};
+  return {centre_px_.x + scale * (std::cos(angle) * arm.x - std::sin(angle) * arm.y),
+          centre_px_.y + scale * (std::sin(angle) * arm.x + std::cos(angle) * arm.y)};
+}
+
 void MarkerField::spots(Vec2 sample_nm, bool hidden, std::vector<Spot>& out) const {
   out.clear();
   const double bleached = model_.bleach_tau_s > 0 ? std::exp(-time_s_ / model_.bleach_tau_s) : 1.0;
   for (const Marker& marker : markers_) {
     if (hidden || marker.dark) continue;
-    out.push_back({marker.place_px.x + (sample_nm.x + marker.wander_nm.x) / pixel_size_nm_,
-                   marker.place_px.y + (sample_nm.y + marker.wander_nm.y) / pixel_size_nm_,
+    const Vec2 place_px = turned(marker.place_px);
+    out.push_back({place_px.x + (sample_nm.x + marker.wander_nm.x) / pixel_size_nm_,
+                   place_px.y + (sample_nm.y + marker.wander_nm.y) / pixel_size_nm_,
                    marker.electrons * bleached});
   }
   if (intruder_ && time_s_ < intruder_->until_s) {

@@ -30,7 +30,8 @@ class MarkerField {
   /// A bright particle moves along x through marker `index`, which it meets after half of
   /// `seconds`. False: no such marker.
   bool pass_intruder(int index, double time_s, double seconds);
-  /// All light there is at the last step's time, for a sample displaced by `sample_nm`.
+  /// All light there is at the last step's time, for a sample displaced by `sample_nm` at the
+  /// sensor's centre, about which the field turns and grows.
   /// @param hidden  the markers are dark; an intruder is not
   void spots(Vec2 sample_nm, bool hidden, std::vector<Spot>& out) const;
   std::size_t size() const noexcept { return markers_.size(); }
@@ -51,8 +52,11 @@ class MarkerField {
     double until_s = 0;
   };
   void place_at_random(const CameraModel& camera);
+  Vec2 turned(Vec2 place_px) const noexcept;
 
   MarkerModel model_;
+  FieldMotion field_;
+  Vec2 centre_px_;
   double pixel_size_nm_;
   Random random_;
   std::vector<Marker> markers_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "camera/simulator/actuator.hpp"
 #include "camera/simulator/random.hpp"
 #include "camera/simulator/scenario.hpp"
 
@@ -28,24 +29,37 @@ class DisturbanceAxis {
   double walk_nm_ = 0;
 };
 
-/// A two-axis piezo stage: each command takes effect after the delay, is clipped to the range and
-/// quantised, and is followed with a second-order response; position noise is added.
+/// A two-axis piezo stage. Each command takes effect after the delay and its jitter, in order, is
+/// clipped to the range and quantised; an axis heads for it at the slew limit, with hysteresis and
+/// creep (actuator.hpp), and a second-order response follows. Gain, coupling and turn then say
+/// where the platform really goes; position noise is added. It can be made to answer wrongly from
+/// now on: what it then does is counted from where it stands, so that the fault by itself moves
+/// nothing.
 class Stage {
  public:
   Stage(const StageModel& model, std::uint64_t seed);
   /// @param target_nm  absolute, from the place at the start of the scenario
   void command(std::int64_t time_ns, Vec2 target_nm);
+  /// From now on a command to move by d moves it by `gain` * d, turned by `degrees` from x to y.
+  void answer_wrongly(double gain, double degrees) noexcept;
+  /// From now on it ignores every command.
+  void die() noexcept { dead_ = true; }
+  bool dead() const noexcept { return dead_; }
   /// Advances to `time_ns`, one tick after the call before. While `stuck`, the commands that come
   /// due are ignored.
   void step(std::int64_t time_ns, bool stuck);
-  Vec2 position_nm() const noexcept;                      ///< stage axes, noise included
+  Vec2 position_nm() const noexcept;                      ///< stage axes, true, noise included
   Vec2 commanded_nm() const noexcept { return newest_; }  ///< the newest command, obeyed or not
   /// The image displacement that a stage displacement causes: M^-1 * s.
   Vec2 image_displacement(Vec2 stage_nm) const noexcept;
 
  private:
   struct Axis {
-    double target_nm = 0;
+    double aim_nm = 0;     ///< of the last command that came due
+    double slewed_nm = 0;  ///< how far the slew limit has let it
+    double target_nm = 0;  ///< what the second-order response follows
+    Hysteresis hysteresis;
+    Creep creep;
     double position_nm = 0;
     double velocity_nm_per_s = 0;
     double noise_nm = 0;
@@ -55,15 +69,23 @@ class Stage {
     Vec2 target_nm;
   };
   double accepted(double target_nm) const noexcept;
+  void head_for_aim(Axis& axis) const noexcept;
+  Vec2 aim_of(Vec2 command_nm) const noexcept;
 
   StageModel model_;
   Random random_;
+  Random jitter_;
   std::array<std::array<double, 2>, 2> response_{};  ///< exp(A * tick) of the second-order system
   double noise_memory_ = 0;
   std::array<std::array<double, 2>, 2> stage_to_image_{};
+  std::array<std::array<double, 2>, 2> axes_to_platform_{};
   std::array<Axis, 2> axes_;
-  std::deque<Command> waiting_;
+  std::deque<Command> waiting_;  ///< obeyed in this order, whichever is due
   Vec2 newest_;
+  bool dead_ = false;
+  Vec2 obeyed_, aim_;            ///< the last command that came due, and where that sent the stage
+  Vec2 obeyed_then_, aim_then_;  ///< the same when it began to answer wrongly
+  std::array<std::array<double, 2>, 2> answer_ = {{{1, 0}, {0, 1}}};
 };
 
 }  // namespace driftd::simulator

@@ -79,10 +79,11 @@ void pack_contiguous(std::span<const std::uint16_t> levels, int shift, int bits,
 }  // namespace
 
 void pack_levels(std::span<const std::uint16_t> levels, camera::PixelFormat format, int bit_depth,
-                 std::byte* out) {
+                 std::byte* out, bool left_aligned) {
   using camera::PixelFormat;
   const int bits = bits_of(format);
   const int shift = std::max(0, bit_depth - bits);
+  const int lift = left_aligned && format == PixelFormat::Mono16 ? bits - bit_depth : 0;
   switch (format) {
     case PixelFormat::Mono8:
       for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -103,7 +104,7 @@ void pack_levels(std::span<const std::uint16_t> levels, camera::PixelFormat form
       break;
   }
   for (std::size_t i = 0; i < levels.size(); ++i) {
-    const unsigned value = static_cast<unsigned>(levels[i]) >> shift;
+    const unsigned value = static_cast<unsigned>(levels[i]) >> shift << lift;
     out[2 * i] = static_cast<std::byte>(value & 0xff);
     out[2 * i + 1] = static_cast<std::byte>(value >> 8);
   }

@@ -16,17 +16,69 @@
 #include <string>
 #include <vector>
 
+#include "base/vec2.hpp"
+
 namespace driftd::simulator {
 
-struct Vec2 {
-  double x = 0;
-  double y = 0;
+using driftd::Vec2;
+
+enum class SpotShape : std::uint8_t {
+  Gaussian,
+  Airy,  ///< a circular pupil's diffraction pattern: core, rings, defocus (airy_spot.hpp)
 };
 
 struct OpticsModel {
   double pixel_size_nm = 100;  ///< in the sample plane
-  double sigma_px = 1.3;       ///< spot width; along x when astigmatic
+  double sigma_px = 1.3;       ///< spot width; along x when astigmatic; of an Airy spot's core
   double sigma_y_px = 0;       ///< along y; 0: circular
+  SpotShape shape = SpotShape::Gaussian;
+  double defocus_waves = 0;  ///< of an Airy spot: wavefront error at the pupil's edge
+  bool motion_blur = false;  ///< motion within the exposure widens the spots
+};
+
+/// Common to all light of the scene: markers and background.
+struct IlluminationModel {
+  double flicker_share = 0;  ///< rms, relative; first-order low-pass noise
+  double flicker_bandwidth_hz = 20;
+  double ripple_share = 0;  ///< amplitude, relative
+  double ripple_hz = 100;   ///< of a supply on 50 Hz mains
+};
+
+/// Uneven background: blurred structure that moves with the sample and by itself besides.
+struct BackgroundModel {
+  double structure_share = 0;  ///< rms, relative to the camera's background_e
+  double grain_px = 20;        ///< length over which it varies
+  Vec2 speed_nm_per_s;         ///< against the sample
+};
+
+enum class FeatureNames : std::uint8_t {
+  Standard,  ///< ExposureTime, AcquisitionFrameRate
+  Legacy,    ///< ExposureTimeAbs, AcquisitionFrameRateAbs
+};
+enum class GainUnit : std::uint8_t {
+  Db,      ///< Gain, 0 to 24 dB
+  Factor,  ///< Gain, 1 to 16
+  Raw,     ///< GainRaw, 32 to 512: 20 log10(raw / 32) dB
+};
+enum class RateGate : std::uint8_t {
+  Enable,     ///< AcquisitionFrameRateEnable, on at power-on
+  Mode,       ///< AcquisitionFrameRateMode Off or On, Off at power-on
+  ModeBasic,  ///< AcquisitionFrameRateMode Off or Basic, Off at power-on
+};
+
+/// How the camera names, counts and lays out things, each as some real ones do (README.md).
+struct CameraDialect {
+  FeatureNames names = FeatureNames::Standard;
+  GainUnit gain = GainUnit::Db;
+  RateGate rate_gate = RateGate::Enable;
+  bool left_aligned = false;             ///< Mono16 carries the levels in its upper bits
+  std::int64_t tick_hz = 1'000'000'000;  ///< of the clock; 0: there is none, and no features of one
+};
+
+/// What another program left set, with which the camera powers up.
+struct LeftOver {
+  int binning_x = 1, binning_y = 1;  ///< 1, 2 or 4 pixels summed
+  bool reverse_x = false, reverse_y = false;
 };
 
 struct CameraModel {
@@ -42,8 +94,16 @@ struct CameraModel {
   int bit_depth = 12;
   double offset_pattern_adu = 0.5;   ///< fixed pattern: rms of the offset from pixel to pixel
   double gain_pattern = 0.005;       ///< fixed pattern: relative rms of the conversion gain
-  std::int64_t clock_offset_ns = 0;  ///< camera clock minus CLOCK_MONOTONIC
+  std::int64_t clock_offset_ns = 0;  ///< camera clock minus CLOCK_MONOTONIC, at the start
+  double clock_rate = 1;             ///< of the camera's clock against real time; 0: stands still
+  bool clock_absent = false;         ///< frames carry no time (0)
+  double clock_jitter_us = 0;        ///< rms error of each frame's time
+  double clock_step_us = 0;          ///< rms of the steps by which the clock is set
+  double clock_step_every_s = 60;    ///< mean time between them, exponentially distributed
+  double delivery_jitter_us = 0;     ///< mean time a made frame waits before it is sent
   int first_frame_id = 1;            ///< GVSP id of the first frame after power-on
+  CameraDialect dialect;
+  LeftOver left_over;
 };
 
 struct BlinkModel {
@@ -82,10 +142,24 @@ struct AxisDisturbance {
   std::vector<Sine> sines;
 };
 
+/// Motion of the field about the sensor's centre.
+struct FieldMotion {
+  double rotation_urad_per_s = 0;  ///< from x towards y
+  double scale_ppm_per_s = 0;      ///< growing
+};
+
 struct StageModel {
   std::array<std::array<double, 2>, 2> image_to_stage = {{{1, 0}, {0, 1}}};
-  std::array<int, 2> axis_sign = {1, 1};  ///< -1: the axis is wired the wrong way round
-  double frequency_hz = 150;              ///< second-order response
+  std::array<int, 2> axis_sign = {1, 1};     ///< -1: the axis is wired the wrong way round
+  std::array<double, 2> axis_gain = {1, 1};  ///< it moves so many times as far as it is told
+  std::array<double, 2> coupling = {0, 0};   ///< what x moves of y's motion, and y of x's
+  double turn_deg = 0;                       ///< it moves in a direction turned from x towards y
+  double slew_nm_per_s = 0;                  ///< fastest motion of an axis; 0: no limit
+  double hysteresis_share = 0;        ///< of a motion that lags after a reversal (actuator.hpp)
+  double hysteresis_reach_nm = 1000;  ///< after a motion of twice this all of it follows
+  double creep_share_per_decade = 0;  ///< of a motion that comes later, per decade of time
+  double delay_jitter_ms = 0;         ///< mean of what adds to delay_ms, exponentially distributed
+  double frequency_hz = 150;          ///< second-order response
   double damping = 0.7;
   double delay_ms = 2.5;  ///< from the command's arrival to the start of the motion
   double noise_nm = 0.2;  ///< rms per axis, first-order low-pass noise
@@ -102,6 +176,14 @@ enum class FaultKind : std::uint8_t {
   LosePackets,    ///< a `share` of packets is lost once; a resend brings them
   HideMarkers,    ///< no light from the markers
   StageStuck,     ///< commands to the stage are ignored
+  StageDead,      ///< the same for ever
+  StageReversed,  ///< from now on the stage moves the wrong way
+  StageGain,      ///< from now on it moves `factor` times as far
+  StageTurned,    ///< from now on it moves in a direction turned by `degrees`, x towards y
+  ClockStep,      ///< the camera's clock is set ahead by `shift_s`
+  ClockJump,      ///< the next frame's time is wrong by `shift_s`
+  ClockRate,      ///< from now on the clock runs `factor` times as fast as real time
+  ClockAbsent,    ///< frames carry no time
   Step,           ///< the sample jumps by (x_nm, y_nm)
   DetachMarker,   ///< marker `index` comes off and wanders
   Intruder,       ///< a bright particle passes marker `index`
@@ -115,18 +197,24 @@ struct Fault {
   double share = 0.1;
   double x_nm = 0, y_nm = 0;
   int index = 0;
+  double factor = 1;
+  double degrees = 0;
+  double shift_s = 0;
 };
 
 struct Scenario {
   std::uint64_t seed = 1;
   OpticsModel optics;
+  IlluminationModel illumination;
+  BackgroundModel background;
   CameraModel camera;
   MarkerModel markers;
   AxisDisturbance disturbance_x;
   AxisDisturbance disturbance_y;
+  FieldMotion field;
   StageModel stage;
   std::vector<Fault> faults;
-  std::string stage_endpoint;  ///< PUB endpoint of the daemon; empty: nobody moves the stage
+  std::string stage_endpoint;  ///< the daemon's wire.corrections; empty: nobody moves the stage
 };
 
 /// A mistake in a scenario. what() has one line a mistake: "FILE:LINE:COLUMN: key: found X; ...".

@@ -7,14 +7,19 @@
 // The background with its read noise has one distribution for all pixels, which is tabulated as
 // quantiles once and sampled with fresh random bits for each pixel and frame (nothing is reused
 // between frames); it equals the exact distribution to within the table (pieces of probability
-// 1/8192, in the tails 1e-7). The light of the spots is added as an exact Poisson number for each
-// pixel: a sum of Poisson numbers is the Poisson number of the summed mean.
+// 1/8192, in the tails 1e-7). Where the background is uneven or flickers, each pixel's draw is
+// moved and stretched to its own mean and variance. The light of the spots is added as an exact
+// Poisson number for each pixel: a sum of Poisson numbers is the Poisson number of the summed mean.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "camera/simulator/airy_spot.hpp"
+#include "camera/simulator/background_structure.hpp"
 #include "camera/simulator/markers.hpp"
 #include "camera/simulator/random.hpp"
 #include "camera/simulator/scenario.hpp"
@@ -27,6 +32,23 @@ struct SpotPatch {
   int x_begin = 0, x_end = 0, y_begin = 0, y_end = 0;
 };
 
+/// Where a spot was during an exposure, as few points with the mean and the covariance of its
+/// motion: two where it moved along a line, four where it moved in the plane, one where it stood
+/// still.
+struct MotionPoints {
+  std::array<Vec2, 4> offset_px{};
+  int count = 1;
+};
+/// From the covariance of the motion; less than 0.01 px rms counts as standing still.
+MotionPoints motion_points(double xx_px2, double xy_px2, double yy_px2) noexcept;
+
+/// What an exposure saw besides the spots.
+struct ExposureConditions {
+  double brightness = 1;  ///< relative, of all light
+  Vec2 background_px;     ///< how far its structure has moved
+  MotionPoints motion;
+};
+
 /// Adds a spot of `electrons` in all to the expected electrons of the region's pixels: a Gaussian
 /// integrated over each pixel's area, out to 5 sigma.
 SpotPatch add_spot(const Spot& spot, Vec2 sigma_px, double electrons,
@@ -34,17 +56,25 @@ SpotPatch add_spot(const Spot& spot, Vec2 sigma_px, double electrons,
 
 class Sensor {
  public:
-  Sensor(const CameraModel& camera, const OpticsModel& optics, std::uint64_t seed);
+  Sensor(const CameraModel& camera, const OpticsModel& optics, std::uint64_t seed,
+         const BackgroundModel& background = {});
   /// Exposes one image of the region; `levels` gets width * height values at full bit depth.
-  void image(std::span<const Spot> spots, const SensorSettings& settings, std::uint16_t* levels);
+  void image(std::span<const Spot> spots, const SensorSettings& settings, std::uint16_t* levels,
+             const ExposureConditions& conditions = {});
 
  private:
   void draw_background(double background_e, std::size_t pixels);
+  void shape_background(double background_e, const SensorSettings& settings,
+                        const ExposureConditions& conditions);
+  SpotPatch add(const Spot& spot, double electrons, const SensorSettings& settings,
+                const MotionPoints& motion);
   void draw_spot(const SpotPatch& patch, int width_px);
   void digitise(const SensorSettings& settings, std::uint16_t* levels) const;
 
   CameraModel camera_;
   Vec2 sigma_px_;
+  std::optional<AirySpot> airy_;  ///< none: Gaussian spots
+  BackgroundStructure structure_;
   Random random_;
   BulkRandom bulk_;
   QuantileTable background_;

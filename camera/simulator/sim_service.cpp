@@ -10,6 +10,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "base/monotonic.hpp"
 #include "camera/simulator/gige_camera.hpp"
 #include "camera/simulator/live_simulation.hpp"
 #include "camera/simulator/sim_wire.hpp"
@@ -100,9 +101,17 @@ struct SimService::Parts {
 
   void move_stage(const std::string& message) {
     Vec2 target;
-    if (!reader.read(message, simulation.commanded_nm(), target)) return;
-    simulation.command_stage(target);
-    ++corrections;
+    switch (reader.read(message, monotonic_ns(), simulation.commanded_nm(), target)) {
+      case CorrectionReader::Outcome::Move:
+        simulation.command_stage(target);
+        ++corrections.obeyed;
+        break;
+      case CorrectionReader::Outcome::Expired:
+        ++corrections.expired;
+        break;
+      case CorrectionReader::Outcome::Rejected:
+        break;
+    }
   }
 
   zmq::context_t context{1};
@@ -110,7 +119,7 @@ struct SimService::Parts {
   zmq::socket_t control;  ///< wire thread
   zmq::socket_t stage;    ///< wire thread
   std::uint64_t truth_seq = 0;
-  std::uint64_t corrections = 0;
+  CorrectionCounts corrections;
   CorrectionReader reader;
   LiveSimulation simulation;
   std::optional<GigeCamera> camera;

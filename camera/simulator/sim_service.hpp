@@ -15,7 +15,7 @@ namespace driftd::simulator {
 
 struct ServiceSettings {
   CameraIdentity identity;
-  std::string stage_endpoint;    ///< the daemon's PUB endpoint; empty: the stage stands still
+  std::string stage_endpoint;    ///< the daemon's wire.corrections; empty: the stage stands still
   std::string truth_endpoint;    ///< PUB, bound; empty: none
   std::string control_endpoint;  ///< REP, bound; empty: none
 };

@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace driftd::simulator {
@@ -29,8 +30,8 @@ std::string refuse(const std::string& why) {
 
 /// The first key of a request that no fault has, or "".
 std::string unknown_key(const json& request) {
-  static constexpr std::array<const char*, 6> kKnown = {"command", "seconds", "share",
-                                                        "x_nm",    "y_nm",    "index"};
+  static constexpr std::array<const char*, 9> kKnown = {
+      "command", "seconds", "share", "x_nm", "y_nm", "index", "factor", "degrees", "shift_s"};
   for (const auto& item : request.items()) {
     bool known = false;
     for (const char* key : kKnown) known = known || item.key() == key;
@@ -41,27 +42,32 @@ std::string unknown_key(const json& request) {
 
 }  // namespace
 
-bool CorrectionReader::read(const std::string& message, Vec2 commanded_nm, Vec2& target_nm) {
+CorrectionReader::Outcome CorrectionReader::read(const std::string& message, std::int64_t now_ns,
+                                                 Vec2 commanded_nm, Vec2& target_nm) {
   static const std::string topic = "correction ";
-  if (message.rfind(topic, 0) != 0) return false;
+  if (message.rfind(topic, 0) != 0) return Outcome::Rejected;
   const json body = json::parse(message.begin() + static_cast<std::ptrdiff_t>(topic.size()),
                                 message.end(), nullptr, false);
   if (!body.is_object() || !body.contains("total_x_nm") || !body.contains("total_y_nm") ||
       !body["total_x_nm"].is_number() || !body["total_y_nm"].is_number()) {
-    return false;
+    return Outcome::Rejected;
   }
   const Vec2 total = {body["total_x_nm"].get<double>(), body["total_y_nm"].get<double>()};
-  if (!std::isfinite(total.x) || !std::isfinite(total.y)) return false;
+  if (!std::isfinite(total.x) || !std::isfinite(total.y)) return Outcome::Rejected;
   const json session = body.value("session", json(""));
   const json lock_id = body.value("lock_id", json(0));
-  if (!session.is_string() || !lock_id.is_number_integer()) return false;
+  const json expires_ns = body.value("expires_ns", json(std::numeric_limits<std::int64_t>::max()));
+  if (!session.is_string() || !lock_id.is_number_integer() || !expires_ns.is_number_integer()) {
+    return Outcome::Rejected;
+  }
+  if (expires_ns.get<std::int64_t>() < now_ns) return Outcome::Expired;
   if (session.get<std::string>() != session_ || lock_id.get<std::int64_t>() != lock_id_) {
     session_ = session.get<std::string>();
     lock_id_ = lock_id.get<std::int64_t>();
     zero_nm_ = commanded_nm;
   }
   target_nm = {zero_nm_.x + total.x, zero_nm_.y + total.y};
-  return true;
+  return Outcome::Move;
 }
 
 std::string truth_message(const TruthRecord& record, std::uint64_t seq) {
@@ -86,7 +92,7 @@ std::string truth_message(const TruthRecord& record, std::uint64_t seq) {
 }
 
 std::string answer_command(const std::string& request, LiveSimulation& simulation,
-                           const CameraState& camera, std::uint64_t corrections) {
+                           const CameraState& camera, const CorrectionCounts& corrections) {
   const json body = json::parse(request, nullptr, false);
   if (!body.is_object() || !body.contains("command") || !body["command"].is_string()) {
     return refuse("expected a JSON object with \"command\"");
@@ -101,7 +107,8 @@ std::string answer_command(const std::string& request, LiveSimulation& simulatio
                 {"frames_late", camera.frames_late},
                 {"resent_packets", camera.resent_packets},
                 {"controlled", camera.controlled},
-                {"corrections", corrections},
+                {"corrections", corrections.obeyed},
+                {"corrections_expired", corrections.expired},
                 {"commanded_x_nm", commanded.x},
                 {"commanded_y_nm", commanded.y}}
         .dump();
@@ -116,6 +123,11 @@ std::string answer_command(const std::string& request, LiveSimulation& simulatio
   if (!take_number(body, "share", 0, 1, fault.share)) return refuse("share: 0 to 1");
   if (!take_number(body, "x_nm", -1e6, 1e6, fault.x_nm)) return refuse("x_nm: -1e6 to 1e6");
   if (!take_number(body, "y_nm", -1e6, 1e6, fault.y_nm)) return refuse("y_nm: -1e6 to 1e6");
+  if (!take_number(body, "factor", 0, 1000, fault.factor)) return refuse("factor: 0 to 1000");
+  if (!take_number(body, "degrees", -360, 360, fault.degrees))
+    return refuse("degrees: -360 to 360");
+  if (!take_number(body, "shift_s", -1e7, 1e7, fault.shift_s))
+    return refuse("shift_s: -1e7 to 1e7");
   if (!take_number(body, "index", 0, 1e6, index) || index != std::floor(index)) {
     return refuse("index: a whole number from 0 on");
   }

@@ -15,11 +15,16 @@ namespace driftd::simulator {
 /// zero. Used by one thread.
 class CorrectionReader {
  public:
+  enum class Outcome : std::uint8_t {
+    Move,
+    Expired,   ///< too late: its `expires_ns` (CLOCK_MONOTONIC, optional) is past
+    Rejected,  ///< no correction with finite numbers
+  };
   /// @param message  "correction {json}"
+  /// @param now_ns  CLOCK_MONOTONIC
   /// @param commanded_nm  where the stage was last sent
-  /// @param target_nm  set to the absolute position to go to
-  /// @return false, with nothing changed, for what is not a correction with finite numbers
-  bool read(const std::string& message, Vec2 commanded_nm, Vec2& target_nm);
+  /// @param target_nm  for Move, set to the absolute position to go to; else nothing changes
+  Outcome read(const std::string& message, std::int64_t now_ns, Vec2 commanded_nm, Vec2& target_nm);
 
  private:
   std::string session_;
@@ -38,8 +43,14 @@ struct CameraState {
   bool controlled = false;
 };
 
+/// What came on the stage's wire.
+struct CorrectionCounts {
+  std::uint64_t obeyed = 0;
+  std::uint64_t expired = 0;  ///< came too late and were ignored
+};
+
 /// Carries out one command ({"command": "vanish", "seconds": 2}) and returns the reply as JSON.
 std::string answer_command(const std::string& request, LiveSimulation& simulation,
-                           const CameraState& camera, std::uint64_t corrections);
+                           const CameraState& camera, const CorrectionCounts& corrections);
 
 }  // namespace driftd::simulator

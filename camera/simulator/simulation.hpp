@@ -5,13 +5,16 @@
 // in LiveSimulation; tests drive it directly.
 //
 // What the image shows: sample = disturbance + M^-1 * stage (see scenario.hpp for M and the axes).
-// A frame shows the mean of it over the exposure; the blur by motion during the exposure, far below
-// the width of a spot, is not drawn.
+// A frame shows the mean of it over the exposure, and with `optics.motion_blur` the motion about
+// it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "camera/simulator/device_clock.hpp"
+#include "camera/simulator/illumination.hpp"
 #include "camera/simulator/markers.hpp"
 #include "camera/simulator/motion.hpp"
 #include "camera/simulator/scenario.hpp"
@@ -55,6 +58,12 @@ class Simulation {
   bool camera_away() const noexcept { return now_ns() < away_until_ns_; }
   /// What becomes of the next frame under the faults of now; draws from the generator.
   FrameFate next_frame_fate();
+  /// What the camera's clock shows too much at `time_ns`; nothing while it shows no time at all.
+  std::optional<std::int64_t> clock_error_ns(std::int64_t time_ns) const noexcept;
+  /// By how much the next frame's own time is wrong besides: a jump, once, and jitter.
+  std::int64_t take_frame_time_error_ns() noexcept { return clock_.take_frame_error(); }
+  /// How long the next frame waits before it is sent; draws from the generator.
+  std::int64_t next_delivery_delay_ns() noexcept;
   /// Share of the stream's packets that is lost once now.
   double packet_loss() const noexcept;
 
@@ -65,7 +74,12 @@ class Simulation {
     bool active(std::int64_t now_ns) const noexcept { return now_ns < until_ns; }
   };
   void step();
+  bool inject_into_stage(const Fault& fault, std::int64_t until_ns);
+  bool inject_into_clock(const Fault& fault, std::int64_t until_ns);
   Vec2 disturbance_now() const noexcept;
+  class ExposureSum;
+  void draw(const Truth& truth, const ExposureSum& sum, const SensorSettings& settings,
+            std::uint16_t* levels);
 
   Scenario scenario_;
   std::int64_t tick_ = 0;
@@ -73,14 +87,18 @@ class Simulation {
   DisturbanceAxis disturbance_y_;
   Stage stage_;
   MarkerField markers_;
+  Illumination illumination_;
   Sensor sensor_;
+  DeviceClock clock_;
   Random fate_;
+  Random delivery_;
   Vec2 disturbance_nm_;
   Vec2 steps_nm_;  ///< jumps by faults
   std::size_t next_fault_ = 0;
   std::int64_t away_until_ns_ = 0;
   std::int64_t hidden_until_ns_ = 0;
   std::int64_t stuck_until_ns_ = 0;
+  std::int64_t no_clock_until_ns_ = 0;
   Timed drop_;
   Timed corrupt_;
   Timed lose_;

@@ -148,21 +148,29 @@ void StreamSender::append(Burst& burst, const Kept& frame, std::uint32_t packet)
   }
 }
 
-void StreamSender::send(const FrameHeader& header, const Acquisition& acquisition,
-                        const StreamFaults& faults) {
-  Kept& frame = kept_[next_];
+std::size_t StreamSender::keep(const FrameHeader& header, const Acquisition& acquisition,
+                               const StreamFaults& faults) {
+  const std::size_t slot = next_;
   next_ = (next_ + 1) % kFramesKept;
+  Kept& frame = kept_[slot];
+  frame.waiting = header;
   frame.acquisition = acquisition;
-  const std::uint32_t last = last_packet(frame);
-  frame.withheld = faults.withhold_packet ? 1 + (last - 1) / 2 : 0;
+  frame.packet_loss = faults.packet_loss;
+  frame.withheld = faults.withhold_packet ? 1 + (last_packet(frame) - 1) / 2 : 0;
+  return slot;
+}
+
+void StreamSender::transmit(std::size_t slot) {
+  Kept& frame = kept_[slot];
   {
     const std::lock_guard lock(mutex_);
-    frame.header = header;  // from here on it may be asked for again
+    frame.header = frame.waiting;  // from here on it may be asked for again
   }
-  Burst burst(last + 1, destination(acquisition));
+  const std::uint32_t last = last_packet(frame);
+  Burst burst(last + 1, destination(frame.acquisition));
   for (std::uint32_t packet = 0; packet <= last; ++packet) {
     if (frame.withheld != 0 && packet == frame.withheld) continue;
-    if (faults.packet_loss > 0 && loss_.uniform() < faults.packet_loss) continue;
+    if (frame.packet_loss > 0 && loss_.uniform() < frame.packet_loss) continue;
     append(burst, frame, packet);
   }
   burst.flush(socket_);

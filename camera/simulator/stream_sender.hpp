@@ -19,7 +19,7 @@ namespace driftd::simulator {
 /// What a client is told about an image besides its pixels.
 struct FrameHeader {
   std::uint16_t id = 0;            ///< 1 to 65535
-  std::uint64_t camera_ticks = 0;  ///< ns of the camera's clock
+  std::uint64_t camera_ticks = 0;  ///< of the camera's clock
 };
 
 /// Faults of the stream for one frame.
@@ -40,8 +40,11 @@ class StreamSender {
   std::uint16_t port() const noexcept { return port_; }
   /// The buffer for the next image, `bytes` long; what the oldest image held is gone.
   std::span<std::byte> begin(std::size_t bytes);
-  /// Sends the image of begin() to where `acquisition` says.
-  void send(const FrameHeader& header, const Acquisition& acquisition, const StreamFaults& faults);
+  /// Puts the image of begin() aside for transmit(); it stays until kFramesKept more were made.
+  std::size_t keep(const FrameHeader& header, const Acquisition& acquisition,
+                   const StreamFaults& faults);
+  /// Sends what keep() put into `slot` to where its acquisition says.
+  void transmit(std::size_t slot);
   /// Sends packets `first` to `last` of a frame again; "unavailable" for those no longer there.
   void resend(std::uint16_t frame_id, std::uint32_t first, std::uint32_t last,
               const Acquisition& acquisition);
@@ -53,8 +56,10 @@ class StreamSender {
 
  private:
   struct Kept {
-    FrameHeader header;  ///< id 0: nothing to resend here
+    FrameHeader header;   ///< id 0: nothing to resend here
+    FrameHeader waiting;  ///< what header becomes when it is sent
     Acquisition acquisition;
+    double packet_loss = 0;
     std::vector<std::byte> image;
     std::uint32_t withheld = 0;  ///< packet id; 0: none
   };

@@ -32,6 +32,7 @@ CommandClient::CommandClient(std::string endpoint, std::chrono::milliseconds tim
     : endpoint_(std::move(endpoint)), timeout_(timeout) {}
 
 Reply CommandClient::request(const nlohmann::json& command) {
+  const std::string daemon = listener_at(endpoint_);
   zmq::socket_t socket(context_, zmq::socket_type::req);
   socket.set(zmq::sockopt::linger, 0);
   socket.connect(endpoint_);
@@ -39,7 +40,7 @@ Reply CommandClient::request(const nlohmann::json& command) {
 
   const std::vector<zmq::message_t> parts = receive(socket, timeout_);
   if (parts.empty()) {
-    throw Unreachable(fmt::format("no answer from driftd at {} within {:.1f} s; is it running?",
+    throw Unreachable(fmt::format("{} runs at {} but did not answer within {:.1f} s", daemon,
                                   endpoint_, std::chrono::duration<double>(timeout_).count()));
   }
   Reply reply;

@@ -9,16 +9,13 @@
 #include <string>
 #include <zmq.hpp>
 
+#include "clients/common/find_daemon.hpp"
+
 namespace driftd::clients {
 
 struct Reply {
   nlohmann::json body;
   std::string attachment;  ///< the second part, when the command has one (snapshot)
-};
-
-/// Nobody answered in time.
-struct Unreachable : std::runtime_error {
-  using std::runtime_error::runtime_error;
 };
 
 /// The daemon answered, and said no, or something that is not of the protocol.

@@ -13,6 +13,7 @@ using nlohmann::json;
 
 constexpr double kSilentAfter_s = 2.0;  // positions come per frame, status every second or so
 constexpr std::size_t kEventsKept = 4;
+constexpr std::size_t kColumns = 80;
 
 const json* find(const json& object, const char* pointer) {
   const json::json_pointer path(pointer);
@@ -78,6 +79,31 @@ Line camera_line(const json& status) {
           Tone::Plain};
 }
 
+/// Why there is no camera, in lines of whole words.
+void add_camera_problem(const json& status, std::vector<Line>& lines) {
+  constexpr std::size_t kIndent = 12;
+  std::string rest = text(status, "/camera/problem");
+  while (!rest.empty() && rest != "-") {
+    std::size_t end = rest.size();
+    if (end > kColumns - kIndent) end = rest.rfind(' ', kColumns - kIndent);
+    if (end == std::string::npos || end == 0) end = kColumns - kIndent;
+    lines.push_back({std::string(kIndent, ' ') + rest.substr(0, end), Tone::Bad});
+    rest.erase(0, std::min(rest.size(), end + (end < rest.size() && rest[end] == ' ' ? 1 : 0)));
+  }
+}
+
+/// What the camera took otherwise than asked, a line each.
+void add_camera_warnings(const json& status, std::vector<Line>& lines) {
+  const json* notes = find(status, "/camera/notes");
+  if (notes == nullptr || !notes->is_array()) return;
+  for (const json& note : *notes) {
+    if (text(note, "/severity") != "warning") continue;
+    const std::string line = fmt::format("{:<12}{}: asked {}, has {}", "", text(note, "/key"),
+                                         text(note, "/asked"), text(note, "/got"));
+    lines.push_back({line.substr(0, kColumns), Tone::Warning});
+  }
+}
+
 Line frames_line(const json& status) {
   const std::uint64_t bad = count(status, "/camera/lost") + count(status, "/camera/incomplete") +
                             count(status, "/camera/underruns");
@@ -124,12 +150,6 @@ Line marker_line(const json& marker) {
 
 }  // namespace
 
-std::int64_t monotonic_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 void DaemonView::update(const Message& message, std::int64_t now_ns) {
   lost_ += message.lost;
   if (message.restarted) {
@@ -141,7 +161,12 @@ void DaemonView::update(const Message& message, std::int64_t now_ns) {
   if (const json* state = find(message.body, "/state"); state != nullptr && state->is_string()) {
     state_ = state->get<std::string>();
   }
-  if (message.topic == "status") status_ = message.body;
+  if (message.topic == "status") {
+    status_ = message.body;
+    // No frames come: the last position tells of a past.
+    const json* rate = find(status_, "/camera/rate_hz");
+    if (rate != nullptr && rate->is_null()) position_ = nullptr;
+  }
   if (message.topic == "position") position_ = message.body;
   if (message.topic == "correction") correction_ = message.body;
   if (message.topic == "markers") markers_ = message.body;
@@ -200,6 +225,8 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   }
   lines.push_back(state_line(now_ns));
   lines.push_back(camera_line(status_));
+  add_camera_problem(status_, lines);
+  add_camera_warnings(status_, lines);
   lines.push_back(frames_line(status_));
   lines.push_back(
       {fmt::format("markers     {} of {} used, {} witnesses", number(status_, "/markers/used"),

@@ -13,9 +13,6 @@
 
 namespace driftd::clients {
 
-/// CLOCK_MONOTONIC now, the clock of every `_ns` in the protocol but `camera_time_ns`.
-std::int64_t monotonic_ns() noexcept;
-
 enum class Tone { Plain, Heading, Dim, Good, Warning, Bad };
 
 struct Line {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "clients/common/display.hpp"
+#include "base/monotonic.hpp"
 
 #include <spdlog/fmt/fmt.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "clients/demo/demo.hpp"
+#include "base/monotonic.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "clients/demo/plot.hpp"
+#include "config/local_sockets.hpp"
 
 namespace driftd::clients {
 namespace {
@@ -33,11 +35,23 @@ TemporaryFolder::~TemporaryFolder() {
 Demo::Demo(DemoOptions options, StopSignal& stop)
     : options_(std::move(options)),
       stop_(stop),
-      config_(config::load(options_.config)),
-      subscriber_({config_.wire.publish, sockets_.ipc("truth")}, {}, kQueueMessages),
+      config_(load()),
+      subscriber_({config_.wire.publish, config_.wire.corrections, sockets_.ipc("truth")}, {},
+                  kQueueMessages),
       daemon_commands_(config_.wire.commands),
       simulator_commands_(sockets_.ipc("control")) {
   std::filesystem::create_directories(options_.output);
+}
+
+/// The demo's daemon has its sockets in the demo's folder, whatever other one runs here.
+config::Config Demo::load() {
+  const char* folder = sockets_.path().c_str();
+  if (setenv("RUNTIME_DIRECTORY", folder, 1) != 0) throw DemoFailure("No memory.");
+  config::Config config = config::load(options_.config);
+  config.wire.publish = config::endpoint_in(folder, config.wire.publish);
+  config.wire.corrections = config::endpoint_in(folder, config.wire.corrections);
+  config.wire.commands = config::endpoint_in(folder, config.wire.commands);
+  return config;
 }
 
 Report Demo::run() {
@@ -56,7 +70,7 @@ void Demo::start_simulator() {
   simulator_ = std::make_unique<ChildProcess>(
       options_.programs / "driftd-sim",
       std::vector<std::string>{"--scenario", options_.scenario.string(), "--address",
-                               config_.camera.id, "--stage", config_.wire.publish, "--truth",
+                               config_.camera.id, "--stage", config_.wire.corrections, "--truth",
                                sockets_.ipc("truth"), "--control", sockets_.ipc("control")},
       options_.output / "driftd-sim.log");
   wait_for_start(*simulator_, "driftd-sim did not become ready",

@@ -44,6 +44,7 @@ class TemporaryFolder {
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const noexcept { return path_; }
   std::string ipc(const char* name) const { return "ipc://" + (path_ / name).string(); }
 
  private:
@@ -60,6 +61,7 @@ class Demo {
   Report run();
 
  private:
+  config::Config load();
   void start_simulator();
   void start_daemon();
   void watch_unlocked();
@@ -77,8 +79,8 @@ class Demo {
 
   DemoOptions options_;
   StopSignal& stop_;
-  config::Config config_;
   TemporaryFolder sockets_;
+  config::Config config_;  ///< its sockets in that folder
   Subscriber subscriber_;
   CommandClient daemon_commands_;
   CommandClient simulator_commands_;

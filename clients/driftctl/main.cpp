@@ -3,13 +3,18 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 
+#include "base/monotonic.hpp"
 #include "clients/common/command_client.hpp"
 #include "clients/common/daemon_view.hpp"
 #include "clients/common/display.hpp"
+#include "clients/common/option_range.hpp"
 #include "clients/common/stop_signal.hpp"
 #include "clients/common/subscriber.hpp"
 #include "clients/driftctl/snapshot_image.hpp"
@@ -27,11 +32,12 @@ constexpr const char* kExitCodes =
     "  0  done\n"
     "  1  driftd refused the command, or answered something else than it should\n"
     "  2  wrong usage\n"
-    "  3  driftd did not answer\n"
+    "  3  driftd is not there, may not be reached by this user, or did not answer in time\n"
     "  4  something else failed, such as writing the file\n";
 
 struct Options {
-  std::string commands, publish;
+  std::filesystem::path config;                ///< the daemon's; empty: the defaults
+  std::string commands, publish, corrections;  ///< empty: as the configuration has them
   double timeout_s = 2;
   bool json = false;
   double watch_for_s = 0;  ///< 0: until interrupted
@@ -43,8 +49,17 @@ void print_lines(const std::vector<Line>& lines) {
   for (const Line& line : lines) fmt::print("{}\n", line.text);
 }
 
+config::Wire wire_of(const Options& options) {
+  config::Wire wire =
+      (options.config.empty() ? config::default_config() : config::load(options.config)).wire;
+  if (!options.commands.empty()) wire.commands = options.commands;
+  if (!options.publish.empty()) wire.publish = options.publish;
+  if (!options.corrections.empty()) wire.corrections = options.corrections;
+  return wire;
+}
+
 Reply send(const Options& options, const nlohmann::json& command) {
-  CommandClient client(options.commands,
+  CommandClient client(find_endpoint(wire_of(options).commands),
                        std::chrono::milliseconds(static_cast<long>(options.timeout_s * 1000)));
   return client.request(command);
 }
@@ -86,6 +101,15 @@ void change_state(const Options& options, const char* command) {
   }
 }
 
+/// A PNG is what is written, and other programs go by the name.
+std::string check_png_name(const std::string& file) {
+  std::string end = std::filesystem::path(file).extension().string();
+  std::transform(end.begin(), end.end(), end.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (end == ".png") return {};
+  return "'" + file + "' does not end in .png, and a PNG is what is written";
+}
+
 void save_snapshot(const Options& options) {
   const Reply reply = send(options, {{"command", "snapshot"}});
   const nlohmann::json& frame = reply.body.at("frame");
@@ -102,7 +126,8 @@ void save_snapshot(const Options& options) {
 
 void watch(const Options& options) {
   StopSignal stop;
-  Subscriber subscriber({options.publish}, {});
+  const config::Wire wire = wire_of(options);
+  Subscriber subscriber({find_endpoint(wire.publish), find_endpoint(wire.corrections)}, {});
   DaemonView view;
   // Says at once when nobody is there, which a subscription alone never would.
   view.set_status(send(options, {{"command", "status"}}).body.at("status"), monotonic_ns());
@@ -126,7 +151,7 @@ void add_commands(CLI::App& app, Options& options) {
   CLI::App* watching = app.add_subcommand(
       "watch", "The same and the markers, live, until Ctrl-C; one line a second into a pipe");
   watching->add_option("--for", options.watch_for_s, "Stop after this many seconds")
-      ->check(CLI::PositiveNumber);
+      ->check(clients::in_range(1e-3, 1e8, "POSITIVE"));
   watching->callback([&] { watch(options); });
   app.add_subcommand("lock", "Take the reference anew and hold the sample there")->callback([&] {
     change_state(options, "lock");
@@ -145,25 +170,27 @@ void add_commands(CLI::App& app, Options& options) {
       "Draw the current frame with its ROIs to a PNG file. Colours: green good, blue not yet "
       "referenced, orange outlier, magenta implausible, red not fitted, grey outside the frame; "
       "dashed: witness");
-  snapshot->add_option("file", options.snapshot_file, "Where to write it")->required();
+  snapshot->add_option("file", options.snapshot_file, "Where to write it; the name ends in .png")
+      ->required()
+      ->check(CLI::Validator(check_png_name, ""));
   snapshot->callback([&] { save_snapshot(options); });
 }
 
 int run(int argc, char** argv) {
-  const config::Wire wire = config::default_config().wire;
   Options options;
-  options.commands = wire.commands;
-  options.publish = wire.publish;
   CLI::App app("Looks at and commands a running driftd.", "driftctl");
   app.footer(kExitCodes);
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_option("--commands", options.commands, "Command endpoint of driftd")
-      ->capture_default_str();
-  app.add_option("--publish", options.publish, "Publishing endpoint of driftd (watch)")
-      ->capture_default_str();
+  app.add_option("--config", options.config,
+                 "Configuration file of driftd, for its endpoints; without: the default ones")
+      ->check(CLI::ExistingFile);
+  app.add_option("--commands", options.commands, "Command endpoint of driftd, over the file's");
+  app.add_option("--publish", options.publish, "Publishing endpoint of driftd, over the file's");
+  app.add_option("--corrections", options.corrections,
+                 "Endpoint of driftd's corrections, over the file's");
   app.add_option("--timeout", options.timeout_s, "Seconds to wait for an answer")
-      ->check(CLI::PositiveNumber)
+      ->check(clients::in_range(1e-3, 1e6, "POSITIVE"))
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print the JSON as it came");
   add_commands(app, options);
@@ -178,6 +205,12 @@ int run(int argc, char** argv) {
   } catch (const Unreachable& error) {
     fmt::print(stderr, "driftctl: {}\n", error.what());
     return kExitUnreachable;
+  } catch (const BadEndpoint& error) {
+    fmt::print(stderr, "driftctl: {}\n", error.what());
+    return kExitUsage;
+  } catch (const config::ConfigError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return kExitUsage;
   } catch (const nlohmann::json::exception& error) {
     fmt::print(stderr, "driftctl: the answer is not what docs/protocol.md says: {}\n",
                error.what());

@@ -141,8 +141,8 @@ RgbImage draw_snapshot(const nlohmann::json& frame, std::string_view pixels) {
   const int text_size = scale >= 2 ? 2 : 1;
   const int text_height = (kGlyphHeight + 2) * text_size;
   for (const nlohmann::json& roi : frame.at("rois")) {
-    const int x = (roi.at("x_px").get<int>() - frame.at("offset_x_px").get<int>()) * scale;
-    const int y = (roi.at("y_px").get<int>() - frame.at("offset_y_px").get<int>()) * scale;
+    const int x = roi.at("x_px").get<int>() * scale;
+    const int y = roi.at("y_px").get<int>() * scale;
     const int side = roi.at("side_px").get<int>() * scale;
     const Rgb colour = colour_of_health(roi.at("health").get<std::string>());
     canvas.outline(x, y, side, thickness, roi.at("role") == "witness", colour);

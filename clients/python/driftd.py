@@ -11,27 +11,28 @@ Lengths are nanometres in the sample plane (``_nm``), pixels are full-sensor pix
 are nanoseconds of the daemon host's monotonic clock (``_ns``): ``time.monotonic_ns()`` there.
 Axes: x right, y down; corrections are in stage axes. A value that does not exist is ``None``.
 
-``driftd.fit`` and ``driftd.search`` are those of driftd_fit, which needs numpy and libdriftfit, too.
+`fit` and `search` call those of driftd_fit, which needs numpy and libdriftfit, too.
 """
 from __future__ import annotations
 
+import contextlib
+import grp
 import json
+import os
+import re
+import socket
+import stat
 import time
 from array import array
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterable, Iterator, NamedTuple
 
 import zmq
 
-PUBLISH = "tcp://127.0.0.1:5555"
-COMMANDS = "tcp://127.0.0.1:5556"
+PUBLISH = "ipc://publish"  # "ipc://NAME": in the runtime directory of the daemon, see `find_endpoint`
+CORRECTIONS = "ipc://corrections"
+COMMANDS = "ipc://commands"
+_ENDPOINT = re.compile(r"ipc://.*[^/]|tcp://.+:[0-9]{1,5}")
 TOPICS = ("position", "correction", "markers", "status", "event")
-
-
-def __getattr__(name: str) -> Any:
-    if name not in ("fit", "search"):
-        raise AttributeError(f"module 'driftd' has no attribute '{name}'")
-    import driftd_fit  # not before it is asked for
-    return getattr(driftd_fit, name)
 
 
 class DriftdError(Exception):
@@ -43,7 +44,110 @@ class DriftdError(Exception):
 
 
 class Unreachable(DriftdError):
-    """driftd did not answer in time."""
+    """driftd is not reached. ``code`` is ``nobody`` (listens there), ``permission`` or ``timeout``."""
+
+
+class Endpoints(NamedTuple):
+    """Where a daemon is reached."""
+
+    publish: str = PUBLISH
+    corrections: str = CORRECTIONS
+    commands: str = COMMANDS
+
+
+def endpoints(config: str | os.PathLike | None = None) -> Endpoints:
+    """The endpoints of the daemon's configuration file, or the default ones.
+
+    Needs python3-yaml if a file is given. A named endpoint, ``ipc://NAME``, is looked for when it is
+    used.
+    """
+    wire = {}
+    if config is not None:
+        import yaml  # the one thing here that needs it
+        with open(config, encoding="utf-8") as file:
+            wire = (yaml.safe_load(file) or {}).get("wire") or {}
+    return Endpoints(**{name: wire[name] for name in Endpoints._fields if name in wire})
+
+
+def runtime_directories() -> list[str]:
+    """The folders where a daemon's sockets may be (docs/protocol.md, "Where the sockets are")."""
+    systemd, session = (os.environ.get(name, "") for name in ("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"))
+    if systemd.startswith("/"):
+        return [systemd.split(":")[0]]
+    folders = ["/run/driftd"]
+    if session.startswith("/"):
+        folders.append(f"{session}/driftd")
+    fallback = f"/tmp/driftd-{os.geteuid()}"
+    with contextlib.suppress(OSError):
+        about = os.lstat(fallback)
+        if stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o077:
+            folders.append(fallback)  # otherwise somebody else's
+    return folders
+
+
+def find_endpoint(endpoint: str) -> str:
+    """``ipc://NAME`` in the first runtime directory where a daemon listens.
+
+    Any other endpoint is returned as it is.
+
+    Raises
+    ------
+    Unreachable
+        No daemon listens, or this user may not connect; the text says which.
+    ValueError
+        It cannot be connected to, whoever listens.
+    """
+    if not _ENDPOINT.fullmatch(endpoint) or endpoint.startswith("tcp://") and not (
+            1 <= int(endpoint.rpartition(":")[2]) <= 65535):
+        raise ValueError(f"`{endpoint}` cannot be connected to: an endpoint is ipc://NAME, ipc:///PATH or "
+                         "tcp://HOST:PORT with a port of 1 to 65535")
+    if not endpoint.startswith("ipc://") or endpoint.startswith("ipc:///"):
+        return endpoint
+    places = [f"ipc://{folder}/{endpoint[6:]}" for folder in runtime_directories()]
+    forbidden = None
+    for place in places:
+        try:
+            _check_listener(place)
+            return place
+        except Unreachable as error:
+            if error.code == "permission":
+                forbidden = error
+    raise forbidden or Unreachable(_nobody(" or ".join(places)), "nobody")
+
+
+def _nobody(places: str) -> str:
+    return f"no driftd is there (nobody listens at {places}); is it running?"
+
+
+def _check_listener(endpoint: str) -> None:
+    """Raises Unreachable when nobody listens or this user may not connect."""
+    family, address = socket.AF_UNIX, endpoint.removeprefix("ipc://")
+    if endpoint.startswith("tcp://"):
+        host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+        family, address = socket.AF_INET, (host, int(port))
+    with socket.socket(family) as peer:
+        peer.settimeout(1)
+        try:
+            peer.connect(address)
+        except PermissionError:
+            raise Unreachable(f"no permission to connect to {endpoint}: that takes a member of the "
+                              f"group `{_group_of(address)}`", "permission") from None
+        except (BlockingIOError, TimeoutError):
+            pass  # it listens, and has no time
+        except OSError:
+            raise Unreachable(_nobody(endpoint), "nobody") from None
+
+
+def _group_of(file: str) -> str:
+    """The group of a file, or of the folder in the way to it."""
+    try:
+        gid = os.stat(file).st_gid
+    except OSError:
+        gid = os.stat(os.path.dirname(file)).st_gid
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
 
 
 class Message(dict):
@@ -70,7 +174,7 @@ class Subscription:
         All messages missed since the start.
     """
 
-    def __init__(self, endpoint: str = PUBLISH, topics: Iterable[str] = TOPICS, *,
+    def __init__(self, endpoint: str | Endpoints = Endpoints(), topics: Iterable[str] = TOPICS, *,
                  newest_only: bool = False, timeout_s: float | None = None) -> None:
         topics = tuple(topics)
         unknown = set(topics) - set(TOPICS)
@@ -88,7 +192,26 @@ class Subscription:
             self._socket.setsockopt(zmq.CONFLATE, 1)
         for topic in topics:
             self._socket.setsockopt(zmq.SUBSCRIBE, topic.encode() + b" ")
-        self._socket.connect(endpoint)
+        self._missing = [endpoint]  # to be connected to yet
+        if isinstance(endpoint, Endpoints):
+            self._missing = [endpoint.publish] if set(topics) - {"correction"} else []
+            if "correction" in topics:
+                self._missing.append(endpoint.corrections)
+        try:
+            self._connect()
+        except (Unreachable, ValueError):
+            self._socket.close()
+            raise
+
+    def _connect(self) -> None:
+        """Connects, or leaves for later what is named and nowhere yet."""
+        for endpoint in list(self._missing):
+            try:
+                self._socket.connect(find_endpoint(endpoint))
+                self._missing.remove(endpoint)
+            except Unreachable as error:
+                if error.code != "nobody":
+                    raise
 
     def __iter__(self) -> Iterator[tuple[str, Message]]:
         return self
@@ -116,12 +239,30 @@ class Subscription:
         ValueError
             What came is not a message of the protocol.
         """
-        if timeout_s is not None and not self._socket.poll(max(0, round(timeout_s * 1000))):
-            raise TimeoutError(f"no message for {timeout_s} s")
-        topic, _, body = self._socket.recv().decode().partition(" ")
-        message = Message(json.loads(body))
+        self._wait(timeout_s)
+        data = self._socket.recv()
+        topic, _, text = data.decode().partition(" ")
+        body = json.loads(text)
+        if not isinstance(body, dict) or not (
+                isinstance(body.get("session"), str) and isinstance(body.get("seq"), int)):
+            raise ValueError(f"not a message of driftd: {data[:80]!r}")
+        message = Message(body)
         self._follow(topic, message)
         return topic, message
+
+    def _wait(self, timeout_s: float | None) -> None:
+        """Returns when there is a message; looks for the daemon meanwhile."""
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            self._connect()
+            wait_s = 0.1 if self._missing else None
+            if end is not None:
+                left_s = max(0.0, end - time.monotonic())
+                wait_s = left_s if wait_s is None else min(wait_s, left_s)
+            if self._socket.poll(None if wait_s is None else round(wait_s * 1000)):
+                return
+            if end is not None and time.monotonic() >= end:
+                raise TimeoutError(f"no message for {timeout_s} s")
 
     def _follow(self, topic: str, message: Message) -> None:
         session, seq = message["session"], message["seq"]
@@ -143,14 +284,15 @@ class Subscription:
         self.close()
 
 
-def subscribe(endpoint: str = PUBLISH, topics: Iterable[str] = TOPICS, *,
+def subscribe(endpoint: str | Endpoints = Endpoints(), topics: Iterable[str] = TOPICS, *,
               newest_only: bool = False, timeout_s: float | None = None) -> Subscription:
     """Iterate over what the daemon publishes.
 
     Parameters
     ----------
-    endpoint : str
-        ``wire.publish`` of the configuration.
+    endpoint : str or Endpoints
+        The endpoint that publishes the topics: corrections have one of their own. `Endpoints` takes
+        the right ones.
     topics : iterable of str
         Any of `TOPICS`.
     newest_only : bool
@@ -166,6 +308,74 @@ def subscribe(endpoint: str = PUBLISH, topics: Iterable[str] = TOPICS, *,
         Yields ``(topic, message)``; ``message.lost`` and ``message.restarted`` tell of gaps.
     """
     return Subscription(endpoint, topics, newest_only=newest_only, timeout_s=timeout_s)
+
+
+class Corrections:
+    """The corrections that a stage may be moved by, for a driver; see docs/protocol.md.
+
+    Keeps the newest only. Leaves out what has expired, as everything has that waited while this
+    process stood still, and what belongs to a lock that a newer one has replaced.
+
+    Parameters
+    ----------
+    endpoint : str or Endpoints
+        ``wire.corrections`` of the configuration.
+
+    Attributes
+    ----------
+    ignored : int
+        Corrections that were left out.
+    """
+
+    def __init__(self, endpoint: str | Endpoints = CORRECTIONS) -> None:
+        self.ignored = 0
+        self._subscription = Subscription(endpoint, ["correction"], newest_only=True)
+        self._lock: tuple[str, int] | None = None  # session and lock_id of the newest lock
+        self._old_sessions: set[str] = set()
+
+    def receive(self, timeout_s: float | None = None) -> Message:
+        """The next correction that may be carried out, to be carried out at once.
+
+        Raises
+        ------
+        TimeoutError
+            None came in time, or none that may be carried out: the stage stays where it was told last.
+        ValueError
+            What came is not a correction of the protocol.
+        """
+        before = self.ignored
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            left_s = None if end is None else max(0.0, end - time.monotonic())
+            try:
+                _, message = self._subscription.receive(left_s)
+            except TimeoutError:
+                raise TimeoutError(f"no correction to carry out for {timeout_s} s; "
+                                   f"{self.ignored - before} came and were ignored") from None
+            if not all(isinstance(message.get(name), int) for name in ("lock_id", "expires_ns")):
+                raise ValueError(f"not a correction of driftd: {dict(message)}")
+            if self._is_of_the_newest_lock(message) and time.monotonic_ns() <= message["expires_ns"]:
+                return message
+            self.ignored += 1
+
+    def _is_of_the_newest_lock(self, message: Message) -> bool:
+        session, lock_id = message["session"], message["lock_id"]
+        if session in self._old_sessions or (
+                self._lock is not None and session == self._lock[0] and lock_id < self._lock[1]):
+            return False
+        if self._lock is not None and session != self._lock[0]:
+            self._old_sessions.add(self._lock[0])
+        self._lock = (session, lock_id)
+        return True
+
+    def close(self) -> None:
+        self._subscription.close()
+
+    def __enter__(self) -> Corrections:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Client:
@@ -195,21 +405,27 @@ class Client:
         Raises
         ------
         Unreachable
-            No answer within the time-out.
+            Nobody listens, this user may not connect, or no answer came in time: see its ``code``.
         DriftdError
             driftd refused; ``code`` says why.
+        ValueError
+            The endpoint cannot be connected to, or the reply is not one of the protocol.
         """
-        with zmq.Context.instance().socket(zmq.REQ) as socket:
-            socket.setsockopt(zmq.LINGER, 0)
-            socket.connect(self._endpoint)
-            socket.send(json.dumps({"command": command, **fields}).encode())
-            if not socket.poll(round(self._timeout_s * 1000)):
-                raise Unreachable(f"no answer from driftd at {self._endpoint} "
+        endpoint = find_endpoint(self._endpoint)
+        _check_listener(endpoint)
+        with zmq.Context.instance().socket(zmq.REQ) as peer:
+            peer.setsockopt(zmq.LINGER, 0)
+            peer.connect(endpoint)
+            peer.send(json.dumps({"command": command, **fields}).encode())
+            if not peer.poll(round(self._timeout_s * 1000)):
+                raise Unreachable(f"driftd runs at {endpoint} but did not answer "
                                   f"within {self._timeout_s} s", "timeout")
-            parts = socket.recv_multipart()
+            parts = peer.recv_multipart()
         reply = json.loads(parts[0])
+        if not isinstance(reply, dict) or not isinstance(reply.get("ok"), bool):
+            raise ValueError(f"not a reply of driftd: {parts[0][:80]!r}")
         if not reply["ok"]:
-            raise DriftdError(reply["error"], reply["code"])
+            raise DriftdError(str(reply.get("error", "no reason given")), str(reply.get("code", "")))
         return reply, b"".join(parts[1:])
 
     def status(self) -> dict:
@@ -225,7 +441,7 @@ class Client:
         return self.request("unlock")[0]["state"]
 
     def reset(self) -> str:
-        """From ``lost`` or ``fault`` to ``idle``. Returns the state."""
+        """From ``lost`` or ``fault`` to ``idle``; refused while there is a lock. Returns the state."""
         return self.request("reset")[0]["state"]
 
     def markers(self) -> list[dict]:
@@ -270,3 +486,15 @@ class Client:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"still {now}, not {state}, after {timeout_s} s")
             time.sleep(0.05)
+
+
+def fit(images: Any, *arguments: Any, **options: Any) -> Any:
+    """`driftd_fit.fit`, which has the parameters. It is imported here: messages need no numpy."""
+    import driftd_fit
+    return driftd_fit.fit(images, *arguments, **options)
+
+
+def search(images: Any, *arguments: Any, **options: Any) -> Any:
+    """`driftd_fit.search`, which has the parameters."""
+    import driftd_fit
+    return driftd_fit.search(images, *arguments, **options)

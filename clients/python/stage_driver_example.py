@@ -2,8 +2,9 @@
 """A stage driver in thirty lines: moves a stage to where driftd's corrections say.
 
 Replace `Stage` by your own. Corrections are absolute, relative to the place of the stage when the
-lock engaged: a lost message is harmless and only the newest counts. Run: stage_driver_example.py
-[ENDPOINT]
+lock engaged: a lost message is harmless and only the newest counts. `driftd.Corrections` leaves out
+what came too late: after a pause of this program nothing old moves the stage. Run:
+stage_driver_example.py [ENDPOINT]
 """
 import sys
 
@@ -25,10 +26,10 @@ class Stage:
 def drive(stage: Stage, endpoint: str) -> None:
     lock = None  # the (session, lock_id) that the zero belongs to
     zero_x_nm = zero_y_nm = 0.0
-    with driftd.subscribe(endpoint, ["correction"], newest_only=True) as corrections:
+    with driftd.Corrections(endpoint) as corrections:
         while True:
             try:
-                _, message = corrections.receive(SILENCE_S)
+                message = corrections.receive(SILENCE_S)
             except TimeoutError:  # the stage stays where it was told last
                 continue
             if lock != (message["session"], message["lock_id"]):  # a new lock: a new zero, here
@@ -41,4 +42,4 @@ def drive(stage: Stage, endpoint: str) -> None:
 
 
 if __name__ == "__main__":
-    drive(Stage(), sys.argv[1] if len(sys.argv) > 1 else driftd.PUBLISH)
+    drive(Stage(), sys.argv[1] if len(sys.argv) > 1 else driftd.CORRECTIONS)

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fitter/batch_back_end.hpp"
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/options.hpp"
@@ -19,8 +20,8 @@
 using namespace driftd::fitter;
 
 struct driftfit_fitter {
-  int threads = 1;
-  std::unique_ptr<CudaBatchFitter> cuda;  // null: the CPU
+  int threads;
+  BatchBackEnd back_end;
 };
 
 namespace {
@@ -39,6 +40,8 @@ static_assert(sizeof(driftfit_levels) == sizeof(StartLevels));
 static_assert(sizeof(driftfit_bounds) == sizeof(Bounds));
 static_assert(offsetof(driftfit_bounds, upper) == offsetof(Bounds, upper));
 static_assert(DRIFTFIT_PARAMETERS == kParameters);
+static_assert(DRIFTFIT_AUTO == static_cast<int>(BackEnd::Auto));
+static_assert(DRIFTFIT_CUDA == static_cast<int>(BackEnd::Cuda));
 static_assert(DRIFTFIT_BACKGROUND == static_cast<int>(Parameter::Background));
 static_assert(DRIFTFIT_POISSON_LIKELIHOOD == static_cast<int>(Estimator::PoissonLikelihood));
 static_assert(DRIFTFIT_BAD_INPUT == static_cast<int>(FitStatus::BadInput));
@@ -178,15 +181,6 @@ Batch part_of(const Batch& all, std::size_t first, std::size_t count) {
   return part;
 }
 
-void fit_part(driftfit_fitter& fitter, const Batch& part, const FitOptions& options,
-              std::span<Localization> results) {
-  if (fitter.cuda) {
-    fitter.cuda->fit(part, options, results);
-  } else {
-    fit_batch_cpu(part, options, results, fitter.threads);
-  }
-}
-
 /// What a call was given, once it is known to make sense.
 struct Job {
   Batch batch;
@@ -281,18 +275,14 @@ int driftfit_create(int32_t backend, int32_t threads, const int32_t* devices, si
     }
     if (threads < 0 || (devices == nullptr && device_count > 0)) {
       tell(message, message_size,
-           threads < 0 ? "driftfit: a negative number of threads"
-                       : "driftfit: devices counted but not given");
+           threads < 0
+               ? "driftfit: threads is " + std::to_string(threads) + ", allowed is 0 or more"
+               : "driftfit: devices counted but not given");
       return DRIFTFIT_BAD_ARGUMENT;
     }
-    auto made = std::make_unique<driftfit_fitter>();
-    made->threads = threads;
-    if (backend == DRIFTFIT_CUDA || (backend == DRIFTFIT_AUTO && cuda_device_count() > 0)) {
-      CudaBatchOptions options;
-      if (device_count > 0) options.devices.assign(devices, devices + device_count);
-      made->cuda = make_cuda_batch_fitter(options);
-    }
-    *fitter = made.release();
+    CudaBatchOptions options;
+    if (device_count > 0) options.devices.assign(devices, devices + device_count);
+    *fitter = new driftfit_fitter{threads, BatchBackEnd(static_cast<BackEnd>(backend), options)};
     return DRIFTFIT_OK;
   });
 }
@@ -302,7 +292,11 @@ void driftfit_destroy(driftfit_fitter* fitter) {
 }
 
 const char* driftfit_backend(const driftfit_fitter* fitter) {
-  return fitter != nullptr && fitter->cuda ? "cuda" : "cpu";
+  return fitter != nullptr && fitter->back_end.on_gpu() ? "cuda" : "cpu";
+}
+
+const char* driftfit_backend_reason(const driftfit_fitter* fitter) {
+  return fitter != nullptr ? fitter->back_end.reason().c_str() : "";
 }
 
 int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* given,
@@ -316,11 +310,11 @@ int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* given,
   });
   if (checked != DRIFTFIT_OK) return checked;
   auto* const fits = reinterpret_cast<Localization*>(results);
-  return in_blocks(
-      job.batch.count, kBlock, {progress, user, message, message_size},
-      [&](std::size_t first, std::size_t n) {
-        fit_part(*fitter, part_of(job.batch, first, n), job.options, {fits + first, n});
-      });
+  return in_blocks(job.batch.count, kBlock, {progress, user, message, message_size},
+                   [&](std::size_t first, std::size_t n) {
+                     fitter->back_end.fit(part_of(job.batch, first, n), job.options,
+                                          {fits + first, n}, fitter->threads);
+                   });
 }
 
 int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const void* pixels,
@@ -372,17 +366,12 @@ int driftfit_search(driftfit_fitter* fitter, const driftfit_options* options,
   auto* const fits = reinterpret_cast<Localization*>(results);
   auto* const found = reinterpret_cast<SwarmReport*>(reports);
   const std::uint64_t first_roi = swarm.first_roi;
-  return in_blocks(
-      job.batch.count, kSearchBlock, {progress, user, message, message_size},
-      [&](std::size_t first, std::size_t n) {
-        swarm.first_roi = first_roi + first;
-        const std::span<SwarmReport> block(found == nullptr ? found : found + first,
-                                           found == nullptr ? 0 : n);
-        const Batch part = part_of(job.batch, first, n);
-        if (fitter->cuda) {
-          fitter->cuda->search(part, job.options, swarm, {fits + first, n}, block);
-        } else {
-          fit_swarm_cpu(part, job.options, swarm, {fits + first, n}, block, fitter->threads);
-        }
-      });
+  return in_blocks(job.batch.count, kSearchBlock, {progress, user, message, message_size},
+                   [&](std::size_t first, std::size_t n) {
+                     swarm.first_roi = first_roi + first;
+                     const std::span<SwarmReport> block(found == nullptr ? found : found + first,
+                                                        found == nullptr ? 0 : n);
+                     fitter->back_end.search(part_of(job.batch, first, n), job.options, swarm,
+                                             {fits + first, n}, block, fitter->threads);
+                   });
 }

@@ -27,8 +27,10 @@ enum {
   DRIFTFIT_FAILED = 5     /* what the GPU reported */
 };
 
-enum { DRIFTFIT_AUTO = 0, DRIFTFIT_CPU = 1, DRIFTFIT_CUDA = 2 }; /* auto: a GPU if there is one */
-enum { DRIFTFIT_U8 = 0, DRIFTFIT_U16 = 1, DRIFTFIT_F32 = 2 };    /* pixels */
+/* auto: a GPU if there is one that can be used. If it fails later, the CPU fits the same images and
+ * all that follow, unless they lie in memory of the GPU. */
+enum { DRIFTFIT_AUTO = 0, DRIFTFIT_CPU = 1, DRIFTFIT_CUDA = 2 };
+enum { DRIFTFIT_U8 = 0, DRIFTFIT_U16 = 1, DRIFTFIT_F32 = 2 }; /* pixels */
 
 /* Models. Elliptical: widths of its own in x and y. */
 enum { DRIFTFIT_CIRCULAR_GAUSSIAN = 0, DRIFTFIT_ELLIPTICAL_GAUSSIAN = 1 };
@@ -159,7 +161,8 @@ typedef int (*driftfit_progress)(void* user, size_t done, size_t count);
 /* "0.1.0" */
 const char* driftfit_version(void);
 
-/* How many GPUs there are that CUDA can use; 0 without a driver or in a build without CUDA. */
+/* How many GPUs CUDA knows, also those that cannot run the fits; 0 without a driver or in a build
+ * without CUDA. */
 int32_t driftfit_cuda_devices(void);
 
 /* The defaults, in as much of the struct as `size` bytes hold (sizeof(driftfit_options)). */
@@ -176,8 +179,12 @@ int driftfit_create(int32_t backend, int32_t threads, const int32_t* devices, si
 
 void driftfit_destroy(driftfit_fitter* fitter); /* null is allowed */
 
-/* "cpu" or "cuda"; lives as long as the fitter. */
+/* "cpu" or "cuda", what fits now; lives as long as the fitter. */
 const char* driftfit_backend(const driftfit_fitter* fitter);
+
+/* Why: what was asked for, or what keeps DRIFTFIT_AUTO from using a GPU, a sentence. Lives until
+ * the next call with the fitter. */
+const char* driftfit_backend_reason(const driftfit_fitter* fitter);
 
 /* Fits images.
  *   options     null: the defaults

@@ -13,6 +13,14 @@ int cuda_device_count() noexcept {
   return 0;
 }
 
+std::string cuda_obstacle(int) {
+  return kAbsent;
+}
+
+bool host_can_read(const void*) noexcept {
+  return true;
+}
+
 CudaVersions cuda_versions() noexcept {
   return {};
 }

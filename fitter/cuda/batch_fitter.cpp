@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include "fitter/cuda/batch_fitter.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,8 +13,6 @@
 #include <vector>
 
 #include "fitter/cuda/kernels.hpp"
-#include "fitter/cuda/runtime.hpp"
-#include "fitter/cuda_fitter.hpp"
 #include "fitter/options.hpp"
 
 namespace driftd::fitter::cuda {
@@ -23,6 +23,11 @@ constexpr std::size_t kMostFits = 131072;
 /// Smaller chunks do not fill a device; with a block for each fit, as swarms have, fewer do.
 constexpr std::size_t kFewestFits = 8192;
 constexpr std::size_t kFewestSwarms = 1024;
+
+/// All are made for the same devices.
+const void* any_kernel() {
+  return batch_kernel(FitOptions(), kMinRoiPx).function;
+}
 
 struct Chunk {
   std::size_t from, count;
@@ -128,17 +133,14 @@ struct Call {
 
 class BatchFitter final : public CudaBatchFitter {
  public:
-  explicit BatchFitter(const CudaBatchOptions& cuda) : chunk_bytes_(cuda.chunk_bytes) {
+  BatchFitter(const CudaBatchOptions& cuda, const RuntimeCalls& calls)
+      : calls_(calls), chunk_bytes_(cuda.chunk_bytes) {
     constexpr std::size_t kLargestRoi = sizeof(float) * kMaxRoiPx * kMaxRoiPx;
-    const int present = require_devices(calls_);
     if (cuda.devices.empty() || cuda.streams < 1 || chunk_bytes_ < kLargestRoi)
       throw FitterError("CUDA: a batch needs a device, a stream and chunks of 16 KiB or more");
+    for (const int device : cuda.devices) take_device(calls_, device, any_kernel());
     for (int stream = 0; stream < cuda.streams; ++stream) {
       for (const int device : cuda.devices) {
-        if (device < 0 || device >= present) {
-          throw FitterError("CUDA: device " + std::to_string(device) + " is not there, only 0 to " +
-                            std::to_string(present - 1));
-        }
         check(calls_.set_device(device), "taking the device");
         Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>(calls_, device));
         lane.passages[kPixels].reserve(calls_, chunk_bytes_, true);
@@ -360,12 +362,19 @@ class BatchFitter final : public CudaBatchFitter {
 };
 
 }  // namespace
-}  // namespace driftd::fitter::cuda
 
-namespace driftd::fitter {
-
-std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& cuda) {
-  return std::make_unique<cuda::BatchFitter>(cuda);
+std::unique_ptr<CudaBatchFitter> make_batch_fitter(const CudaBatchOptions& cuda,
+                                                   const RuntimeCalls& calls) {
+  return std::make_unique<BatchFitter>(cuda, calls);
 }
 
-}  // namespace driftd::fitter
+std::string obstacle(const RuntimeCalls& calls, int device) {
+  try {
+    take_device(calls, device, any_kernel());
+    return {};
+  } catch (const FitterError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace driftd::fitter::cuda

@@ -33,19 +33,6 @@ const char* name_of(CudaMode mode) {
   throw FitterError("CUDA: unknown mode");
 }
 
-/// Makes `device` the calling thread's, so that what is made next belongs to it.
-std::string use_device(const RuntimeCalls& calls, int device) {
-  const int count = require_devices(calls);
-  if (device < 0 || device >= count) {
-    throw FitterError("CUDA: device " + std::to_string(device) + " is not there, only 0 to " +
-                      std::to_string(count - 1));
-  }
-  check(calls.set_device(device), "taking the device");
-  cudaDeviceProp properties;
-  check(calls.get_device_properties(&properties, device), "reading the device's properties");
-  return properties.name;
-}
-
 class CudaLiveFitter final : public LiveFitter {
  public:
   CudaLiveFitter(int roi_px, std::size_t capacity, const FitOptions& options,
@@ -54,7 +41,9 @@ class CudaLiveFitter final : public LiveFitter {
         roi_px_(roi_px),
         capacity_(capacity),
         cuda_(cuda),
-        description_("cuda (" + use_device(calls_, cuda.device) + ", " + name_of(cuda.mode) + ")"),
+        kernel_(live_kernel(options, roi_px)),
+        description_("cuda (" + take_device(calls_, cuda.device, kernel_.function) + ", " +
+                     name_of(cuda.mode) + ")"),
         thread_(std::this_thread::get_id()),
         start_offset_(start_offset(roi_px)),
         slot_bytes_(slot_bytes(roi_px)),
@@ -64,7 +53,6 @@ class CudaLiveFitter final : public LiveFitter {
         relay_(calls_, sizeof(Task)),
         results_(capacity),
         stream_(calls_, Stream::Priority::Highest),
-        kernel_(live_kernel(options, roi_px)),
         groups_(kernel_.groups(cuda.mode == CudaMode::Resident ? kernel_.most_threads : 1)),
         job_({slots_.device(), slot_bytes_, PixelType::U16, roi_px,
               static_cast<std::uint32_t>(capacity), nullptr, nullptr, nullptr, nullptr, options,
@@ -254,6 +242,7 @@ class CudaLiveFitter final : public LiveFitter {
   int roi_px_;
   std::size_t capacity_;
   CudaLiveOptions cuda_;
+  Kernel kernel_;
   std::string description_;
   std::thread::id thread_;
   std::size_t start_offset_, slot_bytes_;
@@ -261,7 +250,6 @@ class CudaLiveFitter final : public LiveFitter {
   DeviceMemory relay_;
   std::vector<Localization> results_;
   Stream stream_;
-  Kernel kernel_;
   int groups_;
   Job job_;
   Task task_ = {0, 0};
@@ -292,13 +280,3 @@ std::unique_ptr<LiveFitter> make_live_fitter(int roi_px, std::size_t capacity,
 }
 
 }  // namespace driftd::fitter::cuda
-
-namespace driftd::fitter {
-
-std::unique_ptr<LiveFitter> make_cuda_live_fitter(int roi_px, std::size_t capacity,
-                                                  const FitOptions& options,
-                                                  const CudaLiveOptions& cuda) {
-  return cuda::make_live_fitter(roi_px, capacity, options, cuda, {});
-}
-
-}  // namespace driftd::fitter

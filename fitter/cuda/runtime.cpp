@@ -4,8 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "fitter/cuda_fitter.hpp"
-
 namespace driftd::fitter::cuda {
 
 void check(cudaError_t result, const char* purpose) {
@@ -18,6 +16,32 @@ int require_devices(const RuntimeCalls& calls) {
   check(calls.get_device_count(&count), "looking for devices");
   if (count == 0) throw FitterError("CUDA: there is no device");
   return count;
+}
+
+std::string take_device(const RuntimeCalls& calls, int device, const void* kernel) {
+  constexpr int kOldestMajor = 7, kOldestMinor = 5;  // the first of cmake/cuda.cmake
+  const int count = require_devices(calls);
+  if (device < 0 || device >= count) {
+    throw FitterError("CUDA: device " + std::to_string(device) + " is not there, only 0 to " +
+                      std::to_string(count - 1));
+  }
+  cudaDeviceProp properties;
+  check(calls.get_device_properties(&properties, device), "reading the device's properties");
+  std::string name = properties.name;
+  const std::string called = std::to_string(device) + " (" + name + ", compute capability " +
+                             std::to_string(properties.major) + "." +
+                             std::to_string(properties.minor) + ")";
+  if (properties.major < kOldestMajor ||
+      (properties.major == kOldestMajor && properties.minor < kOldestMinor)) {
+    throw FitterError("CUDA: device " + called + " is too old: it takes " +
+                      std::to_string(kOldestMajor) + "." + std::to_string(kOldestMinor) +
+                      " or newer");
+  }
+  check(calls.set_device(device), ("taking device " + called).c_str());
+  cudaFuncAttributes attributes;
+  check(calls.function_attributes(&attributes, kernel),
+        ("loading the kernels on device " + called).c_str());
+  return name;
 }
 
 PinnedMemory::PinnedMemory(const RuntimeCalls& calls, std::size_t bytes) : calls_(&calls) {
@@ -63,23 +87,3 @@ Stream::Stream(Stream&& other) noexcept
     : calls_(other.calls_), stream_(std::exchange(other.stream_, nullptr)) {}
 
 }  // namespace driftd::fitter::cuda
-
-namespace driftd::fitter {
-
-int cuda_device_count() noexcept {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
-}
-
-CudaVersions cuda_versions() noexcept {
-  CudaVersions versions;
-  if (cudaRuntimeGetVersion(&versions.runtime) != cudaSuccess) versions.runtime = 0;
-  if (cudaDriverGetVersion(&versions.driver) != cudaSuccess) versions.driver = 0;
-  return versions;
-}
-
-void cuda_copy(void* to, const void* from, std::size_t bytes) {
-  cuda::check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying");
-}
-
-}  // namespace driftd::fitter

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "fitter/fitter.hpp"
@@ -17,6 +18,7 @@ struct RuntimeCalls {
   decltype(&cudaGetDeviceCount) get_device_count = cudaGetDeviceCount;
   decltype(&cudaPointerGetAttributes) pointer_attributes = cudaPointerGetAttributes;
   decltype(&cudaGetDeviceProperties) get_device_properties = cudaGetDeviceProperties;
+  decltype(&cudaFuncGetAttributes) function_attributes = cudaFuncGetAttributes;
   decltype(&cudaDeviceGetAttribute) get_attribute = cudaDeviceGetAttribute;
   decltype(&cudaSetDevice) set_device = cudaSetDevice;
   decltype(&cudaHostAlloc) host_alloc = cudaHostAlloc;
@@ -40,6 +42,10 @@ void check(cudaError_t result, const char* purpose);
 
 /// The number of devices. @throws FitterError without a driver or a device
 int require_devices(const RuntimeCalls& calls);
+
+/// Makes `device` the calling thread's, so that what is made next belongs to it, and makes sure
+/// that it can run `kernel`. Returns its name. @throws FitterError
+std::string take_device(const RuntimeCalls& calls, int device, const void* kernel);
 
 /// Memory of the host that the device reads and writes through host(), device().
 class PinnedMemory {

@@ -6,13 +6,14 @@
 #include <cmath>
 #include <exception>
 #include <limits>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "fitter/batch_back_end.hpp"
 #include "fitter/cpu/parts.hpp"
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
@@ -276,21 +277,42 @@ bool has_gpu() {
   return has;
 }
 
-/// On the first GPU, for one call at a time. Its fitter and the arrays stay for the next call: to
-/// make the one and to touch the others first takes as long as many fits.
-void fit_on_gpu(const Call& call, const FitOptions& options) {
-  static std::mutex one_at_a_time;
-  static std::unique_ptr<CudaBatchFitter> fitter;
-  static Arrays arrays;
-  const std::lock_guard lock(one_at_a_time);
-  if (!fitter) fitter = make_cuda_batch_fitter();
-  const int threads = call.n_fits < kGpuBlock / 16 ? 1 : kGpuThreads;
-  Block block(call, order_of(call.model_id), side_of(call.n_points), arrays, threads);
-  for (std::size_t first = 0; first < call.n_fits; first += kGpuBlock)
-    block.fit(first, std::min(kGpuBlock, call.n_fits - first), options,
-              [&](const Batch& batch, std::span<Localization> results) {
-                fitter->fit(batch, options, results);
-              });
+/// The first GPU, which fits for one call at a time. Its fitter and the arrays stay for the next
+/// call: to make the one and to touch the others first takes as long as many fits.
+class Gpu {
+ public:
+  /// False: it cannot be used, and nothing was done.
+  bool fit(const Call& call, const FitOptions& options) {
+    const std::lock_guard lock(one_at_a_time_);
+    if (!back_end_) back_end_.emplace(BackEnd::Auto);
+    if (!back_end_->on_gpu()) return false;
+    const int threads = call.n_fits < kGpuBlock / 16 ? 1 : kGpuThreads;
+    Block block(call, order_of(call.model_id), side_of(call.n_points), arrays_, threads);
+    for (std::size_t first = 0; first < call.n_fits; first += kGpuBlock)
+      block.fit(first, std::min(kGpuBlock, call.n_fits - first), options,
+                [&](const Batch& batch, std::span<Localization> results) {
+                  back_end_->fit(batch, options, results, kAllCores);
+                });
+    return true;
+  }
+
+  /// What keeps it from being used; "" if nothing does.
+  std::string obstacle() {
+    const std::lock_guard lock(one_at_a_time_);
+    if (!back_end_) return cuda_obstacle();
+    return back_end_->on_gpu() ? std::string() : back_end_->reason();
+  }
+
+ private:
+  static constexpr int kAllCores = 0;  ///< where the GPU fails in the middle of a call
+  std::mutex one_at_a_time_;
+  std::optional<BatchBackEnd> back_end_;
+  Arrays arrays_;
+};
+
+Gpu& gpu() {
+  static Gpu the_gpu;
+  return the_gpu;
 }
 
 }  // namespace
@@ -308,14 +330,19 @@ void check(const Call& call) {
   options_of(call, order);
 }
 
-void fit(const Call& call, DataIn data) {
+std::string gpu_obstacle() {
+  return gpu().obstacle();
+}
+
+std::string fit(const Call& call, DataIn data) {
   check(call);
   const FitOptions options = options_of(call, order_of(call.model_id));
-  if (data == DataIn::Device || (call.n_fits > kFewestFits && has_gpu())) {
-    fit_on_gpu(call, options);
-  } else {
-    fit_on_cpu(call, options);
-  }
+  const bool wanted = data == DataIn::Device || (call.n_fits > kFewestFits && has_gpu());
+  if (wanted && gpu().fit(call, options)) return gpu_obstacle();
+  std::string obstacle = wanted ? gpu_obstacle() : std::string();
+  if (data == DataIn::Device) throw FitterError(obstacle);
+  fit_on_cpu(call, options);
+  return obstacle;
 }
 
 }  // namespace driftd::fitter::drop_in

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace driftd::fitter::drop_in {
 
@@ -38,9 +39,14 @@ std::size_t parameters_of(int model_id);
 /// @throws FitterError for arguments that make no sense
 void check(const Call& call);
 
-/// Checks, then fits: on the GPU if there is one and the fits are worth it, else on all cores.
-/// Writes nothing when it throws for the arguments. The initial parameters may be the output's.
-/// @throws FitterError
-void fit(const Call& call, DataIn data = DataIn::Host);
+/// Checks, then fits: on the GPU if there is one that can be used and the fits are worth it, else
+/// on all cores. Writes nothing when it throws for the arguments. The initial parameters may be the
+/// output's. Once the GPU could not be used or failed, the process fits on its cores.
+/// @returns what kept these fits from the GPU that there is; "" if nothing did
+/// @throws FitterError  also where data in the GPU's memory cannot be fitted there
+std::string fit(const Call& call, DataIn data = DataIn::Host);
+
+/// What keeps the first GPU from being used; "" if nothing does.
+std::string gpu_obstacle();
 
 }  // namespace driftd::fitter::drop_in

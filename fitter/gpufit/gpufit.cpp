@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <string>
 #include <string_view>
 
 #include "fitter/cuda_fitter.hpp"
@@ -15,6 +16,8 @@
 using namespace driftd::fitter;
 
 namespace {
+
+const std::string kOnCpu = "gpufit: fits run on the CPU: ";
 
 /// Of the thread's last call that failed. An array: keeping it cannot fail in turn.
 thread_local char last_error[512] = "";
@@ -71,10 +74,12 @@ int gpufit_constrained(size_t n_fits, size_t n_points, REAL* data, REAL* weights
                        REAL* output_parameters, int* output_states, REAL* output_chi_squares,
                        int* output_n_iterations) {
   return guarded([&] {
-    drop_in::fit({n_fits, n_points, data, weights, model_id, initial_parameters, constraints,
-                  constraint_types, tolerance, max_n_iterations, parameters_to_fit, estimator_id,
-                  user_info_size, output_parameters, output_states, output_chi_squares,
-                  output_n_iterations});
+    const std::string obstacle =
+        drop_in::fit({n_fits, n_points, data, weights, model_id, initial_parameters, constraints,
+                      constraint_types, tolerance, max_n_iterations, parameters_to_fit,
+                      estimator_id, user_info_size, output_parameters, output_states,
+                      output_chi_squares, output_n_iterations});
+    if (!obstacle.empty()) remember(kOnCpu + obstacle);
   });
 }
 
@@ -107,10 +112,21 @@ char const* gpufit_get_last_error(void) {
 }
 
 int gpufit_cuda_available(void) {
-  if (cuda_device_count() > 0 || allows_cpu()) return 1;
-  remember(cuda_versions().runtime == 0 ? "gpufit: this build has no CUDA; fits run on the CPU"
-                                        : "gpufit: there is no GPU; fits run on the CPU");
-  return 0;
+  if (allows_cpu()) return 1;
+  int available = 0;
+  guarded([&] {
+    const std::string obstacle = drop_in::gpu_obstacle();
+    available = obstacle.empty() ? 1 : 0;
+    if (obstacle.empty()) return;
+    if (cuda_versions().runtime == 0) {
+      remember("gpufit: this build has no CUDA; fits run on the CPU");
+    } else if (cuda_device_count() == 0) {
+      remember("gpufit: there is no GPU; fits run on the CPU");
+    } else {
+      remember(kOnCpu + obstacle);
+    }
+  });
+  return available;
 }
 
 int gpufit_get_cuda_version(int* runtime_version, int* driver_version) {

@@ -97,12 +97,14 @@ int gpufit_constrained_cuda_interface(size_t n_fits, size_t n_points, REAL* gpu_
                                       REAL* gpu_fit_parameters, int* gpu_output_states,
                                       REAL* gpu_output_chi_squares, int* gpu_output_n_iterations);
 
-/* The sentence of the calling thread's last ERROR; "" before the first. Valid until the next. */
+/* The sentence of the calling thread's last ERROR, or, where a GPU is there and fits ran on the CPU
+ * all the same, why; "" before the first. Valid until the next. */
 char const* gpufit_get_last_error(void);
 
-/* 1: there is a GPU that this library can use, or the environment has GPUFIT_ALLOW_CPU=1, for
- * programs that refuse to go on without one; 0: there is none, or the build has no CUDA. gpufit()
- * and gpufit_constrained() work in any case. */
+/* 1: there is a GPU that this library can use (new enough, not taken by others), or the environment
+ * has GPUFIT_ALLOW_CPU=1, for programs that refuse to go on without one; 0: there is none, or the
+ * build has no CUDA; gpufit_get_last_error() says which. gpufit() and gpufit_constrained() work in
+ * any case. */
 int gpufit_cuda_available(void);
 
 /* 1000 * major + 10 * minor; 0: there is none. */

@@ -19,10 +19,13 @@
 #include <thread>
 #include <vector>
 
-#include "camera/monotonic.hpp"
+#include "base/monotonic.hpp"
 #include "camera/simulator/gige_camera.hpp"
 #include "camera/sources.hpp"
+#include "config/config.hpp"
+#include "daemon/compose.hpp"
 
+using driftd::monotonic_ns;
 using namespace driftd::camera;
 using namespace std::chrono_literals;
 namespace sim = driftd::simulator;
@@ -135,7 +138,9 @@ int run(const Settings& wanted) {
   TimedFrames frames;
   const sim::GigeCamera camera({.address = kAddress, .serial = "BENCH"}, model, frames);
 
-  AravisSettings settings;
+  AravisSettings settings =
+      driftd::daemon::aravis_settings(driftd::config::default_config().camera, {});
+  settings.format = PixelFormat::Mono8;
   settings.id = kAddress;
   settings.frame_rate_hz = wanted.rate_hz;
   settings.exposure_us = 500;

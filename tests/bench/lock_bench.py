@@ -37,11 +37,11 @@ def timer_lateness_us(seconds: float) -> dict:
             "p99_9": late[int(0.999 * len(late))], "max": late[-1], "n": len(late)}
 
 
-def measure(frames: int, settings: dict) -> dict:
+def measure(frames: int, scenario: pathlib.Path | None, settings: dict) -> dict:
     result = {"frames_wanted": frames, "cores": os.cpu_count(), "load_before": load(),
               "settings": settings, "idle_timer_lateness_us": timer_lateness_us(5)}
     with harness.Rig() as rig:
-        rig.start_locked(**settings)
+        rig.start_locked(scenario, **settings)
         time.sleep(SETTLING_S)
         before = rig.status()
         truth = rig.truth()
@@ -91,6 +91,8 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--rate", type=float, default=500, help="frames/s asked for; with more than "
                         "1000 shorten camera.exposure_us")
+    parser.add_argument("--scenario", type=pathlib.Path, help="another world than the demo's, e.g. "
+                        "config/examples/scenario-harsh.yaml")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE",
                         help="an option of the daemon, e.g. realtime.loop_cpu=1")
     parser.add_argument("--json", type=pathlib.Path, help="write the result here, too")
@@ -101,7 +103,7 @@ def main() -> None:
         section, _, name = key.partition(".")
         settings.setdefault(section, {})[name] = value
     harness.SLOW = 500 / arguments.rate
-    result = measure(arguments.frames, settings)
+    result = measure(arguments.frames, arguments.scenario, settings)
     show(result)
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=2) + "\n")

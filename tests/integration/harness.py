@@ -7,10 +7,12 @@ import json
 import math
 import os
 import pathlib
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import zmq
@@ -24,6 +26,12 @@ import protocol  # noqa: E402,F401
 # Instrumented code is slower: sanitizer builds get a slower camera and more patience.
 SLOW = float(os.environ.get("DRIFTD_TEST_SLOWNESS", "1"))
 DEADLINE_S = 20 * SLOW
+
+
+def held_nm(limit: float) -> float:
+    """The rms that a held sample stays below. Instrumented programs hold it as well as their delays let
+    them on a busy machine; not held at all it moves 80 nm."""
+    return limit if SLOW == 1 else 30
 
 
 def loopback_address() -> str:
@@ -87,6 +95,7 @@ class Rig(contextlib.ExitStack):
         self.folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory(prefix="driftd-")))
         self.address = loopback_address()
         self.publish = f"ipc://{self.folder}/publish"
+        self.corrections = f"ipc://{self.folder}/corrections"
         self.commands = f"ipc://{self.folder}/commands"
         self.truth_endpoint = f"ipc://{self.folder}/truth"
         self.control_endpoint = f"ipc://{self.folder}/control"
@@ -95,18 +104,19 @@ class Rig(contextlib.ExitStack):
         self.daemon: Process | None = None
 
     # --- starting ---
-    def start_sim(self, scenario: str | pathlib.Path | None = None, *arguments) -> Process:
+    def start_sim(self, scenario: str | pathlib.Path | None = None, *arguments,
+                  rate_hz: float = 500 / SLOW) -> Process:
         file = SOURCE / "config/examples/scenario-demo.yaml"
         if isinstance(scenario, str):
             file = self.folder / "scenario.yaml"
             file.write_text(scenario)
         elif scenario is not None:
             file = scenario
-        rate = ["--rate", str(500 / SLOW)]
         self.sim = self.enter_context(Process(
             "sim", [BIN / "driftd-sim", "--scenario", file, "--address", self.address,
-                    "--stage", self.publish, "--truth", self.truth_endpoint,
-                    "--control", self.control_endpoint, *rate, *arguments], self.folder))
+                    "--stage", self.corrections, "--truth", self.truth_endpoint,
+                    "--control", self.control_endpoint, "--rate", str(rate_hz), *arguments],
+            self.folder))
         self.sim.wait_for("driftd-sim ready")
         return self.sim
 
@@ -117,7 +127,8 @@ class Rig(contextlib.ExitStack):
                        "packet_size_bytes": 9000, "pixel_format": "Mono12"},
             "stage": {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]"},
             "lock": {"max_frame_age_ms": 20 * SLOW, "reference_frames": 100},
-            "wire": {"publish": self.publish, "commands": self.commands, "status_interval_ms": 200},
+            "wire": {"publish": self.publish, "corrections": self.corrections,
+                     "commands": self.commands, "status_interval_ms": 200},
         }
         for name, keys in sections.items():
             merged.setdefault(name, {}).update(keys)
@@ -139,8 +150,9 @@ class Rig(contextlib.ExitStack):
         return self.daemon
 
     # --- talking ---
-    def subscribe(self, *topics: str, **options) -> "driftd.Subscription":
-        return self.enter_context(driftd.subscribe(self.publish, topics, **options))
+    def subscribe(self, *topics: str, **options) -> "Kept":
+        return self.enter_context(Kept(driftd.subscribe(
+            driftd.Endpoints(self.publish, self.corrections, self.commands), topics, **options)))
 
     def fault(self, command: str, **fields) -> dict:
         """A command to the simulator."""
@@ -171,8 +183,25 @@ class Rig(contextlib.ExitStack):
                                      f"{self.daemon.text()}")
             time.sleep(0.02)
 
+    def wait_still(self, limit_nm: float) -> None:
+        """Held within `limit_nm` rms in x and y over the next two seconds or, on a busy machine that delays
+        frames and corrections, over two of the ten after."""
+        residuals_nm = []
+        for _ in range(6):
+            seen = self.truth().collect(2 * SLOW)
+            residuals_nm.append(max(rms([t[f"sample_{axis}_nm"] for t in seen]) for axis in "xy"))
+            if residuals_nm[-1] < held_nm(limit_nm):
+                return
+        raise AssertionError(f"residuals {residuals_nm} nm, not below {limit_nm}\n{self.daemon.text()}")
+
     def wait_state(self, state: str, timeout_s: float = DEADLINE_S) -> dict:
         return self.wait_until(lambda s: s["state"] == state, f"state {state}", timeout_s)
+
+    def wait_holding(self, reason: str, timeout_s: float = DEADLINE_S) -> dict:
+        """Held for this reason, or for stale frames that a busy machine had just then."""
+        return self.wait_until(lambda s: s["state"] == "holding" and
+                               s["reason"] in (reason, "stale_frame"),
+                               f"holding: {reason}", timeout_s)
 
     def wait_markers(self, timeout_s: float = DEADLINE_S) -> dict:
         return self.wait_until(lambda s: s["markers"]["tracking"] > 0, "markers", timeout_s)
@@ -222,7 +251,45 @@ def rms(values: list[float]) -> float:
     return math.sqrt(sum((v - mean) ** 2 for v in values) / len(values))
 
 
-def drain(subscription: "driftd.Subscription", seconds: float = 0.3) -> list:
+class Kept:
+    """A subscription that is read all the time and kept until it is asked for: on the corrections'
+    socket only a few messages wait for a reader, and a test looks after seconds."""
+
+    def __init__(self, subscription: driftd.Subscription):
+        self._subscription = subscription
+        self._messages: queue.SimpleQueue = queue.SimpleQueue()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while not self._over.is_set():
+            with contextlib.suppress(TimeoutError):
+                self._messages.put(self._subscription.receive(0.1))
+
+    def receive(self, timeout_s: float | None = None) -> tuple[str, dict]:
+        try:
+            return self._messages.get(timeout=timeout_s)
+        except queue.Empty:
+            raise TimeoutError("no message") from None
+
+    @property
+    def lost(self) -> int:
+        return self._subscription.lost
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+        self._subscription.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def drain(subscription: Kept, seconds: float = 0.3) -> list:
     """All (topic, message) that have come and that come within `seconds`."""
     end = time.monotonic() + seconds
     result = []

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A camera that shows no markers: Aravis' own fake GigE Vision camera."""
+"""A camera that shows no markers, Aravis' own fake GigE Vision camera, and cameras as others left them."""
 import shutil
+import subprocess
 import time
 import unittest
 
-from harness import Process, Rig, driftd
+from harness import BIN, SOURCE, Process, Rig, driftd, held_nm
 
 
 class NoMarkers(unittest.TestCase):
@@ -33,6 +34,47 @@ class NoMarkers(unittest.TestCase):
             self.assertFalse(position["valid"])
             self.assertEqual(rig.daemon.text().count("markers_not_found"), 1)
             self.assertEqual(rig.daemon.stop(), 0)
+
+
+class LeftByOthers(unittest.TestCase):
+    def setUp(self):
+        self.rig = Rig()
+        self.addCleanup(self.rig.close)
+
+    def start_sim(self, camera: str) -> None:
+        demo = (SOURCE / "config/examples/scenario-demo.yaml").read_text()
+        self.rig.start_sim(demo.replace("\ncamera:\n", f"\ncamera:\n  {camera}\n", 1))
+
+    def test_a_mirrored_binned_camera_of_another_dialect_is_set_right_said_and_held(self):
+        rig = self.rig
+        self.start_sim("left_over: {binning_x: 2, binning_y: 4, reverse_x: true}\n"
+                       "  dialect: {names: legacy, gain: factor, rate_gate: mode_basic}")
+        rig.start_daemon(rig.config(camera={"region_width_px": 250}))
+        rig.wait_markers()
+        rig.client.lock()
+        rig.wait_state("locked")
+        time.sleep(2)
+        status = rig.status()
+        self.assertEqual((status["state"], status["stage"]), ("locked", "following"))
+        self.assertLess(status["drift"]["rms_x_nm"], held_nm(5))
+        notes = {note["key"]: note for note in status["camera"]["notes"]}
+        self.assertEqual(notes["ReverseX"]["text"], "ReverseX was true; set to false")
+        self.assertEqual(notes["BinningVertical"]["text"], "BinningVertical was 4; set to 1")
+        self.assertNotIn("ReverseY", notes)
+        width = notes["region_width_px"]
+        self.assertEqual((width["asked"], width["got"], width["severity"]), ("250", "248", "warning"))
+        said = subprocess.run([BIN / "driftctl", "--commands", rig.commands, "status"],
+                              capture_output=True, text=True, check=True).stdout
+        self.assertIn("region_width_px: asked 250, has 248", said)
+        self.assertEqual(rig.daemon.stop(), 0)
+
+    def test_a_region_beyond_the_sensor_ends_the_daemon_with_both_numbers(self):
+        rig = self.rig
+        self.start_sim("")
+        daemon = rig.start_daemon(rig.config(camera={"region_x_px": 200, "region_width_px": 128}), wait="")
+        self.assertEqual(daemon.child.wait(20), 3)
+        self.assertIn("region_x_px 200 with region_width_px 128 needs 328 columns, and the camera has 256",
+                      daemon.text())
 
 
 if __name__ == "__main__":

@@ -6,11 +6,39 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 import unittest
 
 import zmq
 from harness import BIN, SLOW, Process, Rig, drain, driftd, protocol
+from png import pixels_of_png  # in tests/support, where harness makes Python look
+
+
+class Notified:
+    """Reads what the daemon tells systemd, as systemd does: unread, ten messages would block it."""
+
+    def __init__(self, path):
+        self.path, self.messages = path, []
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(path))
+        self._socket.settimeout(0.1)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def _read(self):
+        while not self._over.is_set():
+            with contextlib.suppress(TimeoutError):
+                self.messages.append(self._socket.recv(200))
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+        self._socket.close()
 
 
 class Service(unittest.TestCase):
@@ -37,6 +65,16 @@ class Service(unittest.TestCase):
             self.assertIn(part, result.stderr)
         self.assertEqual(self.run_daemon("--config", self.rig.folder / "none.yaml").returncode, 2)
         self.assertEqual(self.run_daemon().returncode, 2)
+
+    def test_wrong_usage_exits_with_2(self):
+        file = self.rig.config()
+        for arguments in (("--config", file, "more"), ("--config",), ("--confg", file),
+                          ("--config", file, "--check-config=maybe")):
+            result = self.run_daemon(*arguments)
+            self.assertEqual(result.returncode, 2, (arguments, result.stderr))
+            self.assertIn("--help", result.stderr)
+        for arguments in (("--help",), ("--version",)):
+            self.assertEqual(self.run_daemon(*arguments).returncode, 0)
 
     def test_check_and_print_config(self):
         file = self.rig.config()
@@ -76,7 +114,7 @@ class Service(unittest.TestCase):
             self.assertIn(reason, fitter["estimator_reason"])
             self.assertEqual(fitter["estimator"], chosen or fitter["estimator"])
             self.assertIn(f"with {fitter['estimator']} ({fitter['estimator_reason']})", daemon.text())
-            rig.wait_until(lambda s: s["markers"]["used"] > 0, "markers measured")
+            rig.wait_until(lambda s: s["markers"]["used"], "markers measured")
             daemon.stop()
 
     def test_a_taken_endpoint_exits_with_5(self):
@@ -105,18 +143,48 @@ class Service(unittest.TestCase):
         rig.wait_state("locked")
         with self.assertRaisesRegex(driftd.DriftdError, "already"):
             rig.client.lock()
+        with self.assertRaisesRegex(driftd.DriftdError, "`locked`, and reset is for") as caught:
+            rig.client.reset()
+        self.assertEqual(caught.exception.code, "refused")
         with self.assertRaisesRegex(driftd.DriftdError, "idle"):
             rig.client.request("markers", find=True)
         reply, pixels = rig.client.request("snapshot")
         frame = reply["frame"]
-        self.assertEqual(len(pixels), 2 * frame["width_px"] * frame["height_px"])
         self.assertEqual(len(frame["rois"]), 16)
-        for roi in frame["rois"]:  # each ROI's brightest pixel lies near its middle
+        self.check_rois(frame, pixels)
+
+    def check_rois(self, frame, pixels):
+        """Each ROI's brightest pixel lies near its middle."""
+        self.assertEqual(len(pixels), 2 * frame["width_px"] * frame["height_px"])
+        for roi in frame["rois"]:
             side, width = roi["side_px"], frame["width_px"]
             values = {(x, y): int.from_bytes(pixels[2 * ((roi["y_px"] + y) * width + roi["x_px"] + x):][:2],
                                              "little") for x in range(side) for y in range(side)}
             x, y = max(values, key=values.get)
             self.assertLess(max(abs(x - side // 2), abs(y - side // 2)), 4)
+
+    def test_a_snapshot_of_a_region_is_drawn_with_its_rois_around_the_markers(self):
+        rig = self.rig
+        rig.start_sim()
+        region = {"x": 64, "y": 32, "width": 160, "height": 192}
+        rig.start_daemon(rig.config(camera={f"region_{k}_px": v for k, v in region.items()}))
+        rig.wait_until(lambda s: s["markers"]["used"], "markers measured")
+        reply, pixels = rig.client.request("snapshot")
+        frame = reply["frame"]
+        self.assertEqual([frame[k] for k in ("offset_x_px", "offset_y_px", "width_px", "height_px")],
+                         list(region.values()))
+        self.check_rois(frame, pixels)
+        file = rig.folder / "frame.png"
+        said = subprocess.run([BIN / "driftctl", "--json", "--commands", rig.commands, "snapshot", file],
+                              capture_output=True, text=True, timeout=60 * SLOW, check=True)
+        rois, picture = json.loads(said.stdout)["rois"], pixels_of_png(file.read_bytes())
+        self.assertGreater(len(rois), 3)
+        for roi in rois:
+            left, top = 4 * roi["x_px"], 4 * roi["y_px"]  # the picture is enlarged four times
+            last = 4 * roi["side_px"] - 1
+            corners = [picture[top + y][left + x] for x in (0, last) for y in (0, last)]
+            coloured = sum(red != green for red, green, _ in corners)
+            self.assertGreaterEqual(coloured, 3, (roi, corners))  # a label may cover one
 
     def test_messages_are_what_the_protocol_document_shows(self):
         rig = self.rig
@@ -141,42 +209,6 @@ class Service(unittest.TestCase):
         seen.add("snapshot")
         self.assertEqual(seen, shown.keys())
 
-    def test_garbage_on_the_sockets_changes_nothing(self):
-        rig = self.rig
-        rig.start_locked()
-        context = zmq.Context.instance()
-        with context.socket(zmq.DEALER) as dealer, context.socket(zmq.SUB) as subscriber:
-            dealer.setsockopt(zmq.LINGER, 0)
-            dealer.connect(rig.commands)
-            subscriber.connect(rig.publish)
-            for i in range(300):
-                dealer.send_multipart([os.urandom(i) for _ in range(1 + i % 5)])
-                subscriber.setsockopt(zmq.SUBSCRIBE, os.urandom(i % 40))
-        for endpoint in (rig.commands, rig.publish):
-            with socket.socket(socket.AF_UNIX) as raw:
-                raw.connect(endpoint.removeprefix("ipc://"))
-                raw.sendall(os.urandom(4096))
-        time.sleep(0.5)
-        status = rig.status()
-        self.assertEqual(status["state"], "locked")
-        self.assertEqual(status["loop"]["queue_dropped"], 0)
-
-    def test_a_message_announced_too_large_ends_its_connection(self):
-        # Without a limit libzmq allocates what any peer announces, and waits for the rest of it.
-        rig = self.rig
-        rig.start_locked()
-        for endpoint in (rig.commands, rig.publish):
-            with socket.socket(socket.AF_UNIX) as raw:
-                end = time.monotonic() + 5 * SLOW
-                raw.settimeout(5 * SLOW)
-                raw.connect(endpoint.removeprefix("ipc://"))
-                # ZMTP 1.0: a frame is its length and flags in bytes; the first is the identity.
-                raw.sendall(b"\x01\x00" + b"\xff" + (1 << 30).to_bytes(8, "big") + b"\x00garbage")
-                with contextlib.suppress(ConnectionResetError):
-                    while raw.recv(1000):  # the greeting and what is published, then the end
-                        self.assertLess(time.monotonic(), end)
-        self.assertEqual(rig.status()["state"], "locked")
-
     def test_reload_takes_good_changes_and_refuses_bad_ones_whole(self):
         rig = self.rig
         rig.start_locked()
@@ -185,14 +217,33 @@ class Service(unittest.TestCase):
         rig.config(wire={"status_interval_ms": 50}, control={"step_limit_nm": 3})
         rig.daemon.child.send_signal(signal.SIGHUP)
         self.assertEqual(self.next_code(events, "configuration_"), "configuration_reloaded")
-        self.assertEqual(rig.status()["state"], "locked")
+        rig.wait_state("locked")
         rig.config(control={"step_limit_nm": -1})
         rig.daemon.child.send_signal(signal.SIGHUP)
         self.assertEqual(self.next_code(events, "configuration_"), "configuration_rejected")
         rig.config(wire={"publish": "ipc:///tmp/elsewhere"})
         rig.daemon.child.send_signal(signal.SIGHUP)
         self.assertEqual(self.next_code(events, "configuration_"), "configuration_rejected")
-        self.assertEqual(rig.status()["state"], "locked")
+        rig.wait_state("locked")
+
+    def test_many_changes_at_once_are_all_told(self):
+        rig = self.rig
+        rig.start_sim()
+        rig.start_daemon(rig.config(lock={"reference_frames": 100000}, markers={"max_count": 16}))
+        rig.wait_until(lambda s: s["markers"]["used"], "markers measured")
+        events = rig.subscribe("event")
+        time.sleep(0.3)
+        for _ in range(15):
+            rig.client.lock()
+            rig.client.unlock()
+        markers = rig.client.markers()
+        rig.fault("hide_markers", seconds=2 * SLOW)
+        told = [m for _, m in drain(events, 1.2 * SLOW)]
+        self.assertEqual([m["state"] for m in told if m["code"] == "state_changed"],
+                         15 * ["referencing", "idle"])
+        changed = [c for m in told if m["code"] == "marker_health" for c in m["markers"]]
+        self.assertEqual({c["id"] for c in changed if c["health"] != "good"},
+                         {m["id"] for m in markers})
 
     def next_code(self, events, prefix):
         end = time.monotonic() + 10 * SLOW
@@ -239,6 +290,171 @@ class Service(unittest.TestCase):
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertIn("realtime.mode", result.stderr)
 
+    def dealer(self, unread: int = 1000) -> zmq.Socket:
+        """A peer of its own that asks without waiting for the answers, and keeps so many unread."""
+        peer = zmq.Context.instance().socket(zmq.DEALER)
+        self.addCleanup(peer.close)
+        peer.setsockopt(zmq.LINGER, 0)
+        peer.setsockopt(zmq.RCVHWM, unread)
+        peer.connect(self.rig.commands)
+        return peer
+
+    def timed(self, command, **fields):
+        begin = time.monotonic()
+        self.rig.client.request(command, **fields)
+        return time.monotonic() - begin
+
+    def test_no_command_waits_for_another_ones_frame(self):
+        rig = self.rig
+        rig.start_sim()
+        rig.start_daemon(rig.config(camera={"stall_timeout_ms": 20000}))  # still connected
+        rig.wait_markers()
+        rig.fault("drop_frames", share=1, seconds=6 * SLOW)
+        time.sleep(0.2)
+        waiting = [self.dealer() for _ in range(10)]
+        for i, peer in enumerate(waiting):
+            peer.send_json({"command": "snapshot", "id": i})
+        start = time.monotonic()
+        served, unlocks = 0, []
+        while time.monotonic() - start < 0.8:  # less than the wait for a frame
+            self.timed("status")
+            unlocks.append(self.timed("unlock"))
+            served += 2
+        seconds = time.monotonic() - start
+        self.assertEqual([peer.poll(0) for peer in waiting], [0] * 10, "they had to wait")
+        print(f"{served / seconds:.0f} requests/s beside ten snapshots, "
+              f"unlock {max(unlocks) * 1e3:.1f} ms at most")
+        self.assertGreater(served / seconds, 10)
+        self.assertLess(max(unlocks), 0.05 * SLOW)
+        for i, peer in enumerate(waiting):
+            self.assertTrue(peer.poll(int(5000 * SLOW)), "never answered")
+            reply = peer.recv_json()
+            self.assertEqual((reply["id"], reply.get("code")), (i, "no_frame"))
+
+    def test_with_the_camera_away_a_snapshot_is_refused_at_once_and_the_rest_is_served(self):
+        rig = self.rig
+        rig.start_sim()
+        notified = self.enterContext(Notified(rig.folder / "notify"))
+        rig.start_daemon(NOTIFY_SOCKET=str(notified.path), WATCHDOG_USEC="400000")
+        rig.wait_markers()
+        rig.fault("vanish", seconds=4)
+        rig.wait_until(lambda s: not s["camera"]["connected"], "camera away")
+        with self.assertRaisesRegex(driftd.DriftdError, "no frame: the camera is away") as caught:
+            rig.client.request("snapshot")
+        self.assertEqual(caught.exception.code, "no_frame")
+        with self.assertRaisesRegex(driftd.DriftdError, "the camera is away"):
+            rig.client.request("markers", find=True)
+        flood, unlocks = self.dealer(), []
+        fed_before = notified.messages.count(b"WATCHDOG=1")
+        start = time.monotonic()
+        while time.monotonic() - start < 1:
+            for i in range(10):
+                flood.send_json({"command": "snapshot", "id": i})
+            unlocks.append(self.timed("unlock"))
+        self.assertLess(max(unlocks), 0.05 * SLOW)
+        self.assertGreater(len(unlocks), 10)
+        self.assertGreater(notified.messages.count(b"WATCHDOG=1") - fed_before, 1)  # 100 ms apart
+        self.assertEqual({flood.recv_json()["code"] for _ in range(10)}, {"no_frame"})
+
+    def test_a_status_has_nothing_of_a_camera_that_is_away(self):
+        rig = self.rig
+        of_frames = [("camera", "rate_hz"), ("markers", "used"), ("drift", "x_nm"), ("drift", "y_sd_nm"),
+                     ("drift", "rms_x_nm"), ("drift", "rms_y_nm")]
+        of_cameras = [("camera", k) for k in ("description", "pixel_format", "width_px", "height_px")]
+        of_locks = [("drift", "total_x_nm"), ("drift", "total_y_nm")]
+
+        def nulls(status):
+            return [k for k in of_frames + of_cameras + of_locks if status[k[0]][k[1]] is None]
+
+        begin_ns = time.monotonic_ns()
+        rig.start_daemon(rig.config(camera={"start_without_camera": "true"}))
+        status = rig.status()
+        self.assertEqual(nulls(status), of_frames + of_cameras + of_locks)
+        self.assertEqual(status["latency_us"]["total"],
+                         {"n": 0, "p50": None, "p99": None, "p99_9": None, "max": None})
+        self.assertTrue(begin_ns < status["state_since_ns"] < status["time_ns"])
+        said = subprocess.run([BIN / "driftctl", "--commands", rig.commands, "status"],
+                              capture_output=True, text=True, timeout=60 * SLOW, check=True).stdout
+        self.assertRegex(said, r"state +idle for 0:00:0\d")
+        self.assertIn("p50 -   p99 -", said)
+        rig.start_sim()
+        rig.wait_until(lambda s: s["camera"]["rate_hz"] and s["markers"]["used"], "measured")
+        self.assertEqual(nulls(rig.status()), of_locks)
+        rig.client.lock()
+        rig.wait_state("locked")
+        rig.fault("vanish", seconds=4)
+        away = rig.wait_until(lambda s: not s["camera"]["connected"], "camera away")
+        self.assertEqual(nulls(away), of_frames)
+        back = rig.wait_until(lambda s: s["markers"]["used"], "measured again")
+        self.assertEqual(nulls(back), [])
+
+    def test_whoever_waits_when_the_daemon_stops_is_told_so(self):
+        rig = self.rig
+        rig.start_sim()
+        rig.start_daemon(rig.config(camera={"stall_timeout_ms": 20000}))  # still connected
+        rig.wait_markers()
+        rig.fault("drop_frames", share=1, seconds=60)
+        time.sleep(0.2)
+        peer = self.dealer()
+        for i in range(5):
+            peer.send_json({"command": "snapshot", "id": i})
+        peer.send_json({"command": "markers", "find": True, "id": "find"})
+        time.sleep(0.2)
+        self.assertEqual(peer.poll(0), 0, "answered too early")
+        rig.daemon.child.send_signal(signal.SIGTERM)
+        replies = {}
+        while len(replies) < 6 and peer.poll(int(5000 * SLOW)):
+            reply = peer.recv_json()
+            replies[reply["id"]] = (reply["ok"], reply["code"], reply["error"])
+        stopping = (False, "stopping", "driftd is stopping")
+        self.assertEqual(replies, {i: stopping for i in (0, 1, 2, 3, 4, "find")})
+        self.assertEqual(rig.daemon.stop(), 0)
+
+    def test_a_slow_cameras_snapshot_comes_with_its_frame(self):
+        rig = self.rig
+        rig.start_sim()
+        rig.start_daemon(rig.config(camera={"frame_rate_hz": 4, "stall_timeout_ms": 2000}))
+        rig.wait_until(lambda s: s["camera"]["frames"] > 1, "frames")
+        for _ in range(3):
+            self.assertIn("frame", rig.client.request("snapshot")[0])
+
+    def test_a_peer_that_never_reads_costs_a_bounded_memory(self):
+        rig = self.rig
+        rig.start_sim()
+        # AddressSanitizer would keep what is freed.
+        rig.start_daemon(ASAN_OPTIONS="quarantine_size_mb=1")
+        rig.wait_markers()
+        rig.client.request("snapshot")
+        sleeper = self.dealer(unread=1)
+
+        def rss_mib():
+            with open(f"/proc/{rig.daemon.child.pid}/status", encoding="ascii") as file:
+                return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
+
+        before = rss_mib()
+        for i in range(1200):  # of 128 KiB each: 150 MiB
+            sleeper.send_json({"command": "snapshot", "id": i})
+            try:
+                rig.client.request("snapshot")  # in step, so that each is of another frame
+            except driftd.DriftdError as error:  # on a busy machine the camera is lost for a moment
+                self.assertEqual(error.code, "no_frame")
+                rig.wait_until(lambda s: s["camera"]["connected"], "the camera")
+        grown = rss_mib() - before
+        print(f"grown by {grown:.0f} MiB")
+        self.assertLess(grown, 64)  # 128 replies, and what ZeroMQ and the allocator keep
+
+    def test_lock_at_start_waits_for_a_camera_that_comes_later(self):
+        rig = self.rig
+        rig.start_daemon(rig.config(camera={"start_without_camera": "true"},
+                                    lock={"at_start": "true", "reference_timeout_s": 1}))
+        time.sleep(2)  # longer than a lock without frames lives
+        self.assertEqual(rig.status()["state"], "idle")
+        rig.start_sim()
+        rig.wait_state("locked")
+        rig.client.request("unlock")
+        time.sleep(1.5)  # the next try would have come
+        self.assertEqual(rig.status()["state"], "idle")
+
     def test_slow_dead_and_missing_subscribers_do_not_touch_the_loop(self):
         rig = self.rig
         rig.start_locked()
@@ -266,10 +482,11 @@ class Service(unittest.TestCase):
             sleeper.close()
         fitted = after["loop"]["fitted"] - before["loop"]["fitted"]
         frames = after["camera"]["frames"] - before["camera"]["frames"]
-        self.assertGreater(frames, 1000)
-        self.assertLess(abs(fitted - frames), 5)
+        self.assertGreater(frames, 700)  # of some 1500: a busy machine makes fewer
+        # Not the few that a busy machine supersedes or makes stale.
+        self.assertLess(abs(fitted - frames), 0.05 * frames)
         self.assertEqual(after["loop"]["queue_dropped"], 0)
-        self.assertEqual(after["state"], "locked")
+        rig.wait_state("locked")
 
 
 if __name__ == "__main__":

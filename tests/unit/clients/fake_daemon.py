@@ -22,10 +22,13 @@ class FakeDaemon:
     refused. `requests` collects what was asked.
     """
 
-    def __init__(self):
+    def __init__(self, address: str = ADDRESS):
+        self._address = address
         self._context = zmq.Context()
         self._pub = self._context.socket(zmq.PUB)
         self.publish_endpoint = self._bind(self._pub)
+        self._corrections = self._context.socket(zmq.PUB)
+        self.corrections_endpoint = self._bind(self._corrections)
         self._router = self._context.socket(zmq.ROUTER)
         self.commands_endpoint = self._bind(self._router)
         self.replies = {}
@@ -34,17 +37,19 @@ class FakeDaemon:
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
-    @staticmethod
-    def _bind(socket):
+    def _bind(self, socket):
         socket.setsockopt(zmq.LINGER, 0)
-        return f"{ADDRESS}:{socket.bind_to_random_port(ADDRESS)}"
+        return f"{self._address}:{socket.bind_to_random_port(self._address)}"
 
     def publish(self, topic, **changes):
         """The example of the topic with some fields changed."""
-        self._pub.send_string(topic + " " + json.dumps({**examples()[topic], **changes}))
+        socket = self._corrections if topic == "correction" else self._pub
+        socket.send_string(topic + " " + json.dumps({**examples()[topic], **changes}))
 
-    def publish_text(self, text):
-        self._pub.send_string(text)
+    def publish_bytes(self, data: bytes):
+        """Any bytes, on both publishing sockets."""
+        self._pub.send(data)
+        self._corrections.send(data)
 
     def _serve(self):
         while not self._stop.is_set():
@@ -62,5 +67,12 @@ class FakeDaemon:
         self._stop.set()
         self._thread.join()
         self._pub.close()
+        self._corrections.close()
         self._router.close()
         self._context.term()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

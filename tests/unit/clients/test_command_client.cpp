@@ -25,15 +25,21 @@ class OneAnswer {
     endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
     thread_ = std::thread([this, answer = std::move(parts)] { serve(answer); });
   }
-  ~OneAnswer() { thread_.join(); }
+  ~OneAnswer() { end(); }
   OneAnswer(const OneAnswer&) = delete;
   OneAnswer& operator=(const OneAnswer&) = delete;
 
   const std::string& endpoint() const { return endpoint_; }
-  /// What was asked; to be read after the answer came.
-  const std::string& asked() const { return asked_; }
+  /// What was asked; to be called after the answer came.
+  const std::string& asked() {
+    end();
+    return asked_;
+  }
 
  private:
+  void end() {
+    if (thread_.joinable()) thread_.join();
+  }
   void serve(const std::vector<std::string>& answer) {
     std::vector<zmq::message_t> request;
     do {

@@ -50,6 +50,9 @@ TEST_CASE("The summary shows the documented example in at most 80 columns") {
   CHECK(state.tone == Tone::Good);
   CHECK(contains(state, "locked for 0:00:00 (reference taken)   lock 1"));
   CHECK(contains(line_of(lines, "camera"), "SIM01 127.0.0.1, 256 x 256 Mono12"));
+  const Line note = line_of(lines, "            region_width_px");
+  CHECK(note.text == "            region_width_px: asked 250, has 248");
+  CHECK(note.tone == Tone::Warning);
   CHECK(contains(line_of(lines, "frames"), "6001   500.1 Hz   lost 0"));
   CHECK(contains(line_of(lines, "markers"), "12 of 13 used, 3 witnesses"));
   CHECK(contains(line_of(lines, "drift "), "+0.412     -0.093 nm   sd 0.171 / 0.169"));
@@ -125,6 +128,48 @@ TEST_CASE("A camera that is away is said in red") {
   const Line camera = line_of(view.summary(kNow_ns), "camera");
   CHECK(camera.tone == Tone::Bad);
   CHECK(contains(camera, "not connected"));
+}
+
+TEST_CASE("Why there is no camera is said in whole words, and nothing while there is one") {
+  DaemonView view;
+  json status = driftd::test::protocol_examples().at("status");
+  status["camera"]["connected"] = false;
+  const std::string unbroken(70, 'x');
+  status["camera"]["problem"] =
+      "the camera counts its gain in steps of unknown size, so that camera.gain_db 6 has no " +
+      unbroken;
+  view.set_status(status, kNow_ns);
+  std::vector<std::string> said;
+  for (const Line& line : view.summary(kNow_ns)) {
+    if (line.text.starts_with("            ")) said.push_back(line.text.substr(12));
+  }
+  REQUIRE(said.size() >= 4);
+  CHECK(said[0] == "the camera counts its gain in steps of unknown size, so that");
+  CHECK(said[1] == "camera.gain_db 6 has no");
+  CHECK(said[2] + said[3] == unbroken);
+  CHECK(said[2].size() == 68);
+  status["camera"]["problem"] = "";
+  view.set_status(status, kNow_ns);
+  for (const Line& line : view.summary(kNow_ns)) CHECK_FALSE(contains(line, "steps of unknown"));
+}
+
+TEST_CASE("While no frames come, what the last ones said is not shown") {
+  DaemonView view = view_of_examples();
+  json status = driftd::test::protocol_examples().at("status");
+  status["camera"]["rate_hz"] = nullptr;
+  for (const char* key : {"x_nm", "y_nm", "x_sd_nm", "y_sd_nm", "rms_x_nm", "rms_y_nm"})
+    status["drift"][key] = nullptr;
+  status["markers"]["used"] = nullptr;
+  view.set_status(status, kNow_ns);
+  const std::vector<Line> lines = view.summary(kNow_ns);
+  CHECK(contains(line_of(lines, "frames"), "6001   - Hz   lost 0"));
+  CHECK(contains(line_of(lines, "drift "), "          -          - nm   sd - / -"));
+  CHECK(contains(line_of(lines, "drift rms"), "          -          - nm"));
+  CHECK(contains(line_of(lines, "markers"), "- of 13 used, 3 witnesses"));
+  CHECK(line_of(lines, "witnesses").text.empty());
+  CHECK(contains(line_of(lines, "correction"), "-18.204     +7.770 nm"));
+  CHECK(contains({view.one_line(kNow_ns)},
+                 "drift        -        - nm  rms      -      - nm  markers -/13  - Hz  p50 41"));
 }
 
 TEST_CASE("Markers come a line each, and as many as there is room for") {

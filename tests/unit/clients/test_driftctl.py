@@ -23,7 +23,8 @@ class Driftctl(unittest.TestCase):
             "markers": [{"ok": True, "markers": examples()["markers"]["markers"]}],
         }
         self.endpoints = ["--commands", self.daemon.commands_endpoint,
-                          "--publish", self.daemon.publish_endpoint]
+                          "--publish", self.daemon.publish_endpoint,
+                          "--corrections", self.daemon.corrections_endpoint]
 
     def run_it(self, *arguments):
         return subprocess.run([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
@@ -60,7 +61,8 @@ class Driftctl(unittest.TestCase):
         self.assertIn("docs/protocol.md", done.stderr)
 
     def test_nobody_there(self):
-        self.endpoints = ["--commands", "ipc:///tmp/driftd-nobody-listens-here"]
+        self.endpoints = ["--commands", "ipc:///tmp/driftd-nobody-listens-here",
+                          "--publish", "ipc:///tmp/driftd-nobody-listens-here"]
         for command in ("status", "watch"):
             done = self.run_it("--timeout", "0.1", command)
             self.assertEqual(done.returncode, UNREACHABLE)
@@ -69,7 +71,27 @@ class Driftctl(unittest.TestCase):
     def test_wrong_usage(self):
         for arguments in ([], ["dance"], ["snapshot"], ["watch", "--for", "-1"]):
             self.assertEqual(self.run_it(*arguments).returncode, USAGE, arguments)
+        for option in (("--timeout", "nan", "status"), ("watch", "--for", "nan")):
+            done = self.run_it(*option)
+            self.assertEqual(done.returncode, USAGE, option)
+            self.assertIn("nan is not in the range 0.001 to 1", done.stdout + done.stderr)
         self.assertIn("Exit codes", self.run_it("--help").stdout)
+
+    def test_what_is_no_endpoint_to_connect_to_is_wrong_usage(self):
+        self.endpoints = []
+        for endpoint in ("tcp://127.0.0.1:*", "tcp://127.0.0.1", "tcp://:5000", "tcp://127.0.0.1:0",
+                         "tcp://127.0.0.1:65536", "tcp://127.0.0.1:50x", "ipc://", "ipc:///", "garbage"):
+            done = self.run_it("--commands", endpoint, "status")
+            self.assertEqual(done.returncode, USAGE, endpoint)
+            self.assertIn(f"`{endpoint}` cannot be connected to", done.stderr)
+
+    def test_localhost_is_found(self):
+        with FakeDaemon("tcp://127.0.0.1") as daemon:
+            daemon.replies = self.daemon.replies
+            port = daemon.commands_endpoint.rpartition(":")[2]
+            self.endpoints = ["--commands", f"tcp://localhost:{port}"]
+            done = self.run_it("lock")
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
 
     def test_snapshot(self):
         frame = {"frame_id": 5, "width_px": 64, "height_px": 32, "offset_x_px": 0,
@@ -84,6 +106,14 @@ class Driftctl(unittest.TestCase):
             with open(file, "rb") as png:
                 self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
             self.assertEqual(self.run_it("snapshot", folder + "/no/frame.png").returncode, FAILED)
+            asked = len(self.daemon.requests)
+            for name in "frame.jpg", "frame", "frame.tif", ".png", "png":
+                done = self.run_it("snapshot", os.path.join(folder, name))
+                self.assertEqual(done.returncode, USAGE, name)
+                self.assertIn("does not end in .png, and a PNG is what is written", done.stderr)
+            self.assertEqual(self.run_it("snapshot", os.path.join(folder, "b.PNG")).returncode, DONE)
+            self.assertEqual(len(self.daemon.requests), asked + 1)
+            self.assertEqual(sorted(os.listdir(folder)), ["b.PNG", "frame.png"])
 
     def keep_publishing(self):
         """Publishes position and status at 50 Hz until the test is over."""

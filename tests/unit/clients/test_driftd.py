@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """clients/python against a publisher and a command socket that follow docs/protocol.md."""
 import threading
+import time
 import unittest
+import unittest.mock
 
 from fake_daemon import FakeDaemon, examples  # prints SKIPPED and exits without pyzmq
 
@@ -16,7 +18,8 @@ class WithDaemon(unittest.TestCase):
 
     def subscribe(self, topics, **options):
         """A subscription that is known to have reached the publisher."""
-        subscription = driftd.subscribe(self.daemon.publish_endpoint, topics, **options)
+        endpoints = driftd.Endpoints(self.daemon.publish_endpoint, self.daemon.corrections_endpoint)
+        subscription = driftd.subscribe(endpoints, topics, **options)
         self.addCleanup(subscription.close)
         for _ in range(200):
             self.daemon.publish(list(topics)[0], session="warming up", seq=0)
@@ -74,11 +77,84 @@ class Subscribing(WithDaemon):
         with self.assertRaises(TimeoutError):
             next(subscription)
 
+    def test_what_is_no_message_of_the_protocol_is_a_value_error(self):
+        subscription = self.subscribe(["position"])
+        for data in (b"position x", b"position []", b"position null", b"position {}", b"position \xff",
+                     b'position {"session":"a"}', b'position {"seq":1}',
+                     b'position {"session":1,"seq":1}', b'position {"session":"a","seq":"1"}'):
+            self.daemon.publish_bytes(data)
+            with self.assertRaises(ValueError, msg=data):
+                subscription.receive(2)
+        self.daemon.publish("position", seq=7, session="a")
+        self.assertEqual(subscription.receive(2)[1]["seq"], 7)
+
     def test_wrong_topics_are_refused(self):
         for topics, options in ((["weather"], {}), ([], {}),
                                 (["position", "status"], {"newest_only": True})):
             with self.assertRaises(ValueError):
                 driftd.subscribe(self.daemon.publish_endpoint, topics, **options)
+
+
+class ReceivingCorrections(WithDaemon):
+    def setUp(self):
+        super().setUp()
+        self.corrections = driftd.Corrections(self.daemon.corrections_endpoint)
+        self.addCleanup(self.corrections.close)
+        for _ in range(200):
+            self.send()
+            try:
+                self.corrections.receive(0.02)
+                break
+            except TimeoutError:
+                pass
+        try:
+            while True:
+                self.corrections.receive(0.05)
+        except TimeoutError:
+            pass
+
+    def send(self, left_ns=10**10, **changes):
+        self.daemon.publish("correction", **{"session": "a", "lock_id": 3,
+                                             "expires_ns": time.monotonic_ns() + left_ns, **changes})
+
+    def test_a_timeout_says_what_came_and_was_ignored(self):
+        with self.assertRaisesRegex(TimeoutError, "no correction to carry out for 0.1 s; 0 came"):
+            self.corrections.receive(0.1)
+        self.send(left_ns=-1)
+        with self.assertRaisesRegex(TimeoutError, "for 0.3 s; 1 came and were ignored"):
+            self.corrections.receive(0.3)
+        self.send(lock_id=2)
+        with self.assertRaisesRegex(TimeoutError, "for 0.3 s; 1 came and were ignored"):
+            self.corrections.receive(0.3)
+        self.assertEqual(self.corrections.ignored, 2)
+        self.send(lock_id=4)
+        self.assertEqual(self.corrections.receive(2)["lock_id"], 4)
+
+    def test_what_is_no_correction_is_a_value_error(self):
+        for changes in ({"expires_ns": None}, {"expires_ns": "soon"}, {"lock_id": None}, {"lock_id": []}):
+            self.send(**changes)
+            with self.assertRaises(ValueError, msg=changes):
+                self.corrections.receive(2)
+
+
+class Finding(unittest.TestCase):
+    def test_what_is_no_endpoint_to_connect_to_is_a_value_error(self):
+        for endpoint in ("tcp://127.0.0.1:*", "tcp://127.0.0.1", "tcp://:5000", "tcp://127.0.0.1:0",
+                         "tcp://127.0.0.1:65536", "tcp://127.0.0.1:50x", "ipc://", "ipc:///", "garbage"):
+            for use in (driftd.find_endpoint, lambda e: driftd.Client(e).status(), driftd.Corrections):
+                with self.assertRaisesRegex(ValueError, "cannot be connected to", msg=endpoint):
+                    use(endpoint)
+        for endpoint in ("tcp://127.0.0.1:1", "tcp://localhost:65535", "ipc:///tmp/x"):
+            self.assertEqual(driftd.find_endpoint(endpoint), endpoint)
+
+    def test_runtime_directories_are_absolute(self):
+        for systemd, session, expected in (
+                ("/run/a:/run/b", "/run/user/1", ["/run/a"]),
+                ("run/a", "/run/user/1", ["/run/driftd", "/run/user/1/driftd"]),
+                ("", "user/1", ["/run/driftd"])):
+            with unittest.mock.patch.dict("os.environ", RUNTIME_DIRECTORY=systemd, XDG_RUNTIME_DIR=session):
+                folders = [f for f in driftd.runtime_directories() if not f.startswith("/tmp/")]
+            self.assertEqual(folders, expected)
 
 
 class Commanding(WithDaemon):
@@ -117,6 +193,15 @@ class Commanding(WithDaemon):
         self.assertEqual(refused.exception.code, "refused")
         self.assertEqual(str(refused.exception), "not in this state")
 
+    def test_what_is_no_reply_of_the_protocol_is_a_value_error(self):
+        for reply in (b"", b"[]", b"null", b'{"ok":"yes"}', b'{"state":"idle"}', b"\xff"):
+            self.daemon.replies["lock"] = [reply]
+            with self.assertRaises(ValueError, msg=reply):
+                self.client.request("lock")
+        self.daemon.replies["lock"] = [b'{"ok":false}']
+        with self.assertRaisesRegex(driftd.DriftdError, "no reason given"):
+            self.client.lock()
+
     def test_nobody_there(self):
         with self.assertRaises(driftd.Unreachable):
             driftd.Client("ipc:///tmp/driftd-nobody-listens-here", timeout_s=0.05).status()
@@ -150,19 +235,20 @@ class StageDriver(WithDaemon):
         self._thread.start()
 
     def _drive(self):
-        stage_driver_example.drive(self.stage, self.daemon.publish_endpoint)
+        stage_driver_example.drive(self.stage, self.daemon.corrections_endpoint)
 
-    def send(self, lock_id, total, delta, session="a"):
+    def send(self, lock_id, total, delta, session="a", left_ns=10**10, times=200):
         """Publishes a correction until the stage was moved by it; returns where it is then."""
-        for _ in range(200):
+        for _ in range(times):
             self.daemon.publish("correction", session=session, lock_id=lock_id,
+                                expires_ns=time.monotonic_ns() + left_ns,
                                 total_x_nm=total[0], total_y_nm=total[1],
                                 delta_x_nm=delta[0], delta_y_nm=delta[1])
             if self.stage.moved.acquire(timeout=0.05):
                 while self.stage.moved.acquire(timeout=0.1):
                     pass  # it was published more than once
                 return self.stage.x_nm, self.stage.y_nm
-        self.fail("the stage did not move")
+        return None
 
     def test_corrections_are_absolute_from_the_place_at_lock(self):
         self.assertEqual(self.send(1, (-2, 1), (-2, 1)), (998, 2001))
@@ -176,6 +262,18 @@ class StageDriver(WithDaemon):
     def test_a_driver_started_during_a_lock_does_not_jump(self):
         self.assertEqual(self.send(4, (-300, 200), (0.5, 0.25)), (1000.5, 2000.25))
         self.assertEqual(self.send(4, (-310, 200), (0.5, 0.25)), (990.5, 2000.25))
+
+    def test_what_came_too_late_moves_nothing(self):
+        self.send(1, (-2, 1), (-2, 1))
+        self.assertIsNone(self.send(1, (-90, 10), (-1, 1), left_ns=-1, times=5))
+        self.assertEqual(self.send(1, (-3, 1), (-1, 0)), (997, 2001))
+
+    def test_a_lock_or_session_that_is_over_moves_nothing(self):
+        self.send(2, (-2, 1), (-2, 1))
+        self.assertIsNone(self.send(1, (-90, 10), (-1, 1), times=5))
+        self.send(1, (4, 4), (4, 4), session="b")
+        self.assertIsNone(self.send(3, (-90, 10), (-1, 1), times=5))
+        self.assertEqual((self.stage.x_nm, self.stage.y_nm), (1002, 2005))
 
 
 if __name__ == "__main__":

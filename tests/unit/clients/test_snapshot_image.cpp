@@ -67,25 +67,28 @@ TEST_CASE("A frame of one value gives a picture of one value") {
 
 TEST_CASE("A ROI is outlined along its outermost pixels in the colour of its health") {
   json frame = frame_of(256, 256);
-  frame["offset_x_px"] = 1000;  // ROIs are in full-sensor pixels
-  frame["offset_y_px"] = 500;
-  frame["rois"] = {roi(3, "tracking", "outlier", 1100, 600, 13)};
+  frame["offset_x_px"] = 64;  // of the frame on the sensor; ROIs are counted within the frame
+  frame["offset_y_px"] = 32;
+  frame["rois"] = json::array({roi(3, "tracking", "outlier", 100, 150, 13)});
   const RgbImage image = draw_snapshot(frame, ramp(256, 256));
   const Rgb orange = colour_of_health("outlier");
   const int left = 4 * 100;
   const int right = 4 * 113 - 1;
-  CHECK(image.at(left, left) == orange);
-  CHECK(image.at(right, left) == orange);
-  CHECK(image.at(left, right) == orange);
-  CHECK(image.at(right, right) == orange);
-  CHECK_FALSE(image.at(left + 4, left + 4) == orange);
-  CHECK_FALSE(image.at(right + 1, right) == orange);
-  CHECK_FALSE(image.at(left - 1, right) == orange);
+  const int top = 4 * 150;
+  const int bottom = 4 * 163 - 1;
+  CHECK(image.at(left, top) == orange);
+  CHECK(image.at(right, top) == orange);
+  CHECK(image.at(left, bottom) == orange);
+  CHECK(image.at(right, bottom) == orange);
+  CHECK_FALSE(image.at(left + 4, top + 4) == orange);
+  CHECK_FALSE(image.at(right + 1, bottom) == orange);
+  CHECK_FALSE(image.at(left - 1, bottom) == orange);
+  CHECK_FALSE(image.at(left, bottom + 1) == orange);
 }
 
 TEST_CASE("A witness is dashed: part of its outline shows the frame") {
   json frame = frame_of(256, 256);
-  frame["rois"] = {roi(1, "witness", "good", 100, 100, 13)};
+  frame["rois"] = json::array({roi(1, "witness", "good", 100, 100, 13)});
   const RgbImage image = draw_snapshot(frame, ramp(256, 256));
   const Rgb green = colour_of_health("good");
   int drawn = 0;
@@ -96,8 +99,8 @@ TEST_CASE("A witness is dashed: part of its outline shows the frame") {
 
 TEST_CASE("The id stands above the ROI, or below it at the upper border") {
   json frame = frame_of(256, 256);
-  frame["rois"] = {roi(7, "tracking", "good", 100, 100, 13),
-                   roi(8, "tracking", "good", 200, 0, 13)};
+  frame["rois"] = json::array(
+      {roi(7, "tracking", "good", 100, 100, 13), roi(8, "tracking", "good", 200, 0, 13)});
   const RgbImage image = draw_snapshot(frame, ramp(256, 256));
   const Rgb green = colour_of_health("good");
   const auto count_green = [&](int x_from, int y_from, int width, int height) {
@@ -114,9 +117,9 @@ TEST_CASE("The id stands above the ROI, or below it at the upper border") {
 
 TEST_CASE("ROIs that reach over the border are cut, not followed") {
   json frame = frame_of(16, 16);
-  frame["rois"] = {roi(123, "tracking", "outside_frame", -5, -5, 13),
-                   roi(4, "tracking", "outside_frame", 12, 12, 13),
-                   roi(5, "tracking", "outside_frame", 900, 900, 13)};
+  frame["rois"] = json::array({roi(123, "tracking", "outside_frame", -5, -5, 13),
+                               roi(4, "tracking", "outside_frame", 12, 12, 13),
+                               roi(5, "tracking", "outside_frame", 900, 900, 13)});
   CHECK(draw_snapshot(frame, ramp(16, 16)).pixels.size() == 64 * 64);
 }
 
@@ -127,7 +130,7 @@ TEST_CASE("Pixels that do not fit the frame are refused") {
 
 TEST_CASE("The PNG holds the picture") {
   json frame = frame_of(20, 10);
-  frame["rois"] = {roi(1, "tracking", "good", 2, 2, 5)};
+  frame["rois"] = json::array({roi(1, "tracking", "good", 2, 2, 5)});
   const RgbImage image = draw_snapshot(frame, ramp(20, 10));
   std::string file = "/tmp/driftd-test-XXXXXX";
   close(mkstemp(file.data()));

@@ -67,9 +67,10 @@ std::vector<ListedMarker> random_markers(Random& random) {
   for (std::size_t i = 0; i < count; ++i) {
     // On a grid of 128 px, so that no two share a window.
     const double jitter_px = std::uniform_real_distribution(0.0, 64.0)(random);
-    list.push_back({static_cast<std::uint32_t>(4294967295U - i * 7),
-                    128 + 128 * static_cast<double>(i) + jitter_px, 128 + jitter_px,
-                    below(4, random) == 0 ? "witness" : "tracking"});
+    list.push_back(
+        {static_cast<std::uint32_t>(4294967295U - i * 7),
+         128 + 128 * static_cast<double>(i) + jitter_px, 128 + jitter_px,
+         below(4, random) == 0 ? control::MarkerRole::Witness : control::MarkerRole::Tracking});
   }
   return list;
 }

@@ -64,6 +64,7 @@ TEST_CASE("the transport's settings fit together", "[config]") {
   CHECK(camera("packet_timeout_us: 10001") ==
         "f:1:29: camera.frame_retention_us: found 10000 us with camera.packet_timeout_us 10001; "
         "allowed at least camera.packet_timeout_us");
+  CHECK(camera("reconnect_min_ms: 5000") == "");
   CHECK(camera("reconnect_min_ms: 5001") ==
         "f:1:28: camera.reconnect_min_ms: found 5001 ms with camera.reconnect_max_ms 5000; allowed "
         "at most camera.reconnect_max_ms");
@@ -109,9 +110,18 @@ TEST_CASE("a replay has a recording of known size", "[config]") {
   CHECK(replay("path: a.raw, format: raw_u16, width_px: 32") ==
         "f:2:31: replay.height_px: found 0 with replay.format raw_u16; allowed the frames' size: a "
         "raw file does not say it");
-  CHECK(replay("path: a.tif, width_px: 32") ==
-        "f:2:33: replay.width_px: found 32 with replay.format tiff; allowed 0: a TIFF file says "
+  CHECK(
+      replay("path: a.tif, width_px: 32") ==
+      "f:2:33: replay.width_px: found 32 with replay.format tiff; allowed 0: such a file says its "
+      "own");
+  CHECK(replay("path: a.h5, format: hdf5, dataset: /entry/data, pace: recorded") == "");
+  CHECK(replay("path: a.h5, format: hdf5, height_px: 48") ==
+        "f:2:47: replay.height_px: found 48 with replay.format hdf5; allowed 0: such a file says "
         "its own");
+  CHECK(
+      replay("path: a.tif, dataset: images") ==
+      "f:2:32: replay.dataset: found \"images\" with replay.format tiff; allowed a name only with "
+      "replay.format hdf5");
   CHECK(replay("path: a.raw, format: raw_u8, width_px: 32, height_px: 32, pace: recorded") ==
         "f:2:74: replay.pace: found recorded with replay.format raw_u8; allowed rate or fast: a "
         "raw file holds no times");
@@ -159,6 +169,8 @@ TEST_CASE("automatic markers can be found and are enough", "[config]") {
         "f:1:22: markers.witness_fraction: found 0.2, which of markers.min_for_witness 6 leaves 4 "
         "tracking markers; allowed what leaves at least drift.min_markers 5");
   CHECK(mistakes_of("drift: {min_markers: 5}\nmarkers: {witness_fraction: 0}\n") == "");
+  // 0.2 of 5 is one, whatever the numbers' last digits say.
+  CHECK(mistakes_of("drift: {min_markers: 4}\nmarkers: {min_for_witness: 5}\n") == "");
   // So few are kept that none becomes a witness.
   CHECK(mistakes_of("drift: {min_markers: 5}\nmarkers: {max_count: 5}\n") == "");
 }
@@ -167,6 +179,16 @@ TEST_CASE("listed markers are distinct and lie inside the region", "[config]") {
   CHECK(listed("    - {id: 1, x_px: 50, y_px: 50}\n    - {id: 2, x_px: 56.5, y_px: 50}\n") == "");
   CHECK(listed("    - {id: 1, x_px: 50, y_px: 50}\n    - {id: 2, x_px: 56.4, y_px: 53}\n") ==
         "f:6:7: markers.list[1]: found 6.4 px from markers.list[0]; allowed at least half of "
+        "fitter.roi_px 13: a window must hold one marker only");
+  // One above the other, in either order; the first and the third.
+  CHECK(listed("    - {id: 1, x_px: 50, y_px: 50}\n    - {id: 2, x_px: 50, y_px: 56.5}\n") == "");
+  CHECK(listed("    - {id: 1, x_px: 50, y_px: 56.5}\n    - {id: 2, x_px: 50, y_px: 50}\n") == "");
+  CHECK(listed("    - {id: 1, x_px: 50, y_px: 56}\n    - {id: 2, x_px: 50, y_px: 50}\n") ==
+        "f:6:7: markers.list[1]: found 6 px from markers.list[0]; allowed at least half of "
+        "fitter.roi_px 13: a window must hold one marker only");
+  CHECK(listed("    - {id: 1, x_px: 50, y_px: 50}\n    - {id: 2, x_px: 90, y_px: 50}\n"
+               "    - {id: 3, x_px: 52, y_px: 49}\n") ==
+        "f:7:7: markers.list[2]: found 2 px from markers.list[0]; allowed at least half of "
         "fitter.roi_px 13: a window must hold one marker only");
   CHECK(listed("    - {id: 1, x_px: 50, y_px: 50}\n    - {id: 1, x_px: 90, y_px: 50}\n") ==
         "f:6:7: markers.list[1].id: found 1 as markers.list[0]; allowed an id of its own");
@@ -241,7 +263,7 @@ TEST_CASE("sockets are reached from this computer only", "[config]") {
     return mistakes_of("wire: {publish: \"" + endpoint + "\"}\n");
   };
   for (const char* endpoint : {"tcp://127.0.0.1:1", "tcp://127.8.9.255:65535", "tcp://127.0.0.1:*",
-                               "ipc:///run/driftd/publish"}) {
+                               "ipc:///run/driftd/publish", "ipc://publish", "ipc://A-1_b.c"}) {
     INFO(endpoint);
     CHECK(publish(endpoint) == "");
   }
@@ -252,19 +274,42 @@ TEST_CASE("sockets are reached from this computer only", "[config]") {
     const bool says_why = report.find("CURVE keys") != std::string::npos;
     CHECK(says_why);
   }
-  for (const char* endpoint :
-       {"", "5555", "tcp://127.0.0.1", "tcp://127.0.0.1:", "tcp://127.0.0.1:0",
-        "tcp://127.0.0.1:65536", "tcp://127.0.0.1:-1", "tcp://127.0.0.1:5a", "udp://127.0.0.1:5",
-        "tcp://127.0.0:5555", "tcp://127.0.0.256:5555", "inproc://x", "ipc://relative", "ipc:///",
-        "ipc:///run/driftd/", "tcp://localhost:5555", "tcp://:5555", "tcp:"}) {
+  for (const char* endpoint : {"",
+                               "5555",
+                               "tcp://127.0.0.1",
+                               "tcp://127.0.0.1:",
+                               "tcp://127.0.0.1:0",
+                               "tcp://127.0.0.1:65536",
+                               "tcp://127.0.0.1:-1",
+                               "tcp://127.0.0.1:5a",
+                               "udp://127.0.0.1:5",
+                               "tcp://127.0.0:5555",
+                               "tcp://127.0.0.0.1:5555",
+                               "tcp://127.0.0.256:5555",
+                               "inproc://x",
+                               "ipc://",
+                               "ipc:///",
+                               "ipc://a/b",
+                               "ipc://@hidden",
+                               "ipc://.hidden",
+                               "ipc://../x",
+                               "ipc://two words",
+                               "ipc:///run/driftd/",
+                               "tcp://localhost:5555",
+                               "tcp://:5555",
+                               "tcp:"}) {
     INFO(endpoint);
     CHECK(publish(endpoint) != "");
   }
+  CHECK(mistakes_of("wire: {commands: \"tcp://192.168.1.5:5555\"}\n").find("CURVE keys") !=
+        std::string::npos);
   CHECK(publish("ipc:///" + std::string(106, 'x')) ==
         "");  // 107 bytes: as long as the kernel takes
   CHECK(publish("ipc:///" + std::string(107, 'x')) != "");
-  CHECK(mistakes_of("wire: {commands: \"tcp://127.0.0.1:5555\"}\n") ==
-        "f:1:18: wire.commands: found \"tcp://127.0.0.1:5555\" as wire.publish; allowed an address "
+  CHECK(publish("ipc://" + std::string(32, 'x')) == "");
+  CHECK(publish("ipc://" + std::string(33, 'x')) != "");
+  CHECK(mistakes_of("wire: {commands: \"ipc://publish\"}\n") ==
+        "f:1:18: wire.commands: found \"ipc://publish\" as wire.publish; allowed an address "
         "of its own");
   CHECK(mistakes_of("wire: {publish: \"tcp://127.0.0.1:*\", commands: \"tcp://127.0.0.1:*\"}\n") ==
         "");

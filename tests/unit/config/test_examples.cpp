@@ -19,14 +19,15 @@ Config example(const std::string& name) {
 
 TEST_CASE("the simulator example is the simulated instrument", "[config]") {
   const Config config = example("simulator");
-  CHECK(config.camera.source == "aravis");
+  CHECK(config.camera.source == Source::Aravis);
   CHECK(config.camera.id == "127.0.0.1");
   CHECK(config.camera.frame_rate_hz == 500);
   CHECK(config.camera.region_width_px == 0);
   CHECK(config.fitter.roi_px == 13);
   CHECK(config.lock.at_start == false);
-  CHECK(config.wire.publish == "tcp://127.0.0.1:5555");
-  CHECK(config.wire.commands == "tcp://127.0.0.1:5556");
+  CHECK(config.wire.publish == "ipc://publish");
+  CHECK(config.wire.corrections == "ipc://corrections");
+  CHECK(config.wire.commands == "ipc://commands");
   // Mirrored: a wrong handedness makes the lock run away.
   const auto& m = config.stage.image_to_stage;
   CHECK(m[0][0] * m[1][1] - m[0][1] * m[1][0] == Approx(-1).margin(1e-5));  // six digits given
@@ -37,21 +38,21 @@ TEST_CASE("the camera examples differ in what the cameras need", "[config]") {
   CHECK(gige.camera.id == "192.168.10.2");
   CHECK(gige.camera.packet_size_bytes == 9000);
   CHECK(gige.camera.start_without_camera);
-  CHECK(gige.markers.mode == "auto");
+  CHECK(gige.markers.mode == MarkerMode::Auto);
   const Config usb3 = example("usb3");
   CHECK(usb3.camera.id == "22531234");
-  CHECK(usb3.realtime.mode == "require");
+  CHECK(usb3.realtime.mode == RealTimeMode::Require);
   REQUIRE(usb3.markers.list.size() == 4);
   CHECK(usb3.markers.list[3].id == 9);
-  CHECK(usb3.markers.list[3].role == "witness");
-  CHECK(usb3.markers.list[0].role == "tracking");
+  CHECK(usb3.markers.list[3].role == control::MarkerRole::Witness);
+  CHECK(usb3.markers.list[0].role == control::MarkerRole::Tracking);
 }
 
 TEST_CASE("the replay example finds its recording beside itself", "[config]") {
   const Config config = example("replay");
-  CHECK(config.camera.source == "replay");
+  CHECK(config.camera.source == Source::Replay);
   CHECK(config.replay.path == kFolder / "recording.tif");
-  CHECK(config.replay.on_end == "stop");
+  CHECK(config.replay.on_end == camera::ReplayEnd::Stop);
 }
 
 TEST_CASE("every example there is loads", "[config]") {

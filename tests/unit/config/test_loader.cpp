@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -63,7 +65,7 @@ TEST_CASE("what a file says is merged over the defaults", "[config]") {
       "f");
   CHECK(config.camera.exposure_us == 250.5);
   CHECK(config.camera.id == "00123");  // a serial number keeps its zeros
-  CHECK(config.camera.trigger == "off");
+  CHECK(config.camera.trigger == camera::Trigger::Off);
   CHECK(config.camera.gain_db == -3);
   CHECK(config.camera.socket_buffer_bytes == 4'000'000);
   CHECK(config.lock.at_start);
@@ -83,7 +85,7 @@ TEST_CASE("anchors and flow style are YAML like any other", "[config]") {
   CHECK(config.realtime.loop_cpu == 3);
   CHECK(config.realtime.stream_cpu == 3);
   CHECK(config.camera.exposure_us == 500);
-  CHECK(config.camera.pixel_format == "Mono8");
+  CHECK(config.camera.pixel_format == camera::PixelFormat::Mono8);
 }
 
 TEST_CASE("a mistake names line, column, key, what was found and what is allowed", "[config]") {
@@ -160,7 +162,8 @@ TEST_CASE("a key or section may stand once", "[config]") {
 }
 
 TEST_CASE("a section may stand within another", "[config]") {
-  CHECK(load_text("fitter: {roi_px: 15, cuda: {mode: resident}}\n", "f").cuda.mode == "resident");
+  CHECK(load_text("fitter: {roi_px: 15, cuda: {mode: resident}}\n", "f").cuda.mode ==
+        fitter::CudaMode::Resident);
   CHECK(load_text("fitter: {cuda: }\n", "f").cuda.mode == default_config().cuda.mode);
   CHECK(mistakes_of("fitter: {cuda: {mode: fast}}\n") ==
         "f:1:23: fitter.cuda.mode: found \"fast\"; allowed one of launch, graph, resident");
@@ -255,6 +258,36 @@ TEST_CASE("the matrix is two rows of two numbers", "[config]") {
         "f:4:11: stage.image_to_stage[1][1]: found 11; allowed a number from -10 to 10");
 }
 
+TEST_CASE("one wrong element makes the matrix unusable, and is told alone", "[config]") {
+  for (const auto& [rows, place, index] :
+       {std::tuple{"[[x, 0], [0, 1]]", "1:27", "[0][0]"}, {"[[1, 0], [0, x]]", "1:38", "[1][1]"}}) {
+    CHECK(mistakes_of(std::string("stage: {image_to_stage: ") + rows + "}\n") ==
+          std::string("f:") + place + ": stage.image_to_stage" + index +
+              ": found \"x\"; allowed a number from -10 to 10");
+  }
+}
+
+TEST_CASE("a value left out is told alone, not in its combinations too", "[config]") {
+  CHECK(mistakes_of("control:\n  step_limit_nm: 6000\n  range_limit_nm:\n") ==
+        "f:3:3: control.range_limit_nm: found nothing; allowed a number above 0 up to 1000000 nm");
+}
+
+TEST_CASE("mistakes of one line are told from left to right, however they were found", "[config]") {
+  const std::string report =
+      mistakes_of("control: {step_limit_nm: 51, range_limit_nm: 50, nonsense: 1}\n");
+  const std::size_t step = report.find("f:1:26: control.step_limit_nm: ");
+  const std::size_t unknown = report.find("f:1:50: control.nonsense: ");
+  CHECK(step == 0);
+  CHECK(unknown != std::string::npos);
+}
+
+TEST_CASE("as many markers may be listed as can be tracked", "[config]") {
+  std::string list = "markers:\n  list:\n";
+  for (int i = 1; i <= 256; ++i)
+    list += "    - {id: " + std::to_string(i) + ", x_px: 50, y_px: 60}\n";
+  CHECK(load_text(list, "f").markers.list.size() == 256);
+}
+
 TEST_CASE("the marker list is checked entry by entry", "[config]") {
   const std::string head = "drift: {min_markers: 1}\nmarkers:\n  mode: list\n  list:\n";
   const Config config = load_text(
@@ -263,9 +296,11 @@ TEST_CASE("the marker list is checked entry by entry", "[config]") {
           "role: witness}\n",
       "f");
   REQUIRE(config.markers.list.size() == 2);
-  const bool first = config.markers.list[0] == ListedMarker{7, 20.5, 30, "tracking"};
+  const bool first =
+      config.markers.list[0] == ListedMarker{7, 20.5, 30, control::MarkerRole::Tracking};
   CHECK(first);
-  const bool second = config.markers.list[1] == ListedMarker{4294967295U, 60, 30, "witness"};
+  const bool second =
+      config.markers.list[1] == ListedMarker{4294967295U, 60, 30, control::MarkerRole::Witness};
   CHECK(second);
   CHECK(mistakes_of(head + "    - {id: 0, x_px: -1, y_px: a, role: leader}\n") ==
         "f:5:12: markers.list[0].id: found 0; allowed a whole number from 1 to 4294967295\n"
@@ -294,6 +329,10 @@ TEST_CASE("a file is read from the disk, or the reason is told", "[config]") {
   const auto good = folder.write("good.yaml", "fitter: {roi_px: 9}\n");
   CHECK(load(good).fitter.roi_px == 9);
   CHECK(load(folder.write("empty.yaml", "")).fitter.roi_px == 13);
+  const std::string full = "#" + std::string((1 << 20) - 2, 'x') + "\n";
+  CHECK(load(folder.write("full.yaml", full)).fitter.roi_px == 13);
+  CHECK(what_load_says(folder.write("fuller.yaml", full + "\n")).find("1048576 bytes") !=
+        std::string::npos);
   const auto bad = folder.write("bad.yaml", "fitter:\n  roi_px: 3\n");
   CHECK(what_load_says(bad) ==
         bad.string() + ":2:11: fitter.roi_px: found 3; allowed a whole number from 4 to 64 px");
@@ -302,6 +341,9 @@ TEST_CASE("a file is read from the disk, or the reason is told", "[config]") {
         missing.string() + ":1:1: cannot be opened: No such file or directory");
   CHECK(what_load_says(folder.path()) ==
         folder.path().string() + ":1:1: found a folder; allowed a YAML file");
+  const auto pipe = folder.path() / "pipe.yaml";  // nobody writes to it
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(what_load_says(pipe) == pipe.string() + ":1:1: found no regular file; allowed a YAML file");
   const auto large = folder.write("large.yaml", "# " + std::string(2 << 20, 'x'));
   CHECK(what_load_says(large) ==
         large.string() +

@@ -27,6 +27,19 @@ consteval std::size_t field_count() {
   }
 }
 
+/// Names and values pair up one to one; `last` is the enumeration's last value.
+template <typename Enum>
+bool names_are_complete(Enum last) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(last); ++i) {
+    const auto value = static_cast<Enum>(i);
+    const auto found = std::ranges::find(kNames<Enum>, value, &Named<Enum>::value);
+    if (found == kNames<Enum>.end() || !names.insert(text_of(value)).second) return false;
+    if (value_named<Enum>(text_of(value)) != value) return false;
+  }
+  return names.size() == kNames<Enum>.size() && !value_named<Enum>("no such name");
+}
+
 std::size_t options_in(std::string_view section) {
   return static_cast<std::size_t>(std::ranges::count(options(), section, &Option::section));
 }
@@ -50,6 +63,44 @@ TEST_CASE("every field of every struct has a row in the option table", "[config]
   CHECK(options_in("wire") == field_count<Wire>());
   CHECK(options_in("log") == field_count<Log>());
   CHECK(marker_keys().size() == field_count<ListedMarker>());
+}
+
+TEST_CASE("every value of an enumeration has a name of its own", "[config]") {
+  CHECK(names_are_complete(Source::Replay));
+  CHECK(names_are_complete(camera::PixelFormat::Mono16));
+  CHECK(names_are_complete(camera::Trigger::Software));
+  CHECK(names_are_complete(camera::Resend::Never));
+  CHECK(names_are_complete(camera::ReplayFormat::RawU16));
+  CHECK(names_are_complete(camera::ReplayPace::Fast));
+  CHECK(names_are_complete(camera::ReplayEnd::Loop));
+  CHECK(names_are_complete(Backend::Cuda));
+  CHECK(names_are_complete(Estimator::Poisson));
+  CHECK(names_are_complete(fitter::CudaMode::Resident));
+  CHECK(names_are_complete(MarkerMode::List));
+  CHECK(names_are_complete(control::MarkerRole::Witness));
+  CHECK(names_are_complete(RealTimeMode::Off));
+  CHECK(names_are_complete(LogLevel::Error));
+}
+
+TEST_CASE("what the file names is what the configuration holds", "[config]") {
+  const Config config = load_text(
+      "camera: {source: replay, trigger: hardware, resend: never, pixel_format: Mono10p}\n"
+      "replay: {path: x, format: raw_u8, width_px: 64, height_px: 48, pace: fast, on_end: loop}\n"
+      "fitter: {backend: cpu, estimator: least_squares, cuda: {mode: launch}}\n"
+      "realtime: {mode: 'off'}\nlog: {level: warning}\n",
+      "f");
+  CHECK(config.camera.source == Source::Replay);
+  CHECK(config.camera.trigger == camera::Trigger::HardwareLine);
+  CHECK(config.camera.resend == camera::Resend::Never);
+  CHECK(config.camera.pixel_format == camera::PixelFormat::Mono10p);
+  CHECK(config.replay.format == camera::ReplayFormat::RawU8);
+  CHECK(config.replay.pace == camera::ReplayPace::Fast);
+  CHECK(config.replay.on_end == camera::ReplayEnd::Loop);
+  CHECK(config.fitter.backend == Backend::Cpu);
+  CHECK(config.fitter.estimator == Estimator::LeastSquares);
+  CHECK(config.cuda.mode == fitter::CudaMode::Launch);
+  CHECK(config.realtime.mode == RealTimeMode::Off);
+  CHECK(config.log.level == LogLevel::Warning);
 }
 
 TEST_CASE("every row names the field that it reads and writes", "[config]") {
@@ -79,12 +130,12 @@ TEST_CASE("the rows are in order, complete and their defaults allowed", "[config
     const Rules& rules = option.rules;
     CHECK(rules.text.ends_with('.'));
     if (const int* whole = std::get_if<int>(&option.fallback)) {
-      CHECK(in_range(*whole, rules));
+      CHECK(yaml::in_range(*whole, rules.range()));
       CHECK(rules.max <= 2147483647);  // fits an int
       CHECK(rules.min >= -2147483648.0);
     }
     if (const double* real = std::get_if<double>(&option.fallback)) {
-      CHECK(in_range(*real, rules));
+      CHECK(yaml::in_range(*real, rules.range()));
       CHECK(rules.max < 1e10);  // finite: every number has a range
       CHECK(rules.min > -1e10);
     }

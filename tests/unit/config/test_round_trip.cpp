@@ -32,11 +32,12 @@ TEST_CASE("the printed configuration has every key", "[config]") {
 
 TEST_CASE("markers survive the round trip with all their digits", "[config]") {
   Config config = default_config();
-  config.markers.mode = "list";
-  config.markers.list = {{4294967295U, 0.1 + 0.2 + 100, 1.0 / 3 + 100, "tracking"},
-                         {1, 300, 64.00000000000001, "tracking"},
-                         {2, 500, 65, "tracking"},
-                         {3, 700, 65, "witness"}};
+  config.markers.mode = MarkerMode::List;
+  config.markers.list = {
+      {4294967295U, 0.1 + 0.2 + 100, 1.0 / 3 + 100, control::MarkerRole::Tracking},
+      {1, 300, 64.00000000000001, control::MarkerRole::Tracking},
+      {2, 500, 65, control::MarkerRole::Tracking},
+      {3, 700, 65, control::MarkerRole::Witness}};
   const Config read = load_text(to_yaml(config), "printed");
   const bool same = read.markers.list == config.markers.list;
   CHECK(same);

@@ -2,8 +2,8 @@
 // The schema says what the loader does, as far as a schema can: types, ranges, names.
 #include <cmath>
 
+#include "base/yaml/scalar.hpp"
 #include "config/options.hpp"
-#include "config/scalar.hpp"
 #include "mistakes_of.hpp"
 #include "random_config.hpp"
 #include "schema_validator.hpp"
@@ -24,10 +24,10 @@ std::vector<std::string> wrong_values(const Option& option) {
   const bool whole = std::holds_alternative<int>(option.fallback);
   if (whole || std::holds_alternative<double>(option.fallback)) {
     wrong.insert(wrong.end(), {"fast", "\"12\"", "true", "[1]"});
-    wrong.push_back(format_real(rules.min - 1));
-    wrong.push_back(format_real(rules.max + 1));
-    if (whole) wrong.push_back(format_real(rules.min + 0.5));
-    if (rules.above_min) wrong.push_back(format_real(rules.min));
+    wrong.push_back(yaml::format_real(rules.min - 1));
+    wrong.push_back(yaml::format_real(rules.max + 1));
+    if (whole) wrong.push_back(yaml::format_real(rules.min + 0.5));
+    if (rules.above_min) wrong.push_back(yaml::format_real(rules.min));
   } else if (std::holds_alternative<bool>(option.fallback)) {
     wrong.insert(wrong.end(), {"yes", "1", "\"true\""});
   } else if (std::holds_alternative<Matrix2>(option.fallback)) {
@@ -93,7 +93,7 @@ TEST_CASE("schema and loader accept both ends of every range", "[config]") {
     const Rules& rules = option.rules;
     const double least = rules.above_min ? std::nextafter(rules.min, rules.max) : rules.min;
     for (const double value : {least, rules.max}) {
-      const std::string text = file_with(option, format_real(value));
+      const std::string text = file_with(option, yaml::format_real(value));
       INFO(text);
       CHECK(schema.accepts(text));
       // The loader may find a combination that makes no sense, but no fault with the value.

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "config/scalar.hpp"
+#include "base/yaml/scalar.hpp"
 
 namespace driftd::test {
 
@@ -29,8 +29,8 @@ inline nlohmann::json yaml_to_json(const YAML::Node& node) {
     case YAML::NodeType::Scalar: {
       const std::string& text = node.Scalar();
       if (node.Tag() != "?") return text;  // quoted
-      if (const auto value = config::parse_bool(text)) return *value;
-      const auto value = config::parse_real(text);
+      if (const auto value = yaml::parse_bool(text)) return *value;
+      const auto value = yaml::parse_real(text);
       if (!value) return text;
       // JSON does not tell 4e6 from 4000000; the library would.
       if (std::floor(*value) == *value && std::abs(*value) < 1e15) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/controller.hpp"
+#include "support/default_settings.hpp"
 
 namespace driftd::control::test {
 
@@ -28,7 +29,7 @@ struct Disturbance {
 };
 
 struct LoopSetup {
-  ControllerSettings controller;
+  ControllerSettings controller = driftd::test::default_controller_settings();
   Disturbance disturbance;
   double frame_rate_hz = 500;
   double latency_us = 1500;  ///< middle of the exposure to the correction sent
@@ -129,7 +130,7 @@ inline LoopResult run_loop(const LoopSetup& setup, unsigned seed = 1) {
   return result;
 }
 
-/// field-notes' typical laboratory: what is left after isolation, and the sample's own drift.
+/// A laboratory: the vibration that is left after isolation, and the sample's own drift.
 inline Disturbance laboratory() {
   return {.sines = {{1.0, 1.3, 0.0},
                     {0.5, 2.7, 1.0},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control/drift_estimator.hpp"
+#include "support/default_settings.hpp"
 
 namespace driftd::control::test {
 
@@ -19,7 +20,8 @@ constexpr double kPixelNm = 100;
 struct Scene {
   int markers = 16;
   int witnesses = 0;
-  double sd_nm = 0.8;     ///< of a position, per axis, of the median marker
+  double sd_nm = 0.8;     ///< of a position, per axis (rms of both), of the median marker
+  double y_over_x = 1.3;  ///< the uncertainty along y over that along x
   double spread = 1.5;    ///< markers' sd lies between sd / spread and sd * spread
   double listing_px = 0;  ///< listed positions are wrong by up to this
   double drift_nm = 40;   ///< amplitude of the common drift
@@ -31,9 +33,9 @@ using Misdeed = std::function<void(MarkerObservation& observation, int age, std:
 class MarkerScene {
  public:
   MarkerScene(const Scene& scene, unsigned seed) : scene_(scene), random_(seed) {
-    std::uniform_real_distribution<double> place(20, 230), error(-1, 1);
+    std::uniform_real_distribution<double> x(20, 230), y(330, 460), error(-1, 1);
     for (int i = 0; i < scene.markers + scene.witnesses; ++i) {
-      places_.push_back({place(random_), place(random_)});
+      places_.push_back({x(random_), y(random_)});
       sds_nm_.push_back(scene.sd_nm * std::pow(scene.spread, error(random_)));
       listed_.push_back({.id = static_cast<unsigned>(i + 1),
                          .role = i < scene.markers ? MarkerRole::Tracking : MarkerRole::Witness,
@@ -45,7 +47,8 @@ class MarkerScene {
 
   const std::vector<Marker>& markers() const { return listed_; }
   Vec2 truth_nm(int frame) const {
-    return {scene_.drift_nm * std::sin(0.003 * frame), scene_.drift_nm * std::cos(0.002 * frame)};
+    return {scene_.drift_nm * std::sin(0.003 * frame),
+            0.8 * scene_.drift_nm * std::cos(0.002 * frame)};
   }
   /// The first `bad` markers misbehave from frame `since` on.
   const std::vector<MarkerObservation>& observe(int frame, int bad = 0, int since = 0,
@@ -53,13 +56,15 @@ class MarkerScene {
     std::normal_distribution<double> normal;
     const Vec2 truth = truth_nm(frame);
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      const double sd_px = sds_nm_[i] / kPixelNm;
+      const double x_sd_px =
+          sds_nm_[i] / kPixelNm * std::sqrt(2 / (1 + scene_.y_over_x * scene_.y_over_x));
+      const double y_sd_px = scene_.y_over_x * x_sd_px;
       observations_[i] = {.fitted = true,
                           .inside_frame = true,
-                          .x_px = places_[i].x + truth.x / kPixelNm + sd_px * normal(random_),
-                          .y_px = places_[i].y + truth.y / kPixelNm + sd_px * normal(random_),
-                          .x_sd_px = static_cast<float>(sd_px),
-                          .y_sd_px = static_cast<float>(sd_px),
+                          .x_px = places_[i].x + truth.x / kPixelNm + x_sd_px * normal(random_),
+                          .y_px = places_[i].y + truth.y / kPixelNm + y_sd_px * normal(random_),
+                          .x_sd_px = static_cast<float>(x_sd_px),
+                          .y_sd_px = static_cast<float>(y_sd_px),
                           .sigma_px = static_cast<float>(1.3 + 0.01 * normal(random_)),
                           .amplitude_adu = static_cast<float>(800 + 10 * normal(random_)),
                           .background_adu = 100};
@@ -79,7 +84,7 @@ class MarkerScene {
 };
 
 inline EstimatorSettings scene_settings() {
-  EstimatorSettings settings;
+  EstimatorSettings settings = driftd::test::default_estimator_settings();
   settings.pixel_size_nm = kPixelNm;
   return settings;
 }

@@ -7,6 +7,7 @@
 #include "control/roi_tracker.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
+#include "support/default_settings.hpp"
 #include "unit/control/marker_scene.hpp"
 
 namespace driftd::control {
@@ -24,7 +25,8 @@ TEST_CASE("a frame through tracker, estimator, lock and controller allocates not
   estimator.set_markers(scene.markers());
   RoiTracker tracker(13, 1);
   tracker.set_markers(scene.markers());
-  Controller controller({});
+  Controller controller(driftd::test::default_controller_settings());
+  const LockSettings lock_settings = driftd::test::default_lock_settings();
   Lock lock;
   for (int frame = 0; frame < 600; ++frame) {
     const std::vector<MarkerObservation>& o =
@@ -38,7 +40,7 @@ TEST_CASE("a frame through tracker, estimator, lock and controller allocates not
     const DriftEstimate& e = estimator.update(o);
     tracker.follow(o, estimator.results(), estimator.reference_px(),
                    {e.drift_nm.x / test::kPixelNm, e.drift_nm.y / test::kPixelNm});
-    lock = next(lock, e.valid ? LockEvent::GoodFrame : LockEvent::FewMarkers, frame, {});
+    lock = next(lock, e.valid ? LockEvent::GoodFrame : LockEvent::FewMarkers, frame, lock_settings);
     const std::int64_t taken_ns = 2'000'000 * static_cast<std::int64_t>(frame);
     controller.update(e.drift_nm, taken_ns, taken_ns + 1'000'000);
     driftd::test::watch_this_thread(false);

@@ -41,6 +41,57 @@ TEST_CASE("no votes, no consensus; one vote is the consensus") {
   CHECK(c.covariance_nm2.yy == Approx(9));
 }
 
+TEST_CASE("the weights are those of the mean variance, whichever axis is the worse one") {
+  Voters v;
+  v.votes = {{.value_nm = {0, 0}, .variance_nm2 = {1, 9}},
+             {.value_nm = {1.6, -0.8}, .variance_nm2 = {9, 1}}};
+  v.scratch.resize(2);
+  const Consensus c = v.agree();
+  CHECK(c.value_nm.x == Approx(0.8));
+  CHECK(c.value_nm.y == Approx(-0.4));
+}
+
+TEST_CASE("a vote's trust is a factor on its weight") {
+  Voters v;
+  for (int i = 0; i < 3; ++i) v.votes.push_back({.value_nm = {}, .variance_nm2 = {1, 2}});
+  v.votes[1].trust = 0.5;
+  v.scratch.resize(3);
+  v.agree();
+  CHECK(v.votes[0].weight == Approx(0.4));
+  CHECK(v.votes[1].weight == Approx(0.2));
+}
+
+TEST_CASE("scale and covariance are those of the scatter, both axes and their cross term") {
+  // Pairs on both sides of the centre, all 2 nm away, so that all weigh the same.
+  const double pi = std::acos(-1.0);
+  const Vec2 centre{100, -40};
+  Voters v;
+  double xx = 0, xy = 0, yy = 0;
+  for (const double degrees : {20.0, 50.0, 200.0, 230.0}) {
+    const Vec2 r{2 * std::cos(degrees * pi / 180), 2 * std::sin(degrees * pi / 180)};
+    v.votes.push_back({.value_nm = {centre.x + r.x, centre.y + r.y}, .variance_nm2 = {0.02, 0.08}});
+    xx += r.x * r.x;
+    xy += r.x * r.y;
+    yy += r.y * r.y;
+  }
+  v.scratch.resize(v.votes.size());
+  const Consensus c = v.agree();
+  CHECK(c.value_nm.x == Approx(centre.x));
+  CHECK(c.value_nm.y == Approx(centre.y));
+  CHECK(c.scale == Approx(2 / std::sqrt(0.05) / kRayleighMedian));
+  // The mean of four: their scatter, divided by n - 1 and by n.
+  CHECK(c.covariance_nm2.xx == Approx(xx / 12));
+  CHECK(c.covariance_nm2.xy == Approx(xy / 12));
+  CHECK(c.covariance_nm2.yy == Approx(yy / 12));
+}
+
+TEST_CASE("a vote is compared with the mean of the others") {
+  Voters v;
+  for (int i = 0; i < 5; ++i) v.votes.push_back({.value_nm = {}, .variance_nm2 = {3, 5}});
+  v.scratch.resize(v.votes.size());
+  CHECK(v.agree().others_sd_nm == Approx(1));  // sqrt(4 / 4)
+}
+
 TEST_CASE("with good votes it is nearly as good as the mean") {
   std::mt19937 random(5);
   double error2 = 0, predicted2 = 0;

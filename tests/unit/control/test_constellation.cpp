@@ -5,28 +5,31 @@
 
 #include "control/constellation.hpp"
 #include "support/catch.hpp"
+#include "support/default_settings.hpp"
 
 namespace driftd::control {
 namespace {
 
-constexpr double kSide = 512;
+// Not square: a mistaken axis shows.
+constexpr double kWidth = 640, kHeight = 400;
 
 ConstellationSettings settings_with(int min_markers) {
-  ConstellationSettings s;
+  ConstellationSettings s = test::default_constellation_settings();
   s.min_markers = min_markers;
-  s.field_low_px = {6.5, 6.5};
-  s.field_high_px = {kSide - 7.5, kSide - 7.5};
+  s.field_low_px = {6.5, 9.5};
+  s.field_high_px = {kWidth - 7.5, kHeight - 10.5};
   return s;
 }
 
 /// Markers at random places, well inside so that none leaves the field unless meant to.
 std::vector<MarkerReference> random_markers(std::size_t count, unsigned seed, double border_px) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<double> place(border_px, kSide - border_px);
+  std::uniform_real_distribution<double> x(border_px, kWidth - border_px);
+  std::uniform_real_distribution<double> y(border_px, kHeight - border_px);
   std::uniform_real_distribution<double> amplitude(500, 2000);
   std::vector<MarkerReference> markers;
   while (markers.size() < count)
-    markers.push_back({{place(random), place(random)}, 1.3, amplitude(random)});
+    markers.push_back({{x(random), y(random)}, 1.3, amplitude(random)});
   return markers;
 }
 
@@ -102,6 +105,69 @@ TEST_CASE("what left the field is not missed, but fewer than the lock needs are 
   CHECK(too_few.matched == 4);
 }
 
+TEST_CASE("a ROI has to lie inside each of the four borders") {
+  const std::vector<MarkerReference> marker = {{{300, 150}, 1.3, 1000}};
+  const ConstellationSettings s = settings_with(1);
+  const auto found_at = [&](double x, double y) {
+    return match_constellation(marker, std::vector<FittedSpot>{{{x, y}, 1.3, 1000}}, s).found;
+  };
+  CHECK(found_at(s.field_low_px.x, 200));
+  CHECK_FALSE(found_at(s.field_low_px.x - 0.01, 200));
+  CHECK(found_at(s.field_high_px.x, 200));
+  CHECK_FALSE(found_at(s.field_high_px.x + 0.01, 200));
+  CHECK(found_at(200, s.field_low_px.y));
+  CHECK_FALSE(found_at(200, s.field_low_px.y - 0.01));
+  CHECK(found_at(200, s.field_high_px.y));
+  CHECK_FALSE(found_at(200, s.field_high_px.y + 0.01));
+}
+
+TEST_CASE("a spot resembles a marker within its own limits of width and of brightness") {
+  const std::vector<MarkerReference> marker = {{{300, 150}, 2.0, 1000}};
+  const auto found = [&](double sigma_px, double amplitude_adu) {
+    const std::vector<FittedSpot> spots = {{{330, 170}, sigma_px, amplitude_adu}};
+    return match_constellation(marker, spots, settings_with(1)).found;
+  };
+  CHECK(found(2.9, 1750));
+  CHECK(found(1.1, 250));
+  CHECK_FALSE(found(3.1, 1000));
+  CHECK_FALSE(found(0.9, 1000));
+  CHECK_FALSE(found(2.0, 1850));
+  CHECK_FALSE(found(2.0, 150));
+}
+
+TEST_CASE("spots within the tolerance on both sides of the displacement support it") {
+  // Only the middle one of each three is near enough to both others.
+  const auto markers = random_markers(3, 21, 120);
+  for (const Vec2 spread : {Vec2{1.5, 0}, Vec2{0, 1.5}, Vec2{1.2, -0.9}}) {
+    auto spots = displaced(markers, {20, -30});
+    spots[0].place_px = {spots[0].place_px.x - spread.x, spots[0].place_px.y - spread.y};
+    spots[2].place_px = {spots[2].place_px.x + spread.x, spots[2].place_px.y + spread.y};
+    const auto match = match_constellation(markers, spots, settings_with(3));
+    CHECK(match.found);
+    CHECK(match.displacement_px.x == Approx(20));
+    CHECK(match.displacement_px.y == Approx(-30));
+    spots[0].place_px = {spots[0].place_px.x - spread.x, spots[0].place_px.y - spread.y};
+    CHECK(match_constellation(markers, spots, settings_with(3)).matched == 2);
+  }
+}
+
+TEST_CASE("half of the markers that are still in the field must be on spots, rounded up") {
+  // Three near a corner leave it; four stay.
+  const std::vector<MarkerReference> markers = {{{60, 60}, 1.3, 1000},   {{90, 75}, 1.3, 1000},
+                                                {{75, 95}, 1.3, 1000},   {{400, 300}, 1.3, 1000},
+                                                {{450, 250}, 1.3, 1000}, {{480, 310}, 1.3, 1000},
+                                                {{520, 210}, 1.3, 1000}};
+  for (const Vec2 d : {Vec2{-130, 20}, Vec2{20, -130}}) {
+    std::vector<FittedSpot> spots = {spot_of(markers[3], d), spot_of(markers[4], d)};
+    CHECK(match_constellation(markers, spots, settings_with(2)).found);
+    auto more = markers;
+    more.push_back({{550, 280}, 1.3, 1000});  // a fifth: two are less than half
+    CHECK_FALSE(match_constellation(more, spots, settings_with(2)).found);
+    spots.push_back(spot_of(markers[5], d));
+    CHECK(match_constellation(more, spots, settings_with(2)).found);
+  }
+}
+
 TEST_CASE("half of the markers in the field must be on spots") {
   const auto markers = random_markers(12, 5, 120);
   auto spots = displaced(markers, {30, 30});
@@ -164,7 +230,7 @@ TEST_CASE("markers never measured are found by their places alone") {
 
 TEST_CASE("spots too near the border for a ROI are no use") {
   const auto markers = random_markers(3, 11, 100);
-  double leftmost_px = kSide;
+  double leftmost_px = kWidth;
   for (const MarkerReference& m : markers) leftmost_px = std::min(leftmost_px, m.place_px.x);
   const auto match =
       match_constellation(markers, displaced(markers, {3 - leftmost_px, 0}), settings_with(3));

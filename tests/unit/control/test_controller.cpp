@@ -7,6 +7,7 @@
 
 #include "control/controller.hpp"
 #include "support/catch.hpp"
+#include "support/default_settings.hpp"
 
 namespace driftd::control {
 namespace {
@@ -19,7 +20,7 @@ constexpr double kRoundingNm = 1e-9;
 
 /// A stage that obeys as modelled at once, so that the recurrence can be checked alone.
 ControllerSettings ideal_stage() {
-  ControllerSettings settings;
+  ControllerSettings settings = test::default_controller_settings();
   settings.stage_delay_us = 0;
   settings.stage_time_constant_us = 0;
   settings.rate_limit_nm_per_s = 1e9;
@@ -83,7 +84,7 @@ TEST_CASE("a constant drift is removed completely, a ramp leaves ramp / (k rate)
 }
 
 TEST_CASE("the stage model is a dead time and then a first-order response") {
-  ControllerSettings settings;
+  ControllerSettings settings = test::default_controller_settings();
   settings.proportional = 0;
   settings.integral = 1;
   Controller controller(settings);
@@ -103,7 +104,7 @@ TEST_CASE("the stage model is a dead time and then a first-order response") {
 }
 
 TEST_CASE("two commands in flight: the model goes from one to the other without a jump") {
-  ControllerSettings settings;
+  ControllerSettings settings = test::default_controller_settings();
   Controller controller(settings);
   for (int i = 1; i <= 40; ++i)
     controller.update({i % 7 < 4 ? 9.0 : -9.0, 0}, i * kFrameNs, i * kFrameNs + 500'000);
@@ -118,7 +119,7 @@ TEST_CASE("two commands in flight: the model goes from one to the other without 
 }
 
 TEST_CASE("what was commanded after the frame was taken is not commanded again") {
-  ControllerSettings settings;
+  ControllerSettings settings = test::default_controller_settings();
   settings.integral = 1;  // all of the error at once: any double count would show
   settings.proportional = 0;
   settings.rate_limit_nm_per_s = 1e6;
@@ -188,7 +189,7 @@ TEST_CASE("the integral holds only what was sent: no wind-up at the range limit"
 }
 
 TEST_CASE("input that is not finite repeats the total and leaves no trace") {
-  const ControllerSettings settings;
+  const ControllerSettings settings = test::default_controller_settings();
   Controller disturbed(settings), calm(settings);
   for (int i = 1; i <= 200; ++i) {
     const std::int64_t now_ns = i * kFrameNs;
@@ -211,7 +212,7 @@ TEST_CASE("input that is not finite repeats the total and leaves no trace") {
 }
 
 TEST_CASE("a time not after the one before moves nothing") {
-  Controller controller({});
+  Controller controller(test::default_controller_settings());
   controller.update({5, 5}, 0, kFrameNs);
   const Vec2 before = controller.total_nm();
   for (const std::int64_t now_ns : {kFrameNs, kFrameNs - 1, std::int64_t{0}}) {
@@ -223,18 +224,18 @@ TEST_CASE("a time not after the one before moves nothing") {
 }
 
 TEST_CASE("reset forgets the total and what is under way") {
-  Controller controller({});
+  Controller controller(test::default_controller_settings());
   for (int i = 1; i < 20; ++i) controller.update({5, -5}, i * kFrameNs, i * kFrameNs + 1000);
   controller.reset();
   CHECK(controller.total_nm().x == 0);
   CHECK(controller.stage_at(100 * kFrameNs).x == 0);
-  Controller fresh({});
+  Controller fresh(test::default_controller_settings());
   CHECK(controller.update({1, 2}, 0, kFrameNs).total_nm.y ==
         fresh.update({1, 2}, 0, kFrameNs).total_nm.y);
 }
 
 TEST_CASE("settings that are not numbers or negative move nothing rather than anything") {
-  ControllerSettings settings;
+  ControllerSettings settings = test::default_controller_settings();
   SECTION("step") {
     settings.step_limit_nm = kNan;
   }
@@ -264,7 +265,7 @@ TEST_CASE("whatever comes in, what goes out is finite and within every limit") {
   std::uniform_int_distribution<int> kind(0, 99);
   std::uniform_int_distribution<std::int64_t> pause_ns(-2'000'000, 6'000'000);
   for (int run = 0; run < 40; ++run) {
-    ControllerSettings settings;
+    ControllerSettings settings = test::default_controller_settings();
     settings.proportional = 0.1 * (run % 8);
     settings.integral = 0.05 + 0.1 * (run % 10);
     settings.range_limit_nm = run % 2 == 0 ? 5000 : 80;
@@ -319,21 +320,21 @@ TEST_CASE("corrections that never left are forgotten: it goes on from what the s
   controller.update({8, 0}, 2 * kFrameNs, 3 * kFrameNs);
   REQUIRE(controller.total_nm().x != sent.x);
   SECTION("a command remembered") {
-    controller.resync(sent);
+    controller.take_back(sent, kFrameNs);
     CHECK(controller.total_nm().x == sent.x);
     CHECK(controller.stage_at(4 * kFrameNs).x == sent.x);
   }
   SECTION("nothing was ever sent") {
-    controller.resync({0, 0});
+    controller.take_back({0, 0}, 0);
     CHECK(controller.stage_at(4 * kFrameNs).x == 0);
   }
   SECTION("what is not finite is no place") {
-    controller.resync(sent);
-    controller.resync({kNan, 0});
+    controller.take_back(sent, kFrameNs);
+    controller.take_back({kNan, 0}, kFrameNs);
     CHECK(controller.total_nm().x == sent.x);
   }
   SECTION("a place not remembered counts as reached") {
-    controller.resync({-3, 2});
+    controller.take_back({-3, 2}, kFrameNs / 2);
     CHECK(controller.stage_at(4 * kFrameNs).y == 2);
   }
   // The stage is where the model says and no drift is left: nothing is corrected.
@@ -362,6 +363,96 @@ TEST_CASE("new settings keep the total; a narrower range is entered step by step
     REQUIRE((c.limited & kLimitRange) != 0);
   }
   CHECK(controller.total_nm().x == -100);
+}
+
+TEST_CASE("a drift averaged over frames is corrected by the stage averaged over the same frames") {
+  // The sample moved once, by (6, -9); each frame shows it less what the stage has done meanwhile.
+  for (const int frames : {2, 7, 80, 1000}) {
+    ControllerSettings settings = test::default_controller_settings();
+    settings.step_limit_nm = 1e3;
+    settings.rate_limit_nm_per_s = 1e6;
+    Controller controller(settings);
+    std::vector<Vec2> drifts;
+    Vec2 largest;
+    for (int i = 1; i <= 3000; ++i) {
+      const std::int64_t taken_ns = i * kFrameNs;
+      controller.observe(taken_ns);
+      const Vec2 stage = controller.stage_at(taken_ns);
+      drifts.push_back({6 + stage.x, -9 + stage.y});
+      const int averaged = std::min(frames, i);
+      Vec2 mean;
+      for (std::size_t k = drifts.size() - static_cast<std::size_t>(averaged); k < drifts.size();
+           ++k)
+        mean = {mean.x + drifts[k].x / averaged, mean.y + drifts[k].y / averaged};
+      const Vec2 total = controller.update(mean, taken_ns, taken_ns + 1'500'000, averaged).total_nm;
+      largest = {std::min(largest.x, total.x), std::max(largest.y, total.y)};
+    }
+    INFO(frames << " frames");
+    CHECK(controller.total_nm().x == Approx(-6).margin(1e-6));
+    CHECK(controller.total_nm().y == Approx(9).margin(1e-6));
+    CHECK(largest.x > -6.001);  // no overshoot: nothing was corrected twice
+    CHECK(largest.y < 9.001);
+  }
+}
+
+TEST_CASE("the travel limit holds over the locks together, each direction for itself") {
+  ControllerSettings settings = ideal_stage();
+  settings.range_limit_nm = 100;
+  settings.travel_limit_nm = 150;
+  Controller controller(settings);
+  std::int64_t now_ns = 0;
+  const auto push = [&](Vec2 drift) {
+    for (int i = 0; i < 200; ++i) {
+      now_ns += kFrameNs;
+      controller.update(drift, now_ns - 1000, now_ns);
+    }
+  };
+  push({-1000, 1000});
+  CHECK(controller.total_nm().x == 100);
+  CHECK(controller.total_nm().y == -100);
+  controller.reset();
+  CHECK(controller.travelled_nm().x == 100);
+  CHECK(controller.travelled_nm().y == -100);
+  push({-1000, 1000});
+  CHECK(controller.total_nm().x == 50);
+  CHECK(controller.total_nm().y == -50);
+  push({1000, -1000});  // back is free up to the range of this lock
+  CHECK(controller.total_nm().x == -100);
+  CHECK(controller.total_nm().y == 100);
+  controller.reset();
+  CHECK(controller.travelled_nm().x == 0);
+}
+
+TEST_CASE("a travel limit narrowed below what was travelled allows the way back only") {
+  ControllerSettings settings = ideal_stage();
+  Controller controller(settings);
+  for (int i = 1; i < 100; ++i) controller.update({-40, 30}, i * kFrameNs - 1000, i * kFrameNs);
+  controller.reset();
+  REQUIRE(controller.travelled_nm().x > 100);
+  settings.travel_limit_nm = 20;
+  controller.change_settings(settings);
+  CHECK(controller.limits().high_nm.x == 0);
+  CHECK(controller.limits().low_nm.y == 0);
+  CHECK(controller.limits().low_nm.x < -100);
+  CHECK(controller.limits().high_nm.y > 100);
+}
+
+TEST_CASE("a move that no drift asked for keeps the limits, and the servo goes on from there") {
+  ControllerSettings settings = ideal_stage();
+  settings.step_limit_nm = 4;
+  Controller controller(settings);
+  CHECK(controller.go_to({3, 3}, kFrameNs).delta_nm.x == 0);  // nothing was sent before
+  controller.update({0, 0}, kFrameNs, 2 * kFrameNs);
+  const Correction c = controller.go_to({3, -9}, 3 * kFrameNs);
+  CHECK(c.total_nm.x == 3);
+  CHECK(c.total_nm.y == -4);
+  CHECK(c.limited == kLimitStep);
+  CHECK(controller.stage_at(3 * kFrameNs).y == -4);
+  // No drift is left there: nothing is corrected.
+  const Correction next = controller.update({0, 0}, 3 * kFrameNs, 4 * kFrameNs);
+  CHECK(std::abs(next.delta_nm.x) < kRoundingNm);
+  CHECK(std::abs(next.delta_nm.y) < kRoundingNm);
+  CHECK(controller.go_to({kNan, 0}, 5 * kFrameNs).total_nm.y == -4);
 }
 
 }  // namespace

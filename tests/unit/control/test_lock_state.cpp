@@ -15,7 +15,11 @@ namespace driftd::control {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr LockSettings kSettings;
+/// Unequal time-outs and counts.
+constexpr LockSettings kSettings{.hold_timeout_ns = 9 * kSecondNs,
+                                 .reference_timeout_ns = 7 * kSecondNs,
+                                 .bad_frames_to_hold = 3,
+                                 .good_frames_to_resume = 5};
 
 constexpr std::array kStates{LockState::Idle,    LockState::Referencing, LockState::Locked,
                              LockState::Holding, LockState::Lost,        LockState::Fault};
@@ -31,8 +35,11 @@ constexpr std::array kEvents{NamedEvent{LockEvent::CommandLock, "CommandLock"},
                              NamedEvent{LockEvent::StaleFrame, "StaleFrame"},
                              NamedEvent{LockEvent::NoFrame, "NoFrame"},
                              NamedEvent{LockEvent::Jump, "Jump"},
+                             NamedEvent{LockEvent::NotSent, "NotSent"},
                              NamedEvent{LockEvent::ReferenceDone, "ReferenceDone"},
                              NamedEvent{LockEvent::RangeExceeded, "RangeExceeded"},
+                             NamedEvent{LockEvent::StageNotFollowing, "StageNotFollowing"},
+                             NamedEvent{LockEvent::StageFollows, "StageFollows"},
                              NamedEvent{LockEvent::InternalFault, "InternalFault"}};
 
 bool is_command(LockEvent event) {
@@ -74,11 +81,13 @@ std::string table() {
       {.state = LockState::Locked, .reason = LockReason::ReferenceTaken},
       {.state = LockState::Holding, .reason = LockReason::TooFewMarkers},
       {.state = LockState::Holding, .reason = LockReason::RangeExceeded},
+      {.state = LockState::Holding, .reason = LockReason::StageNotFollowing},
       {.state = LockState::Lost, .reason = LockReason::HeldTooLong},
       {.state = LockState::Fault, .reason = LockReason::InternalFault}};
   std::ostringstream out;
-  out << "| event | idle | referencing | locked | holding | holding (range_exceeded) | lost | "
-         "fault |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  out << "| event | idle | referencing | locked | holding | holding (range_exceeded) | holding "
+         "(stage_not_following) | lost | fault |\n"
+         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const auto& [event, name] : kEvents) {
     out << "| " << name << " |";
     for (const Lock& column : kColumns) out << ' ' << cell(column, event) << " |";
@@ -126,6 +135,14 @@ TEST_CASE("only referencing and holding time out, by any frame event") {
       }
     }
   }
+}
+
+TEST_CASE("a reference that is done when its time is over is taken all the same") {
+  const Lock begun = next({}, LockEvent::CommandLock, kSecondNs, kSettings);
+  const std::int64_t over_ns = kSecondNs + kSettings.reference_timeout_ns;
+  const Lock done = next(begun, LockEvent::ReferenceDone, over_ns, kSettings);
+  CHECK(done.state == LockState::Locked);
+  CHECK(done.reason == LockReason::ReferenceTaken);
 }
 
 TEST_CASE("a clock that goes backwards times nothing out") {
@@ -200,10 +217,16 @@ TEST_CASE("for any sequence of events the lock keeps its promises") {
         REQUIRE(referenced);
       }
       if (may_correct(lock)) REQUIRE(lock.state == LockState::Locked);
-      if (event != LockEvent::GoodFrame && event != LockEvent::ReferenceDone && !is_command(event))
+      if (may_probe(lock)) REQUIRE(lock.reason == LockReason::StageNotFollowing);
+      if (before.reason == LockReason::StageNotFollowing && lock.state == LockState::Locked &&
+          before.state == LockState::Holding)
+        REQUIRE(event == LockEvent::StageFollows);
+      if (event != LockEvent::GoodFrame && event != LockEvent::ReferenceDone &&
+          event != LockEvent::StageFollows && !is_command(event))
         REQUIRE_FALSE((may_correct(lock) && !may_correct(before)));
-      if (event == LockEvent::CommandUnlock || event == LockEvent::CommandReset)
-        REQUIRE_FALSE(may_correct(lock));
+      if (event == LockEvent::CommandUnlock) REQUIRE_FALSE(may_correct(lock));
+      if (event == LockEvent::CommandReset && lock.state != before.state)
+        REQUIRE((before.state == LockState::Lost || before.state == LockState::Fault));
       if (before.state == LockState::Fault && lock.state != LockState::Fault)
         REQUIRE(event == LockEvent::CommandReset);
       if (before.state == LockState::Lost && lock.state != LockState::Lost)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
+// From a picture to markers: all that is there is found, and nothing else.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/default_settings.hpp"
 #include "unit/control/detection_images.hpp"
 
 namespace driftd::control {
@@ -38,7 +39,8 @@ bool rejected_for(const DetectionResult& result, const std::string& reason) {
   });
 }
 
-DetectionResult detect_spot(const Spot& spot, const DetectionSettings& settings = {}) {
+DetectionResult detect_spot(const Spot& spot, const DetectionSettings& settings =
+                                                  driftd::test::default_detection_settings()) {
   Canvas canvas(96, 80, 100);
   canvas.add(spot);
   return detect(canvas.picture(4, 1), settings);
@@ -49,7 +51,8 @@ TEST_CASE("every spot of a field is found at its place, the best localised first
     Canvas canvas(256, 240, 100, {0.3, -0.2});
     const std::vector<Spot> spots = random_spots(14, 240, 20, seed);
     for (const Spot& s : spots) canvas.add(s);
-    const DetectionResult result = detect(canvas.picture(5, seed), {});
+    const DetectionResult result =
+        detect(canvas.picture(5, seed), driftd::test::default_detection_settings());
     REQUIRE(result.markers.size() == spots.size());
     double before_adu = 1e9;
     for (std::size_t i = 0; i < result.markers.size(); ++i) {
@@ -70,7 +73,7 @@ TEST_CASE("every spot of a field is found at its place, the best localised first
 }
 
 TEST_CASE("there are no markers where there are none") {
-  DetectionSettings settings;
+  DetectionSettings settings = driftd::test::default_detection_settings();
   settings.max_count = 64;
   SECTION("noise of many kinds, even for a lenient judge") {
     settings.min_snr = 5;
@@ -122,7 +125,7 @@ TEST_CASE("there are no markers where there are none") {
 }
 
 TEST_CASE("each reason to reject a spot is found and named") {
-  DetectionSettings settings;
+  DetectionSettings settings = driftd::test::default_detection_settings();
   const Spot good{48.3, 40.2, 500, 1.3};
   REQUIRE(detect_spot(good).markers.size() == 1);
   SECTION("SNR") {
@@ -181,8 +184,8 @@ TEST_CASE("the best max_count are kept, the others are told") {
   Canvas canvas(256, 256, 100);
   for (const Spot& s : random_spots(14, 256, 20, 3)) canvas.add(s);
   const Picture picture = canvas.picture(5, 1);
-  const DetectionResult all = detect(picture, {});
-  DetectionSettings settings;
+  const DetectionResult all = detect(picture, driftd::test::default_detection_settings());
+  DetectionSettings settings = driftd::test::default_detection_settings();
   settings.max_count = 5;
   const DetectionResult best = detect(picture, settings);
   REQUIRE(best.markers.size() == 5);
@@ -192,144 +195,17 @@ TEST_CASE("the best max_count are kept, the others are told") {
   CHECK(detect(picture, settings).markers.empty());
 }
 
-/// Ideal fits at chosen places: witnesses depend on nothing else.
-DetectionResult judge_places(const std::vector<Vec2>& places, const DetectionSettings& settings) {
-  std::vector<Candidate> candidates;
-  std::vector<fitter::Localization> fits;
-  for (const Vec2& p : places) {
-    const int x = static_cast<int>(std::lround(p.x)), y = static_cast<int>(std::lround(p.y));
-    candidates.push_back({.x_px = x,
-                          .y_px = y,
-                          .roi_x_px = x - 6,
-                          .roi_y_px = y - 6,
-                          .height_adu = 500,
-                          .noise_adu = 5});
-    fitter::Localization f{};
-    f.x_px = static_cast<float>(p.x - (x - 6));
-    f.y_px = static_cast<float>(p.y - (y - 6));
-    f.sigma_x_px = f.sigma_y_px = 1.3F;
-    f.amplitude_adu = 500;
-    f.chi_square = 25 * 164;
-    f.x_sd_px = f.y_sd_px = 0.001F * static_cast<float>(fits.size() + 1);
-    f.status = fitter::FitStatus::ConvergedDecrease;
-    fits.push_back(f);
-  }
-  return judge_candidates(candidates, fits, 1000, 1000, 0, 0, settings);
-}
-
-TEST_CASE("witnesses are a share of the markers, and only when there are enough") {
-  DetectionSettings settings;
-  settings.max_count = 64;
-  struct Expected {
-    int markers, witnesses;
-  };
-  for (const auto& [markers, witnesses] :
-       {Expected{5, 0}, Expected{6, 1}, Expected{10, 2}, Expected{16, 3}, Expected{40, 8}}) {
-    std::vector<Vec2> places;
-    for (int row = 0; static_cast<int>(places.size()) < markers; ++row)
-      for (int column = 0; column < 8 && static_cast<int>(places.size()) < markers; ++column)
-        places.push_back({50.0 + 30 * column, 50.0 + 30 * row});
-    const DetectionResult result = judge_places(places, settings);
-    REQUIRE(result.markers.size() == static_cast<std::size_t>(markers));
-    CHECK(std::count_if(result.markers.begin(), result.markers.end(), [](const Marker& m) {
-            return m.role == MarkerRole::Witness;
-          }) == witnesses);
-  }
-  settings.witness_fraction = 0;
-  CHECK(judge_places({{50, 50}, {90, 50}, {130, 50}, {170, 50}, {210, 50}, {250, 50}}, settings)
-            .markers[0]
-            .role == MarkerRole::Tracking);
-}
-
-TEST_CASE("witnesses and tracking markers both cover the field and both take from all qualities") {
-  std::mt19937 random(8);
-  std::uniform_real_distribution<double> place(40, 960);
-  DetectionSettings settings;
-  settings.max_count = 40;
-  for (int run = 0; run < 20; ++run) {
-    std::vector<Vec2> places;
-    while (places.size() < 40) {
-      const Vec2 p{place(random), place(random)};
-      if (std::all_of(places.begin(), places.end(),
-                      [&](const Vec2& q) { return std::hypot(p.x - q.x, p.y - q.y) > 20; }))
-        places.push_back(p);
-    }
-    const DetectionResult result = judge_places(places, settings);
-    REQUIRE(result.markers.size() == 40);
-    double quadrants[2][4] = {}, ids[2] = {};
-    for (const Marker& m : result.markers) {
-      const int role = m.role == MarkerRole::Witness ? 1 : 0;
-      quadrants[role][(m.x_px > 500 ? 1 : 0) + (m.y_px > 500 ? 2 : 0)] += 1;
-      ids[role] += m.id;
-    }
-    for (int q = 0; q < 4; ++q) {
-      const double here = quadrants[0][q] + quadrants[1][q];
-      if (here >= 8) CHECK(quadrants[1][q] >= 1);
-      if (here >= 4) CHECK(quadrants[0][q] >= 1);
-    }
-    // Mean rank of 8 witnesses, one from each eighth: within half an eighth of the middle.
-    CHECK(std::abs(ids[1] / 8 - 20.5) <= 2.5);
-  }
-}
-
 TEST_CASE("positions are sensor pixels: the region's offset is added") {
   Canvas canvas(96, 80, 100);
   canvas.add({48, 40, 500, 1.3});
   const Picture picture = canvas.picture(4, 1);
-  const auto candidates = find_candidates(picture.pixels, 96, 80, {});
-  const auto fits = test::fit_candidates(picture, candidates, {});
-  const DetectionResult result = judge_candidates(candidates, fits, 96, 80, 640, 12, {});
+  const DetectionSettings settings = driftd::test::default_detection_settings();
+  const auto candidates = find_candidates(picture.pixels, 96, 80, settings);
+  const auto fits = test::fit_candidates(picture, candidates, settings);
+  const DetectionResult result = judge_candidates(candidates, fits, 96, 80, 640, 12, settings);
   REQUIRE(result.markers.size() == 1);
   CHECK(result.markers[0].x_px == Approx(688).margin(0.1));
   CHECK(result.markers[0].y_px == Approx(52).margin(0.1));
-}
-
-TEST_CASE("a candidate's ROI can always be cut, at the rim too") {
-  std::mt19937 random(9);
-  std::uniform_real_distribution<double> x(-1, 64), y(-1, 50);
-  for (const int roi_px : {8, 13}) {
-    DetectionSettings settings;
-    settings.roi_px = roi_px;
-    for (unsigned run = 0; run < 30; ++run) {
-      Canvas canvas(64, 50, 100);
-      canvas.add({x(random), y(random), 2000, 1.3});
-      for (const Candidate& c : find_candidates(canvas.picture(4, run).pixels, 64, 50, settings)) {
-        REQUIRE((c.roi_x_px >= 0 && c.roi_x_px + roi_px <= 64));
-        REQUIRE((c.roi_y_px >= 0 && c.roi_y_px + roi_px <= 50));
-        REQUIRE((c.x_px >= c.roi_x_px && c.x_px < c.roi_x_px + roi_px));
-      }
-    }
-  }
-}
-
-TEST_CASE("fits that failed or are no numbers make no markers") {
-  const std::vector<Candidate> candidates(
-      1, {.x_px = 50, .y_px = 50, .roi_x_px = 44, .roi_y_px = 44, .height_adu = 9, .noise_adu = 1});
-  fitter::Localization good{};
-  good.x_px = good.y_px = 6;
-  good.sigma_x_px = good.sigma_y_px = 1.3F;
-  good.amplitude_adu = 500;
-  good.x_sd_px = good.y_sd_px = 0.01F;
-  good.status = fitter::FitStatus::ConvergedStep;
-  const auto markers = [&](const fitter::Localization& f) {
-    return judge_candidates(candidates, std::vector{f}, 100, 100, 0, 0, {}).markers.size();
-  };
-  REQUIRE(markers(good) == 1);
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (float fitter::Localization::*field :
-       {&fitter::Localization::x_px, &fitter::Localization::y_px, &fitter::Localization::sigma_x_px,
-        &fitter::Localization::amplitude_adu, &fitter::Localization::chi_square,
-        &fitter::Localization::y_sd_px}) {
-    fitter::Localization bad = good;
-    bad.*field = nan;
-    CHECK(markers(bad) == 0);
-  }
-  fitter::Localization bad = good;
-  bad.status = fitter::FitStatus::IterationLimit;
-  CHECK(markers(bad) == 0);
-  bad = good;
-  bad.x_px = 11;  // the fit ran to another spot
-  CHECK(markers(bad) == 0);
 }
 
 }  // namespace

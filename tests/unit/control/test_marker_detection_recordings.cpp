@@ -11,6 +11,7 @@
 #include "control/drift_estimator.hpp"
 #include "control/roi_tracker.hpp"
 #include "support/catch.hpp"
+#include "support/default_settings.hpp"
 #include "support/test_data.hpp"
 #include "unit/control/detection_images.hpp"
 
@@ -32,7 +33,7 @@ Recording beads(const std::filesystem::path& folder) {
               15,
               19,
               108,
-              {}};
+              driftd::test::default_detection_settings()};
   r.detection.expected_sigma_px = 2;
   r.detection.saturation_adu = 255;
   r.detection.max_count = 64;
@@ -47,7 +48,7 @@ Recording particles(const std::filesystem::path& folder) {
               0,
               4,
               100,
-              {}};
+              driftd::test::default_detection_settings()};
   r.detection.expected_sigma_px = 1.1;
   r.detection.roi_px = 9;
   r.detection.min_snr = 6;
@@ -128,7 +129,7 @@ std::vector<Vec2> follow(const Recording& recording) {
   const std::vector<Marker> markers =
       test::detect(test::read_page(recording.stack, recording.first_page), recording.detection)
           .markers;
-  EstimatorSettings settings;
+  EstimatorSettings settings = driftd::test::default_estimator_settings();
   settings.pixel_size_nm = recording.pixel_nm;
   DriftEstimator estimator(settings);
   estimator.set_markers(markers);

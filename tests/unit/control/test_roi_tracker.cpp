@@ -143,7 +143,13 @@ TEST_CASE("places that are no places leave the ROI alone") {
   tracker.set_markers(field.markers);
   const RoiOrigin before = tracker.origin(0);
   field.observations[0].x_px = kNan;
+  field.observations[0].y_px = 75;
   field.follow(tracker, {0, 0});
+  CHECK(tracker.origin(0).y_px == before.y_px);
+  field.observations[0].x_px = 65;
+  field.observations[0].y_px = kNan;
+  field.follow(tracker, {0, 0});
+  CHECK(tracker.origin(0).x_px == before.x_px);
   field.results[0].health = MarkerHealth::FitFailed;
   field.follow(tracker, {kNan, std::numeric_limits<double>::infinity()});
   CHECK(tracker.origin(0).x_px == before.x_px);

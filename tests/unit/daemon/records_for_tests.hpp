@@ -10,7 +10,7 @@
 #include <utility>
 #include <zmq.hpp>
 
-#include "daemon/clock.hpp"
+#include "base/monotonic.hpp"
 #include "daemon/records.hpp"
 
 namespace driftd::daemon::test {
@@ -32,6 +32,7 @@ inline FrameRecord record_with_correction(std::uint64_t lock_id) {
   record.has_correction = true;
   record.lock_id = lock_id;
   record.correction = {{-18.5, 7.75}, {-0.125, 0.25}, control::kLimitNone};
+  record.limits = {.step_nm = 20, .low_nm = {-400, -300}, .high_nm = {350, 250}};
   return record;
 }
 
@@ -44,6 +45,8 @@ class Reader {
     socket_.set(zmq::sockopt::rcvtimeo, 2000);
     socket_.connect(endpoint);
   }
+  /// To another publisher beside the first; between the two there is no order.
+  void connect(const std::string& endpoint) { socket_.connect(endpoint); }
   /// Topic and object of the next message; nothing after `timeout_ms` without one.
   std::optional<std::pair<std::string, nlohmann::json>> next(int timeout_ms = 2000) {
     socket_.set(zmq::sockopt::rcvtimeo, timeout_ms);
@@ -67,6 +70,16 @@ bool subscribed(Publisher& publisher) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return publisher.has_subscriber();
+}
+
+/// The same for a subscriber to corrections.
+template <typename Publisher>
+bool driven(Publisher& publisher) {
+  for (int i = 0; i < 2000 && !publisher.has_driver(); ++i) {
+    publisher.poke();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return publisher.has_driver();
 }
 
 }  // namespace driftd::daemon::test

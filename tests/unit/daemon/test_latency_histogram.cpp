@@ -43,3 +43,16 @@ TEST_CASE("LatencyHistogram takes any duration") {
   REQUIRE(histogram.summary().max_us == Approx(static_cast<double>(INT64_MAX) * 1e-3));
   REQUIRE(LatencyHistogram().summary().p50_us == 0);
 }
+
+TEST_CASE("LatencyHistogram percentiles of few durations are among them, rounded up") {
+  LatencyHistogram few;
+  for (std::int64_t ns = 1; ns <= 7; ++ns) few.record(ns);
+  CHECK(few.summary().p50_us == Approx(0.004));
+  CHECK(few.summary().p99_us == Approx(0.007));
+  LatencyHistogram one;
+  one.record(1'000'003);
+  CHECK(one.summary().p50_us == Approx(1000.003));  // its bin ends later
+  CHECK(one.summary().p99_9_us == Approx(1000.003));
+  one.record(5);
+  CHECK(one.summary().max_us == Approx(1000.003));
+}

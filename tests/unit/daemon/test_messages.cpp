@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "daemon/messages.hpp"
 #include "daemon/status_messages.hpp"
@@ -87,6 +90,169 @@ TEST_CASE("The longest messages fit their buffer") {
   REQUIRE_NOTHROW(object_of(
       format_correction(buffer, seq, session, record, std::numeric_limits<std::int64_t>::min()),
       "correction"));
+}
+
+namespace {
+
+/// A daemon with a camera of 4 frames/s that is locked and measures.
+struct Measuring {
+  LoopReport loop;
+  MarkersReport markers;
+  driftd::camera::SourceInfo source;
+  driftd::camera::SourceCounters counters;
+  RealTimeReport realtime;
+  std::int64_t time_ns = 60'000'000'000;
+  LatencySummary latency{.count = 3, .p50_us = 11, .p99_us = 12, .p99_9_us = 13, .max_us = 14};
+
+  Measuring() {
+    source.description = "a camera";
+    source.format = driftd::camera::PixelFormat::Mono12;
+    source.width_px = 320;
+    source.height_px = 200;
+    counters.connected = true;
+    source.camera_notes = {{.key = "ReverseX", .asked = "false", .got = "false", .text = "a note"}};
+    realtime.notes = {"a note"};
+    loop.lock = {.state = driftd::control::LockState::Locked, .since_ns = 20'000'000'000};
+    loop.lock_id = 2;
+    loop.frame_rate_hz = 4;
+    loop.frame_ns = loop.tracked_ns = 59'900'000'000;
+    loop.valid = 9;
+    loop.drift.valid = true;
+    loop.drift.drift_nm = {0.5, -0.25};
+    loop.drift.covariance_nm2 = {0.04, 0, 0.09};
+    loop.drift.markers_used = 7;
+    loop.rms_x_nm = 0.75;
+    loop.rms_y_nm = 0.625;
+    loop.total_nm = {-18, 7};
+  }
+  json status() const {
+    return status_json({.time_ns = time_ns,
+                        .start_ns = 10'000'000'000,
+                        .loop = loop,
+                        .markers = markers,
+                        .source = source,
+                        .counters = counters,
+                        .realtime = realtime,
+                        .fitter_description = "cpu (AVX3)",
+                        .fitter_reason = {},
+                        .estimator = {},
+                        .estimator_reason = {},
+                        .total = latency,
+                        .cut = {},
+                        .fit = {},
+                        .control = {},
+                        .publish = {}});
+  }
+};
+
+const std::vector<std::string> kOfFrames = {"/camera/rate_hz", "/drift/x_nm",    "/drift/y_nm",
+                                            "/drift/x_sd_nm",  "/drift/y_sd_nm", "/drift/rms_x_nm",
+                                            "/drift/rms_y_nm", "/markers/used"};
+
+std::vector<std::string> nulls(const json& status) {
+  std::vector<std::string> nulls;
+  const json flat = status.flatten();
+  for (const auto& [key, value] : flat.items()) {
+    if (value.is_null()) nulls.push_back(key);
+  }
+  std::sort(nulls.begin(), nulls.end());
+  return nulls;
+}
+
+std::vector<std::string> with(std::vector<std::string> keys, const std::vector<std::string>& more) {
+  keys.insert(keys.end(), more.begin(), more.end());
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+const std::vector<std::string> kNoCut = {
+    "/latency_us/control/max",   "/latency_us/control/p50", "/latency_us/control/p99",
+    "/latency_us/control/p99_9", "/latency_us/cut/max",     "/latency_us/cut/p50",
+    "/latency_us/cut/p99",       "/latency_us/cut/p99_9",   "/latency_us/fit/max",
+    "/latency_us/fit/p50",       "/latency_us/fit/p99",     "/latency_us/fit/p99_9",
+    "/latency_us/publish/max",   "/latency_us/publish/p50", "/latency_us/publish/p99",
+    "/latency_us/publish/p99_9"};
+
+}  // namespace
+
+TEST_CASE("A status tells what the camera took otherwise") {
+  Measuring measuring;
+  using Severity = driftd::camera::CameraNote::Severity;
+  measuring.source.camera_notes = {{"region_width_px", "250", "248", Severity::Warning, "a text"},
+                                   {"ReverseX", "false", "false", Severity::Info, "another"}};
+  const json notes = measuring.status()["camera"]["notes"];
+  REQUIRE(notes.size() == 2);
+  CHECK(notes[0] == json{{"key", "region_width_px"},
+                         {"asked", "250"},
+                         {"got", "248"},
+                         {"severity", "warning"},
+                         {"text", "a text"}});
+  CHECK(notes[1]["severity"] == "info");
+}
+
+TEST_CASE("A status tells what is measured now") {
+  const json status = Measuring().status();
+  CHECK(nulls(status) == with({}, kNoCut));  // no frame was timed but by `total`
+  CHECK(status["uptime_s"] == 50.0);
+  CHECK(status["state_since_ns"] == 20'000'000'000);
+  CHECK(status["camera"]["pixel_format"] == "Mono12");
+  CHECK(status["camera"]["width_px"] == 320);
+  CHECK(status["camera"]["height_px"] == 200);
+  CHECK(status["camera"]["rate_hz"] == 4.0);
+  CHECK(status["drift"]["x_nm"] == 0.5);
+  CHECK(status["drift"]["rms_y_nm"] == 0.625);
+  CHECK(status["drift"]["total_y_nm"] == 7.0);
+  CHECK(status["markers"]["used"] == 7);
+  CHECK(status["latency_us"]["total"]["p50"] == 11.0);
+  CHECK(status["latency_us"]["total"]["max"] == 14.0);
+  CHECK(status["latency_us"]["cut"]["n"] == 0);
+}
+
+TEST_CASE("While the camera is away a status has none of the values of its frames") {
+  Measuring m;
+  m.counters.connected = false;
+  CHECK(nulls(m.status()) == with(kOfFrames, kNoCut));
+  CHECK(m.status()["drift"]["total_x_nm"] == -18.0);  // the stage was told so
+  CHECK(m.status()["camera"]["description"] == "a camera");
+}
+
+TEST_CASE("Values of a frame are told for three periods and at least half a second") {
+  Measuring m;
+  m.time_ns = m.loop.tracked_ns + 750'000'000;
+  CHECK(nulls(m.status()) == with({}, kNoCut));
+  m.time_ns += 1;
+  CHECK(nulls(m.status()) == with(kOfFrames, kNoCut));
+  m.loop.frame_rate_hz = 1000;
+  m.time_ns = m.loop.tracked_ns + 500'000'000;
+  CHECK(nulls(m.status()) == with({}, kNoCut));
+  m.time_ns += 1;
+  CHECK(nulls(m.status()) == with(kOfFrames, kNoCut));
+}
+
+TEST_CASE("Frames that are all too old leave the camera's rate alone") {
+  Measuring m;
+  m.time_ns += 5'000'000'000;
+  m.loop.frame_ns = m.time_ns - 1'000'000;
+  const json status = m.status();
+  CHECK(status["camera"]["rate_hz"] == 4.0);
+  CHECK(status["drift"]["x_nm"].is_null());
+  CHECK(status["markers"]["used"].is_null());
+}
+
+TEST_CASE("Before the first camera a status knows nothing of one, and idle began with the daemon") {
+  Measuring m;
+  m.loop = {};
+  m.source = {};
+  m.counters = {};
+  m.latency = {};
+  const json status = m.status();
+  CHECK(nulls(status) == with(with(kOfFrames, kNoCut),
+                              {"/camera/notes",  // empty, which flattens to null
+                               "/camera/description", "/camera/pixel_format", "/camera/width_px",
+                               "/camera/height_px", "/drift/total_x_nm", "/drift/total_y_nm",
+                               "/latency_us/total/max", "/latency_us/total/p50",
+                               "/latency_us/total/p99", "/latency_us/total/p99_9"}));
+  CHECK(status["state_since_ns"] == 10'000'000'000);
 }
 
 TEST_CASE("A marker without a fit shows null, not zero") {

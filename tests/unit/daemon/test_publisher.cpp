@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <thread>
+
 #include "daemon/publisher.hpp"
 #include "records_for_tests.hpp"
 #include "support/catch.hpp"
 
+using driftd::monotonic_ns;
 using namespace driftd::daemon;
+using driftd::daemon::test::driven;
 using driftd::daemon::test::Reader;
 using driftd::daemon::test::record_with_correction;
 using driftd::daemon::test::subscribed;
@@ -16,22 +24,29 @@ std::string endpoint(const char* name) {
   return "ipc:///tmp/driftd-test-" + std::string(name) + "-" + std::to_string(getpid());
 }
 
-PublisherSettings settings(const char* name) {
-  return {endpoint(name), 1000, "0123456789abcdef"};
+PublisherSettings settings(const char* name, driftd::Clock clock = monotonic_ns) {
+  return {.endpoint = endpoint(name),
+          .send_queue_messages = 1000,
+          .session = "0123456789abcdef",
+          .corrections = endpoint(name) + "-corrections",
+          .clock = clock};
 }
 
 }  // namespace
 
-TEST_CASE("Publisher sends a correction before its position, with sequence and session") {
-  Publisher publisher(settings("order"));
+TEST_CASE("Publisher sends corrections and positions apart, with sequence and session") {
+  WireContext wire;
+  Publisher publisher(wire, settings("order"));
   publisher.start({});
   Reader reader(endpoint("order"));
+  Reader driver(endpoint("order") + "-corrections");
   REQUIRE(subscribed(publisher));
+  REQUIRE(driven(publisher));
   publisher.gate().open(3);
   REQUIRE(publisher.hand_over(record_with_correction(3)));
   REQUIRE(publisher.hand_over(record_with_correction(3)));
   for (std::uint64_t i = 0; i < 2; ++i) {
-    const auto correction = reader.next();
+    const auto correction = driver.next();
     const auto position = reader.next();
     REQUIRE(correction);
     REQUIRE(position);
@@ -40,19 +55,28 @@ TEST_CASE("Publisher sends a correction before its position, with sequence and s
     REQUIRE(correction->second["seq"] == i);
     REQUIRE(correction->second["total_x_nm"] == -18.5);
     REQUIRE(correction->second["session"] == "0123456789abcdef");
+    REQUIRE(correction->second["expires_ns"].get<std::int64_t>() > monotonic_ns());
+    REQUIRE(position->second["seq"] == i);
     REQUIRE(position->second["x_nm"] == 0.5);
   }
-  const auto sent = publisher.last_sent_total_nm(3);
-  REQUIRE(sent.x == -18.5);
-  REQUIRE(publisher.last_sent_total_nm(4).x == 0);
+  const auto sent = publisher.last_sent(3);
+  REQUIRE(sent.total_nm.x == -18.5);
+  REQUIRE(sent.total_nm.y == 7.75);
+  REQUIRE(sent.handed_ns > 0);
+  REQUIRE(publisher.last_sent(4).total_nm.x == 0);
+  REQUIRE(publisher.last_sent(4).handed_ns == 0);
+  REQUIRE(publisher.broken() == 0);
 }
 
 TEST_CASE(
     "Publisher withholds corrections of a closed gate, of another lock and of a stale frame") {
-  Publisher publisher(settings("withhold"));
+  WireContext wire;
+  Publisher publisher(wire, settings("withhold"));
   publisher.start({});
   Reader reader(endpoint("withhold"));
+  reader.connect(endpoint("withhold") + "-corrections");
   REQUIRE(subscribed(publisher));
+  REQUIRE(driven(publisher));
   publisher.hand_over(record_with_correction(1));  // never opened
   publisher.gate().open(2);
   publisher.hand_over(record_with_correction(1));  // another lock
@@ -64,31 +88,221 @@ TEST_CASE(
     REQUIRE(message);
     REQUIRE(message->first == "position");
   }
-  REQUIRE(publisher.withheld() == 2);
-  REQUIRE(publisher.stale_corrections() == 1);
+  // Each was computed before the loop knew of the one before.
+  REQUIRE(publisher.withheld() == 1);
+  REQUIRE(publisher.expired() == 2);
+  REQUIRE(publisher.broken() == 1);
+}
+
+namespace {
+
+/// Hands over a correction and says whether it left.
+struct Line {
+  explicit Line(const char* name, driftd::Clock clock = monotonic_ns)
+      : publisher(wire, settings(name, clock)), driver(endpoint(name) + "-corrections") {
+    publisher.start({});
+    REQUIRE(driven(publisher));
+  }
+  bool leaves(const FrameRecord& record) {
+    const std::uint64_t sent = publisher.sent();
+    const std::uint64_t stopped = not_left();
+    REQUIRE(publisher.hand_over(record));
+    for (int i = 0; i < 2000 && publisher.sent() == sent; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    REQUIRE(publisher.sent() == sent + 1);
+    if (not_left() != stopped) return false;
+    REQUIRE(driver.next()->second["frame_id"] == record.frame_id);
+    return true;
+  }
+  std::uint64_t not_left() const {
+    return publisher.withheld() + publisher.expired() + publisher.refused();
+  }
+  static FrameRecord step(driftd::control::Vec2 total_nm, std::uint64_t chain = 0,
+                          std::uint64_t lock_id = 5) {
+    FrameRecord record = record_with_correction(lock_id);
+    record.correction.total_nm = total_nm;
+    record.chain = chain;
+    return record;
+  }
+  WireContext wire;
+  Publisher publisher;
+  Reader driver;
+};
+
+}  // namespace
+
+TEST_CASE("what was computed on top of a correction that did not leave does not leave either") {
+  Line line("chain");
+  line.publisher.gate().open(5);
+  REQUIRE(line.leaves(Line::step({3, -4})));
+  auto late = Line::step({6, -8});
+  late.expires_ns = monotonic_ns() - 1;
+  REQUIRE_FALSE(line.leaves(late));
+  REQUIRE_FALSE(line.leaves(Line::step({9, -12})));  // fresh, but a step from what never left
+  REQUIRE(line.publisher.broken() == 1);
+  REQUIRE(line.publisher.expired() == 2);
+  REQUIRE(line.publisher.last_sent(5).total_nm.x == 3);
+  REQUIRE(line.publisher.last_sent(5).total_nm.y == -4);
+  REQUIRE(line.leaves(Line::step({4, -5}, 1)));
+}
+
+TEST_CASE("a correction outside its limits is refused where it leaves, against what left before") {
+  using driftd::control::Vec2;
+  for (const Vec2 bad : {Vec2{10.5, 0}, Vec2{-30.5, 0}, Vec2{-10, 20.5}, Vec2{-10, -20.5},
+                         Vec2{std::nan(""), 0}, Vec2{-10, std::nan("")}}) {
+    Line line("refuse");
+    line.publisher.gate().open(5);
+    REQUIRE(line.leaves(Line::step({-10, 0})));
+    REQUIRE_FALSE(line.leaves(Line::step(bad)));
+    REQUIRE(line.publisher.refused() == 1);
+    REQUIRE(line.publisher.broken() == 1);
+    REQUIRE(line.leaves(Line::step({-30, 20}, 1)));  // exactly the step limit of 20
+  }
+}
+
+TEST_CASE("a new lock's first step is counted from 0, wherever the lock before had gone") {
+  Line line("second");
+  line.publisher.gate().open(5);
+  for (double total = 15; total <= 90; total += 15)
+    REQUIRE(line.leaves(Line::step({total, -total})));
+  line.publisher.gate().open(6);
+  REQUIRE(line.publisher.last_sent(6).total_nm.x == 0);
+  REQUIRE_FALSE(line.leaves(Line::step({95, -95}, 0, 6)));
+  REQUIRE(line.leaves(Line::step({-2, 3}, 1, 6)));
+}
+
+TEST_CASE("a correction leaves until its expiry, and none leaves without a lock") {
+  static std::int64_t now_ns;
+  now_ns = 7'000'000'000;
+  Line line("expiry", []() noexcept { return now_ns; });
+  line.publisher.gate().open(5);
+  for (const int late_ns : {0, 1}) {
+    FrameRecord record = Line::step({3, -4});
+    record.handed_ns = record.arrival_ns = now_ns - 1000;
+    record.expires_ns = now_ns - late_ns;
+    REQUIRE(line.leaves(record) == (late_ns == 0));
+  }
+  REQUIRE(line.publisher.expired() == 1);
+  for (const std::uint64_t open : {0U, 1U}) {
+    line.publisher.gate().open(open);
+    FrameRecord record = Line::step({3, -4}, line.publisher.broken(), 0);
+    record.expires_ns = now_ns;
+    REQUIRE_FALSE(line.leaves(record));
+  }
+  REQUIRE(line.publisher.withheld() == 2);
+}
+
+namespace {
+
+std::atomic<int> calls_left{0};
+/// Stands still once that many calls were made.
+std::int64_t halting_time() noexcept {
+  if (calls_left.fetch_sub(1) <= 0)
+    while (calls_left.load() < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return monotonic_ns();
+}
+
+}  // namespace
+
+TEST_CASE("a correction leaves before the position of its frame") {
+  calls_left = 1;  // it is on its way, and its time of leaving is asked for
+  Line line("first", halting_time);
+  Reader reader(endpoint("first"));
+  REQUIRE(subscribed(line.publisher));
+  line.publisher.gate().open(5);
+  line.publisher.hand_over(Line::step({3, -4}));
+  const auto early = reader.next(200);
+  calls_left = 1'000'000;
+  REQUIRE_FALSE(early);
+  REQUIRE(line.driver.next());
+  REQUIRE(reader.next());
+}
+
+TEST_CASE("a record waits for one text at most") {
+  WireContext wire;
+  Publisher publisher(wire, settings("texts", halting_time));
+  calls_left = 1'000'000;
+  publisher.start({});
+  Reader reader(endpoint("texts"));
+  REQUIRE(subscribed(publisher));
+  const std::string fields = R"("text":")" + std::string(20'000, 'x') + '"';
+  bool overtook = false;
+  for (int attempt = 0; attempt < 50 && !overtook; ++attempt) {
+    const std::uint64_t sent = publisher.sent();
+    calls_left = 0;
+    publisher.hand_over(record_with_correction(0));  // the publisher stands still with it
+    int texts = 0;
+    while (publisher.send({TextMessage::Topic::Event, fields})) ++texts;
+    calls_left = 1'000'000;
+    while (publisher.sent() < sent + 2) std::this_thread::yield();
+    publisher.hand_over(record_with_correction(0));
+    int positions = 0;
+    int before = 0;
+    while (positions < 2) {
+      const auto message = reader.next();
+      REQUIRE(message);
+      if (message->first == "position")
+        ++positions;
+      else
+        ++before;
+    }
+    overtook = before < texts;
+    while (before++ < texts) REQUIRE(reader.next());
+  }
+  REQUIRE(overtook);
+}
+
+TEST_CASE("behind: while a record waits beyond its time, and once for each that was late") {
+  WireContext wire;
+  Publisher publisher(wire, settings("behind"));  // not started: nothing is taken out
+  REQUIRE_FALSE(publisher.is_behind(monotonic_ns()));
+  auto record = record_with_correction(0);
+  record.expires_ns = monotonic_ns() + 1'000'000'000;
+  REQUIRE(publisher.hand_over(record));
+  REQUIRE_FALSE(publisher.is_behind(record.expires_ns));
+  REQUIRE(publisher.is_behind(record.expires_ns + 1));
+  record.expires_ns += 500'000'000;
+  REQUIRE(publisher.hand_over(record));
+  REQUIRE(publisher.is_behind(record.expires_ns - 1));  // the first still is
+  record.expires_ns = monotonic_ns() - 1;
+  REQUIRE(publisher.hand_over(record));
+  publisher.start({});
+  for (int i = 0; i < 2000 && publisher.sent() < 3; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::int64_t now_ns = monotonic_ns() + 2'000'000'000;
+  REQUIRE(publisher.is_behind(now_ns));  // the third was late
+  REQUIRE_FALSE(publisher.is_behind(now_ns));
 }
 
 TEST_CASE("Publisher refuses records that it cannot take and keeps those that it has") {
-  Publisher publisher(settings("full"));  // not started: nothing is taken out
+  WireContext wire;
+  Publisher publisher(wire, settings("full"));  // not started: nothing is taken out
   int taken = 0;
   while (publisher.hand_over(record_with_correction(1))) ++taken;
   REQUIRE(taken == 64);
-  REQUIRE(publisher.busy());
+  REQUIRE(publisher.is_behind(monotonic_ns()));
   publisher.start({});
   for (int i = 0; i < 2000 && publisher.sent() < 64; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   REQUIRE(publisher.sent() == 64);
-  REQUIRE_FALSE(publisher.busy());
+  publisher.is_behind(monotonic_ns());
+  REQUIRE_FALSE(publisher.is_behind(monotonic_ns()));
+  // Of the record that was not taken nothing is remembered.
+  REQUIRE_FALSE(publisher.is_behind(monotonic_ns() + 60'000'000'000));
 }
 
 TEST_CASE("Publisher names the endpoint that it cannot bind") {
-  Publisher first(settings("taken"));
-  REQUIRE_THROWS_WITH(Publisher({"tcp://203.0.113.1:1", 1, ""}), contains("tcp://203.0.113.1:1"));
+  WireContext wire;
+  Publisher first(wire, settings("taken"));
+  REQUIRE_THROWS_WITH(Publisher(wire, {"tcp://203.0.113.1:1", 1, "", ""}),
+                      contains("tcp://203.0.113.1:1"));
 }
 
 TEST_CASE("A subscriber that reads nothing blocks nobody") {
-  Publisher publisher({endpoint("slow"), 10, "0123456789abcdef"});
+  WireContext wire;
+  Publisher publisher(
+      wire, {endpoint("slow"), 10, "0123456789abcdef", endpoint("slow") + "-corrections"});
   publisher.start({});
   zmq::context_t context;
   zmq::socket_t sleeper(context, zmq::socket_type::sub);

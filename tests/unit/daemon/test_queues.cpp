@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -33,6 +35,57 @@ TEST_CASE("SpscQueue leaves a refused value with its owner") {
   const bool taken = queue.push(std::move(refused));
   REQUIRE_FALSE(taken);
   REQUIRE(refused != nullptr);  // NOLINT(bugprone-use-after-move): that is the contract
+}
+
+namespace {
+
+/// Does something while it is being moved.
+struct Probe {
+  Probe() = default;
+  explicit Probe(std::function<void()> action) : when_moved(std::move(action)) {}
+  Probe(Probe&& other) noexcept : when_moved(std::move(other.when_moved)) {}
+  Probe& operator=(Probe&& other) noexcept {
+    if (other.when_moved) other.when_moved();
+    return *this;
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  ~Probe() = default;
+  std::function<void()> when_moved;
+};
+
+}  // namespace
+
+TEST_CASE("SpscQueue offers a value when it is there, and its room when it is gone") {
+  SpscQueue<Probe> queue(1);
+  bool was_empty = false;
+  REQUIRE(queue.push(Probe([&] { was_empty = queue.empty(); })));
+  CHECK(was_empty);
+  CHECK_FALSE(queue.empty());
+
+  struct Watched {
+    std::function<void()> when_read;
+    Watched() = default;
+    explicit Watched(std::function<void()> action) : when_read(std::move(action)) {}
+    Watched(Watched&&) noexcept = default;
+    Watched& operator=(Watched&& other) noexcept {
+      if (reading && other.when_read) other.when_read();
+      when_read = std::move(other.when_read);
+      return *this;
+    }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+    ~Watched() = default;
+    bool reading = false;
+  };
+  SpscQueue<Watched> read(1);
+  bool was_full = false;
+  REQUIRE(read.push(Watched([&] { was_full = read.full(); })));
+  Watched value;
+  value.reading = true;
+  REQUIRE(read.pop(value));
+  CHECK(was_full);
+  CHECK_FALSE(read.full());
 }
 
 TEST_CASE("SpscQueue passes every value between two threads once and in order") {
@@ -85,6 +138,26 @@ TEST_CASE("LatestValue never shows a torn or an older value") {
   REQUIRE_FALSE(latest.refresh());
 }
 
+TEST_CASE("LatestValue leaves what is being read alone, however much is written") {
+  LatestValue<int> latest;
+  for (int i = 1; i < 20; ++i) {
+    latest.writing() = 10 * i;
+    latest.publish();
+    REQUIRE(latest.refresh());
+    REQUIRE_FALSE(latest.refresh());
+    for (int later = 1; later <= 1 + i % 3; ++later) {
+      latest.writing() = 10 * i + later;
+      REQUIRE(latest.reading() == 10 * i);
+      latest.publish();
+      REQUIRE(latest.reading() == 10 * i);
+    }
+    latest.writing() = -1;  // not published
+    REQUIRE(latest.reading() == 10 * i);
+    REQUIRE(latest.refresh());
+    REQUIRE(latest.reading() == 10 * i + 1 + i % 3);
+  }
+}
+
 TEST_CASE("CorrectionGate lets nothing pass after close() has returned") {
   CorrectionGate gate;
   std::atomic<bool> closed{false};
@@ -111,6 +184,29 @@ TEST_CASE("CorrectionGate lets nothing pass after close() has returned") {
   stop = true;
   sender.join();
   REQUIRE(late == 0);
+}
+
+TEST_CASE("CorrectionGate: close() waits for the correction that is being sent") {
+  CorrectionGate gate;
+  gate.open(3);
+  std::atomic<bool> sending{false}, go_on{false}, closed{false};
+  std::thread sender([&] {
+    gate.pass(3, [&] {
+      sending = true;
+      while (!go_on) std::this_thread::yield();
+    });
+  });
+  while (!sending) std::this_thread::yield();
+  std::thread closer([&] {
+    gate.close();
+    closed = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // time enough for a close() in error
+  CHECK_FALSE(closed);
+  go_on = true;
+  sender.join();
+  closer.join();
+  CHECK(closed);
 }
 
 TEST_CASE("CorrectionGate passes the lock it was opened for and no other") {

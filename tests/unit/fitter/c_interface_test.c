@@ -182,6 +182,7 @@ int main(void) {
   CHECK(driftfit_create(DRIFTFIT_CPU, 1, NULL, 0, &fitter, message, sizeof message) == DRIFTFIT_OK);
   CHECK(message[0] == '\0');
   CHECK(strcmp(driftfit_backend(fitter), "cpu") == 0);
+  CHECK(strcmp(driftfit_backend_reason(fitter), "the CPU was asked for") == 0);
   CHECK(driftfit_version()[0] == '0');
 
   uint8_t pixels[SIDE * SIDE];

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "fitter/options.hpp"
 #include "support/catch.hpp"
 #include "unit/fitter/fits.hpp"
 
@@ -117,6 +118,37 @@ TEST_CASE("Stop criteria and limits do what they say") {
   for (const auto& l : test::fit_all(images.pixels, 9, options)) CHECK(l.background_adu >= 3);
 }
 
+TEST_CASE("A setting out of its range is told with as many digits as it takes") {
+  const auto said = [](const fitter::FitOptions& options) -> std::string {
+    try {
+      fitter::check_options(options);
+    } catch (const fitter::FitterError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  fitter::FitOptions options;
+  options.lambda_start = 0;
+  CHECK(said(options) == "fitter: lambda_start is 0, allowed are 1e-09 to 1e+09");
+  options.lambda_start = 0.1f;
+  options.lambda_max = 0.05f;
+  CHECK(said(options) == "fitter: lambda_max is 0.05, allowed are 0.1 to 1e+09");
+  options = {};
+  options.max_iterations = 256;
+  CHECK(said(options) == "fitter: max_iterations is 256, allowed are 1 to 255");
+  options.max_iterations = 2147483647;  // no float
+  CHECK(said(options) == "fitter: max_iterations is 2147483647, allowed are 1 to 255");
+  options = {};
+  options.noise.read_noise_e = kInfinity;
+  CHECK(said(options) == "fitter: noise.read_noise_e is inf, allowed are 0 to 3.4028235e+38");
+  options = {};
+  options.estimator = fitter::Estimator::LeastSquares;
+  options.bounds.lower[1] = 1e-8f;
+  options.bounds.upper[1] = -2.5f;
+  CHECK_THAT(said(options), contains("bounds of parameter 1 are 1e-08 to -2.5, allowed"));
+}
+
 TEST_CASE("Settings and arrays that make no sense are refused with a sentence") {
   std::vector<std::uint16_t> pixels(81, 1);
   std::vector<fitter::Localization> results(1);
@@ -152,6 +184,50 @@ TEST_CASE("Settings and arrays that make no sense are refused with a sentence") 
     CHECK(std::string(error.what()).find("roi_px is 65") != std::string::npos);
   }
   CHECK_THROWS_AS(fitter::make_cpu_live_fitter(9, 0, {}), fitter::FitterError);
+}
+
+TEST_CASE("Settings and arrays just beyond their limits are refused, those at them are not") {
+  using fitter::Parameter;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const float pixels[81] = {};
+  const fitter::Start start;
+  const fitter::StartLevels levels;
+  const fitter::Batch bare = {pixels, fitter::PixelType::F32, 9, 1};
+  fitter::Batch started = bare;
+  started.starts = &start;
+  started.levels = &levels;
+  const auto takes = [](const fitter::Batch& batch, std::size_t results, const auto& change) {
+    fitter::FitOptions options;
+    options.estimator = fitter::Estimator::LeastSquares;
+    change(options);
+    try {
+      fitter::check_batch(batch, options, results);
+      return true;
+    } catch (const fitter::FitterError&) {
+      return false;
+    }
+  };
+  const auto unchanged = [](auto&) {};
+  CHECK(takes(bare, 1, unchanged));
+  CHECK_FALSE(takes(bare, 0, unchanged));
+  CHECK_FALSE(takes(bare, 2, unchanged));
+  CHECK(takes(started, 1, [](auto& o) { o.fixed = 0x3f; }));
+  CHECK_FALSE(takes(started, 1, [](auto& o) { o.fixed = 0x40; }));
+  for (int j = 0; j < fitter::kParameters; ++j) {
+    const std::uint8_t fixed = bit(static_cast<Parameter>(j));
+    CAPTURE(j);
+    CHECK_FALSE(takes(bare, 1, [&](auto& o) { o.fixed = fixed; }));
+    CHECK_FALSE(takes(started, 1, [&](auto& o) {
+      o.estimator = fitter::Estimator::ImplicitLeastSquares;
+      o.fixed = fixed;
+    }));
+    CHECK(takes(bare, 1, [&](auto& o) { o.bounds.lower[j] = o.bounds.upper[j] = 3; }));
+    CHECK_FALSE(takes(bare, 1, [&](auto& o) { o.bounds.lower[j] = kNan; }));
+    CHECK_FALSE(takes(bare, 1, [&](auto& o) { o.bounds.upper[j] = kNan; }));
+  }
+  CHECK(takes(bare, 1, [](auto& o) { o.saturation_adu = 1e-30f; }));
+  CHECK_FALSE(takes(bare, 1, [](auto& o) { o.saturation_adu = 0; }));
+  CHECK_FALSE(takes(bare, 1, [&](auto& o) { o.saturation_adu = kNan; }));
 }
 
 TEST_CASE("An empty batch is no error") {

@@ -3,11 +3,10 @@
 // none, what happens when the runtime fails.
 #include "fitter/cuda/live_fitter.hpp"
 
-#include <cstdlib>
 #include <thread>
 
-#include "fitter/cuda/kernels.hpp"
 #include "fitter/failover.hpp"
+#include "support/pretended_cuda.hpp"
 #include "unit/fitter/cuda_fits.hpp"
 
 namespace driftd {
@@ -142,71 +141,7 @@ TEST_CASE("A device that is not there is named") {
   CHECK_THROWS_AS(fitter::make_cuda_live_fitter(9, 0, {}), fitter::FitterError);
 }
 
-// A device made of the CPU twin: a launch fits at once and stamps the results.
-namespace pretended {
-
-enum class Trouble { None, LaunchFails, NoResults };
-Trouble g_trouble = Trouble::None;
-int g_live_allocations = 0;
-
-cudaError_t host_alloc(void** memory, std::size_t bytes, unsigned) {
-  *memory = std::aligned_alloc(128, (bytes + 127) / 128 * 128);
-  ++g_live_allocations;
-  return cudaSuccess;
-}
-
-cudaError_t free_host(void* memory) {
-  std::free(memory);
-  --g_live_allocations;
-  return cudaSuccess;
-}
-
-cudaError_t launch(const void*, dim3, dim3, void** arguments, std::size_t, cudaStream_t) {
-  if (g_trouble == Trouble::LaunchFails) return cudaErrorLaunchFailure;
-  if (g_trouble == Trouble::NoResults) return cudaSuccess;
-  const auto& job = *static_cast<const fitter::cuda::Job*>(arguments[0]);
-  const auto& task = *static_cast<const fitter::cuda::Task*>(arguments[1]);
-  for (std::size_t i = 0; i < task.count; ++i) {
-    test::Fits fit(1);
-    const auto* slot = static_cast<const unsigned char*>(job.pixels) + i * job.stride_bytes;
-    fitter::Start start;
-    std::memcpy(&start, slot + fitter::cuda::start_offset(job.roi_px), sizeof(start));
-    fitter::fit_batch_cpu({slot, job.type, job.roi_px, 1, &start}, job.options, fit);
-    auto& result = static_cast<fitter::cuda::StampedResult*>(job.results)[i];
-    std::uint32_t words[15] = {};
-    std::memcpy(words, fit.data(), sizeof(fit[0]));
-    const std::uint32_t* from = words;
-    for (auto& part : result.parts) {
-      std::copy_n(from, 3, part.words);
-      part.stamp = task.stamp;
-      from += 3;
-    }
-  }
-  return cudaSuccess;
-}
-
-fitter::cuda::RuntimeCalls calls() {
-  g_trouble = Trouble::None;
-  fitter::cuda::RuntimeCalls c;
-  c.get_device_count = [](int* count) { return *count = 1, cudaSuccess; };
-  c.get_device_properties = [](cudaDeviceProp* p, int) { return *p = {}, cudaSuccess; };
-  c.set_device = [](int) { return cudaSuccess; };
-  c.host_alloc = host_alloc;
-  c.free_host = free_host;
-  c.device_alloc = [](void** memory, std::size_t) { return *memory = nullptr, cudaSuccess; };
-  c.device_pointer = [](void** device, void* host, unsigned) {
-    return *device = host, cudaSuccess;
-  };
-  c.priority_range = [](int* low, int* high) { return *low = *high = 0, cudaSuccess; };
-  c.create_stream = [](cudaStream_t*, unsigned, int) { return cudaSuccess; };
-  c.destroy_stream = [](cudaStream_t) { return cudaSuccess; };
-  c.query_stream = [](cudaStream_t) { return cudaSuccess; };
-  c.launch = launch;
-  return c;
-}
-
-}  // namespace pretended
-
+namespace pretended = test::pretended;
 using pretended::Trouble;
 
 TEST_CASE("When CUDA fails, the CPU twin fits that very frame") {
@@ -215,12 +150,12 @@ TEST_CASE("When CUDA fails, the CPU twin fits that very frame") {
   const auto cpu = test::fit_all(images.pixels, 9);
   const fitter::CudaLiveOptions cuda = {0, CudaMode::Launch, std::chrono::milliseconds(2)};
   const auto live = fitter::make_failover_live_fitter(
-      fitter::cuda::make_live_fitter(9, 8, {}, cuda, pretended::calls()),
+      fitter::cuda::make_live_fitter(9, 8, {}, cuda, pretended::live_calls()),
       fitter::make_cpu_live_fitter(9, 8, {}));
   const std::vector<fitter::Start> cold(8);
   const std::uint16_t* const slot = live->staging(0);
   for (std::size_t frame = 0; frame < 3; ++frame) {
-    if (frame == 1) pretended::g_trouble = trouble;
+    if (frame == 1) pretended::state().trouble = trouble;
     stage(*live, images, 8 * frame, 8);
     const auto fits = live->fit(cold);
     REQUIRE(fits.size() == 8);
@@ -236,42 +171,27 @@ TEST_CASE("When CUDA fails, the CPU twin fits that very frame") {
 
 TEST_CASE("A live fitter alone reports its failure and stays failed") {
   const auto live =
-      fitter::cuda::make_live_fitter(9, 2, {}, {0, CudaMode::Launch}, pretended::calls());
+      fitter::cuda::make_live_fitter(9, 2, {}, {0, CudaMode::Launch}, pretended::live_calls());
   const std::vector<fitter::Start> cold(2);
   CHECK(live->fit(cold).size() == 2);
-  pretended::g_trouble = Trouble::LaunchFails;
+  pretended::state().trouble = Trouble::LaunchFails;
   CHECK(live->fit(cold).empty());
-  pretended::g_trouble = Trouble::None;
+  pretended::state().trouble = Trouble::None;
   CHECK(live->fit(cold).empty());
   CHECK_THAT(live->error(), contains("CUDA: starting the fit: "));
 }
 
 TEST_CASE("What fails at start is said, and nothing is leaked") {
-  auto calls = pretended::calls();
-  const int before = pretended::g_live_allocations;
-  const auto failing = [&calls] {
-    fitter::cuda::make_live_fitter(9, 2, {}, {0, CudaMode::Launch}, calls);
-  };
-  SECTION("no device") {
-    calls.get_device_count = [](int* count) { return *count = 0, cudaErrorNoDevice; };
-    CHECK_THROWS_WITH(failing(), contains("looking for devices: no CUDA-capable device"));
+  const auto calls = pretended::live_calls();
+  const int before = pretended::state().allocations;
+  std::vector<pretended::Named> troubles = pretended::at_start();
+  troubles.push_back({Trouble::LaunchFails, "CUDA: starting the fit: unspecified launch failure"});
+  for (const auto& [trouble, says] : troubles) {
+    pretended::state().trouble = trouble;
+    CHECK_THROWS_WITH(fitter::cuda::make_live_fitter(9, 2, {}, {0, CudaMode::Launch}, calls),
+                      contains(says));
+    CHECK(pretended::state().allocations == before);
   }
-  SECTION("no pinned memory left") {
-    calls.host_alloc = [](void** memory, std::size_t bytes, unsigned flags) {
-      return bytes > 300 ? cudaErrorMemoryAllocation : pretended::host_alloc(memory, bytes, flags);
-    };
-    CHECK_THROWS_WITH(fitter::cuda::make_live_fitter(9, 16, {}, {0, CudaMode::Launch}, calls),
-                      contains("allocating pinned memory: out of memory"));
-  }
-  SECTION("memory that cannot be mapped") {
-    calls.device_pointer = [](void**, void*, unsigned) { return cudaErrorInvalidValue; };
-    CHECK_THROWS_WITH(failing(), contains("mapping pinned memory"));
-  }
-  SECTION("a first launch that fails") {
-    pretended::g_trouble = Trouble::LaunchFails;
-    CHECK_THROWS_WITH(failing(), contains("starting the fit"));
-  }
-  CHECK(pretended::g_live_allocations == before);
 }
 
 }  // namespace

@@ -34,6 +34,12 @@ class PretendedGpu final : public CudaBatchFitter {
 int cuda_device_count() noexcept {
   return devices;
 }
+std::string cuda_obstacle(int) {
+  return devices > 0 ? "" : "CUDA: no device";
+}
+bool host_can_read(const void*) noexcept {
+  return false;  // a GPU that fails is reported, not replaced
+}
 CudaVersions cuda_versions() noexcept {
   return {12000, 12000};
 }

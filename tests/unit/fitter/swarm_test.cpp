@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The particle swarm: its random numbers, that it contracts on the minimum, that it needs no start,
-// and that nothing but seed and ROI number decides what it does.
+// The particle swarm: that it contracts on the minimum, that it needs no start, and that nothing
+// but seed and ROI number decides what it does.
 #include "fitter/swarm.hpp"
 
 #include <cmath>
 #include <limits>
 
 #include "fitter/options.hpp"
-#include "fitter/philox.hpp"
 #include "support/catch.hpp"
 #include "support/hard_spots.hpp"
 #include "unit/fitter/fits.hpp"
@@ -38,21 +37,6 @@ Found search(const fitter::Batch& batch, const SwarmOptions& swarm, int threads 
   Found found = {Fits(batch.count), Reports(batch.count)};
   fitter::fit_swarm_cpu(batch, options, swarm, found.fits, found.reports, threads);
   return found;
-}
-
-TEST_CASE("Philox gives the published numbers") {
-  // Known answers of philox4x32-10 that come with Random123 (kat_vectors).
-  const auto zeros = fitter::philox({{0, 0, 0, 0}}, 0, 0);
-  CHECK(zeros.v[0] == 0x6627e8d5u);
-  CHECK(zeros.v[1] == 0xe169c58du);
-  CHECK(zeros.v[2] == 0xbc57ac4cu);
-  CHECK(zeros.v[3] == 0x9b00dbd8u);
-  constexpr std::uint32_t kOnes = 0xffffffffu;
-  const auto ones = fitter::philox({{kOnes, kOnes, kOnes, kOnes}}, kOnes, kOnes);
-  CHECK(ones.v[0] == 0x408f276du);
-  CHECK(ones.v[1] == 0x41c83b0eu);
-  CHECK(ones.v[2] == 0xa20bc7c6u);
-  CHECK(ones.v[3] == 0x6d5451fdu);
 }
 
 TEST_CASE("The swarm contracts on the minimum, and the fit agrees with one from the peak") {

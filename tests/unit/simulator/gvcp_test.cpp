@@ -7,11 +7,12 @@
 #include <map>
 #include <thread>
 
-#include "camera/simulator/clock.hpp"
+#include "base/monotonic.hpp"
 #include "camera/simulator/gige_camera.hpp"
 #include "support/catch.hpp"
 #include "unit/simulator/gvcp_client.hpp"
 
+using driftd::monotonic_ns;
 using namespace driftd::simulator;
 using driftd::test::GvcpClient;
 using driftd::test::UdpSocket;
@@ -28,9 +29,17 @@ class PatternProducer final : public FrameProducer {
     for (std::size_t i = 0; i < image.size(); ++i) {
       image[i] = static_cast<std::byte>((i + plan.frame_id) & 0xff);
     }
-    return {fate.load(), 0};
+    const bool late = plan.frame_count % 4 == 2;
+    return {fate.load(), 0, time_error, late ? late_by_ns.load() : 0};
   }
   bool camera_away() override { return away; }
+  std::optional<std::int64_t> clock_error_ns(std::int64_t) override {
+    if (!clock_shown) return std::nullopt;
+    return clock_error.load();
+  }
+  std::atomic<bool> clock_shown{true};
+  std::atomic<std::int64_t> clock_error{0}, time_error{0};
+  std::atomic<std::int64_t> late_by_ns{0};  ///< of every fourth frame
   std::atomic<bool> away{false};
   std::atomic<FrameFate> fate{FrameFate::Send};
 };
@@ -173,7 +182,7 @@ TEST_CASE("A controller that falls silent loses control, and the stream stops") 
 TEST_CASE("A frame comes as leader, payload and trailer") {
   Bench bench("127.71.0.6");
   bench.start_stream(1000);
-  const std::int64_t before_ns = now_ns();
+  const std::int64_t before_ns = monotonic_ns();
   auto packets = whole_frame(bench);
   // 64 * 48 bytes in payloads of 1000 - 28 - 8 bytes: 4 packets between leader and trailer.
   REQUIRE(packets.size() == 6);
@@ -382,9 +391,9 @@ TEST_CASE("The camera's clock can be latched and may differ from the host's") {
   const GigeCamera camera({"127.71.0.16", "CLOCK"}, model, producer);
   GvcpClient client("127.71.0.16");
   client.write(reg::kControlPrivilege, 2);
-  const std::int64_t before = now_ns();
+  const std::int64_t before = monotonic_ns();
   REQUIRE(client.write(reg::kTimestampControl, 2) == Status::Success);
-  const std::int64_t after = now_ns();
+  const std::int64_t after = monotonic_ns();
   const std::int64_t latched =
       (static_cast<std::int64_t>(*client.read(reg::kTimestampHigh)) << 32) |
       *client.read(reg::kTimestampLow);
@@ -392,6 +401,30 @@ TEST_CASE("The camera's clock can be latched and may differ from the host's") {
   CHECK(latched <= after + model.clock_offset_ns);
   CHECK(client.read(0x093c) == 0);           // tick frequency, high word
   CHECK(client.read(0x0940) == 1000000000);  // and low word: ns
+}
+
+TEST_CASE("A frame carries what the camera's clock shows, and 0 without one") {
+  Bench bench("127.71.0.30");
+  bench.start_stream();
+  const auto frame_time_ns = [&] {
+    while (bench.stream.receive(0)) {  // what was sent before
+    }
+    whole_frame(bench);  // may have been exposed before
+    const auto leader = whole_frame(bench).at(0).data;
+    return static_cast<std::int64_t>(gvcp::get32(&leader[4])) << 32 | gvcp::get32(&leader[8]);
+  };
+  constexpr std::int64_t kDay = 86'400'000'000'000;
+  CHECK(std::abs(frame_time_ns() - monotonic_ns()) < kDay / 2);
+  bench.producer.clock_error = 3 * kDay;
+  CHECK(std::abs(frame_time_ns() - monotonic_ns() - 3 * kDay) < kDay / 2);
+  bench.producer.time_error = 2 * kDay;
+  CHECK(std::abs(frame_time_ns() - monotonic_ns() - 5 * kDay) < kDay / 2);
+  bench.producer.time_error = 0;
+  bench.producer.clock_shown = false;
+  CHECK(frame_time_ns() == 0);
+  bench.client.write(reg::kTimestampControl, 2);
+  CHECK(bench.client.read(reg::kTimestampHigh) == 0);
+  CHECK(bench.client.read(reg::kTimestampLow) == 0);
 }
 
 TEST_CASE("With the software trigger each command gives one frame") {
@@ -407,4 +440,27 @@ TEST_CASE("With the software trigger each command gives one frame") {
   }
   CHECK_FALSE(bench.streams());
   CHECK(bench.camera.frames_sent() == 3);
+}
+
+TEST_CASE("A frame that is delivered late holds those behind it, and all come in order") {
+  Bench bench("127.71.0.40", 100);
+  bench.producer.late_by_ns = 25'000'000;  // two and a half periods
+  bench.start_stream(9000);
+  std::vector<std::int64_t> arrivals;
+  std::vector<int> ids;
+  while (ids.size() < 24) {
+    const auto raw = bench.stream.receive(1000);
+    REQUIRE(raw);
+    const Packet packet = parse(*raw);
+    if (packet.content != 2) continue;
+    arrivals.push_back(monotonic_ns());
+    ids.push_back(packet.frame_id);
+  }
+  int bursts = 0;
+  for (std::size_t i = 1; i < ids.size(); ++i) {
+    CHECK(ids[i] == ids[i - 1] + 1);
+    // The late one and the two behind it come at once, after a gap.
+    if (arrivals[i] - arrivals[i - 1] < 3'000'000) ++bursts;
+  }
+  CHECK(bursts >= 8);  // 12 where the machine is not busy
 }

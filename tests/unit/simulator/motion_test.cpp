@@ -181,6 +181,48 @@ TEST_CASE("The stage quantises, stays in its range and may be wired the wrong wa
   }
 }
 
+TEST_CASE("A stage that begins to answer wrongly does so from where it stands") {
+  StageModel model = quiet_stage();
+  model.delay_ms = 0;
+  Stage stage(model, 1);
+  stage.command(0, {100, -40});
+  run(stage, 0, 0.1);
+  const auto goes_to = [&](double gain, double degrees, Vec2 moved_nm) {
+    stage.answer_wrongly(gain, degrees);
+    run(stage, 0.1, 0.2);
+    CHECK(stage.position_nm().x == Approx(100));  // the fault by itself moves nothing
+    CHECK(stage.position_nm().y == Approx(-40));
+    stage.command(200'000'000, {103, -20});
+    run(stage, 0.2, 0.3);
+    CHECK(stage.position_nm().x == Approx(100 + moved_nm.x));
+    CHECK(stage.position_nm().y == Approx(-40 + moved_nm.y));
+  };
+  SECTION("reversed") {
+    goes_to(-1, 0, {-3, -20});
+  }
+  SECTION("too far") {
+    goes_to(1.5, 0, {4.5, 30});
+  }
+  SECTION("turned from x to y") {
+    goes_to(1, 90, {-20, 3});
+  }
+  SECTION("reversed, then mended: from where it stands again") {
+    goes_to(-1, 0, {-3, -20});
+    stage.answer_wrongly(1, 0);
+    stage.command(300'000'000, {104, -20});
+    run(stage, 0.3, 0.4);
+    CHECK(stage.position_nm().x == Approx(98));
+    CHECK(stage.position_nm().y == Approx(-60));
+  }
+  SECTION("dead") {
+    stage.die();
+    stage.command(100'000'000, {103, -20});
+    run(stage, 0.1, 0.5);
+    CHECK(stage.position_nm().x == Approx(100));
+    CHECK(stage.commanded_nm().y == -20);
+  }
+}
+
 TEST_CASE("Stage noise has its size and its bandwidth") {
   StageModel model = quiet_stage();
   model.noise_nm = 0.4;

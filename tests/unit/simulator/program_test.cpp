@@ -109,7 +109,7 @@ TEST_CASE("driftd-sim refuses what it cannot do with a sentence and an exit code
   }
   SECTION("no such scenario") {
     Program program({"--scenario", "/nonexistent.yaml"});
-    CHECK(contains(program.rest(), "/nonexistent.yaml: cannot be read"));
+    CHECK(contains(program.rest(), "/nonexistent.yaml:1:1: cannot be opened"));
     CHECK(program.exit_code() == 2);
   }
   SECTION("an address that is not loopback") {

@@ -50,20 +50,24 @@ json receive(zmq::socket_t& socket, const std::string& topic) {
 TEST_CASE("Corrections count from the stage's place at lock") {
   CorrectionReader reader;
   Vec2 target;
-  REQUIRE(reader.read(correction(10, -5, "aa", 1), {0, 0}, target));
+  const auto moves = [&](double x, double y, const std::string& session, int lock_id, Vec2 from) {
+    return reader.read(correction(x, y, session, lock_id), 0, from, target) ==
+           CorrectionReader::Outcome::Move;
+  };
+  REQUIRE(moves(10, -5, "aa", 1, {0, 0}));
   CHECK(target.x == 10);
   CHECK(target.y == -5);
-  REQUIRE(reader.read(correction(12, -6, "aa", 1), {10, -5}, target));
+  REQUIRE(moves(12, -6, "aa", 1, {10, -5}));
   CHECK(target.x == 12);
   SECTION("a new lock starts from where the stage is") {
-    REQUIRE(reader.read(correction(1, 1, "aa", 2), {12, -6}, target));
+    REQUIRE(moves(1, 1, "aa", 2, {12, -6}));
     CHECK(target.x == 13);
     CHECK(target.y == -5);
-    REQUIRE(reader.read(correction(2, 1, "aa", 2), {13, -5}, target));
+    REQUIRE(moves(2, 1, "aa", 2, {13, -5}));
     CHECK(target.x == 14);
   }
   SECTION("so does a restarted daemon") {
-    REQUIRE(reader.read(correction(1, 1, "bb", 1), {12, -6}, target));
+    REQUIRE(moves(1, 1, "bb", 1, {12, -6}));
     CHECK(target.x == 13);
   }
 }
@@ -77,11 +81,27 @@ TEST_CASE("What is not a correction with finite numbers moves nothing") {
         "correction {\"total_x_nm\":1e999,\"total_y_nm\":1}",
         "correction {\"total_x_nm\":1,\"total_y_nm\":1,\"lock_id\":\"x\"}",
         "correction {\"total_x_nm\":1,\"total_y_nm\":1,\"session\":5}",
+        "correction {\"total_x_nm\":1,\"total_y_nm\":1,\"expires_ns\":\"soon\"}",
         "position {\"total_x_nm\":1,\"total_y_nm\":1}"}) {
     INFO(message);
-    CHECK_FALSE(reader.read(message, {0, 0}, target));
+    CHECK(reader.read(message, 0, {0, 0}, target) == CorrectionReader::Outcome::Rejected);
   }
   CHECK(target.x == 7);
+}
+
+TEST_CASE("A correction that comes after its time moves nothing, not even the zero") {
+  CorrectionReader reader;
+  Vec2 target{7, 7};
+  const auto read = [&](int lock_id, std::int64_t expires_ns, std::int64_t now_ns) {
+    json body = json::parse(correction(10, 4, "aa", lock_id).substr(11));
+    body["expires_ns"] = expires_ns;
+    return reader.read("correction " + body.dump(), now_ns, {3, -2}, target);
+  };
+  CHECK(read(1, 1000, 1001) == CorrectionReader::Outcome::Expired);
+  CHECK(target.x == 7);
+  CHECK(read(1, 1000, 1000) == CorrectionReader::Outcome::Move);
+  CHECK(target.x == 13);
+  CHECK(target.y == 2);
 }
 
 TEST_CASE("A truth message is JSON with every field") {
@@ -115,9 +135,10 @@ TEST_CASE("A truth message is JSON with every field") {
 TEST_CASE("Commands are carried out or refused with a reason") {
   LiveSimulation simulation(still_world(), {});
   const auto ask = [&](const std::string& request) {
-    return json::parse(answer_command(request, simulation, {}, 3));
+    return json::parse(answer_command(request, simulation, {}, {.obeyed = 3, .expired = 5}));
   };
   CHECK(ask(R"({"command":"status"})")["corrections"] == 3);
+  CHECK(ask(R"({"command":"status"})")["corrections_expired"] == 5);
   CHECK(ask(R"({"command":"vanish","seconds":100})")["ok"] == true);
   CHECK(simulation.camera_away());
   CHECK(ask(R"({"command":"status"})")["camera_away"] == true);
@@ -127,6 +148,10 @@ TEST_CASE("Commands are carried out or refused with a reason") {
         R"({"command":"corrupt_frames","share":0.5,"seconds":1})",
         R"({"command":"lose_packets","share":0.5,"seconds":1})",
         R"({"command":"stage_stuck","seconds":1})", R"({"command":"step","x_nm":5,"y_nm":-5})",
+        R"({"command":"stage_reversed"})", R"({"command":"stage_gain","factor":0.5})",
+        R"({"command":"stage_turned","degrees":-60})", R"({"command":"stage_dead"})",
+        R"({"command":"clock_step","shift_s":-1})", R"({"command":"clock_jump","shift_s":1})",
+        R"({"command":"clock_rate","factor":8})", R"({"command":"clock_absent","seconds":1})",
         R"({"command":"detach_marker","index":0})",
         R"({"command":"intruder","index":0,"seconds":1})"}) {
     INFO(good);
@@ -137,7 +162,8 @@ TEST_CASE("Commands are carried out or refused with a reason") {
         R"({"command":"vanish","second":1})", R"({"command":"vanish","seconds":-1})",
         R"({"command":"vanish","seconds":"1"})", R"({"command":"drop_frames","share":1.5})",
         R"({"command":"detach_marker","index":1})", R"({"command":"detach_marker","index":0.5})",
-        R"({"command":"step","x_nm":1e300})"}) {
+        R"({"command":"stage_gain","factor":-1})", R"({"command":"stage_turned","degrees":361})",
+        R"({"command":"clock_step","shift_s":"1"})", R"({"command":"step","x_nm":1e300})"}) {
     INFO(bad);
     const json reply = ask(bad);
     CHECK(reply["ok"] == false);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -108,7 +109,8 @@ TEST_CASE("A frame shows the mean motion of its exposure") {
 }
 
 TEST_CASE("The same scenario gives the same world, another seed another one") {
-  Scenario scenario = load_scenario(DRIFTD_SOURCE_DIR "/config/examples/scenario-demo.yaml");
+  const std::string name = GENERATE("scenario-demo.yaml", "scenario-harsh.yaml");
+  Scenario scenario = load_scenario(DRIFTD_SOURCE_DIR "/config/examples/" + name);
   const auto run = [&scenario](std::uint64_t seed) {
     scenario.seed = seed;
     Simulation simulation(scenario);
@@ -224,6 +226,53 @@ TEST_CASE("Faults happen when the time line or a command says, and end") {
     const Image free = expose(simulation, 1.3);
     CHECK_FALSE(free.truth.stage_stuck);
     CHECK(free.truth.stage_nm.x == Approx(60));
+  }
+  SECTION("a stage that is dead, reversed, too strong or turned") {
+    scenario.stage.image_to_stage = {{{0, 1}, {-1, 0}}};
+    Simulation simulation(scenario);
+    simulation.command_stage(0, {10, 7});
+    const auto stage_at = [&](double at_s) { return expose(simulation, at_s).truth.stage_nm; };
+    CHECK(stage_at(0.1).y == Approx(7));
+    Fault fault{.kind = FaultKind::StageReversed};
+    simulation.inject(fault);
+    simulation.command_stage(100'000'000, {11, 5});
+    CHECK(stage_at(0.2).x == Approx(9));
+    CHECK(stage_at(0.2).y == Approx(9));
+    fault = {.kind = FaultKind::StageGain, .factor = 2};
+    simulation.inject(fault);
+    simulation.command_stage(200'000'000, {12, 5});
+    CHECK(stage_at(0.3).x == Approx(11));
+    fault = {.kind = FaultKind::StageTurned, .degrees = 90};
+    simulation.inject(fault);
+    simulation.command_stage(300'000'000, {15, 5});
+    CHECK(stage_at(0.4).x == Approx(11));
+    CHECK(stage_at(0.4).y == Approx(12));
+    fault = {.kind = FaultKind::StageDead};
+    simulation.inject(fault);
+    simulation.command_stage(400'000'000, {0, 0});
+    CHECK(stage_at(9).y == Approx(12));
+    CHECK(expose(simulation, 9.1).truth.stage_stuck);
+  }
+  SECTION("the camera's clock") {
+    scenario.camera.clock_rate = 1.00025;
+    Simulation simulation(scenario);
+    simulation.advance(2 * kSecondNs);
+    CHECK(simulation.clock_error_ns(2 * kSecondNs) == 500'000);
+    simulation.inject({.kind = FaultKind::ClockStep, .shift_s = -1});
+    CHECK(simulation.clock_error_ns(2 * kSecondNs) == 500'000 - kSecondNs);
+    simulation.inject({.kind = FaultKind::ClockRate, .factor = 0});  // goes on from what it shows
+    CHECK(simulation.clock_error_ns(2 * kSecondNs) == 500'000 - kSecondNs);
+    CHECK(simulation.clock_error_ns(3 * kSecondNs) == 500'000 - 2 * kSecondNs);
+    CHECK(simulation.take_frame_time_error_ns() == 0);
+    simulation.inject({.kind = FaultKind::ClockJump, .shift_s = 0.25});
+    CHECK(simulation.take_frame_time_error_ns() == kSecondNs / 4);
+    CHECK(simulation.take_frame_time_error_ns() == 0);
+    simulation.inject({.kind = FaultKind::ClockAbsent, .seconds = 0.5});
+    CHECK_FALSE(simulation.clock_error_ns(2 * kSecondNs).has_value());
+    simulation.advance(2 * kSecondNs + kSecondNs / 2);
+    CHECK(simulation.clock_error_ns(2 * kSecondNs).has_value());
+    scenario.camera.clock_absent = true;
+    CHECK_FALSE(Simulation(scenario).clock_error_ns(0).has_value());
   }
   SECTION("a jump of the sample") {
     Simulation simulation(scenario);

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "camera/recording/hdf5_handle.hpp"
+#include "camera/recording/stack_formats.hpp"
+
+namespace driftd::camera {
+namespace {
+
+/// Limits of the search for datasets: groups may contain one another.
+constexpr int kDeepestGroup = 16;
+constexpr std::size_t kMostObjects = 10'000;
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
+  const std::string reason = hdf5_reason();
+  throw RecordingError(path, reason.empty() ? what : what + " (HDF5: " + reason + ")");
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+int rank_of(hid_t dataset) {
+  const Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
+  return space ? H5Sget_simple_extent_ndims(space.get()) : -1;
+}
+
+/// Collects the paths of all datasets with three dimensions below a group.
+class DatasetSearch {
+ public:
+  explicit DatasetSearch(const Hdf5Handle& file) { search(file.get(), "", 0); }
+  [[nodiscard]] const std::vector<std::string>& found() const { return found_; }
+
+ private:
+  void search(hid_t group, const std::string& path, int depth) {
+    H5G_info_t info{};
+    if (depth > kDeepestGroup || H5Gget_info(group, &info) < 0) return;
+    for (hsize_t i = 0; i < info.nlinks && seen_ < kMostObjects; ++i, ++seen_) {
+      std::array<char, 1024> name{};
+      if (H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name.data(), name.size(),
+                             H5P_DEFAULT) < 0) {
+        continue;
+      }
+      const Hdf5Handle object(H5Oopen(group, name.data(), H5P_DEFAULT), H5Oclose);
+      if (!object) continue;
+      const std::string here = path + "/" + name.data();
+      const H5I_type_t kind = H5Iget_type(object.get());
+      if (kind == H5I_GROUP) search(object.get(), here, depth + 1);
+      if (kind == H5I_DATASET && rank_of(object.get()) == 3) found_.push_back(here);
+    }
+  }
+
+  std::vector<std::string> found_;
+  std::size_t seen_ = 0;
+};
+
+std::string dataset_of(const std::filesystem::path& path, const std::string& wanted,
+                       const Hdf5Handle& file) {
+  const DatasetSearch search(file);
+  H5Eclear2(H5E_DEFAULT);
+  if (!wanted.empty()) {
+    const Hdf5Handle named(H5Dopen2(file.get(), wanted.c_str(), H5P_DEFAULT), H5Dclose);
+    if (named) return wanted;
+    H5Eclear2(H5E_DEFAULT);
+    fail(path, "has no dataset '" + wanted + "'; those of three dimensions: " +
+                   (search.found().empty() ? "none" : list_of(search.found())));
+  }
+  if (search.found().size() == 1) return search.found().front();
+  if (search.found().empty()) fail(path, "has no dataset of three dimensions");
+  fail(path,
+       "has several datasets of three dimensions; name one of these: " + list_of(search.found()));
+}
+
+PixelType type_of(const std::filesystem::path& path, const std::string& name, hid_t dataset) {
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
+  if (!type) fail(path, name + ": its type cannot be read");
+  const H5T_class_t kind = H5Tget_class(type.get());
+  const std::size_t bytes = H5Tget_size(type.get());
+  if (kind == H5T_INTEGER && H5Tget_sign(type.get()) == H5T_SGN_NONE) {
+    if (bytes == 1) return PixelType::U8;
+    if (bytes == 2) return PixelType::U16;
+  }
+  if (kind == H5T_FLOAT && bytes == 4) return PixelType::F32;
+  const char* sort = kind == H5T_INTEGER ? "integers" : kind == H5T_FLOAT ? "floats" : "no numbers";
+  fail(path, name + ": elements are " + std::to_string(bytes) + "-byte " + sort +
+                 "; allowed are uint8, uint16, float32");
+}
+
+hid_t memory_type(PixelType type) {
+  switch (type) {
+    case PixelType::U8:
+      return H5T_NATIVE_UINT8;
+    case PixelType::U16:
+      return H5T_NATIVE_UINT16;
+    case PixelType::F32:
+      break;
+  }
+  return H5T_NATIVE_FLOAT;
+}
+
+/// What a stack needs before its shape is known.
+struct Opened {
+  std::filesystem::path path;
+  std::string name;
+  Hdf5Handle file, dataset;
+  bool truncated = false;  ///< the file ends before the place that its header says
+};
+
+Hdf5Handle open_file(const std::filesystem::path& path, bool& truncated) {
+  Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  if (file || hdf5_reason().find("truncated file") == std::string::npos) return file;
+  // The library's own h5clear opens such files by this property. What is behind the end is zero.
+  truncated = true;
+  H5Eclear2(H5E_DEFAULT);
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  const hbool_t skip = 1;
+  H5Pset(access.get(), "skip_eof_check", &skip);
+  return {H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose};
+}
+
+Opened open_dataset(const std::filesystem::path& path, const std::string& wanted) {
+  Opened opened{.path = path, .name = {}, .file = {}, .dataset = {}};
+  opened.file = open_file(path, opened.truncated);
+  if (!opened.file) {
+    fail(path,
+         opened.truncated ? "is truncated, and cannot be read as HDF5" : "cannot be read as HDF5");
+  }
+  try {
+    opened.name = dataset_of(path, wanted, opened.file);
+    opened.dataset =
+        Hdf5Handle(H5Dopen2(opened.file.get(), opened.name.c_str(), H5P_DEFAULT), H5Dclose);
+    if (!opened.dataset) fail(path, opened.name + ": cannot be opened");
+  } catch (const RecordingError& error) {
+    if (!opened.truncated) throw;
+    throw RecordingError(path, "is truncated, and its list of datasets is not all there; " +
+                                   std::string(error.what()));
+  }
+  return opened;
+}
+
+StackShape shape_of(const Opened& opened) {
+  const int rank = rank_of(opened.dataset.get());
+  if (rank != 3) {
+    fail(opened.path, opened.name + ": has " + std::to_string(rank) +
+                          " dimensions; a stack has three (frames, rows, columns)");
+  }
+  std::array<hsize_t, 3> size{};
+  const Hdf5Handle space(H5Dget_space(opened.dataset.get()), H5Sclose);
+  H5Sget_simple_extent_dims(space.get(), size.data(), nullptr);
+  constexpr hsize_t kMost = std::size_t{1} << 40;
+  if (size[0] < 1 || size[0] > kMost || size[1] > kMost || size[2] > kMost) {
+    fail(opened.path, opened.name + ": " + std::to_string(size[0]) + " frames of " +
+                          std::to_string(size[2]) + " x " + std::to_string(size[1]) +
+                          " px cannot be used");
+  }
+  check_frame_size(opened.path, static_cast<std::int64_t>(size[2]),
+                   static_cast<std::int64_t>(size[1]));
+  return {.width_px = static_cast<int>(size[2]),
+          .height_px = static_cast<int>(size[1]),
+          .frames = static_cast<std::int64_t>(size[0]),
+          .type = type_of(opened.path, opened.name, opened.dataset.get())};
+}
+
+std::uintmax_t bytes_of_file(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  return error ? std::numeric_limits<std::uintmax_t>::max() : bytes;  // gone: still readable
+}
+
+/// Whether the chunks of a block of frames, which begins at `first`, are within the file.
+bool chunks_are_whole(hid_t dataset, hsize_t first, const std::array<hsize_t, 3>& size,
+                      const std::array<hsize_t, 3>& chunk, std::uintmax_t file_bytes) {
+  for (hsize_t y = 0; y < size[1]; y += chunk[1]) {
+    for (hsize_t x = 0; x < size[2]; x += chunk[2]) {
+      const std::array<hsize_t, 3> at{first, y, x};
+      unsigned filters = 0;
+      haddr_t begin = HADDR_UNDEF;
+      hsize_t bytes = 0;
+      if (H5Dget_chunk_info_by_coord(dataset, at.data(), &filters, &begin, &bytes) < 0 ||
+          begin == HADDR_UNDEF || begin > file_bytes || bytes > file_bytes - begin) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// How many frames from the first on are within a truncated file.
+std::int64_t whole_frames(const Opened& opened, const StackShape& shape) {
+  const std::uintmax_t file_bytes = bytes_of_file(opened.path);
+  const hid_t dataset = opened.dataset.get();
+  const Hdf5Handle made(H5Dget_create_plist(dataset), H5Pclose);
+  const H5D_layout_t layout = H5Pget_layout(made.get());
+  if (layout == H5D_COMPACT) return shape.frames;
+  if (layout == H5D_CONTIGUOUS) {
+    const haddr_t begin = H5Dget_offset(dataset);
+    if (begin == HADDR_UNDEF || begin > file_bytes) return 0;
+    return std::min(shape.frames,
+                    static_cast<std::int64_t>((file_bytes - begin) / shape.frame_bytes()));
+  }
+  std::array<hsize_t, 3> chunk{};
+  if (layout != H5D_CHUNKED || H5Pget_chunk(made.get(), 3, chunk.data()) != 3 || chunk[0] == 0 ||
+      chunk[1] == 0 || chunk[2] == 0) {
+    return 0;
+  }
+  const std::array<hsize_t, 3> size{static_cast<hsize_t>(shape.frames),
+                                    static_cast<hsize_t>(shape.height_px),
+                                    static_cast<hsize_t>(shape.width_px)};
+  hsize_t frame = 0;
+  while (frame < size[0] && chunks_are_whole(dataset, frame, size, chunk, file_bytes)) {
+    frame += chunk[0];
+  }
+  H5Eclear2(H5E_DEFAULT);
+  return static_cast<std::int64_t>(std::min(frame, size[0]));
+}
+
+class Hdf5Stack final : public ImageStack {
+ public:
+  Hdf5Stack(Opened opened, const StackShape& shape, StackFacts facts)
+      : ImageStack(shape, std::move(facts)),
+        opened_(std::move(opened)),
+        opened_bytes_(bytes_of_file(opened_.path)) {}
+
+  void read(std::int64_t first, std::int64_t count, std::byte* out) override {
+    const std::array<hsize_t, 3> begin{static_cast<hsize_t>(first), 0, 0};
+    const std::array<hsize_t, 3> size{static_cast<hsize_t>(count),
+                                      static_cast<hsize_t>(shape().height_px),
+                                      static_cast<hsize_t>(shape().width_px)};
+    const Hdf5Handle from(H5Dget_space(opened_.dataset.get()), H5Sclose);
+    const Hdf5Handle to(H5Screate_simple(3, size.data(), nullptr), H5Sclose);
+    if (!from || !to ||
+        H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, begin.data(), nullptr, size.data(),
+                            nullptr) < 0 ||
+        H5Dread(opened_.dataset.get(), memory_type(shape().type), to.get(), from.get(), H5P_DEFAULT,
+                out) < 0) {
+      fail(opened_.path, opened_.name + ": frames " + std::to_string(first) + " to " +
+                             std::to_string(first + count - 1) + " cannot be read");
+    }
+    // HDF5 reads zeros behind the end of a file that was longer when it was opened.
+    if (bytes_of_file(opened_.path) < opened_bytes_) {
+      fail(opened_.path, "has become shorter since it was opened");
+    }
+  }
+
+ private:
+  Opened opened_;
+  std::uintmax_t opened_bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
+  silence_hdf5();
+  Opened opened = open_dataset(settings.path, settings.dataset);
+  StackShape shape = shape_of(opened);
+  StackFacts facts;
+  if (opened.truncated) {
+    const std::int64_t whole = whole_frames(opened, shape);
+    facts.notes.push_back(truncated_note(settings, whole, shape.frames, {}));
+    shape.frames = whole;
+  }
+  return std::make_unique<Hdf5Stack>(std::move(opened), shape, std::move(facts));
+}
+
+}  // namespace driftd::camera

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#include "camera/recording/image_stack.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "camera/recording/stack_formats.hpp"
+
+namespace driftd::camera {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct TypeName {
+  std::string_view name, short_name;
+  PixelType type;
+};
+constexpr std::array kTypeNames{TypeName{"uint8", "u8", PixelType::U8},
+                                TypeName{"uint16", "u16", PixelType::U16},
+                                TypeName{"float32", "f32", PixelType::F32}};
+
+bool has_raw_name(const std::filesystem::path& path) {
+  std::string end = path.extension().string();
+  std::transform(end.begin(), end.end(), end.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return end == ".raw" || end == ".bin";
+}
+
+}  // namespace
+
+std::size_t bytes_of(PixelType type) noexcept {
+  switch (type) {
+    case PixelType::U8:
+      return 1;
+    case PixelType::U16:
+      return 2;
+    case PixelType::F32:
+      break;
+  }
+  return 4;
+}
+
+const char* name_of(PixelType type) noexcept {
+  for (const TypeName& known : kTypeNames) {
+    if (known.type == type) return known.name.data();
+  }
+  return "?";
+}
+
+std::optional<PixelType> pixel_type_named(std::string_view name) noexcept {
+  for (const TypeName& known : kTypeNames) {
+    if (known.name == name || known.short_name == name) return known.type;
+  }
+  return std::nullopt;
+}
+
+std::size_t StackShape::frame_bytes() const noexcept {
+  return pixels() * bytes_of(type);
+}
+
+void check_frame_size(const std::filesystem::path& path, std::int64_t width_px,
+                      std::int64_t height_px) {
+  if (width_px >= 1 && height_px >= 1 && width_px <= kMaxFramePixels &&
+      height_px <= kMaxFramePixels / width_px) {
+    return;
+  }
+  throw RecordingError(path, "frames of " + std::to_string(width_px) + " x " +
+                                 std::to_string(height_px) + " px; allowed are 1 to " +
+                                 std::to_string(kMaxFramePixels) + " pixels");
+}
+
+std::string truncated_note(const StackSettings& settings, std::int64_t whole,
+                           std::optional<std::int64_t> said, const std::string& detail) {
+  const std::string count = std::to_string(whole);
+  std::string text =
+      said ? "is truncated: " + count + " of " + std::to_string(*said) + " frames are whole"
+           : "is truncated: " + count + (whole == 1 ? " whole frame" : " whole frames");
+  if (!detail.empty()) text += " (" + detail + ")";
+  if (settings.allow_truncated && whole > 0) return text;
+  if (whole > 0) text += "; the option allow_truncated takes what is there";
+  throw RecordingError(settings.path, text);
+}
+
+StackFormat format_of(const StackSettings& settings) {
+  if (settings.format) return *settings.format;
+  if (has_raw_name(settings.path) || settings.width_px > 0) return StackFormat::PlainPixels;
+  std::array<char, 8> bytes{};
+  std::ifstream file(settings.path, std::ios::binary);
+  if (!file) throw RecordingError(settings.path, "cannot be opened");
+  file.read(bytes.data(), bytes.size());
+  const std::string_view begin(bytes.data(), static_cast<std::size_t>(file.gcount()));
+  for (const std::string_view magic : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
+    if (begin.starts_with(magic)) return StackFormat::Tiff;
+  }
+  if (begin == "\x89HDF\r\n\x1a\n"sv) return StackFormat::Hdf5;
+  throw RecordingError(settings.path,
+                       "is neither TIFF nor HDF5; plain pixels need a name that ends in .raw or "
+                       ".bin, or their width, height and type");
+}
+
+std::unique_ptr<ImageStack> open_stack(const StackSettings& settings) {
+  std::error_code error;
+  if (!std::filesystem::exists(settings.path, error)) {
+    throw RecordingError(settings.path, "no such file");
+  }
+  if (!std::filesystem::is_regular_file(settings.path, error)) {
+    throw RecordingError(settings.path, "is no file");
+  }
+  const StackFormat format = format_of(settings);
+  const bool chosen = settings.series >= 0 || settings.channel >= 0 || settings.slice >= 0;
+  if (chosen && (format != StackFormat::Tiff || settings.every_page)) {
+    throw RecordingError(
+        settings.path,
+        "the options series, channel and slice choose from the metadata of a TIFF; " +
+            std::string(format == StackFormat::Tiff ? "every_page leaves them aside"
+                                                    : "this is none"));
+  }
+  switch (format) {
+    case StackFormat::Tiff:
+      return open_tiff_stack(settings);
+    case StackFormat::Hdf5:
+      return open_hdf5_stack(settings);
+    case StackFormat::PlainPixels:
+      break;
+  }
+  return open_raw_stack(settings);
+}
+
+}  // namespace driftd::camera

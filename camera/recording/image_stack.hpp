@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// A recording as a file holds it: frames of one size and pixel type, read a block at a time. The
+// replay source and driftfit read recordings through it, each from one thread. The file stays open
+// as long as the stack lives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "camera/frame_source.hpp"
+
+namespace driftd::camera {
+
+/// A recording that cannot be used. The text names the file, the place in it, what was found and
+/// what is allowed.
+struct RecordingError : CameraError {
+  RecordingError(const std::filesystem::path& path, const std::string& what)
+      : CameraError(path.string() + ": " + what) {}
+};
+
+enum class PixelType : std::uint8_t { U8, U16, F32 };
+
+std::size_t bytes_of(PixelType type) noexcept;
+/// "uint8", "uint16", "float32": the names of Picasso and numpy.
+const char* name_of(PixelType type) noexcept;
+/// Also "u8", "u16", "f32".
+std::optional<PixelType> pixel_type_named(std::string_view name) noexcept;
+
+struct StackShape {
+  int width_px = 0;
+  int height_px = 0;
+  std::int64_t frames = 0;
+  PixelType type = PixelType::U16;
+
+  std::size_t pixels() const noexcept {
+    return static_cast<std::size_t>(width_px) * static_cast<std::size_t>(height_px);
+  }
+  std::size_t frame_bytes() const noexcept;
+};
+
+/// What a file says beyond its shape.
+struct StackFacts {
+  std::optional<double> recorded_rate_hz;
+  std::vector<std::string> notes;  ///< sentences for people: what was chosen, what is missing
+};
+
+class ImageStack {
+ public:
+  virtual ~ImageStack() = default;
+  ImageStack(const ImageStack&) = delete;
+  ImageStack& operator=(const ImageStack&) = delete;
+
+  const StackShape& shape() const noexcept { return shape_; }
+  /// Frames per second by the file's own metadata (ImageJ's `finterval` or `fps`, OME's
+  /// TimeIncrement).
+  std::optional<double> recorded_rate_hz() const noexcept { return facts_.recorded_rate_hz; }
+  const std::vector<std::string>& notes() const noexcept { return facts_.notes; }
+  /// Copies frames first .. first + count - 1, row-major without gaps, in the host's byte order, to
+  /// `out`. They must be frames of the stack. Reading onwards is quick, going back may be slow.
+  /// @throws RecordingError
+  virtual void read(std::int64_t first, std::int64_t count, std::byte* out) = 0;
+
+ protected:
+  ImageStack(const StackShape& shape, StackFacts facts) : shape_(shape), facts_(std::move(facts)) {}
+
+ private:
+  StackShape shape_;
+  StackFacts facts_;
+};
+
+enum class ByteOrder : std::uint8_t { Little, Big };
+enum class StackFormat : std::uint8_t { Tiff, Hdf5, PlainPixels };
+
+struct StackSettings {
+  std::filesystem::path path;
+  std::optional<StackFormat> format;  ///< nothing: format_of() finds out
+  /// Plain pixels only.
+  std::int64_t width_px = 0, height_px = 0;
+  std::optional<PixelType> type;
+  std::optional<ByteOrder> byte_order;                ///< nothing: little
+  std::optional<std::int64_t> frames = std::nullopt;  ///< that there should be
+  std::string dataset;  ///< HDF5 only; empty: the only one with three dimensions
+  /// TIFF whose metadata tell of several series, channels or positions in z; -1: the only one.
+  int series = -1, channel = -1, slice = -1;
+  bool every_page = false;       ///< TIFF: each page is a frame, whatever the metadata say
+  bool allow_truncated = false;  ///< the whole frames at the beginning of a truncated file will do
+};
+
+/// `settings.format`; else TIFF or HDF5 by the file's first bytes, and plain pixels by the name's
+/// end (.raw, .bin) or by a given width. @throws RecordingError for a file that is none of these
+StackFormat format_of(const StackSettings& settings);
+
+/// @throws RecordingError
+std::unique_ptr<ImageStack> open_stack(const StackSettings& settings);
+
+/// Largest frame that is taken; a damaged header could ask for any size.
+constexpr std::int64_t kMaxFramePixels = std::int64_t{1} << 28;
+
+}  // namespace driftd::camera

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+#include "camera/recording/ome_pages.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+namespace driftd::camera {
+namespace {
+
+/// Planes that metadata may name; they may name a page more than once.
+constexpr std::int64_t kMostNamed = std::int64_t{1} << 24;
+
+class PageFinder {
+ public:
+  PageFinder(const TiffFile& file, const OmeMetadata& metadata) : own_uuid_(metadata.uuid) {
+    files_.push_back({file.path(), file.pages()});
+    by_name_[file.path().filename().string()] = 0;
+  }
+
+  /// Adds the planes of a block to the frames they are.
+  void add(const OmeBlock& block, const PlaneExtent& extent, const PlaneChoice& choice) {
+    const std::optional<std::size_t> index = file_of(block);
+    if (!index) return;
+    const std::int64_t pages = files_[*index].pages - block.page;
+    const std::int64_t count = std::min(pages, block.planes.value_or(pages));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const PlaneIndex plane = plane_after(extent, block.first, i);
+      if (++named_ > kMostNamed) {
+        throw RecordingError(files_.front().path, "its OME-XML names more than " +
+                                                      std::to_string(kMostNamed) + " planes");
+      }
+      const std::int64_t frame = choice.frame_of(plane);
+      if (frame >= 0) found_.try_emplace(frame, PagePlace{*index, block.page + i});
+    }
+  }
+
+  PagedFrames frames(const PlaneChoice& choice) const {
+    PagedFrames frames{.files = {}, .places = {}, .said = choice.frames(), .missing = {}};
+    for (const File& file : files_) frames.files.push_back(file.path);
+    for (const auto& [frame, place] : found_) {
+      if (frame != static_cast<std::int64_t>(frames.places.size())) break;
+      frames.places.push_back(place);
+    }
+    const auto there = static_cast<std::int64_t>(frames.places.size());
+    if (there == frames.said) return frames;
+    const PlaneIndex plane = choice.plane_of(there);
+    frames.missing = absent_.empty()
+                         ? "no page is named, or there, for z " + std::to_string(plane.z) + ", c " +
+                               std::to_string(plane.c) + ", t " + std::to_string(plane.t)
+                         : absent_;
+    return frames;
+  }
+
+  /// Whether a block is in the file that was opened.
+  bool is_here(const OmeBlock& block) const {
+    if (!block.uuid.empty() && block.uuid == own_uuid_) return true;  // whatever its name is now
+    return block.file_name.empty() ? block.uuid.empty()
+                                   : block.file_name == files_.front().path.filename();
+  }
+
+ private:
+  struct File {
+    std::filesystem::path path;
+    std::int64_t pages;
+  };
+
+  /// Nothing where it is not there; absent_ then says so.
+  std::optional<std::size_t> file_of(const OmeBlock& block) {
+    if (is_here(block)) return 0;
+    if (block.file_name.empty()) {
+      absent_ = "it names a file by " + block.uuid.substr(0, 60) + " alone";
+      return std::nullopt;
+    }
+    const auto known = by_name_.find(block.file_name);
+    if (known != by_name_.end()) return known->second;
+    const std::filesystem::path path = files_.front().path.parent_path() / block.file_name;
+    std::error_code error;
+    std::optional<std::size_t> index;
+    if (!std::filesystem::is_regular_file(path, error)) {
+      absent_ =
+          "its metadata name " + block.file_name.substr(0, 200) + ", which is not in its folder";
+    } else {
+      try {
+        files_.push_back({path, TiffFile(path).pages()});
+        index = files_.size() - 1;
+      } catch (const RecordingError& unreadable) {
+        absent_ = unreadable.what();
+      }
+    }
+    by_name_[block.file_name] = index;
+    return index;
+  }
+
+  std::string own_uuid_;
+  std::vector<File> files_;
+  std::map<std::string, std::optional<std::size_t>> by_name_;
+  std::map<std::int64_t, PagePlace> found_;
+  std::int64_t named_ = 0;
+  std::string absent_;
+};
+
+/// The series asked for; without, the only one, or the only one with planes in this file.
+const OmeImage& image_of(const StackSettings& settings, const OmeMetadata& metadata,
+                         const PageFinder& finder) {
+  std::vector<std::string> names;
+  std::vector<std::size_t> here;
+  for (std::size_t i = 0; i < metadata.images.size(); ++i) {
+    const auto& blocks = metadata.images[i].blocks;
+    names.push_back(metadata.images[i].name);
+    if (std::any_of(blocks.begin(), blocks.end(),
+                    [&](const OmeBlock& block) { return finder.is_here(block); })) {
+      here.push_back(i);
+    }
+  }
+  if (settings.series < 0 && here.size() == 1) return metadata.images[here.front()];
+  const std::int64_t index =
+      choose_one(settings.path, {.what = "series",
+                                 .option = "series",
+                                 .chosen = settings.series,
+                                 .count = static_cast<std::int64_t>(names.size()),
+                                 .names = names});
+  return metadata.images[static_cast<std::size_t>(index)];
+}
+
+std::int64_t repeats_in(const std::vector<PagePlace>& places) {
+  std::set<std::pair<std::size_t, std::int64_t>> seen;
+  for (const PagePlace& place : places) seen.emplace(place.file, place.page);
+  return static_cast<std::int64_t>(places.size() - seen.size());
+}
+
+}  // namespace
+
+PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
+                      const OmeMetadata& metadata, StackFacts& facts) {
+  if (!metadata.metadata_file.empty()) {
+    throw RecordingError(settings.path, "is one of several files; their metadata are in " +
+                                            metadata.metadata_file.substr(0, 200) +
+                                            ": open that, or take this file's pages by the "
+                                            "option every_page");
+  }
+  if (metadata.images.empty()) {
+    throw RecordingError(settings.path, "its OME-XML has no Image");
+  }
+  PageFinder finder(file, metadata);
+  const OmeImage& image = image_of(settings, metadata, finder);
+  const PlaneChoice choice(settings, image.extent);
+  for (const OmeBlock& block : image.blocks) finder.add(block, image.extent, choice);
+  if (image.blocks.empty()) finder.add({}, image.extent, choice);
+  facts.recorded_rate_hz = image.rate_hz;
+  const PlaneIndex first = choice.plane_of(0);
+  if (metadata.images.size() > 1) {
+    facts.notes.push_back("series " + std::to_string(&image - metadata.images.data()) +
+                          (image.name.empty() ? "" : " (" + image.name + ")"));
+  }
+  if (image.extent.c > 1) facts.notes.push_back("channel " + std::to_string(first.c));
+  if (image.extent.z > 1) {
+    facts.notes.push_back(image.extent.t == 1 && settings.slice < 0
+                              ? "its frames are positions in z"
+                              : "z " + std::to_string(first.z));
+  }
+  PagedFrames frames = finder.frames(choice);
+  const std::int64_t repeats = repeats_in(frames.places);
+  if (repeats > 0) {
+    facts.notes.push_back(std::to_string(repeats) +
+                          " frames are the page of another, as Micro-Manager writes it where one "
+                          "is missing");
+  }
+  return frames;
+}
+
+}  // namespace driftd::camera

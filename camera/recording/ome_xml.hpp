@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// The metadata of an OME-TIFF, which stand as XML in its first page's description. Follows the
+// OME-TIFF specification and schema 2016-06 (docs.openmicroscopy.org/ome-model); files by earlier
+// schemas say the same in the same words. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "camera/recording/planes.hpp"
+
+namespace driftd::camera {
+
+/// A TiffData element: planes one after another, from one on, in pages one after another.
+struct OmeBlock {
+  PlaneIndex first;
+  std::int64_t page = 0;
+  std::optional<std::int64_t> planes;  ///< nothing: all pages of the file
+  std::string uuid;                    ///< of the file; "": the one that the metadata stand in
+  std::string file_name;               ///< without a folder; "": not said
+};
+
+/// An Image element, which programs call a series or a position.
+struct OmeImage {
+  std::string name;
+  PlaneExtent extent;
+  std::optional<double> rate_hz;  ///< by the time between frames
+  std::vector<OmeBlock> blocks;
+};
+
+struct OmeMetadata {
+  std::string uuid;
+  std::string metadata_file;  ///< "": here; else the file that has the metadata
+  std::vector<OmeImage> images;
+};
+
+/// Whether a description is, or was, OME-XML.
+bool is_ome(std::string_view description);
+
+/// @param path  of the file, for the text of errors @throws RecordingError
+OmeMetadata read_ome(const std::filesystem::path& path, std::string_view description);
+
+}  // namespace driftd::camera

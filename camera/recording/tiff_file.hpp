@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// A TIFF file, page by page, with the last thing libtiff complained about. Owned by one thread; the
+// only file that names libtiff is tiff_file.cpp. Every function that reads throws RecordingError
+// naming the file and the page.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "camera/recording/image_stack.hpp"
+
+struct tiff;  // libtiff's
+
+namespace driftd::camera {
+
+class TiffFile {
+ public:
+  explicit TiffFile(const std::filesystem::path& path);
+  TiffFile(const TiffFile&) = delete;
+  TiffFile& operator=(const TiffFile&) = delete;
+  ~TiffFile();
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  /// Pages that the chain of directories leads to.
+  std::int64_t pages() const noexcept { return pages_; }
+  /// Whether that chain ends as it should; else why not.
+  bool chain_is_whole() const noexcept { return chain_complaint_.empty(); }
+  const std::string& chain_complaint() const noexcept { return chain_complaint_; }
+  bool big_endian() const noexcept;
+
+  /// Makes a page the current one; false where it cannot be read. Going on is quick.
+  bool turn_to(std::int64_t page);
+  /// Of the current page, apart from the number of frames.
+  StackShape shape() const;
+  /// Whether all pixels of the current page are within the file.
+  bool page_is_whole() const;
+  /// Copies the pixels of the current page, which must be of that shape.
+  void read(const StackShape& shape, std::byte* out) const;
+  /// The current page's; valid until the next turn.
+  std::string_view description() const;
+  /// Where the current page's pixels begin, if they are plain: uncompressed and in strips.
+  std::optional<std::uint64_t> plain_pixels_at() const;
+  /// Where the current page says that the next directory is; 0: nowhere.
+  std::uint64_t next_directory_at() const;
+
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  struct Complaints;
+  struct Closer {
+    void operator()(tiff* file) const;
+  };
+  [[noreturn]] void fail_here(const std::string& what) const;
+  std::uint16_t small_tag(std::uint32_t tag) const;
+  std::uint32_t large_tag(std::uint32_t tag) const;
+  void read_strips(std::byte* out, std::size_t bytes) const;
+  void read_tiles(const StackShape& shape, std::byte* out) const;
+
+  std::filesystem::path path_;
+  std::unique_ptr<Complaints> complaints_;
+  std::unique_ptr<tiff, Closer> tiff_;
+  std::int64_t pages_ = 0, page_ = 0;
+  std::string chain_complaint_;
+};
+
+}  // namespace driftd::camera

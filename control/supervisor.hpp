@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// The one place of lock policy: takes what is known of each frame, gives it one verdict, moves the
+// lock's state by it, and returns the correction that may leave, or none. It owns the lock, the
+// controller and the watch over the stage; it knows neither cameras nor sockets nor gains. Tracking
+// loop; no allocation after construction; noexcept.
+#pragma once
+
+#include <cstdint>
+
+#include "control/controller.hpp"
+#include "control/frame_period.hpp"
+#include "control/lock_state.hpp"
+#include "control/stage_monitor.hpp"
+#include "control/stage_probe.hpp"
+#include "control/types.hpp"
+
+namespace driftd::control {
+
+struct SupervisorSettings {
+  LockSettings lock;
+  ControllerSettings controller;
+  int reference_frames;           ///< of lock.reference_frames, for the time they need
+  int rest_moves_to_lock;         ///< that the stage monitor has to have seen before a lock engages
+  std::int64_t stall_timeout_ns;  ///< without a frame for so long: no frames
+  std::int64_t range_timeout_ns;  ///< at the range limit for so long: holding
+  double max_jump_nm;             ///< a larger change between frames is implausible ...
+  double max_drift_nm_per_s;      ///< ... and so much more after a time without a drift, or held
+};
+
+/// What is known of one frame when it is judged.
+struct FrameFacts {
+  std::int64_t now_ns = 0;     ///< CLOCK_MONOTONIC, as every time here
+  std::int64_t taken_ns = 0;   ///< middle of the exposure; of the frame alone, not of an average
+  bool stale = false;          ///< too old to be used; then nothing was measured
+  bool not_sent = false;       ///< the publisher is behind: see LockEvent::NotSent
+  bool refused = false;        ///< the publisher found a correction outside its limits
+  bool new_reference = false;  ///< the estimator completed its reference with this frame
+  const DriftEstimate* drift = nullptr;  ///< null: nothing was measured
+};
+
+/// What follows from a frame.
+struct Decision {
+  LockEvent verdict = LockEvent::GoodFrame;
+  bool has_correction = false;
+  bool probe =
+      false;  ///< the correction tries whether the stage follows; the drift is not followed
+  Correction correction = {};
+  CorrectionLimits limits = {};  ///< that the correction keeps
+  /// The frames' average starts anew after this frame, which is not to be followed.
+  bool restart_average = false;
+};
+
+class Supervisor {
+ public:
+  Supervisor(const SupervisorSettings& settings, FramePeriod period);
+
+  /// Limits, gains and time-outs from now on; lock and total stay.
+  void change_settings(const SupervisorSettings& settings) noexcept;
+
+  void command(LockEvent command, std::int64_t now_ns) noexcept;
+  /// A frame came, whatever becomes of it: before decide().
+  void arrived(std::int64_t arrival_ns) noexcept { period_.arrived(arrival_ns); }
+  Decision decide(const FrameFacts& facts) noexcept;
+  /// No frame came until now. @param away  the camera is known to be gone
+  /// @returns true when that is long enough to count: the frames' average starts anew
+  bool without_frame(std::int64_t last_arrival_ns, std::int64_t now_ns, bool away) noexcept;
+  /// What was computed after `sent_ns` never left; `sent_total_nm` was the last that did.
+  void take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept;
+  /// Good frames that the reference of a lock takes, begun now: `reference_frames`, or more where
+  /// the stage monitor has seen too little.
+  int reference_frames() const noexcept;
+  /// The markers were replaced: what was measured before is of others.
+  void forget_drift() noexcept { has_last_drift_ = false; }
+
+  const Lock& lock() const noexcept { return lock_; }
+  const Controller& controller() const noexcept { return controller_; }
+  const FramePeriod& period() const noexcept { return period_; }
+  /// What the stage's response to the corrections looks like.
+  StageLooks stage_looks() const noexcept { return stage_verdict_.looks; }
+
+ private:
+  int rest_moves_missing() const noexcept;
+  LockEvent verdict_of(const FrameFacts& facts) noexcept;
+  bool is_jump(const FrameFacts& facts) const noexcept;
+  void watch_stage(const FrameFacts& facts) noexcept;
+  void remember(const FrameFacts& facts, LockEvent verdict) noexcept;
+  void feed(LockEvent event, std::int64_t now_ns) noexcept;
+  void correct(const FrameFacts& facts, Decision& decision) noexcept;
+  void probe(const FrameFacts& facts, Decision& decision) noexcept;
+  LockSettings time_outs() const noexcept;
+
+  SupervisorSettings settings_;
+  FramePeriod period_;
+  Controller controller_;
+  Lock lock_;
+  StageMonitor monitor_;
+  StageVerdict stage_verdict_;
+  StageProbe probe_;
+  Vec2 probed_from_nm_;  ///< the drift when the probe began
+  // The last plausible drift, and how long none was measured since.
+  bool has_last_drift_ = false;
+  Vec2 last_drift_nm_;
+  std::int64_t last_measured_ns_ = 0;
+  bool blind_ = false;  ///< no drift since last_measured_ns_
+  double blind_s_ = 0;
+  std::int64_t at_range_since_ns_ = 0;
+};
+
+}  // namespace driftd::control

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The commands of docs/protocol.md: checks what was asked and hands it to the part that does it.
+// Housekeeping thread; nothing here waits.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "daemon/answer.hpp"
+#include "daemon/lock_orders.hpp"
+#include "daemon/marker_keeper.hpp"
+#include "daemon/snapshots.hpp"
+
+namespace driftd::daemon {
+
+class CommandHandlers {
+ public:
+  using Json = nlohmann::json;
+
+  /// @param status  composes the object of `status`
+  CommandHandlers(LockOrders& lock, MarkerKeeper& markers, Snapshots& snapshots,
+                  std::function<Json()> status)
+      : lock_(lock), markers_(markers), snapshots_(snapshots), status_(std::move(status)) {}
+
+  /// Begins to carry out a request: a JSON object with a string `command`. @throws CommandRefused
+  void carry_out(const Json& request, Answer answer, std::int64_t now_ns);
+
+ private:
+  LockOrders& lock_;
+  MarkerKeeper& markers_;
+  Snapshots& snapshots_;
+  std::function<Json()> status_;
+};
+
+}  // namespace driftd::daemon

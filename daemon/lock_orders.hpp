@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Lock, unlock and reset, by command or at start: what may be ordered, the order to gate and loop,
+// and the answer when the loop has taken it. Housekeeping thread; nothing here waits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "daemon/answer.hpp"
+#include "daemon/correction_gate.hpp"
+#include "daemon/loop_control.hpp"
+
+namespace driftd::daemon {
+
+struct LockOrderSettings {
+  bool recording = false;  ///< cannot be held still
+  bool at_start = false;   ///< lock by itself once markers are measured
+};
+
+class LockOrders {
+ public:
+  /// @param has_markers  whether the loop was given markers
+  LockOrders(LockOrderSettings settings, CorrectionGate& gate, LoopControl& loop,
+             std::function<bool()> has_markers)
+      : settings_(settings), gate_(gate), loop_(loop), has_markers_(std::move(has_markers)) {}
+
+  // A user's orders. Each is answered once the loop's report shows what came of it.
+  /// @throws CommandRefused when there is nothing to lock now
+  void lock(Answer answer, std::int64_t now_ns);
+  /// Not one correction leaves from here on, whatever the loop is doing.
+  void unlock(Answer answer, std::int64_t now_ns);
+  /// @throws CommandRefused, with nothing changed, when there is a lock to unlock
+  void reset(Answer answer, std::int64_t now_ns);
+
+  /// Answers orders that the loop has taken, or did not take in time; locks at start.
+  void turn(std::int64_t now_ns);
+  /// Answers all that wait.
+  void refuse_pending(const CommandRefused& refused);
+  bool pending() const noexcept { return !orders_.empty(); }
+
+ private:
+  struct Order {
+    LoopCommand::Kind kind;
+    std::uint64_t number;   ///< of the loop's commands
+    std::uint64_t lock_id;  ///< of a lock
+    std::int64_t until_ns;
+    Answer answer;
+  };
+
+  void send_lock(Answer answer, std::int64_t now_ns);
+  void go_idle(LoopCommand::Kind kind, Answer answer, std::int64_t now_ns);
+  Outcome outcome_of(const Order& order) const;
+  void expire(const Order& order);
+  void lock_at_start(std::int64_t now_ns);
+
+  LockOrderSettings settings_;
+  CorrectionGate& gate_;
+  LoopControl& loop_;
+  std::function<bool()> has_markers_;
+  std::vector<Order> orders_;
+  std::uint64_t lock_id_ = 0;
+  bool owes_unlock_ = false;  ///< the loop is to be idle but could not be told yet
+  bool at_start_over_ = false;
+  std::int64_t next_try_ns_ = 0;
+};
+
+}  // namespace driftd::daemon

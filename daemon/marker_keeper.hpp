@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// Keeps the loop supplied with markers: looks for the first ones, for new ones on command, and for
+// those that have left their ROIs. A worker looks; this decides when, in what, and what becomes of
+// the result. Housekeeping thread; nothing here waits.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "config/config.hpp"
+#include "daemon/answer.hpp"
+#include "daemon/camera_watch.hpp"
+#include "daemon/event_log.hpp"
+#include "daemon/fitter_choice.hpp"
+#include "daemon/loop_control.hpp"
+#include "daemon/search_worker.hpp"
+
+namespace driftd::daemon {
+
+class MarkerKeeper {
+ public:
+  /// @param config  the one in force
+  /// @param fitter  its estimator is the one for new markers, too
+  MarkerKeeper(const config::Config& config, const ChosenFitter& fitter, CameraWatch& camera,
+               LoopControl& loop, EventLog& events)
+      : config_(config), fitter_(fitter), camera_(camera), loop_(loop), events_(events) {}
+
+  /// Goes on with the search under way, or begins one that is due.
+  void turn(std::int64_t now_ns);
+  /// Looks for markers anew; answered when the loop has measured them, or when there are too few.
+  /// @throws CommandRefused at once: not possible now
+  void find(Answer answer, std::int64_t now_ns);
+  /// Answers the find that waits, if there is one.
+  void refuse_pending(const CommandRefused& refused) { end_find(refused); }
+
+  bool has_markers() const noexcept { return has_markers_; }
+  bool find_pending() const noexcept { return find_.has_value(); }
+  /// The list of `markers`, as last reported.
+  nlohmann::json markers() const;
+  /// For markers that were gone, and how many of them found them.
+  std::uint64_t searches() const noexcept { return searches_; }
+  std::uint64_t found_again() const noexcept { return found_again_; }
+
+ private:
+  enum class Stage : std::uint8_t { Idle, Frame, Search };  ///< of the search under way
+  enum class ToldSearch : std::uint8_t { Nothing, Found, NotFound };
+  /// A command to find markers, from its request to its answer.
+  struct Find {
+    enum class Stage : std::uint8_t { Asked, Begun, Adopted, Taken } stage = Stage::Asked;
+    Answer answer;
+    std::int64_t until_ns = 0;   ///< for the frame, then for the markers' measurement
+    std::uint64_t frame_id = 0;  ///< the newest when the loop had taken the markers
+    nlohmann::json reply = nlohmann::json::object();
+  };
+
+  void adopt_listed();
+  bool are_gone(std::int64_t now_ns);
+  void begin_if_due(std::int64_t now_ns);
+  void ask_for_frame(std::int64_t now_ns);
+  void take_frame(std::int64_t now_ns);
+  void finish_again(const MarkerSearchResult& result, std::int64_t now_ns);
+  void finish_new(const MarkerSearchResult& result, std::int64_t now_ns);
+  bool adopt(const std::vector<control::Marker>& markers);
+  void go_on_with_find(std::int64_t now_ns);
+  void end_find(const Outcome& outcome);
+  void tell_search(const MarkerSearchResult& result, int total);
+
+  const config::Config& config_;
+  const ChosenFitter& fitter_;
+  CameraWatch& camera_;
+  LoopControl& loop_;
+  EventLog& events_;
+  SearchWorker worker_;
+  Stage stage_ = Stage::Idle;
+  std::optional<Find> find_;
+  bool has_markers_ = false;
+  std::optional<std::int64_t> searched_ns_;  ///< when a frame was asked for last; none: search now
+  bool told_none_found_ = false;
+  ToldSearch told_search_ = ToldSearch::Nothing;  ///< since the markers were gone
+  std::uint64_t adopted_ = 0;                     ///< the markers, by this command to the loop
+  std::uint64_t searches_ = 0;
+  std::uint64_t found_again_ = 0;
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/pipeline.hpp"
+
+#include "daemon/compose.hpp"
+
+namespace driftd::daemon {
+
+Pipeline::Pipeline(WireContext& wire, const config::Config& config, const std::string& session)
+    : publisher_(wire, {config.wire.publish, config.wire.send_queue_messages, session,
+                        config.wire.corrections}),
+      realtime_(config.realtime),
+      source_(make_source(config, [this] { realtime_.schedule_camera(); })) {}
+
+Pipeline::~Pipeline() {
+  stop();
+}
+
+void Pipeline::start(const config::Config& config) {
+  source_->start();
+  const camera::SourceInfo info = source_->info();
+  const bool connected = is_recording(config) || info.connection > 0;
+  const auto format = connected ? info.format : configured_format(config);
+  chosen_ = choose_fitter(fitter_wish(config, format), [&](fitter::Estimator estimator) {
+    return fitter_makers(config, format, estimator);
+  });
+  loop_ = std::make_unique<TrackingLoop>(*source_, *chosen_.fitter, publisher_, ports_,
+                                         loop_settings(config, info), is_recording(config));
+  publisher_.start([this] { realtime_.schedule_publisher(); });
+}
+
+void Pipeline::start_loop() {
+  loop_thread_ = std::thread([this] {
+    realtime_.schedule_loop();
+    loop_->run();
+  });
+}
+
+void Pipeline::stop() noexcept {
+  publisher_.gate().close();
+  ports_.stop.store(true);
+  if (loop_thread_.joinable()) loop_thread_.join();
+  source_->stop();
+  publisher_.stop();
+}
+
+}  // namespace driftd::daemon

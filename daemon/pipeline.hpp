@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// The parts that work on frames and the threads they run on: source, fitter, tracking loop,
+// publisher. Made, started and stopped by the service on the main thread; housekeeping talks to the
+// loop through ports().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "camera/frame_source.hpp"
+#include "config/config.hpp"
+#include "daemon/fitter_choice.hpp"
+#include "daemon/publisher.hpp"
+#include "daemon/realtime_set_up.hpp"
+#include "daemon/tracking_loop.hpp"
+#include "daemon/wire_context.hpp"
+
+namespace driftd::daemon {
+
+class Pipeline {
+ public:
+  /// Binds the publisher's socket and composes the source; starts nothing yet.
+  /// @throws SocketError, RealTimeError, camera::CameraError
+  Pipeline(WireContext& wire, const config::Config& config, const std::string& session);
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  /// The camera, then a fitter for what it sends, then the publisher.
+  /// @throws camera::CameraError, fitter::FitterError
+  void start(const config::Config& config);
+  void start_loop();
+  /// Idempotent; nothing leaves afterwards.
+  void stop() noexcept;
+
+  camera::FrameSource& source() noexcept { return *source_; }
+  Publisher& publisher() noexcept { return publisher_; }
+  LoopPorts& ports() noexcept { return ports_; }
+  RealTimeSetUp& realtime() noexcept { return realtime_; }
+  /// From start() on.
+  const ChosenFitter& chosen() const noexcept { return chosen_; }
+
+ private:
+  Publisher publisher_;
+  RealTimeSetUp realtime_;
+  std::unique_ptr<camera::FrameSource> source_;
+  ChosenFitter chosen_;
+  LoopPorts ports_;
+  std::unique_ptr<TrackingLoop> loop_;
+  std::thread loop_thread_;
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Takes over a changed configuration file while the daemon runs, whole or not at all. Housekeeping
+// thread.
+#pragma once
+
+#include <filesystem>
+
+#include "config/config.hpp"
+#include "daemon/camera_watch.hpp"
+#include "daemon/event_log.hpp"
+#include "daemon/loop_control.hpp"
+
+namespace driftd::daemon {
+
+class Reload {
+ public:
+  /// @param config  the one in force; changed in place
+  Reload(config::Config& config, std::filesystem::path file, const CameraWatch& camera,
+         LoopControl& loop, EventLog& events)
+      : config_(config), file_(std::move(file)), camera_(camera), loop_(loop), events_(events) {}
+
+  void run();
+
+ private:
+  config::Config& config_;
+  std::filesystem::path file_;
+  const CameraWatch& camera_;
+  LoopControl& loop_;
+  EventLog& events_;
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/search_worker.hpp"
+
+#include <pthread.h>
+
+#include <exception>
+
+namespace driftd::daemon {
+namespace {
+
+MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& stop) {
+  MarkerSearchResult result;
+  result.again = search.known != nullptr;
+  try {
+    control::SearchBounds bounds{.stop = stop};
+    const FrameImage& image = *search.image;
+    if (result.again) {
+      result.match = find_markers_again(*search.known, image.frame, image.pixels, search.detection,
+                                        search.options, search.constellation, &bounds);
+    } else {
+      result.found =
+          find_markers(image.frame, image.pixels, search.detection, search.options, &bounds);
+    }
+    result.spots_left_out = bounds.spots_left_out;
+  } catch (const std::exception& error) {  // no memory: the daemon goes on with what it has
+    result.failure = error.what();
+  }
+  return result;
+}
+
+}  // namespace
+
+SearchWorker::SearchWorker() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+bool SearchWorker::begin(MarkerSearch search) {
+  if (busy_) return false;
+  busy_ = true;
+  const std::lock_guard guard(mutex_);
+  search_ = std::move(search);
+  changed_.notify_one();
+  return true;
+}
+
+std::optional<MarkerSearchResult> SearchWorker::take() {
+  if (!busy_) return std::nullopt;
+  const std::lock_guard guard(mutex_);
+  std::optional<MarkerSearchResult> result = std::move(result_);
+  result_.reset();
+  if (result) busy_ = false;
+  return result;
+}
+
+void SearchWorker::run(const std::stop_token& stop) {
+  pthread_setname_np(pthread_self(), "driftd-search");
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [this] { return search_.has_value(); })) {
+    const MarkerSearch search = std::move(*search_);
+    search_.reset();
+    lock.unlock();
+    MarkerSearchResult result = carry_out(search, stop);
+    lock.lock();
+    result_ = std::move(result);
+  }
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// The thread that looks for markers in a whole frame, one search at a time: it may take seconds on
+// a large frame full of texture, and nobody waits for it. Values go in and come out. Owned by
+// marker keeping, whose thread (housekeeping) makes all calls; what is under way ends soon after
+// the destructor asked it to.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "control/constellation.hpp"
+#include "control/marker_detection.hpp"
+#include "daemon/frame_copy.hpp"
+#include "daemon/marker_finder.hpp"
+#include "daemon/records.hpp"
+#include "fitter/fitter.hpp"
+
+namespace driftd::daemon {
+
+struct MarkerSearch {
+  std::unique_ptr<FrameImage> image;
+  control::DetectionSettings detection;
+  fitter::FitOptions options;
+  /// Those to be found again; none: any markers.
+  std::unique_ptr<const MarkersReport> known;
+  control::ConstellationSettings constellation;  ///< for those known
+};
+
+struct MarkerSearchResult {
+  bool again = false;  ///< those known were looked for: `match` says; otherwise `found`
+  control::DetectionResult found;
+  control::ConstellationMatch match;
+  std::size_t spots_left_out = 0;  ///< beyond the bounds of a search; the faintest
+  std::string failure;             ///< not empty: the search broke off for this
+};
+
+class SearchWorker {
+ public:
+  SearchWorker();
+  SearchWorker(const SearchWorker&) = delete;
+  SearchWorker& operator=(const SearchWorker&) = delete;
+
+  /// False, with nothing begun, while another search is under way or its result was not taken.
+  bool begin(MarkerSearch search);
+  /// The result, once.
+  std::optional<MarkerSearchResult> take();
+  bool busy() const noexcept { return busy_; }
+
+ private:
+  void run(const std::stop_token& stop);
+
+  bool busy_ = false;  // housekeeping's: from begin() to take()
+  std::mutex mutex_;   // for what follows
+  std::condition_variable_any changed_;
+  std::optional<MarkerSearch> search_;
+  std::optional<MarkerSearchResult> result_;
+  std::jthread thread_;  // last: it uses what is above, and ends first
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Which back end fits batches: for libdriftfit, libGpufit and driftfit. Called by one thread at a
+// time.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "fitter/cuda_fitter.hpp"
+#include "fitter/fitter.hpp"
+#include "fitter/swarm.hpp"
+
+namespace driftd::fitter {
+
+enum class BackEnd : std::uint8_t {
+  Auto,  ///< a GPU, as long as one can be had and does not fail; else the CPU
+  Cpu,
+  Cuda
+};
+
+class BatchBackEnd {
+ public:
+  /// @param cuda  unused by BackEnd::Cpu
+  /// @throws FitterError where BackEnd::Cuda cannot be had, or for senseless CudaBatchOptions
+  explicit BatchBackEnd(BackEnd wish, const CudaBatchOptions& cuda = {});
+
+  /// As fit_batch_cpu(). Where BackEnd::Auto meets a GPU that fails, the CPU fits the same batch
+  /// and all that follow, if its arrays lie where the CPU can read them; if not, the failure is the
+  /// caller's.
+  /// @param threads  of the CPU
+  /// @throws FitterError
+  void fit(const Batch& batch, const FitOptions& options, std::span<Localization> results,
+           int threads);
+  /// As fit_swarm_cpu(), and likewise.
+  void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
+              std::span<Localization> results, std::span<SwarmReport> reports, int threads);
+
+  bool on_gpu() const noexcept { return cuda_ != nullptr; }
+  /// Why this back end: what was asked for, or what keeps a GPU from being used.
+  const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  template <class OnGpu>
+  bool done_on_gpu(bool cpu_could, const OnGpu& on_gpu);
+
+  BackEnd wish_;
+  std::unique_ptr<CudaBatchFitter> cuda_;
+  std::string reason_;
+};
+
+}  // namespace driftd::fitter

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// The calls of cuda_fitter.hpp on the real runtime.
+#include "fitter/cuda_fitter.hpp"
+
+#include "fitter/cuda/batch_fitter.hpp"
+#include "fitter/cuda/kernels.hpp"
+#include "fitter/cuda/live_fitter.hpp"
+#include "fitter/cuda/runtime.hpp"
+
+namespace driftd::fitter {
+
+int cuda_device_count() noexcept {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+std::string cuda_obstacle(int device) {
+  return cuda::obstacle({}, device);
+}
+
+bool host_can_read(const void* memory) noexcept {
+  cudaPointerAttributes attributes;
+  return memory == nullptr || (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess &&
+                               attributes.type != cudaMemoryTypeDevice);
+}
+
+CudaVersions cuda_versions() noexcept {
+  CudaVersions versions;
+  if (cudaRuntimeGetVersion(&versions.runtime) != cudaSuccess) versions.runtime = 0;
+  if (cudaDriverGetVersion(&versions.driver) != cudaSuccess) versions.driver = 0;
+  return versions;
+}
+
+void cuda_copy(void* to, const void* from, std::size_t bytes) {
+  cuda::check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying");
+}
+
+std::unique_ptr<LiveFitter> make_cuda_live_fitter(int roi_px, std::size_t capacity,
+                                                  const FitOptions& options,
+                                                  const CudaLiveOptions& cuda) {
+  return cuda::make_live_fitter(roi_px, capacity, options, cuda, {});
+}
+
+std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& cuda) {
+  return cuda::make_batch_fitter(cuda, {});
+}
+
+}  // namespace driftd::fitter

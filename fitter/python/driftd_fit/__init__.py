@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: MIT
+"""Fits of 2-D Gaussians to numpy images through libdriftfit. Needs numpy.
+
+    import driftd_fit
+
+    fits = driftd_fit.fit(images)               # (n, side, side), uint8, uint16 or float32
+    good = fits[driftd_fit.converged(fits)]
+    print(good["x"], good["x_sd"])
+
+    driftd_fit.fit(images, model="elliptical", estimator="poisson", fixed=("sigma_x",),
+                   start=start, bounds={"sigma_y": (0.8, 2.5)}, gain=4.0, offset=100)
+
+    fits, found = driftd_fit.search(images)     # each from where a particle swarm was best
+
+Lengths are pixels, the centre of an image's first pixel is (0, 0), x counts columns. Amplitude and
+background are in pixel units; ``*_sd`` are standard deviations. docs/fitter.md has the method.
+"""
+from __future__ import annotations
+
+import ctypes
+import inspect
+from typing import Callable, Mapping, Sequence
+
+import numpy as np
+
+from . import arguments, libdriftfit
+from .arguments import MAX_SIDE, MIN_SIDE, PIXEL_TYPES  # noqa: F401 (for callers)
+from .libdriftfit import PARAMETERS, FitError, LibraryMissing  # noqa: F401 (raised there)
+
+#: What a fit gives; the bytes of driftfit_result in fitter/c/driftfit.h.
+RESULT = np.dtype(
+    [(name, np.float32) for name in
+     ("x", "y", "sigma_x", "sigma_y", "amplitude", "background", "chi_square", "x_sd", "y_sd",
+      "sigma_x_sd", "sigma_y_sd", "amplitude_sd", "background_sd")]
+    + [("status", np.uint8), ("iterations", np.uint8), ("_reserved", np.uint16)])
+#: Start values; sigma_x <= 0: none.
+START = np.dtype([(name, np.float32) for name in ("x", "y", "sigma_x", "sigma_y")])
+#: Start values of the other parameters.
+LEVELS = np.dtype([(name, np.float32) for name in ("amplitude", "background")])
+#: What a swarm found before the fit: its best place, the standard deviations of its last best ones
+#: and its sum of squared residuals; the bytes of driftfit_swarm_report.
+SWARM_REPORT = np.dtype([(name, np.float32) for name in
+                         ("x", "y", "sigma_x", "sigma_y", "x_spread", "y_spread",
+                          "sigma_x_spread", "sigma_y_spread", "chi_square")])
+#: Names of ``status``.
+STATUS = ("converged_residuum", "converged_decrease", "converged_step", "iteration_limit",
+          "not_converged", "bad_input")
+
+MODELS = {"circular": 0, "elliptical": 1}
+ESTIMATORS = {"implicit": 0, "least_squares": 1, "weighted_least_squares": 2, "poisson": 3}
+BACKENDS = {"auto": 0, "cpu": 1, "cuda": 2}
+_BAD_ARGUMENT, _CANCELLED = 1, 4
+_PLACES = {name: i for i, name in enumerate(PARAMETERS)}
+
+_library: ctypes.CDLL | None = None
+
+
+def converged(fits: np.ndarray) -> np.ndarray:
+    """Which fits are results: a boolean array."""
+    return fits["status"] <= 2
+
+
+class Fitter:
+    """A back end with its memory, for many calls; `fit` makes one for a single call.
+
+    Parameters
+    ----------
+    backend : "auto", "cpu" or "cuda"
+        auto: a GPU if there is one.
+    threads : int
+        Of the CPU; 0: one per core.
+    devices : sequence of int
+        GPUs that share the work; none: the first.
+
+    Raises
+    ------
+    LibraryMissing
+        There is no libdriftfit. It is an ImportError and a FitError.
+    FitError
+        The GPU cannot be had.
+    ValueError
+        A back end that is none, or a number that is not allowed.
+    """
+
+    def __init__(self, backend: str = "auto", threads: int = 0, devices: Sequence[int] = ()):
+        global _library
+        self._handle = ctypes.c_void_p()
+        number = arguments.one_of("backend", backend, BACKENDS)
+        if _library is None:
+            _library = libdriftfit.load()
+        threads = arguments.number("threads", threads, arguments.THREADS)
+        devices = [arguments.number("a device", device, arguments.DEVICE) for device in devices]
+        numbers = (ctypes.c_int32 * len(devices))(*devices)
+        message = ctypes.create_string_buffer(512)
+        code = _library.driftfit_create(number, threads, numbers if devices else None, len(devices),
+                                        ctypes.byref(self._handle), message, len(message))
+        if code:
+            raise (ValueError if code == _BAD_ARGUMENT else FitError)(message.value.decode())
+
+    @property
+    def backend(self) -> str:
+        """What fits now: "cpu" or "cuda"."""
+        return _library.driftfit_backend(self._handle).decode()
+
+    @property
+    def backend_reason(self) -> str:
+        """Why: what was asked for, or what keeps "auto" from using a GPU."""
+        return _library.driftfit_backend_reason(self._handle).decode()
+
+    def close(self) -> None:
+        """Gives the memory back; twice does no harm."""
+        if self._handle:
+            _library.driftfit_destroy(self._handle)
+            self._handle = ctypes.c_void_p()
+
+    def __enter__(self) -> "Fitter":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def fit(self, images: np.ndarray, model: str = "circular", estimator: str = "implicit",
+            start: np.ndarray | None = None,
+            progress: Callable[[int, int], bool | None] | None = None, *,
+            levels: np.ndarray | None = None, variances: np.ndarray | None = None,
+            bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
+            **options: float) -> np.ndarray:
+        """Fits every image.
+
+        Parameters
+        ----------
+        images : array, shape (n, side, side) or (side, side)
+            uint8, uint16 or float32; 4 to 64 pixels a side. Not copied when C-contiguous.
+        model : "circular" or "elliptical"
+            One width, or one along each axis.
+        estimator : "implicit", "least_squares", "weighted_least_squares" or "poisson"
+            The first searches position and widths alone, and is the fastest; the others search all
+            parameters. weighted_least_squares needs `variances`; poisson is the maximum likelihood
+            of Poisson noise in electrons (`gain`; unknown: pixels are electrons).
+        start : array, shape (n,), dtype `START`; or shape (n, 3) of x, y, sigma; or (n, 4)
+            Start values; None: each fit estimates its own.
+        progress : callable
+            Called as ``progress(done, n)`` after each block; a true result stops the fitting, and
+            what is not done stays ``bad_input``.
+        levels : array, shape (n,), dtype `LEVELS`; or shape (n, 2) of amplitude, background
+            Start values of these; None: those that fit each start best.
+        variances : array, the shape of images or (side, side) for all of them
+            Variance of each pixel, pixel units squared; to poisson, its read noise.
+        bounds : mapping of a name of `PARAMETERS` to (lower, upper)
+            Each a number, or an array of shape (n,). Not with implicit.
+        fixed : names of `PARAMETERS`
+            These keep their start values. Not with implicit.
+        **options
+            gain : electrons per pixel unit, 1e-12 to 1e12; None or 0 (default): not known.
+                Uncertainties then come from the residuals.
+            offset : pixel value without light (0).
+            read_noise : electrons rms (0), 0 or more.
+            saturation : pixels at or above are bad input; 0 (default): none are.
+            min_background : limit of the background (-inf: none).
+            spots_only : True (default): a minimum that is no spot is not converged; False: any
+                minimum will do.
+            max_iterations : 1 to 255 (20).
+            lambda_start, lambda_max : damping, 1e-9 to 1e9 (0.01, 1e4).
+            min_chi_square : stop below this chi-square (0), pixel units squared.
+            min_decrease : stop below this relative decrease of chi-square, 0 to 1 (1e-6).
+            min_step : stop when every parameter changes by less, relatively, 0 to 1 (1e-4).
+
+        Returns
+        -------
+        array, shape (n,), dtype `RESULT`
+            A fit that failed says so in ``status`` (`STATUS`); pixels that are NaN give bad_input.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Arrays or options of another kind; the text says what was found and what is allowed.
+        FitError
+            What the GPU reported.
+        """
+        self._check_open()
+        settings = _settings(model, estimator, fixed, options)
+        work = _Work(images, settings, start, levels, variances, bounds)
+        self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
+        return work.results
+
+    def search(self, images: np.ndarray, model: str = "circular", estimator: str = "implicit",
+               progress: Callable[[int, int], bool | None] | None = None, *,
+               particles: int = 256, iterations: int = 30, seed: int = 0,
+               levels: np.ndarray | None = None, variances: np.ndarray | None = None,
+               bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
+               **options: float) -> tuple[np.ndarray, np.ndarray]:
+        """Fits every image from where a particle swarm found its least squares.
+
+        The swarm searches the whole image and needs no start value. Where the model does not
+        describe the whole image, bound the widths (with another estimator than implicit): bounds are
+        the swarm's domain, too.
+
+        Parameters
+        ----------
+        images, model, estimator, progress, levels, variances, bounds
+            As in `fit`.
+        particles : int
+            A whole multiple of 16, 16 to 1024.
+        iterations : int
+            Of the swarm, 1 to 1000; all are made. Those of the fit end by `max_iterations`.
+        seed : int, 0 to 2**64 - 1
+            The same seed and number of an image give the same search.
+        fixed : names of `PARAMETERS`
+            Amplitude and background alone, with `levels`. Not with implicit.
+        **options
+            inertia : 0 to 2 (0.7298).
+            own_pull, swarm_pull : towards the particle's and the swarm's best place, 0 to 4
+                (1.4962).
+            max_velocity : in an iteration, of the domain's extent, 0.001 to 1 (0.5).
+            spread_of_last : best places that the spread is taken over, 2 to 32 (10).
+            first_image : number of the first image, 0 to 2**64 - 1 (0): calls that count on give
+                what one gives.
+            And those of the fit, as in `fit`.
+
+        Returns
+        -------
+        fits : array, shape (n,), dtype `RESULT`
+            As from `fit`.
+        found : array, shape (n,), dtype `SWARM_REPORT`
+            What the swarm found before the fit improved it; ``chi_square`` is NaN for pixels that
+            are bad input, and for images not done.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Arrays or options of another kind; the text says what was found and what is allowed.
+        FitError
+            What the GPU reported.
+        """
+        self._check_open()
+        swarm = _swarm({"particles": particles, "iterations": iterations, "seed": seed}
+                       | {name: options.pop(name) for name in arguments.SWARM_OPTIONS
+                          if name in options})
+        settings = _settings(model, estimator, fixed, options)
+        work = _Work(images, settings, None, levels, variances, bounds)
+        found = np.zeros(len(work.results), SWARM_REPORT)
+        found["chi_square"] = np.nan
+        self._call(_library.driftfit_search, [ctypes.byref(settings), ctypes.byref(swarm)], work,
+                   [found.ctypes.data], progress)
+        return work.results, found
+
+    def _check_open(self) -> None:
+        if not self._handle:
+            raise ValueError("this Fitter is closed")
+
+    def _call(self, function, settings: list, work: "_Work", outputs: list, progress) -> None:
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress is {progress!r}; allowed is a function of done and n")
+        failure: list[BaseException] = []
+
+        def report(_user, done, total):
+            try:
+                return 1 if progress(done, total) else 0
+            except BaseException as error:  # must not cross C; raised again below
+                failure.append(error)
+                return 1
+
+        message = ctypes.create_string_buffer(512)
+        code = function(
+            self._handle, *settings, ctypes.byref(work.images), work.results.ctypes.data, *outputs,
+            libdriftfit.Progress(report) if progress else libdriftfit.Progress(), None, message,
+            len(message))
+        if failure:
+            raise failure[0]
+        if code == _BAD_ARGUMENT:
+            raise ValueError(message.value.decode())
+        if code not in (0, _CANCELLED):
+            raise FitError(message.value.decode())
+
+
+class _Work:
+    """What is fitted, as the library takes it, with room for the results. Keeps the arrays alive.
+    Bounds that are numbers go into `settings`."""
+
+    def __init__(self, images, settings: libdriftfit.Options, start, levels, variances, bounds):
+        images = arguments.images(images)
+        count, side = images.shape[:2]
+        self._arrays = {
+            "pixels": images,
+            "starts": None if start is None else
+            arguments.records(start, "start", START, count, fewest=3),
+            "levels": None if levels is None else
+            arguments.records(levels, "levels", LEVELS, count),
+            "variances": None if variances is None else
+            arguments.variances(variances, images.shape),
+            "bounds": None if bounds is None else
+            arguments.bounds(bounds, _PLACES, settings.lower, settings.upper, count)}
+        self.images = libdriftfit.Images(
+            ctypes.sizeof(libdriftfit.Images), PIXEL_TYPES[images.dtype], side, 0, count,
+            **{name: array.ctypes.data for name, array in self._arrays.items()
+               if array is not None})
+        self.results = np.zeros(count, RESULT)
+        self.results["status"] = STATUS.index("bad_input")
+
+
+def _assign(made: ctypes.Structure, options: dict, known: dict) -> None:
+    for name, value in options.items():
+        if name not in known:
+            raise TypeError(f"unknown option {name!r}; allowed are {', '.join(known)}")
+        setattr(made, name, arguments.number(name, value, known[name]))
+
+
+def _settings(model: str, estimator: str, fixed: Sequence[str],
+              options: dict) -> libdriftfit.Options:
+    settings = libdriftfit.Options()
+    _library.driftfit_default_options(ctypes.byref(settings), ctypes.sizeof(settings))
+    settings.model = arguments.one_of("model", model, MODELS)
+    settings.estimator = arguments.one_of("estimator", estimator, ESTIMATORS)
+    for name in (fixed,) if isinstance(fixed, str) else fixed:
+        settings.fixed |= 1 << arguments.one_of("a parameter", name, _PLACES)
+    _assign(settings, options, arguments.FIT_OPTIONS)
+    return settings
+
+
+def _swarm(options: dict) -> libdriftfit.SwarmOptions:
+    swarm = libdriftfit.SwarmOptions()
+    _library.driftfit_default_swarm_options(ctypes.byref(swarm), ctypes.sizeof(swarm))
+    _assign(swarm, options, arguments.SWARM_OPTIONS)
+    return swarm
+
+
+def fit(images: np.ndarray, model: str = "circular", estimator: str = "implicit",
+        start: np.ndarray | None = None, *, backend: str = "auto", threads: int = 0,
+        devices: Sequence[int] = (), progress: Callable[[int, int], bool | None] | None = None,
+        levels: np.ndarray | None = None, variances: np.ndarray | None = None,
+        bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
+        **options: float) -> np.ndarray:
+    """One `Fitter.fit` with a `Fitter` of its own; see both."""
+    with Fitter(backend, threads, devices) as fitter:
+        return fitter.fit(images, model, estimator, start, progress, levels=levels,
+                          variances=variances, bounds=bounds, fixed=fixed, **options)
+
+
+def search(images: np.ndarray, model: str = "circular", estimator: str = "implicit", *,
+           backend: str = "auto", threads: int = 0,
+           progress: Callable[[int, int], bool | None] | None = None, particles: int = 256,
+           iterations: int = 30, seed: int = 0, levels: np.ndarray | None = None,
+           variances: np.ndarray | None = None, bounds: Mapping[str, tuple] | None = None,
+           fixed: Sequence[str] = (), **options: float) -> tuple[np.ndarray, np.ndarray]:
+    """One `Fitter.search` with a `Fitter` of its own; see both."""
+    with Fitter(backend, threads) as fitter:
+        return fitter.search(images, model, estimator, progress, particles=particles,
+                             iterations=iterations, seed=seed, levels=levels, variances=variances,
+                             bounds=bounds, fixed=fixed, **options)
+
+
+for _function in (fit, search):
+    _function.__doc__ = "\n\n".join([
+        _function.__doc__, "backend, threads, devices are those of `Fitter`.",
+        inspect.cleandoc(getattr(Fitter, _function.__name__).__doc__)])

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// The settings that users get: those of the option table, as the daemon translates them. A test
+// that means other numbers sets them.
+#pragma once
+
+#include "config/config.hpp"
+#include "daemon/compose.hpp"
+
+namespace driftd::test {
+
+inline daemon::LoopSettings default_loop_settings() {
+  return daemon::loop_settings(config::default_config(), {});
+}
+
+inline control::SupervisorSettings default_supervisor_settings() {
+  return default_loop_settings().supervisor;
+}
+
+inline control::LockSettings default_lock_settings() {
+  return default_loop_settings().supervisor.lock;
+}
+
+inline control::ControllerSettings default_controller_settings() {
+  return default_loop_settings().supervisor.controller;
+}
+
+inline control::EstimatorSettings default_estimator_settings() {
+  return daemon::estimator_settings(config::default_config());
+}
+
+inline control::DetectionSettings default_detection_settings() {
+  const config::Config config = config::default_config();
+  return daemon::detection_settings(config, daemon::configured_format(config));
+}
+
+inline control::ConstellationSettings default_constellation_settings() {
+  return daemon::constellation_settings(config::default_config());
+}
+
+inline camera::AravisSettings default_aravis_settings() {
+  return daemon::aravis_settings(config::default_config().camera, {});
+}
+
+inline camera::ReplaySettings default_replay_settings() {
+  return daemon::replay_settings(config::default_config().replay);
+}
+
+}  // namespace driftd::test

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// A CUDA device that is not there: its memory is the host's, a launch fits at once by the CPU twin,
+// and it fails as it is told to. One for the process; no thread but the test's may use it.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "fitter/cuda/kernels.hpp"
+#include "fitter/cuda/runtime.hpp"
+#include "fitter/cuda_fitter.hpp"
+
+namespace driftd::test::pretended {
+
+enum class Trouble {
+  None,
+  NoDevice,
+  OldDriver,
+  TooOld,      ///< compute capability 6.1
+  NoImage,     ///< not a device that the kernels were compiled for
+  Exclusive,   ///< another process has it for itself
+  MemoryFull,  ///< of the device
+  PinnedFull,
+  NoMapping,  ///< of pinned memory
+  NoStream,
+  LaunchFails,
+  NoResults,  ///< a launch that does nothing
+  SyncFails,
+  CopyFails
+};
+
+struct Named {
+  Trouble trouble;
+  const char* says;  ///< a part of the sentence that people read
+};
+
+/// What can keep a device from being had at all.
+inline const std::vector<Named>& at_start() {
+  static const std::vector<Named> all = {
+      {Trouble::NoDevice, "CUDA: looking for devices: no CUDA-capable device is detected"},
+      {Trouble::OldDriver, "driver version is insufficient"},
+      {Trouble::TooOld,
+       "CUDA: device 0 (Pretended, compute capability 6.1) is too old: it takes 7.5 or newer"},
+      {Trouble::NoImage,
+       "CUDA: loading the kernels on device 0 (Pretended, compute capability "
+       "9.0): no kernel image is available"},
+      {Trouble::Exclusive,
+       "CUDA: taking device 0 (Pretended, compute capability 9.0): "
+       "CUDA-capable device(s) is/are busy or unavailable"},
+      {Trouble::MemoryFull, "CUDA: allocating device memory: out of memory"},
+      {Trouble::PinnedFull, "CUDA: allocating pinned memory: out of memory"},
+      {Trouble::NoMapping, "CUDA: mapping pinned memory"},
+      {Trouble::NoStream, "CUDA: creating a stream"}};
+  return all;
+}
+
+/// What may happen to one that was had.
+inline const std::vector<Named>& later() {
+  static const std::vector<Named> all = {
+      {Trouble::LaunchFails, "CUDA: starting the fits: unspecified launch failure"},
+      {Trouble::SyncFails, "CUDA: fitting: an illegal memory access"},
+      {Trouble::CopyFails, "CUDA: copying to the device"},
+      {Trouble::MemoryFull, "CUDA: allocating device memory: out of memory"}};
+  return all;
+}
+
+struct State {
+  Trouble trouble = Trouble::None;
+  int allocations = 0;  ///< pinned ones not given back
+  std::size_t fitted = 0;
+};
+
+inline State& state() {
+  static State the_state;
+  return the_state;
+}
+
+inline cudaError_t fails_by(Trouble trouble, cudaError_t error) {
+  return state().trouble == trouble ? error : cudaSuccess;
+}
+
+inline cudaError_t allocate(void** memory, std::size_t bytes) {
+  *memory = std::aligned_alloc(128, (bytes + 127) / 128 * 128);
+  return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+inline cudaError_t host_alloc(void** memory, std::size_t bytes, unsigned) {
+  if (state().trouble == Trouble::PinnedFull) return cudaErrorMemoryAllocation;
+  ++state().allocations;
+  return allocate(memory, bytes);
+}
+
+inline cudaError_t free_host(void* memory) {
+  std::free(memory);
+  --state().allocations;
+  return cudaSuccess;
+}
+
+inline cudaError_t launch_trouble() {
+  return fails_by(Trouble::LaunchFails, cudaErrorLaunchFailure);
+}
+
+/// A live kernel.
+inline cudaError_t launch_live(const void*, dim3, dim3, void** arguments, std::size_t,
+                               cudaStream_t) {
+  if (const cudaError_t error = launch_trouble(); error != cudaSuccess) return error;
+  if (state().trouble == Trouble::NoResults) return cudaSuccess;
+  const auto& job = *static_cast<const fitter::cuda::Job*>(arguments[0]);
+  const auto& task = *static_cast<const fitter::cuda::Task*>(arguments[1]);
+  for (std::size_t i = 0; i < task.count; ++i) {
+    std::vector<fitter::Localization> fit(1);
+    const auto* slot = static_cast<const unsigned char*>(job.pixels) + i * job.stride_bytes;
+    fitter::Start start;
+    std::memcpy(&start, slot + fitter::cuda::start_offset(job.roi_px), sizeof(start));
+    fitter::fit_batch_cpu({slot, job.type, job.roi_px, 1, &start}, job.options, fit);
+    auto& result = static_cast<fitter::cuda::StampedResult*>(job.results)[i];
+    std::uint32_t words[15] = {};
+    std::memcpy(words, fit.data(), sizeof(fit[0]));
+    const std::uint32_t* from = words;
+    for (auto& part : result.parts) {
+      std::copy_n(from, 3, part.words);
+      part.stamp = task.stamp;
+      from += 3;
+    }
+  }
+  return cudaSuccess;
+}
+
+/// A batch kernel; swarms are not pretended.
+inline cudaError_t launch_batch(const void*, dim3, dim3, void** arguments, std::size_t,
+                                cudaStream_t) {
+  if (const cudaError_t error = launch_trouble(); error != cudaSuccess) return error;
+  const auto& job = *static_cast<const fitter::cuda::Job*>(arguments[0]);
+  state().fitted += job.count;
+  fitter::fit_batch_cpu({job.pixels, job.type, job.roi_px, job.count, job.starts, job.levels,
+                         job.variances, job.bounds},
+                        job.options, {static_cast<fitter::Localization*>(job.results), job.count});
+  return cudaSuccess;
+}
+
+inline cudaError_t properties(cudaDeviceProp* p, int) {
+  *p = {};
+  std::snprintf(p->name, sizeof p->name, "Pretended");
+  const bool old = state().trouble == Trouble::TooOld;
+  p->major = old ? 6 : 9;
+  p->minor = old ? 1 : 0;
+  return cudaSuccess;
+}
+
+inline cudaError_t count_devices(int* count) {
+  *count = 1;
+  if (state().trouble == Trouble::OldDriver) return cudaErrorInsufficientDriver;
+  return fails_by(Trouble::NoDevice, cudaErrorNoDevice);
+}
+
+/// Calls whose failures are `Trouble`s; the device works until one is set.
+inline fitter::cuda::RuntimeCalls calls() {
+  state().trouble = Trouble::None;
+  fitter::cuda::RuntimeCalls c;
+  c.get_device_count = count_devices;
+  c.get_device_properties = properties;
+  c.function_attributes = [](cudaFuncAttributes*, const void*) {
+    return fails_by(Trouble::NoImage, cudaErrorNoKernelImageForDevice);
+  };
+  c.pointer_attributes = [](cudaPointerAttributes* a, const void*) { return *a = {}, cudaSuccess; };
+  c.set_device = [](int) { return fails_by(Trouble::Exclusive, cudaErrorDevicesUnavailable); };
+  c.host_alloc = host_alloc;
+  c.free_host = free_host;
+  c.device_alloc = [](void** memory, std::size_t bytes) {
+    if (state().trouble == Trouble::MemoryFull) return cudaErrorMemoryAllocation;
+    return allocate(memory, bytes);
+  };
+  c.free_device = [](void* memory) { return std::free(memory), cudaSuccess; };
+  c.device_pointer = [](void** device, void* host, unsigned) {
+    *device = host;
+    return fails_by(Trouble::NoMapping, cudaErrorInvalidValue);
+  };
+  c.priority_range = [](int* low, int* high) { return *low = *high = 0, cudaSuccess; };
+  c.create_stream = [](cudaStream_t*, unsigned, int) {
+    return fails_by(Trouble::NoStream, cudaErrorMemoryAllocation);
+  };
+  c.destroy_stream = [](cudaStream_t) { return cudaSuccess; };
+  c.query_stream = [](cudaStream_t) { return cudaSuccess; };
+  c.synchronize_stream = [](cudaStream_t) {
+    return fails_by(Trouble::SyncFails, cudaErrorIllegalAddress);
+  };
+  c.copy = [](void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
+    if (state().trouble == Trouble::CopyFails) return cudaErrorInvalidValue;
+    return std::memcpy(to, from, bytes), cudaSuccess;
+  };
+  return c;
+}
+
+inline fitter::cuda::RuntimeCalls live_calls() {
+  fitter::cuda::RuntimeCalls c = calls();
+  c.launch = launch_live;
+  return c;
+}
+
+inline fitter::cuda::RuntimeCalls batch_calls() {
+  fitter::cuda::RuntimeCalls c = calls();
+  c.launch = launch_batch;
+  return c;
+}
+
+}  // namespace driftd::test::pretended

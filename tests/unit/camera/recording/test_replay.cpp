@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: MIT
+#include <tiffio.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/monotonic.hpp"
+#include "camera/recording/image_stack.hpp"
+#include "camera/sources.hpp"
+#include "support/catch.hpp"
+#include "support/default_settings.hpp"
+#include "support/recording_files.hpp"
+#include "support/test_data.hpp"
+
+using driftd::monotonic_ns;
+using namespace driftd::camera;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kWidth = 20;
+constexpr int kHeight = 12;
+
+class TempFile {
+ public:
+  explicit TempFile(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() /
+              ("driftd_replay_" + std::to_string(getpid()) + "_" + name)) {}
+  ~TempFile() { std::filesystem::remove(path_); }
+  TempFile(const TempFile&) = delete;
+  TempFile& operator=(const TempFile&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::uint16_t level(int frame, int x, int y, int bits) {
+  return static_cast<std::uint16_t>((frame * 1000 + y * 37 + x * 5) & ((1 << bits) - 1));
+}
+
+struct TiffOptions {
+  const char* mode = "w";  ///< "wb" big-endian, "wl" little-endian
+  int bits = 16;
+  int frames = 5;
+  std::uint16_t compression = COMPRESSION_NONE;
+  std::uint32_t rows_per_strip = 5;  ///< does not divide the height
+  bool tiled = false;
+  std::string description = {};
+  int differing_page = -1;
+};
+
+void set_page_tags(TIFF* tiff, const TiffOptions& options, int frame) {
+  const bool differs = frame == options.differing_page;
+  TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, kWidth + (differs ? 1 : 0));
+  TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, kHeight);
+  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, options.bits);
+  TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 1);
+  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
+  TIFFSetField(tiff, TIFFTAG_COMPRESSION, options.compression);
+  if (!options.description.empty()) {
+    TIFFSetField(tiff, TIFFTAG_IMAGEDESCRIPTION, options.description.c_str());
+  }
+  if (options.tiled) {
+    TIFFSetField(tiff, TIFFTAG_TILEWIDTH, 16);
+    TIFFSetField(tiff, TIFFTAG_TILELENGTH, 16);
+  } else {
+    TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, options.rows_per_strip);
+  }
+}
+
+void put(std::vector<unsigned char>& row, int x, int bits, std::uint16_t value) {
+  const auto i = static_cast<std::size_t>(x);
+  if (bits == 8) {
+    row[i] = static_cast<unsigned char>(value);
+  } else {
+    row[2 * i] = static_cast<unsigned char>(value & 0xFF);
+    row[2 * i + 1] = static_cast<unsigned char>(value >> 8);
+  }
+}
+
+void write_tiff(const std::filesystem::path& path, const TiffOptions& options) {
+  TIFF* tiff = TIFFOpen(path.c_str(), options.mode);
+  REQUIRE(tiff != nullptr);
+  for (int frame = 0; frame < options.frames; ++frame) {
+    set_page_tags(tiff, options, frame);
+    if (options.tiled) {
+      for (int x0 = 0; x0 < kWidth; x0 += 16) {
+        std::vector<unsigned char> tile(16 * 16 * 2);
+        for (int y = 0; y < kHeight; ++y) {
+          for (int x = x0; x < std::min(x0 + 16, kWidth); ++x) {
+            put(tile, y * 16 + x - x0, options.bits, level(frame, x, y, options.bits));
+          }
+        }
+        TIFFWriteTile(tiff, tile.data(), static_cast<std::uint32_t>(x0), 0, 0, 0);
+      }
+    } else {
+      for (int y = 0; y < kHeight; ++y) {
+        std::vector<unsigned char> row((kWidth + 1) * 2);
+        for (int x = 0; x < kWidth; ++x)
+          put(row, x, options.bits, level(frame, x, y, options.bits));
+        TIFFWriteScanline(tiff, row.data(), static_cast<std::uint32_t>(y), 0);
+      }
+    }
+    TIFFWriteDirectory(tiff);
+  }
+  TIFFClose(tiff);
+}
+
+bool holds_frame(const Frame& frame, int number, int bits) {
+  if (frame.width_px != kWidth || frame.height_px != kHeight) return false;
+  if (frame.format != (bits == 8 ? PixelFormat::Mono8 : PixelFormat::Mono16)) return false;
+  std::vector<std::uint16_t> pixels(kWidth * kHeight);
+  unpack(frame, pixels.data());
+  for (int y = 0; y < kHeight; ++y) {
+    for (int x = 0; x < kWidth; ++x) {
+      if (pixels[static_cast<std::size_t>(y * kWidth + x)] != level(number, x, y, bits)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+ReplaySettings fast(const std::filesystem::path& path) {
+  ReplaySettings settings = driftd::test::default_replay_settings();
+  settings.path = path;
+  settings.pace = ReplayPace::Fast;
+  return settings;
+}
+
+ReplaySettings fast_raw(const std::filesystem::path& path, ReplayFormat format) {
+  ReplaySettings settings = fast(path);
+  settings.format = format;
+  settings.width_px = kWidth;
+  settings.height_px = kHeight;
+  return settings;
+}
+
+void write_raw(const std::filesystem::path& path, int bits, int frames, std::size_t cut_bytes = 0) {
+  std::vector<unsigned char> bytes;
+  for (int frame = 0; frame < frames; ++frame) {
+    std::vector<unsigned char> pixels(static_cast<std::size_t>(kWidth * kHeight * bits / 8));
+    for (int i = 0; i < kWidth * kHeight; ++i) {
+      put(pixels, i, bits, level(frame, i % kWidth, i / kWidth, bits));
+    }
+    bytes.insert(bytes.end(), pixels.begin(), pixels.end());
+  }
+  bytes.resize(bytes.size() - cut_bytes);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+std::string error_of(const ReplaySettings& settings) {
+  try {
+    make_replay_source(settings);
+  } catch (const CameraError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a TIFF stack replays pixel for pixel, whatever its layout") {
+  const auto options = GENERATE(
+      TiffOptions{.mode = "wb", .bits = 16}, TiffOptions{.mode = "wl", .bits = 16},
+      TiffOptions{.mode = "wb", .bits = 8}, TiffOptions{.mode = "wl", .bits = 8},
+      TiffOptions{.mode = "wb", .bits = 16, .compression = COMPRESSION_LZW},
+      TiffOptions{.mode = "w8", .bits = 16}, TiffOptions{.mode = "wb", .bits = 16, .tiled = true},
+      TiffOptions{.bits = 8, .tiled = true});
+  const TempFile file("stack.tif");
+  write_tiff(file.path(), options);
+  const auto source = make_replay_source(fast(file.path()));
+  source->start();
+  Frame frame;
+  for (int number = 0; number < options.frames; ++number) {
+    REQUIRE(source->pop(0us, frame) == PopStatus::Frame);
+    CHECK(frame.id == static_cast<std::uint64_t>(number));
+    CHECK(holds_frame(frame, number, options.bits));
+  }
+  CHECK(source->pop(0us, frame) == PopStatus::EndOfStream);
+  CHECK(source->pop(0us, frame) == PopStatus::EndOfStream);
+  CHECK(source->counters().frames == static_cast<std::uint64_t>(options.frames));
+  CHECK_FALSE(source->counters().connected);
+}
+
+TEST_CASE("raw pixels replay") {
+  const auto bits = GENERATE(8, 16);
+  const TempFile file("pixels.raw");
+  write_raw(file.path(), bits, 4);
+  const auto source = make_replay_source(
+      fast_raw(file.path(), bits == 8 ? ReplayFormat::RawU8 : ReplayFormat::RawU16));
+  source->start();
+  Frame frame;
+  for (int number = 0; number < 4; ++number) {
+    REQUIRE(source->pop(0us, frame) == PopStatus::Frame);
+    CHECK(holds_frame(frame, number, bits));
+  }
+  CHECK(source->pop(0us, frame) == PopStatus::EndOfStream);
+}
+
+TEST_CASE("a range replays with the file's own frame numbers, and loops with growing ones") {
+  const TempFile file("range.tif");
+  write_tiff(file.path(), {});
+  ReplaySettings settings = fast(file.path());
+  settings.first_frame = 1;
+  settings.last_frame = 3;
+  settings.on_end = ReplayEnd::Loop;
+  const auto source = make_replay_source(settings);
+  source->start();
+  Frame frame;
+  for (int k = 0; k < 8; ++k) {
+    REQUIRE(source->pop(0us, frame) == PopStatus::Frame);
+    CHECK(frame.id == static_cast<std::uint64_t>(1 + k));
+    CHECK(holds_frame(frame, 1 + k % 3, 16));
+  }
+}
+
+TEST_CASE("a paced replay hands out no frame before its time, and none is skipped") {
+  const TempFile file("paced.tif");
+  write_tiff(file.path(), {.description = "ImageJ=1.53t\nimages=5\nfinterval=0.004\nloop=false\n"});
+  ReplaySettings settings = fast(file.path());
+  settings.pace = ReplayPace::Recorded;
+  const auto source = make_replay_source(settings);
+  CHECK(source->info().frame_rate_hz == Approx(250));
+  const std::int64_t before_start_ns = monotonic_ns();
+  source->start();
+  Frame frame;
+  for (int number = 0; number < 5; ++number) {
+    REQUIRE(source->pop(10s, frame) == PopStatus::Frame);
+    CHECK(frame.id == static_cast<std::uint64_t>(number));
+    CHECK(frame.arrival_ns - before_start_ns >= number * 4'000'000);
+    CHECK(frame.camera_time_ns == number * 4'000'000);
+  }
+  CHECK(source->pop(0us, frame) == PopStatus::EndOfStream);
+}
+
+TEST_CASE("however long the first frame is kept, those after it come at their pace") {
+  const TempFile file("kept.tif");
+  write_tiff(file.path(), {.description = "ImageJ=1.53t\nimages=5\nfinterval=0.004\nloop=false\n"});
+  ReplaySettings settings = fast(file.path());
+  settings.pace = ReplayPace::Recorded;
+  const auto source = make_replay_source(settings);
+  source->start();
+  Frame frame;
+  REQUIRE(source->pop(10s, frame) == PopStatus::Frame);
+  std::this_thread::sleep_for(20ms);  // all the others would have been due
+  const std::int64_t asked_ns = monotonic_ns();
+  for (int number = 1; number < 5; ++number) {
+    while (source->pop(1ms, frame) == PopStatus::Timeout) {
+    }
+    CHECK(frame.id == static_cast<std::uint64_t>(number));
+    CHECK(frame.arrival_ns - asked_ns >= number * 4'000'000);
+  }
+}
+
+TEST_CASE("a frame that is not due yet is a time-out, not a wait") {
+  const TempFile file("slow.tif");
+  write_tiff(file.path(), {});
+  ReplaySettings settings = fast(file.path());
+  settings.pace = ReplayPace::Rate;
+  settings.rate_hz = 0.001;  // the second frame comes after 1000 s
+  const auto source = make_replay_source(settings);
+  source->start();
+  Frame frame;
+  CHECK(source->pop(1ms, frame) == PopStatus::Frame);
+  CHECK(source->pop(1ms, frame) == PopStatus::Timeout);
+  CHECK(source->counters().connected);
+  source->stop();
+  CHECK(source->pop(1ms, frame) == PopStatus::EndOfStream);
+}
+
+TEST_CASE("ImageJ's frames per second are a recorded rate") {
+  const TempFile file("fps.tif");
+  write_tiff(file.path(), {.description = "ImageJ=1.53t\nimages=5\nfps=12.5\n"});
+  ReplaySettings settings = fast(file.path());
+  settings.pace = ReplayPace::Recorded;
+  CHECK(make_replay_source(settings)->info().frame_rate_hz == Approx(12.5));
+}
+
+TEST_CASE("what cannot be replayed says why, with the file's name") {
+  const TempFile file("bad.tif");
+  SECTION("missing") {
+    const std::string error = error_of(fast("/nowhere/drift.tif"));
+    CHECK(contains(error, "/nowhere/drift.tif"));
+    CHECK(contains(error, "no such file"));
+  }
+  SECTION("a folder") {
+    CHECK(contains(error_of(fast(std::filesystem::temp_directory_path())), "is no file"));
+  }
+  SECTION("no TIFF") {
+    std::ofstream(file.path()) << "frame,x,y\n";
+    CHECK(contains(error_of(fast(file.path())), "cannot be read as TIFF"));
+  }
+  SECTION("truncated within the pixels or the list of pages") {
+    write_tiff(file.path(), {});
+    std::filesystem::resize_file(file.path(), std::filesystem::file_size(file.path()) * 2 / 3);
+    const std::string error = error_of(fast(file.path()));
+    INFO(error);
+    CHECK(contains(error, "is truncated: 3 whole frames"));
+    ReplaySettings settings = fast(file.path());
+    settings.allow_truncated = true;
+    const auto source = make_replay_source(settings);
+    CHECK(contains(source->info().notes.at(0), "is truncated: 3 whole frames"));
+    CHECK(contains(source->info().notes.at(1), "frames 0 to 2 of the recording"));
+  }
+  SECTION("pages of different size") {
+    write_tiff(file.path(), {.differing_page = 3});
+    CHECK(contains(error_of(fast(file.path())),
+                   "page 3: is 21 x 12 uint16, page 0 is 20 x 12 uint16"));
+  }
+  SECTION("a range beyond the end") {
+    write_tiff(file.path(), {});
+    ReplaySettings settings = fast(file.path());
+    settings.last_frame = 5;
+    CHECK(contains(error_of(settings), "it has 5 (0 to 4)"));
+    settings.last_frame = -1;
+    settings.first_frame = 5;
+    CHECK(contains(error_of(settings), "it has 5 (0 to 4)"));
+  }
+  SECTION("an empty range") {
+    write_tiff(file.path(), {});
+    ReplaySettings settings = fast(file.path());
+    settings.first_frame = 3;
+    settings.last_frame = 2;
+    CHECK(contains(error_of(settings), "range of frames is empty"));
+  }
+  SECTION("no recorded rate") {
+    write_tiff(file.path(), {});
+    ReplaySettings settings = fast(file.path());
+    settings.pace = ReplayPace::Recorded;
+    CHECK(contains(error_of(settings), "no recorded frame rate"));
+  }
+  SECTION("a rate that is none") {
+    write_tiff(file.path(), {});
+    ReplaySettings settings = fast(file.path());
+    settings.pace = ReplayPace::Rate;
+    settings.rate_hz = 0;
+    CHECK(contains(error_of(settings), "cannot be used"));
+  }
+  SECTION("an ImageJ stack with one page for all images, of which most are missing") {
+    write_tiff(file.path(), {.frames = 1, .description = "ImageJ=1.53t\nimages=5000\n"});
+    CHECK(contains(error_of(fast(file.path())), "is truncated: 1 of 5000 frames are whole"));
+  }
+  SECTION("pixels that no camera has") {
+    const std::vector<float> pixels(std::size_t{kWidth} * kHeight, 1.5F);
+    driftd::test::write_tiff(file.path(), pixels, kWidth, kHeight, {});
+    CHECK(contains(error_of(fast(file.path())), "pixels are float32"));
+  }
+}
+
+TEST_CASE("one channel of an OME-TIFF is replayed, at the rate that it says") {
+  const TempFile file("ome.tif");
+  const std::string xml =
+      "<OME><Image><Pixels DimensionOrder=\"XYCZT\" SizeX=\"20\" SizeY=\"12\" SizeZ=\"1\" "
+      "SizeC=\"2\" "
+      "SizeT=\"3\" TimeIncrement=\"5\" TimeIncrementUnit=\"ms\"><TiffData/></Pixels></Image></OME>";
+  write_tiff(file.path(), {.frames = 6, .description = xml});
+  ReplaySettings settings = fast(file.path());
+  CHECK(contains(error_of(settings), "has 2 channels: 0, 1; choose one by the option channel"));
+  settings.channel = 1;
+  {
+    const auto source = make_replay_source(settings);
+    source->start();
+    Frame frame;
+    for (const int page : {1, 3, 5}) {
+      REQUIRE(source->pop(0us, frame) == PopStatus::Frame);
+      CHECK(holds_frame(frame, page, 16));
+    }
+    CHECK(source->pop(0us, frame) == PopStatus::EndOfStream);
+    CHECK(source->info().notes.at(0) == "channel 1");
+  }
+  settings.pace = ReplayPace::Recorded;
+  CHECK(make_replay_source(settings)->info().frame_rate_hz == Approx(200));
+  settings.every_page = true;
+  settings.channel = -1;
+  settings.pace = ReplayPace::Fast;
+  CHECK(contains(make_replay_source(settings)->info().notes.at(0), "frames 0 to 5"));
+}
+
+TEST_CASE("raw files must fit the size given") {
+  const TempFile file("bad.raw");
+  write_raw(file.path(), 16, 3, 7);
+  ReplaySettings settings = fast_raw(file.path(), ReplayFormat::RawU16);
+  CHECK(contains(error_of(settings), "20 x 12 uint16 (480 bytes each)"));
+  settings.width_px = 0;
+  CHECK(contains(error_of(settings), "frames of 0 x 12 px; allowed are 1 to"));
+  std::filesystem::resize_file(file.path(), 0);
+  CHECK(contains(error_of(fast_raw(file.path(), ReplayFormat::RawU16)), "0 bytes"));
+}
+
+TEST_CASE("an HDF5 dataset replays, the only one or the one named") {
+  const driftd::test::TemporaryFolder folder;
+  std::vector<std::uint16_t> pixels;
+  for (int frame = 0; frame < 3; ++frame) {
+    for (int i = 0; i < kWidth * kHeight; ++i) {
+      pixels.push_back(level(frame, i % kWidth, i / kWidth, 16));
+    }
+  }
+  ReplaySettings settings = fast(folder / "movie.h5");
+  settings.format = ReplayFormat::Hdf5;
+  const std::vector<hsize_t> size{3, kHeight, kWidth};
+  driftd::test::write_hdf5(settings.path, "/run/frames", H5T_STD_U16BE, size, pixels);
+  settings.first_frame = 1;
+  const auto check = [&] {
+    const auto source = make_replay_source(settings);
+    source->start();
+    Frame frame;
+    for (int number = 1; number < 3; ++number) {
+      REQUIRE(source->pop(0us, frame) == PopStatus::Frame);
+      CHECK(frame.id == static_cast<std::uint64_t>(number));
+      CHECK(holds_frame(frame, number, 16));
+    }
+    CHECK(source->pop(0us, frame) == PopStatus::EndOfStream);
+  };
+  check();
+  const std::vector<std::uint16_t> others(pixels.size(), 7);
+  driftd::test::write_hdf5(settings.path, "/others", H5T_STD_U16LE, size, others);
+  CHECK(contains(error_of(settings), "name one of these: /others, /run/frames"));
+  settings.dataset = "/run/frames";
+  check();
+  settings.pace = ReplayPace::Recorded;
+  CHECK(contains(error_of(settings), "no recorded frame rate"));
+}
+
+TEST_CASE("an ImageJ stack above 4 GB, which has one page, replays as driftfit reads it") {
+  constexpr int kSide = 1024;
+  constexpr std::size_t kFrameBytes = std::size_t{kSide} * kSide * 2;
+  constexpr int kFrames = 2051;  // 4 GiB are 2048
+  const driftd::test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "large.tif";
+  TIFF* tiff = TIFFOpen(path.c_str(), "wb");
+  TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, kSide);
+  TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, kSide);
+  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 16);
+  TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 1);
+  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
+  TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, kSide);
+  TIFFSetField(tiff, TIFFTAG_IMAGEDESCRIPTION, "ImageJ=1.54f\nimages=2051\nfinterval=0.02\n");
+  std::vector<std::uint16_t> page(kFrameBytes / 2, 100);
+  TIFFWriteEncodedStrip(tiff, 0, page.data(), static_cast<tmsize_t>(kFrameBytes));
+  TIFFClose(tiff);
+  tiff = TIFFOpen(path.c_str(), "r");
+  const std::uint64_t begin = TIFFGetStrileOffset(tiff, 0);
+  TIFFClose(tiff);
+  // The other images follow the first one's pixels; all but the last are holes in the file.
+  std::error_code error;
+  std::filesystem::resize_file(path, begin + std::uint64_t{kFrames} * kFrameBytes, error);
+  if (error) {
+    std::cout << "SKIPPED: the file system makes no sparse file of 4 GiB: " << error.message()
+              << "\n";
+    return;
+  }
+  std::vector<std::uint16_t> last(page.size());
+  std::string bytes;
+  for (std::size_t i = 0; i < last.size(); ++i) {
+    last[i] = static_cast<std::uint16_t>(i * 31 + i / kSide);
+    bytes += {static_cast<char>(last[i] >> 8), static_cast<char>(last[i] & 255)};
+  }
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(begin + std::uint64_t{kFrames - 1} * kFrameBytes));
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+
+  ReplaySettings settings = fast(path);
+  settings.first_frame = kFrames - 2;
+  settings.pace = ReplayPace::Recorded;
+  const auto source = make_replay_source(settings);
+  CHECK(source->info().frame_rate_hz == Approx(50));
+  source->start();
+  Frame frame;
+  std::vector<std::uint16_t> replayed(last.size());
+  REQUIRE(source->pop(10s, frame) == PopStatus::Frame);
+  unpack(frame, replayed.data());
+  CHECK(replayed == std::vector<std::uint16_t>(last.size(), 0));
+  REQUIRE(source->pop(10s, frame) == PopStatus::Frame);
+  CHECK(frame.id == kFrames - 1);
+  unpack(frame, replayed.data());
+  CHECK(replayed == last);
+  CHECK(source->pop(10s, frame) == PopStatus::EndOfStream);
+
+  StackSettings stack_settings;  // as driftfit has them
+  stack_settings.path = path;
+  const auto stack = open_stack(stack_settings);
+  CHECK(stack->shape().frames == kFrames);
+  std::vector<std::uint16_t> read(last.size());
+  stack->read(kFrames - 1, 1, reinterpret_cast<std::byte*>(read.data()));
+  CHECK(read == replayed);
+}
+
+TEST_CASE("a recording larger than the memory is refused before it is read") {
+  const TempFile file("huge.raw");
+  { const std::ofstream made(file.path()); }
+  std::error_code error;
+  // 1 PiB of holes: more than any machine's memory, no disk space.
+  constexpr std::uintmax_t kHugeBytes = std::uintmax_t{1} << 50U;
+  std::filesystem::resize_file(file.path(), kHugeBytes, error);
+  if (error) {
+    std::filesystem::resize_file(file.path(), kHugeBytes >> 8U, error);  // ext4: 4 TiB
+  }
+  if (error) {
+    std::cout << "SKIPPED: the file system makes no sparse file of 4 TiB: " << error.message()
+              << "\n";
+    return;
+  }
+  ReplaySettings settings = fast_raw(file.path(), ReplayFormat::RawU8);
+  settings.width_px = settings.height_px = 4096;
+  CHECK(contains(error_of(settings), "MiB are available"));
+}
+
+TEST_CASE("recordings of others replay as documented") {
+  const auto data = driftd::test::test_data();
+  if (!data) return;
+  Frame frame;
+  std::vector<std::uint16_t> pixels(512 * 512);
+
+  const auto stuck = make_replay_source(fast(*data / "trackpy_stuck/stuck.tif"));  // big-endian u16
+  stuck->start();
+  int frames = 0;
+  while (stuck->pop(0us, frame) == PopStatus::Frame) {
+    ++frames;
+    REQUIRE(frame.format == PixelFormat::Mono16);
+    unpack(frame, pixels.data());
+    double sum = 0;
+    for (const std::uint16_t pixel : pixels) sum += pixel;
+    // Background of about 500 (its README); swapped bytes would make it about 62,000.
+    CHECK(sum / static_cast<double>(pixels.size()) == Approx(500).margin(20));
+  }
+  CHECK(frames == 5);
+
+  ReplaySettings settings = fast(*data / "psfextractor_zstack/zstack_34x512x512_u8.tif");
+  settings.first_frame = 15;
+  settings.last_frame = 19;
+  const auto beads = make_replay_source(settings);
+  beads->start();
+  for (std::uint64_t id = 15; id <= 19; ++id) {
+    REQUIRE(beads->pop(0us, frame) == PopStatus::Frame);
+    CHECK(frame.id == id);
+    CHECK(frame.format == PixelFormat::Mono8);
+    CHECK(frame.width_px == 512);
+  }
+  CHECK(beads->pop(0us, frame) == PopStatus::EndOfStream);
+
+  settings = fast(*data / "picasso/testdata.raw");
+  settings.format = ReplayFormat::RawU16;
+  settings.width_px = settings.height_px = 32;
+  const auto picasso = make_replay_source(settings);
+  picasso->start();
+  while (picasso->pop(0us, frame) == PopStatus::Frame) {
+  }
+  CHECK(picasso->counters().frames == 1000);
+}

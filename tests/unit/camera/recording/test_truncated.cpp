@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+// A truncated recording says so, with how many frames are whole, and is read up to there when
+// asked.
+#include <algorithm>
+
+#include "camera/recording/image_stack.hpp"
+#include "support/catch.hpp"
+#include "support/recording_files.hpp"
+#include "unit/camera/recording/leaks_allowed.hpp"
+#include "unit/camera/recording/tiff_bytes.hpp"
+
+namespace driftd::camera {
+namespace {
+
+using namespace driftd::test;
+
+constexpr int kWidth = 21, kHeight = 18, kFrames = 9;
+constexpr std::size_t kPixels = std::size_t{kWidth} * kHeight;
+constexpr std::size_t kFrameBytes = kPixels * sizeof(std::uint16_t);
+
+std::vector<std::uint16_t> all_pixels() {
+  std::vector<std::uint16_t> pixels(kPixels * kFrames);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint16_t>(7 * i + 1);
+  return pixels;
+}
+
+/// What opening says; "" when nothing is wrong.
+std::string complaint(const StackSettings& settings) {
+  try {
+    open_stack(settings);
+  } catch (const RecordingError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// A file that is cut after so many frames says so, and with allow_truncated gives these.
+void check_cut(StackSettings settings, std::int64_t frames) {
+  settings.allow_truncated = false;
+  CHECK_THAT(complaint(settings),
+             contains("is truncated: " + std::to_string(frames) + " of 9 frames are whole"));
+  if (frames == 0) return;
+  settings.allow_truncated = true;
+  const auto pixels = all_pixels();
+  const auto stack = open_stack(settings);
+  REQUIRE(stack->shape().frames == frames);
+  const auto read = read_all<std::uint16_t>(*stack);
+  CHECK(std::equal(read.begin(), read.end(), pixels.begin()));
+}
+
+/// Cuts the file at many places. Where it cannot be read whole, it must say how many frames are,
+/// and with allow_truncated give just these with their pixels.
+/// @param expected  the frames that are whole in so many bytes
+template <class Expected>
+void check_cuts(StackSettings settings, const Expected& expected, const std::string& said) {
+  const std::string whole = read_file(settings.path);
+  const auto pixels = all_pixels();
+  std::int64_t seen = 0;
+  for (std::size_t size = whole.size() - 1; size > whole.size() / 20; size -= 97) {
+    CAPTURE(size);
+    write_file(settings.path, whole.substr(0, size));
+    settings.allow_truncated = false;
+    const std::string error = complaint(settings);
+    const std::int64_t frames = expected(size);
+    CHECK_THAT(error, contains("truncated"));
+    if (frames == 0) continue;
+    CHECK_THAT(error, contains("is truncated: " + std::to_string(frames) + said));
+    CHECK_THAT(error, contains("the option allow_truncated takes what is there"));
+    settings.allow_truncated = true;
+    const auto stack = open_stack(settings);
+    REQUIRE(stack->shape().frames == frames);
+    const auto read = read_all<std::uint16_t>(*stack);
+    CHECK(std::equal(read.begin(), read.end(), pixels.begin()));
+    CHECK_THAT(stack->notes().at(0), contains(std::to_string(frames) + said));
+    seen = std::max(seen, frames);
+    if (size < 200) break;
+  }
+  CHECK(seen >= kFrames - 1);
+}
+
+TEST_CASE("TIFF whose directories stand behind their pages") {
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.tif";
+  for (const bool big_endian : {false, true}) {
+    write_file(settings.path,
+               tiff_bytes(all_pixels(), kWidth, kHeight, "", {.big_endian = big_endian}));
+    constexpr std::size_t kDirectory = 6 + 12 * 10;
+    check_cuts(
+        settings,
+        [](std::size_t size) {
+          return static_cast<std::int64_t>((size - 8) / (kFrameBytes + kDirectory));
+        },
+        " whole frame");
+  }
+}
+
+TEST_CASE("TIFF whose pixels stand behind all directories") {
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.tif";
+  std::string bytes = tiff_bytes(all_pixels(), kWidth, kHeight, "", {.directories_last = true});
+  // Such a file begins with directories: its pixels, moved behind the end of what was one.
+  const std::size_t first = 8 + 6 + 12 * 10 + 1;
+  const std::size_t moved = bytes.size() - first;
+  bytes += bytes.substr(first, kFrameBytes * kFrames);
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    // The entry of StripOffsets is the sixth of a directory.
+    const std::size_t directory = i == 0 ? 8 : first + kFrameBytes * kFrames + (i - 1) * 126;
+    const std::size_t value = directory + 2 + 12 * 5 + 8;
+    const std::size_t offset = first + moved + i * kFrameBytes;
+    for (std::size_t b = 0; b < 4; ++b)
+      bytes[value + b] = static_cast<char>(offset >> (8 * b) & 255);
+  }
+  write_file(settings.path, bytes);
+  REQUIRE(complaint(settings).empty());
+  const std::size_t pixels_at = first + moved;
+  const std::string whole = bytes;
+  for (std::int64_t frames = 0; frames < kFrames; ++frames) {
+    CAPTURE(frames);
+    const std::size_t size = pixels_at + static_cast<std::size_t>(frames) * kFrameBytes + 5;
+    write_file(settings.path, whole.substr(0, size));
+    settings.allow_truncated = false;
+    CHECK_THAT(complaint(settings), contains("is truncated: " + std::to_string(frames) +
+                                             " of 9 frames are whole (the pixels of page " +
+                                             std::to_string(frames) + " end behind the file)"));
+    settings.allow_truncated = true;
+    if (frames > 0) CHECK(open_stack(settings)->shape().frames == frames);
+  }
+}
+
+TEST_CASE("ImageJ's stacks, whose directories but the first stand last") {
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.tif";
+  const std::string text = "ImageJ=1.54f\nimages=9\nframes=9\n";
+  const std::size_t first = 8 + 6 + 12 * 11 + text.size() + 1;
+  const std::string whole =
+      tiff_bytes(all_pixels(), kWidth, kHeight, text, {.directories_last = true});
+  write_file(settings.path, whole);
+  REQUIRE(complaint(settings).empty());
+  // Cut within the pixels, where the first page alone is listed.
+  for (std::size_t size = first + 10; size < first + kFrames * kFrameBytes; size += 331) {
+    CAPTURE(size);
+    const auto frames = static_cast<std::int64_t>((size - first) / kFrameBytes);
+    write_file(settings.path, whole.substr(0, size));
+    check_cut(settings, frames);
+  }
+}
+
+TEST_CASE(
+    "a page that ImageJ described, cut before the second, is not taken for a one-page stack") {
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.tif";
+  settings.allow_truncated = true;
+  const std::string whole = tiff_bytes(all_pixels(), kWidth, kHeight, "ImageJ=1.54f\nimages=9\n");
+  write_file(settings.path, whole.substr(0, whole.size() / 2));
+  const auto stack = open_stack(settings);
+  REQUIRE(stack->shape().frames == 4);
+  const auto pixels = all_pixels();
+  const auto read = read_all<std::uint16_t>(*stack);
+  CHECK(std::equal(read.begin(), read.end(), pixels.begin()));
+  // The second page's pixels are there, its directory is not.
+  const std::size_t text = std::string("ImageJ=1.54f\nimages=9\n").size() + 1;
+  write_file(settings.path, whole.substr(0, 8 + 2 * kFrameBytes + 6 + 12 * 11 + text + 60));
+  CHECK(open_stack(settings)->shape().frames == 1);
+}
+
+TEST_CASE("plain pixels, with and without a number of frames") {
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.raw";
+  settings.width_px = kWidth;
+  settings.height_px = kHeight;
+  settings.type = PixelType::U16;
+  const auto pixels = all_pixels();
+  const std::string bytes(reinterpret_cast<const char*>(pixels.data()), pixels.size() * 2);
+  const auto expected = [](std::size_t size) {
+    return static_cast<std::int64_t>(size / kFrameBytes);
+  };
+  write_file(settings.path, bytes);
+  check_cuts(settings, expected, " whole frame");
+  write_file(settings.path, bytes);
+  settings.frames = kFrames;
+  CHECK(complaint(settings).empty());
+  check_cuts(settings, expected, " of 9 frames are whole");
+  write_file(settings.path, bytes);
+  write_file(settings.path, bytes.substr(0, 4 * kFrameBytes));
+  CHECK_THAT(complaint(settings), contains("is truncated: 4 of 9 frames are whole"));
+  write_file(settings.path, bytes);
+  settings.frames = kFrames - 1;
+  CHECK_THAT(complaint(settings), contains("has 9 frames, its description says 8"));
+}
+
+TEST_CASE("HDF5 with its pixels in one piece") {
+  const LeaksAllowed leaks;
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.h5";
+  write_hdf5(settings.path, "/run/images", H5T_STD_U16LE, {kFrames, kHeight, kWidth}, all_pixels());
+  const std::string whole = read_file(settings.path);
+  const std::string last(
+      reinterpret_cast<const char*>(all_pixels().data() + kPixels * (kFrames - 1)), kFrameBytes);
+  const std::size_t pixels_at = whole.rfind(last) - kFrameBytes * (kFrames - 1);
+  for (std::size_t size = whole.size() - 1; size > pixels_at; size -= 331) {
+    CAPTURE(size);
+    const auto frames = std::min<std::int64_t>(
+        kFrames, static_cast<std::int64_t>((size - pixels_at) / kFrameBytes));
+    write_file(settings.path, whole.substr(0, size));
+    check_cut(settings, frames);
+    if (frames == 0) break;
+    if (size < 331) break;
+  }
+}
+
+/// As write_hdf5(), in chunks that do not divide the frames.
+void write_chunked(const std::filesystem::path& path, const std::vector<std::uint16_t>& pixels,
+                   unsigned compression) {
+  const std::vector<hsize_t> size{kFrames, kHeight, kWidth};
+  const std::vector<hsize_t> chunk{2, 7, 21};
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t space = H5Screate_simple(3, size.data(), nullptr);
+  const hid_t made = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_chunk(made, 3, chunk.data());
+  if (compression > 0) H5Pset_deflate(made, compression);
+  const hid_t set =
+      H5Dcreate2(file, "/images", H5T_STD_U16LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
+  H5Dwrite(set, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data());
+  H5Dclose(set);
+  H5Pclose(made);
+  H5Sclose(space);
+  H5Fclose(file);
+}
+
+TEST_CASE("HDF5 in chunks: what is said to be whole is, and some is") {
+  const LeaksAllowed leaks;
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.h5";
+  for (const unsigned compression : {0u, 4u}) {
+    write_chunked(settings.path, all_pixels(), compression);
+    const std::string whole = read_file(settings.path);
+    std::int64_t most = 0;
+    std::int64_t last = kFrames;
+    for (std::size_t size = whole.size() - 1; size > 64;
+         size -= std::min<std::size_t>(size - 1, 211)) {
+      CAPTURE(compression, size);
+      write_file(settings.path, whole.substr(0, size));
+      settings.allow_truncated = false;
+      CHECK_THAT(complaint(settings), contains("is truncated"));
+      settings.allow_truncated = true;
+      if (!complaint(settings).empty()) continue;
+      const auto stack = open_stack(settings);
+      CHECK(stack->shape().frames <= last);  // fewer bytes, no more frames
+      last = stack->shape().frames;
+      most = std::max(most, last);
+      const auto pixels = all_pixels();
+      const auto read = read_all<std::uint16_t>(*stack);
+      CHECK(std::equal(read.begin(), read.end(), pixels.begin()));
+    }
+    CHECK(most >= kFrames / 2);
+  }
+}
+
+}  // namespace
+}  // namespace driftd::camera

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Servo and controller one rule at a time: each axis by itself, limits that are just met, a reload,
+// a second lock.
+#include <limits>
+
+#include "control/controller.hpp"
+#include "control/servo.hpp"
+#include "support/catch.hpp"
+
+namespace driftd::control {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+/// A stage that is where it was told to be at once.
+ControllerSettings settings() {
+  return {.image_to_stage = {1, 0, 0, 1},
+          .proportional = 0,
+          .integral = 0.5,
+          .step_limit_nm = 1000,
+          .rate_limit_nm_per_s = 1e9,
+          .range_limit_nm = 5000,
+          .travel_limit_nm = 9000,
+          .stage_delay_us = 0,
+          .stage_time_constant_us = 0};
+}
+
+TEST_CASE("both axes have a proportional and an integral part, and wind up by themselves") {
+  PiServo servo({.proportional = 0.2, .integral = 0.3});
+  servo.reset({4, -6});
+  // Errors 9 and -22.
+  Vec2 wanted = servo.wanted_nm({10, -20}, {1, 2}, 0.002);
+  CHECK(wanted.x == Approx(4 + 2.7 + 1.8));
+  CHECK(wanted.y == Approx(-6 - 6.6 - 4.4));
+  servo.told({7, -10}, false, true);  // y was held back: its sum becomes -10 + 4.4
+  wanted = servo.wanted_nm({7, -10}, {7, -10}, 0.002);
+  CHECK(wanted.x == Approx(4 + 2.7));
+  CHECK(wanted.y == Approx(-10 + 4.4));
+  servo.reset({0, 0});
+  servo.wanted_nm({10, -20}, {1, 2}, 0.002);
+  servo.told({3, -11}, true, false);
+  wanted = servo.wanted_nm({3, -11}, {3, -11}, 0.002);
+  CHECK(wanted.x == Approx(3 - 1.8));
+  CHECK(wanted.y == Approx(-6.6));
+}
+
+TEST_CASE("what is exactly at its limit is not held back") {
+  for (const double sign : {1.0, -1.0}) {
+    const LimitedAxis met = limit_axis(30 * sign, 25 * sign, -30, 30, 5, 5);
+    CHECK(met.total_nm == 30 * sign);
+    CHECK(met.limited == kLimitNone);
+    CHECK(limit_axis(30.1 * sign, 25 * sign, -30, 30, 5, 5).limited == kLimitRange);
+    CHECK(limit_axis(20.1 * sign, 15 * sign, -30, 30, 5, 6).limited == kLimitStep);
+    CHECK(limit_axis(20.1 * sign, 15 * sign, -30, 30, 6, 5).limited == kLimitRate);
+    CHECK(limit_axis(90 * sign, 15 * sign, -30, 30, 6, 5).limited ==
+          (kLimitRange | kLimitStep | kLimitRate));
+  }
+}
+
+TEST_CASE("a reload reaches gains, limits and stage model; the total stays") {
+  Controller controller(settings());
+  controller.update({-40, 60}, 1 * kMs, 2 * kMs);
+  CHECK(controller.total_nm().x == Approx(20));
+  CHECK(controller.total_nm().y == Approx(-30));
+  CHECK(controller.stage_at(3 * kMs).x == Approx(20));
+  ControllerSettings changed = settings();
+  changed.integral = 0.1;
+  changed.stage_delay_us = 5000;
+  changed.step_limit_nm = 3;
+  controller.change_settings(changed);
+  CHECK(controller.total_nm().x == Approx(20));
+  CHECK(controller.stage_at(3 * kMs).x == 0);  // not yet
+  CHECK(controller.limits().step_nm == 3);
+  // At 9 ms the first command has taken effect: the error is 20 and 0, a tenth of it 2 and 0.
+  controller.update({-20, 0}, 9 * kMs, 10 * kMs);
+  CHECK(controller.total_nm().x == Approx(22));
+  CHECK(controller.total_nm().y == Approx(-30));
+}
+
+TEST_CASE("an average is compared with the stage in its own frames, the newest ones") {
+  const auto total_after = [](int averaged) {
+    Controller controller(settings());
+    controller.observe(1 * kMs);                     // at 0
+    controller.update({-20, 40}, 1 * kMs, 2 * kMs);  // to 10 and -20
+    controller.observe(3 * kMs);
+    controller.observe(4 * kMs);
+    return controller.update({0, 0}, 4 * kMs, 5 * kMs, averaged).total_nm;
+  };
+  CHECK(total_after(2).x == Approx(10));  // the stage was at 10 and -20: nothing is left
+  CHECK(total_after(2).y == Approx(-20));
+  CHECK(total_after(3).x == Approx(10 - 10.0 / 6));  // at a third less: back by half of that
+  CHECK(total_after(3).y == Approx(-20 + 20.0 / 6));
+}
+
+TEST_CASE("a second lock averages nothing of the first one") {
+  Controller controller(settings());
+  controller.update({-60, 80}, 1 * kMs, 2 * kMs);
+  for (int i = 3; i < 6; ++i) controller.observe(i * kMs);
+  controller.reset();
+  CHECK(controller.travelled_nm().x == Approx(30));
+  CHECK(controller.travelled_nm().y == Approx(-40));
+  controller.observe(7 * kMs);
+  const Correction c = controller.update({0, 0}, 7 * kMs, 8 * kMs, 3);
+  CHECK(c.total_nm.x == 0);
+  CHECK(c.total_nm.y == 0);
+}
+
+TEST_CASE("after what was taken back the rate counts from what was sent") {
+  ControllerSettings slow = settings();
+  slow.rate_limit_nm_per_s = 1000;
+  Controller controller(slow);
+  controller.update({-500, 700}, 1 * kMs, 2 * kMs);
+  controller.update({-500, 700}, 11 * kMs, 12 * kMs);
+  const Vec2 sent = controller.total_nm();
+  controller.update({-500, 700}, 19 * kMs, 20 * kMs);
+  controller.take_back(sent, 12 * kMs);
+  CHECK(controller.total_nm().x == sent.x);
+  const Correction c = controller.update({-500, 700}, 21 * kMs, 22 * kMs);
+  CHECK(c.delta_nm.x == Approx(10));  // of 10 ms
+  CHECK(c.delta_nm.y == Approx(-10));
+}
+
+TEST_CASE("a drift that is no number changes nothing of what follows") {
+  const auto total_after = [](bool disturbed) {
+    ControllerSettings both = settings();
+    both.proportional = 0.2;
+    both.integral = 0.3;
+    Controller controller(both);
+    controller.update({-40, 60}, 1 * kMs, 2 * kMs);
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    if (disturbed) {
+      for (const Vec2 bad : {Vec2{nan, 0}, Vec2{0, nan}}) {
+        const Correction c = controller.update(bad, 3 * kMs, 4 * kMs);
+        CHECK(c.delta_nm.x == 0);
+        CHECK(c.delta_nm.y == 0);
+      }
+    }
+    return controller.update({-10, 5}, 7 * kMs, 8 * kMs).total_nm;
+  };
+  CHECK(total_after(true).x == total_after(false).x);
+  CHECK(total_after(true).y == total_after(false).y);
+}
+
+TEST_CASE("the matrix maps displacements and covariances, there and back") {
+  const ImageToStage m{0.2, -1.1, -0.9, 0.1};
+  CHECK(m.determinant() == Approx(-0.97));
+  CHECK(m.apply({10, -20}).x == Approx(24));
+  CHECK(m.apply({10, -20}).y == Approx(-11));
+  CHECK(m.invert({24, -11}).x == Approx(10));
+  CHECK(m.invert({24, -11}).y == Approx(-20));
+  const Covariance2 c = m.spread({4, 1, 9});
+  CHECK(c.xx == Approx(10.61));
+  CHECK(c.xy == Approx(-0.70));
+  CHECK(c.yy == Approx(3.15));
+}
+
+TEST_CASE("the modelled stage stays at what was sent last, and knows nothing before that") {
+  StageModel stage({.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0});
+  stage.command({10, -3}, 2 * kMs);
+  stage.command({30, -9}, 4 * kMs);
+  stage.command({50, -15}, 6 * kMs);
+  stage.take_back({30, -9}, 4 * kMs);
+  CHECK(stage.at(7 * kMs).x == 30);
+  CHECK(stage.at(7 * kMs).y == -9);
+  CHECK(stage.at(3 * kMs).x == 10);
+  CHECK(stage.at(1 * kMs).x == 0);
+  StageModel other({.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0});
+  other.take_back({12, -7}, 5 * kMs);
+  CHECK(other.at(9 * kMs).x == 12);
+  CHECK(other.at(1 * kMs).y == -7);
+}
+
+}  // namespace
+}  // namespace driftd::control

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// What housekeeping tells of the loop: events, each once, and messages at their intervals.
+#include <vector>
+
+#include "daemon/reporter.hpp"
+#include "housekeeping_for_tests.hpp"
+#include "support/catch.hpp"
+
+using namespace driftd;
+using namespace driftd::daemon;
+using control::LockReason;
+using control::LockState;
+using control::MarkerHealth;
+using driftd::daemon::test::PlayedLoop;
+using driftd::daemon::test::Told;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+struct Fixture {
+  config::Config config = config::default_config();
+  PlayedLoop played;
+  LoopControl loop{played.ports};
+  Told told;
+  std::vector<TextMessage> sent;
+  Reporter reporter{config, told.log,
+                    [this](TextMessage message) {
+                      sent.push_back(std::move(message));
+                      return true;
+                    },
+                    [] {
+                      return json{{"state", "idle"}};
+                    }};
+  LoopReport report;
+  MarkersReport markers;
+
+  /// The events that this report leads to.
+  std::vector<json> told_by(std::int64_t now_ms = 0) {
+    told.events.clear();
+    reporter.tell_changes(report, markers, now_ms * kMs);
+    return told.events;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a change of the lock's state is told with its reason, bad ones as warnings") {
+  struct Case {
+    LockState state;
+    const char* level;
+  };
+  for (const Case& c : {Case{LockState::Idle, "info"}, Case{LockState::Referencing, "info"},
+                        Case{LockState::Locked, "info"}, Case{LockState::Holding, "warning"},
+                        Case{LockState::Lost, "warning"}, Case{LockState::Fault, "error"}}) {
+    Fixture f;
+    f.reporter.tell({.time_ns = 4'321,
+                     .frame_id = 812,
+                     .previous = LockState::Referencing,
+                     .state = c.state,
+                     .reason = LockReason::TooFewMarkers});
+    REQUIRE(f.told.events.size() == 1);
+    const json& event = f.told.events[0];
+    CHECK(event["level"] == c.level);
+    CHECK(event["code"] == "state_changed");
+    CHECK(event["state"] == control::name_of(c.state));
+    CHECK(event["previous"] == "referencing");
+    CHECK(event["reason"] == "too_few_markers");
+    CHECK(event["frame_id"] == 812);
+    CHECK(event["since_ns"] == 4'321);
+    CHECK(event["text"] == std::string(control::name_of(c.state)) + ": too few markers");
+    CHECK_FALSE(event.contains("stage"));
+  }
+}
+
+TEST_CASE("a stage that does not follow is told with what it looks like") {
+  Fixture f;
+  f.reporter.tell({.state = LockState::Holding,
+                   .reason = LockReason::StageNotFollowing,
+                   .stage = control::StageLooks::Stuck});
+  const std::string looks = control::name_of(control::StageLooks::Stuck);
+  CHECK(f.told.events[0]["stage"] == looks);
+  CHECK(f.told.events[0]["text"] == "holding: stage not following, it looks " + looks);
+}
+
+TEST_CASE("a failed fitter is told once, dropped records as they come") {
+  Fixture f;
+  CHECK(f.told_by().empty());
+  f.report.fitter = "cpu (AVX2)";
+  f.report.fitter_error = "device lost";
+  auto events = f.told_by();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["code"] == "fitter_failed");
+  CHECK(events[0]["level"] == "error");
+  CHECK(events[0]["text"] == "device lost; from now on cpu (AVX2)");
+  CHECK(f.told_by().empty());
+  for (const std::uint64_t dropped : {3U, 10U}) {
+    f.report.queue_dropped = dropped;
+    events = f.told_by();
+    REQUIRE(events.size() == 1);
+    CHECK(events[0]["code"] == "slow_publisher");
+    CHECK(events[0]["text"] == std::string(dropped == 3 ? "3" : "7") +
+                                   " records were dropped: the publisher is too slow");
+    CHECK(f.told_by().empty());
+  }
+}
+
+TEST_CASE("connections that were ended are told as they come") {
+  Fixture f;
+  f.reporter.tell_connections(0);
+  CHECK(f.told.events.empty());
+  for (const std::uint64_t ended : {3U, 3U, 10U}) f.reporter.tell_connections(ended);
+  REQUIRE(f.told.events.size() == 2);
+  for (const std::size_t i : {0U, 1U}) {
+    const json& event = f.told.events[i];
+    CHECK(event["code"] == "connections_ended");
+    CHECK(event["level"] == "warning");
+    CHECK(event["ended"] == (i == 0 ? 3 : 10));
+    CHECK(contains(i == 0 ? "connections ended: 3;" : "connections ended: 7;")
+              .match(event["text"].get<std::string>()));
+  }
+}
+
+TEST_CASE("the limits that hold a correction back are told when they change") {
+  Fixture f;
+  const auto text = [&](int limited) -> std::string {
+    f.report.limited = static_cast<std::uint8_t>(limited);
+    const auto events = f.told_by();
+    return events.empty() ? "" : events[0]["text"].get<std::string>();
+  };
+  const std::string held = "the correction is held back by its";
+  CHECK(text(control::kLimitStep) == held + " step limit");
+  CHECK(text(control::kLimitStep).empty());
+  CHECK(text(control::kLimitRate | control::kLimitRange) == held + " rate range limit");
+  CHECK(text(control::kLimitNone).empty());
+  CHECK(text(control::kLimitRate | control::kLimitRange) == held + " rate range limit");
+  CHECK(text(control::kLimitRange) == held + " range limit");
+}
+
+TEST_CASE("the camera's clock: each step, and whether it can be used") {
+  Fixture f;
+  f.report.clock_trust = ClockTrust::Trusted;
+  CHECK(f.told_by().empty());
+  f.report.clock_steps = 2;
+  auto events = f.told_by();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["code"] == "camera_clock");
+  CHECK(events[0]["level"] == "warning");
+  CHECK(events[0]["steps"] == 2);
+  CHECK(events[0]["trust"] == "trusted");
+  CHECK(f.told_by().empty());
+  for (int time = 0; time < 2; ++time) {
+    f.report.clock_trust = ClockTrust::Unusable;
+    events = f.told_by();
+    REQUIRE(events.size() == 1);
+    CHECK(events[0]["level"] == "warning");
+    CHECK(events[0]["trust"] == "unusable");
+    CHECK(f.told_by().empty());
+    CHECK(events[0].contains("slow") == (time > 0));
+    const std::string slow = time > 0 ? ", it is 2 % slow" : "";
+    CHECK(events[0]["text"] == "the camera's clock does not run like real time" + slow +
+                                   ": frames' ages count from their arrival");
+    f.report.clock_slow = 0.02;
+    f.report.clock_trust = ClockTrust::Trusted;
+    events = f.told_by();
+    REQUIRE(events.size() == 1);
+    CHECK(events[0]["level"] == "info");
+    CHECK_FALSE(events[0].contains("slow"));
+    CHECK(events[0]["text"] == "the camera's clock runs like real time again");
+    CHECK(f.told_by().empty());
+  }
+}
+
+TEST_CASE("a marker's health is told once it has settled for 200 ms, each marker's by itself") {
+  Fixture f;
+  f.markers.count = 2;
+  f.markers.entries[0].marker.id = 11;
+  f.markers.entries[1].marker.id = 12;
+  for (std::size_t i = 0; i < 2; ++i) f.markers.entries[i].result.health = MarkerHealth::Good;
+  CHECK(f.told_by(1000).empty());
+  f.markers.entries[1].result.health = MarkerHealth::Outlier;
+  CHECK(f.told_by(1010).empty());
+  CHECK(f.told_by(1209).empty());
+  auto events = f.told_by(1210);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["code"] == "marker_health");
+  CHECK(events[0]["level"] == "warning");
+  CHECK(events[0]["id"] == 12);
+  CHECK(events[0]["health"] == control::name_of(MarkerHealth::Outlier));
+  f.markers.entries[1].result.health = MarkerHealth::Good;
+  CHECK(f.told_by(1300).empty());
+  events = f.told_by(1500);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["level"] == "info");
+  CHECK(events[0]["id"] == 12);
+}
+
+TEST_CASE("status and markers are published at their intervals, markers once a frame") {
+  Fixture f;
+  f.config.wire.status_interval_ms = 200;
+  f.config.wire.markers_interval_ms = 70;
+  int statuses = 0;
+  int markers = 0;
+  for (int ms = 1000; ms < 2000; ms += 10) {
+    if (ms < 1500)
+      f.played.tell_markers(static_cast<std::uint64_t>(ms),
+                            std::vector<control::Marker>{{.id = 1}});
+    f.loop.refresh();
+    f.reporter.publish(f.loop.markers(), ms * kMs);
+  }
+  for (const TextMessage& message : f.sent) {
+    statuses += message.topic == TextMessage::Topic::Status ? 1 : 0;
+    markers += message.topic == TextMessage::Topic::Markers ? 1 : 0;
+  }
+  CHECK(statuses == 5);
+  CHECK(markers == 8);  // in the half second that had frames
+}

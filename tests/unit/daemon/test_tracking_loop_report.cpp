@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#include "unit/daemon/tracking_bench.hpp"
+
+using namespace driftd;
+using namespace driftd::daemon;
+using driftd::daemon::test::Bench;
+
+namespace {
+
+LoopReport report_after(int young, int late) {
+  Bench bench;
+  bench.frames(young);
+  bench.frames(late, {.late_ns = 200'000'000});  // beyond lock.max_frame_age_ms
+  return bench.run();
+}
+
+}  // namespace
+
+TEST_CASE("the report tells the arrival of the newest frame and of the newest that was used") {
+  const LoopReport none = report_after(0, 0);
+  CHECK(none.frame_ns == 0);
+  CHECK(none.tracked_ns == 0);
+  const LoopReport young = report_after(7, 0);
+  CHECK(young.frame_ns > 0);
+  CHECK(young.tracked_ns == young.frame_ns);
+  const LoopReport late = report_after(7, 3);
+  CHECK(late.stale == 3);
+  CHECK(late.tracked_ns == young.tracked_ns);
+  CHECK(late.frame_ns == late.tracked_ns + 3 * 2'000'000 - 200'000'000);
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+// What becomes of fits for which a GPU is there that cannot be used, or that fails: in
+// BatchBackEnd, libdriftfit and libGpufit, on a pretended device.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "fitter/batch_back_end.hpp"
+#include "fitter/c/driftfit.h"
+#include "fitter/cuda/batch_fitter.hpp"
+#include "fitter/gpufit/gpufit.h"
+#include "support/catch.hpp"
+#include "support/pretended_cuda.hpp"
+#include "unit/fitter/fits.hpp"
+
+namespace driftd::fitter {
+namespace {
+
+namespace pretended = test::pretended;
+using pretended::Trouble;
+
+const void* g_only_on_device = nullptr;
+
+}  // namespace
+
+// Instead of those on the real runtime.
+int cuda_device_count() noexcept {
+  int count = 0;
+  return pretended::count_devices(&count) == cudaSuccess ? count : 0;
+}
+std::string cuda_obstacle(int device) {
+  const Trouble trouble = pretended::state().trouble;
+  const auto calls = pretended::batch_calls();
+  pretended::state().trouble = trouble;
+  return cuda::obstacle(calls, device);
+}
+bool host_can_read(const void* memory) noexcept {
+  return memory == nullptr || memory != g_only_on_device;
+}
+CudaVersions cuda_versions() noexcept {
+  return {13000, 13000};
+}
+void cuda_copy(void* to, const void* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+std::unique_ptr<LiveFitter> make_cuda_live_fitter(int, std::size_t, const FitOptions&,
+                                                  const CudaLiveOptions&) {
+  throw FitterError("not here");
+}
+std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& cuda) {
+  const Trouble trouble = pretended::state().trouble;
+  const auto calls = pretended::batch_calls();
+  pretended::state().trouble = trouble;
+  return cuda::make_batch_fitter(cuda, calls);
+}
+
+namespace {
+
+constexpr int kSide = 7;
+constexpr std::size_t kFits = 200;
+
+struct Work {
+  test::SpotImages<float> images = test::simulate_spots<float>(kSide, 4000, 400, kFits, 3);
+  std::vector<float> variances = std::vector<float>(images.pixels.size(), 30.0f);
+  FitOptions options;
+  std::vector<Localization> expected = std::vector<Localization>(kFits), found = expected;
+
+  Work() {
+    options.estimator = Estimator::WeightedLeastSquares;
+    fit_batch_cpu(batch(), options, expected);
+  }
+  /// With variances, for which a GPU makes room when they first come.
+  Batch batch() const {
+    return {.pixels = images.pixels.data(),
+            .type = PixelType::F32,
+            .roi_px = kSide,
+            .count = kFits,
+            .variances = variances.data()};
+  }
+  bool right() const {
+    return std::memcmp(expected.data(), found.data(), kFits * sizeof(found[0])) == 0;
+  }
+};
+
+TEST_CASE("auto takes the CPU where the GPU cannot be had, and says why") {
+  for (const auto& [trouble, says] : pretended::at_start()) {
+    pretended::state().trouble = trouble;
+    Work work;
+    BatchBackEnd back_end(BackEnd::Auto);
+    CHECK(!back_end.on_gpu());
+    CHECK_THAT(back_end.reason(), contains(says));
+    back_end.fit(work.batch(), work.options, work.found, 1);
+    CHECK(work.right());
+    CHECK_THROWS_WITH(BatchBackEnd(BackEnd::Cuda), contains(says));
+  }
+}
+
+TEST_CASE("auto goes on with the CPU where the GPU fails later, from the same batch on") {
+  for (const auto& [trouble, says] : pretended::later()) {
+    Work work;
+    pretended::state() = {};
+    BatchBackEnd back_end(BackEnd::Auto);
+    REQUIRE(back_end.on_gpu());
+    CHECK_THAT(back_end.reason(), contains("a GPU that can be used"));
+    pretended::state().trouble = trouble;
+    back_end.fit(work.batch(), work.options, work.found, 1);
+    CHECK(work.right());
+    CHECK(!back_end.on_gpu());
+    CHECK_THAT(back_end.reason(), contains(says));
+    pretended::state() = {};
+    work.found.assign(kFits, {});
+    back_end.fit(work.batch(), work.options, work.found, 1);
+    CHECK(work.right());
+    CHECK(pretended::state().fitted == 0);
+  }
+}
+
+TEST_CASE("What only the GPU can read, and what was asked of CUDA by name, fails as CUDA says") {
+  const bool by_name = GENERATE(true, false);
+  Work work;
+  pretended::state() = {};
+  BatchBackEnd back_end(by_name ? BackEnd::Cuda : BackEnd::Auto);
+  if (!by_name) g_only_on_device = work.variances.data();
+  pretended::state().trouble = Trouble::LaunchFails;
+  CHECK_THROWS_WITH(back_end.fit(work.batch(), work.options, work.found, 1),
+                    contains("unspecified launch failure"));
+  CHECK(back_end.on_gpu());
+  g_only_on_device = nullptr;
+}
+
+TEST_CASE("Senseless arguments are no failure of the GPU") {
+  Work work;
+  pretended::state() = {};
+  BatchBackEnd back_end(BackEnd::Auto);
+  work.options.max_iterations = 0;
+  CHECK_THROWS_WITH(back_end.fit(work.batch(), work.options, work.found, 1),
+                    contains("max_iterations"));
+  CHECK(back_end.on_gpu());
+}
+
+/// A fitter of libdriftfit, destroyed with this.
+struct CFitter {
+  driftfit_fitter* get = nullptr;
+  char message[300] = "";
+  int code;
+  explicit CFitter(int backend)
+      : code(driftfit_create(backend, 1, nullptr, 0, &get, message, sizeof message)) {}
+  ~CFitter() { driftfit_destroy(get); }
+  CFitter(const CFitter&) = delete;
+  CFitter& operator=(const CFitter&) = delete;
+
+  int fit(Work& work) {
+    driftfit_options options;
+    driftfit_default_options(&options, sizeof options);
+    options.estimator = DRIFTFIT_WEIGHTED_LEAST_SQUARES;
+    driftfit_images images = {};
+    images.size = sizeof images;
+    images.pixel_type = DRIFTFIT_F32;
+    images.side = kSide;
+    images.count = kFits;
+    images.pixels = work.images.pixels.data();
+    images.variances = work.variances.data();
+    return driftfit_fit_images(get, &options, &images,
+                               reinterpret_cast<driftfit_result*>(work.found.data()), nullptr,
+                               nullptr, message, sizeof message);
+  }
+};
+
+TEST_CASE("libdriftfit: auto takes the CPU and tells why, cuda is refused") {
+  for (const auto& [trouble, says] : pretended::at_start()) {
+    pretended::state().trouble = trouble;
+    Work work;
+    CFitter automatic(DRIFTFIT_AUTO);
+    REQUIRE(automatic.code == DRIFTFIT_OK);
+    CHECK(driftfit_backend(automatic.get) == std::string("cpu"));
+    CHECK_THAT(driftfit_backend_reason(automatic.get), contains(says));
+    CHECK(automatic.fit(work) == DRIFTFIT_OK);
+    CHECK(work.right());
+    const CFitter cuda(DRIFTFIT_CUDA);
+    CHECK(cuda.code == DRIFTFIT_NO_BACKEND);
+    CHECK_THAT(cuda.message, contains(says));
+  }
+  CHECK(driftfit_backend_reason(nullptr) == std::string());
+}
+
+TEST_CASE("libdriftfit: auto leaves a GPU that fails, cuda reports it") {
+  for (const auto& [trouble, says] : pretended::later()) {
+    Work work;
+    pretended::state() = {};
+    CFitter automatic(DRIFTFIT_AUTO), cuda(DRIFTFIT_CUDA);
+    REQUIRE(driftfit_backend(automatic.get) == std::string("cuda"));
+    pretended::state().trouble = trouble;
+    CHECK(automatic.fit(work) == DRIFTFIT_OK);
+    CHECK(work.right());
+    CHECK(driftfit_backend(automatic.get) == std::string("cpu"));
+    CHECK_THAT(driftfit_backend_reason(automatic.get), contains(says));
+    CHECK(cuda.fit(work) == DRIFTFIT_FAILED);
+    CHECK_THAT(cuda.message, contains(says));
+    CHECK(driftfit_backend(cuda.get) == std::string("cuda"));
+  }
+}
+
+/// libGpufit keeps its GPU for the life of the process: each trial has one of its own.
+bool in_a_process(const std::function<bool()>& trial) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pretended::state() = {};
+    _exit(trial() ? 0 : 1);
+  }
+  int status = -1;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+         WEXITSTATUS(status) == 0;
+}
+
+struct GpufitCall {
+  std::vector<float> data, start, parameters, chi_squares = std::vector<float>(kFits);
+  std::vector<float> weights;
+  std::vector<int> states = std::vector<int>(kFits, -1), steps = states;
+
+  explicit GpufitCall(const Work& work)
+      : data(work.images.pixels.begin(), work.images.pixels.end()), weights(data.size(), 0.1f) {
+    for (std::size_t i = 0; i < kFits; ++i)
+      for (const float v : {300.0f, 3.0f, 3.0f, 1.4f, 8.0f}) start.push_back(v);
+    parameters.resize(start.size());
+  }
+  int operator()() {
+    int all[] = {1, 1, 1, 1, 1};
+    return gpufit(kFits, kSide * kSide, data.data(), weights.data(), GAUSS_2D, start.data(), 1e-5f,
+                  30, all, LSE, 0, nullptr, parameters.data(), states.data(), chi_squares.data(),
+                  steps.data());
+  }
+};
+
+bool says(const char* text) {
+  return std::string(gpufit_get_last_error()).find(text) != std::string::npos;
+}
+
+TEST_CASE("libGpufit takes the CPU where the GPU cannot be had, and tells why") {
+  const Work work;
+  for (const auto& [trouble, text] : pretended::at_start()) {
+    INFO(text);
+    CHECK(in_a_process([&, trouble = trouble, text = text] {
+      GpufitCall call(work);
+      pretended::state().trouble = trouble;
+      const bool there = cuda_device_count() > 0;
+      const bool fitted = call() == OK && call.states[kFits - 1] == CONVERGED;
+      const bool told = says(there ? text : "");
+      return fitted && told && gpufit_cuda_available() == 0 && says("fits run on the CPU") &&
+             pretended::state().fitted == 0;
+    }));
+  }
+}
+
+TEST_CASE("libGpufit says beforehand that a GPU cannot be used") {
+  for (const Trouble trouble : {Trouble::TooOld, Trouble::NoImage, Trouble::Exclusive}) {
+    CHECK(in_a_process([=] {
+      pretended::state().trouble = trouble;
+      return gpufit_cuda_available() == 0 && says("gpufit: fits run on the CPU: CUDA: ");
+    }));
+  }
+  CHECK(in_a_process([] { return gpufit_cuda_available() == 1; }));
+}
+
+TEST_CASE("libGpufit goes on with the CPU where the GPU fails, with the same fits") {
+  const Work work;
+  GpufitCall expected(work);
+  REQUIRE(in_a_process([&] { return expected() == OK && pretended::state().fitted == kFits; }));
+  for (const auto& [trouble, text] : pretended::later()) {
+    if (trouble == Trouble::MemoryFull) continue;  // at the start, above
+    INFO(text);
+    CHECK(in_a_process([&, trouble = trouble, text = text] {
+      GpufitCall call(work);
+      bool good = call() == OK && pretended::state().fitted == kFits;
+      const std::vector<float> before = call.parameters;
+      pretended::state().trouble = trouble;
+      call.parameters.assign(call.parameters.size(), 0);
+      good = good && call() == OK && call.parameters == before && says(text);
+      pretended::state() = {};
+      return good && call() == OK && call.parameters == before &&
+             pretended::state().fitted == 0;  // for good
+    }));
+  }
+}
+
+}  // namespace
+}  // namespace driftd::fitter

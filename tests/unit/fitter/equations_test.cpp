@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+// The equations of each step: their matrix and gradient against loops over the pixels, their
+// solution against the equations.
+#include "fitter/elliptical_gaussian.hpp"
+#include "fitter/full_search.hpp"
+#include "support/catch.hpp"
+#include "unit/fitter/explicit_sums.hpp"
+
+namespace driftd {
+namespace {
+
+using fitter::CircularGaussian;
+using fitter::EllipticalGaussian;
+using fitter::Estimator;
+using fitter::FullSearch;
+using fitter::ImplicitLeastSquares;
+using fitter::SymmetricMatrix;
+using test::Image;
+
+constexpr int kSide = 8;
+constexpr float kPedestal = 7;
+
+Approx about(double expected, double scale) {
+  return Approx(expected).epsilon(0).margin(1e-4 * std::fabs(scale));
+}
+
+/// The matrix is the sum of w d_j d_k, the gradient that of w r d_j.
+template <int n>
+void check_equations(const SymmetricMatrix<n>& matrix, const fitter::Vec<n>& gradient,
+                     const Image& w, const Image& r, const test::Derivatives& d) {
+  const auto size = [&](int j) { return std::sqrt(test::sum(w, d[j], d[j])); };
+  for (int j = 0; j < n; ++j) {
+    CAPTURE(j);
+    CHECK(gradient[j] == about(test::sum(w, r, d[j]), size(j) * std::sqrt(test::sum(w, r, r))));
+    for (int k = 0; k <= j; ++k) {
+      CAPTURE(k);
+      CHECK(matrix(j, k) == about(test::sum(w, d[j], d[k]), size(j) * size(k)));
+    }
+  }
+}
+
+struct BestLevels {
+  double alpha, beta;
+};
+
+/// Of the least squares, with a background of `least` or more.
+BestLevels best_levels(const Image& f, const Image& pixels, double least) {
+  const double count = static_cast<double>(f.size());
+  const double alpha = (test::sum(f, pixels) - test::sum(f) * test::sum(pixels) / count) /
+                       (test::sum(f, f) - test::sum(f) * test::sum(f) / count);
+  const double beta = (test::sum(pixels) - alpha * test::sum(f)) / count;
+  if (beta >= least) return {alpha, beta};
+  return {(test::sum(f, pixels) - least * test::sum(f)) / test::sum(f, f), least};
+}
+
+TEMPLATE_TEST_CASE("Implicit least squares: the best levels, and the equations that follow", "",
+                   CircularGaussian, EllipticalGaussian) {
+  using Search = ImplicitLeastSquares<TestType>;
+  const bool limited = GENERATE(false, true);
+  const auto shape = test::some_shape<TestType>();
+  Image pixels = test::scaled(test::gaussian({3.0, 5.1, 1.5, 1.4}, kSide), 60, 30);
+  pixels = test::difference(pixels, test::uneven(kSide));
+  const double least = limited ? 37 : -1e9;
+  const auto at = [&](const std::vector<double>& p) {
+    return best_levels(test::gaussian(p, kSide), pixels, least);
+  };
+  const auto model = [&](const std::vector<double>& p) {
+    return test::scaled(test::gaussian(p, kSide), at(p).alpha, at(p).beta);
+  };
+  const BestLevels level = at(shape);
+  CHECK((level.beta == least) == limited);
+
+  test::ScalarRoi roi(pixels, kSide, kPedestal);
+  fitter::FitOptions options;
+  options.min_background_adu = test::f32(least);
+  const auto domain = Search::domain(roi.summary(), {}, kSide, options);
+  const auto p = test::as_vec<TestType::kShape>(shape);
+  typename Search::Evaluation e;
+  Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), domain, p, e);
+  Search::linearize(roi, domain, p, e);
+
+  const Image r = test::difference(pixels, model(shape));
+  CHECK(e.level.alpha == about(level.alpha, level.alpha));
+  CHECK(e.level.beta + kPedestal == about(level.beta, level.beta));
+  CHECK(e.chi_square == about(test::sum(r, r), test::sum(r, r)));
+  check_equations(e.normal, e.gradient, Image(r.size(), 1), r, test::derivatives(model, shape));
+}
+
+/// What the estimators are to minimize: the textbook's formulas in electrons.
+struct Expected {
+  double value;
+  Image weight;    ///< of derivatives in adu
+  Image residual;  ///< adu
+};
+
+constexpr double kGain = 0.5, kReadNoise = 3, kOffset = 4;
+
+Expected expected(Estimator estimator, const Image& pixels, const Image& model,
+                  const Image& variances) {
+  Expected of = {0, Image(pixels.size(), 1), test::difference(pixels, model)};
+  if (estimator == Estimator::PoissonLikelihood) {
+    for (std::size_t i = 0; i < pixels.size(); ++i) {
+      const double read =
+          variances.empty() ? kReadNoise * kReadNoise : kGain * kGain * variances[i];
+      const double q = std::max(0.0, kGain * (pixels[i] - kOffset) + read);
+      const double m = kGain * (model[i] - kOffset) + read;
+      of.value += 2 * (m - q - (q > 0 ? q * std::log(m / q) : 0));
+      of.weight[i] = kGain * kGain / m;
+      of.residual[i] = (q - m) / kGain;
+    }
+    return of;
+  }
+  if (estimator == Estimator::WeightedLeastSquares)
+    for (std::size_t i = 0; i < pixels.size(); ++i) of.weight[i] = 1 / variances[i];
+  of.value = test::sum(of.weight, of.residual, of.residual);
+  return of;
+}
+
+TEMPLATE_TEST_CASE("Every estimator's value and equations are those of its pixels", "",
+                   CircularGaussian, EllipticalGaussian) {
+  using Search = FullSearch<TestType>;
+  const auto [estimator, mapped] =
+      GENERATE(table<Estimator, bool>({{Estimator::LeastSquares, false},
+                                       {Estimator::WeightedLeastSquares, true},
+                                       {Estimator::PoissonLikelihood, false},
+                                       {Estimator::PoissonLikelihood, true}}));
+  CAPTURE(static_cast<int>(estimator), mapped);
+  const Image pixels = test::scaled(test::uneven(kSide), 1, 50);
+  Image variances;
+  if (mapped) variances = test::scaled(test::uneven(kSide), 1, 60);
+  auto all = test::some_shape<TestType>();
+  all.insert(all.end(), {40, 30});
+  auto p = test::as_vec<Search::kSearched>(all);
+  p[Search::kBeta] -= kPedestal;
+  const auto model = [](const std::vector<double>& v) {
+    const std::vector<double> shape(v.begin(), v.end() - 2);
+    return test::scaled(test::gaussian(shape, kSide), v.end()[-2], v.end()[-1]);
+  };
+
+  test::ScalarRoi roi(pixels, kSide, kPedestal, variances);
+  fitter::FitOptions options;
+  options.estimator = estimator;
+  options.noise = {kGain, kReadNoise, kOffset};
+  fitter::FitInput input;
+  const float some = 0;
+  if (mapped) input.variances = &some;  // the ROI has them
+  const auto domain = Search::domain(roi.summary(), input, kSide, options);
+  typename Search::Evaluation e;
+  Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), domain, p, e);
+  Search::linearize(roi, domain, p, e);
+
+  const Expected of = expected(estimator, pixels, model(all), variances);
+  CHECK(e.chi_square == about(of.value, of.value));
+  CHECK(e.held == 0);
+  check_equations(e.normal, e.gradient, of.weight, of.residual, test::derivatives(model, all));
+}
+
+/// Of full rank, its units far apart; the upper triangle is not to be read.
+SymmetricMatrix<4> some_matrix() {
+  constexpr double kTerms[6][4] = {{1, 2, -1, 3}, {4, -1, 2, 1},   {-2, 3, 5, 1},
+                                   {1, 1, 1, -4}, {2, -5, 1, 0.5}, {0.5, 1, -3, 2}};
+  constexpr double kUnits[4] = {1e-3, 1, 50, 2e4};
+  SymmetricMatrix<4> a;
+  for (int j = 0; j < 4; ++j) {
+    for (int k = 0; k < 4; ++k) {
+      double total = 0;
+      for (const auto& term : kTerms) total += term[j] * term[k];
+      a(j, k) = k <= j ? test::f32(total * kUnits[j] * kUnits[k]) : NAN;
+    }
+  }
+  return a;
+}
+
+double element(const SymmetricMatrix<4>& a, int row, int column) {
+  return row >= column ? a(row, column) : a(column, row);
+}
+
+TEST_CASE("Damped equations are solved, their damping relative to the diagonal") {
+  const float damping = GENERATE(0.0f, 0.5f);
+  const SymmetricMatrix<4> a = some_matrix();
+  const auto factors = fitter::factorize(a, damping);
+  REQUIRE(factors.positive_definite);
+  const fitter::Vec<4> b = {{1e-3f, -2, 30, 4e4f}};
+  const fitter::Vec<4> x = fitter::solve(factors, b);
+  for (int j = 0; j < 4; ++j) {
+    double row = double{damping} * a(j, j) * x[j];
+    for (int k = 0; k < 4; ++k) row += element(a, j, k) * x[k];
+    CHECK(row == about(b[j], b[j]));
+  }
+}
+
+TEST_CASE("The inverse times the matrix is one") {
+  const SymmetricMatrix<4> a = some_matrix();
+  const auto factors = fitter::factorize(a);
+  const auto lower = fitter::inverse_lower(factors);
+  const auto inverse = fitter::inverse(factors, lower);
+  const auto diagonal = fitter::inverse_diagonal(factors, lower);
+  for (int j = 0; j < 4; ++j) {
+    CHECK(diagonal[j] == about(inverse(j, j), inverse(j, j)));
+    for (int k = 0; k < 4; ++k) {
+      double product = 0;
+      for (int i = 0; i < 4; ++i) product += element(inverse, j, i) * element(a, i, k);
+      CHECK(product == about(j == k, std::sqrt(inverse(j, j) * a(k, k))));
+    }
+  }
+}
+
+TEST_CASE("A matrix is definite or not whatever its unit") {
+  for (const float unit : {1e-9f, 1.0f, 1e9f}) {
+    CAPTURE(unit);
+    const auto definite = [&](float corner) {
+      return fitter::factorize(SymmetricMatrix<2>{{{unit, 0}, {unit, corner * unit}}})
+          .positive_definite;
+    };
+    CHECK(definite(1.1f));
+    CHECK(definite(1.00001f));
+    CHECK_FALSE(definite(1));
+    CHECK_FALSE(definite(0.9f));
+  }
+}
+
+TEST_CASE("What is held has no part in the other equations") {
+  SymmetricMatrix<4> a = some_matrix();
+  fitter::hold(a, 0b0110);
+  const SymmetricMatrix<4> before = some_matrix();
+  for (int j = 0; j < 4; ++j) {
+    for (int k = 0; k <= j; ++k) {
+      const bool held = j == 1 || j == 2 || k == 1 || k == 2;
+      CHECK(a(j, k) == (held ? static_cast<float>(j == k) : before(j, k)));
+    }
+  }
+}
+
+TEST_CASE("A value is clamped on both sides") {
+  CHECK(fitter::clamped(-3, -2, 5) == -2);
+  CHECK(fitter::clamped(4, -2, 5) == 4);
+  CHECK(fitter::clamped(6, -2, 5) == 5);
+}
+
+}  // namespace
+}  // namespace driftd

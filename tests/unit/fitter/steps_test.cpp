@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// The search step by step, with evaluations made by hand: which steps are taken, with what damping,
+// and when it ends.
+#include <initializer_list>
+
+#include "fitter/levenberg_marquardt.hpp"
+#include "support/catch.hpp"
+
+namespace driftd {
+namespace {
+
+using fitter::FitOptions;
+using fitter::FitStatus;
+using fitter::SymmetricMatrix;
+using fitter::Vec;
+
+/// Two parameters between -100 and 100, of other scale and curvature, and independent.
+template <bool weighs>
+struct TwoParameters {
+  static constexpr bool kWeighs = weighs;
+  static constexpr int kSearched = 2;
+  using Parameters = Vec<2>;
+  struct Domain {
+    Parameters limited(const Parameters& p) const {
+      return {{fitter::clamped(p[0], -100, 100), fitter::clamped(p[1], -100, 100)}};
+    }
+  };
+  struct Evaluation {
+    float chi_square;
+    SymmetricMatrix<2> normal = {{{2, 0}, {0, 4}}};
+    Vec<2> gradient = {{12, -6}};  ///< undamped, a step of 6 and -1.5
+  };
+  static Parameters step_scale(const Parameters&) { return {{10, 1}}; }
+  static const SymmetricMatrix<2>& step_matrix(const Evaluation& e) { return e.normal; }
+  static Parameters reachable(const Domain& d, const Parameters&, const Parameters& to) {
+    return d.limited(to);
+  }
+};
+
+template <bool weighs = false>
+struct Begun {
+  using Search = TwoParameters<weighs>;
+  fitter::LevenbergMarquardt<Search> search{};
+  FitOptions options;
+
+  explicit Begun(const FitOptions& with = {}, Vec<2> start = {{10, 20}}) : options(with) {
+    options.lambda_start = 1;
+    search.begin(start, {}, options);
+  }
+  /// Whether it ended with the last of these values of the trials.
+  bool advance(std::initializer_list<float> values) {
+    bool ended = false;
+    for (const float value : values) {
+      REQUIRE_FALSE(ended);
+      ended = search.advance({value}, options);
+    }
+    return ended;
+  }
+  FitStatus status() const { return search.minimum().status; }
+  float best(int j) const { return search.minimum().parameters[j]; }
+  float trial(int j) { return search.trial()[j]; }
+  /// From the best parameters to the trial, first parameter.
+  float step() { return trial(0) - best(0); }
+};
+
+float step_at(float damping) {
+  return 6 / (1 + damping);
+}
+
+TEST_CASE("A step solves the damped equations; taken, it lowers the damping, refused, raises it") {
+  Begun fit;
+  CHECK_FALSE(fit.advance({1000}));
+  CHECK(fit.trial(0) == 10 + 3);
+  CHECK(fit.trial(1) == 20 - 0.75f);
+  CHECK_FALSE(fit.advance({900}));
+  CHECK(fit.best(0) == 13);
+  CHECK(fit.best(1) == 19.25f);
+  CHECK(fit.search.minimum().evaluated_last);
+  CHECK(fit.step() == Approx(step_at(0.1f)));
+  CHECK_FALSE(fit.advance({901}));
+  CHECK(fit.best(0) == 13);
+  CHECK(fit.search.minimum().at.chi_square == 900);
+  CHECK_FALSE(fit.search.minimum().evaluated_last);
+  CHECK(fit.step() == Approx(step_at(1)));
+  CHECK_FALSE(fit.advance({NAN}));
+  CHECK(fit.step() == Approx(step_at(10)));
+  CHECK(fit.search.minimum().iterations == 2);
+}
+
+TEST_CASE("Damping past its limit ends the search at the best place, at its limit it does not") {
+  FitOptions options;
+  options.lambda_max = 100;
+  Begun fit(options);
+  CHECK_FALSE(fit.advance({1000, 1001, 1001}));
+  CHECK(fit.advance({1001}));
+  CHECK(fit.status() == FitStatus::NotConverged);
+  CHECK(fit.best(0) == 10);
+}
+
+TEST_CASE("However many steps were taken, a few refused ones end the search") {
+  FitOptions options;
+  options.max_iterations = 60;
+  Begun fit(options);
+  float value = 1000;
+  for (int i = 0; i < 55; ++i) REQUIRE_FALSE(fit.advance({value *= 0.9f}));
+  int refused = 1;
+  while (!fit.advance({2 * value}) && refused < 100) ++refused;
+  CHECK(refused <= 13);  // from a damping of 1e-7 past 1e4
+}
+
+TEST_CASE("A search begun again forgets the one before") {
+  Begun fit;
+  CHECK_FALSE(fit.advance({1000, 900, 800, 801}));
+  fit.search.begin({{-4, 30}}, {}, fit.options);
+  CHECK(fit.trial(0) == -4);
+  CHECK_FALSE(fit.advance({2000}));
+  CHECK(fit.step() == step_at(1));
+  CHECK(fit.search.minimum().iterations == 1);
+}
+
+TEST_CASE("Start and steps stay within the limits") {
+  Begun fit({}, {{200, -99.5f}});
+  CHECK(fit.trial(0) == 100);
+  CHECK_FALSE(fit.advance({1000}));
+  CHECK(fit.trial(0) == 100);
+  CHECK(fit.trial(1) == -100);
+}
+
+TEST_CASE("A value that hardly changes ends the search there, though rounding let it rise") {
+  const float value = GENERATE(999.9995f, 1000.0005f);
+  Begun fit;
+  CHECK(fit.advance({1000, value}));
+  CHECK(fit.status() == FitStatus::ConvergedDecrease);
+  CHECK(fit.best(0) == 13);
+  CHECK(Begun().advance({1000, 999.99f}) == false);
+  CHECK(Begun().advance({1000, 1000.01f}) == false);
+}
+
+TEST_CASE("A step small in each parameter's scale ends the search, at the better of both places") {
+  FitOptions options;
+  const auto ended = [&](float min_step, float value) {
+    options.min_step = min_step;
+    Begun fit(options);
+    const bool is = fit.advance({1000, value});
+    if (is) CHECK(fit.status() == FitStatus::ConvergedStep);
+    if (is) CHECK(fit.best(0) == (value < 1000 ? 13 : 10));
+    return is;
+  };
+  CHECK(ended(0.76f, 900));  // steps of 3 and -0.75, of scales 10 and 1
+  CHECK(ended(0.76f, 1100));
+  CHECK_FALSE(ended(0.74f, 900));
+  CHECK_FALSE(ended(0.74f, 1100));
+  options.min_step = 0.29f;
+  CHECK_FALSE(Begun(options, {{10, -100}}).advance({1000, 900}));  // the second cannot step
+}
+
+TEST_CASE("A value below the least that matters ends the search, the first or a later one") {
+  FitOptions options;
+  options.min_chi_square = 5;
+  Begun first(options);
+  CHECK(first.advance({4.9f}));
+  CHECK(first.status() == FitStatus::ConvergedResiduum);
+  CHECK(first.search.minimum().iterations == 0);
+  Begun later(options);
+  CHECK_FALSE(later.advance({1000, 5.1f}));
+  CHECK(later.advance({4.9f}));
+  CHECK(later.status() == FitStatus::ConvergedResiduum);
+  CHECK(later.search.minimum().at.chi_square == 4.9f);
+}
+
+TEST_CASE("A first value that is not finite ends the search") {
+  const float value = GENERATE(NAN, INFINITY);
+  Begun fit;
+  CHECK(fit.advance({value}));
+  CHECK(fit.status() == FitStatus::NotConverged);
+}
+
+TEST_CASE("As many steps are taken as are allowed") {
+  FitOptions options;
+  options.max_iterations = 2;
+  Begun fit(options);
+  CHECK_FALSE(fit.advance({1000, 900, 950}));
+  CHECK(fit.advance({800}));
+  CHECK(fit.status() == FitStatus::IterationLimit);
+  CHECK(fit.search.minimum().iterations == 2);
+  CHECK(fit.search.minimum().at.chi_square == 800);
+}
+
+TEST_CASE("Equations without a solution are damped until they have one, or the search ends") {
+  Begun<>::Search::Evaluation at = {1000};
+  at.normal = {{{2, 0}, {2.1f, 2}}};
+  at.gradient = {{6, -3}};
+  Begun fit;
+  fit.options.lambda_start = 1e-3f;
+  fit.search.begin({{10, 20}}, {}, fit.options);
+  CHECK_FALSE(fit.search.advance(at, fit.options));
+  // 2.2 x + 2.1 y = 6 and 2.1 x + 2.2 y = -3, with the first damping that makes it definite: 0.1
+  CHECK(fit.trial(0) == Approx(10 + (2.2 * 6 + 2.1 * 3) / (2.2 * 2.2 - 2.1 * 2.1)));
+  at.normal = {{{0, 0}, {0, 0}}};
+  fit.search.begin({{10, 20}}, {}, fit.options);
+  CHECK(fit.search.advance(at, fit.options));
+  CHECK(fit.status() == FitStatus::NotConverged);
+}
+
+TEST_CASE("Where weights are expectations, a step that brings far less than predicted is halved") {
+  // Predicted: 3 * 12 + 0.75 * 6 = 40.5, a quarter of it 10.1.
+  Begun<true> much, little;
+  CHECK_FALSE(much.advance({1000, 1000 - 10.2f}));
+  CHECK(much.step() == Approx(step_at(0.1f)));
+  CHECK_FALSE(little.advance({1000, 1000 - 10}));
+  CHECK(little.step() == Approx(step_at(1)));
+  CHECK_FALSE(little.advance({978}));  // of 40.5 again
+  CHECK(little.step() == Approx(step_at(0.1f)));
+  Begun<false> plain;
+  CHECK_FALSE(plain.advance({1000, 1000 - 10}));
+  CHECK(plain.step() == Approx(step_at(0.1f)));
+}
+
+}  // namespace
+}  // namespace driftd

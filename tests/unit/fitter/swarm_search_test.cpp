@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// What the swarms of the back ends share: random numbers, domain, steps, value and report.
+#include "fitter/swarm_search.hpp"
+
+#include "fitter/elliptical_gaussian.hpp"
+#include "support/catch.hpp"
+#include "unit/fitter/explicit_sums.hpp"
+
+namespace driftd {
+namespace {
+
+using fitter::EllipticalGaussian;
+using fitter::scalar::Math;
+
+TEST_CASE("Philox gives the published numbers") {
+  // Known answers of philox4x32-10 that come with Random123 (kat_vectors).
+  const auto zeros = fitter::philox({{0, 0, 0, 0}}, 0, 0);
+  CHECK(zeros.v[0] == 0x6627e8d5u);
+  CHECK(zeros.v[1] == 0xe169c58du);
+  CHECK(zeros.v[2] == 0xbc57ac4cu);
+  CHECK(zeros.v[3] == 0x9b00dbd8u);
+  constexpr std::uint32_t kOnes = 0xffffffffu;
+  const auto ones = fitter::philox({{kOnes, kOnes, kOnes, kOnes}}, kOnes, kOnes);
+  CHECK(ones.v[0] == 0x408f276du);
+  CHECK(ones.v[1] == 0x41c83b0eu);
+  CHECK(ones.v[2] == 0xa20bc7c6u);
+  CHECK(ones.v[3] == 0x6d5451fdu);
+}
+
+TEST_CASE("Uniform numbers begin at 0 and end below 1") {
+  CHECK(fitter::uniform(0) == 0);
+  CHECK(fitter::uniform(0x80000000u) == 0.5f);
+  CHECK(fitter::uniform(0xffffffffu) < 1);
+}
+
+TEST_CASE("All of seed, ROI, particle, iteration and block make other numbers") {
+  const std::uint64_t seed = 0x123456789abcdef0u;
+  const auto numbers = fitter::swarm_numbers(seed, 1, 2, 3, 4);
+  const auto expected = fitter::philox({{1, 2, 3, 4}}, 0x9abcdef0u, 0x12345678u);
+  for (int k = 0; k < 4; ++k) CHECK(numbers.v[k] == expected.v[k]);
+}
+
+TEST_CASE("A swarm's domain is the ROI within all bounds") {
+  fitter::Bounds of_all, own;
+  of_all.lower[0] = -3;
+  of_all.upper[0] = 5;
+  of_all.lower[1] = 1;
+  own.lower[1] = 2;
+  own.upper[2] = 1.5f;
+  const auto d = fitter::swarm_domain<EllipticalGaussian>(8, of_all, &own);
+  const float lowest[] = {0, 2, 0.4f, 0.4f}, highest[] = {5, 7, 1.5f, 4};
+  for (int j = 0; j < 4; ++j) {
+    CHECK(d.lowest[j] == lowest[j]);
+    CHECK(d.highest[j] == highest[j]);
+  }
+  CHECK(d.valid());
+  CHECK(fitter::swarm_domain<EllipticalGaussian>(8, of_all, nullptr).lowest[1] == 1);
+  own.lower[1] = 7.5f;
+  CHECK_FALSE(fitter::swarm_domain<EllipticalGaussian>(8, of_all, &own).valid());
+}
+
+TEST_CASE("The spread is the standard deviation of the last best places") {
+  fitter::BestPlaces<EllipticalGaussian> places = {};
+  const float best[] = {7, 8, 9, 10};
+  for (int i = 0; i < 5; ++i) {
+    const float x = static_cast<float>(i * i);  // the last three: 4, 9, 16
+    const float place[] = {x, 2 * x, 3 * x, 4 * x};
+    places.add(place, 3);
+    if (i == 0) CHECK(places.report(best, 5, 3).spread.x_px == 0);
+  }
+  const fitter::SwarmReport report = places.report(best, 5, 3);
+  const double sd = std::sqrt(
+      (std::pow(4 - 29 / 3.0, 2) + std::pow(9 - 29 / 3.0, 2) + std::pow(16 - 29 / 3.0, 2)) / 2);
+  CHECK(report.spread.x_px == Approx(sd));
+  CHECK(report.spread.y_px == Approx(2 * sd));
+  CHECK(report.spread.sigma_x_px == Approx(3 * sd));
+  CHECK(report.spread.sigma_y_px == Approx(4 * sd));
+  CHECK(report.best.y_px == 8);
+  CHECK(report.best.sigma_x_px == 9);
+  CHECK(report.best.sigma_y_px == 10);
+  CHECK(report.chi_square == 5);
+}
+
+TEST_CASE("A particle is pulled to both best places, no faster than allowed either way") {
+  fitter::SwarmOptions o;
+  o.inertia = 0.5f;
+  o.own_pull = 2;
+  o.swarm_pull = 3;
+  const auto next = [&](float velocity, float fastest) {
+    return fitter::scalar::next_velocity<Math>(o, velocity, 4.0f, -5.0f, 0.25f, 0.75f, fastest);
+  };
+  CHECK(next(8, 100) == 0.5f * 8 + 2 * 0.25f * 4 - 3 * 0.75f * 5);
+  CHECK(next(100, 10) == 10);
+  CHECK(next(-100, 10) == -10);
+}
+
+TEST_CASE("A place's value is chi-square with the best levels; a dark spot is none") {
+  const test::Image f = test::gaussian({3.3, 4.6, 1.2, 1.7}, 8);
+  const double amplitude = GENERATE(40.0, -40.0);
+  const test::Image g =
+      test::difference(test::scaled(f, amplitude, 9), test::scaled(test::uneven(8), 0.2, 0));
+  const double count = 64, total = test::sum(f), mean = test::sum(g) / count;
+  const double alpha = (test::sum(f, g) - total * mean) / (test::sum(f, f) - total * total / count);
+  const test::Image r =
+      alpha > 0 ? test::difference(g, test::scaled(f, alpha, mean - alpha * total / count))
+                : test::scaled(g, 1, -mean);
+  const fitter::PixelSummary summary = {0, test::f32(test::sum(g)), test::f32(test::sum(g, g)),
+                                        true};
+  CHECK((alpha > 0) == (amplitude > 0));
+  CHECK(fitter::scalar::swarm_chi_square<Math>(
+            summary, 64, test::f32(total), test::f32(test::sum(f, f)),
+            test::f32(test::sum(f, g))) == Approx(test::sum(r, r)).epsilon(1e-3));
+}
+
+}  // namespace
+}  // namespace driftd

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+// What becomes of a minimum: the rule that makes it a spot, each clause apart; its uncertainties
+// against sums over the pixels; starts and second searches.
+#include <algorithm>
+#include <array>
+
+#include "fitter/elliptical_gaussian.hpp"
+#include "fitter/fit_spot.hpp"
+#include "support/catch.hpp"
+#include "support/fisher.hpp"
+#include "unit/fitter/explicit_sums.hpp"
+
+namespace driftd {
+namespace {
+
+using fitter::CircularGaussian;
+using fitter::EllipticalGaussian;
+using fitter::Estimator;
+using fitter::FitInput;
+using fitter::FitOptions;
+using fitter::FitStatus;
+using fitter::FullSearch;
+using fitter::ImplicitLeastSquares;
+using fitter::Localization;
+using test::Image;
+
+constexpr int kSide = 8;
+
+template <class Model>
+bool inside(int parameter, float value) {
+  auto p = test::as_vec<Model::kShape>(test::some_shape<Model>());
+  p[parameter] = value;
+  CAPTURE(parameter, value);
+  return fitter::inside_limits<Model>(p, kSide);
+}
+
+TEMPLATE_TEST_CASE("A spot lies within each limit", "", CircularGaussian, EllipticalGaussian) {
+  for (const int place : {0, 1}) {
+    CHECK_FALSE(inside<TestType>(place, -0.5f));
+    CHECK(inside<TestType>(place, -0.49f));
+    CHECK(inside<TestType>(place, 7.49f));
+    CHECK_FALSE(inside<TestType>(place, 7.5f));
+  }
+  for (int width = 2; width < TestType::kShape; ++width) {
+    CHECK_FALSE(inside<TestType>(width, 0.4f));
+    CHECK(inside<TestType>(width, 0.41f));
+    CHECK(inside<TestType>(width, 3.99f));
+    CHECK_FALSE(inside<TestType>(width, 4));
+  }
+}
+
+TEST_CASE("A spot explains its pixels, and its amplitude and widths are determined") {
+  Localization l = {};
+  l.amplitude_adu = 100;
+  l.sigma_x_px = 2;
+  l.sigma_y_px = 3;
+  CHECK(fitter::significant(l, 3, 3 * std::exp(0.51f), 50));
+  CHECK_FALSE(fitter::significant(l, 3, 3 * std::exp(0.49f), 50));
+  for (const auto& [value, sd] : {std::pair{&l.amplitude_adu, &l.amplitude_sd_adu},
+                                  {&l.sigma_x_px, &l.sigma_x_sd_px},
+                                  {&l.sigma_y_px, &l.sigma_y_sd_px}}) {
+    *sd = *value / 3.9f;
+    CHECK_FALSE(fitter::significant(l, 3, 100, 50));
+    *sd = *value / 4.1f;
+    CHECK(fitter::significant(l, 3, 100, 50));
+  }
+}
+
+TEST_CASE("Residuals have no structure, bright or dark, beyond a third of the amplitude or noise") {
+  const auto structureless = [](float highest, float lowest, float amplitude, float sd) {
+    return fitter::structureless({highest, lowest, 0, 0}, amplitude, sd);
+  };
+  for (const auto& [amplitude, sd] : {std::pair{30.0f, 1.0f}, {3.0f, 6.0f}}) {
+    CHECK(structureless(9.9f, -1, amplitude, sd));
+    CHECK_FALSE(structureless(10.1f, -1, amplitude, sd));
+    CHECK(structureless(1, -9.9f, amplitude, sd));
+    CHECK_FALSE(structureless(1, -10.1f, amplitude, sd));
+  }
+}
+
+TEST_CASE("A pixel's variance is read noise and photons, neither ever negative") {
+  const fitter::NoiseModel noise = {0.5f, 3, 100};
+  const auto of = [&](float amplitude, float background) {
+    return fitter::photon_variance(noise, amplitude, background);
+  };
+  CHECK(of(40, 150).constant == 36 + 100);
+  CHECK(of(40, 150).slope == 80);
+  CHECK(of(-40, 90).constant == 36);
+  CHECK(of(-40, 90).slope == 0);
+}
+
+/// All six parameters of a spot; its pixels have structure that no spot explains.
+const std::vector<double> kSpot = {3.3, 4.6, 1.2, 1.7, 400, 90};
+
+Image model(const std::vector<double>& p) {
+  return test::scaled(test::gaussian({p[0], p[1], p[2], p[3]}, kSide), p[4], p[5]);
+}
+
+Image pixels() {
+  return test::difference(model(kSpot), test::scaled(test::uneven(kSide), 0.2, 0));
+}
+
+std::vector<double> parameters_of(const Localization& l) {
+  return {l.x_px, l.y_px, l.sigma_x_px, l.sigma_y_px, l.amplitude_adu, l.background_adu};
+}
+
+std::vector<double> uncertainties_of(const Localization& l) {
+  return {l.x_sd_px,       l.y_sd_px,          l.sigma_x_sd_px,
+          l.sigma_y_sd_px, l.amplitude_sd_adu, l.background_sd_adu};
+}
+
+/// Of least squares of weight w where the pixels' variance is v; 0 for what is fixed.
+std::vector<double> expected_sd(const std::vector<double>& p, const Image& w, const Image& v,
+                                unsigned fixed) {
+  const auto d = test::derivatives(model, p);
+  std::array<std::array<double, 6>, 6> normal{}, scatter{};
+  for (int j = 0; j < 6; ++j) {
+    for (int k = 0; k < 6; ++k) {
+      const bool held = (fixed >> j & 1u) != 0 || (fixed >> k & 1u) != 0;
+      normal.begin()[j].begin()[k] = held ? j == k : test::sum(w, d[j], d[k]);
+      scatter.begin()[j].begin()[k] = held ? 0 : test::sum(w, w, v, d[j], d[k]);
+    }
+  }
+  const auto c = test::inverse(normal);
+  std::vector<double> sd;
+  for (std::size_t i = 0; i < 6; ++i) {
+    double variance = 0;
+    for (std::size_t j = 0; j < 6; ++j)
+      for (std::size_t k = 0; k < 6; ++k) variance += c[i][j] * scatter[j][k] * c[k][i];
+    sd.push_back(std::sqrt(variance));
+  }
+  return sd;
+}
+
+constexpr double kGain = 0.5, kReadNoise = 3, kOffset = 40;
+
+FitOptions options_of(Estimator estimator, bool gain_known) {
+  FitOptions options;
+  options.model = fitter::Model::EllipticalGaussian;
+  options.estimator = estimator;
+  if (gain_known) options.noise = {kGain, kReadNoise, kOffset};
+  return options;
+}
+
+Image map_of_variances() {
+  return test::scaled(test::uneven(kSide), 1, 60);
+}
+
+/// A whole fit over explicit sums.
+template <class Search>
+Localization fit_over(test::ScalarRoi& roi, const FitInput& input, const FitOptions& options) {
+  using Phase = typename fitter::SpotFit<Search>::Phase;
+  fitter::SpotFit<Search> fit{};
+  fit.begin(roi.summary(), input, roi.side(), options);
+  while (fit.phase() != Phase::Done) {
+    if (fit.phase() == Phase::NeedsStart) fit.start(fitter::cold_start(roi), options);
+    while (fit.phase() == Phase::Searching) {
+      typename Search::Parameters& p = fit.trial();
+      typename Search::Evaluation at;
+      Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), fit.domain(), p, at);
+      Search::linearize(roi, fit.domain(), p, at);
+      fit.advance(at, options);
+    }
+    roi.set_profile(Search::profile(fit.minimum().parameters));
+    fit.finish(fitter::conclude<Search>(roi, fit.domain(), fit.minimum(), options), options);
+  }
+  return fit.result();
+}
+
+Localization fit(const FitOptions& options) {
+  const bool mapped = options.estimator == Estimator::WeightedLeastSquares;
+  test::ScalarRoi roi(pixels(), kSide, 60, mapped ? map_of_variances() : Image());
+  FitInput input;
+  input.start = {3.3f, 4.6f, 1.2f, 1.7f};
+  input.levels = {400, 90};
+  const float some = 0;
+  if (mapped) input.variances = &some;  // the ROI has them
+  if (options.estimator == Estimator::ImplicitLeastSquares)
+    return fit_over<ImplicitLeastSquares<EllipticalGaussian>>(roi, input, options);
+  return fit_over<FullSearch<EllipticalGaussian>>(roi, input, options);
+}
+
+/// The variance of each pixel as an estimator knows it.
+Image variances_of(const FitOptions& options, const Localization& l) {
+  if (options.estimator == Estimator::WeightedLeastSquares) return map_of_variances();
+  const Image h = model(parameters_of(l));
+  const bool likelihood = options.estimator == Estimator::PoissonLikelihood;
+  if (options.noise.gain_e_per_adu > 0)  // (gain (h - offset) + read^2) / gain^2
+    return test::scaled(h, 1 / kGain, kReadNoise * kReadNoise / (kGain * kGain) - kOffset / kGain);
+  if (likelihood) return h;
+  return Image(h.size(), l.chi_square / (kSide * kSide - 6));
+}
+
+bool weighs(Estimator estimator) {
+  return estimator == Estimator::WeightedLeastSquares || estimator == Estimator::PoissonLikelihood;
+}
+
+TEST_CASE("A spot is told with the uncertainty that its pixels give it") {
+  const auto estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
+                                  Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood);
+  const bool gain_known = GENERATE(false, true);
+  const unsigned fixed =
+      estimator == Estimator::ImplicitLeastSquares ? 0u : GENERATE(0u, 0b100100u);
+  CAPTURE(static_cast<int>(estimator), gain_known, fixed);
+  FitOptions options = options_of(estimator, gain_known);
+  options.fixed = static_cast<std::uint8_t>(fixed);
+  const Localization l = fit(options);
+  REQUIRE(converged(l.status));
+  const auto found = parameters_of(l);
+  const auto sd = uncertainties_of(l);
+  const Image v = variances_of(options, l);
+  Image w(v.size(), 1);
+  if (weighs(estimator))
+    std::transform(v.begin(), v.end(), w.begin(), [](double x) { return 1 / x; });
+  const auto expected = expected_sd(found, w, v, fixed);
+  for (std::size_t j = 0; j < 6; ++j) {
+    CAPTURE(j);
+    CHECK(found[j] == Approx(kSpot[j]).margin((fixed >> j & 1u) != 0 ? 1e-5 : 4 * sd[j]));
+    CHECK(sd[j] == Approx(expected[j]).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("What a bound keeps is as uncertain as it would be were all else known") {
+  const auto estimator = GENERATE(Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood);
+  FitOptions options = options_of(estimator, true);
+  options.bounds.upper[3] = 1.5f;
+  const Localization l = fit(options);
+  REQUIRE(l.sigma_y_px == 1.5f);
+  Image w = variances_of(options, l);
+  for (double& x : w) x = 1 / x;
+  const auto d = test::derivatives(model, parameters_of(l));
+  CHECK(l.sigma_y_sd_px == Approx(1 / std::sqrt(test::sum(w, d[3], d[3]))).epsilon(1e-3));
+}
+
+TEST_CASE("A spot must explain more than a constant does, where spots are asked for") {
+  using Search = ImplicitLeastSquares<CircularGaussian>;
+  constexpr int kSmall = 4;
+  int spots = 0, others = 0;
+  for (double noise = 4; noise < 10; noise += 0.25) {
+    CAPTURE(noise);
+    Image image = test::scaled(test::gaussian({1.4, 1.7, 0.8}, kSmall), 100, 100);
+    for (std::size_t i = 0; i < image.size(); ++i)
+      image[i] += (i / 4 + i) % 2 == 0 ? noise : -noise;
+    test::ScalarRoi roi(image, kSmall, 60);
+    FitOptions options;
+    const Localization l = fit_over<Search>(roi, {}, options);
+    const Image about_mean = test::scaled(image, 1, -test::sum(image) / 16);
+    const double gain = 11 * std::log(test::sum(about_mean, about_mean) / l.chi_square);
+    CHECK(converged(l.status) == (gain > 25));
+    ++(gain > 25 ? spots : others);
+    options.spots_only = false;
+    CHECK(converged(fit_over<Search>(roi, {}, options).status));
+  }
+  CHECK(spots > 0);
+  CHECK(others > 0);
+}
+
+/// Tells what a cold start asks for.
+struct AskedPixels {
+  float level = 0;
+  fitter::SmoothedExtremes smoothed_pixels() const { return {10, -4, 3, 5}; }
+  float count_above(float asked) {
+    level = asked;
+    return 12.5663706f;  // 4 pi
+  }
+};
+
+TEST_CASE("A cold start is at the peak, as wide as what is above one sigma's level") {
+  AskedPixels pixels;
+  const fitter::Start start = fitter::cold_start(pixels);
+  CHECK(start.x_px == 3);
+  CHECK(start.y_px == 5);
+  CHECK(start.sigma_x_px == Approx(2));
+  CHECK(start.sigma_y_px == Approx(2));
+  CHECK(pixels.level == Approx(-4 + 14 * std::exp(-0.5)));
+}
+
+TEST_CASE("A start is used if it has a width and all of it are numbers") {
+  CHECK(fitter::usable_start({3, 4, 1, 0}));
+  CHECK_FALSE(fitter::usable_start({3, 4, 0, 1}));
+  for (const float bad : {NAN, INFINITY}) {
+    CHECK_FALSE(fitter::usable_start({bad, 4, 1, 1}));
+    CHECK_FALSE(fitter::usable_start({3, bad, 1, 1}));
+    CHECK_FALSE(fitter::usable_start({3, 4, bad, 1}));
+    CHECK_FALSE(fitter::usable_start({3, 4, 1, bad}));
+  }
+}
+
+TEST_CASE("A warm start that leads nowhere is tried again cold, once, where spots are asked for") {
+  using Fit = fitter::SpotFit<ImplicitLeastSquares<CircularGaussian>>;
+  const fitter::PixelSummary summary = {100, 0, 1, true};
+  FitInput input;
+  input.start = {3, 4, 1, 1};
+  Localization nowhere = {}, spot = {};
+  nowhere.status = FitStatus::NotConverged;
+  FitOptions options;
+  Fit fit{};
+  fit.begin(summary, input, kSide, options);
+  CHECK(fit.phase() == Fit::Phase::Searching);
+  fit.finish(spot, options);
+  CHECK(fit.phase() == Fit::Phase::Done);
+  fit.begin(summary, input, kSide, options);
+  fit.finish(nowhere, options);
+  CHECK(fit.phase() == Fit::Phase::NeedsStart);
+  fit.start({5, 6, 1, 1}, options);
+  CHECK(fit.phase() == Fit::Phase::Searching);
+  CHECK(fit.trial()[1] == 6);
+  fit.finish(nowhere, options);
+  CHECK(fit.phase() == Fit::Phase::Done);
+  options.spots_only = false;
+  fit.begin(summary, input, kSide, options);
+  fit.finish(nowhere, options);
+  CHECK(fit.phase() == Fit::Phase::Done);
+}
+
+}  // namespace
+}  // namespace driftd

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+
+#include "support/catch.hpp"
+#include "tools/driftfit/drift_gaps.hpp"
+
+namespace driftd::tools {
+namespace {
+
+constexpr int kMarkers = 5;
+
+/// Markers at places of their own that do not move; frame by frame how many of them are found.
+MarkerTracks tracks_of(const std::vector<int>& found, const std::vector<Absences>& absences) {
+  MarkerTracks tracks(kMarkers);
+  for (std::size_t frame = 0; frame < found.size(); ++frame) {
+    std::vector<Spot> spots;
+    for (int m = 0; m < found[frame]; ++m) {
+      Spot spot{.frame = static_cast<std::int64_t>(frame), .marker = m};
+      spot.x_px = 11.0 * m + 3;
+      spot.y_px = 90 - 17.0 * m;
+      spot.fit.x_sd_px = spot.fit.y_sd_px = 0.02f;
+      spots.push_back(spot);
+    }
+    tracks.add_frame(spots, absences[frame]);
+  }
+  return tracks;
+}
+
+struct Case {
+  MarkerTracks tracks;
+  DriftTrace trace;
+};
+
+Case case_of(const std::vector<int>& found, const std::vector<Absences>& absences,
+             int min_markers) {
+  Case c{tracks_of(found, absences), {}};
+  c.trace.points = solve_drift(c.tracks, {.min_markers = min_markers});
+  c.trace.reasons = reasons_of(c.trace.points, c.tracks, min_markers);
+  c.trace.first_frame = 100;
+  return c;
+}
+
+TEST_CASE("a jump of the drift is told, by its frames, and slow or even drifts are not") {
+  DriftTrace trace{.points = {}, .reasons = {}, .first_frame = 100};
+  const auto add = [&](double x_px, double y_px, int markers = 3) {
+    trace.points.push_back({.markers = markers, .x_px = x_px, .y_px = y_px});
+  };
+  CHECK(jumps_in_words(trace).empty());
+  for (int i = 0; i < 8; ++i) add(0.05 * i, -0.02 * i);
+  CHECK(jumps_in_words(trace).empty());
+  add(99, 99, 0);    // not known
+  add(0.35, -3.14);  // 3.0 px below the eighth, in y alone
+  CHECK_THAT(jumps_in_words(trace), contains("jumps by 3.0 px between frames 107 and 109:"));
+  add(-3.65, -3.14);  // 4.0 px, in x alone
+  CHECK_THAT(jumps_in_words(trace),
+             contains("jumps by 4.0 px between frames 109 and 110, and less in 1 other places:"));
+  trace.points.resize(8);
+  add(0.35, -2.13);  // 1.99 px
+  CHECK(jumps_in_words(trace).empty());
+  trace.points.clear();
+  for (int i = 0; i < 8; ++i) add(3.0 * i, 0);  // each frame as much: a stage that scans
+  CHECK(jumps_in_words(trace).empty());
+}
+
+TEST_CASE("a frame without drift says how many markers it has and why it lacks the others") {
+  const Case c = case_of({5, 2, 0, 3, 1},
+                         {{},
+                          {.bad_pixels = 1, .not_fitted = 2},
+                          {.not_sought = 5},
+                          {.not_fitted = 2},
+                          {.outside = 3, .strayed = 1}},
+                         3);
+  CHECK(c.trace.reasons ==
+        std::vector<std::string>{
+            "", "2 of 5 markers; 3 needed; 2 not fitted; 1 saturated or without contrast",
+            "0 of 5 markers; 3 needed; 5 not sought yet", "",
+            "1 of 5 markers; 3 needed; 1 apart from the others; 3 outside the frame"});
+  CHECK(frames_known(c.trace) == 2);
+  for (const std::string& reason : c.trace.reasons) {
+    CHECK(std::count(reason.begin(), reason.end(), ',') == 0);  // it stands in a CSV
+  }
+}
+
+TEST_CASE("markers that are enough but do not agree are told apart from markers that are missing") {
+  const MarkerTracks tracks = tracks_of({3, 2, 4}, std::vector<Absences>(3));
+  const std::vector<DriftPoint> unknown(3);
+  CHECK(reasons_of(unknown, tracks, 3) ==
+        std::vector<std::string>{"3 of 5 markers; fewer than 3 agree", "2 of 5 markers; 3 needed",
+                                 "4 of 5 markers; fewer than 3 agree"});
+  CHECK_THAT(gaps_in_words({.points = unknown, .reasons = {}}, tracks, {.min_markers = 3}),
+             contains("; in 2 frames they do not agree") && contains("--gain"));
+}
+
+TEST_CASE("the summary counts frames as the stack does, and names stretches") {
+  const Case c = case_of({5, 2, 2, 2, 5, 5, 1, 5},
+                         {{},
+                          {.not_fitted = 3},
+                          {.not_fitted = 3},
+                          {.not_fitted = 3},
+                          {},
+                          {},
+                          {.not_fitted = 3, .strayed = 1},
+                          {}},
+                         3);
+  const std::string text = gaps_in_words(c.trace, c.tracks, {.min_markers = 3});
+  CHECK_THAT(text, contains("no drift in 4 of 8 frames: 101 to 103, 106\n"));
+  CHECK_THAT(text, contains("3 of 5 markers are needed; in these frames, of 20 in all 12 not "
+                            "fitted, 1 apart from the others\n"));
+}
+
+TEST_CASE("what would help is said with its figure, and only where it would") {
+  const std::vector<Absences> none(6);
+  const auto advice = [](const Case& c, const GapSettings& settings) {
+    return gaps_in_words(c.trace, c.tracks, settings);
+  };
+  // Four markers would do in all frames but one, three in all.
+  const Case c = case_of({5, 4, 4, 3, 4, 5}, none, 5);
+  CHECK_THAT(advice(c, {.min_markers = 5}), contains("--min-markers 3: 6 of 6 frames"));
+  CHECK_THAT(advice(c, {.min_markers = 5, .wanted_share = 0.8}),
+             contains("--min-markers 4: 5 of 6 frames"));
+  CHECK_THAT(advice(case_of({5, 0, 0, 0, 0, 0}, none, 5), {.min_markers = 5}),
+             !contains("--min-markers"));
+  CHECK_THAT(advice(c, {.min_markers = 5}), !contains("--gain") && !contains("--first-frame:"));
+
+  std::vector<Absences> absences = none;
+  absences[2].strayed = 1;
+  absences[0].not_sought = 5;
+  const Case strayed = case_of({0, 5, 4, 5, 5, 5}, absences, 5);
+  CHECK_THAT(advice(strayed, {.min_markers = 5}), contains("--gain") && contains("--first-frame:"));
+  CHECK_THAT(advice(strayed, {.min_markers = 5, .gain_known = true}), !contains("--gain"));
+}
+
+TEST_CASE("many stretches are not all listed, but the longest is told") {
+  std::vector<int> found;
+  for (int i = 0; i < 40; ++i) found.push_back(i % 4 == 0 ? 0 : 5);
+  found[30] = found[31] = 0;
+  const Case c = case_of(found, std::vector<Absences>(found.size()), 3);
+  CHECK_THAT(gaps_in_words(c.trace, c.tracks, {}),
+             contains("no drift in 12 of 40 frames: 100, 104, ") &&
+                 contains(" 128 and 2 more stretches, the longest of 3 frames\n"));
+}
+
+}  // namespace
+}  // namespace driftd::tools

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+#include <cmath>
+#include <random>
+
+#include "support/catch.hpp"
+#include "tools/driftfit/drift_trace.hpp"
+#include "unit/tools/driftfit/files.hpp"
+
+namespace driftd::tools {
+namespace {
+
+constexpr int kMarkers = 6, kFrames = 40;
+
+double true_x(int frame) {
+  return 0.05 * frame;
+}
+double true_y(int frame) {
+  return std::sin(0.2 * frame);
+}
+
+Spot spot_of(int frame, int marker, double x_px, double y_px) {
+  Spot spot{.frame = frame, .marker = marker, .x_px = x_px, .y_px = y_px};
+  spot.fit.x_sd_px = spot.fit.y_sd_px = 0.01f;
+  return spot;
+}
+
+/// @param seen  whether a marker is found in a frame
+template <class Seen>
+MarkerTracks tracks_with(double noise_px, const Seen& seen) {
+  std::mt19937 random(1);
+  std::normal_distribution<double> noise(0, noise_px);
+  MarkerTracks tracks(kMarkers);
+  for (int frame = 0; frame < kFrames; ++frame) {
+    std::vector<Spot> spots;
+    for (int m = 0; m < kMarkers; ++m) {
+      if (!seen(frame, m)) continue;
+      spots.push_back(spot_of(frame, m, 30.0 * m + true_x(frame) + noise(random),
+                              17.0 * m + true_y(frame) + noise(random)));
+    }
+    tracks.add_frame(spots);
+  }
+  return tracks;
+}
+
+double worst_error(const std::vector<DriftPoint>& points, int reference) {
+  double worst = 0;
+  for (int frame = 0; frame < kFrames; ++frame) {
+    const DriftPoint& p = points[static_cast<std::size_t>(frame)];
+    worst = std::max({worst, std::abs(p.x_px - true_x(frame) + true_x(reference)),
+                      std::abs(p.y_px - true_y(frame) + true_y(reference))});
+  }
+  return worst;
+}
+
+TEST_CASE("the drift is that of the markers, zero in the reference frame") {
+  const auto tracks = tracks_with(0, [](int, int) { return true; });
+  for (const std::size_t reference : {0u, 17u}) {
+    const auto points = solve_drift(tracks, {.reference = reference});
+    REQUIRE(points.size() == kFrames);
+    CHECK(worst_error(points, static_cast<int>(reference)) < 1e-9);
+    CHECK(points[reference].x_px == 0);
+  }
+}
+
+TEST_CASE("markers that come and go make no jump, though few see the reference") {
+  // No marker is there all the time, and only two are in the reference frame.
+  const auto tracks =
+      tracks_with(0, [](int frame, int m) { return frame / 8 == m || frame / 8 + 1 == m; });
+  const auto points = solve_drift(tracks, {.reference = 3});
+  CHECK(worst_error(points, 3) < 1e-4);
+}
+
+TEST_CASE("its standard deviation is that of its error") {
+  const auto tracks = tracks_with(0.01, [](int, int) { return true; });
+  const auto points = solve_drift(tracks, {});
+  double sum2 = 0;
+  for (int frame = 1; frame < kFrames; ++frame) {
+    const DriftPoint& p = points[static_cast<std::size_t>(frame)];
+    CHECK(p.x_sd_px == Approx(0.01 / std::sqrt(kMarkers)).epsilon(0.8));
+    const double off = p.x_px - true_x(frame) - points[0].x_px + true_x(0);
+    sum2 += off * off;
+  }
+  // The reference's own error counts in each.
+  CHECK(std::sqrt(sum2 / kFrames) < 3 * 0.01 / std::sqrt(kMarkers));
+}
+
+TEST_CASE("one marker that breaks loose does not pull the drift") {
+  MarkerTracks tracks(kMarkers);
+  for (int frame = 0; frame < kFrames; ++frame) {
+    std::vector<Spot> spots;
+    for (int m = 0; m < kMarkers; ++m) {
+      const double loose_px = m == 2 && frame >= 10 ? 0.3 * (frame - 10) : 0;
+      spots.push_back(spot_of(frame, m, 30.0 * m + true_x(frame) + loose_px + 0.002 * (m % 2),
+                              17.0 * m + true_y(frame)));
+    }
+    tracks.add_frame(spots);
+  }
+  CHECK(worst_error(solve_drift(tracks, {}), 0) < 0.01);
+}
+
+TEST_CASE("without a reference named, the first frame that has a drift is it") {
+  const auto tracks = tracks_with(0, [](int frame, int m) { return frame >= 4 || m < 2; });
+  const auto points = solve_drift(tracks, {.reference = std::nullopt, .min_markers = 3});
+  CHECK(points[3].markers == 0);
+  CHECK(points[4].x_px == 0);
+  CHECK(points[20].x_px == Approx(true_x(20) - true_x(4)));
+  CHECK(points[20].y_px == Approx(true_y(20) - true_y(4)));
+}
+
+TEST_CASE("too few markers make no drift; none in the reference, none at all") {
+  const auto tracks = tracks_with(0, [](int frame, int m) { return frame != 5 ? true : m < 2; });
+  CHECK(solve_drift(tracks, {.min_markers = 2})[5].markers == 2);
+  const auto points = solve_drift(tracks, {.min_markers = 3});
+  CHECK(points[5].markers == 0);
+  CHECK(points[6].markers > 0);
+  for (const DriftPoint& p : solve_drift(tracks, {.reference = 5, .min_markers = 3})) {
+    CHECK(p.markers == 0);
+  }
+}
+
+TEST_CASE("Picasso's file has a line for every frame of the stack, gaps filled") {
+  const TemporaryFolder folder;
+  const OutputFile output(folder / "drift.txt");
+  const DriftTrace trace{.points = {{.markers = 3, .x_px = 1, .y_px = -2},
+                                    {},
+                                    {.markers = 3, .x_px = 2, .y_px = 0},
+                                    {}},
+                         .reasons = {},
+                         .first_frame = 1,
+                         .stack_frames = 6,
+                         .pixel_nm = 100};
+  write_picasso_drift(output, trace);
+  CHECK(read_file(output.temporary()) ==
+        "1.000000000000000000e+00 -2.000000000000000000e+00\r\n"
+        "1.000000000000000000e+00 -2.000000000000000000e+00\r\n"
+        "1.500000000000000000e+00 -1.000000000000000000e+00\r\n"
+        "2.000000000000000000e+00 0.000000000000000000e+00\r\n"
+        "2.000000000000000000e+00 0.000000000000000000e+00\r\n"
+        "2.000000000000000000e+00 0.000000000000000000e+00\r\n");
+}
+
+TEST_CASE("the CSV leaves out what is not known and says why") {
+  const TemporaryFolder folder;
+  const OutputFile output(folder / "drift.csv");
+  const DriftTrace trace{
+      .points = {{.markers = 3, .x_px = 1, .y_px = -2, .x_sd_px = 0.01, .y_sd_px = 0.02}, {}},
+      .reasons = {"", "1 of 3 markers; 3 needed"},
+      .first_frame = 7,
+      .stack_frames = 9,
+      .pixel_nm = 108};
+  write_drift_csv(output, trace);
+  CHECK(read_file(output.temporary()) ==
+        "frame,x_px,y_px,x_nm,y_nm,x_sd_nm,y_sd_nm,markers,missing\n"
+        "7,1.000000,-2.000000,108.0000,-216.0000,1.0800,2.1600,3,\n"
+        "8,,,,,,,0,1 of 3 markers; 3 needed\n");
+}
+
+}  // namespace
+}  // namespace driftd::tools

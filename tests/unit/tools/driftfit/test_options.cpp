@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#include <CLI/CLI.hpp>
+
+#include "support/catch.hpp"
+#include "tools/driftfit/errors.hpp"
+#include "tools/driftfit/options.hpp"
+#include "tools/driftfit/spot_fitter.hpp"
+
+namespace driftd::tools {
+namespace {
+
+/// The options of a command line without the program's name. @throws CLI::ParseError, UsageError
+Options parsed(const std::string& line) {
+  Options options;
+  OptionTexts texts;
+  CLI::App app;
+  add_options(app, options, texts);
+  app.parse(line, false);
+  resolve(options, texts);
+  return options;
+}
+
+TEST_CASE("without more, markers are found and followed by the fastest fit") {
+  const Options o = parsed("s.tif -o out");
+  CHECK(o.find_markers);
+  CHECK(o.roi_px == 13);
+  CHECK(o.fitter.cold_start == ColdStart::Peak);
+  CHECK(o.fitter.options.estimator == fitter::Estimator::ImplicitLeastSquares);
+  CHECK(o.outputs.thunderstorm == "out_thunderstorm.csv");
+  CHECK(o.outputs.picasso == "out_locs.hdf5");
+  CHECK(o.outputs.drift == "out_drift.txt");
+  CHECK(o.outputs.drift_csv == "out_drift.csv");
+}
+
+TEST_CASE("every spot is fitted in a smaller square and gives no drift") {
+  const Options o = parsed("s.tif --every-spot -o out --picasso p.hdf5");
+  CHECK(o.roi_px == 9);
+  CHECK_FALSE(o.find_markers);
+  CHECK(o.fitter.large_batches);
+  CHECK(o.outputs.picasso == "p.hdf5");
+  CHECK(o.outputs.drift.empty());
+  CHECK_THROWS_AS(parsed("s.tif --every-spot --drift d.txt"), UsageError);
+  CHECK_THROWS_AS(parsed("s.tif --every-spot -o out --reference 3"), UsageError);
+}
+
+TEST_CASE("names stand for the fitter's models, estimators and back ends") {
+  const Options o = parsed(
+      "--devices 1,3 s.raw --width 4 --height 5 --type f32 --byte-order big --model elliptical "
+      "--estimator "
+      "poisson --search swarm --backend cuda --gain 2.5 --offset 100 --read-noise 1.5 --drift d");
+  CHECK(o.stack.type == camera::PixelType::F32);
+  CHECK(o.stack.byte_order == camera::ByteOrder::Big);
+  CHECK(o.fitter.options.model == fitter::Model::EllipticalGaussian);
+  CHECK(o.fitter.options.estimator == fitter::Estimator::PoissonLikelihood);
+  CHECK(o.fitter.options.noise.gain_e_per_adu == 2.5f);
+  CHECK(o.fitter.back_end == BackEnd::Cuda);
+  CHECK(o.fitter.cold_start == ColdStart::Swarm);
+  CHECK(o.fitter.devices == std::vector<int>{1, 3});
+  CHECK(estimator_name(fitter::Estimator::WeightedLeastSquares) == "weighted");
+  CHECK(model_name(fitter::Model::EllipticalGaussian) == "elliptical");
+}
+
+TEST_CASE("what of a stack is used is chosen by options") {
+  const Options o =
+      parsed("s.tif -o o --series 2 --channel 0 --slice 7 --allow-truncated --every-page");
+  CHECK(o.stack.series == 2);
+  CHECK(o.stack.channel == 0);
+  CHECK(o.stack.slice == 7);
+  CHECK(o.stack.allow_truncated);
+  CHECK(o.stack.every_page);
+  const Options none = parsed("s.tif -o o");
+  CHECK(none.stack.series == -1);
+  CHECK(none.stack.channel == -1);
+  CHECK(none.stack.slice == -1);
+  CHECK_FALSE(none.stack.allow_truncated);
+  CHECK_FALSE(none.stack.every_page);
+  CHECK_THROWS_AS(parsed("s.tif -o o --channel -1"), CLI::ParseError);
+}
+
+TEST_CASE("what makes no sense is refused") {
+  for (const char* line :
+       {"", "s.tif --estimator best -o o", "s.tif --search all -o o", "s.tif --roi 3 -o o",
+        "s.tif --roi x -o o", "s.tif --pixel-nm 0 -o o", "s.tif --gain -1 -o o",
+        "s.tif --picks p --every-spot -o o", "s.tif --picks p --find-markers -o o",
+        "s.tif --threads 0 -o o", "s.tif --nonsense", "s.tif --first-frame -1 -o o",
+        "s.tif --type int32 -o o", "a.tif b.tif -o o"}) {
+    CAPTURE(line);
+    CHECK_THROWS_AS(parsed(line), CLI::ParseError);
+  }
+  CHECK_THROWS_WITH(parsed("s.tif"), contains("no result is asked for"));
+  CHECK_THROWS_WITH(parsed("s.tif --picasso p.yaml"), contains("names the HDF5 file"));
+}
+
+TEST_CASE("numbers have a range, which infinity and what is no number are outside of") {
+  const std::string positive = " is not in the range 1e-38 to 1e+38";
+  const std::string not_negative = " is not in the range 0 to 1e+38";
+  for (const char* value : {"nan", "inf", "-inf", "-1", "1e39", "1e300", "x"}) {
+    CAPTURE(value);
+    for (const char* option : {"--gain", "--saturation", "--pixel-nm", "--min-snr",
+                               "--max-residual-ratio", "--min-net-gradient"}) {
+      const std::string name = option;
+      CHECK_THROWS_WITH(parsed("s.tif -o o " + name + "=" + value), name + ": " + value + positive);
+    }
+    CHECK_THROWS_WITH(parsed(std::string("s.tif -o o --read-noise=") + value),
+                      std::string("--read-noise: ") + value + not_negative);
+    CHECK_THROWS_WITH(parsed(std::string("s.tif -o o --spot-sigma=") + value),
+                      contains(" is not in the range 0.4 to 32"));
+    if (value == std::string("-1")) continue;
+    CHECK_THROWS_WITH(parsed(std::string("s.tif -o o --offset=") + value),
+                      std::string("--offset: ") + value + " is not in the range -1e+38 to 1e+38");
+  }
+  CHECK_THROWS_WITH(parsed("s.tif -o o --gain 0"), contains("--gain: 0" + positive));
+  CHECK_THROWS_WITH(parsed("s.tif -o o --gain 1e-60"), contains("--gain: 1e-60" + positive));
+  CHECK_THROWS_WITH(parsed("s.tif -o o --min-markers 0"), contains("0 is not in the range 1 to"));
+  CHECK_THROWS_WITH(parsed("s.tif -o o --last-frame -1"),
+                    contains("-1 is not in the range 0 to 1099511627776"));
+  const Options o = parsed("s.tif -o o --offset -100.5 --read-noise 0 --gain 1e-38 --reference 0");
+  CHECK(o.fitter.options.noise.offset_adu == -100.5f);
+  CHECK(o.fitter.options.noise.read_noise_e == 0.0f);
+  CHECK(o.fitter.options.noise.gain_e_per_adu == 1e-38f);
+  CHECK(o.reference_frame == 0);
+}
+
+TEST_CASE("settings that the fitting library refuses are refused before any fit") {
+  SpotFitterSettings settings;
+  settings.options.max_iterations = 0;
+  CHECK_THROWS_AS(SpotFitter(settings), fitter::FitterError);
+  settings = {};
+  settings.back_end = BackEnd::Cuda;
+  settings.devices = {1000};
+  CHECK_THROWS_AS(SpotFitter(settings), fitter::FitterError);
+}
+
+}  // namespace
+}  // namespace driftd::tools

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+#include "tools/driftfit/analysis.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tools/driftfit/drift_gaps.hpp"
+#include "tools/driftfit/drift_trace.hpp"
+#include "tools/driftfit/errors.hpp"
+#include "tools/driftfit/every_spot.hpp"
+#include "tools/driftfit/marker_follower.hpp"
+#include "tools/driftfit/marker_search.hpp"
+#include "tools/driftfit/progress.hpp"
+#include "tools/driftfit/results.hpp"
+#include "tools/driftfit/stack_input.hpp"
+
+namespace driftd::tools {
+namespace {
+
+/// Frames are read in blocks of about this size.
+constexpr std::size_t kBlockBytes = std::size_t{32} << 20;
+constexpr std::int64_t kMostBlockFrames = 4096;
+constexpr std::size_t kReasonsShown = 5;
+/// Markers are sought in each of twice so many frames, then at distances of such a share.
+constexpr std::int64_t kSearchShare = 16;
+
+struct FrameRange {
+  std::int64_t first = 0, count = 0;
+};
+
+FrameRange range_of(const Options& options, const camera::StackShape& shape) {
+  const std::int64_t last = options.last_frame < 0 ? shape.frames - 1 : options.last_frame;
+  if (options.first_frame > last || last >= shape.frames) {
+    throw UsageError("frames " + std::to_string(options.first_frame) + " to " +
+                     std::to_string(last) + " are asked for; " + options.stack.path.string() +
+                     " has 0 to " + std::to_string(shape.frames - 1));
+  }
+  const FrameRange range{options.first_frame, last - options.first_frame + 1};
+  if (options.reference_frame >= 0 &&
+      (options.reference_frame < range.first || options.reference_frame > last)) {
+    throw UsageError("--reference is " + std::to_string(options.reference_frame) +
+                     "; allowed are the frames used, " + std::to_string(range.first) + " to " +
+                     std::to_string(last));
+  }
+  return range;
+}
+
+void check_roi(const Options& options, const camera::StackShape& shape) {
+  const int side_px = std::min(shape.width_px, shape.height_px);
+  if (options.roi_px <= side_px) return;
+  throw UsageError("--roi is " + std::to_string(options.roi_px) + "; " +
+                   options.stack.path.string() + " has frames of " +
+                   std::to_string(shape.width_px) + " x " + std::to_string(shape.height_px) +
+                   " px, so at most " + std::to_string(side_px) + " is allowed");
+}
+
+/// The frames of a range, a block at a time.
+class Blocks {
+ public:
+  Blocks(const Options& options, camera::ImageStack& stack, FrameRange range,
+         const std::function<bool()>& stop)
+      : stack_(stack),
+        next_(range.first),
+        end_(range.first + range.count),
+        stop_(stop),
+        progress_(range.count, options.show_progress) {
+    const auto fitting = static_cast<std::int64_t>(kBlockBytes / stack.shape().frame_bytes());
+    size_ = std::clamp<std::int64_t>(fitting, 1, std::min(kMostBlockFrames, range.count));
+    pixels_.resize(static_cast<std::size_t>(size_) * stack.shape().frame_bytes());
+  }
+
+  /// False after the last.
+  bool read() {
+    if (stop_()) throw Interrupted();
+    progress_.advance(count_);
+    next_ += count_;
+    count_ = std::min(size_, end_ - next_);
+    if (count_ > 0) stack_.read(next_, count_, pixels_.data());
+    return count_ > 0;
+  }
+  [[nodiscard]] std::int64_t first() const { return next_; }
+  [[nodiscard]] std::int64_t count() const { return count_; }
+  [[nodiscard]] const std::byte* pixels() const { return pixels_.data(); }
+
+ private:
+  camera::ImageStack& stack_;
+  std::int64_t next_, end_;
+  const std::function<bool()>& stop_;
+  Progress progress_;
+  std::int64_t size_ = 1, count_ = 0;
+  std::vector<std::byte> pixels_;
+};
+
+std::vector<Pick> picks_inside(const Options& options, const camera::StackShape& shape) {
+  std::vector<Pick> picks = read_picks(options.picks);
+  for (const Pick& pick : picks) {
+    const bool inside = pick.x_px > -0.5 && pick.x_px < shape.width_px - 0.5 && pick.y_px > -0.5 &&
+                        pick.y_px < shape.height_px - 0.5;
+    if (inside) continue;
+    throw InputError(options.picks,
+                     fmt::format("the pick at {:g}, {:g} is outside the frames of {} x {} px",
+                                 pick.x_px, pick.y_px, shape.width_px, shape.height_px));
+  }
+  return picks;
+}
+
+/// What a run works on.
+struct Run {
+  const Options& options;
+  camera::ImageStack& stack;
+  FrameRange range;
+  const std::function<bool()>& stop;
+};
+
+/// Markers, and the frame that they are followed from.
+struct Markers {
+  std::vector<Pick> picks;
+  std::int64_t frame = 0;
+};
+
+[[noreturn]] void fail_without_markers(const Options& options, FrameRange range, int searched,
+                                       const std::vector<std::string>& rejected) {
+  std::string what = fmt::format("no marker was found in frame {}", range.first);
+  if (searched > 1) what += fmt::format(", nor in {} of the later ones", searched - 1);
+  for (std::size_t i = 0; i < std::min(kReasonsShown, rejected.size()); ++i) {
+    what += "\n  at " + rejected[i];
+  }
+  if (rejected.size() > kReasonsShown) {
+    what += fmt::format("\n  and {} more", rejected.size() - kReasonsShown);
+  }
+  what +=
+      "\nwhat may help: --first-frame with one that shows them, --spot-sigma and --roi of their "
+      "size, a lower --min-snr, a higher --max-residual-ratio, or --picks";
+  throw InputError(options.stack.path, what);
+}
+
+/// Every frame at the start of the range, then ever fewer: a recording may begin in the dark.
+Markers markers_of(const Run& run, SpotFitter& fitter) {
+  const auto& [options, stack, range, stop] = run;
+  if (!options.find_markers) return {picks_inside(options, stack.shape()), range.first};
+  std::vector<std::byte> frame(stack.shape().frame_bytes());
+  std::vector<std::string> rejected_in_first;
+  int searched = 0;
+  for (std::int64_t i = 0; i < range.count; i += std::max<std::int64_t>(1, i / kSearchShare)) {
+    if (stop()) throw Interrupted();
+    stack.read(range.first + i, 1, frame.data());
+    MarkerSearchResult search =
+        find_markers(stack.shape(), frame.data(), options.detection, fitter);
+    if (!search.markers.empty()) return {std::move(search.markers), range.first + i};
+    if (searched++ == 0) rejected_in_first = std::move(search.rejected);
+  }
+  fail_without_markers(options, range, searched, rejected_in_first);
+}
+
+bool drift_wanted(const Options& options) {
+  return !options.outputs.drift.empty() || !options.outputs.drift_csv.empty();
+}
+
+[[noreturn]] void fail_at_reference(const Options& options, const MarkerTracks& tracks,
+                                    FrameRange range, int min_markers) {
+  std::string what = fmt::format(
+      "fewer than {} of {} markers could be fitted, or agree, in the reference frame {}: choose "
+      "fewer by --min-markers, or another frame by --reference",
+      min_markers, tracks.markers(), options.reference_frame);
+  for (std::size_t i = 0; i < tracks.frames(); ++i) {
+    if (tracks.found(i) < min_markers) continue;
+    what +=
+        fmt::format(" (the first with so many is {})", range.first + static_cast<std::int64_t>(i));
+    break;
+  }
+  throw InputError(options.stack.path, what);
+}
+
+DriftTrace trace_of(const Options& options, const camera::ImageStack& stack, FrameRange range,
+                    const MarkerTracks& tracks) {
+  DriftSettings settings{
+      .reference = std::nullopt,
+      .min_markers = std::min(options.min_markers, static_cast<int>(tracks.markers())),
+      .pixel_nm = options.pixel_nm};
+  if (options.reference_frame >= 0) {
+    settings.reference = static_cast<std::size_t>(options.reference_frame - range.first);
+  }
+  DriftTrace trace{.points = solve_drift(tracks, settings),
+                   .reasons = {},
+                   .first_frame = range.first,
+                   .stack_frames = stack.shape().frames,
+                   .pixel_nm = options.pixel_nm};
+  if (drift_wanted(options) && settings.reference &&
+      trace.points[*settings.reference].markers == 0) {
+    fail_at_reference(options, tracks, range, settings.min_markers);
+  }
+  trace.reasons = reasons_of(trace.points, tracks, settings.min_markers);
+  return trace;
+}
+
+/// What is lacking; "" where every frame has a drift. @throws CoverageError
+std::string check_coverage(const Options& options, const DriftTrace& trace,
+                           const MarkerTracks& tracks) {
+  const std::int64_t known = frames_known(trace);
+  const auto frames = static_cast<std::int64_t>(trace.points.size());
+  if (known == frames) return {};
+  std::string gaps = gaps_in_words(
+      trace, tracks,
+      {.min_markers = std::min(options.min_markers, static_cast<int>(tracks.markers())),
+       .gain_known = options.fitter.options.noise.gain_e_per_adu > 0,
+       .wanted_share = options.warn_drift_share});
+  const double share = static_cast<double>(known) / static_cast<double>(frames);
+  if (drift_wanted(options) && (known == 0 || share < options.min_drift_share)) {
+    throw CoverageError(fmt::format("{}: {}\nnothing was written, as --min-drift-share is {:g}",
+                                    options.stack.path.string(), gaps, options.min_drift_share));
+  }
+  return gaps;
+}
+
+/// Follows the markers from the frame they were found in to the end.
+MarkerTracks tracks_of(const Run& run, const Markers& markers, SpotFitter& fitter,
+                       Results& results) {
+  const auto& [options, stack, range, stop] = run;
+  MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter);
+  MarkerTracks tracks(markers.picks.size());
+  for (std::int64_t frame = range.first; frame < markers.frame; ++frame) {
+    tracks.add_frame({}, {.not_sought = static_cast<int>(markers.picks.size())});
+  }
+  const FrameRange rest{markers.frame, range.first + range.count - markers.frame};
+  Blocks blocks(options, stack, rest, stop);
+  while (blocks.read()) {
+    for (std::int64_t i = 0; i < blocks.count(); ++i) {
+      if (stop()) throw Interrupted();
+      const auto spots = follower.follow(
+          blocks.pixels() + static_cast<std::size_t>(i) * stack.shape().frame_bytes(),
+          blocks.first() + i);
+      tracks.add_frame(spots, follower.absences());
+      results.write(spots);
+    }
+  }
+  return tracks;
+}
+
+Outcome follow_markers(const Options& options, camera::ImageStack& stack, FrameRange range,
+                       const std::function<bool()>& stop) {
+  SpotFitter fitter(options.fitter);
+  const Run run{options, stack, range, stop};
+  const Markers markers = markers_of(run, fitter);
+  Results results(options, stack.shape());
+  const MarkerTracks tracks = tracks_of(run, markers, fitter, results);
+  const DriftTrace trace = trace_of(options, stack, range, tracks);
+  const std::string gaps = check_coverage(options, trace, tracks);
+  results.finish(&trace);
+  const std::int64_t known = frames_known(trace);
+  Outcome outcome;
+  outcome.summary = fmt::format(
+      "{} frames, {} markers{}, {} of {} fits good, drift in {} frames ({})\n", range.count,
+      markers.picks.size(),
+      markers.frame == range.first ? "" : fmt::format(" found in frame {}", markers.frame),
+      results.written(), static_cast<std::int64_t>(markers.picks.size()) * range.count, known,
+      fitter.description());
+  const bool warn =
+      drift_wanted(options) &&
+      static_cast<double>(known) < options.warn_drift_share * static_cast<double>(range.count);
+  if (!gaps.empty() && !warn) outcome.summary += gaps.substr(0, gaps.find('\n')) + "\n";
+  if (warn) {
+    outcome.warning = gaps;
+    if (!options.outputs.drift.empty()) {
+      outcome.warning += fmt::format("\n{} has numbers interpolated there, or constant at its ends",
+                                     options.outputs.drift.string());
+    }
+  }
+  const std::string jumps = drift_wanted(options) ? jumps_in_words(trace) : "";
+  if (!jumps.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + jumps;
+  outcome.summary += fmt::format("written: {}\n", results.names());
+  return outcome;
+}
+
+Outcome localize_every_spot(const Options& options, camera::ImageStack& stack, FrameRange range,
+                            const std::function<bool()>& stop) {
+  SpotFitter fitter(options.fitter);
+  Results results(options, stack.shape());
+  EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter);
+  {
+    Blocks blocks(options, stack, range, stop);
+    while (blocks.read()) {
+      results.write(every_spot.localize(blocks.pixels(), blocks.first(), blocks.count()));
+    }
+  }
+  results.finish(nullptr);
+  return {.summary = fmt::format("{} frames, {} spots found, {} localizations ({})\nwritten: {}\n",
+                                 range.count, every_spot.found(), results.written(),
+                                 fitter.description(), results.names()),
+          .warning = {}};
+}
+
+}  // namespace
+
+Outcome analyse(const Options& options, const std::function<bool()>& stop) {
+  const std::unique_ptr<camera::ImageStack> stack = open_input(options.stack);
+  const FrameRange range = range_of(options, stack->shape());
+  check_roi(options, stack->shape());
+  Outcome outcome = options.every_spot ? localize_every_spot(options, *stack, range, stop)
+                                       : follow_markers(options, *stack, range, stop);
+  for (const std::string& note : stack->notes()) {
+    outcome.summary = options.stack.path.string() + ": " + note + "\n" + outcome.summary;
+  }
+  return outcome;
+}
+
+}  // namespace driftd::tools

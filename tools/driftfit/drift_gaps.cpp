@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "tools/driftfit/drift_gaps.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+namespace driftd::tools {
+namespace {
+
+constexpr std::size_t kStretchesShown = 8;
+constexpr double kLeastJumpPx = 2, kMedianSteps = 10;
+
+/// What Absences counts, in words.
+std::vector<std::pair<int, const char*>> counted(const Absences& a) {
+  return {{a.not_sought, "not sought yet"},
+          {a.not_fitted, "not fitted"},
+          {a.bad_pixels, "saturated or without contrast"},
+          {a.strayed, "apart from the others"},
+          {a.outside, "outside the frame"}};
+}
+
+std::string reason_of(const MarkerTracks& tracks, std::size_t frame, int min_markers) {
+  const int found = tracks.found(frame);
+  if (found >= min_markers) {
+    return fmt::format("{} of {} markers; fewer than {} agree", found, tracks.markers(),
+                       min_markers);
+  }
+  std::string text =
+      fmt::format("{} of {} markers; {} needed", found, tracks.markers(), min_markers);
+  for (const auto& [count, what] : counted(tracks.absences(frame))) {
+    if (count > 0) text += fmt::format("; {} {}", count, what);
+  }
+  return text;
+}
+
+bool known(const DriftPoint& point) noexcept {
+  return point.markers > 0;
+}
+
+/// "3 to 8, 22", the first few, and how long the longest is.
+std::string stretches_in_words(const DriftTrace& trace) {
+  std::string text;
+  std::size_t stretches = 0;
+  std::int64_t longest = 0;
+  const auto& points = trace.points;
+  for (auto begin = points.begin(); begin != points.end();) {
+    begin = std::find_if_not(begin, points.end(), known);
+    if (begin == points.end()) break;
+    const auto end = std::find_if(begin, points.end(), known);
+    const std::int64_t first = trace.first_frame + (begin - points.begin());
+    const std::int64_t frames = end - begin;
+    longest = std::max(longest, frames);
+    if (++stretches <= kStretchesShown) {
+      text += text.empty() ? "" : ", ";
+      text +=
+          frames == 1 ? std::to_string(first) : fmt::format("{} to {}", first, first + frames - 1);
+    }
+    begin = end;
+  }
+  if (stretches > kStretchesShown) {
+    text += fmt::format(" and {} more stretches, the longest of {} frames",
+                        stretches - kStretchesShown, longest);
+  }
+  return text;
+}
+
+/// Sums over the frames without drift.
+struct Totals {
+  Absences absences;
+  std::int64_t frames = 0, disagreeing = 0;
+};
+
+Totals totals_of(const DriftTrace& trace, const MarkerTracks& tracks, int min_markers) {
+  Totals totals;
+  for (std::size_t i = 0; i < trace.points.size(); ++i) {
+    if (known(trace.points[i])) continue;
+    const Absences& here = tracks.absences(i);
+    totals.absences.outside += here.outside;
+    totals.absences.bad_pixels += here.bad_pixels;
+    totals.absences.not_fitted += here.not_fitted;
+    totals.absences.strayed += here.strayed;
+    totals.absences.not_sought += here.not_sought;
+    totals.disagreeing += tracks.found(i) >= min_markers ? 1 : 0;
+    ++totals.frames;
+  }
+  return totals;
+}
+
+/// The largest number of markers that enough frames have, else the one that most frames have.
+std::string fewer_markers(const MarkerTracks& tracks, std::int64_t frames_known,
+                          const GapSettings& settings) {
+  const auto frames = static_cast<std::int64_t>(tracks.frames());
+  for (int fewest = settings.min_markers - 1; fewest >= 1; --fewest) {
+    std::int64_t enough = 0;
+    for (std::size_t i = 0; i < tracks.frames(); ++i) enough += tracks.found(i) >= fewest ? 1 : 0;
+    const bool plenty =
+        static_cast<double>(enough) >= settings.wanted_share * static_cast<double>(frames);
+    if (plenty || (fewest == 1 && enough > frames_known)) {
+      return fmt::format("\n  --min-markers {}: {} of {} frames have so many", fewest, enough,
+                         frames);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> reasons_of(const std::vector<DriftPoint>& points,
+                                    const MarkerTracks& tracks, int min_markers) {
+  std::vector<std::string> reasons(points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!known(points[i])) reasons[i] = reason_of(tracks, i, min_markers);
+  }
+  return reasons;
+}
+
+std::int64_t frames_known(const DriftTrace& trace) noexcept {
+  return std::count_if(trace.points.begin(), trace.points.end(), known);
+}
+
+std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
+                          const GapSettings& settings) {
+  const Totals totals = totals_of(trace, tracks, settings.min_markers);
+  std::string text = fmt::format("no drift in {} of {} frames: {}", totals.frames,
+                                 trace.points.size(), stretches_in_words(trace));
+  text += fmt::format("\n  {} of {} markers are needed; in these frames, of {} in all",
+                      settings.min_markers, tracks.markers(),
+                      totals.frames * static_cast<std::int64_t>(tracks.markers()));
+  bool any = false;
+  for (const auto& [count, what] : counted(totals.absences)) {
+    if (count == 0) continue;
+    text += fmt::format("{} {} {}", any ? "," : "", count, what);
+    any = true;
+  }
+  if (!any) text += " none is missing";
+  if (totals.disagreeing > 0) {
+    text += fmt::format("; in {} frames they do not agree", totals.disagreeing);
+  }
+  text += "\nwhat may help:";
+  text += fewer_markers(tracks, frames_known(trace), settings);
+  if (totals.absences.not_sought > 0) {
+    text += "\n  --first-frame: leaves out the frames before the one the markers were found in";
+  }
+  if (totals.disagreeing + totals.absences.strayed > 0 && !settings.gain_known) {
+    text += "\n  --gain, --offset, --read-noise: uncertainties are then those of the photons";
+  }
+  text +=
+      "\n  --picks, or another --first-frame to find markers in: markers that are there all the "
+      "time";
+  return text;
+}
+
+std::string jumps_in_words(const DriftTrace& trace) {
+  struct Step {
+    double px;
+    std::int64_t from, to;
+  };
+  std::vector<Step> steps;
+  const DriftPoint* before = nullptr;
+  for (const DriftPoint& point : trace.points) {
+    if (!known(point)) continue;
+    if (before != nullptr) {
+      steps.push_back({std::hypot(point.x_px - before->x_px, point.y_px - before->y_px),
+                       trace.first_frame + (before - trace.points.data()),
+                       trace.first_frame + (&point - trace.points.data())});
+    }
+    before = &point;
+  }
+  if (steps.empty()) return {};
+  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.px < b.px; });
+  const double limit_px = std::max(kLeastJumpPx, kMedianSteps * steps[steps.size() / 2].px);
+  const auto jumps = std::count_if(steps.begin(), steps.end(),
+                                   [limit_px](const Step& step) { return step.px > limit_px; });
+  if (jumps == 0) return {};
+  const Step& largest = steps.back();
+  std::string text = fmt::format("the drift jumps by {:.1f} px between frames {} and {}",
+                                 largest.px, largest.from, largest.to);
+  if (jumps > 1) text += fmt::format(", and less in {} other places", jumps - 1);
+  return text +
+         ": the sample jumped, or other spots were taken for the markers\n  look at these frames; "
+         "--picks, or a higher --min-markers, keeps to markers that are there all the time";
+}
+
+}  // namespace driftd::tools

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Which frames have no drift, why, and what would help; where the drift jumps. Pure functions of a
+// run's result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/driftfit/drift_trace.hpp"
+
+namespace driftd::tools {
+
+/// For DriftTrace::reasons. No text has a comma: it stands in a CSV.
+std::vector<std::string> reasons_of(const std::vector<DriftPoint>& points,
+                                    const MarkerTracks& tracks, int min_markers);
+
+/// Frames that have a drift.
+std::int64_t frames_known(const DriftTrace& trace) noexcept;
+
+struct GapSettings {
+  int min_markers = 3;
+  bool gain_known = false;
+  double wanted_share = 0.95;  ///< of the frames should have a drift
+};
+
+/// Several lines, from "no drift in 7 of 60 frames: 3 to 8, 22" to what would help.
+std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
+                          const GapSettings& settings);
+
+/// "the drift jumps by 10.0 px between frames 95 and 96 ...", or "". A jump is a step from one frame
+/// that has a drift to the next of more than 2 px and of ten median steps: the sample jumped, or
+/// other spots were taken for the markers.
+std::string jumps_in_words(const DriftTrace& trace);
+
+}  // namespace driftd::tools

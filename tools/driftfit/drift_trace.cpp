@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "tools/driftfit/drift_trace.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "control/consensus.hpp"
+
+namespace driftd::tools {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+/// Irreducible error of a position (pixel response, model), so that no fit claims all the weight.
+constexpr double kSdFloorNm = 0.3;
+constexpr int kMaxRounds = 30;
+constexpr double kSettledPx = 1e-5;
+
+struct Place {
+  double x_px = kNaN, y_px = kNaN;
+  bool known() const noexcept { return !std::isnan(x_px); }
+};
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return 0.5 * (*middle + *std::max_element(values.begin(), middle));
+}
+
+/// The first frame with so many markers; 0 where none has.
+std::size_t first_with(const MarkerTracks& tracks, int min_markers) {
+  for (std::size_t frame = 0; frame < tracks.frames(); ++frame) {
+    if (tracks.found(frame) >= min_markers) return frame;
+  }
+  return 0;
+}
+
+class DriftSolver {
+ public:
+  DriftSolver(const MarkerTracks& tracks, const DriftSettings& settings)
+      : tracks_(tracks),
+        pixel_nm_(settings.pixel_nm),
+        min_markers_(settings.min_markers),
+        places_(tracks.markers()),
+        points_(tracks.frames()),
+        scratch_(tracks.markers()) {
+    const std::size_t start = settings.reference.value_or(first_with(tracks, min_markers_));
+    for (std::size_t m = 0; m < tracks.markers(); ++m) {
+      places_[m] = {tracks.at(start, m).x_px, tracks.at(start, m).y_px};
+    }
+  }
+
+  std::vector<DriftPoint> solve() {
+    for (int round = 0; round < kMaxRounds; ++round) {
+      const double moved_px = update_drift();
+      if (moved_px < kSettledPx) break;
+      update_places();
+    }
+    return std::move(points_);
+  }
+
+ private:
+  /// Largest change of any frame's drift; infinite where one became known.
+  double update_drift() {
+    double moved_px = 0;
+    for (std::size_t frame = 0; frame < points_.size(); ++frame) {
+      const DriftPoint before = points_[frame];
+      points_[frame] = drift_of(frame);
+      const DriftPoint& now = points_[frame];
+      if ((before.markers == 0) != (now.markers == 0)) {
+        moved_px = std::numeric_limits<double>::infinity();
+      }
+      moved_px =
+          std::max({moved_px, std::abs(now.x_px - before.x_px), std::abs(now.y_px - before.y_px)});
+    }
+    return moved_px;
+  }
+
+  DriftPoint drift_of(std::size_t frame) {
+    votes_.clear();
+    const auto variance_nm2 = [&](float sd_px) {
+      const double sd_nm = static_cast<double>(sd_px) * pixel_nm_;
+      return sd_nm * sd_nm + kSdFloorNm * kSdFloorNm;
+    };
+    for (std::size_t m = 0; m < places_.size(); ++m) {
+      const MarkerTracks::Point& p = tracks_.at(frame, m);
+      if (std::isnan(p.x_px) || !places_[m].known()) continue;
+      votes_.push_back({.value_nm = {(p.x_px - places_[m].x_px) * pixel_nm_,
+                                     (p.y_px - places_[m].y_px) * pixel_nm_},
+                        .variance_nm2 = {variance_nm2(p.x_sd_px), variance_nm2(p.y_sd_px)}});
+    }
+    const control::Consensus mean = control::robust_mean(votes_, {}, scratch_);
+    if (mean.used == 0 || mean.used < min_markers_) return {};
+    return {.markers = mean.used,
+            .x_px = mean.value_nm.x / pixel_nm_,
+            .y_px = mean.value_nm.y / pixel_nm_,
+            .x_sd_px = std::sqrt(mean.covariance_nm2.xx) / pixel_nm_,
+            .y_sd_px = std::sqrt(mean.covariance_nm2.yy) / pixel_nm_};
+  }
+
+  void update_places() {
+    for (std::size_t m = 0; m < places_.size(); ++m) {
+      x_.clear();
+      y_.clear();
+      for (std::size_t frame = 0; frame < points_.size(); ++frame) {
+        const MarkerTracks::Point& p = tracks_.at(frame, m);
+        if (std::isnan(p.x_px) || points_[frame].markers == 0) continue;
+        x_.push_back(p.x_px - points_[frame].x_px);
+        y_.push_back(p.y_px - points_[frame].y_px);
+      }
+      if (!x_.empty()) places_[m] = {median(x_), median(y_)};
+    }
+  }
+
+  const MarkerTracks& tracks_;
+  double pixel_nm_;
+  int min_markers_;
+  std::vector<Place> places_;
+  std::vector<DriftPoint> points_;
+  std::vector<control::Vote> votes_;
+  std::vector<double> scratch_, x_, y_;
+};
+
+}  // namespace
+
+int MarkerTracks::found(std::size_t frame) const noexcept {
+  int count = 0;
+  for (std::size_t m = 0; m < markers_; ++m) count += std::isnan(at(frame, m).x_px) ? 0 : 1;
+  return count;
+}
+
+void MarkerTracks::add_frame(std::span<const Spot> spots, const Absences& absences) {
+  absences_.push_back(absences);
+  const std::size_t begin = points_.size();
+  points_.resize(begin + markers_, {kNaN, kNaN, 0, 0});
+  for (const Spot& spot : spots) {
+    const auto marker = static_cast<std::size_t>(spot.marker);
+    if (!std::isfinite(spot.fit.x_sd_px) || !std::isfinite(spot.fit.y_sd_px)) {
+      ++absences_.back().not_fitted;
+      continue;
+    }
+    points_[begin + marker] = {spot.x_px, spot.y_px, spot.fit.x_sd_px, spot.fit.y_sd_px};
+  }
+}
+
+std::vector<DriftPoint> solve_drift(const MarkerTracks& tracks, const DriftSettings& settings) {
+  std::vector<DriftPoint> points = DriftSolver(tracks, settings).solve();
+  const auto first_known =
+      std::find_if(points.begin(), points.end(), [](const DriftPoint& p) { return p.markers > 0; });
+  if (first_known == points.end()) return points;
+  const DriftPoint zero = settings.reference ? points[*settings.reference] : *first_known;
+  if (zero.markers == 0) return std::vector<DriftPoint>(points.size());
+  for (DriftPoint& point : points) {
+    if (point.markers == 0) continue;
+    point.x_px -= zero.x_px;
+    point.y_px -= zero.y_px;
+  }
+  return points;
+}
+
+}  // namespace driftd::tools

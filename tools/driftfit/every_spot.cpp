@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#include "tools/driftfit/every_spot.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <thread>
+
+namespace driftd::tools {
+namespace {
+
+/// A fit that ends further from its maximum than this share of the ROI, or these pixels, has found
+/// another spot.
+constexpr double kReachShare = 0.25;
+constexpr double kMinReachPx = 2;
+
+int origin(int centre_px, int roi_px, int size_px) noexcept {
+  return std::clamp(centre_px - roi_px / 2, 0, size_px - roi_px);
+}
+
+}  // namespace
+
+EverySpot::EverySpot(const camera::StackShape& shape, int roi_px, double min_net_gradient,
+                     SpotFitter& fitter)
+    : shape_(shape),
+      roi_px_(roi_px),
+      fitter_(fitter),
+      search_({.box_px = roi_px % 2 == 1 ? roi_px : roi_px - 1,
+               .min_net_gradient = min_net_gradient}) {}
+
+void EverySpot::search(const std::byte* frames, std::size_t count) {
+  candidates_.resize(count);
+  std::atomic<std::size_t> next = 0;
+  const std::size_t workers = std::min(count, static_cast<std::size_t>(fitter_.threads()));
+  std::vector<std::exception_ptr> failures(workers);
+  const auto work = [&](std::size_t worker) {
+    try {
+      for (std::size_t i = next++; i < count; i = next++) {
+        candidates_[i] = search_.find(shape_, frames + i * shape_.frame_bytes());
+      }
+    } catch (...) {
+      failures[worker] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t worker = 1; worker < workers; ++worker) threads.emplace_back(work, worker);
+    work(0);
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+/// Where the ROI of a spot not yet fitted begins.
+Pick EverySpot::roi_of(const Spot& spot) const noexcept {
+  return {
+      .x_px = static_cast<double>(origin(static_cast<int>(spot.x_px), roi_px_, shape_.width_px)),
+      .y_px = static_cast<double>(origin(static_cast<int>(spot.y_px), roi_px_, shape_.height_px))};
+}
+
+void EverySpot::fit(const std::byte* frames, std::int64_t first) {
+  const std::size_t roi_bytes =
+      static_cast<std::size_t>(roi_px_) * static_cast<std::size_t>(roi_px_) * bytes_of(shape_.type);
+  pixels_.resize(spots_.size() * roi_bytes);
+  fits_.resize(spots_.size());
+  for (std::size_t i = 0; i < spots_.size(); ++i) {
+    const auto frame = static_cast<std::size_t>(spots_[i].frame - first);
+    const Pick roi = roi_of(spots_[i]);
+    cut_roi(shape_, frames + frame * shape_.frame_bytes(), static_cast<int>(roi.x_px),
+            static_cast<int>(roi.y_px), roi_px_, pixels_.data() + i * roi_bytes);
+  }
+  fitter_.fit({.pixels = pixels_.data(),
+               .type = fitter_type(shape_.type),
+               .roi_px = roi_px_,
+               .count = spots_.size()},
+              fits_);
+}
+
+/// Leaves those of spots_ that fits_ found to be spots, near where they were sought.
+void EverySpot::keep_fitted() {
+  const double reach_px = std::max(kMinReachPx, kReachShare * roi_px_);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < spots_.size(); ++i) {
+    if (!fitter::converged(fits_[i].status)) continue;
+    Spot spot = spots_[i];
+    const Pick roi = roi_of(spot);
+    const double x_px = roi.x_px + static_cast<double>(fits_[i].x_px);
+    const double y_px = roi.y_px + static_cast<double>(fits_[i].y_px);
+    if (std::hypot(x_px - spot.x_px, y_px - spot.y_px) > reach_px) continue;
+    spot.x_px = x_px;
+    spot.y_px = y_px;
+    spot.fit = fits_[i];
+    spots_[kept++] = spot;
+  }
+  spots_.resize(kept);
+}
+
+std::span<const Spot> EverySpot::localize(const std::byte* frames, std::int64_t first,
+                                          std::int64_t count) {
+  search(frames, static_cast<std::size_t>(count));
+  spots_.clear();
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    for (const FoundSpot& found : candidates_[i]) {
+      spots_.push_back({.frame = first + static_cast<std::int64_t>(i),
+                        .x_px = static_cast<double>(found.x_px),
+                        .y_px = static_cast<double>(found.y_px),
+                        .net_gradient = found.net_gradient});
+    }
+  }
+  found_ += static_cast<std::int64_t>(spots_.size());
+  fit(frames, first);
+  keep_fitted();
+  return spots_;
+}
+
+}  // namespace driftd::tools

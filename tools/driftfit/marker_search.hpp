@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Finds markers in one frame where the user picked none: control/marker_detection.hpp proposes
+// candidates, the fit measures them, and marker_detection.hpp chooses.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/marker_detection.hpp"
+#include "tools/driftfit/picks.hpp"
+#include "tools/driftfit/spot.hpp"
+#include "tools/driftfit/spot_fitter.hpp"
+
+namespace driftd::tools {
+
+struct MarkerSearchResult {
+  std::vector<Pick> markers;
+  std::vector<std::string> rejected;  ///< "12.0, 34.0: SNR 4.2 below 10.0"
+};
+
+/// Floating-point frames are searched as 16 bits between their lowest and highest pixel.
+/// @throws fitter::FitterError
+MarkerSearchResult find_markers(const camera::StackShape& shape, const std::byte* frame,
+                                const control::DetectionSettings& settings, SpotFitter& fitter);
+
+}  // namespace driftd::tools

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+#include "tools/driftfit/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "clients/common/option_range.hpp"
+#include "tools/driftfit/errors.hpp"
+
+namespace driftd::tools {
+namespace {
+
+template <class Value>
+using Name = std::pair<std::string_view, Value>;
+
+constexpr std::array<Name<fitter::Model>, 2> kModels{
+    {{"circular", fitter::Model::CircularGaussian},
+     {"elliptical", fitter::Model::EllipticalGaussian}}};
+constexpr std::array<Name<fitter::Estimator>, 4> kEstimators{
+    {{"implicit", fitter::Estimator::ImplicitLeastSquares},
+     {"least-squares", fitter::Estimator::LeastSquares},
+     {"weighted", fitter::Estimator::WeightedLeastSquares},
+     {"poisson", fitter::Estimator::PoissonLikelihood}}};
+constexpr std::array<Name<BackEnd>, 3> kBackEnds{
+    {{"auto", BackEnd::Auto}, {"cpu", BackEnd::Cpu}, {"cuda", BackEnd::Cuda}}};
+constexpr std::array<Name<ColdStart>, 2> kColdStarts{
+    {{"peak", ColdStart::Peak}, {"swarm", ColdStart::Swarm}}};
+constexpr std::array<Name<camera::ByteOrder>, 2> kByteOrders{
+    {{"little", camera::ByteOrder::Little}, {"big", camera::ByteOrder::Big}}};
+constexpr std::array<Name<camera::PixelType>, 3> kTypes{{{"u8", camera::PixelType::U8},
+                                                         {"u16", camera::PixelType::U16},
+                                                         {"f32", camera::PixelType::F32}}};
+
+constexpr int kMarkerRoiPx = 13;
+constexpr int kEverySpotRoiPx = 9;
+
+/// Single precision holds every number from the least to the most.
+constexpr double kLeast = 1e-38;
+constexpr double kMost = 1e38;
+CLI::Validator positive() {
+  return clients::in_range(kLeast, kMost, "POSITIVE");
+}
+CLI::Validator frame_number() {
+  return clients::in_range(0, 0x1p40, "NONNEGATIVE");
+}
+
+template <class Table>
+CLI::IsMember one_of(const Table& table) {
+  std::vector<std::string> names;
+  names.reserve(table.size());
+  for (const auto& entry : table) names.emplace_back(entry.first);
+  return CLI::IsMember(names);
+}
+
+template <class Table>
+auto find_value(const Table& table, const std::string& name) {
+  for (const auto& entry : table) {
+    if (entry.first == name) return entry.second;
+  }
+  throw UsageError("'" + name + "' is no known name");
+}
+
+template <class Table, class Value>
+std::string name_in(const Table& table, Value value) {
+  for (const auto& entry : table) {
+    if (entry.second == value) return std::string(entry.first);
+  }
+  return "?";
+}
+
+void add_stack_options(CLI::App& app, Options& o, OptionTexts& texts) {
+  const char* group = "Stack";
+  app.add_option("stack", o.stack.path, "TIFF, HDF5, or plain pixels (.raw, .bin)")->required();
+  app.add_option(
+         "--dataset", o.stack.dataset,
+         "HDF5: path of the dataset (frames, rows, columns); needed where there are several")
+      ->group(group);
+  app.add_option("--series", o.stack.series,
+                 "OME-TIFF: which Image, from 0; needed where several have planes in the file")
+      ->check(CLI::Range(0, 1 << 30))
+      ->group(group);
+  app.add_option("--channel", o.stack.channel,
+                 "OME-TIFF, ImageJ: which channel, from 0; needed where there are several")
+      ->check(CLI::Range(0, 1 << 30))
+      ->group(group);
+  app.add_option("--slice", o.stack.slice,
+                 "OME-TIFF, ImageJ: which position in z, from 0; needed where there are several at "
+                 "each time. With one time alone the positions are the frames")
+      ->check(CLI::Range(0, 1 << 30))
+      ->group(group);
+  app.add_flag("--every-page", o.stack.every_page,
+               "TIFF: each page is a frame, whatever its metadata say")
+      ->group(group);
+  app.add_flag("--allow-truncated", o.stack.allow_truncated,
+               "Use the whole frames at the beginning of a truncated stack")
+      ->group(group);
+  app.add_option("--width", o.stack.width_px,
+                 "Plain pixels: columns (default: Width in STACK.yaml)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(group);
+  app.add_option("--height", o.stack.height_px, "Plain pixels: rows (default: Height)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(group);
+  app.add_option("--type", texts.type, "Plain pixels: their type (default: Data Type)")
+      ->check(one_of(kTypes))
+      ->group(group);
+  app.add_option("--byte-order", texts.byte_order,
+                 "Plain pixels: little or big (default: Byte Order, else little)")
+      ->check(one_of(kByteOrders))
+      ->group(group);
+  app.add_option("--first-frame", o.first_frame, "First frame to use, from 0")
+      ->check(frame_number())
+      ->group(group);
+  app.add_option("--last-frame", o.last_frame, "Last frame to use (default: the last there is)")
+      ->check(frame_number())
+      ->group(group);
+}
+
+void add_spot_options(CLI::App& app, Options& o) {
+  const char* group = "Spots (default: --find-markers)";
+  CLI::Option* picks = app.add_option("--picks", o.picks,
+                                      "Follow the markers picked in FILE: Picasso's YAML, or CSV "
+                                      "with columns x and y in pixels")
+                           ->group(group);
+  CLI::Option* find =
+      app.add_flag("--find-markers", o.find_markers,
+                   "Follow the markers found in the first frame, or where it has none in the next "
+                   "that has")
+          ->group(group)
+          ->excludes(picks);
+  app.add_flag("--every-spot", o.every_spot,
+               "Find and fit spots in each frame by itself (localization microscopy); no drift")
+      ->group(group)
+      ->excludes(picks)
+      ->excludes(find);
+  app.add_option("--max-markers", o.detection.max_count, "--find-markers: at most so many")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--min-snr", o.detection.min_snr,
+                 "--find-markers: least amplitude over background noise")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--spot-sigma", o.detection.expected_sigma_px,
+                 "--find-markers: expected sigma of a spot, px")
+      ->check(clients::in_range(0.4, 32, "FLOAT in [0.4 - 32]"))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-residual-ratio", o.detection.max_residual_ratio,
+                 "--find-markers: largest residuals over expected noise")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--min-net-gradient", o.min_net_gradient,
+                 "--every-spot: least net gradient, adu (default: 8 times what noise makes)")
+      ->check(positive())
+      ->group(group);
+}
+
+void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
+  const char* group = "Fit";
+  fitter::FitOptions& fit = o.fitter.options;
+  app.add_option("--roi", o.roi_px, "Side of the square fitted, px (default: 13; --every-spot: 9)")
+      ->check(CLI::Range(fitter::kMinRoiPx, fitter::kMaxRoiPx))
+      ->group(group);
+  app.add_option("--model", texts.model, "Shape of a spot")
+      ->check(one_of(kModels))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--estimator", texts.estimator,
+                 "What is minimized: implicit and least-squares squares, weighted squares over "
+                 "the noise model's variances, poisson the deviance")
+      ->check(one_of(kEstimators))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--search", texts.cold_start,
+                 "Where a fit without a start value starts: from its peak, or where a particle "
+                 "swarm was best (slower)")
+      ->check(one_of(kColdStarts))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--gain", fit.noise.gain_e_per_adu,
+                 "Electrons per count (default: not known; photons are then counts)")
+      ->check(positive())
+      ->group(group);
+  app.add_option("--offset", fit.noise.offset_adu, "The camera's dark level, counts")
+      ->check(clients::in_range(-kMost, kMost, ""))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--read-noise", fit.noise.read_noise_e, "Electrons rms")
+      ->check(clients::in_range(0, kMost, "NONNEGATIVE"))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--saturation", fit.saturation_adu,
+                 "A spot with a pixel at or above is not fitted (default: no limit)")
+      ->check(positive())
+      ->group(group);
+  app.add_option("--backend", texts.back_end,
+                 "auto: a GPU for --every-spot where there is one, else the CPU")
+      ->check(one_of(kBackEnds))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--threads", o.fitter.threads, "CPU threads (default: all cores)")
+      ->check(CLI::Range(1, 1024))
+      ->group(group);
+  app.add_option("--devices", o.fitter.devices, "CUDA devices, e.g. 0,1")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(clients::in_range(0, 1023, "NONNEGATIVE"))
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_output_options(CLI::App& app, Options& o, OptionTexts& texts) {
+  const char* group = "Results (at least one)";
+  app.add_option("-o,--output", texts.prefix,
+                 "All results, as PREFIX_thunderstorm.csv, PREFIX_locs.hdf5, PREFIX_locs.yaml, "
+                 "PREFIX_drift.txt, PREFIX_drift.csv")
+      ->group(group);
+  app.add_option("--thunderstorm", o.outputs.thunderstorm, "Localizations as ThunderSTORM's CSV")
+      ->group(group);
+  app.add_option("--picasso", o.outputs.picasso,
+                 "Localizations as Picasso's HDF5, with a .yaml of the same name beside it")
+      ->group(group);
+  app.add_option("--drift", o.outputs.drift, "Drift as Picasso's text, px")->group(group);
+  app.add_option("--drift-csv", o.outputs.drift_csv, "Drift as CSV, px and nm")->group(group);
+  app.add_option("--pixel-nm", o.pixel_nm, "Side of a pixel in the sample, nm")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--reference", o.reference_frame,
+                 "Frame whose drift is 0 (default: the first that has one)")
+      ->check(frame_number())
+      ->group(group);
+  app.add_option("--min-markers", o.min_markers,
+                 "Fewest markers that make a drift (all, where fewer are followed)")
+      ->check(clients::in_range(1, 1e6, "POSITIVE"))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option(
+         "--min-drift-share", o.min_drift_share,
+         "Where a smaller share of the frames has a drift, nothing is written (exit code 5)")
+      ->check(clients::in_range(0, 1, "FLOAT in [0 - 1]"))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--warn-drift-share", o.warn_drift_share,
+                 "Where a smaller share of the frames has a drift, there is a warning")
+      ->check(clients::in_range(0, 1, "FLOAT in [0 - 1]"))
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--overwrite", o.outputs.overwrite, "Replace results that are there already")
+      ->group(group);
+}
+
+void fill_outputs(Options& o, const std::string& prefix) {
+  Outputs& out = o.outputs;
+  if (!prefix.empty()) {
+    if (out.thunderstorm.empty()) out.thunderstorm = prefix + "_thunderstorm.csv";
+    if (out.picasso.empty()) out.picasso = prefix + "_locs.hdf5";
+    if (!o.every_spot && out.drift.empty()) out.drift = prefix + "_drift.txt";
+    if (!o.every_spot && out.drift_csv.empty()) out.drift_csv = prefix + "_drift.csv";
+  }
+  const bool drift = !out.drift.empty() || !out.drift_csv.empty();
+  if (o.every_spot && drift) throw UsageError("--every-spot gives no drift: follow markers for it");
+  if (o.every_spot && o.reference_frame >= 0) {
+    throw UsageError("--reference has no meaning with --every-spot");
+  }
+  if (!drift && out.thunderstorm.empty() && out.picasso.empty()) {
+    throw UsageError(
+        "no result is asked for: --output PREFIX, or some of --thunderstorm, "
+        "--picasso, --drift, --drift-csv");
+  }
+  if (!out.picasso.empty() && out.picasso.extension() == ".yaml") {
+    throw UsageError("--picasso names the HDF5 file; its .yaml is written beside it");
+  }
+}
+
+}  // namespace
+
+std::string estimator_name(fitter::Estimator estimator) {
+  return name_in(kEstimators, estimator);
+}
+
+std::string model_name(fitter::Model model) {
+  return name_in(kModels, model);
+}
+
+void add_options(CLI::App& app, Options& options, OptionTexts& texts) {
+  add_stack_options(app, options, texts);
+  add_spot_options(app, options);
+  add_fit_options(app, options, texts);
+  add_output_options(app, options, texts);
+  app.add_flag("--progress,!--no-progress", options.show_progress,
+               "A progress bar (default: where stderr is a terminal)");
+  app.add_flag("-q,--quiet", options.quiet, "No summary");
+}
+
+void resolve(Options& o, const OptionTexts& texts) {
+  if (!texts.type.empty()) o.stack.type = find_value(kTypes, texts.type);
+  if (!texts.byte_order.empty()) o.stack.byte_order = find_value(kByteOrders, texts.byte_order);
+  o.fitter.options.model = find_value(kModels, texts.model);
+  o.fitter.options.estimator = find_value(kEstimators, texts.estimator);
+  o.fitter.back_end = find_value(kBackEnds, texts.back_end);
+  o.fitter.cold_start = find_value(kColdStarts, texts.cold_start);
+  o.fitter.large_batches = o.every_spot;
+  if (o.roi_px == 0) o.roi_px = o.every_spot ? kEverySpotRoiPx : kMarkerRoiPx;
+  o.detection.roi_px = o.roi_px;
+  o.find_markers = o.picks.empty() && !o.every_spot;
+  fill_outputs(o, texts.prefix);
+}
+
+}  // namespace driftd::tools

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// The files that a run leaves: all of those asked for, or none. One thread.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/driftfit/drift_trace.hpp"
+#include "tools/driftfit/localization_files.hpp"
+#include "tools/driftfit/options.hpp"
+#include "tools/driftfit/spot.hpp"
+
+namespace driftd::tools {
+
+class Results {
+ public:
+  /// Looks before any work is done whether the files can be written.
+  /// @throws OutputError
+  Results(const Options& options, const camera::StackShape& shape);
+
+  void write(std::span<const Spot> spots);
+  std::int64_t written() const noexcept { return written_; }
+  /// Completes the files and gives them their names.
+  /// @param trace  null without markers
+  void finish(const DriftTrace* trace);
+  /// "a.csv, b.txt"
+  std::string names() const;
+
+ private:
+  /// Null where `path` is empty.
+  OutputFile* add(const std::filesystem::path& path);
+
+  const Options& options_;
+  camera::StackShape shape_;
+  std::vector<std::unique_ptr<OutputFile>> files_;
+  std::vector<std::unique_ptr<SpotWriter>> writers_;
+  OutputFile* description_ = nullptr;
+  OutputFile* drift_ = nullptr;
+  OutputFile* drift_csv_ = nullptr;
+  std::int64_t written_ = 0;
+};
+
+/// How the spots were found and fitted, for Picasso's description.
+std::vector<YamlEntry> settings_of(const Options& options);
+
+}  // namespace driftd::tools

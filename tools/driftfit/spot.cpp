@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#include "tools/driftfit/spot.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+namespace driftd::tools {
+
+Photons photons_of(const fitter::Localization& fit, const Units& units) {
+  const fitter::NoiseModel& noise = units.noise;
+  const double gain = noise.gain_e_per_adu > 0 ? static_cast<double>(noise.gain_e_per_adu) : 1.0;
+  Photons photons;
+  photons.signal = 2 * std::numbers::pi * static_cast<double>(fit.sigma_x_px) *
+                   static_cast<double>(fit.sigma_y_px) * static_cast<double>(fit.amplitude_adu) *
+                   gain;
+  photons.background =
+      (static_cast<double>(fit.background_adu) - static_cast<double>(noise.offset_adu)) * gain;
+  const bool squares = units.estimator == fitter::Estimator::ImplicitLeastSquares ||
+                       units.estimator == fitter::Estimator::LeastSquares;
+  if (squares) {
+    const int degrees = std::max(1, units.roi_px * units.roi_px - 5);
+    photons.background_sd = std::sqrt(static_cast<double>(fit.chi_square) / degrees) * gain;
+  } else {
+    const auto read_noise = static_cast<double>(noise.read_noise_e);
+    photons.background_sd = std::sqrt(std::max(0.0, photons.background) + read_noise * read_noise);
+  }
+  return photons;
+}
+
+fitter::PixelType fitter_type(camera::PixelType type) noexcept {
+  switch (type) {
+    case camera::PixelType::U8:
+      return fitter::PixelType::U8;
+    case camera::PixelType::U16:
+      return fitter::PixelType::U16;
+    case camera::PixelType::F32:
+      break;
+  }
+  return fitter::PixelType::F32;
+}
+
+void cut_roi(const camera::StackShape& shape, const std::byte* frame, int x_px, int y_px,
+             int roi_px, std::byte* out) noexcept {
+  const std::size_t pixel_bytes = bytes_of(shape.type);
+  const auto side = static_cast<std::size_t>(roi_px);
+  const auto width = static_cast<std::size_t>(shape.width_px);
+  const std::byte* from =
+      frame +
+      (static_cast<std::size_t>(y_px) * width + static_cast<std::size_t>(x_px)) * pixel_bytes;
+  for (std::size_t row = 0; row < side; ++row) {
+    std::memcpy(out + row * side * pixel_bytes, from + row * width * pixel_bytes,
+                side * pixel_bytes);
+  }
+}
+
+}  // namespace driftd::tools

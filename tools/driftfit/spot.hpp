@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// One spot in one frame, as it is fitted and as other programs want it: in electrons.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "camera/recording/image_stack.hpp"
+#include "fitter/fitter.hpp"
+
+namespace driftd::tools {
+
+struct Spot {
+  std::int64_t frame = 0;  ///< 0-based, in the file
+  int marker = -1;         ///< 0-based; -1: not followed
+  double x_px = 0, y_px = 0;
+  fitter::Localization fit{};
+  float net_gradient = 0;  ///< adu; 0 where none was computed
+};
+
+/// How many markers a frame lacks, by the reason.
+struct Absences {
+  int outside = 0;     ///< expected beyond the frame's border
+  int bad_pixels = 0;  ///< saturated, constant or no numbers
+  int not_fitted = 0;  ///< the fit did not converge, or on no spot
+  int strayed = 0;     ///< the fit found something that did not move with the others
+  int not_sought = 0;  ///< the frame is before the one that the markers were found in
+};
+
+/// What turns pixels and counts into nanometres and photons.
+struct Units {
+  double pixel_nm = 100;
+  int roi_px = 0;
+  fitter::Estimator estimator = fitter::Estimator::ImplicitLeastSquares;
+  fitter::NoiseModel noise;  ///< an unknown gain counts as 1: "photons" are then counts
+};
+
+struct Photons {
+  double signal = 0;         ///< 2 pi sigma_x sigma_y amplitude: the whole of the Gaussian
+  double background = 0;     ///< a pixel's, above the camera's offset
+  double background_sd = 0;  ///< a pixel's: of the residuals, or by the noise model (likelihood,
+                             ///< weights)
+};
+
+Photons photons_of(const fitter::Localization& fit, const Units& units);
+
+/// A stack's pixels as the fitter knows them.
+fitter::PixelType fitter_type(camera::PixelType type) noexcept;
+
+/// Copies a square out of a frame; it must lie inside.
+void cut_roi(const camera::StackShape& shape, const std::byte* frame, int x_px, int y_px,
+             int roi_px, std::byte* out) noexcept;
+
+/// Takes localizations in the order of frames, and writes them. Owned and called by one thread.
+class SpotWriter {
+ public:
+  virtual ~SpotWriter() = default;
+  SpotWriter() = default;
+  SpotWriter(const SpotWriter&) = delete;
+  SpotWriter& operator=(const SpotWriter&) = delete;
+  /// @throws OutputError
+  virtual void write(std::span<const Spot> spots) = 0;
+  /// Makes the files complete, still under their temporary names. @throws OutputError
+  virtual void finish() = 0;
+};
+
+}  // namespace driftd::tools

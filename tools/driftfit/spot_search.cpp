@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#include "tools/driftfit/spot_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace driftd::tools {
+namespace {
+
+/// Median of |N(0, 1)|: turns a median absolute difference into a standard deviation.
+constexpr double kMadOfNormal = 0.6744897501960817;
+/// Rounding to whole counts has this standard deviation (1 / sqrt 12).
+constexpr double kQuantisationNoise = 0.28867513459481287;
+/// Enough differences of neighbours for a median good to 1 %.
+constexpr std::size_t kNoiseSamples = 16384;
+
+/// Standard deviation of a pixel's noise, from the differences of horizontal neighbours: spots and
+/// background hardly show in their median.
+template <class Pixel>
+double pixel_noise(const camera::StackShape& shape, const Pixel* frame) {
+  const std::size_t pixels = shape.pixels();
+  const std::size_t stride = std::max<std::size_t>(1, pixels / kNoiseSamples);
+  std::vector<float> differences;
+  for (std::size_t i = 0; i + 1 < pixels; i += stride) {
+    const float difference =
+        std::abs(static_cast<float>(frame[i + 1]) - static_cast<float>(frame[i]));
+    if (std::isfinite(difference)) differences.push_back(difference);
+  }
+  if (differences.empty()) return 0;
+  const auto middle = differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
+  std::nth_element(differences.begin(), middle, differences.end());
+  const double sd = static_cast<double>(*middle) / (kMadOfNormal * std::sqrt(2.0));
+  return sizeof(Pixel) < sizeof(float) ? std::max(sd, kQuantisationNoise) : sd;
+}
+
+/// Whether no pixel of the box is larger; of equal ones the first in reading order counts.
+template <class Pixel>
+bool is_maximum(const Pixel* centre, std::ptrdiff_t width, int half) {
+  const Pixel value = *centre;
+  if (!(value >= centre[1] && value > centre[-1])) return false;
+  for (int v = -half; v <= half; ++v) {
+    const Pixel* row = centre + v * width;
+    for (int u = -half; u <= half; ++u) {
+      const bool before = v < 0 || (v == 0 && u < 0);
+      if (before ? !(row[u] < value) : !(row[u] <= value)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+SpotSearch::SpotSearch(const SpotSearchSettings& settings)
+    : settings_(settings), half_px_(settings.box_px / 2) {
+  const int side = 2 * half_px_ + 3;
+  weights_.assign(static_cast<std::size_t>(side) * static_cast<std::size_t>(side), 0.0f);
+  const auto weight = [&](int u, int v) -> float& {
+    const int row = v + half_px_ + 1;
+    const int index = row * side + u + half_px_ + 1;
+    return weights_[static_cast<std::size_t>(index)];
+  };
+  for (int v = -half_px_; v <= half_px_; ++v) {
+    for (int u = -half_px_; u <= half_px_; ++u) {
+      if (u == 0 && v == 0) continue;
+      const auto distance = static_cast<float>(std::hypot(u, v));
+      const float towards_x = -static_cast<float>(u) / distance;
+      const float towards_y = -static_cast<float>(v) / distance;
+      weight(u + 1, v) += towards_x;
+      weight(u - 1, v) -= towards_x;
+      weight(u, v + 1) += towards_y;
+      weight(u, v - 1) -= towards_y;
+    }
+  }
+  double sum2 = 0;
+  for (const float w : weights_) sum2 += static_cast<double>(w) * static_cast<double>(w);
+  unit_noise_ = std::sqrt(sum2);
+}
+
+template <class Pixel>
+std::vector<FoundSpot> SpotSearch::find_in(const camera::StackShape& shape,
+                                           const Pixel* frame) const {
+  std::vector<FoundSpot> found;
+  const int width = shape.width_px;
+  const int height = shape.height_px;
+  const double least = settings_.min_net_gradient > 0
+                           ? settings_.min_net_gradient
+                           : kNoiseSds * unit_noise_ * pixel_noise(shape, frame);
+  const int reach = half_px_ + 1;
+  for (int y = half_px_; y < height - half_px_; ++y) {
+    for (int x = half_px_; x < width - half_px_; ++x) {
+      const Pixel* centre = frame + static_cast<std::ptrdiff_t>(y) * width + x;
+      if (!is_maximum(centre, width, half_px_)) continue;
+      float sum = 0;  // beyond the border its pixels go on
+      const float* weight = weights_.data();
+      for (int v = y - reach; v <= y + reach; ++v) {
+        const Pixel* row =
+            frame + static_cast<std::ptrdiff_t>(std::clamp(v, 0, height - 1)) * width;
+        for (int u = x - reach; u <= x + reach; ++u) {
+          sum += *weight++ * static_cast<float>(row[std::clamp(u, 0, width - 1)]);
+        }
+      }
+      if (static_cast<double>(sum) > least) found.push_back({x, y, sum});
+    }
+  }
+  return found;
+}
+
+std::vector<FoundSpot> SpotSearch::find(const camera::StackShape& shape,
+                                        const std::byte* frame) const {
+  if (std::min(shape.width_px, shape.height_px) < settings_.box_px) return {};
+  switch (shape.type) {
+    case camera::PixelType::U8:
+      return find_in(shape, reinterpret_cast<const std::uint8_t*>(frame));
+    case camera::PixelType::U16:
+      return find_in(shape, reinterpret_cast<const std::uint16_t*>(frame));
+    case camera::PixelType::F32:
+      break;
+  }
+  return find_in(shape, reinterpret_cast<const float*>(frame));
+}
+
+}  // namespace driftd::tools

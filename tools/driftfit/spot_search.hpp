@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Spots of one frame, found by the net gradient (Schnitzbauer et al. 2017, Nat. Protoc. 12:1198,
+// as in Picasso): a pixel that is the largest of its box is a spot when the intensity gradients in
+// the box point towards it. Pure functions, callable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "camera/recording/image_stack.hpp"
+
+namespace driftd::tools {
+
+struct SpotSearchSettings {
+  int box_px = 7;  ///< odd, at least 3
+  /// adu; not above 0: kNoiseSds standard deviations of the net gradient of the frame's own noise.
+  double min_net_gradient = 0;
+};
+
+/// A box around noise's maximum has a net gradient of some 4 standard deviations; of 10^7 pixels
+/// of noise fewer than one box reaches this.
+constexpr double kNoiseSds = 8;
+
+struct FoundSpot {
+  int x_px = 0, y_px = 0;
+  float net_gradient = 0;
+};
+
+/// Finds spots at least half a box from the border, in reading order; keeps the weights of the box.
+class SpotSearch {
+ public:
+  explicit SpotSearch(const SpotSearchSettings& settings);
+
+  /// @param frame  of the stack's shape
+  std::vector<FoundSpot> find(const camera::StackShape& shape, const std::byte* frame) const;
+  /// Standard deviation of the net gradient where pixels are white noise of standard deviation 1.
+  double unit_noise() const noexcept { return unit_noise_; }
+
+ private:
+  template <class Pixel>
+  std::vector<FoundSpot> find_in(const camera::StackShape& shape, const Pixel* frame) const;
+
+  SpotSearchSettings settings_;
+  int half_px_;
+  /// Weight of each pixel in a square of box_px + 2 pixels, row by row: the net gradient is linear.
+  std::vector<float> weights_;
+  double unit_noise_ = 0;
+};
+
+}  // namespace driftd::tools

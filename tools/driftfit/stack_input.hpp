@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// Opens the stack that driftfit works on. Called once, by the thread that reads it.
+#pragma once
+
+#include <memory>
+
+#include "camera/recording/image_stack.hpp"
+
+namespace driftd::tools {
+
+/// As camera::open_stack(). What the settings do not say about plain pixels comes from the Picasso
+/// description beside them (stack.yaml). @throws InputError, camera::RecordingError
+std::unique_ptr<camera::ImageStack> open_input(camera::StackSettings settings);
+
+}  // namespace driftd::tools

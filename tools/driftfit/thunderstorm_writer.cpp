@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string>
+
+#include "tools/driftfit/localization_files.hpp"
+
+namespace driftd::tools {
+namespace {
+
+/// Six significant digits without an exponent: ThunderSTORM reads "1.5e+06" as 1.5
+/// (DLMImportExport.importFromFile, java.text.DecimalFormat), and "nan" not at all.
+std::string fixed(double value) {
+  if (!std::isfinite(value)) return "NaN";
+  constexpr double kDigits = 6;
+  const double before_point = value != 0 ? std::floor(std::log10(std::abs(value))) + 1 : 1;
+  const int decimals = static_cast<int>(std::max(0.0, kDigits - before_point));
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (decimals > 0) {
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.ends_with('.')) text.pop_back();
+  }
+  return text;
+}
+
+class ThunderstormWriter final : public SpotWriter {
+ public:
+  ThunderstormWriter(const OutputFile& output, const Units& units, fitter::Model model)
+      : file_(output), units_(units), elliptical_(model == fitter::Model::EllipticalGaussian) {
+    // Without quotes, as Picasso writes it: napari-storm knows uncertainty_xy by no other name.
+    file_.write(std::string("id,frame,x [nm],y [nm],sigma [nm],") +
+                (elliptical_ ? "sigma1 [nm],sigma2 [nm]," : "") +
+                "intensity [photon],offset [photon],bkgstd [photon],uncertainty_xy [nm]\n");
+  }
+
+  void write(std::span<const Spot> spots) override {
+    fmt::memory_buffer text;
+    const auto out = std::back_inserter(text);
+    const double nm = units_.pixel_nm;
+    for (const Spot& spot : spots) {
+      const Photons photons = photons_of(spot.fit, units_);
+      const auto x_sd = static_cast<double>(spot.fit.x_sd_px);
+      const auto y_sd = static_cast<double>(spot.fit.y_sd_px);
+      const auto sigma_x = static_cast<double>(spot.fit.sigma_x_px);
+      const auto sigma_y = static_cast<double>(spot.fit.sigma_y_px);
+      fmt::format_to(out, "{},{},{:.4f},{:.4f},", ++id_, spot.frame + 1, (spot.x_px + 0.5) * nm,
+                     (spot.y_px + 0.5) * nm);
+      // One width for the readers that know no two (Picasso): with it ThunderSTORM's uncertainty,
+      // which has sigma1 sigma2 for the square of sigma, stays the same.
+      fmt::format_to(out, "{:.4f},",
+                     elliptical_ ? std::sqrt(sigma_x * sigma_y) * nm : sigma_x * nm);
+      if (elliptical_) fmt::format_to(out, "{:.4f},{:.4f},", sigma_x * nm, sigma_y * nm);
+      fmt::format_to(out, "{},{},{},{}\n", fixed(photons.signal), fixed(photons.background),
+                     fixed(photons.background_sd),
+                     fixed(std::sqrt(0.5 * (x_sd * x_sd + y_sd * y_sd)) * nm));
+    }
+    file_.write({text.data(), text.size()});
+  }
+
+  void finish() override { file_.finish(); }
+
+ private:
+  TextFile file_;
+  Units units_;
+  bool elliptical_;
+  std::int64_t id_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<SpotWriter> make_thunderstorm_writer(const OutputFile& output, const Units& units,
+                                                     fitter::Model model) {
+  return std::make_unique<ThunderstormWriter>(output, units, model);
+}
+
+}  // namespace driftd::tools
