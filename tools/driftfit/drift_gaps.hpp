@@ -28,9 +28,9 @@ struct GapSettings {
 std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
                           const GapSettings& settings);
 
-/// "the drift jumps by 10.0 px between frames 95 and 96 ...", or "". A jump is a step from one frame
-/// that has a drift to the next of more than 2 px and of ten median steps: the sample jumped, or
-/// other spots were taken for the markers.
+/// "the drift jumps by 10.0 px between frames 95 and 96 ...", or "". A jump is a step from one
+/// frame that has a drift to the next of more than 2 px and of ten median steps: the sample jumped,
+/// or other spots were taken for the markers.
 std::string jumps_in_words(const DriftTrace& trace);
 
 }  // namespace driftd::tools
