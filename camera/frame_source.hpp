@@ -104,6 +104,9 @@ class FrameSource {
   /// The newest complete frame (older ones waiting are released and counted as superseded; a
   /// recording skips none). Releases the frame given before. Only the tracking loop calls it.
   virtual PopStatus pop(std::chrono::microseconds timeout, Frame& frame) noexcept = 0;
+  /// A pop() that waits, or the next one that would, returns at once, with Timeout. Any thread. A
+  /// recording has no use for it.
+  virtual void nudge() noexcept {}
   /// How fast the camera says that its clock runs, as far as it has been asked, which happens only
   /// while that is wanted. Never blocks. Only the tracking loop calls it.
   virtual ClockRate clock_rate(bool /*wanted*/) noexcept { return {}; }

@@ -16,8 +16,15 @@ double mean_variance(const Vote& vote) noexcept {
   return 0.5 * (vote.variance_nm2.x + vote.variance_nm2.y);
 }
 
-double distance(const Vote& vote, Vec2 centre) noexcept {
-  return std::hypot(vote.value_nm.x - centre.x, vote.value_nm.y - centre.y);
+double square_of_distance(const Vote& vote, Vec2 centre) noexcept {
+  const double x = vote.value_nm.x - centre.x;
+  const double y = vote.value_nm.y - centre.y;
+  return x * x + y * y;
+}
+
+/// @param u2  square of distance over limit
+double biweight(double u2) noexcept {
+  return u2 < 1 ? (1 - u2) * (1 - u2) : 0.0;
 }
 
 double median(std::span<double> values) noexcept {
@@ -41,9 +48,10 @@ Vec2 componentwise_median(std::span<const Vote> votes, std::span<double> scratch
 /// How much the markers scatter compared to what their uncertainties promise; at least 1.
 double observed_scale(std::span<const Vote> votes, Vec2 centre,
                       std::span<double> scratch) noexcept {
-  std::transform(votes.begin(), votes.end(), scratch.begin(),
-                 [centre](const Vote& v) { return distance(v, centre) / sd_of(v); });
-  return std::max(1.0, lower_median(scratch) / kRayleighMedian);
+  std::transform(votes.begin(), votes.end(), scratch.begin(), [centre](const Vote& v) {
+    return square_of_distance(v, centre) / mean_variance(v);
+  });
+  return std::max(1.0, std::sqrt(lower_median(scratch)) / kRayleighMedian);
 }
 
 double median_weight(std::span<const Vote> votes, std::span<double> scratch) noexcept {
@@ -75,7 +83,7 @@ Covariance2 covariance_of(std::span<const Vote> votes, Vec2 centre, int used) no
 
 double biweight(double distance, double limit) noexcept {
   const double u = distance / limit;
-  return u < 1 ? (1 - u * u) * (1 - u * u) : 0.0;
+  return biweight(u * u);
 }
 
 double sd_of(const Vote& vote) noexcept {
@@ -100,23 +108,27 @@ Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
   const double cap = kLargestWeightRatio * typical_weight;
   if (votes.size() > 1)
     result.others_sd_nm = 1 / std::sqrt(typical_weight * static_cast<double>(votes.size() - 1));
+  for (Vote& v : votes) {
+    const double sd_nm = std::hypot(sd_of(v), result.others_sd_nm);
+    const double limit_nm = limits.limit_nm(sd_nm, result.scale);
+    v.per_limit_nm2 = 1 / (limit_nm * limit_nm);
+    v.weight_at_centre = v.trust * std::min(cap, 1 / mean_variance(v));
+  }
+  double sum = 0;
   for (int iteration = 0; iteration < kIterations; ++iteration) {
-    double sum = 0;
+    sum = 0;
     Vec2 weighted;
     for (Vote& v : votes) {
-      const double limit_nm =
-          limits.limit_nm(std::hypot(sd_of(v), result.others_sd_nm), result.scale);
-      v.weight =
-          v.trust * biweight(distance(v, centre), limit_nm) * std::min(cap, 1 / mean_variance(v));
+      v.weight = v.weight_at_centre * biweight(square_of_distance(v, centre) * v.per_limit_nm2);
       sum += v.weight;
       weighted.x += v.weight * v.value_nm.x;
       weighted.y += v.weight * v.value_nm.y;
     }
     if (!(sum > 0)) return result;
     centre = {weighted.x / sum, weighted.y / sum};
-    for (Vote& v : votes) v.weight /= sum;
   }
-  for (const Vote& v : votes) {
+  for (Vote& v : votes) {
+    v.weight /= sum;
     result.used += v.weight > 0 ? 1 : 0;
     result.reference_nm2 += v.weight * v.weight * v.reference_nm2;
   }

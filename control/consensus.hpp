@@ -21,6 +21,9 @@ struct Vote {
   double reference_nm2 = 0;  ///< part of the variance that is the same in every frame, per axis
   double trust = 1;          ///< factor on the weight, 0..1
   double weight = 0;         ///< result: share of the sum of weights
+  // Of the consensus' own: the same in each of its iterations.
+  double weight_at_centre = 0;
+  double per_limit_nm2 = 0;  ///< 1 / limit^2
 };
 
 /// Smallest distance from the consensus at which a vote has no weight: the larger of both. sd_nm is

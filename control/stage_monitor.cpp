@@ -113,14 +113,17 @@ const char* name_of(StageLooks looks) noexcept {
 StageMonitor::StageMonitor() noexcept : variance_nm2_{x_.variance_nm2(), y_.variance_nm2()} {}
 
 void StageMonitor::begin_reference() noexcept {
+  prepare();
   reference_x_ = reference_y_ = MotionPredictor();
   reference_sum_nm2_ = {};
   reference_moves_ = 0;
   past_ = {};  // what ended before does not echo in it
+  prepared_ = false;
   forget_verdict();
 }
 
 void StageMonitor::restart() noexcept {
+  prepare();
   const bool enough = reference_moves_ >= kMovesToJudge;
   if (enough && x_is_calmer()) {
     x_ = reference_x_;
@@ -130,6 +133,7 @@ void StageMonitor::restart() noexcept {
     y_ = reference_y_;
     for (Candidate& c : candidates_) c.recent_nm2.y = 0;
   }
+  prepared_ = false;
   forget_verdict();
 }
 
@@ -167,13 +171,15 @@ StageVerdict StageMonitor::update(const StageSample& sample) noexcept {
   const Anchor here{sample.modelled_nm, sample.taken_ns};
   last_ = sample;
   if (has_last_) {
+    prepare();
     if (is_rest(stage)) moves_at_rest_ = std::min(moves_at_rest_ + 1, kMovesToJudge);
-    predict();
     innovate(moved, stage);
     update_variance(covariance);
     renew_oldest(here);
     weigh(here);
-    remember(stage);
+    stage_move_nm_ = stage;
+    to_remember_ = true;
+    prepared_ = false;
   } else if (verdict_.doubt == 0) {
     for (Candidate& c : candidates_) c.anchor = here;
     oldest_ = next_oldest_ = here;
@@ -182,6 +188,13 @@ StageVerdict StageMonitor::update(const StageSample& sample) noexcept {
   }
   has_last_ = true;
   return verdict_;
+}
+
+void StageMonitor::prepare() noexcept {
+  if (to_remember_) remember();
+  to_remember_ = false;
+  if (!prepared_) predict();
+  prepared_ = true;
 }
 
 void StageMonitor::predict() noexcept {
@@ -206,7 +219,8 @@ void StageMonitor::innovate(Vec2 moved, Vec2 stage) noexcept {
   }
 }
 
-void StageMonitor::remember(Vec2 stage) noexcept {
+void StageMonitor::remember() noexcept {
+  const bool at_rest = is_rest(stage_move_nm_);
   const Vec2 variance = variance_nm2_;
   Moves move;
   for (std::size_t i = 0; i < kResponses; ++i) {
@@ -215,7 +229,7 @@ void StageMonitor::remember(Vec2 stage) noexcept {
     move.y_nm[i] = static_cast<float>(c.predicted_nm.y + clip(c.innovation_nm.y, variance.y));
   }
   const bool sure = verdict_.follows && verdict_.doubt < kDoubtToLearn * alarm_ / kAlarm;
-  if (sure && (is_rest(stage) || moves_at_rest_ == kMovesToJudge)) {
+  if (sure && (at_rest || moves_at_rest_ == kMovesToJudge)) {
     MotionPredictor::Past x_nm, y_nm;
     for (std::size_t i = 0; i < MotionPredictor::kOrder; ++i) {
       const Moves& past = past_[(newest_ + MotionPredictor::kOrder - i) % MotionPredictor::kOrder];
@@ -226,7 +240,7 @@ void StageMonitor::remember(Vec2 stage) noexcept {
     const Vec2 clipped{clip(innovation.x, variance.x), clip(innovation.y, variance.y)};
     x_.learn(move.x_nm[0], clipped.x, x_nm);
     y_.learn(move.y_nm[0], clipped.y, y_nm);
-    if (is_rest(stage)) {
+    if (at_rest) {
       reference_x_.learn(move.x_nm[0], clipped.x, x_nm);
       reference_y_.learn(move.y_nm[0], clipped.y, y_nm);
       reference_sum_nm2_.x += clipped.x * clipped.x;

@@ -82,9 +82,12 @@ class StageMonitor {
   void skip_move() noexcept { has_last_ = false; }
   /// Samples that are not finite are ignored.
   StageVerdict update(const StageSample& sample) noexcept;
+  /// What the next update() needs of this one and can be done before: most of the work. To be
+  /// called when the frame's correction is on its way; left out, the next update() does it.
+  void prepare() noexcept;
   /// Moves without a command that were seen, up to what judging takes: since begin_reference()
   /// where they are much calmer than those before. Until then nothing is doubted, and nothing is
-  /// learned from moves with one.
+  /// learned from moves with one. As of the last prepare().
   int moves_at_rest() const noexcept;
   /// Standard deviation of what cannot be predicted of the sample's own motion from one frame to
   /// the next, noise included; of the last frames where it has grown.
@@ -120,7 +123,7 @@ class StageMonitor {
 
   void predict() noexcept;
   void innovate(Vec2 moved_nm, Vec2 stage_nm) noexcept;
-  void remember(Vec2 stage_nm) noexcept;
+  void remember() noexcept;
   void update_variance(const Covariance2& measured_nm2) noexcept;
   void renew_oldest(const Anchor& here) noexcept;
   void weigh(const Anchor& here) noexcept;
@@ -142,6 +145,9 @@ class StageMonitor {
   bool has_last_ = false;
   int moves_at_rest_ = 0;
   StageSample last_;
+  Vec2 stage_move_nm_;           ///< of the modelled stage, in the last update()
+  bool to_remember_ = false;     ///< that move, and what it left to the sample
+  bool prepared_ = false;        ///< the candidates' predictions are those of the next move
   Anchor oldest_, next_oldest_;  ///< no anchor is older than the first
   int frames_since_ = 0;         ///< since next_oldest_
   Vec2 variance_nm2_;            ///< of an innovation, in the last frame

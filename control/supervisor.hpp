@@ -61,6 +61,8 @@ class Supervisor {
   /// A frame came, whatever becomes of it: before decide().
   void arrived(std::int64_t arrival_ns) noexcept { period_.arrived(arrival_ns); }
   Decision decide(const FrameFacts& facts) noexcept;
+  /// What the next decide() needs and can be done before: once this one's correction is on its way.
+  void prepare() noexcept { monitor_.prepare(); }
   /// No frame came until now. @param away  the camera is known to be gone
   /// @returns true when that is long enough to count: the frames' average starts anew
   bool without_frame(std::int64_t last_arrival_ns, std::int64_t now_ns, bool away) noexcept;

@@ -304,10 +304,12 @@ double CameraClock::resolve(Sighting now) noexcept {
   const bool steady = period_.steady();
   const double tolerance = tolerance_ns(since.host_ns);
   now.late_ns = now.offset_ns() - floor_at(now);
-  // By the counter, or, after exposures that nobody counted, by arrivals that are off as much.
-  const bool back = steady ? std::abs(since.camera_error_ns()) <= tolerance ||
-                                 std::abs(since.host_ns - since.camera_ns) <= tolerance
-                           : now.late_ns >= -tolerance && now.late_ns <= kNearNs;
+  // By the counter, or, after exposures that nobody counted, by arrivals: this frame is as late as
+  // the last one, or not late at all.
+  const bool not_late = now.late_ns >= -tolerance && now.late_ns <= kNearNs;
+  const bool by_counter = steady && std::abs(since.camera_error_ns()) <= tolerance;
+  const bool as_late = steady && std::abs(since.host_ns - since.camera_ns) <= tolerance;
+  const bool back = by_counter || as_late || not_late;
   if (back && since.camera_ns > 0) {
     ++jumps_;
     phase_ = Phase::Trusted;

@@ -25,7 +25,7 @@ void Pipeline::start(const config::Config& config) {
   });
   loop_ = std::make_unique<TrackingLoop>(*source_, *chosen_.fitter, publisher_, ports_,
                                          loop_settings(config, info), is_recording(config));
-  publisher_.start([this] { realtime_.schedule_publisher(); });
+  publisher_.start([this] { realtime_.schedule_publisher(); }, [this] { source_->nudge(); });
 }
 
 void Pipeline::start_loop() {

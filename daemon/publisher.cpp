@@ -37,7 +37,8 @@ Publisher::~Publisher() {
   stop();
 }
 
-void Publisher::start(std::function<void()> on_thread_start) {
+void Publisher::start(std::function<void()> on_thread_start, std::function<void()> on_sent) {
+  on_sent_ = std::move(on_sent);
   thread_ = std::thread([this, on_start = std::move(on_thread_start)] {
     if (on_start) on_start();
     run();
@@ -84,15 +85,14 @@ Publisher::Sent Publisher::last_sent(std::uint64_t lock_id) noexcept {
 }
 
 void Publisher::run() noexcept {
-  FrameRecord record;
   TextMessage message;
   for (;;) {
     const int seen = signal_.load(std::memory_order_acquire);
     const bool last_round = stopping_.load();
-    while (frames_.pop(record)) publish(record);
+    publish_frames();
     while (texts_.pop(message)) {
       publish(message);
-      while (frames_.pop(record)) publish(record);
+      publish_frames();
     }
     // After what waits to leave, which they would delay by a few microseconds.
     corrections_.take_subscriptions();
@@ -102,6 +102,13 @@ void Publisher::run() noexcept {
     if (last_round) return;
     signal_.wait(seen, std::memory_order_acquire);
   }
+}
+
+void Publisher::publish_frames() {
+  FrameRecord record;
+  bool any = false;
+  for (; frames_.pop(record); any = true) publish(record);
+  if (any && on_sent_) on_sent_();
 }
 
 void Publisher::publish(const FrameRecord& record) {

@@ -43,7 +43,8 @@ class Publisher {
   Publisher& operator=(const Publisher&) = delete;
 
   /// Starts the thread; `on_thread_start` runs on it first (scheduling).
-  void start(std::function<void()> on_thread_start);
+  /// @param on_sent  called by its thread when what the loop handed over has been sent; no throw
+  void start(std::function<void()> on_thread_start, std::function<void()> on_sent = {});
   /// Sends what is queued and ends the thread; idempotent.
   void stop() noexcept;
 
@@ -91,6 +92,7 @@ class Publisher {
   static constexpr std::size_t kFrameSlots = 64;
 
   void run() noexcept;
+  void publish_frames();
   void publish(const FrameRecord& record);
   void send_correction(const FrameRecord& record, std::int64_t now_ns);
   void publish(const TextMessage& message);
@@ -122,6 +124,7 @@ class Publisher {
   std::atomic<std::uint64_t> expired_{0};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> sent_{0};
+  std::function<void()> on_sent_;
   std::thread thread_;
 };
 

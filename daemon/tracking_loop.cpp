@@ -13,7 +13,11 @@ namespace driftd::daemon {
 namespace {
 
 constexpr auto kPopTimeout =
-    std::chrono::milliseconds(5);           // how soon commands are seen without frames
+    std::chrono::milliseconds(5);  // how soon commands are seen without frames
+/// For the publisher to send, which may share the loop's core and says when it is done. Not so
+/// short that the kernel has to set a timer for it: that costs the publisher 7 us on a virtual
+/// machine.
+constexpr auto kSendingTime = std::chrono::milliseconds(4);
 constexpr double kRmsTimeConstantNs = 5e9;  // "the last seconds" of status.drift.rms
 
 void nap() noexcept {
@@ -42,7 +46,12 @@ void TrackingLoop::run() noexcept {
   last_arrival_ns_ = ports_.clock();
   while (!ports_.stop.load(std::memory_order_relaxed)) {
     camera::Frame frame;
-    const camera::PopStatus status = source_.pop(kPopTimeout, frame);
+    const auto timeout = unfinished_ ? kSendingTime : kPopTimeout;
+    const camera::PopStatus status = source_.pop(timeout, frame);
+    if (unfinished_) {
+      finish();
+      if (status == camera::PopStatus::Timeout) continue;
+    }
     take_commands();
     if (status == camera::PopStatus::Frame) {
       handle(frame);
@@ -172,10 +181,11 @@ void TrackingLoop::handle(const camera::Frame& frame) noexcept {
 
 /// One frame that may be used, from its pixels to the record handed over.
 void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexcept {
-  FrameRecord record{.frame_id = frame.id,
-                     .camera_time_ns = frame.camera_time_ns,
-                     .arrival_ns = frame.arrival_ns,
-                     .expires_ns = timing.expires_ns};
+  FrameRecord& record = record_;
+  record = {.frame_id = frame.id,
+            .camera_time_ns = frame.camera_time_ns,
+            .arrival_ns = frame.arrival_ns,
+            .expires_ns = timing.expires_ns};
   control::FrameFacts facts{.taken_ns = timing.taken_ns};
   std::int64_t measured_ns = 0;
   if (set_) {
@@ -184,17 +194,25 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
     estimate(frame, record, facts);
   }
   supervise(facts, record);
-  if (set_) {
-    follow_rois(record, facts.new_reference);
-    ports_.control.record(ports_.clock() - measured_ns);
-  }
+  if (set_) ports_.control.record(ports_.clock() - measured_ns);
   record.state = supervisor_.lock().state;
   record.lock_id = lock_id_;
   hand_over(record);
-  report_.tracked_ns = frame.arrival_ns;
-  account(record.drift);
-  report_markers(frame);
-  report(record.handed_ns);
+  has_new_reference_ = facts.new_reference;
+  unfinished_ = true;
+  if (lossless_) finish();
+}
+
+/// Of the frame handed over last: what the next frame needs and what others ask for, while its
+/// correction is on its way.
+void TrackingLoop::finish() noexcept {
+  unfinished_ = false;
+  if (set_) follow_rois(record_, has_new_reference_);
+  supervisor_.prepare();
+  report_.tracked_ns = record_.arrival_ns;
+  account(record_.drift);
+  report_markers();
+  report(record_.handed_ns);
 }
 
 void TrackingLoop::measure(const camera::Frame& frame) noexcept {
@@ -343,10 +361,10 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   ports_.report.publish();
 }
 
-void TrackingLoop::report_markers(const camera::Frame& frame) noexcept {
+void TrackingLoop::report_markers() noexcept {
   MarkersReport& out = ports_.markers.writing();
-  out.frame_id = frame.id;
-  out.arrival_ns = frame.arrival_ns;
+  out.frame_id = record_.frame_id;
+  out.arrival_ns = record_.arrival_ns;
   out.count = set_ ? set_->estimator.markers().size() : 0;
   for (std::size_t i = 0; i < out.count; ++i) {
     out.entries[i] = {set_->estimator.markers()[i], observations_[i], set_->estimator.results()[i],

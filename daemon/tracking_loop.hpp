@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The tracking loop: pop the newest frame, cut the ROIs into the fitter's staging memory, fit,
-// estimate, supervise, hand the record to the publisher. Paced by frames.
-// After run() has begun nothing here allocates, locks, logs or throws. One thread runs it;
-// housekeeping talks to it through the members of LoopPorts only.
+// estimate, supervise, hand the record to the publisher; then, while that sends, what the next
+// frame and others need of this one. Paced by frames. After run() has begun nothing here allocates,
+// locks, logs or throws. One thread runs it; housekeeping talks to it through the members of
+// LoopPorts only.
 #pragma once
 
 #include <array>
@@ -70,6 +71,7 @@ class TrackingLoop {
   void handle(const camera::Frame& frame) noexcept;
   Timing time(const camera::Frame& frame) noexcept;
   void track(const camera::Frame& frame, const Timing& timing) noexcept;
+  void finish() noexcept;
   void measure(const camera::Frame& frame) noexcept;
   void estimate(const camera::Frame& frame, FrameRecord& record,
                 control::FrameFacts& facts) noexcept;
@@ -79,7 +81,7 @@ class TrackingLoop {
   void hand_over(FrameRecord& record) noexcept;
   void account(const control::DriftEstimate& drift) noexcept;
   void report(std::int64_t now_ns) noexcept;
-  void report_markers(const camera::Frame& frame) noexcept;
+  void report_markers() noexcept;
   void wait_for_markers(const camera::Frame& frame) noexcept;
 
   camera::FrameSource& source_;
@@ -95,6 +97,9 @@ class TrackingLoop {
   std::uint64_t engaged_id_ = 0;  ///< of the last lock that engaged: whose total the controller has
   CameraClock camera_clock_;
   LoopReport report_;
+  FrameRecord record_;              ///< of the frame tracked last
+  bool has_new_reference_ = false;  ///< that frame was the first against a new one
+  bool unfinished_ = false;         ///< finish() is still to come for it
   std::uint64_t frame_id_ = 0;
   std::int64_t last_arrival_ns_ = 0;
   double mean_square_x_nm2_ = 0, mean_square_y_nm2_ = 0;

@@ -114,13 +114,20 @@ class AravisSource final : public FrameSource {
           lent_ = slot;
           frame = slot->frame;
           frames_.fetch_add(1, std::memory_order_relaxed);
+          nudged_.store(false, std::memory_order_relaxed);
           return PopStatus::Frame;
         }
+        if (nudged_.exchange(false, std::memory_order_relaxed)) return PopStatus::Timeout;
       }
       if (!shared_.doorbell.wait_until(deadline_ns)) {
         return offered_ != nullptr ? PopStatus::Timeout : PopStatus::Disconnected;
       }
     }
+  }
+
+  void nudge() noexcept override {
+    nudged_.store(true, std::memory_order_relaxed);
+    shared_.doorbell.ring();
   }
 
   ClockRate clock_rate(bool wanted) noexcept override {
@@ -334,6 +341,7 @@ class AravisSource final : public FrameSource {
   aravis::SourceShared shared_;
 
   // Hand-over between supervisor and loop. in_use_ is written by the loop alone.
+  std::atomic<bool> nudged_{false};
   std::atomic<Connection*> offered_{nullptr};
   std::atomic<Connection*> in_use_{nullptr};
   std::atomic<std::int64_t> clock_wanted_ns_{-kClockWantedNs};

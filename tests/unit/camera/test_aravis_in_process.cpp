@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "base/monotonic.hpp"
 #include "camera/aravis/clock_watch.hpp"
@@ -114,6 +115,30 @@ TEST_CASE("frames of the in-process camera come in order and are all accounted f
   CHECK(stream_threads == 1);
   CHECK_FALSE(counters.connected);
   CHECK(source->pop(0us, frame) == PopStatus::Disconnected);
+}
+
+TEST_CASE("a nudge ends one wait for a frame, and loses none") {
+  AravisSettings settings = fake_settings();
+  settings.frame_rate_hz = 1;  // none is due meanwhile
+  const auto source = make_aravis_source(settings);
+  source->start();
+  Frame frame;
+  REQUIRE(source->pop(10s, frame) == PopStatus::Frame);
+  const std::uint64_t first = frame.id;
+  source->nudge();  // before the wait
+  CHECK(source->pop(10s, frame) == PopStatus::Timeout);
+  std::thread later([&] {
+    std::this_thread::sleep_for(20ms);
+    source->nudge();
+  });
+  CHECK(source->pop(10s, frame) == PopStatus::Timeout);  // while it waits
+  later.join();
+  REQUIRE(source->pop(10s, frame) == PopStatus::Frame);
+  CHECK(frame.id == first + 1);
+  source->nudge();
+  std::this_thread::sleep_for(1200ms);
+  CHECK(source->pop(10s, frame) == PopStatus::Frame);  // it is there, and nothing to wait for
+  source->stop();
 }
 
 TEST_CASE("no frame is counted twice") {

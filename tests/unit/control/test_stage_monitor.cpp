@@ -4,6 +4,7 @@
 // and a half.
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -279,6 +280,40 @@ TEST_CASE("samples that are not finite change nothing") {
   CHECK(std::isfinite(monitor.sd_nm().y));
 }
 
+TEST_CASE("it does not matter when the monitor prepares, only how soon it answers") {
+  StageMonitor by_itself;
+  StageMonitor prepared;
+  std::mt19937 random(5);
+  std::normal_distribution<double> normal;
+  Vec2 place;
+  Vec2 stage;
+  double seen_doubt = 0;
+  for (int i = 0; i < 4000; ++i) {
+    // Each of what may come between two samples, at times of its own.
+    if (i % 701 == 700)
+      for (StageMonitor* m : {&by_itself, &prepared}) m->begin_reference();
+    if (i % 701 == 150)
+      for (StageMonitor* m : {&by_itself, &prepared}) m->restart();
+    if (i % 97 == 96)
+      for (StageMonitor* m : {&by_itself, &prepared}) m->skip_move();
+    const bool stuck = i % 701 > 500 && i % 701 < 540;
+    const Vec2 command{i % 701 < 200 ? 0 : normal(random), i % 701 < 200 ? 0 : 2 * normal(random)};
+    stage = {stage.x + command.x, stage.y + command.y};
+    place = {place.x + (stuck ? 0 : command.x) + 0.3 * normal(random),
+             place.y + (stuck ? 0 : command.y) + 0.2 * normal(random)};
+    const StageVerdict a = by_itself.update(sample_of(place, stage));
+    const StageVerdict b = prepared.update(sample_of(place, stage));
+    if (i % 3 != 2) prepared.prepare();
+    REQUIRE(a.doubt == b.doubt);
+    REQUIRE(a.trust == b.trust);
+    REQUIRE(a.looks == b.looks);
+    REQUIRE(by_itself.sd_nm().x == prepared.sd_nm().x);
+    REQUIRE(by_itself.sd_nm().y == prepared.sd_nm().y);
+    seen_doubt = std::max(seen_doubt, a.doubt);
+  }
+  CHECK(seen_doubt > StageMonitor::kAlarm);  // the doubts compared were some
+}
+
 TEST_CASE("the monitor and its probe allocate nothing") {
   if (!driftd::test::can_watch()) {
     WARN("SKIPPED: a sanitizer owns the allocator");
@@ -291,6 +326,7 @@ TEST_CASE("the monitor and its probe allocate nothing") {
   for (std::int64_t i = 0; i < 200; ++i) {
     const Vec2 at = probe.wanted_nm({1, 2}, {1, 2}, {0.1, 0.2}, 2'000'000 * i);
     monitor.update(sample_of(at, at));
+    monitor.prepare();
   }
   driftd::test::watch_this_thread(false);
   CHECK(driftd::test::watched_allocations() == 0);

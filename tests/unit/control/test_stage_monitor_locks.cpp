@@ -80,6 +80,7 @@ TEST_CASE("motion that has ended before the reference is forgotten, each axis by
       const Vec2 idle = monitor.sd_nm();
       monitor.begin_reference();
       see({0.2, 0.3}, frames);
+      monitor.prepare();
       const bool calmer = before.x > 1 || before.y > 1;
       CHECK(monitor.moves_at_rest() == (calmer ? std::min(frames - 1, 64) : 64));
       monitor.restart();

@@ -68,6 +68,23 @@ TEST_CASE("Publisher sends corrections and positions apart, with sequence and se
   REQUIRE(publisher.broken() == 0);
 }
 
+TEST_CASE("Publisher tells that it has sent what the loop handed over, texts not") {
+  WireContext wire;
+  Publisher publisher(wire, settings("told"));
+  std::atomic<std::uint64_t> told{0};
+  std::atomic<std::uint64_t> sent_then{0};
+  publisher.start({}, [&] {
+    sent_then = publisher.sent();
+    ++told;
+  });
+  publisher.send({.topic = TextMessage::Topic::Status, .fields = R"("n":1)"});
+  while (publisher.sent() < 1) std::this_thread::yield();
+  CHECK(told == 0);
+  REQUIRE(publisher.hand_over(record_with_correction(3)));
+  while (told == 0) std::this_thread::yield();
+  CHECK(sent_then == 2);
+}
+
 TEST_CASE(
     "Publisher withholds corrections of a closed gate, of another lock and of a stale frame") {
   WireContext wire;

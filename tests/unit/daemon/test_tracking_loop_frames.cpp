@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "unit/daemon/tracking_bench.hpp"
@@ -100,6 +101,32 @@ TEST_CASE("a hidden marker's ROI follows the frame's drift, not the average's") 
   }
   CHECK(rois[1].x_px == rois[0].x_px + 3);
   CHECK(rois[1].y_px == rois[0].y_px - 4);
+}
+
+TEST_CASE("a frame that comes while the last one is being sent is tracked as any other") {
+  std::vector<nlohmann::json> positions[2];
+  control::RoiOrigin rois[2];
+  for (const bool hurries : {false, true}) {
+    Bench bench;
+    bench.camera.hurries = hurries;
+    for (int i = 0; i < 40; ++i)  // the ROIs follow by pixels
+      bench.frames(1, {.drift_nm = {12.0 * i, -17.0 * i}});
+    const LoopReport report = bench.run();
+    CHECK(report.turns == 40 + (hurries ? 0 : 1));
+    CHECK(report.fitted == 40);
+    positions[hurries ? 1 : 0] = bench.of("position");
+    bench.ports.markers.refresh();
+    CHECK(bench.ports.markers.reading().frame_id == 40);
+    rois[hurries ? 1 : 0] = bench.ports.markers.reading().entries[0].roi;
+  }
+  REQUIRE(positions[0].size() == 40);
+  REQUIRE(positions[1].size() == 40);
+  for (std::size_t i = 0; i < 40; ++i) {
+    CHECK(positions[0][i]["x_nm"] == positions[1][i]["x_nm"]);
+    CHECK(positions[0][i]["y_nm"] == positions[1][i]["y_nm"]);
+  }
+  CHECK(rois[0].x_px == rois[1].x_px);
+  CHECK(rois[0].y_px == rois[1].y_px);
 }
 
 TEST_CASE("markers are reported with what was fitted, in the ROI that it was fitted in") {

@@ -76,7 +76,9 @@ class ScriptedCamera final : public camera::FrameSource {
     return told_rate;
   }
 
-  camera::PopStatus pop(std::chrono::microseconds, camera::Frame& frame) noexcept override {
+  camera::PopStatus pop(std::chrono::microseconds timeout, camera::Frame& frame) noexcept override {
+    // None comes while the loop lets the publisher send.
+    if (timeout < std::chrono::milliseconds(5) && !hurries) return camera::PopStatus::Timeout;
     driftd::test::watch_this_thread(false);
     if (before_pop) before_pop(popped);
     if (popped >= script.size()) {
@@ -111,7 +113,8 @@ class ScriptedCamera final : public camera::FrameSource {
   void move_stage(control::Vec2 image_nm) { moves_.push_back({scripted_time(), image_nm}); }
 
   std::vector<Step> script;
-  double slow = 0;  ///< its clock
+  bool hurries = false;  ///< the next frame is there while the last one is being sent
+  double slow = 0;       ///< its clock
   camera::ClockRate told_rate;
   int rate_wanted = 0;
   std::function<void(std::size_t)> before_pop;
