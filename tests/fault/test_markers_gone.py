@@ -34,7 +34,11 @@ class MarkersGone(unittest.TestCase):
             for c in corrections:
                 self.assertLessEqual(abs(c[f"delta_{axis}_nm"]), LIMITS["step_limit_nm"])
                 self.assertLessEqual(abs(c[f"total_{axis}_nm"]), LIMITS["range_limit_nm"])
-            for a, b in zip(corrections, corrections[1:]):
+            # A subscriber that a busy machine keeps from reading misses some.
+            in_a_row = [(a, b) for a, b in zip(corrections, corrections[1:])
+                        if b["seq"] == a["seq"] + 1]
+            self.assertGreater(len(in_a_row), len(corrections) / 2)
+            for a, b in in_a_row:
                 if a["lock_id"] != b["lock_id"]:
                     continue
                 step = abs(b[f"total_{axis}_nm"] - a[f"total_{axis}_nm"])
