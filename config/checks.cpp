@@ -183,6 +183,7 @@ Region region_of(const Config& config) {
 
 void check_roi(const Config& config, Conflicts& conflicts) {
   const int roi_px = config.fitter.roi_px;
+  if (roi_px == 0) return;  // the one chosen will be right
   if (roi_px < 4 * config.optics.spot_sigma_px) {
     conflicts.push_back(
         {{"fitter.roi_px", "optics.spot_sigma_px"},
@@ -213,7 +214,7 @@ void check_roi(const Config& config, Conflicts& conflicts) {
 void check_automatic_markers(const Config& config, Conflicts& conflicts) {
   const Markers& markers = config.markers;
   const double sigma_px = config.optics.spot_sigma_px;
-  if (markers.min_sigma_px >= sigma_px || markers.max_sigma_px <= sigma_px) {
+  if (sigma_px > 0 && (markers.min_sigma_px >= sigma_px || markers.max_sigma_px <= sigma_px)) {
     const bool narrow = markers.min_sigma_px >= sigma_px;
     const double limit_px = narrow ? markers.min_sigma_px : markers.max_sigma_px;
     conflicts.push_back(
@@ -379,9 +380,13 @@ std::vector<Conflict> find_conflicts(const Config& config) {
   }
   if (config.camera.source == Source::Replay) check_replay(config.replay, conflicts);
   check_pixels(config, conflicts);
-  check_roi(config, conflicts);
-  if (config.markers.mode == MarkerMode::Auto) check_automatic_markers(config, conflicts);
-  if (config.markers.mode == MarkerMode::List) check_listed_markers(config, conflicts);
+  const bool listed = config.markers.mode == MarkerMode::List;
+  const Config sized = listed ? with_sizes(config) : config;
+  check_roi(sized, conflicts);
+  if (listed)
+    check_listed_markers(sized, conflicts);
+  else
+    check_automatic_markers(sized, conflicts);
   check_control(config, conflicts);
   check_realtime(config.realtime, conflicts);
   check_wire(config.wire, conflicts);

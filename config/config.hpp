@@ -60,13 +60,14 @@ struct Replay {
 
 struct Optics {
   double pixel_size_nm;  ///< in the sample plane
-  double spot_sigma_px;  ///< expected
+  double spot_sigma_px;  ///< expected; 0: chosen from the image
 };
 
 struct Fitter {
   Backend backend;
   Estimator estimator;
-  int roi_px, max_iterations;
+  int roi_px;  ///< 0: chosen from the image
+  int max_iterations;
   double min_decrease, min_step;
   bool warm_start;
 };
@@ -165,6 +166,10 @@ struct ConfigError : std::runtime_error {
 
 /// All defaults of the option table.
 Config default_config();
+
+/// Without `auto`: sizes that are to be chosen from the image are those given or, where they are 0,
+/// assumed: a ROI of ten sigma, of 13 px where sigma is not known either.
+Config with_sizes(Config config, double sigma_px = 0, int roi_px = 0);
 
 /// Reads, checks and merges a file over the defaults. @throws ConfigError
 Config load(const std::filesystem::path& file);

@@ -46,7 +46,11 @@ void emit_section(YAML::Emitter& out, std::string_view name, const Config& confi
   for (const Option& option : options()) {
     if (option.section() != name) continue;
     out << YAML::Key << std::string(option.name()) << YAML::Value;
-    std::visit(ValueEmitter{out}, option.get(config));
+    const Value value = option.get(config);
+    if (is_auto(option, value))
+      out << "auto";
+    else
+      std::visit(ValueEmitter{out}, value);
   }
   for (const Section& section : sections()) {
     if (section.outer() != name) continue;

@@ -2,6 +2,7 @@
 #include "config/options.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -84,6 +85,12 @@ std::span<const ListKey> marker_keys() {
   return keys;
 }
 
+bool is_auto(const Option& option, const Value& value) {
+  if (!option.rules.or_auto) return false;
+  const int* whole = std::get_if<int>(&value);
+  return whole != nullptr ? *whole == 0 : std::get<double>(value) == 0;
+}
+
 const Option* find_option(std::string_view key) {
   const auto found = std::ranges::find(table(), key, &Option::key);
   return found == table().end() ? nullptr : &*found;
@@ -116,6 +123,20 @@ std::string allowed(const ListKey& list_key) {
 Config default_config() {
   Config config{};
   for (const Option& option : options()) option.set(config, option.fallback);
+  return config;
+}
+
+Config with_sizes(Config config, double sigma_px, int roi_px) {
+  constexpr int kAssumedRoiPx = 13, kLargestRoiPx = 64;
+  constexpr double kSigmasOfRoi = 10;
+  double& sigma = config.optics.spot_sigma_px;
+  int& roi = config.fitter.roi_px;
+  if (sigma == 0) sigma = sigma_px;
+  if (roi == 0) roi = roi_px;
+  if (roi == 0 && sigma > 0)
+    roi = std::clamp(static_cast<int>(std::lround(kSigmasOfRoi * sigma)) | 1, 5, kLargestRoiPx);
+  if (roi == 0) roi = kAssumedRoiPx;
+  if (sigma == 0) sigma = roi / kSigmasOfRoi;
   return config;
 }
 

@@ -37,11 +37,12 @@ struct Rules {
   double min = -std::numeric_limits<double>::infinity();  ///< of a number or a matrix element
   double max = std::numeric_limits<double>::infinity();
   bool above_min = false;                      ///< `min` itself is not allowed
+  bool or_auto = false;                        ///< the word `auto`, too, which Config holds as 0
   std::vector<std::string_view> choices = {};  ///< of a text, made by row(); empty: any text
   Reload reload = Reload::Restart;
 
   yaml::Range range() const {
-    return {.min = min, .max = max, .unit = unit, .above_min = above_min};
+    return {.min = min, .max = max, .unit = unit, .above_min = above_min, .or_auto = or_auto};
   }
 };
 
@@ -83,6 +84,9 @@ std::span<const Section> sections();
 std::span<const ListKey> marker_keys();
 /// Entries that markers.list may have (control::kMaxMarkers).
 constexpr std::size_t kMaxListedMarkers = 256;
+
+/// Whether that value of the option is the word `auto`.
+bool is_auto(const Option& option, const Value& value);
 
 /// Null when there is no such option.
 const Option* find_option(std::string_view key);

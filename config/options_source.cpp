@@ -274,12 +274,15 @@ std::vector<Option> optics_options() {
            .min = 1,
            .max = 10'000}),
       row<&Config::optics, &Optics::spot_sigma_px>(
-          "optics.spot_sigma_px", 1.3,
+          "optics.spot_sigma_px", 0,
           {.text = "Expected standard deviation of a marker's image, full width at half maximum "
-                   "over 2.355. Sets the scale of the marker search.",
+                   "over 2.355. Sets the scale of the marker search. `auto`: found in the first "
+                   "image; the event `spot_size_chosen`, the log and `driftctl status` say what "
+                   "and why. With `markers.mode: list`: a tenth of fitter.roi_px.",
            .unit = "px",
            .min = 0.5,
-           .max = 16}),
+           .max = 16,
+           .or_auto = true}),
   };
 }
 

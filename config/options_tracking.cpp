@@ -24,12 +24,16 @@ std::vector<Option> fitter_options() {
                "camera.frame_rate_hz is 0); otherwise `least_squares`. The log and `driftctl "
                "status` say which and why."}),
       row<&Config::fitter, &Fitter::roi_px>(
-          "fitter.roi_px", 13,
+          "fitter.roi_px", 0,
           {.text = "Side of the square window around each marker. Good: about ten times the "
-                   "spot's sigma, and no second spot in it; at least four times.",
+                   "spot's sigma, and no second spot in it; at least four times. `auto`: chosen "
+                   "from the first image as optics.spot_sigma_px is: ten sigma, less where "
+                   "neighbours are nearer. With `markers.mode: list`: ten times "
+                   "optics.spot_sigma_px, or 13.",
            .unit = "px",
            .min = 4,
-           .max = 64}),
+           .max = 64,
+           .or_auto = true}),
       row<&Config::fitter, &Fitter::max_iterations>(
           "fitter.max_iterations", 20,
           {.text = "Iterations after which a fit counts as failed.", .min = 1, .max = 200}),
@@ -98,7 +102,7 @@ std::vector<Option> selection_options() {
            .max = 32,
            .reload = Reload::Live}),
       row<&Config::markers, &Markers::max_sigma_px>(
-          "markers.max_sigma_px", 8,
+          "markers.max_sigma_px", 16,
           {.text = "A wider spot is out of focus or a clump.",
            .unit = "px",
            .min = 0.1,

@@ -33,6 +33,7 @@ struct DefaultText {
 std::string range_text(const Rules& rules) {
   std::string text = (rules.above_min ? "above " : "") + yaml::format_real(rules.min) + " to " +
                      yaml::format_real(rules.max);
+  if (rules.or_auto) text.insert(0, "`auto`, ");
   if (!rules.unit.empty()) text.append(" ").append(rules.unit);
   return text;
 }
@@ -82,7 +83,9 @@ std::string reference_markdown() {
            "| --- | --- | --- | --- | --- |\n";
     for (const Option& option : options()) {
       if (option.section() != section.name) continue;
-      out << "| `" << option.key << "` | `" << std::visit(DefaultText{}, option.fallback) << "` | "
+      const std::string fallback =
+          is_auto(option, option.fallback) ? "auto" : std::visit(DefaultText{}, option.fallback);
+      out << "| `" << option.key << "` | `" << fallback << "` | "
           << std::visit(AllowedText{option.rules}, option.fallback) << " | "
           << (option.rules.reload == Reload::Live ? "yes" : "restart") << " | " << option.rules.text
           << " |\n";

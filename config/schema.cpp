@@ -64,15 +64,9 @@ struct OptionSchema {
   const Rules& rules;
 
   Json operator()(bool value) const { return {{"type", "boolean"}, {"default", value}}; }
-  Json operator()(int value) const {
-    Json schema = number_schema(rules, true);
-    schema["default"] = value;
-    return schema;
-  }
+  Json operator()(int value) const { return number_with_default(true, value, value == 0); }
   Json operator()(double value) const {
-    Json schema = number_schema(rules, false);
-    schema["default"] = number(value);
-    return schema;
+    return number_with_default(false, number(value), value == 0);
   }
   Json operator()(const std::string& value) const {
     Json schema = text_schema(rules);
@@ -93,6 +87,12 @@ struct OptionSchema {
   Json operator()(const std::vector<ListedMarker>&) const {
     Json schema = marker_list_schema();
     schema["default"] = Json::array();
+    return schema;
+  }
+  Json number_with_default(bool whole, Json value, bool is_zero) const {
+    Json schema = number_schema(rules, whole);
+    if (rules.or_auto) schema = {{"anyOf", {std::move(schema), {{"const", "auto"}}}}};
+    schema["default"] = rules.or_auto && is_zero ? Json("auto") : std::move(value);
     return schema;
   }
 };

@@ -117,14 +117,14 @@ FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format)
           .estimator = config.fitter.estimator,
           .gain_known = camera.gain_e_per_adu > 0,
           .frame_rate_hz = camera.frame_rate_hz,
-          .spots = {.sigma_px = config.optics.spot_sigma_px,
+          .spots = {.sigma_px = config::with_sizes(config).optics.spot_sigma_px,
                     .background_adu = camera.offset_adu + range_adu / 32,
                     .peak_adu = range_adu / 3}};
 }
 
 FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format,
                            fitter::Estimator estimator) {
-  const int roi_px = config.fitter.roi_px;
+  const int roi_px = config::with_sizes(config).fitter.roi_px;
   const std::size_t capacity = marker_capacity(config);
   const fitter::FitOptions options = fit_options(config, format, estimator);
   const fitter::CudaLiveOptions cuda = {
@@ -133,6 +133,12 @@ FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat for
       .deadline = std::chrono::microseconds(config.cuda.deadline_us)};
   return {[=] { return fitter::make_cpu_live_fitter(roi_px, capacity, options); },
           [=] { return fitter::make_cuda_live_fitter(roi_px, capacity, options, cuda); }};
+}
+
+ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format) {
+  return choose_fitter(fitter_wish(config, format), [&](fitter::Estimator estimator) {
+    return fitter_makers(config, format, estimator);
+  });
 }
 
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format,
@@ -149,8 +155,18 @@ fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat
   return options;
 }
 
+bool wants_sizes(const config::Config& config) {
+  return config.markers.mode == config::MarkerMode::Auto &&
+         (config.optics.spot_sigma_px == 0 || config.fitter.roi_px == 0);
+}
+
 control::DetectionSettings detection_settings(const config::Config& config,
                                               camera::PixelFormat format) {
+  return open_detection_settings(config::with_sizes(config), format);
+}
+
+control::DetectionSettings open_detection_settings(const config::Config& config,
+                                                   camera::PixelFormat format) {
   const config::Markers& m = config.markers;
   return {.roi_px = config.fitter.roi_px,
           .max_count = m.max_count,
@@ -167,7 +183,7 @@ control::DetectionSettings detection_settings(const config::Config& config,
 }
 
 control::ConstellationSettings constellation_settings(const config::Config& config) {
-  return {.tolerance_px = kToleranceInSigmas * config.optics.spot_sigma_px,
+  return {.tolerance_px = kToleranceInSigmas * config::with_sizes(config).optics.spot_sigma_px,
           .min_markers = config.drift.min_markers,
           .max_width_change = config.drift.max_width_change,
           .max_brightness_change = config.drift.max_brightness_change,
@@ -208,7 +224,8 @@ std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
                                            const std::vector<control::Marker>& markers) {
   auto set = std::make_unique<MarkerSet>(
       MarkerSet{control::DriftEstimator(estimator_settings(config)),
-                control::RoiTracker(config.fitter.roi_px, config.markers.roi_hysteresis_px)});
+                control::RoiTracker(config::with_sizes(config).fitter.roi_px,
+                                    config.markers.roi_hysteresis_px)});
   set->estimator.set_markers(markers);
   set->tracker.set_markers(markers);
   return set;

@@ -31,13 +31,23 @@ std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
 /// What the camera will be asked for; what it takes is in its SourceInfo.
 camera::PixelFormat configured_format(const config::Config& config);
 
+// Below, sizes of spots and ROIs that are to be chosen from the image are the assumed ones
+// (config::with_sizes).
+
 FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format);
 FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format,
                            fitter::Estimator estimator);
+/// choose_fitter() for both. @throws fitter::FitterError
+ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format);
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format,
                                fitter::Estimator estimator);
 control::DetectionSettings detection_settings(const config::Config& config,
                                               camera::PixelFormat format);
+/// What of both the image is to tell.
+bool wants_sizes(const config::Config& config);
+/// The same with sizes of 0 where the image is to tell them.
+control::DetectionSettings open_detection_settings(const config::Config& config,
+                                                   camera::PixelFormat format);
 /// Without the field, which the search sets from its frame.
 control::ConstellationSettings constellation_settings(const config::Config& config);
 /// @param source  gives the exposure that the camera really took

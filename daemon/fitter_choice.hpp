@@ -32,7 +32,7 @@ struct FitterWish {
 };
 
 struct ChosenFitter {
-  std::unique_ptr<fitter::LiveFitter> fitter;
+  std::shared_ptr<fitter::LiveFitter> fitter;
   std::string reason;  ///< why this back end, with the times measured
   fitter::Estimator estimator = fitter::Estimator::ImplicitLeastSquares;
   std::string estimator_reason;  ///< why this estimator, with the time measured

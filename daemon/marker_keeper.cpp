@@ -94,12 +94,22 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
   const bool again = has_markers_ && !commanded;
   if (again && !are_gone(now_ns)) return;  // they are in their ROIs again
   const camera::PixelFormat format = image->frame.format;
+  const config::Config config = sized(size_);
   MarkerSearch search{.image = std::move(image),
-                      .detection = detection_settings(config_, format),
-                      .options = fit_options(config_, format, fitter_.estimator),
+                      .detection = detection_settings(config, format),
+                      .options = fit_options(config, format, fitter_.estimator),
                       .known = nullptr,
-                      .constellation = constellation_settings(config_)};
-  if (again) search.known = std::make_unique<MarkersReport>(loop_.markers());
+                      .constellation = constellation_settings(config)};
+  if (again) {
+    search.known = std::make_unique<MarkersReport>(loop_.markers());
+  } else if (wants_sizes(config_)) {
+    search.chooses_size = true;
+    search.detection = open_detection_settings(config_, format);
+    search.fitter_roi_px = fitter_.fitter->roi_px();
+    search.make_fitter = [config = config_, format](const control::SpotSize& size) {
+      return choose_fitter_for(config::with_sizes(config, size.sigma_px, size.roi_px), format);
+    };
+  }
   if (!worker_.begin(std::move(search))) return;
   stage_ = Stage::Search;
   if (commanded) find_->stage = Find::Stage::Begun;
@@ -162,11 +172,13 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
   nlohmann::json reply = {{"rejected", list_of(rejected)},
                           {"spots_left_out", result.spots_left_out}};
   if (tracking < config_.drift.min_markers) {
-    const std::string text =
-        fmt::format("found {} markers, need {} (drift.min_markers); {} spots rejected{}{}",
-                    tracking, config_.drift.min_markers, rejected.size(),
-                    rejected.empty() ? "" : ", the first for " + rejected[0].reason,
-                    left_out(result.spots_left_out));
+    const bool sizeless = result.size && !result.size->chosen();
+    const std::string text = fmt::format(
+        "found {} markers, need {} (drift.min_markers); {}", tracking, config_.drift.min_markers,
+        sizeless ? result.size->reason
+                 : fmt::format("{} spots rejected{}{}", rejected.size(),
+                               rejected.empty() ? "" : ", the first for " + rejected[0].reason,
+                               left_out(result.spots_left_out)));
     if (!told_none_found_) {
       events_.raise(EventLog::Level::Warning, "markers_not_found", text, told);
     }
@@ -176,7 +188,7 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
   if (loop_.report().lock.state != control::LockState::Idle) {
     return end_find(CommandRefused{Refusal::Refused, "the lock was engaged meanwhile"});
   }
-  if (!adopt(markers)) {
+  if (!adopt(markers, result)) {
     return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }
   told["found"] = markers.size();
@@ -191,15 +203,35 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
   find_->until_ns = now_ns + camera_.frame_limit_ns(loop_.report());
 }
 
-bool MarkerKeeper::adopt(const std::vector<control::Marker>& markers) {
+/// @param result  of the search that found them
+bool MarkerKeeper::adopt(const std::vector<control::Marker>& markers,
+                         const MarkerSearchResult& result) {
   LoopCommand command{.kind = LoopCommand::Kind::Markers};
-  command.markers = make_marker_set(config_, markers);
+  command.markers = make_marker_set(sized(result.size), markers);
+  command.markers->fitter = result.fitter ? result.fitter->fitter : fitter_.fitter;
   const auto number = loop_.send(std::move(command));
   if (!number) return false;
+  if (result.fitter) {
+    fitter_before_ = fitter_.fitter;
+    fitter_ = *result.fitter;
+  }
+  if (result.size) tell_size(*result.size);
+  size_ = result.size;
   adopted_ = *number;
   has_markers_ = true;
   told_none_found_ = false;
   return true;
+}
+
+void MarkerKeeper::tell_size(const control::SpotSize& size) {
+  if (size_ && size_->sigma_px == size.sigma_px && size_->roi_px == size.roi_px) return;
+  events_.raise(EventLog::Level::Info, "spot_size_chosen", size.reason,
+                {{"spot_sigma_px", size.sigma_px}, {"roi_px", size.roi_px}});
+}
+
+config::Config MarkerKeeper::sized(const std::optional<control::SpotSize>& size) const {
+  return size ? config::with_sizes(config_, size->sigma_px, size->roi_px)
+              : config::with_sizes(config_);
 }
 
 void MarkerKeeper::find(Answer answer, std::int64_t now_ns) {

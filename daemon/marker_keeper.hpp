@@ -22,8 +22,9 @@ namespace driftd::daemon {
 class MarkerKeeper {
  public:
   /// @param config  the one in force
-  /// @param fitter  its estimator is the one for new markers, too
-  MarkerKeeper(const config::Config& config, const ChosenFitter& fitter, CameraWatch& camera,
+  /// @param fitter  its estimator is the one for new markers, too; replaced where the spots of the
+  ///   image want another ROI
+  MarkerKeeper(const config::Config& config, ChosenFitter& fitter, CameraWatch& camera,
                LoopControl& loop, EventLog& events)
       : config_(config), fitter_(fitter), camera_(camera), loop_(loop), events_(events) {}
 
@@ -42,6 +43,8 @@ class MarkerKeeper {
   /// For markers that were gone, and how many of them found them.
   std::uint64_t searches() const noexcept { return searches_; }
   std::uint64_t found_again() const noexcept { return found_again_; }
+  /// As chosen from the image; none: as configured, or not known yet.
+  const std::optional<control::SpotSize>& size() const noexcept { return size_; }
 
  private:
   enum class Stage : std::uint8_t { Idle, Frame, Search };  ///< of the search under way
@@ -62,13 +65,18 @@ class MarkerKeeper {
   void take_frame(std::int64_t now_ns);
   void finish_again(const MarkerSearchResult& result, std::int64_t now_ns);
   void finish_new(const MarkerSearchResult& result, std::int64_t now_ns);
-  bool adopt(const std::vector<control::Marker>& markers);
+  bool adopt(const std::vector<control::Marker>& markers, const MarkerSearchResult& result = {});
+  void tell_size(const control::SpotSize& size);
+  config::Config sized(const std::optional<control::SpotSize>& size) const;
   void go_on_with_find(std::int64_t now_ns);
   void end_find(const Outcome& outcome);
   void tell_search(const MarkerSearchResult& result, int total);
 
   const config::Config& config_;
-  const ChosenFitter& fitter_;
+  ChosenFitter& fitter_;
+  /// The one before: the loop's last report may still name it.
+  std::shared_ptr<fitter::LiveFitter> fitter_before_;
+  std::optional<control::SpotSize> size_;
   CameraWatch& camera_;
   LoopControl& loop_;
   EventLog& events_;

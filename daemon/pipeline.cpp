@@ -20,10 +20,9 @@ void Pipeline::start(const config::Config& config) {
   const camera::SourceInfo info = source_->info();
   const bool connected = is_recording(config) || info.connection > 0;
   const auto format = connected ? info.format : configured_format(config);
-  chosen_ = choose_fitter(fitter_wish(config, format), [&](fitter::Estimator estimator) {
-    return fitter_makers(config, format, estimator);
-  });
-  loop_ = std::make_unique<TrackingLoop>(*source_, *chosen_.fitter, publisher_, ports_,
+  chosen_ = choose_fitter_for(config, format);
+  first_fitter_ = chosen_.fitter;
+  loop_ = std::make_unique<TrackingLoop>(*source_, *first_fitter_, publisher_, ports_,
                                          loop_settings(config, info), is_recording(config));
   publisher_.start([this] { realtime_.schedule_publisher(); }, [this] { source_->nudge(); });
 }

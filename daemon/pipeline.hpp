@@ -38,14 +38,15 @@ class Pipeline {
   Publisher& publisher() noexcept { return publisher_; }
   LoopPorts& ports() noexcept { return ports_; }
   RealTimeSetUp& realtime() noexcept { return realtime_; }
-  /// From start() on.
-  const ChosenFitter& chosen() const noexcept { return chosen_; }
+  /// From start() on. Whoever finds markers that want another replaces it.
+  ChosenFitter& chosen() noexcept { return chosen_; }
 
  private:
   Publisher publisher_;
   RealTimeSetUp realtime_;
   std::unique_ptr<camera::FrameSource> source_;
   ChosenFitter chosen_;
+  std::shared_ptr<fitter::LiveFitter> first_fitter_;  ///< the loop's own
   LoopPorts ports_;
   std::unique_ptr<TrackingLoop> loop_;
   std::thread loop_thread_;

@@ -15,6 +15,7 @@
 #include "control/supervisor.hpp"
 #include "control/types.hpp"
 #include "daemon/camera_clock.hpp"
+#include "fitter/fitter.hpp"
 
 namespace driftd::daemon {
 
@@ -41,6 +42,8 @@ struct FrameRecord {
 struct MarkerSet {
   control::DriftEstimator estimator;
   control::RoiTracker tracker;
+  /// Of their ROIs' side; none: the loop's first.
+  std::shared_ptr<fitter::LiveFitter> fitter = nullptr;
 };
 
 /// What the loop reports of each marker after each frame (latest value).

@@ -8,6 +8,22 @@
 namespace driftd::daemon {
 namespace {
 
+/// Any markers, once the size of the spots is known.
+void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
+              MarkerSearchResult& result) {
+  const FrameImage& image = *search.image;
+  control::DetectionSettings detection = search.detection;
+  if (search.chooses_size) {
+    result.size = control::choose_spot_size(image.pixels, image.frame.width_px,
+                                            image.frame.height_px, detection, bounds.stop);
+    if (!result.size->chosen()) return;
+    detection = control::settings_for(*result.size, detection);
+  }
+  result.found = find_markers(image.frame, image.pixels, detection, search.options, &bounds);
+  if (!result.found.markers.empty() && result.size && result.size->roi_px != search.fitter_roi_px)
+    result.fitter = search.make_fitter(*result.size);
+}
+
 MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& stop) {
   MarkerSearchResult result;
   result.again = search.known != nullptr;
@@ -18,11 +34,10 @@ MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& 
       result.match = find_markers_again(*search.known, image.frame, image.pixels, search.detection,
                                         search.options, search.constellation, &bounds);
     } else {
-      result.found =
-          find_markers(image.frame, image.pixels, search.detection, search.options, &bounds);
+      find_new(search, bounds, result);
     }
     result.spots_left_out = bounds.spots_left_out;
-  } catch (const std::exception& error) {  // no memory: the daemon goes on with what it has
+  } catch (const std::exception& error) {  // no memory, no fitter: the daemon keeps what it has
     result.failure = error.what();
   }
   return result;

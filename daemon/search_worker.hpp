@@ -6,6 +6,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +15,8 @@
 
 #include "control/constellation.hpp"
 #include "control/marker_detection.hpp"
+#include "control/spot_size.hpp"
+#include "daemon/fitter_choice.hpp"
 #include "daemon/frame_copy.hpp"
 #include "daemon/marker_finder.hpp"
 #include "daemon/records.hpp"
@@ -28,10 +31,16 @@ struct MarkerSearch {
   /// Those to be found again; none: any markers.
   std::unique_ptr<const MarkersReport> known;
   control::ConstellationSettings constellation;  ///< for those known
+  /// For any markers: the spots' size is chosen from the image, where `detection` has it open.
+  bool chooses_size = false;
+  int fitter_roi_px = 0;  ///< of the fitter in use; for another ROI one is made
+  std::function<ChosenFitter(const control::SpotSize&)> make_fitter = nullptr;
 };
 
 struct MarkerSearchResult {
   bool again = false;  ///< those known were looked for: `match` says; otherwise `found`
+  std::optional<control::SpotSize> size;  ///< where it was to be chosen
+  std::optional<ChosenFitter> fitter;     ///< for that size, where it has to be another
   control::DetectionResult found;
   control::ConstellationMatch match;
   std::size_t spots_left_out = 0;  ///< beyond the bounds of a search; the faintest

@@ -52,7 +52,7 @@ Service::Service(config::Config config, const std::filesystem::path& file)
       markers_(config_, pipeline_.chosen(), camera_, loop_, events_),
       lock_({.recording = is_recording(config_), .at_start = config_.lock.at_start},
             pipeline_.publisher().gate(), loop_, [this] { return markers_.has_markers(); }),
-      snapshots_(config_.fitter.roi_px, camera_, loop_),
+      snapshots_([this] { return pipeline_.chosen().fitter->roi_px(); }, camera_, loop_),
       handlers_(lock_, markers_, snapshots_, [this] { return status(); }),
       commands_(wire_, config_.wire.commands,
                 [this](const nlohmann::json& request, Answer answer) {
@@ -192,7 +192,8 @@ nlohmann::json Service::status() {
        .fitter_reason = loop.fitter_error != nullptr ? loop.fitter_error : chosen.reason,
        .estimator = name_of(chosen.estimator),
        .estimator_reason = chosen.estimator_reason,
-       .roi_px = config_.fitter.roi_px,
+       .roi_px = chosen.fitter->roi_px(),
+       .size = markers_.size(),
        .withheld = publisher.withheld(),
        .expired = publisher.expired(),
        .refused = publisher.refused(),

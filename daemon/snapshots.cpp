@@ -93,7 +93,7 @@ nlohmann::json Snapshots::rois(const camera::Frame& frame) const {
                     {"health", control::name_of(e.result.health)},
                     {"x_px", e.roi.x_px - frame.offset_x_px},
                     {"y_px", e.roi.y_px - frame.offset_y_px},
-                    {"side_px", roi_px_}});
+                    {"side_px", roi_px_()}});
   }
   return rois;
 }

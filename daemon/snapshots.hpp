@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "daemon/answer.hpp"
@@ -15,8 +17,9 @@ namespace driftd::daemon {
 
 class Snapshots {
  public:
-  Snapshots(int roi_px, CameraWatch& camera, LoopControl& loop)
-      : roi_px_(roi_px), camera_(camera), loop_(loop) {}
+  /// @param roi_px  of the ROIs now
+  Snapshots(std::function<int()> roi_px, CameraWatch& camera, LoopControl& loop)
+      : roi_px_(std::move(roi_px)), camera_(camera), loop_(loop) {}
 
   /// Answered when a frame has come, or when none has for CameraWatch::frame_limit_ns().
   /// @throws CommandRefused at once: the camera is away, or too many snapshots wait or are unread
@@ -37,7 +40,7 @@ class Snapshots {
   nlohmann::json rois(const camera::Frame& frame) const;
   std::size_t unread_bytes();
 
-  int roi_px_;
+  std::function<int()> roi_px_;
   CameraWatch& camera_;
   LoopControl& loop_;
   std::vector<Waiting> waiting_;

@@ -140,6 +140,8 @@ nlohmann::json status_json(const StatusInputs& in) {
            {{"backend", in.fitter_description.substr(0, in.fitter_description.find(' '))},
             {"description", in.fitter_description},
             {"roi_px", in.roi_px},
+            {"spot_sigma_px", in.size ? nlohmann::json(in.size->sigma_px) : nullptr},
+            {"size_reason", in.size ? in.size->reason : ""},
             {"reason", in.fitter_reason},
             {"estimator", in.estimator},
             {"estimator_reason", in.estimator_reason}}},

@@ -216,11 +216,13 @@ void TrackingLoop::finish() noexcept {
 }
 
 void TrackingLoop::measure(const camera::Frame& frame) noexcept {
-  const std::size_t count = std::min(set_->estimator.markers().size(), fitter_.capacity());
-  const int side_px = fitter_.roi_px();
+  fitter::LiveFitter& fits_markers = fitter();
+  const std::size_t count =
+      std::min({set_->estimator.markers().size(), fits_markers.capacity(), starts_.size()});
+  const int side_px = fits_markers.roi_px();
   for (std::size_t i = 0; i < count; ++i) {
     const control::RoiOrigin roi = set_->tracker.origin(i);
-    auto* slot = fitter_.staging(i);
+    auto* slot = fits_markers.staging(i);
     observations_[i].inside_frame = camera::cut_roi(frame, roi.x_px - frame.offset_x_px,
                                                     roi.y_px - frame.offset_y_px, side_px, slot);
     if (!observations_[i].inside_frame) {  // constant pixels: the fitter answers BadInput
@@ -238,7 +240,7 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
   const std::int64_t cut_ns = ports_.clock();
   ports_.cut.record(cut_ns - frame.arrival_ns);
 
-  const auto fits = fitter_.fit(std::span<const fitter::Start>(starts_).first(count));
+  const auto fits = fits_markers.fit(std::span<const fitter::Start>(starts_).first(count));
   fitter::Localization not_fitted{};
   not_fitted.status = fitter::FitStatus::BadInput;
   for (std::size_t i = 0; i < count; ++i) {
@@ -355,8 +357,8 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_.clock_jumps = camera_clock_.jumps();
   report_.clock_slow = camera_clock_.slow();
   report_.lock_id = lock_id_;
-  report_.fitter = fitter_.description();
-  report_.fitter_error = fitter_.error();
+  report_.fitter = fitter().description();
+  report_.fitter_error = fitter().error();
   ports_.report.writing() = report_;
   ports_.report.publish();
 }

@@ -72,6 +72,9 @@ class TrackingLoop {
   Timing time(const camera::Frame& frame) noexcept;
   void track(const camera::Frame& frame, const Timing& timing) noexcept;
   void finish() noexcept;
+  fitter::LiveFitter& fitter() const noexcept {
+    return set_ && set_->fitter ? *set_->fitter : fitter_;
+  }
   void measure(const camera::Frame& frame) noexcept;
   void estimate(const camera::Frame& frame, FrameRecord& record,
                 control::FrameFacts& facts) noexcept;
@@ -85,7 +88,7 @@ class TrackingLoop {
   void wait_for_markers(const camera::Frame& frame) noexcept;
 
   camera::FrameSource& source_;
-  fitter::LiveFitter& fitter_;
+  fitter::LiveFitter& fitter_;  ///< where the markers come without one
   Publisher& publisher_;
   LoopPorts& ports_;
   LoopSettings settings_;

@@ -15,6 +15,7 @@ struct Range {
   double max = std::numeric_limits<double>::infinity();
   std::string_view unit = {};  ///< "" for numbers without a unit
   bool above_min = false;      ///< `min` itself is not allowed
+  bool or_auto = false;        ///< the word `auto` as well, which is read as 0
 };
 bool in_range(double value, const Range& range);
 /// "a number from 1 to 10000000 us".

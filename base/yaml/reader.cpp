@@ -22,6 +22,7 @@ bool is_control(char c) {
 }
 
 std::optional<double> number_within(const YAML::Node& node, const Range& range) {
+  if (range.or_auto && node.IsScalar() && node.Scalar() == "auto") return 0;
   const auto value = is_plain(node) ? parse_real(node.Scalar()) : std::nullopt;
   return value && in_range(*value, range) ? value : std::nullopt;
 }
@@ -33,7 +34,8 @@ bool in_range(double value, const Range& range) {
 }
 
 std::string allowed_number(const Range& range, bool whole) {
-  std::string text = whole ? "a whole number " : "a number ";
+  std::string text = range.or_auto ? "auto or " : "";
+  text += whole ? "a whole number " : "a number ";
   text += (range.above_min ? "above " : "from ") + format_real(range.min);
   text += (range.above_min ? " up to " : " to ") + format_real(range.max);
   if (!range.unit.empty()) text.append(" ").append(range.unit);

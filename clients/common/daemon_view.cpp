@@ -79,15 +79,15 @@ Line camera_line(const json& status) {
           Tone::Plain};
 }
 
-/// Why there is no camera, in lines of whole words.
-void add_camera_problem(const json& status, std::vector<Line>& lines) {
+/// A text of `status` in lines of whole words; none where it is empty.
+void add_text(const json& status, const char* pointer, Tone tone, std::vector<Line>& lines) {
   constexpr std::size_t kIndent = 12;
-  std::string rest = text(status, "/camera/problem");
+  std::string rest = text(status, pointer);
   while (!rest.empty() && rest != "-") {
     std::size_t end = rest.size();
     if (end > kColumns - kIndent) end = rest.rfind(' ', kColumns - kIndent);
     if (end == std::string::npos || end == 0) end = kColumns - kIndent;
-    lines.push_back({std::string(kIndent, ' ') + rest.substr(0, end), Tone::Bad});
+    lines.push_back({std::string(kIndent, ' ') + rest.substr(0, end), tone});
     rest.erase(0, std::min(rest.size(), end + (end < rest.size() && rest[end] == ' ' ? 1 : 0)));
   }
 }
@@ -225,7 +225,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   }
   lines.push_back(state_line(now_ns));
   lines.push_back(camera_line(status_));
-  add_camera_problem(status_, lines);
+  add_text(status_, "/camera/problem", Tone::Bad, lines);  // why there is none
   add_camera_warnings(status_, lines);
   lines.push_back(frames_line(status_));
   lines.push_back(
@@ -251,6 +251,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
                        number(total, "/total_y_nm", "{:+.3f}"), limits(correction_)));
   lines.push_back(latency_line(status_));
   lines.push_back(fitter_line(status_));
+  add_text(status_, "/fitter/size_reason", Tone::Plain, lines);
   lines.push_back({"            " + text(status_, "/fitter/reason").substr(0, 68)});
   lines.push_back({"            " + (text(status_, "/fitter/estimator") + ", " +
                                      text(status_, "/fitter/estimator_reason"))

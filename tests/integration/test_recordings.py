@@ -68,14 +68,15 @@ class Recordings(unittest.TestCase):
             worst = max(abs(o - t - shift) for o, t in zip(ours, theirs))
             self.assertLess(worst, limit_px, f"{axis}: {ours} against {theirs}")
 
+    # Nothing but the pixel size is told: the spots' width and the ROI are found in the first image.
+
     @unittest.skipUnless(DATA.is_dir(), "no recordings")
     def test_beads_in_clean_slices(self):
         frames = range(15, 20)
         positions = self.replay(
             {"path": DATA / "psfextractor_zstack/zstack_34x512x512_u8.tif", "first_frame": 15,
              "last_frame": 19},
-            optics={"pixel_size_nm": 108, "spot_sigma_px": 2.2},
-            fitter={"roi_px": 15}, markers={"max_count": 40, "max_residual_ratio": 10},
+            optics={"pixel_size_nm": 108},
             # The stack runs through focus: widths and brightness change, and each bead moves a little
             # its own way (0.1 px, by the reference), which is no reason to leave it out.
             drift={"max_width_change": 3, "max_brightness_change": 10, "outlier_floor_nm": 30})
@@ -85,8 +86,7 @@ class Recordings(unittest.TestCase):
     def test_stuck_particles(self):
         positions = self.replay(
             {"path": DATA / "trackpy_stuck/stuck.tif"},
-            optics={"pixel_size_nm": 100, "spot_sigma_px": 1.1},
-            fitter={"roi_px": 9}, markers={"max_count": 40, "min_snr": 5})
+            optics={"pixel_size_nm": 100})
         self.compare(positions, range(5), reference("ref_stuck_drift.csv"), 100)
 
     def test_one_position_for_each_frame_and_then_the_end(self):

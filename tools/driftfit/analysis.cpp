@@ -25,6 +25,7 @@ namespace {
 /// Frames are read in blocks of about this size.
 constexpr std::size_t kBlockBytes = std::size_t{32} << 20;
 constexpr std::int64_t kMostBlockFrames = 4096;
+constexpr int kMarkerRoiPx = 13;  // of markers picked where the image tells none
 constexpr std::size_t kReasonsShown = 5;
 /// Markers are sought in each of twice so many frames, then at distances of such a share.
 constexpr std::int64_t kSearchShare = 16;
@@ -50,13 +51,13 @@ FrameRange range_of(const Options& options, const camera::StackShape& shape) {
   return range;
 }
 
-void check_roi(const Options& options, const camera::StackShape& shape) {
+void check_roi(int roi_px, const Options& options, const camera::StackShape& shape) {
   const int side_px = std::min(shape.width_px, shape.height_px);
-  if (options.roi_px <= side_px) return;
-  throw UsageError("--roi is " + std::to_string(options.roi_px) + "; " +
-                   options.stack.path.string() + " has frames of " +
-                   std::to_string(shape.width_px) + " x " + std::to_string(shape.height_px) +
-                   " px, so at most " + std::to_string(side_px) + " is allowed");
+  if (roi_px <= side_px) return;
+  throw UsageError("--roi is " + std::to_string(roi_px) + "; " + options.stack.path.string() +
+                   " has frames of " + std::to_string(shape.width_px) + " x " +
+                   std::to_string(shape.height_px) + " px, so at most " + std::to_string(side_px) +
+                   " is allowed");
 }
 
 /// The frames of a range, a block at a time.
@@ -121,6 +122,8 @@ struct Run {
 struct Markers {
   std::vector<Pick> picks;
   std::int64_t frame = 0;
+  int roi_px = 0;
+  std::string size_reason = {};  ///< "": the ROI is as given
 };
 
 [[noreturn]] void fail_without_markers(const Options& options, FrameRange range, int searched,
@@ -128,7 +131,7 @@ struct Markers {
   std::string what = fmt::format("no marker was found in frame {}", range.first);
   if (searched > 1) what += fmt::format(", nor in {} of the later ones", searched - 1);
   for (std::size_t i = 0; i < std::min(kReasonsShown, rejected.size()); ++i) {
-    what += "\n  at " + rejected[i];
+    what += "\n  " + rejected[i];
   }
   if (rejected.size() > kReasonsShown) {
     what += fmt::format("\n  and {} more", rejected.size() - kReasonsShown);
@@ -139,20 +142,50 @@ struct Markers {
   throw InputError(options.stack.path, what);
 }
 
+Markers picked_markers(const Run& run) {
+  const auto& [options, stack, range, stop] = run;
+  Markers markers{picks_inside(options, stack.shape()), range.first, options.roi_px};
+  if (options.roi_px > 0) return markers;
+  std::vector<std::byte> frame(stack.shape().frame_bytes());
+  stack.read(range.first, 1, frame.data());
+  const control::SpotSize size = size_of_spots(stack.shape(), frame.data(), options.detection);
+  markers.roi_px = size.chosen() ? size.roi_px : kMarkerRoiPx;
+  markers.size_reason =
+      size.chosen() ? size.reason : fmt::format("a ROI of {} px; {}", kMarkerRoiPx, size.reason);
+  check_roi(markers.roi_px, options, stack.shape());
+  return markers;
+}
+
+/// Those found, or none and why not.
+Markers search_in(const Run& run, std::int64_t frame_number, const std::byte* frame,
+                  SpotFitter& fitter, std::vector<std::string>& rejected) {
+  const auto& [options, stack, range, stop] = run;
+  const control::SpotSize size = size_of_spots(stack.shape(), frame, options.detection);
+  if (!size.chosen()) {
+    rejected = {size.reason};
+    return {};
+  }
+  const bool given = options.roi_px > 0 && options.detection.expected_sigma_px > 0;
+  MarkerSearchResult search =
+      find_markers(stack.shape(), frame, control::settings_for(size, options.detection), fitter);
+  rejected = std::move(search.rejected);
+  return {std::move(search.markers), frame_number, size.roi_px, given ? "" : size.reason};
+}
+
 /// Every frame at the start of the range, then ever fewer: a recording may begin in the dark.
 Markers markers_of(const Run& run, SpotFitter& fitter) {
   const auto& [options, stack, range, stop] = run;
-  if (!options.find_markers) return {picks_inside(options, stack.shape()), range.first};
+  if (!options.find_markers) return picked_markers(run);
   std::vector<std::byte> frame(stack.shape().frame_bytes());
   std::vector<std::string> rejected_in_first;
   int searched = 0;
   for (std::int64_t i = 0; i < range.count; i += std::max<std::int64_t>(1, i / kSearchShare)) {
     if (stop()) throw Interrupted();
     stack.read(range.first + i, 1, frame.data());
-    MarkerSearchResult search =
-        find_markers(stack.shape(), frame.data(), options.detection, fitter);
-    if (!search.markers.empty()) return {std::move(search.markers), range.first + i};
-    if (searched++ == 0) rejected_in_first = std::move(search.rejected);
+    std::vector<std::string> rejected;
+    Markers markers = search_in(run, range.first + i, frame.data(), fitter, rejected);
+    if (!markers.picks.empty()) return markers;
+    if (searched++ == 0) rejected_in_first = std::move(rejected);
   }
   fail_without_markers(options, range, searched, rejected_in_first);
 }
@@ -241,11 +274,13 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, SpotFitter& fitte
   return tracks;
 }
 
-Outcome follow_markers(const Options& options, camera::ImageStack& stack, FrameRange range,
+Outcome follow_markers(const Options& as_given, camera::ImageStack& stack, FrameRange range,
                        const std::function<bool()>& stop) {
-  SpotFitter fitter(options.fitter);
+  SpotFitter fitter(as_given.fitter);
+  const Markers markers = markers_of({as_given, stack, range, stop}, fitter);
+  Options options = as_given;
+  options.roi_px = markers.roi_px;
   const Run run{options, stack, range, stop};
-  const Markers markers = markers_of(run, fitter);
   Results results(options, stack.shape());
   const MarkerTracks tracks = tracks_of(run, markers, fitter, results);
   const DriftTrace trace = trace_of(options, stack, range, tracks);
@@ -272,6 +307,7 @@ Outcome follow_markers(const Options& options, camera::ImageStack& stack, FrameR
   }
   const std::string jumps = drift_wanted(options) ? jumps_in_words(trace) : "";
   if (!jumps.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + jumps;
+  if (!markers.size_reason.empty()) outcome.summary += markers.size_reason + "\n";
   outcome.summary += fmt::format("written: {}\n", results.names());
   return outcome;
 }
@@ -299,7 +335,7 @@ Outcome localize_every_spot(const Options& options, camera::ImageStack& stack, F
 Outcome analyse(const Options& options, const std::function<bool()>& stop) {
   const std::unique_ptr<camera::ImageStack> stack = open_input(options.stack);
   const FrameRange range = range_of(options, stack->shape());
-  check_roi(options, stack->shape());
+  check_roi(options.roi_px, options, stack->shape());
   Outcome outcome = options.every_spot ? localize_every_spot(options, *stack, range, stop)
                                        : follow_markers(options, *stack, range, stop);
   for (const std::string& note : stack->notes()) {

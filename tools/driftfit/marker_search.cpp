@@ -50,6 +50,11 @@ std::vector<std::uint16_t> as_u16(const camera::StackShape& shape, const std::by
 
 }  // namespace
 
+control::SpotSize size_of_spots(const camera::StackShape& shape, const std::byte* frame,
+                                const control::DetectionSettings& settings) {
+  return control::choose_spot_size(as_u16(shape, frame), shape.width_px, shape.height_px, settings);
+}
+
 MarkerSearchResult find_markers(const camera::StackShape& shape, const std::byte* frame,
                                 const control::DetectionSettings& settings, SpotFitter& fitter) {
   const std::vector<std::uint16_t> image = as_u16(shape, frame);
@@ -75,7 +80,7 @@ MarkerSearchResult find_markers(const camera::StackShape& shape, const std::byte
   MarkerSearchResult result;
   for (const control::Marker& m : judged.markers) result.markers.push_back({m.x_px, m.y_px});
   for (const control::Rejection& r : judged.rejected) {
-    result.rejected.push_back(fmt::format("{:.1f}, {:.1f}: {}", r.x_px, r.y_px, r.reason));
+    result.rejected.push_back(fmt::format("at {:.1f}, {:.1f}: {}", r.x_px, r.y_px, r.reason));
   }
   return result;
 }

@@ -7,15 +7,20 @@
 #include <vector>
 
 #include "control/marker_detection.hpp"
+#include "control/spot_size.hpp"
 #include "tools/driftfit/picks.hpp"
 #include "tools/driftfit/spot.hpp"
 #include "tools/driftfit/spot_fitter.hpp"
 
 namespace driftd::tools {
 
+/// How wide the frame's spots are and which ROI suits them: what is 0 of `settings` is chosen.
+control::SpotSize size_of_spots(const camera::StackShape& shape, const std::byte* frame,
+                                const control::DetectionSettings& settings);
+
 struct MarkerSearchResult {
   std::vector<Pick> markers;
-  std::vector<std::string> rejected;  ///< "12.0, 34.0: SNR 4.2 below 10.0"
+  std::vector<std::string> rejected;  ///< "at 12.0, 34.0: SNR 4.2 below 10.0"
 };
 
 /// Floating-point frames are searched as 16 bits between their lowest and highest pixel.

@@ -33,7 +33,6 @@ constexpr std::array<Name<camera::PixelType>, 3> kTypes{{{"u8", camera::PixelTyp
                                                          {"u16", camera::PixelType::U16},
                                                          {"f32", camera::PixelType::F32}}};
 
-constexpr int kMarkerRoiPx = 13;
 constexpr int kEverySpotRoiPx = 9;
 
 /// Single precision holds every number from the least to the most.
@@ -145,9 +144,8 @@ void add_spot_options(CLI::App& app, Options& o) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--spot-sigma", o.detection.expected_sigma_px,
-                 "--find-markers: expected sigma of a spot, px")
+                 "--find-markers: expected sigma of a spot, px (default: chosen from the image)")
       ->check(clients::in_range(0.4, 32, "FLOAT in [0.4 - 32]"))
-      ->capture_default_str()
       ->group(group);
   app.add_option("--max-residual-ratio", o.detection.max_residual_ratio,
                  "--find-markers: largest residuals over expected noise")
@@ -163,7 +161,10 @@ void add_spot_options(CLI::App& app, Options& o) {
 void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
   const char* group = "Fit";
   fitter::FitOptions& fit = o.fitter.options;
-  app.add_option("--roi", o.roi_px, "Side of the square fitted, px (default: 13; --every-spot: 9)")
+  app.add_option(
+         "--roi", o.roi_px,
+         "Side of the square fitted, px (default: chosen from the first image; --every-spot: "
+         "9)")
       ->check(CLI::Range(fitter::kMinRoiPx, fitter::kMaxRoiPx))
       ->group(group);
   app.add_option("--model", texts.model, "Shape of a spot")
@@ -306,7 +307,7 @@ void resolve(Options& o, const OptionTexts& texts) {
   o.fitter.back_end = find_value(kBackEnds, texts.back_end);
   o.fitter.cold_start = find_value(kColdStarts, texts.cold_start);
   o.fitter.large_batches = o.every_spot;
-  if (o.roi_px == 0) o.roi_px = o.every_spot ? kEverySpotRoiPx : kMarkerRoiPx;
+  if (o.roi_px == 0 && o.every_spot) o.roi_px = kEverySpotRoiPx;
   o.detection.roi_px = o.roi_px;
   o.find_markers = o.picks.empty() && !o.every_spot;
   fill_outputs(o, texts.prefix);

@@ -31,12 +31,12 @@ struct Options {
   bool find_markers = false;
   bool every_spot = false;
   /// --help says what of it can be set. Nothing is set aside as a witness.
-  control::DetectionSettings detection{.roi_px = 13,
+  control::DetectionSettings detection{.roi_px = 0,  // of 0, this and sigma: from the image
                                        .max_count = 16,
-                                       .expected_sigma_px = 1.3,
+                                       .expected_sigma_px = 0,
                                        .min_snr = 10,
                                        .min_sigma_px = 0.6,
-                                       .max_sigma_px = 8,
+                                       .max_sigma_px = 16,
                                        .min_distance_px = 0,
                                        .border_px = 4,
                                        .saturation_adu = 0,
@@ -45,7 +45,7 @@ struct Options {
                                        .min_for_witness = 6};
   double min_net_gradient = 0;  ///< 0: by the frame's own noise
 
-  int roi_px = 0;  ///< 0: 13 for markers, 9 for every spot
+  int roi_px = 0;  ///< 0: chosen from the image
   SpotFitterSettings fitter;
 
   double pixel_nm = 100;

@@ -140,25 +140,42 @@ TEST_CASE("the window holds the spot and lies inside the region", "[config]") {
   CHECK(mistakes_of("fitter: {roi_px: 7}\noptics: {spot_sigma_px: 2}\n") ==
         "f:1:18: fitter.roi_px: found 7 px with optics.spot_sigma_px 2; allowed at least four "
         "times optics.spot_sigma_px");
-  CHECK(mistakes_of("markers: {roi_hysteresis_px: 3.3}\n") ==
+  CHECK(mistakes_of("markers: {roi_hysteresis_px: 3.3}\nfitter: {roi_px: 13}\n") ==
         "f:1:30: markers.roi_hysteresis_px: found 3.3 px with fitter.roi_px 13; allowed at most a "
         "quarter of fitter.roi_px");
   // 13 px of window and 4 px on both sides.
-  CHECK(camera("region_width_px: 21, region_height_px: 21") == "");
-  CHECK(camera("region_width_px: 20, region_height_px: 21") ==
-        "f:1:27: camera.region_width_px: found 20 px; allowed at least 21 px: fitter.roi_px 13 and "
-        "markers.border_px on both sides");
+  CHECK(mistakes_of(
+            "camera: {region_width_px: 21, region_height_px: 21}\nfitter: {roi_px: 13}\n") == "");
+  CHECK(
+      mistakes_of("camera: {region_width_px: 20, region_height_px: 21}\nfitter: {roi_px: 13}\n") ==
+      "f:1:27: camera.region_width_px: found 20 px; allowed at least 21 px: fitter.roi_px 13 and "
+      "markers.border_px on both sides");
   CHECK(mistakes_of("camera: {region_height_px: 32}\nfitter: {roi_px: 33}\n") != "");
-  CHECK(replay("path: a, format: raw_u8, width_px: 64, height_px: 20") ==
+  CHECK(mistakes_of("camera: {source: replay}\nreplay: {path: a, format: raw_u8, width_px: 64, "
+                    "height_px: 20}\nfitter: {roi_px: 13}\n") ==
         "f:2:60: replay.height_px: found 20 px; allowed at least 21 px: fitter.roi_px 13 and "
         "markers.border_px on both sides");
 }
 
+TEST_CASE("a window that is to be chosen will be one that fits", "[config]") {
+  CHECK(mistakes_of("markers: {roi_hysteresis_px: 3.3}\n") == "");
+  CHECK(mistakes_of("optics: {spot_sigma_px: 9}\n") == "");
+  CHECK(mistakes_of("markers: {min_sigma_px: 3, max_sigma_px: 4}\n") == "");
+  CHECK(mistakes_of("fitter: {roi_px: 7}\noptics: {spot_sigma_px: auto}\n") == "");
+  CHECK(camera("region_width_px: 16, region_height_px: 16") == "");
+  // Of a list nothing is chosen: ten sigma, or 13 px.
+  CHECK(listed("    - {id: 1, x_px: 9, y_px: 10}\n", "optics: {spot_sigma_px: 1.9}\n") == "");
+  CHECK(
+      listed("    - {id: 1, x_px: 8, y_px: 10}\n", "optics: {spot_sigma_px: 1.9}\n") ==
+      "f:6:7: markers.list[0].x_px: found 8 px; allowed from 9 on: the window of fitter.roi_px 19 "
+      "has to lie inside the region");
+}
+
 TEST_CASE("automatic markers can be found and are enough", "[config]") {
-  CHECK(mistakes_of("markers: {min_sigma_px: 1.3}\n") ==
+  CHECK(mistakes_of("markers: {min_sigma_px: 1.3}\noptics: {spot_sigma_px: 1.3}\n") ==
         "f:1:25: markers.min_sigma_px: found 1.3 px with optics.spot_sigma_px 1.3; allowed less "
         "than optics.spot_sigma_px");
-  CHECK(mistakes_of("markers: {max_sigma_px: 1.2}\n") ==
+  CHECK(mistakes_of("markers: {max_sigma_px: 1.2}\noptics: {spot_sigma_px: 1.3}\n") ==
         "f:1:25: markers.max_sigma_px: found 1.2 px with optics.spot_sigma_px 1.3; allowed more "
         "than optics.spot_sigma_px");
   CHECK(mistakes_of("markers: {max_count: 2}\n") ==

@@ -22,9 +22,9 @@ TEST_CASE("the reference page is that of the option table", "[config]") {
 TEST_CASE("a drifted page is told from an up-to-date one", "[config]") {
   const std::string page = test::project_file("docs/configuration.md");
   std::string drifted = page;
-  const std::size_t at = drifted.find("| `fitter.roi_px` | `13`");
+  const std::size_t at = drifted.find("| `fitter.roi_px` | `auto`");
   REQUIRE(at != std::string::npos);
-  drifted.replace(at, 24, "| `fitter.roi_px` | `15`");
+  drifted.replace(at, 26, "| `fitter.roi_px` | `15`");
   CHECK(drifted != page);
   CHECK(with_reference(drifted) == page);
   CHECK_FALSE(with_reference("# a page without the two lines\n"));

@@ -23,7 +23,7 @@ TEST_CASE("the simulator example is the simulated instrument", "[config]") {
   CHECK(config.camera.id == "127.0.0.1");
   CHECK(config.camera.frame_rate_hz == 500);
   CHECK(config.camera.region_width_px == 0);
-  CHECK(config.fitter.roi_px == 13);
+  CHECK(config.fitter.roi_px == 0);  // found in the image
   CHECK(config.lock.at_start == false);
   CHECK(config.wire.publish == "ipc://publish");
   CHECK(config.wire.corrections == "ipc://corrections");

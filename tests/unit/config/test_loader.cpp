@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "config/options.hpp"
 #include "mistakes_of.hpp"
@@ -77,6 +78,43 @@ TEST_CASE("what a file says is merged over the defaults", "[config]") {
                                  "stage.image_to_stage"});
 }
 
+TEST_CASE("sizes are chosen from the image unless they are given", "[config]") {
+  CHECK(default_config().optics.spot_sigma_px == 0);
+  CHECK(default_config().fitter.roi_px == 0);
+  const Config given = load_text("optics: {spot_sigma_px: 2.5}\nfitter: {roi_px: 21}\n", "f");
+  CHECK(given.optics.spot_sigma_px == 2.5);
+  CHECK(given.fitter.roi_px == 21);
+  const Config automatic =
+      load_text("optics: {spot_sigma_px: auto}\nfitter: {roi_px: auto}\n", "f");
+  CHECK(test::differences(automatic, default_config()).empty());
+  CHECK_THAT(to_yaml(automatic), contains("spot_sigma_px: auto") && contains("roi_px: auto"));
+  CHECK(mistakes_of("optics: {spot_sigma_px: 0}\n") ==
+        "f:1:26: optics.spot_sigma_px: found 0; allowed auto or a number from 0.5 to 16 px");
+  CHECK(mistakes_of("fitter: {roi_px: Auto}\n") ==
+        "f:1:18: fitter.roi_px: found \"Auto\"; allowed auto or a whole number from 4 to 64 px");
+  CHECK(mistakes_of("camera: {exposure_us: auto}\n") ==
+        "f:1:23: camera.exposure_us: found \"auto\"; allowed a number from 1 to 10000000 us");
+}
+
+TEST_CASE("sizes that nothing tells are assumed", "[config]") {
+  const auto sizes = [](double sigma_px, int roi_px, double chosen_sigma_px, int chosen_roi_px) {
+    Config config = default_config();
+    config.optics.spot_sigma_px = sigma_px;
+    config.fitter.roi_px = roi_px;
+    config = with_sizes(config, chosen_sigma_px, chosen_roi_px);
+    return std::pair(config.optics.spot_sigma_px, config.fitter.roi_px);
+  };
+  CHECK(sizes(0, 0, 0, 0) == std::pair(1.3, 13));
+  CHECK(sizes(2.5, 0, 0, 0) == std::pair(2.5, 25));
+  CHECK(sizes(2.2, 0, 0, 0) == std::pair(2.2, 23));  // odd
+  CHECK(sizes(0.3, 0, 0, 0).second == 5);
+  CHECK(sizes(16, 0, 0, 0).second == 64);
+  CHECK(sizes(0, 20, 0, 0) == std::pair(2.0, 20));
+  CHECK(sizes(0, 0, 1.7, 15) == std::pair(1.7, 15));
+  CHECK(sizes(0, 21, 1.7, 21) == std::pair(1.7, 21));
+  CHECK(sizes(1.1, 9, 1.7, 15) == std::pair(1.1, 9));  // what is given stays
+}
+
 TEST_CASE("anchors and flow style are YAML like any other", "[config]") {
   const Config config = load_text(
       "realtime: {loop_cpu: &cpu 3, stream_cpu: *cpu}\n"
@@ -94,11 +132,11 @@ TEST_CASE("a mistake names line, column, key, what was found and what is allowed
   CHECK(mistakes_of("camera:\n  exposure_us: \"100\"\n") ==
         "f:2:16: camera.exposure_us: found \"100\"; allowed a number from 1 to 10000000 us");
   CHECK(mistakes_of("fitter: {roi_px: 12.5}\n") ==
-        "f:1:18: fitter.roi_px: found 12.5; allowed a whole number from 4 to 64 px");
+        "f:1:18: fitter.roi_px: found 12.5; allowed auto or a whole number from 4 to 64 px");
   CHECK(mistakes_of("fitter: {roi_px: 65}\n") ==
-        "f:1:18: fitter.roi_px: found 65; allowed a whole number from 4 to 64 px");
+        "f:1:18: fitter.roi_px: found 65; allowed auto or a whole number from 4 to 64 px");
   CHECK(mistakes_of("fitter: {roi_px: 99999999999}\n") ==
-        "f:1:18: fitter.roi_px: found 99999999999; allowed a whole number from 4 to 64 px");
+        "f:1:18: fitter.roi_px: found 99999999999; allowed auto or a whole number from 4 to 64 px");
   CHECK(mistakes_of("fitter: {warm_start: yes}\n") ==
         "f:1:22: fitter.warm_start: found \"yes\"; allowed true or false");
   CHECK(mistakes_of("camera: {trigger: often}\n") ==
@@ -335,7 +373,8 @@ TEST_CASE("a file is read from the disk, or the reason is told", "[config]") {
         std::string::npos);
   const auto bad = folder.write("bad.yaml", "fitter:\n  roi_px: 3\n");
   CHECK(what_load_says(bad) ==
-        bad.string() + ":2:11: fitter.roi_px: found 3; allowed a whole number from 4 to 64 px");
+        bad.string() +
+            ":2:11: fitter.roi_px: found 3; allowed auto or a whole number from 4 to 64 px");
   const auto missing = folder.path() / "missing.yaml";
   CHECK(what_load_says(missing) ==
         missing.string() + ":1:1: cannot be opened: No such file or directory");

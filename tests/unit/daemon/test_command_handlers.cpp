@@ -20,7 +20,8 @@ namespace {
 
 struct Fixture {
   config::Config config = config::default_config();
-  ChosenFitter fitter;
+  ChosenFitter fitter{
+      .fitter = fitter::make_cpu_live_fitter(13, 16, {}), .reason = {}, .estimator_reason = {}};
   PlayedLoop played;
   PlayedCamera source;
   Told told;
@@ -29,7 +30,7 @@ struct Fixture {
   CameraWatch camera{config, source, loop, told.log};
   LockOrders orders{{}, gate, loop, [] { return true; }};
   MarkerKeeper keeper{config, fitter, camera, loop, told.log};
-  Snapshots snapshots{13, camera, loop};
+  Snapshots snapshots{[] { return 13; }, camera, loop};
   CommandHandlers handlers{orders, keeper, snapshots, [] { return json{{"state", "holding"}}; }};
 
   json reply(const json& request) {

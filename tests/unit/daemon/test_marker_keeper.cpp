@@ -1,124 +1,19 @@
 // SPDX-License-Identifier: MIT
-#include <chrono>
-#include <cmath>
-#include <random>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "daemon/marker_keeper.hpp"
-#include "housekeeping_for_tests.hpp"
+#include "marker_keeper_fixture.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 
 using namespace driftd;
 using namespace driftd::daemon;
+using namespace driftd::daemon::test;
 using driftd::control::LockState;
-using driftd::daemon::test::Asker;
-using driftd::daemon::test::PlayedCamera;
-using driftd::daemon::test::PlayedLoop;
-using driftd::daemon::test::refused_at_once;
-using driftd::daemon::test::Told;
-using Kind = LoopCommand::Kind;
-using Spots = std::vector<std::pair<double, double>>;
-
-namespace {
-
-constexpr std::int64_t kMs = 1'000'000;
-constexpr int kWidth = 140;
-constexpr int kHeight = 110;
-
-const Spots kSpots = {{30.3, 25.6}, {95.8, 40.2}, {60.1, 80.7}, {25.9, 70.4}, {115.5, 81.5}};
-
-Spots moved(Spots spots, double dx_px, double dy_px) {
-  for (auto& [x, y] : spots) {
-    x += dx_px;
-    y += dy_px;
-  }
-  return spots;
-}
-
-/// Mono16; its first pixel is (1000, 500) of the sensor.
-struct Picture {
-  std::vector<std::uint16_t> values;
-  camera::Frame frame;
-
-  Picture(const Spots& spots, std::uint64_t id) : values(std::size_t{kWidth} * kHeight) {
-    std::mt19937 generator(5);
-    std::normal_distribution<double> noise(0, 8);
-    for (int y = 0; y < kHeight; ++y) {
-      for (int x = 0; x < kWidth; ++x) {
-        double value = 200 + noise(generator);
-        for (const auto& [cx, cy] : spots) {
-          value += 800 * std::exp(-((x - cx) * (x - cx) + (y - cy) * (y - cy)) / (2 * 1.3 * 1.3));
-        }
-        values[static_cast<std::size_t>(y) * kWidth + static_cast<std::size_t>(x)] =
-            static_cast<std::uint16_t>(value);
-      }
-    }
-    frame.pixels = reinterpret_cast<const std::byte*>(values.data());  // NOLINT(*-reinterpret-cast)
-    frame.format = camera::PixelFormat::Mono16;
-    frame.width_px = kWidth;
-    frame.height_px = kHeight;
-    frame.offset_x_px = 1000;
-    frame.offset_y_px = 500;
-    frame.id = id;
-  }
-};
-
-struct Fixture {
-  config::Config config = config::default_config();
-  ChosenFitter fitter;
-  PlayedLoop played;
-  PlayedCamera source;
-  Told told;
-  LoopControl loop{played.ports};
-  CameraWatch camera{config, source, loop, told.log};
-  MarkerKeeper keeper{config, fitter, camera, loop, told.log};
-  std::int64_t now_ns = 1000 * kMs;
-
-  Fixture() {
-    config.drift.min_markers = 3;
-    config.markers.border_px = 0;
-    source.described.width_px = kWidth;
-    source.described.height_px = kHeight;
-    camera.look();
-  }
-  void turn(std::int64_t later_ms = 10) {
-    now_ns += later_ms * kMs;
-    played.turn();
-    loop.refresh();
-    keeper.turn(now_ns);
-  }
-  void show(const Spots& spots, std::uint64_t id = 1) {
-    played.ports.frame_copy.offer(Picture(spots, id).frame);
-  }
-  /// Turns until the condition holds; the worker has its own pace.
-  template <typename Condition>
-  bool until(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!condition() && std::chrono::steady_clock::now() < end) {
-      turn(0);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return condition();
-  }
-  const LoopCommand* last(Kind kind) const {
-    for (auto command = played.taken.rbegin(); command != played.taken.rend(); ++command) {
-      if (command->kind == kind) return &*command;
-    }
-    return nullptr;
-  }
-  /// With the first markers found and measured.
-  void settle() {
-    turn();
-    show(kSpots);
-    REQUIRE(until([&] { return keeper.has_markers(); }));
-    turn();
-    played.tell_markers(2, last(Kind::Markers)->markers->estimator.markers());
-    turn();
-  }
-};
-
-}  // namespace
+using Fixture = driftd::daemon::test::KeeperFixture;
 
 TEST_CASE("the first markers are found by the worker and handed to the loop") {
   Fixture f;

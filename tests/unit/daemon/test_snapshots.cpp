@@ -22,7 +22,7 @@ struct Fixture {
   Told told;
   LoopControl loop{played.ports};
   CameraWatch camera{config, source, loop, told.log};
-  Snapshots snapshots{13, camera, loop};
+  Snapshots snapshots{[] { return 13; }, camera, loop};
   std::int64_t now_ns = 1000 * kMs;
   std::vector<std::byte> bytes;
 
