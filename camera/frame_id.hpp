@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // FrameIdUnwrapper: turns a camera's block ids into ids that grow for ever. GigE Vision 1.x ids
-// have 16 bits and skip 0 (1..65535, 1, ...); GigE Vision 2 with extended ids and USB3 Vision
-// have 64. One belongs to each source; the stream thread calls it, never two at a time.
+// have 16 bits and skip 0 (1..65535, 1, ...), which not every camera knows; GigE Vision 2 with
+// extended ids and USB3 Vision have 64. One belongs to each source; the stream thread calls it,
+// never two at a time.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ class FrameIdUnwrapper {
 
   Result next(std::uint64_t raw) noexcept {
     if (raw > kLastNarrowId) wide_ = true;
+    if (raw == 0) round_ = kLastNarrowId + 1;
     std::uint64_t step = 1;
     if (running_) {
       step = step_to(raw);
@@ -43,13 +45,14 @@ class FrameIdUnwrapper {
   [[nodiscard]] std::uint64_t step_to(std::uint64_t raw) const noexcept {
     if (raw > raw_) return raw - raw_;
     if (wide_) return 1;  // it went backwards: the camera has restarted its count
-    const std::uint64_t step = raw + kLastNarrowId - raw_;
+    const std::uint64_t step = raw + round_ - raw_;
     // A wrap with more than half a round lost is far less likely than a restarted count.
     return step <= kHalfRound ? step : 1;
   }
 
   bool wide_;
   bool running_ = false;
+  std::uint64_t round_ = kLastNarrowId;  ///< ids from one to its return
   std::uint64_t raw_ = 0;
   std::uint64_t id_;
 };

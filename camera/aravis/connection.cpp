@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t kFirstFrameNs = kNanosecondsPerSecond;
 /// Slow cameras are lost after this many frame periods, whatever stall_timeout_ms says.
 constexpr double kStallPeriods = 4;
+/// So many, and for a second at least, are no accident.
+constexpr int kIncompleteInARow = 10;
 /// A camera whose last frame is older is asked nothing that can wait: it may have died.
 constexpr std::int64_t kJustNowNs = 50'000'000;
 
@@ -36,6 +38,14 @@ std::int64_t stall_time_ns(const AravisSettings& settings, SourceInfo& info) {
                                             std::to_string(std::llround(period_us / 1e3)) + " ms"));
   }
   return static_cast<std::int64_t>(stall_us * 1e3);
+}
+
+/// Of a camera without a clock Aravis gives frames the time at which they came, by the computer's.
+bool tells_time(ArvCamera* camera) {
+  Failure failure;
+  const guint64 ticks_hz = arv_gv_device_get_timestamp_tick_frequency(
+      ARV_GV_DEVICE(arv_camera_get_device(camera)), failure.out());
+  return !failure && ticks_hz > 0;
 }
 
 }  // namespace
@@ -69,7 +79,10 @@ Connection::~Connection() {
 void Connection::make_stream() {
   ArvCamera* camera = camera_.get();
   const bool gige = arv_camera_is_gv_device(camera) != 0;
-  if (gige) prepare_network(camera, identity_.open_by, shared_.settings, info_.camera_notes);
+  if (gige)
+    packet_size_bytes_ = prepare_network(camera, identity_.open_by, shared_.settings,
+                                         shared_.packets, info_.camera_notes);
+  if (gige) has_clock_ = tells_time(camera);
   const guint payload = checked("reading the payload size", arv_camera_get_payload, camera);
   const std::size_t image = image_bytes(info_.format, info_.width_px, info_.height_px);
   if (payload < image) {
@@ -152,6 +165,7 @@ void Connection::accept(ArvStream* stream, FrameSlot& slot) noexcept {
     // Those aborted are of our own closing.
     if (arv_buffer_get_status(buffer) != ARV_BUFFER_STATUS_ABORTED) {
       shared_.incomplete.fetch_add(1, std::memory_order_relaxed);
+      incomplete_in_a_row_.fetch_add(1, std::memory_order_relaxed);
     }
     return give_to_aravis(stream, slot);
   }
@@ -159,11 +173,14 @@ void Connection::accept(ArvStream* stream, FrameSlot& slot) noexcept {
     format_changed_ = true;
     return give_to_aravis(stream, slot);
   }
+  last_whole_ns_.store(last_buffer_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  incomplete_in_a_row_.store(0, std::memory_order_relaxed);
   const auto [id, lost] = frame_ids_->next(arv_buffer_get_frame_id(buffer));
   shared_.next_frame_id.store(id + 1, std::memory_order_relaxed);
   if (lost > 0) shared_.lost.fetch_add(lost, std::memory_order_relaxed);
   slot.frame.id = id;
-  slot.frame.camera_time_ns = static_cast<std::int64_t>(arv_buffer_get_timestamp(buffer));
+  slot.frame.camera_time_ns =
+      has_clock_ ? static_cast<std::int64_t>(arv_buffer_get_timestamp(buffer)) : 0;
   slot.frame.arrival_ns = last_buffer_ns_.load(std::memory_order_relaxed);
 
   const auto removed = mailbox_.publish(&slot);
@@ -201,12 +218,28 @@ void Connection::give_to_aravis(ArvStream* stream, FrameSlot& slot) noexcept {
 std::string Connection::loss(std::int64_t now_ns) const {
   if (control_lost_) return "the control connection broke";
   if (format_changed_) return "the camera sends images of another size or kind than configured";
+  if (packets(now_ns).do_not_fit) {
+    const int frames = incomplete_in_a_row_.load(std::memory_order_relaxed);
+    return "the last " + std::to_string(frames) +
+           " frames came incomplete: " + packets_in_words(camera_.get(), packet_size_bytes_) +
+           ". A switch on the way may carry less, or lose packets";
+  }
   if (stall_ns_ == 0) return "";
   const std::int64_t last_ns = last_buffer_ns_.load(std::memory_order_relaxed);
   const std::int64_t limit_ns = last_ns == 0 ? std::max(stall_ns_, kFirstFrameNs) : stall_ns_;
   const std::int64_t silence_ns = now_ns - std::max(last_ns, started_ns_);
   if (silence_ns <= limit_ns) return "";
   return "no frame for " + std::to_string(silence_ns / 1'000'000) + " ms";
+}
+
+KnownPackets Connection::packets(std::int64_t now_ns) const {
+  const std::int64_t whole_ns = last_whole_ns_.load(std::memory_order_relaxed);
+  const std::int64_t since_ns = now_ns - std::max(whole_ns, started_ns_);
+  const bool all_incomplete =
+      incomplete_in_a_row_.load(std::memory_order_relaxed) >= kIncompleteInARow;
+  return {.fit = whole_ns > 0,
+          .do_not_fit = packet_size_bytes_ > 0 && all_incomplete &&
+                        since_ns > std::max(stall_ns_, kFirstFrameNs)};
 }
 
 StreamStatistics Connection::statistics() const {

@@ -13,6 +13,7 @@
 
 #include "camera/aravis/clock_watch.hpp"
 #include "camera/aravis/handles.hpp"
+#include "camera/aravis/network.hpp"
 #include "camera/aravis/open.hpp"
 #include "camera/doorbell.hpp"
 #include "camera/frame_id.hpp"
@@ -32,6 +33,7 @@ struct SourceShared {
   std::atomic<std::uint64_t> superseded{0};
   std::atomic<std::uint64_t> lost{0};
   std::atomic<std::uint64_t> incomplete{0};
+  KnownPackets packets;  ///< the supervisor's
 };
 
 /// A buffer of Aravis', the memory under it and the frame in it.
@@ -68,6 +70,8 @@ class Connection {
 
   /// Why the connection is to be given up; empty while all is well. Supervisor.
   [[nodiscard]] std::string loss(std::int64_t now_ns) const;
+  /// What its frames tell of the network.
+  [[nodiscard]] KnownPackets packets(std::int64_t now_ns) const;
   [[nodiscard]] StreamStatistics statistics() const;
   ClockRate clock_rate(std::int64_t now_ns, bool wanted);
   /// @throws CameraError when the camera does not take it
@@ -96,10 +100,14 @@ class Connection {
   std::optional<FrameIdUnwrapper> frame_ids_;  ///< the stream thread's
   std::int64_t stall_ns_ = 0;  ///< longest silence; 0: frames come when a trigger says so
   std::int64_t started_ns_ = 0;
+  int packet_size_bytes_ = 0;  ///< 0: no network
+  bool has_clock_ = true;
   ClockWatch clock_watch_;
 
   // Written by threads of Aravis', read by the supervisor.
   std::atomic<std::int64_t> last_buffer_ns_{0};
+  std::atomic<std::int64_t> last_whole_ns_{0};
+  std::atomic<int> incomplete_in_a_row_{0};
   std::atomic<bool> control_lost_{false};
   std::atomic<bool> format_changed_{false};
 };

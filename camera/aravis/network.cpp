@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "camera/aravis/network.hpp"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 
 #include "camera/aravis/features.hpp"
 #include "camera/aravis/gvcp_probe.hpp"
@@ -17,8 +23,14 @@ constexpr int kLoopbackPacketBytes = 9000;
 /// Fits a 1500-byte MTU with room for tunnels and VLAN tags: the fallback when sizing fails.
 constexpr int kSafePacketBytes = 1400;
 
-int automatic_packet_size(ArvCamera* camera, const std::string& address,
+int automatic_packet_size(ArvCamera* camera, const std::string& address, KnownPackets known,
                           std::vector<CameraNote>& notes) {
+  if (known.do_not_fit) {
+    notes.push_back(warning("packet_size_bytes", "0", std::to_string(kSafePacketBytes),
+                            "no frame came whole before; trying packets of " +
+                                std::to_string(kSafePacketBytes) + " bytes"));
+    return kSafePacketBytes;
+  }
   if (is_loopback(address)) return kLoopbackPacketBytes;
   Failure failure;
   const guint found = arv_camera_gv_auto_packet_size(camera, failure.out());
@@ -30,14 +42,74 @@ int automatic_packet_size(ArvCamera* camera, const std::string& address,
   return kSafePacketBytes;
 }
 
+/// Test packets tell whether the size that was asked for gets here. It stays: cameras and firewalls
+/// may lose just these.
+void test_packet_size(ArvCamera* camera, int wanted, std::vector<CameraNote>& notes) {
+  Failure failure;
+  const guint found = arv_camera_gv_auto_packet_size(camera, failure.out());
+  refusal(arv_camera_gv_set_packet_size, camera, wanted);
+  if (failure || found == 0 || found >= static_cast<guint>(wanted)) return;
+  notes.push_back(warning("packet_size_bytes", std::to_string(wanted), std::to_string(wanted),
+                          "test packets of " + std::to_string(wanted) +
+                              " bytes do not get here, of " + std::to_string(found) +
+                              " they do. If no frame comes whole, raise the MTU of the network "
+                              "between, or set packet_size_bytes to 0"));
+}
+
+struct Interface {
+  std::string name;
+  int mtu_bytes = 0;
+};
+
+/// The one of this computer that the camera sends to.
+std::optional<Interface> interface_to(ArvCamera* camera) {
+  GSocketAddress* address =
+      arv_gv_device_get_interface_address(ARV_GV_DEVICE(arv_camera_get_device(camera)));
+  sockaddr_in wanted{};
+  if (address == nullptr ||
+      g_socket_address_to_native(address, &wanted, sizeof(wanted), nullptr) == 0)
+    return std::nullopt;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return std::nullopt;
+  std::optional<Interface> found;
+  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in here{};
+    std::memcpy(&here, one->ifa_addr, sizeof(here));
+    const bool loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;  // has all of 127.0.0.0/8
+    const in_addr_t mask = loopback ? htonl(0xff000000) : INADDR_NONE;
+    if ((here.sin_addr.s_addr & mask) == (wanted.sin_addr.s_addr & mask))
+      found = Interface{one->ifa_name, 0};
+  }
+  freeifaddrs(all);
+  if (!found) return std::nullopt;
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request{};
+  found->name.copy(request.ifr_name, sizeof(request.ifr_name) - 1);
+  if (fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0) found->mtu_bytes = request.ifr_mtu;
+  if (fd >= 0) close(fd);
+  return found;
+}
+
 }  // namespace
 
-void prepare_network(ArvCamera* camera, const std::string& address, const AravisSettings& settings,
-                     std::vector<CameraNote>& notes) {
+std::string packets_in_words(ArvCamera* camera, int packet_size_bytes) {
+  std::string words = "packets of " + std::to_string(packet_size_bytes) + " bytes";
+  const auto interface = interface_to(camera);
+  if (!interface) return words;
+  words += " over " + interface->name;
+  if (interface->mtu_bytes > 0)
+    words += ", whose MTU is " + std::to_string(interface->mtu_bytes) + " bytes";
+  return words;
+}
+
+int prepare_network(ArvCamera* camera, const std::string& address, const AravisSettings& settings,
+                    KnownPackets known, std::vector<CameraNote>& notes) {
   // Aravis' own adjustment while it makes the stream is unreliable (its issues 774 and 1065).
   arv_camera_gv_set_packet_size_adjustment(camera, ARV_GV_PACKET_SIZE_ADJUSTMENT_NEVER);
-  const int wanted = settings.packet_size_bytes > 0 ? settings.packet_size_bytes
-                                                    : automatic_packet_size(camera, address, notes);
+  const bool given = settings.packet_size_bytes > 0;
+  const int wanted =
+      given ? settings.packet_size_bytes : automatic_packet_size(camera, address, known, notes);
   const std::string refused = refusal(arv_camera_gv_set_packet_size, camera, wanted);
   const guint taken = checked("reading the packet size", arv_camera_gv_get_packet_size, camera);
   if (taken != static_cast<guint>(wanted)) {
@@ -45,11 +117,13 @@ void prepare_network(ArvCamera* camera, const std::string& address, const Aravis
                             "the packet size is " + std::to_string(taken) + " bytes instead of " +
                                 std::to_string(wanted) + (refused.empty() ? "" : ": " + refused)));
   }
+  if (given && !known.fit) test_packet_size(camera, static_cast<int>(taken), notes);
   arv_camera_gv_set_stream_options(camera, ARV_GV_STREAM_OPTION_PACKET_SOCKET_DISABLED);
-  const int given = socket_buffer_given(settings.socket_buffer_bytes);
-  if (given < settings.socket_buffer_bytes) {
-    notes.push_back(socket_buffer_note(settings.socket_buffer_bytes, given));
+  const int buffer = socket_buffer_given(settings.socket_buffer_bytes);
+  if (buffer < settings.socket_buffer_bytes) {
+    notes.push_back(socket_buffer_note(settings.socket_buffer_bytes, buffer));
   }
+  return static_cast<int>(taken);
 }
 
 void tune_network_stream(ArvStream* stream, const AravisSettings& settings) {

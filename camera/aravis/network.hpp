@@ -11,10 +11,21 @@
 
 namespace driftd::camera::aravis {
 
+/// What connections before learned of the network.
+struct KnownPackets {
+  bool fit = false;         ///< frames came whole: no test packets are needed
+  bool do_not_fit = false;  ///< none did: an automatic size is the smallest usual one
+};
+
 /// Before the stream is made: chooses the packet size and the plain UDP socket (not AF_PACKET,
-/// which is slower). @throws CameraError when the camera does not answer
-void prepare_network(ArvCamera* camera, const std::string& address, const AravisSettings& settings,
-                     std::vector<CameraNote>& notes);
+/// which is slower). @returns the packet size, bytes. @throws CameraError when the camera does not
+/// answer
+int prepare_network(ArvCamera* camera, const std::string& address, const AravisSettings& settings,
+                    KnownPackets known, std::vector<CameraNote>& notes);
+
+/// "packets of 9000 bytes over eth0, whose MTU is 1500 bytes": what to look at when no frame comes
+/// whole.
+std::string packets_in_words(ArvCamera* camera, int packet_size_bytes);
 
 /// After the stream is made and before it has buffers.
 void tune_network_stream(ArvStream* stream, const AravisSettings& settings);

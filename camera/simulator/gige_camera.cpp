@@ -34,6 +34,7 @@ GigeCamera::GigeCamera(const CameraIdentity& identity, const CameraModel& model,
       control_socket_(identity.address, false),
       sender_(identity.address) {
   registers_.set_stream_source_port(sender_.port());
+  sender_.carry_at_most(static_cast<std::size_t>(model.network_mtu_bytes));
   frame_id_ = static_cast<std::uint16_t>(model.first_frame_id - 1);
   try {
     discovery_socket_.emplace("255.255.255.255", true);
@@ -123,7 +124,8 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
     producer_.make(plan, {});
     return;
   }
-  frame_id_ = frame_id_ == 0xffff ? std::uint16_t{1} : static_cast<std::uint16_t>(frame_id_ + 1);
+  ++frame_id_;
+  if (frame_id_ == 0 && !model_.dialect.counts_zero) frame_id_ = 1;
   plan.frame_id = frame_id_;
   plan.frame_count = ++frame_count_;
   const auto image = sender_.begin(packed_bytes(plan.sensor.format, plan.sensor.pixels()));

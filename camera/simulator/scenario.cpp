@@ -93,6 +93,7 @@ void read_dialect(yaml::Section section, CameraDialect& dialect) {
   read_choice(section, "gain", kGains, dialect.gain);
   read_choice(section, "rate_gate", kGates, dialect.rate_gate);
   section.boolean("left_aligned", dialect.left_aligned);
+  section.boolean("counts_zero", dialect.counts_zero);
   section.integer64("tick_hz", dialect.tick_hz, 0);
   if (dialect.tick_hz != 0 && (dialect.tick_hz < 1000 || dialect.tick_hz > 1'000'000'000)) {
     section.reject("tick_hz", "0 (no clock) or a whole number from 1000 to 1000000000");
@@ -131,6 +132,7 @@ void read_camera(yaml::Section section, CameraModel& camera) {
   section.number("clock_step_us", camera.clock_step_us, {0, 1e6});
   section.number("clock_step_every_s", camera.clock_step_every_s, {1e-3, kLongS});
   section.number("delivery_jitter_us", camera.delivery_jitter_us, {0, 1e6});
+  section.integer("network_mtu_bytes", camera.network_mtu_bytes, {576, 65535});
   section.integer("first_frame_id", camera.first_frame_id, {1, 65535});
   read_dialect(section.section("dialect"), camera.dialect);
   read_left_over(section.section("left_over"), camera.left_over);

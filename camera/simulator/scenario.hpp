@@ -73,6 +73,7 @@ struct CameraDialect {
   RateGate rate_gate = RateGate::Enable;
   bool left_aligned = false;             ///< Mono16 carries the levels in its upper bits
   std::int64_t tick_hz = 1'000'000'000;  ///< of the clock; 0: there is none, and no features of one
+  bool counts_zero = false;              ///< frame ids go from 65535 to 0; otherwise to 1
 };
 
 /// What another program left set, with which the camera powers up.
@@ -101,6 +102,7 @@ struct CameraModel {
   double clock_step_us = 0;          ///< rms of the steps by which the clock is set
   double clock_step_every_s = 60;    ///< mean time between them, exponentially distributed
   double delivery_jitter_us = 0;     ///< mean time a made frame waits before it is sent
+  int network_mtu_bytes = 65535;     ///< the cable loses larger packets
   int first_frame_id = 1;            ///< GVSP id of the first frame after power-on
   CameraDialect dialect;
   LeftOver left_over;

@@ -53,10 +53,13 @@ class StreamSender::Burst {
 
   std::size_t size() const { return headers_.size(); }
 
-  void flush(int socket) {
-    std::vector<mmsghdr> messages(headers_.size());
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      msghdr& message = messages[i].msg_hdr;
+  /// @param mtu_bytes  what the network carries at most; larger packets are left out
+  void flush(int socket, std::size_t mtu_bytes) {
+    std::vector<mmsghdr> messages;
+    for (std::size_t i = 0; i < headers_.size(); ++i) {
+      const std::size_t bytes = vectors_[2 * i].iov_len + vectors_[2 * i + 1].iov_len;
+      if (bytes + gvcp::kIpUdpBytes > mtu_bytes) continue;
+      msghdr& message = messages.emplace_back().msg_hdr;
       message.msg_name = &destination_;
       message.msg_namelen = sizeof(destination_);
       message.msg_iov = &vectors_[2 * i];
@@ -173,7 +176,7 @@ void StreamSender::transmit(std::size_t slot) {
     if (frame.packet_loss > 0 && loss_.uniform() < frame.packet_loss) continue;
     append(burst, frame, packet);
   }
-  burst.flush(socket_);
+  burst.flush(socket_, mtu_bytes_);
 }
 
 void StreamSender::resend(std::uint16_t frame_id, std::uint32_t first, std::uint32_t last,
@@ -198,7 +201,7 @@ void StreamSender::resend(std::uint16_t frame_id, std::uint32_t first, std::uint
                         gvcp::Status::PacketUnavailable, frame_id, gvcp::Content::Payload, packet);
     }
   }
-  burst.flush(socket_);
+  burst.flush(socket_, mtu_bytes_);
 }
 
 void StreamSender::send_test_packet(const Acquisition& acquisition) {
@@ -207,7 +210,7 @@ void StreamSender::send_test_packet(const Acquisition& acquisition) {
   Burst burst(1, destination(acquisition));
   put_stream_header(burst.add(gvcp::kStreamHeaderBytes, data.data(), data.size()),
                     gvcp::Status::Success, 0, gvcp::Content::Payload, 0);
-  burst.flush(socket_);
+  burst.flush(socket_, mtu_bytes_);
 }
 
 void StreamSender::clear() {

@@ -38,6 +38,8 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   std::uint16_t port() const noexcept { return port_; }
+  /// Larger packets, IP header included, are lost. Before any is sent.
+  void carry_at_most(std::size_t bytes) noexcept { mtu_bytes_ = bytes; }
   /// The buffer for the next image, `bytes` long; what the oldest image held is gone.
   std::span<std::byte> begin(std::size_t bytes);
   /// Puts the image of begin() aside for transmit(); it stays until kFramesKept more were made.
@@ -70,6 +72,7 @@ class StreamSender {
 
   int socket_ = -1;
   std::uint16_t port_ = 0;
+  std::size_t mtu_bytes_ = 65535;
   Random loss_{1, 60};
   mutable std::mutex mutex_;  ///< guards which frames may be read
   std::array<Kept, kFramesKept> kept_;

@@ -134,6 +134,24 @@ TEST_CASE("16-bit block ids wrap past 0") {
   CHECK(gap.lost == 3);
 }
 
+TEST_CASE("ids of a camera that counts zero wrap past it") {
+  FrameIdUnwrapper ids(false);
+  REQUIRE(ids.next(65534).id == 65534);
+  REQUIRE(ids.next(65535).id == 65535);
+  const auto zero = ids.next(0);
+  CHECK(zero.id == 65536);
+  CHECK(zero.lost == 0);
+  CHECK(ids.next(1).id == 65537);
+  for (std::uint64_t raw = 2; raw <= 65535; ++raw) REQUIRE(ids.next(raw).lost == 0);
+  // From now on the round is known.
+  const auto one = ids.next(1);
+  CHECK(one.id == 2 * 65536 + 1);
+  CHECK(one.lost == 1);
+  FrameIdUnwrapper from_zero(false);
+  CHECK(from_zero.next(0).id == 0);
+  CHECK(from_zero.next(1).lost == 0);
+}
+
 TEST_CASE("frames lost across the wrap are counted") {
   FrameIdUnwrapper ids(false);
   ids.next(65530);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// The Aravis source where the network carries less than the camera sends, where frame ids wrap, and
+// where there is no clock.
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/uniform_camera.hpp"
+
+using driftd::kNanosecondsPerSecond;
+using driftd::monotonic_ns;
+using namespace driftd::camera;
+using namespace driftd::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The note of that key; an empty one when there is none.
+CameraNote note_of(const SourceInfo& info, const std::string& key) {
+  for (const CameraNote& note : info.camera_notes) {
+    if (note.key == key) return note;
+  }
+  return {};
+}
+
+/// The text of the first such event, waited for; frames that come meanwhile are taken.
+std::string text_of(SourceEvent::Kind kind, FrameSource& source) {
+  const std::int64_t end_ns = monotonic_ns() + 60 * kNanosecondsPerSecond;
+  Frame frame;
+  while (monotonic_ns() < end_ns) {
+    source.pop(20ms, frame);
+    for (const SourceEvent& event : source.take_events()) {
+      if (event.kind == kind) return event.text;
+    }
+  }
+  return "no event";
+}
+
+driftd::simulator::CameraModel behind_a_switch_of_1500() {
+  auto model = camera_model();
+  model.network_mtu_bytes = 1500;
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("packets that the network does not carry are told before and after frames are lost") {
+  Simulator simulator("127.0.41.21", behind_a_switch_of_1500());
+  AravisSettings settings = settings_for("127.0.41.21");
+  settings.packet_size_bytes = 9000;
+  const auto source = make_aravis_source(settings);
+  source->start();
+  const CameraNote note = note_of(source->info(), "packet_size_bytes");
+  CHECK(note.severity == CameraNote::Severity::Warning);
+  CHECK_THAT(note.text, contains("test packets of 9000 bytes do not get here, of 1") &&
+                            contains("set packet_size_bytes to 0"));
+  CHECK(note.got == "9000");
+  const std::string lost = text_of(SourceEvent::Kind::Disconnected, *source);
+  CHECK_THAT(lost,
+             contains("frames came incomplete: packets of 9000 bytes over lo, whose MTU is "));
+  CHECK(source->counters().incomplete >= 10);
+  CHECK(source->counters().frames == 0);
+}
+
+TEST_CASE("a packet size that is not given becomes one that the network carries") {
+  Simulator simulator("127.0.41.22", behind_a_switch_of_1500());
+  const auto source = make_aravis_source(settings_for("127.0.41.22"));
+  source->start();
+  CHECK_THAT(text_of(SourceEvent::Kind::Disconnected, *source),
+             contains("frames came incomplete: packets of 9000 bytes"));
+  Frame frame;
+  REQUIRE(pop_until(*source, PopStatus::Frame, frame));
+  CHECK(is_uniform(frame));
+  const CameraNote note = note_of(source->info(), "packet_size_bytes");
+  CHECK(note.got == "1400");
+  CHECK_THAT(note.text, contains("no frame came whole before; trying packets of 1400 bytes"));
+}
+
+TEST_CASE("a packet size that fits is not remarked upon") {
+  Simulator simulator("127.0.41.23");
+  AravisSettings settings = settings_for("127.0.41.23");
+  settings.packet_size_bytes = 1500;
+  const auto source = make_aravis_source(settings);
+  source->start();
+  CHECK(note_of(source->info(), "packet_size_bytes").text.empty());
+  Frame frame;
+  REQUIRE(pop_until(*source, PopStatus::Frame, frame));
+}
+
+TEST_CASE("the ids of a camera that counts zero go on past it") {
+  auto model = camera_model();
+  model.first_frame_id = 65500;
+  model.dialect.counts_zero = true;
+  Simulator simulator("127.0.41.24", model);
+  const auto source = make_aravis_source(settings_for("127.0.41.24"));
+  source->start();
+  Frame frame;
+  std::uint64_t before = 0;
+  while (frame.id < 65600) {
+    REQUIRE(pop_until(*source, PopStatus::Frame, frame));
+    CHECK(frame.id > before);
+    before = frame.id;
+    REQUIRE(before < 100'000);
+  }
+  // A busy machine may lose frames, but not half a round of ids.
+  CHECK(source->counters().lost < 1000);
+}
+
+TEST_CASE("frames of a camera without a clock have no time of their own") {
+  for (const std::int64_t tick_hz : {std::int64_t{0}, std::int64_t{125'000'000}}) {
+    auto model = camera_model();
+    model.dialect.tick_hz = tick_hz;
+    Simulator simulator("127.0.41.25", model);
+    const auto source = make_aravis_source(settings_for("127.0.41.25"));
+    source->start();
+    Frame frame;
+    REQUIRE(pop_until(*source, PopStatus::Frame, frame));
+    CHECK((frame.camera_time_ns > 0) == (tick_hz > 0));
+  }
+}
