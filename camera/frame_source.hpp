@@ -70,6 +70,7 @@ struct SourceInfo {
   int offset_y_px = 0;
   double exposure_us = 0;
   double frame_rate_hz = 0;
+  int largest_adu = 0;  ///< that a pixel can have, as the camera says it; 0: it does not
   std::uint64_t connection =
       0;  ///< grows by one with each (re)connection: settings may have changed
   /// What was changed, refused, or came out otherwise; not what was right from the start.

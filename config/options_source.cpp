@@ -166,7 +166,9 @@ std::vector<Option> noise_options() {
       row<&Config::camera, &Camera::saturation_adu>(
           "camera.saturation_adu", 0,
           {.text = "A pixel at or above this value is saturated, and its marker is not fitted. 0: "
-                   "the largest value of the pixel format.",
+                   "the camera's `PixelDynamicRangeMax` where it has one, otherwise the largest "
+                   "value of the pixel format; less where many pixels of the image in which "
+                   "markers are looked for share its largest value (`saturation_found`).",
            .unit = "ADU",
            .min = 0,
            .max = 65535}),

@@ -110,6 +110,11 @@ camera::PixelFormat configured_format(const config::Config& config) {
   return config.camera.pixel_format;
 }
 
+config::Config with_range(config::Config config, const camera::SourceInfo& source) {
+  if (config.camera.saturation_adu == 0) config.camera.saturation_adu = source.largest_adu;
+  return config;
+}
+
 FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format) {
   const config::Camera& camera = config.camera;
   const double range_adu = saturation_adu(config, format) - camera.offset_adu;

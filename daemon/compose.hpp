@@ -31,6 +31,9 @@ std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
 /// What the camera will be asked for; what it takes is in its SourceInfo.
 camera::PixelFormat configured_format(const config::Config& config);
 
+/// With the camera's own range for its saturation, where neither is given.
+config::Config with_range(config::Config config, const camera::SourceInfo& source);
+
 // Below, sizes of spots and ROIs that are to be chosen from the image are the assumed ones
 // (config::with_sizes).
 

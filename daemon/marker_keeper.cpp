@@ -102,12 +102,18 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
                       .constellation = constellation_settings(config)};
   if (again) {
     search.known = std::make_unique<MarkersReport>(loop_.markers());
-  } else if (wants_sizes(config_)) {
-    search.chooses_size = true;
-    search.detection = open_detection_settings(config_, format);
+  } else {
+    search.finds_saturation = config_.camera.saturation_adu == 0;
+    search.chooses_size = wants_sizes(config_);
+    if (search.chooses_size) {
+      search.detection = open_detection_settings(config_, format);
+      search.detection.saturation_adu = detection_settings(config, format).saturation_adu;
+    }
     search.fitter_roi_px = fitter_.fitter->roi_px();
-    search.make_fitter = [config = config_, format](const control::SpotSize& size) {
-      return choose_fitter_for(config::with_sizes(config, size.sigma_px, size.roi_px), format);
+    search.make_fitter = [config = config_, format](const control::DetectionSettings& found) {
+      config::Config other = config::with_sizes(config, found.expected_sigma_px, found.roi_px);
+      other.camera.saturation_adu = static_cast<int>(found.saturation_adu);
+      return choose_fitter_for(other, format);
     };
   }
   if (!worker_.begin(std::move(search))) return;
@@ -217,6 +223,7 @@ bool MarkerKeeper::adopt(const std::vector<control::Marker>& markers,
   }
   if (result.size) tell_size(*result.size);
   size_ = result.size;
+  if (result.clip.level_adu > 0) learn_saturation(result.clip);
   adopted_ = *number;
   has_markers_ = true;
   told_none_found_ = false;
@@ -230,8 +237,21 @@ void MarkerKeeper::tell_size(const control::SpotSize& size) {
 }
 
 config::Config MarkerKeeper::sized(const std::optional<control::SpotSize>& size) const {
-  return size ? config::with_sizes(config_, size->sigma_px, size->roi_px)
-              : config::with_sizes(config_);
+  config::Config config = with_range(config_, camera_.info());
+  config =
+      size ? config::with_sizes(config, size->sigma_px, size->roi_px) : config::with_sizes(config);
+  if (saturation_adu_ > 0) config.camera.saturation_adu = saturation_adu_;
+  return config;
+}
+
+void MarkerKeeper::learn_saturation(const control::ClipLevel& clip) {
+  saturation_adu_ = static_cast<int>(clip.level_adu);
+  events_.raise(
+      EventLog::Level::Warning, "saturation_found",
+      fmt::format("{} pixels share the image's largest value, {}: taken for saturated, as "
+                  "camera.saturation_adu is 0. Markers with such pixels are not used",
+                  clip.pixels, clip.level_adu),
+      {{"saturation_adu", clip.level_adu}, {"pixels", clip.pixels}});
 }
 
 void MarkerKeeper::find(Answer answer, std::int64_t now_ns) {

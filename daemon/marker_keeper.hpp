@@ -67,6 +67,8 @@ class MarkerKeeper {
   void finish_new(const MarkerSearchResult& result, std::int64_t now_ns);
   bool adopt(const std::vector<control::Marker>& markers, const MarkerSearchResult& result = {});
   void tell_size(const control::SpotSize& size);
+  void learn_saturation(const control::ClipLevel& clip);
+  /// With that size, and what is known of saturation.
   config::Config sized(const std::optional<control::SpotSize>& size) const;
   void go_on_with_find(std::int64_t now_ns);
   void end_find(const Outcome& outcome);
@@ -77,6 +79,7 @@ class MarkerKeeper {
   /// The one before: the loop's last report may still name it.
   std::shared_ptr<fitter::LiveFitter> fitter_before_;
   std::optional<control::SpotSize> size_;
+  int saturation_adu_ = 0;  ///< as images showed it; 0: as configured
   CameraWatch& camera_;
   LoopControl& loop_;
   EventLog& events_;

@@ -20,7 +20,7 @@ void Pipeline::start(const config::Config& config) {
   const camera::SourceInfo info = source_->info();
   const bool connected = is_recording(config) || info.connection > 0;
   const auto format = connected ? info.format : configured_format(config);
-  chosen_ = choose_fitter_for(config, format);
+  chosen_ = choose_fitter_for(with_range(config, info), format);
   first_fitter_ = chosen_.fitter;
   loop_ = std::make_unique<TrackingLoop>(*source_, *first_fitter_, publisher_, ports_,
                                          loop_settings(config, info), is_recording(config));

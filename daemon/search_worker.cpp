@@ -8,20 +8,28 @@
 namespace driftd::daemon {
 namespace {
 
-/// Any markers, once the size of the spots is known.
+/// Any markers, once saturation and the size of the spots are known.
 void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
               MarkerSearchResult& result) {
   const FrameImage& image = *search.image;
   control::DetectionSettings detection = search.detection;
+  fitter::FitOptions options = search.options;
+  const control::ClipLevel clip = control::clip_level(image.pixels);
+  const bool clipped = clip.level_adu > 0 && clip.level_adu < detection.saturation_adu;
+  if (search.finds_saturation && clipped) {
+    result.clip = clip;
+    detection.saturation_adu = clip.level_adu;
+    options.saturation_adu = static_cast<float>(clip.level_adu);
+  }
   if (search.chooses_size) {
     result.size = control::choose_spot_size(image.pixels, image.frame.width_px,
                                             image.frame.height_px, detection, bounds.stop);
     if (!result.size->chosen()) return;
     detection = control::settings_for(*result.size, detection);
   }
-  result.found = find_markers(image.frame, image.pixels, detection, search.options, &bounds);
-  if (!result.found.markers.empty() && result.size && result.size->roi_px != search.fitter_roi_px)
-    result.fitter = search.make_fitter(*result.size);
+  result.found = find_markers(image.frame, image.pixels, detection, options, &bounds);
+  const bool another = detection.roi_px != search.fitter_roi_px || result.clip.level_adu > 0;
+  if (!result.found.markers.empty() && another) result.fitter = search.make_fitter(detection);
 }
 
 MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& stop) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "control/clip_level.hpp"
 #include "control/constellation.hpp"
 #include "control/marker_detection.hpp"
 #include "control/spot_size.hpp"
@@ -33,14 +34,18 @@ struct MarkerSearch {
   control::ConstellationSettings constellation;  ///< for those known
   /// For any markers: the spots' size is chosen from the image, where `detection` has it open.
   bool chooses_size = false;
-  int fitter_roi_px = 0;  ///< of the fitter in use; for another ROI one is made
-  std::function<ChosenFitter(const control::SpotSize&)> make_fitter = nullptr;
+  /// A level that the image shows to be cut off takes the place of detection.saturation_adu.
+  bool finds_saturation = false;
+  int fitter_roi_px = 0;  ///< of the fitter in use, as what counts as saturated is the options'
+  /// Makes one where these are to be others, for spots of that size.
+  std::function<ChosenFitter(const control::DetectionSettings&)> make_fitter = nullptr;
 };
 
 struct MarkerSearchResult {
   bool again = false;  ///< those known were looked for: `match` says; otherwise `found`
   std::optional<control::SpotSize> size;  ///< where it was to be chosen
-  std::optional<ChosenFitter> fitter;     ///< for that size, where it has to be another
+  control::ClipLevel clip;                ///< of the image, below what counted as saturated
+  std::optional<ChosenFitter> fitter;     ///< for these, where it has to be another
   control::DetectionResult found;
   control::ConstellationMatch match;
   std::size_t spots_left_out = 0;  ///< beyond the bounds of a search; the faintest

@@ -27,6 +27,10 @@ class Configurator {
     set_gain(camera_, settings_.gain_db, info_.camera_notes);
     set_exposure_and_rate();
     if (settings_.trigger != Trigger::Off) set_trigger();
+    Failure no_range;
+    const gint64 largest = arv_camera_get_integer(camera_, "PixelDynamicRangeMax", no_range.out());
+    if (!no_range && largest > 0 && largest <= UINT16_MAX)
+      info_.largest_adu = static_cast<int>(largest);
     return std::move(info_);
   }
 

@@ -166,6 +166,20 @@ TEST_CASE("a correction that the camera keeps on is said to stay") {
   CHECK_FALSE(has_note(source->info(), "LUTEnable was"));
 }
 
+TEST_CASE("the largest value that a pixel can have is what the camera says") {
+  {
+    const Description description(
+        "<Integer Name=\"PixelDynamicRangeMax\"><Value>4095</Value></Integer>");
+    const auto source = make_aravis_source(fake_settings());
+    source->start();
+    CHECK(source->info().largest_adu == 4095);
+    source->stop();
+  }
+  const auto source = make_aravis_source(fake_settings());
+  source->start();
+  CHECK(source->info().largest_adu == 0);
+}
+
 TEST_CASE("of more events than are kept the newest stay") {
   AravisSettings settings = fake_settings();
   settings.id = "Basler-21876543";  // there is none

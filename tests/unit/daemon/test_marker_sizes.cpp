@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sizes that are to be chosen from the image: what the markers' keeper makes of them.
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -109,4 +111,79 @@ TEST_CASE("an image without spots says so, and nothing is chosen") {
              contains("found 0 markers, need 3 (drift.min_markers); nothing chosen: no spot of"));
   CHECK_FALSE(f.keeper.size());
   CHECK(f.fitter.fitter == first);
+}
+
+namespace {
+
+/// Two of the spots are clipped by a camera that saturates at that level.
+void show_clipped(AutoFixture& f, std::uint16_t level, std::uint64_t id) {
+  Picture picture(kSpots, id);
+  for (const auto& [cx, cy] : {kSpots[0], kSpots[1]})
+    for (int y = 0; y < kHeight; ++y)
+      for (int x = 0; x < kWidth; ++x) {
+        const double r2 = (x - cx) * (x - cx) + (y - cy) * (y - cy);
+        std::uint16_t& value = picture.values[static_cast<std::size_t>(y * kWidth + x)];
+        const double bright = value + 3000 * std::exp(-r2 / (2 * 1.3 * 1.3));
+        value = static_cast<std::uint16_t>(std::min<double>(bright, level));
+      }
+  f.played.ports.frame_copy.offer(picture.frame);
+}
+
+/// Of its own staged spot, with one pixel at that value.
+fitter::FitStatus status_with(fitter::LiveFitter& fitter, std::uint16_t value) {
+  const int side = fitter.roi_px();
+  for (int y = 0; y < side; ++y)
+    for (int x = 0; x < side; ++x) {
+      const double r2 = std::pow(x - side / 2, 2) + std::pow(y - side / 2, 2);
+      fitter.staging(0)[y * side + x] =
+          static_cast<std::uint16_t>(200 + 800 * std::exp(-r2 / (2 * 1.3 * 1.3)));
+    }
+  fitter.staging(0)[side / 2 * side + side / 2] = value;
+  return fitter.fit(std::vector<fitter::Start>(1))[0].status;
+}
+
+}  // namespace
+
+TEST_CASE("a level that many pixels share is taken for saturation, in the fits that follow, too") {
+  AutoFixture f;
+  f.turn();
+  show_clipped(f, 1200, 1);
+  REQUIRE(f.until([&] { return f.keeper.has_markers(); }));
+  CHECK(f.told.codes() ==
+        std::vector<std::string>{"spot_size_chosen", "saturation_found", "markers_found"});
+  CHECK(f.told.events[1]["saturation_adu"] == 1200);
+  CHECK(f.told.events[1]["pixels"].get<int>() >= 8);
+  CHECK(f.set().estimator.markers().size() == kSpots.size() - 2);
+  CHECK(f.set().fitter == f.fitter.fitter);
+  CHECK(status_with(*f.fitter.fitter, 1200) == fitter::FitStatus::BadInput);
+  CHECK(fitter::converged(status_with(*f.fitter.fitter, 1100)));
+  // It is known from then on, and not told again.
+  const auto fitter = f.fitter.fitter;
+  Asker asker;
+  f.keeper.find(asker.answer(), f.now_ns);
+  f.turn();
+  show_clipped(f, 1200, 5);
+  REQUIRE(f.until([&] { return f.told.events.size() == 4; }));
+  CHECK(f.told.codes().back() == "markers_found");
+  CHECK(f.fitter.fitter == fitter);
+  CHECK(f.set().estimator.markers().size() == kSpots.size() - 2);
+}
+
+TEST_CASE("a saturation that is given, or that the camera says, is not looked for above it") {
+  {
+    AutoFixture f;
+    f.config.camera.saturation_adu = 4000;
+    f.turn();
+    show_clipped(f, 1200, 1);
+    REQUIRE(f.until([&] { return f.keeper.has_markers(); }));
+    CHECK(f.told.codes() == std::vector<std::string>{"spot_size_chosen", "markers_found"});
+  }
+  AutoFixture f;
+  f.source.described.largest_adu = 1200;
+  f.camera.look();
+  f.turn();
+  show_clipped(f, 1200, 1);
+  REQUIRE(f.until([&] { return f.keeper.has_markers(); }));
+  CHECK(f.told.codes() == std::vector<std::string>{"spot_size_chosen", "markers_found"});
+  CHECK(f.set().estimator.markers().size() == kSpots.size() - 2);
 }
