@@ -213,6 +213,14 @@ void check_roi(const Config& config, Conflicts& conflicts) {
 
 void check_automatic_markers(const Config& config, Conflicts& conflicts) {
   const Markers& markers = config.markers;
+  // A fitter for another ROI is made beside the one in use, and two such kernels lock each other
+  // out.
+  if (config.fitter.roi_px == 0 && config.cuda.mode == fitter::CudaMode::Resident &&
+      config.fitter.backend != Backend::Cpu) {
+    conflicts.push_back({{"fitter.roi_px", "fitter.cuda.mode", "fitter.backend"},
+                         "auto with fitter.cuda.mode resident",
+                         "a whole number: a resident kernel is made for one ROI alone"});
+  }
   const double sigma_px = config.optics.spot_sigma_px;
   if (sigma_px > 0 && (markers.min_sigma_px >= sigma_px || markers.max_sigma_px <= sigma_px)) {
     const bool narrow = markers.min_sigma_px >= sigma_px;

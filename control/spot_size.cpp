@@ -75,14 +75,15 @@ struct Scale {
   double sigma_px;
   double ratio;
   int roi_px;
+  double least_px, most_px;  ///< widths that a spot may have at all
 };
 
 /// Whether the fit found a spot of the scale where the candidate is.
 bool is_spot(const Candidate& c, const fitter::Localization& f, const Scale& scale) {
   if (!fitter::converged(f.status)) return false;
   const auto width_px = static_cast<double>(f.sigma_x_px);
-  if (width_px < std::max(kMinSigmaPx, scale.sigma_px / scale.ratio)) return false;
-  if (width_px > std::min(kMaxSigmaPx, scale.sigma_px * scale.ratio)) return false;
+  if (width_px < std::max(scale.least_px, scale.sigma_px / scale.ratio)) return false;
+  if (width_px > std::min(scale.most_px, scale.sigma_px * scale.ratio)) return false;
   if (!(static_cast<double>(f.sigma_x_sd_px) <= kMaxWidthError * width_px)) return false;
   const double freedom = std::max(1, scale.roi_px * scale.roi_px - 5);  // x, y, sigma, two levels
   const double rms = std::sqrt(static_cast<double>(f.chi_square) / freedom);
@@ -112,7 +113,7 @@ class Choice {
                                            : described(sigma_px);
     }
     search_any_scale();
-    if (spots_.empty()) return nothing(no_spot(kMinSigmaPx, kMaxSigmaPx));
+    if (spots_.empty()) return nothing(no_spot(least_px(), most_px()));
     double before_px = 0;
     for (int search = 0; search < kMostSearches; ++search) {
       before_px = median_width(spots_);
@@ -149,7 +150,7 @@ class Choice {
 
   void search_any_scale() {
     for (const ScaleLevel& level : search_scales(image_, size_.width_px, size_.height_px, stop_))
-      measure(level.candidates, {level.sigma_px, kScaleRatio, level.roi_px});
+      measure(level.candidates, {level.sigma_px, kScaleRatio, level.roi_px, least_px(), most_px()});
     spots_ = of_shared_width(spots_);
   }
 
@@ -165,7 +166,12 @@ class Choice {
     all_ = find_candidates(image_, size_.width_px, size_.height_px, settings, &bounds);
     spots_.clear();
     saturated_ = 0;
-    measure(all_, {sigma_px, kSameWidth, roi_px_});
+    measure(all_, {sigma_px, kSameWidth, roi_px_, least_px(), most_px()});
+  }
+
+  double least_px() const { return std::max(kMinSigmaPx, settings_.min_sigma_px); }
+  double most_px() const {
+    return settings_.max_sigma_px > 0 ? std::min(kMaxSigmaPx, settings_.max_sigma_px) : kMaxSigmaPx;
   }
 
   std::string no_spot(double from_px, double to_px) const {

@@ -32,7 +32,7 @@ struct SpotSize {
 /// border or the image leave too few spots alone in it, but never less than five sigma.
 /// @param image     row-major, width x height pixels
 /// @param settings  what is above 0 of expected_sigma_px and roi_px is taken as given; max_count,
-///   min_distance_px, border_px and saturation_adu as in the detection
+///   min_sigma_px, max_sigma_px, min_distance_px, border_px and saturation_adu as in the detection
 /// @param stop  when asked, the search ends soon with a result of no use
 SpotSize choose_spot_size(std::span<const std::uint16_t> image, int width_px, int height_px,
                           const DetectionSettings& settings, const std::stop_token& stop = {});

@@ -140,12 +140,6 @@ FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat for
           [=] { return fitter::make_cuda_live_fitter(roi_px, capacity, options, cuda); }};
 }
 
-ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format) {
-  return choose_fitter(fitter_wish(config, format), [&](fitter::Estimator estimator) {
-    return fitter_makers(config, format, estimator);
-  });
-}
-
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format,
                                fitter::Estimator estimator) {
   fitter::FitOptions options;
@@ -227,10 +221,12 @@ control::EstimatorSettings estimator_settings(const config::Config& config) {
 
 std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
                                            const std::vector<control::Marker>& markers) {
-  auto set = std::make_unique<MarkerSet>(
-      MarkerSet{control::DriftEstimator(estimator_settings(config)),
-                control::RoiTracker(config::with_sizes(config).fitter.roi_px,
-                                    config.markers.roi_hysteresis_px)});
+  const int roi_px = config::with_sizes(config).fitter.roi_px;
+  // A ROI that was chosen may be too small for it.
+  const double hysteresis_px = std::min(config.markers.roi_hysteresis_px, roi_px / 4.0);
+  auto set =
+      std::make_unique<MarkerSet>(MarkerSet{control::DriftEstimator(estimator_settings(config)),
+                                            control::RoiTracker(roi_px, hysteresis_px)});
   set->estimator.set_markers(markers);
   set->tracker.set_markers(markers);
   return set;

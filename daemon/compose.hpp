@@ -40,8 +40,6 @@ config::Config with_range(config::Config config, const camera::SourceInfo& sourc
 FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format);
 FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format,
                            fitter::Estimator estimator);
-/// choose_fitter() for both. @throws fitter::FitterError
-ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format);
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format,
                                fitter::Estimator estimator);
 control::DetectionSettings detection_settings(const config::Config& config,

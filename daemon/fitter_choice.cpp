@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cmath>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/monotonic.hpp"
+#include "daemon/compose.hpp"
 #include "fitter/failover.hpp"
 
 namespace driftd::daemon {
@@ -106,6 +108,37 @@ ChosenFitter choose_fitter(const FitterWish& wish,
     reason = error.what();
   }
   return with(Estimator::ImplicitLeastSquares, "poisson: " + reason);
+}
+
+ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format) {
+  ChosenFitter chosen = choose_fitter(
+      fitter_wish(config, format),
+      [&](fitter::Estimator estimator) { return fitter_makers(config, format, estimator); });
+  chosen.saturation_adu = detection_settings(config, format).saturation_adu;
+  return chosen;
+}
+
+ChosenFitter fitter_like(const ChosenFitter& in_use, bool gpu_failed, const config::Config& config,
+                         camera::PixelFormat format) {
+  config::Config same = config;
+  same.fitter.estimator = in_use.estimator == fitter::Estimator::PoissonLikelihood
+                              ? config::Estimator::Poisson
+                              : config::Estimator::LeastSquares;
+  const bool cuda = std::string_view(in_use.fitter->description()).starts_with("cuda");
+  same.fitter.backend = cuda && !gpu_failed ? config::Backend::Cuda : config::Backend::Cpu;
+  ChosenFitter made;
+  std::string reason = in_use.reason;
+  try {
+    made = choose_fitter_for(same, format);
+  } catch (const fitter::FitterError& error) {
+    if (same.fitter.backend == config::Backend::Cpu) throw;
+    reason = error.what();
+    same.fitter.backend = config::Backend::Cpu;
+    made = choose_fitter_for(same, format);
+  }
+  made.reason = std::move(reason);
+  made.estimator_reason = in_use.estimator_reason;
+  return made;
 }
 
 double poisson_limit_us(double frame_rate_hz) noexcept {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Which back end and which estimator fit the markers, decided once at start. Not real time.
+// Which back end and which estimator fit the markers, decided once at start; a fitter for another
+// ROI or saturation keeps both. Not real time.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,7 +37,8 @@ struct ChosenFitter {
   std::shared_ptr<fitter::LiveFitter> fitter;
   std::string reason;  ///< why this back end, with the times measured
   fitter::Estimator estimator = fitter::Estimator::ImplicitLeastSquares;
-  std::string estimator_reason;  ///< why this estimator, with the time measured
+  std::string estimator_reason;      ///< why this estimator, with the time measured
+  std::uint32_t saturation_adu = 0;  ///< a pixel at or above is saturated; 0: not known here
 };
 
 /// The estimator of `fitter.estimator`, on the back end of choose_backend(). `auto` takes the
@@ -44,6 +47,15 @@ struct ChosenFitter {
 /// @throws fitter::FitterError when what is asked for by name cannot be had
 ChosenFitter choose_fitter(const FitterWish& wish,
                            const std::function<FitterMakers(fitter::Estimator)>& makers_of);
+
+/// The same for a configuration and the frames' format. @throws fitter::FitterError
+ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format);
+
+/// One for another configuration of the same daemon, without timing anything: on the back end and
+/// with the estimator of `in_use`; on the CPU where a GPU has failed or cannot be had any more.
+/// @throws fitter::FitterError
+ChosenFitter fitter_like(const ChosenFitter& in_use, bool gpu_failed, const config::Config& config,
+                         camera::PixelFormat format);
 
 /// `cpu` and `cuda` are what is used. `auto` times both, warm-started and paced as in the
 /// lock, and takes the one whose 99th percentile is lower; the CPU where CUDA cannot be had. A CUDA

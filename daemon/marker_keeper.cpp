@@ -110,11 +110,17 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
       search.detection.saturation_adu = detection_settings(config, format).saturation_adu;
     }
     search.fitter_roi_px = fitter_.fitter->roi_px();
-    search.make_fitter = [config = config_, format](const control::DetectionSettings& found) {
-      config::Config other = config::with_sizes(config, found.expected_sigma_px, found.roi_px);
-      other.camera.saturation_adu = static_cast<int>(found.saturation_adu);
-      return choose_fitter_for(other, format);
-    };
+    search.fitter_saturation_adu = fitter_.saturation_adu;
+    search.min_markers = config_.drift.min_markers;
+    if (may_have_another_fitter()) {
+      search.make_fitter = [config = config_, format, in_use = fitter_,
+                            gpu_failed = loop_.report().fitter_error !=
+                                         nullptr](const control::DetectionSettings& found) {
+        config::Config other = config::with_sizes(config, found.expected_sigma_px, found.roi_px);
+        other.camera.saturation_adu = static_cast<int>(found.saturation_adu);
+        return fitter_like(in_use, gpu_failed, other, format);
+      };
+    }
   }
   if (!worker_.begin(std::move(search))) return;
   stage_ = Stage::Search;
@@ -220,6 +226,8 @@ bool MarkerKeeper::adopt(const std::vector<control::Marker>& markers,
   if (result.fitter) {
     fitter_before_ = fitter_.fitter;
     fitter_ = *result.fitter;
+    spdlog::info("fits of {0} x {0} px by {1} ({2}) with {3}", fitter_.fitter->roi_px(),
+                 fitter_.fitter->description(), fitter_.reason, name_of(fitter_.estimator));
   }
   if (result.size) tell_size(*result.size);
   size_ = result.size;
@@ -242,6 +250,12 @@ config::Config MarkerKeeper::sized(const std::optional<control::SpotSize>& size)
       size ? config::with_sizes(config, size->sigma_px, size->roi_px) : config::with_sizes(config);
   if (saturation_adu_ > 0) config.camera.saturation_adu = saturation_adu_;
   return config;
+}
+
+/// A resident kernel keeps the GPU from making another.
+bool MarkerKeeper::may_have_another_fitter() const {
+  return config_.cuda.mode != fitter::CudaMode::Resident ||
+         config_.fitter.backend == config::Backend::Cpu;
 }
 
 void MarkerKeeper::learn_saturation(const control::ClipLevel& clip) {

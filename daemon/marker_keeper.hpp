@@ -67,6 +67,7 @@ class MarkerKeeper {
   void finish_new(const MarkerSearchResult& result, std::int64_t now_ns);
   bool adopt(const std::vector<control::Marker>& markers, const MarkerSearchResult& result = {});
   void tell_size(const control::SpotSize& size);
+  bool may_have_another_fitter() const;
   void learn_saturation(const control::ClipLevel& clip);
   /// With that size, and what is known of saturation.
   config::Config sized(const std::optional<control::SpotSize>& size) const;

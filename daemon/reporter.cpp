@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "daemon/status_messages.hpp"
 
@@ -44,8 +45,8 @@ void Reporter::tell(const LockChange& change) {
 void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers,
                             std::int64_t now_ns) {
   tell_health(markers, now_ns, loop.timeout_ns(kHealthSettlesNs, kFramesToSettle));
-  if (loop.fitter_error != nullptr && !told_fitter_failed_) {
-    told_fitter_failed_ = true;
+  const bool fitter_told = std::exchange(told_fitter_failed_, loop.fitter_error != nullptr);
+  if (loop.fitter_error != nullptr && !fitter_told) {
     events_.raise(EventLog::Level::Error, "fitter_failed",
                   fmt::format("{}; from now on {}", loop.fitter_error, loop.fitter));
   }

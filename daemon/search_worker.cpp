@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <exception>
 
 namespace driftd::daemon {
@@ -28,8 +29,14 @@ void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
     detection = control::settings_for(*result.size, detection);
   }
   result.found = find_markers(image.frame, image.pixels, detection, options, &bounds);
-  const bool another = detection.roi_px != search.fitter_roi_px || result.clip.level_adu > 0;
-  if (!result.found.markers.empty() && another) result.fitter = search.make_fitter(detection);
+  const bool another = detection.roi_px != search.fitter_roi_px ||
+                       detection.saturation_adu != search.fitter_saturation_adu;
+  const auto tracking = std::count_if(
+      result.found.markers.begin(), result.found.markers.end(),
+      [](const control::Marker& m) { return m.role == control::MarkerRole::Tracking; });
+  if (another && tracking >= search.min_markers && search.make_fitter &&
+      !bounds.stop.stop_requested())
+    result.fitter = search.make_fitter(detection);
 }
 
 MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& stop) {

@@ -36,8 +36,10 @@ struct MarkerSearch {
   bool chooses_size = false;
   /// A level that the image shows to be cut off takes the place of detection.saturation_adu.
   bool finds_saturation = false;
-  int fitter_roi_px = 0;  ///< of the fitter in use, as what counts as saturated is the options'
-  /// Makes one where these are to be others, for spots of that size.
+  /// Of the fitter in use. Where they are to be others, and markers are enough, one is made.
+  int fitter_roi_px = 0;
+  std::uint32_t fitter_saturation_adu = 0;
+  int min_markers = 1;
   std::function<ChosenFitter(const control::DetectionSettings&)> make_fitter = nullptr;
 };
 

@@ -31,7 +31,7 @@ struct StatusInputs {
   std::string estimator;  ///< as fitter.estimator names it
   std::string estimator_reason;
   int roi_px = 0;
-  std::optional<control::SpotSize> size;                 ///< chosen from the image
+  std::optional<control::SpotSize> size = {};            ///< chosen from the image
   std::uint64_t withheld = 0, expired = 0, refused = 0;  ///< corrections that did not leave
   std::uint64_t connections_ended = 0;                   ///< for going beyond a bound
   std::uint64_t marker_searches = 0;                     ///< for markers that had left their ROIs

@@ -162,11 +162,7 @@ void Connection::on_new_buffer(ArvStream* stream, gpointer self) {
 void Connection::accept(ArvStream* stream, FrameSlot& slot) noexcept {
   ArvBuffer* buffer = slot.buffer.get();
   if (!is_whole(buffer)) {
-    // Those aborted are of our own closing.
-    if (arv_buffer_get_status(buffer) != ARV_BUFFER_STATUS_ABORTED) {
-      shared_.incomplete.fetch_add(1, std::memory_order_relaxed);
-      incomplete_in_a_row_.fetch_add(1, std::memory_order_relaxed);
-    }
+    count_incomplete(buffer);
     return give_to_aravis(stream, slot);
   }
   if (!is_as_configured(buffer)) {
@@ -187,6 +183,17 @@ void Connection::accept(ArvStream* stream, FrameSlot& slot) noexcept {
   if (removed.fresh) shared_.superseded.fetch_add(1, std::memory_order_relaxed);
   if (removed.item != nullptr) give_to_aravis(stream, *removed.item);
   shared_.doorbell.ring();
+}
+
+void Connection::count_incomplete(ArvBuffer* buffer) noexcept {
+  const ArvBufferStatus status = arv_buffer_get_status(buffer);
+  if (status == ARV_BUFFER_STATUS_ABORTED) return;  // of our own closing
+  shared_.incomplete.fetch_add(1, std::memory_order_relaxed);
+  if (status != ARV_BUFFER_STATUS_MISSING_PACKETS && status != ARV_BUFFER_STATUS_TIMEOUT) return;
+  if (incomplete_in_a_row_.load(std::memory_order_relaxed) == 0)
+    incomplete_since_ns_.store(last_buffer_ns_.load(std::memory_order_relaxed),
+                               std::memory_order_relaxed);
+  incomplete_in_a_row_.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// Only a buffer with status success may be asked anything more: others hold stale sizes and ids. A
@@ -218,7 +225,7 @@ void Connection::give_to_aravis(ArvStream* stream, FrameSlot& slot) noexcept {
 std::string Connection::loss(std::int64_t now_ns) const {
   if (control_lost_) return "the control connection broke";
   if (format_changed_) return "the camera sends images of another size or kind than configured";
-  if (packets(now_ns).do_not_fit) {
+  if (only_incomplete()) {
     const int frames = incomplete_in_a_row_.load(std::memory_order_relaxed);
     return "the last " + std::to_string(frames) +
            " frames came incomplete: " + packets_in_words(camera_.get(), packet_size_bytes_) +
@@ -232,14 +239,16 @@ std::string Connection::loss(std::int64_t now_ns) const {
   return "no frame for " + std::to_string(silence_ns / 1'000'000) + " ms";
 }
 
-KnownPackets Connection::packets(std::int64_t now_ns) const {
-  const std::int64_t whole_ns = last_whole_ns_.load(std::memory_order_relaxed);
-  const std::int64_t since_ns = now_ns - std::max(whole_ns, started_ns_);
-  const bool all_incomplete =
-      incomplete_in_a_row_.load(std::memory_order_relaxed) >= kIncompleteInARow;
-  return {.fit = whole_ns > 0,
-          .do_not_fit = packet_size_bytes_ > 0 && all_incomplete &&
-                        since_ns > std::max(stall_ns_, kFirstFrameNs)};
+KnownPackets Connection::packets() const {
+  const bool one_was_whole = last_whole_ns_.load(std::memory_order_relaxed) > 0;
+  return {.fit = one_was_whole, .do_not_fit = !one_was_whole && only_incomplete()};
+}
+
+bool Connection::only_incomplete() const noexcept {
+  const std::int64_t since_ns = last_buffer_ns_.load(std::memory_order_relaxed) -
+                                incomplete_since_ns_.load(std::memory_order_relaxed);
+  return packet_size_bytes_ > 0 && since_ns > kFirstFrameNs &&
+         incomplete_in_a_row_.load(std::memory_order_relaxed) >= kIncompleteInARow;
 }
 
 StreamStatistics Connection::statistics() const {

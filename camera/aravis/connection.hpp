@@ -71,7 +71,7 @@ class Connection {
   /// Why the connection is to be given up; empty while all is well. Supervisor.
   [[nodiscard]] std::string loss(std::int64_t now_ns) const;
   /// What its frames tell of the network.
-  [[nodiscard]] KnownPackets packets(std::int64_t now_ns) const;
+  [[nodiscard]] KnownPackets packets() const;
   [[nodiscard]] StreamStatistics statistics() const;
   ClockRate clock_rate(std::int64_t now_ns, bool wanted);
   /// @throws CameraError when the camera does not take it
@@ -87,6 +87,8 @@ class Connection {
   void accept(ArvStream* stream, FrameSlot& slot) noexcept;
   [[nodiscard]] bool is_as_configured(ArvBuffer* buffer) const noexcept;
   [[nodiscard]] bool is_whole(ArvBuffer* buffer) const noexcept;
+  void count_incomplete(ArvBuffer* buffer) noexcept;
+  [[nodiscard]] bool only_incomplete() const noexcept;
   static void give_to_aravis(ArvStream* stream, FrameSlot& slot) noexcept;
 
   SourceShared& shared_;
@@ -107,7 +109,8 @@ class Connection {
   // Written by threads of Aravis', read by the supervisor.
   std::atomic<std::int64_t> last_buffer_ns_{0};
   std::atomic<std::int64_t> last_whole_ns_{0};
-  std::atomic<int> incomplete_in_a_row_{0};
+  std::atomic<int> incomplete_in_a_row_{0};           ///< for packets that did not come
+  std::atomic<std::int64_t> incomplete_since_ns_{0};  ///< the first of them
   std::atomic<bool> control_lost_{false};
   std::atomic<bool> format_changed_{false};
 };

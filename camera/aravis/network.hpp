@@ -14,7 +14,7 @@ namespace driftd::camera::aravis {
 /// What connections before learned of the network.
 struct KnownPackets {
   bool fit = false;         ///< frames came whole: no test packets are needed
-  bool do_not_fit = false;  ///< none did: an automatic size is the smallest usual one
+  bool do_not_fit = false;  ///< not one ever did: an automatic size is the smallest usual one
 };
 
 /// Before the stream is made: chooses the packet size and the plain UDP socket (not AF_PACKET,

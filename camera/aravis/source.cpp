@@ -237,8 +237,8 @@ class AravisSource final : public FrameSource {
     ++disconnects_;
     add_event(SourceEvent::Kind::Disconnected,
               "lost " + connection_->info().description + ": " + why);
-    const aravis::KnownPackets packets = connection_->packets(monotonic_ns());
-    shared_.packets.fit = packets.fit && !packets.do_not_fit;
+    const aravis::KnownPackets packets = connection_->packets();
+    shared_.packets.fit = packets.fit;
     shared_.packets.do_not_fit = shared_.packets.do_not_fit || packets.do_not_fit;
     const bool there = probe_answers();
     reaper_->take(std::move(connection_), there);

@@ -199,7 +199,7 @@ class MarkersGone(unittest.TestCase):
         time.sleep(2.5 * SLOW)
         back = self.mean_truth()
         for axis in "xy":
-            self.assertLess(abs(back[axis] - zero[axis]), 5)
+            self.assertLess(abs(back[axis] - zero[axis]), 5, rig.daemon.text())
         self.assert_within_limits([c for _, c in drain(corrections, 0.1)])
         self.assertGreaterEqual(rig.status()["camera"]["reconnects"], 1)
 

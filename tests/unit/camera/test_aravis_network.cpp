@@ -22,17 +22,19 @@ CameraNote note_of(const SourceInfo& info, const std::string& key) {
   return {};
 }
 
-/// The text of the first such event, waited for; frames that come meanwhile are taken.
-std::string text_of(SourceEvent::Kind kind, FrameSource& source) {
+/// Whether such an event comes; frames that come meanwhile are taken.
+bool is_told(const std::string& part, FrameSource& source) {
   const std::int64_t end_ns = monotonic_ns() + 60 * kNanosecondsPerSecond;
   Frame frame;
   while (monotonic_ns() < end_ns) {
     source.pop(20ms, frame);
     for (const SourceEvent& event : source.take_events()) {
-      if (event.kind == kind) return event.text;
+      if (event.kind == SourceEvent::Kind::Disconnected &&
+          event.text.find(part) != std::string::npos)
+        return true;
     }
   }
-  return "no event";
+  return false;
 }
 
 driftd::simulator::CameraModel behind_a_switch_of_1500() {
@@ -44,29 +46,26 @@ driftd::simulator::CameraModel behind_a_switch_of_1500() {
 }  // namespace
 
 TEST_CASE("packets that the network does not carry are told before and after frames are lost") {
-  Simulator simulator("127.0.41.21", behind_a_switch_of_1500());
-  AravisSettings settings = settings_for("127.0.41.21");
+  Simulator simulator("127.0.41.41", behind_a_switch_of_1500());
+  AravisSettings settings = settings_for("127.0.41.41");
   settings.packet_size_bytes = 9000;
   const auto source = make_aravis_source(settings);
   source->start();
   const CameraNote note = note_of(source->info(), "packet_size_bytes");
   CHECK(note.severity == CameraNote::Severity::Warning);
-  CHECK_THAT(note.text, contains("test packets of 9000 bytes do not get here, of 1") &&
+  CHECK_THAT(note.text, contains("test packets of 9000 bytes do not get here, of ") &&
                             contains("set packet_size_bytes to 0"));
   CHECK(note.got == "9000");
-  const std::string lost = text_of(SourceEvent::Kind::Disconnected, *source);
-  CHECK_THAT(lost,
-             contains("frames came incomplete: packets of 9000 bytes over lo, whose MTU is "));
+  CHECK(is_told("frames came incomplete: packets of 9000 bytes over lo, whose MTU is ", *source));
   CHECK(source->counters().incomplete >= 10);
   CHECK(source->counters().frames == 0);
 }
 
 TEST_CASE("a packet size that is not given becomes one that the network carries") {
-  Simulator simulator("127.0.41.22", behind_a_switch_of_1500());
-  const auto source = make_aravis_source(settings_for("127.0.41.22"));
+  Simulator simulator("127.0.41.42", behind_a_switch_of_1500());
+  const auto source = make_aravis_source(settings_for("127.0.41.42"));
   source->start();
-  CHECK_THAT(text_of(SourceEvent::Kind::Disconnected, *source),
-             contains("frames came incomplete: packets of 9000 bytes"));
+  CHECK(is_told("frames came incomplete: packets of 9000 bytes", *source));
   Frame frame;
   REQUIRE(pop_until(*source, PopStatus::Frame, frame));
   CHECK(is_uniform(frame));
@@ -76,8 +75,8 @@ TEST_CASE("a packet size that is not given becomes one that the network carries"
 }
 
 TEST_CASE("a packet size that fits is not remarked upon") {
-  Simulator simulator("127.0.41.23");
-  AravisSettings settings = settings_for("127.0.41.23");
+  Simulator simulator("127.0.41.43");
+  AravisSettings settings = settings_for("127.0.41.43");
   settings.packet_size_bytes = 1500;
   const auto source = make_aravis_source(settings);
   source->start();
@@ -90,8 +89,8 @@ TEST_CASE("the ids of a camera that counts zero go on past it") {
   auto model = camera_model();
   model.first_frame_id = 65500;
   model.dialect.counts_zero = true;
-  Simulator simulator("127.0.41.24", model);
-  const auto source = make_aravis_source(settings_for("127.0.41.24"));
+  Simulator simulator("127.0.41.44", model);
+  const auto source = make_aravis_source(settings_for("127.0.41.44"));
   source->start();
   Frame frame;
   std::uint64_t before = 0;
@@ -109,8 +108,8 @@ TEST_CASE("frames of a camera without a clock have no time of their own") {
   for (const std::int64_t tick_hz : {std::int64_t{0}, std::int64_t{125'000'000}}) {
     auto model = camera_model();
     model.dialect.tick_hz = tick_hz;
-    Simulator simulator("127.0.41.25", model);
-    const auto source = make_aravis_source(settings_for("127.0.41.25"));
+    Simulator simulator("127.0.41.45", model);
+    const auto source = make_aravis_source(settings_for("127.0.41.45"));
     source->start();
     Frame frame;
     REQUIRE(pop_until(*source, PopStatus::Frame, frame));

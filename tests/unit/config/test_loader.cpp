@@ -89,7 +89,7 @@ TEST_CASE("sizes are chosen from the image unless they are given", "[config]") {
   CHECK(test::differences(automatic, default_config()).empty());
   CHECK_THAT(to_yaml(automatic), contains("spot_sigma_px: auto") && contains("roi_px: auto"));
   CHECK(mistakes_of("optics: {spot_sigma_px: 0}\n") ==
-        "f:1:26: optics.spot_sigma_px: found 0; allowed auto or a number from 0.5 to 16 px");
+        "f:1:25: optics.spot_sigma_px: found 0; allowed auto or a number from 0.5 to 16 px");
   CHECK(mistakes_of("fitter: {roi_px: Auto}\n") ==
         "f:1:18: fitter.roi_px: found \"Auto\"; allowed auto or a whole number from 4 to 64 px");
   CHECK(mistakes_of("camera: {exposure_us: auto}\n") ==
@@ -366,9 +366,9 @@ TEST_CASE("a file is read from the disk, or the reason is told", "[config]") {
   const TemporaryFolder folder;
   const auto good = folder.write("good.yaml", "fitter: {roi_px: 9}\n");
   CHECK(load(good).fitter.roi_px == 9);
-  CHECK(load(folder.write("empty.yaml", "")).fitter.roi_px == 13);
+  CHECK(load(folder.write("empty.yaml", "")).fitter.roi_px == 0);
   const std::string full = "#" + std::string((1 << 20) - 2, 'x') + "\n";
-  CHECK(load(folder.write("full.yaml", full)).fitter.roi_px == 13);
+  CHECK(load(folder.write("full.yaml", full)).fitter.roi_px == 0);
   CHECK(what_load_says(folder.write("fuller.yaml", full + "\n")).find("1048576 bytes") !=
         std::string::npos);
   const auto bad = folder.write("bad.yaml", "fitter:\n  roi_px: 3\n");

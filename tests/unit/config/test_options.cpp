@@ -130,12 +130,12 @@ TEST_CASE("the rows are in order, complete and their defaults allowed", "[config
     const Rules& rules = option.rules;
     CHECK(rules.text.ends_with('.'));
     if (const int* whole = std::get_if<int>(&option.fallback)) {
-      CHECK(yaml::in_range(*whole, rules.range()));
+      CHECK((yaml::in_range(*whole, rules.range()) || (rules.or_auto && *whole == 0)));
       CHECK(rules.max <= 2147483647);  // fits an int
       CHECK(rules.min >= -2147483648.0);
     }
     if (const double* real = std::get_if<double>(&option.fallback)) {
-      CHECK(yaml::in_range(*real, rules.range()));
+      CHECK((yaml::in_range(*real, rules.range()) || (rules.or_auto && *real == 0)));
       CHECK(rules.max < 1e10);  // finite: every number has a range
       CHECK(rules.min > -1e10);
     }

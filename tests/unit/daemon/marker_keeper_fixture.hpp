@@ -65,8 +65,10 @@ struct Picture {
 
 struct KeeperFixture {
   config::Config config = config::default_config();
-  ChosenFitter fitter{
-      .fitter = fitter::make_cpu_live_fitter(13, 16, {}), .reason = {}, .estimator_reason = {}};
+  ChosenFitter fitter{.fitter = fitter::make_cpu_live_fitter(13, 16, {}),
+                      .reason = {},
+                      .estimator_reason = {},
+                      .saturation_adu = 65535};
   PlayedLoop played;
   PlayedCamera source;
   Told told;

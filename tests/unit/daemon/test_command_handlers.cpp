@@ -20,8 +20,10 @@ namespace {
 
 struct Fixture {
   config::Config config = config::default_config();
-  ChosenFitter fitter{
-      .fitter = fitter::make_cpu_live_fitter(13, 16, {}), .reason = {}, .estimator_reason = {}};
+  ChosenFitter fitter{.fitter = fitter::make_cpu_live_fitter(13, 16, {}),
+                      .reason = {},
+                      .estimator_reason = {},
+                      .saturation_adu = 65535};
   PlayedLoop played;
   PlayedCamera source;
   Told told;

@@ -128,7 +128,9 @@ TEST_CASE("back end and estimator are wished for as configured, and tried on spo
   REQUIRE(wish.gain_known);
   REQUIRE(wish.frame_rate_hz == 250);
   REQUIRE(wish.estimator == config::Estimator::Poisson);
-  REQUIRE(wish.spots.sigma_px == c.optics.spot_sigma_px);
+  REQUIRE(wish.spots.sigma_px == 1.3);  // assumed
+  c.optics.spot_sigma_px = 1.7;
+  REQUIRE(daemon::fitter_wish(c, camera::PixelFormat::Mono8).spots.sigma_px == 1.7);
   REQUIRE(wish.spots.background_adu > 40);
   REQUIRE(wish.spots.background_adu + wish.spots.peak_adu < 200);  // of 255, with room for noise
 }
@@ -231,6 +233,12 @@ TEST_CASE("a marker set measures and follows the markers that it is made of") {
   set->tracker.move_all({&reference, 1}, {2.2, -1.9});
   CHECK(set->tracker.origin(0).x_px == 17);
   CHECK(set->tracker.origin(0).y_px == 26);
+  // A ROI that was chosen from the image may be narrower than the hysteresis suits.
+  c.fitter.roi_px = 5;
+  const auto narrow = daemon::make_marker_set(c, markers);
+  CHECK(narrow->tracker.origin(0).x_px == 18);
+  narrow->tracker.move_all({&reference, 1}, {1.6, 0});
+  CHECK(narrow->tracker.origin(0).x_px == 20);
 }
 
 TEST_CASE("the camera is asked for what is configured") {

@@ -22,7 +22,11 @@ struct AutoFixture : KeeperFixture {
     config.fitter.backend = config::Backend::Cpu;
     config.fitter.estimator = config::Estimator::LeastSquares;
   }
-  const MarkerSet& set() const { return *last(Kind::Markers)->markers; }
+  /// What the loop was given last.
+  const MarkerSet& set() {
+    turn();
+    return *last(Kind::Markers)->markers;
+  }
 };
 
 }  // namespace
@@ -46,7 +50,7 @@ TEST_CASE("spots of another width than assumed get a ROI and a fitter of their o
   CHECK(f.fitter.fitter != first);
   CHECK(f.fitter.fitter->roi_px() == roi_px);
   CHECK(f.fitter.fitter->capacity() == marker_capacity(f.config));
-  CHECK(f.fitter.reason == "fitter.backend is `cpu`");
+  CHECK_THAT(f.fitter.fitter->description(), contains("cpu"));
   // In its middle, whatever its side.
   CHECK(f.set().tracker.origin(0).x_px ==
         std::lround(f.set().estimator.markers()[0].x_px - 0.5 * (roi_px - 1)));
@@ -73,20 +77,37 @@ TEST_CASE("spots of the width assumed keep the fitter; an equal choice is told o
 
 TEST_CASE("a `find` chooses anew, and back; the fitter before outlives its markers") {
   AutoFixture f;
+  std::uint64_t frame = 1;
+  const auto measured = [&] {
+    f.turn();
+    f.played.tell_markers(++frame, f.set().estimator.markers());
+    f.turn();
+  };
+  const auto find = [&](double sigma_px) {
+    const std::size_t events = f.told.events.size();
+    Asker asker;
+    f.keeper.find(asker.answer(), f.now_ns);
+    f.turn();
+    f.show(kSpots, ++frame, sigma_px);
+    REQUIRE(f.until([&] { return f.told.events.size() == events + 2; }));
+    measured();
+    REQUIRE(asker.answered());
+  };
   f.turn();
   f.show(kSpots);
   REQUIRE(f.until([&] { return f.keeper.has_markers(); }));
+  measured();
+  f.fitter.reason = "as it was";
   const std::weak_ptr<fitter::LiveFitter> first = f.fitter.fitter;
-  Asker asker;
-  f.keeper.find(asker.answer(), f.now_ns);
-  f.turn();
-  f.show(kSpots, 5, 2.5);
-  REQUIRE(f.until([&] { return f.told.events.size() == 4; }));
+  find(2.5);
   CHECK(f.keeper.size()->sigma_px == Approx(2.5).epsilon(0.03));
   CHECK(f.fitter.fitter->roi_px() == f.keeper.size()->roi_px);
+  CHECK(f.fitter.reason == "as it was");  // back end and estimator are not chosen again
+  CHECK_FALSE(first.expired());           // the loop's last report may name it
+  find(1.3);
+  CHECK(f.fitter.fitter->roi_px() == 13);
   f.played.taken.clear();
-  CHECK_FALSE(first.expired());  // the loop's last report may name it
-  f.keeper.find(asker.answer(), f.now_ns);
+  CHECK(first.expired());
 }
 
 TEST_CASE("a size that is given is kept, and the other one chosen with it") {
@@ -98,6 +119,18 @@ TEST_CASE("a size that is given is kept, and the other one chosen with it") {
   CHECK(f.keeper.size()->roi_px == 17);
   CHECK(f.keeper.size()->sigma_px == Approx(1.6).epsilon(0.03));
   CHECK(f.fitter.fitter->roi_px() == 17);
+}
+
+TEST_CASE("too few spots of another width leave the fitter as it is") {
+  AutoFixture f;
+  const std::shared_ptr<fitter::LiveFitter> first = f.fitter.fitter;
+  f.turn();
+  f.show({kSpots[0], kSpots[2]}, 1, 2.5);
+  REQUIRE(f.until([&] { return !f.told.events.empty(); }));
+  f.turn();
+  CHECK(f.told.codes() == std::vector<std::string>{"markers_not_found"});
+  CHECK(f.fitter.fitter == first);
+  CHECK_FALSE(f.keeper.size());
 }
 
 TEST_CASE("an image without spots says so, and nothing is chosen") {

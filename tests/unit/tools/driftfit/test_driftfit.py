@@ -475,7 +475,8 @@ class Recordings(WithFolder):
                                 "--first-frame", 15, "--last-frame", 18, "--reference", 16,
                                 "--drift-csv", out)
         self.assertRegex(said, r"sigma 2\.\d+ px, the median of \d+ spots")
-        self.compare_drift(out, "ref_zstack_drift.csv", range(15, 19), 0.03)
+        self.compare_drift(out, "ref_zstack_drift.csv", range(16, 19), 0.03)
+        self.compare_drift(out, "ref_zstack_drift.csv", range(15, 16), 0.1)  # leaves the focus
 
     def test_stuck_particles(self):
         out = self.folder / "s"
@@ -487,7 +488,11 @@ class Recordings(WithFolder):
         self.assertLess(max(map(max, off.values())), 0.01)
         self.assertLess(np.median(sum(off.values(), [])), 1e-4)
         self.run_program(DATA / "trackpy_stuck/stuck.tif", "--drift-csv", f"{out}_found.csv")
-        self.compare_drift(f"{out}_found.csv", "ref_stuck_drift.csv", range(5), 0.025)
+        # The reference is the mean of 41 particles, each of which moves by 0.13 px (sd). This is of 16.
+        self.compare_drift(f"{out}_found.csv", "ref_stuck_drift.csv", range(5), 0.08)
+        self.run_program(DATA / "trackpy_stuck/stuck.tif", "--max-markers", 64, "--drift-csv",
+                         f"{out}_most.csv")
+        self.compare_drift(f"{out}_most.csv", "ref_stuck_drift.csv", range(5), 0.025)
 
     def localize_picasso(self) -> pathlib.Path:
         out = self.folder / "p"

@@ -86,8 +86,9 @@ TEST_CASE("markers are found in frames of each type") {
   const Scene scene = four_spots();
   const auto frame = scene.frame(0, 0);
   SpotFitter fitter({});
-  const Options options;
-  const control::DetectionSettings& settings = options.detection;
+  control::DetectionSettings settings = Options().detection;
+  settings.expected_sigma_px = 1.3;
+  settings.roi_px = 13;
   REQUIRE(find_markers(scene.shape(), bytes_of(frame), settings, fitter).markers.size() == 4);
 
   std::vector<float> scaled;

@@ -23,7 +23,7 @@ Options parsed(const std::string& line) {
 TEST_CASE("without more, markers are found and followed by the fastest fit") {
   const Options o = parsed("s.tif -o out");
   CHECK(o.find_markers);
-  CHECK(o.roi_px == 13);
+  CHECK(o.roi_px == 0);  // from the image
   CHECK(o.fitter.cold_start == ColdStart::Peak);
   CHECK(o.fitter.options.estimator == fitter::Estimator::ImplicitLeastSquares);
   CHECK(o.outputs.thunderstorm == "out_thunderstorm.csv");
