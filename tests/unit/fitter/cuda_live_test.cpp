@@ -3,6 +3,7 @@
 // none, what happens when the runtime fails.
 #include "fitter/cuda/live_fitter.hpp"
 
+#include <atomic>
 #include <thread>
 
 #include "fitter/failover.hpp"
@@ -132,6 +133,37 @@ TEST_CASE("A resident kernel wakes after a pause, and ends with its fitter") {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     CHECK(converged(live->fit(std::vector<fitter::Start>(4))[0].status));
   }
+}
+
+TEST_CASE("A live fitter for another ROI is made while one fits, and outlives it") {
+  if (test::no_device()) return;
+  // Not resident: such a kernel keeps the device to itself.
+  const CudaMode mode = GENERATE(CudaMode::Launch, CudaMode::Graph);
+  constexpr std::size_t kCount = 16;
+  const auto images = test::simulate_spots<std::uint16_t>(13, 4000, 40, kCount, 71);
+  const auto wider = test::simulate_spots<std::uint16_t>(23, 4000, 40, kCount, 72);
+  auto live = fitter::make_cuda_live_fitter(13, kCount, {}, {0, mode, kPatient});
+  stage(*live, images, 0, kCount);
+  const std::vector<fitter::Start> starts(kCount);
+  const auto first = live->fit(starts);
+  const test::Fits kept(first.begin(), first.end());
+  std::unique_ptr<fitter::LiveFitter> next;
+  std::atomic<bool> made = false;
+  std::jthread maker([&] {
+    next = fitter::make_cuda_live_fitter(23, kCount, {}, {0, mode, kPatient});
+    stage(*next, wider, 0, kCount);
+    next->fit(starts);
+    made = true;
+  });
+  for (int more = 0; more < 1000; more += made ? 1 : 0) {
+    const auto fits = live->fit(starts);
+    if (!test::same_bits(fits.data(), kept.data(), kCount)) FAIL("other results");
+  }
+  maker.join();
+  live.reset();
+  const auto fits = next->fit(starts);
+  REQUIRE(next->error() == nullptr);
+  test::check_agreement(test::fit_all(wider.pixels, 23), {fits.begin(), fits.end()}, 23);
 }
 
 TEST_CASE("A device that is not there is named") {
