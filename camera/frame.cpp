@@ -43,12 +43,10 @@ void unpack_each(Pixel pixel, const std::byte* data, std::size_t first, std::siz
   for (std::size_t i = 0; i < count; ++i) out[i] = pixel(data, first + i);
 }
 
-/// Unpacks `count` pixels from the `first` one of the image on. Packed rows are not aligned to
-/// bytes, so pixels are numbered over the whole image.
-void unpack_run(const Frame& frame, std::size_t first, std::size_t count,
+/// Unpacks `count` pixels from the `first` one behind `data` on.
+void unpack_run(PixelFormat format, const std::byte* data, std::size_t first, std::size_t count,
                 std::uint16_t* out) noexcept {
-  const std::byte* data = frame.pixels;
-  switch (frame.format) {
+  switch (format) {
     case PixelFormat::Mono8:
       for (std::size_t i = 0; i < count; ++i) {
         out[i] = std::to_integer<std::uint16_t>(data[first + i]);
@@ -87,6 +85,21 @@ std::size_t stored_bits(PixelFormat format) noexcept {
       return 16;
   }
   return 0;
+}
+
+/// Where a line's pixels are: behind `data`, from the `first` on.
+struct Line {
+  const std::byte* data;
+  std::size_t first;
+};
+
+/// Packed lines without padding are not aligned to bytes: their pixels are numbered over the image.
+Line line_of(const Frame& frame, std::size_t y) noexcept {
+  const auto width = static_cast<std::size_t>(frame.width_px);
+  if (frame.line_padding_bytes == 0) return {frame.pixels, y * width};
+  const std::size_t bytes = image_bytes(frame.format, frame.width_px, 1) +
+                            static_cast<std::size_t>(frame.line_padding_bytes);
+  return {frame.pixels + y * bytes, 0};
 }
 
 }  // namespace
@@ -151,18 +164,22 @@ bool cut_roi(const Frame& frame, int x_px, int y_px, int side_px, std::uint16_t*
     return false;
   }
   const auto side = static_cast<std::size_t>(side_px);
-  const auto width = static_cast<std::size_t>(frame.width_px);
-  std::size_t first = static_cast<std::size_t>(y_px) * width + static_cast<std::size_t>(x_px);
-  for (std::size_t row = 0; row < side; ++row, first += width, out += side) {
-    unpack_run(frame, first, side, out);
+  for (std::size_t row = 0; row < side; ++row, out += side) {
+    const Line line = line_of(frame, static_cast<std::size_t>(y_px) + row);
+    unpack_run(frame.format, line.data, line.first + static_cast<std::size_t>(x_px), side, out);
   }
   return true;
 }
 
 void unpack(const Frame& frame, std::uint16_t* out) noexcept {
-  unpack_run(frame, 0,
-             static_cast<std::size_t>(frame.width_px) * static_cast<std::size_t>(frame.height_px),
-             out);
+  const auto width = static_cast<std::size_t>(frame.width_px);
+  const auto height = static_cast<std::size_t>(frame.height_px);
+  if (frame.line_padding_bytes == 0)
+    return unpack_run(frame.format, frame.pixels, 0, width * height, out);
+  for (std::size_t y = 0; y < height; ++y, out += width) {
+    const Line line = line_of(frame, y);
+    unpack_run(frame.format, line.data, line.first, width, out);
+  }
 }
 
 }  // namespace driftd::camera

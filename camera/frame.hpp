@@ -15,7 +15,8 @@ struct Frame {
   PixelFormat format = PixelFormat::Mono8;
   int width_px = 0;
   int height_px = 0;
-  int offset_x_px = 0;  ///< the region's place on the full sensor
+  int line_padding_bytes = 0;  ///< behind each line; lines then begin at whole bytes
+  int offset_x_px = 0;         ///< the region's place on the full sensor
   int offset_y_px = 0;
   /// Counts from the source; gaps are lost or superseded frames. A camera's own block id with its
   /// 16-bit wrap removed (after a reconnection it goes on from the last one); a recording's 0-based

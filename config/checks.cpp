@@ -183,28 +183,28 @@ Region region_of(const Config& config) {
 
 void check_roi(const Config& config, Conflicts& conflicts) {
   const int roi_px = config.fitter.roi_px;
-  if (roi_px == 0) return;  // the one chosen will be right
-  if (roi_px < 4 * config.optics.spot_sigma_px) {
+  if (roi_px > 0 && roi_px < 4 * config.optics.spot_sigma_px) {
     conflicts.push_back(
         {{"fitter.roi_px", "optics.spot_sigma_px"},
          number(roi_px) + " px with optics.spot_sigma_px " + number(config.optics.spot_sigma_px),
          "at least four times optics.spot_sigma_px"});
   }
-  if (config.markers.roi_hysteresis_px > roi_px / 4.0) {
+  if (roi_px > 0 && config.markers.roi_hysteresis_px > roi_px / 4.0) {
     conflicts.push_back(
         {{"markers.roi_hysteresis_px", "fitter.roi_px"},
          number(config.markers.roi_hysteresis_px) + " px with fitter.roi_px " + number(roi_px),
          "at most a quarter of fitter.roi_px"});
   }
-  // Mode auto keeps the windows off the border as well.
   const bool automatic = config.markers.mode == MarkerMode::Auto;
-  const double needed_px = roi_px + (automatic ? 2 * config.markers.border_px : 0);
+  const double needed_px = least_side_px(config);
   const Region region = region_of(config);
   const auto check_side = [&](const std::string& side_key, int side_px) {
     if (side_px == 0 || side_px >= needed_px) return;
     conflicts.push_back({{side_key, "fitter.roi_px", "markers.border_px", "markers.mode"},
                          number(side_px) + " px",
-                         "at least " + number(needed_px) + " px: fitter.roi_px " + number(roi_px) +
+                         "at least " + number(needed_px) + " px: " +
+                             (roi_px > 0 ? "fitter.roi_px " + number(roi_px)
+                                         : std::string("the least ROI that is chosen")) +
                              (automatic ? " and markers.border_px on both sides" : "")});
   };
   check_side(region.width_key, region.width_px);

@@ -171,6 +171,10 @@ Config default_config();
 /// assumed: a ROI of ten sigma, of 13 px where sigma is not known either.
 Config with_sizes(Config config, double sigma_px = 0, int roi_px = 0);
 
+/// What an image needs each way for one marker, px: a ROI, and in mode auto `markers.border_px` on
+/// both sides. Of a ROI that is to be chosen: the least that ever is.
+double least_side_px(const Config& config);
+
 /// Reads, checks and merges a file over the defaults. @throws ConfigError
 Config load(const std::filesystem::path& file);
 /// The same from text; `name` stands for the file in messages, `folder` resolves relative paths.

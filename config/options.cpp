@@ -9,6 +9,9 @@
 namespace driftd::config {
 namespace {
 
+/// That the choice from an image goes down to.
+constexpr int kLeastChosenRoiPx = 5;
+
 using yaml::allowed_number;
 using yaml::allowed_text;
 
@@ -134,10 +137,18 @@ Config with_sizes(Config config, double sigma_px, int roi_px) {
   if (sigma == 0) sigma = sigma_px;
   if (roi == 0) roi = roi_px;
   if (roi == 0 && sigma > 0)
-    roi = std::clamp(static_cast<int>(std::lround(kSigmasOfRoi * sigma)) | 1, 5, kLargestRoiPx);
+    roi = std::clamp(static_cast<int>(std::lround(kSigmasOfRoi * sigma)) | 1, kLeastChosenRoiPx,
+                     kLargestRoiPx);
   if (roi == 0) roi = kAssumedRoiPx;
   if (sigma == 0) sigma = roi / kSigmasOfRoi;
   return config;
+}
+
+double least_side_px(const Config& config) {
+  const bool automatic = config.markers.mode == MarkerMode::Auto;
+  int roi_px = config.fitter.roi_px;
+  if (roi_px == 0) roi_px = automatic ? kLeastChosenRoiPx : with_sizes(config).fitter.roi_px;
+  return roi_px + (automatic ? 2 * config.markers.border_px : 0);
 }
 
 std::vector<std::string> not_reloadable_changes(const Config& before, const Config& after) {

@@ -58,7 +58,9 @@ std::vector<Option> image_options() {
            .max = 10'000'000}),
       row<&Config::camera, &Camera::gain_db>(
           "camera.gain_db", 0,
-          {.text = "Analogue gain. It adds no light: leave it at 0 unless read noise dominates.",
+          {.text = "Analogue gain. It adds no light: leave it at 0 unless read noise dominates. A "
+                   "camera that counts its gain as a factor gets 10^(dB/20); one that counts in "
+                   "steps of its own takes 0 alone, its least gain.",
            .unit = "dB",
            .min = -24,
            .max = 60}),

@@ -45,6 +45,8 @@ void CameraWatch::turn() {
     problem_.clear();
     look();
     tell_notes();
+    const std::string problem = image_too_small(config_, info_);
+    if (!problem.empty()) events_.raise(EventLog::Level::Warning, "camera_note", problem);
     loop_.change_settings(std::make_unique<LoopSettings>(loop_settings(config_, info_)));
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/compose.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -108,6 +110,15 @@ std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
 
 camera::PixelFormat configured_format(const config::Config& config) {
   return config.camera.pixel_format;
+}
+
+std::string image_too_small(const config::Config& config, const camera::SourceInfo& source) {
+  const double least_px = config::least_side_px(config);
+  if (source.width_px <= 0 || std::min(source.width_px, source.height_px) >= least_px) return {};
+  return fmt::format(
+      "an image of {} x {} px has no room for a marker: it needs {:g} px each way, by "
+      "fitter.roi_px and, with markers.mode auto, markers.border_px on both sides",
+      source.width_px, source.height_px, least_px);
 }
 
 config::Config with_range(config::Config config, const camera::SourceInfo& source) {

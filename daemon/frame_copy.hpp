@@ -72,6 +72,7 @@ class FrameCopy {
     if (image == nullptr) return;
     image->frame = frame;
     image->frame.pixels = nullptr;
+    image->frame.line_padding_bytes = 0;
     const auto values =
         static_cast<std::size_t>(frame.width_px) * static_cast<std::size_t>(frame.height_px);
     image->fits = values <= image->pixels.size();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/pipeline.hpp"
 
+#include <string>
+
 #include "daemon/compose.hpp"
 
 namespace driftd::daemon {
@@ -18,6 +20,8 @@ Pipeline::~Pipeline() {
 void Pipeline::start(const config::Config& config) {
   source_->start();
   const camera::SourceInfo info = source_->info();
+  const std::string problem = image_too_small(config, info);
+  if (!problem.empty()) throw camera::CameraError(info.description + ": " + problem);
   const bool connected = is_recording(config) || info.connection > 0;
   const auto format = connected ? info.format : configured_format(config);
   chosen_ = choose_fitter_for(with_range(config, info), format);

@@ -89,6 +89,10 @@ void Connection::make_stream() {
     throw CameraError("the camera's payload of " + std::to_string(payload) +
                       " bytes is smaller than an image of " + std::to_string(image));
   }
+  // Libusb's asynchronous transfers keep more than one image's worth of requests with the bus
+  // (Aravis' pull request 557); its default waits for each.
+  if (arv_camera_is_uv_device(camera) != 0)
+    arv_camera_uv_set_usb_mode(camera, ARV_UV_USB_MODE_ASYNC);
   pixel_format_ = checked("reading the pixel format", arv_camera_get_pixel_format, camera);
   frame_ids_.emplace(!gige, shared_.next_frame_id);
   stream_.reset(checked("making the stream of " + identity_.description, arv_camera_create_stream,
@@ -175,6 +179,7 @@ void Connection::accept(ArvStream* stream, FrameSlot& slot) noexcept {
   shared_.next_frame_id.store(id + 1, std::memory_order_relaxed);
   if (lost > 0) shared_.lost.fetch_add(lost, std::memory_order_relaxed);
   slot.frame.id = id;
+  slot.frame.line_padding_bytes = line_padding_bytes(buffer);
   slot.frame.camera_time_ns =
       has_clock_ ? static_cast<std::int64_t>(arv_buffer_get_timestamp(buffer)) : 0;
   slot.frame.arrival_ns = last_buffer_ns_.load(std::memory_order_relaxed);
@@ -204,8 +209,21 @@ bool Connection::is_whole(ArvBuffer* buffer) const noexcept {
   std::size_t size = 0;
   arv_buffer_get_image_data(buffer, &size);
   const bool expected_kind = arv_buffer_get_image_pixel_format(buffer) == pixel_format_;
-  return !expected_kind || size >= image_bytes(info_.format, arv_buffer_get_image_width(buffer),
-                                               arv_buffer_get_image_height(buffer));
+  const int width = arv_buffer_get_image_width(buffer);
+  const int height = arv_buffer_get_image_height(buffer);
+  const auto padding = static_cast<std::size_t>(line_padding_bytes(buffer));
+  if (!expected_kind || padding == 0)
+    return !expected_kind || size >= image_bytes(info_.format, width, height);
+  const std::size_t line = image_bytes(info_.format, width, 1) + padding;
+  return size + padding >= line * static_cast<std::size_t>(std::max(height, 0));
+}
+
+/// Cameras may have each line begin at a whole word.
+int Connection::line_padding_bytes(ArvBuffer* buffer) noexcept {
+  gint x = 0;
+  gint y = 0;
+  arv_buffer_get_image_padding(buffer, &x, &y);
+  return std::max(x, 0);
 }
 
 bool Connection::is_as_configured(ArvBuffer* buffer) const noexcept {

@@ -87,6 +87,7 @@ class Connection {
   void accept(ArvStream* stream, FrameSlot& slot) noexcept;
   [[nodiscard]] bool is_as_configured(ArvBuffer* buffer) const noexcept;
   [[nodiscard]] bool is_whole(ArvBuffer* buffer) const noexcept;
+  [[nodiscard]] static int line_padding_bytes(ArvBuffer* buffer) noexcept;
   void count_incomplete(ArvBuffer* buffer) noexcept;
   [[nodiscard]] bool only_incomplete() const noexcept;
   static void give_to_aravis(ArvStream* stream, FrameSlot& slot) noexcept;

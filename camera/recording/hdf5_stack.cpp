@@ -193,7 +193,19 @@ bool chunks_are_whole(hid_t dataset, hsize_t first, const std::array<hsize_t, 3>
   return true;
 }
 
-/// How many frames from the first on are within a truncated file.
+/// Whether space was taken for every pixel: programs that reserve a dataset for a recording which
+/// then ends early leave the rest of it out, and HDF5 reads zeros there.
+bool is_all_written(const Opened& opened) {
+  const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
+  const H5D_layout_t layout = H5Pget_layout(made.get());
+  const bool here =
+      layout == H5D_CHUNKED || (layout == H5D_CONTIGUOUS && H5Pget_external_count(made.get()) == 0);
+  H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
+  return !here || H5Dget_space_status(opened.dataset.get(), &status) < 0 ||
+         status == H5D_SPACE_STATUS_ALLOCATED;
+}
+
+/// How many frames from the first on are in the file.
 std::int64_t whole_frames(const Opened& opened, const StackShape& shape) {
   const std::uintmax_t file_bytes = bytes_of_file(opened.path);
   const hid_t dataset = opened.dataset.get();
@@ -262,9 +274,10 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   Opened opened = open_dataset(settings.path, settings.dataset);
   StackShape shape = shape_of(opened);
   StackFacts facts;
-  if (opened.truncated) {
+  if (opened.truncated || !is_all_written(opened)) {
     const std::int64_t whole = whole_frames(opened, shape);
-    facts.notes.push_back(truncated_note(settings, whole, shape.frames, {}));
+    facts.notes.push_back(truncated_note(settings, whole, shape.frames,
+                                         opened.truncated ? "" : "the next was never written"));
     shape.frames = whole;
   }
   return std::make_unique<Hdf5Stack>(std::move(opened), shape, std::move(facts));

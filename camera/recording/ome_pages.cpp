@@ -126,6 +126,33 @@ const OmeImage& image_of(const StackSettings& settings, const OmeMetadata& metad
   return metadata.images[static_cast<std::size_t>(index)];
 }
 
+/// Pages of the file that was opened which the metadata of no series name.
+std::int64_t unnamed_pages(const TiffFile& file, const OmeMetadata& metadata,
+                           const PageFinder& finder) {
+  const std::int64_t pages = file.pages();
+  std::vector<int> change(static_cast<std::size_t>(pages) + 1);  // of how often a page is named
+  const auto name = [&](std::int64_t begin, std::int64_t count) {
+    if (begin >= pages || count <= 0) return;
+    ++change[static_cast<std::size_t>(begin)];
+    --change[static_cast<std::size_t>(begin + std::min(count, pages - begin))];
+  };
+  for (const OmeImage& image : metadata.images) {
+    const PlaneExtent& extent = image.extent;
+    const std::int64_t planes = extent.z * extent.c * extent.t;
+    if (image.blocks.empty()) name(0, planes);
+    for (const OmeBlock& block : image.blocks) {
+      const std::int64_t room = planes - planes_before(extent, block.first);
+      if (finder.is_here(block)) name(block.page, std::min(room, block.planes.value_or(pages)));
+    }
+  }
+  std::int64_t unnamed = 0, times = 0;
+  for (std::int64_t page = 0; page < pages; ++page) {
+    times += change[static_cast<std::size_t>(page)];
+    unnamed += times == 0 ? 1 : 0;
+  }
+  return unnamed;
+}
+
 std::int64_t repeats_in(const std::vector<PagePlace>& places) {
   std::set<std::pair<std::size_t, std::int64_t>> seen;
   for (const PagePlace& place : places) seen.emplace(place.file, place.page);
@@ -163,6 +190,12 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
                               : "z " + std::to_string(first.z));
   }
   PagedFrames frames = finder.frames(choice);
+  const std::int64_t unnamed = unnamed_pages(file, metadata, finder);
+  if (unnamed > 0) {
+    facts.notes.push_back(std::to_string(unnamed) + " of its " + std::to_string(file.pages()) +
+                          " pages are in no metadata, and left out; the option every_page takes "
+                          "all");
+  }
   const std::int64_t repeats = repeats_in(frames.places);
   if (repeats > 0) {
     facts.notes.push_back(std::to_string(repeats) +

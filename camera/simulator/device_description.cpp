@@ -10,6 +10,8 @@
 namespace driftd::simulator {
 namespace {
 
+const std::string kLinePadding = "LINE_PADDING";  // stands for a number
+
 std::vector<std::string> active_parts(const CameraDialect& dialect) {
   std::vector<std::string> parts;
   parts.emplace_back(dialect.names == FeatureNames::Legacy ? "names-legacy" : "names-standard");
@@ -41,6 +43,10 @@ std::string describe(const CameraDialect& dialect) {
     } else if (line.find("<!-- end -->") != std::string::npos) {
       wanted = true;
     } else if (wanted) {
+      const std::size_t padding = line.find(kLinePadding);
+      if (padding != std::string::npos) {
+        line.replace(padding, kLinePadding.size(), std::to_string(dialect.line_padding_bytes));
+      }
       text += line + '\n';
     }
   }

@@ -371,6 +371,7 @@ Acquisition DeviceRegisters::acquisition() const {
   a.sensor.reverse_x = word(feature::kReverseX) != 0;
   a.sensor.reverse_y = word(feature::kReverseY) != 0;
   a.sensor.left_aligned = model_.dialect.left_aligned;
+  a.line_padding_bytes = model_.dialect.line_padding_bytes;
   // The trigger line carries pulses at the scenario's rate.
   double rate_hz =
       word(feature::kFrameRateEnable) != 0 ? get_double(feature::kFrameRate) : kMaxRateHz;

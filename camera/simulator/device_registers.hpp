@@ -36,6 +36,7 @@ struct Acquisition {
   std::uint32_t host_address = 0;  ///< host byte order
   std::uint16_t host_port = 0;
   std::size_t packet_size_bytes = 0;  ///< with IP and UDP headers
+  int line_padding_bytes = 0;
 };
 
 class DeviceRegisters {

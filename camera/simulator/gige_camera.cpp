@@ -6,7 +6,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <ctime>
+#include <span>
 
 #include "base/monotonic.hpp"
 #include "camera/simulator/device_clock.hpp"
@@ -112,6 +114,22 @@ std::int64_t GigeCamera::camera_time_ns(std::int64_t time_ns) {
   return whole_ticks_ns(time_ns + model_.clock_offset_ns + *error_ns, model_.dialect.tick_hz);
 }
 
+namespace {
+
+/// Moves the lines of a packed image apart, from the last on. Widths are such that each line is
+/// whole bytes.
+void pad_lines(std::span<std::byte> image, std::size_t lines, std::size_t padding) {
+  if (padding == 0) return;
+  const std::size_t bytes = image.size() / lines - padding;
+  for (std::size_t line = lines; line-- > 0;) {
+    std::byte* to = image.data() + line * (bytes + padding);
+    std::memmove(to, image.data() + line * bytes, bytes);
+    std::memset(to + bytes, 0xa5, padding);
+  }
+}
+
+}  // namespace
+
 void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t start_ns) {
   // The settings of before the exposure hold; whether the client stopped meanwhile does not.
   const bool streaming = acquisition.running && !away_ && registers_.acquisition().running;
@@ -128,8 +146,12 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
   if (frame_id_ == 0 && !model_.dialect.counts_zero) frame_id_ = 1;
   plan.frame_id = frame_id_;
   plan.frame_count = ++frame_count_;
-  const auto image = sender_.begin(packed_bytes(plan.sensor.format, plan.sensor.pixels()));
-  const MadeFrame made = producer_.make(plan, image);
+  const std::size_t bytes = packed_bytes(plan.sensor.format, plan.sensor.pixels());
+  const auto lines = static_cast<std::size_t>(plan.sensor.height_px);
+  const auto padding = static_cast<std::size_t>(acquisition.line_padding_bytes);
+  const auto image = sender_.begin(bytes + lines * padding);
+  const MadeFrame made = producer_.make(plan, image.first(bytes));
+  pad_lines(image, lines, padding);
   if (made.fate != FrameFate::Drop) {
     const std::int64_t time_ns = plan.camera_time_ns + made.time_error_ns;
     const FrameHeader header{frame_id_,

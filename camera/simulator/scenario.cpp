@@ -94,6 +94,7 @@ void read_dialect(yaml::Section section, CameraDialect& dialect) {
   read_choice(section, "rate_gate", kGates, dialect.rate_gate);
   section.boolean("left_aligned", dialect.left_aligned);
   section.boolean("counts_zero", dialect.counts_zero);
+  section.integer("line_padding_bytes", dialect.line_padding_bytes, {0, 1024});
   section.integer64("tick_hz", dialect.tick_hz, 0);
   if (dialect.tick_hz != 0 && (dialect.tick_hz < 1000 || dialect.tick_hz > 1'000'000'000)) {
     section.reject("tick_hz", "0 (no clock) or a whole number from 1000 to 1000000000");

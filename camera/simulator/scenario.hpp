@@ -74,6 +74,7 @@ struct CameraDialect {
   bool left_aligned = false;             ///< Mono16 carries the levels in its upper bits
   std::int64_t tick_hz = 1'000'000'000;  ///< of the clock; 0: there is none, and no features of one
   bool counts_zero = false;              ///< frame ids go from 65535 to 0; otherwise to 1
+  int line_padding_bytes = 0;            ///< behind each line of an image
 };
 
 /// What another program left set, with which the camera powers up.

@@ -137,7 +137,8 @@ void StreamSender::append(Burst& burst, const Kept& frame, std::uint32_t packet)
     gvcp::put32(out + 20, static_cast<std::uint32_t>(sensor.height_px));
     gvcp::put32(out + 24, static_cast<std::uint32_t>(sensor.offset_x_px));
     gvcp::put32(out + 28, static_cast<std::uint32_t>(sensor.offset_y_px));
-    gvcp::put32(out + 32, 0);  // no padding
+    gvcp::put16(out + 32, static_cast<std::uint16_t>(frame.acquisition.line_padding_bytes));
+    gvcp::put16(out + 34, 0);  // none behind the image
   } else if (packet < last) {
     const std::size_t from = (packet - 1) * payload_bytes(frame);
     const std::size_t bytes = std::min(payload_bytes(frame), frame.image.size() - from);

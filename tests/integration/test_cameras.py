@@ -76,6 +76,14 @@ class LeftByOthers(unittest.TestCase):
         self.assertIn("region_x_px 200 with region_width_px 128 needs 328 columns, and the camera has 256",
                       daemon.text())
 
+    def test_a_region_of_a_few_columns_ends_the_daemon(self):
+        rig = self.rig
+        self.start_sim("")
+        daemon = rig.start_daemon(rig.config(camera={"region_x_px": 248}), wait="")
+        self.assertEqual(daemon.child.wait(20), 3)
+        self.assertIn("an image of 8 x 256 px has no room for a marker: it needs 13 px each way",
+                      daemon.text())
+
 
 if __name__ == "__main__":
     unittest.main()

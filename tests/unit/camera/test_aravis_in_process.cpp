@@ -13,6 +13,7 @@
 
 #include "base/monotonic.hpp"
 #include "camera/aravis/clock_watch.hpp"
+#include "camera/aravis/gain.hpp"
 #include "camera/aravis/network.hpp"
 #include "camera/sources.hpp"
 #include "support/catch.hpp"
@@ -242,12 +243,97 @@ TEST_CASE("a test pattern, a digital shift and a sequencer that were left on are
       "<Integer Name=\"Left\"><Value>3</Value></Integer>"
       "<Integer Name=\"DigitalShift\"><Value>2</Value></Integer>"
       "<Boolean Name=\"SequenceEnable\"><pValue>Left2</pValue></Boolean>"
-      "<Integer Name=\"Left2\"><Value>1</Value></Integer>");
+      "<Integer Name=\"Left2\"><Value>1</Value></Integer>"
+      "<Enumeration Name=\"SequencerMode\"><EnumEntry Name=\"On\"><Value>1</Value></EnumEntry>"
+      "<EnumEntry Name=\"Off\"><Value>0</Value></EnumEntry><pValue>Left3</pValue></Enumeration>"
+      "<Integer Name=\"Left3\"><Value>1</Value></Integer>"
+      "<Enumeration Name=\"ExposureMode\"><EnumEntry Name=\"TriggerWidth\"><Value>2</Value>"
+      "</EnumEntry><EnumEntry Name=\"Timed\"><Value>1</Value></EnumEntry><pValue>Left4</pValue>"
+      "</Enumeration><Integer Name=\"Left4\"><Value>2</Value></Integer>");
   const auto source = make_aravis_source(fake_settings());
   source->start();
+  CHECK(has_note(source->info(), "SequencerMode was On; set to Off"));
+  CHECK(has_note(source->info(), "ExposureMode was TriggerWidth; set to Timed"));
   CHECK(has_note(source->info(), "TestPattern was Ramp; set to Off"));
   CHECK(has_note(source->info(), "DigitalShift was 2; set to 0"));
   CHECK(has_note(source->info(), "SequenceEnable was true; set to false"));
+}
+
+TEST_CASE("the camera's own rate does not limit triggered frames") {
+  const std::string gate =
+      "<Boolean Name=\"AcquisitionFrameRateEnable\"><pValue>Gate</pValue></Boolean>";
+  AravisSettings settings = fake_settings();
+  {
+    const Description description(gate + "<Integer Name=\"Gate\"><Value>1</Value></Integer>");
+    settings.trigger = Trigger::HardwareLine;
+    settings.trigger_line = "Line0";
+    const auto source = make_aravis_source(settings);
+    source->start();
+    CHECK(has_note(source->info(), "AcquisitionFrameRateEnable was true; set to false"));
+  }
+  const Description description(gate + "<Integer Name=\"Gate\"><Value>0</Value></Integer>");
+  settings.trigger = Trigger::Off;
+  const auto source = make_aravis_source(settings);
+  source->start();
+  CHECK(has_note(source->info(), "AcquisitionFrameRateEnable was false; set to true"));
+}
+
+namespace {
+
+/// Gains as a factor, one for each entry of their selector.
+const char* const kSelectedGains =
+    "<Enumeration Name=\"GainSelector\"><EnumEntry Name=\"All\"><Value>2</Value></EnumEntry>"
+    "<EnumEntry Name=\"DigitalAll\"><Value>1</Value></EnumEntry>"
+    "<EnumEntry Name=\"AnalogAll\"><Value>0</Value></EnumEntry>"
+    "<pValue>Selected</pValue></Enumeration>"
+    "<Integer Name=\"Selected\"><Value>2</Value></Integer>"
+    "<Float Name=\"Gain\"><pValue>SelectedGain</pValue><Min>0.5</Min><Max>16</Max></Float>"
+    "<FloatReg Name=\"SelectedGain\"><Address>2560</Address>"
+    "<pIndex Offset=\"8\">Selected</pIndex><Length>8</Length><AccessMode>RW</AccessMode>"
+    "<pPort>Device</pPort><Cachable>NoCache</Cachable><Endianess>BigEndian</Endianess></FloatReg>";
+
+struct GainCamera {
+  explicit GainCamera(const std::string& features) : description(features) {
+    fake_settings();
+    camera.reset(arv_camera_new("Fake_1", nullptr));
+  }
+  double gain(const char* name) const { return arv_camera_get_float(camera.get(), name, nullptr); }
+  void select(const char* entry) {
+    arv_camera_set_string(camera.get(), "GainSelector", entry, nullptr);
+  }
+
+  Description description;
+  aravis::Ref<ArvCamera> camera;
+  std::vector<CameraNote> notes;
+};
+
+}  // namespace
+
+TEST_CASE("of several gains the analogue one is set, and the digital one to 1") {
+  GainCamera camera(kSelectedGains);
+  camera.select("DigitalAll");
+  arv_camera_set_float(camera.camera.get(), "Gain", 7, nullptr);
+  camera.select("All");
+  aravis::set_gain(camera.camera.get(), 6, camera.notes);
+  CHECK(camera.notes.empty());
+  CHECK(camera.gain("Gain") == Approx(1.995).epsilon(0.001));  // 6 dB, of what is selected now
+  camera.select("AnalogAll");
+  CHECK(camera.gain("Gain") == Approx(1.995).epsilon(0.001));
+  camera.select("DigitalAll");
+  CHECK(camera.gain("Gain") == Approx(1));
+  camera.select("All");
+  CHECK(camera.gain("Gain") == Approx(0));  // untouched
+}
+
+TEST_CASE("an older camera's GainAbs is in dB, though it cannot be 0") {
+  GainCamera camera("<Float Name=\"GainAbs\"><Value>3</Value><Min>0.5</Min><Max>24</Max></Float>");
+  aravis::set_gain(camera.camera.get(), 6, camera.notes);
+  CHECK(camera.gain("GainAbs") == Approx(6));
+  CHECK(camera.notes.empty());
+  aravis::set_gain(camera.camera.get(), 30, camera.notes);
+  CHECK(camera.gain("GainAbs") == Approx(24));
+  REQUIRE(camera.notes.size() == 1);
+  CHECK_THAT(camera.notes[0].text, contains("24 dB instead of 30 dB: the camera allows 0.5 to 24"));
 }
 
 TEST_CASE("what the camera cannot do is taken over as it can, and said") {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The Aravis source where the network carries less than the camera sends, where frame ids wrap, and
-// where there is no clock.
+// The Aravis source where the network carries less than the camera sends, where lines are padded,
+// where frame ids wrap, and where there is no clock.
 #include <string>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "support/uniform_camera.hpp"
@@ -83,6 +84,31 @@ TEST_CASE("a packet size that fits is not remarked upon") {
   CHECK(note_of(source->info(), "packet_size_bytes").text.empty());
   Frame frame;
   REQUIRE(pop_until(*source, PopStatus::Frame, frame));
+}
+
+TEST_CASE("lines with bytes behind them give the same pixels") {
+  auto model = camera_model();
+  model.dialect.line_padding_bytes = 12;
+  for (const auto format : {PixelFormat::Mono8, PixelFormat::Mono12p}) {
+    Simulator simulator("127.0.41.46", model);
+    AravisSettings settings = settings_for("127.0.41.46");
+    settings.format = format;
+    const auto source = make_aravis_source(settings);
+    source->start();
+    for (int i = 0; i < 20; ++i) {
+      Frame frame;
+      REQUIRE(pop_until(*source, PopStatus::Frame, frame));
+      REQUIRE(frame.line_padding_bytes == 12);
+      std::vector<std::uint16_t> pixels(std::size_t{128} * 64);
+      unpack(frame, pixels.data());
+      const unsigned byte = std::to_integer<unsigned>(frame.pixels[0]);
+      // Of two pixels of 12 bits, all of whose bytes are alike, the halves are exchanged.
+      const unsigned even = byte | (byte & 0xf) << 8, odd = byte >> 4 | byte << 4;
+      for (std::size_t k = 0; k < pixels.size(); ++k)
+        REQUIRE(pixels[k] == (format == PixelFormat::Mono8 ? byte : k % 2 == 0 ? even : odd));
+    }
+    CHECK(source->counters().incomplete == 0);
+  }
 }
 
 TEST_CASE("the ids of a camera that counts zero go on past it") {

@@ -151,6 +151,12 @@ TEST_CASE("the window holds the spot and lies inside the region", "[config]") {
       "f:1:27: camera.region_width_px: found 20 px; allowed at least 21 px: fitter.roi_px 13 and "
       "markers.border_px on both sides");
   CHECK(mistakes_of("camera: {region_height_px: 32}\nfitter: {roi_px: 33}\n") != "");
+  // 5 px and 4 px on both sides; listed markers may be at the border.
+  CHECK(mistakes_of("camera: {region_width_px: 13, region_height_px: 13}\n") == "");
+  CHECK(
+      mistakes_of("camera: {region_width_px: 13, region_height_px: 12}\n") ==
+      "f:1:48: camera.region_height_px: found 12 px; allowed at least 13 px: the least ROI that is "
+      "chosen and markers.border_px on both sides");
   CHECK(mistakes_of("camera: {source: replay}\nreplay: {path: a, format: raw_u8, width_px: 64, "
                     "height_px: 20}\nfitter: {roi_px: 13}\n") ==
         "f:2:60: replay.height_px: found 20 px; allowed at least 21 px: fitter.roi_px 13 and "

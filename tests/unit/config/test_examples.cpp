@@ -48,6 +48,19 @@ TEST_CASE("the camera examples differ in what the cameras need", "[config]") {
   CHECK(usb3.markers.list[0].role == control::MarkerRole::Tracking);
 }
 
+TEST_CASE("the camera examples ask for no more than their bus carries", "[config]") {
+  const auto bytes_per_s = [](const std::string& name) {
+    const Camera camera = example(name).camera;
+    return static_cast<double>(camera::image_bytes(camera.pixel_format, camera.region_width_px,
+                                                   camera.region_height_px)) *
+           camera.frame_rate_hz;
+  };
+  CHECK(bytes_per_s("gige") < 115e6);  // 1 Gbit/s less the headers
+  CHECK(bytes_per_s("gige") > 50e6);   // and not by a slip of a key
+  CHECK(bytes_per_s("usb3") < 350e6);  // 5 Gbit/s less coding and protocol, as cameras reach it
+  CHECK(bytes_per_s("usb3") > 200e6);
+}
+
 TEST_CASE("the replay example finds its recording beside itself", "[config]") {
   const Config config = example("replay");
   CHECK(config.camera.source == Source::Replay);

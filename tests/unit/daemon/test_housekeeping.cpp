@@ -113,6 +113,22 @@ TEST_CASE("a camera that connects has its notes told, warnings first, and again 
   REQUIRE(f.told.events[5]["key"] == "ReverseX");
 }
 
+TEST_CASE("a camera that comes later with an image too small for a marker is said to") {
+  Fixture f;
+  f.source.described.width_px = 300;
+  f.source.described.height_px = 12;  // 5 px of the least ROI, and 4 px on both sides, are 13
+  f.source.events = {{camera::SourceEvent::Kind::Connected, 0, "have it"}};
+  f.camera.turn();
+  REQUIRE(f.told.codes() == std::vector<std::string>{"camera_connected", "camera_note"});
+  REQUIRE(f.told.events[1]["level"] == "warning");
+  REQUIRE_THAT(f.told.events[1]["text"].get<std::string>(),
+               contains("300 x 12 px has no room for a marker: it needs 13 px each way"));
+  f.source.described.height_px = 13;
+  f.source.events = {{camera::SourceEvent::Kind::Connected, 0, "have it"}};
+  f.camera.turn();
+  REQUIRE(f.told.codes().size() == 3);
+}
+
 TEST_CASE("settings wait for room in the loop's queue, and the newest go") {
   Fixture f;
   f.played.stop_taking();

@@ -258,6 +258,31 @@ TEST_CASE("a plane that Micro-Manager did not record is another's page, which is
              contains("2 frames are the page of another"));
 }
 
+TEST_CASE("pages that the metadata do not name are left out, which is told") {
+  const TemporaryFolder folder;
+  StackSettings settings = at(folder / "s.tif");
+  const auto write = [&](const std::string& blocks) {
+    write_file(settings.path,
+               tiff_bytes(pixels_of(planes_in("XYZCT", {.t = 7})), kWidth, kHeight,
+                          ome(image("", pixels_element("XYZCT", {.t = 3}, blocks)))));
+  };
+  const std::vector<Plane> named{{0, 0, 0}, {0, 0, 1}, {0, 0, 2}};
+  for (const std::string blocks : {"", "<TiffData/>", "<TiffData PlaneCount=\"3\"/>"}) {
+    CAPTURE(blocks);
+    write(blocks);
+    check_movie(settings, named);
+    REQUIRE(open_stack(settings)->notes().size() == 1);
+    CHECK_THAT(open_stack(settings)->notes()[0],
+               contains("4 of its 7 pages are in no metadata, and left out"));
+  }
+  write(
+      "<TiffData IFD=\"0\"/><TiffData IFD=\"3\" FirstT=\"2\"/><TiffData IFD=\"1\" FirstT=\"1\"/>");
+  CHECK_THAT(open_stack(settings)->notes().at(0), contains("4 of its 7 pages"));
+  settings.every_page = true;
+  CHECK(open_stack(settings)->notes().empty());
+  CHECK(open_stack(settings)->shape().frames == 7);
+}
+
 TEST_CASE("of several positions in files of their own, the opened file's is taken") {
   const TemporaryFolder folder;
   std::string images;

@@ -215,8 +215,9 @@ TEST_CASE("HDF5 with its pixels in one piece") {
 }
 
 /// As write_hdf5(), in chunks that do not divide the frames.
+/// @param written  frames, of those that there is to be space for
 void write_chunked(const std::filesystem::path& path, const std::vector<std::uint16_t>& pixels,
-                   unsigned compression) {
+                   unsigned compression, hsize_t written = kFrames) {
   const std::vector<hsize_t> size{kFrames, kHeight, kWidth};
   const std::vector<hsize_t> chunk{2, 7, 21};
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
@@ -226,7 +227,9 @@ void write_chunked(const std::filesystem::path& path, const std::vector<std::uin
   if (compression > 0) H5Pset_deflate(made, compression);
   const hid_t set =
       H5Dcreate2(file, "/images", H5T_STD_U16LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
-  H5Dwrite(set, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data());
+  const std::vector<hsize_t> begin{0, 0, 0}, part{written, kHeight, kWidth};
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, part.data(), nullptr);
+  H5Dwrite(set, H5T_NATIVE_UINT16, space, space, H5P_DEFAULT, pixels.data());
   H5Dclose(set);
   H5Pclose(made);
   H5Sclose(space);
@@ -261,6 +264,31 @@ TEST_CASE("HDF5 in chunks: what is said to be whole is, and some is") {
     }
     CHECK(most >= kFrames / 2);
   }
+}
+
+TEST_CASE("HDF5 with space for more frames than were written") {
+  const LeaksAllowed leaks;
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.h5";
+  for (const unsigned compression : {0u, 4u}) {
+    CAPTURE(compression);
+    write_chunked(settings.path, all_pixels(), compression, 6);  // three chunks of two frames
+    check_cut(settings, 6);
+    settings.allow_truncated = false;
+    CHECK_THAT(complaint(settings), contains("(the next was never written)"));
+    write_chunked(settings.path, all_pixels(), compression);
+    CHECK(complaint(settings).empty());
+  }
+  // In one piece, and nothing of it written.
+  const hid_t file = H5Fcreate(settings.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const std::vector<hsize_t> size{kFrames, kHeight, kWidth};
+  const hid_t space = H5Screate_simple(3, size.data(), nullptr);
+  H5Dclose(
+      H5Dcreate2(file, "/images", H5T_STD_U16LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Sclose(space);
+  H5Fclose(file);
+  check_cut(settings, 0);
 }
 
 }  // namespace
