@@ -36,6 +36,11 @@ struct FrameRange {
 
 FrameRange range_of(const Options& options, const camera::StackShape& shape) {
   const std::int64_t last = options.last_frame < 0 ? shape.frames - 1 : options.last_frame;
+  if (options.first_frame >= shape.frames) {
+    throw UsageError("--first-frame is " + std::to_string(options.first_frame) + "; " +
+                     options.stack.path.string() + " has frames 0 to " +
+                     std::to_string(shape.frames - 1));
+  }
   if (options.first_frame > last || last >= shape.frames) {
     throw UsageError("frames " + std::to_string(options.first_frame) + " to " +
                      std::to_string(last) + " are asked for; " + options.stack.path.string() +

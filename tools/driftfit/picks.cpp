@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "tools/driftfit/picks.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -90,6 +94,20 @@ std::vector<Pick> read_csv_picks(const std::filesystem::path& path) {
   return picks;
 }
 
+/// A marker that is picked twice would count as two.
+void refuse_twice(const std::filesystem::path& path, const std::vector<Pick>& picks) {
+  constexpr double kApartPx = 1;  // nearer ones are no two spots
+  for (auto a = picks.begin(); a != picks.end(); ++a) {
+    const auto b = std::find_if(std::next(a), picks.end(), [&](const Pick& other) {
+      return std::hypot(a->x_px - other.x_px, a->y_px - other.y_px) < kApartPx;
+    });
+    if (b == picks.end()) continue;
+    throw InputError(path, fmt::format("the picks at {:g}, {:g} and at {:g}, {:g} are of one "
+                                       "marker, which would count twice",
+                                       a->x_px, a->y_px, b->x_px, b->y_px));
+  }
+}
+
 }  // namespace
 
 std::vector<Pick> read_picks(const std::filesystem::path& path) {
@@ -101,6 +119,7 @@ std::vector<Pick> read_picks(const std::filesystem::path& path) {
   std::vector<Pick> picks =
       end == ".yaml" || end == ".yml" ? read_yaml_picks(path) : read_csv_picks(path);
   if (picks.empty()) throw InputError(path, "names no pick");
+  refuse_twice(path, picks);
   return picks;
 }
 

@@ -15,7 +15,7 @@ struct Pick {
 
 /// By the name's end: .yaml and .yml as Picasso writes them, anything else as CSV with columns `x`
 /// and `y` (or `x_px`, `y_px`) in pixels; further columns are left alone, lines from # are
-/// comments. At least one pick. @throws InputError
+/// comments. At least one pick, and none within a pixel of another. @throws InputError
 std::vector<Pick> read_picks(const std::filesystem::path& path);
 
 }  // namespace driftd::tools

@@ -45,6 +45,14 @@ TEST_CASE("picks of another shape, or that are no points, are refused") {
   CHECK_THAT(complaint("p.yaml", ""), contains("holds no keys"));
 }
 
+TEST_CASE("a marker that is picked twice is refused") {
+  CHECK_THAT(complaint("p.csv", "x,y\n10,20\n30,20\n30.6,20.7\n"),
+             contains("the picks at 30, 20 and at 30.6, 20.7 are of one marker"));
+  CHECK_THAT(complaint("p.yaml", "Centers: [[7, 8], [5, 8], [7, 8]]\n"),
+             contains("the picks at 7, 8 and at 7, 8 are of one marker"));
+  CHECK(complaint("p.csv", "x,y\n30,20\n31,20\n30,21\n").empty());
+}
+
 TEST_CASE("CSV picks may have other columns, comments, quotes and either line end") {
   const TemporaryFolder folder;
   write_file(folder / "p.csv", "# mine\r\n\"id\",\"x\",\"y\"\r\n1,2.5,3.5\r\n\r\n2,1e1,-0.25\r\n");

@@ -238,6 +238,11 @@ TEST_CASE("a run that does not fit the stack says what would") {
     CHECK_THROWS_WITH(run.analyse(),
                       contains("frames 0 to 4 are asked for") && contains("has 0 to 3"));
   }
+  SECTION("first frame") {
+    run.options.first_frame = 4;
+    CHECK_THROWS_WITH(run.analyse(),
+                      contains("--first-frame is 4; ") && contains("has frames 0 to 3"));
+  }
   SECTION("reference") {
     run.options.first_frame = 2;
     run.options.reference_frame = 1;
