@@ -61,6 +61,7 @@ void TrackingLoop::run() noexcept {
       if (report_.ended) return;
     }
   }
+  if (unfinished_) finish();
 }
 
 void TrackingLoop::take_commands() noexcept {

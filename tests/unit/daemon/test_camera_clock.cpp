@@ -182,7 +182,8 @@ TEST_CASE("CameraClock: neither a small step nor a clock being slewed counts as 
   struct Case {
     double step_s, slew, seconds;
   };
-  for (const Case& c : {Case{-0.006, 0, 16}, Case{0.006, 0, 16}, Case{0, 800e-6, 50}}) {
+  for (const Case& c : {Case{-0.006, 0, 16}, Case{-0.004, 0, 16}, Case{0.004, 0, 16},
+                        Case{0.006, 0, 16}, Case{0, 800e-6, 50}}) {
     CAPTURE(c.step_s, c.slew);
     World world(500);
     Watch watch;
