@@ -89,10 +89,6 @@ void Connection::make_stream() {
     throw CameraError("the camera's payload of " + std::to_string(payload) +
                       " bytes is smaller than an image of " + std::to_string(image));
   }
-  // Libusb's asynchronous transfers keep more than one image's worth of requests with the bus
-  // (Aravis' pull request 557); its default waits for each.
-  if (arv_camera_is_uv_device(camera) != 0)
-    arv_camera_uv_set_usb_mode(camera, ARV_UV_USB_MODE_ASYNC);
   pixel_format_ = checked("reading the pixel format", arv_camera_get_pixel_format, camera);
   frame_ids_.emplace(!gige, shared_.next_frame_id);
   stream_.reset(checked("making the stream of " + identity_.description, arv_camera_create_stream,
@@ -165,7 +161,7 @@ void Connection::on_new_buffer(ArvStream* stream, gpointer self) {
 
 void Connection::accept(ArvStream* stream, FrameSlot& slot) noexcept {
   ArvBuffer* buffer = slot.buffer.get();
-  if (!is_whole(buffer)) {
+  if (!is_whole(slot)) {
     count_incomplete(buffer);
     return give_to_aravis(stream, slot);
   }
@@ -203,11 +199,13 @@ void Connection::count_incomplete(ArvBuffer* buffer) noexcept {
 
 /// Only a buffer with status success may be asked anything more: others hold stale sizes and ids. A
 /// camera that ends a frame early still gets that status, so the size counts too.
-bool Connection::is_whole(ArvBuffer* buffer) const noexcept {
+bool Connection::is_whole(const FrameSlot& slot) const noexcept {
+  ArvBuffer* buffer = slot.buffer.get();
   if (arv_buffer_get_status(buffer) != ARV_BUFFER_STATUS_SUCCESS) return false;
   if (arv_buffer_get_payload_type(buffer) != ARV_BUFFER_PAYLOAD_TYPE_IMAGE) return true;
   std::size_t size = 0;
-  arv_buffer_get_image_data(buffer, &size);
+  arv_buffer_get_image_data(buffer, &size);  // the sum of what came, whatever there is room for
+  size = std::min(size, slot.memory.size());
   const bool expected_kind = arv_buffer_get_image_pixel_format(buffer) == pixel_format_;
   const int width = arv_buffer_get_image_width(buffer);
   const int height = arv_buffer_get_image_height(buffer);

@@ -86,7 +86,7 @@ class Connection {
   void make_buffers(std::size_t payload_bytes);
   void accept(ArvStream* stream, FrameSlot& slot) noexcept;
   [[nodiscard]] bool is_as_configured(ArvBuffer* buffer) const noexcept;
-  [[nodiscard]] bool is_whole(ArvBuffer* buffer) const noexcept;
+  [[nodiscard]] bool is_whole(const FrameSlot& slot) const noexcept;
   [[nodiscard]] static int line_padding_bytes(ArvBuffer* buffer) noexcept;
   void count_incomplete(ArvBuffer* buffer) noexcept;
   [[nodiscard]] bool only_incomplete() const noexcept;

@@ -176,11 +176,15 @@ std::uintmax_t bytes_of_file(const std::filesystem::path& path) {
 }
 
 /// Whether the chunks of a block of frames, which begins at `first`, are within the file.
-bool chunks_are_whole(hid_t dataset, hsize_t first, const std::array<hsize_t, 3>& size,
+bool chunks_are_whole(const Opened& opened, hsize_t first, const std::array<hsize_t, 3>& size,
                       const std::array<hsize_t, 3>& chunk, std::uintmax_t file_bytes) {
+  const hid_t dataset = opened.dataset.get();
   for (hsize_t y = 0; y < size[1]; y += chunk[1]) {
     for (hsize_t x = 0; x < size[2]; x += chunk[2]) {
       const std::array<hsize_t, 3> at{first, y, x};
+      hsize_t stored = 0;
+      if (H5Dget_chunk_storage_size(dataset, at.data(), &stored) < 0 || stored == 0) return false;
+      if (!opened.truncated) continue;  // the next call looks through all chunks
       unsigned filters = 0;
       haddr_t begin = HADDR_UNDEF;
       hsize_t bytes = 0;
@@ -193,16 +197,30 @@ bool chunks_are_whole(hid_t dataset, hsize_t first, const std::array<hsize_t, 3>
   return true;
 }
 
-/// Whether space was taken for every pixel: programs that reserve a dataset for a recording which
-/// then ends early leave the rest of it out, and HDF5 reads zeros there.
-bool is_all_written(const Opened& opened) {
-  const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
+std::array<hsize_t, 3> size_of(const StackShape& shape) {
+  return {static_cast<hsize_t>(shape.frames), static_cast<hsize_t>(shape.height_px),
+          static_cast<hsize_t>(shape.width_px)};
+}
+
+/// Whether something was written everywhere: programs that reserve a dataset for a recording which
+/// then ends early leave the rest out, and HDF5 reads zeros there. Of a chunk with several frames,
+/// those that were not written are not told from dark ones.
+bool is_all_written(const Opened& opened, const StackShape& shape) {
+  const hid_t dataset = opened.dataset.get();
+  const Hdf5Handle made(H5Dget_create_plist(dataset), H5Pclose);
   const H5D_layout_t layout = H5Pget_layout(made.get());
-  const bool here =
-      layout == H5D_CHUNKED || (layout == H5D_CONTIGUOUS && H5Pget_external_count(made.get()) == 0);
-  H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
-  return !here || H5Dget_space_status(opened.dataset.get(), &status) < 0 ||
-         status == H5D_SPACE_STATUS_ALLOCATED;
+  if (layout == H5D_CONTIGUOUS && H5Pget_external_count(made.get()) == 0)
+    return H5Dget_offset(dataset) != HADDR_UNDEF;
+  std::array<hsize_t, 3> chunk{};
+  if (layout != H5D_CHUNKED || H5Pget_chunk(made.get(), 3, chunk.data()) != 3) return true;
+  hsize_t all = 1;
+  for (std::size_t i = 0; i < chunk.size(); ++i) {
+    if (chunk[i] == 0) return true;
+    all *= (size_of(shape)[i] + chunk[i] - 1) / chunk[i];
+  }
+  const Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
+  hsize_t there = 0;
+  return H5Dget_num_chunks(dataset, space.get(), &there) < 0 || there >= all;
 }
 
 /// How many frames from the first on are in the file.
@@ -223,11 +241,9 @@ std::int64_t whole_frames(const Opened& opened, const StackShape& shape) {
       chunk[1] == 0 || chunk[2] == 0) {
     return 0;
   }
-  const std::array<hsize_t, 3> size{static_cast<hsize_t>(shape.frames),
-                                    static_cast<hsize_t>(shape.height_px),
-                                    static_cast<hsize_t>(shape.width_px)};
+  const std::array<hsize_t, 3> size = size_of(shape);
   hsize_t frame = 0;
-  while (frame < size[0] && chunks_are_whole(dataset, frame, size, chunk, file_bytes)) {
+  while (frame < size[0] && chunks_are_whole(opened, frame, size, chunk, file_bytes)) {
     frame += chunk[0];
   }
   H5Eclear2(H5E_DEFAULT);
@@ -274,8 +290,10 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   Opened opened = open_dataset(settings.path, settings.dataset);
   StackShape shape = shape_of(opened);
   StackFacts facts;
-  if (opened.truncated || !is_all_written(opened)) {
-    const std::int64_t whole = whole_frames(opened, shape);
+  const bool unwritten = !opened.truncated && !is_all_written(opened, shape);
+  const std::int64_t whole =
+      opened.truncated || unwritten ? whole_frames(opened, shape) : shape.frames;
+  if (opened.truncated || whole < shape.frames) {
     facts.notes.push_back(truncated_note(settings, whole, shape.frames,
                                          opened.truncated ? "" : "the next was never written"));
     shape.frames = whole;

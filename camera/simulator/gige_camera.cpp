@@ -119,7 +119,7 @@ namespace {
 /// Moves the lines of a packed image apart, from the last on. Widths are such that each line is
 /// whole bytes.
 void pad_lines(std::span<std::byte> image, std::size_t lines, std::size_t padding) {
-  if (padding == 0) return;
+  if (padding == 0 || lines == 0) return;
   const std::size_t bytes = image.size() / lines - padding;
   for (std::size_t line = lines; line-- > 0;) {
     std::byte* to = image.data() + line * (bytes + padding);

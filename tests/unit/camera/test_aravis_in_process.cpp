@@ -260,8 +260,9 @@ TEST_CASE("a test pattern, a digital shift and a sequencer that were left on are
 }
 
 TEST_CASE("the camera's own rate does not limit triggered frames") {
+  // Aravis itself switches the gate of the standard's name off.
   const std::string gate =
-      "<Boolean Name=\"AcquisitionFrameRateEnable\"><pValue>Gate</pValue></Boolean>";
+      "<Boolean Name=\"AcquisitionFrameRateEnabled\"><pValue>Gate</pValue></Boolean>";
   AravisSettings settings = fake_settings();
   {
     const Description description(gate + "<Integer Name=\"Gate\"><Value>1</Value></Integer>");
@@ -269,13 +270,13 @@ TEST_CASE("the camera's own rate does not limit triggered frames") {
     settings.trigger_line = "Line0";
     const auto source = make_aravis_source(settings);
     source->start();
-    CHECK(has_note(source->info(), "AcquisitionFrameRateEnable was true; set to false"));
+    CHECK(has_note(source->info(), "AcquisitionFrameRateEnabled was true; set to false"));
   }
   const Description description(gate + "<Integer Name=\"Gate\"><Value>0</Value></Integer>");
   settings.trigger = Trigger::Off;
   const auto source = make_aravis_source(settings);
   source->start();
-  CHECK(has_note(source->info(), "AcquisitionFrameRateEnable was false; set to true"));
+  CHECK(has_note(source->info(), "AcquisitionFrameRateEnabled was false; set to true"));
 }
 
 namespace {

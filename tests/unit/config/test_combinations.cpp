@@ -151,11 +151,11 @@ TEST_CASE("the window holds the spot and lies inside the region", "[config]") {
       "f:1:27: camera.region_width_px: found 20 px; allowed at least 21 px: fitter.roi_px 13 and "
       "markers.border_px on both sides");
   CHECK(mistakes_of("camera: {region_height_px: 32}\nfitter: {roi_px: 33}\n") != "");
-  // 5 px and 4 px on both sides; listed markers may be at the border.
+  // 5 px and 4 px on both sides.
   CHECK(mistakes_of("camera: {region_width_px: 13, region_height_px: 13}\n") == "");
   CHECK(
       mistakes_of("camera: {region_width_px: 13, region_height_px: 12}\n") ==
-      "f:1:48: camera.region_height_px: found 12 px; allowed at least 13 px: the least ROI that is "
+      "f:1:49: camera.region_height_px: found 12 px; allowed at least 13 px: the least ROI that is "
       "chosen and markers.border_px on both sides");
   CHECK(mistakes_of("camera: {source: replay}\nreplay: {path: a, format: raw_u8, width_px: 64, "
                     "height_px: 20}\nfitter: {roi_px: 13}\n") ==
@@ -169,7 +169,9 @@ TEST_CASE("a window that is to be chosen will be one that fits", "[config]") {
   CHECK(mistakes_of("markers: {min_sigma_px: 3, max_sigma_px: 4}\n") == "");
   CHECK(mistakes_of("fitter: {roi_px: 7}\noptics: {spot_sigma_px: auto}\n") == "");
   CHECK(camera("region_width_px: 16, region_height_px: 16") == "");
-  // Of a list nothing is chosen: ten sigma, or 13 px.
+  // Of a list nothing is chosen: ten sigma, or 13 px. Its markers may be at the border.
+  CHECK(listed("    - {id: 1, x_px: 6, y_px: 6}\n",
+               "camera: {region_width_px: 13, region_height_px: 13}\n") == "");
   CHECK(listed("    - {id: 1, x_px: 9, y_px: 10}\n", "optics: {spot_sigma_px: 1.9}\n") == "");
   CHECK(
       listed("    - {id: 1, x_px: 8, y_px: 10}\n", "optics: {spot_sigma_px: 1.9}\n") ==
