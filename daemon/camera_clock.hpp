@@ -41,7 +41,8 @@
 // than two thirds of the frames from the first frame on, without losing any for a third of a
 // second, looks like a slow clock. A camera that cannot be asked for its time has its slow clock
 // found out only once that is five seconds behind. A step back in the very frame that the link held
-// up counts as delay until the camera is opened anew.
+// up counts as delay until the camera is opened anew. After a step ahead, frames that are late by
+// just as much before it settled (0.2 s) count as being in time.
 #pragma once
 
 #include <cstdint>
