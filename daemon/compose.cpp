@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/compose.hpp"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -115,10 +113,11 @@ camera::PixelFormat configured_format(const config::Config& config) {
 std::string image_too_small(const config::Config& config, const camera::SourceInfo& source) {
   const double least_px = config::least_side_px(config);
   if (source.width_px <= 0 || std::min(source.width_px, source.height_px) >= least_px) return {};
-  return fmt::format(
-      "an image of {} x {} px has no room for a marker: it needs {:g} px each way, by "
-      "fitter.roi_px and, with markers.mode auto, markers.border_px on both sides",
-      source.width_px, source.height_px, least_px);
+  return "an image of " + std::to_string(source.width_px) + " x " +
+         std::to_string(source.height_px) + " px has no room for a marker: it needs " +
+         std::to_string(static_cast<int>(std::ceil(least_px))) +
+         " px each way, by fitter.roi_px and, with markers.mode auto, markers.border_px on both "
+         "sides";
 }
 
 config::Config with_range(config::Config config, const camera::SourceInfo& source) {
