@@ -210,8 +210,8 @@ bool Connection::is_whole(const FrameSlot& slot) const noexcept {
   const int width = arv_buffer_get_image_width(buffer);
   const int height = arv_buffer_get_image_height(buffer);
   const auto padding = static_cast<std::size_t>(line_padding_bytes(buffer));
-  if (!expected_kind || padding == 0)
-    return !expected_kind || size >= image_bytes(info_.format, width, height);
+  if (!expected_kind) return true;
+  if (padding == 0) return size >= image_bytes(info_.format, width, height);
   const std::size_t line = image_bytes(info_.format, width, 1) + padding;
   return size + padding >= line * static_cast<std::size_t>(std::max(height, 0));
 }

@@ -96,6 +96,14 @@ inline camera::AravisSettings settings_for(const std::string& address) {
   return settings;
 }
 
+/// The note of that key; an empty one when there is none.
+inline camera::CameraNote note_of(const camera::SourceInfo& info, const std::string& key) {
+  for (const camera::CameraNote& note : info.camera_notes) {
+    if (note.key == key) return note;
+  }
+  return {};
+}
+
 inline bool is_uniform(const camera::Frame& frame) {
   const std::size_t bytes = camera::image_bytes(frame.format, frame.width_px, frame.height_px);
   for (std::size_t i = 1; i < bytes; ++i) {

@@ -15,14 +15,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The note of that key; an empty one when there is none.
-CameraNote note_of(const SourceInfo& info, const std::string& key) {
-  for (const CameraNote& note : info.camera_notes) {
-    if (note.key == key) return note;
-  }
-  return {};
-}
-
 /// Whether such an event comes; frames that come meanwhile are taken.
 bool is_told(const std::string& part, FrameSource& source) {
   const std::int64_t end_ns = monotonic_ns() + 60 * kNanosecondsPerSecond;

@@ -16,14 +16,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The note of that key; an empty one when there is none.
-CameraNote note_of(const SourceInfo& info, const std::string& key) {
-  for (const CameraNote& note : info.camera_notes) {
-    if (note.key == key) return note;
-  }
-  return {};
-}
-
 std::string error_of(const AravisSettings& settings) {
   try {
     make_aravis_source(settings)->start();
