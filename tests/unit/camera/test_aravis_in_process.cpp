@@ -2,84 +2,24 @@
 // The Aravis source on "Fake_1", Aravis' camera without a network, and the checks that need no
 // camera at all.
 #include <arv.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "base/monotonic.hpp"
 #include "camera/aravis/clock_watch.hpp"
-#include "camera/aravis/gain.hpp"
 #include "camera/aravis/network.hpp"
 #include "camera/sources.hpp"
 #include "support/catch.hpp"
-#include "support/default_settings.hpp"
+#include "support/fake_camera.hpp"
 
 using namespace driftd::camera;
+using namespace driftd::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-AravisSettings fake_settings() {
-  // The other interfaces would search the network for a second.
-  arv_enable_interface("Fake");
-  arv_disable_interface("GigEVision");
-  arv_disable_interface("USB3Vision");
-  AravisSettings settings = driftd::test::default_aravis_settings();
-  settings.format = PixelFormat::Mono8;
-  settings.id = "Fake_1";
-  settings.region_width_px = 128;
-  settings.region_height_px = 64;
-  settings.frame_rate_hz = 200;
-  return settings;
-}
-
-std::string error_of(const AravisSettings& settings) {
-  try {
-    make_aravis_source(settings)->start();
-  } catch (const CameraError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool has_note(const SourceInfo& info, const std::string& part) {
-  for (const CameraNote& note : info.camera_notes) {
-    if (note.text.find(part) != std::string::npos) return true;
-  }
-  return false;
-}
-
-/// Gives the in-process camera another GenICam description while it lives.
-class Description {
- public:
-  /// @param features  what it has besides its own
-  explicit Description(const std::string& features)
-      : path_(std::filesystem::temp_directory_path() /
-              ("driftd_genicam_" + std::to_string(getpid()) + ".xml")) {
-    ArvFakeCamera* camera = arv_fake_camera_new("1");
-    std::size_t size = 0;
-    const char* text = arv_fake_camera_get_genicam_xml(camera, &size);
-    std::string xml(text, size);
-    g_object_unref(camera);
-    xml.insert(xml.find("</RegisterDescription>"), features);
-    std::ofstream(path_) << xml;
-    arv_set_fake_camera_genicam_filename(path_.c_str());
-  }
-  ~Description() {
-    arv_set_fake_camera_genicam_filename(nullptr);
-    std::filesystem::remove(path_);
-  }
-  Description(const Description&) = delete;
-  Description& operator=(const Description&) = delete;
-
- private:
-  std::filesystem::path path_;
-};
 
 std::uint64_t sum(const SourceCounters& counters) {
   return counters.frames + counters.superseded + counters.lost;
@@ -156,31 +96,6 @@ TEST_CASE("no frame is counted twice") {
   CHECK(after - before <= frame.id - first_id);
 }
 
-TEST_CASE("a correction that the camera keeps on is said to stay") {
-  const Description description(
-      "<Boolean Name=\"LUTEnable\"><pValue>LutAlwaysOn</pValue></Boolean>"
-      "<IntConverter Name=\"LutAlwaysOn\"><FormulaTo>FROM</FormulaTo><FormulaFrom>1</FormulaFrom>"
-      "<pValue>TestRegister</pValue></IntConverter>");
-  const auto source = make_aravis_source(fake_settings());
-  source->start();
-  CHECK(has_note(source->info(), "LUTEnable stays true instead of false"));
-  CHECK_FALSE(has_note(source->info(), "LUTEnable was"));
-}
-
-TEST_CASE("the largest value that a pixel can have is what the camera says") {
-  {
-    const Description description(
-        "<Integer Name=\"PixelDynamicRangeMax\"><Value>4095</Value></Integer>");
-    const auto source = make_aravis_source(fake_settings());
-    source->start();
-    CHECK(source->info().largest_adu == 4095);
-    source->stop();
-  }
-  const auto source = make_aravis_source(fake_settings());
-  source->start();
-  CHECK(source->info().largest_adu == 0);
-}
-
 TEST_CASE("of more events than are kept the newest stay") {
   AravisSettings settings = fake_settings();
   settings.id = "Basler-21876543";  // there is none
@@ -209,134 +124,6 @@ TEST_CASE("without a name the first camera found is taken") {
   CHECK(source->info().description == "Aravis Fake 1 at Fake_1");
 }
 
-TEST_CASE("a mirror or a test pattern that the camera keeps is refused with what it does") {
-  const std::string always_on =
-      "<IntConverter Name=\"AlwaysOn\"><FormulaTo>FROM</FormulaTo><FormulaFrom>1</FormulaFrom>"
-      "<pValue>TestRegister</pValue></IntConverter>";
-  SECTION("mirror") {
-    const Description description("<Boolean Name=\"ReverseY\"><pValue>AlwaysOn</pValue></Boolean>" +
-                                  always_on);
-    const std::string error = error_of(fake_settings());
-    INFO(error);
-    CHECK(error.starts_with("ReverseY stays true instead of false: the picture is mirrored"));
-  }
-  SECTION("decimation") {
-    const Description description(
-        "<IntConverter Name=\"DecimationHorizontal\"><FormulaTo>FROM</FormulaTo><FormulaFrom>2"
-        "</FormulaFrom><pValue>TestRegister</pValue></IntConverter>");
-    CHECK(error_of(fake_settings()).starts_with("DecimationHorizontal stays 2 instead of 1"));
-  }
-  SECTION("pattern") {
-    const Description description(
-        "<Enumeration Name=\"TestPattern\"><EnumEntry Name=\"Off\"><Value>0</Value></EnumEntry>"
-        "<EnumEntry Name=\"Ramp\"><Value>1</Value></EnumEntry><pValue>AlwaysOn</pValue>"
-        "</Enumeration>" +
-        always_on);
-    CHECK(error_of(fake_settings()).starts_with("TestPattern stays Ramp instead of Off"));
-  }
-}
-
-TEST_CASE("a test pattern, a digital shift and a sequencer that were left on are switched off") {
-  const Description description(
-      "<Enumeration Name=\"TestPattern\"><EnumEntry Name=\"Off\"><Value>0</Value></EnumEntry>"
-      "<EnumEntry Name=\"Ramp\"><Value>3</Value></EnumEntry><pValue>Left</pValue></Enumeration>"
-      "<Integer Name=\"Left\"><Value>3</Value></Integer>"
-      "<Integer Name=\"DigitalShift\"><Value>2</Value></Integer>"
-      "<Boolean Name=\"SequenceEnable\"><pValue>Left2</pValue></Boolean>"
-      "<Integer Name=\"Left2\"><Value>1</Value></Integer>"
-      "<Enumeration Name=\"SequencerMode\"><EnumEntry Name=\"On\"><Value>1</Value></EnumEntry>"
-      "<EnumEntry Name=\"Off\"><Value>0</Value></EnumEntry><pValue>Left3</pValue></Enumeration>"
-      "<Integer Name=\"Left3\"><Value>1</Value></Integer>"
-      "<Enumeration Name=\"ExposureMode\"><EnumEntry Name=\"TriggerWidth\"><Value>2</Value>"
-      "</EnumEntry><EnumEntry Name=\"Timed\"><Value>1</Value></EnumEntry><pValue>Left4</pValue>"
-      "</Enumeration><Integer Name=\"Left4\"><Value>2</Value></Integer>");
-  const auto source = make_aravis_source(fake_settings());
-  source->start();
-  CHECK(has_note(source->info(), "SequencerMode was On; set to Off"));
-  CHECK(has_note(source->info(), "ExposureMode was TriggerWidth; set to Timed"));
-  CHECK(has_note(source->info(), "TestPattern was Ramp; set to Off"));
-  CHECK(has_note(source->info(), "DigitalShift was 2; set to 0"));
-  CHECK(has_note(source->info(), "SequenceEnable was true; set to false"));
-}
-
-TEST_CASE("the camera's own rate does not limit triggered frames") {
-  // Aravis itself switches the gate of the standard's name off.
-  const std::string gate =
-      "<Boolean Name=\"AcquisitionFrameRateEnabled\"><pValue>Gate</pValue></Boolean>";
-  AravisSettings settings = fake_settings();
-  {
-    const Description description(gate + "<Integer Name=\"Gate\"><Value>1</Value></Integer>");
-    settings.trigger = Trigger::HardwareLine;
-    settings.trigger_line = "Line0";
-    const auto source = make_aravis_source(settings);
-    source->start();
-    CHECK(has_note(source->info(), "AcquisitionFrameRateEnabled was true; set to false"));
-  }
-  const Description description(gate + "<Integer Name=\"Gate\"><Value>0</Value></Integer>");
-  settings.trigger = Trigger::Off;
-  const auto source = make_aravis_source(settings);
-  source->start();
-  CHECK(has_note(source->info(), "AcquisitionFrameRateEnabled was false; set to true"));
-}
-
-namespace {
-
-/// Gains as a factor, one for each entry of their selector.
-const char* const kSelectedGains =
-    "<Enumeration Name=\"GainSelector\"><EnumEntry Name=\"All\"><Value>2</Value></EnumEntry>"
-    "<EnumEntry Name=\"DigitalAll\"><Value>1</Value></EnumEntry>"
-    "<EnumEntry Name=\"AnalogAll\"><Value>0</Value></EnumEntry>"
-    "<pValue>Selected</pValue></Enumeration>"
-    "<Integer Name=\"Selected\"><Value>2</Value></Integer>"
-    "<Float Name=\"Gain\"><pValue>SelectedGain</pValue><Min>0.5</Min><Max>16</Max></Float>"
-    "<FloatReg Name=\"SelectedGain\"><Address>2560</Address>"
-    "<pIndex Offset=\"8\">Selected</pIndex><Length>8</Length><AccessMode>RW</AccessMode>"
-    "<pPort>Device</pPort><Cachable>NoCache</Cachable><Endianess>BigEndian</Endianess></FloatReg>";
-
-struct GainCamera {
-  explicit GainCamera(const std::string& features) : description(features) {
-    fake_settings();
-    camera.reset(arv_camera_new("Fake_1", nullptr));
-  }
-  double gain(const char* name) const { return arv_camera_get_float(camera.get(), name, nullptr); }
-  void select(const char* entry) {
-    arv_camera_set_string(camera.get(), "GainSelector", entry, nullptr);
-  }
-
-  Description description;
-  aravis::Ref<ArvCamera> camera;
-  std::vector<CameraNote> notes;
-};
-
-}  // namespace
-
-TEST_CASE("of several gains the analogue one is set, and the digital one to 1") {
-  GainCamera camera(kSelectedGains);
-  camera.select("DigitalAll");
-  arv_camera_set_float(camera.camera.get(), "Gain", 7, nullptr);
-  camera.select("All");
-  aravis::set_gain(camera.camera.get(), 6, camera.notes);
-  CHECK(camera.notes.empty());
-  CHECK(camera.gain("Gain") == Approx(1.995).epsilon(0.001));  // 6 dB, of what is selected now
-  camera.select("AnalogAll");
-  CHECK(camera.gain("Gain") == Approx(1.995).epsilon(0.001));
-  camera.select("DigitalAll");
-  CHECK(camera.gain("Gain") == Approx(1));
-  camera.select("All");
-  CHECK(camera.gain("Gain") == Approx(0));  // untouched
-}
-
-TEST_CASE("an older camera's GainAbs is in dB, though it cannot be 0") {
-  GainCamera camera("<Float Name=\"GainAbs\"><Value>3</Value><Min>0.5</Min><Max>24</Max></Float>");
-  aravis::set_gain(camera.camera.get(), 6, camera.notes);
-  CHECK(camera.gain("GainAbs") == Approx(6));
-  CHECK(camera.notes.empty());
-  aravis::set_gain(camera.camera.get(), 30, camera.notes);
-  CHECK(camera.gain("GainAbs") == Approx(24));
-  REQUIRE(camera.notes.size() == 1);
-  CHECK_THAT(camera.notes[0].text, contains("24 dB instead of 30 dB: the camera allows 0.5 to 24"));
-}
-
 TEST_CASE("what the camera cannot do is taken over as it can, and said") {
   AravisSettings settings = fake_settings();
   settings.region_x_px = 48;
@@ -353,30 +140,6 @@ TEST_CASE("what the camera cannot do is taken over as it can, and said") {
   CHECK_FALSE(has_note(info, "Height"));  // 0 asked for what there is
   CHECK(info.frame_rate_hz == Approx(1000));
   CHECK(has_note(info, "the frame rate is 1000 frames/s instead of 5000"));
-}
-
-TEST_CASE("an exposure that an old rate limits is set again after the rate") {
-  const Description description(
-      "<Float Name=\"ExposureTime\"><pValue>ExposureTimeAbsConverter</pValue><Min>10</Min>"
-      "<pMax>LongestExposure</pMax></Float><SwissKnife Name=\"LongestExposure\">"
-      "<pVariable Name=\"PERIOD\">AcquisitionFramePeriod</pVariable><Formula>PERIOD</Formula>"
-      "</SwissKnife>");
-  AravisSettings settings = fake_settings();
-  settings.frame_rate_hz = 10;
-  settings.exposure_us = 60'000;  // the camera's own rate at power-on, 25 a second, allows 40000
-  const auto source = make_aravis_source(settings);
-  source->start();
-  CHECK(source->info().exposure_us == Approx(60'000));
-  CHECK_FALSE(has_note(source->info(), "the exposure time"));
-}
-
-TEST_CASE("another depth than asked for is refused: the grey levels would mean something else") {
-  AravisSettings settings = fake_settings();
-  settings.format = PixelFormat::Mono12p;  // the fake camera has Mono8, Mono16 and colour
-  const std::string error = error_of(settings);
-  INFO(error);
-  CHECK(error.find("the camera refused Mono12p") != std::string::npos);
-  CHECK(error.find("Mono8") != std::string::npos);
 }
 
 TEST_CASE("a stopped source stops again and is destroyed without harm") {
