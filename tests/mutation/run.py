@@ -246,6 +246,8 @@ class Tree:
             begin, cpu_begin = time.monotonic(), children_cpu_s()
             if self._test(test, Limits(600, 600)) != 0:
                 sys.exit(f"{test} fails without a mistake; see {self._log}")
+            if "No test cases matched" in self._log.read_text(errors="replace"):
+                sys.exit(f"{test}: no test is named so; see {self._log}")
             wall_s, cpu_s = time.monotonic() - begin, children_cpu_s() - cpu_begin
             self._limits[test] = Limits(max(CPU_FLOOR_S, CPU_FACTOR * cpu_s),
                                         max(WALL_FLOOR_S, WALL_FACTOR * wall_s))

@@ -75,6 +75,16 @@ TEST_CASE("sigma is found whatever it is, in wide pictures and in tall ones") {
     }
 }
 
+TEST_CASE("spots of ten times the noise are enough") {
+  for (const double sigma_px : {1.0, 1.3, 2.2}) {
+    const SpotSize size =
+        chosen_in(picture_of(200, 160, grid(5, 4, {38, 36}, sigma_px, /*amplitude_adu=*/50)));
+    INFO(sigma_px << " px: " << size.reason);
+    CHECK(size.sigma_px == Approx(sigma_px).epsilon(0.05));
+    CHECK(size.spots >= 16);
+  }
+}
+
 TEST_CASE("the spread is that of the spots' widths") {
   std::vector<Spot> spots = grid(6, 5, {40, 34}, 2);
   std::mt19937 random(3);
