@@ -17,6 +17,7 @@
 #include "clients/common/option_range.hpp"
 #include "clients/common/stop_signal.hpp"
 #include "clients/common/subscriber.hpp"
+#include "clients/driftctl/measurement.hpp"
 #include "clients/driftctl/snapshot_image.hpp"
 #include "config/config.hpp"
 
@@ -41,6 +42,7 @@ struct Options {
   double timeout_s = 2;
   bool json = false;
   double watch_for_s = 0;  ///< 0: until interrupted
+  double measure_s = 0;
   bool find_markers = false;
   std::string snapshot_file;
 };
@@ -145,6 +147,28 @@ void watch(const Options& options) {
   }
 }
 
+void measure(const Options& options) {
+  StopSignal stop;
+  Subscriber subscriber({find_endpoint(wire_of(options).publish)}, {"position", "markers"});
+  send(options, {{"command", "status"}});  // says at once when nobody is there
+  Measurement measurement;
+  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(options.measure_s * 1e9);
+  while (!stop.raised() && monotonic_ns() < end_ns && measurement.problem().empty()) {
+    const auto message = subscriber.receive(std::chrono::milliseconds(100));
+    if (!message) continue;
+    if (message->topic == "position") measurement.add_position(message->body);
+    if (message->topic == "markers") measurement.add_markers(message->body);
+  }
+  if (!measurement.problem().empty())
+    throw std::runtime_error(measurement.problem() + ": measure again");
+  const MeasurementReport report = measurement.report();
+  if (options.json) {
+    fmt::print("{}\n", to_json(report).dump());
+  } else {
+    for (const std::string& line : to_lines(report)) fmt::print("{}\n", line);
+  }
+}
+
 void add_commands(CLI::App& app, Options& options) {
   app.add_subcommand("status", "Print the state, the camera, the drift and the latency")
       ->callback([&] { print_status(options); });
@@ -153,6 +177,14 @@ void add_commands(CLI::App& app, Options& options) {
   watching->add_option("--for", options.watch_for_s, "Stop after this many seconds")
       ->check(clients::in_range(1e-3, 1e8, "POSITIVE"));
   watching->callback([&] { watch(options); });
+  CLI::App* measuring = app.add_subcommand(
+      "measure",
+      "Watch for some seconds, move nothing, and tell drift, noise, vibrations, Allan deviation "
+      "and which markers hurt. Ctrl-C: of what has come until then");
+  measuring->add_option("seconds", options.measure_s, "How long")
+      ->required()
+      ->check(clients::in_range(1e-3, 1e6, "POSITIVE"));
+  measuring->callback([&] { measure(options); });
   app.add_subcommand("lock", "Take the reference anew and hold the sample there")->callback([&] {
     change_state(options, "lock");
   });

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The main job over real GigE Vision packets and real ZeroMQ messages, judged by the truth."""
+import json
 import math
+import statistics
+import subprocess
 import time
 import unittest
 
-from harness import Rig, SLOW, drain, rms
+from harness import BIN, SOURCE, Rig, SLOW, drain, rms
 
 STEP_LIMIT_NM = 20  # control.step_limit_nm below
 
@@ -41,6 +44,34 @@ class Lock(unittest.TestCase):
             for axis in "xy":
                 self.assertLessEqual(abs(c[f"delta_{axis}_nm"]), STEP_LIMIT_NM)
         self.assertEqual(rig.status()["loop"]["queue_dropped"], 0)
+
+    def test_measure_tells_drift_and_vibrations_of_the_sample(self):
+        rig = self.rig
+        scenario = (SOURCE / "config/examples/scenario-demo.yaml").read_text()
+        rig.start_sim(scenario.replace("amplitude_nm: 0.25, frequency_hz: 12.3",
+                                       "amplitude_nm: 2, frequency_hz: 12.3"))
+        rig.start_daemon()
+        rig.wait_markers()
+        truth = rig.truth()
+        done = subprocess.run([BIN / "driftctl", "--commands", rig.commands, "--publish", rig.publish,
+                               "--json", "measure", str(8 * SLOW)],
+                              capture_output=True, text=True, timeout=60 * SLOW)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        seen = truth.drain()
+        report = json.loads(done.stdout)
+        self.assertEqual(report["state"], "idle")
+        begin_ns = seen[-1]["time_ns"] - 1e9 * report["seconds"]
+        seen = [t for t in seen if t["time_ns"] > begin_ns]  # it connected a while after us
+        for axis in "xy":
+            times = [t["time_ns"] * 1e-9 for t in seen]
+            slope = statistics.linear_regression(times, [t[f"sample_{axis}_nm"] for t in seen]).slope
+            self.assertAlmostEqual(report[axis]["drift_nm_per_min"], 60 * slope, delta=10, msg=axis)
+        strongest = report["x"]["lines"][0]
+        self.assertAlmostEqual(strongest["frequency_hz"], 12.3, delta=0.1)
+        self.assertAlmostEqual(strongest["amplitude_nm"], 2, delta=0.2)
+        for line in report["y"]["lines"]:
+            self.assertLess(line["amplitude_nm"], 1)
+        self.assertEqual(len(report["markers"]), 16)
 
     def test_no_correction_after_the_unlock_reply(self):
         rig = self.rig

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 from fake_daemon import FakeDaemon, examples  # prints SKIPPED and exits without pyzmq
@@ -29,6 +30,22 @@ class Driftctl(unittest.TestCase):
     def run_it(self, *arguments):
         return subprocess.run([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
                               capture_output=True, text=True, timeout=20)
+
+    def start(self, *arguments):
+        process = subprocess.Popen([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def until_heard(self, process, publish):
+        """Publishes again and again: a subscription arrives some time after its program's request."""
+        end = time.monotonic() + 10
+        while not self.daemon.requests and time.monotonic() < end:
+            time.sleep(0.01)
+        for _ in range(50):
+            publish()
+            time.sleep(0.02)
+        self.assertIsNone(process.poll())
 
     def test_status_for_people_and_for_programs(self):
         shown = self.run_it("status")
@@ -76,6 +93,34 @@ class Driftctl(unittest.TestCase):
             self.assertEqual(done.returncode, USAGE, option)
             self.assertIn("nan is not in the range 0.001 to 1", done.stdout + done.stderr)
         self.assertIn("Exit codes", self.run_it("--help").stdout)
+
+    def test_measure(self):
+        process = self.start("measure", "100")
+        place = {"frame_y_nm": 0, "frame_x_nm": 0.01, "arrival_ns": 2_000_000}
+        self.until_heard(process, lambda: self.daemon.publish("position", frame_id=1, **place))
+        for frame in range(2, 200):
+            self.daemon.publish("position", frame_id=frame, frame_y_nm=0, frame_x_nm=0.01 * frame,
+                                arrival_ns=2_000_000 * frame)
+        self.daemon.publish("markers")
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)  # what has come is told
+        output, errors = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, errors), (DONE, ""))
+        self.assertIn("199 frames at 500.0 Hz", output)
+        self.assertIn("300.00     0.00 nm/min", output)
+
+    def test_measure_of_nothing_says_what_may_be_missing(self):
+        done = self.run_it("measure", "0.2")
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("0 frames with a position came, and 64 are needed", done.stderr)
+
+    def test_measure_over_a_restart_is_refused(self):
+        process = self.start("measure", "100")
+        self.until_heard(process, lambda: self.daemon.publish("position", frame_id=1))
+        self.daemon.publish("position", frame_id=2, session="another")
+        _, errors = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, FAILED)
+        self.assertIn("driftd was restarted meanwhile: measure again", errors)
 
     def test_what_is_no_endpoint_to_connect_to_is_wrong_usage(self):
         self.endpoints = []

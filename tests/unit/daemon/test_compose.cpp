@@ -239,6 +239,25 @@ TEST_CASE("a marker set measures and follows the markers that it is made of") {
   CHECK(narrow->tracker.origin(0).x_px == 18);
   narrow->tracker.move_all({&reference, 1}, {1.6, 0});
   CHECK(narrow->tracker.origin(0).x_px == 20);
+  // Until it is chosen it is the one assumed.
+  c.fitter.roi_px = 0;
+  CHECK(daemon::make_marker_set(c, markers)->tracker.origin(0).x_px == 14);
+}
+
+TEST_CASE("the settings say whether sizes are chosen: what is not given, where markers are searched") {
+  config::Config c = config::default_config();
+  c.markers.mode = config::MarkerMode::Auto;
+  c.optics.spot_sigma_px = 0;
+  c.fitter.roi_px = 0;
+  CHECK(daemon::wants_sizes(c));
+  c.fitter.roi_px = 11;
+  CHECK(daemon::wants_sizes(c));
+  c.optics.spot_sigma_px = 1.2;
+  CHECK_FALSE(daemon::wants_sizes(c));
+  c.fitter.roi_px = 0;
+  CHECK(daemon::wants_sizes(c));
+  c.markers.mode = config::MarkerMode::List;
+  CHECK_FALSE(daemon::wants_sizes(c));
 }
 
 TEST_CASE("the camera is asked for what is configured") {

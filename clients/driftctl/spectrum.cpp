@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+#include "clients/driftctl/spectrum.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <kissfft/kissfft.hh>
+#include <numbers>
+
+namespace driftd::clients {
+namespace {
+
+constexpr double kLongestSegment_s = 16;
+/// A line is so many times the median of the bins around it. The highest of 4096 bins of noise
+/// alone, a mean of seven segments, reaches some 4 times the median.
+constexpr double kLineOverFloor = 8;
+constexpr std::ptrdiff_t kAroundBins = 24;
+/// Hann's window spreads a line over two bins to either side.
+constexpr std::ptrdiff_t kLineBins = 2;
+
+/// The median of such a chi-square over its mean (Wilson & Hilferty 1931).
+double median_over_mean(double degrees_of_freedom) {
+  return std::pow(1 - 2 / (9 * degrees_of_freedom), 3);
+}
+
+double median_between(const std::vector<double>& values, std::ptrdiff_t begin, std::ptrdiff_t end) {
+  std::vector<double> part(values.begin() + begin, values.begin() + end);
+  const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
+  std::nth_element(part.begin(), middle, part.end());
+  return *middle;
+}
+
+/// The largest power of 2 up to `most`.
+std::size_t power_of_two(double most) {
+  std::size_t length = 1;
+  while (static_cast<double>(2 * length) <= most) length *= 2;
+  return length;
+}
+
+}  // namespace
+
+Spectrum power_spectrum(const std::vector<double>& places_nm, double rate_hz) {
+  const std::size_t length = power_of_two(
+      std::min(static_cast<double>(places_nm.size()) / 4, kLongestSegment_s * rate_hz));
+  std::vector<double> window(length);
+  double window_squares = 0;
+  for (std::size_t i = 0; i < length; ++i) {
+    window[i] = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(i) /
+                                     static_cast<double>(length));
+    window_squares += window[i] * window[i];
+  }
+  const kissfft<double> fft(length, false);
+  std::vector<std::complex<double>> in(length), out(length);
+  Spectrum spectrum;
+  spectrum.spacing_hz = rate_hz / static_cast<double>(length);
+  spectrum.density_nm2_per_hz.assign(length / 2, 0);
+  for (std::size_t begin = 0; begin + length <= places_nm.size(); begin += length / 2) {
+    double mean = 0;
+    for (std::size_t i = 0; i < length; ++i) mean += places_nm[begin + i];
+    mean /= static_cast<double>(length);
+    for (std::size_t i = 0; i < length; ++i) in[i] = (places_nm[begin + i] - mean) * window[i];
+    fft.transform(in.data(), out.data());
+    for (std::size_t k = 0; k < length / 2; ++k)
+      spectrum.density_nm2_per_hz[k] += 2 * std::norm(out[k]) / (rate_hz * window_squares);
+    ++spectrum.segments;
+  }
+  for (double& d : spectrum.density_nm2_per_hz) d /= static_cast<double>(spectrum.segments);
+  return spectrum;
+}
+
+double white_noise(const Spectrum& spectrum) {
+  const auto bins = static_cast<std::ptrdiff_t>(spectrum.density_nm2_per_hz.size());
+  const double density = median_between(spectrum.density_nm2_per_hz, bins / 2, bins) /
+                         median_over_mean(2 * static_cast<double>(spectrum.segments));
+  return std::sqrt(density * spectrum.spacing_hz * static_cast<double>(bins));
+}
+
+std::vector<VibrationLine> vibration_lines(const Spectrum& spectrum, std::size_t most) {
+  const std::vector<double>& density = spectrum.density_nm2_per_hz;
+  const auto bins = static_cast<std::ptrdiff_t>(density.size());
+  std::vector<VibrationLine> lines;
+  // Below, the drift's own slope stands in the spectrum.
+  for (std::ptrdiff_t k = kLineBins + 1; k + kLineBins < bins; ++k) {
+    const auto begin = density.begin() + k - kLineBins;
+    const auto end = density.begin() + k + kLineBins + 1;
+    const double height = density[static_cast<std::size_t>(k)];
+    if (height < *std::max_element(begin, end)) continue;
+    const double floor = median_between(density, std::max<std::ptrdiff_t>(1, k - kAroundBins),
+                                        std::min(bins, k + kAroundBins + 1));
+    if (!(height > kLineOverFloor * floor)) continue;
+    double power = 0, moment = 0;
+    for (auto bin = begin; bin != end; ++bin) {
+      const double above = std::max(0.0, *bin - floor);
+      power += above;
+      moment += above * static_cast<double>(bin - density.begin());
+    }
+    lines.push_back({moment / power * spectrum.spacing_hz,
+                     std::sqrt(2 * power * spectrum.spacing_hz)});
+  }
+  std::sort(lines.begin(), lines.end(), [](const VibrationLine& a, const VibrationLine& b) {
+    return a.amplitude_nm > b.amplitude_nm;
+  });
+  if (lines.size() > most) lines.resize(most);
+  return lines;
+}
+
+}  // namespace driftd::clients

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// The power spectrum of a place, its white noise and its vibrations.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace driftd::clients {
+
+/// A vibration: amplitude A of A sin(2 pi f t).
+struct VibrationLine {
+  double frequency_hz, amplitude_nm;
+};
+
+/// One-sided: the sum of density times spacing is the mean square.
+struct Spectrum {
+  double spacing_hz = 0;
+  std::size_t segments = 0;                 ///< averaged
+  std::vector<double> density_nm2_per_hz;  ///< at 0, spacing, 2 spacings, ..
+};
+
+/// Welch (1967): the mean over segments that overlap by half, under Hann's window. Segments are a
+/// quarter of the places at most, and 16 s.
+/// @pre places_nm.size() >= 64, rate_hz > 0
+Spectrum power_spectrum(const std::vector<double>& places_nm, double rate_hz);
+
+/// Standard deviation of a single place, nm, were its noise that of the spectrum's upper half
+/// everywhere: the median there, which vibrations do not move.
+double white_noise(const Spectrum& spectrum);
+
+/// The vibrations that stand out of what is around them, the strongest first.
+std::vector<VibrationLine> vibration_lines(const Spectrum& spectrum, std::size_t most);
+
+}  // namespace driftd::clients

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// What `driftctl measure` says of motions whose drift, noise and vibrations the test has made.
+#include <cmath>
+#include <numbers>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "clients/driftctl/measurement.hpp"
+#include "support/catch.hpp"
+
+namespace driftd::clients {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kRate = 400;
+
+struct Motion {
+  double drift_nm_per_s = 0, noise_nm = 0;
+  std::vector<VibrationLine> lines;
+};
+
+std::vector<double> places(const Motion& motion, std::size_t count, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> nm;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double t = static_cast<double>(i) / kRate;
+    double place = 30 + motion.drift_nm_per_s * t + motion.noise_nm * normal(random);
+    for (const VibrationLine& line : motion.lines)
+      place += line.amplitude_nm * std::sin(2 * std::numbers::pi * line.frequency_hz * t + 0.7);
+    nm.push_back(place);
+  }
+  return nm;
+}
+
+json position(std::uint64_t frame_id, double x_nm, double y_nm) {
+  return {{"session", "a"},       {"state", "idle"},
+          {"valid", true},        {"frame_id", frame_id},
+          {"frame_x_nm", x_nm},   {"frame_y_nm", y_nm},
+          {"x_sd_nm", 0.3},       {"y_sd_nm", 0.2},
+          {"arrival_ns", 7'000'000 + static_cast<std::int64_t>(1e9 / kRate) *
+                                         static_cast<std::int64_t>(frame_id)}};
+}
+
+TEST_CASE("drift, noise and vibrations are those that were made") {
+  const AxisReport r =
+      analyse_axis(places({-4, 0.4, {{1.7, 0.6}, {49.9, 0.2}}}, 24'000), kRate);  // a minute
+  // The line at 1.7 Hz alone makes up to 1 nm/min of slope in a minute, and 10 in an eighth of it.
+  CHECK(r.drift_nm_per_min == Approx(-240).margin(1));
+  CHECK(r.drift_sd_nm_per_min > 0);
+  CHECK(r.drift_sd_nm_per_min < 5);
+  CHECK(r.frame_noise_nm == Approx(0.4).epsilon(0.03));
+  CHECK(r.about_line_nm == Approx(std::sqrt(0.16 + 0.18 + 0.02)).epsilon(0.02));
+  REQUIRE(r.lines.size() == 2);
+  CHECK(r.lines[0].frequency_hz == Approx(1.7).margin(0.03));
+  CHECK(r.lines[0].amplitude_nm == Approx(0.6).epsilon(0.05));
+  CHECK(r.lines[1].frequency_hz == Approx(49.9).margin(0.03));
+  CHECK(r.lines[1].amplitude_nm == Approx(0.2).epsilon(0.1));
+}
+
+TEST_CASE("noise alone has no vibrations, whatever the time") {
+  for (const std::size_t count : {64u, 500u, 4'000u, 40'000u})
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+      INFO(count << " places, seed " << seed);
+      CHECK(analyse_axis(places({3, 0.5, {}}, count, seed), kRate).lines.empty());
+    }
+}
+
+TEST_CASE("the Allan deviation of white noise falls with the root of the time, that of drift rises") {
+  const AxisReport noise = analyse_axis(places({0, 0.5, {}}, 32'768), kRate);
+  REQUIRE(noise.allan.size() == 14);  // up to a quarter of the time
+  CHECK(noise.allan[13].averaged_s == Approx(8192 / kRate));
+  for (std::size_t i = 0; i < 9; ++i) {
+    CHECK(noise.allan[i].averaged_s == Approx(std::pow(2, i) / kRate));
+    CHECK(noise.allan[i].deviation_nm == Approx(0.5 / std::pow(2, 0.5 * static_cast<double>(i)))
+                                             .epsilon(0.2));
+  }
+  const AxisReport drift = analyse_axis(places({2, 0, {}}, 4'096), kRate);
+  for (const AllanPoint& p : drift.allan)
+    CHECK(p.deviation_nm == Approx(2 * p.averaged_s / std::numbers::sqrt2));
+}
+
+TEST_CASE("frames without a position are bridged and counted") {
+  Measurement measurement;
+  for (std::uint64_t id = 10; id <= 410; ++id) {
+    const double t = static_cast<double>(id) / kRate;
+    json frame = position(id, 3 * t, -5 * t);
+    if (id % 20 == 7) frame["valid"] = false;
+    if (id % 20 == 8) continue;  // lost
+    measurement.add_position(frame);
+  }
+  const MeasurementReport r = measurement.report();
+  CHECK(r.state == "idle");
+  CHECK(r.rate_hz == Approx(kRate));
+  CHECK(r.seconds == Approx(1));
+  CHECK(r.frames == 361);
+  CHECK(r.missing_share == Approx(40 / 401.0));
+  CHECK(r.axes[0].drift_nm_per_min == Approx(180));
+  CHECK(r.axes[1].drift_nm_per_min == Approx(-300));
+  CHECK(r.axes[0].about_line_nm < 1e-6);
+  CHECK(r.axes[0].promised_noise_nm == Approx(0.3));
+  CHECK(r.axes[1].promised_noise_nm == Approx(0.2));
+}
+
+TEST_CASE("frames that a camera left out without counting them take their time all the same") {
+  Measurement measurement;
+  std::mt19937 random(2);
+  std::exponential_distribution<double> late(1 / 2e5);  // ns
+  std::uint64_t id = 0;
+  for (int k = 0; k < 8000; ++k) {
+    const double t = k / kRate;
+    if (k / 40 % 5 == 4) continue;  // a fifth of the time
+    json frame = position(++id, 3 * t + 0.5 * std::sin(2 * std::numbers::pi * 12.3 * t), -t);
+    frame["arrival_ns"] = 7'000'000 + static_cast<std::int64_t>(1e9 * t + late(random));
+    measurement.add_position(frame);
+  }
+  const MeasurementReport r = measurement.report();
+  CHECK(r.rate_hz == Approx(kRate).epsilon(0.002));
+  CHECK(r.missing_share == Approx(0.2).margin(0.01));
+  CHECK(r.axes[0].drift_nm_per_min == Approx(180).margin(1));
+  REQUIRE(!r.axes[0].lines.empty());
+  CHECK(r.axes[0].lines[0].frequency_hz == Approx(12.3).margin(0.03));
+}
+
+TEST_CASE("where most frames have no position nothing is measured") {
+  Measurement measurement;
+  for (std::uint64_t id = 1; id <= 200; ++id)
+    if (id % 10 < 4) measurement.add_position(position(id, 0, 0));
+  CHECK_THROWS_WITH(measurement.report(), contains("only 80 of 200 frames"));
+}
+
+TEST_CASE("another session or state is no measurement, and says so") {
+  Measurement measurement;
+  measurement.add_position(position(1, 0, 0));
+  CHECK(measurement.problem().empty());
+  json other = position(2, 0, 0);
+  SECTION("session") {
+    other["session"] = "b";
+    measurement.add_position(other);
+    CHECK(measurement.problem() == "driftd was restarted meanwhile");
+  }
+  SECTION("state") {
+    other["state"] = "referencing";
+    measurement.add_position(other);
+    CHECK(measurement.problem() == "the lock changed from idle to referencing meanwhile");
+  }
+}
+
+TEST_CASE("too few frames are refused with what may be missing") {
+  Measurement measurement;
+  for (std::uint64_t id = 1; id < 64; ++id) measurement.add_position(position(id, 0, 0));
+  CHECK_THROWS_WITH(measurement.report(), contains("63 frames with a position came, and 64"));
+  measurement.add_position(position(64, 0, 0));
+  CHECK(measurement.report().frames == 64);
+}
+
+/// Five markers of other uncertainties, the fourth a witness; what each does is the test's.
+class Field {
+ public:
+  Field() {
+    for (std::uint64_t id = 1; id <= 100; ++id) measurement_.add_position(position(id, 0, 0));
+  }
+  MeasurementReport report(int messages) {
+    std::mt19937 random(5);
+    std::normal_distribution<double> normal;
+    for (int k = 0; k < messages; ++k) {
+      json markers = json::array();
+      for (std::size_t i = 0; i < 5; ++i) {
+        const double x_sd = 0.8 + 0.1 * static_cast<double>(i);
+        const double y_sd = 1.5 * x_sd;
+        const bool good = !(i == blinks && k % 3 == 0);
+        const double step = i == wanders ? 0.02 * k : 0;
+        markers.push_back({{"id", i + 1},
+                           {"role", i == 3 ? "witness" : "tracking"},
+                           {"health", good ? "good" : "fit_failed"},
+                           {"residual_x_nm", x_sd * normal(random)},
+                           {"residual_y_nm", y_sd * (i == noisy ? 2 : 1) * normal(random) + step},
+                           {"x_sd_nm", x_sd},
+                           {"y_sd_nm", y_sd}});
+        if (!good) markers.back()["residual_x_nm"] = nullptr;
+      }
+      measurement_.add_markers({{"markers", markers}});
+    }
+    return measurement_.report();
+  }
+  static constexpr std::size_t kNone = 9;
+  std::size_t noisy = kNone, wanders = kNone, blinks = kNone;
+
+ private:
+  Measurement measurement_;
+};
+
+TEST_CASE("markers that keep what their fits promise have no remark") {
+  const MeasurementReport r = Field().report(400);
+  REQUIRE(r.markers.size() == 5);
+  double weights = 0;
+  for (const MarkerReport& m : r.markers) {
+    INFO(m.id << ": " << m.remark);
+    CHECK(m.remark.empty());
+    CHECK(m.witness == (m.id == 4));
+    CHECK(m.good_share == 1);
+    CHECK(m.fit_sd_nm[0] == Approx(0.7 + 0.1 * m.id));
+    CHECK(m.fit_sd_nm[1] == Approx(1.5 * m.fit_sd_nm[0]));
+    CHECK(m.scatter_nm[0] == Approx(m.fit_sd_nm[0]).epsilon(0.15));
+    CHECK(m.scatter_nm[1] == Approx(m.fit_sd_nm[1]).epsilon(0.15));
+    if (!m.witness) weights += std::pow(m.fit_sd_nm[0], -2);
+  }
+  CHECK(r.markers_allow_nm[0] == Approx(1 / std::sqrt(weights)));
+  CHECK(r.markers_allow_nm[1] == Approx(1.5 / std::sqrt(weights)));
+  // A tracking marker is part of the mean that it is compared with, a witness is not.
+  CHECK(r.markers[0].expected_nm[0] == Approx(std::sqrt(0.64 - 1 / weights)));
+  CHECK(r.markers[3].expected_nm[0] == Approx(std::sqrt(1.21 + 1 / weights)));
+}
+
+TEST_CASE("a marker that hurts is named with how") {
+  Field field;
+  field.noisy = 1;
+  field.wanders = 2;
+  field.blinks = 4;
+  const MeasurementReport r = field.report(400);
+  CHECK(r.markers[0].remark.empty());
+  CHECK_THAT(r.markers[1].remark, contains("times as much in y as its fits say"));
+  CHECK(r.markers[1].scatter_nm[1] == Approx(2 * r.markers[1].fit_sd_nm[1]).epsilon(0.15));
+  // A ramp of 8 nm has an rms of 8 / sqrt(12).
+  CHECK(r.markers[2].wander_nm[1] == Approx(8 / std::sqrt(12)).epsilon(0.1));
+  CHECK_THAT(r.markers[2].remark, contains("wanders by 2.") && contains("in y"));
+  CHECK(r.markers[3].remark.empty());
+  CHECK(r.markers[4].remark == "good only in 66 % of the time");
+  CHECK(r.markers[4].good_share == Approx(266 / 400.0));
+}
+
+TEST_CASE("a few messages accuse no marker") {
+  Field field;
+  field.noisy = 1;
+  for (const MarkerReport& m : field.report(19).markers) CHECK(m.remark.empty());
+}
+
+TEST_CASE("the text says what was measured, in 80 columns, and JSON has all of it") {
+  Field field;
+  field.wanders = 2;
+  const MeasurementReport r = field.report(400);
+  std::string all;
+  for (const std::string& line : to_lines(r)) {
+    INFO(line);
+    CHECK(line.size() <= 80);
+    all += line + '\n';
+  }
+  CHECK_THAT(all, contains("0.2 s, 100 frames at 400.0 Hz, 0.00 % without a position") &&
+                      contains("idle: not corrected") && contains("none stands out") &&
+                      contains("Allan dev.") && contains("wanders by"));
+  const json j = to_json(r);
+  CHECK(j.at("markers").size() == 5);
+  CHECK(j.at("markers")[3].at("role") == "witness");
+  CHECK(j.at("x").at("allan_s_nm").size() == r.axes[0].allan.size());
+  CHECK(j.at("y").at("drift_nm_per_min") == r.axes[1].drift_nm_per_min);
+}
+
+}  // namespace
+}  // namespace driftd::clients
