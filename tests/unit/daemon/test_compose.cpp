@@ -244,7 +244,7 @@ TEST_CASE("a marker set measures and follows the markers that it is made of") {
   CHECK(daemon::make_marker_set(c, markers)->tracker.origin(0).x_px == 14);
 }
 
-TEST_CASE("the settings say whether sizes are chosen: what is not given, where markers are searched") {
+TEST_CASE("the settings have sizes chosen that are not given, where markers are searched") {
   config::Config c = config::default_config();
   c.markers.mode = config::MarkerMode::Auto;
   c.optics.spot_sigma_px = 0;
