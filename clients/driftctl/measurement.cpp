@@ -85,8 +85,8 @@ std::vector<AllanPoint> allan_deviation(const std::vector<double>& places_nm, do
       const double step = (sums[i + 2 * m] - 2 * sums[i + m] + sums[i]) / static_cast<double>(m);
       squares += step * step;
     }
-    points.push_back({static_cast<double>(m) / rate_hz,
-                      std::sqrt(squares / (2 * static_cast<double>(count)))});
+    points.push_back(
+        {static_cast<double>(m) / rate_hz, std::sqrt(squares / (2 * static_cast<double>(count)))});
   }
   return points;
 }
@@ -201,15 +201,14 @@ double Measurement::frame_period_s() const {
   return sum_s / count;
 }
 
-/// The number of each place on a scale of equal intervals, from 0 and growing: by the ids, and by the
-/// time where a camera left frames out without counting them.
+/// The number of each place on a scale of equal intervals, from 0 and growing: by the ids, and by
+/// the time where a camera left frames out without counting them.
 std::vector<std::uint64_t> Measurement::equal_intervals(double period_s) const {
   std::vector<std::uint64_t> numbers{0};
   for (std::size_t k = 1; k < places_.size(); ++k) {
     const double since_s =
         1e-9 * static_cast<double>(places_[k].arrival_ns - places_[0].arrival_ns);
-    const std::uint64_t by_id =
-        numbers.back() + (places_[k].frame_id - places_[k - 1].frame_id);
+    const std::uint64_t by_id = numbers.back() + (places_[k].frame_id - places_[k - 1].frame_id);
     const auto by_time = static_cast<std::uint64_t>(std::max(0.0, std::round(since_s / period_s)));
     numbers.push_back(std::max(by_id, by_time));
   }
@@ -229,7 +228,8 @@ MeasurementReport Measurement::report() const {
   report.seconds = 1e-9 * static_cast<double>(places_.back().arrival_ns - places_[0].arrival_ns);
   report.rate_hz = 1 / period_s;
   report.frames = places_.size();
-  report.missing_share = 1 - static_cast<double>(places_.size()) / static_cast<double>(slots.back() + 1);
+  report.missing_share =
+      1 - static_cast<double>(places_.size()) / static_cast<double>(slots.back() + 1);
   if (report.missing_share > kMostMissing)
     throw std::runtime_error(fmt::format("only {} of {} frames have a position: are markers lost?",
                                          places_.size(), slots.back() + 1));
@@ -257,8 +257,8 @@ void Measurement::add_scatter(MeasurementReport& report) const {
     MarkerReport marker;
     marker.id = track.id;
     marker.witness = track.witness;
-    marker.good_share = static_cast<double>(track.residual_nm[0].size()) /
-                        static_cast<double>(track.messages);
+    marker.good_share =
+        static_cast<double>(track.residual_nm[0].size()) / static_cast<double>(track.messages);
     for (std::size_t axis = 0; axis < 2; ++axis) {
       const double sd = marker.fit_sd_nm[axis] = median(track.sd_nm[axis]);
       marker.scatter_nm[axis] = scatter(track.residual_nm[axis]);

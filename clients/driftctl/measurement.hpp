@@ -32,9 +32,9 @@ struct AxisReport {
 struct MarkerReport {
   int id = 0;
   bool witness = false;
-  double good_share = 0;               ///< of the messages in which its health was `good`
-  std::array<double, 2> fit_sd_nm{};   ///< x, y: median of what its fits promise
-  std::array<double, 2> scatter_nm{};  ///< x, y: from one message to the next, against the others
+  double good_share = 0;                ///< of the messages in which its health was `good`
+  std::array<double, 2> fit_sd_nm{};    ///< x, y: median of what its fits promise
+  std::array<double, 2> scatter_nm{};   ///< x, y: from one message to the next, against the others
   std::array<double, 2> expected_nm{};  ///< x, y: of scatter_nm, were the promise kept
   std::array<double, 2> wander_nm{};    ///< x, y: what is left of its rms beside the scatter
   std::string remark;                   ///< why it hurts; empty: it does not

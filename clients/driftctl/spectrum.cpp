@@ -94,8 +94,8 @@ std::vector<VibrationLine> vibration_lines(const Spectrum& spectrum, std::size_t
       power += above;
       moment += above * static_cast<double>(bin - density.begin());
     }
-    lines.push_back({moment / power * spectrum.spacing_hz,
-                     std::sqrt(2 * power * spectrum.spacing_hz)});
+    lines.push_back(
+        {moment / power * spectrum.spacing_hz, std::sqrt(2 * power * spectrum.spacing_hz)});
   }
   std::sort(lines.begin(), lines.end(), [](const VibrationLine& a, const VibrationLine& b) {
     return a.amplitude_nm > b.amplitude_nm;

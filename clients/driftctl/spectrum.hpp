@@ -15,7 +15,7 @@ struct VibrationLine {
 /// One-sided: the sum of density times spacing is the mean square.
 struct Spectrum {
   double spacing_hz = 0;
-  std::size_t segments = 0;                 ///< averaged
+  std::size_t segments = 0;                ///< averaged
   std::vector<double> density_nm2_per_hz;  ///< at 0, spacing, 2 spacings, ..
 };
 

@@ -36,10 +36,14 @@ std::vector<double> places(const Motion& motion, std::size_t count, unsigned see
 }
 
 json position(std::uint64_t frame_id, double x_nm, double y_nm) {
-  return {{"session", "a"},       {"state", "idle"},
-          {"valid", true},        {"frame_id", frame_id},
-          {"frame_x_nm", x_nm},   {"frame_y_nm", y_nm},
-          {"x_sd_nm", 0.3},       {"y_sd_nm", 0.2},
+  return {{"session", "a"},
+          {"state", "idle"},
+          {"valid", true},
+          {"frame_id", frame_id},
+          {"frame_x_nm", x_nm},
+          {"frame_y_nm", y_nm},
+          {"x_sd_nm", 0.3},
+          {"y_sd_nm", 0.2},
           {"arrival_ns", 7'000'000 + static_cast<std::int64_t>(1e9 / kRate) *
                                          static_cast<std::int64_t>(frame_id)}};
 }
@@ -68,14 +72,14 @@ TEST_CASE("noise alone has no vibrations, whatever the time") {
     }
 }
 
-TEST_CASE("the Allan deviation of white noise falls with the root of the time, that of drift rises") {
+TEST_CASE("the Allan deviation of noise falls with the root of the time, that of drift rises") {
   const AxisReport noise = analyse_axis(places({0, 0.5, {}}, 32'768), kRate);
   REQUIRE(noise.allan.size() == 14);  // up to a quarter of the time
   CHECK(noise.allan[13].averaged_s == Approx(8192 / kRate));
   for (std::size_t i = 0; i < 9; ++i) {
     CHECK(noise.allan[i].averaged_s == Approx(std::pow(2, i) / kRate));
-    CHECK(noise.allan[i].deviation_nm == Approx(0.5 / std::pow(2, 0.5 * static_cast<double>(i)))
-                                             .epsilon(0.2));
+    CHECK(noise.allan[i].deviation_nm ==
+          Approx(0.5 / std::pow(2, 0.5 * static_cast<double>(i))).epsilon(0.2));
   }
   const AxisReport drift = analyse_axis(places({2, 0, {}}, 4'096), kRate);
   for (const AllanPoint& p : drift.allan)
