@@ -64,6 +64,26 @@ TEST_CASE("drift, noise and vibrations are those that were made") {
   CHECK(r.lines[1].amplitude_nm == Approx(0.2).epsilon(0.1));
 }
 
+TEST_CASE("a fast drift hides no slow vibration") {
+  const AxisReport r = analyse_axis(places({90, 0.4, {{0.45, 0.6}}}, 24'000), kRate);
+  REQUIRE(r.lines.size() == 1);
+  CHECK(r.lines[0].frequency_hz == Approx(0.45).margin(0.03));
+  CHECK(r.lines[0].amplitude_nm == Approx(0.6).epsilon(0.1));
+}
+
+TEST_CASE("the drift's uncertainty is right where the sample walks at random") {
+  double squares = 0;
+  constexpr unsigned kRuns = 400;
+  for (unsigned seed = 1; seed <= kRuns; ++seed) {
+    std::vector<double> walk = places({0, 1, {}}, 2'000, seed);
+    for (std::size_t i = 1; i < walk.size(); ++i) walk[i] += walk[i - 1] - 30;
+    const AxisReport r = analyse_axis(walk, kRate);
+    squares += std::pow(r.drift_nm_per_min / r.drift_sd_nm_per_min, 2);
+  }
+  // Student's t with 7 degrees of freedom has an rms of sqrt(7 / 5).
+  CHECK(std::sqrt(squares / kRuns) == Approx(1.18).epsilon(0.15));
+}
+
 TEST_CASE("noise alone has no vibrations, whatever the time") {
   for (const std::size_t count : {64u, 500u, 4'000u, 40'000u})
     for (unsigned seed = 1; seed <= 20; ++seed) {
@@ -178,12 +198,12 @@ class Field {
         const double step = i == wanders ? 0.02 * k : 0;
         markers.push_back({{"id", i + 1},
                            {"role", i == 3 ? "witness" : "tracking"},
-                           {"health", good ? "good" : "fit_failed"},
+                           {"health", good ? "good" : "outlier"},
                            {"residual_x_nm", x_sd * normal(random)},
                            {"residual_y_nm", y_sd * (i == noisy ? 2 : 1) * normal(random) + step},
                            {"x_sd_nm", x_sd},
                            {"y_sd_nm", y_sd}});
-        if (!good) markers.back()["residual_x_nm"] = nullptr;
+        if (!good) markers.back()["residual_x_nm"] = 50;
       }
       measurement_.add_markers({{"markers", markers}});
     }
@@ -233,6 +253,7 @@ TEST_CASE("a marker that hurts is named with how") {
   CHECK(r.markers[3].remark.empty());
   CHECK(r.markers[4].remark == "good only in 66 % of the time");
   CHECK(r.markers[4].good_share == Approx(266 / 400.0));
+  CHECK(r.markers[4].scatter_nm[0] < 2);
 }
 
 TEST_CASE("a few messages accuse no marker") {
