@@ -66,7 +66,7 @@ DRIFTD_HD Localization conclude(BackEnd& pixels, const typename Search::Domain& 
   const PixelSummary& summary = pixels.summary();
   const float count = static_cast<float>(pixels.side() * pixels.side());
   const float freedom = count - static_cast<float>(n + 2);
-  const float residual_variance = plain.squares / freedom;
+  const float pooled = plain.squares / freedom;
 
   Localization l = {};
   Spot::store(p, l);
@@ -80,14 +80,13 @@ DRIFTD_HD Localization conclude(BackEnd& pixels, const typename Search::Domain& 
   hold(full, plain.fixed);
   const Factors<n + 2> h = factorize(full);
   const SymmetricMatrix<n + 2> inverse_l = inverse_lower(h);
-  store_sd<Spot>(standard_deviations(inverse_diagonal(h, inverse_l), residual_variance),
-                 plain.fixed, l);
+  store_sd<Spot>(standard_deviations(inverse_diagonal(h, inverse_l), pooled), plain.fixed, l);
   // Summed whatever the other tests say: the lanes of a back end must meet in it.
   const SmoothedExtremes structure = pixels.smoothed_residuals(alpha, at.level.beta);
   const float constant = summary.sum_squares - summary.sum * summary.sum / count;
   const bool spot = h.positive_definite && inside_limits<Spot>(p, pixels.side()) &&
                     significant(l, plain.squares, constant, freedom) &&
-                    structureless(structure, alpha, std::sqrt(residual_variance));
+                    structureless(structure, alpha, std::sqrt(pooled));
   if (options.spots_only && converged(l.status) && !spot) l.status = FitStatus::NotConverged;
 
   if constexpr (Search::kWeighs) {
@@ -100,14 +99,15 @@ DRIFTD_HD Localization conclude(BackEnd& pixels, const typename Search::Domain& 
       return l;
     }
   }
-  if (options.noise.gain_e_per_adu > 0) {
-    const CubicMoments third = pixels.cubic_moments();
-    const SymmetricMatrix<n + 2> cubic =
-        full_matrix<n>(Spot::products(SeparableMoments{third.x, third.y}, p),
-                       {plain.product.ff, plain.product.fd}, plain.total.f, alpha);
-    const PixelVariance variance = photon_variance(options.noise, alpha, l.background_adu);
-    store_sd<Spot>(standard_deviations(inverse(h, inverse_l), cubic, variance), plain.fixed, l);
-  }
+  const CubicMoments third = pixels.cubic_moments();
+  const SymmetricMatrix<n + 2> cubic =
+      full_matrix<n>(Spot::products(SeparableMoments{third.x, third.y}, p),
+                     {plain.product.ff, plain.product.fd}, plain.total.f, alpha);
+  const PixelVariance variance = options.noise.gain_e_per_adu > 0
+                                     ? photon_variance(options.noise, alpha, l.background_adu)
+                                     : residual_variance(pixels.variance_sums(alpha, at.level.beta),
+                                                         count, plain.total.f, n + 1, pooled);
+  store_sd<Spot>(standard_deviations(inverse(h, inverse_l), cubic, variance), plain.fixed, l);
   return l;
 }
 

@@ -43,6 +43,18 @@ struct CubicMoments {
   float x[5], y[5];
 };
 
+/// Sums from which the pixels' variance is estimated, over the residuals r with the weight
+/// w = (c / (c + f))^2, c = kVarianceRatio: w[k] = sum w f^k, squares[k] = sum w f^k r^2.
+struct VarianceSums {
+  float w[4];
+  float squares[2];
+};
+constexpr int kVarianceSums = 6;
+
+/// Background's variance over what the peak adds: where it is this, the estimate is the most
+/// precise there can be; it is right wherever.
+constexpr float kVarianceRatio = 0.1f;
+
 /// Sums over the residuals r = g - (alpha f + beta).
 struct ResidualMoments {
   float squares;       ///< sum r^2
@@ -151,6 +163,7 @@ DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
 //   ResidualMoments residuals(float alpha, float beta, ResidualTotals&);   likewise
 //   CubicMoments cubic_moments();                          for the profile set last
 //   WeightedMoments weighted_moments(const PixelNoise&, float alpha, float beta); likewise
+//   VarianceSums variance_sums(float alpha, float beta);   likewise
 //   SmoothedExtremes smoothed_residuals(float alpha, float beta);
 
 }  // namespace driftd::fitter

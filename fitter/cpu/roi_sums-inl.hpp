@@ -140,10 +140,12 @@ class RoiSums {
   }
 
   CubicMoments cubic_moments() const {
-    CubicMoments m;
-    cubic_axis(w_->x, m.x);
-    cubic_axis(w_->y, m.y);
-    return m;
+    V sums[10];
+    cubic_axis(w_->x, sums);
+    cubic_axis(w_->y, sums + 5);
+    float t[10 + kMaxLanes];
+    totals_from<0>(t, sums);
+    return {{t[0], t[1], t[2], t[3], t[4]}, {t[5], t[6], t[7], t[8], t[9]}};
   }
 
   /// One map value for each pixel; a variance that is none makes the ROI unusable.
@@ -177,6 +179,8 @@ class RoiSums {
     }
     return {};
   }
+
+  VarianceSums variance_sums(float alpha, float beta) const;  // variance_sums-inl.hpp
 
   SmoothedExtremes smoothed_residuals(float alpha, float beta) {
     for (int c = 0; c < stride(); c += lanes()) {
@@ -334,9 +338,9 @@ class RoiSums {
     }
   }
 
-  void cubic_axis(const float (&axis)[3][kMaxRoiPx], float (&third)[5]) const {
-    V sums[5];
-    for (V& v : sums) v = hn::Zero(d_);
+  /// @param sums  five, whose lanes add up to the moments
+  void cubic_axis(const float (&axis)[3][kMaxRoiPx], V* sums) const {
+    for (int k = 0; k < 5; ++k) sums[k] = hn::Zero(d_);
     for (int c = 0; c < stride(); c += lanes()) {
       const V f = hn::Load(d_, axis[0] + c);
       const V uf = hn::Load(d_, axis[1] + c);
@@ -348,7 +352,6 @@ class RoiSums {
       sums[3] = hn::MulAdd(hn::Mul(f, uf), uuf, sums[3]);
       sums[4] = hn::MulAdd(hn::Mul(f, uuf), uuf, sums[4]);
     }
-    for (int k = 0; k < 5; ++k) third[k] = total(sums[k]);
   }
 
   /// v^k Y^2 by row, for k = 0 .. 4.
@@ -485,5 +488,7 @@ void load_roi(Sums& pixels, const FitJob& job, std::size_t index) {
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+
+#include "fitter/cpu/variance_sums-inl.hpp"
 
 #endif

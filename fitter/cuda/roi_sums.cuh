@@ -207,6 +207,8 @@ class RoiSums {
     return m;
   }
 
+  __device__ VarianceSums variance_sums(float alpha, float beta);  // variance_sums.cuh
+
   __device__ CubicMoments cubic_moments() {
     CubicMoments moments;
     cubic_axis(x_axis(), moments.x);
@@ -509,3 +511,5 @@ class RoiSums {
 };
 
 }  // namespace driftd::fitter::cuda
+
+#include "fitter/cuda/variance_sums.cuh"

@@ -164,6 +164,19 @@ class ScalarRoi {
     return m;
   }
 
+  fitter::VarianceSums variance_sums(float alpha, float beta) const {
+    const Image r = residual_image(alpha, beta);
+    fitter::VarianceSums sums = {};
+    for (int k = 0; k < 4; ++k) {
+      Image weight = f_;
+      for (double& f : weight)
+        f = std::pow(f, k) * std::pow(1 + f / double{fitter::kVarianceRatio}, -2);
+      sums.w[k] = f32(sum(weight));
+      if (k < 2) sums.squares[k] = f32(sum(weight, r, r));
+    }
+    return sums;
+  }
+
   fitter::ResidualMoments residuals(float alpha, float beta, fitter::ResidualTotals& total) const {
     const Image r = residual_image(alpha, beta);
     total = {f32(sum(r)), f32(sum(r, f_))};

@@ -89,6 +89,44 @@ TEST_CASE("A pixel's variance is read noise and photons, neither ever negative")
   CHECK(of(-40, 90).slope == 0);
 }
 
+/// Of 100 pixels and a profile that adds up to 8, with five parameters: what pixels of the variance
+/// constant + slope f are expected to give.
+fitter::VarianceSums sums_of(float constant, float slope) {
+  fitter::VarianceSums s = {{60, 2, 0.5f, 0.25f}, {}};
+  for (int k = 0; k < 2; ++k)
+    s.squares[k] = constant * (0.99f * s.w[k] - 0.5f * s.w[k + 1]) +
+                   slope * (0.99f * s.w[k + 1] - 0.5f * s.w[k + 2]);
+  return s;
+}
+
+TEST_CASE("The residuals tell the pixels' variance, less what the fit took of them") {
+  const auto of = [](const fitter::VarianceSums& s, float pooled = 7) {
+    return fitter::residual_variance(s, 100, 8, 4, pooled);
+  };
+  const auto both = of(sums_of(3, 20));
+  CHECK(both.constant == Approx(3).epsilon(1e-5));
+  CHECK(both.slope == Approx(20).epsilon(1e-5));
+  const auto huge = of({{60, 2, 0.5f, 0.25f}, {2e38f, 9e37f}}, 3e36f);
+  CHECK(huge.constant >= 0);
+  CHECK(huge.slope > 1e38f);
+  CHECK(huge.slope < INFINITY);
+  const auto even = of(sums_of(3, -1));
+  CHECK(even.constant == 7);
+  CHECK(even.slope == 0);
+  const auto photons = of(sums_of(-0.1f, 20));  // 20 is what the sum with f says of f alone
+  CHECK(photons.constant == 0);
+  CHECK(photons.slope == Approx(sums_of(-0.1f, 20).squares[1] / (0.99f * 0.5f - 0.5f * 0.25f)));
+  CHECK(of(sums_of(0, 0), 0).constant == 0);
+  CHECK(of(sums_of(0, 0), 0).slope == 0);
+}
+
+TEST_CASE("A spot so narrow that its peak fits any pixel leaves the common variance") {
+  const fitter::VarianceSums s = {{90, 0.1f, 0.0083f, 0.0083f}, {90, 5}};
+  const auto v = fitter::residual_variance(s, 100, 1.01f, 4, 7);
+  CHECK(v.constant == 7);
+  CHECK(v.slope == 0);
+}
+
 /// All six parameters of a spot; its pixels have structure that no spot explains.
 const std::vector<double> kSpot = {3.3, 4.6, 1.2, 1.7, 400, 90};
 
@@ -180,6 +218,26 @@ Localization fit(const FitOptions& options) {
   return fit_over<FullSearch<EllipticalGaussian>>(roi, input, options);
 }
 
+/// The variance of each pixel by regression of r^2 / (1 - h) on 1 and f, with its weights.
+Image variances_of_residuals(const Localization& l) {
+  const Image f = test::gaussian({l.x_px, l.y_px, l.sigma_x_px, l.sigma_y_px}, kSide);
+  const Image r = test::difference(pixels(), model(parameters_of(l)));
+  double a = 0, b = 0, c = 0, s = 0, t = 0;
+  for (std::size_t i = 0; i < f.size(); ++i) {
+    const double kept = 1 - 1.0 / (kSide * kSide) - 5 / test::sum(f) * f[i];
+    const double w = kept * std::pow(0.1 + f[i], -2), square = r[i] * r[i] / kept;
+    a += w;
+    b += w * f[i];
+    c += w * f[i] * f[i];
+    s += w * square;
+    t += w * square * f[i];
+  }
+  const double slope = (t * a - s * b) / (a * c - b * b);
+  REQUIRE(slope > 0);  // else the test's image says nothing of it
+  REQUIRE(s * c > t * b);
+  return test::scaled(f, slope, (s * c - t * b) / (a * c - b * b));
+}
+
 /// The variance of each pixel as an estimator knows it.
 Image variances_of(const FitOptions& options, const Localization& l) {
   if (options.estimator == Estimator::WeightedLeastSquares) return map_of_variances();
@@ -188,7 +246,7 @@ Image variances_of(const FitOptions& options, const Localization& l) {
   if (options.noise.gain_e_per_adu > 0)  // (gain (h - offset) + read^2) / gain^2
     return test::scaled(h, 1 / kGain, kReadNoise * kReadNoise / (kGain * kGain) - kOffset / kGain);
   if (likelihood) return h;
-  return Image(h.size(), l.chi_square / (kSide * kSide - 6));
+  return variances_of_residuals(l);
 }
 
 bool weighs(Estimator estimator) {
