@@ -120,6 +120,15 @@ TEST_CASE("The residuals tell the pixels' variance, less what the fit took of th
   CHECK(of(sums_of(0, 0), 0).slope == 0);
 }
 
+TEST_CASE("The peak of a narrow spot tells as much as one pixel can, not more") {
+  fitter::VarianceSums s = {{60, 3, 1, 0.2f}, {}};
+  for (int k = 0; k < 2; ++k)
+    s.squares[k] = 3 * (0.99f * s.w[k] - s.w[k + 1]) + 20 * (0.99f * s.w[k + 1] - s.w[k + 2]);
+  const auto v = fitter::residual_variance(s, 100, 2, 4, 7);
+  CHECK(v.constant == Approx(3).epsilon(1e-5));
+  CHECK(v.slope == Approx(20).epsilon(1e-5));
+}
+
 TEST_CASE("A spot so narrow that its peak fits any pixel leaves the common variance") {
   const fitter::VarianceSums s = {{90, 0.1f, 0.0083f, 0.0083f}, {90, 5}};
   const auto v = fitter::residual_variance(s, 100, 1.01f, 4, 7);
