@@ -25,7 +25,6 @@ namespace {
 /// Frames are read in blocks of about this size.
 constexpr std::size_t kBlockBytes = std::size_t{32} << 20;
 constexpr std::int64_t kMostBlockFrames = 4096;
-constexpr int kMarkerRoiPx = 13;  // of markers picked where the image tells none
 constexpr std::size_t kReasonsShown = 5;
 /// Markers are sought in each of twice so many frames, then at distances of such a share.
 constexpr std::int64_t kSearchShare = 16;
@@ -154,9 +153,10 @@ Markers picked_markers(const Run& run) {
   std::vector<std::byte> frame(stack.shape().frame_bytes());
   stack.read(range.first, 1, frame.data());
   const control::SpotSize size = size_of_spots(stack.shape(), frame.data(), options.detection);
-  markers.roi_px = size.chosen() ? size.roi_px : kMarkerRoiPx;
+  markers.roi_px = size.chosen() ? size.roi_px : control::kAssumedRoiPx;
   markers.size_reason =
-      size.chosen() ? size.reason : fmt::format("a ROI of {} px; {}", kMarkerRoiPx, size.reason);
+      size.chosen() ? size.reason
+                    : fmt::format("a ROI of {} px; {}", control::kAssumedRoiPx, size.reason);
   check_roi(markers.roi_px, options, stack.shape());
   return markers;
 }
