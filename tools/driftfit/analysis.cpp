@@ -186,6 +186,7 @@ Markers markers_of(const Run& run, SpotFitter& fitter) {
   int searched = 0;
   for (std::int64_t i = 0; i < range.count; i += std::max<std::int64_t>(1, i / kSearchShare)) {
     if (stop()) throw Interrupted();
+    if (stack.is_repeat(range.first + i) && i > 0) continue;
     stack.read(range.first + i, 1, frame.data());
     std::vector<std::string> rejected;
     Markers markers = search_in(run, range.first + i, frame.data(), fitter, rejected);
@@ -269,6 +270,10 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, SpotFitter& fitte
   while (blocks.read()) {
     for (std::int64_t i = 0; i < blocks.count(); ++i) {
       if (stop()) throw Interrupted();
+      if (stack.is_repeat(blocks.first() + i)) {
+        tracks.add_frame({}, {.repeated = static_cast<int>(markers.picks.size())});
+        continue;
+      }
       const auto spots = follower.follow(
           blocks.pixels() + static_cast<std::size_t>(i) * stack.shape().frame_bytes(),
           blocks.first() + i);
@@ -325,7 +330,15 @@ Outcome localize_every_spot(const Options& options, camera::ImageStack& stack, F
   {
     Blocks blocks(options, stack, range, stop);
     while (blocks.read()) {
-      results.write(every_spot.localize(blocks.pixels(), blocks.first(), blocks.count()));
+      for (std::int64_t begin = 0, end = 0; begin < blocks.count(); begin = end + 1) {
+        const auto is_repeat = [&](std::int64_t i) { return stack.is_repeat(blocks.first() + i); };
+        end = begin;
+        while (end < blocks.count() && !is_repeat(end)) ++end;
+        if (end == begin) continue;
+        results.write(every_spot.localize(
+            blocks.pixels() + static_cast<std::size_t>(begin) * stack.shape().frame_bytes(),
+            blocks.first() + begin, end - begin));
+      }
     }
   }
   results.finish(nullptr);
