@@ -127,7 +127,7 @@ TEST_CASE("a replay has a recording of known size", "[config]") {
     const std::string text = choice;
     const std::string value = text.substr(text.find(' ') + 1);
     CHECK(replay("path: a.h5, format: hdf5, " + text) ==
-          "f:2:" + std::to_string(39 + text.find(' ')) + ": replay." +
+          "f:2:" + std::to_string(37 + text.find(' ')) + ": replay." +
               text.substr(0, text.find(':')) + ": found " + value +
               " with replay.format hdf5; allowed only with replay.format tiff");
   }
