@@ -156,6 +156,17 @@ std::optional<PixelFormat> pixel_format_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+bool is_held_by(const Frame& frame, std::size_t bytes) noexcept {
+  if (frame.width_px < 1 || frame.height_px < 1 || frame.line_padding_bytes < 0) return false;
+  const auto height = static_cast<std::size_t>(frame.height_px);
+  // Written so that no product can overflow: lines fit one by one, a packed one up to a byte more.
+  const std::size_t line = image_bytes(frame.format, frame.width_px, 1);
+  const auto padding = static_cast<std::size_t>(frame.line_padding_bytes);
+  if (padding > 0) return bytes >= line && (bytes - line) / (line + padding) >= height - 1;
+  return bytes >= (line - 1) * height &&
+         bytes >= image_bytes(frame.format, frame.width_px, frame.height_px);
+}
+
 bool cut_roi(const Frame& frame, int x_px, int y_px, int side_px, std::uint16_t* out) noexcept {
   // Written so that no sum can overflow, whatever the caller passes.
   if (side_px <= 0 || x_px < 0 || y_px < 0 || side_px > frame.width_px ||

@@ -26,6 +26,10 @@ struct Frame {
   std::int64_t arrival_ns = 0;      ///< CLOCK_MONOTONIC when the host had all of it
 };
 
+/// Whether so many bytes hold the frame: all lines, and what is behind each but the last. False
+/// where its sides are not above 0 or its padding is below.
+bool is_held_by(const Frame& frame, std::size_t bytes) noexcept;
+
 /// Copies a square ROI out of a frame into row-major u16, unpacking as the format asks.
 /// @param x_px, y_px  top-left pixel of the ROI inside the frame (region coordinates, not sensor)
 /// @param out  side_px * side_px values, the camera's integer levels (Mono10 0..1023, not shifted)

@@ -151,6 +151,16 @@ void check_replay(const Replay& replay, Conflicts& conflicts) {
          '"' + replay.dataset + "\" with replay.format " + std::string(text_of(replay.format)),
          "a name only with replay.format hdf5"});
   }
+  const auto only_tiff = [&](const char* key, bool given, const std::string& value) {
+    if (!given || replay.format == ReplayFormat::Tiff) return;
+    conflicts.push_back({{key, "replay.format", "camera.source"},
+                         value + " with replay.format " + std::string(text_of(replay.format)),
+                         "only with replay.format tiff"});
+  };
+  only_tiff("replay.series", replay.series >= 0, number(replay.series));
+  only_tiff("replay.channel", replay.channel >= 0, number(replay.channel));
+  only_tiff("replay.slice", replay.slice >= 0, number(replay.slice));
+  only_tiff("replay.every_page", replay.every_page, "true");
   if (raw && replay.pace == camera::ReplayPace::Recorded) {
     conflicts.push_back({{"replay.pace", "replay.format", "camera.source"},
                          "recorded with replay.format " + std::string(text_of(replay.format)),

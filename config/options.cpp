@@ -130,7 +130,7 @@ Config default_config() {
 }
 
 Config with_sizes(Config config, double sigma_px, int roi_px) {
-  constexpr int kAssumedRoiPx = 13, kLargestRoiPx = 64;
+  constexpr int kLargestRoiPx = 64;
   constexpr double kSigmasOfRoi = 10;
   double& sigma = config.optics.spot_sigma_px;
   int& roi = config.fitter.roi_px;
@@ -139,7 +139,7 @@ Config with_sizes(Config config, double sigma_px, int roi_px) {
   if (roi == 0 && sigma > 0)
     roi = std::clamp(static_cast<int>(std::lround(kSigmasOfRoi * sigma)) | 1, kLeastChosenRoiPx,
                      kLargestRoiPx);
-  if (roi == 0) roi = kAssumedRoiPx;
+  if (roi == 0) roi = control::kAssumedRoiPx;
   if (sigma == 0) sigma = roi / kSigmasOfRoi;
   return config;
 }

@@ -11,6 +11,8 @@
 namespace driftd::control {
 
 constexpr std::size_t kMaxMarkers = 256;
+/// Side of a ROI where neither the user nor the image tells one.
+constexpr int kAssumedRoiPx = 13;
 
 using driftd::Vec2;
 

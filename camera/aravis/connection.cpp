@@ -206,14 +206,13 @@ bool Connection::is_whole(const FrameSlot& slot) const noexcept {
   std::size_t size = 0;
   arv_buffer_get_image_data(buffer, &size);  // the sum of what came, whatever there is room for
   size = std::min(size, slot.memory.size());
-  const bool expected_kind = arv_buffer_get_image_pixel_format(buffer) == pixel_format_;
-  const int width = arv_buffer_get_image_width(buffer);
-  const int height = arv_buffer_get_image_height(buffer);
-  const auto padding = static_cast<std::size_t>(line_padding_bytes(buffer));
-  if (!expected_kind) return true;
-  if (padding == 0) return size >= image_bytes(info_.format, width, height);
-  const std::size_t line = image_bytes(info_.format, width, 1) + padding;
-  return size + padding >= line * static_cast<std::size_t>(std::max(height, 0));
+  if (arv_buffer_get_image_pixel_format(buffer) != pixel_format_) return true;
+  Frame said;
+  said.format = info_.format;
+  said.width_px = arv_buffer_get_image_width(buffer);
+  said.height_px = arv_buffer_get_image_height(buffer);
+  said.line_padding_bytes = line_padding_bytes(buffer);
+  return is_held_by(said, size);
 }
 
 /// Cameras may have each line begin at a whole word.

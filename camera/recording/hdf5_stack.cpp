@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -62,8 +63,9 @@ class DatasetSearch {
   std::size_t seen_ = 0;
 };
 
-std::string dataset_of(const std::filesystem::path& path, const std::string& wanted,
-                       const Hdf5Handle& file) {
+std::string dataset_of(const StackSettings& settings, const Hdf5Handle& file) {
+  const std::filesystem::path& path = settings.path;
+  const std::string& wanted = settings.dataset;
   const DatasetSearch search(file);
   H5Eclear2(H5E_DEFAULT);
   if (!wanted.empty()) {
@@ -75,8 +77,8 @@ std::string dataset_of(const std::filesystem::path& path, const std::string& wan
   }
   if (search.found().size() == 1) return search.found().front();
   if (search.found().empty()) fail(path, "has no dataset of three dimensions");
-  fail(path,
-       "has several datasets of three dimensions; name one of these: " + list_of(search.found()));
+  fail(path, std::string("has several datasets of three dimensions; name one by the option ") +
+                 settings.names.dataset + ": " + list_of(search.found()));
 }
 
 PixelType type_of(const std::filesystem::path& path, const std::string& name, hid_t dataset) {
@@ -126,7 +128,8 @@ Hdf5Handle open_file(const std::filesystem::path& path, bool& truncated) {
   return {H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose};
 }
 
-Opened open_dataset(const std::filesystem::path& path, const std::string& wanted) {
+Opened open_dataset(const StackSettings& settings) {
+  const std::filesystem::path& path = settings.path;
   Opened opened{.path = path, .name = {}, .file = {}, .dataset = {}};
   opened.file = open_file(path, opened.truncated);
   if (!opened.file) {
@@ -134,14 +137,14 @@ Opened open_dataset(const std::filesystem::path& path, const std::string& wanted
          opened.truncated ? "is truncated, and cannot be read as HDF5" : "cannot be read as HDF5");
   }
   try {
-    opened.name = dataset_of(path, wanted, opened.file);
+    opened.name = dataset_of(settings, opened.file);
     opened.dataset =
         Hdf5Handle(H5Dopen2(opened.file.get(), opened.name.c_str(), H5P_DEFAULT), H5Dclose);
     if (!opened.dataset) fail(path, opened.name + ": cannot be opened");
   } catch (const RecordingError& error) {
     if (!opened.truncated) throw;
-    throw RecordingError(path, "is truncated, and its list of datasets is not all there; " +
-                                   std::string(error.what()));
+    throw RecordingError(
+        path, "is truncated, and its list of datasets is not all there: it " + error.problem);
   }
   return opened;
 }
@@ -203,8 +206,7 @@ std::array<hsize_t, 3> size_of(const StackShape& shape) {
 }
 
 /// Whether something was written everywhere: programs that reserve a dataset for a recording which
-/// then ends early leave the rest out, and HDF5 reads zeros there. Of a chunk with several frames,
-/// those that were not written are not told from dark ones.
+/// then ends early leave the rest out, and HDF5 reads its fill value there.
 bool is_all_written(const Opened& opened, const StackShape& shape) {
   const hid_t dataset = opened.dataset.get();
   const Hdf5Handle made(H5Dget_create_plist(dataset), H5Pclose);
@@ -250,6 +252,41 @@ std::int64_t whole_frames(const Opened& opened, const StackShape& shape) {
   return static_cast<std::int64_t>(std::min(frame, size[0]));
 }
 
+bool read_frames(const Opened& opened, const StackShape& shape, std::int64_t first,
+                 std::int64_t count, std::byte* out) {
+  const std::array<hsize_t, 3> begin{static_cast<hsize_t>(first), 0, 0};
+  const std::array<hsize_t, 3> size{static_cast<hsize_t>(count),
+                                    static_cast<hsize_t>(shape.height_px),
+                                    static_cast<hsize_t>(shape.width_px)};
+  const Hdf5Handle from(H5Dget_space(opened.dataset.get()), H5Sclose);
+  const Hdf5Handle to(H5Screate_simple(3, size.data(), nullptr), H5Sclose);
+  return from && to &&
+         H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, begin.data(), nullptr, size.data(),
+                             nullptr) >= 0 &&
+         H5Dread(opened.dataset.get(), memory_type(shape.type), to.get(), from.get(), H5P_DEFAULT,
+                 out) >= 0;
+}
+
+/// How many of the first `whole` frames are left without those at the end that hold nothing but the
+/// fill value: where a chunk, or a dataset in one piece, was written in part, HDF5 does not tell
+/// the rest from frames that were.
+std::int64_t without_unwritten(const Opened& opened, const StackShape& shape, std::int64_t whole) {
+  const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
+  std::array<std::byte, sizeof(float)> fill{};
+  if (H5Pget_fill_value(made.get(), memory_type(shape.type), fill.data()) < 0) return whole;
+  const std::size_t pixel = bytes_of(shape.type);
+  std::vector<std::byte> frame(whole > 0 ? shape.frame_bytes() : 0);
+  for (; whole > 0; --whole) {
+    if (!read_frames(opened, shape, whole - 1, 1, frame.data())) break;  // told when it is read
+    if (std::memcmp(frame.data(), fill.data(), pixel) != 0 ||
+        std::memcmp(frame.data(), frame.data() + pixel, frame.size() - pixel) != 0) {
+      break;
+    }
+  }
+  H5Eclear2(H5E_DEFAULT);
+  return whole;
+}
+
 class Hdf5Stack final : public ImageStack {
  public:
   Hdf5Stack(Opened opened, const StackShape& shape, StackFacts facts)
@@ -258,17 +295,7 @@ class Hdf5Stack final : public ImageStack {
         opened_bytes_(bytes_of_file(opened_.path)) {}
 
   void read(std::int64_t first, std::int64_t count, std::byte* out) override {
-    const std::array<hsize_t, 3> begin{static_cast<hsize_t>(first), 0, 0};
-    const std::array<hsize_t, 3> size{static_cast<hsize_t>(count),
-                                      static_cast<hsize_t>(shape().height_px),
-                                      static_cast<hsize_t>(shape().width_px)};
-    const Hdf5Handle from(H5Dget_space(opened_.dataset.get()), H5Sclose);
-    const Hdf5Handle to(H5Screate_simple(3, size.data(), nullptr), H5Sclose);
-    if (!from || !to ||
-        H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, begin.data(), nullptr, size.data(),
-                            nullptr) < 0 ||
-        H5Dread(opened_.dataset.get(), memory_type(shape().type), to.get(), from.get(), H5P_DEFAULT,
-                out) < 0) {
+    if (!read_frames(opened_, shape(), first, count, out)) {
       fail(opened_.path, opened_.name + ": frames " + std::to_string(first) + " to " +
                              std::to_string(first + count - 1) + " cannot be read");
     }
@@ -287,15 +314,18 @@ class Hdf5Stack final : public ImageStack {
 
 std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   silence_hdf5();
-  Opened opened = open_dataset(settings.path, settings.dataset);
+  Opened opened = open_dataset(settings);
   StackShape shape = shape_of(opened);
   StackFacts facts;
   const bool unwritten = !opened.truncated && !is_all_written(opened, shape);
-  const std::int64_t whole =
+  const std::int64_t there =
       opened.truncated || unwritten ? whole_frames(opened, shape) : shape.frames;
+  const std::int64_t whole = without_unwritten(opened, shape, there);
   if (opened.truncated || whole < shape.frames) {
-    facts.notes.push_back(truncated_note(settings, whole, shape.frames,
-                                         opened.truncated ? "" : "the next was never written"));
+    const char* why = whole < there ? "the next holds the fill value alone, as if never written"
+                      : opened.truncated ? ""
+                                         : "the next was never written";
+    facts.notes.push_back(truncated_note(settings, whole, shape.frames, why));
     shape.frames = whole;
   }
   return std::make_unique<Hdf5Stack>(std::move(opened), shape, std::move(facts));

@@ -30,6 +30,51 @@ bool has_raw_name(const std::filesystem::path& path) {
   return end == ".raw" || end == ".bin";
 }
 
+const char* name_of(StackFormat format) noexcept {
+  switch (format) {
+    case StackFormat::Tiff:
+      return "TIFF";
+    case StackFormat::Hdf5:
+      return "HDF5";
+    case StackFormat::PlainPixels:
+      break;
+  }
+  return "plain pixels";
+}
+
+/// @throws RecordingError for a setting that has no meaning for the file
+void check_meaning(const StackSettings& settings, StackFormat format) {
+  struct Option {
+    const char* name;
+    bool given;
+    StackFormat of;
+    bool chooses = false;  ///< from the metadata
+  };
+  const StackOptionNames& names = settings.names;
+  using enum StackFormat;
+  for (const Option& option :
+       {Option{names.width, settings.width_px > 0, PlainPixels},
+        Option{names.height, settings.height_px > 0, PlainPixels},
+        Option{names.type, settings.type.has_value(), PlainPixels},
+        Option{names.byte_order, settings.byte_order.has_value(), PlainPixels},
+        Option{names.dataset, !settings.dataset.empty(), Hdf5},
+        Option{names.every_page, settings.every_page, Tiff},
+        Option{names.series, settings.series >= 0, Tiff, true},
+        Option{names.channel, settings.channel >= 0, Tiff, true},
+        Option{names.slice, settings.slice >= 0, Tiff, true}}) {
+    if (!option.given) continue;
+    const std::string what = std::string("the option ") + option.name + " is for ";
+    if (option.of != format) {
+      throw RecordingError(settings.path,
+                           what + name_of(option.of) + "; this is " + name_of(format));
+    }
+    if (option.chooses && settings.every_page) {
+      throw RecordingError(
+          settings.path, what + "metadata, which the option " + names.every_page + " leaves aside");
+    }
+  }
+}
+
 }  // namespace
 
 std::size_t bytes_of(PixelType type) noexcept {
@@ -62,6 +107,10 @@ std::size_t StackShape::frame_bytes() const noexcept {
   return pixels() * bytes_of(type);
 }
 
+bool ImageStack::is_repeat(std::int64_t frame) const noexcept {
+  return std::binary_search(facts_.repeats.begin(), facts_.repeats.end(), frame);
+}
+
 void check_frame_size(const std::filesystem::path& path, std::int64_t width_px,
                       std::int64_t height_px) {
   if (width_px >= 1 && height_px >= 1 && width_px <= kMaxFramePixels &&
@@ -81,13 +130,14 @@ std::string truncated_note(const StackSettings& settings, std::int64_t whole,
            : "is truncated: " + count + (whole == 1 ? " whole frame" : " whole frames");
   if (!detail.empty()) text += " (" + detail + ")";
   if (settings.allow_truncated && whole > 0) return text;
-  if (whole > 0) text += "; the option allow_truncated takes what is there";
+  if (whole > 0)
+    text += std::string("; the option ") + settings.names.allow_truncated + " takes what is there";
   throw RecordingError(settings.path, text);
 }
 
 StackFormat format_of(const StackSettings& settings) {
   if (settings.format) return *settings.format;
-  if (has_raw_name(settings.path) || settings.width_px > 0) return StackFormat::PlainPixels;
+  if (has_raw_name(settings.path)) return StackFormat::PlainPixels;
   std::array<char, 8> bytes{};
   std::ifstream file(settings.path, std::ios::binary);
   if (!file) throw RecordingError(settings.path, "cannot be opened");
@@ -97,9 +147,12 @@ StackFormat format_of(const StackSettings& settings) {
     if (begin.starts_with(magic)) return StackFormat::Tiff;
   }
   if (begin == "\x89HDF\r\n\x1a\n"sv) return StackFormat::Hdf5;
+  if (settings.width_px > 0) return StackFormat::PlainPixels;
   throw RecordingError(settings.path,
                        "is neither TIFF nor HDF5; plain pixels need a name that ends in .raw or "
-                       ".bin, or their width, height and type");
+                       ".bin, or the options " +
+                           std::string(settings.names.width) + ", " + settings.names.height +
+                           " and " + settings.names.type);
 }
 
 std::unique_ptr<ImageStack> open_stack(const StackSettings& settings) {
@@ -111,14 +164,7 @@ std::unique_ptr<ImageStack> open_stack(const StackSettings& settings) {
     throw RecordingError(settings.path, "is no file");
   }
   const StackFormat format = format_of(settings);
-  const bool chosen = settings.series >= 0 || settings.channel >= 0 || settings.slice >= 0;
-  if (chosen && (format != StackFormat::Tiff || settings.every_page)) {
-    throw RecordingError(
-        settings.path,
-        "the options series, channel and slice choose from the metadata of a TIFF; " +
-            std::string(format == StackFormat::Tiff ? "every_page leaves them aside"
-                                                    : "this is none"));
-  }
+  check_meaning(settings, format);
   switch (format) {
     case StackFormat::Tiff:
       return open_tiff_stack(settings);

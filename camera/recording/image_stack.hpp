@@ -22,7 +22,8 @@ namespace driftd::camera {
 /// what is allowed.
 struct RecordingError : CameraError {
   RecordingError(const std::filesystem::path& path, const std::string& what)
-      : CameraError(path.string() + ": " + what) {}
+      : CameraError(path.string() + ": " + what), problem(what) {}
+  std::string problem;  ///< without the file
 };
 
 enum class PixelType : std::uint8_t { U8, U16, F32 };
@@ -49,6 +50,7 @@ struct StackShape {
 struct StackFacts {
   std::optional<double> recorded_rate_hz;
   std::vector<std::string> notes;  ///< sentences for people: what was chosen, what is missing
+  std::vector<std::int64_t> repeats = {};  ///< ascending: see ImageStack::is_repeat()
 };
 
 class ImageStack {
@@ -62,6 +64,8 @@ class ImageStack {
   /// TimeIncrement).
   std::optional<double> recorded_rate_hz() const noexcept { return facts_.recorded_rate_hz; }
   const std::vector<std::string>& notes() const noexcept { return facts_.notes; }
+  /// Whether the metadata give this frame the page of an earlier one: its own was never recorded.
+  bool is_repeat(std::int64_t frame) const noexcept;
   /// Copies frames first .. first + count - 1, row-major without gaps, in the host's byte order, to
   /// `out`. They must be frames of the stack. Reading onwards is quick, going back may be slow.
   /// @throws RecordingError
@@ -78,26 +82,42 @@ class ImageStack {
 enum class ByteOrder : std::uint8_t { Little, Big };
 enum class StackFormat : std::uint8_t { Tiff, Hdf5, PlainPixels };
 
+/// What the program that reads calls the settings below; sentences for its user name them.
+struct StackOptionNames {
+  const char* width = "width";
+  const char* height = "height";
+  const char* type = "type";
+  const char* byte_order = "byte_order";
+  const char* dataset = "dataset";
+  const char* series = "series";
+  const char* channel = "channel";
+  const char* slice = "slice";
+  const char* every_page = "every_page";
+  const char* allow_truncated = "allow_truncated";
+};
+
 struct StackSettings {
   std::filesystem::path path;
   std::optional<StackFormat> format;  ///< nothing: format_of() finds out
   /// Plain pixels only.
   std::int64_t width_px = 0, height_px = 0;
-  std::optional<PixelType> type;
-  std::optional<ByteOrder> byte_order;                ///< nothing: little
-  std::optional<std::int64_t> frames = std::nullopt;  ///< that there should be
+  std::optional<PixelType> type = std::nullopt;
+  std::optional<ByteOrder> byte_order = std::nullopt;  ///< nothing: little
+  std::optional<std::int64_t> frames = std::nullopt;   ///< that there should be
   std::string dataset;  ///< HDF5 only; empty: the only one with three dimensions
   /// TIFF whose metadata tell of several series, channels or positions in z; -1: the only one.
   int series = -1, channel = -1, slice = -1;
   bool every_page = false;       ///< TIFF: each page is a frame, whatever the metadata say
   bool allow_truncated = false;  ///< the whole frames at the beginning of a truncated file will do
+  StackOptionNames names = {};
 };
 
-/// `settings.format`; else TIFF or HDF5 by the file's first bytes, and plain pixels by the name's
-/// end (.raw, .bin) or by a given width. @throws RecordingError for a file that is none of these
+/// `settings.format`; else plain pixels by the name's end (.raw, .bin), TIFF or HDF5 by the file's
+/// first bytes, and plain pixels by a given width. @throws RecordingError for a file that is none
+/// of these
 StackFormat format_of(const StackSettings& settings);
 
-/// @throws RecordingError
+/// @throws RecordingError, also for settings that have no meaning for the file
 std::unique_ptr<ImageStack> open_stack(const StackSettings& settings);
 
 /// Largest frame that is taken; a damaged header could ask for any size.

@@ -25,8 +25,14 @@ class PageFinder {
   void add(const OmeBlock& block, const PlaneExtent& extent, const PlaneChoice& choice) {
     const std::optional<std::size_t> index = file_of(block);
     if (!index) return;
-    const std::int64_t pages = files_[*index].pages - block.page;
+    const File& file = files_[*index];
+    const std::int64_t pages = std::max<std::int64_t>(0, file.pages - block.page);
     const std::int64_t count = std::min(pages, block.planes.value_or(pages));
+    if (block.planes.value_or(0) > count) {
+      beyond_ = "its metadata name page " + std::to_string(block.page + *block.planes - 1) +
+                " of " + file.path.filename().string() + ", which has pages 0 to " +
+                std::to_string(file.pages - 1);
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       const PlaneIndex plane = plane_after(extent, block.first, i);
       if (++named_ > kMostNamed) {
@@ -34,7 +40,9 @@ class PageFinder {
                                                       std::to_string(kMostNamed) + " planes");
       }
       const std::int64_t frame = choice.frame_of(plane);
-      if (frame >= 0) found_.try_emplace(frame, PagePlace{*index, block.page + i});
+      if (frame < 0) continue;
+      const PagePlace place{*index, block.page + i};
+      if (found_.try_emplace(frame, place).first->second != place) ++surplus_;
     }
   }
 
@@ -48,11 +56,20 @@ class PageFinder {
     const auto there = static_cast<std::int64_t>(frames.places.size());
     if (there == frames.said) return frames;
     const PlaneIndex plane = choice.plane_of(there);
-    frames.missing = absent_.empty()
-                         ? "no page is named, or there, for z " + std::to_string(plane.z) + ", c " +
-                               std::to_string(plane.c) + ", t " + std::to_string(plane.t)
-                         : absent_;
+    frames.missing = !absent_.empty() ? absent_
+                     : !beyond_.empty()
+                         ? beyond_
+                         : "no page is named, or there, for z " + std::to_string(plane.z) + ", c " +
+                               std::to_string(plane.c) + ", t " + std::to_string(plane.t);
+    if (surplus_ > 0) frames.missing += "; " + surplus_in_words();
     return frames;
+  }
+
+  /// Pages that the metadata give to frames which have one.
+  std::int64_t surplus() const { return surplus_; }
+  std::string surplus_in_words() const {
+    return "its metadata give " + std::to_string(surplus_) +
+           " pages to frames that have one: the first named counts";
   }
 
   /// Whether a block is in the file that was opened.
@@ -100,7 +117,8 @@ class PageFinder {
   std::map<std::string, std::optional<std::size_t>> by_name_;
   std::map<std::int64_t, PagePlace> found_;
   std::int64_t named_ = 0;
-  std::string absent_;
+  std::int64_t surplus_ = 0;
+  std::string absent_, beyond_;  ///< what the metadata name that is not there
 };
 
 /// The series asked for; without, the only one, or the only one with planes in this file.
@@ -119,7 +137,7 @@ const OmeImage& image_of(const StackSettings& settings, const OmeMetadata& metad
   if (settings.series < 0 && here.size() == 1) return metadata.images[here.front()];
   const std::int64_t index =
       choose_one(settings.path, {.what = "series",
-                                 .option = "series",
+                                 .option = settings.names.series,
                                  .chosen = settings.series,
                                  .count = static_cast<std::int64_t>(names.size()),
                                  .names = names});
@@ -153,10 +171,14 @@ std::int64_t unnamed_pages(const TiffFile& file, const OmeMetadata& metadata,
   return unnamed;
 }
 
-std::int64_t repeats_in(const std::vector<PagePlace>& places) {
-  std::set<std::pair<std::size_t, std::int64_t>> seen;
-  for (const PagePlace& place : places) seen.emplace(place.file, place.page);
-  return static_cast<std::int64_t>(places.size() - seen.size());
+/// Frames whose page is an earlier one's.
+std::vector<std::int64_t> repeats_in(const std::vector<PagePlace>& places) {
+  std::set<PagePlace> seen;
+  std::vector<std::int64_t> repeats;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!seen.insert(places[i]).second) repeats.push_back(static_cast<std::int64_t>(i));
+  }
+  return repeats;
 }
 
 }  // namespace
@@ -167,10 +189,13 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
     throw RecordingError(settings.path, "is one of several files; their metadata are in " +
                                             metadata.metadata_file.substr(0, 200) +
                                             ": open that, or take this file's pages by the "
-                                            "option every_page");
+                                            "option " +
+                                            settings.names.every_page);
   }
   if (metadata.images.empty()) {
-    throw RecordingError(settings.path, "its OME-XML has no Image");
+    throw RecordingError(settings.path, std::string("its OME-XML has no Image; the option ") +
+                                            settings.names.every_page +
+                                            " takes its pages without it");
   }
   PageFinder finder(file, metadata);
   const OmeImage& image = image_of(settings, metadata, finder);
@@ -193,15 +218,18 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
   const std::int64_t unnamed = unnamed_pages(file, metadata, finder);
   if (unnamed > 0) {
     facts.notes.push_back(std::to_string(unnamed) + " of its " + std::to_string(file.pages()) +
-                          " pages are in no metadata, and left out; the option every_page takes "
-                          "all");
+                          " pages are in no metadata, and left out; the option " +
+                          settings.names.every_page + " takes all");
   }
-  const std::int64_t repeats = repeats_in(frames.places);
-  if (repeats > 0) {
-    facts.notes.push_back(std::to_string(repeats) +
-                          " frames are the page of another, as Micro-Manager writes it where one "
-                          "is missing");
+  if (finder.surplus() > 0 && frames.missing.empty())
+    facts.notes.push_back(finder.surplus_in_words());
+  facts.repeats = repeats_in(frames.places);
+  if (!facts.repeats.empty()) {
+    facts.notes.push_back(std::to_string(facts.repeats.size()) +
+                          " frames are the page of an earlier one, as Micro-Manager writes it "
+                          "where one is missing; they are left out");
   }
+  frames.shape_said = image.shape;
   return frames;
 }
 

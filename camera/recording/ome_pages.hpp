@@ -15,6 +15,8 @@ namespace driftd::camera {
 struct PagePlace {
   std::size_t file = 0;
   std::int64_t page = 0;
+  bool operator==(const PagePlace&) const = default;
+  auto operator<=>(const PagePlace&) const = default;
 };
 
 struct PagedFrames {
@@ -22,11 +24,12 @@ struct PagedFrames {
   std::vector<PagePlace> places;             ///< of the frames that are there, from the first on
   std::int64_t said = 0;                     ///< how many frames there should be
   std::string missing;                       ///< why there are fewer; "": there are not
+  OmePlaneShape shape_said = {};             ///< of each frame
 };
 
 /// The frames of the series, channel and z that the settings choose. Files that were split are
 /// sought beside `file`, by name alone.
-/// @param facts  gets the frame rate, and what was chosen where there is a choice
+/// @param facts  gets the frame rate, what was chosen where there is a choice, and the repeats
 /// @throws RecordingError
 PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
                       const OmeMetadata& metadata, StackFacts& facts);

@@ -37,7 +37,7 @@ std::string trimmed(std::string_view text) {
 
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& path) : path_(path) {}
+  explicit Reader(const StackSettings& settings) : settings_(settings) {}
 
   OmeMetadata read(const pugi::xml_node& root) const {
     OmeMetadata metadata;
@@ -50,7 +50,9 @@ class Reader {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw RecordingError(path_, "its OME-XML " + what);
+    throw RecordingError(settings_.path, "its OME-XML " + what + "; the option " +
+                                             settings_.names.every_page +
+                                             " takes its pages without it");
   }
 
  private:
@@ -68,6 +70,12 @@ class Reader {
            "\"; allowed are " + std::to_string(least) + " to " + std::to_string(kMostAlongAnAxis));
     }
     return value;
+  }
+
+  /// 0 for what is no number: no page is so large.
+  static std::optional<std::int64_t> number(const pugi::xml_node& pixels, const char* name) {
+    const pugi::xml_attribute attribute = pixels.attribute(name);
+    return attribute ? std::optional<std::int64_t>(attribute.as_llong()) : std::nullopt;
   }
 
   std::int64_t size(const pugi::xml_node& pixels, const char* name) const {
@@ -95,6 +103,7 @@ class Reader {
   }
 
   std::string order_of(const pugi::xml_node& pixels) const {
+    if (!pixels.attribute("DimensionOrder")) fail("has Pixels without DimensionOrder");
     const std::string_view order = pixels.attribute("DimensionOrder").value();
     constexpr std::array<std::string_view, 6> kKnown{"XYZCT", "XYZTC", "XYCTZ",
                                                      "XYCZT", "XYTCZ", "XYTZC"};
@@ -110,6 +119,9 @@ class Reader {
     image.name = node.attribute("Name").value();
     const pugi::xml_node pixels = child(node, "Pixels");
     if (!pixels) fail("has an Image without Pixels");
+    image.shape = {.width_px = number(pixels, "SizeX"),
+                   .height_px = number(pixels, "SizeY"),
+                   .type = trimmed(pixels.attribute("Type").value())};
     image.extent.order = order_of(pixels);
     image.extent.z = size(pixels, "SizeZ");
     image.extent.c = size(pixels, "SizeC");
@@ -151,7 +163,7 @@ class Reader {
     return std::nullopt;
   }
 
-  const std::filesystem::path& path_;
+  const StackSettings& settings_;
 };
 
 }  // namespace
@@ -172,16 +184,16 @@ bool is_ome(std::string_view description) {
   return false;
 }
 
-OmeMetadata read_ome(const std::filesystem::path& path, std::string_view description) {
-  const Reader reader(path);
+OmeMetadata read_ome(const StackSettings& settings, std::string_view description) {
+  const Reader reader(settings);
   // Without entities of its own: pugixml passes over document types and expands none of theirs.
   pugi::xml_document document;
   const pugi::xml_parse_result parsed =
       document.load_buffer(description.data(), description.size(),
                            pugi::parse_default | pugi::parse_trim_pcdata, pugi::encoding_utf8);
   if (!parsed) {
-    reader.fail("cannot be read at byte " + std::to_string(parsed.offset) + ": " +
-                parsed.description());
+    reader.fail("is cut off or damaged at byte " + std::to_string(parsed.offset) + " of " +
+                std::to_string(description.size()) + " (" + parsed.description() + ")");
   }
   const pugi::xml_node root = child(document, "OME");
   if (!root) reader.fail("has no element OME");

@@ -24,9 +24,16 @@ struct OmeBlock {
   std::string file_name;               ///< without a folder; "": not said
 };
 
+/// What Pixels says of each plane; nothing, "": it does not say.
+struct OmePlaneShape {
+  std::optional<std::int64_t> width_px, height_px;
+  std::string type;  ///< OME's "uint16"
+};
+
 /// An Image element, which programs call a series or a position.
 struct OmeImage {
   std::string name;
+  OmePlaneShape shape;
   PlaneExtent extent;
   std::optional<double> rate_hz;  ///< by the time between frames
   std::vector<OmeBlock> blocks;
@@ -41,7 +48,7 @@ struct OmeMetadata {
 /// Whether a description is, or was, OME-XML.
 bool is_ome(std::string_view description);
 
-/// @param path  of the file, for the text of errors @throws RecordingError
-OmeMetadata read_ome(const std::filesystem::path& path, std::string_view description);
+/// @param settings  file and option names, for the text of errors @throws RecordingError
+OmeMetadata read_ome(const StackSettings& settings, std::string_view description);
 
 }  // namespace driftd::camera

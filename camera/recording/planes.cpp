@@ -72,7 +72,7 @@ std::int64_t planes_before(const PlaneExtent& extent, PlaneIndex plane) noexcept
 PlaneChoice::PlaneChoice(const StackSettings& settings, const PlaneExtent& extent)
     : frames_(extent.t), along_z_(extent.t == 1 && settings.slice < 0) {
   channel_ = choose_one(settings.path, {.what = "channels",
-                                        .option = "channel",
+                                        .option = settings.names.channel,
                                         .chosen = settings.channel,
                                         .count = extent.c,
                                         .names = extent.channels});
@@ -80,7 +80,7 @@ PlaneChoice::PlaneChoice(const StackSettings& settings, const PlaneExtent& exten
     frames_ = extent.z;
   } else {
     z_ = choose_one(settings.path, {.what = "positions in z at each time",
-                                    .option = "slice",
+                                    .option = settings.names.slice,
                                     .chosen = settings.slice,
                                     .count = extent.z,
                                     .names = {}});

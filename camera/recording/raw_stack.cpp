@@ -82,8 +82,9 @@ std::unique_ptr<ImageStack> open_plain_pixels(const PlainPixels& pixels, const S
 
 std::unique_ptr<ImageStack> open_raw_stack(const StackSettings& settings) {
   if (!settings.type) {
-    throw RecordingError(settings.path,
-                         "plain pixels need a type; allowed are uint8, uint16, float32");
+    throw RecordingError(settings.path, std::string("plain pixels need the option ") +
+                                            settings.names.type +
+                                            "; allowed are uint8, uint16, float32");
   }
   check_frame_size(settings.path, settings.width_px, settings.height_px);
   StackShape shape{.width_px = static_cast<int>(settings.width_px),

@@ -12,6 +12,17 @@
 namespace driftd::camera {
 namespace {
 
+constexpr StackOptionNames kOptionNames{.width = "replay.width_px",
+                                        .height = "replay.height_px",
+                                        .type = "replay.format",
+                                        .byte_order = "replay.format",
+                                        .dataset = "replay.dataset",
+                                        .series = "replay.series",
+                                        .channel = "replay.channel",
+                                        .slice = "replay.slice",
+                                        .every_page = "replay.every_page",
+                                        .allow_truncated = "replay.allow_truncated"};
+
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
   throw RecordingError(path, what);
 }
@@ -34,7 +45,8 @@ void check_range(const ReplaySettings& settings, int frames_in_file) {
   if (settings.first_frame < frames_in_file && last < frames_in_file) return;
   fail(settings.path, "frames " + std::to_string(settings.first_frame) + " to " +
                           (settings.last_frame < 0 ? "the last" : std::to_string(last)) +
-                          " asked for, but it has " + std::to_string(frames_in_file) + " (0 to " +
+                          " are asked for by replay.first_frame and replay.last_frame; it has " +
+                          std::to_string(frames_in_file) + " (0 to " +
                           std::to_string(frames_in_file - 1) + ")");
 }
 
@@ -52,7 +64,8 @@ void allocate(ReplayImages& images, const ReplaySettings& settings, int frames_i
     fail(settings.path, std::to_string(images.count) + " frames need " +
                             std::to_string(needed / kMebibyte) + " MiB of memory, " +
                             std::to_string(*available / kMebibyte) +
-                            " MiB are available: choose fewer by first_frame and last_frame");
+                            " MiB are available: choose fewer by replay.first_frame and "
+                            "replay.last_frame");
   }
   images.pixels.resize(needed);
 }
@@ -62,14 +75,13 @@ StackSettings stack_settings(const ReplaySettings& settings) {
                       .format = StackFormat::PlainPixels,
                       .width_px = settings.width_px,
                       .height_px = settings.height_px,
-                      .type = PixelType::U16,
-                      .byte_order = ByteOrder::Little,
                       .dataset = settings.dataset,
                       .series = settings.series,
                       .channel = settings.channel,
                       .slice = settings.slice,
                       .every_page = settings.every_page,
-                      .allow_truncated = settings.allow_truncated};
+                      .allow_truncated = settings.allow_truncated,
+                      .names = kOptionNames};
   switch (settings.format) {
     case ReplayFormat::Tiff:
       stack.format = StackFormat::Tiff;
@@ -81,6 +93,7 @@ StackSettings stack_settings(const ReplaySettings& settings) {
       stack.type = PixelType::U8;
       break;
     case ReplayFormat::RawU16:
+      stack.type = PixelType::U16;
       break;
   }
   return stack;
@@ -100,8 +113,8 @@ PixelFormat format_of(const ReplaySettings& settings, PixelType type) {
 ReplayImages read_recording(const ReplaySettings& settings) {
   if (settings.first_frame < 0 ||
       (settings.last_frame >= 0 && settings.last_frame < settings.first_frame)) {
-    fail(settings.path, "the range of frames is empty: first_frame " +
-                            std::to_string(settings.first_frame) + ", last_frame " +
+    fail(settings.path, "the range of frames is empty: replay.first_frame " +
+                            std::to_string(settings.first_frame) + ", replay.last_frame " +
                             std::to_string(settings.last_frame));
   }
   const std::unique_ptr<ImageStack> stack = open_stack(stack_settings(settings));
@@ -116,6 +129,10 @@ ReplayImages read_recording(const ReplaySettings& settings) {
   images.recorded_rate_hz = stack->recorded_rate_hz();
   images.notes = stack->notes();
   allocate(images, settings, static_cast<int>(shape.frames));
+  images.left_out.resize(static_cast<std::size_t>(images.count));
+  for (int i = 1; i < images.count; ++i) {
+    images.left_out[static_cast<std::size_t>(i)] = stack->is_repeat(images.first_frame + i);
+  }
   stack->read(images.first_frame, images.count, images.pixels.data());
   return images;
 }

@@ -24,6 +24,7 @@ struct ReplayImages {
   /// As of ImageStack.
   std::optional<double> recorded_rate_hz;
   std::vector<std::string> notes;
+  std::vector<bool> left_out;  ///< by frame: ImageStack::is_repeat(), but never the first
 };
 
 /// Reads the range of frames that the settings ask for. @throws RecordingError

@@ -29,7 +29,8 @@ std::int64_t period_ns(const ReplaySettings& settings, const ReplayImages& image
       if (!images.recorded_rate_hz) {
         throw CameraError(
             settings.path.string() +
-            ": has no recorded frame rate (ImageJ `finterval` or `fps`): give a rate");
+            ": has no recorded frame rate (ImageJ `finterval` or `fps`, OME's TimeIncrement), "
+            "which replay.pace recorded needs: replay.pace rate plays it at replay.rate_hz");
       }
       rate_hz = *images.recorded_rate_hz;
       break;
@@ -68,11 +69,12 @@ class ReplaySource final : public FrameSource {
   PopStatus pop(std::chrono::microseconds timeout, Frame& frame) noexcept override {
     if (!running_) return PopStatus::EndOfStream;
     const auto count = static_cast<std::uint64_t>(images_.count);
+    while (images_.left_out[next_ % count]) ++next_;  // as if the camera had lost it
     if (settings_.on_end == ReplayEnd::Stop && next_ >= count) {
       ended_ = true;
       return PopStatus::EndOfStream;
     }
-    if (next_ == 1 && !paced_) {
+    if (next_ > 0 && !paced_) {
       start_ns_ = monotonic_ns();
       paced_ = true;
     }

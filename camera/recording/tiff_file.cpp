@@ -31,13 +31,17 @@ std::uint64_t number_of(std::span<const unsigned char> bytes, bool big_endian) {
 }  // namespace
 
 struct TiffFile::Complaints {
-  std::string last;
+  std::string file;
+  std::string last;  ///< without the file's name, which libtiff mostly begins with
 
   [[gnu::format(printf, 4, 0)]] static int remember(TIFF*, void* self, const char*,
                                                     const char* format, va_list arguments) {
     std::array<char, 256> text{};
     vsnprintf(text.data(), text.size(), format, arguments);
-    static_cast<Complaints*>(self)->last = text.data();
+    auto* complaints = static_cast<Complaints*>(self);
+    complaints->last = text.data();
+    const std::string begin = complaints->file + ": ";
+    if (complaints->last.starts_with(begin)) complaints->last.erase(0, begin.size());
     return 1;
   }
   static int ignore(TIFF*, void*, const char*, const char*, va_list) { return 1; }
@@ -48,7 +52,7 @@ void TiffFile::Closer::operator()(tiff* file) const {
 }
 
 TiffFile::TiffFile(const std::filesystem::path& path)
-    : path_(path), complaints_(std::make_unique<Complaints>()) {
+    : path_(path), complaints_(std::make_unique<Complaints>(Complaints{path.string(), {}})) {
   const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(
       TIFFOpenOptionsAlloc(), TIFFOpenOptionsFree);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), &Complaints::remember, complaints_.get());

@@ -62,6 +62,19 @@ std::string in_words(const StackShape& shape) {
          name_of(shape.type);
 }
 
+/// "7 x 5 uint16", as far as the metadata say and the page contradicts; else "".
+std::string contradiction(const OmePlaneShape& said, const StackShape& page) {
+  const std::string type = said.type == "float" ? name_of(PixelType::F32) : said.type;
+  const std::int64_t width = said.width_px.value_or(page.width_px);
+  const std::int64_t height = said.height_px.value_or(page.height_px);
+  const std::string found = name_of(page.type);
+  if (width == page.width_px && height == page.height_px && (type.empty() || type == found)) {
+    return {};
+  }
+  return std::to_string(width) + " x " + std::to_string(height) + " " +
+         (type.empty() ? found : type.substr(0, 40));
+}
+
 /// The files of a recording, one of which is open at a time.
 class PageReader {
  public:
@@ -144,6 +157,12 @@ std::unique_ptr<ImageStack> open_pages(const StackSettings& settings,
   frames.places.resize(whole);
   if (!reader.turn_to(frames.places.front())) reader.file().fail("cannot be read");
   StackShape shape = reader.file().shape();
+  const std::string said = contradiction(frames.shape_said, shape);
+  if (!said.empty()) {
+    facts.notes.push_back("its OME-XML says frames of " + said + " (SizeX, SizeY, Type), page " +
+                          std::to_string(frames.places.front().page) + " is " + in_words(shape) +
+                          ": the page counts");
+  }
   shape.frames = static_cast<std::int64_t>(whole);
   return std::make_unique<PagedStack>(std::move(reader), std::move(frames.places), shape,
                                       std::move(facts));
@@ -219,9 +238,14 @@ std::unique_ptr<ImageStack> open_tiff_stack(const StackSettings& settings) {
   const std::string description(file->description());
   if (!settings.every_page && is_ome(description)) {
     StackFacts facts;
-    PagedFrames frames = ome_pages(settings, *file, read_ome(settings.path, description), facts);
+    PagedFrames frames = ome_pages(settings, *file, read_ome(settings, description), facts);
     return open_pages(settings, std::move(file), std::move(frames), std::move(facts));
   }
+  choose_one(settings.path, {.what = "series",
+                             .option = settings.names.series,
+                             .chosen = settings.series,
+                             .count = 1,
+                             .names = {}});
   StackFacts facts{.recorded_rate_hz = rate_said_hz(description), .notes = {}};
   const std::int64_t images = settings.every_page ? 1 : images_said(description);
   if (one_page_of_imagej(*file, images)) {

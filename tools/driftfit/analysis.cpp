@@ -25,7 +25,6 @@ namespace {
 /// Frames are read in blocks of about this size.
 constexpr std::size_t kBlockBytes = std::size_t{32} << 20;
 constexpr std::int64_t kMostBlockFrames = 4096;
-constexpr int kMarkerRoiPx = 13;  // of markers picked where the image tells none
 constexpr std::size_t kReasonsShown = 5;
 /// Markers are sought in each of twice so many frames, then at distances of such a share.
 constexpr std::int64_t kSearchShare = 16;
@@ -154,9 +153,10 @@ Markers picked_markers(const Run& run) {
   std::vector<std::byte> frame(stack.shape().frame_bytes());
   stack.read(range.first, 1, frame.data());
   const control::SpotSize size = size_of_spots(stack.shape(), frame.data(), options.detection);
-  markers.roi_px = size.chosen() ? size.roi_px : kMarkerRoiPx;
+  markers.roi_px = size.chosen() ? size.roi_px : control::kAssumedRoiPx;
   markers.size_reason =
-      size.chosen() ? size.reason : fmt::format("a ROI of {} px; {}", kMarkerRoiPx, size.reason);
+      size.chosen() ? size.reason
+                    : fmt::format("a ROI of {} px; {}", control::kAssumedRoiPx, size.reason);
   check_roi(markers.roi_px, options, stack.shape());
   return markers;
 }
@@ -186,6 +186,7 @@ Markers markers_of(const Run& run, SpotFitter& fitter) {
   int searched = 0;
   for (std::int64_t i = 0; i < range.count; i += std::max<std::int64_t>(1, i / kSearchShare)) {
     if (stop()) throw Interrupted();
+    if (stack.is_repeat(range.first + i) && i > 0) continue;
     stack.read(range.first + i, 1, frame.data());
     std::vector<std::string> rejected;
     Markers markers = search_in(run, range.first + i, frame.data(), fitter, rejected);
@@ -269,6 +270,10 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, SpotFitter& fitte
   while (blocks.read()) {
     for (std::int64_t i = 0; i < blocks.count(); ++i) {
       if (stop()) throw Interrupted();
+      if (stack.is_repeat(blocks.first() + i)) {
+        tracks.add_frame({}, {.repeated = static_cast<int>(markers.picks.size())});
+        continue;
+      }
       const auto spots = follower.follow(
           blocks.pixels() + static_cast<std::size_t>(i) * stack.shape().frame_bytes(),
           blocks.first() + i);
@@ -325,7 +330,15 @@ Outcome localize_every_spot(const Options& options, camera::ImageStack& stack, F
   {
     Blocks blocks(options, stack, range, stop);
     while (blocks.read()) {
-      results.write(every_spot.localize(blocks.pixels(), blocks.first(), blocks.count()));
+      for (std::int64_t begin = 0, end = 0; begin < blocks.count(); begin = end + 1) {
+        const auto is_repeat = [&](std::int64_t i) { return stack.is_repeat(blocks.first() + i); };
+        end = begin;
+        while (end < blocks.count() && !is_repeat(end)) ++end;
+        if (end == begin) continue;
+        results.write(every_spot.localize(
+            blocks.pixels() + static_cast<std::size_t>(begin) * stack.shape().frame_bytes(),
+            blocks.first() + begin, end - begin));
+      }
     }
   }
   results.finish(nullptr);

@@ -20,7 +20,8 @@ std::vector<std::pair<int, const char*>> counted(const Absences& a) {
           {a.not_fitted, "not fitted"},
           {a.bad_pixels, "saturated or without contrast"},
           {a.strayed, "apart from the others"},
-          {a.outside, "outside the frame"}};
+          {a.outside, "outside the frame"},
+          {a.repeated, "not recorded (the page of an earlier frame)"}};
 }
 
 std::string reason_of(const MarkerTracks& tracks, std::size_t frame, int min_markers) {
@@ -84,6 +85,7 @@ Totals totals_of(const DriftTrace& trace, const MarkerTracks& tracks, int min_ma
     totals.absences.not_fitted += here.not_fitted;
     totals.absences.strayed += here.strayed;
     totals.absences.not_sought += here.not_sought;
+    totals.absences.repeated += here.repeated;
     totals.disagreeing += tracks.found(i) >= min_markers ? 1 : 0;
     ++totals.frames;
   }

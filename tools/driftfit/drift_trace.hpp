@@ -19,7 +19,7 @@
 
 namespace driftd::tools {
 
-/// Positions of all markers in all frames, 24 bytes each, and 20 bytes a frame for what is missing.
+/// Positions of all markers in all frames, 24 bytes each, and 24 bytes a frame for what is missing.
 class MarkerTracks {
  public:
   struct Point {

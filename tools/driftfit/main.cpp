@@ -49,7 +49,7 @@ int run(int argc, char** argv) {
   try {
     add_options(app, options, texts);
     app.parse(argc, argv);
-    resolve(options, texts);
+    resolve(app, options, texts);
     clients::StopSignal stop;
     const Outcome outcome = analyse(options, [&stop] { return stop.raised(); });
     if (!options.quiet) fmt::print("{}", outcome.summary);

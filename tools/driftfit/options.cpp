@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -266,9 +267,6 @@ void fill_outputs(Options& o, const std::string& prefix) {
   }
   const bool drift = !out.drift.empty() || !out.drift_csv.empty();
   if (o.every_spot && drift) throw UsageError("--every-spot gives no drift: follow markers for it");
-  if (o.every_spot && o.reference_frame >= 0) {
-    throw UsageError("--reference has no meaning with --every-spot");
-  }
   if (!drift && out.thunderstorm.empty() && out.picasso.empty()) {
     throw UsageError(
         "no result is asked for: --output PREFIX, or some of --thunderstorm, "
@@ -276,6 +274,47 @@ void fill_outputs(Options& o, const std::string& prefix) {
   }
   if (!out.picasso.empty() && out.picasso.extension() == ".yaml") {
     throw UsageError("--picasso names the HDF5 file; its .yaml is written beside it");
+  }
+}
+
+/// @throws UsageError for an option that was given and would change nothing
+void check_effects(const CLI::App& app, const Options& o) {
+  struct Rule {
+    bool without_effect;
+    const char* why;
+    std::initializer_list<const char*> options;
+  };
+  const bool drift = !o.outputs.drift.empty() || !o.outputs.drift_csv.empty();
+  const bool picked = !o.picks.empty();
+  const bool gpu = o.fitter.back_end == BackEnd::Cuda ||
+                   (o.fitter.back_end == BackEnd::Auto &&
+                    (o.every_spot || o.fitter.cold_start == ColdStart::Swarm));
+  for (const Rule& rule :
+       {Rule{o.every_spot,
+             "is for markers that are followed; --every-spot follows none",
+             {"--max-markers", "--min-snr", "--spot-sigma", "--max-residual-ratio", "--min-markers",
+              "--min-drift-share", "--warn-drift-share", "--reference"}},
+        Rule{!o.every_spot, "is for --every-spot", {"--min-net-gradient"}},
+        Rule{picked,
+             "is for markers that are found; --picks names them",
+             {"--max-markers", "--min-snr", "--max-residual-ratio"}},
+        Rule{picked && o.roi_px > 0,
+             "is for markers that are found, or to choose a ROI; --picks and --roi name both",
+             {"--spot-sigma"}},
+        Rule{!drift,
+             "is for the drift, which is not asked for: --output, --drift or --drift-csv does",
+             {"--min-markers", "--min-drift-share", "--warn-drift-share", "--reference"}},
+        Rule{!(o.fitter.options.noise.gain_e_per_adu > 0),
+             "is in electrons: --gain says how many a count is",
+             {"--read-noise"}},
+        Rule{!gpu,
+             "is for a GPU, which is not used: --backend cuda uses it, and without --backend cpu "
+             "--every-spot and --search swarm do",
+             {"--devices"}}}) {
+    if (!rule.without_effect) continue;
+    for (const char* option : rule.options) {
+      if (app.count(option) > 0) throw UsageError(std::string(option) + " " + rule.why);
+    }
   }
 }
 
@@ -299,7 +338,7 @@ void add_options(CLI::App& app, Options& options, OptionTexts& texts) {
   app.add_flag("-q,--quiet", options.quiet, "No summary");
 }
 
-void resolve(Options& o, const OptionTexts& texts) {
+void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
   if (!texts.type.empty()) o.stack.type = find_value(kTypes, texts.type);
   if (!texts.byte_order.empty()) o.stack.byte_order = find_value(kByteOrders, texts.byte_order);
   o.fitter.options.model = find_value(kModels, texts.model);
@@ -311,6 +350,7 @@ void resolve(Options& o, const OptionTexts& texts) {
   o.detection.roi_px = o.roi_px;
   o.find_markers = o.picks.empty() && !o.every_spot;
   fill_outputs(o, texts.prefix);
+  check_effects(app, o);
 }
 
 }  // namespace driftd::tools

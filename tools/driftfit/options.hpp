@@ -72,8 +72,9 @@ std::string model_name(fitter::Model model);
 /// Binds all options; both structs must outlive `app`.
 void add_options(CLI::App& app, Options& options, OptionTexts& texts);
 
-/// Looks the names up, fills in defaults and checks what single options cannot show.
+/// Looks the names up, fills in defaults and checks what single options cannot show: that those
+/// given agree, and that each has an effect.
 /// @throws UsageError
-void resolve(Options& options, const OptionTexts& texts);
+void resolve(const CLI::App& app, Options& options, const OptionTexts& texts);
 
 }  // namespace driftd::tools

@@ -26,6 +26,7 @@ struct Absences {
   int not_fitted = 0;  ///< the fit did not converge, or on no spot
   int strayed = 0;     ///< the fit found something that did not move with the others
   int not_sought = 0;  ///< the frame is before the one that the markers were found in
+  int repeated = 0;    ///< the frame is the page of an earlier one, which says nothing of now
 };
 
 /// What turns pixels and counts into nanometres and photons.

@@ -12,6 +12,17 @@
 namespace driftd::tools {
 namespace {
 
+constexpr camera::StackOptionNames kOptionNames{.width = "--width",
+                                                .height = "--height",
+                                                .type = "--type",
+                                                .byte_order = "--byte-order",
+                                                .dataset = "--dataset",
+                                                .series = "--series",
+                                                .channel = "--channel",
+                                                .slice = "--slice",
+                                                .every_page = "--every-page",
+                                                .allow_truncated = "--allow-truncated"};
+
 void complete_plain_pixels(camera::StackSettings& settings) {
   const std::filesystem::path beside =
       std::filesystem::path(settings.path).replace_extension(".yaml");
@@ -25,6 +36,10 @@ void complete_plain_pixels(camera::StackSettings& settings) {
   if (settings.height_px == 0) missing += " --height";
   if (!settings.type) settings.type = description.type;
   if (!settings.type) missing += " --type";
+  if (settings.byte_order && settings.type == camera::PixelType::U8) {
+    throw InputError(settings.path,
+                     "the option --byte-order has no meaning for pixels of one byte");
+  }
   if (!settings.byte_order) settings.byte_order = description.byte_order;
   if (!missing.empty()) {
     throw InputError(settings.path, "plain pixels need a description, " + beside.string() +
@@ -36,6 +51,7 @@ void complete_plain_pixels(camera::StackSettings& settings) {
 }  // namespace
 
 std::unique_ptr<camera::ImageStack> open_input(camera::StackSettings settings) {
+  settings.names = kOptionNames;
   std::error_code error;
   const bool plain = std::filesystem::is_regular_file(settings.path, error) &&
                      format_of(settings) == camera::StackFormat::PlainPixels;

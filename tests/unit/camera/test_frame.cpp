@@ -3,6 +3,8 @@
 // PFNC documents draw them; ROI borders.
 #include <algorithm>
 #include <climits>
+#include <cmath>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -114,6 +116,47 @@ TEST_CASE("a cut ROI holds the pixels of its place, up to the borders") {
         }
       }
     }
+  }
+}
+
+TEST_CASE("a frame is held by as many bytes as it says, whatever it says") {
+  std::mt19937 random(3);
+  const auto number = [&random] {
+    const int any = static_cast<int>(random());
+    return random() % 3 == 0 ? any : static_cast<int>(random() % 9) - (random() % 8 == 0 ? 9 : 0);
+  };
+  for (int i = 0; i < 20000; ++i) {
+    Frame frame;
+    frame.format = kPixelFormats[random() % std::size(kPixelFormats)];
+    frame.width_px = i == 0 ? INT_MAX : number();
+    frame.height_px = i == 0 ? INT_MAX : number();
+    frame.line_padding_bytes = i == 0 ? INT_MAX : random() % 2 == 0 ? 0 : number();
+    INFO(name_of(frame.format) << " " << frame.width_px << " x " << frame.height_px << " + "
+                               << frame.line_padding_bytes);
+    if (frame.width_px < 1 || frame.height_px < 1 || frame.line_padding_bytes < 0) {
+      REQUIRE_FALSE(is_held_by(frame, SIZE_MAX));
+      continue;
+    }
+    // In long double, whose 64 bits of mantissa hold every size but those beyond any memory.
+    const auto width = static_cast<long double>(frame.width_px);
+    const auto height = static_cast<long double>(frame.height_px);
+    const long double bits = image_bytes(frame.format, 8, 1);  // of a pixel
+    const long double padding = frame.line_padding_bytes;
+    const long double needed = padding > 0
+                                   ? height * std::ceil(width * bits / 8) + (height - 1) * padding
+                                   : std::ceil(width * height * bits / 8);
+    if (needed > 1e6L) {
+      REQUIRE_FALSE(is_held_by(frame, 1'000'000));
+      continue;
+    }
+    const auto bytes = static_cast<std::size_t>(needed);
+    REQUIRE(is_held_by(frame, bytes));
+    REQUIRE_FALSE(is_held_by(frame, bytes - 1));
+    // No byte behind these is read: AddressSanitizer watches.
+    const std::vector<std::byte> memory(bytes);
+    frame.pixels = memory.data();
+    std::vector<std::uint16_t> out(static_cast<std::size_t>(width * height));
+    unpack(frame, out.data());
   }
 }
 

@@ -122,6 +122,15 @@ TEST_CASE("a replay has a recording of known size", "[config]") {
       replay("path: a.tif, dataset: images") ==
       "f:2:32: replay.dataset: found \"images\" with replay.format tiff; allowed a name only with "
       "replay.format hdf5");
+  CHECK(replay("path: a.tif, series: 0, channel: 0, slice: 0") == "");
+  for (const char* choice : {"series: 0", "channel: 2", "slice: 0", "every_page: true"}) {
+    const std::string text = choice;
+    const std::string value = text.substr(text.find(' ') + 1);
+    CHECK(replay("path: a.h5, format: hdf5, " + text) ==
+          "f:2:" + std::to_string(37 + text.find(' ')) + ": replay." +
+              text.substr(0, text.find(':')) + ": found " + value +
+              " with replay.format hdf5; allowed only with replay.format tiff");
+  }
   CHECK(replay("path: a.raw, format: raw_u8, width_px: 32, height_px: 32, pace: recorded") ==
         "f:2:74: replay.pace: found recorded with replay.format raw_u8; allowed rate or fast: a "
         "raw file holds no times");

@@ -184,7 +184,8 @@ TEST_CASE("plain pixels are what the settings say") {
     big += {static_cast<char>(p >> 8), static_cast<char>(p & 255)};
   }
   write_file(folder / "movie.raw", little);
-  CHECK_THAT(complaint(settings), contains("movie.raw: plain pixels need a type"));
+  CHECK_THAT(complaint(settings),
+             contains("movie.raw: plain pixels need the option type; allowed are uint8"));
   settings.type = PixelType::U16;
   CHECK_THAT(complaint(settings), contains("frames of 0 x 0 px"));
   settings.width_px = kWidth;
@@ -208,7 +209,8 @@ TEST_CASE("the only HDF5 dataset of three dimensions is the stack, or the one na
 
   const auto f32 = counting<float>(kWidth, kHeight, kFrames);
   write_hdf5(settings.path, "/other", H5T_IEEE_F32LE, {kFrames, kHeight, kWidth}, f32);
-  CHECK_THAT(complaint(settings), contains("name one of these: /other, /run/deep/images"));
+  CHECK_THAT(complaint(settings),
+             contains("name one by the option dataset: /other, /run/deep/images"));
   StackSettings named = settings;
   named.dataset = "other";
   check_stack(named, PixelType::F32, f32);

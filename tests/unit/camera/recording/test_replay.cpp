@@ -333,7 +333,8 @@ TEST_CASE("what cannot be replayed says why, with the file's name") {
     ReplaySettings settings = fast(file.path());
     settings.first_frame = 3;
     settings.last_frame = 2;
-    CHECK(contains(error_of(settings), "range of frames is empty"));
+    CHECK(contains(error_of(settings),
+                   "range of frames is empty: replay.first_frame 3, replay.last_frame 2"));
   }
   SECTION("no recorded rate") {
     write_tiff(file.path(), {});
@@ -367,7 +368,8 @@ TEST_CASE("one channel of an OME-TIFF is replayed, at the rate that it says") {
       "SizeT=\"3\" TimeIncrement=\"5\" TimeIncrementUnit=\"ms\"><TiffData/></Pixels></Image></OME>";
   write_tiff(file.path(), {.frames = 6, .description = xml});
   ReplaySettings settings = fast(file.path());
-  CHECK(contains(error_of(settings), "has 2 channels: 0, 1; choose one by the option channel"));
+  CHECK(contains(error_of(settings),
+                 "has 2 channels: 0, 1; choose one by the option replay.channel"));
   settings.channel = 1;
   {
     const auto source = make_replay_source(settings);
@@ -399,6 +401,31 @@ TEST_CASE("raw files must fit the size given") {
   CHECK(contains(error_of(fast_raw(file.path(), ReplayFormat::RawU16)), "0 bytes"));
 }
 
+TEST_CASE("a frame whose page is an earlier one's is left out, as one that a camera lost") {
+  const TempFile file("s.tif");
+  write_tiff(file.path(),
+             {.description = R"(<OME><Image><Pixels DimensionOrder="XYCZT" SizeZ="1" SizeC="1"
+    SizeT="7"><TiffData IFD="0"/><TiffData IFD="0" FirstT="1"/><TiffData IFD="2" FirstT="2"/><TiffData
+    IFD="3" FirstT="3"/><TiffData IFD="3" FirstT="4"/><TiffData IFD="4" FirstT="5"/><TiffData IFD="1"
+    FirstT="6"/></Pixels></Image></OME>)"});
+  const auto ids = [&](ReplaySettings settings, std::size_t most) {
+    const auto source = make_replay_source(settings);
+    source->start();
+    std::vector<std::uint64_t> all;
+    Frame frame;
+    while (all.size() < most && source->pop(1s, frame) == PopStatus::Frame) all.push_back(frame.id);
+    return all;
+  };
+  ReplaySettings settings = fast(file.path());
+  CHECK(ids(settings, 9) == std::vector<std::uint64_t>{0, 2, 3, 5, 6});
+  settings.on_end = ReplayEnd::Loop;
+  settings.last_frame = 4;
+  CHECK(ids(settings, 5) == std::vector<std::uint64_t>{0, 2, 3, 5, 7});
+  settings.first_frame = 1;  // the first of all has no earlier one
+  settings.last_frame = 1;
+  CHECK(ids(settings, 2) == std::vector<std::uint64_t>{1, 2});
+}
+
 TEST_CASE("an HDF5 dataset replays, the only one or the one named") {
   const driftd::test::TemporaryFolder folder;
   std::vector<std::uint16_t> pixels;
@@ -426,7 +453,8 @@ TEST_CASE("an HDF5 dataset replays, the only one or the one named") {
   check();
   const std::vector<std::uint16_t> others(pixels.size(), 7);
   driftd::test::write_hdf5(settings.path, "/others", H5T_STD_U16LE, size, others);
-  CHECK(contains(error_of(settings), "name one of these: /others, /run/frames"));
+  CHECK(
+      contains(error_of(settings), "name one by the option replay.dataset: /others, /run/frames"));
   settings.dataset = "/run/frames";
   check();
   settings.pace = ReplayPace::Recorded;

@@ -280,6 +280,11 @@ TEST_CASE("HDF5 with space for more frames than were written") {
     write_chunked(settings.path, all_pixels(), compression);
     CHECK(complaint(settings).empty());
   }
+  // A chunk of two frames of which one was written: the other is all fill value.
+  write_chunked(settings.path, all_pixels(), 0, 5);
+  check_cut(settings, 5);
+  settings.allow_truncated = false;
+  CHECK_THAT(complaint(settings), contains("(the next holds the fill value alone, as if never"));
   // In one piece, and nothing of it written.
   const hid_t file = H5Fcreate(settings.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const std::vector<hsize_t> size{kFrames, kHeight, kWidth};
@@ -289,6 +294,38 @@ TEST_CASE("HDF5 with space for more frames than were written") {
   H5Sclose(space);
   H5Fclose(file);
   check_cut(settings, 0);
+}
+
+TEST_CASE("HDF5 written in part: what ends in its fill value alone is not there") {
+  const LeaksAllowed leaks;
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.h5";
+  const std::vector<hsize_t> size{kFrames, kHeight, kWidth}, begin{0, 0, 0};
+  const auto frames_of = [&](std::uint16_t fill, hsize_t written, std::uint16_t darkest) {
+    std::vector<std::uint16_t> pixels(kPixels * kFrames, darkest);
+    pixels.front() = 1;                                        // the first frame is no constant
+    if (written > 4) pixels[kPixels * (written - 1) + 3] = 2;  // nor the last, the others are
+    const std::vector<hsize_t> part{written, kHeight, kWidth};
+    const hid_t file = H5Fcreate(settings.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t space = H5Screate_simple(3, size.data(), nullptr);
+    const hid_t made = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_fill_value(made, H5T_NATIVE_UINT16, &fill);
+    const hid_t set = H5Dcreate2(file, "/a", H5T_STD_U16LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, part.data(), nullptr);
+    H5Dwrite(set, H5T_NATIVE_UINT16, space, space, H5P_DEFAULT, pixels.data());
+    H5Dclose(set);
+    H5Pclose(made);
+    H5Sclose(space);
+    H5Fclose(file);
+    settings.allow_truncated = true;
+    return open_stack(settings)->shape().frames;
+  };
+  CHECK(frames_of(0, 6, 0) == 6);   // dark frames before the last do not count
+  CHECK(frames_of(77, 6, 0) == 6);  // the fill value is the dataset's own
+  CHECK(frames_of(77, kFrames, 5) == kFrames);
+  CHECK(frames_of(77, 4, 0) == 4);  // constant at another value: written
+  CHECK(frames_of(77, 4, 77) == 1);
 }
 
 }  // namespace

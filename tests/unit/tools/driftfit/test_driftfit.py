@@ -257,7 +257,9 @@ class Gaps(WithFolder):
             self.assertEqual("warning" in done.stderr, warned)
             self.assertEqual("no drift in" in done.stdout, not warned)
         # Localizations alone are what they are.
-        self.run_program(file, "--thunderstorm", self.folder / "out.csv", "--min-drift-share", 1)
+        said = self.run_program(file, "--thunderstorm", self.folder / "out.csv",
+                                "--min-drift-share", 1, code=2)
+        self.assertIn("--min-drift-share is for the drift, which is not asked for", said)
 
     def test_markers_are_sought_in_later_frames_where_the_first_is_empty(self):
         for dark in 1, 9, 41:
@@ -328,12 +330,34 @@ class Choices(WithFolder):
         file, drift = self.two_channels()
         out = self.folder / "out.txt"
         said = self.run_program(file, "--drift", out, code=1)
-        self.assertIn("has 2 channels: 0 (Cy5), 1 (GFP); choose one by the option channel", said)
+        self.assertIn("has 2 channels: 0 (Cy5), 1 (GFP); choose one by the option --channel", said)
         self.assertFalse(out.exists())
         for channel, sign in (0, 1), (1, -1):
             said = self.run_program(file, "--drift", out, "--overwrite", "--channel", channel)
             self.assertIn(f"s.ome.tif: channel {channel}\n40 frames, 5 markers", said)
             self.assertLess(np.abs(np.loadtxt(out) - sign * drift).max(), 0.03)
+
+    def test_a_page_for_two_frames_is_one_measurement(self):
+        stack, drift = drifting(40)
+        page = [t if t % 8 != 5 else t - 2 for t in range(40)]  # frames 5, 13, 21, 29, 37
+        blocks = "".join(f'<TiffData FirstT="{t}" IFD="{p}"/>' for t, p in enumerate(page))
+        file = self.folder / "s.ome.tif"
+        file.write_bytes(tiff_of(stack, (
+            '<OME><Image><Pixels DimensionOrder="XYCZT" SizeX="96" SizeY="96" SizeZ="1" SizeC="1" '
+            f'SizeT="40">{blocks}</Pixels></Image></OME>')))
+        out = self.folder / "out"
+        said = self.run_program(file, "-o", out, "--warn-drift-share", "0.8")
+        self.assertIn("5 frames are the page of an earlier one", said)
+        self.assertIn("no drift in 5 of 40 frames: 5, 13, 21, 29, 37", said)
+        rows = rows_of(f"{out}_drift.csv")
+        self.assertEqual([r["missing"] for r in rows if r["frame"] in ("5", "37")],
+                         ["0 of 5 markers; 3 needed; 5 not recorded (the page of an earlier frame)"] * 2)
+        self.assertLess(np.abs(np.loadtxt(f"{out}_drift.txt") - drift).max(), 0.03)
+        self.run_program(file, "--every-spot", "--thunderstorm", self.folder / "t.csv")
+        for table in f"{out}_thunderstorm.csv", self.folder / "t.csv":
+            frames = [int(r["frame"]) - 1 for r in rows_of(table)]
+            self.assertEqual(sorted(set(frames)), [t for t in range(40) if page[t] == t])
+            self.assertEqual(len(frames), 5 * 35)
 
     def test_a_truncated_stack_is_used_as_far_as_it_goes_when_asked(self):
         stack, drift = drifting(30)
@@ -349,7 +373,7 @@ class Choices(WithFolder):
                 out = self.folder / f"{name}.txt"
                 said = self.run_program(self.folder / name, "--drift", out, code=1)
                 self.assertIn("is truncated: ", said)
-                self.assertIn("the option allow_truncated takes what is there", said)
+                self.assertIn("the option --allow-truncated takes what is there", said)
                 self.assertFalse(out.exists())
                 said = self.run_program(self.folder / name, "--drift", out, "--allow-truncated")
                 frames = int(said.split("is truncated: ")[1].split()[0])

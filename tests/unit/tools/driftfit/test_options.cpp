@@ -16,7 +16,7 @@ Options parsed(const std::string& line) {
   CLI::App app;
   add_options(app, options, texts);
   app.parse(line, false);
-  resolve(options, texts);
+  resolve(app, options, texts);
   return options;
 }
 
@@ -89,6 +89,44 @@ TEST_CASE("what makes no sense is refused") {
   }
   CHECK_THROWS_WITH(parsed("s.tif"), contains("no result is asked for"));
   CHECK_THROWS_WITH(parsed("s.tif --picasso p.yaml"), contains("names the HDF5 file"));
+}
+
+TEST_CASE("an option without effect is refused, with what it is for") {
+  struct Case {
+    const char* option;
+    std::vector<const char*> has_none;  ///< with these
+    std::vector<const char*> has;
+  };
+  for (const Case& one : std::vector<Case>{
+           {"--max-markers 3", {"-o o --every-spot", "-o o --picks p"}, {"-o o"}},
+           {"--min-snr 3", {"-o o --every-spot", "-o o --picks p"}, {"-o o"}},
+           {"--max-residual-ratio 3", {"-o o --every-spot", "-o o --picks p"}, {"-o o"}},
+           {"--spot-sigma 2",
+            {"-o o --every-spot", "-o o --picks p --roi 9"},
+            {"-o o", "-o o --picks p", "-o o --roi 9"}},
+           {"--min-net-gradient 9", {"-o o", "-o o --picks p"}, {"-o o --every-spot"}},
+           {"--min-markers 2",
+            {"-o o --every-spot", "--thunderstorm t", "--picks p --picasso q"},
+            {"-o o", "--drift d", "--drift-csv d --picks p"}},
+           {"--min-drift-share 0.2", {"-o o --every-spot", "--thunderstorm t"}, {"--drift d"}},
+           {"--warn-drift-share 0.2", {"-o o --every-spot", "--picasso t"}, {"--drift d"}},
+           {"--reference 0", {"-o o --every-spot", "--picasso t"}, {"--drift d"}},
+           {"--read-noise 1", {"-o o", "-o o --every-spot --offset 100"}, {"-o o --gain 2"}},
+           {"--devices 0",
+            {"-o o", "-o o --every-spot --backend cpu"},
+            {"-o o --every-spot", "-o o --search swarm", "-o o --backend cuda"}}}) {
+    const std::string option = one.option;
+    const std::string name = option.substr(0, option.find(' '));
+    for (const std::string more : one.has_none) {
+      CAPTURE(option, more);
+      CHECK_THROWS_WITH(parsed("s.tif " + more + " " + option), contains(name + " is "));
+      CHECK_THROWS_AS(parsed("s.tif " + more + " " + option), UsageError);
+    }
+    for (const std::string more : one.has) {
+      CAPTURE(option, more);
+      CHECK_NOTHROW(parsed("s.tif " + more + " " + option));
+    }
+  }
 }
 
 TEST_CASE("numbers have a range, which infinity and what is no number are outside of") {

@@ -3,6 +3,8 @@
 #include <array>
 #include <limits>
 
+#include <CLI/CLI.hpp>
+
 #include "support/catch.hpp"
 #include "tools/driftfit/analysis.hpp"
 #include "tools/driftfit/errors.hpp"
@@ -166,7 +168,9 @@ struct Run {
     options.quiet = true;
     OptionTexts texts;
     texts.prefix = (folder / "out").string();
-    resolve(options, texts);
+    CLI::App app;
+    add_options(app, options, texts);
+    resolve(app, options, texts);
   }
   Outcome analyse() const {
     return tools::analyse(options, [] { return false; });
