@@ -8,6 +8,7 @@ corrections move the simulated stage. Everything is from the daemon's status and
 """
 import argparse
 import array
+import bisect
 import json
 import math
 import os
@@ -46,8 +47,8 @@ class Corrections:
     def __init__(self, rig: harness.Rig, status: dict, limits_nm: dict):
         self._subscription = rig.subscribe("correction", "event")
         self._limits_nm = limits_nm
-        self._locked = [(status["state_since_ns"], status["state"] == "locked")]  # since when
-        self._sent: list[tuple[int, int]] = []
+        self._changes = [(0, status["state_since_ns"], status["state"] == "locked")]
+        self._sent: list[int] = []  # frame ids
         self.count = 0
         self.wrong: list[str] = []
         self.states: list[str] = []
@@ -57,7 +58,8 @@ class Corrections:
             if topic == "correction":
                 self._check(message)
             elif message["code"] == "state_changed":
-                self._locked.append((message["since_ns"], message["state"] == "locked"))
+                frame_id = message["frame_id"] or self._changes[-1][0]
+                self._changes.append((frame_id, message["since_ns"], message["state"] == "locked"))
                 self.states.append(message["text"])
 
     def _check(self, c: dict) -> None:
@@ -72,21 +74,18 @@ class Corrections:
         if c["sent_ns"] > c["expires_ns"]:
             self.wrong.append(f"expired when sent: {c}")
         if not c["probe"]:
-            self._sent.append((c["arrival_ns"], c["frame_id"]))
+            self._sent.append(c["frame_id"])
 
     def unlocked(self) -> list[str]:
-        """The corrections of frames that came while the lock was not `locked`."""
-        found = []
-        for arrival_ns, frame_id in self._sent:
-            since = [locked for since_ns, locked in self._locked if since_ns <= arrival_ns]
-            if since and not since[-1]:
-                found.append(f"frame {frame_id} came while not locked")
-        return found
+        """The corrections of frames that the lock did not take as `locked`."""
+        begins = [frame_id for frame_id, _, _ in self._changes]
+        return [f"frame {frame_id} was corrected while not locked" for frame_id in self._sent
+                if not self._changes[bisect.bisect_right(begins, frame_id) - 1][2]]
 
     def locked_share(self, begin_ns: int, end_ns: int) -> float:
         locked_ns = 0
-        ends = [since_ns for since_ns, _ in self._locked[1:]] + [end_ns]
-        for (since_ns, locked), until_ns in zip(self._locked, ends):
+        ends = [since_ns for _, since_ns, _ in self._changes[1:]] + [end_ns]
+        for (_, since_ns, locked), until_ns in zip(self._changes, ends):
             if locked:
                 locked_ns += max(0, min(until_ns, end_ns) - max(since_ns, begin_ns))
         return locked_ns / (end_ns - begin_ns)

@@ -190,7 +190,7 @@ class Synthetic(WithFolder):
             "missing": "0 of 5 markers; 3 needed; 5 saturated or without contrast"})
         trace = np.loadtxt(f"{out}_drift.txt")
         self.assertTrue(np.allclose(trace[12], (trace[11] + trace[13]) / 2))
-        self.assertLess(np.abs(trace - drift).max(), 0.02)
+        self.assertLess(np.abs(trace - drift).max(), 0.025)  # five standard deviations
 
 
 class Gaps(WithFolder):
@@ -506,7 +506,9 @@ class Recordings(WithFolder):
         out = self.folder / "s"
         self.run_program(DATA / "trackpy_stuck/stuck.tif", "--picks",
                          self.picks_at("ref_stuck_fits.csv", 0), "--roi", 9, "-o", out)
-        self.compare_drift(f"{out}_drift.csv", "ref_stuck_drift.csv", range(5), 0.01)
+        # The mean of the 41 has a standard error of 0.019 px, and its weights are others than the
+        # reference's, which come from the common variance of all pixels.
+        self.compare_drift(f"{out}_drift.csv", "ref_stuck_drift.csv", range(5), 0.013)
         off = self.distances(f"{out}_thunderstorm.csv", "ref_stuck_fits.csv")
         self.assertEqual(sum(map(len, off.values())), 205)
         self.assertLess(max(map(max, off.values())), 0.01)
