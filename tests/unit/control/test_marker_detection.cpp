@@ -65,8 +65,8 @@ TEST_CASE("every spot of a field is found at its place, the best localised first
           });
       // The weakest of amplitude 100 has 5 / 100 * sqrt(2 / pi) = 0.04 px; four times that.
       REQUIRE(std::hypot(nearest->x_px - m.x_px, nearest->y_px - m.y_px) < 0.16);
-      // Equal widths: the order is that of amplitude, to the noise of the fits' uncertainty.
-      REQUIRE(nearest->amplitude_adu < 1.3 * before_adu);
+      // Equal widths: the order is that of amplitude, but each uncertainty is known to some 15 %.
+      REQUIRE(nearest->amplitude_adu < 1.5 * before_adu);
       before_adu = nearest->amplitude_adu;
     }
   }
