@@ -240,9 +240,10 @@ MeasurementReport Measurement::report() const {
       promised_nm.push_back(places_[k].sd_nm[axis]);
       // Between two positions that others are missing from: the straight way.
       const double before_nm = places_nm.empty() ? here_nm : places_nm.back();
-      const auto steps = static_cast<double>(slots[k] + 1 - places_nm.size());
-      for (double step = 1; step <= steps; ++step)
-        places_nm.push_back(before_nm + (here_nm - before_nm) * step / steps);
+      const std::uint64_t steps = slots[k] + 1 - places_nm.size();
+      for (std::uint64_t step = 1; step <= steps; ++step)
+        places_nm.push_back(before_nm + (here_nm - before_nm) * static_cast<double>(step) /
+                                            static_cast<double>(steps));
     }
     report.axes[axis] = analyse_axis(places_nm, report.rate_hz);
     report.axes[axis].promised_noise_nm = median(std::move(promised_nm));

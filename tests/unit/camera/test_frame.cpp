@@ -119,6 +119,14 @@ TEST_CASE("a cut ROI holds the pixels of its place, up to the borders") {
   }
 }
 
+TEST_CASE("no frame is so large that few bytes hold it") {
+  Frame frame;
+  frame.format = PixelFormat::Mono12p;
+  frame.width_px = 1537228694;
+  frame.height_px = 1999999973;  // the bits are 10518799912 more than a multiple of 2^64
+  CHECK_FALSE(is_held_by(frame, std::size_t{1} << 45));
+}
+
 TEST_CASE("a frame is held by as many bytes as it says, whatever it says") {
   std::mt19937 random(3);
   const auto number = [&random] {
