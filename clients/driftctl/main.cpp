@@ -149,7 +149,8 @@ void watch(const Options& options) {
 
 void measure(const Options& options) {
   StopSignal stop;
-  Subscriber subscriber({find_endpoint(wire_of(options).publish)}, {"position", "markers"});
+  Subscriber subscriber({find_endpoint(wire_of(options).publish)},
+                        {"position", "markers", "event"});
   send(options, {{"command", "status"}});  // says at once when nobody is there
   Measurement measurement;
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(options.measure_s * 1e9);
@@ -158,9 +159,11 @@ void measure(const Options& options) {
     if (!message) continue;
     if (message->topic == "position") measurement.add_position(message->body);
     if (message->topic == "markers") measurement.add_markers(message->body);
+    if (message->topic == "event") measurement.add_event(message->body);
   }
   if (!measurement.problem().empty())
     throw std::runtime_error(measurement.problem() + ": measure again");
+  send(options, {{"command", "status"}});  // is it still there?
   const MeasurementReport report = measurement.report();
   if (options.json) {
     fmt::print("{}\n", to_json(report).dump());
@@ -183,7 +186,7 @@ void add_commands(CLI::App& app, Options& options) {
       "and which markers hurt. Ctrl-C: of what has come until then");
   measuring->add_option("seconds", options.measure_s, "How long")
       ->required()
-      ->check(clients::in_range(1e-3, 1e6, "POSITIVE"));
+      ->check(clients::in_range(1e-3, 21'600, "POSITIVE"));
   measuring->callback([&] { measure(options); });
   app.add_subcommand("lock", "Take the reference anew and hold the sample there")->callback([&] {
     change_state(options, "lock");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <stdexcept>
 
 namespace driftd::clients {
@@ -16,16 +17,22 @@ using nlohmann::json;
 constexpr std::size_t kLeastFrames = 64;
 /// Bridging more would tell of the bridges.
 constexpr double kMostMissing = 0.5;
+/// Frames; beyond, the camera was away.
+constexpr double kLongestGap = 1e6;
 constexpr std::size_t kSlopeParts = 8;
 constexpr std::size_t kLinesTold = 5;
 /// A marker's scatter that is so many times what its fits promise; by chance that needs fewer than
-/// some 20 messages.
+/// so many messages.
 constexpr double kMuchScatter = 1.5;
-constexpr std::size_t kLeastMessages = 20;
+constexpr std::size_t kLeastMessages = 50;
 /// A wander that is so many times the scatter expected: more than four standard deviations of what
-/// noise alone gives from 20 messages.
+/// noise alone gives from so many messages.
 constexpr double kMuchWander = 1.5;
 constexpr double kOftenGood = 0.9;
+/// A marker that was good less often is no part of what the markers allow.
+constexpr double kOftenEnough = 0.5;
+/// Of a marker that is most of the mean itself, nothing is left to compare with.
+constexpr double kLeastExpected = 0.2;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -117,6 +124,7 @@ std::string remark_on(const MarkerReport& marker, std::size_t messages) {
   if (messages < kLeastMessages) return {};
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const char* name = axis == 0 ? "x" : "y";
+    if (!(marker.expected_nm[axis] > kLeastExpected * marker.fit_sd_nm[axis])) continue;
     const double ratio = marker.scatter_nm[axis] / marker.expected_nm[axis];
     if (ratio > kMuchScatter)
       return fmt::format("scatters {:.1f} times as much in {} as its fits say", ratio, name);
@@ -155,22 +163,40 @@ void Measurement::add_position(const json& position) {
   else if (state != state_)
     problem_ = "the lock changed from " + state_ + " to " + state + " meanwhile";
   if (!problem_.empty() || !position.at("valid").get<bool>()) return;
-  const std::uint64_t id = position.at("frame_id");
-  if (!places_.empty() && id <= places_.back().frame_id) return;
-  places_.push_back({id,
-                     position.at("arrival_ns"),
-                     {number(position, "frame_x_nm"), number(position, "frame_y_nm")},
-                     {number(position, "x_sd_nm"), number(position, "y_sd_nm")}});
+  const json& camera_ns = position.at("camera_time_ns");
+  const Place place{position.at("frame_id"),
+                    position.at("arrival_ns"),
+                    camera_ns.is_number() ? camera_ns.get<std::int64_t>() : 0,
+                    {number(position, "frame_x_nm"), number(position, "frame_y_nm")},
+                    {number(position, "x_sd_nm"), number(position, "y_sd_nm")}};
+  for (std::size_t axis = 0; axis < 2; ++axis)
+    if (!std::isfinite(place.nm[axis]) || !std::isfinite(place.sd_nm[axis])) return;
+  if (!places_.empty()) {
+    const std::uint64_t last = places_.back().frame_id;
+    if (place.frame_id <= last) {
+      problem_ = fmt::format("frame {} came after frame {}", place.frame_id, last);
+      return;
+    }
+    if (static_cast<double>(place.frame_id - last) > kLongestGap) {
+      problem_ = fmt::format("no frame has a position from {} to {}", last, place.frame_id);
+      return;
+    }
+  }
+  places_.push_back(place);
+}
+
+void Measurement::add_event(const json& event) {
+  if (event.at("code") == "markers_found") problem_ = "other markers were found meanwhile";
 }
 
 void Measurement::add_markers(const json& message) {
+  ++marker_messages_;
   for (const json& m : message.at("markers")) {
     const int id = m.at("id");
     auto track = std::find_if(markers_.begin(), markers_.end(),
                               [&](const MarkerTrack& t) { return t.id == id; });
     if (track == markers_.end())
-      track = markers_.insert(markers_.end(), {id, m.at("role") == "witness", 0, {}, {}});
-    ++track->messages;
+      track = markers_.insert(markers_.end(), {id, m.at("role") == "witness", {}, {}});
     if (m.at("health") != "good") continue;
     for (std::size_t axis = 0; axis < 2; ++axis) {
       const std::string name = axis == 0 ? "x" : "y";
@@ -183,36 +209,28 @@ void Measurement::add_markers(const json& message) {
   }
 }
 
-/// The mean time between frames whose ids follow one another, but for those that were delayed.
-double Measurement::frame_period_s() const {
-  std::vector<double> intervals_s;
-  for (std::size_t k = 1; k < places_.size(); ++k)
-    if (places_[k].frame_id == places_[k - 1].frame_id + 1)
-      intervals_s.push_back(1e-9 *
-                            static_cast<double>(places_[k].arrival_ns - places_[k - 1].arrival_ns));
-  const double usual_s = median(intervals_s);
-  double sum_s = 0, count = 0;
-  for (const double interval_s : intervals_s) {
-    if (!(std::abs(interval_s - usual_s) < usual_s / 2)) continue;
-    sum_s += interval_s;
-    ++count;
-  }
-  if (!(sum_s > 0)) throw std::runtime_error("no two frames in a row have a position");
-  return sum_s / count;
-}
-
-/// The number of each place on a scale of equal intervals, from 0 and growing: by the ids, and by
-/// the time where a camera left frames out without counting them.
-std::vector<std::uint64_t> Measurement::equal_intervals(double period_s) const {
-  std::vector<std::uint64_t> numbers{0};
+/// How many frames each place is from the one before, by the ids; and by the camera's clock, where
+/// it has a growing one: some cameras leave frames out without counting them. Arrivals do not tell
+/// that: a busy computer takes frames late and several at once.
+std::vector<std::uint64_t> Measurement::steps() const {
+  std::vector<std::uint64_t> steps;
+  std::vector<double> periods_ns;
+  bool has_clock = true;
   for (std::size_t k = 1; k < places_.size(); ++k) {
-    const double since_s =
-        1e-9 * static_cast<double>(places_[k].arrival_ns - places_[0].arrival_ns);
-    const std::uint64_t by_id = numbers.back() + (places_[k].frame_id - places_[k - 1].frame_id);
-    const auto by_time = static_cast<std::uint64_t>(std::max(0.0, std::round(since_s / period_s)));
-    numbers.push_back(std::max(by_id, by_time));
+    const Place &before = places_[k - 1], &here = places_[k];
+    steps.push_back(here.frame_id - before.frame_id);
+    const double interval_ns =
+        static_cast<double>(here.camera_ns) - static_cast<double>(before.camera_ns);
+    has_clock = has_clock && before.camera_ns > 0 && interval_ns > 0;
+    periods_ns.push_back(interval_ns / static_cast<double>(steps.back()));
   }
-  return numbers;
+  if (!has_clock) return steps;
+  const double usual_ns = median(periods_ns);
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    const double by_time = std::round(periods_ns[k] * static_cast<double>(steps[k]) / usual_ns);
+    steps[k] = std::max(steps[k], static_cast<std::uint64_t>(std::min(by_time, kLongestGap)));
+  }
+  return steps;
 }
 
 MeasurementReport Measurement::report() const {
@@ -223,27 +241,30 @@ MeasurementReport Measurement::report() const {
         places_.size(), kLeastFrames));
   MeasurementReport report;
   report.state = state_;
-  const double period_s = frame_period_s();
-  const std::vector<std::uint64_t> slots = equal_intervals(period_s);
-  report.seconds = 1e-9 * static_cast<double>(places_.back().arrival_ns - places_[0].arrival_ns);
-  report.rate_hz = 1 / period_s;
+  const std::vector<std::uint64_t> steps = this->steps();
+  const std::uint64_t intervals = std::accumulate(steps.begin(), steps.end(), std::uint64_t{0});
+  report.seconds = 1e-9 * (static_cast<double>(places_.back().arrival_ns) -
+                           static_cast<double>(places_[0].arrival_ns));
+  if (!(report.seconds > 0)) throw std::runtime_error("the frames' arrival times do not grow");
+  report.rate_hz = static_cast<double>(intervals) / report.seconds;
   report.frames = places_.size();
   report.missing_share =
-      1 - static_cast<double>(places_.size()) / static_cast<double>(slots.back() + 1);
+      1 - static_cast<double>(places_.size()) / static_cast<double>(intervals + 1);
   if (report.missing_share > kMostMissing)
-    throw std::runtime_error(fmt::format("only {} of {} frames have a position: are markers lost?",
-                                         places_.size(), slots.back() + 1));
+    throw std::runtime_error(fmt::format(
+        "only {} of {} frames have a position: were markers lost, or was the camera away?",
+        places_.size(), intervals + 1));
   for (std::size_t axis = 0; axis < 2; ++axis) {
     std::vector<double> places_nm, promised_nm;
     for (std::size_t k = 0; k < places_.size(); ++k) {
-      const double here_nm = places_[k].nm[axis];
       promised_nm.push_back(places_[k].sd_nm[axis]);
+      const double here_nm = places_[k].nm[axis];
+      const std::uint64_t step = k == 0 ? 1 : steps[k - 1];
       // Between two positions that others are missing from: the straight way.
-      const double before_nm = places_nm.empty() ? here_nm : places_nm.back();
-      const std::uint64_t steps = slots[k] + 1 - places_nm.size();
-      for (std::uint64_t step = 1; step <= steps; ++step)
-        places_nm.push_back(before_nm + (here_nm - before_nm) * static_cast<double>(step) /
-                                            static_cast<double>(steps));
+      const double before_nm = k == 0 ? here_nm : places_nm.back();
+      for (std::uint64_t s = 1; s <= step; ++s)
+        places_nm.push_back(before_nm + (here_nm - before_nm) * static_cast<double>(s) /
+                                            static_cast<double>(step));
     }
     report.axes[axis] = analyse_axis(places_nm, report.rate_hz);
     report.axes[axis].promised_noise_nm = median(std::move(promised_nm));
@@ -259,11 +280,12 @@ void Measurement::add_scatter(MeasurementReport& report) const {
     marker.id = track.id;
     marker.witness = track.witness;
     marker.good_share =
-        static_cast<double>(track.residual_nm[0].size()) / static_cast<double>(track.messages);
+        static_cast<double>(track.residual_nm[0].size()) / static_cast<double>(marker_messages_);
     for (std::size_t axis = 0; axis < 2; ++axis) {
       const double sd = marker.fit_sd_nm[axis] = median(track.sd_nm[axis]);
       marker.scatter_nm[axis] = scatter(track.residual_nm[axis]);
-      if (!marker.witness && sd > 0) weights[axis] += 1 / (sd * sd);
+      if (!marker.witness && sd > 0 && marker.good_share > kOftenEnough)
+        weights[axis] += 1 / (sd * sd);
     }
     report.markers.push_back(marker);
   }

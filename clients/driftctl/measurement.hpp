@@ -51,12 +51,14 @@ struct MeasurementReport {
   std::vector<MarkerReport> markers;
 };
 
-/// Gathers `position` and `markers` messages of one daemon in one state of the lock.
+/// Gathers `position`, `markers` and `event` messages of one daemon in one state of the lock.
 class Measurement {
  public:
   void add_position(const nlohmann::json& position);
   void add_markers(const nlohmann::json& markers);
-  /// Why this is no measurement: the daemon restarted, or the state changed. Empty: it is one.
+  void add_event(const nlohmann::json& event);
+  /// Why this is no measurement: the daemon restarted, the state or the markers changed, frames
+  /// began anew. Empty: it is one.
   const std::string& problem() const noexcept { return problem_; }
   /// @throws std::runtime_error where fewer than 64 frames have a position, or fewer than half
   MeasurementReport report() const;
@@ -64,22 +66,21 @@ class Measurement {
  private:
   struct Place {
     std::uint64_t frame_id;
-    std::int64_t arrival_ns;
+    std::int64_t arrival_ns, camera_ns;  ///< camera_ns: 0 without a clock
     std::array<double, 2> nm, sd_nm;
   };
   struct MarkerTrack {
     int id = 0;
     bool witness = false;
-    std::uint64_t messages = 0;
     std::array<std::vector<double>, 2> residual_nm, sd_nm;
   };
-  double frame_period_s() const;
-  std::vector<std::uint64_t> equal_intervals(double period_s) const;
+  std::vector<std::uint64_t> steps() const;
   void add_scatter(MeasurementReport& report) const;
 
   std::string session_, state_, problem_;
   std::vector<Place> places_;
   std::vector<MarkerTrack> markers_;
+  std::uint64_t marker_messages_ = 0;
 };
 
 /// One axis of places at equal intervals.

@@ -11,6 +11,7 @@ namespace driftd::clients {
 namespace {
 
 constexpr double kLongestSegment_s = 16;
+constexpr double kShortestSegment = 16;  // places
 /// A line is so many times the median of the bins around it. The highest of 4096 bins of noise
 /// alone, a mean of seven segments, reaches some 4 times the median.
 constexpr double kLineOverFloor = 8;
@@ -40,8 +41,9 @@ std::size_t power_of_two(double most) {
 }  // namespace
 
 Spectrum power_spectrum(const std::vector<double>& places_nm, double rate_hz) {
-  const std::size_t length = power_of_two(
-      std::min(static_cast<double>(places_nm.size()) / 4, kLongestSegment_s * rate_hz));
+  const std::size_t length =
+      power_of_two(std::max(kShortestSegment, std::min(static_cast<double>(places_nm.size()) / 4,
+                                                       kLongestSegment_s * rate_hz)));
   std::vector<double> window(length);
   double window_squares = 0;
   for (std::size_t i = 0; i < length; ++i) {
@@ -80,9 +82,9 @@ std::vector<VibrationLine> vibration_lines(const Spectrum& spectrum, std::size_t
   const auto bins = static_cast<std::ptrdiff_t>(density.size());
   std::vector<VibrationLine> lines;
   // Below, the drift's own slope stands in the spectrum.
-  for (std::ptrdiff_t k = kLineBins + 1; k + kLineBins < bins; ++k) {
+  for (std::ptrdiff_t k = kLineBins + 1; k < bins; ++k) {
     const auto begin = density.begin() + k - kLineBins;
-    const auto end = density.begin() + k + kLineBins + 1;
+    const auto end = density.begin() + std::min(bins, k + kLineBins + 1);
     const double height = density[static_cast<std::size_t>(k)];
     if (height < *std::max_element(begin, end)) continue;
     const double floor = median_between(density, std::max<std::ptrdiff_t>(1, k - kAroundBins),

@@ -20,7 +20,7 @@ struct Spectrum {
 };
 
 /// Welch (1967): the mean over segments that overlap by half, under Hann's window. Segments are a
-/// quarter of the places at most, and 16 s.
+/// quarter of the places at most, and 16 s, but at least 16 places.
 /// @pre places_nm.size() >= 64, rate_hz > 0
 Spectrum power_spectrum(const std::vector<double>& places_nm, double rate_hz);
 
