@@ -157,7 +157,8 @@ TEST_CASE("a busy computer, which takes frames late and several at once, changes
     json frame = position(id, 5 * t + 0.5 * std::sin(2 * std::numbers::pi * 12.3 * t), -t);
     double arrival_s = std::ceil(t / 0.004) * 0.004;  // on a grid of 4 ms, two at once
     if (t > 10 && t < 10.4) arrival_s = 10.4;         // and once the computer stood still
-    frame["arrival_ns"] = static_cast<std::int64_t>(1e9 * arrival_s);
+    frame["arrival_ns"] =
+        static_cast<std::int64_t>(1e9 * arrival_s + 100 * static_cast<double>(id));
     if (!clock) frame["camera_time_ns"] = nullptr;
     measurement.add_position(frame);
   }
