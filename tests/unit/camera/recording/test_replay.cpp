@@ -421,6 +421,9 @@ TEST_CASE("a frame whose page is an earlier one's is left out, as one that a cam
   settings.on_end = ReplayEnd::Loop;
   settings.last_frame = 4;
   CHECK(ids(settings, 5) == std::vector<std::uint64_t>{0, 2, 3, 5, 7});
+  settings.first_frame = 2;
+  settings.last_frame = 6;
+  CHECK(ids(settings, 6) == std::vector<std::uint64_t>{2, 3, 5, 6, 7, 8});
   settings.first_frame = 1;  // the first of all has no earlier one
   settings.last_frame = 1;
   CHECK(ids(settings, 2) == std::vector<std::uint64_t>{1, 2});
