@@ -384,6 +384,24 @@ TEST_CASE("HDF5 in chunks: what has a place in the file was written, but for a c
   }
 }
 
+TEST_CASE("HDF5 in chunks that breaks off behind dark frames: they were written") {
+  const LeaksAllowed leaks;
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.h5";
+  settings.allow_truncated = true;
+  write_levels(settings.path, {.chunk = 3}, {5, 6, 0, 8, 0, 0, 1, 1, 1});
+  const std::string whole = read_file(settings.path);
+  std::vector<std::int64_t> frames;
+  for (std::size_t size = whole.size() - 1; size > 211; size -= 211) {
+    write_file(settings.path, whole.substr(0, size));
+    if (!complaint(settings).empty()) continue;
+    const std::int64_t there = open_stack(settings)->shape().frames;
+    if (frames.empty() || frames.back() != there) frames.push_back(there);
+  }
+  CHECK(frames == std::vector<std::int64_t>{6, 3});
+}
+
 TEST_CASE("HDF5 whose written part is not known: frames of the fill value are told") {
   const LeaksAllowed leaks;
   const TemporaryFolder folder;
@@ -413,6 +431,7 @@ TEST_CASE("HDF5 whose written part is not known: frames of the fill value are to
     CHECK(notes_of(part, {1, 2, 3, 4, 5, 6}).empty());
     CHECK(notes_of(part, {1, 2, 3, 4, 5, 0}) == doubt(4));
     CHECK(notes_of(making, {1, 2, 3, 4, 5, 0, 1, 1, 1}).empty());
+    CHECK(notes_of(making, {1, 2, 3, 4, 5, 0, 1, 0, 0}).empty());
     settings.last_frame = -1;
     part.fill = 77;
     CHECK(notes_of(part, {1, 2, 3, 4, 5, 0}) == doubt(3));
