@@ -411,9 +411,10 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   if (chunk == 0 && last > 0 && fill_frames_before(opened, shape, last, last - 1) > 0) {
     const std::int64_t doubtful = fill_frames_before(opened, shape, whole, 0);
     if (whole - doubtful < last) {
-      facts.notes.push_back("its last " + std::to_string(doubtful) + " of " +
-                            std::to_string(whole) +
-                            " frames hold the fill value alone: perhaps they were never written");
+      facts.notes.push_back(
+          doubtful == 1 ? "its last frame holds the fill value alone: perhaps it was never written"
+                        : "its last " + std::to_string(doubtful) + " of " + std::to_string(whole) +
+                              " frames hold the fill value alone: perhaps they were never written");
     }
   }
   return std::make_unique<Hdf5Stack>(std::move(opened), shape, std::move(facts));

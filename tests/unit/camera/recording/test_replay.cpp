@@ -2,6 +2,7 @@
 #include <tiffio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/monotonic.hpp"
 #include "camera/recording/image_stack.hpp"
+#include "camera/recording/replay_images.hpp"
 #include "camera/sources.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
@@ -462,6 +464,14 @@ TEST_CASE("an HDF5 dataset replays, the only one or the one named") {
   check();
   settings.pace = ReplayPace::Recorded;
   CHECK(contains(error_of(settings), "no recorded frame rate"));
+  // The last frame looks as if it was never written: told to those who play it.
+  std::fill(pixels.end() - kWidth * kHeight, pixels.end(), std::uint16_t{0});
+  settings.dataset = "/dark";
+  driftd::test::write_hdf5(settings.path, settings.dataset, H5T_STD_U16BE, size, pixels);
+  REQUIRE(read_recording(settings).notes.size() == 1);
+  CHECK(contains(read_recording(settings).notes[0], "its last frame holds the fill value alone"));
+  settings.last_frame = 1;
+  CHECK(read_recording(settings).notes.empty());
 }
 
 TEST_CASE("an ImageJ stack above 4 GB, which has one page, replays as driftfit reads it") {

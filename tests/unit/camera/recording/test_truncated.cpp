@@ -315,13 +315,17 @@ struct Making {
   unsigned compression = 0;
   bool early = false;  ///< space is given to all chunks at once
   hsize_t written = kFrames;
+  bool spot = false;  ///< the last pixel of each frame is 9
 };
 
 /// @param levels  of each frame, all its pixels
 void write_levels(const std::filesystem::path& path, const Making& making,
                   const std::array<std::uint16_t, kFrames>& levels) {
   std::vector<std::uint16_t> pixels;
-  for (const std::uint16_t level : levels) pixels.insert(pixels.end(), kPixels, level);
+  for (const std::uint16_t level : levels) {
+    pixels.insert(pixels.end(), kPixels, level);
+    if (making.spot) pixels.back() = 9;
+  }
   const std::vector<hsize_t> size{kFrames, kHeight, kWidth}, begin{0, 0, 0};
   const std::vector<hsize_t> part{making.written, kHeight, kWidth};
   const std::vector<hsize_t> chunk{making.chunk, 7, kWidth};
@@ -427,6 +431,9 @@ TEST_CASE("HDF5 whose written part is not known: frames of the fill value are to
     CHECK(notes_of(part, {1, 2, 3, 4, 0, 0}) == doubt(5));
     CHECK(notes_of(making, {0, 0, 0, 0, 0, 0, 0, 0, 1}).empty());
     CHECK(notes_of(making, {}) == doubt(9));
+    Making spot = making;
+    spot.spot = true;
+    CHECK(notes_of(spot, {}).empty());
     settings.last_frame = 5;
     CHECK(notes_of(part, {1, 2, 3, 4, 5, 6}).empty());
     CHECK(notes_of(part, {1, 2, 3, 4, 5, 0}) == doubt(4));

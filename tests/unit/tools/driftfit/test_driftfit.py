@@ -402,7 +402,7 @@ class Choices(WithFolder):
                                     "--last-frame", 24)
             self.assertNotIn("fill value", said)
             self.assertIn("25 frames, 5 markers", said)
-            self.assertLess(np.abs(np.loadtxt(out) - drift).max(), 0.02)
+            self.assertLess(np.abs(np.loadtxt(out)[:25] - drift).max(), 0.02)
 
 
 class Manners(WithFolder):
