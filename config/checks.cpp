@@ -161,6 +161,15 @@ void check_replay(const Replay& replay, Conflicts& conflicts) {
   only_tiff("replay.channel", replay.channel >= 0, number(replay.channel));
   only_tiff("replay.slice", replay.slice >= 0, number(replay.slice));
   only_tiff("replay.every_page", replay.every_page, "true");
+  const auto of_metadata = [&](const char* key, int value) {
+    if (value < 0 || !replay.every_page || replay.format != ReplayFormat::Tiff) return;
+    conflicts.push_back({{key, "replay.every_page", "camera.source"},
+                         number(value) + " with replay.every_page true",
+                         "-1: the metadata are left aside"});
+  };
+  of_metadata("replay.series", replay.series);
+  of_metadata("replay.channel", replay.channel);
+  of_metadata("replay.slice", replay.slice);
   if (raw && replay.pace == camera::ReplayPace::Recorded) {
     conflicts.push_back({{"replay.pace", "replay.format", "camera.source"},
                          "recorded with replay.format " + std::string(text_of(replay.format)),

@@ -17,6 +17,9 @@ namespace {
 /// Limits of the search for datasets: groups may contain one another.
 constexpr int kDeepestGroup = 16;
 constexpr std::size_t kMostObjects = 10'000;
+/// Unpacked chunks that are kept, at most; and what is read at once when its pixels are looked at.
+constexpr hsize_t kMostKept = hsize_t{256} << 20;
+constexpr std::size_t kBlock = std::size_t{16} << 20;
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
   const std::string reason = hdf5_reason();
@@ -128,6 +131,37 @@ Hdf5Handle open_file(const std::filesystem::path& path, bool& truncated) {
   return {H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose};
 }
 
+/// Opens the dataset again such that the chunks of a frame that were unpacked are kept: HDF5 keeps
+/// 1 MiB otherwise, and unpacks a larger chunk anew for each of its frames.
+void keep_chunks(Opened& opened) {
+  const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
+  const Hdf5Handle type(H5Dget_type(opened.dataset.get()), H5Tclose);
+  const Hdf5Handle space(H5Dget_space(opened.dataset.get()), H5Sclose);
+  std::array<hsize_t, 3> chunk{}, size{};
+  if (rank_of(opened.dataset.get()) != 3 || H5Pget_layout(made.get()) != H5D_CHUNKED ||
+      H5Pget_chunk(made.get(), 3, chunk.data()) != 3 || chunk[0] < 2 || chunk[1] < 1 ||
+      chunk[2] < 1 || H5Sget_simple_extent_dims(space.get(), size.data(), nullptr) != 3) {
+    return;
+  }
+  // HDF5 has chunks below 4 GiB alone.
+  const hsize_t bytes = chunk[0] * chunk[1] * chunk[2] * H5Tget_size(type.get());
+  if (bytes == 0 || bytes > kMostKept) return;
+  const hsize_t most = kMostKept / bytes;
+  const hsize_t down = std::min(most, size[1] / chunk[1] + 1);
+  const hsize_t across = std::min(most, size[2] / chunk[2] + 1);
+  const hsize_t chunks = std::min(most, down * across);
+  constexpr hsize_t kOwnBytes = hsize_t{1} << 20, kOwnSlots = 521, kMostSlots = 100'003;
+  if (chunks * bytes <= kOwnBytes) return;
+  const Hdf5Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+  H5Pset_chunk_cache(access.get(), std::clamp(10 * chunks + 1, kOwnSlots, kMostSlots),
+                     chunks * bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
+  // Both at once would share the cache of the first.
+  opened.dataset.close();
+  opened.dataset =
+      Hdf5Handle(H5Dopen2(opened.file.get(), opened.name.c_str(), access.get()), H5Dclose);
+  if (!opened.dataset) fail(opened.path, opened.name + ": cannot be opened");
+}
+
 Opened open_dataset(const StackSettings& settings) {
   const std::filesystem::path& path = settings.path;
   Opened opened{.path = path, .name = {}, .file = {}, .dataset = {}};
@@ -141,6 +175,7 @@ Opened open_dataset(const StackSettings& settings) {
     opened.dataset =
         Hdf5Handle(H5Dopen2(opened.file.get(), opened.name.c_str(), H5P_DEFAULT), H5Dclose);
     if (!opened.dataset) fail(path, opened.name + ": cannot be opened");
+    keep_chunks(opened);
   } catch (const RecordingError& error) {
     if (!opened.truncated) throw;
     throw RecordingError(
@@ -267,24 +302,63 @@ bool read_frames(const Opened& opened, const StackShape& shape, std::int64_t fir
                  out) >= 0;
 }
 
-/// How many of the first `whole` frames are left without those at the end that hold nothing but the
-/// fill value: where a chunk, or a dataset in one piece, was written in part, HDF5 does not tell
-/// the rest from frames that were.
-std::int64_t without_unwritten(const Opened& opened, const StackShape& shape, std::int64_t whole) {
+/// How many frames before `end`, and none before `begin`, hold nothing but the fill value.
+std::int64_t fill_frames_before(const Opened& opened, const StackShape& shape, std::int64_t end,
+                                std::int64_t begin) {
   const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
   std::array<std::byte, sizeof(float)> fill{};
-  if (H5Pget_fill_value(made.get(), memory_type(shape.type), fill.data()) < 0) return whole;
-  const std::size_t pixel = bytes_of(shape.type);
-  std::vector<std::byte> frame(whole > 0 ? shape.frame_bytes() : 0);
-  for (; whole > 0; --whole) {
-    if (!read_frames(opened, shape, whole - 1, 1, frame.data())) break;  // told when it is read
-    if (std::memcmp(frame.data(), fill.data(), pixel) != 0 ||
-        std::memcmp(frame.data(), frame.data() + pixel, frame.size() - pixel) != 0) {
-      break;
+  if (H5Pget_fill_value(made.get(), memory_type(shape.type), fill.data()) < 0) return 0;
+  const std::size_t pixel = bytes_of(shape.type), size = shape.frame_bytes();
+  const std::int64_t most = std::max<std::int64_t>(1, static_cast<std::int64_t>(kBlock / size));
+  std::vector<std::byte> block;
+  std::int64_t last = end;  // what is behind it is fill value
+  for (std::int64_t count = 1; last > begin; count = std::min(2 * count, most)) {
+    const std::int64_t first = std::max(begin, last - count);
+    block.resize(static_cast<std::size_t>(last - first) * size);
+    if (!read_frames(opened, shape, first, last - first, block.data())) {
+      H5Eclear2(H5E_DEFAULT);
+      break;  // told when it is read
+    }
+    for (; last > first; --last) {
+      const std::byte* frame = block.data() + static_cast<std::size_t>(last - 1 - first) * size;
+      if (std::memcmp(frame, fill.data(), pixel) != 0 ||
+          std::memcmp(frame, frame + pixel, size - pixel) != 0) {
+        return end - last;
+      }
     }
   }
-  H5Eclear2(H5E_DEFAULT);
-  return whole;
+  return end - last;
+}
+
+/// Frames of a chunk where HDF5 tells which chunks were written; 0 where it does not.
+std::int64_t frames_of_chunk(const Opened& opened) {
+  const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
+  std::array<hsize_t, 3> chunk{};
+  H5D_alloc_time_t when = H5D_ALLOC_TIME_EARLY;  // every chunk has its place from the beginning on
+  if (H5Pget_layout(made.get()) != H5D_CHUNKED || H5Pget_alloc_time(made.get(), &when) < 0 ||
+      when == H5D_ALLOC_TIME_EARLY || H5Pget_chunk(made.get(), 3, chunk.data()) != 3) {
+    return 0;
+  }
+  return static_cast<std::int64_t>(chunk[0]);
+}
+
+/// How many frames at the end of the last chunk that has a place in the file, which ends before
+/// frame `end`, were as good as certainly never written: they hold the fill value alone, which HDF5
+/// reads there, and other frames of the chunk do not. A chunk of nothing else was written: without,
+/// it would have no place.
+std::int64_t unwritten_in_last_chunk(const Opened& opened, const StackShape& shape,
+                                     std::int64_t end, std::int64_t chunk) {
+  if (chunk < 2 || end < 1) return 0;
+  if (end < shape.frames) {  // of a truncated file: the next one was begun
+    const std::array<hsize_t, 3> next{static_cast<hsize_t>(end), 0, 0};
+    hsize_t stored = 0;
+    const herr_t told = H5Dget_chunk_storage_size(opened.dataset.get(), next.data(), &stored);
+    H5Eclear2(H5E_DEFAULT);
+    if (told >= 0 && stored > 0) return 0;
+  }
+  const std::int64_t begin = (end - 1) / chunk * chunk;
+  const std::int64_t frames = fill_frames_before(opened, shape, end, begin);
+  return frames < end - begin ? frames : 0;
 }
 
 class Hdf5Stack final : public ImageStack {
@@ -320,13 +394,28 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   const bool unwritten = !opened.truncated && !is_all_written(opened, shape);
   const std::int64_t there =
       opened.truncated || unwritten ? whole_frames(opened, shape) : shape.frames;
-  const std::int64_t whole = without_unwritten(opened, shape, there);
-  if (opened.truncated || whole < shape.frames) {
+  // What is behind the last frame of use is not looked at.
+  const std::int64_t of_use =
+      settings.last_frame < 0 ? shape.frames : std::min(shape.frames, settings.last_frame + 1);
+  const std::int64_t chunk = frames_of_chunk(opened);
+  const std::int64_t whole =
+      chunk > 0 ? there - unwritten_in_last_chunk(opened, shape, there, chunk) : there;
+  if (opened.truncated || whole < of_use) {
     const char* why = whole < there ? "the next holds the fill value alone, as if never written"
                       : opened.truncated ? ""
                                          : "the next was never written";
     facts.notes.push_back(truncated_note(settings, whole, shape.frames, why));
-    shape.frames = whole;
+  }
+  shape.frames = whole;
+  const std::int64_t last = std::min(whole, of_use);
+  if (chunk == 0 && last > 0 && fill_frames_before(opened, shape, last, last - 1) > 0) {
+    const std::int64_t doubtful = fill_frames_before(opened, shape, whole, 0);
+    if (whole - doubtful < last) {
+      facts.notes.push_back(
+          doubtful == 1 ? "its last frame holds the fill value alone: perhaps it was never written"
+                        : "its last " + std::to_string(doubtful) + " of " + std::to_string(whole) +
+                              " frames hold the fill value alone: perhaps they were never written");
+    }
   }
   return std::make_unique<Hdf5Stack>(std::move(opened), shape, std::move(facts));
 }

@@ -109,6 +109,8 @@ struct StackSettings {
   int series = -1, channel = -1, slice = -1;
   bool every_page = false;       ///< TIFF: each page is a frame, whatever the metadata say
   bool allow_truncated = false;  ///< the whole frames at the beginning of a truncated file will do
+  /// The last frame that is of use, -1: all are. HDF5: what was not written behind it is not told.
+  std::int64_t last_frame = -1;
   StackOptionNames names = {};
 };
 

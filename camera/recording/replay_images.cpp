@@ -81,6 +81,7 @@ StackSettings stack_settings(const ReplaySettings& settings) {
                       .slice = settings.slice,
                       .every_page = settings.every_page,
                       .allow_truncated = settings.allow_truncated,
+                      .last_frame = settings.last_frame,
                       .names = kOptionNames};
   switch (settings.format) {
     case ReplayFormat::Tiff:

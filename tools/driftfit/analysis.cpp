@@ -351,7 +351,9 @@ Outcome localize_every_spot(const Options& options, camera::ImageStack& stack, F
 }  // namespace
 
 Outcome analyse(const Options& options, const std::function<bool()>& stop) {
-  const std::unique_ptr<camera::ImageStack> stack = open_input(options.stack);
+  camera::StackSettings settings = options.stack;
+  settings.last_frame = options.last_frame;
+  const std::unique_ptr<camera::ImageStack> stack = open_input(settings);
   const FrameRange range = range_of(options, stack->shape());
   check_roi(options.roi_px, options, stack->shape());
   Outcome outcome = options.every_spot ? localize_every_spot(options, *stack, range, stop)

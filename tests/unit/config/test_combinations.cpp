@@ -131,6 +131,12 @@ TEST_CASE("a replay has a recording of known size", "[config]") {
               text.substr(0, text.find(':')) + ": found " + value +
               " with replay.format hdf5; allowed only with replay.format tiff");
   }
+  CHECK(replay("path: a.tif, every_page: true") == "");
+  for (const std::string key : {"series", "channel", "slice"}) {
+    CHECK(replay("path: a.tif, " + key + ": 0, every_page: true") ==
+          "f:2:" + std::to_string(25 + key.size()) + ": replay." + key +
+              ": found 0 with replay.every_page true; allowed -1: the metadata are left aside");
+  }
   CHECK(replay("path: a.raw, format: raw_u8, width_px: 32, height_px: 32, pace: recorded") ==
         "f:2:74: replay.pace: found recorded with replay.format raw_u8; allowed rate or fast: a "
         "raw file holds no times");

@@ -288,6 +288,25 @@ TEST_CASE("pages that the metadata do not name are left out, which is told") {
   CHECK(open_stack(settings)->shape().frames == 7);
 }
 
+TEST_CASE("a page that is named twice for its frame contradicts nothing; another page does") {
+  const TemporaryFolder folder;
+  const std::vector<Plane> planes = planes_in("XYZCT", {.t = 3});
+  const auto notes_of = [&](const std::string& more) {
+    const std::string blocks = "<TiffData IFD=\"0\" PlaneCount=\"2\"/>" + more;
+    write_file(folder / "s.tif",
+               tiff_bytes(pixels_of(planes), kWidth, kHeight,
+                          ome(image("", pixels_element("XYZCT", {.t = 3}, blocks)))));
+    check_movie(at(folder / "s.tif"), planes);
+    return open_stack(at(folder / "s.tif"))->notes();
+  };
+  const std::string last = "<TiffData IFD=\"2\" FirstT=\"2\"/>";
+  CHECK(notes_of("<TiffData IFD=\"1\" FirstT=\"1\" PlaneCount=\"2\"/>").empty());
+  CHECK(notes_of(last + last).empty());
+  CHECK(notes_of("<TiffData IFD=\"2\" FirstT=\"1\" PlaneCount=\"1\"/>" + last) ==
+        std::vector<std::string>{
+            "its metadata give 1 pages to frames that have one: the first named counts"});
+}
+
 TEST_CASE("of several positions in files of their own, the opened file's is taken") {
   const TemporaryFolder folder;
   std::string images;

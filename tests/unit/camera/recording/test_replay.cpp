@@ -2,6 +2,7 @@
 #include <tiffio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/monotonic.hpp"
 #include "camera/recording/image_stack.hpp"
+#include "camera/recording/replay_images.hpp"
 #include "camera/sources.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
@@ -421,6 +423,9 @@ TEST_CASE("a frame whose page is an earlier one's is left out, as one that a cam
   settings.on_end = ReplayEnd::Loop;
   settings.last_frame = 4;
   CHECK(ids(settings, 5) == std::vector<std::uint64_t>{0, 2, 3, 5, 7});
+  settings.first_frame = 2;
+  settings.last_frame = 6;
+  CHECK(ids(settings, 6) == std::vector<std::uint64_t>{2, 3, 5, 6, 7, 8});
   settings.first_frame = 1;  // the first of all has no earlier one
   settings.last_frame = 1;
   CHECK(ids(settings, 2) == std::vector<std::uint64_t>{1, 2});
@@ -459,6 +464,14 @@ TEST_CASE("an HDF5 dataset replays, the only one or the one named") {
   check();
   settings.pace = ReplayPace::Recorded;
   CHECK(contains(error_of(settings), "no recorded frame rate"));
+  // The last frame looks as if it was never written: told to those who play it.
+  std::fill(pixels.end() - kWidth * kHeight, pixels.end(), std::uint16_t{0});
+  settings.dataset = "/dark";
+  driftd::test::write_hdf5(settings.path, settings.dataset, H5T_STD_U16BE, size, pixels);
+  REQUIRE(read_recording(settings).notes.size() == 1);
+  CHECK(contains(read_recording(settings).notes[0], "its last frame holds the fill value alone"));
+  settings.last_frame = 1;
+  CHECK(read_recording(settings).notes.empty());
 }
 
 TEST_CASE("an ImageJ stack above 4 GB, which has one page, replays as driftfit reads it") {

@@ -2,6 +2,8 @@
 // A truncated recording says so, with how many frames are whole, and is read up to there when
 // asked.
 #include <algorithm>
+#include <array>
+#include <ctime>
 
 #include "camera/recording/image_stack.hpp"
 #include "support/catch.hpp"
@@ -280,11 +282,21 @@ TEST_CASE("HDF5 with space for more frames than were written") {
     write_chunked(settings.path, all_pixels(), compression);
     CHECK(complaint(settings).empty());
   }
-  // A chunk of two frames of which one was written: the other is all fill value.
-  write_chunked(settings.path, all_pixels(), 0, 5);
-  check_cut(settings, 5);
-  settings.allow_truncated = false;
-  CHECK_THAT(complaint(settings), contains("(the next holds the fill value alone, as if never"));
+  for (const unsigned compression : {0u, 4u}) {
+    CAPTURE(compression);
+    // A chunk of two frames of which one was written: the other is all fill value.
+    write_chunked(settings.path, all_pixels(), compression, 5);
+    check_cut(settings, 5);
+    settings.allow_truncated = false;
+    CHECK_THAT(complaint(settings), contains("(the next holds the fill value alone, as if never"));
+    // Who needs the frames before alone is not bothered.
+    settings.last_frame = 5;
+    CHECK_THAT(complaint(settings), contains("is truncated: 5 of 9 frames"));
+    settings.last_frame = 4;
+    CHECK(open_stack(settings)->shape().frames == 5);
+    CHECK(open_stack(settings)->notes().empty());
+    settings.last_frame = -1;
+  }
   // In one piece, and nothing of it written.
   const hid_t file = H5Fcreate(settings.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const std::vector<hsize_t> size{kFrames, kHeight, kWidth};
@@ -296,36 +308,181 @@ TEST_CASE("HDF5 with space for more frames than were written") {
   check_cut(settings, 0);
 }
 
-TEST_CASE("HDF5 written in part: what ends in its fill value alone is not there") {
+/// How a dataset of 9 frames is made and written.
+struct Making {
+  std::uint16_t fill = 0;
+  hsize_t chunk = 0;  ///< frames; 0: in one piece
+  unsigned compression = 0;
+  bool early = false;  ///< space is given to all chunks at once
+  hsize_t written = kFrames;
+  bool spot = false;  ///< the last pixel of each frame is 9
+};
+
+/// @param levels  of each frame, all its pixels
+void write_levels(const std::filesystem::path& path, const Making& making,
+                  const std::array<std::uint16_t, kFrames>& levels) {
+  std::vector<std::uint16_t> pixels;
+  for (const std::uint16_t level : levels) {
+    pixels.insert(pixels.end(), kPixels, level);
+    if (making.spot) pixels.back() = 9;
+  }
+  const std::vector<hsize_t> size{kFrames, kHeight, kWidth}, begin{0, 0, 0};
+  const std::vector<hsize_t> part{making.written, kHeight, kWidth};
+  const std::vector<hsize_t> chunk{making.chunk, 7, kWidth};
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t space = H5Screate_simple(3, size.data(), nullptr);
+  const hid_t made = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_fill_value(made, H5T_NATIVE_UINT16, &making.fill);
+  if (making.chunk > 0) H5Pset_chunk(made, 3, chunk.data());
+  if (making.compression > 0) H5Pset_deflate(made, making.compression);
+  if (making.early) H5Pset_alloc_time(made, H5D_ALLOC_TIME_EARLY);
+  const hid_t set = H5Dcreate2(file, "/a", H5T_STD_U16LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, part.data(), nullptr);
+  H5Dwrite(set, H5T_NATIVE_UINT16, space, space, H5P_DEFAULT, pixels.data());
+  H5Dclose(set);
+  H5Pclose(made);
+  H5Sclose(space);
+  H5Fclose(file);
+}
+
+TEST_CASE("HDF5 in chunks: what has a place in the file was written, but for a chunk's end") {
   const LeaksAllowed leaks;
   const TemporaryFolder folder;
   StackSettings settings;
   settings.path = folder / "s.h5";
-  const std::vector<hsize_t> size{kFrames, kHeight, kWidth}, begin{0, 0, 0};
-  const auto frames_of = [&](std::uint16_t fill, hsize_t written, std::uint16_t darkest) {
-    std::vector<std::uint16_t> pixels(kPixels * kFrames, darkest);
-    pixels.front() = 1;                                        // the first frame is no constant
-    if (written > 4) pixels[kPixels * (written - 1) + 3] = 2;  // nor the last, the others are
-    const std::vector<hsize_t> part{written, kHeight, kWidth};
-    const hid_t file = H5Fcreate(settings.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    const hid_t space = H5Screate_simple(3, size.data(), nullptr);
-    const hid_t made = H5Pcreate(H5P_DATASET_CREATE);
-    H5Pset_fill_value(made, H5T_NATIVE_UINT16, &fill);
-    const hid_t set = H5Dcreate2(file, "/a", H5T_STD_U16LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
-    H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, part.data(), nullptr);
-    H5Dwrite(set, H5T_NATIVE_UINT16, space, space, H5P_DEFAULT, pixels.data());
-    H5Dclose(set);
-    H5Pclose(made);
-    H5Sclose(space);
-    H5Fclose(file);
+  const auto frames_of = [&](const Making& making,
+                             const std::array<std::uint16_t, kFrames>& levels) {
+    write_levels(settings.path, making, levels);
+    settings.allow_truncated = false;
+    const std::string error = complaint(settings);
     settings.allow_truncated = true;
-    return open_stack(settings)->shape().frames;
+    const auto stack = open_stack(settings);
+    const std::int64_t frames = stack->shape().frames;
+    CHECK((frames < kFrames) == contains("is truncated: " + std::to_string(frames)).match(error));
+    CHECK(stack->notes().empty() == (frames == kFrames));
+    return frames;
   };
-  CHECK(frames_of(0, 6, 0) == 6);   // dark frames before the last do not count
-  CHECK(frames_of(77, 6, 0) == 6);  // the fill value is the dataset's own
-  CHECK(frames_of(77, kFrames, 5) == kFrames);
-  CHECK(frames_of(77, 4, 0) == 4);  // constant at another value: written
-  CHECK(frames_of(77, 4, 77) == 1);
+  for (const unsigned compression : {0u, 4u}) {
+    CAPTURE(compression);
+    const Making single{.chunk = 1, .compression = compression};
+    CHECK(frames_of(single, {5, 6, 7, 8, 9, 8, 7, 0, 0}) == 9);
+    CHECK(frames_of(single, {}) == 9);  // dark from the first to the last
+    const Making threes{.chunk = 3, .compression = compression};
+    CHECK(frames_of(threes, {}) == 9);
+    CHECK(frames_of(threes, {5, 6, 7, 8, 9, 8, 0, 0, 0}) == 9);
+    CHECK(frames_of(threes, {5, 6, 7, 0, 0, 0, 0, 0, 1}) == 9);
+    CHECK(frames_of(threes, {5, 6, 7, 8, 9, 8, 0, 1, 0}) == 8);
+    CHECK(frames_of(threes, {5, 6, 7, 8, 9, 8, 1, 0, 0}) == 7);
+    // The fill value is the dataset's own, and no other constant level is.
+    const Making other{.fill = 77, .chunk = 3, .compression = compression};
+    CHECK(frames_of(other, {5, 6, 7, 8, 9, 8, 1, 0, 0}) == 9);
+    CHECK(frames_of(other, {5, 6, 7, 8, 9, 8, 1, 0, 77}) == 8);
+    Making part = threes;
+    part.written = 6;
+    CHECK(frames_of(part, {5, 6, 7, 0, 0, 0}) == 6);  // the last chunk with a place is dark
+    part.written = 5;
+    CHECK(frames_of(part, {5, 6, 7, 0, 1}) == 5);
+    // Of one frame: it has no other that tells.
+    const Making whole{.chunk = 4, .compression = compression};
+    CHECK(frames_of(whole, {5, 6, 7, 8, 9, 8, 7, 6, 0}) == 9);
+  }
+}
+
+TEST_CASE("HDF5 in chunks that breaks off behind dark frames: they were written") {
+  const LeaksAllowed leaks;
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.h5";
+  settings.allow_truncated = true;
+  write_levels(settings.path, {.chunk = 3}, {5, 6, 0, 8, 0, 0, 1, 1, 1});
+  const std::string whole = read_file(settings.path);
+  std::vector<std::int64_t> frames;
+  for (std::size_t size = whole.size() - 1; size > 211; size -= 211) {
+    write_file(settings.path, whole.substr(0, size));
+    if (!complaint(settings).empty()) continue;
+    const std::int64_t there = open_stack(settings)->shape().frames;
+    if (frames.empty() || frames.back() != there) frames.push_back(there);
+  }
+  CHECK(frames == std::vector<std::int64_t>{6, 3});
+}
+
+TEST_CASE("HDF5 whose written part is not known: frames of the fill value are told") {
+  const LeaksAllowed leaks;
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.h5";
+  const auto notes_of = [&](const Making& making,
+                            const std::array<std::uint16_t, kFrames>& levels) {
+    write_levels(settings.path, making, levels);
+    const auto stack = open_stack(settings);
+    CHECK(stack->shape().frames == kFrames);
+    return stack->notes();
+  };
+  const auto doubt = [](int frames) {
+    return std::vector<std::string>{
+        "its last " + std::to_string(frames) +
+        " of 9 frames hold the fill value alone: perhaps they were never written"};
+  };
+  for (const Making& making : {Making{}, Making{.chunk = 3, .early = true}}) {
+    CAPTURE(making.early);
+    Making part = making;
+    part.written = 6;
+    CHECK(notes_of(part, {1, 2, 3, 4, 5, 6}) == doubt(3));
+    CHECK(notes_of(part, {1, 2, 3, 4, 0, 0}) == doubt(5));
+    CHECK(notes_of(making, {0, 0, 0, 0, 0, 0, 0, 0, 1}).empty());
+    CHECK(notes_of(making, {}) == doubt(9));
+    Making spot = making;
+    spot.spot = true;
+    CHECK(notes_of(spot, {}).empty());
+    settings.last_frame = 5;
+    CHECK(notes_of(part, {1, 2, 3, 4, 5, 6}).empty());
+    CHECK(notes_of(part, {1, 2, 3, 4, 5, 0}) == doubt(4));
+    CHECK(notes_of(making, {1, 2, 3, 4, 5, 0, 1, 1, 1}).empty());
+    CHECK(notes_of(making, {1, 2, 3, 4, 5, 0, 1, 0, 0}).empty());
+    settings.last_frame = -1;
+    part.fill = 77;
+    CHECK(notes_of(part, {1, 2, 3, 4, 5, 0}) == doubt(3));
+    part.written = kFrames;
+    CHECK(notes_of(part, {1, 2, 3, 4, 5, 6, 7, 0, 0}).empty());
+  }
+}
+
+TEST_CASE("HDF5 with all frames in one large chunk, and few written: each is unpacked once") {
+  const TemporaryFolder folder;
+  StackSettings settings;
+  settings.path = folder / "s.h5";
+  const std::vector<hsize_t> size{1000, 64, 64}, begin{0, 0, 0}, part{20, 64, 64};
+  std::vector<std::uint16_t> pixels(std::size_t{20} * 64 * 64);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint16_t>(i % 251);
+  const hid_t file = H5Fcreate(settings.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t space = H5Screate_simple(3, size.data(), nullptr);
+  const hid_t made = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_chunk(made, 3, size.data());
+  H5Pset_deflate(made, 4);
+  const hid_t set = H5Dcreate2(file, "/a", H5T_STD_U16LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, part.data(), nullptr);
+  const hid_t memory = H5Screate_simple(3, part.data(), nullptr);
+  H5Dwrite(set, H5T_NATIVE_UINT16, memory, space, H5P_DEFAULT, pixels.data());
+  H5Sclose(memory);
+  H5Dclose(set);
+  H5Pclose(made);
+  H5Sclose(space);
+  H5Fclose(file);
+  CHECK_THAT(complaint(settings), contains("is truncated: 20 of 1000 frames are whole"));
+  settings.allow_truncated = true;
+  const auto start = std::clock();
+  const auto stack = open_stack(settings);
+  REQUIRE(stack->shape().frames == 20);
+  std::vector<std::uint16_t> frame(std::size_t{64} * 64);
+  for (int round = 0; round < 20; ++round) {
+    for (std::int64_t i = 0; i < 20; ++i) {
+      stack->read(i, 1, reinterpret_cast<std::byte*>(frame.data()));
+      CHECK(std::equal(frame.begin(), frame.end(),
+                       pixels.begin() + static_cast<std::ptrdiff_t>(i) * 64 * 64));
+    }
+  }
+  // Anew for each of 400 frames it is several seconds, of a processor that may be ten times slower.
+  CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 1);
 }
 
 }  // namespace

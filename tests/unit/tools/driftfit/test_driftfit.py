@@ -383,6 +383,27 @@ class Choices(WithFolder):
                 self.assertEqual(len(trace), frames)
                 self.assertLess(np.abs(trace - drift[:frames]).max(), 0.02)
 
+    @unittest.skipIf(h5py is None, "python3-h5py is not installed")
+    def test_frames_that_were_never_written(self):
+        stack, drift = drifting(25)
+        out = self.folder / "out.txt"
+        for chunk in (10, 96, 96), None:
+            with h5py.File(self.folder / "s.h5", "w") as file:
+                images = file.create_dataset("images", (40, 96, 96), stack.dtype, chunks=chunk)
+                images[:25] = stack
+            if chunk:
+                said = self.run_program(self.folder / "s.h5", "--drift", out, code=1)
+                self.assertIn("is truncated: 25 of 40 frames are whole", said)
+            else:
+                said = self.run_program(self.folder / "s.h5", "--drift", out, "--overwrite",
+                                        "--warn-drift-share", 0.5)
+                self.assertIn("its last 15 of 40 frames hold the fill value alone", said)
+            said = self.run_program(self.folder / "s.h5", "--drift", out, "--overwrite",
+                                    "--last-frame", 24)
+            self.assertNotIn("fill value", said)
+            self.assertIn("25 frames, 5 markers", said)
+            self.assertLess(np.abs(np.loadtxt(out)[:25] - drift).max(), 0.02)
+
 
 class Manners(WithFolder):
     def left(self) -> list[str]:

@@ -98,7 +98,9 @@ TEST_CASE("an option without effect is refused, with what it is for") {
     std::vector<const char*> has;
   };
   for (const Case& one : std::vector<Case>{
-           {"--max-markers 3", {"-o o --every-spot", "-o o --picks p"}, {"-o o"}},
+           {"--max-markers 3",
+            {"-o o --every-spot", "-o o --picks p --roi 9"},
+            {"-o o", "-o o --picks p", "-o o --roi 9"}},
            {"--min-snr 3", {"-o o --every-spot", "-o o --picks p"}, {"-o o"}},
            {"--max-residual-ratio 3", {"-o o --every-spot", "-o o --picks p"}, {"-o o"}},
            {"--spot-sigma 2",
