@@ -481,8 +481,8 @@ TEST_CASE("HDF5 with all frames in one large chunk, and few written: each is unp
                        pixels.begin() + static_cast<std::ptrdiff_t>(i) * 64 * 64));
     }
   }
-  // Anew for each of 400 frames it is several seconds, of a processor that may be ten times slower.
-  CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 1);
+  // 0.04 s; unpacked anew for each of 400 frames it is 8 s.
+  CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 3);
 }
 
 }  // namespace
