@@ -173,10 +173,11 @@ std::int64_t unnamed_pages(const TiffFile& file, const OmeMetadata& metadata,
 
 /// Frames whose page is an earlier one's.
 std::vector<std::int64_t> repeats_in(const std::vector<PagePlace>& places) {
-  std::set<PagePlace> seen;
+  std::set<std::pair<std::size_t, std::int64_t>> seen;  // file, page
   std::vector<std::int64_t> repeats;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    if (!seen.insert(places[i]).second) repeats.push_back(static_cast<std::int64_t>(i));
+    if (!seen.emplace(places[i].file, places[i].page).second)
+      repeats.push_back(static_cast<std::int64_t>(i));
   }
   return repeats;
 }

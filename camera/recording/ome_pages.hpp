@@ -16,7 +16,6 @@ struct PagePlace {
   std::size_t file = 0;
   std::int64_t page = 0;
   bool operator==(const PagePlace&) const = default;
-  auto operator<=>(const PagePlace&) const = default;
 };
 
 struct PagedFrames {
