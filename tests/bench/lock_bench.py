@@ -47,8 +47,8 @@ class Corrections:
     def __init__(self, rig: harness.Rig, status: dict, limits_nm: dict):
         self._subscription = rig.subscribe("correction", "event")
         self._limits_nm = limits_nm
-        self._changes = [(0, status["state_since_ns"], status["state"] == "locked")]
-        self._sent: list[int] = []  # frame ids
+        self._changes = [(status["state_since_ns"], status["state"] == "locked")]
+        self._sent: list[tuple[int, int]] = []  # when, and of which frame
         self.count = 0
         self.wrong: list[str] = []
         self.states: list[str] = []
@@ -58,8 +58,7 @@ class Corrections:
             if topic == "correction":
                 self._check(message)
             elif message["code"] == "state_changed":
-                frame_id = message["frame_id"] or self._changes[-1][0]
-                self._changes.append((frame_id, message["since_ns"], message["state"] == "locked"))
+                self._changes.append((message["since_ns"], message["state"] == "locked"))
                 self.states.append(message["text"])
 
     def _check(self, c: dict) -> None:
@@ -74,18 +73,19 @@ class Corrections:
         if c["sent_ns"] > c["expires_ns"]:
             self.wrong.append(f"expired when sent: {c}")
         if not c["probe"]:
-            self._sent.append(c["frame_id"])
+            self._sent.append((c["sent_ns"], c["frame_id"]))
 
     def unlocked(self) -> list[str]:
-        """The corrections of frames that the lock did not take as `locked`."""
-        begins = [frame_id for frame_id, _, _ in self._changes]
-        return [f"frame {frame_id} was corrected while not locked" for frame_id in self._sent
-                if not self._changes[bisect.bisect_right(begins, frame_id) - 1][2]]
+        """The corrections that left while the state was not `locked`."""
+        begins = [since_ns for since_ns, _ in self._changes]
+        return [f"the correction of frame {frame_id} left while not locked"
+                for sent_ns, frame_id in self._sent
+                if not self._changes[bisect.bisect_right(begins, sent_ns) - 1][1]]
 
     def locked_share(self, begin_ns: int, end_ns: int) -> float:
         locked_ns = 0
-        ends = [since_ns for _, since_ns, _ in self._changes[1:]] + [end_ns]
-        for (_, since_ns, locked), until_ns in zip(self._changes, ends):
+        ends = [since_ns for since_ns, _ in self._changes[1:]] + [end_ns]
+        for (since_ns, locked), until_ns in zip(self._changes, ends):
             if locked:
                 locked_ns += max(0, min(until_ns, end_ns) - max(since_ns, begin_ns))
         return locked_ns / (end_ns - begin_ns)
