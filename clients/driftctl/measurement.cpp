@@ -21,12 +21,10 @@ constexpr double kMostMissing = 0.5;
 constexpr double kLongestGap = 1e6;
 constexpr std::size_t kSlopeParts = 8;
 constexpr std::size_t kLinesTold = 5;
-/// A marker's scatter that is so many times what its fits promise; by chance that needs fewer than
-/// so many messages.
-constexpr double kMuchScatter = 1.5;
+/// From fewer messages no marker is accused: its scatter is known to a tenth then.
 constexpr std::size_t kLeastMessages = 50;
-/// A wander that is so many times the scatter expected: more than four standard deviations of what
-/// noise alone gives from so many messages.
+/// A marker hurts that scatters, or wanders, by so many times the scatter that its fits promise.
+constexpr double kMuchScatter = 1.5;
 constexpr double kMuchWander = 1.5;
 constexpr double kOftenGood = 0.9;
 /// A marker that was good less often is no part of what the markers allow.
