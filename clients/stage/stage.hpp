@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// A stage's controller as driftd-stage sees it: one interface, one small file for each kind of
+// controller behind it (backends/). One thread owns a Stage. Positions are the controller's own, in
+// nm, one for each axis of StageOptions::axes in that order; signs, scales, limits and zeros are
+// not known here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace driftd::stage {
+
+struct Axis {
+  std::string name;   ///< as the controller calls it
+  double min_nm = 0;  ///< travel that the controller allows
+  double max_nm = 0;
+  double resolution_nm = 0;  ///< smallest step of a target that the link or the controller can tell
+  bool closed_loop = true;
+};
+
+/// Whether the stage would obey. Each value has one word on the wire (docs/protocol.md).
+enum class Condition : std::uint8_t {
+  Ready,
+  ServoOff,       ///< open loop: targets are ignored or not reached
+  NotReferenced,  ///< it does not know where it is
+  Limit,          ///< a target was beyond what it allows
+  Error,          ///< it reports an error
+  Disconnected,
+};
+
+struct Health {
+  Condition condition = Condition::Ready;
+  bool on_target = false;
+  bool tells_on_target = false;  ///< controllers that do not say leave on_target false
+  int error = 0;                 ///< the controller's own code; 0: none
+  std::string text;              ///< what is wrong, for people; empty when ready
+};
+
+struct StageOptions {
+  std::string driver;  ///< pi_gcs2, lc400, asi, piezoconcept, thorlabs_apt, library, simulator
+  std::string device;  ///< tcp://HOST:PORT, /dev/tty..., or what the driver takes
+  std::vector<std::string> axes;  ///< the controller's names
+  int baud = 115200;              ///< of a serial line
+  std::string library;            ///< file of the vendor's library, driver `library` alone
+  bool switch_servo_on = false;   ///< at connect(), where the controller has servos that are off
+  int timeout_ms = 500;           ///< for an answer
+};
+
+/// The connection is gone, the device is another one than it should be, or an answer makes no
+/// sense. The text says what, where, what was found and what was expected.
+struct StageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  /// Opens the connection (again, after a StageError) and asks who is there and how far it goes.
+  /// Moves nothing, and switches nothing but servos where StageOptions::switch_servo_on.
+  /// @throws StageError
+  virtual std::vector<Axis> connect() = 0;
+  /// Maker, model, serial number and firmware, once connected.
+  virtual std::string description() const = 0;
+  /// Sends a target and does not wait until it is reached. False: the controller did not take it;
+  /// health() says why. @throws StageError
+  virtual bool move_to(std::span<const double> nm) = 0;
+  /// Where the stage is now, by its own sensors. @throws StageError
+  virtual void read(std::span<double> nm) = 0;
+  /// Asked some ten times a second, between moves. @throws StageError
+  virtual Health health() = 0;
+  /// The stage stays where it is. @throws StageError
+  virtual void stop() = 0;
+};
+
+/// @throws std::invalid_argument for a driver that does not exist or options that it cannot use;
+/// opens nothing yet
+std::unique_ptr<Stage> make_stage(const StageOptions& options);
+
+}  // namespace driftd::stage
