@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 
 add_custom_target(driftd_programs)
-foreach(program driftd driftctl driftfit-program driftd-sim driftd-demo)
+foreach(program driftd driftctl driftd-stage driftfit-program driftd-sim driftd-demo)
   if(TARGET ${program})
     add_dependencies(driftd_programs ${program})
     # The demo runs from the source tree, whose examples it shows.

@@ -61,8 +61,8 @@ struct DriverState {
   std::vector<AxisState> axes;  ///< none before the first connection
   std::int64_t position_ns = 0;
   Health health;
-  bool refuses = false;           ///< the controller did not take the last target
-  std::string range_text;         ///< the last target was held back by its range; how
+  bool refuses = false;    ///< the controller did not take the last target
+  std::string range_text;  ///< the last target was held back by its range; how
   std::optional<std::string> session;
   std::int64_t lock_id = 0;
   std::optional<PerAxis> total_nm;  ///< measured
@@ -83,10 +83,10 @@ class Board {
     return state_;
   }
 
-  daemon::LatencyHistogram latency;  ///< from a correction's sent_ns to the command written
-  std::atomic<std::uint64_t> beats = 0;         ///< grows while the port's thread gets on
+  daemon::LatencyHistogram latency;      ///< from a correction's sent_ns to the command written
+  std::atomic<std::uint64_t> beats = 0;  ///< grows while the port's thread gets on
   std::atomic<std::int64_t> waits_since_ns = 0;  ///< for the controller; 0: it does not
-  std::atomic<std::uint64_t> changes = 0;       ///< grows when a report is due at once
+  std::atomic<std::uint64_t> changes = 0;        ///< grows when a report is due at once
   /// Another driver reports to the daemon: this one leaves the stage where it is.
   std::atomic<bool> muted = false;
   /// The daemon says that no lock is under way; a range limit reached in it is over.

@@ -43,12 +43,11 @@ std::vector<Option> controller_rows(const std::string& section) {
           {.text = "`true`: servos that are off are switched on when the connection is made. The "
                    "stage may move then. `false`: the report says `servo_off`, and somebody "
                    "else has to."}),
-      row<Section, &Controller::timeout_ms>(
-          key("timeout_ms"), 500,
-          {.text = "No answer for so long is a lost connection.",
-           .unit = "ms",
-           .min = 10,
-           .max = 60'000}),
+      row<Section, &Controller::timeout_ms>(key("timeout_ms"), 500,
+                                            {.text = "No answer for so long is a lost connection.",
+                                             .unit = "ms",
+                                             .min = 10,
+                                             .max = 60'000}),
   };
 }
 
@@ -87,12 +86,11 @@ std::vector<Option> axis_limit_rows(const std::string& section) {
            .unit = "nm",
            .min = -kMetre_nm,
            .max = kMetre_nm}),
-      row<Section, &AxisSettings::max_nm>(
-          key("max_nm"), kMetre_nm,
-          {.text = "Highest place that the stage is sent to.",
-           .unit = "nm",
-           .min = -kMetre_nm,
-           .max = kMetre_nm}),
+      row<Section, &AxisSettings::max_nm>(key("max_nm"), kMetre_nm,
+                                          {.text = "Highest place that the stage is sent to.",
+                                           .unit = "nm",
+                                           .min = -kMetre_nm,
+                                           .max = kMetre_nm}),
       row<Section, &AxisSettings::step_limit_nm>(
           key("step_limit_nm"), 100,
           {.text = "Longest single move, on the controller's axis. A controller that is slower "

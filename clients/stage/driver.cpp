@@ -11,6 +11,7 @@ namespace driftd::stage {
 namespace {
 
 constexpr std::int64_t kMillisecond_ns = 1'000'000;
+constexpr std::int64_t kTellAgain_ns = 10 * kNanosecondsPerSecond;
 constexpr std::array<const char*, kAxes> kAxisWords = {"x", "y"};
 
 /// Whether targets reach the stage. Any other trouble is the controller's to judge: it refuses.
@@ -86,7 +87,8 @@ void Driver::connect() {
       state.description = stage_.description();
       state.axes.clear();
       for (std::size_t i = 0; i < kAxes; ++i) {
-        AxisState shown{.axis = axes[i]};
+        AxisState shown;
+        shown.axis = axes[i];
         shown.axis.min_nm = follower_.from_nm(i);
         shown.axis.max_nm = follower_.to_nm(i);
         if (follower_.last_target_nm()) shown.target_nm = (*follower_.last_target_nm())[i];
@@ -154,6 +156,7 @@ void Driver::read_position() {
 
 void Driver::ask_health() {
   const Health health = call([&] { return stage_.health(); });
+  if (health.condition == Condition::Disconnected) throw StageError(health.text);
   const Condition before = condition_;
   condition_ = health.condition;
   board_.update([&](DriverState& state) { state.health = health; });
@@ -190,7 +193,6 @@ void Driver::carry_out(const Correction& correction) {
     verdict = follower_.judge(correction, clock_());
   }
   if (verdict != Verdict::Move) return ignore(text_of(verdict));
-  told_ignored_.clear();
   const std::int64_t start_ns = clock_();
   const Target target = follower_.plan(correction, start_ns);
   const bool taken = call([&] { return stage_.move_to(target.nm); });
@@ -257,10 +259,12 @@ void Driver::tell_range(const Target& target) {
 }
 
 void Driver::ignore(std::string_view why) {
-  board_.update([](DriverState& state) { ++state.ignored; });
-  if (why == told_ignored_) return;
-  told_ignored_ = why;
-  spdlog::info("corrections are ignored: {}", why);
+  std::uint64_t ignored = 0;
+  board_.update([&](DriverState& state) { ignored = ++state.ignored; });
+  const std::int64_t now_ns = clock_();
+  if (ignored > 1 && now_ns - told_ignored_ns_ < kTellAgain_ns) return;
+  told_ignored_ns_ = now_ns;
+  spdlog::info("corrections are ignored: {} ({} since the start)", why, ignored);
 }
 
 void Driver::changed() {

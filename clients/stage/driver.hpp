@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Drives one stage: connects, carries out corrections, asks it where it is and how it does, and
 // connects again. Waits for nothing but the controller's answers: whoever calls it waits for
-// corrections and for the time that turn() says. Owned and called by the thread that owns the Stage.
+// corrections and for the time that turn() says. Owned and called by the thread that owns the
+// Stage.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +55,9 @@ class Driver {
   Follower follower_;
   bool connected_ = false;
   Condition condition_ = Condition::Disconnected;
-  std::string told_;         ///< the last trouble that went to the log
+  std::string told_;  ///< the last trouble that went to the log
   std::string told_refusal_;
-  std::string told_ignored_;
+  std::int64_t told_ignored_ns_ = 0;
   bool refuses_ = false;
   bool range_limited_ = false;
   std::int64_t pause_ns_ = 0;  ///< before the next attempt to connect

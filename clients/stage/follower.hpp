@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a correction means for the stage: whether it counts, where its zero lies, and how far the
-// limits let it go. Knows neither sockets nor a controller. Owned and called by the thread that owns
-// the Stage. Lengths are on the controller's axes, corrections' own apart.
+// limits let it go. Knows neither sockets nor a controller. Owned and called by the thread that
+// owns the Stage. Lengths are on the controller's axes, corrections' own apart.
 //
 // The zero of a lock is where the stage was told last before it. Where nobody knows that (this
 // program started in mid-lock, the controller came back with the stage elsewhere, somebody else
