@@ -21,9 +21,10 @@ std::vector<Option> controller_rows(const std::string& section) {
   const auto key = [&](const char* name) { return section + '.' + name; };
   return {
       row<Section, &Controller::driver>(
-          key("driver"), "",
-          {.text = "How the controller is spoken to, see docs/stages.md. It must be given.",
-           .choices = {"pi_gcs2", "lc400", "asi", "piezoconcept", "thorlabs_apt", "library",
+          key("driver"), "none",
+          {.text = "How the controller is spoken to, see docs/stages.md. `none`: there is none; "
+                   "allowed of the second controller alone.",
+           .choices = {"none", "pi_gcs2", "lc400", "asi", "piezoconcept", "thorlabs_apt", "library",
                        "simulator"}}),
       row<Section, &Controller::device>(
           key("device"), "",
@@ -217,8 +218,8 @@ std::string quoted(const std::string& text) {
 
 void check_controller(const std::string& section, const Controller& controller,
                       Conflicts& conflicts) {
-  if (controller.driver.empty())
-    conflicts.push_back({{section + ".driver"}, "nothing", "the kind of controller"});
+  if (controller.driver == "none")
+    conflicts.push_back({{section + ".driver"}, "none", "the kind of controller"});
   if (controller.device.empty())
     conflicts.push_back({{section + ".device"}, "nothing", "where the controller is"});
   if ((controller.driver == "library") == controller.library.empty()) {

@@ -61,9 +61,8 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
 
 void Follower::compare(const PerAxis& position_nm, const PerAxis& slack_nm) {
   position_nm_ = position_nm;
-  if (!last_nm_) return;
   for (std::size_t i = 0; i < kAxes; ++i) {
-    const double away_nm = std::abs(position_nm[i] - (*last_nm_)[i]);
+    const double away_nm = std::abs(position_nm[i] - base_nm_[i]);
     if (!(away_nm <= rules_[i].step_nm + slack_nm[i])) place_unknown_[i] = true;
   }
 }

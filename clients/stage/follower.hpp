@@ -78,7 +78,7 @@ class Follower {
     bool closed_loop = true;
   };
   static AxisRules rules_of(const AxisSettings& settings);
-  /// Marks the axes that are farther from the last target than a step and `slack_nm`.
+  /// Marks the axes that are farther from where they should be than a step and `slack_nm`.
   void compare(const PerAxis& position_nm, const PerAxis& slack_nm);
   bool is_new_lock(const Correction& correction) const;
   double limit(std::size_t axis, double wanted_nm, std::int64_t now_ns, Limited& limited) const;

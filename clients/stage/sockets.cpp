@@ -58,7 +58,7 @@ std::optional<std::string> CorrectionSocket::newest() {
 }
 
 ReportSocket::ReportSocket(zmq::context_t& context, const std::string& endpoint)
-    : socket_(context, zmq::socket_type::dealer), endpoint_(endpoint) {
+    : socket_(context, zmq::socket_type::dealer), endpoint_(endpoint), heard_ns_(monotonic_ns()) {
   socket_.set(zmq::sockopt::linger, kLingerMs);
   socket_.set(zmq::sockopt::immediate, true);  // no queue for a daemon that is away
   socket_.set(zmq::sockopt::sndhwm, 4);

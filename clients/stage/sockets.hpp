@@ -63,7 +63,7 @@ class ReportSocket {
  private:
   zmq::socket_t socket_;
   DaemonEndpoint endpoint_;
-  std::int64_t heard_ns_ = 0;
+  std::int64_t heard_ns_;  ///< or when it was made
 };
 
 }  // namespace driftd::stage

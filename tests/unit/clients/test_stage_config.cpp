@@ -113,7 +113,7 @@ TEST_CASE("each option stands for a field of its own", "[stage]") {
 
 TEST_CASE("what makes no sense for a stage is a mistake", "[stage]") {
   CHECK(mistakes_of("") ==
-        "f:1:1: controller.driver: found nothing; allowed the kind of controller\n"
+        "f:1:1: controller.driver: found none; allowed the kind of controller\n"
         "f:1:1: controller.device: found nothing; allowed where the controller is");
   CHECK(mistakes_of(kController) == "");
   CHECK(mistakes_of("controller: {driver: pi, device: a}\n").find("allowed one of pi_gcs2") !=
@@ -129,7 +129,7 @@ TEST_CASE("what makes no sense for a stage is a mistake", "[stage]") {
   CHECK(mistakes_of(kController + "y: {axis: \"1\"}\n") ==
         "f:2:11: y.axis: found \"1\", as x.axis; allowed an axis of its own");
   CHECK(mistakes_of(kController + "y: {axis: \"1\", controller: second}\n")
-            .find("second_controller.driver: found nothing") != std::string::npos);
+            .find("second_controller.driver: found none") != std::string::npos);
   CHECK(mistakes_of(kController + "y: {axis: \"1\", controller: second}\n"
                                   "second_controller: {driver: asi, device: /dev/ttyS0}\n") == "");
   CHECK(mistakes_of(kController + "x: {controller: second}\ny: {controller: second}\n") != "");

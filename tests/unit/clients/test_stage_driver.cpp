@@ -288,7 +288,9 @@ TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
   CHECK(second.moved == 2);
   second.refuses = true;
   CHECK_FALSE(stage.move_to(PerAxis{1, 2}));
-  first.answer = {.on_target = true, .tells_on_target = true};
+  first.answer.on_target = first.answer.tells_on_target = true;
+  second.answer = first.answer;
+  CHECK(stage.health().on_target);
   second.answer = {.condition = Condition::ServoOff, .tells_on_target = true, .text = "off"};
   CHECK(stage.health().condition == Condition::ServoOff);
   CHECK(stage.health().text == "off");
