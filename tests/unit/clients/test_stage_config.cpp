@@ -116,7 +116,7 @@ TEST_CASE("what makes no sense for a stage is a mistake", "[stage]") {
         "f:1:1: controller.driver: found none; allowed the kind of controller\n"
         "f:1:1: controller.device: found nothing; allowed where the controller is");
   CHECK(mistakes_of(kController) == "");
-  CHECK(mistakes_of("controller: {driver: pi, device: a}\n").find("allowed one of pi_gcs2") !=
+  CHECK(mistakes_of("controller: {driver: pi, device: a}\n").find("allowed one of none, pi_gcs2") !=
         std::string::npos);
   CHECK(mistakes_of("controller: {driver: library, device: a}\n") ==
         "f:1:22: controller.library: found \"\" with driver library; allowed a file with driver "
