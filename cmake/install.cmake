@@ -30,6 +30,8 @@ install(FILES systemd/sysusers.conf DESTINATION lib/sysusers.d RENAME driftd.con
 install(FILES systemd/sysctl.conf DESTINATION lib/sysctl.d RENAME 60-driftd.conf)
 install(DIRECTORY config/examples/ clients/stage/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   FILES_MATCHING PATTERN "*.yaml")
+install(FILES config/driftd.schema.json config/driftd-stage.schema.json
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/driftd)
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Debian's interpreter reads packages in /usr/lib/python3 and /usr/local/lib/python3.x.

@@ -89,6 +89,8 @@ class Board {
   std::atomic<std::uint64_t> changes = 0;        ///< grows when a report is due at once
   /// Another driver reports to the daemon: this one leaves the stage where it is.
   std::atomic<bool> muted = false;
+  /// The daemon answers reports: its sockets need not be looked for.
+  std::atomic<bool> daemon_answers = false;
   /// The daemon says that no lock is under way; a range limit reached in it is over.
   std::atomic<bool> lock_is_over = false;
 

@@ -12,7 +12,6 @@
 #include <system_error>
 
 #include "base/monotonic.hpp"
-#include "clients/stage/sockets.hpp"
 #include "daemon/realtime.hpp"
 
 namespace driftd::stage {
@@ -33,12 +32,13 @@ bool is_set(int event_fd) {
 
 }  // namespace
 
-PortThread::PortThread(Driver& driver, zmq::context_t& context, const Config& config)
+PortThread::PortThread(Driver& driver, const Board& board, zmq::context_t& context,
+                       const Config& config)
     : stop_fd_(checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")),
       timer_fd_(checked(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd")) {
   std::promise<std::string> scheduling;
   std::future<std::string> scheduled = scheduling.get_future();
-  thread_ = std::thread([this, &driver, &context, realtime = config.realtime,
+  thread_ = std::thread([this, &driver, &board, &context, realtime = config.realtime,
                          endpoint = config.daemon.corrections,
                          scheduling = std::move(scheduling)]() mutable {
     std::string refused;
@@ -46,7 +46,8 @@ PortThread::PortThread(Driver& driver, zmq::context_t& context, const Config& co
       refused = daemon::schedule_this_thread(realtime.priority, realtime.cpu, "stage").value_or("");
     }
     scheduling.set_value(std::move(refused));
-    run(driver, context, endpoint);
+    CorrectionSocket corrections(context, endpoint);
+    run(driver, board, corrections);
   });
   refused_scheduling_ = scheduled.get();
 }
@@ -60,12 +61,11 @@ PortThread::~PortThread() {
   close(stop_fd_);
 }
 
-void PortThread::run(Driver& driver, zmq::context_t& context, const std::string& endpoint) const {
-  CorrectionSocket corrections(context, endpoint);
+void PortThread::run(Driver& driver, const Board& board, CorrectionSocket& corrections) const {
   while (!is_set(stop_fd_)) {
     const std::int64_t due_ns = driver.turn();
     const std::int64_t now_ns = monotonic_ns();
-    corrections.look(now_ns);
+    corrections.look(board.daemon_answers.load(), now_ns);
     const bool may_move = now_ns >= driver.next_move_ns();
     if (may_move) {
       if (const auto message = corrections.newest()) {

@@ -3,20 +3,19 @@
 // to do next, whichever comes first. Ends when told to; the stage then stays where it is.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <thread>
 #include <zmq.hpp>
 
 #include "clients/stage/driver.hpp"
+#include "clients/stage/sockets.hpp"
 
 namespace driftd::stage {
 
 class PortThread {
  public:
   /// Starts it. All references outlive it. @throws std::system_error
-  PortThread(Driver& driver, zmq::context_t& context, const Config& config);
+  PortThread(Driver& driver, const Board& board, zmq::context_t& context, const Config& config);
   /// Waits until the controller's present answer has come.
   ~PortThread();
   PortThread(const PortThread&) = delete;
@@ -26,7 +25,7 @@ class PortThread {
   const std::string& refused_scheduling() const { return refused_scheduling_; }
 
  private:
-  void run(Driver& driver, zmq::context_t& context, const std::string& endpoint) const;
+  void run(Driver& driver, const Board& board, CorrectionSocket& corrections) const;
   void wait(void* socket, std::int64_t until_ns) const;
 
   int stop_fd_;

@@ -106,7 +106,7 @@ ExitCode Program::run() {
   });
   ExitCode code = Clean;
   {
-    const PortThread port(driver, context_, config_);
+    const PortThread port(driver, board_, context_, config_);
     if (!set_up_realtime(port.refused_scheduling())) return RealTime;
     while (!end_) {
       wait();
@@ -199,6 +199,7 @@ void Program::hear_daemon() {
 
 void Program::tell_daemon_trouble(std::int64_t now_ns) {
   const std::string trouble = reports_.trouble(now_ns);
+  board_.daemon_answers.store(trouble.empty());
   if (!trouble.empty()) board_.muted.store(false);  // nobody says so any more
   if (trouble == told_trouble_) return;
   if (trouble.empty())

@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kReconnectMs = 50;  // a daemon that restarts is heard again soon
 constexpr std::int64_t kLookAgain_ns = kNanosecondsPerSecond / 5;
+/// When one was connected to, and is silent: the next one is nearly always at the same place.
+constexpr std::int64_t kLookElsewhere_ns = 2 * kNanosecondsPerSecond;
 constexpr std::int64_t kSilence_ns = 2 * kNanosecondsPerSecond;
 /// A report that says "stopped" is worth so much of a wait at the end.
 constexpr int kLingerMs = 200;
@@ -24,7 +26,7 @@ std::string text_at(const nlohmann::json& body, const char* key) {
 
 void DaemonEndpoint::look(zmq::socket_t& socket, bool heard, std::int64_t now_ns) {
   if ((heard && connected()) || now_ns < next_look_ns_) return;
-  next_look_ns_ = now_ns + kLookAgain_ns;
+  next_look_ns_ = now_ns + (connected() ? kLookElsewhere_ns : kLookAgain_ns);
   try {
     const std::string place = clients::find_endpoint(endpoint_);
     trouble_.clear();
@@ -45,8 +47,8 @@ CorrectionSocket::CorrectionSocket(zmq::context_t& context, const std::string& e
   socket_.set(zmq::sockopt::subscribe, "correction ");
 }
 
-void CorrectionSocket::look(std::int64_t now_ns) {
-  endpoint_.look(socket_, now_ns - heard_ns_ < kSilence_ns, now_ns);
+void CorrectionSocket::look(bool answers, std::int64_t now_ns) {
+  endpoint_.look(socket_, answers || now_ns - heard_ns_ < kSilence_ns, now_ns);
 }
 
 std::optional<std::string> CorrectionSocket::newest() {

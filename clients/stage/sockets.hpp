@@ -32,7 +32,8 @@ class DaemonEndpoint {
 class CorrectionSocket {
  public:
   CorrectionSocket(zmq::context_t& context, const std::string& endpoint);
-  void look(std::int64_t now_ns);
+  /// @param answers  the daemon is alive, though no correction comes
+  void look(bool answers, std::int64_t now_ns);
   /// The newest message that came; those before it are gone.
   std::optional<std::string> newest();
   void* handle() { return socket_.handle(); }
