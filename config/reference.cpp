@@ -72,6 +72,18 @@ void write_marker_keys(std::ostream& out) {
   }
 }
 
+const char* name_of(Reload reload) {
+  switch (reload) {
+    case Reload::Live:
+      return "yes";
+    case Reload::Idle:
+      return "while idle";
+    case Reload::Restart:
+      break;
+  }
+  return "restart";
+}
+
 }  // namespace
 
 std::string reference_markdown(const Table& table) {
@@ -86,7 +98,7 @@ std::string reference_markdown(const Table& table) {
           is_auto(option, option.fallback) ? "auto" : std::visit(DefaultText{}, option.fallback);
       out << "| `" << option.key << "` | `" << fallback << "` | "
           << std::visit(AllowedText{option.rules}, option.fallback) << " | ";
-      if (table.reloads) out << (option.rules.reload == Reload::Live ? "yes" : "restart") << " | ";
+      if (table.reloads) out << name_of(option.rules.reload) << " | ";
       out << option.rules.text << " |\n";
     }
     if (section.name == "markers") write_marker_keys(out);

@@ -35,6 +35,18 @@ std::string_view word_of(Condition condition) {
   return "disconnected";
 }
 
+/// What the daemon takes of a text (docs/protocol.md). A controller's text may be no UTF-8.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMostBytes = 300;
+  const auto valid = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  auto result = valid.get<std::string>();
+  if (result.size() <= kMostBytes) return result;
+  std::size_t end = kMostBytes;
+  while ((static_cast<unsigned char>(result[end]) & 0xC0U) == 0x80U) --end;  // within a character
+  result.resize(end);
+  return result;
+}
+
 template <typename T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -45,7 +57,7 @@ Json axes_json(const DriverState& state) {
   for (std::size_t i = 0; i < state.axes.size(); ++i) {
     const AxisState& shown = state.axes[i];
     axes.push_back({{"axis", kAxisWords[i]},
-                    {"name", shown.axis.name},
+                    {"name", shortened(shown.axis.name)},
                     {"min_nm", shown.axis.min_nm},
                     {"max_nm", shown.axis.max_nm},
                     {"resolution_nm", shown.axis.resolution_nm},
@@ -71,10 +83,8 @@ Standing standing(const DriverState& state, std::int64_t waits_ns) {
     return {"disconnected", state.trouble.empty() ? "not connected yet" : state.trouble, 0};
   }
   if (waits_ns > kNoAnswer_ns) {
-    return {"error",
-            fmt::format("the controller has owed an answer for {:.1f} s",
-                        static_cast<double>(waits_ns) * 1e-9),
-            0};
+    // The same words as long as it lasts: each change is an event of the daemon's.
+    return {"error", "the controller has owed an answer for 0.3 s and more", 0};
   }
   const Health& health = state.health;
   if (health.condition != Condition::Ready)
@@ -98,11 +108,11 @@ std::string report_json(const Introduction& introduction, DriverState state,
       {"command", "stage"},
       {"instance", introduction.instance},
       {"driver", introduction.driver},
-      {"description", state.description},
+      {"description", shortened(state.description)},
       {"max_rate_hz", introduction.max_rate_hz},
       {"axes", axes_json(state)},
       {"state", standing.state},
-      {"text", standing.text},
+      {"text", shortened(standing.text)},
       {"error", standing.error},
       {"on_target", tells ? Json(state.health.on_target) : Json(nullptr)},
       {"time_ns", state.position_ns != 0 ? state.position_ns : now_ns},
@@ -116,8 +126,7 @@ std::string report_json(const Introduction& introduction, DriverState state,
       {"rate_hz", state.rate.per_second(now_ns)},
       {"latency_us", latency_json(latency)},
   };
-  // A controller's text may be no UTF-8.
-  return report.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return report.dump();
 }
 
 std::string figures(DriverState state, const daemon::LatencySummary& latency, std::int64_t now_ns) {

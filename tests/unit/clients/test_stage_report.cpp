@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "clients/stage/report.hpp"
+#include "daemon/stage_report.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::stage {
@@ -105,6 +106,26 @@ TEST_CASE("a text that is no UTF-8 does not break a report", "[stage]") {
   DriverState state = connected();
   state.description = "\xff\xfe";
   CHECK_NOTHROW(report(state));
+}
+
+TEST_CASE("the daemon takes every report", "[stage]") {
+  DriverState state = connected();
+  state.description = std::string(1000, 'd') + "\xc3\xa4";
+  state.health.condition = Condition::Error;
+  state.health.text = std::string(299, 't') + "\xc3\xa4";
+  for (const DriverState& one : {DriverState{}, connected(), state}) {
+    for (const bool ended : {false, true}) {
+      const json said = report(one, {.count = 3, .p50_us = 1, .p99_us = 2, .max_us = 3}, 0, ended);
+      INFO(said.dump());
+      daemon::StageReport heard;
+      CHECK_NOTHROW(heard = daemon::read_stage_report(said));
+      CHECK(daemon::name_of(heard.state) == said["state"].get<std::string>());
+      CHECK(heard.latency.p99_us == 2.0);
+      CHECK(heard.axes.size() == one.axes.size());
+      CHECK(heard.text.size() <= 300);
+      CHECK(heard.text.find("\xef\xbf\xbd") == std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("figures are one line for people", "[stage]") {
