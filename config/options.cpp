@@ -151,10 +151,13 @@ double least_side_px(const Config& config) {
   return roi_px + (automatic ? 2 * config.markers.border_px : 0);
 }
 
-std::vector<std::string> not_reloadable_changes(const Config& before, const Config& after) {
+std::vector<std::string> not_reloadable_changes(const Config& before, const Config& after,
+                                                bool idle) {
   std::vector<std::string> keys;
   for (const Option& option : options()) {
-    if (option.rules.reload == Reload::Restart && option.get(before) != option.get(after)) {
+    const Reload reload = option.rules.reload;
+    const bool may = reload == Reload::Live || (reload == Reload::Idle && idle);
+    if (!may && option.get(before) != option.get(after)) {
       keys.emplace_back(option.key);
     }
   }

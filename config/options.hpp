@@ -28,7 +28,11 @@ using Value = std::variant<bool, int, double, std::string, std::filesystem::path
                            std::vector<ListedMarker>>;
 
 /// May a reload (SIGHUP) change the option, or does it take a restart?
-enum class Reload : bool { Restart, Live };
+enum class Reload : std::uint8_t {
+  Restart,
+  Idle,  ///< while the lock is idle
+  Live,
+};
 
 /// What is allowed, and what it is for.
 struct Rules {

@@ -72,6 +72,18 @@ void write_marker_keys(std::ostream& out) {
   }
 }
 
+const char* name_of(Reload reload) {
+  switch (reload) {
+    case Reload::Live:
+      return "yes";
+    case Reload::Idle:
+      return "while idle";
+    case Reload::Restart:
+      break;
+  }
+  return "restart";
+}
+
 }  // namespace
 
 std::string reference_markdown() {
@@ -87,8 +99,7 @@ std::string reference_markdown() {
           is_auto(option, option.fallback) ? "auto" : std::visit(DefaultText{}, option.fallback);
       out << "| `" << option.key << "` | `" << fallback << "` | "
           << std::visit(AllowedText{option.rules}, option.fallback) << " | "
-          << (option.rules.reload == Reload::Live ? "yes" : "restart") << " | " << option.rules.text
-          << " |\n";
+          << name_of(option.rules.reload) << " | " << option.rules.text << " |\n";
     }
     if (section.name == "markers") write_marker_keys(out);
   }
