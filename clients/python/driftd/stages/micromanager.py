@@ -136,14 +136,16 @@ class MicroManagerStage(Stage):
 
     def move_to(self, positions_nm: Sequence[float]) -> None:
         """Sets the target. What the core refuses is `Refused`: `read` finds out if the stage is gone."""
+        x_um, y_um = (nm / 1000 for nm in positions_nm)
         try:
             if self._stages:
-                for label, nm in zip(self._stages, positions_nm):
-                    self._core.setPosition(label, nm / 1000)
+                self._core.setPosition(self._stages[0], x_um)
             else:
-                self._core.setXYPosition(self._xy, positions_nm[0] / 1000, positions_nm[1] / 1000)
+                self._core.setXYPosition(self._xy, x_um, y_um)
         except CORE_ERRORS as error:
             raise Refused(str(error)) from error
+        if self._stages:  # an error here is no refusal: one axis went, so the driver looks where they are
+            self._core.setPosition(self._stages[1], y_um)
 
     def read(self) -> list[float]:
         if self._stages:
