@@ -78,6 +78,9 @@ class Rules(unittest.TestCase):
                            ([Axis("a")], "has 1"), ([Axis("c"), Axis("d"), Axis("e")], "has 3")):
             with self.assertRaisesRegex(SettingsError, text):
                 follower.use(axes)
+        for low, high in ((5, 5), (float("nan"), 5), (5, -5)):
+            with self.assertRaisesRegex(SettingsError, "axis `c` has a travel of"):
+                follower.use([Axis("c", low, high), Axis("d")])
         with self.assertRaisesRegex(SettingsError, "one each"):
             Follower(Direction("a"), Direction("a"), Limits()).use([Axis("a"), Axis("b")])
         for wrong in (lambda: Direction(sign=0), lambda: Direction(scale=-1.0), lambda: Limits(step_nm=0),

@@ -310,8 +310,9 @@ class Program(WithConfig):
         child = self.start(pymmcore="raise ImportError(\"No module named 'pymmcore'\")\n")
         _, err = child.communicate(timeout=10 * SLOW)
         self.assertEqual(child.returncode, 1)
-        self.assertRegex(err, "^driftd.stages.micromanager: no Micro-Manager core: No module named 'pymmcore'. "
-                         f"`pip install pymmcore`, in the Python that runs this .{re.escape(sys.executable)}")
+        self.assertRegex(err, "^driftd.stages.micromanager: no Micro-Manager core: No module named "
+                         "'pymmcore'. `pip install pymmcore`, in the Python that runs this "
+                         f".{re.escape(sys.executable)}")
         self.assertEqual(len(err.splitlines()), 1)
 
 

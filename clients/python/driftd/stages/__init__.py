@@ -15,8 +15,9 @@
 and the reports to the daemon. ``driftd.stages.micromanager`` drives what Micro-Manager knows.
 """
 from .contract import CONDITIONS, Axis, Health, Refused, SettingsError, Stage
-from .driver import Driver, Settings, add_options, main, run, settings
+from .driver import Driver, Settings
 from .follower import Direction, Limits
+from .program import add_options, main, run, settings
 
 __all__ = ["CONDITIONS", "Axis", "Direction", "Driver", "Health", "Limits", "Refused", "Settings",
            "SettingsError", "Stage", "add_options", "main", "run", "settings"]

@@ -64,7 +64,7 @@ class Refused(Exception):
 
     def __init__(self, text: str, code: int = 0) -> None:
         super().__init__(text)
-        self.code = code
+        self.code = int(code or 0)
 
 
 class SettingsError(Exception):

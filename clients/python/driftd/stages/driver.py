@@ -6,16 +6,13 @@ neither waits for the other.
 """
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import math
-import signal
-import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator, Sequence
+from typing import Iterator
 
 import driftd
 
@@ -105,6 +102,8 @@ class Driver:
             try:
                 while not self._ended.is_set():
                     self._turn(corrections)
+            except KeyboardInterrupt:
+                raise
             except BaseException as error:
                 why = f"{type(error).__name__}: {error}"
                 raise
@@ -208,6 +207,8 @@ class Driver:
             if not isinstance(health, Health) or health.state not in CONDITIONS:
                 raise ValueError(f"health() returned {health!r}, whose state is none of "
                                  f"{', '.join(CONDITIONS)}")
+            health = Health(health.state, str(health.text), int(health.error),
+                            None if health.on_target is None else bool(health.on_target))
         except Exception as error:
             self._lost("health", error)
             return
@@ -240,7 +241,8 @@ class Driver:
             LOG.log(level, "%s", text)
 
     # --- corrections ---
-    def _next_correction(self, corrections: driftd.Corrections, timeout_s: float) -> driftd.Message | None:
+    def _next_correction(self, corrections: driftd.Corrections,
+                         timeout_s: float) -> driftd.Message | None:
         message = None
         try:
             message = corrections.receive(max(0.0, timeout_s))
@@ -284,87 +286,3 @@ class Driver:
             self._account.carried_out(message, self._follower.targets_nm, move.limited,
                                       time.monotonic_ns())
         self._move_due_s = now_ns / 1e9 + 1 / self._settings.max_rate_hz
-
-
-def run(stage: Stage, settings: Settings = Settings()) -> None:
-    """Drives a stage until SIGTERM or Ctrl-C. Only in a program's main thread.
-
-    Raises
-    ------
-    SettingsError
-        The stage can never be driven like this.
-    """
-    driver = Driver(stage, settings)
-    previous: dict[int, Any] = {}
-
-    def end(*_: Any) -> None:
-        driver.stop()
-        for number, handler in previous.items():  # a second signal ends even a stage that hangs
-            signal.signal(number, handler)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        previous[number] = signal.signal(number, end)
-    try:
-        driver.run()
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that make `settings`."""
-    group = parser.add_argument_group("what every driver has")
-    group.add_argument("--driftd", metavar="FILE",
-                       help="the daemon's configuration, for its endpoints (needs python3-yaml)")
-    group.add_argument("--corrections", metavar="ENDPOINT", help="instead of the daemon's")
-    group.add_argument("--commands", metavar="ENDPOINT", help="instead of the daemon's")
-    for letter in "xy":
-        group.add_argument(f"--{letter}-axis", metavar="NAME",
-                           help=f"the stage's axis that is {letter} (the {'first' if letter == 'x' else 'second'})")
-        group.add_argument(f"--{letter}-sign", type=int, choices=(1, -1), default=1)
-        group.add_argument(f"--{letter}-scale", type=float, default=1.0,
-                           help="units of the axis for each nm of the stage (1)")
-    limits = Limits()
-    group.add_argument("--step-limit-nm", type=float, default=limits.step_nm, help="(%(default)g)")
-    group.add_argument("--rate-limit-nm-per-s", type=float, default=limits.rate_nm_per_s, help="(%(default)g)")
-    group.add_argument("--range-limit-nm", type=float, default=limits.range_nm,
-                       help="from where the stage was found (%(default)g)")
-    group.add_argument("--max-rate-hz", type=float, default=Settings.max_rate_hz,
-                       help="the most moves a second (%(default)g)")
-
-
-def settings(options: argparse.Namespace) -> Settings:
-    """What the options of `add_options` say."""
-    endpoints = driftd.endpoints(options.driftd)
-    return Settings(
-        corrections=options.corrections or endpoints.corrections,
-        commands=options.commands or endpoints.commands,
-        x=Direction(options.x_axis, options.x_sign, options.x_scale),
-        y=Direction(options.y_axis, options.y_sign, options.y_scale),
-        limits=Limits(options.step_limit_nm, options.rate_limit_nm_per_s, options.range_limit_nm),
-        max_rate_hz=options.max_rate_hz)
-
-
-def main(make_stage: Callable[[argparse.Namespace], Stage], parser: argparse.ArgumentParser | None = None,
-         arguments: Sequence[str] | None = None) -> int:
-    """A driver program: options, messages on stderr, and the exit code (0; 1: cannot be driven like this).
-
-    Parameters
-    ----------
-    make_stage : callable
-        Makes the stage from the options.
-    parser : argparse.ArgumentParser, optional
-        With the stage's own options; those of `add_options` are added.
-    arguments : sequence of str, optional
-        Instead of the program's.
-    """
-    parser = parser or argparse.ArgumentParser()
-    add_options(parser)
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format=f"{parser.prog}: %(message)s", stream=sys.stderr)
-    try:
-        run(make_stage(options), settings(options))
-    except (SettingsError, driftd.Unreachable, ValueError, OSError, ImportError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 1
-    return 0

@@ -101,6 +101,10 @@ class Follower:
         """The axes, at each connection. Raises SettingsError where they are not the two meant."""
         if len(axes) != 2:
             raise SettingsError(f"a stage has two axes for driftd, this one has {len(axes)}")
+        for axis in axes:
+            low, high = -math.inf if axis.min_nm is None else axis.min_nm, axis.max_nm
+            if not low < (math.inf if high is None else high):
+                raise SettingsError(f"axis `{axis.name}` has a travel of {axis.min_nm} to {axis.max_nm} nm")
         names = [axis.name for axis in axes]
         numbers = []
         for direction, default, letter in zip(self._directions, (0, 1), "xy"):

@@ -176,7 +176,7 @@ class Account:
         return {"axis": letter, "name": plain(axis.name, 40),
                 "min_nm": rounded(self._travel_nm[number][0] if axis.min_nm is None else axis.min_nm),
                 "max_nm": rounded(self._travel_nm[number][1] if axis.max_nm is None else axis.max_nm),
-                "resolution_nm": axis.resolution_nm, "closed_loop": bool(axis.closed_loop),
+                "resolution_nm": rounded(axis.resolution_nm), "closed_loop": bool(axis.closed_loop),
                 "position_nm": rounded(position_nm), "target_nm": rounded(self._targets_nm[number])}
 
     def message(self, now_ns: int) -> dict:
@@ -198,4 +198,5 @@ class Account:
 
 
 def rounded(nm: float | None) -> float | None:
-    return None if nm is None else round(nm, 4)
+    """To 0.1 pm. What is not finite, such as the travel of an axis without an end, is None."""
+    return round(float(nm), 4) if nm is not None and math.isfinite(nm) else None

@@ -50,8 +50,13 @@ class Reporter:
     def _run(self) -> None:
         while not self._ended.is_set():
             end_s = time.monotonic() + self._period_s
-            self._send()
-            self._read_replies(end_s)
+            try:
+                self._send()
+                self._read_replies(end_s)
+            except Exception as error:  # the stage is driven all the same
+                self._say(f"no report: {type(error).__name__}: {plain(error)}")
+                self._disconnect()
+                self._ended.wait(self._period_s)
         self._send()
         self._read_replies(time.monotonic() + 0.2, one=True)
         self._disconnect(linger_ms=200)
