@@ -155,3 +155,12 @@ class StageDaemon:
             if time.monotonic() > end_s:
                 raise AssertionError(f"no such report; the last: {self.reports[-1:]}")
             time.sleep(0.005)
+
+    def wait_stopped(self, timeout_s: float = 5.0) -> dict:
+        """The last report, once it says that the driver has ended; else an AssertionError."""
+        end_s = time.monotonic() + timeout_s
+        while not self.reports or self.reports[-1]["state"] != "stopped":
+            if time.monotonic() > end_s:
+                raise AssertionError(f"not stopped; the last: {self.reports[-1:]}")
+            time.sleep(0.005)
+        return self.reports[-1]

@@ -85,6 +85,7 @@ class WithDriver(unittest.TestCase):
     def start(self, wait="ready"):
         self.driver = stages.Driver(self.stage, stages.Settings(
             self.daemon.corrections, self.daemon.commands, limits=self.limits, **self.settings))
+        self.stage.thread = None
         self.thread = threading.Thread(target=self._drive)
         self.thread.start()
         self.addCleanup(self.end)
@@ -208,12 +209,13 @@ class Following(WithDriver):
         self.start()
         self.sent((0, 0))
         self.stage.slow_s = {"move_to": 0.1}
+        start_s = time.monotonic()
         for i in range(250):  # half a second
             self.daemon.send((i, 0), (1, 0), left_ms=50)
             time.sleep(0.002)
         time.sleep(0.15)
         moves = [(at_s, targets[0] - 1000) for at_s, targets in self.stage.moves[1:]]
-        self.assertLess(len(moves), 9)
+        self.assertLess(len(moves), (time.monotonic() - start_s) / 0.1 + 1)
         places = [place for _, place in moves]
         self.assertEqual(places, sorted(places))
         if SLOW == 1:  # each move was of what was newest when it began
@@ -230,7 +232,7 @@ class Following(WithDriver):
             time.sleep(0.002)
         times_s = [at_s for at_s, _ in self.stage.moves]
         self.assertGreater(len(times_s), 10 / SLOW)
-        self.assertGreater(min(b - a for a, b in zip(times_s, times_s[1:])), 0.045)
+        self.assertLess(len(times_s), (times_s[-1] - times_s[0]) * 20 + 2)
         report = self.report()
         self.assertEqual(report["max_rate_hz"], 20.0)
         self.assertLessEqual(report["rate_hz"], 21)
@@ -290,12 +292,27 @@ class Failing(WithDriver):
                 if call == "move_to":
                     self.stays((11, 0), (1, 0))
                 report = self.report(lambda r: r["state"] == "disconnected")
-                self.assertRegex(report["text"], rf"{call}\(\): OSError: cable|connect\(\): OSError: no such")
+                self.assertRegex(report["text"],
+                                 rf"{call}\(\): OSError: cable|connect\(\): OSError: no such")
                 self.assertIsNone(report["axes"][0]["position_nm"])
                 self.stays((12, 0), (1, 0))
                 self.stage.fail = {}
                 self.report(lambda r: r["state"] == "ready")
                 self.assertEqual(self.sent((13, 0), (1, 0)), (1013, 2000))  # where it was: the same zero
+
+    def test_a_target_of_which_nobody_knows_whether_it_was_taken(self):
+        self.start()
+        self.sent((0, 0))
+
+        def taken_and_gone(positions_nm):
+            self.stage.place_nm = list(positions_nm)
+            raise OSError("cable pulled")
+
+        with unittest.mock.patch.object(self.stage, "move_to", taken_and_gone):
+            self.stays((60, 0), (60, 0))
+        self.report(lambda r: r["state"] == "ready")
+        self.assertEqual(self.stage.place_nm, [1020, 2000])
+        self.assertEqual(self.sent((60, 0), (0, 0)), (1040, 2000))  # another step from there
 
     def test_pauses_before_connecting_grow(self):
         self.stage.fail = {"connect": OSError("off")}
@@ -342,7 +359,8 @@ class Failing(WithDriver):
         self.stage.fail = {"move_to": stages.Refused("target out of limits", 7)}
         self.stays((2, 0), (1, 0))
         report = self.report(lambda r: r["state"] == "error")
-        self.assertEqual((report["refused"], report["text"], report["error"]), (1, "target out of limits", 7))
+        self.assertEqual((report["refused"], report["text"], report["error"]),
+                         (1, "target out of limits", 7))
         self.stage.fail = {}
         self.assertEqual(self.sent((3, 0), (1, 0)), (1003, 2000))
         self.report(lambda r: r["state"] == "ready" and r["refused"] == 1 and r["carried_out"] == 2)
@@ -371,8 +389,7 @@ class Failing(WithDriver):
         self.start(wait=None)
         self.thread.join(5)
         self.assertIsInstance(self.error, stages.SettingsError)
-        self.assertEqual(self.daemon.reports[-1]["state"], "stopped")
-        self.assertIn("this one has 1", self.daemon.reports[-1]["text"])
+        self.assertIn("this one has 1", self.daemon.wait_stopped()["text"])
 
 
 class Reporting(WithDriver):
@@ -448,7 +465,7 @@ class Reporting(WithDriver):
         self.driver.stop()
         self.thread.join(5)
         self.assertIsNone(self.error)
-        self.assertEqual(self.daemon.reports[-1]["state"], "stopped")
+        self.daemon.wait_stopped()
         self.assertEqual((self.stage.place_nm, self.stage.stops), ([1001, 2000], 1))
 
     def test_strange_texts_stay_within_a_request(self):
@@ -538,7 +555,7 @@ class Program(unittest.TestCase):
             self.assertEqual(child.returncode, 0, err)
             self.assertEqual(out.splitlines()[0].split(), ["stage", "1003.000", "1996.000", "nm"])
             self.assertNotIn("Traceback", err)
-            self.assertEqual(self.daemon.reports[-1]["state"], "stopped")
+            self.daemon.wait_stopped()
         self.assertEqual(self.daemon.mistakes, [])
 
     def test_what_cannot_be_meant_is_one_sentence(self):

@@ -191,7 +191,7 @@ class Driver:
         return True
 
     def _find(self) -> bool:
-        """Asks where the stage is, and has its place the new zero where that is elsewhere than it was sent."""
+        """Asks where the stage is; elsewhere than it was sent, its place is the new zero."""
         if self._ask_place() and self._follower.found_at(self._positions_nm, time.monotonic_ns()):
             self._tell("the stage is elsewhere than it was sent: its place is the new zero")
         return self._connected

@@ -160,7 +160,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="driftd.stages.micromanager",
         description="Moves a stage of Micro-Manager to where driftd's corrections say.")
-    parser.add_argument("--config", required=True, metavar="FILE", help="Micro-Manager's configuration, .cfg")
+    parser.add_argument("--config", required=True, metavar="FILE",
+                        help="Micro-Manager's configuration, .cfg")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--xy", metavar="LABEL", help="an XY stage (the configuration's own)")
     which.add_argument("--stages", nargs=2, metavar="LABEL", help="two stages of one axis, x and y: finer")
