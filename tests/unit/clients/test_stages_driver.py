@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """driftd.stages.Driver between a stage and the sockets of a daemon."""
+import argparse
 import json
 import logging
 import os
@@ -17,7 +18,7 @@ import unittest.mock
 from stage_daemon import StageDaemon, mistakes  # prints SKIPPED and exits without pyzmq
 
 from driftd import stages
-from driftd.stages import reporter
+from driftd.stages import driver, reporter
 from driftd.stages.report import Latencies, plain
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
@@ -449,6 +450,14 @@ class Reporting(WithDriver):
         time.sleep(0.4)
         self.assertEqual(self.sent((3, 1), (1, 1)), (9001, 1))
 
+    def test_another_driver_is_heeded_at_the_next_correction(self):
+        with unittest.mock.patch.object(driver, "HEALTH_S", 3.0):  # not only when the stage is asked
+            self.start()
+            self.sent((1, 0))
+            self.daemon.reply = {"ok": False, "code": "busy", "error": "another driver reports"}
+            time.sleep(0.2)
+            self.stays((2, 0), (1, 0))
+
     def test_replies_that_are_none_end_nothing(self):
         self.start()
         for reply in (b"", b"x", b"[]", b"null", b"\xff", b"{}", b"[" * 100_000, b'{"ok":"yes"}',
@@ -572,6 +581,35 @@ class Program(unittest.TestCase):
     def test_is_about_thirty_lines(self):
         text = (SOURCE / "clients/python/stage_driver_example.py").read_text()
         self.assertLess(len(text.splitlines()), 36)
+
+
+class Page(unittest.TestCase):
+    """docs/stages-python.md against the code."""
+
+    TEXT = (SOURCE / "docs/stages-python.md").read_text()
+
+    def test_its_example_is_a_stage(self):
+        [code] = re.findall("```python\n(.*?)```", self.TEXT, re.DOTALL)
+        names = {"__name__": "page"}
+        exec(code, names)
+        stage = names["MyStage"]()
+        self.assertEqual(len(stage.connect()), 2)
+        stage.move_to((1.0, 2.0))
+        self.assertEqual(stage.connect() and stage.read(), (1.0, 2.0))  # connecting moves nothing
+
+    def test_it_has_every_option_with_its_default_and_no_other(self):
+        parser = argparse.ArgumentParser(add_help=False)
+        stages.add_options(parser)
+        table = self.TEXT.split("## The calls")[0]
+        self.assertEqual(set(re.findall("--[a-z][a-z-]+", table)) - {"--help"},
+                         {action.option_strings[0] for action in parser._actions})
+        for name in ("step_limit_nm", "rate_limit_nm_per_s", "range_limit_nm", "max_rate_hz"):
+            option, default = name.replace("_", "-"), parser.get_default(name)
+            self.assertRegex(table, rf"`--{option}` \| .*\({default:g}\) \|")
+
+    def test_it_has_every_state(self):
+        for state in (*stages.CONDITIONS, "disconnected", "stopped"):
+            self.assertIn(f"`{state}`", self.TEXT.split("## What is reported")[1])
 
 
 if __name__ == "__main__":
