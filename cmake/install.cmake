@@ -39,8 +39,8 @@ if(DRIFTD_PYTHON AND NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     OUTPUT_VARIABLE python OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 endif()
 set(DRIFTD_PYTHON_DIR lib/${python}/dist-packages CACHE STRING "Where the Python modules are installed")
-install(FILES clients/python/driftd.py DESTINATION ${DRIFTD_PYTHON_DIR})
-install(DIRECTORY fitter/python/driftd_fit fitter/python/pygpufit DESTINATION ${DRIFTD_PYTHON_DIR}
+install(DIRECTORY clients/python/driftd fitter/python/driftd_fit fitter/python/pygpufit
+  DESTINATION ${DRIFTD_PYTHON_DIR}
   FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 install(FILES clients/python/stage_driver_example.py DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
 install(FILES fitter/matlab/fit2dgaussian_mex.c fitter/matlab/fit2dgaussian.m
