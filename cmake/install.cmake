@@ -13,6 +13,11 @@ foreach(program driftd driftctl driftfit-program driftd-sim driftd-demo)
   endif()
 endforeach()
 
+# Runs in place as well: it looks for its modules beside itself, then here.
+install(PROGRAMS tools/stage-emulator/driftd-stage-emulator DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY tools/stage-emulator/driftd_stage_emulator DESTINATION share/driftd/stage-emulator
+  FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
+
 install(TARGETS driftfit driftd_gpufit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES fitter/c/driftfit.h fitter/gpufit/gpufit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
