@@ -17,10 +17,12 @@ constexpr double kLeastFactor =
     0.005;  // less is within what data sheets of cameras and lenses leave
 constexpr double kSds = 3;
 
-/// Null, so that `field` of nothing is nothing.
+/// Null where the object is null or has no such field.
+/// @throws json::exception where it is no object
 const json& field(const json& object, const char* name) {
   static const json kNull;
   if (object.is_null()) return kNull;
+  if (!object.is_object()) return object.at(name);
   const auto found = object.find(name);
   return found == object.end() ? kNull : *found;
 }

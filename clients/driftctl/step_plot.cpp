@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWidth = 800, kHeight = 500;
 constexpr double kLeft = 80, kRight = 770, kTop = 70, kBottom = 430;
-constexpr int kTicks = 6;  // about so many on an axis
+constexpr int kTicks = 8;  // about so many on an axis
 
 struct Axis {
   double low, high;   ///< of the values
