@@ -58,15 +58,18 @@ void add_matrix(const StageCalibration& c, std::vector<std::string>& lines) {
   }
 }
 
-/// Degrees by which the stage's axes are turned against the image's, of a mirrored one after y was
-/// reversed.
-double rotation_of(const Matrix2& m, bool mirrored) {
-  const double sign = mirrored ? -1 : 1;
-  return std::atan2(m[1][0] - sign * m[0][1], m[0][0] + sign * m[1][1]) * 180 / std::numbers::pi;
-}
-
 bool is_mirrored(const Matrix2& m) {
   return m[0][0] * m[1][1] - m[0][1] * m[1][0] < 0;
+}
+
+/// Degrees from the image's x axis to the stage's, from x towards y, of the turn that is nearest.
+double rotation_of(const Matrix2& image_to_stage) {
+  const Matrix2& m = image_to_stage;
+  // The inverse, apart from a positive factor: what the image shows of the stage's moves.
+  const double side = is_mirrored(m) ? -1 : 1;
+  const Matrix2 seen{{{side * m[1][1], -side * m[0][1]}, {-side * m[1][0], side * m[0][0]}}};
+  return std::atan2(seen[1][0] - side * seen[0][1], seen[0][0] + side * seen[1][1]) * 180 /
+         std::numbers::pi;
 }
 
 std::string turned(double degrees, bool mirrored) {
@@ -80,12 +83,12 @@ void add_handedness(const StageCalibration& c, std::vector<std::string>& lines) 
     return;
   }
   const bool mirrored = c.mirrored.value_or(is_mirrored(*c.image_to_stage));
-  const double degrees = c.rotation_deg.value_or(rotation_of(*c.image_to_stage, mirrored));
-  lines.push_back("The stage against the image: " + turned(degrees, mirrored) + '.');
+  const double degrees = c.rotation_deg.value_or(rotation_of(*c.image_to_stage));
+  lines.push_back("The stage's axes in the image: " + turned(degrees, mirrored) + '.');
   if (!c.present.image_to_stage) return;
   const Matrix2& present = *c.present.image_to_stage;
-  lines.push_back("  as configured:             " +
-                  turned(rotation_of(present, is_mirrored(present)), is_mirrored(present)) + '.');
+  lines.push_back(
+      "  as configured:               " + turned(rotation_of(present), is_mirrored(present)) + '.');
 }
 
 std::string dynamics(const StageCalibration& c) {

@@ -14,6 +14,7 @@ import xml.etree.ElementTree
 
 from fake_calibration import FakeCalibration, nulls, result  # prints SKIPPED and exits without pyzmq
 
+DRIFTCTL = os.environ.get("DRIFTCTL") or os.path.join(os.environ["DRIFTD_BIN"], "driftctl")
 DONE, REFUSED, USAGE, UNREACHABLE, FAILED = range(5)
 CONFIG = """\
 # my instrument
@@ -74,7 +75,7 @@ class Calibrate(unittest.TestCase):
             return file.read()
 
     def command(self, *arguments):
-        return [os.environ["DRIFTCTL"], "--commands", self.daemon.endpoint, "calibrate", *arguments]
+        return [DRIFTCTL, "--commands", self.daemon.endpoint, "calibrate", *arguments]
 
     def run_it(self, *arguments):
         return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=30,

@@ -66,14 +66,16 @@ TEST_CASE("what was measured stands beside what is configured") {
              contains("dead time                    3104 us       40 us     3030 us   agrees"));
   CHECK_THAT(text,
              contains("time constant                1200 us       50 us     1000 us   differs"));
-  CHECK_THAT(text, contains("against the image: turned by 30.00 degrees, mirrored."));
-  CHECK_THAT(text, contains("as configured:             turned by 0.00 degrees, not mirrored."));
+  CHECK_THAT(text, contains("axes in the image: turned by 30.00 degrees, mirrored."));
+  CHECK_THAT(text, contains("as configured:               turned by 0.00 degrees, not mirrored."));
 }
 
 TEST_CASE("the way that axes lie is that of the matrix") {
   for (const double degrees : {-170.0, -90.0, -7.0, 0.0, 45.0, 135.0}) {
     for (const bool mirrored : {false, true}) {
-      const json r = result(matrix_json(degrees, 1.3, mirrored));
+      // Of a turned stage the image shows the turn, and the matrix turns it back; a mirrored turn
+      // is its own inverse.
+      const json r = result(matrix_json(mirrored ? degrees : -degrees, 1.3, mirrored));
       CHECK_THAT(joined(findings(read_calibration(r))),
                  contains("image: turned by " + std::to_string(static_cast<int>(degrees)) +
                           ".00 degrees, " + (mirrored ? "mirrored" : "not mirrored")));
