@@ -132,7 +132,7 @@ std::string Edit::blanks_at(std::size_t line) const {
 std::string Edit::indentation_of(const YamlNode& key) const {
   std::size_t begin = line_begin(key.begin);
   if (begin == 0 && text_.starts_with(kByteOrderMark)) begin = kByteOrderMark.size();
-  const std::string blanks = blanks_at(begin);
+  std::string blanks = blanks_at(begin);
   if (begin + blanks.size() != key.begin) {
     throw EditError("stands beside a key that does not begin its line");
   }

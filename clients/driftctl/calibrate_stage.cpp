@@ -47,12 +47,11 @@ bool ask(const std::string& question, StopSignal& stop) {
   std::fflush(stdout);
   fmt::print(stderr, "{} [y/N] ", question);
   std::fflush(stderr);
-  const int before = stop.count();
   for (;;) {
     constexpr int kLookEveryMs = 50;
     pollfd input{STDIN_FILENO, POLLIN, 0};
     if (poll(&input, 1, kLookEveryMs) > 0) break;
-    if (stop.count() > before) {
+    if (stop.raised()) {  // since the run, which it would have ended
       fmt::print(stderr, "\n");
       throw std::runtime_error("interrupted; nothing was written");
     }

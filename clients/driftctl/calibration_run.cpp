@@ -119,12 +119,8 @@ class CalibrationRun {
   /// Empty while the daemon does not answer but may.
   std::optional<Word> ask() {
     json body;
-    const int signals = stop_.count();
     try {
-      body = client_
-                 .request({{"command", "calibration"}},
-                          [this, signals] { return stop_.count() > signals; })
-                 .body;
+      body = client_.request({{"command", "calibration"}}, [this] { return is_new_signal(); }).body;
     } catch (const Refused& error) {
       refuse(error.what());
     } catch (const Unreachable& error) {
@@ -182,6 +178,9 @@ class CalibrationRun {
     told_to_stop_ = true;
   }
 
+  /// One that the top of the loop has not acted upon.
+  bool is_new_signal() { return stop_.count() > (stopping_ ? 1 : 0); }
+
   [[noreturn]] void leave() {
     progress_.end();
     throw std::runtime_error(fmt::format(
@@ -229,9 +228,8 @@ class CalibrationRun {
   }
 
   void pause() {
-    const int signals = stop_.count();
     const auto end = Clock::now() + kAskEvery;
-    while (Clock::now() < end && stop_.count() == signals) std::this_thread::sleep_for(kLookEvery);
+    while (Clock::now() < end && !is_new_signal()) std::this_thread::sleep_for(kLookEvery);
   }
 
   CommandClient& client_;

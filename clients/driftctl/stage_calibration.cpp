@@ -20,11 +20,11 @@ constexpr double kSds = 3;
 /// Null where the object is null or has no such field.
 /// @throws json::exception where it is no object
 const json& field(const json& object, const char* name) {
-  static const json kNull;
-  if (object.is_null()) return kNull;
+  static const json null;
+  if (object.is_null()) return null;
   if (!object.is_object()) return object.at(name);
   const auto found = object.find(name);
-  return found == object.end() ? kNull : *found;
+  return found == object.end() ? null : *found;
 }
 
 template <typename T>

@@ -224,7 +224,7 @@ class Calibrate(unittest.TestCase):
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
-        self.assertLess(time.monotonic() - begin, 1)
+        self.assertLess(time.monotonic() - begin, 5)
         self.assertEqual(process.returncode, FAILED)
         self.assertIn("driftd was told to stop; until driftd has brought it back the stage may stand up to 100 nm",
                       errors)
@@ -259,7 +259,7 @@ class Calibrate(unittest.TestCase):
 
     def test_an_answer_that_is_late_is_waited_for(self):
         self.daemon.words.insert(1, None)
-        done = self.run_it("--timeout", "0.5")
+        done = self.run_it("--timeout", "1")
         self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_a_daemon_that_was_restarted(self):
@@ -271,9 +271,9 @@ class Calibrate(unittest.TestCase):
 
     def test_a_daemon_that_is_stuck_is_told_to_stop(self):
         self.daemon.words = self.daemon.words_after_stop = [{"phase": "moving", "progress": 0.4}]
-        done = self.run_it("--timeout", "0.1")
-        self.assertEqual(done.returncode, FAILED)
-        self.assertIn("has told nothing new for 2 s (phase moving)", done.stderr)
+        done = self.run_it("--timeout", "0.3")
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        self.assertRegex(done.stderr, r"has told nothing new for [0-9]+ s \(phase moving\)")
         self.assertEqual(self.daemon.commands()[-1], {"command": "calibrate", "stop": True})
 
     def test_garbage_in_the_middle_stops_the_run(self):
