@@ -20,6 +20,9 @@
 
 namespace driftd::config {
 
+/// What an option table (config/table.hpp) fills: Config, and other programs' structs.
+struct Settings {};
+
 enum class Source : std::uint8_t { Aravis, Replay };
 enum class Backend : std::uint8_t { Auto, Cpu, Cuda };
 enum class Estimator : std::uint8_t { Auto, LeastSquares, Poisson };
@@ -143,7 +146,7 @@ struct Log {
   LogLevel level;
 };
 
-struct Config {
+struct Config : Settings {
   Camera camera;
   Replay replay;
   Optics optics;
