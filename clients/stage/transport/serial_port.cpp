@@ -84,7 +84,7 @@ std::string shorten_latency(int fd, const std::string& terminal,
   // Any user who may open the line may ask for low latency; ftdi_sio then sets its timer to 1 ms.
   serial_struct serial{};
   if (::ioctl(fd, TIOCGSERIAL, &serial) == 0) {
-    serial.flags |= ASYNC_LOW_LATENCY;
+    serial.flags = static_cast<int>(static_cast<unsigned>(serial.flags) | ASYNC_LOW_LATENCY);
     ::ioctl(fd, TIOCSSERIAL, &serial);
   }
   if (milliseconds() == 1) return {};
