@@ -12,10 +12,10 @@
 namespace driftd::stage::test {
 
 struct Step {
-  std::string expect;    ///< empty: do not wait
-  std::string answer;    ///< empty: nothing
-  int gap_ms = 0;        ///< before each byte of the answer
-  bool hang_up = false;  ///< after the answer
+  std::string expect = {};  ///< empty: do not wait
+  std::string answer = {};  ///< empty: nothing
+  int gap_ms = 0;           ///< before each byte of the answer
+  bool hang_up = false;     ///< after the answer
 };
 using Script = std::vector<Step>;
 
