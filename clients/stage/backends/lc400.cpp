@@ -217,6 +217,7 @@ bool Lc400::move_to(std::span<const double> nm) {
     channels_[i].target = counts[i];
     channels_[i].written = true;
   }
+  line_->wait_until_sent();
   return true;
 }
 

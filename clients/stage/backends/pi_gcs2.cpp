@@ -318,6 +318,7 @@ bool PiGcs2::move_to(std::span<const double> nm) {
   command_ += '\n';
   line_->write(command_);
   stop_sent_ = false;
+  line_->wait_until_sent();
   return true;
 }
 

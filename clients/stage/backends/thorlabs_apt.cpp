@@ -337,6 +337,7 @@ bool ThorlabsApt::move_to(std::span<const double> nm) {
     append_half(command, static_cast<unsigned>(counts));
   }
   for (std::size_t i = 0; i < lines_.size(); ++i) lines_[i]->write(commands_[i]);
+  for (Connection& line : lines_) line->wait_until_sent();
   return true;
 }
 

@@ -2,6 +2,7 @@
 #include "clients/stage/transport/byte_stream.hpp"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -61,6 +62,8 @@ ByteStream::ByteStream(ByteStream&& other) noexcept
       name_(std::move(other.name_)),
       remark_(std::move(other.remark_)),
       timeout_ms_(other.timeout_ms_),
+      bytes_per_second_(other.bytes_per_second_),
+      sent_ns_(other.sent_ns_),
       out_of_step_(other.out_of_step_),
       asked_(std::move(other.asked_)),
       input_(std::move(other.input_)) {}
@@ -73,6 +76,8 @@ ByteStream& ByteStream::operator=(ByteStream&& other) noexcept {
     name_ = std::move(other.name_);
     remark_ = std::move(other.remark_);
     timeout_ms_ = other.timeout_ms_;
+    bytes_per_second_ = other.bytes_per_second_;
+    sent_ns_ = other.sent_ns_;
     out_of_step_ = other.out_of_step_;
     asked_ = std::move(other.asked_);
     input_ = std::move(other.input_);
@@ -81,6 +86,8 @@ ByteStream& ByteStream::operator=(ByteStream&& other) noexcept {
 }
 
 void ByteStream::close() noexcept {
+  // Where another program has a pseudo-terminal open, it would stay exclusive.
+  if (fd_ >= 0 && kind_ == Kind::Terminal) ::ioctl(fd_, TIOCNXCL);
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }
@@ -101,7 +108,13 @@ void ByteStream::write(std::string_view bytes) {
   if (out_of_step_)
     throw StageError(name_ + ": an answer went wrong before; expected to be connected again");
   asked_.assign(bytes);
-  const std::int64_t deadline_ns = monotonic_ns() + timeout_ms_ * kNsPerMs;
+  const std::int64_t now_ns = monotonic_ns();
+  if (bytes_per_second_ > 0) {
+    const double seconds = static_cast<double>(bytes.size()) / bytes_per_second_;
+    sent_ns_ = std::max(now_ns, sent_ns_) +
+               static_cast<std::int64_t>(seconds * static_cast<double>(kNanosecondsPerSecond));
+  }
+  const std::int64_t deadline_ns = now_ns + timeout_ms_ * kNsPerMs;
   while (!bytes.empty()) {
     const ssize_t written = kind_ == Kind::Socket
                                 ? ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
@@ -118,6 +131,13 @@ void ByteStream::write(std::string_view bytes) {
            std::to_string(timeout_ms_) + " ms, " + std::to_string(bytes.size()) + " of " +
            std::to_string(asked_.size()) + " bytes are left");
     }
+  }
+}
+
+void ByteStream::wait_until_sent() const {
+  if (sent_ns_ <= monotonic_ns()) return;
+  const timespec until = to_timespec(sent_ns_);
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
   }
 }
 

@@ -37,6 +37,9 @@ class ByteStream {
 
   /// Writes all of `bytes`. @throws StageError
   void write(std::string_view bytes);
+  /// Returns when a serial line has passed on what was written, reckoned from its speed: what comes
+  /// then is sent at once, and does not queue behind older targets in the kernel. At once by TCP.
+  void wait_until_sent() const;
   /// The next line without its terminator `end` (a '\r' before a '\n' is taken off as well).
   /// `expected` is for the error. @throws NoAnswer, StageError
   std::string read_line(char end, std::string_view expected);
@@ -51,6 +54,9 @@ class ByteStream {
 
   /// An answer that makes no sense: "NAME: the answer to 'W X' is 'abc', expected ':A 1234.5'".
   [[noreturn]] void refuse(std::string_view found, std::string_view expected) const;
+
+  /// 0: writing takes no time worth waiting for.
+  void set_bytes_per_second(double rate) { bytes_per_second_ = rate; }
 
   const std::string& name() const { return name_; }
   int timeout_ms() const { return timeout_ms_; }
@@ -72,6 +78,8 @@ class ByteStream {
   std::string name_;
   std::string remark_;
   int timeout_ms_ = 500;
+  double bytes_per_second_ = 0;
+  std::int64_t sent_ns_ = 0;          ///< when the last byte written will have left
   mutable bool out_of_step_ = false;  ///< an error was thrown and the input not discarded since
   std::string asked_;                 ///< the last bytes written, for errors
   std::string input_;

@@ -11,6 +11,8 @@ namespace driftd::stage {
 namespace {
 
 constexpr std::string_view kTcp = "tcp://";
+/// The answer to an earlier program's question may still be on its way.
+constexpr int kQuietMs = 20;
 
 }  // namespace
 
@@ -33,7 +35,7 @@ ByteStream open_stream(const std::string& device, int baud, bool rts_cts, int ti
       device.starts_with(kTcp)
           ? connect_tcp(parse_tcp_address(device.substr(kTcp.size())), timeout_ms)
           : open_serial(device, {.baud = baud, .rts_cts = rts_cts, .timeout_ms = timeout_ms});
-  stream.discard_input();
+  stream.discard_until_quiet(kQuietMs);
   return stream;
 }
 

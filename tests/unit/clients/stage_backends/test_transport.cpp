@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include <chrono>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <clocale>
 #include <filesystem>
 #include <fstream>
@@ -138,13 +141,39 @@ TEST_CASE("a serial line has the speed asked for and one owner at a time") {
   }
 }
 
+TEST_CASE("a serial line is given back though another program holds it open, too") {
+  ScriptedPeer peer(Over::Pty, {{}});
+  const int held = ::open(peer.device().c_str(), O_RDWR | O_NOCTTY);
+  REQUIRE(held >= 0);
+  int exclusive = 0;
+  {
+    const ByteStream stream = open_stream(peer.device(), 115200, false, 100);
+    REQUIRE(::ioctl(held, TIOCGEXCL, &exclusive) == 0);
+    CHECK(exclusive == 1);
+  }
+  REQUIRE(::ioctl(held, TIOCGEXCL, &exclusive) == 0);
+  CHECK(exclusive == 0);
+  ::close(held);
+}
+
+TEST_CASE("a serial line is waited for until it has passed on what was written") {
+  ScriptedPeer peer(Over::Pty, {{{.expect = std::string(96, 'x')}}});
+  ByteStream stream = open_stream(peer.device(), 9600, false, 1000);
+  const std::int64_t before_ms = now_ms();
+  stream.write(std::string(48, 'x'));
+  stream.write(std::string(48, 'x'));
+  CHECK(now_ms() - before_ms < 50);
+  stream.wait_until_sent();  // 96 bytes of 10 bits: 100 ms
+  CHECK(now_ms() - before_ms >= 99);
+  stream.wait_until_sent();
+  CHECK(now_ms() - before_ms < 200);
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("what came before the connection is dropped") {
   ScriptedPeer peer(
       Over::Pty, {{{.expect = {}, .answer = "stale\n"}, {.expect = "a\n", .answer = "fresh\n"}}});
-  // The script answers as soon as somebody is there; the first opener leaves it unread.
-  { const ByteStream first = open_serial(peer.device(), {}); }
   ByteStream stream = open_stream(peer.device(), 115200, false, 500);
-  stream.discard_until_quiet(50);
   stream.write("a\n");
   CHECK(stream.read_line('\n', "a word") == "fresh");
 }
