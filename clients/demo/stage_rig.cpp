@@ -33,10 +33,18 @@ const std::vector<StageKind>& stage_kinds() {
       {"pi", "pi_gcs2", "a PI controller over TCP", {"--listen", "127.0.0.1:0"}, "1", "2"},
       {"lc400", "lc400", "an nPoint LC400 over TCP", {"--listen", "127.0.0.1:0"}, "1", "2"},
       {"asi", "asi", "an ASI controller over TCP", {"--listen", "127.0.0.1:0"}, "X", "Y"},
-      {"piezoconcept", "piezoconcept", "a Piezoconcept stage over TCP",
-       {"--listen", "127.0.0.1:0"}, "X", "Y"},
-      {"thorlabs", "thorlabs_apt", "a Thorlabs controller over TCP", {"--listen", "127.0.0.1:0"},
-       "1", "2"}};
+      {"piezoconcept",
+       "piezoconcept",
+       "a Piezoconcept stage over TCP",
+       {"--listen", "127.0.0.1:0"},
+       "X",
+       "Y"},
+      {"thorlabs",
+       "thorlabs_apt",
+       "a Thorlabs controller over TCP",
+       {"--listen", "127.0.0.1:0"},
+       "1",
+       "2"}};
   return kKinds;
 }
 
@@ -63,18 +71,17 @@ void StageRig::start_driver() {
                                "x: {{axis: \"{}\"}}\n"
                                "y: {{axis: \"{}\"}}\n",
                                kind_.text, kind_.driver, device_, kind_.x, kind_.y));
-  driver_ = std::make_unique<ChildProcess>(
-      places_.programs / "driftd-stage", std::vector<std::string>{"--config", file.string()},
-      places_.output / "driftd-stage.log");
+  driver_ = std::make_unique<ChildProcess>(places_.programs / "driftd-stage",
+                                           std::vector<std::string>{"--config", file.string()},
+                                           places_.output / "driftd-stage.log");
 }
 
 std::vector<std::string> StageRig::calibrate(const std::filesystem::path& config,
                                              const Wait& wait) {
-  ChildProcess driftctl(
-      places_.programs / "driftctl",
-      {"--config", config.string(), "calibrate", "--write", "--yes", "--plot",
-       (places_.output / "calibration.svg").string()},
-      places_.output / "calibration.log");
+  ChildProcess driftctl(places_.programs / "driftctl",
+                        {"--config", config.string(), "calibrate", "--write", "--yes", "--plot",
+                         (places_.output / "calibration.svg").string()},
+                        places_.output / "calibration.log");
   wait(driftctl, "the calibration did not end", [&] { return driftctl.ended().has_value(); });
   if (*driftctl.ended() != "exited with code 0") {
     throw std::runtime_error("the calibration " + *driftctl.ended() + ":\n" +

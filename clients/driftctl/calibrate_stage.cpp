@@ -103,7 +103,7 @@ void check_file(const StageCalibration& calibration, const std::filesystem::path
 }
 
 std::string how_to_load(const config::Config& before, const config::Config& after) {
-  const std::vector<std::string> keys = config::not_reloadable_changes(before, after);
+  const std::vector<std::string> keys = config::not_reloadable_changes(before, after, true);
   if (keys.empty()) {
     return "driftd takes it over on reload (`systemctl reload driftd`, or SIGHUP) while the lock "
            "is idle.";
