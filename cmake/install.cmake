@@ -13,6 +13,11 @@ foreach(program driftd driftctl driftd-stage driftfit-program driftd-sim driftd-
   endif()
 endforeach()
 
+# Runs in place as well: it looks for its modules beside itself, then here.
+install(PROGRAMS tools/stage-emulator/driftd-stage-emulator DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY tools/stage-emulator/driftd_stage_emulator DESTINATION share/driftd/stage-emulator
+  FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
+
 install(TARGETS driftfit driftd_gpufit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES fitter/c/driftfit.h fitter/gpufit/gpufit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
@@ -42,8 +47,8 @@ if(DRIFTD_PYTHON AND NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     OUTPUT_VARIABLE python OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 endif()
 set(DRIFTD_PYTHON_DIR lib/${python}/dist-packages CACHE STRING "Where the Python modules are installed")
-install(FILES clients/python/driftd.py DESTINATION ${DRIFTD_PYTHON_DIR})
-install(DIRECTORY fitter/python/driftd_fit fitter/python/pygpufit DESTINATION ${DRIFTD_PYTHON_DIR}
+install(DIRECTORY clients/python/driftd fitter/python/driftd_fit fitter/python/pygpufit
+  DESTINATION ${DRIFTD_PYTHON_DIR}
   FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 install(FILES clients/python/stage_driver_example.py DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
 install(FILES fitter/matlab/fit2dgaussian_mex.c fitter/matlab/fit2dgaussian.m

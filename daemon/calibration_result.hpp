@@ -18,7 +18,6 @@ struct CalibrationContext {
   config::Config config;
   std::vector<std::uint32_t> marker_ids;
   double waiting_us = 0;  ///< Controller::set_waiting_us()
-  double age_us = 0;      ///< from the middle of an exposure to its correction, on average
 };
 
 struct CalibrationResult {

@@ -67,6 +67,11 @@ Vec2 LiveSimulation::commanded_nm() {
   return simulation_.commanded_nm();
 }
 
+StagePlace LiveSimulation::stage_place() {
+  const std::lock_guard lock(mutex_);
+  return {simulation_.stage_nm_at(monotonic_ns() - start_ns_), simulation_.commanded_nm()};
+}
+
 bool LiveSimulation::inject(const Fault& fault) {
   const std::lock_guard lock(mutex_);
   simulation_.advance(monotonic_ns() - start_ns_);

@@ -36,6 +36,8 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--stage", options.service.stage_endpoint,
                  "driftd's endpoint wire.corrections: they move the stage");
+  app.add_option("--stage-input", options.service.stage_input,
+                 "file of a UNIX datagram socket to make: drivers and emulators move the stage");
   app.add_option("--truth", options.service.truth_endpoint, "endpoint to publish the truth on");
   app.add_option("--control", options.service.control_endpoint, "endpoint for commands");
   app.add_option("--rate", options.rate_hz, "frame rate at power-on in place of the scenario's, Hz")
@@ -62,7 +64,9 @@ int run(const Options& options, const sigset_t& signals) {
   if (!options.scenario.empty()) scenario = sim::load_scenario(options.scenario);
   if (options.rate_hz > 0) scenario.camera.rate_hz = options.rate_hz;
   sim::ServiceSettings settings = options.service;
-  if (settings.stage_endpoint.empty()) settings.stage_endpoint = scenario.stage_endpoint;
+  if (settings.stage_endpoint.empty() && settings.stage_input.empty()) {
+    settings.stage_endpoint = scenario.stage_endpoint;
+  }
   const sim::SimService service(scenario, settings);
   std::cout << "driftd-sim ready: camera " << settings.identity.serial << " at "
             << settings.identity.address << ", " << scenario.camera.width_px << "x"

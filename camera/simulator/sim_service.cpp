@@ -14,6 +14,7 @@
 #include "camera/simulator/gige_camera.hpp"
 #include "camera/simulator/live_simulation.hpp"
 #include "camera/simulator/sim_wire.hpp"
+#include "camera/simulator/stage_input.hpp"
 
 namespace driftd::simulator {
 namespace {
@@ -36,6 +37,10 @@ zmq::socket_t bound(zmq::context_t& context, zmq::socket_type type, const std::s
 struct SimService::Parts {
   Parts(const Scenario& scenario, const ServiceSettings& settings)
       : simulation(scenario, [this](const TruthRecord& record) { publish(record); }) {
+    if (!settings.stage_input.empty() && !settings.stage_endpoint.empty()) {
+      throw std::invalid_argument(
+          "--stage and --stage-input both move the stage: only one of them can be had");
+    }
     if (!settings.truth_endpoint.empty()) {
       truth = bound(context, zmq::socket_type::pub, settings.truth_endpoint);
     }
@@ -43,6 +48,7 @@ struct SimService::Parts {
       control = bound(context, zmq::socket_type::rep, settings.control_endpoint);
     }
     if (!settings.stage_endpoint.empty()) connect_stage(settings.stage_endpoint);
+    if (!settings.stage_input.empty()) stage_input.emplace(settings.stage_input);
     camera.emplace(settings.identity, scenario.camera, simulation);
     wire = std::thread([this] { run_wire(); });
   }
@@ -79,6 +85,7 @@ struct SimService::Parts {
     std::vector<zmq::pollitem_t> items;
     if (stage) items.push_back({stage.handle(), 0, ZMQ_POLLIN, 0});
     if (control) items.push_back({control.handle(), 0, ZMQ_POLLIN, 0});
+    if (stage_input) items.push_back({nullptr, stage_input->descriptor(), ZMQ_POLLIN, 0});
     while (!stopping) {
       if (items.empty()) {
         std::this_thread::sleep_for(kPoll);
@@ -89,6 +96,7 @@ struct SimService::Parts {
       if (stage && stage.recv(message, zmq::recv_flags::dontwait)) {
         move_stage(message.to_string());
       }
+      if (stage_input) corrections.moves += stage_input->serve(simulation);
       if (control && control.recv(message, zmq::recv_flags::dontwait)) {
         const CameraState state{camera->frames_sent(), camera->frames_late(),
                                 camera->resent_packets(), camera->controlled()};
@@ -115,9 +123,10 @@ struct SimService::Parts {
   }
 
   zmq::context_t context{1};
-  zmq::socket_t truth;    ///< stream thread
-  zmq::socket_t control;  ///< wire thread
-  zmq::socket_t stage;    ///< wire thread
+  zmq::socket_t truth;                    ///< stream thread
+  zmq::socket_t control;                  ///< wire thread
+  zmq::socket_t stage;                    ///< wire thread
+  std::optional<StageInput> stage_input;  ///< wire thread
   std::uint64_t truth_seq = 0;
   CorrectionCounts corrections;
   CorrectionReader reader;

@@ -15,14 +15,16 @@ namespace driftd::simulator {
 
 struct ServiceSettings {
   CameraIdentity identity;
-  std::string stage_endpoint;    ///< the daemon's wire.corrections; empty: the stage stands still
-  std::string truth_endpoint;    ///< PUB, bound; empty: none
+  std::string stage_endpoint;  ///< the daemon's wire.corrections; empty: the stage stands still
+  std::string stage_input;     ///< file of a UNIX datagram socket that moves the stage; empty: none
+  std::string truth_endpoint;  ///< PUB, bound; empty: none
   std::string control_endpoint;  ///< REP, bound; empty: none
 };
 
 class SimService {
  public:
-  /// @throws ScenarioError, std::invalid_argument for an impossible setting, std::runtime_error
+  /// @throws ScenarioError, std::invalid_argument for an impossible setting or two ways to move
+  ///   the stage, std::runtime_error
   ///   when an address or endpoint cannot be had
   SimService(const Scenario& scenario, const ServiceSettings& settings);
   ~SimService();

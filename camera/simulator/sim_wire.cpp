@@ -109,6 +109,7 @@ std::string answer_command(const std::string& request, LiveSimulation& simulatio
                 {"controlled", camera.controlled},
                 {"corrections", corrections.obeyed},
                 {"corrections_expired", corrections.expired},
+                {"stage_moves", corrections.moves},
                 {"commanded_x_nm", commanded.x},
                 {"commanded_y_nm", commanded.y}}
         .dump();

@@ -47,6 +47,7 @@ struct CameraState {
 struct CorrectionCounts {
   std::uint64_t obeyed = 0;
   std::uint64_t expired = 0;  ///< came too late and were ignored
+  std::uint64_t moves = 0;    ///< of --stage-input
 };
 
 /// Carries out one command ({"command": "vanish", "seconds": 2}) and returns the reply as JSON.

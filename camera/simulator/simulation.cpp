@@ -58,6 +58,14 @@ void Simulation::command_stage(std::int64_t time_ns, Vec2 stage_nm) {
   stage_.command(time_ns, stage_nm);
 }
 
+Vec2 Simulation::stage_nm_at(std::int64_t time_ns) const {
+  Stage stage = stage_;  // with its generators: it goes where the stage itself will go
+  for (std::int64_t next_ns = now_ns() + kTickNs; next_ns <= time_ns; next_ns += kTickNs) {
+    stage.step(next_ns, next_ns < stuck_until_ns_);
+  }
+  return stage.position_nm();
+}
+
 Vec2 Simulation::disturbance_now() const noexcept {
   return {disturbance_nm_.x + steps_nm_.x, disturbance_nm_.y + steps_nm_.y};
 }

@@ -48,6 +48,9 @@ class Simulation {
   void command_stage(std::int64_t time_ns, Vec2 stage_nm);
   /// The newest stage command; 0 before the first.
   Vec2 commanded_nm() const noexcept { return stage_.commanded_nm(); }
+  /// Where the stage truly is at `time_ns`, noise included; time does not pass. A time in the past
+  /// counts as now. Faults that the scenario starts until then are not foreseen.
+  Vec2 stage_nm_at(std::int64_t time_ns) const;
   /// Starts a fault now. @return false when its marker does not exist
   bool inject(const Fault& fault);
 

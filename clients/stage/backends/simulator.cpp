@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/stage/backends/simulator.hpp"
+#include "clients/stage/backends/backends.hpp"
 
 #include <poll.h>
 #include <spdlog/fmt/fmt.h>

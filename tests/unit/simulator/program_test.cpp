@@ -107,6 +107,16 @@ TEST_CASE("driftd-sim refuses what it cannot do with a sentence and an exit code
     CHECK(contains(program.rest(), "--adress"));
     CHECK(program.exit_code() == 2);
   }
+  SECTION("two ways to move the stage") {
+    Program program({"--stage", "ipc:///tmp/driftd-nobody", "--stage-input", "/tmp/driftd-none"});
+    CHECK(contains(program.rest(), "only one of them"));
+    CHECK(program.exit_code() == 2);
+  }
+  SECTION("a stage input that cannot be had") {
+    Program program({"--address", "127.71.3.4", "--stage-input", "/nonexistent/stage"});
+    CHECK(contains(program.rest(), "/nonexistent/stage"));
+    CHECK(program.exit_code() == 1);
+  }
   SECTION("no such scenario") {
     Program program({"--scenario", "/nonexistent.yaml"});
     CHECK(contains(program.rest(), "/nonexistent.yaml:1:1: cannot be opened"));
