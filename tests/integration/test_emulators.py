@@ -33,7 +33,8 @@ MS = 1_000_000
 
 
 class Emulated:
-    """A running emulator with a client's connection to it."""
+    """A running emulator with a client's connection to it. Its axes are where they are sent, at once and
+    without noise: how late a busy machine lets a test look changes nothing."""
 
     def __init__(self, test: unittest.TestCase, kind: str, *arguments, pty: bool = False,
                  connect: bool = True):
@@ -45,7 +46,7 @@ class Emulated:
         with self.log.open("wb") as log:
             self.child = subprocess.Popen(
                 [str(each) for each in (sys.executable, PROGRAM, kind, *wire, "--control", self.control_path,
-                                        "--noise", "0", *arguments)],
+                                        "--noise", "0", "--tau-ms", "0", *arguments)],
                 stdout=subprocess.PIPE, stderr=log, text=True)
         test.addCleanup(self.stop)
         self.ready = self.child.stdout.readline()
@@ -153,7 +154,7 @@ class EmulatorTest(unittest.TestCase):
         self.assertIsNone(device.receive(0.05 * SLOW))
 
 
-class PiGcs2(EmulatorTest):
+class PhysikInstrumente(EmulatorTest):
     """PI MS249E, 8.1 and 8.7."""
 
     def error(self, device: Emulated) -> int:
@@ -182,9 +183,10 @@ class PiGcs2(EmulatorTest):
         device.send(b"SVO 2 1\nMOV 1 60.1234 2 40\n")
         self.assertEqual(self.error(device), 0)
         device.wait_stats(lambda stats: stats["moves"] == 1, "the move")
-        time.sleep(0.03)  # thirty time constants
         self.assertEqual(device.ask(b"POS? 2 1\n", count=2), b"2=40.0000 \n1=60.1234\n")
-        self.assertEqual(device.ask(b"ONT? 1\n"), b"1=1\n")
+        deadline = time.monotonic() + PATIENCE_S
+        while device.ask(b"ONT? 1\n") != b"1=1\n":
+            self.assertLess(time.monotonic(), deadline)
         self.assertEqual(device.stats()["syntax_errors"], 0)
 
     def test_one_illegal_target_stops_the_whole_line(self):
@@ -259,7 +261,7 @@ class PiGcs2(EmulatorTest):
         self.assertEqual(device.ask(b"MOV? 1\n"), b"1=60.0000\n")
 
 
-class Lc400(EmulatorTest):
+class NPoint(EmulatorTest):
     """motorNPoint LC400MotorDriver.cpp, LC400MemoryAddr.h."""
 
     CHANNEL = 0x11831000
@@ -280,7 +282,6 @@ class Lc400(EmulatorTest):
         self.assertEqual(self.read(device, 0x084), 1)
         self.write(device, 0x218, 10486, channel=2)  # 1 um
         self.assertEqual(self.read(device, 0x218, channel=2), 10486)
-        time.sleep(0.03)
         self.assertEqual(self.read(device, 0x334, channel=2), 10486)
         self.assertEqual(self.read(device, 0x334, channel=1), 0)
         self.write(device, 0x218, -524287)
@@ -295,10 +296,8 @@ class Lc400(EmulatorTest):
         self.assertEqual(self.read(device, 0x084), 0)
         self.write(device, 0x218, 10486)
         self.assertEqual(self.read(device, 0x218), 10486)
-        time.sleep(0.03)
         self.assertEqual(self.read(device, 0x334), 0)
         self.write(device, 0x084, 1)
-        time.sleep(0.03)
         self.assertEqual(self.read(device, 0x334), 10486)
 
     def test_arrays_and_following_words(self):
@@ -411,7 +410,6 @@ class Piezoconcept(EmulatorTest):
         self.assertEqual(device.ask(b"MOVEX 51.000u\n"), b"Ok\n")
         self.assertEqual(device.ask(b"MOXYZ 52u 48000n 50.0u\n"), b"Ok\n")
         self.assertEqual(device.ask(b"MOVRY -500n\n"), b"Ok\n")
-        time.sleep(0.03)
         value, unit = device.ask(b"GET_Y\n").split()
         self.assertEqual(unit, b"um")
         self.assertAlmostEqual(float(value), 47.5, delta=0.5 * 100 / 65535 + 1e-4)  # half a step
@@ -436,14 +434,12 @@ class Piezoconcept(EmulatorTest):
         self.assertEqual(device.ask(b"SERIE\n"), b"00000001\n")
         self.assertEqual(device.ask(b"RE_ON\n"), b"Ok\n")
         self.assertEqual(device.ask(b"_RAZ_\n"), b"Ok\n")
-        time.sleep(0.03)
         self.assertAlmostEqual(float(device.ask(b"GET_X\n").split()[0]), 0, delta=0.001)
 
     def test_a_stage_that_no_longer_follows_goes_on_saying_ok(self):
         device = self.emulated("piezoconcept")
         device.fault("servo_off")
         self.assertEqual(device.ask(b"MOVEX 60u\n"), b"Ok\n")
-        time.sleep(0.03)
         self.assertAlmostEqual(float(device.ask(b"GET_X\n").split()[0]), 50, delta=0.001)
 
 
@@ -480,7 +476,6 @@ class ThorlabsApt(EmulatorTest):
         self.assertEqual(device.stats()["refused"], 1)
         self.assertEqual(device.ask_bytes(self.short(0x0641, 1), 6), b"\x42\x06\x01\x01\x01\x21")
         device.send(self.short(0x0640, 1, 2) + self.move(20000))
-        time.sleep(0.03)
         channel, _, position, bits = self.status(device)
         self.assertEqual((channel, position, bits & 0x400), (1, 20000, 0x400))
         self.assertEqual(self.status(device, to=0x22)[2], 16384)  # the other bay stayed
@@ -506,7 +501,6 @@ class ThorlabsApt(EmulatorTest):
         device.send(self.short(0x0658, 1))
         self.assertEqual(self.status(device)[3] & 0x30, 0x20)
         device.send(self.move(20000))
-        time.sleep(0.03)
         self.assertEqual(self.status(device)[2], 0)
         deadline = time.monotonic() + PATIENCE_S
         while self.status(device)[3] & 0x30 != 0x10:
@@ -545,7 +539,6 @@ class ThorlabsApt(EmulatorTest):
     def test_a_k_cube_is_one_channel_at_its_own_address(self):
         device = self.emulated("thorlabs_apt", "--model", "kpz101", "--servo-on")
         device.send(self.move(1000, to=0x50))
-        time.sleep(0.03)
         self.assertEqual(self.status(device, to=0x50)[2], 1000)
 
 
@@ -714,11 +707,11 @@ class Faults(EmulatorTest):
 
     def test_mute_it_obeys_and_says_nothing(self):
         device = self.emulated("piezoconcept")
-        device.fault("mute 0.4")
+        device.fault("mute 1.5")
         device.send(b"MOVEX 60u\n")
         device.wait_stats(lambda stats: stats["moves"] == 1, "the move")
         self.assert_silent(device)
-        time.sleep(0.4)
+        time.sleep(1.5)
         self.assertEqual(device.ask(b"MOVEX 61u\n"), b"Ok\n")
 
     def test_garbage_comes_unasked(self):
