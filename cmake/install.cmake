@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 
 add_custom_target(driftd_programs)
-foreach(program driftd driftctl driftfit-program driftd-sim driftd-demo)
+foreach(program driftd driftctl driftd-stage driftfit-program driftd-sim driftd-demo)
   if(TARGET ${program})
     add_dependencies(driftd_programs ${program})
     # The demo runs from the source tree, whose examples it shows.
@@ -21,19 +21,22 @@ install(DIRECTORY tools/stage-emulator/driftd_stage_emulator DESTINATION share/d
 install(TARGETS driftfit driftd_gpufit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES fitter/c/driftfit.h fitter/gpufit/gpufit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-# The unit in the source tree names the paths of a distribution package; another prefix gets its own.
-set(unit ${PROJECT_SOURCE_DIR}/systemd/driftd.service)
-set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${unit})
-file(READ ${unit} text)
-string(REPLACE "/usr/bin/" "${CMAKE_INSTALL_FULL_BINDIR}/" text "${text}")
-string(REPLACE "/etc/driftd/" "${CMAKE_INSTALL_FULL_SYSCONFDIR}/driftd/" text "${text}")
-file(WRITE ${PROJECT_BINARY_DIR}/systemd/driftd.service "${text}")
-
-install(FILES ${PROJECT_BINARY_DIR}/systemd/driftd.service DESTINATION lib/systemd/system)
+# The units in the source tree name the paths of a distribution package; another prefix gets its own.
+foreach(name driftd.service driftd-stage@.service)
+  set(unit ${PROJECT_SOURCE_DIR}/systemd/${name})
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${unit})
+  file(READ ${unit} text)
+  string(REPLACE "/usr/bin/" "${CMAKE_INSTALL_FULL_BINDIR}/" text "${text}")
+  string(REPLACE "/etc/driftd/" "${CMAKE_INSTALL_FULL_SYSCONFDIR}/driftd/" text "${text}")
+  file(WRITE ${PROJECT_BINARY_DIR}/systemd/${name} "${text}")
+  install(FILES ${PROJECT_BINARY_DIR}/systemd/${name} DESTINATION lib/systemd/system)
+endforeach()
 install(FILES systemd/sysusers.conf DESTINATION lib/sysusers.d RENAME driftd.conf)
 install(FILES systemd/sysctl.conf DESTINATION lib/sysctl.d RENAME 60-driftd.conf)
-install(DIRECTORY config/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
+install(DIRECTORY config/examples/ clients/stage/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   FILES_MATCHING PATTERN "*.yaml")
+install(FILES config/driftd.schema.json config/driftd-stage.schema.json
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/driftd)
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Debian's interpreter reads packages in /usr/lib/python3 and /usr/local/lib/python3.x.
@@ -44,8 +47,8 @@ if(DRIFTD_PYTHON AND NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     OUTPUT_VARIABLE python OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 endif()
 set(DRIFTD_PYTHON_DIR lib/${python}/dist-packages CACHE STRING "Where the Python modules are installed")
-install(FILES clients/python/driftd.py DESTINATION ${DRIFTD_PYTHON_DIR})
-install(DIRECTORY fitter/python/driftd_fit fitter/python/pygpufit DESTINATION ${DRIFTD_PYTHON_DIR}
+install(DIRECTORY clients/python/driftd fitter/python/driftd_fit fitter/python/pygpufit
+  DESTINATION ${DRIFTD_PYTHON_DIR}
   FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 install(FILES clients/python/stage_driver_example.py DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
 install(FILES fitter/matlab/fit2dgaussian_mex.c fitter/matlab/fit2dgaussian.m

@@ -20,6 +20,9 @@
 
 namespace driftd::config {
 
+/// What an option table (config/table.hpp) fills: Config, and other programs' structs.
+struct Settings {};
+
 enum class Source : std::uint8_t { Aravis, Replay };
 enum class Backend : std::uint8_t { Auto, Cpu, Cuda };
 enum class Estimator : std::uint8_t { Auto, LeastSquares, Poisson };
@@ -121,6 +124,7 @@ struct Control {
 struct Stage {
   std::array<std::array<double, 2>, 2> image_to_stage;
   double delay_us, time_constant_us;
+  bool require_driver;  ///< no lock without one that says it is ready
 };
 
 struct RealTime {
@@ -142,7 +146,7 @@ struct Log {
   LogLevel level;
 };
 
-struct Config {
+struct Config : Settings {
   Camera camera;
   Replay replay;
   Optics optics;
@@ -184,6 +188,8 @@ Config load_text(const std::string& text, const std::string& name,
 /// The merged configuration as YAML that load_text() reads back to the same Config.
 std::string to_yaml(const Config& config);
 /// Keys that differ and cannot be changed without a restart; empty: a reload may take `after` over.
-std::vector<std::string> not_reloadable_changes(const Config& before, const Config& after);
+/// @param idle  nothing is locked, held or calibrated
+std::vector<std::string> not_reloadable_changes(const Config& before, const Config& after,
+                                                bool idle);
 
 }  // namespace driftd::config

@@ -41,31 +41,36 @@ struct ValueEmitter {
 };
 
 /// What stands in the section, "" being the file itself: its options, then the sections within.
-void emit_section(YAML::Emitter& out, std::string_view name, const Config& config) {
+void emit_section(YAML::Emitter& out, const Table& table, std::string_view name,
+                  const Settings& settings) {
   out << YAML::BeginMap;
-  for (const Option& option : options()) {
+  for (const Option& option : table.options) {
     if (option.section() != name) continue;
     out << YAML::Key << std::string(option.name()) << YAML::Value;
-    const Value value = option.get(config);
+    const Value value = option.get(settings);
     if (is_auto(option, value))
       out << "auto";
     else
       std::visit(ValueEmitter{out}, value);
   }
-  for (const Section& section : sections()) {
+  for (const Section& section : table.sections) {
     if (section.outer() != name) continue;
     out << YAML::Key << std::string(section.key()) << YAML::Value;
-    emit_section(out, section.name, config);
+    emit_section(out, table, section.name, settings);
   }
   out << YAML::EndMap;
 }
 
 }  // namespace
 
-std::string to_yaml(const Config& config) {
+std::string to_yaml(const Table& table, const Settings& settings) {
   YAML::Emitter out;
-  emit_section(out, "", config);
+  emit_section(out, table, "", settings);
   return std::string(out.c_str()) + '\n';
+}
+
+std::string to_yaml(const Config& config) {
+  return to_yaml(table(), config);
 }
 
 }  // namespace driftd::config

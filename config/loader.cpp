@@ -6,7 +6,6 @@
 #include "base/yaml/document.hpp"
 #include "base/yaml/mistakes.hpp"
 #include "base/yaml/nearest.hpp"
-#include "config/checks.hpp"
 #include "config/options.hpp"
 #include "config/value_reader.hpp"
 
@@ -21,18 +20,14 @@ using yaml::place_of;
 
 class Loader {
  public:
-  Loader(std::string name, std::filesystem::path folder)
-      : name_(std::move(name)), folder_(std::move(folder)) {}
+  Loader(const Table& table, Settings& settings) : table_(table), settings_(settings) {
+    set_defaults(table, settings);
+  }
 
-  Config load(const std::string& text) {
+  void load(const std::string& text, const std::string& name) {
     if (const auto root = yaml::read_document(text, mistakes_)) read_root(*root);
     check_combinations();
-    if (!mistakes_.empty()) throw ConfigError(mistakes_.report(name_));
-    std::filesystem::path& path = config_.replay.path;
-    if (!path.empty() && path.is_relative() && !folder_.empty()) {
-      path = (folder_ / path).lexically_normal();
-    }
-    return config_;
+    if (!mistakes_.empty()) throw ConfigError(mistakes_.report(name));
   }
 
  private:
@@ -44,10 +39,9 @@ class Loader {
   void unknown_option(std::string_view section, const YAML::Node& name);
   void check_combinations();
 
-  std::string name_;
-  std::filesystem::path folder_;
+  const Table& table_;
+  Settings& settings_;
   Mistakes mistakes_;
-  Config config_ = default_config();
   std::map<std::string, Place, std::less<>> places_;  ///< of the values that the file gives
   std::set<std::string, std::less<>> unusable_;       ///< keys that the file gives wrongly
   std::set<std::string_view> read_sections_;
@@ -67,8 +61,8 @@ void Loader::read_root(const YAML::Node& root) {
 bool Loader::read_inner(std::string_view outer, const YAML::Node& name, const YAML::Node& node) {
   const std::string key = name.IsScalar() ? name.Scalar() : "";
   const auto section = std::ranges::find_if(
-      sections(), [&](const Section& s) { return s.outer() == outer && s.key() == key; });
-  if (section == sections().end()) return false;
+      table_.sections, [&](const Section& s) { return s.outer() == outer && s.key() == key; });
+  if (section == table_.sections.end()) return false;
   if (!read_sections_.insert(section->name).second) {
     mistakes_.add(place_of(name), section->name, "found twice; allowed once");
   } else {
@@ -86,8 +80,8 @@ void Loader::read_section(const Section& section, const YAML::Node& node) {
   for (const auto& entry : node) {
     const std::string key = std::string(section.name) + '.' +
                             (entry.first.IsScalar() ? entry.first.Scalar() : std::string());
-    const Option* const option = find_option(key);
-    if (option != nullptr) {
+    const auto option = std::ranges::find(table_.options, key, &Option::key);
+    if (option != table_.options.end()) {
       read_option(*option, entry.first, entry.second);
     } else if (!read_inner(section.name, entry.first, entry.second)) {
       unknown_option(section.name, entry.first);
@@ -96,7 +90,7 @@ void Loader::read_section(const Section& section, const YAML::Node& node) {
 }
 
 void Loader::read_option(const Option& option, const YAML::Node& name, const YAML::Node& value) {
-  const std::string key(option.key);
+  const std::string& key = option.key;
   if (places_.contains(key)) {
     mistakes_.add(place_of(name), key, "found twice; allowed once");
     return;
@@ -114,7 +108,7 @@ void Loader::read_option(const Option& option, const YAML::Node& name, const YAM
     }
   }
   if (const auto read = ValueReader(mistakes_).read(option, value)) {
-    option.set(config_, *read);
+    option.set(settings_, *read);
   } else {
     unusable_.insert(key);
   }
@@ -129,24 +123,24 @@ void Loader::unknown_option(std::string_view section, const YAML::Node& name) {
   const std::string prefix = section.empty() ? "" : std::string(section) + '.';
   const std::string key = prefix + key_text(name);
   // The same name elsewhere is the likeliest slip: an option in the wrong section.
-  const auto elsewhere = std::ranges::find(options(), std::string_view(found), &Option::name);
-  if (elsewhere != options().end()) {
+  const auto elsewhere = std::ranges::find(table_.options, std::string_view(found), &Option::name);
+  if (elsewhere != table_.options.end()) {
     mistakes_.add(place_of(name), key,
-                  std::string("found an unknown key; did you mean ").append(elsewhere->key) + '?');
+                  "found an unknown key; did you mean " + elsewhere->key + '?');
     return;
   }
   std::vector<std::string_view> candidates;
-  for (const Section& known : sections()) {
+  for (const Section& known : table_.sections) {
     if (known.outer() == section) candidates.push_back(known.key());
   }
-  for (const Option& option : options()) {
+  for (const Option& option : table_.options) {
     if (option.section() == section) candidates.push_back(option.name());
   }
   mistakes_.add(place_of(name), key, yaml::unknown_key(found, candidates, prefix));
 }
 
 void Loader::check_combinations() {
-  for (const Conflict& conflict : find_conflicts(config_)) {
+  for (const Conflict& conflict : table_.find_conflicts(settings_)) {
     const auto unusable = [this](const std::string& key) { return unusable_.contains(key); };
     if (std::ranges::any_of(conflict.keys, unusable)) continue;
     const auto given = std::ranges::find_if(
@@ -158,16 +152,29 @@ void Loader::check_combinations() {
 
 }  // namespace
 
+void read_text(const Table& table, const std::string& text, const std::string& name,
+               Settings& settings) {
+  Loader(table, settings).load(text, name);
+}
+
+std::string text_of_file(const std::filesystem::path& file) {
+  Mistakes mistakes;
+  auto text = yaml::read_file(file, mistakes);
+  if (!text) throw ConfigError(mistakes.report(file.string()));
+  return *std::move(text);
+}
+
 Config load_text(const std::string& text, const std::string& name,
                  const std::filesystem::path& folder) {
-  return Loader(name, folder).load(text);
+  Config config{};
+  read_text(table(), text, name, config);
+  config.replay.path = path_from(folder, config.replay.path);
+  return config;
 }
 
 Config load(const std::filesystem::path& file) {
-  Mistakes mistakes;
-  const auto text = yaml::read_file(file, mistakes);
-  if (!text) throw ConfigError(mistakes.report(file.string()));
-  return load_text(*text, file.string(), std::filesystem::absolute(file).parent_path());
+  return load_text(text_of_file(file), file.string(),
+                   std::filesystem::absolute(file).parent_path());
 }
 
 }  // namespace driftd::config

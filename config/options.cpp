@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <utility>
+
+#include "config/checks.hpp"
 
 namespace driftd::config {
 namespace {
@@ -15,22 +15,27 @@ constexpr int kLeastChosenRoiPx = 5;
 using yaml::allowed_number;
 using yaml::allowed_text;
 
-const std::vector<Option>& table() {
-  static const std::vector<Option> table =
+const std::vector<Option>& rows() {
+  static const std::vector<Option> rows =
       joined({source_options(), tracking_options(), lock_options(), service_options()});
-  return table;
+  return rows;
 }
 
 }  // namespace
 
-std::vector<Option> joined(std::vector<std::vector<Option>> parts) {
-  std::vector<Option> rows;
-  for (auto& part : parts) std::ranges::move(part, std::back_inserter(rows));
-  return rows;
+const Table& table() {
+  static const Table table = {.title = "driftd configuration",
+                              .options = options(),
+                              .sections = sections(),
+                              .reloads = true,
+                              .find_conflicts = [](const Settings& settings) {
+                                return find_conflicts(static_cast<const Config&>(settings));
+                              }};
+  return table;
 }
 
 std::span<const Option> options() {
-  return table();
+  return rows();
 }
 
 std::span<const Section> sections() {
@@ -88,33 +93,9 @@ std::span<const ListKey> marker_keys() {
   return keys;
 }
 
-bool is_auto(const Option& option, const Value& value) {
-  if (!option.rules.or_auto) return false;
-  const int* whole = std::get_if<int>(&value);
-  return whole != nullptr ? *whole == 0 : std::get<double>(value) == 0;
-}
-
 const Option* find_option(std::string_view key) {
-  const auto found = std::ranges::find(table(), key, &Option::key);
-  return found == table().end() ? nullptr : &*found;
-}
-
-std::string allowed(const Option& option) {
-  struct Visitor {
-    const Rules& rules;
-    std::string operator()(bool) const { return "true or false"; }
-    std::string operator()(int) const { return allowed_number(rules.range(), true); }
-    std::string operator()(double) const { return allowed_number(rules.range(), false); }
-    std::string operator()(const std::string&) const { return allowed_text(rules.choices); }
-    std::string operator()(const std::filesystem::path&) const { return "a path"; }
-    std::string operator()(const Matrix2&) const {
-      return "[[a, b], [c, d]], each " + allowed_number(rules.range(), false);
-    }
-    std::string operator()(const std::vector<ListedMarker>&) const {
-      return "a list of at most " + std::to_string(kMaxListedMarkers) + " markers";
-    }
-  };
-  return std::visit(Visitor{option.rules}, option.fallback);
+  const auto found = std::ranges::find(rows(), key, &Option::key);
+  return found == rows().end() ? nullptr : &*found;
 }
 
 std::string allowed(const ListKey& list_key) {
@@ -125,7 +106,7 @@ std::string allowed(const ListKey& list_key) {
 
 Config default_config() {
   Config config{};
-  for (const Option& option : options()) option.set(config, option.fallback);
+  set_defaults(table(), config);
   return config;
 }
 
@@ -151,10 +132,13 @@ double least_side_px(const Config& config) {
   return roi_px + (automatic ? 2 * config.markers.border_px : 0);
 }
 
-std::vector<std::string> not_reloadable_changes(const Config& before, const Config& after) {
+std::vector<std::string> not_reloadable_changes(const Config& before, const Config& after,
+                                                bool idle) {
   std::vector<std::string> keys;
   for (const Option& option : options()) {
-    if (option.rules.reload == Reload::Restart && option.get(before) != option.get(after)) {
+    const Reload reload = option.rules.reload;
+    const bool may = reload == Reload::Live || (reload == Reload::Idle && idle);
+    if (!may && option.get(before) != option.get(after)) {
       keys.emplace_back(option.key);
     }
   }

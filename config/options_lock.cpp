@@ -148,20 +148,28 @@ std::vector<Option> stage_section() {
                    "in the path: a negative determinant. With a wrong sign the lock holds "
                    "(`stage_not_following`).",
            .min = -10,
-           .max = 10}),
+           .max = 10,
+           .reload = Reload::Idle}),
       row<&Config::stage, &Stage::delay_us>(
           "stage.delay_us", 3000,
           {.text = "From sending a correction to the stage starting to move: driver and "
                    "electronics.",
            .unit = "us",
            .min = 0,
-           .max = 1'000'000}),
+           .max = 1'000'000,
+           .reload = Reload::Idle}),
       row<&Config::stage, &Stage::time_constant_us>(
           "stage.time_constant_us", 1000,
           {.text = "After that the stage comes 63 % of the way in this time. 0: at once.",
            .unit = "us",
            .min = 0,
-           .max = 1'000'000}),
+           .max = 1'000'000,
+           .reload = Reload::Idle}),
+      row<&Config::stage, &Stage::require_driver>(
+          "stage.require_driver", false,
+          {.text = "`true`: `lock` is refused unless a driver has reported that the stage is ready "
+                   "(`driftd-stage` and `driftd.stages` do). `false`: it is warned about.",
+           .reload = Reload::Idle}),
   };
 }
 

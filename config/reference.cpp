@@ -72,23 +72,34 @@ void write_marker_keys(std::ostream& out) {
   }
 }
 
+const char* name_of(Reload reload) {
+  switch (reload) {
+    case Reload::Live:
+      return "yes";
+    case Reload::Idle:
+      return "while idle";
+    case Reload::Restart:
+      break;
+  }
+  return "restart";
+}
+
 }  // namespace
 
-std::string reference_markdown() {
+std::string reference_markdown(const Table& table) {
   std::ostringstream out;
-  for (const Section& section : sections()) {
+  for (const Section& section : table.sections) {
     out << "\n### " << section.name << "\n\n"
-        << section.text
-        << "\n\n| key | default | allowed | reload | meaning |\n"
-           "| --- | --- | --- | --- | --- |\n";
-    for (const Option& option : options()) {
+        << section.text << "\n\n| key | default | allowed | " << (table.reloads ? "reload | " : "")
+        << "meaning |\n| --- | --- | --- | " << (table.reloads ? "--- | " : "") << "--- |\n";
+    for (const Option& option : table.options) {
       if (option.section() != section.name) continue;
       const std::string fallback =
           is_auto(option, option.fallback) ? "auto" : std::visit(DefaultText{}, option.fallback);
       out << "| `" << option.key << "` | `" << fallback << "` | "
-          << std::visit(AllowedText{option.rules}, option.fallback) << " | "
-          << (option.rules.reload == Reload::Live ? "yes" : "restart") << " | " << option.rules.text
-          << " |\n";
+          << std::visit(AllowedText{option.rules}, option.fallback) << " | ";
+      if (table.reloads) out << name_of(option.rules.reload) << " | ";
+      out << option.rules.text << " |\n";
     }
     if (section.name == "markers") write_marker_keys(out);
   }
@@ -96,14 +107,14 @@ std::string reference_markdown() {
   return out.str();
 }
 
-std::optional<std::string> with_reference(std::string_view page) {
+std::optional<std::string> with_reference(const Table& table, std::string_view page) {
   const std::size_t begin = page.find(kBegin);
   const std::size_t end = page.find(kEnd);
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) {
     return std::nullopt;
   }
   return std::string(page.substr(0, begin + kBegin.size()))
-      .append(reference_markdown())
+      .append(reference_markdown(table))
       .append(page.substr(end));
 }
 

@@ -98,34 +98,34 @@ struct OptionSchema {
 };
 
 /// The keys that may stand in the section, "" being the file itself.
-Json properties_of(std::string_view name) {
+Json properties_of(const Table& table, std::string_view name) {
   Json properties = Json::object();
-  for (const Option& option : options()) {
+  for (const Option& option : table.options) {
     if (option.section() != name) continue;
     Json schema = std::visit(OptionSchema{option.rules}, option.fallback);
     schema["description"] = description(option.rules);
     properties[std::string(option.name())] = std::move(schema);
   }
-  for (const Section& section : sections()) {
+  for (const Section& section : table.sections) {
     if (section.outer() != name) continue;
     properties[std::string(section.key())] = {{"type", {"object", "null"}},
                                               {"description", section.text},
                                               {"additionalProperties", false},
-                                              {"properties", properties_of(section.name)}};
+                                              {"properties", properties_of(table, section.name)}};
   }
   return properties;
 }
 
 }  // namespace
 
-std::string schema_json() {
+std::string schema_json(const Table& table) {
   Json root = {{"$schema", "http://json-schema.org/draft-07/schema#"},
-               {"title", "driftd configuration"},
+               {"title", table.title},
                {"description",
                 "Made from the option table by driftd-config-docs; not to be edited by hand."},
                {"type", {"object", "null"}},
                {"additionalProperties", false},
-               {"properties", properties_of("")}};
+               {"properties", properties_of(table, "")}};
   return root.dump(2) + '\n';
 }
 

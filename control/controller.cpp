@@ -19,12 +19,6 @@ double seconds_between(std::int64_t earlier_ns, std::int64_t later_ns) noexcept 
   return std::max(0.0, 1e-9 * (static_cast<double>(later_ns) - static_cast<double>(earlier_ns)));
 }
 
-StageModelSettings stage_of(const ControllerSettings& settings) noexcept {
-  return {.image_to_stage = settings.image_to_stage,
-          .delay_us = settings.stage_delay_us,
-          .time_constant_us = settings.stage_time_constant_us};
-}
-
 ServoSettings servo_of(const ControllerSettings& settings) noexcept {
   return {.proportional = settings.proportional, .integral = settings.integral};
 }
@@ -33,7 +27,7 @@ ServoSettings servo_of(const ControllerSettings& settings) noexcept {
 
 Controller::Controller(const ControllerSettings& settings)
     : settings_(settings),
-      stage_(stage_of(settings)),
+      stage_(stage_settings()),
       servo_(std::make_unique<PiServo>(servo_of(settings))),
       observed_(kMostAveraged) {
   change_settings(settings);
@@ -45,8 +39,19 @@ void Controller::change_settings(const ControllerSettings& settings) noexcept {
   settings_.rate_limit_nm_per_s = or_zero(settings.rate_limit_nm_per_s);
   settings_.range_limit_nm = or_zero(settings.range_limit_nm);
   settings_.travel_limit_nm = or_zero(settings.travel_limit_nm);
-  stage_.change_settings(stage_of(settings));
+  stage_.change_settings(stage_settings());
   servo_->change_settings(servo_of(settings));
+}
+
+void Controller::set_waiting_us(double waiting_us) noexcept {
+  waiting_us_ = or_zero(waiting_us);
+  stage_.change_settings(stage_settings());
+}
+
+StageModelSettings Controller::stage_settings() const noexcept {
+  return {.image_to_stage = settings_.image_to_stage,
+          .delay_us = or_zero(settings_.stage_delay_us) + waiting_us_,
+          .time_constant_us = settings_.stage_time_constant_us};
 }
 
 void Controller::reset() noexcept {
@@ -117,8 +122,9 @@ Correction Controller::update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t
 }
 
 Correction Controller::go_to(Vec2 wanted_nm, std::int64_t now_ns) noexcept {
-  if (!started_ || now_ns <= sent_ns_ || !is_finite(wanted_nm))
+  if ((started_ && now_ns <= sent_ns_) || !is_finite(wanted_nm))
     return {.total_nm = total_nm_, .delta_nm = {}};
+  if (!started_) return send(total_nm_, now_ns, now_ns);
   const Correction correction = send(wanted_nm, sent_ns_, now_ns);
   servo_->reset(total_nm_);
   return correction;

@@ -58,7 +58,8 @@ class Controller {
   /// frame was taken.
   Correction update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t now_ns,
                     int averaged = 1) noexcept;
-  /// A move that no drift asked for, within the same limits; the servo goes on from there.
+  /// A move that no drift asked for, within the same limits; the servo goes on from there. The
+  /// first call after reset() moves nothing: the rate counts from it.
   Correction go_to(Vec2 wanted_nm, std::int64_t now_ns) noexcept;
   /// The stage was told last, at `sent_ns`, to be at `sent_total_nm`; it was never told of the
   /// corrections after that. Of a lock of which nothing was sent: 0 and time 0.
@@ -66,6 +67,9 @@ class Controller {
   /// New gains, limits and stage model for the corrections from now on; total and history stay.
   /// A total outside a range made narrower returns within the step and rate limits.
   void change_settings(const ControllerSettings& settings) noexcept;
+  /// So much longer than ControllerSettings::stage_delay_us a command waits on average, because the
+  /// stage takes fewer commands than it is sent.
+  void set_waiting_us(double waiting_us) noexcept;
 
   Vec2 total_nm() const noexcept { return total_nm_; }
   /// The stage's place at lock, from its place at the daemon's start.
@@ -83,7 +87,10 @@ class Controller {
   Vec2 mean_stage(std::size_t frames) const noexcept;
   Correction send(Vec2 wanted_nm, std::int64_t last_ns, std::int64_t now_ns) noexcept;
 
+  StageModelSettings stage_settings() const noexcept;
+
   ControllerSettings settings_;
+  double waiting_us_ = 0;
   StageModel stage_;
   std::unique_ptr<Servo> servo_;
   Vec2 total_nm_;

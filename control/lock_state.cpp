@@ -39,6 +39,12 @@ bool is_bad_frame(LockEvent event) noexcept {
          event == LockEvent::NoFrame || event == LockEvent::Jump || event == LockEvent::NotSent;
 }
 
+/// What the driver of the stage says keeps corrections from being carried out.
+bool is_stage_report(LockEvent event) noexcept {
+  return event == LockEvent::StageError || event == LockEvent::StageLimit ||
+         event == LockEvent::StageSilent;
+}
+
 LockReason reason_of(LockEvent event) noexcept {
   switch (event) {
     case LockEvent::FewMarkers:
@@ -55,6 +61,12 @@ LockReason reason_of(LockEvent event) noexcept {
       return LockReason::RangeExceeded;
     case LockEvent::StageNotFollowing:
       return LockReason::StageNotFollowing;
+    case LockEvent::StageError:
+      return LockReason::StageError;
+    case LockEvent::StageLimit:
+      return LockReason::StageLimit;
+    case LockEvent::StageSilent:
+      return LockReason::StageSilent;
     default:
       return LockReason::None;
   }
@@ -75,7 +87,7 @@ Lock next_locked(const Lock& lock, LockEvent event, std::int64_t now_ns,
                  const LockSettings& settings) noexcept {
   if (event == LockEvent::GoodFrame) return with_good_frame(lock);
   if (event == LockEvent::NoFrame || event == LockEvent::RangeExceeded ||
-      event == LockEvent::StageNotFollowing)
+      event == LockEvent::StageNotFollowing || is_stage_report(event))
     return changed(LockState::Holding, reason_of(event), now_ns);
   if (!is_bad_frame(event)) return lock;
   const Lock counted = with_bad_frame(lock);
@@ -104,7 +116,16 @@ Lock next_holding(const Lock& lock, LockEvent event, std::int64_t now_ns,
   }
   if (event == LockEvent::StageFollows && lock.reason == LockReason::StageNotFollowing)
     return changed(LockState::Locked, LockReason::StageFollows, now_ns);
-  if (is_bad_frame(event) || event == LockEvent::RangeExceeded) return with_bad_frame(lock);
+  if (is_bad_frame(event) || event == LockEvent::RangeExceeded || is_stage_report(event))
+    return with_bad_frame(lock);
+  return lock;
+}
+
+Lock next_calibrating(const Lock& lock, LockEvent event, std::int64_t now_ns) noexcept {
+  if (event == LockEvent::CalibrationOver)
+    return changed(LockState::Idle, LockReason::CalibrationOver, now_ns);
+  if (event == LockEvent::GoodFrame) return with_good_frame(lock);
+  if (is_bad_frame(event) || is_stage_report(event)) return with_bad_frame(lock);
   return lock;
 }
 
@@ -123,6 +144,8 @@ Lock next(const Lock& lock, LockEvent event, std::int64_t now_ns,
   if (event == LockEvent::CommandLock &&
       (lock.state == LockState::Idle || lock.state == LockState::Lost))
     return changed(LockState::Referencing, LockReason::LockCommanded, now_ns);
+  if (event == LockEvent::CommandCalibrate && lock.state == LockState::Idle)
+    return changed(LockState::Calibrating, LockReason::CalibrationCommanded, now_ns);
   if (event <= LockEvent::CommandReset) return lock;  // a command that changes nothing here
   switch (lock.state) {
     case LockState::Referencing:
@@ -131,6 +154,8 @@ Lock next(const Lock& lock, LockEvent event, std::int64_t now_ns,
       return next_locked(lock, event, now_ns, settings);
     case LockState::Holding:
       return next_holding(lock, event, now_ns, settings);
+    case LockState::Calibrating:
+      return next_calibrating(lock, event, now_ns);
     default:
       return lock;
   }
@@ -150,6 +175,8 @@ const char* name_of(LockState state) noexcept {
       return "lost";
     case LockState::Fault:
       return "fault";
+    case LockState::Calibrating:
+      return "calibrating";
   }
   return "unknown";
 }
@@ -188,6 +215,16 @@ const char* name_of(LockReason reason) noexcept {
       return "stage_not_following";
     case LockReason::StageFollows:
       return "stage_follows";
+    case LockReason::StageError:
+      return "stage_error";
+    case LockReason::StageLimit:
+      return "stage_limit";
+    case LockReason::StageSilent:
+      return "stage_silent";
+    case LockReason::CalibrationCommanded:
+      return "calibration_commanded";
+    case LockReason::CalibrationOver:
+      return "calibration_over";
     case LockReason::InternalFault:
       return "internal_fault";
   }

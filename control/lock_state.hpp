@@ -8,7 +8,15 @@
 
 namespace driftd::control {
 
-enum class LockState : std::uint8_t { Idle, Referencing, Locked, Holding, Lost, Fault };
+enum class LockState : std::uint8_t {
+  Idle,
+  Referencing,
+  Locked,
+  Holding,
+  Lost,
+  Fault,
+  Calibrating,  ///< no lock: the stage is moved to see how it answers
+};
 
 enum class LockReason : std::uint8_t {
   None,
@@ -27,6 +35,11 @@ enum class LockReason : std::uint8_t {
   CorrectionsNotSent,  ///< the publisher cannot send in time
   StageNotFollowing,   ///< the image does not move as the stage was told to
   StageFollows,        ///< it does again
+  StageError,          ///< the stage's driver reports an error
+  StageLimit,          ///< it reports that the stage cannot go further
+  StageSilent,         ///< it has reported nothing for too long
+  CalibrationCommanded,
+  CalibrationOver,
   InternalFault,
 };
 
@@ -34,6 +47,7 @@ enum class LockReason : std::uint8_t {
 enum class LockEvent : std::uint8_t {
   CommandLock,
   CommandUnlock,
+  CommandCalibrate,
   CommandReset,
   GoodFrame,  ///< fresh, enough healthy markers, plausible
   FewMarkers,
@@ -45,6 +59,10 @@ enum class LockEvent : std::uint8_t {
   RangeExceeded,
   StageNotFollowing,
   StageFollows,
+  StageError,  ///< what the stage's driver reports: error, limit, or nothing any more
+  StageLimit,
+  StageSilent,
+  CalibrationOver,
   InternalFault,
 };
 
@@ -76,6 +94,11 @@ constexpr bool may_correct(const Lock& lock) noexcept {
 constexpr bool may_probe(const Lock& lock) noexcept {
   return lock.state == LockState::Holding && lock.reason == LockReason::StageNotFollowing &&
          lock.bad_frames == 0;
+}
+
+/// While the stage is measured it is moved as the measurement asks.
+constexpr bool may_excite(const Lock& lock) noexcept {
+  return lock.state == LockState::Calibrating;
 }
 
 const char* name_of(LockState state) noexcept;

@@ -161,7 +161,7 @@ Vec2 StageMonitor::sd_nm() const noexcept {
   return {std::sqrt(variance_nm2_.x), std::sqrt(variance_nm2_.y)};
 }
 
-StageVerdict StageMonitor::update(const StageSample& sample) noexcept {
+StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
   const Covariance2& covariance = sample.covariance_nm2;
   if (!is_place(sample.moved_nm) || !is_place(sample.modelled_nm) ||
       !is_place({covariance.xx, covariance.yy}))

@@ -39,7 +39,7 @@ enum class StageLooks : std::uint8_t {
 const char* name_of(StageLooks looks) noexcept;
 
 /// One good frame, in stage axes. The frame's own drift, not the average over frames.
-struct StageSample {
+struct ObservedFrame {
   Vec2 moved_nm;               ///< image_to_stage * drift: the sample's place
   Covariance2 covariance_nm2;  ///< of moved_nm
   Vec2 modelled_nm;            ///< where the model says the stage was when the frame was taken
@@ -81,7 +81,7 @@ class StageMonitor {
   /// The next place is not compared with those before; verdict and doubts stay.
   void skip_move() noexcept { has_last_ = false; }
   /// Samples that are not finite are ignored.
-  StageVerdict update(const StageSample& sample) noexcept;
+  StageVerdict update(const ObservedFrame& sample) noexcept;
   /// What the next update() needs of this one and can be done before: most of the work. To be
   /// called when the frame's correction is on its way; left out, the next update() does it.
   void prepare() noexcept;
@@ -144,7 +144,7 @@ class StageMonitor {
   std::size_t newest_ = 0;
   bool has_last_ = false;
   int moves_at_rest_ = 0;
-  StageSample last_;
+  ObservedFrame last_;
   Vec2 stage_move_nm_;           ///< of the modelled stage, in the last update()
   bool to_remember_ = false;     ///< that move, and what it left to the sample
   bool prepared_ = false;        ///< the candidates' predictions are those of the next move

@@ -77,7 +77,8 @@ void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
     monitor_.begin_reference();
     stage_verdict_ = {};
   }
-  if (before == LockState::Referencing && lock_.state == LockState::Locked) controller_.reset();
+  const bool engages = before == LockState::Referencing && lock_.state == LockState::Locked;
+  if (engages || lock_.state == LockState::Calibrating) controller_.reset();
   if (event != LockEvent::StageNotFollowing) return;
   probe_.begin(stage_verdict_.anchor_nm);
   probed_from_nm_ = last_drift_nm_;
@@ -111,12 +112,17 @@ Decision Supervisor::decide(const FrameFacts& facts) noexcept {
       decision.verdict == LockEvent::Jump || decision.verdict == LockEvent::StaleFrame;
   if (decision.verdict == LockEvent::GoodFrame && may_correct(lock_)) correct(facts, decision);
   if (decision.verdict == LockEvent::GoodFrame && may_probe(lock_)) probe(facts, decision);
+  if (may_excite(lock_) && facts.excitation_nm != nullptr) excite(facts, decision);
   return decision;
 }
 
 /// Every frame with a drift shows how the sample and the stage moved, whatever the lock does.
 void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
   if (!is_measured(facts)) return;
+  if (lock_.state == LockState::Calibrating) {  // it is found out only now how the stage answers
+    monitor_.skip_move();
+    return;
+  }
   if (facts.new_reference) {
     monitor_.restart();
     stage_verdict_ = {};
@@ -170,6 +176,35 @@ void Supervisor::probe(const FrameFacts& facts, Decision& decision) noexcept {
   decision.probe = true;
 }
 
+/// Whatever the markers show, as long as it can leave: the way back must not depend on them.
+void Supervisor::excite(const FrameFacts& facts, Decision& decision) noexcept {
+  const bool can_leave = !facts.stale && !facts.not_sent && !facts.refused;
+  if (!can_leave) return;
+  decision.correction = controller_.go_to(*facts.excitation_nm, facts.now_ns);
+  decision.limits = controller_.limits();
+  decision.has_correction = true;
+  decision.probe = true;
+}
+
+/// What the driver says, where it matters that the stage obeys.
+std::optional<LockEvent> Supervisor::report_of(StageSays stage) const noexcept {
+  const bool depends = lock_.state == LockState::Locked || lock_.state == LockState::Holding ||
+                       lock_.state == LockState::Calibrating;
+  if (!depends) return std::nullopt;
+  switch (stage) {
+    case StageSays::Nothing:
+    case StageSays::Ready:
+      return std::nullopt;
+    case StageSays::Limit:
+      return LockEvent::StageLimit;
+    case StageSays::Error:
+      return LockEvent::StageError;
+    case StageSays::Silent:
+      return LockEvent::StageSilent;
+  }
+  return std::nullopt;
+}
+
 /// One verdict a frame: the first of these that holds.
 LockEvent Supervisor::verdict_of(const FrameFacts& facts) noexcept {
   if (facts.refused) return LockEvent::InternalFault;
@@ -177,6 +212,7 @@ LockEvent Supervisor::verdict_of(const FrameFacts& facts) noexcept {
   if (!is_measured(facts)) return LockEvent::FewMarkers;
   if (facts.new_reference)
     return rest_moves_missing() == 0 ? LockEvent::ReferenceDone : LockEvent::GoodFrame;
+  if (const auto event = report_of(facts.stage)) return *event;
   if (is_jump(facts)) return LockEvent::Jump;
   if (facts.not_sent) return LockEvent::NotSent;
   if (at_range_since_ns_ != 0 &&

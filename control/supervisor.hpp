@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "control/controller.hpp"
 #include "control/frame_period.hpp"
@@ -27,6 +28,15 @@ struct SupervisorSettings {
   double max_drift_nm_per_s;      ///< ... and so much more after a time without a drift, or held
 };
 
+/// What the stage's driver says of itself, as far as a lock depends on it.
+enum class StageSays : std::uint8_t {
+  Nothing,  ///< there is no driver that reports
+  Ready,
+  Limit,
+  Error,
+  Silent,  ///< it has reported, and does no longer
+};
+
 /// What is known of one frame when it is judged.
 struct FrameFacts {
   std::int64_t now_ns = 0;     ///< CLOCK_MONOTONIC, as every time here
@@ -35,6 +45,9 @@ struct FrameFacts {
   bool not_sent = false;       ///< the publisher is behind: see LockEvent::NotSent
   bool refused = false;        ///< the publisher found a correction outside its limits
   bool new_reference = false;  ///< the estimator completed its reference with this frame
+  StageSays stage = StageSays::Nothing;
+  /// Calibrating: where the stage is to go; null: nowhere else.
+  const Vec2* excitation_nm = nullptr;
   const DriftEstimate* drift = nullptr;  ///< null: nothing was measured
 };
 
@@ -42,8 +55,8 @@ struct FrameFacts {
 struct Decision {
   LockEvent verdict = LockEvent::GoodFrame;
   bool has_correction = false;
-  bool probe =
-      false;  ///< the correction tries whether the stage follows; the drift is not followed
+  /// The correction tries how the stage answers; the drift is not followed.
+  bool probe = false;
   Correction correction = {};
   CorrectionLimits limits = {};  ///< that the correction keeps
   /// The frames' average starts anew after this frame, which is not to be followed.
@@ -58,6 +71,10 @@ class Supervisor {
   void change_settings(const SupervisorSettings& settings) noexcept;
 
   void command(LockEvent command, std::int64_t now_ns) noexcept;
+  /// Controller::set_waiting_us().
+  void set_stage_waiting_us(double waiting_us) noexcept { controller_.set_waiting_us(waiting_us); }
+  /// Calibrating has come to its end.
+  void end_calibration(std::int64_t now_ns) noexcept { feed(LockEvent::CalibrationOver, now_ns); }
   /// A frame came, whatever becomes of it: before decide().
   void arrived(std::int64_t arrival_ns) noexcept { period_.arrived(arrival_ns); }
   Decision decide(const FrameFacts& facts) noexcept;
@@ -83,12 +100,14 @@ class Supervisor {
  private:
   int rest_moves_missing() const noexcept;
   LockEvent verdict_of(const FrameFacts& facts) noexcept;
+  std::optional<LockEvent> report_of(StageSays stage) const noexcept;
   bool is_jump(const FrameFacts& facts) const noexcept;
   void watch_stage(const FrameFacts& facts) noexcept;
   void remember(const FrameFacts& facts, LockEvent verdict) noexcept;
   void feed(LockEvent event, std::int64_t now_ns) noexcept;
   void correct(const FrameFacts& facts, Decision& decision) noexcept;
   void probe(const FrameFacts& facts, Decision& decision) noexcept;
+  void excite(const FrameFacts& facts, Decision& decision) noexcept;
   LockSettings time_outs() const noexcept;
 
   SupervisorSettings settings_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/command_handlers.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <optional>
 #include <set>
 #include <string>
 
@@ -22,12 +25,23 @@ void allow_only(const nlohmann::json& request, const std::set<std::string>& fiel
   }
 }
 
-bool wants_find(const nlohmann::json& request) {
-  if (!request.contains("find")) return false;
-  if (!request["find"].is_boolean()) {
-    throw CommandRefused{Refusal::BadRequest, "`find` is true or false"};
+bool flag_of(const nlohmann::json& request, const char* field) {
+  if (!request.contains(field)) return false;
+  if (!request[field].is_boolean()) {
+    throw CommandRefused{Refusal::BadRequest, std::string("`") + field + "` is true or false"};
   }
-  return request["find"].get<bool>();
+  return request[field].get<bool>();
+}
+
+std::optional<double> number_of(const nlohmann::json& request, const char* field, double min,
+                                double max) {
+  if (!request.contains(field)) return std::nullopt;
+  const nlohmann::json& value = request[field];
+  if (!value.is_number() || !(value.get<double>() >= min && value.get<double>() <= max)) {
+    throw CommandRefused{Refusal::BadRequest,
+                         fmt::format("`{}` is a number from {} to {}", field, min, max)};
+  }
+  return value.get<double>();
 }
 
 }  // namespace
@@ -36,10 +50,21 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   const auto name = request["command"].get<std::string>();
   if (name == "markers") {
     allow_only(request, {"find"});
-    if (wants_find(request)) return markers_.find(std::move(answer), now_ns);
+    if (flag_of(request, "find")) return markers_.find(std::move(answer), now_ns);
     return answer(Reply{.fields = {{"markers", markers_.markers()}}});
   }
+  if (name == "stage") return answer(stage_.take(request, now_ns));
+  if (name == "calibrate") {
+    allow_only(request, {"excursion_nm", "seconds", "stop"});
+    if (flag_of(request, "stop")) return calibration_.stop(std::move(answer));
+    using Limits = Calibration::Limits;
+    return calibration_.begin(
+        number_of(request, "excursion_nm", Limits::kLeastExcursionNm, Limits::kMostExcursionNm),
+        number_of(request, "seconds", Limits::kLeastSeconds, Limits::kMostSeconds),
+        std::move(answer), now_ns);
+  }
   allow_only(request, {});
+  if (name == "calibration") return answer(Reply{.fields = calibration_.progress()});
   if (name == "status") return answer(Reply{.fields = {{"status", status_()}}});
   if (name == "lock") return lock_.lock(std::move(answer), now_ns);
   if (name == "unlock") return lock_.unlock(std::move(answer), now_ns);
@@ -47,7 +72,8 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   if (name == "snapshot") return snapshots_.request(std::move(answer), now_ns);
   throw CommandRefused{Refusal::BadRequest,
                        "unknown command `" + beginning_of(name) +
-                           "`; there are status, lock, unlock, reset, markers, snapshot"};
+                           "`; there are status, lock, unlock, reset, markers, snapshot, "
+                           "calibrate, calibration, stage"};
 }
 
 }  // namespace driftd::daemon

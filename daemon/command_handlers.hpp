@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/answer.hpp"
+#include "daemon/calibration.hpp"
 #include "daemon/lock_orders.hpp"
 #include "daemon/marker_keeper.hpp"
 #include "daemon/snapshots.hpp"
+#include "daemon/stage_channel.hpp"
 
 namespace driftd::daemon {
 
@@ -19,8 +21,13 @@ class CommandHandlers {
 
   /// @param status  composes the object of `status`
   CommandHandlers(LockOrders& lock, MarkerKeeper& markers, Snapshots& snapshots,
-                  std::function<Json()> status)
-      : lock_(lock), markers_(markers), snapshots_(snapshots), status_(std::move(status)) {}
+                  Calibration& calibration, StageChannel& stage, std::function<Json()> status)
+      : lock_(lock),
+        markers_(markers),
+        snapshots_(snapshots),
+        calibration_(calibration),
+        stage_(stage),
+        status_(std::move(status)) {}
 
   /// Begins to carry out a request: a JSON object with a string `command`. @throws CommandRefused
   void carry_out(const Json& request, Answer answer, std::int64_t now_ns);
@@ -29,6 +36,8 @@ class CommandHandlers {
   LockOrders& lock_;
   MarkerKeeper& markers_;
   Snapshots& snapshots_;
+  Calibration& calibration_;
+  StageChannel& stage_;
   std::function<Json()> status_;
 };
 

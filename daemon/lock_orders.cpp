@@ -18,7 +18,12 @@ constexpr std::size_t kMostOrders = 256;  // each is answered within kAnswerNs
 
 bool is_engaged(LockState state) {
   return state == LockState::Referencing || state == LockState::Locked ||
-         state == LockState::Holding;
+         state == LockState::Holding || state == LockState::Calibrating;
+}
+
+/// After such an order corrections may leave.
+bool begins_something(Kind kind) {
+  return kind == Kind::Lock || kind == Kind::Calibrate;
 }
 
 std::string words_of(control::LockReason reason) {
@@ -34,9 +39,7 @@ void LockOrders::lock(Answer answer, std::int64_t now_ns) {
     throw CommandRefused{Refusal::Refused, "a recording cannot be held still"};
   }
   if (!has_markers_()) throw CommandRefused{Refusal::Refused, "no markers are known yet"};
-  if (pending() || owes_unlock_) {
-    throw CommandRefused{Refusal::Busy, "another order to the lock is under way"};
-  }
+  check_can_begin();
   const LockState state = loop_.report().lock.state;
   if (state == LockState::Fault) {
     throw CommandRefused{Refusal::Refused, "the lock is in `fault`: reset it first"};
@@ -45,13 +48,41 @@ void LockOrders::lock(Answer answer, std::int64_t now_ns) {
     throw CommandRefused{Refusal::Refused,
                          std::string("the lock is `") + control::name_of(state) + "` already"};
   }
+  const StageForLock stage = ask_stage();
+  if (stage.refuses) {
+    throw CommandRefused{Refusal::Refused,
+                         stage.problem + ", and stage.require_driver asks for one that is ready"};
+  }
   at_start_over_ = true;
-  send_lock(std::move(answer), now_ns);
+  LoopCommand command{.kind = Kind::Lock};
+  command.stage_waiting_us = stage.waiting_us;
+  send(std::move(command), stage.problem, std::move(answer), now_ns);
 }
 
-void LockOrders::send_lock(Answer answer, std::int64_t now_ns) {
+void LockOrders::check_can_begin() const {
+  if (pending() || owes_unlock_) {
+    throw CommandRefused{Refusal::Busy, "another order to the lock is under way"};
+  }
+}
+
+void LockOrders::calibrate(std::unique_ptr<CalibrationRun> run, Answer answer,
+                           std::int64_t now_ns) {
+  check_can_begin();
+  if (const LockState state = loop_.report().lock.state; state != LockState::Idle) {
+    throw CommandRefused{Refusal::Refused, std::string("the lock is `") + control::name_of(state) +
+                                               "`: calibrate while it is `idle`"};
+  }
+  at_start_over_ = true;
+  LoopCommand command{.kind = Kind::Calibrate};
+  command.calibration = std::move(run);
+  send(std::move(command), {}, std::move(answer), now_ns);
+}
+
+/// An order after which corrections may leave.
+void LockOrders::send(LoopCommand command, const std::string& warning, Answer answer,
+                      std::int64_t now_ns) {
+  const Kind kind = command.kind;
   const std::uint64_t lock_id = lock_id_ + 1;
-  LoopCommand command{.kind = Kind::Lock};
   command.lock_id = lock_id;
   // Before the order: the first correction may follow it at once.
   gate_.open(lock_id);
@@ -61,7 +92,7 @@ void LockOrders::send_lock(Answer answer, std::int64_t now_ns) {
     return answer(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }
   lock_id_ = lock_id;
-  orders_.push_back({Kind::Lock, *number, lock_id, now_ns + kAnswerNs, std::move(answer)});
+  orders_.push_back({kind, *number, lock_id, now_ns + kAnswerNs, std::move(answer), warning});
 }
 
 void LockOrders::unlock(Answer answer, std::int64_t now_ns) {
@@ -69,9 +100,9 @@ void LockOrders::unlock(Answer answer, std::int64_t now_ns) {
 }
 
 void LockOrders::reset(Answer answer, std::int64_t now_ns) {
-  const auto locks = [](const Order& order) { return order.kind == Kind::Lock; };
-  if (std::any_of(orders_.begin(), orders_.end(), locks)) {
-    throw CommandRefused{Refusal::Busy, "an order to lock is under way"};
+  const auto begins = [](const Order& order) { return begins_something(order.kind); };
+  if (std::any_of(orders_.begin(), orders_.end(), begins)) {
+    throw CommandRefused{Refusal::Busy, "an order to lock or calibrate is under way"};
   }
   if (const LockState state = loop_.report().lock.state; is_engaged(state)) {
     throw CommandRefused{Refusal::Refused, std::string("the lock is `") + control::name_of(state) +
@@ -122,9 +153,10 @@ Outcome LockOrders::outcome_of(const Order& order) const {
   const LoopReport& report = loop_.report();
   const LockState state = report.lock.state;
   Reply reply{.fields = {{"state", control::name_of(state)}}};
-  if (order.kind == Kind::Lock) {
+  if (begins_something(order.kind)) {
     if (report.lock_id == order.lock_id && is_engaged(state)) {
       reply.fields["lock_id"] = order.lock_id;
+      if (!order.warning.empty()) reply.fields["warning"] = order.warning;
       return reply;
     }
   } else if (state == LockState::Idle) {
@@ -137,7 +169,7 @@ Outcome LockOrders::outcome_of(const Order& order) const {
 }
 
 void LockOrders::expire(const Order& order) {
-  if (order.kind == Kind::Lock) {  // it was not seen to happen, so it must not happen later
+  if (begins_something(order.kind)) {  // it was not seen to happen, so it must not happen later
     gate_.close();
     owes_unlock_ = true;
   }
@@ -154,7 +186,12 @@ void LockOrders::lock_at_start(std::int64_t now_ns) {
   if (state != LockState::Idle || pending() || owes_unlock_ || now_ns < next_try_ns_) return;
   if (!has_markers_() || !report.drift.valid) return;
   next_try_ns_ = now_ns + kRetryNs;
-  send_lock([](const Outcome&) {}, now_ns);
+  const StageForLock stage = ask_stage();
+  if (stage.refuses) return;
+  LoopCommand command{.kind = Kind::Lock};
+  command.stage_waiting_us = stage.waiting_us;
+  send(
+      std::move(command), {}, [](const Outcome&) {}, now_ns);
 }
 
 }  // namespace driftd::daemon

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Lock, unlock and reset, by command or at start: what may be ordered, the order to gate and loop,
-// and the answer when the loop has taken it. Housekeeping thread; nothing here waits.
+// Lock, unlock, reset and calibrate, by command or at start: what may be ordered, the order to gate
+// and loop, and the answer when the loop has taken it. Housekeeping thread; nothing here waits.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "daemon/answer.hpp"
@@ -18,16 +20,31 @@ struct LockOrderSettings {
   bool at_start = false;   ///< lock by itself once markers are measured
 };
 
+/// What the stage's driver has to do with a lock that is about to be ordered.
+struct StageForLock {
+  std::string problem;    ///< why the lock might move nothing, for people; empty: none is known
+  bool refuses = false;   ///< there must be no lock for it
+  double waiting_us = 0;  ///< Controller::set_waiting_us()
+};
+
 class LockOrders {
  public:
   /// @param has_markers  whether the loop was given markers
+  /// @param stage  asked before each order to lock
   LockOrders(LockOrderSettings settings, CorrectionGate& gate, LoopControl& loop,
-             std::function<bool()> has_markers)
-      : settings_(settings), gate_(gate), loop_(loop), has_markers_(std::move(has_markers)) {}
+             std::function<bool()> has_markers, std::function<StageForLock()> stage = {})
+      : settings_(settings),
+        gate_(gate),
+        loop_(loop),
+        has_markers_(std::move(has_markers)),
+        stage_(std::move(stage)) {}
 
   // A user's orders. Each is answered once the loop's report shows what came of it.
   /// @throws CommandRefused when there is nothing to lock now
   void lock(Answer answer, std::int64_t now_ns);
+  /// Moves the stage to measure it; answered when that has begun.
+  /// @throws CommandRefused when the lock is not idle
+  void calibrate(std::unique_ptr<CalibrationRun> run, Answer answer, std::int64_t now_ns);
   /// Not one correction leaves from here on, whatever the loop is doing.
   void unlock(Answer answer, std::int64_t now_ns);
   /// @throws CommandRefused, with nothing changed, when there is a lock to unlock
@@ -46,9 +63,12 @@ class LockOrders {
     std::uint64_t lock_id;  ///< of a lock
     std::int64_t until_ns;
     Answer answer;
+    std::string warning = {};  ///< for who asked
   };
 
-  void send_lock(Answer answer, std::int64_t now_ns);
+  StageForLock ask_stage() const { return stage_ ? stage_() : StageForLock{}; }
+  void check_can_begin() const;
+  void send(LoopCommand command, const std::string& warning, Answer answer, std::int64_t now_ns);
   void go_idle(LoopCommand::Kind kind, Answer answer, std::int64_t now_ns);
   Outcome outcome_of(const Order& order) const;
   void expire(const Order& order);
@@ -58,6 +78,7 @@ class LockOrders {
   CorrectionGate& gate_;
   LoopControl& loop_;
   std::function<bool()> has_markers_;
+  std::function<StageForLock()> stage_;
   std::vector<Order> orders_;
   std::uint64_t lock_id_ = 0;
   bool owes_unlock_ = false;  ///< the loop is to be idle but could not be told yet

@@ -4,6 +4,8 @@
 namespace driftd::daemon {
 
 std::optional<std::uint64_t> LoopControl::send(LoopCommand command) {
+  send_settings();  // an order is obeyed with what was set before it
+  if (settings_) return std::nullopt;
   if (!ports_.commands.push(std::move(command))) return std::nullopt;
   return ++sent_;
 }

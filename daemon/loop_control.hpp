@@ -32,6 +32,12 @@ class LoopControl {
   const MarkersReport& markers() const noexcept { return ports_.markers.reading(); }
   /// The lock's changes one by one; false when there is none left.
   bool next_change(LockChange& change) noexcept { return ports_.lock_changes.pop(change); }
+  /// Calibrations that are over, one by one; null when there is none left.
+  std::unique_ptr<CalibrationRun> next_calibration() {
+    std::unique_ptr<CalibrationRun> run;
+    ports_.retired_calibrations.pop(run);
+    return run;
+  }
   FrameCopies& frames() noexcept { return ports_.frame_copy; }
   /// A recording may go on: its first frame was searched for markers.
   void let_recording_go_on() noexcept;

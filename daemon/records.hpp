@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "camera/frame.hpp"
@@ -14,6 +15,7 @@
 #include "control/roi_tracker.hpp"
 #include "control/supervisor.hpp"
 #include "control/types.hpp"
+#include "daemon/calibration_run.hpp"
 #include "daemon/camera_clock.hpp"
 #include "fitter/fitter.hpp"
 
@@ -29,7 +31,7 @@ struct FrameRecord {
   control::LockState state = control::LockState::Idle;
   control::DriftEstimate drift = {};
   bool has_correction = false;
-  bool probe = false;  ///< the correction tries whether the stage follows
+  bool probe = false;  ///< the correction tries how the stage answers, or whether it does
   std::uint64_t lock_id = 0;
   control::Correction correction = {};
   control::CorrectionLimits limits = {};  ///< that the correction keeps
@@ -89,6 +91,11 @@ struct LoopReport {
   std::uint64_t clock_steps = 0, clock_jumps = 0;
   double clock_slow = 0;  ///< proven so, by so much of real time; 0: not
   control::StageLooks stage = control::StageLooks::Following;
+  CalibrationPhase calibration = CalibrationPhase::Over;
+  double calibration_progress = 0;
+  /// How far the stage says that it is from where the stage model has it, nm; rms of the last
+  /// seconds; not a number: it does not say.
+  double stage_off_nm = std::numeric_limits<double>::quiet_NaN();
   bool ended = false;                  ///< the recording is over
   const char* fitter = "";             ///< what fits now; the fitter's own text
   const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
@@ -110,6 +117,13 @@ struct LockChange {
   control::StageLooks stage = control::StageLooks::Following;
 };
 
+/// Where the stage says that it is, housekeeping to loop.
+struct StagePlace {
+  std::int64_t time_ns = 0;  ///< when it was there; 0: not known
+  std::uint64_t lock_id = 0;
+  control::Vec2 total_nm;  ///< against its zero of this lock
+};
+
 /// The settings that the loop can take over between two frames; loop_settings() makes them.
 struct LoopSettings {
   control::SupervisorSettings supervisor;
@@ -123,12 +137,24 @@ struct LoopSettings {
 
 /// Housekeeping to loop.
 struct LoopCommand {
-  enum class Kind : std::uint8_t { None, Lock, Unlock, Reset, Markers, MoveRois, Settings };
+  enum class Kind : std::uint8_t {
+    None,
+    Lock,
+    Unlock,
+    Reset,
+    Calibrate,
+    StopCalibration,
+    Markers,
+    MoveRois,
+    Settings
+  };
   Kind kind = Kind::None;
-  std::uint64_t lock_id = 0;                     ///< Lock
+  std::uint64_t lock_id = 0;                     ///< Lock, Calibrate
+  double stage_waiting_us = 0;                   ///< Lock: Controller::set_waiting_us()
   std::unique_ptr<MarkerSet> markers = nullptr;  ///< Markers
   control::Vec2 displacement_px = {};            ///< MoveRois: the markers' from their references
-  std::unique_ptr<LoopSettings> settings = nullptr;  ///< Settings
+  std::unique_ptr<LoopSettings> settings = nullptr;       ///< Settings
+  std::unique_ptr<CalibrationRun> calibration = nullptr;  ///< Calibrate
 };
 
 }  // namespace driftd::daemon

@@ -11,10 +11,15 @@ namespace driftd::daemon {
 void Reload::run() {
   try {
     config::Config after = config::load(file_);
-    const auto fixed = config::not_reloadable_changes(config_, after);
+    const bool idle = loop_.report().lock.state == control::LockState::Idle && !orders_pending_();
+    const auto fixed = config::not_reloadable_changes(config_, after, idle);
     if (!fixed.empty()) {
-      throw config::ConfigError(
-          fmt::format("a restart is needed to change {}", fmt::join(fixed, ", ")));
+      const bool unlocked_is_enough =
+          !idle && config::not_reloadable_changes(config_, after, true).empty();
+      throw config::ConfigError(fmt::format(
+          "{} to change {}",
+          unlocked_is_enough ? "the lock must be idle (unlock it)" : "a restart is needed",
+          fmt::join(fixed, ", ")));
     }
     config_ = std::move(after);
     loop_.change_settings(std::make_unique<LoopSettings>(loop_settings(config_, camera_.info())));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 
 #include "config/config.hpp"
 #include "daemon/camera_watch.hpp"
@@ -15,9 +16,15 @@ namespace driftd::daemon {
 class Reload {
  public:
   /// @param config  the one in force; changed in place
+  /// @param orders_pending  an order to the lock is under way
   Reload(config::Config& config, std::filesystem::path file, const CameraWatch& camera,
-         LoopControl& loop, EventLog& events)
-      : config_(config), file_(std::move(file)), camera_(camera), loop_(loop), events_(events) {}
+         LoopControl& loop, EventLog& events, std::function<bool()> orders_pending)
+      : config_(config),
+        file_(std::move(file)),
+        camera_(camera),
+        loop_(loop),
+        events_(events),
+        orders_pending_(std::move(orders_pending)) {}
 
   void run();
 
@@ -27,6 +34,7 @@ class Reload {
   const CameraWatch& camera_;
   LoopControl& loop_;
   EventLog& events_;
+  std::function<bool()> orders_pending_;
 };
 
 }  // namespace driftd::daemon

@@ -40,7 +40,8 @@ std::uint64_t watchdog_period_us() {
 Service::Service(config::Config config, const std::filesystem::path& file)
     : config_(std::move(config)),
       start_ns_(monotonic_ns()),
-      pipeline_(wire_, config_, new_session()),
+      session_(new_session()),
+      pipeline_(wire_, config_, session_),
       loop_(pipeline_.ports()),
       events_(
           [this](TextMessage message) { return pipeline_.publisher().send(std::move(message)); }),
@@ -50,16 +51,22 @@ Service::Service(config::Config config, const std::filesystem::path& file)
           [this] { return status(); }),
       camera_(config_, pipeline_.source(), loop_, events_),
       markers_(config_, pipeline_.chosen(), camera_, loop_, events_),
-      lock_({.recording = is_recording(config_), .at_start = config_.lock.at_start},
-            pipeline_.publisher().gate(), loop_, [this] { return markers_.has_markers(); }),
+      stage_(config_, session_, pipeline_.ports(), loop_, events_),
+      lock_(
+          {.recording = is_recording(config_), .at_start = config_.lock.at_start},
+          pipeline_.publisher().gate(), loop_, [this] { return markers_.has_markers(); },
+          [this] { return stage_for_lock(); }),
       snapshots_([this] { return pipeline_.chosen().fitter->roi_px(); }, camera_, loop_),
-      handlers_(lock_, markers_, snapshots_, [this] { return status(); }),
+      calibration_(
+          config_, lock_, camera_, loop_, events_, [this] { return markers_.has_markers(); },
+          [this] { return stage_.waiting_us(); }),
+      handlers_(lock_, markers_, snapshots_, calibration_, stage_, [this] { return status(); }),
       commands_(wire_, config_.wire.commands,
                 [this](const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
                   handlers_.carry_out(request, std::move(answer), monotonic_ns());
                 }),
-      reload_(config_, file, camera_, loop_, events_),
+      reload_(config_, file, camera_, loop_, events_, [this] { return lock_.pending(); }),
       watchdog_(watchdog_period_us(), [] { sd_notify(0, "WATCHDOG=1"); }) {}
 
 Service::~Service() {
@@ -130,7 +137,9 @@ void Service::turn() {
   if (commands_.serve(patience_ms(), signal_fd_)) take_signals();
   hold_recording();
   collect();
+  stage_.turn(monotonic_ns());
   lock_.turn(monotonic_ns());
+  calibration_.turn();
   markers_.turn(monotonic_ns());
   snapshots_.turn(monotonic_ns());
   reporter_.publish(loop_.markers(), monotonic_ns());
@@ -171,6 +180,14 @@ void Service::collect() {
   events_.turn();
 }
 
+/// A lock whose stage may not obey is the user's to allow.
+StageForLock Service::stage_for_lock() {
+  StageForLock stage{.problem = stage_.problem(), .waiting_us = stage_.waiting_us()};
+  stage.refuses = !stage.problem.empty() && config_.stage.require_driver;
+  if (!stage.refuses) stage_.forget_silent();
+  return stage;
+}
+
 nlohmann::json Service::status() {
   loop_.refresh();
   const camera::SourceCounters counters = pipeline_.source().counters();
@@ -197,6 +214,7 @@ nlohmann::json Service::status() {
        .withheld = publisher.withheld(),
        .expired = publisher.expired(),
        .refused = publisher.refused(),
+       .stage_driver = stage_.status(monotonic_ns()),
        .connections_ended = wire_.ended(),
        .marker_searches = markers_.searches(),
        .markers_found_again = markers_.found_again(),

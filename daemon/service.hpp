@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/config.hpp"
+#include "daemon/calibration.hpp"
 #include "daemon/camera_watch.hpp"
 #include "daemon/command_handlers.hpp"
 #include "daemon/command_server.hpp"
@@ -21,6 +22,7 @@
 #include "daemon/reload.hpp"
 #include "daemon/reporter.hpp"
 #include "daemon/snapshots.hpp"
+#include "daemon/stage_channel.hpp"
 #include "daemon/watchdog.hpp"
 #include "daemon/wire_context.hpp"
 
@@ -48,9 +50,11 @@ class Service {
   void take_signals();
   int patience_ms() const noexcept;
   nlohmann::json status();
+  StageForLock stage_for_lock();
 
   config::Config config_;
   std::int64_t start_ns_;
+  std::string session_;
   std::int64_t hold_until_ns_ = 0;  ///< a recording; 0: not held
   WireContext wire_;
   Pipeline pipeline_;
@@ -59,8 +63,10 @@ class Service {
   Reporter reporter_;
   CameraWatch camera_;
   MarkerKeeper markers_;
+  StageChannel stage_;
   LockOrders lock_;
   Snapshots snapshots_;
+  Calibration calibration_;
   CommandHandlers handlers_;
   CommandServer commands_;
   Reload reload_;

@@ -123,6 +123,7 @@ nlohmann::json status_json(const StatusInputs& in) {
           {"state_since_ns", loop.lock.since_ns > 0 ? loop.lock.since_ns : in.start_ns},
           {"lock_id", loop.lock_id},
           {"stage", control::name_of(loop.stage)},
+          {"stage_driver", in.stage_driver},
           {"camera", camera_json(in)},
           {"loop",
            {{"fitted", loop.fitted},

@@ -77,6 +77,7 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
     case LoopCommand::Kind::None:
       break;
     case LoopCommand::Kind::Lock:
+      supervisor_.set_stage_waiting_us(command.stage_waiting_us);
       lock(command.lock_id);
       break;
     case LoopCommand::Kind::Unlock:
@@ -84,6 +85,12 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       break;
     case LoopCommand::Kind::Reset:
       order(control::LockEvent::CommandReset);
+      break;
+    case LoopCommand::Kind::Calibrate:
+      calibrate(command);
+      break;
+    case LoopCommand::Kind::StopCalibration:
+      if (calibration_) calibration_->stop(CalibrationEnd::Stopped);
       break;
     case LoopCommand::Kind::Markers:
       std::swap(set_, command.markers);
@@ -109,11 +116,34 @@ void TrackingLoop::take_back_unsent() noexcept {
   chain_ = publisher_.broken();  // before what was sent last, which may be newer then, never older
   const Publisher::Sent sent = publisher_.last_sent(engaged_id_);
   supervisor_.take_back(sent.total_nm, sent.handed_ns);
+  if (calibration_) calibration_->take_back(sent.total_nm, sent.handed_ns);
 }
 
 void TrackingLoop::lock(std::uint64_t lock_id) noexcept {
   lock_id_ = lock_id;
   order(control::LockEvent::CommandLock);
+}
+
+/// A calibration tells the stage where to go as a lock does, under a lock's number.
+void TrackingLoop::calibrate(LoopCommand& command) noexcept {
+  lock_id_ = command.lock_id;
+  order(control::LockEvent::CommandCalibrate);
+  if (supervisor_.lock().state != control::LockState::Calibrating) {
+    ports_.retired_calibrations.push(std::move(command.calibration));
+    return;
+  }
+  engaged_id_ = lock_id_;
+  calibration_ = std::move(command.calibration);
+}
+
+/// Housekeeping gets it back; the lock is idle then.
+void TrackingLoop::end_calibration() noexcept {
+  const control::LockState before = supervisor_.lock().state;
+  if (before == control::LockState::Calibrating) {
+    supervisor_.end_calibration(ports_.clock());
+    after_change(before);
+  }
+  if (calibration_) ports_.retired_calibrations.push(std::move(calibration_));
 }
 
 void TrackingLoop::order(control::LockEvent command) noexcept {
@@ -149,6 +179,8 @@ void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
     if (supervisor_.without_frame(last_arrival_ns_, now_ns, away) && set_)
       set_->estimator.restart_average();
     after_change(before);
+    if (calibration_) calibration_->without_frame(now_ns);
+    if (calibration_ && calibration_->over()) end_calibration();
   }
   report(now_ns);
 }
@@ -210,6 +242,7 @@ void TrackingLoop::finish() noexcept {
   unfinished_ = false;
   if (set_) follow_rois(record_, has_new_reference_);
   supervisor_.prepare();
+  compare_place();
   report_.tracked_ns = record_.arrival_ns;
   account(record_.drift);
   report_markers();
@@ -294,6 +327,12 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
   refused_seen_ = publisher_.refused();
   const control::LockState before = supervisor_.lock().state;
   if (publisher_.broken() != chain_) take_back_unsent();
+  facts.stage = ports_.stage_says.load(std::memory_order_relaxed);
+  control::Vec2 excitation_nm;
+  if (calibration_) {
+    excitation_nm = calibration_->wanted_nm(facts.now_ns);
+    facts.excitation_nm = &excitation_nm;
+  }
   const control::Decision decision = supervisor_.decide(facts);
   if (decision.restart_average && set_) set_->estimator.restart_average();
   if (decision.has_correction) {
@@ -302,18 +341,26 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
     record.correction = decision.correction;
     record.limits = decision.limits;
     record.chain = chain_;
-    report_.limited = decision.correction.limited;
+    // A calibration moves as fast as it may.
+    if (!calibration_) report_.limited = decision.correction.limited;
     report_.corrections++;
   }
   // The stage monitor has seen too little: one reference more.
   if (facts.new_reference && supervisor_.lock().state == control::LockState::Referencing)
     set_->estimator.begin_reference(supervisor_.reference_frames());
   after_change(before);
+  if (!calibration_) return;
+  calibration_->saw(facts, decision);
+  if (facts.drift != nullptr && set_) calibration_->saw_markers(set_->estimator.results());
 }
 
 void TrackingLoop::after_change(control::LockState before) noexcept {
   const control::Lock& lock = supervisor_.lock();
   if (lock.state == before) return;
+  if (before == control::LockState::Calibrating && calibration_) {
+    calibration_->abandon(lock.state == control::LockState::Fault ? CalibrationEnd::Fault
+                                                                  : CalibrationEnd::Unlocked);
+  }
   if (before == control::LockState::Referencing && lock.state == control::LockState::Locked)
     engaged_id_ = lock_id_;
   if (lock.state == control::LockState::Referencing && set_)
@@ -348,7 +395,32 @@ void TrackingLoop::account(const control::DriftEstimate& drift) noexcept {
   report_.rms_y_nm = std::sqrt(mean_square_y_nm2_);
 }
 
+/// What the stage says of its place against what the stage model has it be.
+void TrackingLoop::compare_place() noexcept {
+  constexpr double kShare = 0.05;  // of some 20 reports a second: their last second
+  ports_.stage_place.refresh();
+  const StagePlace& place = ports_.stage_place.reading();
+  if (place.time_ns == place_ns_) return;
+  place_ns_ = place.time_ns;
+  const bool locked = supervisor_.lock().state == control::LockState::Locked;
+  if (place.time_ns == 0 || !locked || place.lock_id != engaged_id_) {
+    report_.stage_off_nm = std::numeric_limits<double>::quiet_NaN();
+    places_seen_ = 0;
+    return;
+  }
+  const control::Vec2 modelled_nm = supervisor_.controller().stage_at(place.time_ns);
+  const double x_nm = place.total_nm.x - modelled_nm.x;
+  const double y_nm = place.total_nm.y - modelled_nm.y;
+  const double share = std::max(kShare, 1.0 / static_cast<double>(++places_seen_));
+  if (places_seen_ == 1) stage_off_nm2_ = 0;
+  stage_off_nm2_ += share * (x_nm * x_nm + y_nm * y_nm - stage_off_nm2_);
+  report_.stage_off_nm = std::sqrt(stage_off_nm2_);
+}
+
 void TrackingLoop::report(std::int64_t now_ns) noexcept {
+  if (calibration_ && calibration_->over()) end_calibration();
+  report_.calibration = calibration_ ? calibration_->phase() : CalibrationPhase::Over;
+  report_.calibration_progress = calibration_ ? calibration_->progress() : 0;
   report_.turns++;
   report_.time_ns = now_ns;
   report_.lock = supervisor_.lock();

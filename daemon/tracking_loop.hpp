@@ -31,10 +31,14 @@ struct LoopPorts {
   SpscQueue<LoopCommand> commands{16};                     // housekeeping -> loop
   SpscQueue<std::unique_ptr<MarkerSet>> retired_sets{16};  // loop -> housekeeping
   SpscQueue<std::unique_ptr<LoopSettings>> retired_settings{16};
+  SpscQueue<std::unique_ptr<CalibrationRun>> retired_calibrations{4};
   SpscQueue<LockChange> lock_changes{256};  // loop -> housekeeping
   LatestValue<LoopReport> report;           // loop -> housekeeping
   LatestValue<MarkersReport> markers;       // loop -> housekeeping
   FrameCopies frame_copy;                   // loop -> housekeeping
+  LatestValue<StagePlace> stage_place;      // housekeeping -> loop
+  /// What the stage's driver says, from housekeeping.
+  std::atomic<control::StageSays> stage_says{control::StageSays::Nothing};
   LatencyHistogram cut, fit, control;
   std::atomic<bool> stop{false};
   Clock clock = monotonic_ns;
@@ -64,6 +68,9 @@ class TrackingLoop {
   void obey(LoopCommand& command) noexcept;
   void take_back_unsent() noexcept;
   void lock(std::uint64_t lock_id) noexcept;
+  void calibrate(LoopCommand& command) noexcept;
+  void end_calibration() noexcept;
+  void compare_place() noexcept;
   void order(control::LockEvent command) noexcept;
   void move_rois(control::Vec2 displacement_px) noexcept;
   void forget_fits() noexcept;
@@ -98,6 +105,10 @@ class TrackingLoop {
   control::Supervisor supervisor_;
   std::uint64_t lock_id_ = 0;
   std::uint64_t engaged_id_ = 0;  ///< of the last lock that engaged: whose total the controller has
+  std::unique_ptr<CalibrationRun> calibration_;  ///< while it is under way
+  double stage_off_nm2_ = 0;                     ///< mean square
+  std::uint64_t places_seen_ = 0;
+  std::int64_t place_ns_ = 0;  ///< of the last that was compared
   CameraClock camera_clock_;
   LoopReport report_;
   FrameRecord record_;              ///< of the frame tracked last

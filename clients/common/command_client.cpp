@@ -3,26 +3,45 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
 namespace driftd::clients {
 namespace {
 
+/// Waits for a reply to begin. False: none came in time, or a signal did.
+bool wait_for_reply(zmq::socket_t& socket, std::chrono::milliseconds timeout,
+                    const std::function<bool()>& give_up) {
+  constexpr std::chrono::milliseconds kAskEvery(20);
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    auto wait = std::max(left, std::chrono::milliseconds(0));
+    if (give_up) wait = std::min(wait, kAskEvery);
+    zmq::pollitem_t item{socket.handle(), 0, ZMQ_POLLIN, 0};
+    if (zmq::poll(&item, 1, wait) > 0) return true;
+    if (give_up && give_up()) throw Interrupted();
+    if (left.count() <= 0) return false;
+  }
+}
+
 /// All parts of the reply; empty when none came in time.
-std::vector<zmq::message_t> receive(zmq::socket_t& socket, std::chrono::milliseconds timeout) {
-  socket.set(zmq::sockopt::rcvtimeo, static_cast<int>(timeout.count()));
+std::vector<zmq::message_t> receive(zmq::socket_t& socket, std::chrono::milliseconds timeout,
+                                    const std::function<bool()>& give_up) {
   std::vector<zmq::message_t> parts;
-  do {
-    zmq::message_t part;
-    try {
+  try {
+    if (!wait_for_reply(socket, timeout, give_up)) return {};
+    do {  // a message comes whole
+      zmq::message_t part;
       if (!socket.recv(part)) return {};
-    } catch (const zmq::error_t& error) {
-      if (error.num() == EINTR) return {};
-      throw;
-    }
-    parts.push_back(std::move(part));
-  } while (parts.back().more());
+      parts.push_back(std::move(part));
+    } while (parts.back().more());
+  } catch (const zmq::error_t& error) {
+    if (error.num() == EINTR) return {};
+    throw;
+  }
   return parts;
 }
 
@@ -31,14 +50,14 @@ std::vector<zmq::message_t> receive(zmq::socket_t& socket, std::chrono::millisec
 CommandClient::CommandClient(std::string endpoint, std::chrono::milliseconds timeout)
     : endpoint_(std::move(endpoint)), timeout_(timeout) {}
 
-Reply CommandClient::request(const nlohmann::json& command) {
+Reply CommandClient::request(const nlohmann::json& command, const std::function<bool()>& give_up) {
   const std::string daemon = listener_at(endpoint_);
   zmq::socket_t socket(context_, zmq::socket_type::req);
   socket.set(zmq::sockopt::linger, 0);
   socket.connect(endpoint_);
   socket.send(zmq::buffer(command.dump()), zmq::send_flags::none);
 
-  const std::vector<zmq::message_t> parts = receive(socket, timeout_);
+  const std::vector<zmq::message_t> parts = receive(socket, timeout_, give_up);
   if (parts.empty()) {
     throw Unreachable(fmt::format("{} runs at {} but did not answer within {:.1f} s", daemon,
                                   endpoint_, std::chrono::duration<double>(timeout_).count()));

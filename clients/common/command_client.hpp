@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -25,13 +26,19 @@ struct Refused : std::runtime_error {
   std::string code;  ///< as in docs/protocol.md; "bad_reply" when the reply is not of the protocol
 };
 
+/// The caller did not want to wait any longer; the command may have been carried out.
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
 class CommandClient {
  public:
   explicit CommandClient(std::string endpoint,
                          std::chrono::milliseconds timeout = std::chrono::seconds(2));
 
-  /// @throws Unreachable, Refused; zmq::error_t when the endpoint is malformed
-  Reply request(const nlohmann::json& command);
+  /// @param give_up  asked every 20 ms whether not to wait any longer; none: never
+  /// @throws Unreachable, Refused, Interrupted; zmq::error_t when the endpoint is malformed
+  Reply request(const nlohmann::json& command, const std::function<bool()>& give_up = nullptr);
   /// The same for {"command": name}.
   Reply request(const char* name);
 

@@ -114,6 +114,30 @@ Line frames_line(const json& status) {
           bad > 0 ? Tone::Warning : Tone::Plain};
 }
 
+/// What the stage's driver says of itself; nothing of one that only subscribes.
+void add_stage(const json& status, std::vector<Line>& lines) {
+  if (const std::string looks = text(status, "/stage"); looks != "-" && looks != "following")
+    lines.push_back({"stage       looks " + words(looks), Tone::Warning});
+  const json* driver = find(status, "/stage_driver");
+  if (driver == nullptr || !driver->is_object()) return;
+  const std::string state = text(*driver, "/state");
+  lines.push_back({fmt::format("stage       {}: {}", text(*driver, "/driver"), words(state))
+                       .substr(0, kColumns),
+                   state == "ready" ? Tone::Plain : Tone::Bad});
+  if (state != "ready") add_text(*driver, "/text", Tone::Bad, lines);
+  const json* axes = find(*driver, "/axes");
+  std::string places;
+  for (const json& axis : axes != nullptr && axes->is_array() ? *axes : json::array()) {
+    places += fmt::format("{}{} {} nm", places.empty() ? "" : ", ", text(axis, "/axis"),
+                          number(axis, "/position_nm", "{:.1f}"));
+  }
+  lines.push_back({fmt::format("{:<12}at {}   off {} nm", "", places.empty() ? "-" : places,
+                               number(*driver, "/off_nm", "{:.1f}"))});
+  lines.push_back({fmt::format("{:<12}{} moves/s   p50 {}   p99 {} us   refused {}", "",
+                               number(*driver, "/rate_hz"), number(*driver, "/latency_us/p50"),
+                               number(*driver, "/latency_us/p99"), number(*driver, "/refused"))});
+}
+
 Line latency_line(const json& status) {
   return {fmt::format(
               "latency     p50 {}   p99 {}   p99.9 {}   max {} us",
@@ -249,6 +273,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   const json& total = correction_.is_object() ? correction_ : drift;
   lines.push_back(pair("correction", number(total, "/total_x_nm", "{:+.3f}"),
                        number(total, "/total_y_nm", "{:+.3f}"), limits(correction_)));
+  add_stage(status_, lines);
   lines.push_back(latency_line(status_));
   lines.push_back(fitter_line(status_));
   add_text(status_, "/fitter/size_reason", Tone::Plain, lines);

@@ -26,10 +26,10 @@ StopSignal::~StopSignal() {
   close(descriptor_);
 }
 
-bool StopSignal::raised() noexcept {
+int StopSignal::count() noexcept {
   signalfd_siginfo info{};
-  if (read(descriptor_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) raised_ = true;
-  return raised_;
+  while (read(descriptor_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) ++count_;
+  return count_;
 }
 
 }  // namespace driftd::clients

@@ -14,11 +14,13 @@ class StopSignal {
   StopSignal& operator=(const StopSignal&) = delete;
 
   /// True once either signal has come.
-  bool raised() noexcept;
+  bool raised() noexcept { return count() > 0; }
+  /// How often they have come; of those that came since the last call at most one of each kind.
+  int count() noexcept;
 
  private:
   int descriptor_;
-  bool raised_ = false;
+  int count_ = 0;
 };
 
 }  // namespace driftd::clients

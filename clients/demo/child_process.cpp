@@ -97,12 +97,28 @@ bool ChildProcess::stop(std::chrono::milliseconds patience) {
   return false;
 }
 
-bool ChildProcess::log_has_line(const std::string& text) const {
+std::string ChildProcess::log_line(const std::string& text) const {
   std::ifstream file(log_);
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(text)) return true;
+    if (line.starts_with(text)) return line;
+  }
+  return {};
+}
+
+bool ChildProcess::log_has_line(const std::string& text) const {
+  return !log_line(text).empty();
+}
+
+bool ChildProcess::log_contains(const std::string& text) const {
+  std::ifstream file(log_);
+  for (std::string line; std::getline(file, line);) {
+    if (line.find(text) != std::string::npos) return true;
   }
   return false;
+}
+
+void ChildProcess::signal(int number) {
+  if (!ended()) kill(pid_, number);
 }
 
 std::string ChildProcess::log_tail(std::size_t lines) const {

@@ -34,6 +34,11 @@ class ChildProcess {
   const std::filesystem::path& log() const noexcept { return log_; }
   /// True once a line of the log starts with `text`.
   bool log_has_line(const std::string& text) const;
+  /// That line; empty when there is none.
+  std::string log_line(const std::string& text) const;
+  bool log_contains(const std::string& text) const;
+  /// Sends it a signal, if it still runs.
+  void signal(int number);
   /// The last lines of the log.
   std::string log_tail(std::size_t lines) const;
 

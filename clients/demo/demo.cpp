@@ -4,6 +4,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -14,9 +15,10 @@
 namespace driftd::clients {
 namespace {
 
-constexpr double kStart_s = 15;      // a program that takes longer will not start
-constexpr double kLock_s = 15;       // reference frames, and time to notice that they do not come
-constexpr double kReconnect_s = 20;  // after the camera is back
+constexpr double kStart_s = 15;        // a program that takes longer will not start
+constexpr double kLock_s = 15;         // reference frames, and time to notice that they do not come
+constexpr double kCalibration_s = 60;  // of some 25
+constexpr double kReconnect_s = 20;    // after the camera is back
 constexpr int kQueueMessages = 100'000;  // a minute of everything: the recording must not lose any
 
 }  // namespace
@@ -43,10 +45,18 @@ Demo::Demo(DemoOptions options, StopSignal& stop)
   std::filesystem::create_directories(options_.output);
 }
 
-/// The demo's daemon has its sockets in the demo's folder, whatever other one runs here.
+/// The demo's daemon has its sockets in the demo's folder, whatever other one runs here. A file
+/// that a calibration writes to is a copy of the demo's own.
 config::Config Demo::load() {
   const char* folder = sockets_.path().c_str();
   if (setenv("RUNTIME_DIRECTORY", folder, 1) != 0) throw DemoFailure("No memory.");
+  if (options_.stage != nullptr) {
+    std::filesystem::create_directories(options_.output);
+    const std::filesystem::path copy = options_.output / "driftd.yaml";
+    std::filesystem::copy_file(options_.config, copy,
+                               std::filesystem::copy_options::overwrite_existing);
+    options_.config = copy;
+  }
   config::Config config = config::load(options_.config);
   config.wire.publish = config::endpoint_in(folder, config.wire.publish);
   config.wire.corrections = config::endpoint_in(folder, config.wire.corrections);
@@ -56,7 +66,12 @@ config::Config Demo::load() {
 
 Report Demo::run() {
   start_simulator();
+  if (options_.stage != nullptr) stage_->start_controller();
   start_daemon();
+  if (options_.stage != nullptr) {
+    start_stage();
+    calibrate();
+  }
   watch_unlocked();
   lock();
   watch("3/5  locked: the drift is held", options_.locked_s);
@@ -67,14 +82,55 @@ Report Demo::run() {
 
 void Demo::start_simulator() {
   display_.print({"Starting the simulated microscope and driftd ...", Tone::Plain});
-  simulator_ = std::make_unique<ChildProcess>(
-      options_.programs / "driftd-sim",
-      std::vector<std::string>{"--scenario", options_.scenario.string(), "--address",
-                               config_.camera.id, "--stage", config_.wire.corrections, "--truth",
-                               sockets_.ipc("truth"), "--control", sockets_.ipc("control")},
-      options_.output / "driftd-sim.log");
-  wait_for_start(*simulator_, "driftd-sim did not become ready",
-                 [&] { return simulator_->log_has_line("driftd-sim ready"); });
+  std::vector<std::string> arguments{
+      "--scenario", options_.scenario.string(), "--address", config_.camera.id,
+      "--truth",    sockets_.ipc("truth"),      "--control", sockets_.ipc("control")};
+  if (options_.stage == nullptr) {
+    arguments.insert(arguments.end(), {"--stage", config_.wire.corrections});
+  } else {
+    const auto wait = [this](ChildProcess& program, const std::string& what,
+                             const std::function<bool()>& done) {
+      wait_for(program, what, done, kStart_s);
+    };
+    stage_ = std::make_unique<StageRig>(
+        *options_.stage, StageRig::Places{options_.programs, sockets_.path(), options_.output},
+        wait);
+    arguments.insert(arguments.end(), {"--stage-input", stage_->stage_input().string()});
+  }
+  simulator_ = std::make_unique<ChildProcess>(options_.programs / "driftd-sim", arguments,
+                                              options_.output / "driftd-sim.log");
+  wait_for(
+      *simulator_, "driftd-sim did not become ready",
+      [&] { return simulator_->log_has_line("driftd-sim ready"); }, kStart_s);
+}
+
+/// The driver reports, and the daemon has heard that the stage is ready.
+void Demo::start_stage() {
+  stage_->start_driver();
+  if (!watch(fmt::format("driftd-stage connects to {}", options_.stage->text), kStart_s, [&] {
+        const nlohmann::json& driver = view_.status().at("stage_driver");
+        return driver.is_object() && driver.at("state") == "ready";
+      })) {
+    throw DemoFailure("No driver reported that the stage is ready.");
+  }
+}
+
+/// driftd knows nothing of the stage until then.
+void Demo::calibrate() {
+  const std::vector<std::string> found = stage_->calibrate(
+      options_.config,
+      [this](ChildProcess& program, const std::string& what, const std::function<bool()>& done) {
+        if (!watch("driftctl calibrate: the stage is moved to find out how it answers",
+                   kCalibration_s, done)) {
+          throw DemoFailure(what + ":\n" + program.log_tail(10));
+        }
+      });
+  for (const std::string& line : found) display_.print({line, Tone::Plain});
+  recording_ = {};  // the report is about the lock
+  daemon_->signal(SIGHUP);
+  wait_for(
+      *daemon_, "driftd did not take over what was found",
+      [&] { return daemon_->log_contains("configuration_reloaded"); }, kStart_s);
 }
 
 void Demo::start_daemon() {
@@ -82,15 +138,18 @@ void Demo::start_daemon() {
       options_.programs / "driftd", std::vector<std::string>{"--config", options_.config.string()},
       options_.output / "driftd.log");
   CommandClient soon(config_.wire.commands, std::chrono::milliseconds(200));
-  wait_for_start(*daemon_, "driftd did not find the camera and its markers", [&] {
-    try {
-      view_.set_status(soon.request("status").body.at("status"), monotonic_ns());
-    } catch (const Unreachable&) {
-      return false;
-    }
-    return view_.status().at("/camera/connected"_json_pointer).get<bool>() &&
-           view_.status().at("/markers/tracking"_json_pointer).get<int>() > 0;
-  });
+  wait_for(
+      *daemon_, "driftd did not find the camera and its markers",
+      [&] {
+        try {
+          view_.set_status(soon.request("status").body.at("status"), monotonic_ns());
+        } catch (const Unreachable&) {
+          return false;
+        }
+        return view_.status().at("/camera/connected"_json_pointer).get<bool>() &&
+               view_.status().at("/markers/tracking"_json_pointer).get<int>() > 0;
+      },
+      kStart_s);
   if (!watch("1/5  waiting for frames", kStart_s,
              [&] { return !recording_.positions().empty() && !recording_.truth().empty(); })) {
     throw DemoFailure("No positions came from driftd, or no truth from driftd-sim.");
@@ -134,11 +193,13 @@ Report Demo::finish() {
   phases_.end_ns = monotonic_ns();
   const nlohmann::json status = daemon_commands_.request("status").body.at("status");
   const bool stopped_well = daemon_->stop() && *daemon_->ended() == "exited with code 0";
+  const bool driver_stopped_well = stage_ == nullptr || stage_->stop();
   simulator_->stop();
 
   Report report = make_report(recording_, phases_, status,
                               {config_.camera.frame_rate_hz, config_.control.step_limit_nm});
   if (!stopped_well) report.failures.push_back("driftd " + *daemon_->ended() + " when stopped.");
+  if (!driver_stopped_well) report.failures.push_back("driftd-stage did not end as it should.");
   display_.print({});
   for (const Line& line : to_lines(report)) display_.print(line);
   display_.print({draw_plot(recording_, phases_, report, options_.output)});
@@ -174,20 +235,24 @@ bool Demo::watch(const std::string& phase, double seconds, const std::function<b
 
 void Demo::check_programs() {
   if (stop_.raised()) throw Interrupted();
-  for (ChildProcess* program : {simulator_.get(), daemon_.get()}) {
+  std::vector<ChildProcess*> programs{simulator_.get(), daemon_.get()};
+  if (stage_) {
+    for (ChildProcess* program : stage_->programs()) programs.push_back(program);
+  }
+  for (ChildProcess* program : programs) {
     if (program == nullptr || !program->ended()) continue;
     throw DemoFailure(fmt::format("{} {}. The end of {}:\n{}", program->name(), *program->ended(),
                                   program->log().string(), program->log_tail(5)));
   }
 }
 
-void Demo::wait_for_start(ChildProcess& program, const std::string& what,
-                          const std::function<bool()>& started) {
-  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(kStart_s * 1e9);
-  while (!started()) {
+void Demo::wait_for(ChildProcess& program, const std::string& what,
+                    const std::function<bool()>& done, double most_s) {
+  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(most_s * 1e9);
+  while (!done()) {
     check_programs();
     if (monotonic_ns() > end_ns) {
-      throw DemoFailure(fmt::format("{} within {:.0f} s. The end of {}:\n{}", what, kStart_s,
+      throw DemoFailure(fmt::format("{} within {:.0f} s. The end of {}:\n{}", what, most_s,
                                     program.log().string(), program.log_tail(5)));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -19,6 +19,7 @@
 #include "clients/demo/child_process.hpp"
 #include "clients/demo/recording.hpp"
 #include "clients/demo/report.hpp"
+#include "clients/demo/stage_rig.hpp"
 #include "config/config.hpp"
 
 namespace driftd::clients {
@@ -27,6 +28,7 @@ struct DemoOptions {
   std::filesystem::path config, scenario;
   std::filesystem::path programs;  ///< where driftd and driftd-sim are
   std::filesystem::path output;
+  const StageKind* stage = nullptr;  ///< an emulated controller moves the stage; null: none
   double unlocked_s = 12, locked_s = 20, away_s = 2, recovered_s = 5;
 };
 
@@ -34,8 +36,6 @@ struct DemoOptions {
 struct DemoFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// Ctrl-C or SIGTERM.
-struct Interrupted : std::exception {};
 
 /// A folder for sockets that is gone with its owner.
 class TemporaryFolder {
@@ -57,11 +57,13 @@ class Demo {
   Demo(DemoOptions options, StopSignal& stop);
 
   /// Everything. Returns the report; its failures say whether the lock held.
-  /// @throws DemoFailure, Interrupted
+  /// @throws DemoFailure; Interrupted by Ctrl-C or SIGTERM
   Report run();
 
  private:
   config::Config load();
+  void start_stage();
+  void calibrate();
   void start_simulator();
   void start_daemon();
   void watch_unlocked();
@@ -73,8 +75,8 @@ class Demo {
   /// @throws DemoFailure when a program ended, Interrupted
   bool watch(const std::string& phase, double seconds, const std::function<bool()>& done = {});
   void check_programs();
-  void wait_for_start(ChildProcess& program, const std::string& what,
-                      const std::function<bool()>& started);
+  void wait_for(ChildProcess& program, const std::string& what, const std::function<bool()>& done,
+                double most_s);
   std::vector<Line> truth_line() const;
 
   DemoOptions options_;
@@ -91,6 +93,7 @@ class Demo {
   PerAxis shown_zero_nm_{};
   std::string phase_;
   std::unique_ptr<ChildProcess> simulator_, daemon_;
+  std::unique_ptr<StageRig> stage_;
 };
 
 }  // namespace driftd::clients

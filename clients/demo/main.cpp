@@ -42,8 +42,16 @@ void add_options(CLI::App& app, DemoOptions& options) {
       ->capture_default_str();
 }
 
+const StageKind* find_stage(const std::string& name) {
+  for (const StageKind& kind : stage_kinds()) {
+    if (name == kind.name) return &kind;
+  }
+  return nullptr;
+}
+
 int run(int argc, char** argv) {
   DemoOptions options;
+  std::string stage;
   options.config = DRIFTD_EXAMPLES_DIR "/simulator.yaml";
   options.scenario = DRIFTD_EXAMPLES_DIR "/scenario-demo.yaml";
   options.output = "build/demo";
@@ -53,11 +61,21 @@ int run(int argc, char** argv) {
       "driftd-demo");
   app.footer(kExitCodes);
   add_options(app, options);
+  std::vector<std::string> kinds;
+  for (const StageKind& kind : stage_kinds()) kinds.emplace_back(kind.name);
+  app.add_option(
+         "--stage", stage,
+         "An emulated controller of this kind moves the stage, through driftd-stage, and is "
+         "calibrated before the lock: driftd's configuration knows nothing of it")
+      ->check(CLI::IsMember(kinds));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
+  options.stage = find_stage(stage);
+  if (options.stage != nullptr && app.count("--config") == 0)
+    options.config = DRIFTD_EXAMPLES_DIR "/uncalibrated.yaml";
   try {
     options.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     StopSignal stop;

@@ -11,12 +11,14 @@
 #include <string>
 
 #include "base/monotonic.hpp"
-#include "clients/common/command_client.hpp"
 #include "clients/common/daemon_view.hpp"
 #include "clients/common/display.hpp"
+#include "clients/common/find_daemon.hpp"
 #include "clients/common/option_range.hpp"
 #include "clients/common/stop_signal.hpp"
 #include "clients/common/subscriber.hpp"
+#include "clients/driftctl/calibrate_stage.hpp"
+#include "clients/driftctl/common_options.hpp"
 #include "clients/driftctl/measurement.hpp"
 #include "clients/driftctl/snapshot_image.hpp"
 #include "config/config.hpp"
@@ -24,10 +26,6 @@
 namespace driftd::clients {
 namespace {
 
-constexpr int kExitRefused = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnreachable = 3;
-constexpr int kExitFailed = 4;
 constexpr const char* kExitCodes =
     "Exit codes:\n"
     "  0  done\n"
@@ -36,34 +34,16 @@ constexpr const char* kExitCodes =
     "  3  driftd is not there, may not be reached by this user, or did not answer in time\n"
     "  4  something else failed, such as writing the file\n";
 
-struct Options {
-  std::filesystem::path config;                ///< the daemon's; empty: the defaults
-  std::string commands, publish, corrections;  ///< empty: as the configuration has them
-  double timeout_s = 2;
-  bool json = false;
+struct Options : CommonOptions {
   double watch_for_s = 0;  ///< 0: until interrupted
   double measure_s = 0;
   bool find_markers = false;
   std::string snapshot_file;
+  CalibrateStageOptions stage;
 };
 
 void print_lines(const std::vector<Line>& lines) {
   for (const Line& line : lines) fmt::print("{}\n", line.text);
-}
-
-config::Wire wire_of(const Options& options) {
-  config::Wire wire =
-      (options.config.empty() ? config::default_config() : config::load(options.config)).wire;
-  if (!options.commands.empty()) wire.commands = options.commands;
-  if (!options.publish.empty()) wire.publish = options.publish;
-  if (!options.corrections.empty()) wire.corrections = options.corrections;
-  return wire;
-}
-
-Reply send(const Options& options, const nlohmann::json& command) {
-  CommandClient client(find_endpoint(wire_of(options).commands),
-                       std::chrono::milliseconds(static_cast<long>(options.timeout_s * 1000)));
-  return client.request(command);
 }
 
 void print_status(const Options& options) {
@@ -188,6 +168,7 @@ void add_commands(CLI::App& app, Options& options) {
       ->required()
       ->check(clients::in_range(1e-3, 21'600, "POSITIVE"));
   measuring->callback([&] { measure(options); });
+  add_calibrate(app, options, options.stage);
   app.add_subcommand("lock", "Take the reference anew and hold the sample there")->callback([&] {
     change_state(options, "lock");
   });

@@ -207,6 +207,12 @@ class Service(unittest.TestCase):
         snapshot = rig.client.request("snapshot")[0]
         self.assertEqual(protocol.differences(shown["snapshot"], snapshot), [])
         seen.add("snapshot")
+        self.assertIsNone(rig.client.status()["stage_driver"])
+        report = {key: value for key, value in shown["stage"].items() if key != "command"}
+        rig.client.request("stage", **report)
+        driver = rig.client.status()["stage_driver"]
+        self.assertEqual(protocol.differences(shown["stage_driver"], {**driver, "lock_id": 1}), [])
+        seen |= {"stage", "stage_driver"}
         self.assertEqual(seen, shown.keys())
 
     def test_reload_takes_good_changes_and_refuses_bad_ones_whole(self):

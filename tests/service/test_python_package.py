@@ -25,12 +25,13 @@ LIBRARIES = {name: pathlib.Path(os.environ[name]) for name in ("DRIFTFIT_LIBRARY
 #: Fits one spot by each module and prints where it found it: x = 3, y = 5.
 USE = """
 import driftd
+import driftd.stages.micromanager
 import driftd_fit
 import numpy as np
 from pygpufit import gpufit
 y, x = np.mgrid[:9, :9]
 image = (900 * np.exp(-((x - 3)**2 + (y - 5)**2) / 4.5) + 30).astype(np.float32)
-assert driftd.Client and driftd.subscribe
+assert driftd.Client and driftd.subscribe and driftd.stages.Driver
 start = np.array([[800, 3.2, 4.8, 1.4, 20]], np.float32)
 places = [driftd_fit.fit(image, backend="cpu")[["x", "y"]][0],
           driftd.fit(image, backend="cpu")[["x", "y"]][0],
@@ -124,9 +125,10 @@ class Installation(InFolder):
         subprocess.run([os.environ["DRIFTD_CMAKE"], "--install", os.environ["DRIFTD_BUILD_DIR"]],
                        env={**os.environ, "DESTDIR": str(self.folder)}, check=True,
                        capture_output=True)
-        [module] = self.folder.rglob("driftd.py")
-        self.assertEqual(module.parent.name, "dist-packages")
-        self.check(module.parent)
+        [module] = self.folder.rglob("driftd/__init__.py")
+        packages = module.parent.parent
+        self.assertEqual(packages.name, "dist-packages")
+        self.check(packages)
 
     def test_pip_installs_the_same_modules(self):
         for module in ("pip", "setuptools", "wheel"):

@@ -68,6 +68,35 @@ TEST_CASE("The summary shows the documented example in at most 80 columns") {
   }
 }
 
+TEST_CASE("What the stage's driver tells is shown, and nothing of one that only subscribes") {
+  const auto examples = driftd::test::protocol_examples();
+  json status = examples.at("status");
+  const auto lines_of = [&status] {
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    return view.summary(kNow_ns);
+  };
+  CHECK(line_of(lines_of(), "stage").text.empty());
+  status["stage_driver"] = examples.at("stage_driver");
+  auto lines = lines_of();
+  CHECK(line_of(lines, "stage").text == "stage       pi_gcs2: ready");
+  CHECK(line_of(lines, "stage").tone == Tone::Plain);
+  CHECK(contains(line_of(lines, "            at x"), "at x 50012.3 nm   off 0.4 nm"));
+  CHECK(
+      contains(line_of(lines, "            499"), "499 moves/s   p50 92   p99 410 us   refused 0"));
+  status["stage_driver"]["state"] = "servo_off";
+  status["stage_driver"]["text"] = "axis 1: servo is off (error 5)";
+  lines = lines_of();
+  CHECK(line_of(lines, "stage").text == "stage       pi_gcs2: servo off");
+  CHECK(line_of(lines, "stage").tone == Tone::Bad);
+  CHECK(line_of(lines, "            axis 1").tone == Tone::Bad);
+  status["stage"] = "reversed";
+  CHECK(line_of(lines_of(), "stage").text == "stage       looks reversed");
+  status["stage_driver"]["axes"] = 5;  // not of this protocol: no reason to end
+  status["stage_driver"]["latency_us"] = nullptr;
+  CHECK_NOTHROW(lines_of());
+}
+
 TEST_CASE("Values that do not exist are dashes") {
   DaemonView view;
   json position = driftd::test::protocol_examples().at("position");

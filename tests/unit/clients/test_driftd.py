@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """clients/python against a publisher and a command socket that follow docs/protocol.md."""
-import threading
 import time
 import unittest
 import unittest.mock
@@ -8,7 +7,6 @@ import unittest.mock
 from fake_daemon import FakeDaemon, examples  # prints SKIPPED and exits without pyzmq
 
 import driftd
-import stage_driver_example
 
 
 class WithDaemon(unittest.TestCase):
@@ -211,69 +209,6 @@ class Commanding(WithDaemon):
         self.client.wait_for("locked", timeout_s=1)
         with self.assertRaisesRegex(TimeoutError, "still locked, not idle"):
             self.client.wait_for("idle", timeout_s=0.1)
-
-
-class RecordingStage(stage_driver_example.Stage):
-    """Says when it was moved; moves as the example's does."""
-
-    def __init__(self):
-        self.x_nm, self.y_nm = 1000.0, 2000.0  # a stage is rarely at zero
-        self.moved = threading.Semaphore(0)
-
-    def move_to(self, x_nm, y_nm):
-        self.x_nm, self.y_nm = x_nm, y_nm
-        self.moved.release()
-
-
-class StageDriver(WithDaemon):
-    """The example driver, in a thread that ends with the tests."""
-
-    def setUp(self):
-        super().setUp()
-        self.stage = RecordingStage()
-        self._thread = threading.Thread(target=self._drive, daemon=True)
-        self._thread.start()
-
-    def _drive(self):
-        stage_driver_example.drive(self.stage, self.daemon.corrections_endpoint)
-
-    def send(self, lock_id, total, delta, session="a", left_ns=10**10, times=200):
-        """Publishes a correction until the stage was moved by it; returns where it is then."""
-        for _ in range(times):
-            self.daemon.publish("correction", session=session, lock_id=lock_id,
-                                expires_ns=time.monotonic_ns() + left_ns,
-                                total_x_nm=total[0], total_y_nm=total[1],
-                                delta_x_nm=delta[0], delta_y_nm=delta[1])
-            if self.stage.moved.acquire(timeout=0.05):
-                while self.stage.moved.acquire(timeout=0.1):
-                    pass  # it was published more than once
-                return self.stage.x_nm, self.stage.y_nm
-        return None
-
-    def test_corrections_are_absolute_from_the_place_at_lock(self):
-        self.assertEqual(self.send(1, (-2, 1), (-2, 1)), (998, 2001))
-        self.assertEqual(self.send(1, (-50, 10), (-1, 1)), (950, 2010))  # those between were lost
-
-    def test_a_new_lock_or_session_starts_from_where_the_stage_is(self):
-        self.send(1, (-2, 1), (-2, 1))
-        self.assertEqual(self.send(2, (5, 5), (5, 5)), (1003, 2006))
-        self.assertEqual(self.send(2, (1, 1), (1, 1), session="b"), (1004, 2007))
-
-    def test_a_driver_started_during_a_lock_does_not_jump(self):
-        self.assertEqual(self.send(4, (-300, 200), (0.5, 0.25)), (1000.5, 2000.25))
-        self.assertEqual(self.send(4, (-310, 200), (0.5, 0.25)), (990.5, 2000.25))
-
-    def test_what_came_too_late_moves_nothing(self):
-        self.send(1, (-2, 1), (-2, 1))
-        self.assertIsNone(self.send(1, (-90, 10), (-1, 1), left_ns=-1, times=5))
-        self.assertEqual(self.send(1, (-3, 1), (-1, 0)), (997, 2001))
-
-    def test_a_lock_or_session_that_is_over_moves_nothing(self):
-        self.send(2, (-2, 1), (-2, 1))
-        self.assertIsNone(self.send(1, (-90, 10), (-1, 1), times=5))
-        self.send(1, (4, 4), (4, 4), session="b")
-        self.assertIsNone(self.send(3, (-90, 10), (-1, 1), times=5))
-        self.assertEqual((self.stage.x_nm, self.stage.y_nm), (1002, 2005))
 
 
 if __name__ == "__main__":

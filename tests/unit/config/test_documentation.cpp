@@ -7,14 +7,14 @@
 namespace driftd::config {
 
 TEST_CASE("the committed schema is that of the option table", "[config]") {
-  const bool up_to_date = test::project_file("config/driftd.schema.json") == schema_json();
+  const bool up_to_date = test::project_file("config/driftd.schema.json") == schema_json(table());
   INFO("ninja -C BUILD config-docs brings it up to date");
   CHECK(up_to_date);
 }
 
 TEST_CASE("the reference page is that of the option table", "[config]") {
   const std::string page = test::project_file("docs/configuration.md");
-  const bool up_to_date = with_reference(page) == page;
+  const bool up_to_date = with_reference(table(), page) == page;
   INFO("ninja -C BUILD config-docs brings it up to date");
   CHECK(up_to_date);
 }
@@ -26,12 +26,12 @@ TEST_CASE("a drifted page is told from an up-to-date one", "[config]") {
   REQUIRE(at != std::string::npos);
   drifted.replace(at, 26, "| `fitter.roi_px` | `15`");
   CHECK(drifted != page);
-  CHECK(with_reference(drifted) == page);
-  CHECK_FALSE(with_reference("# a page without the two lines\n"));
+  CHECK(with_reference(table(), drifted) == page);
+  CHECK_FALSE(with_reference(table(), "# a page without the two lines\n"));
 }
 
 TEST_CASE("the reference has a row for every option", "[config]") {
-  const std::string text = reference_markdown();
+  const std::string text = reference_markdown(table());
   for (const Option& option : options()) {
     INFO(option.key);
     const bool there = text.find("\n| `" + std::string(option.key) + "` | ") != std::string::npos;

@@ -33,7 +33,7 @@ struct Still {
     time_ns += period_ns;
     return verdict = monitor.update(sample_now());
   }
-  StageSample sample_now() const {
+  ObservedFrame sample_now() const {
     return {.moved_nm = place_nm,
             .covariance_nm2 = {sd_nm.x * sd_nm.x, 0, sd_nm.y * sd_nm.y},
             .modelled_nm = modelled_nm,

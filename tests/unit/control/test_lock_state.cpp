@@ -21,14 +21,16 @@ constexpr LockSettings kSettings{.hold_timeout_ns = 9 * kSecondNs,
                                  .bad_frames_to_hold = 3,
                                  .good_frames_to_resume = 5};
 
-constexpr std::array kStates{LockState::Idle,    LockState::Referencing, LockState::Locked,
-                             LockState::Holding, LockState::Lost,        LockState::Fault};
+constexpr std::array kStates{LockState::Idle,       LockState::Referencing, LockState::Locked,
+                             LockState::Holding,    LockState::Lost,        LockState::Fault,
+                             LockState::Calibrating};
 struct NamedEvent {
   LockEvent event;
   const char* name;
 };
 constexpr std::array kEvents{NamedEvent{LockEvent::CommandLock, "CommandLock"},
                              NamedEvent{LockEvent::CommandUnlock, "CommandUnlock"},
+                             NamedEvent{LockEvent::CommandCalibrate, "CommandCalibrate"},
                              NamedEvent{LockEvent::CommandReset, "CommandReset"},
                              NamedEvent{LockEvent::GoodFrame, "GoodFrame"},
                              NamedEvent{LockEvent::FewMarkers, "FewMarkers"},
@@ -40,6 +42,10 @@ constexpr std::array kEvents{NamedEvent{LockEvent::CommandLock, "CommandLock"},
                              NamedEvent{LockEvent::RangeExceeded, "RangeExceeded"},
                              NamedEvent{LockEvent::StageNotFollowing, "StageNotFollowing"},
                              NamedEvent{LockEvent::StageFollows, "StageFollows"},
+                             NamedEvent{LockEvent::StageError, "StageError"},
+                             NamedEvent{LockEvent::StageLimit, "StageLimit"},
+                             NamedEvent{LockEvent::StageSilent, "StageSilent"},
+                             NamedEvent{LockEvent::CalibrationOver, "CalibrationOver"},
                              NamedEvent{LockEvent::InternalFault, "InternalFault"}};
 
 bool is_command(LockEvent event) {
@@ -83,11 +89,12 @@ std::string table() {
       {.state = LockState::Holding, .reason = LockReason::RangeExceeded},
       {.state = LockState::Holding, .reason = LockReason::StageNotFollowing},
       {.state = LockState::Lost, .reason = LockReason::HeldTooLong},
-      {.state = LockState::Fault, .reason = LockReason::InternalFault}};
+      {.state = LockState::Fault, .reason = LockReason::InternalFault},
+      {.state = LockState::Calibrating, .reason = LockReason::CalibrationCommanded}};
   std::ostringstream out;
   out << "| event | idle | referencing | locked | holding | holding (range_exceeded) | holding "
-         "(stage_not_following) | lost | fault |\n"
-         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+         "(stage_not_following) | lost | fault | calibrating |\n"
+         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const auto& [event, name] : kEvents) {
     out << "| " << name << " |";
     for (const Lock& column : kColumns) out << ' ' << cell(column, event) << " |";

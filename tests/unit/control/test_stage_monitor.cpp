@@ -153,7 +153,7 @@ TEST_CASE("a vibration that begins may be doubted for moments, and is learned") 
   CHECK(alarms < 16);
 }
 
-StageSample sample_of(Vec2 moved_nm, Vec2 modelled_nm) {
+ObservedFrame sample_of(Vec2 moved_nm, Vec2 modelled_nm) {
   return {.moved_nm = moved_nm, .covariance_nm2 = {0.1, 0, 0.2}, .modelled_nm = modelled_nm};
 }
 

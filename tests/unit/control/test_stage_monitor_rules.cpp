@@ -322,14 +322,14 @@ TEST_CASE("names of what the stage looks like") {
 }
 
 TEST_CASE("a sample with a number that is none is as if it had not come") {
-  using Spoil = void (*)(StageSample&, double);
+  using Spoil = void (*)(ObservedFrame&, double);
   const Spoil spoils[] = {
-      [](StageSample& s, double bad) { s.moved_nm.x = bad; },
-      [](StageSample& s, double bad) { s.moved_nm.y = bad; },
-      [](StageSample& s, double bad) { s.modelled_nm.x = bad; },
-      [](StageSample& s, double bad) { s.modelled_nm.y = bad; },
-      [](StageSample& s, double bad) { s.covariance_nm2.xx = bad; },
-      [](StageSample& s, double bad) { s.covariance_nm2.yy = bad; },
+      [](ObservedFrame& s, double bad) { s.moved_nm.x = bad; },
+      [](ObservedFrame& s, double bad) { s.moved_nm.y = bad; },
+      [](ObservedFrame& s, double bad) { s.modelled_nm.x = bad; },
+      [](ObservedFrame& s, double bad) { s.modelled_nm.y = bad; },
+      [](ObservedFrame& s, double bad) { s.covariance_nm2.xx = bad; },
+      [](ObservedFrame& s, double bad) { s.covariance_nm2.yy = bad; },
   };
   for (const Spoil spoil : spoils)
     for (const double bad :
@@ -337,7 +337,7 @@ TEST_CASE("a sample with a number that is none is as if it had not come") {
       Still still;
       const double before = still.move({}, {2, 0}).doubt;
       const Vec2 sd = still.monitor.sd_nm();
-      StageSample sample = still.sample_now();
+      ObservedFrame sample = still.sample_now();
       spoil(sample, bad);
       CHECK(still.monitor.update(sample).doubt == before);
       check_same(still.monitor.sd_nm(), sd);

@@ -33,7 +33,11 @@ struct Fixture {
   LockOrders orders{{}, gate, loop, [] { return true; }};
   MarkerKeeper keeper{config, fitter, camera, loop, told.log};
   Snapshots snapshots{[] { return 13; }, camera, loop};
-  CommandHandlers handlers{orders, keeper, snapshots, [] { return json{{"state", "holding"}}; }};
+  StageChannel stage{config, "session", played.ports, loop, told.log};
+  Calibration calibration{
+      config, orders, camera, loop, told.log, [] { return true; }, [] { return 0.0; }};
+  CommandHandlers handlers{orders,      keeper, snapshots,
+                           calibration, stage,  [] { return json{{"state", "holding"}}; }};
 
   json reply(const json& request) {
     Asker asker;

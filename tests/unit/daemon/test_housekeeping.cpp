@@ -153,7 +153,7 @@ TEST_CASE("a reload while the loop's queue is full is taken over all the same") 
   Fixture f;
   const File file("control: {step_limit_nm: 3.5}\n");
   f.config = config::load(file.path);
-  Reload reload(f.config, file.path, f.camera, f.loop, f.told.log);
+  Reload reload(f.config, file.path, f.camera, f.loop, f.told.log, [] { return false; });
   std::ofstream(file.path) << "control: {step_limit_nm: 4.5}\n";
   f.played.stop_taking();
   REQUIRE_NOTHROW(reload.run());
@@ -170,7 +170,7 @@ TEST_CASE("a reload with a mistake or a fixed option changes nothing") {
   for (const char* text : {"control: {step_limit_nm: -1}\n", "fitter: {roi_px: 11}\n"}) {
     Fixture f;
     const File file(text);
-    Reload reload(f.config, file.path, f.camera, f.loop, f.told.log);
+    Reload reload(f.config, file.path, f.camera, f.loop, f.told.log, [] { return false; });
     const double before = f.config.control.step_limit_nm;
     const int roi_px = f.config.fitter.roi_px;
     reload.run();
@@ -183,13 +183,41 @@ TEST_CASE("a reload with a mistake or a fixed option changes nothing") {
   }
 }
 
+TEST_CASE("what the stage is like is reloaded while the lock is idle, and only then") {
+  for (const bool idle : {true, false}) {
+    for (const bool ordered : {false, true}) {
+      Fixture f;
+      const File file("stage: {delay_us: 3000}\n");
+      f.config = config::load(file.path);
+      f.played.tell_state(idle ? control::LockState::Idle : control::LockState::Holding);
+      f.loop.refresh();
+      Reload reload(f.config, file.path, f.camera, f.loop, f.told.log, [&] { return ordered; });
+      std::ofstream(file.path) << "stage: {delay_us: 4500}\n";
+      reload.run();
+      f.played.turn();
+      INFO("idle " << idle << ", a lock is ordered " << ordered);
+      if (idle && !ordered) {
+        CHECK(f.told.codes() == std::vector<std::string>{"configuration_reloaded"});
+        REQUIRE(f.settings_taken() != nullptr);
+        CHECK(f.settings_taken()->supervisor.controller.stage_delay_us == 4500);
+      } else {
+        CHECK(f.told.codes() == std::vector<std::string>{"configuration_rejected"});
+        CHECK(f.told.events[0]["text"].get<std::string>().find("must be idle") !=
+              std::string::npos);
+        CHECK(f.settings_taken() == nullptr);
+        CHECK(f.config.stage.delay_us == 3000);
+      }
+    }
+  }
+}
+
 TEST_CASE("a reload takes over the log's level and keeps the camera's exposure") {
   Fixture f;
   f.source.described.exposure_us = 1700;
   f.camera.look();
   const File file("log: {level: warning}\n");
   f.config = config::load(file.path);
-  Reload reload(f.config, file.path, f.camera, f.loop, f.told.log);
+  Reload reload(f.config, file.path, f.camera, f.loop, f.told.log, [] { return false; });
   const auto level = spdlog::get_level();
   std::ofstream(file.path) << "log: {level: error}\n";
   reload.run();

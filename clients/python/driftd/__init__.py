@@ -11,7 +11,8 @@ Lengths are nanometres in the sample plane (``_nm``), pixels are full-sensor pix
 are nanoseconds of the daemon host's monotonic clock (``_ns``): ``time.monotonic_ns()`` there.
 Axes: x right, y down; corrections are in stage axes. A value that does not exist is ``None``.
 
-`fit` and `search` call those of driftd_fit, which needs numpy and libdriftfit, too.
+`driftd.stages` is for drivers of stages. `fit` and `search` call those of driftd_fit, which needs numpy and
+libdriftfit, too.
 """
 from __future__ import annotations
 

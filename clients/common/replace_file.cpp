@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include "clients/common/replace_file.hpp"
+
+#include <fcntl.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+
+namespace driftd::clients {
+namespace {
+
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw std::runtime_error(what + ": " + std::generic_category().message(error));
+}
+
+/// A file that is being written; removed unless kept.
+class NewFile {
+ public:
+  NewFile(int descriptor, std::filesystem::path path)
+      : descriptor_(descriptor), path_(std::move(path)) {}
+  ~NewFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!kept_) ::unlink(path_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  /// All of the text, on the disk, with the permissions and the owner of `like`.
+  void fill(const std::string& text, const struct stat& like) {
+    for (std::size_t done = 0; done < text.size();) {
+      const ssize_t written = ::write(descriptor_, text.data() + done, text.size() - done);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail("cannot write " + path_.string(), written < 0 ? errno : ENOSPC);
+      done += static_cast<std::size_t>(written);
+    }
+    struct stat own {};
+    if (::fstat(descriptor_, &own) != 0) fail("cannot write " + path_.string(), errno);
+    if ((own.st_uid != like.st_uid || own.st_gid != like.st_gid) &&
+        ::fchown(descriptor_, like.st_uid, like.st_gid) != 0) {
+      fail("cannot give " + path_.string() + " the owner of the file that it replaces", errno);
+    }
+    // After the owner, a change of which clears some bits.
+    if (::fchmod(descriptor_, like.st_mode & 07777U) != 0 || ::fsync(descriptor_) != 0) {
+      fail("cannot write " + path_.string(), errno);
+    }
+    const int closed = ::close(descriptor_);
+    descriptor_ = -1;
+    if (closed != 0) fail("cannot write " + path_.string(), errno);
+  }
+  const std::filesystem::path& path() const { return path_; }
+  void keep() { kept_ = true; }
+
+ private:
+  int descriptor_;
+  std::filesystem::path path_;
+  bool kept_ = false;
+};
+
+NewFile temporary_beside(const std::filesystem::path& file) {
+  std::string name = (file.parent_path() / ("." + file.filename().string() + ".XXXXXX")).string();
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) fail("cannot write beside " + file.string(), errno);
+  return {descriptor, name};
+}
+
+std::string time_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H-%M-%S", &local)};
+}
+
+NewFile backup_beside(const std::filesystem::path& file) {
+  const std::string name = file.string() + ".before-" + time_now();
+  constexpr int kMostOfOneSecond = 1000;
+  for (int i = 1; i <= kMostOfOneSecond; ++i) {
+    const std::string tried = i == 1 ? name : fmt::format("{}-{}", name, i);
+    const int descriptor = ::open(tried.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor >= 0) return {descriptor, tried};
+    if (errno != EEXIST) fail("cannot keep the old file as " + tried, errno);
+  }
+  fail("cannot keep the old file as " + name, EEXIST);
+}
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) fail("cannot read " + file.string(), errno);
+  return text.str();
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);  // the file is replaced; a power cut now may bring the old one back, whole
+  ::close(descriptor);
+}
+
+}  // namespace
+
+std::filesystem::path replace_file(const std::filesystem::path& file, const std::string& before,
+                                   const std::string& after) {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::canonical(file, error);
+  if (error) throw std::runtime_error("cannot find " + file.string() + ": " + error.message());
+  struct stat like {};
+  if (::stat(target.c_str(), &like) != 0) fail("cannot read " + target.string(), errno);
+  // Renaming would replace a file that its owner protects from being written.
+  if (::access(target.c_str(), W_OK) != 0) fail("cannot write " + target.string(), errno);
+
+  NewFile fresh = temporary_beside(target);
+  fresh.fill(after, like);
+  NewFile old = backup_beside(target);
+  old.fill(before, like);
+  if (content_of(fresh.path()) != after || content_of(old.path()) != before) {
+    throw std::runtime_error("what was written beside " + target.string() + " reads otherwise");
+  }
+  if (content_of(target) != before) {
+    throw std::runtime_error(target.string() + " was changed by somebody else meanwhile");
+  }
+  if (::rename(fresh.path().c_str(), target.c_str()) != 0) {
+    fail("cannot replace " + target.string(), errno);
+  }
+  fresh.keep();
+  old.keep();
+  sync_folder(target.parent_path());
+  return old.path();
+}
+
+}  // namespace driftd::clients

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+"""Stage drivers for driftd in Python (docs/stages-python.md). Needs pyzmq only.
+
+    import driftd.stages
+
+    class MyStage(driftd.stages.Stage):
+        def connect(self):            # open it; move nothing
+            return [driftd.stages.Axis("1", 0, 100_000), driftd.stages.Axis("2", 0, 100_000)]
+        def move_to(self, positions_nm): ...
+        def read(self): ...
+
+    driftd.stages.run(MyStage())
+
+`Driver` does all the rest: the newest correction only and none that expired, zeros, limits, reconnection,
+and the reports to the daemon. ``driftd.stages.micromanager`` drives what Micro-Manager knows.
+"""
+from .contract import CONDITIONS, Axis, Health, Refused, SettingsError, Stage
+from .driver import Driver, Settings
+from .follower import Direction, Limits
+from .program import add_options, main, run, settings
+
+__all__ = ["CONDITIONS", "Axis", "Direction", "Driver", "Health", "Limits", "Refused", "Settings",
+           "SettingsError", "Stage", "add_options", "main", "run", "settings"]

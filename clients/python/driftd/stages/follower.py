@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""Where a correction sends the stage: zeros of locks, signs and scales, limits. No sockets, no clock.
+
+The rules (docs/stages-python.md): a correction is absolute, relative to the place that the stage was
+last commanded to when its lock began; where that place is not known, because this driver began in the
+middle of a lock or the stage was found elsewhere, the zero is such that the first correction moves the
+stage by no more than its own change. Owned by `driftd.stages.Driver`, used by its thread.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Sequence
+
+from .contract import Axis, SettingsError
+
+FARTHEST_NM = 1e9  # of a correction: a metre; more is no correction
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Which axis of the stage is x (or y) of the corrections, and how it counts.
+
+    Attributes
+    ----------
+    axis : int or str, optional
+        Number of the axis as connected, from 0, or its name; None: 0 for x, 1 for y.
+    sign : int
+        1, or -1 where the axis counts the other way.
+    scale : float
+        Units of the axis, called nm, for each nm of the stage.
+    """
+
+    axis: int | str | None = None
+    sign: int = 1
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.sign not in (1, -1):
+            raise SettingsError(f"a sign is 1 or -1, not {self.sign!r}")
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise SettingsError(f"a scale is a number above 0, not {self.scale!r}")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the driver never goes beyond, whatever a correction says; nm on the stage's own axes.
+
+    Attributes
+    ----------
+    step_nm : float
+        Largest distance between two targets.
+    rate_nm_per_s : float
+        Fastest change of targets.
+    range_nm : float
+        Largest distance from where the stage was found, at the start or elsewhere later. The stage's own
+        travel holds besides.
+    """
+
+    step_nm: float = 100.0
+    rate_nm_per_s: float = 10_000.0
+    range_nm: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not (math.isfinite(value) and value > 0):
+                raise SettingsError(f"{name} is a number above 0, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Move:
+    """What is to be sent to the stage, and which limits made it other than the correction said."""
+
+    targets_nm: tuple[float, ...]
+    limited: frozenset[str] = field(default_factory=frozenset)  # of step, rate, range, travel
+
+
+class Follower:
+    """Follows corrections with one stage.
+
+    Parameters
+    ----------
+    x, y : Direction
+    limits : Limits
+    """
+
+    def __init__(self, x: Direction, y: Direction, limits: Limits) -> None:
+        self._directions = (x, y)
+        self._limits = limits
+        self._axes: tuple[Axis, ...] = ()
+        self._numbers = (0, 1)  # of the stage's axes: x's and y's
+        self._home_nm: list[float] = []  # where the stage was found
+        self._target_nm: list[float] = []  # where it was sent last, or found
+        self._commanded = False  # by this driver, since it was found
+        self._unsure = False  # whether it took the last target
+        self._moved_ns = 0
+        self._lock: tuple[str, int] | None = None
+        self._zero_nm: list[float] | None = None  # None: from the next correction, wherever it is
+
+    def use(self, axes: Sequence[Axis]) -> None:
+        """The axes, at each connection. Raises SettingsError where they are not the two meant."""
+        if len(axes) != 2:
+            raise SettingsError(f"a stage has two axes for driftd, this one has {len(axes)}")
+        for axis in axes:
+            low, high = -math.inf if axis.min_nm is None else axis.min_nm, axis.max_nm
+            if not low < (math.inf if high is None else high):
+                raise SettingsError(f"axis `{axis.name}` has a travel of {axis.min_nm} to {axis.max_nm} nm")
+        names = [axis.name for axis in axes]
+        numbers = []
+        for direction, default, letter in zip(self._directions, (0, 1), "xy"):
+            axis = default if direction.axis is None else direction.axis
+            if isinstance(axis, str):
+                if axis not in names:
+                    raise SettingsError(f"{letter} is to be axis `{axis}`, but the stage has "
+                                        f"{' and '.join(names)}")
+                axis = names.index(axis)
+            numbers.append(axis)
+        if sorted(numbers) != [0, 1]:
+            raise SettingsError("x and y are to be the stage's two axes, one each")
+        self._axes, self._numbers = tuple(axes), (numbers[0], numbers[1])
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Which of the stage's axes is x, and which y."""
+        return self._numbers
+
+    def travel_nm(self, number: int) -> tuple[float, float]:
+        """How far an axis may be sent: the range around where it was found, within its travel."""
+        axis, home_nm = self._axes[number], self._home_nm[number]
+        low, high = home_nm - self._limits.range_nm, home_nm + self._limits.range_nm
+        return (low if axis.min_nm is None else max(low, axis.min_nm),
+                high if axis.max_nm is None else min(high, axis.max_nm))
+
+    def found_at(self, positions_nm: Sequence[float], now_ns: int) -> bool:
+        """The stage is here: at a connection, when its servo is on again, and before a lock.
+
+        Returns
+        -------
+        bool
+            Whether that is elsewhere than it was sent, by more than a step: then the zero of the lock is
+            found anew, so that the stage does not jump.
+        """
+        near_nm = self._limits.step_nm * (1 + 1e-6)  # a step that was not taken is near
+        if self._target_nm and all(abs(here - sent) <= near_nm
+                                   for here, sent in zip(positions_nm, self._target_nm)):
+            if not self._commanded:
+                self._home_nm = list(positions_nm)
+            if self._unsure or not self._commanded:
+                self._target_nm, self._unsure = list(positions_nm), False
+            return False
+        self._home_nm, self._target_nm = list(positions_nm), list(positions_nm)
+        self._commanded, self._unsure, self._moved_ns, self._zero_nm = False, False, now_ns, None
+        return True
+
+    def is_new(self, message: dict) -> bool:
+        """Whether this correction belongs to another lock than the one before."""
+        return self._lock != (message["session"], message["lock_id"])
+
+    def follow(self, message: dict, now_ns: int) -> Move:
+        """Where this correction sends the stage. `sent` says that it went.
+
+        Raises
+        ------
+        ValueError
+            Its numbers are none.
+        """
+        totals, deltas = ([_number(message, f"{what}_{axis}_nm") for axis in "xy"]
+                          for what in ("total", "delta"))
+        if self.is_new(message):
+            if self._lock is not None and self._zero_nm is not None:
+                self._zero_nm = list(self._target_nm)
+            self._lock = (message["session"], message["lock_id"])
+        if self._zero_nm is None:
+            self._zero_nm = list(self._target_nm)
+            for number, direction, total, delta in zip(self._numbers, self._directions, totals, deltas):
+                self._zero_nm[number] -= direction.sign * direction.scale * (total - delta)
+        targets_nm, limited = list(self._target_nm), set()
+        for number, direction, total in zip(self._numbers, self._directions, totals):
+            wanted_nm = self._zero_nm[number] + direction.sign * direction.scale * total
+            targets_nm[number] = self._limit(number, wanted_nm, now_ns, limited)
+        return Move(tuple(targets_nm), frozenset(limited))
+
+    def _limit(self, number: int, wanted_nm: float, now_ns: int, limited: set[str]) -> float:
+        at_nm, axis = self._target_nm[number], self._axes[number]
+        # Outside of what is allowed, as a stage that rests at -0.2 nm, it may go back or stay.
+        for name, low, high in (("range", self._home_nm[number] - self._limits.range_nm,
+                                 self._home_nm[number] + self._limits.range_nm),
+                                ("travel", axis.min_nm, axis.max_nm)):
+            low = -math.inf if low is None else min(low, at_nm)
+            high = math.inf if high is None else max(high, at_nm)
+            if not low <= wanted_nm <= high:
+                wanted_nm = min(max(wanted_nm, low), high)
+                limited.add(name)
+        seconds = max(0, now_ns - self._moved_ns) / 1e9
+        for name, most_nm in (("step", self._limits.step_nm),
+                              ("rate", self._limits.rate_nm_per_s * seconds)):
+            if abs(wanted_nm - at_nm) > most_nm:
+                wanted_nm = at_nm + math.copysign(most_nm, wanted_nm - at_nm)
+                limited.add(name)
+        return wanted_nm
+
+    def sent(self, move: Move, now_ns: int) -> None:
+        """The stage took this target."""
+        self._target_nm, self._commanded, self._moved_ns = list(move.targets_nm), True, now_ns
+
+    def perhaps_sent(self, move: Move, now_ns: int) -> None:
+        """The stage went away while this target was sent: `found_at` finds out whether it took it."""
+        self.sent(move, now_ns)
+        self._unsure = True
+
+    @property
+    def targets_nm(self) -> list[float | None]:
+        """Where each axis was sent last; None before."""
+        return list(self._target_nm) if self._commanded else [None, None]
+
+    def totals_nm(self, positions_nm: Sequence[float]) -> list[float | None]:
+        """These positions as x and y of the corrections, from the lock's zero; None without one."""
+        if self._zero_nm is None:
+            return [None, None]
+        return [(positions_nm[number] - self._zero_nm[number]) / (direction.sign * direction.scale)
+                for number, direction in zip(self._numbers, self._directions)]
+
+
+def _number(message: dict, name: str) -> float:
+    value = message.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= FARTHEST_NM:
+        raise ValueError(f"`{name}` of a correction is {str(value)[:40]}")
+    return float(value)

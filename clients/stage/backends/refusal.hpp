@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What a backend remembers of a target that was not taken until health() has told it. Owned by a
+// backend, used on its thread.
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "clients/stage/stage.hpp"
+#include "clients/stage/transport/numbers.hpp"
+
+namespace driftd::stage {
+
+struct Refusal {
+  Condition condition = Condition::Ready;
+  int code = 0;
+  std::string text;
+
+  bool happened() const { return condition != Condition::Ready; }
+  /// The refusal, if any, as health; forgotten here.
+  void move_into(Health& health) {
+    if (!happened()) return;
+    health.condition = condition;
+    health.error = code;
+    health.text = std::exchange(text, {});
+    condition = Condition::Ready;
+    code = 0;
+  }
+};
+
+inline bool all_finite(std::span<const double> nm) {
+  for (const double value : nm) {
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+inline std::string text_nm(double nm) {
+  std::string text;
+  append_fixed(text, nm, 1);
+  return text + " nm";
+}
+
+/// A target that this driver must not send, for controllers that would clip it or worse.
+inline Refusal beyond_travel(const Axis& axis, double nm) {
+  return {.condition = Condition::Limit,
+          .code = 0,
+          .text = "axis " + axis.name + ": target " + text_nm(nm) + " is outside " +
+                  text_nm(axis.min_nm) + " to " + text_nm(axis.max_nm)};
+}
+
+inline Refusal not_a_number() {
+  return {.condition = Condition::Error, .code = 0, .text = "a target is not a finite number"};
+}
+
+}  // namespace driftd::stage

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+#include "clients/stage/driver.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace driftd::stage {
+namespace {
+
+constexpr std::int64_t kMillisecond_ns = 1'000'000;
+constexpr std::int64_t kTellAgain_ns = 10 * kNanosecondsPerSecond;
+constexpr std::array<const char*, kAxes> kAxisWords = {"x", "y"};
+
+/// Whether targets reach the stage. Any other trouble is the controller's to judge: it refuses.
+bool takes_targets(Condition condition) {
+  return condition != Condition::ServoOff && condition != Condition::NotReferenced &&
+         condition != Condition::Disconnected;
+}
+
+std::string_view text_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Expired:
+      return "they come too late";
+    case Verdict::OldLock:
+      return "they are of a lock that is over";
+    case Verdict::OldSession:
+      return "they are of a driftd that another one has replaced";
+    case Verdict::Move:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+Driver::Driver(Stage& stage, const Config& config, Board& board, std::function<void()> nudge,
+               Clock clock)
+    : stage_(stage),
+      config_(config),
+      board_(board),
+      nudge_(std::move(nudge)),
+      clock_(clock),
+      follower_(config.x, config.y) {}
+
+template <typename Call>
+auto Driver::call(Call&& call) {
+  board_.waits_since_ns.store(clock_());
+  struct Done {
+    Board& board;
+    ~Done() {
+      board.waits_since_ns.store(0);
+      ++board.beats;
+    }
+  } const done{board_};
+  return call();
+}
+
+std::int64_t Driver::turn() {
+  ++board_.beats;
+  if (range_limited_ && board_.lock_is_over.load()) {
+    range_limited_ = false;
+    board_.update([](DriverState& state) { state.range_text.clear(); });
+    changed();
+  }
+  if (!connected_ && clock_() >= next_attempt_ns_) connect();
+  try {
+    if (connected_ && clock_() >= next_position_ns_) read_position();
+    if (connected_ && clock_() >= next_health_ns_) ask_health();
+  } catch (const std::exception& error) {
+    lost(error.what());
+  }
+  return connected_ ? std::min(next_position_ns_, next_health_ns_) : next_attempt_ns_;
+}
+
+void Driver::connect() {
+  try {
+    const std::vector<Axis> axes = call([&] { return stage_.connect(); });
+    if (axes.size() != kAxes)
+      throw StageError(fmt::format("{} axes are there; 2 are needed", axes.size()));
+    PerAxis position{};
+    call([&] { stage_.read(position); });
+    follower_.connected(axes, position);
+    board_.update([&](DriverState& state) {
+      state.description = stage_.description();
+      state.axes.clear();
+      for (std::size_t i = 0; i < kAxes; ++i) {
+        AxisState shown;
+        shown.axis = axes[i];
+        shown.axis.min_nm = follower_.from_nm(i);
+        shown.axis.max_nm = follower_.to_nm(i);
+        if (follower_.last_target_nm()) shown.target_nm = (*follower_.last_target_nm())[i];
+        state.axes.push_back(std::move(shown));
+      }
+    });
+    condition_ = Condition::Ready;
+    refuses_ = false;
+    read_position();
+    ask_health();
+  } catch (const std::exception& error) {
+    lost(error.what());
+    return;
+  }
+  connected_ = true;
+  pause_ns_ = 0;
+  told_.clear();
+  std::uint64_t failed = 0;
+  board_.update([&](DriverState& state) {
+    state.connected = state.ever_connected = true;
+    state.trouble.clear();
+    failed = std::exchange(state.failed_attempts, 0);
+    state.refuses = false;
+  });
+  spdlog::info("connected to {} ({}){}", config_.controller.device, stage_.description(),
+               failed > 0 ? fmt::format(" after {} attempts that failed", failed) : "");
+  changed();
+}
+
+void Driver::lost(const std::string& why) {
+  connected_ = false;
+  condition_ = Condition::Disconnected;
+  const std::int64_t least_ns = config_.connection.reconnect_min_ms * kMillisecond_ns;
+  const std::int64_t most_ns = config_.connection.reconnect_max_ms * kMillisecond_ns;
+  pause_ns_ = pause_ns_ == 0 ? least_ns : std::min(2 * pause_ns_, most_ns);
+  next_attempt_ns_ = clock_() + pause_ns_;
+  board_.update([&](DriverState& state) {
+    state.connected = false;
+    state.trouble = why;
+    ++state.failed_attempts;
+    for (AxisState& axis : state.axes) axis.position_nm.reset();
+    state.total_nm.reset();
+  });
+  if (why != told_) spdlog::warn("no controller: {}; trying again", why);
+  told_ = why;
+  changed();
+}
+
+void Driver::read_position() {
+  PerAxis position{};
+  call([&] { stage_.read(position); });
+  if (!std::isfinite(position[0]) || !std::isfinite(position[1]))
+    throw StageError(fmt::format("the stage is said to be at {}, {} nm", position[0], position[1]));
+  const std::int64_t now_ns = clock_();
+  position_nm_ = position;
+  follower_.seen(position, now_ns);
+  const std::optional<PerAxis> total = follower_.total_nm(position);
+  board_.update([&](DriverState& state) {
+    for (std::size_t i = 0; i < kAxes; ++i) state.axes[i].position_nm = position[i];
+    state.position_ns = now_ns;
+    state.total_nm = total;
+  });
+  next_position_ns_ = now_ns + config_.motion.position_interval_ms * kMillisecond_ns;
+}
+
+void Driver::ask_health() {
+  const Health health = call([&] { return stage_.health(); });
+  if (health.condition == Condition::Disconnected) throw StageError(health.text);
+  const Condition before = condition_;
+  condition_ = health.condition;
+  board_.update([&](DriverState& state) { state.health = health; });
+  next_health_ns_ = clock_() + config_.motion.health_interval_ms * kMillisecond_ns;
+  if (condition_ == before) return;
+  if (condition_ == Condition::Ready)
+    spdlog::info("the stage is ready again");
+  else
+    spdlog::warn("{}", health.text);
+  if (!takes_targets(before) && takes_targets(condition_)) {
+    read_position();  // somebody may have moved it meanwhile
+    follower_.resumed(position_nm_);
+  }
+  changed();
+}
+
+void Driver::correction(std::string_view message) {
+  const std::optional<Correction> correction = parse_correction(message);
+  if (!correction) return ignore("they are not as docs/protocol.md says");
+  if (!connected_) return ignore("there is no controller");
+  if (!takes_targets(condition_)) return ignore("the stage would not obey");
+  if (board_.muted.load()) return ignore("another driver reports to driftd");
+  try {
+    carry_out(*correction);
+  } catch (const std::exception& error) {
+    lost(error.what());
+  }
+}
+
+void Driver::carry_out(const Correction& correction) {
+  Verdict verdict = follower_.judge(correction, clock_());
+  if (verdict == Verdict::Move && follower_.takes_zero(correction)) {
+    read_position();  // takes its time
+    verdict = follower_.judge(correction, clock_());
+  }
+  if (verdict != Verdict::Move) return ignore(text_of(verdict));
+  const std::int64_t start_ns = clock_();
+  const Target target = follower_.plan(correction, start_ns);
+  const bool taken = call([&] { return stage_.move_to(target.nm); });
+  next_move_ns_ =
+      start_ns + static_cast<std::int64_t>(kNanosecondsPerSecond / config_.motion.max_rate_hz);
+  if (taken)
+    take(target, correction, start_ns);
+  else
+    refuse();
+}
+
+void Driver::take(const Target& target, const Correction& correction, std::int64_t start_ns) {
+  follower_.moved(target, start_ns);
+  const std::int64_t now_ns = clock_();
+  board_.latency.record(now_ns - correction.sent_ns);
+  const bool recovered = std::exchange(refuses_, false);
+  const std::optional<PerAxis> total = follower_.total_nm(position_nm_);
+  board_.update([&](DriverState& state) {
+    for (std::size_t i = 0; i < kAxes; ++i) state.axes[i].target_nm = target.nm[i];
+    state.session = correction.session;
+    state.lock_id = correction.lock_id;
+    state.total_nm = total;
+    state.refuses = false;
+    ++state.carried_out;
+    state.rate.record(now_ns);
+  });
+  if (recovered) {
+    spdlog::info("the controller takes targets again");
+    told_refusal_.clear();
+    changed();
+  }
+  tell_range(target);
+}
+
+void Driver::refuse() {
+  board_.update([](DriverState& state) {
+    state.refuses = true;
+    ++state.refused;
+  });
+  if (std::exchange(refuses_, true)) return;  // asked for the reason at the first
+  ask_health();
+  const std::string why = board_.state().health.text;
+  if (why != told_refusal_ || why.empty())
+    spdlog::warn("the controller refused a target: {}", why.empty() ? "it does not say why" : why);
+  told_refusal_ = why;
+  changed();
+}
+
+void Driver::tell_range(const Target& target) {
+  std::string text;
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    if (!target.limited[i].range) continue;
+    text += fmt::format("{}{} is at the end of its range, {:.1f} nm on axis {}",
+                        text.empty() ? "" : "; ", kAxisWords[i], target.nm[i],
+                        i == 0 ? config_.x.axis : config_.y.axis);
+  }
+  board_.lock_is_over.store(false);
+  const bool limited = !text.empty();
+  if (limited == range_limited_) return;
+  range_limited_ = limited;
+  board_.update([&](DriverState& state) { state.range_text = text; });
+  if (limited) spdlog::warn("{}", text);
+  changed();
+}
+
+void Driver::ignore(std::string_view why) {
+  std::uint64_t ignored = 0;
+  board_.update([&](DriverState& state) { ignored = ++state.ignored; });
+  const std::int64_t now_ns = clock_();
+  if (ignored > 1 && now_ns - told_ignored_ns_ < kTellAgain_ns) return;
+  told_ignored_ns_ = now_ns;
+  spdlog::info("corrections are ignored: {} ({} since the start)", why, ignored);
+}
+
+void Driver::changed() {
+  ++board_.changes;
+  nudge_();
+}
+
+}  // namespace driftd::stage

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Drives one stage: connects, carries out corrections, asks it where it is and how it does, and
+// connects again. Waits for nothing but the controller's answers: whoever calls it waits for
+// corrections and for the time that turn() says. Owned and called by the thread that owns the
+// Stage.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/monotonic.hpp"
+#include "clients/stage/board.hpp"
+#include "clients/stage/config.hpp"
+#include "clients/stage/follower.hpp"
+#include "clients/stage/stage.hpp"
+
+namespace driftd::stage {
+
+class Driver {
+ public:
+  /// @param stage, board  outlive the driver
+  /// @param nudge  called when a report is due at once; any thread may be woken by it
+  Driver(Stage& stage, const Config& config, Board& board, std::function<void()> nudge,
+         Clock clock = monotonic_ns);
+
+  /// Does what is due beside corrections. @return when it wants to be called again
+  std::int64_t turn();
+  /// The newest message of topic `correction`.
+  void correction(std::string_view message);
+  /// Before this time a correction is better left to be replaced by a newer one.
+  std::int64_t next_move_ns() const { return next_move_ns_; }
+
+ private:
+  void connect();
+  void read_position();
+  void ask_health();
+  void carry_out(const Correction& correction);
+  void take(const Target& target, const Correction& correction, std::int64_t start_ns);
+  void refuse();
+  void ignore(std::string_view why);
+  void tell_range(const Target& target);
+  void lost(const std::string& why);
+  void changed();
+  /// Calls the stage, visibly for the board.
+  template <typename Call>
+  auto call(Call&& call);
+
+  Stage& stage_;
+  const Config config_;
+  Board& board_;
+  std::function<void()> nudge_;
+  Clock clock_;
+  Follower follower_;
+  bool connected_ = false;
+  Condition condition_ = Condition::Disconnected;
+  std::string told_;  ///< the last trouble that went to the log
+  std::string told_refusal_;
+  std::int64_t told_ignored_ns_ = 0;
+  bool refuses_ = false;
+  bool range_limited_ = false;
+  std::int64_t pause_ns_ = 0;  ///< before the next attempt to connect
+  std::int64_t next_attempt_ns_ = 0, next_position_ns_ = 0, next_health_ns_ = 0;
+  std::int64_t next_move_ns_ = 0;
+  PerAxis position_nm_{};
+};
+
+}  // namespace driftd::stage

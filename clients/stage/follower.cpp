@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#include "clients/stage/follower.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace driftd::stage {
+namespace {
+
+/// A stage that moves is at most so far behind its target.
+constexpr double kLag_s = 0.1;
+/// One that was not told anything for so long does not move any more.
+constexpr std::int64_t kAtRest_ns = 200'000'000;
+
+}  // namespace
+
+Follower::AxisRules Follower::rules_of(const AxisSettings& settings) {
+  return {.scale = settings.reversed ? -settings.scale : settings.scale,
+          .min_nm = settings.min_nm,
+          .max_nm = settings.max_nm,
+          .step_nm = settings.step_limit_nm,
+          .rate_nm_per_s = settings.rate_limit_nm_per_s,
+          .range_nm = settings.range_limit_nm,
+          .from_nm = settings.min_nm,
+          .to_nm = settings.max_nm};
+}
+
+Follower::Follower(const AxisSettings& x, const AxisSettings& y)
+    : rules_{rules_of(x), rules_of(y)} {
+  place_unknown_.fill(true);
+}
+
+void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm) {
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    AxisRules& rules = rules_[i];
+    rules.from_nm = std::max(rules.min_nm, axes[i].min_nm);
+    rules.to_nm = std::min(rules.max_nm, axes[i].max_nm);
+    rules.closed_loop = axes[i].closed_loop;
+    if (!(rules.from_nm < rules.to_nm)) {
+      throw StageError(fmt::format(
+          "axis {} travels from {} to {} nm: that has nothing of {}.min_nm {} to {}.max_nm {}",
+          axes[i].name, axes[i].min_nm, axes[i].max_nm, i == 0 ? 'x' : 'y', rules.min_nm,
+          i == 0 ? 'x' : 'y', rules.max_nm));
+    }
+  }
+  compare(position_nm, {});
+}
+
+void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
+  const bool at_rest = !last_ns_ || now_ns - *last_ns_ > kAtRest_ns;
+  PerAxis slack_nm{};
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    // Without a sensor nothing tells that the stage is elsewhere.
+    slack_nm[i] = rules_[i].closed_loop ? (at_rest ? 0 : rules_[i].rate_nm_per_s * kLag_s)
+                                        : std::numeric_limits<double>::infinity();
+  }
+  compare(position_nm, slack_nm);
+}
+
+void Follower::compare(const PerAxis& position_nm, const PerAxis& slack_nm) {
+  position_nm_ = position_nm;
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    const double away_nm = std::abs(position_nm[i] - base_nm_[i]);
+    if (!(away_nm <= rules_[i].step_nm + slack_nm[i])) place_unknown_[i] = true;
+  }
+}
+
+Verdict Follower::judge(const Correction& correction, std::int64_t now_ns) const {
+  if (now_ns > correction.expires_ns) return Verdict::Expired;
+  if (old_sessions_.contains(correction.session)) return Verdict::OldSession;
+  if (correction.session == session_ && correction.lock_id < lock_id_) return Verdict::OldLock;
+  return Verdict::Move;
+}
+
+bool Follower::is_new_lock(const Correction& correction) const {
+  return correction.session != session_ || correction.lock_id != lock_id_;
+}
+
+bool Follower::takes_zero(const Correction& correction) const {
+  return is_new_lock(correction) || std::ranges::count(place_unknown_, true) > 0;
+}
+
+Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
+  const bool new_lock = is_new_lock(correction);
+  if (session_ && correction.session != session_) old_sessions_.insert(*session_);
+  session_ = correction.session;
+  lock_id_ = correction.lock_id;
+  Target target;
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    const double total_nm = rules_[i].scale * correction.total_nm[i];
+    const double delta_nm = rules_[i].scale * correction.delta_nm[i];
+    if (place_unknown_[i]) {
+      base_nm_[i] = position_nm_[i];
+      zero_nm_[i] = base_nm_[i] - (total_nm - delta_nm);
+      place_unknown_[i] = false;
+    } else if (new_lock) {
+      zero_nm_[i] = base_nm_[i];
+    }
+    target.nm[i] = limit(i, zero_nm_[i] + total_nm, now_ns, target.limited[i]);
+  }
+  return target;
+}
+
+double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
+                       Limited& limited) const {
+  const AxisRules& rules = rules_[axis];
+  const double zero_nm = zero_nm_[axis];
+  const double base_nm = base_nm_[axis];
+  double target_nm = std::clamp(wanted_nm, zero_nm - rules.range_nm, zero_nm + rules.range_nm);
+  target_nm = std::clamp(target_nm, rules.from_nm, rules.to_nm);
+  limited.range = target_nm != wanted_nm;
+  double most_nm = rules.step_nm;
+  bool by_rate = false;
+  if (last_ns_) {
+    const auto elapsed_ns = static_cast<double>(std::max<std::int64_t>(0, now_ns - *last_ns_));
+    const double rate_nm = rules.rate_nm_per_s * elapsed_ns * 1e-9;
+    by_rate = rate_nm < most_nm;
+    most_nm = std::min(most_nm, rate_nm);
+  }
+  const double kept_nm = std::clamp(target_nm, base_nm - most_nm, base_nm + most_nm);
+  (by_rate ? limited.rate : limited.step) = kept_nm != target_nm;
+  return kept_nm;
+}
+
+void Follower::moved(const Target& target, std::int64_t now_ns) {
+  last_nm_ = target.nm;
+  base_nm_ = target.nm;
+  last_ns_ = now_ns;
+}
+
+std::optional<PerAxis> Follower::total_nm(const PerAxis& position_nm) const {
+  if (!session_) return std::nullopt;
+  PerAxis total{};
+  for (std::size_t i = 0; i < kAxes; ++i)
+    total[i] = (position_nm[i] - zero_nm_[i]) / rules_[i].scale;
+  return total;
+}
+
+}  // namespace driftd::stage

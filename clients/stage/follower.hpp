@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// What a correction means for the stage: whether it counts, where its zero lies, and how far the
+// limits let it go. Knows neither sockets nor a controller. Owned and called by the thread that
+// owns the Stage. Lengths are on the controller's axes, corrections' own apart.
+//
+// The zero of a lock is where the stage was told last before it. Where nobody knows that (this
+// program started in mid-lock, the controller came back with the stage elsewhere, somebody else
+// moved it), the zero is taken so that the first correction moves by no more than what is new in
+// it: the present position - (total - delta).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+#include "clients/stage/config.hpp"
+#include "clients/stage/correction.hpp"
+
+namespace driftd::stage {
+
+/// What becomes of a correction.
+enum class Verdict : std::uint8_t {
+  Move,
+  Expired,
+  OldLock,     ///< its lock_id is lower than one seen of this session
+  OldSession,  ///< another run of driftd has replaced its session
+};
+
+struct Limited {
+  bool step = false, rate = false, range = false;
+  bool any() const { return step || rate || range; }
+};
+
+struct Target {
+  PerAxis nm{};
+  std::array<Limited, kAxes> limited{};
+};
+
+class Follower {
+ public:
+  Follower(const AxisSettings& x, const AxisSettings& y);
+
+  /// After each connect().
+  /// @throws StageError when the configured range has nothing in common with the travel
+  void connected(std::span<const Axis> axes, const PerAxis& position_nm);
+  /// The stage obeys again after a time in which it did not.
+  void resumed(const PerAxis& position_nm) { compare(position_nm, {}); }
+  /// Where the stage was just now. One that somebody else moved gets a new zero.
+  void seen(const PerAxis& position_nm, std::int64_t now_ns);
+
+  Verdict judge(const Correction& correction, std::int64_t now_ns) const;
+  /// The correction, whose verdict is Move, takes a new zero: a position read right now is wanted.
+  bool takes_zero(const Correction& correction) const;
+  /// Where the stage has to go for a correction whose verdict is Move. From now on its lock counts.
+  Target plan(const Correction& correction, std::int64_t now_ns);
+  /// The controller has taken the target.
+  void moved(const Target& target, std::int64_t now_ns);
+
+  /// Where the axis is sent at all: the configured range within the travel.
+  double from_nm(std::size_t axis) const { return rules_[axis].from_nm; }
+  double to_nm(std::size_t axis) const { return rules_[axis].to_nm; }
+  /// The last target taken.
+  const std::optional<PerAxis>& last_target_nm() const { return last_nm_; }
+  /// A position against the present lock's zero, in the corrections' own nm; empty before any lock.
+  std::optional<PerAxis> total_nm(const PerAxis& position_nm) const;
+  /// Of the last correction planned.
+  const std::optional<std::string>& session() const { return session_; }
+  std::int64_t lock_id() const { return lock_id_; }
+
+ private:
+  struct AxisRules {
+    double scale = 1;  ///< with its sign
+    double min_nm = 0, max_nm = 0;
+    double step_nm = 0, rate_nm_per_s = 0, range_nm = 0;
+    double from_nm = 0, to_nm = 0;  ///< min_nm to max_nm within the travel
+    bool closed_loop = true;
+  };
+  static AxisRules rules_of(const AxisSettings& settings);
+  /// Marks the axes that are farther from where they should be than a step and `slack_nm`.
+  void compare(const PerAxis& position_nm, const PerAxis& slack_nm);
+  bool is_new_lock(const Correction& correction) const;
+  double limit(std::size_t axis, double wanted_nm, std::int64_t now_ns, Limited& limited) const;
+
+  std::array<AxisRules, kAxes> rules_;
+  PerAxis position_nm_{};
+  std::array<bool, kAxes> place_unknown_;  ///< the next zero comes from the position
+  PerAxis base_nm_{};  ///< what a step counts from: the last target, or where the stage was found
+  PerAxis zero_nm_{};
+  std::optional<PerAxis> last_nm_;
+  std::optional<std::int64_t> last_ns_;  ///< when last_nm_ was taken
+  std::optional<std::string> session_;
+  std::int64_t lock_id_ = 0;
+  std::set<std::string> old_sessions_;
+};
+
+}  // namespace driftd::stage

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// driftd-stage from its configuration to its end: the thread that moves the stage, and on the main
+// thread reports to the daemon, signals, systemd and the log.
+#pragma once
+
+#include <memory>
+
+#include "clients/stage/config.hpp"
+#include "clients/stage/stage.hpp"
+
+namespace driftd::stage {
+
+enum ExitCode : int {
+  Clean = 0,
+  Internal = 1,
+  Configuration = 2,
+  NoController = 3,
+  RealTime = 4,
+};
+
+/// The controllers that the configuration names, as one stage.
+/// @throws std::invalid_argument what the driver cannot use
+std::unique_ptr<Stage> make_stage(const Config& config);
+
+/// Runs until SIGTERM or SIGINT, which must be blocked, and SIGUSR1 with them.
+ExitCode run(const Config& config, std::unique_ptr<Stage> stage);
+
+}  // namespace driftd::stage

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// The two ZeroMQ sockets of driftd-stage: one that hears corrections, one that tells the daemon how
+// the stage does. Both look for a daemon that is not there yet and find it again after a restart;
+// neither ever waits. Each is made, called and destroyed by one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <zmq.hpp>
+
+namespace driftd::stage {
+
+/// An endpoint of the daemon, connected to when somebody listens there.
+class DaemonEndpoint {
+ public:
+  explicit DaemonEndpoint(std::string endpoint) : endpoint_(std::move(endpoint)) {}
+  /// Looks where the daemon is, unless it did so a moment ago, and connects the socket there.
+  /// @param heard  the socket's peer is alive: nothing to look for
+  void look(zmq::socket_t& socket, bool heard, std::int64_t now_ns);
+  bool connected() const { return !place_.empty(); }
+  /// Why it is not connected, for people.
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  std::string endpoint_;
+  std::string place_;  ///< where the socket is connected to
+  std::string trouble_;
+  std::int64_t next_look_ns_ = 0;
+};
+
+class CorrectionSocket {
+ public:
+  CorrectionSocket(zmq::context_t& context, const std::string& endpoint);
+  /// @param answers  the daemon is alive, though no correction comes
+  void look(bool answers, std::int64_t now_ns);
+  /// The newest message that came; those before it are gone.
+  std::optional<std::string> newest();
+  void* handle() { return socket_.handle(); }
+
+ private:
+  zmq::socket_t socket_;
+  DaemonEndpoint endpoint_;
+  std::int64_t heard_ns_ = 0;
+};
+
+/// What the daemon said to a report.
+struct DaemonWord {
+  bool ok = false;
+  std::string code, error;  ///< of a refusal
+  std::string state;        ///< of the lock
+};
+
+class ReportSocket {
+ public:
+  ReportSocket(zmq::context_t& context, const std::string& endpoint);
+  /// Looks for the daemon and sends; a report that cannot leave at once is dropped.
+  void send(const std::string& report, std::int64_t now_ns);
+  std::optional<DaemonWord> receive();
+  /// "" while the daemon answers; else why it does not, for people.
+  std::string trouble(std::int64_t now_ns) const;
+  void* handle() { return socket_.handle(); }
+
+ private:
+  zmq::socket_t socket_;
+  DaemonEndpoint endpoint_;
+  std::int64_t heard_ns_;  ///< or when it was made
+};
+
+}  // namespace driftd::stage

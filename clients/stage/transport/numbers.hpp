@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Numbers as controllers write them, whatever the locale is. Any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace driftd::stage {
+
+/// With `digits` after the point and never "-0.000". `value` must be finite and below 1e15.
+void append_fixed(std::string& text, double value, int digits);
+
+/// All of `text`, spaces around and a leading + allowed; nothing when it is not a finite number.
+std::optional<double> parse_number(std::string_view text);
+
+std::string_view trimmed(std::string_view text);
+
+/// The words of `text` between spaces.
+std::vector<std::string_view> words(std::string_view text);
+
+}  // namespace driftd::stage

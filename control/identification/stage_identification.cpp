@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+#include "control/identification/stage_identification.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "control/identification/record_data.hpp"
+#include "control/identification/stage_description.hpp"
+#include "control/number_text.hpp"
+
+namespace driftd::control {
+namespace {
+
+constexpr double kStretchS = 1.0;
+constexpr int kRounds = 25;
+constexpr std::size_t kFirstOrder = 12;  ///< of the noise model from the quiet part alone
+constexpr std::size_t kNoiseOrder = 60;
+/// A record has to give so many frames for each coefficient of the noise.
+constexpr std::size_t kFramesACoefficient = 30;
+/// A jump that the fit does not explain.
+constexpr double kJumpSteps = 4, kJumpSd = 15, kLeastJumpNm = 8;
+/// What may stay unexplained of the motion, against the noise's own and at all.
+constexpr double kUnexplained = 0.12, kBeyondNoise = 1.5;
+/// What a further unknown must gain in chi square.
+constexpr double kEvidence = 20;
+/// Half widths of the plays that hysteresis is looked for with, in shares of the excursion.
+constexpr std::array<double, 3> kPlays = {0.1, 0.3, 0.7};
+
+/// What one refusal or one fit is made of.
+struct Run {
+  PreparedRecord prepared;
+  ResponseFit fit;
+  StageVerdictText verdict;
+  FitData& data() noexcept { return prepared.data; }
+};
+
+std::size_t noise_order(const FitData& data) {
+  return std::clamp<std::size_t>(data.slots.present() / kFramesACoefficient, kFirstOrder,
+                                 kNoiseOrder);
+}
+
+void remark(FitData& data, std::size_t order) {
+  mark_history(data.slots, order);
+}
+
+/// Mean square of what is white, by its median: a few frames that are far out do not count.
+double mean_square(const std::vector<double>& white, const std::vector<SlotUse>& use,
+                   std::size_t begin, std::size_t end) {
+  constexpr double kMedianOfSquare = 0.4549;  // of a normal deviate
+  std::vector<double> squares;
+  for (std::size_t k = begin; k < end; ++k) {
+    if (use[k] == SlotUse::Counts) squares.push_back(white[k] * white[k]);
+  }
+  if (squares.empty()) return 0;
+  const auto middle = squares.begin() + static_cast<long>(squares.size() / 2);
+  std::ranges::nth_element(squares, middle);
+  return *middle / kMedianOfSquare;
+}
+
+struct Unexplained {
+  double share = 0;         ///< of the motion
+  double beyond_noise = 1;  ///< mean square while the stage moves, against the quiet part's
+};
+/// By the noise model of the quiet part, which what the stage does wrong has not spoilt.
+Unexplained judge_rest(const FitData& data, const ResponseFit& fit) {
+  const auto left = unexplained(data, fit, false);
+  double quiet = 0, moving = 0, signal = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::vector<double> motion = data.moved_nm[i];
+    for (std::size_t k = 0; k < motion.size(); ++k) motion[k] -= left[i][k];
+    const auto white = data.noise[i].apply(left[i], data.slots.use);
+    const auto white_motion = data.noise[i].apply(motion, data.slots.use);
+    quiet += mean_square(white, data.slots.use, 0, data.begin);
+    moving += mean_square(white, data.slots.use, data.begin, data.end);
+    signal += mean_square(white_motion, data.slots.use, data.begin, data.end);
+  }
+  return {.share = signal > 0 ? std::sqrt(std::max(0.0, moving - quiet) / signal) : 1,
+          .beyond_noise = quiet > 0 ? moving / quiet : 1};
+}
+
+/// The staircase that a stage follows which moves no faster than `rate`.
+Staircase slewed(const Staircase& given, double rate_nm_per_s) {
+  constexpr double kTickS = 5e-4;
+  Staircase slow;
+  slow.channels.resize(2);
+  std::array<double, 2> place{};
+  std::size_t next = 0;
+  for (double t = given.sent_s.front(); t < given.sent_s.back() + 0.5; t += kTickS) {
+    while (next + 1 < given.sent_s.size() && given.sent_s[next + 1] <= t) ++next;
+    slow.sent_s.push_back(t);
+    for (std::size_t c = 0; c < 2; ++c) {
+      const double far = rate_nm_per_s * kTickS;
+      place[c] = std::clamp(given.channels[c][next], place[c] - far, place[c] + far);
+      slow.channels[c].push_back(place[c]);
+    }
+  }
+  return slow;
+}
+
+double top_rate(const Staircase& staircase) {
+  double rate = 0;
+  constexpr std::size_t kOver = 4;
+  for (const auto& channel : staircase.channels) {
+    for (std::size_t m = kOver; m < channel.size(); ++m)
+      rate = std::max(rate, std::abs(channel[m] - channel[m - kOver]) /
+                                (staircase.sent_s[m] - staircase.sent_s[m - kOver]));
+  }
+  return rate;
+}
+
+/// Whether a bound on the stage's speed explains what else does not fit.
+StageVerdictText judge_speed(const FitData& data, double chi_square) {
+  const double top = top_rate(data.staircase);
+  StageVerdictText verdict;
+  double least = 0.4 * chi_square;
+  for (const double share : {0.05, 0.1, 0.16, 0.25, 0.35, 0.5, 0.65, 0.8}) {
+    FitData slow = data;
+    slow.staircase = slewed(data.staircase, share * top);
+    for (const double frequency_hz : {15.0, 60.0, 250.0}) {
+      for (const double delay_s : {0.001, 0.005, 0.012, 0.025}) {
+        const ResponseShape shape{
+            .order = 2, .delay_s = delay_s, .frequency_hz = frequency_hz, .damping = 0.7};
+        const double left = fit_gains(slow, shape).chi_square;
+        if (left >= least) continue;
+        least = left;
+        verdict = {StageRefusal::Slow,
+                   "The stage moves no faster than about " + number(share * top, 0) +
+                       " nm/s, though it was told to move at " + number(top, 0) +
+                       ". Set control.rate_limit_nm_per_s below that, or raise the controller's "
+                       "own limit on speed, and calibrate again."};
+      }
+    }
+  }
+  return verdict;
+}
+
+bool may_be_slow(StageRefusal refusal) {
+  return refusal == StageRefusal::Stuck || refusal == StageRefusal::GainChanged ||
+         refusal == StageRefusal::NotLinear;
+}
+
+/// Where to start, and whether the stage answered alike all the time.
+bool begin(Run& run) {
+  FitData& data = run.data();
+  const std::size_t order = std::min(kFirstOrder, data.begin / 10);
+  remark(data, order);
+  fit_noise(data, data.moved_nm, order, 0, data.begin);
+  const ResponseShape shape = search_shape(data, kStretchS);
+  run.verdict = judge_course(course_of(data, shape, kStretchS));
+  run.fit = fit_gains(data, shape);
+  if (may_be_slow(run.verdict.refusal)) {
+    const StageVerdictText slow = judge_speed(data, run.fit.chi_square);
+    if (slow.refusal != StageRefusal::None) run.verdict = slow;
+  }
+  return run.verdict.refusal == StageRefusal::None;
+}
+
+/// A first fit with the quiet part's noise: whether it explains the motion.
+bool fit_first(Run& run) {
+  FitData& data = run.data();
+  run.fit = fit_response(data, run.fit.shape, kRounds);
+  if (!run.fit.converged) {
+    run.verdict = {StageRefusal::NotLinear, "The stage's motion fits no response."};
+    return false;
+  }
+  const auto left = unexplained(data, run.fit, false);
+  const double gain = std::max({std::abs(run.fit.linear[0][0]), std::abs(run.fit.linear[0][1]),
+                                std::abs(run.fit.linear[1][0]), std::abs(run.fit.linear[1][1])});
+  const double sd = std::max(data.noise[0].sd(), data.noise[1].sd());
+  const Jump jump = find_jump(
+      data, left,
+      std::max({kLeastJumpNm, kJumpSteps * run.prepared.largest_step_nm * gain, kJumpSd * sd}));
+  if (jump.found) {
+    run.verdict = refuse_jump(jump);
+    return false;
+  }
+  return true;
+}
+
+bool judge_fit(Run& run) {
+  const Unexplained rest = judge_rest(run.data(), run.fit);
+  if (rest.share < kUnexplained || rest.beyond_noise < kBeyondNoise) return true;
+  run.verdict = judge_speed(run.data(), run.fit.chi_square);
+  if (run.verdict.refusal == StageRefusal::None)
+    run.verdict = {StageRefusal::NotLinear,
+                   "The stage moves, but not as it is told: " + number(100 * rest.share, 0) +
+                       " % of its motion follows from no matrix, dead time and response. Check "
+                       "whether its servo is on, whether it sticks or oscillates, and that nothing "
+                       "else drives it."};
+  return false;
+}
+
+/// Noise and response by turns, until outliers and noise model are settled.
+void settle(Run& run) {
+  FitData& data = run.data();
+  const std::size_t order = noise_order(data);
+  for (int round = 0; round < 2; ++round) {
+    remark(data, order);
+    const auto left = unexplained(data, run.fit, false);
+    fit_noise(data, left, order, 0, data.slots.use.size());
+    run.prepared.outliers += leave_out_outliers(data, left);
+    remark(data, order);
+    run.fit = fit_response(data, run.fit.shape, kRounds);
+  }
+}
+
+/// First order where second explains hardly more.
+void choose_order(Run& run) {
+  ResponseShape simple = run.fit.shape;
+  simple.order = 1;
+  simple.time_constant_s = simple.damping / (std::numbers::pi * simple.frequency_hz);
+  ResponseFit fit = fit_response(run.data(), simple, kRounds);
+  if (fit.converged && fit.chi_square < run.fit.chi_square + kEvidence) run.fit = std::move(fit);
+}
+
+/// Adds plays of the commands to the staircase where they explain much more.
+void look_for_hysteresis(Run& run) {
+  FitData with = run.data();
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    for (const double share : kPlays)
+      with.staircase.channels.push_back(
+          play(with.staircase.channels[axis], share * run.prepared.excursion_nm));
+  }
+  const ResponseFit gains = fit_gains(with, run.fit.shape);
+  const double unknowns = 4 * kPlays.size();
+  if (!gains.converged || gains.chi_square > run.fit.chi_square - unknowns - kEvidence) return;
+  ResponseFit fit = fit_response(with, run.fit.shape, kRounds);
+  if (!fit.converged) return;
+  run.data() = std::move(with);
+  run.fit = std::move(fit);
+}
+
+}  // namespace
+
+StageIdentification identify_stage(const StageRecord& record,
+                                   const IdentificationSettings& settings) {
+  StageIdentification identification;
+  Run run;
+  run.prepared = prepare(record);
+  run.verdict = run.prepared.verdict;
+  if (run.verdict.refusal == StageRefusal::None && begin(run) && fit_first(run) && judge_fit(run)) {
+    settle(run);
+    choose_order(run);
+    look_for_hysteresis(run);
+    if (run.fit.converged)
+      identification.result = describe(run.prepared, run.fit, settings);
+    else
+      run.verdict = {StageRefusal::NotLinear, "The stage's motion fits no response."};
+  }
+  identification.refusal = run.verdict.refusal;
+  identification.text = run.verdict.text;
+  return identification;
+}
+
+}  // namespace driftd::control

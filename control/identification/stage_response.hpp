@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// What a linear stage does with a staircase of commands, and what a camera sees of it: dead time,
+// then a first- or second-order response, averaged over each exposure. In closed form from event to
+// event, so the times of commands and frames may be any. Used by the calibration of the stage; any
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace driftd::control {
+
+/// Order 2: x'' = w^2 (u - x) - 2 damping w x', w = 2 pi frequency_hz. Order 1: x' = (u - x) / tau.
+struct ResponseShape {
+  int order = 1;
+  double delay_s = 0;
+  double time_constant_s = 0;  ///< order 1; 0: at once
+  double frequency_hz = 0;     ///< order 2, natural
+  double damping = 1;          ///< order 2
+
+  /// Where the gain has fallen by 3 dB; 0: at once, no bound.
+  double bandwidth_hz() const noexcept;
+  /// Response to a unit step, `after_s` after it was commanded.
+  double step(double after_s) const noexcept;
+};
+
+/// Exact motion of a response through an interval in which its command is constant. For place and
+/// speed against the command: z' = zz z + zv v, v' = vz z + vv v; `area_*`: the integral of z.
+struct Transition {
+  double zz = 0, zv = 0, vz = 0, vv = 0;
+  double area_z = 0, area_v = 0;
+};
+Transition transition(const ResponseShape& shape, double seconds) noexcept;
+
+/// Commands of several channels that change at the same times; seconds from any one start.
+struct Staircase {
+  std::vector<double> sent_s;
+  std::vector<std::vector<double>> channels;  ///< [channel][move]
+};
+/// Frames in the order of time; their exposures do not overlap.
+struct Exposures {
+  std::vector<double> middle_s;
+  double exposure_s = 0;
+};
+
+/// The mean of each channel's response over each exposure: [channel][frame]. Before the first
+/// command all stands at 0.
+std::vector<std::vector<double>> respond(const ResponseShape& shape, const Staircase& staircase,
+                                         const Exposures& exposures);
+
+/// A play operator of half width `threshold_nm` moved along a staircase from 0: what hysteresis is
+/// made of.
+std::vector<double> play(const std::vector<double>& input_nm, double threshold_nm);
+
+}  // namespace driftd::control

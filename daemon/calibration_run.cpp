@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/calibration_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace driftd::daemon {
+namespace {
+
+/// At the start again, the sample is watched for so long: where has it come to?
+constexpr std::int64_t kSettlingNs = 300'000'000;
+/// The way back takes an excursion at the rate limit. After so long it is given up.
+constexpr std::int64_t kMostReturningNs = 10'000'000'000;
+constexpr double kRoomNm = 50;  // vibration, and jumps of a marker among few
+constexpr std::int64_t kNoFramesNs = 2'000'000'000;
+/// More frames than the period promises are not recorded.
+constexpr double kFramesInReserve = 1.2;
+constexpr double kMostFrames = 200'000;
+
+std::size_t frames_of(std::int64_t duration_ns, std::int64_t frame_period_ns) {
+  const double frames = static_cast<double>(duration_ns + kSettlingNs) /
+                        static_cast<double>(std::max<std::int64_t>(frame_period_ns, 1));
+  return static_cast<std::size_t>(std::min(kFramesInReserve * frames + 100, kMostFrames));
+}
+
+}  // namespace
+
+CalibrationRun::CalibrationRun(const control::StageExcitation& excitation,
+                               const CalibrationSettings& settings)
+    : settings_(settings), excitation_(excitation) {
+  const std::size_t frames = frames_of(excitation.duration_ns(), settings.frame_period_ns);
+  record_.samples.reserve(frames);
+  record_.moves.reserve(frames);
+  record_.exposure_ns = settings.exposure_ns;
+}
+
+control::Vec2 CalibrationRun::wanted_nm(std::int64_t now_ns) noexcept {
+  if (begun_ns_ == 0) begun_ns_ = now_ns;
+  now_ns_ = now_ns;
+  if (phase_ != CalibrationPhase::Quiet && phase_ != CalibrationPhase::Moving) return {};
+  const std::int64_t elapsed_ns = now_ns - begun_ns_;
+  if (elapsed_ns >= excitation_.duration_ns()) {
+    stop(CalibrationEnd::Complete);
+    return {};
+  }
+  const control::Vec2 wanted_nm = excitation_.wanted_nm(elapsed_ns);
+  if (elapsed_ns >= excitation_.quiet_ns()) phase_ = CalibrationPhase::Moving;
+  return wanted_nm;
+}
+
+void CalibrationRun::saw(const control::FrameFacts& facts,
+                         const control::Decision& decision) noexcept {
+  now_ns_ = facts.now_ns;
+  record_sample(facts);
+  if (decision.has_correction) {
+    total_nm_ = decision.correction.total_nm;
+    if (record_.moves.size() < record_.moves.capacity())
+      record_.moves.push_back({facts.now_ns, total_nm_});
+  }
+  judge(facts, decision);
+  if (phase_ != CalibrationPhase::Returning) return;
+  if (total_nm_.x != 0 || total_nm_.y != 0)
+    back_since_ns_ = 0;
+  else if (back_since_ns_ == 0)
+    back_since_ns_ = facts.now_ns;
+  const bool settled = back_since_ns_ != 0 && facts.now_ns - back_since_ns_ >= kSettlingNs;
+  if (settled || facts.now_ns - returning_since_ns_ > kMostReturningNs)
+    phase_ = CalibrationPhase::Over;
+}
+
+void CalibrationRun::record_sample(const control::FrameFacts& facts) noexcept {
+  if (facts.stale || facts.drift == nullptr || !facts.drift->valid) return;
+  const control::Vec2 moved_nm = facts.drift->frame_drift_nm;
+  if (!std::isfinite(moved_nm.x) || !std::isfinite(moved_nm.y)) return;
+  if (record_.samples.size() < record_.samples.capacity())
+    record_.samples.push_back({facts.taken_ns, moved_nm, facts.drift->frame_covariance_nm2});
+  const control::Vec2 start_nm = record_.samples.front().moved_nm;
+  farthest_nm_ =
+      std::max(farthest_nm_, std::hypot(moved_nm.x - start_nm.x, moved_nm.y - start_nm.y));
+}
+
+/// How far the sample may have moved by now.
+double CalibrationRun::allowed_nm() const noexcept {
+  const double reach_nm = excitation_.reach_nm(now_ns_ - begun_ns_);
+  return kRoomNm + settings_.most_drift_nm_per_s * seconds() + settings_.most_moved * reach_nm;
+}
+
+void CalibrationRun::judge(const control::FrameFacts& facts,
+                           const control::Decision& decision) noexcept {
+  using control::LockEvent;
+  const bool good = decision.verdict == LockEvent::GoodFrame;
+  bad_frames_ = good ? 0 : bad_frames_ + 1;
+  if (facts.stage != control::StageSays::Nothing && facts.stage != control::StageSays::Ready) {
+    stage_says_ = facts.stage;
+    stop(CalibrationEnd::StageReports);
+  } else if (bad_frames_ >= settings_.bad_frames_to_end) {
+    stop(decision.verdict == LockEvent::NotSent ? CalibrationEnd::NotSent
+                                                : CalibrationEnd::MarkersLost);
+  } else if (farthest_nm_ > allowed_nm()) {
+    stop(CalibrationEnd::MovedTooFar);
+  } else if (decision.has_correction && (decision.correction.limited & control::kLimitRange) != 0) {
+    stop(CalibrationEnd::NoRoom);
+  }
+}
+
+void CalibrationRun::saw_markers(std::span<const control::MarkerResult> results) noexcept {
+  const std::size_t count = std::min(results.size(), noise_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    MarkerNoise& noise = noise_[i];
+    const bool good = results[i].health == control::MarkerHealth::Good;
+    const control::Vec2 now_nm = results[i].residual_nm;
+    if (good && noise.has_last) {
+      const double x_nm = now_nm.x - noise.last_nm.x;
+      const double y_nm = now_nm.y - noise.last_nm.y;
+      noise.sum_nm2 += x_nm * x_nm + y_nm * y_nm;
+      ++noise.count;
+    }
+    noise.last_nm = now_nm;
+    noise.has_last = good;
+  }
+}
+
+double CalibrationRun::marker_noise_nm(std::size_t marker) const noexcept {
+  const MarkerNoise& noise = noise_[marker];
+  if (noise.count == 0) return std::numeric_limits<double>::quiet_NaN();
+  constexpr double kTermsOfASquare = 4;  // two axes, and a difference has twice the variance
+  return std::sqrt(noise.sum_nm2 / (kTermsOfASquare * noise.count));
+}
+
+void CalibrationRun::without_frame(std::int64_t now_ns) noexcept {
+  if (begun_ns_ == 0) begun_ns_ = now_ns_ = now_ns;
+  if (now_ns - now_ns_ > kNoFramesNs) abandon(CalibrationEnd::NoFrames);
+}
+
+void CalibrationRun::take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept {
+  while (!record_.moves.empty() && record_.moves.back().sent_ns > sent_ns) record_.moves.pop_back();
+  total_nm_ = total_nm;
+}
+
+void CalibrationRun::stop(CalibrationEnd why) noexcept {
+  if (phase_ != CalibrationPhase::Quiet && phase_ != CalibrationPhase::Moving) return;
+  phase_ = CalibrationPhase::Returning;
+  end_ = why;
+  returning_since_ns_ = now_ns_;
+}
+
+void CalibrationRun::abandon(CalibrationEnd why) noexcept {
+  if (over()) return;
+  if (phase_ != CalibrationPhase::Returning) end_ = why;
+  phase_ = CalibrationPhase::Over;
+}
+
+double CalibrationRun::progress() const noexcept {
+  if (over()) return 1;
+  const double duration_ns = static_cast<double>(excitation_.duration_ns());
+  if (phase_ == CalibrationPhase::Returning || !(duration_ns > 0)) return 1;
+  return std::clamp(static_cast<double>(now_ns_ - begun_ns_) / duration_ns, 0.0, 1.0);
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// One calibration in the tracking loop: tells with each frame where the stage is to go, records how
+// the sample moved, and takes the stage back to its start, whatever ends the calibration.
+// Housekeeping makes it and gets it back when it is over. Tracking loop; noexcept; no allocation
+// after construction.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "control/identification/stage_excitation.hpp"
+#include "control/identification/stage_record.hpp"
+#include "control/supervisor.hpp"
+#include "control/types.hpp"
+
+namespace driftd::daemon {
+
+enum class CalibrationPhase : std::uint8_t { Quiet, Moving, Returning, Over };
+
+/// Why the stage went back to its start.
+enum class CalibrationEnd : std::uint8_t {
+  Complete,
+  Stopped,       ///< by command
+  Unlocked,      ///< by command: the stage stays where it was
+  MarkersLost,   ///< no drift, or stale frames, for too many frames in a row
+  MovedTooFar,   ///< the sample did, for what the stage was told
+  NotSent,       ///< corrections do not leave in time
+  StageReports,  ///< its driver does: error, limit or silence
+  NoFrames,
+  NoRoom,  ///< range or travel limit
+  Fault,   ///< the daemon's
+};
+
+struct CalibrationSettings {
+  double excursion_nm;  ///< largest |total| that the excitation asks for
+  double most_moved;    ///< a sample moves too far when it moves so many times as far as the stage
+  double most_drift_nm_per_s;  ///< ... beside its drift
+  int bad_frames_to_end;       ///< in a row
+  std::int64_t exposure_ns;
+  std::int64_t frame_period_ns;
+};
+
+class CalibrationRun {
+ public:
+  CalibrationRun(const control::StageExcitation& excitation, const CalibrationSettings& settings);
+
+  // Tracking loop.
+  /// Where the stage is to be told to go with this frame.
+  control::Vec2 wanted_nm(std::int64_t now_ns) noexcept;
+  /// What became of a frame that wanted_nm() was asked for.
+  void saw(const control::FrameFacts& facts, const control::Decision& decision) noexcept;
+  /// How each marker of that frame lies off the others.
+  void saw_markers(std::span<const control::MarkerResult> results) noexcept;
+  void without_frame(std::int64_t now_ns) noexcept;
+  /// What was told after `sent_ns` never left; `total_nm` was the last that did.
+  void take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept;
+  /// The stage goes back to its start.
+  void stop(CalibrationEnd why) noexcept;
+  /// The stage stays where it is: nothing more may leave.
+  void abandon(CalibrationEnd why) noexcept;
+  bool over() const noexcept { return phase_ == CalibrationPhase::Over; }
+
+  // Anyone who has it.
+  CalibrationPhase phase() const noexcept { return phase_; }
+  CalibrationEnd end() const noexcept { return end_; }
+  /// 0 to 1.
+  double progress() const noexcept;
+  const CalibrationSettings& settings() const noexcept { return settings_; }
+  const control::StageRecord& record() const noexcept { return record_; }
+  /// Of the stage, when the calibration ended.
+  double seconds() const noexcept { return 1e-9 * static_cast<double>(now_ns_ - begun_ns_); }
+  control::Vec2 left_at_nm() const noexcept { return total_nm_; }
+  /// The sample's farthest place from its start.
+  double farthest_nm() const noexcept { return farthest_nm_; }
+  control::StageSays stage_says() const noexcept { return stage_says_; }
+  /// Noise of a marker against the others, nm per axis (rms of both); not a number: unknown.
+  double marker_noise_nm(std::size_t marker) const noexcept;
+
+ private:
+  /// Mean square of the differences from frame to frame, which drift hardly enters.
+  struct MarkerNoise {
+    control::Vec2 last_nm;
+    bool has_last = false;
+    double sum_nm2 = 0;
+    std::uint32_t count = 0;
+  };
+
+  void record_sample(const control::FrameFacts& facts) noexcept;
+  double allowed_nm() const noexcept;
+  void judge(const control::FrameFacts& facts, const control::Decision& decision) noexcept;
+
+  CalibrationSettings settings_;
+  control::StageExcitation excitation_;
+  control::StageRecord record_;
+  CalibrationPhase phase_ = CalibrationPhase::Quiet;
+  CalibrationEnd end_ = CalibrationEnd::Complete;
+  std::int64_t begun_ns_ = 0;
+  std::int64_t returning_since_ns_ = 0;
+  std::int64_t back_since_ns_ = 0;  ///< 0: not yet
+  std::int64_t now_ns_ = 0;
+  int bad_frames_ = 0;
+  control::Vec2 total_nm_;
+  double farthest_nm_ = 0;
+  control::StageSays stage_says_ = control::StageSays::Nothing;
+  std::array<MarkerNoise, control::kMaxMarkers> noise_{};
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// What the stage's driver tells of itself: keeps its newest report, tells the loop whether the
+// stage obeys and where it says that it is, and tells people of changes. Drivers that only
+// subscribe to corrections never come here, and nothing is known of them. Housekeeping thread;
+// nothing here waits.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "config/config.hpp"
+#include "daemon/answer.hpp"
+#include "daemon/event_log.hpp"
+#include "daemon/loop_control.hpp"
+#include "daemon/stage_report.hpp"
+
+namespace driftd::daemon {
+
+class StageChannel {
+ public:
+  /// A driver that has told nothing for so long is silent; it reports every 50 ms.
+  static constexpr std::int64_t kSilentNs = 500'000'000;
+
+  /// @param config  the one in force
+  /// @param session  this daemon's
+  StageChannel(const config::Config& config, std::string session, LoopPorts& ports,
+               LoopControl& loop, EventLog& events)
+      : config_(config),
+        session_(std::move(session)),
+        ports_(ports),
+        loop_(loop),
+        events_(events) {}
+
+  /// The command `stage`. @throws CommandRefused: it makes no sense, or another driver reports
+  Reply take(const nlohmann::json& request, std::int64_t now_ns);
+  /// Notices silence, and what does not fit the configuration.
+  void turn(std::int64_t now_ns);
+
+  /// Why a lock might move nothing, for people; empty: the driver says that the stage is ready.
+  std::string problem() const;
+  /// A driver that went silent before a lock is no part of it.
+  void forget_silent();
+  /// What the driver adds to stage.delay_us because it takes fewer commands than frames come: half
+  /// the time between two, on average, us.
+  double waiting_us() const;
+  /// The object `stage_driver` of `status`; null while there is none.
+  nlohmann::json status(std::int64_t now_ns) const;
+
+ private:
+  void tell_driver(const StageReport& before);
+  void tell_loop();
+  void compare(std::int64_t now_ns);
+  control::StageSays says() const noexcept;
+  bool is_locked() const noexcept;
+
+  const config::Config& config_;
+  std::string session_;
+  LoopPorts& ports_;
+  LoopControl& loop_;
+  EventLog& events_;
+  std::optional<StageReport> report_;
+  std::int64_t received_ns_ = 0;
+  bool silent_ = false;
+  double slowest_hz_ = 0;  ///< moves a second where more frames came; 0: not seen
+  bool told_slow_ = false, told_late_ = false, told_off_ = false;
+  std::int64_t off_since_ns_ = 0;
+};
+
+}  // namespace driftd::daemon

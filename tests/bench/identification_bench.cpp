@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Calibration of the stage in worlds drawn at random and in worlds that cannot be calibrated
+// (tests/unit/control/calibration_world.hpp), and what each way of moving the stage tells about it
+// per second. The figures of docs/identification.md. Exit status 1 where a case fails.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "support/default_settings.hpp"
+#include "unit/control/calibration_world.hpp"
+
+namespace {
+
+using namespace driftd::control;
+using test::CalibrationWorld;
+
+struct Options {
+  int worlds = 50, first = 1;
+  double seconds = 20, frame_rate_hz = 500, tolerance = 1;
+  bool verbose = false;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Errors in units of their standard deviations, gathered over all worlds.
+struct Honesty {
+  std::vector<double> matrix, delay, bandwidth;
+  static void print(const char* name, const std::vector<double>& z) {
+    double sum = 0, beyond = 0;
+    for (const double v : z) {
+      sum += v * v;
+      if (std::abs(v) > 2) ++beyond;
+    }
+    const auto n = static_cast<double>(std::max<std::size_t>(1, z.size()));
+    std::printf("%-10s rms of error / sd %.2f, beyond 2 sd %.0f %% of %zu\n", name,
+                std::sqrt(sum / n), 100 * beyond / n, z.size());
+  }
+};
+
+bool one_world(int number, const Options& options, const ControllerSettings& limits,
+               Honesty& honesty) {
+  CalibrationWorld world = test::random_world(static_cast<std::uint64_t>(number));
+  world.frame_rate_hz = options.frame_rate_hz;
+  const auto run =
+      test::calibrate_in(world, limits, static_cast<std::uint64_t>(number), options.seconds);
+  const auto start = std::chrono::steady_clock::now();
+  const StageIdentification found = identify_stage(run.record, {.present = limits});
+  const double took_s = seconds_since(start);
+  const auto& stage = world.scenario.stage;
+  const double bandwidth_hz = test::true_bandwidth_hz(stage);
+  if (found.refused()) {
+    std::printf("%3d REFUSED %s: %s\n", number, name_of(found.refusal), found.text.c_str());
+    return false;
+  }
+  const StageCalibration& r = found.result;
+  const ImageToStage truth = test::true_matrix(stage);
+  const double matrix = test::matrix_error(r.image_to_stage, truth);
+  const double delay_us = r.delay_us - test::true_delay_us(stage);
+  const double response = r.bandwidth_hz / bandwidth_hz - 1;
+  const double left_nm = std::hypot(run.left_nm.x, run.left_nm.y);
+  const double t = options.tolerance;
+  const bool good =
+      matrix < 0.01 * t &&
+      std::abs(r.delay_us - 1e3 * stage.delay_ms) < t * std::max(500.0, 100 * stage.delay_ms) &&
+      std::abs(response) < 0.15 * t && left_nm < 5 && run.farthest_nm < 100.5;
+  honesty.matrix.push_back((r.image_to_stage.a - truth.a) / r.image_to_stage_sd.a);
+  honesty.matrix.push_back((r.image_to_stage.b - truth.b) / r.image_to_stage_sd.b);
+  honesty.matrix.push_back((r.image_to_stage.c - truth.c) / r.image_to_stage_sd.c);
+  honesty.matrix.push_back((r.image_to_stage.d - truth.d) / r.image_to_stage_sd.d);
+  honesty.delay.push_back(delay_us / r.delay_sd_us);
+  honesty.bandwidth.push_back((r.bandwidth_hz - bandwidth_hz) / r.bandwidth_sd_hz);
+  std::printf(
+      "%3d %s matrix %.3f %%  delay %7.0f%+6.0f (sd %4.0f) us  response %5.1f Hz %+6.1f %% "
+      "(sd %4.1f)  f0 %5.1f (%5.1f) damping %.2f (%.2f)  order %d  left %.2f nm  residual "
+      "%.2f -> %.2f nm (k %.2f p %.2f)  %.1f s\n",
+      number, good ? "ok  " : "FAIL", 100 * matrix, 1e3 * stage.delay_ms, delay_us, r.delay_sd_us,
+      bandwidth_hz, 100 * response, 100 * r.bandwidth_sd_hz / bandwidth_hz,
+      r.resonance_hz.value_or(0), stage.frequency_hz, r.damping.value_or(0), stage.damping, r.order,
+      left_nm, r.present.residual_nm, r.proposal.residual_nm, r.proposal.integral,
+      r.proposal.proportional, took_s);
+  if (options.verbose)
+    std::printf(
+        "     noise %.2f %.2f (true %.2f) stage noise %.2f drift %.1f %.1f hysteresis %.3f "
+        "%.3f cross-talk %.3f %.3f outliers %d missing %d age %.0f returned %.1f %.1f "
+        "tau %.0f delay %.0f\n",
+        r.noise_nm.x, r.noise_nm.y, world.noise_nm, r.stage_noise_nm.value_or(-1),
+        r.drift_nm_per_s.x, r.drift_nm_per_s.y, r.hysteresis.x, r.hysteresis.y, r.cross_talk.x,
+        r.cross_talk.y, r.outliers, r.missing, r.age_us, r.returned_nm.x, r.returned_nm.y,
+        r.proposal.time_constant_us, r.proposal.delay_us);
+  return good;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Calibration of the stage in simulated worlds"};
+  app.add_option("--worlds", options.worlds, "worlds drawn at random");
+  app.add_option("--first", options.first, "the first world's number");
+  app.add_option("--seconds", options.seconds, "length of a run");
+  app.add_option("--frame-rate", options.frame_rate_hz, "frames a second");
+  app.add_option("--tolerance", options.tolerance, "times the issue's tolerances");
+  app.add_flag("--verbose", options.verbose, "more of each result");
+  CLI11_PARSE(app, argc, argv);
+
+  const ControllerSettings limits = driftd::test::default_controller_settings();
+  Honesty honesty;
+  int good = 0;
+  for (int number = options.first; number < options.first + options.worlds; ++number) {
+    if (one_world(number, options, limits, honesty)) ++good;
+    std::fflush(stdout);
+  }
+  Honesty::print("matrix", honesty.matrix);
+  Honesty::print("delay", honesty.delay);
+  Honesty::print("bandwidth", honesty.bandwidth);
+  std::printf("%d of %d\n", good, options.worlds);
+  return good == options.worlds ? 0 : 1;
+}

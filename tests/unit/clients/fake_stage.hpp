@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// A stage for tests of its driver: it goes at once where it is told, and has every fault on demand.
+// Time is the test's own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "clients/stage/correction.hpp"
+#include "clients/stage/stage.hpp"
+
+namespace driftd::stage {
+
+/// The time that the driver reads; the fake stage's answers take some of it.
+inline std::int64_t fake_now_ns = 0;
+inline std::int64_t fake_clock() noexcept {
+  return fake_now_ns;
+}
+
+class FakeStage : public Stage {
+ public:
+  std::vector<Axis> connect() override {
+    ++connects;
+    fake_now_ns += takes_ns;
+    if (away) throw StageError("nobody answers at tcp://127.0.0.1:1");
+    return {{.name = "1", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1},
+            {.name = "2", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1}};
+  }
+  std::string description() const override { return "fake"; }
+  bool move_to(std::span<const double> nm) override {
+    fake_now_ns += takes_ns;
+    if (away) throw StageError("the line is gone");
+    if (refuses) {
+      answer = {.condition = Condition::Error, .error = 7, .text = "7: out of limits"};
+      return false;
+    }
+    position = {nm[0], nm[1]};
+    targets.push_back(position);
+    return true;
+  }
+  void read(std::span<double> nm) override {
+    ++reads;
+    if (away) throw StageError("the line is gone");
+    nm[0] = position[0];
+    nm[1] = position[1];
+  }
+  Health health() override {
+    ++healths;
+    if (away) throw StageError("the line is gone");
+    return answer;
+  }
+  void stop() override { ++stops; }
+
+  PerAxis position = {50'000, 60'000};
+  std::vector<PerAxis> targets;
+  Health answer;
+  bool away = false, refuses = false;
+  std::int64_t takes_ns = 0;
+  int connects = 0, reads = 0, healths = 0, stops = 0;
+};
+
+}  // namespace driftd::stage

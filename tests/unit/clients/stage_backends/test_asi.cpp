@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// The dialogue by ASI's command descriptions with `VB F=0`, and as ASITiger's adapter reads it.
+#include <array>
+
+#include "clients/stage/stage.hpp"
+#include "support/catch.hpp"
+#include "unit/clients/stage_backends/scripted_peer.hpp"
+
+using namespace driftd::stage;
+using driftd::stage::test::Script;
+using driftd::stage::test::ScriptedPeer;
+using driftd::stage::test::Step;
+using Over = ScriptedPeer::Over;
+
+namespace {
+
+StageOptions options(const ScriptedPeer& peer) {
+  StageOptions options;
+  options.driver = "asi";
+  options.device = peer.device();
+  options.axes = {"Y", "X"};  // the controller's order is not the configured one
+  options.timeout_ms = 150;
+  return options;
+}
+
+Script connected(const std::string& motor_of_x = ":A 1 \r\n") {
+  return {{.expect = "VB F=0\r", .answer = ":A \r\n"},
+          {.expect = "VB Z=2\r", .answer = ":A \r\n"},
+          {.expect = "V\r", .answer = ":A Version: USB-9.2n \r\n"},
+          {.expect = "UM Y?\r", .answer = ":Y=10000.000000 A\r\n"},
+          {.expect = "SL Y?\r", .answer = ":A Y=-110.000 \r\n"},
+          {.expect = "SU Y?\r", .answer = ":A Y=110.000 \r\n"},
+          {.expect = "MC Y?\r", .answer = ":A 1 \r\n"},
+          {.expect = "UM X?\r", .answer = ":X=10000.000000 A\r\n"},
+          {.expect = "SL X?\r", .answer = ":A X=-50 \r\n"},
+          {.expect = "SU X?\r", .answer = ":A X=50.5 \r\n"},
+          {.expect = "MC X?\r", .answer = motor_of_x}};
+}
+
+Script with(Script script, const Script& more) {
+  script.insert(script.end(), more.begin(), more.end());
+  return script;
+}
+
+}  // namespace
+
+TEST_CASE("ASI: connect sets the syntax of answers and asks, by TCP and by a serial line") {
+  const Over over = GENERATE(Over::Tcp, Over::Pty);
+  ScriptedPeer peer(over, {connected()});
+  const auto stage = make_stage(options(peer));
+  const std::vector<Axis> axes = stage->connect();
+  REQUIRE(axes.size() == 2);
+  CHECK(axes[0].name == "Y");
+  CHECK(axes[0].min_nm == -110e6);
+  CHECK(axes[1].max_nm == 50.5e6);
+  CHECK(axes[1].resolution_nm == Approx(1.0));
+  CHECK(axes[1].closed_loop);
+  CHECK(stage->description() == "ASI Version: USB-9.2n");
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("ASI: a move is one command; its answer is read before the next command") {
+  ScriptedPeer peer(
+      Over::Tcp,
+      {with(connected(), {{.expect = "M Y=1234.57 X=-0.01\r", .answer = ":A \r\n", .gap_ms = 10},
+                          {.expect = "M Y=0.00 X=2.00\r", .answer = ":A\r\n"},
+                          {.expect = "W Y\r", .answer = ":A 1234.56 \r\n"},
+                          {.expect = "W X\r", .answer = ":A X=-0.1\r\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->move_to(std::array{123'456.7, -1.2}));
+  CHECK(stage->move_to(std::array{-0.3, 200.0}));
+  std::array<double, 2> place{};
+  stage->read(place);
+  CHECK(place[0] == Approx(123'456.0));
+  CHECK(place[1] == Approx(-10.0));
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("ASI: a refused move is told by the next health, with the code's meaning, once") {
+  ScriptedPeer peer(Over::Tcp,
+                    {with(connected(), {{.expect = "M Y=1.00 X=9000000.00\r", .answer = ":N-4\r\n"},
+                                        {.expect = "M Y=1.00 X=1.00\r", .answer = ":A\r\n"},
+                                        {.expect = "/\r", .answer = "B\r\n"},
+                                        {.expect = "MC Y?\r", .answer = ":A 1\r\n"},
+                                        {.expect = "/\r", .answer = ":A N\r\n"},
+                                        {.expect = "MC X?\r", .answer = ":A X=0\r\n"},
+                                        {.expect = "/\r", .answer = "N\r\n"},
+                                        {.expect = "MC Y?\r", .answer = ":A 1\r\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->move_to(std::array{100.0, 900e6}));
+  CHECK(stage->move_to(std::array{100.0, 100.0}));
+  const Health limit = stage->health();
+  CHECK(limit.condition == Condition::Limit);
+  CHECK(limit.error == -4);
+  CHECK(limit.text == "move refused, :N-4: a parameter is out of range");
+  CHECK(limit.tells_on_target);
+  CHECK_FALSE(limit.on_target);
+  const Health off = stage->health();
+  CHECK(off.condition == Condition::ServoOff);
+  CHECK(off.text == "the motor of axis X is off");
+  CHECK(off.on_target);
+  CHECK(stage->health().condition == Condition::ServoOff);
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("ASI: a motor is switched on only when asked") {
+  Script script = connected(":A 0 \r\n");
+  const bool ask = GENERATE(false, true);
+  if (ask) {
+    script.push_back({.expect = "MC X+\r", .answer = ":A \r\n"});
+    script.push_back({.expect = "MC X?\r", .answer = ":A 1 \r\n"});
+  }
+  ScriptedPeer peer(Over::Tcp, {script});
+  StageOptions asked = options(peer);
+  asked.switch_servo_on = ask;
+  CHECK(make_stage(asked)->connect()[1].closed_loop == ask);
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("ASI: a firmware without VB Z and an axis without a motor are driven") {
+  Script script = connected(":N-1\r\n");
+  script[1].answer = ":N-2\r\n";
+  script.push_back({.expect = "/\r", .answer = "N\r\n"});
+  ScriptedPeer peer(Over::Tcp, {script});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->health().condition == Condition::Ready);
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("ASI: a Tiger left in its other syntax is set back") {
+  Script script = connected();
+  script.insert(script.begin(), {.expect = "VB F=0\r", .answer = "\r\n"});
+  ScriptedPeer peer(Over::Tcp, {script});
+  CHECK_NOTHROW(make_stage(options(peer))->connect());
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("ASI: halt, with either answer, after the answer of a move") {
+  ScriptedPeer peer(Over::Tcp,
+                    {with(connected(), {{.expect = "M Y=1.00 X=1.00\r", .answer = ":A\r\n"},
+                                        {.expect = "\\\r", .answer = ":N-21\r\n"},
+                                        {.expect = "\\\r", .answer = ":A\r\n"},
+                                        {.expect = "\\\r", .answer = ":N-5\r\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  stage->move_to(std::array{100.0, 100.0});
+  CHECK_NOTHROW(stage->stop());
+  CHECK_NOTHROW(stage->stop());
+  CHECK_THROWS_WITH(stage->stop(), contains("':N-5', expected :A or :N-21"));
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("ASI: garbage, silence, half an answer and a closed line") {
+  const auto told = [](const Step& last) {
+    ScriptedPeer peer(Over::Tcp, {with(connected(), {last})});
+    const auto stage = make_stage(options(peer));
+    stage->connect();
+    std::string text;
+    try {
+      std::array<double, 2> place{};
+      stage->read(place);
+    } catch (const StageError& error) {
+      text = error.what();
+    }
+    CHECK(peer.problem().empty());
+    return text;
+  };
+  const std::string ask = "W Y\r";
+  CHECK_THAT(told({.expect = ask, .answer = "\xff\xfe\r\n"}),
+             contains("the answer to 'W Y\\r' is '\\xff\\xfe', expected a line that starts with"));
+  CHECK_THAT(told({.expect = ask, .answer = ":A Z=1\r\n"}), contains("expected :A Y=NUMBER"));
+  CHECK_THAT(told({.expect = ask, .answer = ":A\r\n"}), contains("expected :A Y=NUMBER"));
+  CHECK_THAT(told({.expect = ask, .answer = ":N-2\r\n"}), contains(":N-2: unknown axis"));
+  CHECK_THAT(told({.expect = ask, .answer = ":A 12"}), contains("within 150 ms: found ':A 12'"));
+  CHECK_THAT(told({.expect = ask, .answer = ":A 1", .hang_up = true}), contains("closed the line"));
+  CHECK_THAT(told({.expect = ask}), contains("no whole answer to 'W Y\\r'"));
+}
+
+TEST_CASE("ASI: a second connection after one that broke off at a move") {
+  ScriptedPeer peer(
+      Over::Tcp,
+      {with(connected(), {{.expect = "M Y=1.00 X=1.00\r", .answer = {}, .hang_up = true}}),
+       with(connected(), {{.expect = "M Y=2.00 X=2.00\r", .answer = ":A\r\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  stage->move_to(std::array{100.0, 100.0});
+  CHECK_THROWS_AS(stage->health(), StageError);
+  stage->connect();
+  CHECK(stage->move_to(std::array{200.0, 200.0}));
+  CHECK(peer.problem().empty());
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <filesystem>
+#include <fstream>
+
+#include "base/monotonic.hpp"
+#include "clients/stage/transport/numbers.hpp"
+#include "clients/stage/transport/open_stream.hpp"
+#include "clients/stage/transport/serial_port.hpp"
+#include "clients/stage/transport/tcp.hpp"
+#include "support/catch.hpp"
+#include "unit/clients/stage_backends/scripted_peer.hpp"
+
+using namespace driftd::stage;
+using driftd::stage::test::ScriptedPeer;
+using Over = ScriptedPeer::Over;
+
+namespace {
+
+std::string fixed(double value, int digits) {
+  std::string text;
+  append_fixed(text, value, digits);
+  return text;
+}
+
+std::int64_t now_ms() {
+  return driftd::monotonic_ns() / 1'000'000;
+}
+
+}  // namespace
+
+TEST_CASE("numbers are written with a point and never as minus nothing") {
+  CHECK(fixed(50.1, 4) == "50.1000");
+  CHECK(fixed(-0.00004, 4) == "0.0000");
+  CHECK(fixed(-0.00006, 4) == "-0.0001");
+  CHECK(fixed(-12.5, 1) == "-12.5");
+  CHECK(fixed(123456.789, 2) == "123456.79");
+  if (std::setlocale(LC_NUMERIC, "de_DE.UTF-8") != nullptr) {  // where it is installed
+    CHECK(fixed(1.5, 1) == "1.5");
+    CHECK(parse_number("1.5") == 1.5);
+    std::setlocale(LC_NUMERIC, "C");
+  }
+}
+
+TEST_CASE("a number is all of the text or none") {
+  CHECK(parse_number(" +12.5 ") == 12.5);
+  CHECK(parse_number("-3e2") == -300);
+  for (const char* text : {"", " ", "1,5", "1.5x", "+-1", "nan", "inf", "0x10", "--1"}) {
+    INFO(text);
+    CHECK_FALSE(parse_number(text));
+  }
+}
+
+TEST_CASE("a device is an address or a path") {
+  CHECK_NOTHROW(check_device("tcp://127.0.0.1:50000", 0));
+  CHECK_NOTHROW(check_device("tcp://[::1]:50000", 0));
+  CHECK_NOTHROW(check_device("/dev/ttyUSB0", 3'000'000));
+  for (const char* device : {"tcp://host", "tcp://:5", "tcp://h:0", "tcp://h:70000", "tcp://h:5x",
+                             "tcp://::1:5", "COM3", "", "ttyUSB0"}) {
+    INFO(device);
+    CHECK_THROWS_AS(check_device(device, 115200), std::invalid_argument);
+  }
+  CHECK_THROWS_WITH(check_device("/dev/ttyUSB0", 0), contains("baud is 0, expected 300"));
+  CHECK(parse_tcp_address("[::1]:7").host == "::1");
+}
+
+TEST_CASE("lines and counted bytes are read by TCP and by a serial line") {
+  const Over over = GENERATE(Over::Tcp, Over::Pty);
+  ScriptedPeer peer(over, {{{.expect = "ask\n", .answer = "one \ntwo\r\n\x01\x0d\x0a\x03"}}});
+  ByteStream stream = open_stream(peer.device(), 230400, false, 1000);
+  stream.write("ask\n");
+  CHECK(stream.read_line('\n', "a line") == "one ");
+  CHECK(stream.read_line('\n', "a line") == "two");
+  CHECK(stream.read_exactly(4, "4 bytes") == "\x01\x0d\x0a\x03");  // raw: CR stays CR
+  CHECK_FALSE(stream.input_waiting());
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("an answer in slow bytes is whole, one slower than the time limit is none") {
+  ScriptedPeer peer(Over::Tcp, {{{.expect = "a\n", .answer = "slow\n", .gap_ms = 20},
+                                 {.expect = "b\n", .answer = "far too slow\n", .gap_ms = 60}}});
+  ByteStream stream = open_stream(peer.device(), 0, false, 300);
+  stream.write("a\n");
+  CHECK(stream.read_line('\n', "a word") == "slow");
+  stream.write("b\n");
+  const std::int64_t before_ms = now_ms();
+  CHECK_THROWS_WITH(stream.read_line('\n', "a word"),
+                    contains("no whole answer to 'b\\n' within 300 ms: found 'far ") &&
+                        contains("expected a word"));
+  CHECK(now_ms() - before_ms < 450);  // each byte does not start the time anew
+  CHECK_THROWS_WITH(stream.write("c\n"), contains("expected to be connected again"));
+}
+
+TEST_CASE("an answer that does not end is an error before the time is up") {
+  ScriptedPeer peer(Over::Tcp, {{{.expect = "a\n", .answer = std::string(9000, 'x')}}});
+  ByteStream stream = open_stream(peer.device(), 0, false, 5000);
+  stream.write("a\n");
+  CHECK_THROWS_WITH(stream.read_line('\n', "a word"), contains("does not end: found"));
+}
+
+TEST_CASE("a line closed in the middle of an answer is told with what had come") {
+  const Over over = GENERATE(Over::Tcp, Over::Pty);
+  ScriptedPeer peer(over, {{{.expect = "a\n", .answer = "ha", .hang_up = true}}});
+  ByteStream stream = open_stream(peer.device(), 115200, false, 1000);
+  stream.write("a\n");
+  try {
+    (void)stream.read_line('\n', "half");
+    FAIL("read a line");
+  } catch (const StageError& error) {
+    const std::string text = error.what();
+    CHECK(text.starts_with(peer.device() + ": the "));
+    CHECK_THAT(text, contains("last asked 'a\\n'"));
+    // Of a pseudo-terminal's last bytes the kernel may drop what was not read.
+    if (over == Over::Tcp) CHECK_THAT(text, contains("found 'ha' before"));
+  }
+}
+
+TEST_CASE("nobody there, a host without a name and a path that is no line are told apart") {
+  std::string gone;
+  {
+    ScriptedPeer peer(Over::Tcp, {});
+    gone = peer.device();
+  }
+  CHECK_THROWS_WITH(open_stream(gone, 0, false, 200), contains(gone + ": cannot connect"));
+  CHECK_THROWS_WITH(open_stream("/dev/driftd-none", 9600, false, 200),
+                    contains("/dev/driftd-none: cannot be opened (No such file"));
+  CHECK_THROWS_WITH(open_stream("/dev/null", 9600, false, 200), contains("/dev/null: "));
+}
+
+TEST_CASE("a serial line has the speed asked for and one owner at a time") {
+  ScriptedPeer peer(Over::Pty, {{}, {}});
+  for (const int baud : {3'000'000, 230'400, 38'400}) {
+    const ByteStream stream = open_stream(peer.device(), baud, true, 100);
+    CHECK(peer.baud() == static_cast<unsigned>(baud));
+    CHECK_THROWS_WITH(open_stream(peer.device(), baud, false, 100),
+                      contains("expected a free serial line") || contains("cannot be opened"));
+  }
+}
+
+TEST_CASE("a serial line is given back though another program holds it open, too") {
+  ScriptedPeer peer(Over::Pty, {{}});
+  const int held = ::open(peer.device().c_str(), O_RDWR | O_NOCTTY);
+  REQUIRE(held >= 0);
+  int exclusive = 0;
+  {
+    const ByteStream stream = open_stream(peer.device(), 115200, false, 100);
+    REQUIRE(::ioctl(held, TIOCGEXCL, &exclusive) == 0);
+    CHECK(exclusive == 1);
+  }
+  REQUIRE(::ioctl(held, TIOCGEXCL, &exclusive) == 0);
+  CHECK(exclusive == 0);
+  ::close(held);
+}
+
+TEST_CASE("a serial line is waited for until it has passed on what was written") {
+  ScriptedPeer peer(Over::Pty, {{{.expect = std::string(96, 'x')}}});
+  ByteStream stream = open_stream(peer.device(), 9600, false, 1000);
+  const std::int64_t before_ms = now_ms();
+  stream.write(std::string(48, 'x'));
+  stream.write(std::string(48, 'x'));
+  CHECK(now_ms() - before_ms < 50);
+  stream.wait_until_sent();  // 96 bytes of 10 bits: 100 ms
+  CHECK(now_ms() - before_ms >= 99);
+  stream.wait_until_sent();
+  CHECK(now_ms() - before_ms < 200);
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("what came before the connection is dropped") {
+  ScriptedPeer peer(
+      Over::Pty, {{{.expect = {}, .answer = "stale\n"}, {.expect = "a\n", .answer = "fresh\n"}}});
+  ByteStream stream = open_stream(peer.device(), 115200, false, 500);
+  stream.write("a\n");
+  CHECK(stream.read_line('\n', "a word") == "fresh");
+}
+
+TEST_CASE("an FTDI adapter's latency timer is set to 1 ms, or it is said how to") {
+  const std::filesystem::path root =
+      std::filesystem::temp_directory_path() / ("driftd-tty-" + std::to_string(now_ms()));
+  const std::filesystem::path device = root / "ttyUSB7" / "device";
+  std::filesystem::create_directories(device);
+  CHECK(shorten_latency(-1, "ttyS0", root).empty());  // no such timer: no FTDI adapter
+  std::ofstream(device / "latency_timer") << "16\n";
+  CHECK(shorten_latency(-1, "ttyUSB7", root).empty());
+  int value = 0;
+  std::ifstream(device / "latency_timer") >> value;
+  CHECK(value == 1);
+  // A file that cannot be written: root may write any file, so a directory stands for it.
+  std::filesystem::remove(device / "latency_timer");
+  std::filesystem::create_directory(device / "latency_timer");
+  CHECK_THAT(shorten_latency(-1, "ttyUSB7", root), contains("latency_timer as root"));
+  std::filesystem::remove_all(root);
+}
+
+TEST_CASE("a TCP connection has no Nagle delay: a write at once follows another") {
+  ScriptedPeer peer(Over::Tcp, {{{.expect = "ab", .answer = "k\n"}}});
+  ByteStream stream = open_stream(peer.device(), 0, false, 1000);
+  stream.write("a");
+  const std::int64_t before_ms = now_ms();
+  stream.write("b");
+  CHECK(stream.read_line('\n', "k") == "k");
+  CHECK(now_ms() - before_ms < 35);  // Nagle with delayed acknowledgement takes 40
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// What driftctl reads out of a calibration's result, says of it, proposes and draws.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "clients/driftctl/stage_calibration.hpp"
+#include "clients/driftctl/step_plot.hpp"
+#include "support/catch.hpp"
+
+namespace driftd::clients {
+namespace {
+
+using nlohmann::json;
+
+json matrix_json(double degrees, double factor, bool mirrored = false) {
+  const double c = factor * std::cos(degrees * std::numbers::pi / 180);
+  const double s = factor * std::sin(degrees * std::numbers::pi / 180);
+  const double hand = mirrored ? -1 : 1;
+  return {{c, -s * hand}, {s, c * hand}};
+}
+
+json result(const json& matrix) {
+  return {
+      {"image_to_stage", matrix},
+      {"image_to_stage_sd", {{0.001, 0.001}, {0.001, 0.001}}},
+      {"delay_us", 3104.4},
+      {"delay_sd_us", 40},
+      {"time_constant_us", 1200},
+      {"time_constant_sd_us", 50},
+      {"present",
+       {{"image_to_stage", {{1, 0}, {0, 1}}},
+        {"delay_us", 3030},
+        {"time_constant_us", 1000},
+        {"integral", 0.3},
+        {"proportional", 0},
+        {"residual_nm", 2.125}}},
+      {"proposal",
+       {{"stage", {{"image_to_stage", matrix}, {"delay_us", 3104.4}, {"time_constant_us", 1200}}},
+        {"control", {{"integral", 0.35049}, {"proportional", -0.0}}},
+        {"residual_nm", 0.5}}},
+      {"pixel_size", {{"configured_nm", 100}, {"ratio", 1}, {"ratio_sd", 0.001}}}};
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) {
+    CHECK(line.size() <= 80);
+    CHECK((line.empty() || line.back() != ' '));
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string value_of(const std::vector<std::pair<std::string, std::string>>& values,
+                     const std::string& key) {
+  const auto found = std::ranges::find(values, key, &std::pair<std::string, std::string>::first);
+  return found == values.end() ? "none" : found->second;
+}
+
+TEST_CASE("what was measured stands beside what is configured") {
+  const std::string text = joined(findings(read_calibration(result(matrix_json(30, 1, true)))));
+  CHECK_THAT(text, contains("[1][0]         0.5000      0.0010      0.0000   differs"));
+  CHECK_THAT(text,
+             contains("dead time                    3104 us       40 us     3030 us   agrees"));
+  CHECK_THAT(text,
+             contains("time constant                1200 us       50 us     1000 us   differs"));
+  CHECK_THAT(text, contains("axes in the image: turned by 30.00 degrees, mirrored."));
+  CHECK_THAT(text, contains("as configured:               turned by 0.00 degrees, not mirrored."));
+}
+
+TEST_CASE("the way that axes lie is that of the matrix") {
+  for (const double degrees : {-170.0, -90.0, -7.0, 0.0, 45.0, 135.0}) {
+    for (const bool mirrored : {false, true}) {
+      // Of a turned stage the image shows the turn, and the matrix turns it back; a mirrored turn
+      // is its own inverse.
+      const json r = result(matrix_json(mirrored ? degrees : -degrees, 1.3, mirrored));
+      CHECK_THAT(joined(findings(read_calibration(r))),
+                 contains("image: turned by " + std::to_string(static_cast<int>(degrees)) +
+                          ".00 degrees, " + (mirrored ? "mirrored" : "not mirrored")));
+    }
+  }
+}
+
+TEST_CASE("nothing known is said without a number") {
+  const StageCalibration c = read_calibration(json::object());
+  CHECK_THAT(joined(findings(c)), contains("dead time                          -           -\n"));
+  CHECK(proposed_values(c, std::nullopt).empty());
+  CHECK(joined(proposal_lines(c, {})) == "Nothing is proposed.\n");
+  CHECK_FALSE(pixel_size_question(c));
+  json half = result({{1, nullptr}, {0, 1}});
+  half["markers"] = {{{"id", 1}, {"noise_nm", nullptr}}, {{"id", 2}, {"noise_nm", 0.5}}};
+  half["spectrum"] = {{"frequency_hz", {0, 1}}, {"x_nm2_per_hz", {nullptr, 1}}};
+  const StageCalibration known = read_calibration(half);
+  CHECK_FALSE(known.image_to_stage);
+  CHECK(known.markers.size() == 1);
+  CHECK(value_of(proposed_values(known, std::nullopt), "stage.image_to_stage") == "none");
+  joined(findings(known));
+}
+
+TEST_CASE("what is no result is refused") {
+  for (const char* const field : {"image_to_stage", "delay_us", "markers", "mirrored", "scale"}) {
+    json r = result(matrix_json(0, 1));
+    r[field] = "fast";
+    CHECK_THROWS_AS(read_calibration(r), json::exception);
+  }
+  json r = result(matrix_json(0, 1));
+  r["scale"] = {1};
+  CHECK_THROWS_AS(read_calibration(r), json::exception);
+}
+
+TEST_CASE("vibrations are found in the spectrum at their place, wherever it begins") {
+  for (const int first : {0, 1, 8}) {
+    json r = result(matrix_json(0, 1));
+    json frequency = json::array(), x = json::array(), y = json::array();
+    for (int i = first; i < 400; ++i) {
+      frequency.push_back(0.25 * i);
+      x.push_back(i == 200 ? 2 * 0.36 : 1e-4);  // 0.6 nm: A^2 / 2 over a bin of 0.25 Hz
+      y.push_back(1e-4);
+    }
+    r["spectrum"] = {{"frequency_hz", frequency}, {"x_nm2_per_hz", x}, {"y_nm2_per_hz", y}};
+    const std::string text = joined(findings(read_calibration(r)));
+    CHECK_THAT(text, contains("vibrations in x         0.60 nm 50.00 Hz\n"));
+    CHECK_THAT(text, contains("vibrations in y         none stands out\n"));
+  }
+}
+
+TEST_CASE("the noisiest markers come first") {
+  json r = result(matrix_json(0, 1));
+  r["markers"] = {{{"id", 1}, {"noise_nm", 0.5}},
+                  {{"id", 2}, {"noise_nm", 3.0}},
+                  {{"id", 3}, {"noise_nm", 1.0}}};
+  CHECK_THAT(joined(findings(read_calibration(r))),
+             contains("2: 3.00, 3: 1.00, 1: 0.50 nm; median of 3: 1.00"));
+}
+
+TEST_CASE("values are proposed as the configuration takes them") {
+  const StageCalibration c = read_calibration(result(matrix_json(90, 1)));
+  const auto values = proposed_values(c, std::nullopt);
+  CHECK(value_of(values, "stage.image_to_stage") == "[[0, -1], [1, 0]]");
+  CHECK(value_of(values, "stage.delay_us") == "3104");
+  CHECK(value_of(values, "control.integral") == "0.35");
+  CHECK(value_of(values, "control.proportional") == "0");
+  CHECK(value_of(values, "optics.pixel_size_nm") == "none");
+  const std::string text = joined(proposal_lines(c, values));
+  CHECK_THAT(
+      text,
+      contains("stage.image_to_stage:   [[0, -1], [1, 0]]        instead of [[1, 0], [0, 1]]"));
+  CHECK_THAT(text, contains("control.proportional:   0  (as it is)"));
+  CHECK_THAT(text, contains("leave: 0.50 nm instead of 2.12 nm"));
+}
+
+TEST_CASE("a factor common to all lengths may be the pixel's") {
+  for (const bool mirrored : {false, true}) {
+    const StageCalibration c = read_calibration(result(matrix_json(20, 1.03, mirrored)));
+    const auto question = pixel_size_question(c);
+    REQUIRE(question);
+    // The stage went 103 nm where the image, in pixels of 100 nm, shows 100: a pixel is 103 nm.
+    CHECK(question->pixel_nm == Approx(103));
+    CHECK(question->stage_moves_by == Approx(1 / 1.03));
+    const auto values = proposed_values(c, question);
+    CHECK(value_of(values, "optics.pixel_size_nm") == "103");
+    CHECK(value_of(values, "stage.image_to_stage") ==
+          (mirrored ? "[[0.93969, 0.34202], [0.34202, -0.93969]]"
+                    : "[[0.93969, -0.34202], [0.34202, 0.93969]]"));
+    CHECK_THAT(joined(question_lines(*question)),
+               contains("a pixel is 103.000 nm instead of 100 nm"));
+  }
+}
+
+TEST_CASE("no question where the matrix does not raise it") {
+  const auto asks = [](const json& matrix) {
+    return pixel_size_question(read_calibration(result(matrix))).has_value();
+  };
+  CHECK_FALSE(asks(matrix_json(20, 1.004)));     // too little
+  CHECK_FALSE(asks({{1.03, 0}, {0, 1.08}}));     // axes that differ
+  CHECK_FALSE(asks({{1.03, 0.05}, {0, 1.03}}));  // axes that are not square
+  CHECK_FALSE(asks({{0, 0}, {0, 0}}));
+  CHECK(asks({{1.03, 0.005}, {0.005, 1.035}}));
+  json uncertain = result(matrix_json(20, 1.03));
+  uncertain["pixel_size"]["ratio_sd"] = 0.02;
+  CHECK_FALSE(pixel_size_question(read_calibration(uncertain)));
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+TEST_CASE("a picture has the curves where their values are") {
+  const double nan = std::nan("");
+  const StepResponse response{
+      .time_ms = {0, 5, 10}, .x = {0, 1, 1}, .y = {0, nan, 1}, .model = {0, 0.5, 1.1}};
+  const std::string svg = draw_step_response(response, "R & D <1 ms>\n");
+  // The frame is 690 px wide from 80; values from -0.2 to 1.2 over 360 px up from 430.
+  CHECK_THAT(svg, contains("<path d=\"M80.00 378.57 L425.00 121.43 L770.00 121.43\""));
+  CHECK_THAT(svg, contains("<path d=\"M80.00 378.57 M770.00 121.43\""));
+  CHECK(count(svg, "<path ") == 3);
+  CHECK_THAT(svg, contains("R &amp; D &lt;1 ms&gt; <"));
+  CHECK_THAT(svg, contains("time since the command (ms)"));
+  CHECK_THAT(svg, contains(">10</text>"));
+  CHECK(count(svg, ">0.4</text>") == 1);
+  CHECK(svg.find("nan") == std::string::npos);
+}
+
+TEST_CASE("what cannot be drawn is said") {
+  CHECK_THROWS_WITH(draw_step_response({}, ""), contains("no step response"));
+  CHECK_THROWS_WITH(draw_step_response({.time_ms = {1, 1}, .x = {0, 1}, .y = {}, .model = {}}, ""),
+                    contains("no step response"));
+  CHECK_THROWS_WITH(draw_step_response({.time_ms = {1, 2}, .x = {0}, .y = {}, .model = {}}, ""),
+                    contains("different lengths"));
+  const std::string one =
+      draw_step_response({.time_ms = {1, 2}, .x = {0, 400}, .y = {}, .model = {}}, "");
+  CHECK(count(one, "<path ") == 1);
+}
+
+}  // namespace
+}  // namespace driftd::clients

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+// The driver with a stage that throws, blocks, refuses and moves by itself.
+#include <limits>
+
+#include "clients/stage/driver.hpp"
+#include "clients/stage/joined_stage.hpp"
+#include "clients/stage/report.hpp"
+#include "fake_stage.hpp"
+#include "support/catch.hpp"
+
+namespace driftd::stage {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+Config config() {
+  return load_text(
+      "controller: {driver: simulator, device: /fake}\n"
+      "motion: {position_interval_ms: 50, health_interval_ms: 100}\n"
+      "connection: {reconnect_min_ms: 200, reconnect_max_ms: 1000}\n",
+      "test");
+}
+
+struct Bench {
+  Bench() { fake_now_ns = 10'000 * kMs; }
+  void run(std::int64_t ms) {
+    for (std::int64_t i = 0; i < ms; ++i) {
+      driver.turn();
+      fake_now_ns += kMs;
+    }
+  }
+  void send(double total_x_nm, double delta_x_nm, int lock_id = 1, std::int64_t age_ms = 0) {
+    driver.correction("correction {\"session\":\"a\",\"lock_id\":" + std::to_string(lock_id) +
+                      ",\"sent_ns\":" + std::to_string(fake_now_ns - age_ms * kMs) +
+                      ",\"expires_ns\":" + std::to_string(fake_now_ns + 20 * kMs - age_ms * kMs) +
+                      ",\"total_x_nm\":" + std::to_string(total_x_nm) +
+                      ",\"total_y_nm\":0,\"delta_x_nm\":" + std::to_string(delta_x_nm) +
+                      ",\"delta_y_nm\":0}");
+  }
+  std::string_view state() const {
+    const std::int64_t since_ns = board.waits_since_ns.load();
+    return standing(board.state(), since_ns == 0 ? 0 : fake_now_ns - since_ns).state;
+  }
+  std::string text() const { return standing(board.state(), 0).text; }
+
+  FakeStage stage;
+  Board board;
+  int nudges = 0;
+  Driver driver{stage, config(), board, [this] { ++nudges; }, fake_clock};
+};
+
+}  // namespace
+
+TEST_CASE("connecting moves nothing, and a correction moves from there", "[stage]") {
+  Bench bench;
+  CHECK(bench.state() == "disconnected");
+  bench.run(500);
+  CHECK(bench.state() == "ready");
+  CHECK(bench.nudges > 0);
+  CHECK(bench.stage.targets.empty());
+  bench.send(12, 12);
+  REQUIRE(bench.stage.targets.size() == 1);
+  CHECK(bench.stage.targets[0][0] == Approx(50'012));
+  CHECK(bench.stage.targets[0][1] == Approx(60'000));
+  const DriverState state = bench.board.state();
+  CHECK(state.carried_out == 1);
+  CHECK(state.session == "a");
+  CHECK(state.lock_id == 1);
+  CHECK(bench.stage.stops == 0);
+}
+
+TEST_CASE("position and health are asked as often as configured", "[stage]") {
+  Bench bench;
+  bench.run(1);
+  const int reads = bench.stage.reads;
+  const int healths = bench.stage.healths;
+  bench.run(1000);
+  CHECK(bench.stage.reads - reads == 20);
+  CHECK(bench.stage.healths - healths == 10);
+}
+
+TEST_CASE("a correction that waited too long moves nothing", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(5, 5, 1, 21);
+  CHECK(bench.stage.targets.empty());
+  CHECK(bench.board.state().ignored == 1);
+  bench.driver.correction("garbage");
+  bench.driver.correction("correction {}");
+  CHECK(bench.board.state().ignored == 3);
+}
+
+TEST_CASE("a correction that expires while the stage is asked for its place moves nothing",
+          "[stage]") {
+  struct SlowReads : FakeStage {
+    void read(std::span<double> nm) override {
+      fake_now_ns += 30 * kMs;
+      FakeStage::read(nm);
+    }
+  } stage;
+  fake_now_ns = 10'000 * kMs;
+  Board board;
+  Driver driver(
+      stage, config(), board, [] {}, fake_clock);
+  driver.turn();
+  driver.correction("correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                    std::to_string(fake_now_ns + 20 * kMs) +
+                    ",\"total_x_nm\":1,\"total_y_nm\":1,\"delta_x_nm\":1,\"delta_y_nm\":1}");
+  CHECK(stage.targets.empty());
+  CHECK(board.state().ignored == 1);
+}
+
+TEST_CASE("a lost controller is told once, tried with growing pauses, and found again", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(40, 40);
+  bench.stage.away = true;
+  const int nudges = bench.nudges;
+  bench.send(45, 5);
+  CHECK(bench.state() == "disconnected");
+  CHECK(bench.text() == "the line is gone");
+  CHECK(bench.nudges == nudges + 1);
+  CHECK_FALSE(bench.board.state().axes[0].position_nm.has_value());
+  const int connects = bench.stage.connects;
+  bench.run(3650);  // pauses of 200, 400, 800, 1000, 1000 ms
+  CHECK(bench.stage.connects - connects == 5);
+  CHECK(bench.text() == "nobody answers at tcp://127.0.0.1:1");
+  bench.send(90, 5);
+  CHECK(bench.board.state().ignored == 1);
+
+  bench.stage.away = false;
+  SECTION("where it was") {
+    bench.run(1100);
+    CHECK(bench.state() == "ready");
+    bench.send(95, 5);
+    CHECK(bench.stage.targets.back()[0] == Approx(50'095));
+  }
+  SECTION("elsewhere") {
+    bench.stage.position = {10'000, 60'000};
+    bench.run(1100);
+    bench.send(95, 5);
+    CHECK(bench.stage.targets.back()[0] == Approx(10'005));
+    CHECK(bench.board.state().total_nm.has_value());
+  }
+}
+
+TEST_CASE("a controller that is not there at first is counted", "[stage]") {
+  Bench bench;
+  bench.stage.away = true;
+  bench.run(1);
+  CHECK(bench.board.state().failed_attempts == 1);
+  CHECK_FALSE(bench.board.state().ever_connected);
+  bench.stage.away = false;
+  bench.run(250);
+  CHECK(bench.board.state().ever_connected);
+}
+
+TEST_CASE("a stage with its servo off is told nothing, and gets a new zero afterwards", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(40, 40);
+  bench.stage.answer = {.condition = Condition::ServoOff, .text = "axis 1: the servo is off"};
+  bench.run(110);
+  CHECK(bench.state() == "servo_off");
+  CHECK(bench.text() == "axis 1: the servo is off");
+  bench.stage.position = {48'000, 60'000};  // without its servo it sags
+  bench.send(60, 20);
+  CHECK(bench.stage.targets.size() == 1);
+  bench.stage.answer = {};
+  bench.run(110);
+  CHECK(bench.state() == "ready");
+  bench.send(70, 10);
+  REQUIRE(bench.stage.targets.size() == 2);
+  CHECK(bench.stage.targets[1][0] == Approx(48'010));
+}
+
+TEST_CASE("what the controller refuses is told with its reason, and tried on", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.stage.refuses = true;
+  for (int i = 0; i < 5; ++i) bench.send(10, 10);
+  CHECK(bench.state() == "error");
+  CHECK(bench.text() == "7: out of limits");
+  CHECK(bench.board.state().refused == 5);
+  CHECK(bench.board.state().carried_out == 0);
+  bench.stage.refuses = false;
+  bench.stage.answer = {};
+  bench.send(10, 10);
+  CHECK(bench.stage.targets.size() == 1);
+  bench.run(110);
+  CHECK(bench.state() == "ready");
+}
+
+TEST_CASE("a controller that blocks is seen to, and its latency counts", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.stage.takes_ns = 100 * kMs;
+  bench.send(10, 10);
+  CHECK(bench.board.latency.summary().max_us == Approx(100'000));
+  // Seen from the other thread while it waits.
+  bench.board.waits_since_ns.store(fake_now_ns - 400 * kMs);
+  CHECK(bench.state() == "error");
+  bench.board.waits_since_ns.store(0);
+  CHECK(bench.state() == "ready");
+}
+
+TEST_CASE("a range limit is told until the lock is over", "[stage]") {
+  Bench bench;
+  bench.stage.position = {99'950, 60'000};
+  bench.run(10);
+  bench.send(80, 80);
+  CHECK(bench.stage.targets.back()[0] == Approx(100'000));
+  CHECK(bench.state() == "limit");
+  CHECK(bench.text() == "x is at the end of its range, 100000.0 nm on axis 1");
+  bench.run(100);
+  CHECK(bench.state() == "limit");
+  SECTION("by a correction within it") {
+    bench.send(20, 0);
+    CHECK(bench.state() == "ready");
+  }
+  SECTION("by the daemon's word") {
+    bench.board.lock_is_over.store(true);
+    bench.run(1);
+    CHECK(bench.state() == "ready");
+  }
+}
+
+TEST_CASE("while another driver reports, this one moves nothing", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.board.muted.store(true);
+  bench.send(10, 10);
+  CHECK(bench.stage.targets.empty());
+  bench.board.muted.store(false);
+  bench.send(15, 5);
+  CHECK(bench.stage.targets.back()[0] == Approx(50'005));  // it had not seen the lock's first
+}
+
+TEST_CASE("a place that is no number is a broken connection", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.stage.position[1] = std::numeric_limits<double>::quiet_NaN();
+  bench.run(60);
+  CHECK(bench.state() == "disconnected");
+  CHECK(bench.text() == "the stage is said to be at 50000, nan nm");
+}
+
+TEST_CASE("moves keep to the highest rate", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(1, 1);
+  CHECK(bench.driver.next_move_ns() == fake_now_ns + kMs);  // motion.max_rate_hz: 1000
+}
+
+TEST_CASE("the achieved rate is that of the last second", "[stage]") {
+  RateMeter rate;
+  std::int64_t now_ns = 5'000 * kMs;
+  for (int i = 0; i < 1000; ++i, now_ns += 2 * kMs) rate.record(now_ns);
+  CHECK(rate.per_second(now_ns) == 500);
+  CHECK(rate.per_second(now_ns + 500 * kMs) == 250);
+  CHECK(rate.per_second(now_ns + 1100 * kMs) == 0);
+  CHECK(rate.per_second(now_ns + 1'000'000 * kMs) == 0);
+}
+
+TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
+  struct OneAxis : FakeStage {
+    std::vector<Axis> connect() override { return {FakeStage::connect().front()}; }
+    bool move_to(std::span<const double> nm) override {
+      moved = nm[0];
+      REQUIRE(nm.size() == 1);
+      return !refuses;
+    }
+    void read(std::span<double> nm) override { nm[0] = position[0]; }
+    double moved = 0;
+  };
+  auto x = std::make_unique<OneAxis>();
+  auto y = std::make_unique<OneAxis>();
+  OneAxis& first = *x;
+  OneAxis& second = *y;
+  second.position[0] = 7;
+  JoinedStage stage(std::move(x), std::move(y));
+  CHECK(stage.connect().size() == 2);
+  PerAxis place{};
+  stage.read(place);
+  CHECK(place == PerAxis{50'000, 7});
+  CHECK(stage.move_to(PerAxis{1, 2}));
+  CHECK(first.moved == 1);
+  CHECK(second.moved == 2);
+  second.refuses = true;
+  CHECK_FALSE(stage.move_to(PerAxis{1, 2}));
+  first.answer.on_target = first.answer.tells_on_target = true;
+  second.answer = first.answer;
+  CHECK(stage.health().on_target);
+  second.answer = {.condition = Condition::ServoOff, .tells_on_target = true, .text = "off"};
+  CHECK(stage.health().condition == Condition::ServoOff);
+  CHECK(stage.health().text == "off");
+  CHECK_FALSE(stage.health().on_target);
+  std::swap(first.answer, second.answer);
+  CHECK(stage.health().condition == Condition::ServoOff);
+}
+
+}  // namespace driftd::stage

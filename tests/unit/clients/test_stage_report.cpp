@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include <nlohmann/json.hpp>
+
+#include "clients/stage/report.hpp"
+#include "daemon/stage_report.hpp"
+#include "support/catch.hpp"
+
+namespace driftd::stage {
+namespace {
+
+using nlohmann::json;
+
+const Introduction kIntroduction{"0123456789abcdef", "simulator", 500};
+
+json report(const DriverState& state, const daemon::LatencySummary& latency = {},
+            std::int64_t waits_ns = 0, bool ended = false) {
+  return json::parse(report_json(kIntroduction, state, latency, waits_ns, ended, 77));
+}
+
+DriverState connected() {
+  DriverState state;
+  state.connected = state.ever_connected = true;
+  state.description = "a stage";
+  AxisState x;
+  x.axis = {.name = "1", .min_nm = 0, .max_nm = 100, .resolution_nm = 0.1};
+  x.position_nm = 12.5;
+  state.axes = {x, x};
+  state.position_ns = 55;
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("a report is complete in itself", "[stage]") {
+  DriverState state = connected();
+  state.session = "5be1c0ffee123457";
+  state.lock_id = 3;
+  state.total_nm = {1.5, -2};
+  state.carried_out = 10;
+  const json said = report(state, {.count = 10, .p50_us = 100, .p99_us = 200, .max_us = 300});
+  CHECK(said["command"] == "stage");
+  CHECK(said["instance"] == "0123456789abcdef");
+  CHECK(said["driver"] == "simulator");
+  CHECK(said["description"] == "a stage");
+  CHECK(said["max_rate_hz"] == 500.0);
+  CHECK(said["state"] == "ready");
+  CHECK(said["text"] == "");
+  CHECK(said["time_ns"] == 55);
+  CHECK(said["session"] == "5be1c0ffee123457");
+  CHECK(said["lock_id"] == 3);
+  CHECK(said["total_x_nm"] == 1.5);
+  CHECK(said["total_y_nm"] == -2.0);
+  CHECK(said["latency_us"]["p99"] == 200.0);
+  REQUIRE(said["axes"].size() == 2);
+  CHECK(said["axes"][1]["axis"] == "y");
+  CHECK(said["axes"][0]["position_nm"] == 12.5);
+  CHECK(said["axes"][0]["target_nm"].is_null());
+}
+
+TEST_CASE("what is not known is null", "[stage]") {
+  const json said = report({});
+  CHECK(said["state"] == "disconnected");
+  CHECK(said["text"] == "not connected yet");
+  CHECK(said["axes"].empty());
+  for (const char* key : {"on_target", "session", "lock_id", "total_x_nm", "total_y_nm"})
+    CHECK(said[key].is_null());
+  CHECK(said["latency_us"]["p50"].is_null());
+  CHECK(said["latency_us"]["n"] == 0);
+}
+
+TEST_CASE("the worst that is known is what a report says", "[stage]") {
+  DriverState state = connected();
+  const std::pair<Condition, const char*> words[] = {{Condition::Ready, "ready"},
+                                                     {Condition::ServoOff, "servo_off"},
+                                                     {Condition::NotReferenced, "not_referenced"},
+                                                     {Condition::Limit, "limit"},
+                                                     {Condition::Error, "error"},
+                                                     {Condition::Disconnected, "disconnected"}};
+  for (const auto& [condition, word] : words) {
+    state.health.condition = condition;
+    CHECK(report(state)["state"] == word);
+  }
+  state.health = {.error = 0, .text = ""};
+  state.range_text = "x is at the end";
+  CHECK(report(state)["state"] == "limit");
+  CHECK(report(state)["text"] == "x is at the end");
+  CHECK(report(state, {}, 400'000'000)["state"] == "error");
+  CHECK(report(state, {}, 100'000'000)["state"] == "limit");
+  CHECK(report(state, {}, 0, true)["state"] == "stopped");
+  state.range_text.clear();
+  state.refuses = true;
+  CHECK(report(state)["state"] == "error");
+  CHECK(report(state)["text"] != "");
+}
+
+TEST_CASE("on target is told where the controller tells it", "[stage]") {
+  DriverState state = connected();
+  CHECK(report(state)["on_target"].is_null());
+  state.health.tells_on_target = true;
+  CHECK(report(state)["on_target"] == false);
+  state.health.on_target = true;
+  CHECK(report(state)["on_target"] == true);
+}
+
+TEST_CASE("a text that is no UTF-8 does not break a report", "[stage]") {
+  DriverState state = connected();
+  state.description = "\xff\xfe";
+  CHECK_NOTHROW(report(state));
+}
+
+TEST_CASE("the daemon takes every report", "[stage]") {
+  DriverState state = connected();
+  state.description = std::string(1000, 'd') + "\xc3\xa4";
+  state.health.condition = Condition::Error;
+  state.health.text = std::string(299, 't') + "\xc3\xa4";
+  for (const DriverState& one : {DriverState{}, connected(), state}) {
+    for (const bool ended : {false, true}) {
+      const json said = report(one, {.count = 3, .p50_us = 1, .p99_us = 2, .max_us = 3}, 0, ended);
+      INFO(said.dump());
+      daemon::StageReport heard;
+      CHECK_NOTHROW(heard = daemon::read_stage_report(said));
+      CHECK(daemon::name_of(heard.state) == said["state"].get<std::string>());
+      CHECK(heard.latency.p99_us == 2.0);
+      CHECK(heard.axes.size() == one.axes.size());
+      CHECK(heard.text.size() <= 300);
+      CHECK(heard.text.find("\xef\xbf\xbd") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("figures are one line for people", "[stage]") {
+  DriverState state;
+  state.carried_out = 41230;
+  state.ignored = 3;
+  CHECK(figures(state, {.count = 41230, .p50_us = 120.4, .p99_us = 310, .max_us = 5000}, 0) ==
+        "41230 corrections carried out, 0 in the last second; 3 ignored, 0 refused; from driftd to "
+        "the controller p50 120 us, p99 310 us, max 5000 us");
+}
+
+}  // namespace driftd::stage

@@ -1,0 +1,616 @@
+# SPDX-License-Identifier: MIT
+"""driftd.stages.Driver between a stage and the sockets of a daemon."""
+import argparse
+import json
+import logging
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import unittest.mock
+
+from stage_daemon import StageDaemon, mistakes  # prints SKIPPED and exits without pyzmq
+
+from driftd import stages
+from driftd.stages import driver, reporter
+from driftd.stages.report import Latencies, plain
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+SLOW = float(os.environ.get("DRIFTD_TEST_SLOWNESS", "1"))
+logging.getLogger("driftd.stages").addHandler(logging.NullHandler())  # what it tells is not asked for here
+LOOSE = stages.Limits(step_nm=1000, rate_nm_per_s=1e9, range_nm=1e5)
+
+
+class FakeStage(stages.Stage):
+    """Is at once where it is sent. `fail` maps a call's name to what it raises."""
+
+    def __init__(self, place=(1000.0, 2000.0)):
+        self.place_nm = list(place)
+        self.axes = [stages.Axis("1", 0, 100_000, 0.1), stages.Axis("2", None, None, None, False)]
+        self.fail = {}
+        self.slow_s = {}
+        self.now = stages.Health(on_target=True)
+        self.moves = []  # (seconds, targets)
+        self.connects = 0
+        self.stops = 0
+        self.thread = None
+
+    def _call(self, name):
+        self.thread = self.thread or threading.get_ident()
+        assert self.thread == threading.get_ident(), "one thread owns a stage"
+        time.sleep(self.slow_s.get(name, 0))
+        if name in self.fail:
+            raise self.fail[name]
+
+    def connect(self):
+        self.connects += 1
+        self._call("connect")
+        return self.axes
+
+    def description(self):
+        return "fake stage, serial 7"
+
+    def move_to(self, positions_nm):
+        self._call("move_to")
+        self.moves.append((time.monotonic(), tuple(positions_nm)))
+        self.place_nm = list(positions_nm)
+
+    def read(self):
+        self._call("read")
+        return self.place_nm
+
+    def health(self):
+        self._call("health")
+        return self.now
+
+    def stop(self):
+        self.stops += 1
+
+
+class WithDriver(unittest.TestCase):
+    limits = LOOSE
+    settings = {}
+
+    def setUp(self):
+        self.daemon = StageDaemon()
+        self.addCleanup(self.daemon.close)
+        self.stage = FakeStage()
+        self.error = None
+
+    def start(self, wait="ready"):
+        self.driver = stages.Driver(self.stage, stages.Settings(
+            self.daemon.corrections, self.daemon.commands, limits=self.limits, **self.settings))
+        self.stage.thread = None
+        self.thread = threading.Thread(target=self._drive)
+        self.thread.start()
+        self.addCleanup(self.end)
+        if wait:
+            self.daemon.wait_report(lambda r: r["state"] == wait)
+            self._reach()
+
+    def _drive(self):
+        try:
+            self.driver.run()
+        except BaseException as error:
+            self.error = error
+
+    def end(self):
+        self.driver.stop()
+        self.thread.join(10)
+        self.assertFalse(self.thread.is_alive())
+        self.assertEqual(self.daemon.mistakes, [])
+
+    def _reach(self):
+        """Returns once the subscription has reached the publisher: what expired is counted."""
+        for _ in range(500):
+            before = self.driver.report()["ignored"]
+            self.daemon.send(left_ms=-1, lock_id=0)
+            end_s = time.monotonic() + 0.02
+            while time.monotonic() < end_s:
+                if self.driver.report()["ignored"] > before:
+                    time.sleep(0.03)  # none of these is under way any more
+                    return
+                time.sleep(0.002)
+        self.fail("corrections do not reach the driver")
+
+    def sent(self, *arguments, timeout_s=2.0, **named):
+        """Sends one correction and returns where the stage went, None when it stayed."""
+        before = len(self.stage.moves)
+        self.daemon.send(*arguments, **named)
+        end_s = time.monotonic() + timeout_s * SLOW
+        while time.monotonic() < end_s:
+            if len(self.stage.moves) > before:
+                return self.stage.moves[-1][1]
+            time.sleep(0.001)
+        return None
+
+    def stays(self, *arguments, **named):
+        self.assertIsNone(self.sent(*arguments, timeout_s=0.15, **named))
+
+    def report(self, condition=lambda r: True, timeout_s=5.0):
+        return self.daemon.wait_report(condition, timeout_s * SLOW)
+
+
+class Following(WithDriver):
+    def test_follows_and_reports(self):
+        self.start()
+        self.assertEqual(self.stage.moves, [])  # connecting moves nothing
+        self.assertEqual(self.sent((-2, 1), age_ms=5), (998, 2001))
+        self.assertEqual(self.sent((-50, 10), (-1, 1), lock_id=1, age_ms=5), (950, 2010))
+        report = self.report(lambda r: r["carried_out"] == 2 and r["total_x_nm"] == -50)
+        expected = {"state": "ready", "text": "", "error": 0, "on_target": True, "driver": "python",
+                    "description": "fake stage, serial 7", "max_rate_hz": 1000.0, "session": "a" * 16,
+                    "lock_id": 1, "total_x_nm": -50.0, "total_y_nm": 10.0, "refused": 0}
+        self.assertEqual({key: report[key] for key in expected}, expected)
+        self.assertEqual(report["axes"], [
+            {"axis": "x", "name": "1", "min_nm": 0, "max_nm": 100_000, "resolution_nm": 0.1,
+             "closed_loop": True, "position_nm": 950.0, "target_nm": 950.0},
+            {"axis": "y", "name": "2", "min_nm": -98_000.0, "max_nm": 102_000.0, "resolution_nm": None,
+             "closed_loop": False, "position_nm": 2010.0, "target_nm": 2010.0}])
+        self.assertIn(report["rate_hz"], (1, 2))
+        self.assertEqual(report["latency_us"]["n"], 2)
+        self.assertGreaterEqual(report["latency_us"]["p50"], 5000)
+        self.assertLessEqual(report["latency_us"]["p99"], report["latency_us"]["max"])
+        self.assertLess(abs(time.monotonic_ns() - report["time_ns"]), 5e8 * SLOW)
+
+    def test_a_new_lock_and_a_new_daemon_begin_where_the_stage_is(self):
+        self.start()
+        self.sent((-2, 1))
+        self.assertEqual(self.sent((5, 5), lock_id=2), (1003, 2006))
+        self.assertEqual(self.sent((1, 1), session="b" * 16), (1004, 2007))
+
+    def test_a_driver_restarted_in_mid_lock_does_not_jump(self):
+        self.start()
+        self.assertEqual(self.sent((-300, 200), (0.5, 0.25), lock_id=4), (1000.5, 2000.25))
+        self.driver.stop()
+        self.thread.join()
+        self.start()
+        self.assertEqual(self.sent((-301, 200), (-1, 0), lock_id=4), (999.5, 2000.25))
+
+    def test_what_expired_or_is_over_moves_nothing(self):
+        self.start()
+        self.sent((-2, 1), lock_id=2)
+        before = self.driver.report()["ignored"]
+        self.stays((-90, 10), lock_id=2, left_ms=-0.001)
+        self.stays((-90, 10), lock_id=1)
+        self.assertEqual(self.sent((4, 4), session="b" * 16), (1002, 2005))
+        self.stays((-90, 10), lock_id=3)  # of the session that was replaced
+        self.assertEqual(self.driver.report()["ignored"] - before, 3)
+
+    def test_what_expires_on_the_way_to_the_stage_moves_nothing(self):
+        self.start()
+        self.stage.slow_s = {"read": 0.1}  # a new lock asks where the stage is
+        self.stays((7, 7), left_ms=50)
+
+    def test_garbage_moves_nothing_and_ends_nothing(self):
+        self.start()
+        self.sent((1, 1))
+        for data in (b"", b"correction", b"correction x", b"correction []", b"correction " + b"[" * 200_000,
+                     b"correction {}", b"correction \xff", b'correction {"session":"a","seq":1}',
+                     b"correction " + b"9" * 10_000, b"x" * 1_000_000):
+            self.daemon.send_bytes(data)
+        for wrong in (float("nan"), float("inf"), 1e300, -1e10, 10**400, None, "1", True, [], {}):
+            for name in ("total_x_nm", "total_y_nm", "delta_x_nm", "delta_y_nm"):
+                self.daemon.send((5, 5), lock_id=1, **{name: wrong})
+                time.sleep(0.002)
+        self.stays((5, 5), lock_id=1, expires_ns="soon")
+        self.stays((5, 5), lock_id=None)
+        self.stays((5, 5), session=5)
+        self.assertEqual([targets for _, targets in self.stage.moves], [(1001, 2001)])
+        self.assertGreater(self.driver.report()["ignored"], 20)
+        self.assertEqual(self.sent((2, 2), sent_ns="x"), (1002, 2002))
+
+    def test_only_the_newest_counts_for_a_slow_stage(self):
+        self.start()
+        self.sent((0, 0))
+        self.stage.slow_s = {"move_to": 0.1}
+        start_s = time.monotonic()
+        for i in range(250):  # half a second
+            self.daemon.send((i, 0), (1, 0), left_ms=50)
+            time.sleep(0.002)
+        time.sleep(0.15)
+        moves = [(at_s, targets[0] - 1000) for at_s, targets in self.stage.moves[1:]]
+        self.assertLess(len(moves), (time.monotonic() - start_s) / 0.1 + 1)
+        places = [place for _, place in moves]
+        self.assertEqual(places, sorted(places))
+        if SLOW == 1:  # each move was of what was newest when it began
+            self.assertGreater(places[-1], 180)
+        came_s = [r["came_s"] for r in self.daemon.reports[-6:]]
+        gaps_s = [b - a for a, b in zip(came_s, came_s[1:])]
+        self.assertLess(sorted(gaps_s)[2], 0.09 * SLOW)  # the median: reports wait for no move
+
+    def test_the_most_moves_a_second(self):
+        self.settings = {"max_rate_hz": 20.0}
+        self.start()
+        for i in range(500):
+            self.daemon.send((i / 10, 0), (0.1, 0))
+            time.sleep(0.002)
+        times_s = [at_s for at_s, _ in self.stage.moves]
+        self.assertGreater(len(times_s), 10 / SLOW)
+        self.assertLess(len(times_s), (times_s[-1] - times_s[0]) * 20 + 2)
+        report = self.report()
+        self.assertEqual(report["max_rate_hz"], 20.0)
+        self.assertLessEqual(report["rate_hz"], 21)
+
+
+class Limited(WithDriver):
+    limits = stages.Limits(step_nm=20, rate_nm_per_s=2000, range_nm=500)
+
+    def test_no_step_above_the_limit_and_never_beyond_the_range(self):
+        self.start()
+        rng, total, lock_id = random.Random(4), [0.0, 0.0], 1
+        for _ in range(600):
+            if rng.random() < 0.02:
+                lock_id, total = lock_id + 1, [0.0, 0.0]
+            change = [rng.gauss(0, 1) * rng.choice((1, 30, 1e6)) for _ in "xy"]
+            total = [t + c for t, c in zip(total, change)]
+            self.daemon.send(total, change, lock_id=lock_id, left_ms=rng.choice((-1, 1, 100)))
+            time.sleep(0.001)
+        time.sleep(0.1)
+        places = [(0.0, (1000.0, 2000.0))] + self.stage.moves
+        self.assertGreater(len(places), 100 / SLOW)
+        for (before_s, a), (at_s, b) in zip(places, places[1:]):
+            for one, other, home in zip(a, b, places[0][1]):
+                self.assertLessEqual(abs(other - one), 20 + 1e-9)
+                self.assertLessEqual(abs(other - one), 2000 * (at_s - before_s + 0.02 * SLOW))
+                self.assertLessEqual(abs(other - home), 500 + 1e-9)
+
+    def test_limits_are_told_and_not_for_ever(self):
+        self.start()
+        for total in [0] + [800] * 100:
+            self.daemon.send((total, 0), (0, 0))
+            time.sleep(0.005)
+        report = self.report(lambda r: r["state"] == "limit")
+        self.assertIn("range limit", report["text"])
+        self.assertEqual(report["axes"][0]["target_nm"], 1500)
+        self.assertEqual(self.stage.place_nm[0], 1500)
+        self.assertEqual(self.report(lambda r: r["state"] == "ready")["text"], "")
+
+    def test_a_step_that_is_held_is_no_fault(self):
+        self.start()
+        self.sent((0, 0))
+        time.sleep(0.1)
+        self.sent((100, 0), (100, 0))
+        self.assertEqual(self.report(lambda r: r["text"])["state"], "ready")
+        self.assertEqual(self.stage.place_nm[0], 1020)
+
+
+class Failing(WithDriver):
+    limits = stages.Limits(step_nm=20, rate_nm_per_s=1e9, range_nm=1e5)
+
+    def test_a_stage_that_is_gone_is_told_and_found_again(self):
+        self.start()
+        self.sent((10, 0))
+        for call in ("read", "health", "move_to"):
+            with self.subTest(call):
+                self.stage.fail = {call: OSError("cable pulled"), "connect": OSError("no such device")}
+                if call == "move_to":
+                    self.stays((11, 0), (1, 0))
+                report = self.report(lambda r: r["state"] == "disconnected")
+                self.assertRegex(report["text"],
+                                 rf"{call}\(\): OSError: cable|connect\(\): OSError: no such")
+                self.assertIsNone(report["axes"][0]["position_nm"])
+                self.stays((12, 0), (1, 0))
+                self.stage.fail = {}
+                self.report(lambda r: r["state"] == "ready")
+                self.assertEqual(self.sent((13, 0), (1, 0)), (1013, 2000))  # where it was: the same zero
+
+    def test_a_target_of_which_nobody_knows_whether_it_was_taken(self):
+        self.start()
+        self.sent((0, 0))
+
+        def taken_and_gone(positions_nm):
+            self.stage.place_nm = list(positions_nm)
+            raise OSError("cable pulled")
+
+        with unittest.mock.patch.object(self.stage, "move_to", taken_and_gone):
+            self.stays((60, 0), (60, 0))
+        self.report(lambda r: r["state"] == "ready")
+        self.assertEqual(self.stage.place_nm, [1020, 2000])
+        self.assertEqual(self.sent((60, 0), (0, 0)), (1040, 2000))  # another step from there
+
+    def test_pauses_before_connecting_grow(self):
+        self.stage.fail = {"connect": OSError("off")}
+        self.start(wait=None)
+        time.sleep(1.7)
+        self.assertIn(self.stage.connects, (2, 3, 4))  # at 0, 0.2, 0.6, 1.4 s
+        self.stage.fail = {}
+        self.report(lambda r: r["state"] == "ready")
+
+    def test_a_stage_that_comes_back_elsewhere_stays_there(self):
+        self.start()
+        self.assertEqual(self.sent((10, 0)), (1010, 2000))
+        self.stage.fail = {"read": OSError("controller restarted")}
+        self.report(lambda r: r["state"] == "disconnected")
+        self.stage.fail, self.stage.place_nm = {}, [50_000.0, 0.0]
+        self.report(lambda r: r["state"] == "ready")
+        self.assertEqual(self.sent((12, 3), (2, 3)), (50_002, 3))
+        self.assertEqual(self.report(lambda r: r["axes"][0]["position_nm"] == 50_002)["total_x_nm"], 12)
+
+    def test_a_stage_moved_by_hand_between_locks_stays_there(self):
+        self.start()
+        self.sent((10, 0))
+        self.stage.place_nm = [5000.0, 6000.0]
+        self.assertEqual(self.sent((1, 2), lock_id=2), (5001, 6002))
+
+    def test_a_stage_whose_servo_is_off_is_not_moved(self):
+        self.start()
+        self.sent((10, 0))
+        for state in ("servo_off", "not_referenced"):
+            self.stage.now = stages.Health(state, "switched off by its button", 5, False)
+            report = self.report(lambda r: r["state"] == state)
+            self.assertEqual((report["text"], report["error"], report["on_target"]),
+                             ("switched off by its button", 5, False))
+            self.stays((11, 0), (1, 0))
+            self.stage.place_nm = [self.stage.place_nm[0] - 400, 2000.0]  # it sinks
+            place_nm = self.stage.place_nm[0]
+            self.stage.now = stages.Health()
+            self.report(lambda r: r["state"] == "ready")
+            self.assertEqual(self.sent((12, 0), (1, 0)), (place_nm + 1, 2000))
+
+    def test_a_refusal_is_counted_and_told_and_the_next_is_tried(self):
+        self.start()
+        self.sent((1, 0))
+        self.stage.fail = {"move_to": stages.Refused("target out of limits", 7)}
+        self.stays((2, 0), (1, 0))
+        report = self.report(lambda r: r["state"] == "error")
+        self.assertEqual((report["refused"], report["text"], report["error"]),
+                         (1, "target out of limits", 7))
+        self.stage.fail = {}
+        self.assertEqual(self.sent((3, 0), (1, 0)), (1003, 2000))
+        self.report(lambda r: r["state"] == "ready" and r["refused"] == 1 and r["carried_out"] == 2)
+
+    def test_a_stage_that_does_not_answer_is_told_meanwhile(self):
+        self.start()
+        self.stage.slow_s = {"read": 1.0}
+        report = self.report(lambda r: r["state"] == "error")
+        self.assertRegex(report["text"], r"no answer to read\(\) for 0\.[4-9]")
+        self.stage.slow_s = {}
+        self.report(lambda r: r["state"] == "ready")
+
+    def test_answers_that_make_no_sense_are_faults(self):
+        self.start()
+        for place in ([1.0], [1.0, float("nan")], [1, 2, 3], None, "ab"):
+            self.stage.place_nm = place
+            report = self.report(lambda r: r["state"] == "disconnected")
+            self.assertRegex(report["text"], "Error: ")
+            self.stage.place_nm = [0.0, 0.0]
+            self.report(lambda r: r["state"] == "ready")
+        self.stage.now = stages.Health("fine")
+        self.assertIn("health() returned", self.report(lambda r: r["state"] == "disconnected")["text"])
+
+    def test_settings_that_never_work_end_the_driver(self):
+        self.stage.axes = [stages.Axis("1")]
+        self.start(wait=None)
+        self.thread.join(5)
+        self.assertIsInstance(self.error, stages.SettingsError)
+        self.assertIn("this one has 1", self.daemon.wait_stopped()["text"])
+
+
+class Reporting(WithDriver):
+    def test_reports_come_every_50_ms(self):
+        self.start()
+        before = len(self.daemon.reports)
+        time.sleep(1.0)
+        self.assertIn(len(self.daemon.reports) - before, range(10, 23))  # 20, fewer on a busy machine
+        self.assertEqual(len({r["instance"] for r in self.daemon.reports}), 1)
+
+    def test_a_daemon_that_starts_again_hears_again(self):
+        self.start()
+        self.sent((1, 0))
+        self.daemon.stop()
+        time.sleep(0.3)
+        self.daemon.start()
+        self.report(lambda r: r["state"] == "ready" and r["session"] == "a" * 16)
+        self._reach()
+        self.assertEqual(self.sent((1, 0), session="b" * 16), (1002, 2000))
+
+    def test_a_daemon_that_comes_later_is_found(self):
+        self.daemon.stop()
+        self.start(wait=None)
+        time.sleep(0.2)
+        self.daemon.start()
+        self.report(lambda r: r["state"] == "ready")
+
+    def test_a_daemon_that_never_answers_is_looked_for_anew(self):
+        self.daemon.reply = None
+        with unittest.mock.patch.object(reporter, "SILENCE_S", 0.2), \
+                self.assertLogs("driftd.stages", "WARNING") as logs:
+            self.start()
+            time.sleep(0.7)
+            self.daemon.reply = {"ok": True}
+            self.report(lambda r: r["state"] == "ready")
+        self.assertIn("the daemon does not answer", str(logs.output))
+
+    def test_a_daemon_that_knows_no_stages_is_followed_all_the_same(self):
+        self.daemon.reply = {"ok": False, "code": "bad_request", "error": "unknown command `stage`"}
+        with self.assertLogs("driftd.stages", "WARNING") as logs:
+            self.start(wait=None)
+            self.report()
+            time.sleep(0.3)
+        self.assertEqual(len([line for line in logs.output if "knows no stages" in line]), 1)
+        self.assertLess(len(self.daemon.reports), 4)
+        self._reach()
+        self.assertEqual(self.sent((1, 0)), (1001, 2000))
+
+    def test_while_another_driver_reports_this_one_moves_nothing(self):
+        self.start()
+        self.sent((1, 0))
+        self.daemon.reply = {"ok": False, "code": "busy", "error": "another driver reports"}
+        time.sleep(0.2)
+        self.stays((2, 0), (1, 0))
+        self.stage.place_nm = [9000.0, 0.0]  # the other one moves it
+        self.daemon.reply = {"ok": True}
+        time.sleep(0.4)
+        self.assertEqual(self.sent((3, 1), (1, 1)), (9001, 1))
+
+    def test_another_driver_is_heeded_at_the_next_correction(self):
+        with unittest.mock.patch.object(driver, "HEALTH_S", 3.0):  # not only when the stage is asked
+            self.start()
+            self.sent((1, 0))
+            self.daemon.reply = {"ok": False, "code": "busy", "error": "another driver reports"}
+            time.sleep(0.2)
+            self.stays((2, 0), (1, 0))
+
+    def test_replies_that_are_none_end_nothing(self):
+        self.start()
+        for reply in (b"", b"x", b"[]", b"null", b"\xff", b"{}", b"[" * 100_000, b'{"ok":"yes"}',
+                      b'{"ok":false,"error":null,"code":null}'):
+            self.daemon.reply = reply
+            time.sleep(0.06)
+        self.daemon.reply = {"ok": True}
+        self.report(lambda r: r["state"] == "ready")
+        self.assertEqual(self.sent((1, 0)), (1001, 2000))
+
+    def test_the_end_is_told_and_leaves_the_stage(self):
+        self.start()
+        self.sent((1, 0))
+        self.driver.stop()
+        self.thread.join(5)
+        self.assertIsNone(self.error)
+        self.daemon.wait_stopped()
+        self.assertEqual((self.stage.place_nm, self.stage.stops), ([1001, 2000], 1))
+
+    def test_strange_texts_stay_within_a_request(self):
+        strange = "\udc80\x00\u2028\"\\\n" * 1000 + "é漢" * 5000
+        self.stage.now = stages.Health("error", strange, -3)
+        self.stage.axes = [stages.Axis(strange + "1", 0, 1e5), stages.Axis(strange + "2", 0, 1e5)]
+        with unittest.mock.patch.object(FakeStage, "description", lambda self: strange):
+            self.start(wait="error")
+        self.assertEqual(self.report(lambda r: r["state"] == "error")["error"], -3)
+
+    def test_values_of_a_stage_need_not_be_plain(self):
+        self.stage.now = stages.Health("ready", None, True, 1)
+        self.stage.axes = [stages.Axis("1", -float("inf"), float("inf"), float("nan")),
+                           stages.Axis(2, None, 5e3)]
+        self.start()
+        report = self.report()
+        self.assertEqual((report["error"], report["on_target"]), (1, True))
+        for key in ("min_nm", "max_nm", "resolution_nm"):
+            self.assertIsNone(report["axes"][0][key])
+
+    def test_an_unexpected_fault_of_reports_ends_neither_reports_nor_moves(self):
+        self.start()
+        with unittest.mock.patch.object(self.driver._account, "message", side_effect=TypeError("oops")):
+            time.sleep(0.2)
+            self.assertEqual(self.sent((1, 0)), (1001, 2000))
+        self.report(lambda r: r["carried_out"] == 1)
+
+    def test_the_check_of_reports_can_fail(self):
+        self.start()
+        good = self.driver.report()
+        self.assertEqual(mistakes(json.dumps(good).encode()), [])
+        for wrong in ({"state": "fine"}, {"instance": "x"}, {"axes": {}}, {"rate_hz": float("nan")},
+                      {"carried_out": 1.5}, {"on_target": 1}, {"extra": 1}, {"text": None},
+                      {"latency_us": {"n": 0, "p50": 0, "p99": None, "max": None}}):
+            with self.subTest(wrong):
+                try:
+                    self.assertNotEqual(mistakes(json.dumps({**good, **wrong}).encode()), [])
+                except ValueError:
+                    self.assertIn("rate_hz", wrong)
+
+
+class Figures(unittest.TestCase):
+    def test_percentiles_are_within_two_percent(self):
+        rng, all_us, latencies = random.Random(5), [], Latencies()
+        self.assertEqual(latencies.summary(), {"n": 0, "p50": None, "p99": None, "max": None})
+        for _ in range(5000):
+            us = rng.lognormvariate(6, 1)
+            all_us.append(us)
+            latencies.add(us)
+        all_us.sort()
+        for share in (0.5, 0.99):
+            true_us = all_us[round(share * 5000) - 1]
+            self.assertAlmostEqual(latencies.percentile(share) / true_us, 1, delta=0.021)
+        self.assertEqual(latencies.summary()["max"], all_us[-1])
+
+    def test_texts_are_one_printable_line(self):
+        self.assertEqual(plain("a\n b\tc\x00 é"), "a b c? é")
+        self.assertEqual(len(plain("x" * 1000)), 200)
+
+
+class Program(unittest.TestCase):
+    """The example, as a program."""
+
+    def setUp(self):
+        self.daemon = StageDaemon()
+        self.addCleanup(self.daemon.close)
+
+    def run_example(self, *arguments):
+        child = subprocess.Popen(
+            [sys.executable, "-B", SOURCE / "clients/python/stage_driver_example.py", "--corrections",
+             self.daemon.corrections, "--commands", self.daemon.commands, *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(SOURCE / "clients/python")})
+        self.addCleanup(lambda: (child.poll() is None and child.kill(), child.communicate()))
+        return child
+
+    def test_moves_reports_and_ends_by_either_signal(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            child = self.run_example()
+            seen = len(self.daemon.reports)
+            while not any(r["carried_out"] for r in self.daemon.reports[seen:]):
+                self.assertIsNone(child.poll())
+                self.daemon.send((3, -4), (3, -4))
+                time.sleep(0.02)
+            child.send_signal(number)
+            out, err = child.communicate(timeout=10 * SLOW)
+            self.assertEqual(child.returncode, 0, err)
+            self.assertEqual(out.splitlines()[0].split(), ["stage", "1003.000", "1996.000", "nm"])
+            self.assertNotIn("Traceback", err)
+            self.daemon.wait_stopped()
+        self.assertEqual(self.daemon.mistakes, [])
+
+    def test_what_cannot_be_meant_is_one_sentence(self):
+        for arguments, text in ((["--x-axis", "9"], "x is to be axis `9`, but the stage has 1 and 2"),
+                                (["--step-limit-nm", "-1"], "step_nm is a number above 0"),
+                                (["--commands", "tcp://127.0.0.1:x"], "cannot be connected to"),
+                                (["--driftd", "/nowhere.yaml"], "/nowhere.yaml")):
+            child = self.run_example(*arguments)
+            _, err = child.communicate(timeout=10 * SLOW)
+            self.assertEqual(child.returncode, 1)
+            self.assertRegex(err.splitlines()[-1], f"^stage_driver_example.py: .*{re.escape(text)}")
+            self.assertNotIn("Traceback", err)
+
+    def test_is_about_thirty_lines(self):
+        text = (SOURCE / "clients/python/stage_driver_example.py").read_text()
+        self.assertLess(len(text.splitlines()), 36)
+
+
+class Page(unittest.TestCase):
+    """docs/stages-python.md against the code."""
+
+    TEXT = (SOURCE / "docs/stages-python.md").read_text()
+
+    def test_its_example_is_a_stage(self):
+        [code] = re.findall("```python\n(.*?)```", self.TEXT, re.DOTALL)
+        names = {"__name__": "page"}
+        exec(code, names)
+        stage = names["MyStage"]()
+        self.assertEqual(len(stage.connect()), 2)
+        stage.move_to((1.0, 2.0))
+        self.assertEqual(stage.connect() and stage.read(), (1.0, 2.0))  # connecting moves nothing
+
+    def test_it_has_every_option_with_its_default_and_no_other(self):
+        parser = argparse.ArgumentParser(add_help=False)
+        stages.add_options(parser)
+        table = self.TEXT.split("## The calls")[0]
+        self.assertEqual(set(re.findall("--[a-z][a-z-]+", table)) - {"--help"},
+                         {action.option_strings[0] for action in parser._actions})
+        for name in ("step_limit_nm", "rate_limit_nm_per_s", "range_limit_nm", "max_rate_hz"):
+            option, default = name.replace("_", "-"), parser.get_default(name)
+            self.assertRegex(table, rf"`--{option}` \| .*\({default:g}\) \|")
+
+    def test_it_has_every_state(self):
+        for state in (*stages.CONDITIONS, "disconnected", "stopped"):
+            self.assertIn(f"`{state}`", self.TEXT.split("## What is reported")[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""driftd.stages.follower: zeros and limits, by rule and by random events."""
+import math
+import random
+import sys
+import unittest
+
+try:
+    import zmq  # noqa: F401
+except ImportError:
+    print("SKIPPED: python3-zmq is not installed")
+    sys.exit(0)
+
+from driftd.stages import Axis, Direction, Limits, SettingsError
+from driftd.stages.follower import Follower
+
+SECOND = 10**9
+WIDE = Limits(step_nm=1e6, rate_nm_per_s=1e12, range_nm=1e8)
+
+
+def correction(total, delta=None, session="a", lock_id=1):
+    delta = total if delta is None else delta
+    return {"session": session, "lock_id": lock_id, "total_x_nm": total[0], "total_y_nm": total[1],
+            "delta_x_nm": delta[0], "delta_y_nm": delta[1]}
+
+
+class Rules(unittest.TestCase):
+    def follower(self, x=Direction(), y=Direction(), limits=WIDE, at=(1000.0, 2000.0), axes=None):
+        follower = Follower(x, y, limits)
+        follower.use(axes or [Axis("1"), Axis("2")])
+        follower.found_at(at, 0)
+        self.now_ns = 0
+        return follower
+
+    def go(self, follower, *arguments, **named):
+        self.now_ns += SECOND
+        move = follower.follow(correction(*arguments, **named), self.now_ns)
+        follower.sent(move, self.now_ns)
+        return move.targets_nm
+
+    def test_totals_count_from_the_place_at_lock(self):
+        follower = self.follower()
+        self.assertEqual(self.go(follower, (-2, 1)), (998, 2001))
+        self.assertEqual(self.go(follower, (-50, 10), (-1, 1)), (950, 2010))  # those between were lost
+
+    def test_a_new_lock_or_session_starts_from_the_last_target(self):
+        follower = self.follower()
+        self.go(follower, (-2, 1))
+        self.assertEqual(self.go(follower, (5, 5), lock_id=2), (1003, 2006))
+        self.assertEqual(self.go(follower, (1, 1), session="b"), (1004, 2007))
+        # Its first was lost: the zero is still the last target.
+        self.assertEqual(self.go(follower, (10, 10), (1, 1), session="b", lock_id=2), (1014, 2017))
+
+    def test_a_driver_started_in_mid_lock_moves_by_the_change_alone(self):
+        follower = self.follower()
+        self.assertEqual(self.go(follower, (-300, 200), (0.5, 0.25), lock_id=4), (1000.5, 2000.25))
+        self.assertEqual(self.go(follower, (-310, 200), (0.5, 0.25), lock_id=4), (990.5, 2000.25))
+
+    def test_a_stage_that_is_elsewhere_is_not_sent_back(self):
+        follower = self.follower(limits=Limits(20, 1e9, 1e6))
+        self.go(follower, (10, 0))
+        self.assertFalse(follower.found_at((1029.9, 2000), self.now_ns))  # within a step of 1010
+        self.assertEqual(self.go(follower, (12, 0), (2, 0)), (1012, 2000))
+        self.assertTrue(follower.found_at((5000, -100), self.now_ns))
+        self.assertEqual(self.go(follower, (13, 0), (1, 0)), (5001, -100))
+        self.assertEqual(self.go(follower, (15, 0), (2, 0)), (5003, -100))
+
+    def test_signs_scales_and_which_axis(self):
+        follower = self.follower(Direction("b", -1, 2.0), Direction("a", 1, 0.5),
+                                 axes=[Axis("a"), Axis("b")])
+        self.assertEqual(self.go(follower, (10, 20)), (1010, 1980))
+        self.assertEqual(follower.totals_nm((1010, 1980)), [10, 20])
+        self.assertEqual(follower.numbers, (1, 0))
+
+    def test_settings_that_cannot_be_meant_are_refused(self):
+        follower = Follower(Direction("c"), Direction(), Limits())
+        for axes, text in (([Axis("a"), Axis("b")], "x is to be axis `c`, but the stage has a and b"),
+                           ([Axis("a")], "has 1"), ([Axis("c"), Axis("d"), Axis("e")], "has 3")):
+            with self.assertRaisesRegex(SettingsError, text):
+                follower.use(axes)
+        for low, high in ((5, 5), (float("nan"), 5), (5, -5)):
+            with self.assertRaisesRegex(SettingsError, "axis `c` has a travel of"):
+                follower.use([Axis("c", low, high), Axis("d")])
+        with self.assertRaisesRegex(SettingsError, "one each"):
+            Follower(Direction("a"), Direction("a"), Limits()).use([Axis("a"), Axis("b")])
+        for wrong in (lambda: Direction(sign=0), lambda: Direction(scale=-1.0), lambda: Limits(step_nm=0),
+                      lambda: Direction(scale=math.nan), lambda: Limits(range_nm=math.inf)):
+            with self.assertRaises(SettingsError):
+                wrong()
+
+    def test_each_limit_holds_and_is_told(self):
+        follower = self.follower(limits=Limits(100, 50, 10_000), axes=[Axis("1", 900, 1200), Axis("2")])
+        follower.found_at((1000.0, 2000.0), 0)
+        move = follower.follow(correction((250, 0)), SECOND)  # 50 nm/s for 1 s
+        self.assertEqual((move.targets_nm[0], move.limited), (1050, {"rate", "step", "travel"}))
+        follower.sent(move, SECOND)
+        move = follower.follow(correction((250, 0)), 60 * SECOND)
+        self.assertEqual((move.targets_nm[0], move.limited), (1150, {"step", "travel"}))
+        follower.sent(move, 60 * SECOND)
+        move = follower.follow(correction((250, 30_000)), 120 * SECOND)
+        self.assertEqual((move.targets_nm, move.limited), ((1200, 2100), {"step", "range", "travel"}))
+
+    def test_a_stage_outside_its_travel_may_stay_or_come_back(self):
+        follower = self.follower(limits=WIDE, at=(-0.25, 5), axes=[Axis("1", 0, 100), Axis("2", 0, 100)])
+        self.assertEqual(self.go(follower, (0, 0)), (-0.25, 5))
+        self.assertEqual(self.go(follower, (-3, 0)), (-0.25, 5))
+        self.assertEqual(self.go(follower, (2, 0)), (1.75, 5))
+
+    def test_what_is_no_number_moves_nothing(self):
+        follower = self.follower()
+        self.go(follower, (1, 1))
+        for wrong in (None, "1", True, math.nan, math.inf, -math.inf, 1e10, 10**400, [1], {}):
+            for name in ("total_x_nm", "delta_y_nm"):
+                with self.assertRaises(ValueError, msg=(name, wrong)):
+                    follower.follow({**correction((2, 2), lock_id=2), name: wrong}, SECOND)
+        self.assertEqual(self.go(follower, (2, 2)), (1002, 2002))
+
+
+class RandomEvents(unittest.TestCase):
+    """Whatever comes in whatever order: no step above the limit, none too fast, never out of range."""
+
+    def test_limits_hold_whatever_comes(self):
+        moves = 0
+        for seed in range(300):
+            moves += self.world(random.Random(seed))
+        self.assertGreater(moves, 20_000)  # 300 worlds of 200 events, over half of them moves
+
+    def world(self, rng):
+        limits = Limits(10 ** rng.uniform(0, 3), 10 ** rng.uniform(1, 5), 10 ** rng.uniform(2, 4))
+        directions = [Direction(sign=rng.choice((1, -1)), scale=rng.uniform(0.2, 5)) for _ in "xy"]
+        axes = [Axis("1", 0, rng.uniform(500, 50_000)), Axis("2")]
+        follower = Follower(*directions, limits)
+        place = [rng.uniform(0, 500), rng.uniform(-1e4, 1e4)]  # where the stage really is
+        home, now_ns, moved_ns, lock_id, total, count = list(place), 0, 0, 1, [0.0, 0.0], 0
+        follower.use(axes)
+        follower.found_at(place, 0)
+        for _ in range(200):
+            now_ns += round(10 ** rng.uniform(4, 8.5))
+            event = rng.random()
+            if event < 0.05:  # gone, moved by hand, there again
+                there = [rng.uniform(0, 500), rng.uniform(-1e4, 1e4)]
+                if max(abs(a - b) for a, b in zip(place, there)) > limits.step_nm * 1.01:
+                    place = there  # nearer it is taken for where it was sent
+                if follower.found_at(place, now_ns):
+                    home, moved_ns = list(place), now_ns
+                continue
+            if event < 0.1:
+                lock_id, total = lock_id + 1, [0.0, 0.0]
+            scale = rng.choice((0.1, 10, 1e3, 1e8))
+            delta = [rng.gauss(0, 1) * scale for _ in "xy"]
+            total = [max(-1e9, min(1e9, t + d)) for t, d in zip(total, delta)]
+            move = follower.follow(correction(total, delta, lock_id=lock_id), now_ns)
+            for number, (target, here) in enumerate(zip(move.targets_nm, place)):
+                self.assertLessEqual(abs(target - here), limits.step_nm * (1 + 1e-9))
+                rate_nm = limits.rate_nm_per_s * (now_ns - moved_ns) / 1e9
+                self.assertLessEqual(abs(target - here), rate_nm * (1 + 1e-9) + 1e-9)
+                self.assertLessEqual(abs(target - home[number]), limits.range_nm * (1 + 1e-9))
+            self.assertTrue(-1e-9 <= move.targets_nm[0] <= axes[0].max_nm + 1e-9)
+            outcome = rng.random()
+            if outcome < 0.9:
+                place, moved_ns, count = list(move.targets_nm), now_ns, count + 1
+                follower.sent(move, now_ns)
+            elif outcome < 0.95:  # the connection broke: nobody knows whether it was taken
+                follower.perhaps_sent(move, now_ns)
+                moved_ns = now_ns
+                if rng.random() < 0.5:
+                    place = list(move.targets_nm)
+                self.assertFalse(follower.found_at(place, now_ns))
+        return count
+
+    def test_the_first_move_of_a_lock_is_its_own_change(self):
+        rng = random.Random(1)
+        for _ in range(2000):
+            follower = Follower(Direction(sign=rng.choice((1, -1))), Direction(), Limits(20, 1e9, 1e8))
+            follower.use([Axis("1"), Axis("2")])
+            place = [rng.uniform(-1e5, 1e5) for _ in "xy"]
+            follower.found_at(place, 0)
+            now_ns = SECOND
+            for lock_id in range(3):
+                if rng.random() < 0.3:
+                    place = [rng.uniform(-1e7, 1e7) for _ in "xy"]
+                    follower.found_at(place, now_ns)
+                delta = [rng.gauss(0, 1) for _ in "xy"]
+                first = delta if lock_id else [rng.uniform(-1e4, 1e4) for _ in "xy"]
+                now_ns += SECOND
+                move = follower.follow(correction(first, delta, lock_id=lock_id), now_ns)
+                for target, here, change in zip(move.targets_nm, place, delta):
+                    self.assertAlmostEqual(abs(target - here), abs(change), delta=1e-6)
+                follower.sent(move, now_ns)
+                place = list(move.targets_nm)
+                now_ns += SECOND
+
+
+if __name__ == "__main__":
+    unittest.main()
