@@ -19,6 +19,7 @@
 #include "unit/clients/stage_backends/scripted_peer.hpp"
 
 using namespace driftd::stage;
+using driftd::stage::test::Script;
 using driftd::stage::test::ScriptedPeer;
 using Over = ScriptedPeer::Over;
 
@@ -207,4 +208,17 @@ TEST_CASE("a TCP connection has no Nagle delay") {
   socklen_t size = sizeof(on);
   REQUIRE(::getsockopt(stream.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, &size) == 0);
   CHECK(on != 0);
+}
+
+TEST_CASE("a peer that waits for acknowledgements gets them at once") {
+  constexpr int kAnswers = 50;
+  // The peer writes each byte alone, with Nagle's delay.
+  ScriptedPeer peer(Over::Tcp, {Script(kAnswers, {.expect = "a\n", .answer = "Ok\n"})});
+  ByteStream stream = open_stream(peer.device(), 0, false, 10'000);
+  const std::int64_t before_ms = now_ms();
+  for (int i = 0; i < kAnswers; ++i) {
+    stream.write("a\n");
+    CHECK(stream.read_line('\n', "Ok") == "Ok");
+  }
+  CHECK(now_ms() - before_ms < 1000);  // late acknowledgements take 40 ms each, 2 s
 }
