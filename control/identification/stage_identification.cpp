@@ -12,7 +12,11 @@
 namespace driftd::control {
 namespace {
 
-constexpr double kStretchS = 1.0;
+constexpr double kStretchS = 1.0, kShortStretchS = 0.25;
+/// What gains may leave of the motion in a stretch.
+constexpr double kUnexplainedStretch = 0.3;
+/// A jump of the image that no stage makes: in steps of the command, in standard deviations.
+constexpr double kFarSteps = 30, kFarSd = 30;
 constexpr int kRounds = 25;
 constexpr std::size_t kFirstOrder = 12;  ///< of the noise model from the quiet part alone
 constexpr std::size_t kNoiseOrder = 60;
@@ -22,6 +26,8 @@ constexpr std::size_t kFramesACoefficient = 30;
 constexpr double kJumpSteps = 4, kJumpSd = 15, kLeastJumpNm = 8;
 /// What may stay unexplained of the motion, against the noise's own and at all.
 constexpr double kUnexplained = 0.12, kBeyondNoise = 1.5;
+/// A bound on the speed is the cause where it leaves less than this of the sum of squares.
+constexpr double kSlowExplains = 0.25;
 /// What a further unknown must gain in chi square.
 constexpr double kEvidence = 20;
 /// Half widths of the plays that hysteresis is looked for with, in shares of the excursion.
@@ -38,10 +44,6 @@ struct Run {
 std::size_t noise_order(const FitData& data) {
   return std::clamp<std::size_t>(data.slots.present() / kFramesACoefficient, kFirstOrder,
                                  kNoiseOrder);
-}
-
-void remark(FitData& data, std::size_t order) {
-  mark_history(data.slots, order);
 }
 
 /// Mean square of what is white, by its median: a few frames that are far out do not count.
@@ -109,47 +111,140 @@ double top_rate(const Staircase& staircase) {
   return rate;
 }
 
+/// A bound on the stage's speed, and what the linear rest then leaves.
+struct SpeedBound {
+  double rate_nm_per_s = 0;
+  ResponseShape shape;
+  double chi_square = 0;
+};
+SpeedBound try_bound(const FitData& data, double rate_nm_per_s, const ResponseShape& shape) {
+  FitData slow = data;
+  slow.staircase = slewed(data.staircase, rate_nm_per_s);
+  return {rate_nm_per_s, shape, fit_gains(slow, shape).chi_square};
+}
+
 /// Whether a bound on the stage's speed explains what else does not fit.
 StageVerdictText judge_speed(const FitData& data, double chi_square) {
   const double top = top_rate(data.staircase);
-  StageVerdictText verdict;
-  double least = 0.4 * chi_square;
-  for (const double share : {0.05, 0.1, 0.16, 0.25, 0.35, 0.5, 0.65, 0.8}) {
-    FitData slow = data;
-    slow.staircase = slewed(data.staircase, share * top);
-    for (const double frequency_hz : {15.0, 60.0, 250.0}) {
-      for (const double delay_s : {0.001, 0.005, 0.012, 0.025}) {
-        const ResponseShape shape{
-            .order = 2, .delay_s = delay_s, .frequency_hz = frequency_hz, .damping = 0.7};
-        const double left = fit_gains(slow, shape).chi_square;
-        if (left >= least) continue;
-        least = left;
-        verdict = {StageRefusal::Slow,
-                   "The stage moves no faster than about " + number(share * top, 0) +
-                       " nm/s, though it was told to move at " + number(top, 0) +
-                       ". Set control.rate_limit_nm_per_s below that, or raise the controller's "
-                       "own limit on speed, and calibrate again."};
-      }
+  SpeedBound best;
+  best.chi_square = chi_square;
+  const auto consider = [&](double rate, double frequency_hz, double delay_s) {
+    const SpeedBound tried = try_bound(
+        data, rate, {.order = 2, .delay_s = delay_s, .frequency_hz = frequency_hz, .damping = 0.7});
+    if (tried.chi_square < best.chi_square) best = tried;
+  };
+  for (double share = 0.05; share < 0.9; share *= 1.25) {
+    for (const double frequency_hz : {12.0, 60.0}) {
+      for (const double delay_s : {0.002, 0.01, 0.02}) consider(share * top, frequency_hz, delay_s);
     }
   }
-  return verdict;
+  double factor = 1.12, delay_s = 0.004;
+  for (int round = 0; round < 5 && best.rate_nm_per_s > 0; ++round) {
+    for (const double way : {1.0, -1.0}) {
+      const SpeedBound a = best;
+      consider(a.rate_nm_per_s * std::pow(factor, way), a.shape.frequency_hz, a.shape.delay_s);
+      const SpeedBound b = best;
+      consider(b.rate_nm_per_s, b.shape.frequency_hz * std::pow(factor, 4 * way), b.shape.delay_s);
+      const SpeedBound c = best;
+      consider(c.rate_nm_per_s, c.shape.frequency_hz,
+               std::max(0.0, c.shape.delay_s + way * delay_s));
+    }
+    factor = std::sqrt(factor);
+    delay_s *= 0.6;
+  }
+  if (getenv("DBG"))
+    fprintf(stderr, "speed %.0f f %.0f d %.4f: %.3f\n", best.rate_nm_per_s, best.shape.frequency_hz,
+            best.shape.delay_s, best.chi_square / chi_square);
+  if (best.chi_square > kSlowExplains * chi_square) return {};
+  return {StageRefusal::Slow,
+          "The stage moves no faster than about " + number(best.rate_nm_per_s, 0) +
+              " nm/s, though it was told to move at " + number(top, 0) +
+              ". Set control.rate_limit_nm_per_s below that, or raise the controller's own limit "
+              "on speed, and calibrate again."};
 }
 
-bool may_be_slow(StageRefusal refusal) {
-  return refusal == StageRefusal::Stuck || refusal == StageRefusal::GainChanged ||
-         refusal == StageRefusal::NotLinear;
+StageVerdictText refuse_not_linear(double share) {
+  return {StageRefusal::NotLinear,
+          "The stage moves, but not as it is told: " + number(100 * std::min(1.0, share), 0) +
+              " % of its motion follows from no matrix, dead time and response. Check whether its "
+              "servo is on, whether it sticks or oscillates, and that nothing else drives it."};
+}
+
+/// By the gains of long stretches or, where they do not explain the motion, of short ones.
+StageVerdictText judge_stretches(const FitData& data, ResponseShape& shape) {
+  shape = search_shape(data, kStretchS);
+  const GainCourse course = course_of(data, shape, kStretchS);
+  StageVerdictText verdict = judge_course(course);
+  const bool moves = verdict.refusal != StageRefusal::StageDead &&
+                     verdict.refusal != StageRefusal::AxisDead &&
+                     verdict.refusal != StageRefusal::Unresolved;
+  if (getenv("DBG")) fprintf(stderr, "unexplained %.3f\n", course.unexplained());
+  if (!moves || course.unexplained() < kUnexplainedStretch) return verdict;
+  shape = search_shape(data, kShortStretchS);
+  const GainCourse short_course = course_of(data, shape, kShortStretchS);
+  if (short_course.unexplained() < kUnexplainedStretch) return judge_course(short_course);
+  return refuse_not_linear(short_course.unexplained());
+}
+
+/// Before a jump the stage was told to move, and the image did not: it caught up.
+bool stood_still_before(const FitData& data, double at_s) {
+  constexpr double kBeforeS = 0.4;
+  const auto range = [](const auto& values, const auto& uses) {
+    double low = 0, high = 0;
+    bool any = false;
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      if (!uses(k)) continue;
+      low = any ? std::min(low, values[k]) : values[k];
+      high = any ? std::max(high, values[k]) : values[k];
+      any = true;
+    }
+    return high - low;
+  };
+  const auto told = [&](std::size_t c, double begin_s) {
+    return range(data.staircase.channels[c], [&](std::size_t m) {
+      return data.staircase.sent_s[m] >= begin_s && data.staircase.sent_s[m] < at_s;
+    });
+  };
+  const auto seen = [&](std::size_t i, double begin_s) {
+    return range(data.moved_nm[i], [&](std::size_t k) {
+      return data.slots.use[k] != SlotUse::Missing && data.time_of(k) >= begin_s &&
+             data.time_of(k) < at_s - data.slots.period_s;
+    });
+  };
+  const auto both = [](double a, double b) { return std::hypot(a, b); };
+  const double from_s = at_s - kBeforeS;
+  const double all = both(seen(0, data.begin_s), seen(1, data.begin_s)) /
+                     both(told(0, data.begin_s), told(1, data.begin_s));
+  const double lately =
+      both(seen(0, from_s), seen(1, from_s)) / both(told(0, from_s), told(1, from_s));
+  return lately < 0.3 * all;
+}
+
+StageVerdictText judge_jump(const FitData& data, const Jump& jump) {
+  if (!stood_still_before(data, jump.at_s)) return refuse_jump(jump);
+  return {StageRefusal::Stuck,
+          "The stage stood still for a while and caught up at about " + number(jump.at_s, 1) +
+              " s. Check that corrections reach the driver all the time, and the controller's "
+              "errors."};
 }
 
 /// Where to start, and whether the stage answered alike all the time.
 bool begin(Run& run) {
   FitData& data = run.data();
+  const double sd = std::max(run.prepared.difference_sd_nm.x, run.prepared.difference_sd_nm.y);
+  const Jump jump = find_jump(data, data.moved_nm,
+                              std::max(kFarSteps * run.prepared.largest_step_nm, kFarSd * sd));
+  if (jump.found) {
+    run.verdict = judge_jump(data, jump);
+    return false;
+  }
   const std::size_t order = std::min(kFirstOrder, data.begin / 10);
-  remark(data, order);
+  mark_history(data.slots, order);
   fit_noise(data, data.moved_nm, order, 0, data.begin);
-  const ResponseShape shape = search_shape(data, kStretchS);
-  run.verdict = judge_course(course_of(data, shape, kStretchS));
+  ResponseShape shape;
+  run.verdict = judge_stretches(data, shape);
   run.fit = fit_gains(data, shape);
-  if (may_be_slow(run.verdict.refusal)) {
+  if (run.verdict.refusal == StageRefusal::NotLinear) {
     const StageVerdictText slow = judge_speed(data, run.fit.chi_square);
     if (slow.refusal != StageRefusal::None) run.verdict = slow;
   }
@@ -172,7 +267,7 @@ bool fit_first(Run& run) {
       data, left,
       std::max({kLeastJumpNm, kJumpSteps * run.prepared.largest_step_nm * gain, kJumpSd * sd}));
   if (jump.found) {
-    run.verdict = refuse_jump(jump);
+    run.verdict = judge_jump(data, jump);
     return false;
   }
   return true;
@@ -180,14 +275,10 @@ bool fit_first(Run& run) {
 
 bool judge_fit(Run& run) {
   const Unexplained rest = judge_rest(run.data(), run.fit);
+  if (getenv("DBG")) fprintf(stderr, "rest %.3f %.2f\n", rest.share, rest.beyond_noise);
   if (rest.share < kUnexplained || rest.beyond_noise < kBeyondNoise) return true;
   run.verdict = judge_speed(run.data(), run.fit.chi_square);
-  if (run.verdict.refusal == StageRefusal::None)
-    run.verdict = {StageRefusal::NotLinear,
-                   "The stage moves, but not as it is told: " + number(100 * rest.share, 0) +
-                       " % of its motion follows from no matrix, dead time and response. Check "
-                       "whether its servo is on, whether it sticks or oscillates, and that nothing "
-                       "else drives it."};
+  if (run.verdict.refusal == StageRefusal::None) run.verdict = refuse_not_linear(rest.share);
   return false;
 }
 
@@ -196,22 +287,23 @@ void settle(Run& run) {
   FitData& data = run.data();
   const std::size_t order = noise_order(data);
   for (int round = 0; round < 2; ++round) {
-    remark(data, order);
+    mark_history(data.slots, order);
     const auto left = unexplained(data, run.fit, false);
     fit_noise(data, left, order, 0, data.slots.use.size());
     run.prepared.outliers += leave_out_outliers(data, left);
-    remark(data, order);
+    mark_history(data.slots, order);
     run.fit = fit_response(data, run.fit.shape, kRounds);
   }
 }
 
-/// First order where second explains hardly more.
+/// First order only where it explains as much: where frames come too seldom to tell, the second is
+/// the better guess, held by what is known of damping.
 void choose_order(Run& run) {
   ResponseShape simple = run.fit.shape;
   simple.order = 1;
   simple.time_constant_s = simple.damping / (std::numbers::pi * simple.frequency_hz);
   ResponseFit fit = fit_response(run.data(), simple, kRounds);
-  if (fit.converged && fit.chi_square < run.fit.chi_square + kEvidence) run.fit = std::move(fit);
+  if (fit.converged && fit.chi_square < run.fit.chi_square) run.fit = std::move(fit);
 }
 
 /// Adds plays of the commands to the staircase where they explain much more.
