@@ -17,7 +17,7 @@ constexpr double kStretchS = 1.0, kShortStretchS = 0.25;
 constexpr double kUnexplainedStretch = 0.3;
 /// A jump of the image that no stage makes: in steps of the command, in standard deviations.
 constexpr double kFarSteps = 30, kFarSd = 30;
-constexpr int kRounds = 25;
+constexpr int kRounds = 25, kFewRounds = 4;
 constexpr std::size_t kFirstOrder = 12;  ///< of the noise model from the quiet part alone
 constexpr std::size_t kNoiseOrder = 60;
 /// A record has to give so many frames for each coefficient of the noise.
@@ -26,6 +26,8 @@ constexpr std::size_t kFramesACoefficient = 30;
 constexpr double kJumpSteps = 4, kJumpSd = 15, kLeastJumpNm = 8;
 /// What may stay unexplained of the motion, against the noise's own and at all.
 constexpr double kUnexplained = 0.12, kBeyondNoise = 1.5;
+/// Three quiet seconds say so well what drift and vibration do later.
+constexpr double kQuietVaries = 3;
 /// A bound on the speed is the cause where it leaves less than this of the sum of squares.
 constexpr double kSlowExplains = 0.25;
 /// What a further unknown must gain in chi square.
@@ -60,14 +62,38 @@ double mean_square(const std::vector<double>& white, const std::vector<SlotUse>&
   return *middle / kMedianOfSquare;
 }
 
+/// Mean square of what is left when the mean over a second about each value is taken off.
+double swift_square(const FitData& data, const std::vector<double>& values, std::size_t begin,
+                    std::size_t end) {
+  const auto half = static_cast<std::size_t>(0.5 / data.slots.period_s) + 1;
+  std::vector<double> sum(values.size() + 1), count(values.size() + 1);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const bool present = data.slots.use[k] != SlotUse::Missing;
+    sum[k + 1] = sum[k] + (present ? values[k] : 0);
+    count[k + 1] = count[k] + (present ? 1 : 0);
+  }
+  double square = 0;
+  const double all = count[end] - count[begin];
+  for (std::size_t k = begin; k < end; ++k) {
+    if (data.slots.use[k] == SlotUse::Missing) continue;
+    const std::size_t from = k > begin + half ? k - half : begin;
+    const std::size_t to = std::min(k + half + 1, end);
+    const double rest = values[k] - (sum[to] - sum[from]) / (count[to] - count[from]);
+    square += rest * rest;
+  }
+  return all > 0 ? square / all : 0;
+}
+
 struct Unexplained {
   double share = 0;         ///< of the motion
+  double slow_share = 0;    ///< the same in nm, down to 1 Hz: slow motion hides in white noise
   double beyond_noise = 1;  ///< mean square while the stage moves, against the quiet part's
 };
 /// By the noise model of the quiet part, which what the stage does wrong has not spoilt.
 Unexplained judge_rest(const FitData& data, const ResponseFit& fit) {
   const auto left = unexplained(data, fit, false);
   double quiet = 0, moving = 0, signal = 0;
+  double quiet_nm2 = 0, moving_nm2 = 0, signal_nm2 = 0;
   for (std::size_t i = 0; i < 2; ++i) {
     std::vector<double> motion = data.moved_nm[i];
     for (std::size_t k = 0; k < motion.size(); ++k) motion[k] -= left[i][k];
@@ -76,8 +102,15 @@ Unexplained judge_rest(const FitData& data, const ResponseFit& fit) {
     quiet += mean_square(white, data.slots.use, 0, data.begin);
     moving += mean_square(white, data.slots.use, data.begin, data.end);
     signal += mean_square(white_motion, data.slots.use, data.begin, data.end);
+    quiet_nm2 += swift_square(data, left[i], 0, data.begin);
+    moving_nm2 += swift_square(data, left[i], data.begin, data.end);
+    signal_nm2 += swift_square(data, motion, data.begin, data.end);
   }
   return {.share = signal > 0 ? std::sqrt(std::max(0.0, moving - quiet) / signal) : 1,
+          .slow_share =
+              signal_nm2 > 0
+                  ? std::sqrt(std::max(0.0, moving_nm2 - kQuietVaries * quiet_nm2) / signal_nm2)
+                  : 1,
           .beyond_noise = quiet > 0 ? moving / quiet : 1};
 }
 
@@ -119,12 +152,16 @@ struct SpeedBound {
 };
 SpeedBound try_bound(const FitData& data, double rate_nm_per_s, const ResponseShape& shape) {
   FitData slow = data;
+  slow.noise = {};  // in nm: what is slow hides in drift that is made white
   slow.staircase = slewed(data.staircase, rate_nm_per_s);
   return {rate_nm_per_s, shape, fit_gains(slow, shape).chi_square};
 }
 
 /// Whether a bound on the stage's speed explains what else does not fit.
-StageVerdictText judge_speed(const FitData& data, double chi_square) {
+StageVerdictText judge_speed(const FitData& data, const ResponseShape& linear) {
+  FitData plain = data;
+  plain.noise = {};
+  const double chi_square = fit_gains(plain, linear).chi_square;
   const double top = top_rate(data.staircase);
   SpeedBound best;
   best.chi_square = chi_square;
@@ -152,15 +189,20 @@ StageVerdictText judge_speed(const FitData& data, double chi_square) {
     factor = std::sqrt(factor);
     delay_s *= 0.6;
   }
-  if (getenv("DBG"))
-    fprintf(stderr, "speed %.0f f %.0f d %.4f: %.3f\n", best.rate_nm_per_s, best.shape.frequency_hz,
-            best.shape.delay_s, best.chi_square / chi_square);
+  fprintf(stderr, "speed %.0f f %.0f d %.4f: %.3f\n", best.rate_nm_per_s, best.shape.frequency_hz,
+          best.shape.delay_s, best.chi_square / chi_square);
   if (best.chi_square > kSlowExplains * chi_square) return {};
   return {StageRefusal::Slow,
           "The stage moves no faster than about " + number(best.rate_nm_per_s, 0) +
               " nm/s, though it was told to move at " + number(top, 0) +
               ". Set control.rate_limit_nm_per_s below that, or raise the controller's own limit "
               "on speed, and calibrate again."};
+}
+
+bool may_be_slow(StageRefusal refusal) {
+  return refusal == StageRefusal::Reversed || refusal == StageRefusal::Swapped ||
+         refusal == StageRefusal::Stuck || refusal == StageRefusal::GainChanged ||
+         refusal == StageRefusal::NotLinear;
 }
 
 StageVerdictText refuse_not_linear(double share) {
@@ -178,7 +220,6 @@ StageVerdictText judge_stretches(const FitData& data, ResponseShape& shape) {
   const bool moves = verdict.refusal != StageRefusal::StageDead &&
                      verdict.refusal != StageRefusal::AxisDead &&
                      verdict.refusal != StageRefusal::Unresolved;
-  if (getenv("DBG")) fprintf(stderr, "unexplained %.3f\n", course.unexplained());
   if (!moves || course.unexplained() < kUnexplainedStretch) return verdict;
   shape = search_shape(data, kShortStretchS);
   const GainCourse short_course = course_of(data, shape, kShortStretchS);
@@ -244,17 +285,33 @@ bool begin(Run& run) {
   ResponseShape shape;
   run.verdict = judge_stretches(data, shape);
   run.fit = fit_gains(data, shape);
-  if (run.verdict.refusal == StageRefusal::NotLinear) {
-    const StageVerdictText slow = judge_speed(data, run.fit.chi_square);
+  if (may_be_slow(run.verdict.refusal)) {
+    const StageVerdictText slow = judge_speed(data, run.fit.shape);
     if (slow.refusal != StageRefusal::None) run.verdict = slow;
   }
   return run.verdict.refusal == StageRefusal::None;
 }
 
+/// Of shapes with the same lag, fast after a long dead time and slow after a short one, the one
+/// from which a few steps lead lowest.
+ResponseShape best_start(const FitData& data, const ResponseShape& found) {
+  ResponseFit best = fit_response(data, found, kFewRounds);
+  const double lag_s = found.delay_s + found.damping / (std::numbers::pi * found.frequency_hz);
+  for (const double frequency_hz : {15.0, 40.0, 80.0, 160.0, 320.0}) {
+    ResponseShape start = found;
+    start.frequency_hz = frequency_hz;
+    start.delay_s = lag_s - start.damping / (std::numbers::pi * frequency_hz);
+    if (start.delay_s < 0) continue;
+    ResponseFit fit = fit_response(data, start, kFewRounds);
+    if (fit.chi_square < best.chi_square) best = std::move(fit);
+  }
+  return best.shape;
+}
+
 /// A first fit with the quiet part's noise: whether it explains the motion.
 bool fit_first(Run& run) {
   FitData& data = run.data();
-  run.fit = fit_response(data, run.fit.shape, kRounds);
+  run.fit = fit_response(data, best_start(data, run.fit.shape), kRounds);
   if (!run.fit.converged) {
     run.verdict = {StageRefusal::NotLinear, "The stage's motion fits no response."};
     return false;
@@ -275,10 +332,12 @@ bool fit_first(Run& run) {
 
 bool judge_fit(Run& run) {
   const Unexplained rest = judge_rest(run.data(), run.fit);
-  if (getenv("DBG")) fprintf(stderr, "rest %.3f %.2f\n", rest.share, rest.beyond_noise);
-  if (rest.share < kUnexplained || rest.beyond_noise < kBeyondNoise) return true;
-  run.verdict = judge_speed(run.data(), run.fit.chi_square);
-  if (run.verdict.refusal == StageRefusal::None) run.verdict = refuse_not_linear(rest.share);
+  fprintf(stderr, "rest %.3f %.2f slow %.3f\n", rest.share, rest.beyond_noise, rest.slow_share);
+  const bool swift = rest.share > kUnexplained && rest.beyond_noise > kBeyondNoise;
+  if (!swift && rest.slow_share < kUnexplained) return true;
+  run.verdict = judge_speed(run.data(), run.fit.shape);
+  if (run.verdict.refusal == StageRefusal::None)
+    run.verdict = refuse_not_linear(std::max(rest.share, rest.slow_share));
   return false;
 }
 

@@ -304,7 +304,7 @@ inline std::vector<ImpossibleWorld> impossible_worlds() {
          [](double t, Vec2 d) { return std::fmod(t, 1.7) > 1.3 ? Vec2{} : d; });
   fault("gain 1.5 from 10 s", {GainChanged}, 10, {.kind = FaultKind::StageGain, .factor = 1.5});
   fault("gain 0.6 from 9 s", {GainChanged}, 9, {.kind = FaultKind::StageGain, .factor = 0.6});
-  driver("sticks below 30 nm", {NotLinear, GainChanged},
+  driver("sticks below 30 nm", {NotLinear, GainChanged, Stuck},
          [waiting = Vec2{}](double, Vec2 d) mutable {
            waiting = {waiting.x + d.x, waiting.y + d.y};
            Vec2 out;
