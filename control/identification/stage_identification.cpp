@@ -17,7 +17,12 @@ constexpr double kStretchS = 1.0, kShortStretchS = 0.25;
 constexpr double kUnexplainedStretch = 0.3;
 /// A jump of the image that no stage makes: in steps of the command, in standard deviations.
 constexpr double kFarSteps = 30, kFarSd = 30;
-constexpr int kRounds = 25, kFewRounds = 4;
+constexpr int kRounds = 25, kFewRounds = 6;
+constexpr std::size_t kValleys = 4;
+/// A valley of the sum of squares that is no deeper than the best by more is as likely.
+constexpr double kAsLikely = 16;
+/// A stage's natural frequency in units of the frame rate beyond which there may be several.
+constexpr double kUnresolved = 0.3;
 constexpr std::size_t kFirstOrder = 12;  ///< of the noise model from the quiet part alone
 constexpr std::size_t kNoiseOrder = 60;
 /// A record has to give so many frames for each coefficient of the noise.
@@ -39,9 +44,14 @@ constexpr std::array<double, 3> kPlays = {0.1, 0.3, 0.7};
 struct Run {
   PreparedRecord prepared;
   ResponseFit fit;
+  std::vector<ResponseShape> as_likely;  ///< what other valleys of the sum of squares hold
   StageVerdictText verdict;
   FitData& data() noexcept { return prepared.data; }
 };
+
+double lag_of(const ResponseShape& shape) {
+  return shape.damping / (std::numbers::pi * shape.frequency_hz);
+}
 
 std::size_t noise_order(const FitData& data) {
   return std::clamp<std::size_t>(data.slots.present() / kFramesACoefficient, kFirstOrder,
@@ -189,8 +199,6 @@ StageVerdictText judge_speed(const FitData& data, const ResponseShape& linear) {
     factor = std::sqrt(factor);
     delay_s *= 0.6;
   }
-  fprintf(stderr, "speed %.0f f %.0f d %.4f: %.3f\n", best.rate_nm_per_s, best.shape.frequency_hz,
-          best.shape.delay_s, best.chi_square / chi_square);
   if (best.chi_square > kSlowExplains * chi_square) return {};
   return {StageRefusal::Slow,
           "The stage moves no faster than about " + number(best.rate_nm_per_s, 0) +
@@ -292,26 +300,45 @@ bool begin(Run& run) {
   return run.verdict.refusal == StageRefusal::None;
 }
 
-/// Of shapes with the same lag, fast after a long dead time and slow after a short one, the one
-/// from which a few steps lead lowest.
-ResponseShape best_start(const FitData& data, const ResponseShape& found) {
-  ResponseFit best = fit_response(data, found, kFewRounds);
-  const double lag_s = found.delay_s + found.damping / (std::numbers::pi * found.frequency_hz);
-  for (const double frequency_hz : {15.0, 40.0, 80.0, 160.0, 320.0}) {
-    ResponseShape start = found;
-    start.frequency_hz = frequency_hz;
-    start.delay_s = lag_s - start.damping / (std::numbers::pi * frequency_hz);
-    if (start.delay_s < 0) continue;
-    ResponseFit fit = fit_response(data, start, kFewRounds);
-    if (fit.chi_square < best.chi_square) best = std::move(fit);
+/// Fits from several shapes of about the same lag, fast after a long dead time and slow after a
+/// short one, best first: where frames come seldom, one looks almost like another, and the sum of
+/// squares has several valleys.
+std::vector<ResponseFit> fit_from_several(const FitData& data, const ResponseShape& found) {
+  const double lag_s = found.delay_s + lag_of(found);
+  std::vector<ResponseFit> starts;
+  for (const double share : {0.85, 1.0, 1.15}) {
+    for (double frequency_hz = 7; frequency_hz < 500; frequency_hz *= 1.5) {
+      for (const double damping : {0.5, 0.9}) {
+        ResponseShape start{.order = 2, .frequency_hz = frequency_hz, .damping = damping};
+        start.delay_s = share * lag_s - lag_of(start);
+        if (start.delay_s >= 0) starts.push_back(fit_gains(data, start));
+      }
+    }
   }
-  return best.shape;
+  starts.push_back(fit_gains(data, found));
+  const auto by_chi_square = [](const ResponseFit& a, const ResponseFit& b) {
+    return a.chi_square < b.chi_square;
+  };
+  std::ranges::sort(starts, by_chi_square);
+  std::vector<ResponseFit> fits;
+  for (const ResponseFit& start : starts) {
+    // One of each frequency: neighbours lie in the same valley.
+    const bool new_one = std::ranges::none_of(fits, [&](const ResponseFit& fit) {
+      return std::abs(std::log(fit.shape.frequency_hz / start.shape.frequency_hz)) < 0.3;
+    });
+    if (!new_one) continue;
+    fits.push_back(start);
+    if (fits.size() == kValleys) break;
+  }
+  for (ResponseFit& fit : fits) fit = fit_response(data, fit.shape, kFewRounds);
+  std::ranges::sort(fits, by_chi_square);
+  return fits;
 }
 
 /// A first fit with the quiet part's noise: whether it explains the motion.
 bool fit_first(Run& run) {
   FitData& data = run.data();
-  run.fit = fit_response(data, best_start(data, run.fit.shape), kRounds);
+  run.fit = fit_response(data, fit_from_several(data, run.fit.shape).front().shape, kRounds);
   if (!run.fit.converged) {
     run.verdict = {StageRefusal::NotLinear, "The stage's motion fits no response."};
     return false;
@@ -332,7 +359,6 @@ bool fit_first(Run& run) {
 
 bool judge_fit(Run& run) {
   const Unexplained rest = judge_rest(run.data(), run.fit);
-  fprintf(stderr, "rest %.3f %.2f slow %.3f\n", rest.share, rest.beyond_noise, rest.slow_share);
   const bool swift = rest.share > kUnexplained && rest.beyond_noise > kBeyondNoise;
   if (!swift && rest.slow_share < kUnexplained) return true;
   run.verdict = judge_speed(run.data(), run.fit.shape);
@@ -351,7 +377,15 @@ void settle(Run& run) {
     fit_noise(data, left, order, 0, data.slots.use.size());
     run.prepared.outliers += leave_out_outliers(data, left);
     mark_history(data.slots, order);
-    run.fit = fit_response(data, run.fit.shape, kRounds);
+    if (round == 0) run.fit = fit_response(data, run.fit.shape, kRounds);
+  }
+  // Where frames follow one another more slowly than the stage answers, there may be a better one.
+  std::vector<ResponseFit> fits = {run.fit};
+  if (run.fit.shape.frequency_hz * data.slots.period_s > kUnresolved)
+    fits = fit_from_several(data, run.fit.shape);
+  run.fit = fit_response(data, fits.front().shape, kRounds);
+  for (const ResponseFit& fit : fits) {
+    if (fit.chi_square < run.fit.chi_square + kAsLikely) run.as_likely.push_back(fit.shape);
   }
 }
 
@@ -360,7 +394,7 @@ void settle(Run& run) {
 void choose_order(Run& run) {
   ResponseShape simple = run.fit.shape;
   simple.order = 1;
-  simple.time_constant_s = simple.damping / (std::numbers::pi * simple.frequency_hz);
+  simple.time_constant_s = lag_of(run.fit.shape);
   ResponseFit fit = fit_response(run.data(), simple, kRounds);
   if (fit.converged && fit.chi_square < run.fit.chi_square) run.fit = std::move(fit);
 }
@@ -395,7 +429,7 @@ StageIdentification identify_stage(const StageRecord& record,
     choose_order(run);
     look_for_hysteresis(run);
     if (run.fit.converged)
-      identification.result = describe(run.prepared, run.fit, settings);
+      identification.result = describe(run.prepared, run.fit, run.as_likely, settings);
     else
       run.verdict = {StageRefusal::NotLinear, "The stage's motion fits no response."};
   }
