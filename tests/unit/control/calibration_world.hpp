@@ -132,6 +132,42 @@ inline CalibrationRun play_calibration(const CalibrationWorld& world,
   return run;
 }
 
+/// Residual per axis (rms of the true sample, less its mean) of a lock in the world; the first two
+/// seconds do not count.
+inline double locked_residual_nm(const CalibrationWorld& world, const ControllerSettings& settings,
+                                 double seconds, std::uint64_t seed) {
+  simulator::Scenario scenario = world.scenario;
+  scenario.seed = seed;
+  simulator::Simulation sim(scenario);
+  simulator::Random random(seed, 78);
+  Controller controller(settings);
+  controller.reset();
+  simulator::SensorSettings sensor;
+  sensor.exposure_us = world.exposure_us;
+  const double period_s = 1 / world.frame_rate_hz;
+  Vec2 first, sum, squares;
+  double count = 0;
+  for (int frame = 0; frame * period_s < seconds; ++frame) {
+    const simulator::Truth truth =
+        sim.expose(100'000'000 + std::llround(1e9 * frame * period_s), sensor, nullptr);
+    if (frame == 0) first = truth.sample_nm;
+    const Vec2 place{truth.sample_nm.x - first.x, truth.sample_nm.y - first.y};
+    const std::int64_t now_ns =
+        truth.middle_ns +
+        std::llround(1e6 * (world.age_ms + random.exponential(world.age_jitter_ms)));
+    const Correction correction = controller.update(
+        {place.x + world.noise_nm * random.normal(), place.y + world.noise_nm * random.normal()},
+        truth.middle_ns, now_ns);
+    sim.command_stage(now_ns, correction.total_nm);
+    if (frame * period_s < 2) continue;
+    sum = {sum.x + place.x, sum.y + place.y};
+    squares = {squares.x + place.x * place.x, squares.y + place.y * place.y};
+    ++count;
+  }
+  return std::sqrt(0.5 * (squares.x / count - sum.x * sum.x / count / count + squares.y / count -
+                          sum.y * sum.y / count / count));
+}
+
 inline StageExcitationSettings excitation_settings(const CalibrationWorld& world,
                                                    const ControllerSettings& limits,
                                                    double seconds = 20) {

@@ -64,6 +64,25 @@ TEST_CASE("a calibration finds stages drawn at random") {
   }
 }
 
+TEST_CASE("a lock with the proposal leaves what was forecast") {
+  for (const std::uint64_t seed : {7U, 15U, 26U}) {
+    CAPTURE(seed);
+    const test::CalibrationWorld world = test::random_world(seed);
+    const auto run = test::calibrate_in(world, limits(), seed);
+    const StageIdentification found = identify_stage(run.record, {.present = limits()});
+    REQUIRE_FALSE(found.refused());
+    const StageProposal& proposal = found.result.proposal;
+    ControllerSettings settings = limits();
+    settings.image_to_stage = proposal.image_to_stage;
+    settings.stage_delay_us = proposal.delay_us;
+    settings.stage_time_constant_us = proposal.time_constant_us;
+    settings.integral = proposal.integral;
+    settings.proportional = proposal.proportional;
+    const double really_nm = test::locked_residual_nm(world, settings, 12, seed + 1);
+    CHECK(proposal.residual_nm == Approx(really_nm).epsilon(0.2));
+  }
+}
+
 TEST_CASE("impossible stages are refused with the reason") {
   int tried = 0;
   std::uint64_t number = 0;
