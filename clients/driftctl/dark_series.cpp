@@ -15,6 +15,7 @@ constexpr double kNormalMad = 1.4826;
 /// With less noise, or less of a pattern, the true levels lie not evenly between whole ones.
 constexpr double kNoiseThatDithers = 0.5;
 constexpr double kPatternThatDithers = 0.48;
+constexpr double kNoiseBehindALimit = 1;
 constexpr double kClipped = 1e-3;
 
 double median(std::vector<double> values) {
@@ -73,9 +74,8 @@ Pixels usual_ones(const Pixels& all, double step) {
   const double most_away = 6 * kNormalMad * median(away) + 2 * step;
   Pixels kept = all;
   for (int round = 0; round < 3; ++round) {
-    const double mean_variance =
-        std::accumulate(kept.variance.begin(), kept.variance.end(), 0.0) /
-        static_cast<double>(kept.variance.size());
+    const double mean_variance = std::accumulate(kept.variance.begin(), kept.variance.end(), 0.0) /
+                                 static_cast<double>(kept.variance.size());
     const double most = std::max(5 * mean_variance, step * step);
     kept = {};
     kept.at_zero = all.at_zero;
@@ -95,8 +95,8 @@ Pixels usual_ones(const Pixels& all, double step) {
 void refuse_light(const FrameStatistics& s, const DarkResult& dark, double sd_adu) {
   constexpr int kMostInPatches = 15;
   const int width = s.shape().width_px;
-  const double limit = dark.offset_adu.value + std::max({10 * sd_adu, 10 * dark.pattern_adu,
-                                                         5.0 * s.step()});
+  const double limit =
+      dark.offset_adu.value + std::max({10 * sd_adu, 10 * dark.pattern_adu, 5.0 * s.step()});
   const auto bright = [&](int x, int y) {
     return s.mean(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
                   static_cast<std::size_t>(x)) > limit;
@@ -157,8 +157,8 @@ void add_warnings(DarkResult& dark, const FrameStatistics& s) {
         dark.step_adu));
   }
   if (dark.hot_pixels > static_cast<double>(s.shape().pixels()) / 100) {
-    dark.warnings.push_back(fmt::format("{} pixels are hot or noisy and were left out",
-                                        dark.hot_pixels));
+    dark.warnings.push_back(
+        fmt::format("{} pixels are hot or noisy and were left out", dark.hot_pixels));
   }
 }
 
@@ -174,8 +174,8 @@ bool shows_three_levels(const FrameStatistics& s) {
   std::uint64_t most_of_two = 0;
   for (std::size_t level = 0; level < s.levels().size(); level += step) {
     all += s.levels()[level];
-    most_of_two = std::max(most_of_two, s.levels()[level] +
-                                            (level >= step ? s.levels()[level - step] : 0));
+    most_of_two =
+        std::max(most_of_two, s.levels()[level] + (level >= step ? s.levels()[level - step] : 0));
   }
   return static_cast<double>(all - most_of_two) > kFewest * static_cast<double>(all);
 }
@@ -192,8 +192,9 @@ void describe(DarkResult& dark, const FrameStatistics& s, const Pixels& pixels, 
   const double step = dark.step_adu;
   const auto count = static_cast<double>(pixels.mean.size());
   dark.hot_pixels = pixels.hot;
-  const double offset = clipped ? median_with_zeros(pixels)
-                                : std::accumulate(pixels.mean.begin(), pixels.mean.end(), 0.0) / count;
+  const double offset = clipped
+                            ? median_with_zeros(pixels)
+                            : std::accumulate(pixels.mean.begin(), pixels.mean.end(), 0.0) / count;
   const double variance =
       std::accumulate(pixels.variance.begin(), pixels.variance.end(), 0.0) / count;
   double spread = 0;
@@ -206,7 +207,7 @@ void describe(DarkResult& dark, const FrameStatistics& s, const Pixels& pixels, 
                       : step * sd_before_rounding(variance / (step * step));
   // Each pixel's variance is known to a part of sqrt(3 / frames); of the rounding's formula more.
   double share = std::sqrt(3 / (count * s.frames())) / 2 + (clipped ? 0.02 : 0.003);
-  bool shows = sd > kNoiseThatDithers * step ||
+  bool shows = sd > (clipped ? kNoiseBehindALimit : kNoiseThatDithers) * step ||
                (!clipped && dark.pattern_adu > kPatternThatDithers * step && variance > 0);
   if (!shows && !clipped && variance > 0 && shows_three_levels(s)) {
     const RoundedPixels before = before_rounding(offset / step, (spread + variance) / (step * step),
@@ -223,7 +224,7 @@ void describe(DarkResult& dark, const FrameStatistics& s, const Pixels& pixels, 
   if (shows) {
     dark.read_noise_adu = Estimate{sd, sd * share};
   } else {
-    dark.most_read_noise_adu = std::max(kNoiseThatDithers * step, sd);
+    dark.most_read_noise_adu = std::max(kNoiseThatDithers * step, clipped ? 1.2 * sd : sd);
   }
   if (variance > 0 && s.repeated() > s.frames() / 2 && s.repeated() + 1 < s.frames()) {
     throw CannotCalibrate(
@@ -236,16 +237,16 @@ void describe(DarkResult& dark, const FrameStatistics& s, const Pixels& pixels, 
 
 DarkResult measure_dark(const FrameStatistics& s) {
   if (s.frames() < kFewestFrames) {
-    throw CannotCalibrate(fmt::format("{} frames are too few: {} are needed", s.frames(),
-                                      kFewestFrames));
+    throw CannotCalibrate(
+        fmt::format("{} frames are too few: {} are needed", s.frames(), kFewestFrames));
   }
   DarkResult dark;
   dark.shape = s.shape();
   dark.frames = s.frames();
   dark.step_adu = s.step();
   const double step = dark.step_adu;
-  dark.clipped_share = static_cast<double>(s.levels()[0]) /
-                       (static_cast<double>(s.shape().pixels()) * s.frames());
+  dark.clipped_share =
+      static_cast<double>(s.levels()[0]) / (static_cast<double>(s.shape().pixels()) * s.frames());
   const bool clipped = dark.clipped_share > kClipped;
   const Pixels all = all_pixels(s, clipped);
   if (all.mean.empty()) {

@@ -185,10 +185,10 @@ void NoiseBlocks::add_tile(std::size_t index) {
   one.fill(1);
   const Patch along_x = derive(patch, 1);
   const Patch along_y = derive(patch, kPatch);
-  const std::vector<Column> basis = orthonormal(
-      {one, mean, tile_of(along_x), tile_of(along_y), tile_of(derive(along_x, 1)),
-       tile_of(derive(along_x, kPatch)), tile_of(derive(along_y, kPatch))},
-      taken);
+  const std::vector<Column> basis =
+      orthonormal({one, mean, tile_of(along_x), tile_of(along_y), tile_of(derive(along_x, 1)),
+                   tile_of(derive(along_x, kPatch)), tile_of(derive(along_y, kPatch))},
+                  taken);
 
   // sum_y P_xy^2 m_y with P = 1 - Q Q^T needs sum_y Q_yj Q_yl m_y alone.
   std::array<std::array<double, kTerms>, kTerms> weighted{};
@@ -218,7 +218,8 @@ void NoiseBlocks::add_tile(std::size_t index) {
   Correlation& correlation = correlations_[index];
   for (const auto& frame : frames_) {
     Column left{};
-    for (std::size_t i = 0; i < kTilePixels; ++i) left[i] = taken[i] ? frame[pixel(i)] - mean[i] : 0;
+    for (std::size_t i = 0; i < kTilePixels; ++i)
+      left[i] = taken[i] ? frame[pixel(i)] - mean[i] : 0;
     for (const Column& column : basis) subtract(left, column, dot(left, column));
     for (std::size_t i = 0; i < kTilePixels; ++i) {
       noise.variance[i] += static_cast<float>(left[i] * left[i] / (kBlockFrames - 1));

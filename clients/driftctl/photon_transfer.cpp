@@ -24,7 +24,10 @@ constexpr double kLeastNoise = 0.5, kLeastNoiseWithPattern = 0.5, kPatternThatDi
 constexpr double kNoiseOfOnePixel = 0.8;
 /// So far from 0 next to nothing is cut off.
 constexpr double kClearOfZeroSd = 3;
-constexpr int kFewestInClass = 24;
+/// Of a gain, that neither classes nor tiles show: pixels' gains, motion not wholly taken out.
+constexpr double kShareOfDoubt = 0.003;
+constexpr int kFewestInClass = 16;
+constexpr std::size_t kWantedInClass = 40;
 constexpr double kMostGainSd = 0.1;
 
 double median(std::vector<double> values) {
@@ -106,7 +109,8 @@ class Fit {
       sum.slope += std::pow(line.slope - line_.slope, 2);
     }
     constexpr double kShare = (kGroups - 1.0) / kGroups;
-    return {std::sqrt(kShare * sum.intercept), std::sqrt(kShare * sum.slope)};
+    return {std::sqrt(kShare * sum.intercept),
+            std::hypot(std::sqrt(kShare * sum.slope), kShareOfDoubt * line_.slope)};
   }
 
   /// Mean and variance of each class that the line was fitted to.
@@ -213,9 +217,20 @@ class Fit {
     const double from = around[around.size() / 1000];
     const double to = around.back();
     double edge = from;
+    std::size_t taken = 0;
     while (edge < to) {
       edge += std::max(4 * pattern_adu_ + step_, 0.3 * (edge - from));
+      const auto below = static_cast<std::size_t>(
+          std::lower_bound(around.begin(), around.end(), edge) - around.begin());
+      if (below - taken < kWantedInClass && edge < to) continue;
       edges_.push_back(edge);
+      taken = below;
+    }
+    // What is left at the top joins the class below.
+    if (edges_.size() > 1 &&
+        around.end() - std::lower_bound(around.begin(), around.end(), edges_[edges_.size() - 2]) <
+            static_cast<std::ptrdiff_t>(kWantedInClass)) {
+      edges_.erase(edges_.end() - 2);
     }
     if (edges_.empty()) edges_.push_back(to + step_);
   }
@@ -234,12 +249,19 @@ class Fit {
       const double degrees = p.blocks * (kBlockFrames - 1.0);
       double predicted = p.variance;
       if (!first || !by_class) {
-        predicted = line_.at(p.unit, p.light) + p.unit * rounding_of(p.mean);
-        if (predicted <= 0 || p.mean < kClearOfZeroSd * std::sqrt(predicted)) continue;
-        // The pixel's own offset makes its mean another than its light's.
-        const double most_away = std::max(6 * std::sqrt(2 / degrees), 0.25) +
-                                 5 * pattern_adu_ * line_.slope / predicted;
-        const bool tells = line_.at(1, p.mean) > kNoiseOfOnePixel * kNoiseOfOnePixel * step_ * step_;
+        // A pixel's own offset makes its mean another than its light's: in even places the
+        // neighbours tell that better.
+        const bool even = std::abs(p.mean - p.neighbours) < 6 * pattern_adu_ + step_;
+        const double mean = even ? p.neighbours : p.mean;
+        const double before = line_.at(p.unit, p.light + p.unit * (mean - p.mean));
+        predicted = before + p.unit * rounding_of(mean);
+        if (predicted <= 0 ||
+            p.neighbours < 2.5 * pattern_adu_ + kClearOfZeroSd * std::sqrt(predicted)) {
+          continue;
+        }
+        const bool tells = before > kNoiseOfOnePixel * kNoiseOfOnePixel * step_ * step_;
+        const double most_away =
+            std::max(6 * std::sqrt(2 / degrees), 0.25) + 3 * pattern_adu_ * line_.slope / predicted;
         if (tells ? std::abs(p.variance / predicted - 1) > most_away
                   : p.variance > 4 * (predicted + step_ * step_)) {
           continue;
@@ -248,7 +270,12 @@ class Fit {
       }
       const std::size_t c = class_of(p);
       if (c == 0 && std::abs(p.mean - p.neighbours) > 8 * pattern_adu_ + 2 * step_) continue;
-      Sums one{1, p.mean, p.variance, p.unit, p.light, p.unit * p.unit,
+      Sums one{1,
+               p.mean,
+               p.variance,
+               p.unit,
+               p.light,
+               p.unit * p.unit,
                2 * predicted * predicted / degrees};
       classes[by_class ? c : c * kGroups + p.group].add(one, 1);
       brightest_adu_ = std::max(brightest_adu_, p.mean);
@@ -330,8 +357,8 @@ Line Fit::solve_robustly(const Classes& classes) const {
       variance -= unit * rounding;
       // A pixel's gain differs by a percent or so: classes of few are not known better.
       const double pattern_share = 0.02 / std::sqrt(sums.n);
-      const double sd = std::hypot(std::sqrt(sums.weight2) / sums.n,
-                                   pattern_share * sums.variance / sums.n);
+      const double sd =
+          std::hypot(std::sqrt(sums.weight2) / sums.n, pattern_share * sums.variance / sums.n);
       equations.push_back({variance, unit, sums.light / sums.n, sd});
     }
     if (dark_ != nullptr && dark_->read_noise_adu) {
@@ -339,8 +366,8 @@ Line Fit::solve_robustly(const Classes& classes) const {
       const double slope = known ? line.slope : 0;
       const double sd = std::hypot(2 * read * dark_->read_noise_adu->sd,
                                    slope * (dark_->offset_adu.sd + 0.005 * step_));
-      equations.push_back({read * read, 1, dark_->offset_adu.value,
-                           std::max(sd, 1e-4 * step_ * step_)});
+      equations.push_back(
+          {read * read, 1, dark_->offset_adu.value, std::max(sd, 1e-4 * step_ * step_)});
     }
     if (equations.size() < 2) {
       throw CannotCalibrate(
@@ -380,8 +407,8 @@ void Fit::leave_out_disturbed() {
         if (block.unit[i] <= 0) continue;
         const auto mean = static_cast<double>(block.mean[i]);
         const auto unit = static_cast<double>(block.unit[i]);
-        const double predicted = line_.at(unit, static_cast<double>(block.light[i])) +
-                                 unit * step_ * step_ / 12;
+        const double predicted =
+            line_.at(unit, static_cast<double>(block.light[i])) + unit * step_ * step_ / 12;
         if (line_.at(1, mean) < kNoiseOfOnePixel * kNoiseOfOnePixel * step_ * step_) continue;
         left += static_cast<double>(block.variance[i]);
         expected += predicted;
@@ -435,16 +462,18 @@ void add_warnings(LightResult& light, const FrameStatistics& statistics, const L
         light.shape.bits));
   }
   if (const double missing = statistics.missing_levels(); missing > 0.1) {
-    warnings.push_back(fmt::format(
-        "{:.0f} % of the levels never occur: the camera multiplies its levels (digital gain), which "
-        "adds nothing but coarser rounding. Switch it off",
-        100 * missing));
+    warnings.push_back(
+        fmt::format("{:.0f} % of the levels never occur: the camera multiplies its levels (digital "
+                    "gain), which "
+                    "adds nothing but coarser rounding. Switch it off",
+                    100 * missing));
   }
   const double full_scale_e = light.gain_e_per_adu.value * (1 << light.shape.bits);
   if (full_scale_e < 300 || full_scale_e > 5e6) {
-    warnings.push_back(fmt::format(
-        "a gain of {:.3g} e-/ADU would make {:.2g} e- of the whole range of {} bits: no usual sensor",
-        light.gain_e_per_adu.value, full_scale_e, light.shape.bits));
+    warnings.push_back(
+        fmt::format("a gain of {:.3g} e-/ADU would make {:.2g} e- of the whole range of {} bits: "
+                    "no usual sensor",
+                    light.gain_e_per_adu.value, full_scale_e, light.shape.bits));
   }
   const auto [bent, sds] = bend(light.curve, line, dark);
   light.nonlinear_share = bent;

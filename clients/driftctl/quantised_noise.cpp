@@ -94,7 +94,9 @@ RoundedPixels before_rounding(double mean, double variance, double pixel_varianc
   const double sd = bisect(1e-3, std::sqrt(variance) + 1, variance,
                            [&](double s) { return rounded(mean_at(s), s).variance; });
   const double true_mean = mean_at(sd);
-  const auto pattern = [&](double noise) { return std::sqrt(std::max(0.0, sd * sd - noise * noise)); };
+  const auto pattern = [&](double noise) {
+    return std::sqrt(std::max(0.0, sd * sd - noise * noise));
+  };
   const double noise = bisect(1e-4, sd, pixel_variance, [&](double s) {
     return mean_pixel_variance(true_mean, pattern(s), s);
   });
@@ -112,10 +114,9 @@ Normal fit_censored(const CensoredSample& sample, double limit) noexcept {
     const double square_below = fit.variance * (1 - z * ratio - ratio * ratio);
     const double mean = (sample.above * sample.mean_above + sample.below * mean_below) / all;
     const auto about = [mean](double value) { return (value - mean) * (value - mean); };
-    const double variance =
-        (sample.above * (sample.var_above + about(sample.mean_above)) +
-         sample.below * (std::max(0.0, square_below) + about(mean_below))) /
-        all;
+    const double variance = (sample.above * (sample.var_above + about(sample.mean_above)) +
+                             sample.below * (std::max(0.0, square_below) + about(mean_below))) /
+                            all;
     const double change = std::abs(mean - fit.mean) + std::abs(std::sqrt(variance) - sd);
     fit = {mean, std::max(variance, 1e-6)};
     if (change < 1e-5 * sd) break;

@@ -40,7 +40,8 @@ Saturation find_saturation(const FrameStatistics& s) {
         still.size(), still.front(), still.back());
   } else if (s.step() > 1) {
     saturation.level_adu = s.top();
-    saturation.text = fmt::format("the largest level in steps of {}; no pixel reached it", s.step());
+    saturation.text =
+        fmt::format("the largest level in steps of {}; no pixel reached it", s.step());
   } else {
     saturation.text = fmt::format(
         "no pixel is saturated; the brightest value was {} ADU, the largest of {} bits is {}",
