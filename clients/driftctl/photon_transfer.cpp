@@ -90,8 +90,6 @@ class Fit {
   }
 
   const Line& line() const noexcept { return line_; }
-  double pattern_adu() const noexcept { return pattern_adu_; }
-  double dimmest_adu() const noexcept { return edges_.empty() ? 0 : dimmest_adu_; }
   double brightest_adu() const noexcept { return brightest_adu_; }
   double disturbed_share() const noexcept { return disturbed_share_; }
 
@@ -524,15 +522,21 @@ void check_frames(const FrameStatistics& s, const NoiseBlocks& noise, const Dark
   }
 }
 
-/// Do they belong together?
-void check_dark(LightResult& light, const DarkResult& dark, const Line& line, double dimmest_adu) {
-  const double spread = 3 * dark.pattern_adu + 3 * dark.offset_adu.sd + light.step_adu;
-  if (dimmest_adu < dark.offset_adu.value - 2 * spread) {
+/// Light makes nothing darker.
+void check_not_darker(const FrameStatistics& s, const DarkResult& dark) {
+  std::vector<double> means(s.shape().pixels());
+  for (std::size_t i = 0; i < means.size(); ++i) means[i] = s.mean(i);
+  const double middle = median(std::move(means));
+  if (middle < dark.offset_adu.value - 3 * dark.offset_adu.sd - dark.pattern_adu - s.step()) {
     throw CannotCalibrate(fmt::format(
-        "frames with light are darker ({:.1f} ADU) than the dark series ({:.1f} ADU): the "
-        "camera's settings have changed, or there was light. Measure the dark anew",
-        dimmest_adu, dark.offset_adu.value));
+        "frames with light are darker ({:.1f} ADU) than the dark series ({:.1f} ADU): the camera's "
+        "settings have changed, or there was light. Measure the dark anew",
+        middle, dark.offset_adu.value));
   }
+}
+
+/// Do they belong together?
+void check_dark(LightResult& light, const DarkResult& dark, const Line& line) {
   if (!dark.read_noise_adu) return;
   const double read = dark.read_noise_adu->value;
   const double at_offset = line.at(1, dark.offset_adu.value);
@@ -556,6 +560,7 @@ double read_noise_at(const LightResult& light, double offset_adu) {
 LightResult measure_light(const FrameStatistics& statistics, const NoiseBlocks& noise,
                           const DarkResult* dark) {
   check_frames(statistics, noise, dark);
+  if (dark != nullptr) check_not_darker(statistics, *dark);
   LightResult light;
   light.shape = statistics.shape();
   light.frames = statistics.frames();
@@ -599,7 +604,7 @@ LightResult measure_light(const FrameStatistics& statistics, const NoiseBlocks& 
           read * gain, std::hypot(dark->read_noise_adu->sd * gain, read * light.gain_e_per_adu.sd)};
     }
     light.warnings = dark->warnings;
-    check_dark(light, *dark, line, fit.dimmest_adu());
+    check_dark(light, *dark, line);
   }
   if (saturation.seen) light.warnings.push_back(saturation.text);
   add_warnings(light, statistics, line, dark);
