@@ -266,3 +266,46 @@ TEST_CASE("Vibration of half a pixel: refused, or right, but not wrong") {
     SUCCEED(refusal.what());
   }
 }
+
+TEST_CASE("What moves and flickers is taken out of a spot's changes, and noise is not") {
+  const FrameShape shape{32, 32, 16};
+  NoiseBlocks moving(shape);
+  NoiseBlocks noisy(shape);
+  FrameStatistics raw(shape);
+  std::mt19937_64 random(2);
+  std::normal_distribution<double> normal;
+  constexpr double kNoise = 20;
+  for (int frame = 0; frame < 64; ++frame) {
+    const double x = 16.3 + 0.05 * normal(random);
+    const double y = 15.4 + 0.05 * normal(random);
+    const double light = 1 + 0.02 * normal(random);
+    std::vector<std::uint16_t> spot(shape.pixels());
+    std::vector<std::uint16_t> noise(shape.pixels());
+    for (std::size_t i = 0; i < spot.size(); ++i) {
+      const double dx = static_cast<double>(i % 32) - x;
+      const double dy = static_cast<double>(i / 32) - y;
+      spot[i] = static_cast<std::uint16_t>(
+          std::lround(light * (1000 + 40000 * std::exp(-(dx * dx + dy * dy) / 3.4))));
+      noise[i] = static_cast<std::uint16_t>(std::lround(1000 + kNoise * normal(random)));
+    }
+    moving.add(spot);
+    raw.add(spot);
+    noisy.add(noise);
+  }
+  double changed = 0;
+  for (std::size_t i = 0; i < shape.pixels(); ++i) changed += raw.spread(i);
+  double left = 0;
+  double seen = 0;
+  double expected = 0;
+  for (std::size_t t = 0; t < 4; ++t) {
+    for (std::size_t b = 0; b < 4; ++b) {
+      for (std::size_t i = 0; i < kTilePixels; ++i) {
+        left += static_cast<double>(moving.tiles()[t].blocks[b].variance[i]) / 4;
+        seen += static_cast<double>(noisy.tiles()[t].blocks[b].variance[i]);
+        expected += static_cast<double>(noisy.tiles()[t].blocks[b].unit[i]) * kNoise * kNoise;
+      }
+    }
+  }
+  CHECK(left < 1e-3 * changed);
+  CHECK(seen == Approx(expected).epsilon(0.02));  // of 60,000 values: 0.6 %
+}
