@@ -24,6 +24,11 @@ void write_file(const std::filesystem::path& file, const std::string& bytes) {
   if (!out) throw cannot("write", file, std::strerror(errno));
 }
 
+/// A camera by its name and serial number: its address may be another tomorrow.
+std::string without_address(const std::string& camera) {
+  return camera.substr(0, camera.rfind(" at "));
+}
+
 }  // namespace
 
 void write_dark(const CameraReport& report, const std::filesystem::path& file) {
@@ -68,7 +73,7 @@ DarkResult read_dark(const std::filesystem::path& file, const std::string& camer
   } catch (const nlohmann::json::exception& error) {
     throw cannot("read", file, error.what());
   }
-  if (kept_camera != camera || kept_format != pixel_format) {
+  if (without_address(kept_camera) != without_address(camera) || kept_format != pixel_format) {
     throw CannotCalibrate(
         fmt::format("{} is of {}, {}; the camera now is {}, {}: measure the dark "
                     "anew",

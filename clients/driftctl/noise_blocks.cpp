@@ -90,6 +90,48 @@ std::vector<Column> orthonormal(std::vector<Column> terms, const std::vector<boo
   return basis;
 }
 
+/// A and B of each pixel taken, and its mean.
+void expect(TileNoise& noise, const std::vector<Column>& basis, const Column& mean,
+            const std::vector<bool>& taken) {
+  // sum_y P_xy^2 m_y with P = 1 - Q Q^T needs sum_y Q_yj Q_yl m_y alone.
+  std::array<std::array<double, kTerms>, kTerms> weighted{};
+  for (std::size_t j = 0; j < basis.size(); ++j) {
+    for (std::size_t l = 0; l < basis.size(); ++l) {
+      for (std::size_t i = 0; i < kTilePixels; ++i) {
+        weighted[j][l] += basis[j][i] * basis[l][i] * mean[i];
+      }
+    }
+  }
+  for (std::size_t i = 0; i < kTilePixels; ++i) {
+    noise.mean[i] = static_cast<float>(mean[i]);
+    if (!taken[i]) continue;
+    double own = 0;
+    double others = 0;
+    for (std::size_t j = 0; j < basis.size(); ++j) {
+      own += basis[j][i] * basis[j][i];
+      for (std::size_t l = 0; l < basis.size(); ++l)
+        others += basis[j][i] * basis[l][i] * weighted[j][l];
+    }
+    noise.unit[i] = static_cast<float>(1 - own);
+    noise.light[i] = static_cast<float>((1 - 2 * own) * mean[i] + others);
+  }
+}
+
+/// Adds what neighbours have in common in one frame.
+void correlate(const Column& left, std::array<double, 3>& product, std::array<double, 3>& square) {
+  constexpr std::array<std::array<std::size_t, 2>, 3> kNeighbours{{{1, 0}, {0, 1}, {2, 0}}};
+  for (std::size_t n = 0; n < kNeighbours.size(); ++n) {
+    for (std::size_t y = 0; y + kNeighbours[n][1] < kTileSide_px; ++y) {
+      for (std::size_t x = 0; x + kNeighbours[n][0] < kTileSide_px; ++x) {
+        const std::size_t a = y * kTileSide_px + x;
+        const std::size_t b = (y + kNeighbours[n][1]) * kTileSide_px + x + kNeighbours[n][0];
+        product[n] += left[a] * left[b];
+        square[n] += (left[a] * left[a] + left[b] * left[b]) / 2;
+      }
+    }
+  }
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -190,32 +232,8 @@ void NoiseBlocks::add_tile(std::size_t index) {
                    tile_of(derive(along_x, kPatch)), tile_of(derive(along_y, kPatch))},
                   taken);
 
-  // sum_y P_xy^2 m_y with P = 1 - Q Q^T needs sum_y Q_yj Q_yl m_y alone.
-  std::array<std::array<double, kTerms>, kTerms> weighted{};
-  for (std::size_t j = 0; j < basis.size(); ++j) {
-    for (std::size_t l = 0; l < basis.size(); ++l) {
-      for (std::size_t i = 0; i < kTilePixels; ++i) {
-        weighted[j][l] += basis[j][i] * basis[l][i] * mean[i];
-      }
-    }
-  }
   TileNoise noise;
-  for (std::size_t i = 0; i < kTilePixels; ++i) {
-    noise.mean[i] = static_cast<float>(mean[i]);
-    if (!taken[i]) continue;
-    double own = 0;
-    double others = 0;
-    for (std::size_t j = 0; j < basis.size(); ++j) {
-      own += basis[j][i] * basis[j][i];
-      for (std::size_t l = 0; l < basis.size(); ++l)
-        others += basis[j][i] * basis[l][i] * weighted[j][l];
-    }
-    noise.unit[i] = static_cast<float>(1 - own);
-    noise.light[i] = static_cast<float>((1 - 2 * own) * mean[i] + others);
-  }
-
-  constexpr std::array<std::array<std::size_t, 2>, 3> kNeighbours{{{1, 0}, {0, 1}, {2, 0}}};
-  Correlation& correlation = correlations_[index];
+  expect(noise, basis, mean, taken);
   for (const auto& frame : frames_) {
     Column left{};
     for (std::size_t i = 0; i < kTilePixels; ++i)
@@ -224,16 +242,7 @@ void NoiseBlocks::add_tile(std::size_t index) {
     for (std::size_t i = 0; i < kTilePixels; ++i) {
       noise.variance[i] += static_cast<float>(left[i] * left[i] / (kBlockFrames - 1));
     }
-    for (std::size_t n = 0; n < kNeighbours.size(); ++n) {
-      for (std::size_t y = 0; y + kNeighbours[n][1] < kTileSide_px; ++y) {
-        for (std::size_t x = 0; x + kNeighbours[n][0] < kTileSide_px; ++x) {
-          const std::size_t a = y * kTileSide_px + x;
-          const std::size_t b = (y + kNeighbours[n][1]) * kTileSide_px + x + kNeighbours[n][0];
-          correlation.product[n] += left[a] * left[b];
-          correlation.square[n] += (left[a] * left[a] + left[b] * left[b]) / 2;
-        }
-      }
-    }
+    correlate(left, correlations_[index].product, correlations_[index].square);
   }
   tile.blocks.push_back(noise);
 }

@@ -38,7 +38,7 @@ class CameraCalibration(unittest.TestCase):
         if not self.rig.daemon:
             self.file = self.rig.config(camera={"frame_rate_hz": 200 / SLOW, **camera})
             self.rig.start_daemon(self.file)
-        self.rig.wait_until(lambda s: s["camera"]["connected"] and s["camera"]["rate_hz"] > 0, "frames")
+        self.rig.wait_until(lambda s: s["camera"]["connected"] and s["camera"]["rate_hz"], "frames")
 
     def measured(self, *arguments) -> dict:
         return json.loads(self.driftctl("--json", "calibrate", "camera", "--frames", "320", *arguments).stdout)
