@@ -14,7 +14,6 @@ namespace {
 constexpr double kNormalMad = 1.4826;
 /// Median of chi^2 with 15 degrees of freedom over its mean.
 constexpr double kMedianOverMean = 0.9559;
-constexpr std::size_t kGroups = TransferLine::kGroups;
 /// With less noise rounding is no noise of its own any more.
 constexpr double kLeastNoise = 0.5;
 /// Below, a pixel's variance depends on where between two levels it lies: only averages tell.
