@@ -187,8 +187,11 @@ void add_commands(CLI::App& app, Options& options) {
       {.request = [&](const nlohmann::json& command) { return send(options, command); },
        .config = [&] { return options.config; },
        .json = [&] { return options.json; },
-       .set_values = [](const auto& file,
-                        const auto& values) { return set_values(file, values); }});
+       .set_values =
+           [](const auto& file, const auto& values) {
+             const auto old = set_values(file, values);
+             if (!old.empty()) fmt::print(stderr, "The old file is {}.\n", old.string());
+           }});
   app.add_subcommand("lock", "Take the reference anew and hold the sample there")->callback([&] {
     change_state(options, "lock");
   });
