@@ -90,6 +90,7 @@ class Emulator:
         self.journal.clients = self.link.clients
         report = self.journal.report(now_ns, count)
         report["link"] = self.link.name if self._up else None
+        report["waiting_bytes"] = self._waiting_bytes + len(self._buffer)
         report["servo"] = [axis.servo for axis in self.stage.axes]
         report["target_nm"] = [axis.target_nm for axis in self.stage.axes]
         report["sim_failures"] = self.stage.sim.failures if self.stage.sim else 0

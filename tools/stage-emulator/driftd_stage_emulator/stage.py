@@ -120,6 +120,7 @@ class Stage:
 
     def _send(self, axis: Axis, nm: float, now_ns: int) -> None:
         axis.target_nm = nm
+        self._follow(axis, now_ns)  # so that nothing piles up when nobody asks
         if not self.frozen:
             axis.coming.append((now_ns + self.settings.dead_ns, axis.quantised(nm)))
 
