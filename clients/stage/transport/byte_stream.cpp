@@ -175,15 +175,14 @@ std::string ByteStream::read_line(char end, std::string_view expected) {
            std::to_string(searched) + " bytes '" + printable(input_) + "', expected " +
            std::string(expected));
     }
-    // The deadline holds for bytes that trickle in, too.
-    if (monotonic_ns() > deadline_ns || !receive(deadline_ns)) fail_late(expected);
+    if (!receive(deadline_ns)) fail_late(expected);
   }
 }
 
 std::string ByteStream::read_exactly(std::size_t count, std::string_view expected) {
   const std::int64_t deadline_ns = monotonic_ns() + timeout_ms_ * kNsPerMs;
   while (input_.size() < count) {
-    if (monotonic_ns() > deadline_ns || !receive(deadline_ns)) fail_late(expected);
+    if (!receive(deadline_ns)) fail_late(expected);
   }
   std::string bytes = input_.substr(0, count);
   input_.erase(0, count);
