@@ -68,6 +68,7 @@ class LockRig(harness.Rig):
         self.controller, self.rate_hz, self._prefix = controller, rate_hz, prefix
         self.emulator: harness.Process | None = None
         self.driver: harness.Process | None = None
+        self.timeout_ms = 2000  # of driftd-stage: a busy machine may leave the emulator waiting
         self._control = self.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         self._control.bind("")
         self._control.settimeout(10 * SLOW)
@@ -104,7 +105,7 @@ class LockRig(harness.Rig):
             section, axes, own = f"{{driver: simulator, device: {self.folder}/input}}", "xy", ""
         else:
             section = (f"{{driver: {controller.driver}, device: '{self.device()}', baud: {controller.baud}, "
-                       f"switch_servo_on: {str(servo).lower()}}}")
+                       f"switch_servo_on: {str(servo).lower()}, timeout_ms: {self.timeout_ms}}}")
             axes, own = controller.axes, controller.more
         file = self.folder / f"stage{time.monotonic_ns()}.yaml"
         file.write_text(f"controller: {section}\n"
