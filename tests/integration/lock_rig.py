@@ -85,11 +85,12 @@ class LockRig(harness.Rig):
                              "--rate", str(self.rate_hz))
         self.sim.wait_for("driftd-sim ready")
 
-    def start_emulator(self, *arguments) -> None:
+    def start_emulator(self, *arguments, sim: bool = True) -> None:
+        """`sim` False: its stage is a model of its own."""
         wire = ("--pty", self.folder / "tty") if self.controller.pty else ("--listen", "127.0.0.1:0")
-        self.emulator = self._run("emulator", sys.executable, EMULATOR, self.controller.driver, *wire, "--sim",
-                                  self.folder / "input", "--control", self.folder / "faults",
-                                  *self.controller.emulator, *arguments)
+        self.emulator = self._run("emulator", sys.executable, EMULATOR, self.controller.driver, *wire, "--control",
+                                  self.folder / "faults", *self.controller.emulator, *arguments,
+                                  *(("--sim", self.folder / "input") if sim else ()))
         self.emulator.wait_for("driftd-stage-emulator ready: ")
         self._control.connect(str(self.folder / "faults"))
 

@@ -61,13 +61,22 @@ class ControllerTest(unittest.TestCase):
         self.rig.client.lock()
         self.rig.wait_state("locked")
         time.sleep(0.5)
-        self.start_nm = self.rig.ask("stats 0")["target_nm"][:2]
+
+    def wait(self, condition, what: str) -> dict:
+        """The first status for which `condition` holds. A lock that a busy machine lost before the fault came
+        is taken again."""
+        def holds(status: dict) -> bool:
+            if condition(status):
+                return True
+            if status["state"] == "lost" and status["stage_driver"]["state"] == "ready":
+                self.lock()
+            return False
+        return self.rig.wait_until(holds, what)
 
     def wait_held(self, reason: str, *driver: str) -> dict:
         """Held for this reason, while the driver says one of `driver`."""
-        return self.rig.wait_until(
-            lambda s: s["state"] == "holding" and s["reason"] in (reason, *FIRST) and
-            (not driver or s["stage_driver"]["state"] in driver), f"held: {reason}, {driver}")
+        return self.wait(lambda s: s["state"] == "holding" and s["reason"] in (reason, *FIRST) and
+                         (not driver or s["stage_driver"]["state"] in driver), f"held: {reason}, {driver}")
 
     def restart_of_controller(self, seconds: float = 1) -> None:
         """A power cycle, which takes the stage elsewhere without any correction."""
@@ -202,8 +211,8 @@ class RangeReached(ControllerTest):
     """Held (stage_limit) at the end of the travel, lost after lock.hold_timeout_s: it asks for a command."""
 
     def range_reached(self, name: str, low_nm: float = 0) -> None:
-        rig = self.start(name, "--range", low_nm, low_nm + 20000, "--zero", low_nm + 150, low_nm + 10000,
-                         drift_nm_per_s=100, lock={"hold_timeout_s": 4 * SLOW})
+        rig = self.start(name, "--range", low_nm, low_nm + 20000, "--zero", low_nm + 100, low_nm + 10000,
+                         drift_nm_per_s=60, lock={"hold_timeout_s": 4 * SLOW})
         status = self.wait_held("stage_limit", "limit")
         self.assertIn("x", status["stage_driver"]["text"])
         self.assertGreaterEqual(rig.ask("stats 0")["target_nm"][0], low_nm - 0.01)
@@ -235,7 +244,7 @@ class PowerCycled(ControllerTest):
 
     def power_cycled(self, name: str) -> None:
         rig = self.start(name, drift_nm_per_s=100, lock={"hold_timeout_s": 5 * SLOW})
-        rig.wait_until(lambda s: abs(s["drift"]["total_x_nm"]) > 300, "300 nm away")
+        self.wait(lambda s: s["state"] == "locked" and abs(s["drift"]["total_x_nm"]) > 300, "300 nm away")
         self.restart_of_controller()
         self.wait_held("stage_error", "disconnected")
         rig.wait_driver("ready")
