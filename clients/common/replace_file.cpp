@@ -116,7 +116,8 @@ std::filesystem::path replace_file(const std::filesystem::path& file, const std:
   struct stat like {};
   if (::stat(target.c_str(), &like) != 0) fail("cannot read " + target.string(), errno);
   // Renaming would replace a file that its owner protects from being written.
-  if (::access(target.c_str(), W_OK) != 0) fail("cannot write " + target.string(), errno);
+  if (::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+    fail("cannot write " + target.string(), errno);
 
   NewFile fresh = temporary_beside(target);
   fresh.fill(after, like);

@@ -205,7 +205,6 @@ bool Edit::same_shape(const YamlNode& old, const YamlNode& wanted) const {
 
 void Edit::replace_elements(const YamlNode& old, const YamlNode& wanted) {
   refuse_what_is_shared(old);
-  if (old == wanted) return;
   if (old.kind == Kind::Scalar) {
     const std::size_t end = end_of(text_, old);
     refuse_lost_comments(old, end);
@@ -241,7 +240,6 @@ void Edit::replace_whole(const YamlNode& key, const YamlNode& old) {
 
 void Edit::replace_value(const YamlNode& key, YamlNode& old) {
   refuse_what_is_shared(old);
-  if (old == wanted_) return;
   if (same_shape(old, wanted_)) {
     replace_elements(old, wanted_);
   } else {

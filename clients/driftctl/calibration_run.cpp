@@ -200,9 +200,10 @@ class CalibrationRun {
     if (word.phase == "refused") throw Refused(why, "refused");
     if (word.phase == "failed") throw std::runtime_error("the calibration failed: " + why);
     if (told_to_stop_) {
-      const std::string told = word.text.empty() ? "" : " (driftd: " + word.text + ")";
-      throw std::runtime_error("stopped; the stage is back at its start" + told +
-                               "; nothing was written");
+      // driftd says where the stage is: `unlock` at the same time would leave it elsewhere.
+      throw std::runtime_error(
+          fmt::format("stopped: {}; nothing was written",
+                      word.text.empty() ? "the stage is back at its start" : word.text));
     }
     if (stopped) throw std::runtime_error("the calibration was stopped by another: " + why);
     const auto result = word.body.find("result");

@@ -80,6 +80,8 @@ void change_state(const Options& options, const char* command) {
     fmt::print("{}\n", reply.body.dump());
   } else {
     fmt::print("state: {}\n", reply.body.at("state").get<std::string>());
+    if (reply.body.contains("warning"))
+      fmt::print(stderr, "warning: {}\n", reply.body["warning"].get<std::string>());
   }
 }
 

@@ -112,6 +112,7 @@ StageCalibration read_calibration(const json& r) {
   c.delay_us = read_estimate(r, "delay_us", "delay_sd_us");
   c.time_constant_us = read_estimate(r, "time_constant_us", "time_constant_sd_us");
   c.bandwidth_hz = read_estimate(r, "bandwidth_hz", "bandwidth_sd_hz");
+  c.waiting_us = read<double>(r, "waiting_us");
   c.order = read<int>(r, "order");
   c.resonance_hz = read<double>(r, "resonance_hz");
   c.damping = read<double>(r, "damping");

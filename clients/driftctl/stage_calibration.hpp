@@ -48,6 +48,8 @@ struct StageCalibration {
   std::optional<double> rotation_deg;
   std::optional<PerAxis2> scale;
   Estimate delay_us, time_constant_us, bandwidth_hz;
+  /// Of the delay, what commands wait for their turn, which driftd knows of by itself.
+  std::optional<double> waiting_us;
   std::optional<int> order;
   std::optional<double> resonance_hz, damping, stage_noise_nm;
   std::optional<PerAxis2> cross_talk;  ///< of a move of x what y does, and the other way round

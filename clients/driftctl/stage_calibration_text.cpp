@@ -33,13 +33,13 @@ struct Format {
 };
 
 void add_row(const std::string& label, const Estimate& found, std::optional<double> configured,
-             Format format, std::vector<std::string>& lines) {
+             Format format, std::vector<std::string>& lines, bool comparable = true) {
   std::string line =
       fmt::format("{:<24}{:>12}{:>12}", label, number(found.value, format.decimals, format.unit),
                   number(found.sd, format.decimals, format.unit));
   if (configured) {
     line += fmt::format("{:>12}{}", number(configured, format.decimals, format.unit),
-                        verdict(found.value, found.sd, configured));
+                        comparable ? verdict(found.value, found.sd, configured) : "");
   }
   lines.push_back(line);
 }
@@ -56,6 +56,21 @@ void add_matrix(const StageCalibration& c, std::vector<std::string>& lines) {
               element(c.present.image_to_stage), {4, ""}, lines);
     }
   }
+}
+
+void add_delays(const StageCalibration& c, std::vector<std::string>& lines) {
+  // The configuration describes a first order; of another one its delay means something else.
+  const bool comparable = c.order.value_or(1) == 1;
+  Estimate delay_us = c.delay_us;
+  const double waiting_us = c.waiting_us.value_or(0);
+  if (delay_us.value) *delay_us.value -= waiting_us;
+  add_row("dead time", delay_us, c.present.delay_us, {0, " us"}, lines, comparable);
+  if (waiting_us > 0) {
+    lines.push_back(fmt::format("  {:<22}{:>9.0f} us for the turn of a command, known to driftd",
+                                "and waiting", waiting_us));
+  }
+  add_row("time constant", c.time_constant_us, c.present.time_constant_us, {0, " us"}, lines,
+          comparable);
 }
 
 bool is_mirrored(const Matrix2& m) {
@@ -179,8 +194,7 @@ std::vector<std::string> findings(const StageCalibration& c) {
   lines.push_back(first);
   lines.push_back(fmt::format("{:<24}{:>12}{:>12}{:>12}", "", "found", "+-", "configured"));
   add_matrix(c, lines);
-  add_row("dead time", c.delay_us, c.present.delay_us, {0, " us"}, lines);
-  add_row("time constant", c.time_constant_us, c.present.time_constant_us, {0, " us"}, lines);
+  add_delays(c, lines);
   add_row("bandwidth", c.bandwidth_hz, std::nullopt, {1, " Hz"}, lines);
   add_handedness(c, lines);
   lines.push_back(dynamics(c));

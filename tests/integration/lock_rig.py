@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The whole chain of a real instrument: simulated camera and stage, driftd, driftd-stage, and an emulated
-controller between driver and stage. Used by test_stage_controllers.py and tests/bench/stage_bench.py."""
+controller between driver and stage. Used by test_stage_controllers.py and tests/bench/stage_controllers_bench.py."""
 from __future__ import annotations
 
 import dataclasses

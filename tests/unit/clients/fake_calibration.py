@@ -22,8 +22,8 @@ def result(**changes):
     return {
         "image_to_stage": MATRIX, "image_to_stage_sd": [[0.0011, 0.001], [0.0012, 0.0011]],
         "mirrored": True, "rotation_deg": 173.0, "scale": [0.9999, 1.0005],
-        "delay_us": 3104.2, "delay_sd_us": 40.1, "order": 2, "time_constant_us": 1010.4,
-        "time_constant_sd_us": 60.0, "bandwidth_hz": 149.3, "bandwidth_sd_hz": 4.0,
+        "delay_us": 3304.2, "delay_sd_us": 40.1, "waiting_us": 200, "order": 2, "time_constant_us": None,
+        "time_constant_sd_us": None, "bandwidth_hz": 149.3, "bandwidth_sd_hz": 4.0,
         "resonance_hz": 150.2, "damping": 0.7, "cross_talk": [0.003, 0.001], "hysteresis": [0.02, 0.019],
         "stage_noise_nm": 0.21, "noise_nm": [0.4, 0.41], "fit_residual_nm": [0.45, 0.46],
         "drift_nm_per_s": [1.2, -0.8],
@@ -63,7 +63,7 @@ class FakeCalibration:
         self.start = {"ok": True, "run": 7, "excursion_nm": 100, "seconds": 20}
         self.words = [{"phase": "quiet", "progress": 0.1}, {"phase": "moving", "progress": 0.5},
                       {"phase": "returning"}, {"phase": "fitting"}, {"phase": "done", "result": result()}]
-        self.words_after_stop = [{"phase": "returning"}, {"phase": "stopped", "text": "on request"}]
+        self.words_after_stop = [{"phase": "returning"}, {"phase": "stopped", "text": "by command; the stage is back at its start"}]
         self.requests = []
         self.started = self.stopped = False
         self._end = threading.Event()

@@ -101,7 +101,8 @@ class Calibrate(unittest.TestCase):
         done = self.run_it("--excursion", "80", "--seconds", "15")
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual(self.daemon.commands(), [{"command": "calibrate", "excursion_nm": 80, "seconds": 15}])
-        self.assertIn("dead time                    3104 us       40 us     3000 us   differs", done.stdout)
+        self.assertIn("dead time                    3104 us       40 us     3000 us\n", done.stdout)
+        self.assertIn("and waiting                 200 us for the turn of a command", done.stdout)
         self.assertIn("stage.delay_us:         3104                     instead of 3000", done.stdout)
         self.assertIn("The stage moves by up to 100 nm each way for about 20 s", done.stderr)
         self.assertIn("\n 50 %  moving\n", done.stderr)
@@ -163,7 +164,7 @@ class Calibrate(unittest.TestCase):
         self.assertEqual(root.tag, space + "svg")
         self.assertEqual(len(root.findall(space + "path")), 3)
         words = [text.text for text in root.findall(space + "text")]
-        for word in ("x, measured", "model", "time since the command (ms)", "dead time 3.10 ms, bandwidth 149 Hz"):
+        for word in ("x, measured", "model", "time since the command (ms)", "dead time 3.30 ms, bandwidth 149 Hz"):
             self.assertIn(word, words)
 
     def test_no_picture_without_a_response(self):
@@ -203,14 +204,14 @@ class Calibrate(unittest.TestCase):
     def test_ctrl_c_waits_until_the_stage_is_back(self):
         self.daemon.words = [{"phase": "moving", "progress": 0.4}]
         self.daemon.words_after_stop = [{"phase": "returning", "progress": 0.1 * i} for i in range(5)]
-        self.daemon.words_after_stop.append({"phase": "stopped", "text": "on request"})
+        self.daemon.words_after_stop.append({"phase": "stopped", "text": "by command; the stage is at its start"})
         process = self.start("--config", self.config, "--write")
         self.until(lambda: len(self.daemon.requests) > 3)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
         self.assertEqual(process.returncode, FAILED)
         self.assertEqual(self.daemon.commands()[1:], [{"command": "calibrate", "stop": True}])
-        self.assertIn("stopped; the stage is back at its start (driftd: on request)", errors)
+        self.assertIn("stopped: by command; the stage is at its start; nothing was written", errors)
         self.assertEqual(len(self.daemon.words), 1, "all words were heard")
         self.assert_untouched()
 

@@ -70,6 +70,18 @@ TEST_CASE("what was measured stands beside what is configured") {
   CHECK_THAT(text, contains("as configured:               turned by 0.00 degrees, not mirrored."));
 }
 
+TEST_CASE("what is configured is compared with what means the same") {
+  json r = result(matrix_json(0, 1));
+  r["delay_us"] = 4104.4;
+  r["waiting_us"] = 1000;  // of the delay; stage.delay_us is without it
+  CHECK_THAT(joined(findings(read_calibration(r))),
+             contains("dead time                    3104 us       40 us     3030 us   agrees"));
+  r["order"] = 2;  // the configuration's are of a first order
+  const std::string text = joined(findings(read_calibration(r)));
+  CHECK_THAT(text, contains("dead time                    3104 us       40 us     3030 us\n"));
+  CHECK_THAT(text, contains("time constant                1200 us       50 us     1000 us\n"));
+}
+
 TEST_CASE("the way that axes lie is that of the matrix") {
   for (const double degrees : {-170.0, -90.0, -7.0, 0.0, 45.0, 135.0}) {
     for (const bool mirrored : {false, true}) {

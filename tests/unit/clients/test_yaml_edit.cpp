@@ -403,6 +403,40 @@ TEST_CASE("the owner of a file stays") {
   }
 }
 
+/// Root may write everything: such a test is run as somebody else.
+class NotRoot {
+ public:
+  explicit NotRoot(const fs::path& folder) {
+    if (geteuid() != 0) return;
+    REQUIRE(::chown(folder.c_str(), kNobody, kNobody) == 0);
+    REQUIRE(::seteuid(kNobody) == 0);
+  }
+  ~NotRoot() {
+    if (getuid() == 0 && ::seteuid(0) != 0) std::abort();
+  }
+  NotRoot(const NotRoot&) = delete;
+  NotRoot& operator=(const NotRoot&) = delete;
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+};
+
+TEST_CASE("a file or a folder that may not be written stays as it is") {
+  const Folder folder;
+  const NotRoot user(folder / "");
+  const fs::path file = folder / "driftd.yaml";
+  write(file, "");
+  fs::permissions(file, fs::perms(0444));
+  CHECK_THAT(why_not_set(file, {{kDelay, "3100"}}), contains("cannot write " + file.string()));
+  CHECK(folder.names() == std::vector<std::string>{"driftd.yaml"});
+  fs::permissions(file, fs::perms(0644));
+  fs::permissions(folder / "", fs::perms(0555));
+  CHECK_THAT(why_not_set(file, {{kDelay, "3100"}}), contains("cannot write beside"));
+  fs::permissions(folder / "", fs::perms(0755));
+  CHECK(folder.names() == std::vector<std::string>{"driftd.yaml"});
+  CHECK(read(file).empty());
+}
+
 TEST_CASE("what driftd would not take is not written") {
   const Folder folder;
   const fs::path file = folder / "driftd.yaml";

@@ -68,6 +68,10 @@ struct PlayedLoop {
       report.lock_id = command.lock_id;
       if (report.lock.state != control::LockState::Fault)
         report.lock.state = control::LockState::Referencing;
+    } else if (command.kind == Kind::Calibrate) {
+      report.lock_id = command.lock_id;
+      if (report.lock.state == control::LockState::Idle)
+        report.lock.state = control::LockState::Calibrating;
     } else if (command.kind == Kind::Unlock) {
       if (report.lock.state != control::LockState::Fault)
         report.lock.state = control::LockState::Idle;

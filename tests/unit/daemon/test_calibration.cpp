@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// Housekeeping's part of a calibration: when the stage may be moved, what the loop is given, and
+// what is told of each way in which it ends. The loop's part: test_tracking_loop_calibration.cpp.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/calibration.hpp"
+#include "housekeeping_for_tests.hpp"
+#include "support/catch.hpp"
+
+using namespace driftd;
+using namespace driftd::daemon;
+using control::LockState;
+using driftd::daemon::test::Asker;
+using driftd::daemon::test::PlayedCamera;
+using driftd::daemon::test::PlayedLoop;
+using driftd::daemon::test::refused_at_once;
+using driftd::daemon::test::Told;
+using Kind = LoopCommand::Kind;
+using nlohmann::json;
+
+namespace {
+
+struct Fixture {
+  config::Config config = config::default_config();
+  PlayedLoop played;
+  PlayedCamera source;
+  Told told;
+  CorrectionGate gate;
+  LoopControl loop{played.ports};
+  CameraWatch camera{config, source, loop, told.log};
+  LockOrders orders{{}, gate, loop, [] { return true; }};
+  bool has_markers = true;
+  Calibration calibration{
+      config, orders, camera, loop, told.log, [this] { return has_markers; }, [] { return 0.0; }};
+  std::int64_t now_ns = 1'000'000'000;
+
+  Fixture() {
+    source.described.exposure_us = 1300;
+    camera.look();
+    played.report.frame_rate_hz = 500;
+    played.report.drift.valid = true;
+    played.tell();
+    loop.refresh();
+  }
+  /// The loop takes what was sent, and housekeeping sees it.
+  void turn() {
+    played.turn();
+    now_ns += 10'000'000;
+    loop.refresh();
+    orders.turn(now_ns);
+    calibration.turn();
+  }
+  std::string refusal(std::optional<double> excursion_nm = {}) {
+    return refused_at_once([&] {
+      calibration.begin(
+          excursion_nm, {}, [](const Outcome&) {}, now_ns);
+    });
+  }
+  /// Begun; the loop's run, for the test to play.
+  std::unique_ptr<CalibrationRun> begun(Asker& asker) {
+    calibration.begin(40, 6, asker.answer(), now_ns);
+    turn();
+    return std::move(played.taken.back().calibration);
+  }
+  /// The loop is through with it.
+  void give_back(std::unique_ptr<CalibrationRun> run) {
+    played.report.lock.state = LockState::Idle;
+    played.ports.retired_calibrations.push(std::move(run));
+    turn();
+  }
+  std::string phase() const { return calibration.progress()["phase"]; }
+  std::string text() const { return calibration.progress()["text"]; }
+};
+
+bool contains(const std::string& text, const char* part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("nothing was calibrated at first") {
+  const Fixture f;
+  CHECK(f.calibration.progress() ==
+        json{{"run", 0}, {"phase", "none"}, {"progress", 0.0}, {"text", ""}, {"result", nullptr}});
+}
+
+TEST_CASE("the stage is moved only where that can lead to something") {
+  Fixture f;
+  SECTION("a recording") {
+    f.config.camera.source = config::Source::Replay;
+    CHECK(f.refusal() == "refused");
+  }
+  SECTION("no camera") {
+    f.source.connected = false;
+    CHECK(f.refusal() == "no_frame");
+  }
+  SECTION("no markers") {
+    f.has_markers = false;
+    CHECK(f.refusal() == "refused");
+  }
+  SECTION("markers that are not measured") {
+    f.played.report.drift.valid = false;
+    f.played.tell();
+    f.loop.refresh();
+    CHECK(f.refusal() == "refused");
+  }
+  SECTION("frames at an unknown rate") {
+    f.played.report.frame_rate_hz = 0;
+    f.played.tell();
+    f.loop.refresh();
+    CHECK(f.refusal() == "no_frame");
+  }
+  SECTION("an excursion beyond either limit") {
+    f.config.control.range_limit_nm = 50;
+    CHECK(f.refusal(51) == "refused");
+    CHECK(f.refusal(50).empty());
+  }
+  SECTION("an excursion beyond the travel") {
+    f.config.control.travel_limit_nm = 50;
+    CHECK(f.refusal(51) == "refused");
+  }
+  SECTION("a lock") {
+    for (const LockState state : {LockState::Referencing, LockState::Locked, LockState::Holding,
+                                  LockState::Lost, LockState::Fault}) {
+      f.played.tell_state(state);
+      f.loop.refresh();
+      CHECK(f.refusal() == "refused");
+    }
+  }
+  CHECK(f.phase() == "none");
+}
+
+TEST_CASE("the loop gets a run with what the camera and the configuration say") {
+  Fixture f;
+  f.config.lock.bad_frames_to_hold = 17;
+  f.config.lock.max_drift_nm_per_s = 23;
+  Asker asker;
+  const auto run = f.begun(asker);
+  REQUIRE(run);
+  CHECK(f.played.taken.back().kind == Kind::Calibrate);
+  CHECK(run->settings().excursion_nm == 40);
+  CHECK(run->settings().bad_frames_to_end == 17);
+  CHECK(run->settings().most_drift_nm_per_s == 23);
+  CHECK(run->settings().exposure_ns == 1'300'000);
+  CHECK(run->settings().frame_period_ns == 2'000'000);
+  CHECK(f.gate.pass(1, [] {}));
+  CHECK(asker.reply().fields == json{{"run", 1}, {"excursion_nm", 40.0}, {"seconds", 6.0}});
+  CHECK(f.refusal() == "busy");
+}
+
+TEST_CASE("the phase is the loop's as long as it moves the stage") {
+  Fixture f;
+  Asker asker;
+  auto run = f.begun(asker);
+  const std::pair<CalibrationPhase, const char*> kPhases[] = {
+      {CalibrationPhase::Quiet, "quiet"},
+      {CalibrationPhase::Moving, "moving"},
+      {CalibrationPhase::Returning, "returning"}};
+  for (const auto& [phase, name] : kPhases) {
+    f.played.report.calibration = phase;
+    f.played.report.calibration_progress = 0.25;
+    f.turn();
+    CHECK(f.phase() == name);
+    CHECK(f.calibration.progress()["progress"] == 0.25);
+  }
+}
+
+TEST_CASE("each way in which a calibration ends early is told with the stage's place") {
+  const std::tuple<CalibrationEnd, const char*, const char*> kEnds[] = {
+      {CalibrationEnd::Stopped, "stopped", "stopped by command"},
+      {CalibrationEnd::Unlocked, "stopped", "unlock"},
+      {CalibrationEnd::MarkersLost, "failed", "too few markers"},
+      {CalibrationEnd::MovedTooFar, "failed", "pixel_size_nm"},
+      {CalibrationEnd::NotSent, "failed", "did not leave in time"},
+      {CalibrationEnd::StageReports, "failed", "driver"},
+      {CalibrationEnd::NoFrames, "failed", "no frames"},
+      {CalibrationEnd::NoRoom, "failed", "travel_limit_nm"},
+      {CalibrationEnd::Fault, "failed", "fault"},
+      {CalibrationEnd::Complete, "failed", "only 0 frames"}};
+  for (const auto& [end, phase, part] : kEnds) {
+    Fixture f;
+    Asker asker;
+    auto run = f.begun(asker);
+    if (end == CalibrationEnd::Complete) {
+      run->wanted_nm(1);
+      run->wanted_nm(1'000'000'000'000);
+    }
+    run->abandon(end);
+    f.give_back(std::move(run));
+    CHECK(f.phase() == phase);
+    CHECK(contains(f.text(), part));
+    CHECK(contains(f.text(), "back at its start"));
+    CHECK(f.told.events.back()["code"] == "calibration");
+    CHECK(f.told.events.back()["phase"] == phase);
+    CHECK(f.refusal().empty());
+  }
+}
+
+TEST_CASE("a stage that could not go back is said to be where it is") {
+  Fixture f;
+  Asker asker;
+  auto run = f.begun(asker);
+  control::Decision decision;
+  decision.has_correction = true;
+  decision.correction.total_nm = {12.25, -3};
+  run->wanted_nm(1);
+  run->saw({.now_ns = 1}, decision);
+  run->abandon(CalibrationEnd::NoFrames);
+  f.give_back(std::move(run));
+  CHECK(contains(f.text(), "left at (+12.2, -3.0) nm"));
+}
+
+TEST_CASE("stop reaches the loop while the stage is moved, and is refused at other times") {
+  Fixture f;
+  const auto stop = [&f] {
+    return refused_at_once([&f] { f.calibration.stop([](const Outcome&) {}); });
+  };
+  CHECK(stop() == "refused");
+  Asker asker;
+  auto run = f.begun(asker);
+  f.played.taken.clear();
+  CHECK(stop().empty());
+  f.turn();
+  REQUIRE(f.played.taken.size() == 1);
+  CHECK(f.played.taken[0].kind == Kind::StopCalibration);
+  run->abandon(CalibrationEnd::Stopped);
+  f.give_back(std::move(run));
+  CHECK(stop() == "refused");
+}
+
+TEST_CASE("an order that the loop does not take begins nothing") {
+  Fixture f;
+  Asker asker;
+  f.calibration.begin({}, {}, asker.answer(), f.now_ns);
+  f.now_ns += 600'000'000;
+  f.loop.refresh();
+  f.orders.turn(f.now_ns);
+  CHECK(asker.code() == "timeout");
+  CHECK(f.phase() == "none");
+  CHECK_FALSE(f.gate.pass(1, [] {}));
+}
