@@ -227,7 +227,9 @@ TEST_CASE("a range limit is told until the lock is over", "[stage]") {
   SECTION("by the daemon's word") {
     bench.board.lock_is_over.store(true);
     const int nudges = bench.nudges;
-    bench.run(10);
+    bench.run(300);  // it may be about the lock before
+    CHECK(bench.state() == "limit");
+    bench.run(300);
     CHECK(bench.state() == "ready");
     CHECK(bench.nudges == nudges + 1);
     bench.send(80, 0);
