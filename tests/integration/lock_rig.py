@@ -15,6 +15,7 @@ from harness import BIN, SLOW, SOURCE
 
 EMULATOR = SOURCE / "tools/stage-emulator/driftd-stage-emulator"
 SCENARIO = SOURCE / "config/examples/scenario-demo.yaml"
+LIBRARY = BIN / "simulated_stage_library.so"
 # The demo's stage; below, each controller's own share is added to delay_us.
 STAGE = {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]", "delay_us": "2500",
          "time_constant_us": "1500"}
@@ -57,6 +58,8 @@ CONTROLLERS = {c.name: c for c in (
     Controller("piezoconcept", "piezoconcept", ("X", "Y"), wire_us=2700, has_servo=False),
     Controller("thorlabs", "thorlabs_apt", ("bay1", "bay2"), wire_us=1740),
 )}
+# Without an emulator: a library in the driver's own process moves the simulated stage.
+VENDOR = Controller("library", "library", ("1", "2"), pty=False, has_servo=False)
 
 
 class LockRig(harness.Rig):
@@ -104,6 +107,9 @@ class LockRig(harness.Rig):
         controller = self.controller
         if controller is None:
             section, axes, own = f"{{driver: simulator, device: {self.folder}/input}}", "xy", ""
+        elif controller.driver == "library":
+            section = f"{{driver: library, library: {LIBRARY}, device: {self.folder}/input}}"
+            axes, own = controller.axes, controller.more
         else:
             section = (f"{{driver: {controller.driver}, device: '{self.device()}', baud: {controller.baud}, "
                        f"switch_servo_on: {str(servo).lower()}, timeout_ms: {self.timeout_ms}}}")

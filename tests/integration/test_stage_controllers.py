@@ -7,7 +7,7 @@ import time
 import unittest
 
 from harness import BIN, SLOW
-from lock_rig import CONTROLLERS, SCENARIO, LockRig
+from lock_rig import CONTROLLERS, LIBRARY, SCENARIO, VENDOR, LockRig
 
 RATE_HZ = 200 / SLOW
 STEP_NM = 40  #: driftd-stage's step_limit_nm; driftd's own is 20, and two of its steps may come at once
@@ -135,6 +135,18 @@ class Locks(ControllerTest):
 
     def test_thorlabs(self):
         self.locks("thorlabs")
+
+    def test_a_vendors_library(self):
+        self.assertTrue(LIBRARY.exists(), "build target driftd_simulated_stage_library")
+        rig = LockRig(VENDOR, RATE_HZ)
+        self.addCleanup(rig.close)
+        rig.start_world()
+        rig.start_driver()
+        rig.start_daemon_for(lock={"max_frame_age_ms": 100 * SLOW})
+        self.assertEqual(rig.wait_driver("ready")["description"].split(";")[0], "simulated stage by a library")
+        rig.client.lock()
+        rig.wait_state("locked")
+        rig.wait_still(STILL_NM)
 
 
 class Unplugged(ControllerTest):
