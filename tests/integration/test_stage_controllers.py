@@ -3,6 +3,8 @@
 each fault holds the lock for its reason, moves nothing by more than a step, and ends as docs/faults.md says."""
 from __future__ import annotations
 
+import signal
+import subprocess
 import time
 import unittest
 
@@ -25,7 +27,7 @@ def axes(controller, **keys) -> str:
 
 
 class ControllerTest(unittest.TestCase):
-    def start(self, name: str, *emulator, drift_nm_per_s: float | None = None, more: str = "",
+    def start(self, name: str, *emulator, drift_nm_per_s: float | None = None, wait_locked: bool = True,
               **sections) -> LockRig:
         """Locked through a controller. `drift_nm_per_s`: of the image's x, in place of the scenario's."""
         controller = CONTROLLERS[name]
@@ -41,19 +43,20 @@ class ControllerTest(unittest.TestCase):
         rig.start_emulator(*emulator)
         self.sections = {"lock": {"max_frame_age_ms": 100 * SLOW, "reference_frames": 100,
                                   "hold_timeout_s": 40 * SLOW, **sections.pop("lock", {})}, **sections}
-        self.start_driver(more)
+        self.start_driver()
         rig.start_daemon_for(controller.wire_us, **self.sections)
         rig.wait_driver("ready")
         self.resets: list[tuple[int, list[float]]] = []
-        self.lock()
+        if wait_locked:
+            self.lock()
         return rig
 
-    def start_driver(self, more: str = ""):
+    def start_driver(self):
         # The controller's axes are given here, with limits, in place of LockRig's.
         rig = self.rig
         file = rig.driver_file()
         lines = [line for line in file.read_text().splitlines(True) if not line.startswith(("x:", "y:"))]
-        file.write_text("".join(lines) + axes(rig.controller) + "connection: {reconnect_max_ms: 500}\n" + more)
+        file.write_text("".join(lines) + axes(rig.controller) + "connection: {reconnect_max_ms: 500}\n")
         rig.driver = rig._run(f"driftd-stage{time.monotonic_ns()}", BIN / "driftd-stage", "--config", file)
         rig.driver.wait_for("driftd-stage ready")
 
@@ -147,6 +150,24 @@ class Locks(ControllerTest):
         rig.client.lock()
         rig.wait_state("locked")
         rig.wait_still(STILL_NM)
+
+    def test_calibrated_first(self):
+        """From a configuration that knows nothing of the stage."""
+        ignorant = {"image_to_stage": "[[1, 0], [0, 1]]", "delay_us": 1000, "time_constant_us": 500}
+        rig = self.start("lc400", wait_locked=False, stage=ignorant)
+        said = []
+        for _ in range(3):  # refused where a busy machine let the stage stand still
+            done = subprocess.run([BIN / "driftctl", "--config", rig.folder / "driftd.yaml", "calibrate",
+                                   "--write", "--yes", "--seconds", "8"], capture_output=True, text=True)
+            said.append(done.stderr.splitlines()[-1])
+            if done.returncode == 0:
+                break
+        self.assertEqual(done.returncode, 0, f"{said}\n{rig.said()}")
+        rig.daemon.child.send_signal(signal.SIGHUP)
+        rig.daemon.wait_for("configuration_reloaded")
+        self.lock()
+        rig.wait_still(STILL_NM)
+        self.assert_steps()
 
 
 class Unplugged(ControllerTest):
