@@ -141,11 +141,14 @@ void Supervisor::remember(const FrameFacts& facts, LockEvent verdict) noexcept {
     blind_ = true;
     return;
   }
+  // A stage that its controller left elsewhere is told of before the jump that it makes is looked at.
+  const bool jumped =
+      verdict == LockEvent::Jump || (report_of(facts.stage).has_value() && is_jump(facts));
   controller_.observe(facts.taken_ns);
   if (blind_) blind_s_ += seconds_between(last_measured_ns_, facts.taken_ns);
   blind_ = false;
   last_measured_ns_ = facts.taken_ns;
-  if (verdict == LockEvent::Jump) return;  // the last plausible place stays
+  if (jumped) return;  // the last plausible place stays
   last_drift_nm_ = facts.drift->frame_drift_nm;
   has_last_drift_ = true;
   blind_s_ = 0;
