@@ -22,14 +22,17 @@ std::vector<Option> controller_rows(const std::string& section) {
   return {
       row<Section, &Controller::driver>(
           key("driver"), "none",
-          {.text = "How the controller is spoken to, see docs/stages.md. `none`: there is none; "
+          {.text = "How the controller is spoken to, see docs/stage-controllers.md. `none`: there "
+                   "is none; "
                    "allowed of the second controller alone.",
            .choices = {"none", "pi_gcs2", "lc400", "asi", "piezoconcept", "thorlabs_apt", "library",
                        "simulator"}}),
       row<Section, &Controller::device>(
           key("device"), "",
           {.text = "Where the controller is: `tcp://HOST:PORT`, a serial line such as "
-                   "`/dev/serial/by-id/usb-...`, or what the driver takes. It must be given."}),
+                   "`/dev/serial/by-id/usb-...`, or what the driver takes "
+                   "(docs/stage-controllers.md). It must be given, but "
+                   "for a library that finds its controller itself."}),
       row<Section, &Controller::baud>(
           key("baud"), 115200,
           {.text = "Speed of a serial line. Other links do not read it.",
@@ -220,7 +223,8 @@ void check_controller(const std::string& section, const Controller& controller,
                       Conflicts& conflicts) {
   if (controller.driver == "none")
     conflicts.push_back({{section + ".driver"}, "none", "the kind of controller"});
-  if (controller.device.empty())
+  // A vendor's library may find its controller itself.
+  if (controller.device.empty() && controller.driver != "library")
     conflicts.push_back({{section + ".device"}, "nothing", "where the controller is"});
   if ((controller.driver == "library") == controller.library.empty()) {
     conflicts.push_back({{section + ".library", section + ".driver"},
@@ -264,7 +268,9 @@ Conflicts find_conflicts(const Config& config) {
   }
   check_axis("x", config.x, conflicts);
   check_axis("y", config.y, conflicts);
-  if (both && config.x.axis == config.y.axis) {
+  // Two lines with a comma between are one controller of two equal units.
+  const bool one_line = config.controller.device.find(',') == std::string::npos;
+  if (both && one_line && config.x.axis == config.y.axis) {
     conflicts.push_back(
         {{"y.axis", "x.axis"}, quoted(config.y.axis) + ", as x.axis", "an axis of its own"});
   }

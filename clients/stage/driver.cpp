@@ -11,6 +11,8 @@ namespace driftd::stage {
 namespace {
 
 constexpr std::int64_t kMillisecond_ns = 1'000'000;
+/// No correction for so long: what the daemon says about its lock is about what was carried out.
+constexpr std::int64_t kQuiet_ns = kNanosecondsPerSecond / 2;
 constexpr std::int64_t kTellAgain_ns = 10 * kNanosecondsPerSecond;
 constexpr std::array<const char*, kAxes> kAxisWords = {"x", "y"};
 
@@ -60,7 +62,8 @@ auto Driver::call(Call&& call) {
 
 std::int64_t Driver::turn() {
   ++board_.beats;
-  if (range_limited_ && board_.lock_is_over.load()) {
+  const bool quiet = clock_() - next_move_ns_ > kQuiet_ns;
+  if (range_limited_ && quiet && board_.lock_is_over.load()) {
     range_limited_ = false;
     board_.update([](DriverState& state) { state.range_text.clear(); });
     changed();

@@ -39,9 +39,11 @@ def main() -> None:
     parser.add_argument("--controller", default="", help="keys of section controller")
     parser.add_argument("--axes", nargs=2, default=["x", "y"], help="the controller's names")
     parser.add_argument("--more", default="", help="further YAML, such as 'motion: {...}'")
+    parser.add_argument("--realtime", choices=("off", "prefer", "require"), default="prefer")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures there")
     arguments = parser.parse_args()
     with stage_rig.Rig() as rig:
+        rig.realtime = arguments.realtime
         rig.start_daemon()
         rig.start_stage()
         axes = "".join(f"{word}: {{axis: '{name}'}}\n" for word, name in zip("xy", arguments.axes))
@@ -50,7 +52,8 @@ def main() -> None:
     latency = report["latency_us"]
     print(f"{report['description']}: {report['sent']} corrections at {arguments.rate:g}/s; "
           f"carried out {report['carried_out']}, ignored {report['ignored']}, refused "
-          f"{report['refused']}, in the last second {report['rate_hz']:.0f}\n"
+          f"{report['refused']}, in the last second {report['rate_hz']:.0f}; realtime.mode "
+          f"{arguments.realtime}\n"
           f"from sent_ns to the command written: p50 {latency['p50']:.0f} us, p99 "
           f"{latency['p99']:.0f} us, max {latency['max']:.0f} us (load {os.getloadavg()[0]:.1f} on "
           f"{os.cpu_count()} CPUs)")

@@ -155,6 +155,7 @@ class Rig(contextlib.ExitStack):
         self.program: Process | None = None
         self.session, self.lock_id, self.total = "a", 1, [0.0, 0.0]
         self.seq = 0
+        self.realtime = "off"
         self.named = False  # whether the program looks for the sockets in the runtime directory
         self.callback(self._close)
 
@@ -178,7 +179,7 @@ class Rig(contextlib.ExitStack):
         file = self.folder / "stage.yaml"
         file.write_text(
             f"controller: {{{controller}}}\n"
-            "realtime: {mode: 'off'}\n"
+            f"realtime: {{mode: '{self.realtime}'}}\n"
             + ("" if self.named else f"daemon: {{corrections: 'ipc://{self.folder}/corrections', "
                f"commands: 'ipc://{self.folder}/commands'}}\n")
             + (more or "x: {axis: x}\ny: {axis: 'y'}\n"))

@@ -8,6 +8,8 @@
 #ifndef DRIFTD_STAGE_LIBRARY_H
 #define DRIFTD_STAGE_LIBRARY_H
 
+/* NOLINTBEGIN(readability-identifier-naming,modernize-*): names of C */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -57,5 +59,7 @@ const char* driftd_stage_error(void* stage, int code);
 #ifdef __cplusplus
 }
 #endif
+
+/* NOLINTEND(readability-identifier-naming,modernize-*) */
 
 #endif

@@ -68,6 +68,7 @@ class ByteStream {
  private:
   bool wait_for(short events, std::int64_t deadline_ns) const;
   bool receive(std::int64_t deadline_ns);
+  void acknowledge_at_once() const;
   [[noreturn]] void fail_closed(std::string_view what, int error) const;
   [[noreturn]] void fail_late(std::string_view expected) const;
   [[noreturn]] void fail(const std::string& text) const;

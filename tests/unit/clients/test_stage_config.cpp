@@ -5,6 +5,7 @@
 #include <set>
 
 #include "clients/stage/config.hpp"
+#include "clients/stage/program.hpp"
 #include "config/documentation.hpp"
 #include "support/catch.hpp"
 
@@ -128,6 +129,9 @@ TEST_CASE("what makes no sense for a stage is a mistake", "[stage]") {
         "y.range_limit_nm");
   CHECK(mistakes_of(kController + "y: {axis: \"1\"}\n") ==
         "f:2:11: y.axis: found \"1\", as x.axis; allowed an axis of its own");
+  CHECK(mistakes_of("controller: {driver: thorlabs_apt, device: \"/dev/a, /dev/b\"}\n"
+                    "y: {axis: \"1\"}\n") == "");
+  CHECK(mistakes_of("controller: {driver: library, library: libmadlib.so}\n") == "");
   CHECK(mistakes_of(kController + "y: {axis: \"1\", controller: second}\n")
             .find("second_controller.driver: found none") != std::string::npos);
   CHECK(mistakes_of(kController + "y: {axis: \"1\", controller: second}\n"
@@ -140,6 +144,22 @@ TEST_CASE("what makes no sense for a stage is a mistake", "[stage]") {
         "f:2:5: x.reverse: found an unknown key; did you mean x.reversed?");
   CHECK(mistakes_of(kController + "x: {scale: 0}\n") ==
         "f:2:12: x.scale: found 0; allowed a number above 0 up to 1000");
+}
+
+TEST_CASE("every driver of the table is one that there is", "[stage]") {
+  const auto option = std::ranges::find(table().options, "controller.driver", &config::Option::key);
+  REQUIRE(option != table().options.end());
+  for (const std::string_view driver : option->rules.choices) {
+    if (driver == "none") continue;
+    try {
+      make_stage(
+          StageOptions{.driver = std::string(driver), .device = "", .axes = {}, .library = ""});
+    } catch (const std::invalid_argument& error) {
+      INFO(error.what());
+      const bool known = std::string(error.what()).find("is not known") == std::string::npos;
+      CHECK(known);
+    }
+  }
 }
 
 TEST_CASE("a limit of driftd's passes the default limits of its stage", "[stage]") {
@@ -157,7 +177,9 @@ TEST_CASE("every example of a stage loads", "[stage]") {
   for (const auto& entry : std::filesystem::directory_iterator(kRoot / "clients/stage/examples")) {
     const std::string name = entry.path().filename().string();
     INFO(name);
-    CHECK_NOTHROW(load(entry.path()));
+    Config config{};
+    CHECK_NOTHROW(config = load(entry.path()));
+    CHECK_NOTHROW(make_stage(config));  // the driver takes its options, too
     const bool has_schema = text_of("clients/stage/examples/" + name)
                                 .starts_with(
                                     "# yaml-language-server: "

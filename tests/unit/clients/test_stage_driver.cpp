@@ -134,6 +134,11 @@ TEST_CASE("a lost controller is told once, tried with growing pauses, and found 
     CHECK(bench.state() == "ready");
     bench.send(95, 5);
     CHECK(bench.stage.targets.back()[0] == Approx(50'095));
+    bench.stage.away = true;  // again: the pauses begin anew
+    bench.send(96, 1);
+    const int attempts = bench.stage.connects;
+    bench.run(250);
+    CHECK(bench.stage.connects - attempts == 1);
   }
   SECTION("elsewhere") {
     bench.stage.position = {10'000, 60'000};
@@ -160,18 +165,19 @@ TEST_CASE("a stage with its servo off is told nothing, and gets a new zero after
   bench.run(10);
   bench.send(40, 40);
   bench.stage.answer = {.condition = Condition::ServoOff, .text = "axis 1: the servo is off"};
-  bench.run(110);
+  bench.run(95);
   CHECK(bench.state() == "servo_off");
   CHECK(bench.text() == "axis 1: the servo is off");
-  bench.stage.position = {48'000, 60'000};  // without its servo it sags
+  // Without its servo it sags, by less than a stage may be behind that was told to go just now.
+  bench.stage.position = {49'740, 60'000};
   bench.send(60, 20);
   CHECK(bench.stage.targets.size() == 1);
   bench.stage.answer = {};
-  bench.run(110);
+  bench.run(100);
   CHECK(bench.state() == "ready");
   bench.send(70, 10);
   REQUIRE(bench.stage.targets.size() == 2);
-  CHECK(bench.stage.targets[1][0] == Approx(48'010));
+  CHECK(bench.stage.targets[1][0] == Approx(49'750));
 }
 
 TEST_CASE("what the controller refuses is told with its reason, and tried on", "[stage]") {
@@ -220,8 +226,14 @@ TEST_CASE("a range limit is told until the lock is over", "[stage]") {
   }
   SECTION("by the daemon's word") {
     bench.board.lock_is_over.store(true);
-    bench.run(1);
+    const int nudges = bench.nudges;
+    bench.run(300);  // it may be about the lock before
+    CHECK(bench.state() == "limit");
+    bench.run(300);
     CHECK(bench.state() == "ready");
+    CHECK(bench.nudges == nudges + 1);
+    bench.send(80, 0);
+    CHECK(bench.state() == "limit");
   }
 }
 

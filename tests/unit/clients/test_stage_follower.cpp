@@ -137,6 +137,11 @@ TEST_CASE("a stage that somebody else moved is not fetched back", "[stage]") {
     bench.move(correction({46, 0}, {6, 0}));
     CHECK(bench.position[0] == Approx(70'006));
   }
+  SECTION("by little, at rest") {
+    bench.position = {50'340, 60'000};
+    bench.move(correction({6, 0}, {6, 0}, 2));
+    CHECK(bench.position[0] == Approx(50'346));
+  }
   SECTION("an axis without a sensor says nothing") {
     Bench open(axis(), axis(), {50'000, 60'000}, travel(0, 100'000, false));
     open.move(correction({40, 0}, {40, 0}));
@@ -152,7 +157,8 @@ TEST_CASE("a stage that is behind its target is not taken for one that was moved
   x.rate_limit_nm_per_s = 10'000;
   Bench bench(x);
   bench.move(correction({40, 0}, {40, 0}));
-  bench.follower.seen({50'040 - 1000, 60'000}, bench.now_ns);  // 0.1 s behind at full rate
+  bench.position[0] -= 1000;  // 0.1 s behind at full rate
+  bench.follower.seen(bench.position, bench.now_ns);
   bench.move(correction({50, 0}, {10, 0}));
   CHECK(bench.position[0] == Approx(50'050));
 }

@@ -26,8 +26,9 @@ class ScriptedPeer {
  public:
   enum class Over { Tcp, Pty };
 
-  /// One script for each connection, in turn.
-  ScriptedPeer(Over over, std::vector<Script> scripts);
+  /// One script for each connection, in turn. `passed_over`: messages that may stand between
+  /// others.
+  ScriptedPeer(Over over, std::vector<Script> scripts, std::vector<std::string> passed_over = {});
   ~ScriptedPeer();
   ScriptedPeer(const ScriptedPeer&) = delete;
   ScriptedPeer& operator=(const ScriptedPeer&) = delete;
@@ -49,8 +50,11 @@ class ScriptedPeer {
   void note(const std::string& text);
   int next_byte(int fd, int wait_ms, char& byte);
 
+  bool begins_passed_over(const std::string& found) const;
+
   Over over_;
   std::vector<Script> scripts_;
+  std::vector<std::string> passed_over_;
   std::string device_;
   int fd_ = -1;  ///< listening socket, or the pseudo-terminal's own side
   std::atomic<bool> ended_{false};

@@ -84,6 +84,9 @@ TEST_CASE("Mad City Labs: a place that is a negative whole number is an error co
   fake.call<void(double)>("fake_read_value")(-0.0031);  // noise at the end of the range
   stage->read(place);
   CHECK(place[0] == Approx(-3.1));
+  fake.call<void(double)>("fake_read_value")(-1.5);
+  stage->read(place);
+  CHECK(place[0] == Approx(-1500.0));
   fake.call<void(double)>("fake_read_value")(-3);
   CHECK_THROWS_WITH(stage->read(place), contains("MCL error -3: the controller is not attached"));
 }

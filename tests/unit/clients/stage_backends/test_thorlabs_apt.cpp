@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/monotonic.hpp"
 #include "clients/stage/stage.hpp"
 #include "support/catch.hpp"
 #include "unit/clients/stage_backends/scripted_peer.hpp"
@@ -17,14 +18,18 @@ using Over = ScriptedPeer::Over;
 
 namespace {
 
+constexpr int kSilentMs = 400;
+
 constexpr const char* kZeroedClosedEnabled = "10040080";
 
-StageOptions options(const std::string& device, std::vector<std::string> axes) {
+/// A limit that a loaded machine keeps; kSilentMs where the script stays silent.
+StageOptions options(const std::string& device, std::vector<std::string> axes,
+                     int timeout_ms = 10'000) {
   StageOptions options;
   options.driver = "thorlabs_apt";
   options.device = device;
   options.axes = std::move(axes);
-  options.timeout_ms = 150;
+  options.timeout_ms = timeout_ms;
   return options;
 }
 
@@ -54,6 +59,14 @@ Step alive(const std::string& at) {
   return {.expect = hex("6206 0000" + at + "01")};
 }
 
+/// On a loaded machine a sign of life may fall due anywhere.
+class Peer : public ScriptedPeer {
+ public:
+  Peer(Over over, std::vector<Script> scripts)
+      : ScriptedPeer(over, std::move(scripts),
+                     {alive("21").expect, alive("22").expect, alive("50").expect}) {}
+};
+
 Script joined(std::initializer_list<Script> parts) {
   Script script;
   for (const Script& part : parts) script.insert(script.end(), part.begin(), part.end());
@@ -68,7 +81,7 @@ Script rack() {
 
 TEST_CASE("APT: connect to two bays asks and changes nothing, by TCP and by a serial line") {
   const Over over = GENERATE(Over::Tcp, Over::Pty);
-  ScriptedPeer peer(over, {rack()});
+  Peer peer(over, {rack()});
   const auto stage = make_stage(options(peer.device(), {"bay1", "bay2"}));
   const std::vector<Axis> axes = stage->connect();
   REQUIRE(axes.size() == 2);
@@ -82,11 +95,11 @@ TEST_CASE("APT: connect to two bays asks and changes nothing, by TCP and by a se
 }
 
 TEST_CASE("APT: both bays move by one write, and places are signed") {
-  ScriptedPeer peer(
-      Over::Tcp, {joined({rack(),
-                          {{.expect = hex("4606 0400 a1 01 0100 ff7f  4606 0400 a2 01 0100 0040")},
-                           status("21", "ff7f", kZeroedClosedEnabled),
-                           status("22", "feff", kZeroedClosedEnabled)}})});
+  Peer peer(Over::Tcp,
+            {joined({rack(),
+                     {{.expect = hex("4606 0400 a1 01 0100 ff7f  4606 0400 a2 01 0100 0040")},
+                      status("21", "ff7f", kZeroedClosedEnabled),
+                      status("22", "feff", kZeroedClosedEnabled)}})});
   const auto stage = make_stage(options(peer.device(), {"bay1", "bay2"}));
   stage->connect();
   CHECK(stage->move_to(std::array{20'000.0, 10'000.3}));
@@ -98,12 +111,10 @@ TEST_CASE("APT: both bays move by one write, and places are signed") {
 }
 
 TEST_CASE("APT: two units on lines of their own") {
-  ScriptedPeer x(
-      Over::Tcp,
-      {joined({{alive("50")}, one("50"), {{.expect = hex("4606 0400 d0 01 0100 0000")}}})});
-  ScriptedPeer y(
-      Over::Tcp,
-      {joined({{alive("50")}, one("50"), {{.expect = hex("4606 0400 d0 01 0100 ff3f")}}})});
+  Peer x(Over::Tcp,
+         {joined({{alive("50")}, one("50"), {{.expect = hex("4606 0400 d0 01 0100 0000")}}})});
+  Peer y(Over::Tcp,
+         {joined({{alive("50")}, one("50"), {{.expect = hex("4606 0400 d0 01 0100 ff3f")}}})});
   const auto stage = make_stage(options(x.device() + "," + y.device(), {"1", "1"}));
   CHECK(stage->connect().size() == 2);
   CHECK(stage->move_to(std::array{0.0, 9'999.6}));
@@ -113,11 +124,11 @@ TEST_CASE("APT: two units on lines of their own") {
 
 TEST_CASE("APT: open loop is told, and closed and enabled only when asked") {
   SECTION("not asked") {
-    ScriptedPeer peer(Over::Tcp,
-                      {joined({{alive("50")},
-                               one("50", "00000080", "01"),
-                               {status("50", "0000", "00000080"), status("50", "0000", "00040000"),
-                                status("50", "0000", "20040080")}})});
+    Peer peer(Over::Tcp,
+              {joined({{alive("50")},
+                       one("50", "00000080", "01"),
+                       {status("50", "0000", "00000080"), status("50", "0000", "00040000"),
+                        status("50", "0000", "20040080")}})});
     const auto stage = make_stage(options(peer.device(), {"1"}));
     CHECK_FALSE(stage->connect()[0].closed_loop);
     CHECK_THAT(stage->description(), contains("axis 1 was not zeroed since power-on"));
@@ -133,7 +144,7 @@ TEST_CASE("APT: open loop is told, and closed and enabled only when asked") {
     script.insert(script.begin() + 3,
                   {{.expect = hex("1002 0101 50 01  4006 0102 50 01")},
                    {.expect = hex("4106 0100 50 01"), .answer = hex("4206 0102 01 50")}});
-    ScriptedPeer peer(Over::Tcp, {script});
+    Peer peer(Over::Tcp, {script});
     StageOptions asked = options(peer.device(), {"1"});
     asked.switch_servo_on = true;
     CHECK(make_stage(asked)->connect()[0].closed_loop);
@@ -148,12 +159,12 @@ TEST_CASE("APT: errors come unasked, and other messages are passed over") {
   told.answer = rich + hex("6106 0a00 81 21 0100 0000 0000 00000000") + told.answer;
   Step plain = status("50", "0000", kZeroedClosedEnabled);
   plain.answer = hex("8000 0000 01 50") + plain.answer;
-  ScriptedPeer peer(Over::Tcp, {joined({{alive("50")},
-                                        one("50"),
-                                        {{.expect = hex("4606 0400 d0 01 0100 0000")},
-                                         told,
-                                         plain,
-                                         status("50", "0000", kZeroedClosedEnabled)}})});
+  Peer peer(Over::Tcp, {joined({{alive("50")},
+                                one("50"),
+                                {{.expect = hex("4606 0400 d0 01 0100 0000")},
+                                 told,
+                                 plain,
+                                 status("50", "0000", kZeroedClosedEnabled)}})});
   const auto stage = make_stage(options(peer.device(), {"1"}));
   stage->connect();
   CHECK(stage->move_to(std::array{0.0}));
@@ -166,25 +177,27 @@ TEST_CASE("APT: errors come unasked, and other messages are passed over") {
   CHECK(peer.problem().empty());
 }
 
-TEST_CASE("APT: a sign of life each second") {
+TEST_CASE("APT: a sign of life each second, and not more often") {
   ScriptedPeer peer(Over::Tcp, {joined({{alive("50")},
                                         one("50"),
                                         {status("50", "0000", kZeroedClosedEnabled), alive("50"),
-                                         status("50", "0000", kZeroedClosedEnabled),
                                          status("50", "0000", kZeroedClosedEnabled)}})});
   const auto stage = make_stage(options(peer.device(), {"1"}));
+  const std::int64_t before_ns = driftd::monotonic_ns();
   stage->connect();
   stage->health();
+  if (driftd::monotonic_ns() - before_ns > 900'000'000) {
+    WARN("the machine is too slow to tell");
+    return;
+  }
   std::this_thread::sleep_for(std::chrono::milliseconds(1010));
-  stage->health();
   stage->health();
   CHECK(peer.problem().empty());
 }
 
 TEST_CASE("APT: a target beyond the travel is not sent") {
-  ScriptedPeer peer(
-      Over::Tcp,
-      {joined({{alive("50")}, one("50"), {status("50", "0000", kZeroedClosedEnabled)}})});
+  Peer peer(Over::Tcp,
+            {joined({{alive("50")}, one("50"), {status("50", "0000", kZeroedClosedEnabled)}})});
   const auto stage = make_stage(options(peer.device(), {"1"}));
   stage->connect();
   CHECK_FALSE(stage->move_to(std::array{-1.0}));
@@ -193,14 +206,14 @@ TEST_CASE("APT: a target beyond the travel is not sent") {
 }
 
 TEST_CASE("APT: garbage, silence, a farewell, no actuator and a closed line") {
-  const auto told = [](const Step& last, std::size_t keep) {
+  const auto told = [](const Step& last, std::size_t keep, int timeout_ms = 10'000) {
     Script script = joined({{alive("50")}, one("50")});
     script.resize(keep);
     script.push_back(last);
-    ScriptedPeer peer(Over::Tcp, {script});
+    Peer peer(Over::Tcp, {script});
     std::string text;
     try {
-      make_stage(options(peer.device(), {"1"}))->connect();
+      make_stage(options(peer.device(), {"1"}, timeout_ms))->connect();
     } catch (const StageError& error) {
       text = error.what();
     }
@@ -211,11 +224,12 @@ TEST_CASE("APT: garbage, silence, a farewell, no actuator and a closed line") {
   CHECK_THAT(told({.expect = ask, .answer = "*IDN?\n"}, 1),
              contains("is '*IDN?\\n', expected a message to 0x01"));
   CHECK_THAT(told({.expect = ask, .answer = hex("0600 ffff 81 50")}, 1), contains("expected a"));
-  CHECK_THAT(told({.expect = ask, .answer = hex("0600 5400 81 50 00")}, 1),
+  CHECK_THAT(told({.expect = ask, .answer = hex("0600 5400 81 50 00")}, 1, kSilentMs),
              contains("found '\\x00', expected the 84 bytes announced"));
   CHECK_THAT(told({.expect = ask, .answer = hex("0600 0200 81 50 0000")}, 1),
              contains("expected 84 bytes of data"));
-  CHECK_THAT(told({.expect = ask}, 1), contains("no whole answer to '\\x05\\x00\\x01\\x00P\\x01'"));
+  CHECK_THAT(told({.expect = ask}, 1, kSilentMs),
+             contains("no whole answer to '\\x05\\x00\\x01\\x00P\\x01'"));
   CHECK_THAT(told({.expect = ask, .answer = hex("0200 0000 01 50")}, 1), contains("disconnects"));
   CHECK_THAT(told({.expect = ask, .answer = hex("0600"), .hang_up = true}, 1),
              contains("closed the line"));
@@ -228,12 +242,11 @@ TEST_CASE("APT: garbage, silence, a farewell, no actuator and a closed line") {
 }
 
 TEST_CASE("APT: connected again after the line broke") {
-  ScriptedPeer peer(
-      Over::Tcp,
-      {joined({{alive("50")},
-               one("50"),
-               {{.expect = hex("6006 0100 50 01"), .answer = hex("61"), .hang_up = true}}}),
-       joined({{alive("50")}, one("50")})});
+  Peer peer(Over::Tcp,
+            {joined({{alive("50")},
+                     one("50"),
+                     {{.expect = hex("6006 0100 50 01"), .answer = hex("61"), .hang_up = true}}}),
+             joined({{alive("50")}, one("50")})});
   const auto stage = make_stage(options(peer.device(), {"1"}));
   stage->connect();
   CHECK_THROWS_WITH(stage->health(), contains("found 'a' before"));
