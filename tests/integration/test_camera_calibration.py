@@ -96,7 +96,7 @@ class CameraCalibration(unittest.TestCase):
         picture = self.rig.folder / "pictures/now.png"
         picture.parent.mkdir()
         with (self.rig.folder / "said.txt").open("w+") as said:
-            keeper = subprocess.Popen([BIN / "driftctl", "--config", self.file, "--timeout", "1", "snapshot",
+            keeper = subprocess.Popen([BIN / "driftctl", "--config", self.file, "--timeout", "3", "snapshot",
                                        "--every", "0.1", picture], stdout=said, stderr=said)
             self.addCleanup(keeper.kill)
             over = threading.Event()
@@ -132,9 +132,11 @@ class CameraCalibration(unittest.TestCase):
             lines = said.read().splitlines()
         self.assertEqual(broken, [])
         self.assertEqual(os.listdir(picture.parent), ["now.png"])
-        self.assertEqual(len(lines), 2, lines)
-        self.assertIn("stays as it is", lines[0])
-        self.assertIn("come again", lines[1])
+        # Once each, but for a machine so busy that the daemon does not answer in time.
+        self.assertIn(len(lines), (2, 4), lines)
+        for away_line, back_line in zip(lines[::2], lines[1::2]):
+            self.assertIn("stays as it is", away_line)
+            self.assertIn("come again", back_line)
 
     def fresh(self, picture: pathlib.Path) -> None:
         """Waits for a newer picture."""

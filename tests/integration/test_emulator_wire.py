@@ -3,6 +3,7 @@
 do, how an axis answers, and a real driftd-sim behind it."""
 from __future__ import annotations
 
+import fcntl
 import os
 import pathlib
 import socket
@@ -17,7 +18,9 @@ import unittest
 from emulated import BIN, MS, PATIENCE_S, PROGRAM, SLOW, SOURCE, Emulated, EmulatorTest
 
 from driftd_stage_emulator.stage import QUEUE, REFUSE, Axis, Stage, StageSettings
+from driftd_stage_emulator.transport import TCGETS2, TERMIOS2
 
+TCSETS2, BOTHER, CBAUD = 0x402C542B, 0o010000, 0o010017  # <asm/termbits.h>
 
 class Wire(EmulatorTest):
     def test_bytes_take_their_time_on_the_line(self):
@@ -95,6 +98,19 @@ class Wire(EmulatorTest):
         stats = device.wait_stats(lambda seen: seen["syntax_errors"], "the wrong speed")
         self.assertIn("set to 9600 baud, the device's to 115200", stats["last_syntax_error"])
         device.connect("B115200")
+        self.assertEqual(device.ask(b"ERR?\n"), b"0\n")
+
+    def test_a_speed_without_a_name(self):
+        device = self.emulated("pi_gcs2", "--baud", 250000, pty=True)
+        for speed in (240000, 250000):
+            line = list(TERMIOS2.unpack(fcntl.ioctl(device.wire, TCGETS2, bytes(TERMIOS2.size))))
+            line[2] = line[2] & ~CBAUD | BOTHER
+            line[-2:] = speed, speed
+            fcntl.ioctl(device.wire, TCSETS2, TERMIOS2.pack(*line))
+            if speed == 240000:
+                device.send(b"ERR?\n")
+                stats = device.wait_stats(lambda seen: seen["syntax_errors"], "the wrong speed")
+                self.assertIn("set to 240000 baud, the device's to 250000", stats["last_syntax_error"])
         self.assertEqual(device.ask(b"ERR?\n"), b"0\n")
 
     def test_a_fresh_tty_is_not_raw(self):

@@ -36,6 +36,7 @@ inline SupervisorSettings supervisor_settings() {
 
 struct Frame {
   bool stale = false, not_sent = false, refused = false, new_reference = false, valid = true;
+  StageSays stage = StageSays::Nothing;
 };
 
 /// A supervisor and the facts of one frame after the other.
@@ -61,6 +62,7 @@ struct Feed {
                               .not_sent = what.not_sent,
                               .refused = what.refused,
                               .new_reference = what.new_reference,
+                              .stage = what.stage,
                               .drift = &drift});
   }
   Decision frame(Vec2 nm = {}) { return frame(nm, nm); }

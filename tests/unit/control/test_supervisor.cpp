@@ -112,6 +112,37 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a jump while the stage's driver reports an error is a jump when the error is over") {
+  for (const StageSays says : {StageSays::Error, StageSays::Limit, StageSays::Silent}) {
+    Bench bench;
+    bench.noise_nm = 0;
+    bench.lock();
+    bench.frames(10);
+    bench.frames(5, {.stage = says});
+    CHECK(bench.state() == LockState::Holding);
+    CHECK_FALSE(bench.frame({.stage = says}).restart_average);
+    bench.sample_nm = {100, 0};  // a controller was switched off and on, the stage went elsewhere
+    CHECK(bench.frame({.stage = says}).restart_average);
+    bench.frames(500, {.stage = says});
+    CHECK(bench.frame({.stage = StageSays::Ready}).verdict == LockEvent::Jump);
+    bench.frames(100);
+    CHECK(bench.state() == LockState::Holding);
+  }
+}
+
+TEST_CASE("a slow drift while the stage's driver reports an error is none") {
+  Bench bench;
+  bench.noise_nm = 0;
+  bench.lock();
+  bench.frames(10);
+  for (int i = 0; i < 500; ++i) {
+    bench.sample_nm.x += 0.2;
+    bench.frame({.stage = StageSays::Error});
+  }
+  bench.frames(6, {.stage = StageSays::Ready});
+  CHECK(bench.state() == LockState::Locked);
+}
+
 TEST_CASE("a drift while nothing was measured is no jump: 40 s at 1.6 nm/s, however it was blind") {
   for (const int how : {0, 1, 2}) {
     SupervisorSettings s = supervisor_settings();

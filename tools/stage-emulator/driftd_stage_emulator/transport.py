@@ -2,14 +2,17 @@
 """The wire: a TCP port or a pseudo-terminal, one client, and the time that bytes take on a serial line."""
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
 import socket
-import termios
+import struct
 import tty
 
 CHUNK = 4096
+TCGETS2 = 0x802C542A  #: Linux, but for MIPS, PowerPC and SPARC
+TERMIOS2 = struct.Struct("=4IB19s2I")  #: flags, line discipline, control characters, speeds
 
 
 class Line:
@@ -122,6 +125,12 @@ class TcpLink:
         return ""
 
 
+def _speeds(descriptor: int) -> set[int]:
+    """In and out, in baud. Asked as termios2: a client may have set a speed without a name (BOTHER)."""
+    answer = fcntl.ioctl(descriptor, TCGETS2, bytes(TERMIOS2.size))
+    return set(TERMIOS2.unpack(answer)[-2:])
+
+
 class PtyLink:
     """A pseudo-terminal under a symbolic link. It cannot know how many have it open."""
 
@@ -179,13 +188,10 @@ class PtyLink:
 
     def wrong_baud(self, baud: int) -> str:
         """A sentence when the client has set another speed than the device's."""
-        expected = getattr(termios, f"B{baud}", None)
-        if self._master < 0 or expected is None:
+        if self._master < 0 or not baud:
             return ""
-        speeds = termios.tcgetattr(self._master)[4:6]
-        if speeds == [expected, expected]:
+        speeds = _speeds(self._master)
+        if speeds == {baud}:
             return ""
-        known = {getattr(termios, word): word[1:] for word in dir(termios)
-                 if word[0] == "B" and word[1:].isdigit()}
-        set_to = " and ".join(known.get(speed, "?") for speed in sorted(set(speeds)))
+        set_to = " and ".join(str(speed) for speed in sorted(speeds))
         return f"the client's line is set to {set_to} baud, the device's to {baud}"
