@@ -62,7 +62,11 @@ std::string reason_of(const CalibrationRun& run, const config::Config& config) {
 /// For people: where the stage is now.
 std::string place_of(const CalibrationRun& run) {
   const control::Vec2 left_nm = run.left_at_nm();
-  if (left_nm.x == 0 && left_nm.y == 0) return "the stage is back at its start";
+  if (left_nm.x == 0 && left_nm.y == 0) {
+    // It did not obey, or nobody knows whether it did.
+    return run.end() == CalibrationEnd::StageReports ? "the stage was told to go back to its start"
+                                                     : "the stage is back at its start";
+  }
   return fmt::format("the stage was left at ({:+.1f}, {:+.1f}) nm from its start", left_nm.x,
                      left_nm.y);
 }

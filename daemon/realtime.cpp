@@ -54,4 +54,15 @@ std::optional<std::string> schedule_this_thread(int priority, int cpu, const cha
   return refused;
 }
 
+ScheduledMeanwhile::ScheduledMeanwhile(int priority) noexcept {
+  sched_param meanwhile{};
+  meanwhile.sched_priority = priority;
+  changed_ = pthread_getschedparam(pthread_self(), &policy_, &before_) == 0 &&
+             pthread_setschedparam(pthread_self(), SCHED_FIFO, &meanwhile) == 0;
+}
+
+ScheduledMeanwhile::~ScheduledMeanwhile() {
+  if (changed_) pthread_setschedparam(pthread_self(), policy_, &before_);
+}
+
 }  // namespace driftd::daemon

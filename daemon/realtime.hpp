@@ -2,6 +2,8 @@
 // Real-time set-up: memory locking for the process, SCHED_FIFO priority and CPU for a thread.
 #pragma once
 
+#include <sched.h>
+
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -19,5 +21,22 @@ std::optional<std::string> lock_memory();
 /// SCHED_FIFO at `priority` for the calling thread, pinned to `cpu` (-1: not pinned).
 /// Returns why not, or nothing.
 std::optional<std::string> schedule_this_thread(int priority, int cpu, const char* thread_name);
+
+/// The calling thread has SCHED_FIFO at `priority` while this lives, if that is allowed, and then
+/// again what it had before. Threads that it starts meanwhile keep it: so do a library's own, such
+/// as libzmq's, which starts them with a context's first socket and aborts when it may not set them
+/// itself.
+class ScheduledMeanwhile {
+ public:
+  explicit ScheduledMeanwhile(int priority) noexcept;
+  ~ScheduledMeanwhile();
+  ScheduledMeanwhile(const ScheduledMeanwhile&) = delete;
+  ScheduledMeanwhile& operator=(const ScheduledMeanwhile&) = delete;
+
+ private:
+  int policy_ = 0;
+  sched_param before_{};
+  bool changed_ = false;
+};
 
 }  // namespace driftd::daemon

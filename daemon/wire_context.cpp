@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 
 #include "config/local_sockets.hpp"
 #include "daemon/connection_bound.hpp"
+#include "daemon/realtime.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -30,13 +32,20 @@ bool is_admitted(const std::vector<zmq::message_t>& request) {
   return std::find(kDomains.begin(), kDomains.end(), request[2].to_string_view()) != kDomains.end();
 }
 
+/// The first socket of a context starts its threads.
+zmq::socket_t first_socket(zmq::context_t& context, std::optional<int> io_priority) {
+  std::optional<ScheduledMeanwhile> meanwhile;
+  if (io_priority) meanwhile.emplace(*io_priority);
+  return {context, zmq::socket_type::rep};
+}
+
 }  // namespace
 
 class WireContext::Handler {
  public:
-  explicit Handler(std::atomic<std::uint64_t>& ended)
+  Handler(std::atomic<std::uint64_t>& ended, std::optional<int> io_priority)
       : ended_(ended),
-        replies_(context_, zmq::socket_type::rep),
+        replies_(first_socket(context_, io_priority)),
         news_(context_, zmq::socket_type::pull),
         to_news_(context_, zmq::socket_type::push) {
     replies_.set(zmq::sockopt::linger, 0);
@@ -129,7 +138,8 @@ class WireContext::Handler {
   std::thread thread_;
 };
 
-WireContext::WireContext() : handler_(std::make_unique<Handler>(ended_)) {}
+WireContext::WireContext(std::optional<int> io_priority)
+    : handler_(std::make_unique<Handler>(ended_, io_priority)) {}
 
 WireContext::~WireContext() = default;
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ namespace driftd::daemon {
 
 class WireContext {
  public:
-  /// Starts the handler's thread.
-  WireContext();
+  /// Starts the handler's thread, and libzmq's: with SCHED_FIFO at `io_priority`, if that is given
+  /// and allowed. What is published leaves through them.
+  explicit WireContext(std::optional<int> io_priority = std::nullopt);
   ~WireContext();
   WireContext(const WireContext&) = delete;
   WireContext& operator=(const WireContext&) = delete;

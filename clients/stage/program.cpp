@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -47,6 +48,15 @@ int signal_descriptor() {
 std::uint64_t watchdog_period_us() {
   std::uint64_t period_us = 0;
   return sd_watchdog_enabled(0, &period_us) > 0 ? period_us : 0;
+}
+
+/// With its threads started. Corrections come through them: without real-time scheduling a busy
+/// computer delays them by more than their 20 ms.
+zmq::context_t& with_threads(zmq::context_t& context, const Scheduling& realtime) {
+  std::optional<daemon::ScheduledMeanwhile> meanwhile;
+  if (realtime.mode != config::RealTimeMode::Off) meanwhile.emplace(realtime.priority);
+  const zmq::socket_t first(context, zmq::socket_type::pair);
+  return context;
 }
 
 class Program {
@@ -87,7 +97,7 @@ class Program {
 Program::Program(const Config& config, std::unique_ptr<Stage> stage)
     : config_(config),
       stage_(std::move(stage)),
-      reports_(context_, config.daemon.commands),
+      reports_(with_threads(context_, config.realtime), config.daemon.commands),
       introduction_{new_instance(), config.controller.driver, config.motion.max_rate_hz},
       signals_(signal_descriptor()),
       nudges_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),

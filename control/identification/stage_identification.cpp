@@ -315,6 +315,22 @@ void choose_order(Run& run) {
   if (fit.converged && fit.chi_square < run.fit.chi_square) run.fit = std::move(fit);
 }
 
+/// Whether the plays lag behind, as hysteresis does. Commands that came late can make them lead:
+/// then they would take from the matrix what is not theirs.
+bool lags(const ResponseFit& fit) {
+  constexpr double kLead = 0.003;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const Vec2 small{fit.linear[0][axis], fit.linear[1][axis]};
+    double lagging = 0;
+    for (std::size_t n = 0; n < kPlays.size(); ++n) {
+      const std::size_t channel = 2 + axis * kPlays.size() + n;
+      lagging += fit.linear[0][channel] * small.x + fit.linear[1][channel] * small.y;
+    }
+    if (lagging < -kLead * (small.x * small.x + small.y * small.y)) return false;
+  }
+  return true;
+}
+
 /// Adds plays of the commands to the staircase where they explain much more.
 void look_for_hysteresis(Run& run) {
   FitData with = run.data();
@@ -327,7 +343,7 @@ void look_for_hysteresis(Run& run) {
   const double unknowns = 4 * kPlays.size();
   if (!gains.converged || gains.chi_square > run.fit.chi_square - unknowns - kEvidence) return;
   ResponseFit fit = fit_response(with, run.fit.shape, kRounds);
-  if (!fit.converged) return;
+  if (!fit.converged || !lags(fit)) return;
   run.data() = std::move(with);
   run.fit = std::move(fit);
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/realtime.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+using driftd::daemon::ScheduledMeanwhile;
+
+namespace {
+
+struct Scheduling {
+  int policy = -1;
+  int priority = -1;
+};
+
+Scheduling of_this_thread() {
+  Scheduling found;
+  sched_param parameters{};
+  REQUIRE(pthread_getschedparam(pthread_self(), &found.policy, &parameters) == 0);
+  found.priority = parameters.sched_priority;
+  return found;
+}
+
+/// Of a thread that is started now without a wish of its own, as libzmq starts its threads.
+Scheduling of_new_thread() {
+  Scheduling found;
+  std::thread([&found] {
+    sched_param parameters{};
+    pthread_getschedparam(pthread_self(), &found.policy, &parameters);
+    found.priority = parameters.sched_priority;
+  }).join();
+  return found;
+}
+
+bool may_schedule() {
+  bool may = false;
+  std::thread([&may] {
+    sched_param parameters{};
+    parameters.sched_priority = 7;
+    may = pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters) == 0;
+  }).join();
+  return may;
+}
+
+}  // namespace
+
+TEST_CASE("threads started meanwhile keep the priority, this one does not") {
+  if (!may_schedule()) {
+    WARN("SKIPPED: SCHED_FIFO is not allowed here");
+    return;
+  }
+  const Scheduling before = of_this_thread();
+  Scheduling meanwhile;
+  {
+    const ScheduledMeanwhile scheduled(7);
+    meanwhile = of_new_thread();
+  }
+  CHECK(meanwhile.policy == SCHED_FIFO);
+  CHECK(meanwhile.priority == 7);
+  CHECK(of_this_thread().policy == before.policy);
+  CHECK(of_this_thread().priority == before.priority);
+  CHECK(of_new_thread().policy == before.policy);
+}
+
+TEST_CASE("a priority that is not allowed changes nothing") {
+  const Scheduling before = of_this_thread();
+  const ScheduledMeanwhile scheduled(1000);
+  CHECK(of_this_thread().policy == before.policy);
+  CHECK(of_new_thread().policy == before.policy);
+}
