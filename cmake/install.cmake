@@ -19,6 +19,7 @@ install(DIRECTORY tools/stage-emulator/driftd_stage_emulator DESTINATION share/d
   FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 
 install(TARGETS driftfit driftd_gpufit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES clients/stage/backends/driftd_stage_library.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES fitter/c/driftfit.h fitter/gpufit/gpufit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # The units in the source tree name the paths of a distribution package; another prefix gets its own.

@@ -107,9 +107,9 @@ Decision Supervisor::decide(const FrameFacts& facts) noexcept {
   watch_stage(facts);
   Decision decision{.verdict = verdict_of(facts)};
   feed(decision.verdict, facts.now_ns);
-  remember(facts, decision.verdict);
-  decision.restart_average =
-      decision.verdict == LockEvent::Jump || decision.verdict == LockEvent::StaleFrame;
+  const bool jumped = has_jumped(facts, decision.verdict);
+  remember(facts, jumped);
+  decision.restart_average = jumped || decision.verdict == LockEvent::StaleFrame;
   if (decision.verdict == LockEvent::GoodFrame && may_correct(lock_)) correct(facts, decision);
   if (decision.verdict == LockEvent::GoodFrame && may_probe(lock_)) probe(facts, decision);
   if (may_excite(lock_) && facts.excitation_nm != nullptr) excite(facts, decision);
@@ -136,14 +136,18 @@ void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
                                     .taken_ns = facts.taken_ns});
 }
 
-void Supervisor::remember(const FrameFacts& facts, LockEvent verdict) noexcept {
+/// A stage that its controller left elsewhere is told of before the jump that it makes is looked
+/// at.
+bool Supervisor::has_jumped(const FrameFacts& facts, LockEvent verdict) const noexcept {
+  return verdict == LockEvent::Jump ||
+         (is_measured(facts) && report_of(facts.stage).has_value() && is_jump(facts));
+}
+
+void Supervisor::remember(const FrameFacts& facts, bool jumped) noexcept {
   if (!is_measured(facts)) {
     blind_ = true;
     return;
   }
-  // A stage that its controller left elsewhere is told of before the jump that it makes is looked at.
-  const bool jumped =
-      verdict == LockEvent::Jump || (report_of(facts.stage).has_value() && is_jump(facts));
   controller_.observe(facts.taken_ns);
   if (blind_) blind_s_ += seconds_between(last_measured_ns_, facts.taken_ns);
   blind_ = false;

@@ -103,7 +103,8 @@ class Supervisor {
   std::optional<LockEvent> report_of(StageSays stage) const noexcept;
   bool is_jump(const FrameFacts& facts) const noexcept;
   void watch_stage(const FrameFacts& facts) noexcept;
-  void remember(const FrameFacts& facts, LockEvent verdict) noexcept;
+  bool has_jumped(const FrameFacts& facts, LockEvent verdict) const noexcept;
+  void remember(const FrameFacts& facts, bool jumped) noexcept;
   void feed(LockEvent event, std::int64_t now_ns) noexcept;
   void correct(const FrameFacts& facts, Decision& decision) noexcept;
   void probe(const FrameFacts& facts, Decision& decision) noexcept;

@@ -17,8 +17,11 @@
 #include "clients/common/option_range.hpp"
 #include "clients/common/stop_signal.hpp"
 #include "clients/common/subscriber.hpp"
+#include "clients/common/yaml_edit.hpp"
+#include "clients/driftctl/calibrate_camera.hpp"
 #include "clients/driftctl/calibrate_stage.hpp"
 #include "clients/driftctl/common_options.hpp"
+#include "clients/driftctl/keep_snapshot.hpp"
 #include "clients/driftctl/measurement.hpp"
 #include "clients/driftctl/snapshot_image.hpp"
 #include "config/config.hpp"
@@ -40,6 +43,8 @@ struct Options : CommonOptions {
   bool find_markers = false;
   std::string snapshot_file;
   CalibrateStageOptions stage;
+  double snapshot_every_s = 0;  ///< 0: one
+  double snapshot_for_s = 0;    ///< 0: until interrupted
 };
 
 void print_lines(const std::vector<Line>& lines) {
@@ -95,6 +100,13 @@ std::string check_png_name(const std::string& file) {
 }
 
 void save_snapshot(const Options& options) {
+  if (options.snapshot_every_s > 0) {
+    return keep_snapshot(
+        {options.snapshot_file, options.snapshot_every_s, options.snapshot_for_s, options.json},
+        [&] {
+          return send(options, {{"command", "snapshot"}});
+        });
+  }
   const Reply reply = send(options, {{"command", "snapshot"}});
   const nlohmann::json& frame = reply.body.at("frame");
   const RgbImage image = draw_snapshot(frame, reply.attachment);
@@ -170,7 +182,16 @@ void add_commands(CLI::App& app, Options& options) {
       ->required()
       ->check(clients::in_range(1e-3, 21'600, "POSITIVE"));
   measuring->callback([&] { measure(options); });
-  add_calibrate(app, options, options.stage);
+  add_calibrate_camera(
+      *add_calibrate(app, options, options.stage),
+      {.request = [&](const nlohmann::json& command) { return send(options, command); },
+       .config = [&] { return options.config; },
+       .json = [&] { return options.json; },
+       .set_values =
+           [](const auto& file, const auto& values) {
+             const auto old = set_values(file, values);
+             if (!old.empty()) fmt::print(stderr, "The old file is {}.\n", old.string());
+           }});
   app.add_subcommand("lock", "Take the reference anew and hold the sample there")->callback([&] {
     change_state(options, "lock");
   });
@@ -191,6 +212,13 @@ void add_commands(CLI::App& app, Options& options) {
   snapshot->add_option("file", options.snapshot_file, "Where to write it; the name ends in .png")
       ->required()
       ->check(CLI::Validator(check_png_name, ""));
+  auto* every = snapshot
+                    ->add_option("--every", options.snapshot_every_s,
+                                 "Keep it fresh: anew after so many seconds, until Ctrl-C")
+                    ->check(clients::in_range(0.01, 86'400, "POSITIVE"));
+  snapshot->add_option("--for", options.snapshot_for_s, "Stop after this many seconds")
+      ->check(clients::in_range(1e-3, 1e8, "POSITIVE"))
+      ->needs(every);
   snapshot->callback([&] { save_snapshot(options); });
 }
 

@@ -181,6 +181,13 @@ std::string configured(const StageCalibration& c, const std::string& key) {
                      yaml::format_real(m[1][0]), yaml::format_real(m[1][1]));
 }
 
+/// What a lock would leave. Where the loop runs away the number means nothing.
+std::string forecast(std::optional<double> residual_nm) {
+  constexpr double kRunsAwayNm = 100;
+  if (residual_nm && *residual_nm > kRunsAwayNm) return "it would not hold";
+  return number(residual_nm, 2) + " nm";
+}
+
 }  // namespace
 
 std::vector<std::string> findings(const StageCalibration& c) {
@@ -228,8 +235,8 @@ std::vector<std::string> proposal_lines(
       lines.push_back(fmt::format("  {:<24}instead of {}", "", now));
     }
   }
-  lines.push_back(fmt::format("Residual that it should leave: {} nm instead of {} nm.",
-                              number(c.proposal.residual_nm, 2), number(c.present.residual_nm, 2)));
+  lines.push_back(fmt::format("Residual that it should leave: {}; as configured now: {}.",
+                              forecast(c.proposal.residual_nm), forecast(c.present.residual_nm)));
   return lines;
 }
 

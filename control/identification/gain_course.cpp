@@ -19,6 +19,8 @@ constexpr std::size_t kFewestFrames = 20;
 constexpr double kDeadGain = 0.03;
 /// By how much the gain of a stretch may differ: hysteresis and noise aside, not at all.
 constexpr double kAlike = 0.12;
+/// The noise may be so much more than in the quiet part, by its mean square.
+constexpr double kNoiseGrows = 1.5;
 constexpr double kSure = 6;  // standard deviations
 
 double length(Vec2 v) {
@@ -31,10 +33,6 @@ Vec2 minus(Vec2 v) {
   return {-v.x, -v.y};
 }
 
-bool is_significant(const StretchGain& stretch, std::size_t axis) {
-  return length(stretch.gain[axis]) > kSure * stretch.sd[axis];
-}
-
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<long>(values.size() / 2);
@@ -42,16 +40,30 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// How far an axis moved the image in all stretches but the few in which it moved most.
+struct Moved {
+  double gain = 0;  ///< nm per nm commanded, any direction
+  double sds = 0;   ///< the same in standard deviations
+};
+Moved moved_of(const GainCourse& course, std::size_t axis) {
+  std::vector<double> gains, sds;
+  for (const StretchGain& s : course.stretches) {
+    gains.push_back(length(s.gain[axis]));
+    sds.push_back(length(s.gain[axis]) / s.sd[axis]);
+  }
+  const auto at = static_cast<long>(gains.size() * 3 / 4);
+  std::ranges::nth_element(gains, gains.begin() + at);
+  std::ranges::nth_element(sds, sds.begin() + at);
+  return {gains[static_cast<std::size_t>(at)], sds[static_cast<std::size_t>(at)]};
+}
+
 /// The gain to which most stretches are near, among those in which the axis moved at all.
 Vec2 typical_gain(const GainCourse& course, std::size_t axis) {
-  double largest = 0;
-  for (const StretchGain& s : course.stretches) {
-    if (is_significant(s, axis)) largest = std::max(largest, length(s.gain[axis]));
-  }
+  const double largest = moved_of(course, axis).gain;
   Vec2 best;
   double smallest = std::numeric_limits<double>::infinity();
   for (const StretchGain& s : course.stretches) {
-    if (!is_significant(s, axis) || length(s.gain[axis]) < 0.3 * largest) continue;
+    if (length(s.gain[axis]) < 0.3 * largest) continue;
     std::vector<double> far;
     for (const StretchGain& other : course.stretches)
       far.push_back(std::min(distance(s.gain[axis], other.gain[axis]), 0.5 * largest));
@@ -66,19 +78,18 @@ Vec2 typical_gain(const GainCourse& course, std::size_t axis) {
 }
 
 StageVerdictText judge_dead(const GainCourse& course, const std::array<Vec2, 2>& typical) {
-  std::array<double, 2> sd{};
+  std::array<double, 2> seen{};  // nm of 100 nm
   std::array<bool, 2> dead{}, lost{};
   for (std::size_t axis = 0; axis < 2; ++axis) {
+    const Moved moved = moved_of(course, axis);
     std::vector<double> sds;
     for (const StretchGain& s : course.stretches) sds.push_back(s.sd[axis]);
-    sd[axis] = median(sds) / std::sqrt(static_cast<double>(std::max<std::size_t>(1, sds.size())));
-    const bool moved = length(typical[axis]) >= kDeadGain;
-    dead[axis] = !moved && kSure * sd[axis] < 0.3;
-    lost[axis] = !moved && !dead[axis];
+    const bool moves = moved.gain >= kDeadGain && moved.sds > kSure;
+    // One that moved by a third would have been seen.
+    dead[axis] = !moves && kSure * median(sds) < 0.33;
+    lost[axis] = !moves && !dead[axis];
+    seen[axis] = 100 * moved.gain;
   }
-  const auto seen = [&](std::size_t axis) {
-    return 100 * std::max(length(typical[axis]), 3 * sd[axis]);
-  };
   if (lost[0] || lost[1]) {
     return {StageRefusal::Unresolved,
             "The drift is too noisy to see the stage move: check focus, exposure and the number of "
@@ -87,7 +98,7 @@ StageVerdictText judge_dead(const GainCourse& course, const std::array<Vec2, 2>&
   if (dead[0] && dead[1]) {
     return {StageRefusal::StageDead,
             "The stage does not move: of 100 nm commanded, the image shows less than " +
-                number(std::max(seen(0), seen(1)), 1) +
+                number(std::max(seen[0], seen[1]), 1) +
                 " nm. Check its power and servo, that the driver receives corrections, and that it "
                 "drives this stage."};
   }
@@ -98,7 +109,7 @@ StageVerdictText judge_dead(const GainCourse& course, const std::array<Vec2, 2>&
             "The stage's " + name +
                 " axis does not move: of 100 nm commanded, the image shows less "
                 "than " +
-                number(seen(axis), 1) + " nm, while " + kAxis[1 - axis] + " moves it by " +
+                number(seen[axis], 1) + " nm, while " + kAxis[1 - axis] + " moves it by " +
                 number(100 * length(typical[1 - axis]), 0) +
                 " nm. Check the axis' servo and cable, and which axis of the controller the driver "
                 "calls " +
@@ -117,9 +128,9 @@ StageVerdictText judge_parallel(const std::array<Vec2, 2>& typical) {
               " degrees apart). Check that the driver's two axes are two axes of the controller."};
 }
 
+/// What a stretch looks like.
 enum class Look : std::uint8_t { Alike, Stuck, Reversed, Swapped, Changed };
 
-/// What a stretch looks like against the typical gains.
 Look look_at(const StretchGain& s, const std::array<Vec2, 2>& typical, std::size_t axis) {
   const Vec2 gain = s.gain[axis];
   const double size = length(typical[axis]);
@@ -135,16 +146,42 @@ Look look_at(const StretchGain& s, const std::array<Vec2, 2>& typical, std::size
   return Look::Changed;
 }
 
+/// When an axis went over from its typical gain to another look, or back.
 struct Departure {
-  int stretches = 0;
-  double first_s = 0, last_s = 0;
+  bool found = false;
+  double begins_s = 0;   ///< the first stretch of that look
+  double changes_s = 0;  ///< the first change
+  int changes = 0;
   Vec2 gain;
-  int returns = 0;  ///< how often it was as usual again afterwards
 };
+
+Departure departure_of(const GainCourse& course, const std::array<Vec2, 2>& typical,
+                       std::size_t axis, Look wanted) {
+  Departure d;
+  Look state = Look::Alike;
+  bool known = false;
+  double since_s = 0;  // end of the last stretch that was as the state says
+  for (const StretchGain& s : course.stretches) {
+    const Look look = look_at(s, typical, axis);
+    if (look != wanted && look != Look::Alike) continue;  // a mixture
+    if (look == wanted && !d.found) {
+      d.found = true;
+      d.begins_s = s.begin_s;
+      d.gain = s.gain[axis];
+    }
+    if (known && look != state && d.changes++ == 0) d.changes_s = since_s;
+    if (!known) d.changes_s = s.begin_s;
+    state = look;
+    known = true;
+    since_s = s.end_s;
+  }
+  return d;
+}
 
 StageVerdictText say(Look look, const Departure& d, const std::string& axes, Vec2 typical,
                      bool both) {
-  const std::string at = " at about " + number(d.first_s, 1) + " s";
+  const std::string at =
+      " at about " + number(look == Look::Stuck ? d.begins_s : d.changes_s, 1) + " s";
   switch (look) {
     case Look::Swapped:
       return {StageRefusal::Swapped,
@@ -154,7 +191,7 @@ StageVerdictText say(Look look, const Departure& d, const std::string& axes, Vec
     case Look::Reversed:
       return {StageRefusal::Reversed,
               "The stage's " + axes + " changed direction" + at +
-                  (d.returns > 0 ? ", and again later" : "") +
+                  (d.changes > 1 ? ", and again later" : "") +
                   ". Check the signs that the driver and the controller give the axes, and that "
                   "nothing else drives the stage."};
     case Look::Stuck:
@@ -164,10 +201,12 @@ StageVerdictText say(Look look, const Departure& d, const std::string& axes, Vec
                   "errors, and whether the stage is at a limit of its range."};
     default:
       return {StageRefusal::GainChanged,
-              "The stage's " + axes + (both ? " answer" : " answers") + " otherwise from about " +
-                  number(d.first_s, 1) + " s on: " + number(length(d.gain), 2) +
-                  " nm in the image for each nm commanded, " + number(length(typical), 2) +
-                  " at other times. Check its servo, its load and its range."};
+              "The stage's " + axes + " changed " + (both ? "their" : "its") + " gain" + at + ": " +
+                  number(length(d.gain), 2) +
+                  " nm in the image for each nm commanded for part of "
+                  "the time, " +
+                  number(length(typical), 2) +
+                  " otherwise. Check its servo, its load and its range."};
   }
 }
 
@@ -207,13 +246,21 @@ const char* name_of(StageRefusal refusal) noexcept {
   return "none";
 }
 
+double GainCourse::unexplained() const {
+  std::vector<double> shares;
+  for (const StretchGain& s : stretches) shares.push_back(s.unexplained);
+  return median(shares);
+}
+
 GainCourse course_of(const FitData& data, const ResponseShape& shape, double stretch_s) {
   const auto response = respond_in_slots(data, shape);
-  std::array<std::array<std::vector<double>, 3>, 2> white;  // [image axis][x, y, moved]
+  std::array<std::array<std::vector<double>, 4>, 2> white;  // [image axis][x, y, place, moved]
+  const std::vector<double> one(data.slots.use.size(), 1);
   for (std::size_t i = 0; i < 2; ++i) {
     for (std::size_t c = 0; c < 2; ++c)
       white[i][c] = data.noise[i].apply(response[c], data.slots.use);
-    white[i][2] = data.noise[i].apply(data.moved_nm[i], data.slots.use);
+    white[i][2] = data.noise[i].apply(one, data.slots.use);
+    white[i][3] = data.noise[i].apply(data.moved_nm[i], data.slots.use);
   }
   GainCourse course;
   const auto count = std::max<std::size_t>(
@@ -226,25 +273,30 @@ GainCourse course_of(const FitData& data, const ResponseShape& shape, double str
                    data.slots.use.begin() + static_cast<long>(end), SlotUse::Counts));
     if (rows < kFewestFrames) continue;
     StretchGain stretch;
+    double beyond_noise = 0, signal = 0;
     const double second = data.slots.period_s;
     stretch.begin_s = data.begin_s + second * static_cast<double>(begin - data.begin);
     stretch.end_s = data.begin_s + second * static_cast<double>(end - data.begin);
     for (std::size_t i = 0; i < 2; ++i) {
-      NormalEquations equations(2);
-      const std::array<const std::vector<double>*, 2> columns = {&white[i][0], &white[i][1]};
-      equations.add_columns(columns, white[i][2], begin, end);
+      NormalEquations equations(3);
+      const std::array<const std::vector<double>*, 3> columns = {&white[i][0], &white[i][1],
+                                                                 &white[i][2]};
+      equations.add_columns(columns, white[i][3], begin, end);
       std::vector<double> gain, inverse;
       if (!equations.solve(0, gain) || !equations.invert(inverse)) continue;
       const double left = equations.remaining(gain);
       course.chi_square += left;
-      const double inflation = std::max(1.0, left / static_cast<double>(rows - 2));
+      beyond_noise += left - kNoiseGrows * static_cast<double>(rows);
+      signal += equations.sum_of_squares() - left;
+      const double inflation = std::max(1.0, left / static_cast<double>(rows - 3));
       for (std::size_t axis = 0; axis < 2; ++axis) {
         (i == 0 ? stretch.gain[axis].x : stretch.gain[axis].y) = gain[axis];
         // An axis that was not moved in this stretch has no gain.
-        const double variance = inverse[axis * 3] > 0 ? inverse[axis * 3] : 1e6;
+        const double variance = inverse[axis * 4] > 0 ? inverse[axis * 4] : 1e6;
         stretch.sd[axis] = std::max(stretch.sd[axis], std::sqrt(variance * inflation));
       }
     }
+    stretch.unexplained = std::sqrt(std::max(0.0, beyond_noise) / std::max(signal, 1e-9));
     course.stretches.push_back(stretch);
   }
   return course;
@@ -291,27 +343,11 @@ StageVerdictText judge_course(const GainCourse& course) {
   // Swapped comes before reversed and reversed before stuck: a stretch within which the stage
   // changed shows a mixture, and a mixture looks like less.
   for (const Look wanted : {Look::Swapped, Look::Reversed, Look::Stuck, Look::Changed}) {
-    std::array<Departure, 2> found;
-    for (std::size_t axis = 0; axis < 2; ++axis) {
-      bool away = false;
-      for (const StretchGain& s : course.stretches) {
-        const Look look = look_at(s, typical, axis);
-        if (look == wanted) {
-          if (found[axis].stretches++ == 0) {
-            found[axis].first_s = s.begin_s;
-            found[axis].gain = s.gain[axis];
-          }
-          found[axis].last_s = s.end_s;
-          away = true;
-        } else if (look == Look::Alike && away) {
-          ++found[axis].returns;
-          away = false;
-        }
-      }
-    }
-    const bool x = found[0].stretches > 0, y = found[1].stretches > 0;
+    const std::array<Departure, 2> found = {departure_of(course, typical, 0, wanted),
+                                            departure_of(course, typical, 1, wanted)};
+    const bool x = found[0].found, y = found[1].found;
     if (!x && !y) continue;
-    const std::size_t first = x && (!y || found[0].first_s <= found[1].first_s) ? 0 : 1;
+    const std::size_t first = x && (!y || found[0].changes_s <= found[1].changes_s) ? 0 : 1;
     const std::string axes = x && y ? "axes" : std::string(kAxis[first]) + " axis";
     return say(wanted, found[first], axes, typical[first], x && y);
   }

@@ -42,10 +42,13 @@ struct StretchGain {
   double begin_s = 0, end_s = 0;
   std::array<Vec2, 2> gain;       ///< [stage axis]: nm in the image per nm commanded
   std::array<double, 2> sd = {};  ///< [stage axis], of either component
+  double unexplained = 0;         ///< share of the motion that the gains leave, noise aside
 };
 struct GainCourse {
   std::vector<StretchGain> stretches;
   double chi_square = 0;
+  /// Of the stretch in the middle of the order: more than a tenth or so is no linear motion.
+  double unexplained() const;
 };
 /// Gains of stretches of about `stretch_s` at a given shape.
 GainCourse course_of(const FitData& data, const ResponseShape& shape, double stretch_s);

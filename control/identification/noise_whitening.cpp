@@ -12,7 +12,7 @@ namespace {
 /// Over a longer gap the walk of the sample is larger than what any frame measures.
 constexpr std::size_t kLongestGap = 8;
 /// A gap this long is no longer counted slot by slot: the grid would grow without bound.
-constexpr double kLongestJump = 2000;
+constexpr double kLongestJump = 50'000;
 
 /// Regularises coefficients that the noise does not determine: a share of the noise's variance.
 constexpr double kRidge = 1e-6;
@@ -30,8 +30,10 @@ FrameSlots slots_of(const std::vector<double>& middle_s) {
   std::vector<double> distance;
   for (std::size_t i = 1; i < middle_s.size(); ++i)
     distance.push_back(middle_s[i] - middle_s[i - 1]);
-  std::ranges::nth_element(distance, distance.begin() + static_cast<long>(distance.size() / 2));
-  slots.period_s = distance[distance.size() / 2];
+  // Not the median: where most frames are missing, the distance of neighbours still counts.
+  const auto short_one = distance.begin() + static_cast<long>(distance.size() / 10);
+  std::ranges::nth_element(distance, short_one);
+  slots.period_s = *short_one;
   if (!(slots.period_s > 0)) return {};
   // Counted from frame to frame, so that a rate that is not quite constant shifts nothing.
   for (std::size_t i = 0; i < middle_s.size(); ++i) {

@@ -26,7 +26,7 @@ struct FrameSlots {
   std::vector<std::size_t> frame;  ///< [slot]: index of the sample; meaningless when missing
   std::size_t present() const noexcept;
 };
-/// Puts frames on the grid of their median distance. Empty when there are too few.
+/// Puts frames on a grid, a slot for each distance of neighbours. Empty when there are too few.
 FrameSlots slots_of(const std::vector<double>& middle_s);
 /// Marks what is good for an autoregression of `order`: not the first frames, and not those after a
 /// gap over which nothing can be expected.

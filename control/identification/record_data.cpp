@@ -16,7 +16,6 @@ constexpr double kLeastMotionNm = 1;
 /// A frame is far from its neighbours beyond so many largest steps of the command, or standard
 /// deviations of the difference between frames.
 constexpr double kFarSteps = 8, kFarSd = 10;
-constexpr double kJumpSteps = 30, kJumpSd = 30;
 /// Whitened: one good frame in 10^9.
 constexpr double kOutlier = 6;
 
@@ -256,13 +255,7 @@ PreparedRecord prepare(const StageRecord& record) {
   prepared.verdict = judge_counts(prepared);
   if (prepared.verdict.refusal != StageRefusal::None) return prepared;
 
-  const double noise = std::max(difference_sd(data, 0), difference_sd(data, 1));
-  const Jump jump = find_jump(data, data.moved_nm,
-                              std::max(kJumpSteps * prepared.largest_step_nm, kJumpSd * noise));
-  if (jump.found) {
-    prepared.verdict = refuse_jump(jump);
-    return prepared;
-  }
+  prepared.difference_sd_nm = {difference_sd(data, 0), difference_sd(data, 1)};
   leave_out_far(prepared);
   return prepared;
 }

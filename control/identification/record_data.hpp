@@ -17,6 +17,7 @@ struct PreparedRecord {
   FitData data;              ///< without a noise model
   Vec2 stated_noise_nm;      ///< rms of what the estimator says of its noise; 0: nothing
   double age_s = 0;          ///< median, from the middle of an exposure to the command after it
+  Vec2 difference_sd_nm;     ///< between neighbouring frames of the quiet part
   double largest_step_nm = 0;
   double excursion_nm = 0;
   int outliers = 0, missing = 0;

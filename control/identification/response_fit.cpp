@@ -15,6 +15,8 @@ using Columns = std::vector<std::vector<double>>;
 /// seldom to tell damping from dead time.
 constexpr double kExpectedDamping = 0.75;
 constexpr double kDampingSpread = 0.6;  // of the logarithm
+/// No stage moves before it is told; the clocks may differ by this.
+constexpr double kLeastDelayS = -2e-4;
 
 /// The unknowns of a shape: delay (s), ln(frequency or time constant), ln(damping).
 std::vector<double> unknowns_of(const ResponseShape& shape) {
@@ -25,11 +27,12 @@ std::vector<double> unknowns_of(const ResponseShape& shape) {
 ResponseShape shape_of(std::vector<double> q, double period_s) {
   ResponseShape shape;
   shape.order = q.size() == 2 ? 1 : 2;
-  shape.delay_s = std::clamp(q[0], -period_s, 1.0);
+  shape.delay_s = std::clamp(q[0], kLeastDelayS, 1.0);
   if (shape.order == 1) {
     shape.time_constant_s = std::exp(std::clamp(q[1], std::log(1e-6), std::log(2.0)));
   } else {
-    shape.frequency_hz = std::exp(std::clamp(q[1], std::log(0.2), std::log(2 / period_s)));
+    shape.frequency_hz =
+        std::exp(std::clamp(q[1], std::log(0.2), std::log(std::max(600.0, 2 / period_s))));
     shape.damping = std::exp(std::clamp(q[2], std::log(0.05), std::log(5.0)));
   }
   return shape;

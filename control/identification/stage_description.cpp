@@ -20,6 +20,8 @@ constexpr double kFloorFrom = 0.6;
 /// Less beyond the stated noise than this share of it is none.
 constexpr double kLeastStageNoise = 0.3;
 constexpr double kEndS = 0.2;
+/// A bandwidth with a larger relative standard deviation is not resolved.
+constexpr double kUnresolved = 0.3;
 
 /// Gains of the two stage axes (columns) in the image (rows).
 struct Gains {
@@ -133,6 +135,23 @@ void describe_response(StageCalibration& out, const ResponseFit& fit) {
                           2 * by_frequency * by_damping * fit.covariance_of(1, 2) +
                           by_damping * by_damping * fit.covariance_of(2, 2);
   out.bandwidth_sd_hz = std::sqrt(std::max(0.0, variance));
+}
+
+/// Standard deviations that reach to shapes that are as likely.
+void widen(StageCalibration& out, const std::vector<ResponseShape>& as_likely, double period_s) {
+  // A response that is over before the next frame leaves open when it began.
+  if (out.bandwidth_sd_hz > kUnresolved * out.bandwidth_hz)
+    out.delay_sd_us = std::max(out.delay_sd_us, 0.6e6 * period_s);
+  const auto reach = [](double& sd, double found, double other) {
+    sd = std::max(sd, std::abs(other - found));
+  };
+  for (const ResponseShape& shape : as_likely) {
+    reach(out.delay_sd_us, out.delay_us, 1e6 * shape.delay_s);
+    reach(out.bandwidth_sd_hz, out.bandwidth_hz, shape.bandwidth_hz());
+    if (out.order == 1) continue;
+    reach(*out.resonance_sd_hz, *out.resonance_hz, shape.frequency_hz);
+    reach(*out.damping_sd, *out.damping, shape.damping);
+  }
 }
 
 /// Channels from the third on are plays, half of them of each axis.
@@ -271,17 +290,16 @@ void propose(StageCalibration& out, const PreparedRecord& prepared, const Respon
 }  // namespace
 
 StageCalibration describe(const PreparedRecord& prepared, const ResponseFit& fit,
+                          const std::vector<ResponseShape>& as_likely,
                           const IdentificationSettings& settings) {
   StageCalibration out;
   const FitData& data = prepared.data;
   describe_matrix(out, fit);
   describe_response(out, fit);
+  widen(out, as_likely, data.slots.period_s);
   describe_hysteresis(out, data, fit);
   const std::size_t slope = fit.linear[0].size() - 1;
   out.drift_nm_per_s = {fit.linear[0][slope], fit.linear[1][slope]};
-  out.drift_sd_nm_per_s = {
-      std::sqrt(fit.covariance_of(fit.index_of(0, slope), fit.index_of(0, slope))),
-      std::sqrt(fit.covariance_of(fit.index_of(1, slope), fit.index_of(1, slope)))};
   out.fit_residual_nm = {data.noise[0].sd(), data.noise[1].sd()};
   out.returned_nm = returned(data, fit);
   out.seconds = data.end_s;

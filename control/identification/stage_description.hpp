@@ -8,7 +8,10 @@
 
 namespace driftd::control {
 
+/// @param as_likely  other shapes that explain the record as well: the standard deviations of dead
+///                   time and response reach to them
 StageCalibration describe(const PreparedRecord& prepared, const ResponseFit& fit,
+                          const std::vector<ResponseShape>& as_likely,
                           const IdentificationSettings& settings);
 
 }  // namespace driftd::control

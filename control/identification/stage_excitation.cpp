@@ -18,7 +18,9 @@ constexpr double kFewestFramesAStroke = 4;
 constexpr double kGrowing = 0.2;
 constexpr double kFirstReach = 1.0 / 7;
 constexpr double kLongestRestS = 0.1;
-constexpr double kRestShare = 0.2;
+constexpr double kRestShare = 0.06;
+/// How rare long strokes are: short ones show a fast stage, long ones gains and slow stages.
+constexpr double kPower = 2;
 
 double or_default(double value, double standard) {
   return value > 0 && std::isfinite(value) ? value : standard;
@@ -34,9 +36,10 @@ class Sequence {
     z = (z ^ (z >> 27U)) * 0x94d049bb133111eb;
     return std::ldexp(static_cast<double>((z ^ (z >> 31U)) >> 11U), -53);
   }
-  /// Frames, from 1 to `longest`, as many below as above their geometric mean.
+  /// Frames, from 1 to `longest`, n of them with a probability of n^-kPower.
   int frames(double longest) {
-    return static_cast<int>(std::floor(std::exp(uniform() * std::log(std::max(longest, 1.0) + 1))));
+    const double end = std::pow(std::max(longest, 1.0) + 1, 1 - kPower);
+    return static_cast<int>(std::pow(1 - uniform() * (1 - end), 1 / (1 - kPower)));
   }
 
  private:

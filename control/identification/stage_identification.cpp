@@ -6,14 +6,24 @@
 #include <numbers>
 
 #include "control/identification/record_data.hpp"
+#include "control/identification/speed_bound.hpp"
 #include "control/identification/stage_description.hpp"
 #include "control/number_text.hpp"
 
 namespace driftd::control {
 namespace {
 
-constexpr double kStretchS = 1.0;
-constexpr int kRounds = 25;
+constexpr double kStretchS = 1.0, kShortStretchS = 0.25;
+/// What gains may leave of the motion in a stretch.
+constexpr double kUnexplainedStretch = 0.3;
+/// A jump of the image that no stage makes: in steps of the command, in standard deviations.
+constexpr double kFarSteps = 30, kFarSd = 30;
+constexpr int kRounds = 25, kFewRounds = 6;
+constexpr std::size_t kValleys = 4;
+/// A valley of the sum of squares that is no deeper than the best by more is as likely.
+constexpr double kAsLikely = 16;
+/// A stage's natural frequency in units of the frame rate beyond which there may be several.
+constexpr double kUnresolved = 0.3;
 constexpr std::size_t kFirstOrder = 12;  ///< of the noise model from the quiet part alone
 constexpr std::size_t kNoiseOrder = 60;
 /// A record has to give so many frames for each coefficient of the noise.
@@ -22,6 +32,8 @@ constexpr std::size_t kFramesACoefficient = 30;
 constexpr double kJumpSteps = 4, kJumpSd = 15, kLeastJumpNm = 8;
 /// What may stay unexplained of the motion, against the noise's own and at all.
 constexpr double kUnexplained = 0.12, kBeyondNoise = 1.5;
+/// Three quiet seconds say so well what drift and vibration do later.
+constexpr double kQuietVaries = 3;
 /// What a further unknown must gain in chi square.
 constexpr double kEvidence = 20;
 /// Half widths of the plays that hysteresis is looked for with, in shares of the excursion.
@@ -31,17 +43,18 @@ constexpr std::array<double, 3> kPlays = {0.1, 0.3, 0.7};
 struct Run {
   PreparedRecord prepared;
   ResponseFit fit;
+  std::vector<ResponseShape> as_likely;  ///< what other valleys of the sum of squares hold
   StageVerdictText verdict;
   FitData& data() noexcept { return prepared.data; }
 };
 
+double lag_of(const ResponseShape& shape) {
+  return shape.damping / (std::numbers::pi * shape.frequency_hz);
+}
+
 std::size_t noise_order(const FitData& data) {
   return std::clamp<std::size_t>(data.slots.present() / kFramesACoefficient, kFirstOrder,
                                  kNoiseOrder);
-}
-
-void remark(FitData& data, std::size_t order) {
-  mark_history(data.slots, order);
 }
 
 /// Mean square of what is white, by its median: a few frames that are far out do not count.
@@ -58,14 +71,38 @@ double mean_square(const std::vector<double>& white, const std::vector<SlotUse>&
   return *middle / kMedianOfSquare;
 }
 
+/// Mean square of what is left when the mean over a second about each value is taken off.
+double swift_square(const FitData& data, const std::vector<double>& values, std::size_t begin,
+                    std::size_t end) {
+  const auto half = static_cast<std::size_t>(0.5 / data.slots.period_s) + 1;
+  std::vector<double> sum(values.size() + 1), count(values.size() + 1);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const bool present = data.slots.use[k] != SlotUse::Missing;
+    sum[k + 1] = sum[k] + (present ? values[k] : 0);
+    count[k + 1] = count[k] + (present ? 1 : 0);
+  }
+  double square = 0;
+  const double all = count[end] - count[begin];
+  for (std::size_t k = begin; k < end; ++k) {
+    if (data.slots.use[k] == SlotUse::Missing) continue;
+    const std::size_t from = k > begin + half ? k - half : begin;
+    const std::size_t to = std::min(k + half + 1, end);
+    const double rest = values[k] - (sum[to] - sum[from]) / (count[to] - count[from]);
+    square += rest * rest;
+  }
+  return all > 0 ? square / all : 0;
+}
+
 struct Unexplained {
   double share = 0;         ///< of the motion
+  double slow_share = 0;    ///< the same in nm, down to 1 Hz: slow motion hides in white noise
   double beyond_noise = 1;  ///< mean square while the stage moves, against the quiet part's
 };
 /// By the noise model of the quiet part, which what the stage does wrong has not spoilt.
 Unexplained judge_rest(const FitData& data, const ResponseFit& fit) {
   const auto left = unexplained(data, fit, false);
   double quiet = 0, moving = 0, signal = 0;
+  double quiet_nm2 = 0, moving_nm2 = 0, signal_nm2 = 0;
   for (std::size_t i = 0; i < 2; ++i) {
     std::vector<double> motion = data.moved_nm[i];
     for (std::size_t k = 0; k < motion.size(); ++k) motion[k] -= left[i][k];
@@ -74,92 +111,150 @@ Unexplained judge_rest(const FitData& data, const ResponseFit& fit) {
     quiet += mean_square(white, data.slots.use, 0, data.begin);
     moving += mean_square(white, data.slots.use, data.begin, data.end);
     signal += mean_square(white_motion, data.slots.use, data.begin, data.end);
+    quiet_nm2 += swift_square(data, left[i], 0, data.begin);
+    moving_nm2 += swift_square(data, left[i], data.begin, data.end);
+    signal_nm2 += swift_square(data, motion, data.begin, data.end);
   }
   return {.share = signal > 0 ? std::sqrt(std::max(0.0, moving - quiet) / signal) : 1,
+          .slow_share =
+              signal_nm2 > 0
+                  ? std::sqrt(std::max(0.0, moving_nm2 - kQuietVaries * quiet_nm2) / signal_nm2)
+                  : 1,
           .beyond_noise = quiet > 0 ? moving / quiet : 1};
 }
 
-/// The staircase that a stage follows which moves no faster than `rate`.
-Staircase slewed(const Staircase& given, double rate_nm_per_s) {
-  constexpr double kTickS = 5e-4;
-  Staircase slow;
-  slow.channels.resize(2);
-  std::array<double, 2> place{};
-  std::size_t next = 0;
-  for (double t = given.sent_s.front(); t < given.sent_s.back() + 0.5; t += kTickS) {
-    while (next + 1 < given.sent_s.size() && given.sent_s[next + 1] <= t) ++next;
-    slow.sent_s.push_back(t);
-    for (std::size_t c = 0; c < 2; ++c) {
-      const double far = rate_nm_per_s * kTickS;
-      place[c] = std::clamp(given.channels[c][next], place[c] - far, place[c] + far);
-      slow.channels[c].push_back(place[c]);
-    }
-  }
-  return slow;
-}
-
-double top_rate(const Staircase& staircase) {
-  double rate = 0;
-  constexpr std::size_t kOver = 4;
-  for (const auto& channel : staircase.channels) {
-    for (std::size_t m = kOver; m < channel.size(); ++m)
-      rate = std::max(rate, std::abs(channel[m] - channel[m - kOver]) /
-                                (staircase.sent_s[m] - staircase.sent_s[m - kOver]));
-  }
-  return rate;
-}
-
-/// Whether a bound on the stage's speed explains what else does not fit.
-StageVerdictText judge_speed(const FitData& data, double chi_square) {
-  const double top = top_rate(data.staircase);
-  StageVerdictText verdict;
-  double least = 0.4 * chi_square;
-  for (const double share : {0.05, 0.1, 0.16, 0.25, 0.35, 0.5, 0.65, 0.8}) {
-    FitData slow = data;
-    slow.staircase = slewed(data.staircase, share * top);
-    for (const double frequency_hz : {15.0, 60.0, 250.0}) {
-      for (const double delay_s : {0.001, 0.005, 0.012, 0.025}) {
-        const ResponseShape shape{
-            .order = 2, .delay_s = delay_s, .frequency_hz = frequency_hz, .damping = 0.7};
-        const double left = fit_gains(slow, shape).chi_square;
-        if (left >= least) continue;
-        least = left;
-        verdict = {StageRefusal::Slow,
-                   "The stage moves no faster than about " + number(share * top, 0) +
-                       " nm/s, though it was told to move at " + number(top, 0) +
-                       ". Set control.rate_limit_nm_per_s below that, or raise the controller's "
-                       "own limit on speed, and calibrate again."};
-      }
-    }
-  }
-  return verdict;
-}
-
 bool may_be_slow(StageRefusal refusal) {
-  return refusal == StageRefusal::Stuck || refusal == StageRefusal::GainChanged ||
+  return refusal == StageRefusal::Reversed || refusal == StageRefusal::Swapped ||
+         refusal == StageRefusal::Stuck || refusal == StageRefusal::GainChanged ||
          refusal == StageRefusal::NotLinear;
+}
+
+StageVerdictText refuse_not_linear(double share) {
+  return {StageRefusal::NotLinear,
+          "The stage moves, but not as it is told: " + number(100 * std::min(1.0, share), 0) +
+              " % of its motion follows from no matrix, dead time and response. Check whether its "
+              "servo is on, whether it sticks or oscillates, and that nothing else drives it."};
+}
+
+/// By the gains of long stretches or, where they do not explain the motion, of short ones.
+StageVerdictText judge_stretches(const FitData& data, ResponseShape& shape) {
+  shape = search_shape(data, kStretchS);
+  const GainCourse course = course_of(data, shape, kStretchS);
+  StageVerdictText verdict = judge_course(course);
+  const bool moves = verdict.refusal != StageRefusal::StageDead &&
+                     verdict.refusal != StageRefusal::AxisDead &&
+                     verdict.refusal != StageRefusal::Unresolved;
+  if (!moves || course.unexplained() < kUnexplainedStretch) return verdict;
+  shape = search_shape(data, kShortStretchS);
+  const GainCourse short_course = course_of(data, shape, kShortStretchS);
+  if (short_course.unexplained() < kUnexplainedStretch) return judge_course(short_course);
+  return refuse_not_linear(short_course.unexplained());
+}
+
+/// Before a jump the stage was told to move, and the image did not: it caught up.
+bool stood_still_before(const FitData& data, double at_s) {
+  constexpr double kBeforeS = 0.4;
+  const auto range = [](const auto& values, const auto& uses) {
+    double low = 0, high = 0;
+    bool any = false;
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      if (!uses(k)) continue;
+      low = any ? std::min(low, values[k]) : values[k];
+      high = any ? std::max(high, values[k]) : values[k];
+      any = true;
+    }
+    return high - low;
+  };
+  const auto told = [&](std::size_t c, double begin_s) {
+    return range(data.staircase.channels[c], [&](std::size_t m) {
+      return data.staircase.sent_s[m] >= begin_s && data.staircase.sent_s[m] < at_s;
+    });
+  };
+  const auto seen = [&](std::size_t i, double begin_s) {
+    return range(data.moved_nm[i], [&](std::size_t k) {
+      return data.slots.use[k] != SlotUse::Missing && data.time_of(k) >= begin_s &&
+             data.time_of(k) < at_s - data.slots.period_s;
+    });
+  };
+  const auto both = [](double a, double b) { return std::hypot(a, b); };
+  const double from_s = at_s - kBeforeS;
+  const double all = both(seen(0, data.begin_s), seen(1, data.begin_s)) /
+                     both(told(0, data.begin_s), told(1, data.begin_s));
+  const double lately =
+      both(seen(0, from_s), seen(1, from_s)) / both(told(0, from_s), told(1, from_s));
+  return lately < 0.3 * all;
+}
+
+StageVerdictText judge_jump(const FitData& data, const Jump& jump) {
+  if (!stood_still_before(data, jump.at_s)) return refuse_jump(jump);
+  return {StageRefusal::Stuck,
+          "The stage stood still for a while and caught up at about " + number(jump.at_s, 1) +
+              " s. Check that corrections reach the driver all the time, and the controller's "
+              "errors."};
 }
 
 /// Where to start, and whether the stage answered alike all the time.
 bool begin(Run& run) {
   FitData& data = run.data();
+  const double sd = std::max(run.prepared.difference_sd_nm.x, run.prepared.difference_sd_nm.y);
+  const Jump jump = find_jump(data, data.moved_nm,
+                              std::max(kFarSteps * run.prepared.largest_step_nm, kFarSd * sd));
+  if (jump.found) {
+    run.verdict = judge_jump(data, jump);
+    return false;
+  }
   const std::size_t order = std::min(kFirstOrder, data.begin / 10);
-  remark(data, order);
+  mark_history(data.slots, order);
   fit_noise(data, data.moved_nm, order, 0, data.begin);
-  const ResponseShape shape = search_shape(data, kStretchS);
-  run.verdict = judge_course(course_of(data, shape, kStretchS));
+  ResponseShape shape;
+  run.verdict = judge_stretches(data, shape);
   run.fit = fit_gains(data, shape);
   if (may_be_slow(run.verdict.refusal)) {
-    const StageVerdictText slow = judge_speed(data, run.fit.chi_square);
+    const StageVerdictText slow = judge_speed(data, run.fit.shape);
     if (slow.refusal != StageRefusal::None) run.verdict = slow;
   }
   return run.verdict.refusal == StageRefusal::None;
 }
 
+/// Fits from several shapes of about the same lag, fast after a long dead time and slow after a
+/// short one, best first: where frames come seldom, one looks almost like another, and the sum of
+/// squares has several valleys.
+std::vector<ResponseFit> fit_from_several(const FitData& data, const ResponseShape& found) {
+  const double lag_s = found.delay_s + lag_of(found);
+  std::vector<ResponseFit> starts;
+  for (const double share : {0.85, 1.0, 1.15}) {
+    for (double frequency_hz = 7; frequency_hz < 500; frequency_hz *= 1.5) {
+      for (const double damping : {0.5, 0.9}) {
+        ResponseShape start{.order = 2, .frequency_hz = frequency_hz, .damping = damping};
+        start.delay_s = share * lag_s - lag_of(start);
+        if (start.delay_s >= 0) starts.push_back(fit_gains(data, start));
+      }
+    }
+  }
+  starts.push_back(fit_gains(data, found));
+  const auto by_chi_square = [](const ResponseFit& a, const ResponseFit& b) {
+    return a.chi_square < b.chi_square;
+  };
+  std::ranges::sort(starts, by_chi_square);
+  std::vector<ResponseFit> fits;
+  for (const ResponseFit& start : starts) {
+    // One of each frequency: neighbours lie in the same valley.
+    const bool new_one = std::ranges::none_of(fits, [&](const ResponseFit& fit) {
+      return std::abs(std::log(fit.shape.frequency_hz / start.shape.frequency_hz)) < 0.3;
+    });
+    if (!new_one) continue;
+    fits.push_back(start);
+    if (fits.size() == kValleys) break;
+  }
+  for (ResponseFit& fit : fits) fit = fit_response(data, fit.shape, kFewRounds);
+  std::ranges::sort(fits, by_chi_square);
+  return fits;
+}
+
 /// A first fit with the quiet part's noise: whether it explains the motion.
 bool fit_first(Run& run) {
   FitData& data = run.data();
-  run.fit = fit_response(data, run.fit.shape, kRounds);
+  run.fit = fit_response(data, fit_from_several(data, run.fit.shape).front().shape, kRounds);
   if (!run.fit.converged) {
     run.verdict = {StageRefusal::NotLinear, "The stage's motion fits no response."};
     return false;
@@ -172,7 +267,7 @@ bool fit_first(Run& run) {
       data, left,
       std::max({kLeastJumpNm, kJumpSteps * run.prepared.largest_step_nm * gain, kJumpSd * sd}));
   if (jump.found) {
-    run.verdict = refuse_jump(jump);
+    run.verdict = judge_jump(data, jump);
     return false;
   }
   return true;
@@ -180,14 +275,11 @@ bool fit_first(Run& run) {
 
 bool judge_fit(Run& run) {
   const Unexplained rest = judge_rest(run.data(), run.fit);
-  if (rest.share < kUnexplained || rest.beyond_noise < kBeyondNoise) return true;
-  run.verdict = judge_speed(run.data(), run.fit.chi_square);
+  const bool swift = rest.share > kUnexplained && rest.beyond_noise > kBeyondNoise;
+  if (!swift && rest.slow_share < kUnexplained) return true;
+  run.verdict = judge_speed(run.data(), run.fit.shape);
   if (run.verdict.refusal == StageRefusal::None)
-    run.verdict = {StageRefusal::NotLinear,
-                   "The stage moves, but not as it is told: " + number(100 * rest.share, 0) +
-                       " % of its motion follows from no matrix, dead time and response. Check "
-                       "whether its servo is on, whether it sticks or oscillates, and that nothing "
-                       "else drives it."};
+    run.verdict = refuse_not_linear(std::max(rest.share, rest.slow_share));
   return false;
 }
 
@@ -196,22 +288,31 @@ void settle(Run& run) {
   FitData& data = run.data();
   const std::size_t order = noise_order(data);
   for (int round = 0; round < 2; ++round) {
-    remark(data, order);
+    mark_history(data.slots, order);
     const auto left = unexplained(data, run.fit, false);
     fit_noise(data, left, order, 0, data.slots.use.size());
     run.prepared.outliers += leave_out_outliers(data, left);
-    remark(data, order);
-    run.fit = fit_response(data, run.fit.shape, kRounds);
+    mark_history(data.slots, order);
+    if (round == 0) run.fit = fit_response(data, run.fit.shape, kRounds);
+  }
+  // Where frames follow one another more slowly than the stage answers, there may be a better one.
+  std::vector<ResponseFit> fits = {run.fit};
+  if (run.fit.shape.frequency_hz * data.slots.period_s > kUnresolved)
+    fits = fit_from_several(data, run.fit.shape);
+  run.fit = fit_response(data, fits.front().shape, kRounds);
+  for (const ResponseFit& fit : fits) {
+    if (fit.chi_square < run.fit.chi_square + kAsLikely) run.as_likely.push_back(fit.shape);
   }
 }
 
-/// First order where second explains hardly more.
+/// First order only where it explains as much: where frames come too seldom to tell, the second is
+/// the better guess, held by what is known of damping.
 void choose_order(Run& run) {
   ResponseShape simple = run.fit.shape;
   simple.order = 1;
-  simple.time_constant_s = simple.damping / (std::numbers::pi * simple.frequency_hz);
+  simple.time_constant_s = lag_of(run.fit.shape);
   ResponseFit fit = fit_response(run.data(), simple, kRounds);
-  if (fit.converged && fit.chi_square < run.fit.chi_square + kEvidence) run.fit = std::move(fit);
+  if (fit.converged && fit.chi_square < run.fit.chi_square) run.fit = std::move(fit);
 }
 
 /// Adds plays of the commands to the staircase where they explain much more.
@@ -244,7 +345,7 @@ StageIdentification identify_stage(const StageRecord& record,
     choose_order(run);
     look_for_hysteresis(run);
     if (run.fit.converged)
-      identification.result = describe(run.prepared, run.fit, settings);
+      identification.result = describe(run.prepared, run.fit, run.as_likely, settings);
     else
       run.verdict = {StageRefusal::NotLinear, "The stage's motion fits no response."};
   }

@@ -63,8 +63,7 @@ struct StageCalibration {
 
   Vec2 noise_nm;         ///< measurement noise of the drift per frame, image axes
   Vec2 fit_residual_nm;  ///< rms of what motion and noise model leave of a frame, image axes
-  double unexplained_share = 0;            ///< of the motion
-  Vec2 drift_nm_per_s, drift_sd_nm_per_s;  ///< image axes
+  Vec2 drift_nm_per_s;   ///< image axes; a walk besides makes it another each time
   DriftSpectrum spectrum;
   StepResponse response;
   Vec2 returned_nm;  ///< the sample's place at the end, the drift's slope taken off, image axes

@@ -3,17 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "control/identification/dense_solver.hpp"
 
 namespace driftd::control {
 namespace {
 
-constexpr std::size_t kEvenKnots = 10;
-constexpr double kGrowth = 1.25;
-constexpr std::size_t kMostKnots = 40;
-/// The last knot lies where the model has settled to this.
-constexpr double kSettled = 0.005;
+constexpr std::size_t kFewestKnots = 8, kMostKnots = 64;
+/// Distance of the knots, in periods of the resonance.
+constexpr double kShareOfSwing = 0.05;
+/// After so many time constants of the decay the response has settled to half a per cent.
+constexpr double kSettling = 5.3;
 constexpr std::size_t kNoiseOrder = 20;
 
 /// What a frame shows of a unit step: the response's mean over the exposure.
@@ -30,20 +31,16 @@ std::vector<double> knots_of(const FitData& data, const ResponseShape& shape, do
   // Frames lie so long after a command, and whole periods more.
   double phase_s = std::fmod(-age_s, period_s);
   if (phase_s <= 0) phase_s += period_s;
+  const double swing_s = shape.order == 1 ? 6 * shape.time_constant_s : 1 / shape.frequency_hz;
+  const double distance_s =
+      period_s * std::max(1.0, std::floor(kShareOfSwing * swing_s / period_s));
+  const double lag_s = shape.order == 1 ? shape.time_constant_s
+                                        : 1 / (2 * std::numbers::pi * shape.frequency_hz *
+                                               std::min(shape.damping, 1 / shape.damping));
+  const double settled_s = std::max(0.0, shape.delay_s) + kSettling * lag_s;
   std::vector<double> knots = {phase_s};
-  double distance = 1;
-  const auto settled = [&](double t) {
-    return std::abs(shape.step(t) - 1) < kSettled &&
-           std::abs(shape.step(t - period_s) - 1) < kSettled;
-  };
-  while (knots.size() < kMostKnots) {
-    const double last_s = knots.back();
-    if (knots.size() >= kEvenKnots && settled(last_s)) break;
-    // Through the dead time and the rise a frame at a time.
-    if (knots.size() >= kEvenKnots && shape.step(last_s) > 0.3)
-      distance = std::max(distance + 1, std::round(distance * kGrowth));
-    knots.push_back(last_s + distance * period_s);
-  }
+  while (knots.size() < kMostKnots && (knots.size() < kFewestKnots || knots.back() < settled_s))
+    knots.push_back(knots.back() + distance_s);
   return knots;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A stage's response to a unit step as the frames show it, without a model of it: straight lines
-// between knots a frame apart at first and farther apart later. Used by identify_stage(); any
+// between knots, at least a frame apart. Used by identify_stage(); any
 // thread.
 #pragma once
 

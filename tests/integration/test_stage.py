@@ -310,7 +310,8 @@ class Telling(StageTest):
             time.sleep(0.002)
         report = rig.report()
         self.assertEqual(report["max_rate_hz"], 50)
-        self.assertAlmostEqual(report["rate_hz"], 50, delta=5 * SLOW)
+        self.assertLessEqual(report["rate_hz"], 51)
+        self.assertGreater(report["rate_hz"], 25 / SLOW)  # a busy machine misses some
         time.sleep(0.1)
         self.assertPlace(1000 + rig.total[0], -2000)
         gaps = [b[0] - a[0] for a, b in zip(rig.stage.moves, rig.stage.moves[1:])]

@@ -47,6 +47,8 @@ struct CalibrationRun {
   Vec2 left_nm;  ///< true place of the stage at the end against its start, stage axes
   double seconds = 0;
   double farthest_nm = 0;  ///< commanded, per axis
+  /// The simulator moves on a grid: how long a command waits for its next tick, on the mean.
+  double tick_wait_us = 0;
 };
 
 using Wanted = std::function<Vec2(std::int64_t elapsed_ns)>;
@@ -69,6 +71,7 @@ inline CalibrationRun play_calibration(const CalibrationWorld& world,
   Vec2 first_stage, first_moved, told, last_stage;
   std::size_t next_fault = 0;
   bool started = false;
+  int moved_often = 0;
   for (std::int64_t frame = 0; frame * period_ns < duration_ns; ++frame) {
     const std::int64_t start_ns = kStartNs + frame * period_ns;
     const double time_s = 1e-9 * static_cast<double>(frame * period_ns);
@@ -112,13 +115,57 @@ inline CalibrationRun play_calibration(const CalibrationWorld& world,
     run.farthest_nm = std::max(
         {run.farthest_nm, std::abs(correction.total_nm.x), std::abs(correction.total_nm.y)});
     Vec2 delta{correction.total_nm.x - before.x, correction.total_nm.y - before.y};
+    if (delta.x != 0 || delta.y != 0) {
+      const std::int64_t due_ns = now_ns + std::llround(1e6 * world.scenario.stage.delay_ms);
+      const std::int64_t beyond_ns = due_ns % simulator::kTickNs;
+      run.tick_wait_us +=
+          beyond_ns > 0 ? 1e-3 * static_cast<double>(simulator::kTickNs - beyond_ns) : 0;
+      ++moved_often;
+    }
     if (world.driver) delta = world.driver(time_s, delta);
     told = {told.x + delta.x, told.y + delta.y};
     sim.command_stage(now_ns, told);
   }
   run.left_nm = {last_stage.x - first_stage.x, last_stage.y - first_stage.y};
+  run.tick_wait_us /= std::max(1, moved_often);
   run.seconds = 1e-9 * static_cast<double>(duration_ns);
   return run;
+}
+
+/// Residual per axis (rms of the true sample, less its mean) of a lock in the world; the first two
+/// seconds do not count.
+inline double locked_residual_nm(const CalibrationWorld& world, const ControllerSettings& settings,
+                                 double seconds, std::uint64_t seed) {
+  simulator::Scenario scenario = world.scenario;
+  scenario.seed = seed;
+  simulator::Simulation sim(scenario);
+  simulator::Random random(seed, 78);
+  Controller controller(settings);
+  controller.reset();
+  simulator::SensorSettings sensor;
+  sensor.exposure_us = world.exposure_us;
+  const double period_s = 1 / world.frame_rate_hz;
+  Vec2 first, sum, squares;
+  double count = 0;
+  for (int frame = 0; frame * period_s < seconds; ++frame) {
+    const simulator::Truth truth =
+        sim.expose(100'000'000 + std::llround(1e9 * frame * period_s), sensor, nullptr);
+    if (frame == 0) first = truth.sample_nm;
+    const Vec2 place{truth.sample_nm.x - first.x, truth.sample_nm.y - first.y};
+    const std::int64_t now_ns =
+        truth.middle_ns +
+        std::llround(1e6 * (world.age_ms + random.exponential(world.age_jitter_ms)));
+    const Correction correction = controller.update(
+        {place.x + world.noise_nm * random.normal(), place.y + world.noise_nm * random.normal()},
+        truth.middle_ns, now_ns);
+    sim.command_stage(now_ns, correction.total_nm);
+    if (frame * period_s < 2) continue;
+    sum = {sum.x + place.x, sum.y + place.y};
+    squares = {squares.x + place.x * place.x, squares.y + place.y * place.y};
+    ++count;
+  }
+  return std::sqrt(0.5 * (squares.x / count - sum.x * sum.x / count / count + squares.y / count -
+                          sum.y * sum.y / count / count));
 }
 
 inline StageExcitationSettings excitation_settings(const CalibrationWorld& world,
@@ -174,10 +221,10 @@ inline double true_bandwidth_hz(const simulator::StageModel& stage) {
       .bandwidth_hz();
 }
 
-/// The simulator moves on a grid of 0.1 ms: a command waits for the next tick, and a frame's mean
-/// is that of the ticks before each tenth. Both look like dead time.
-inline double true_delay_us(const simulator::StageModel& stage) {
-  return 1e3 * stage.delay_ms + 100;
+/// A command waits for the simulator's next tick, and a frame's mean is that of the ticks before
+/// each tenth of it. Both look like dead time.
+inline double true_delay_us(const simulator::StageModel& stage, const CalibrationRun& run) {
+  return 1e3 * stage.delay_ms + run.tick_wait_us + 0.5e-3 * static_cast<double>(simulator::kTickNs);
 }
 
 inline simulator::AxisDisturbance random_disturbance(simulator::Random& random) {
@@ -224,6 +271,107 @@ inline CalibrationWorld random_world(std::uint64_t seed) {
   world.age_ms = between(1, 3);
   world.age_jitter_ms = between(0.02, 0.2);
   return world;
+}
+
+/// A world that cannot be calibrated, and how a refusal may look.
+struct ImpossibleWorld {
+  std::string name;
+  CalibrationWorld world;
+  std::vector<StageRefusal> refusals;
+  bool limits_leave_no_room = false;
+};
+
+inline bool within(double time_s, double begin_s, double end_s) {
+  return time_s >= begin_s && time_s < end_s;
+}
+
+/// The worlds of the issue and some more, each in a random one.
+inline std::vector<ImpossibleWorld> impossible_worlds() {
+  using simulator::Fault;
+  using simulator::FaultKind;
+  using enum StageRefusal;
+  std::vector<ImpossibleWorld> all;
+  std::uint64_t seed = 100;
+  const auto add = [&](const char* name, std::vector<StageRefusal> refusals) -> CalibrationWorld& {
+    all.push_back({name, random_world(++seed), std::move(refusals), false});
+    return all.back().world;
+  };
+  const auto driver = [&](const char* name, std::vector<StageRefusal> refusals,
+                          std::function<Vec2(double, Vec2)> f) {
+    add(name, std::move(refusals)).driver = std::move(f);
+  };
+  const auto fault = [&](const char* name, std::vector<StageRefusal> refusals, double at_s,
+                         const Fault& f) {
+    add(name, std::move(refusals)).faults = {{at_s, f}};
+  };
+  driver("x dead", {AxisDead}, [](double, Vec2 d) { return Vec2{0, d.y}; });
+  driver("y dead", {AxisDead}, [](double, Vec2 d) { return Vec2{d.x, 0}; });
+  add("stage dead", {StageDead}).scenario.stage.stuck = true;
+  driver("x reversed twice", {Reversed}, [](double t, Vec2 d) {
+    return Vec2{within(t, 8, 13) ? -d.x : d.x, d.y};
+  });
+  driver("y reversed twice, short", {Reversed}, [](double t, Vec2 d) {
+    return Vec2{d.x, within(t, 9, 11.5) ? -d.y : d.y};
+  });
+  driver("y reversed from 10 s", {Reversed}, [](double t, Vec2 d) {
+    return Vec2{d.x, t > 10 ? -d.y : d.y};
+  });
+  driver("x reversed now and then", {Reversed}, [](double t, Vec2 d) {
+    return Vec2{std::fmod(t, 4) > 2.5 ? -d.x : d.x, d.y};
+  });
+  driver("x reversed every 0.3 s", {Reversed, Stuck, GainChanged, NotLinear, AxisDead},
+         [](double t, Vec2 d) {
+           return Vec2{std::fmod(t, 0.6) > 0.3 ? -d.x : d.x, d.y};
+         });
+  fault("both reversed from 11 s", {Reversed}, 11, {.kind = FaultKind::StageReversed});
+  driver("axes swapped from 9 s", {Swapped}, [](double t, Vec2 d) {
+    return t > 9 ? Vec2{d.y, d.x} : d;
+  });
+  driver("axes swapped for a while", {Swapped}, [](double t, Vec2 d) {
+    return within(t, 7, 11) ? Vec2{d.y, d.x} : d;
+  });
+  fault("turned by 90 degrees from 9 s", {Swapped}, 9,
+        {.kind = FaultKind::StageTurned, .degrees = 90});
+  add("slow, 400 nm/s", {Slow}).scenario.stage.slew_nm_per_s = 400;
+  add("slow, 150 nm/s", {Slow}).scenario.stage.slew_nm_per_s = 150;
+  fault("stuck for 3 s", {Stuck}, 8, {.kind = FaultKind::StageStuck, .seconds = 3});
+  fault("dead from 12 s", {Stuck}, 12, {.kind = FaultKind::StageDead});
+  driver("stuck every now and then", {Stuck, GainChanged, NotLinear},
+         [](double t, Vec2 d) { return std::fmod(t, 1.7) > 1.3 ? Vec2{} : d; });
+  fault("gain 1.5 from 10 s", {GainChanged}, 10, {.kind = FaultKind::StageGain, .factor = 1.5});
+  fault("gain 0.6 from 9 s", {GainChanged}, 9, {.kind = FaultKind::StageGain, .factor = 0.6});
+  driver("sticks below 30 nm", {NotLinear, GainChanged, Stuck},
+         [waiting = Vec2{}](double, Vec2 d) mutable {
+           waiting = {waiting.x + d.x, waiting.y + d.y};
+           Vec2 out;
+           if (std::abs(waiting.x) > 30) std::swap(out.x, waiting.x);
+           if (std::abs(waiting.y) > 30) std::swap(out.y, waiting.y);
+           return out;
+         });
+  driver("moves by the cube", {NotLinear, GainChanged}, [place = Vec2{}](double, Vec2 d) mutable {
+    const auto cube = [](double v) { return v * v * v / 4000; };
+    const Vec2 before = place;
+    place = {place.x + d.x, place.y + d.y};
+    return Vec2{cube(place.x) - cube(before.x), cube(place.y) - cube(before.y)};
+  });
+  driver("both axes drive x", {Parallel}, [](double, Vec2 d) { return Vec2{d.x + d.y, 0}; });
+  add("markers swapped", {Jumped}).image_error = [](double t) {
+    return t > 8 ? Vec2{400, -150} : Vec2{};
+  };
+  add("markers swapped to and fro", {Jumped}).image_error = [](double t) {
+    return std::fmod(t, 1.5) > 0.8 ? Vec2{150, -80} : Vec2{};
+  };
+  add("knocked by 45 nm", {Jumped}).image_error = [](double t) {
+    return t > 11 ? Vec2{45, 0} : Vec2{};
+  };
+  add("few frames", {TooFewFrames}).missing_share = 0.8;
+  add("no frames from 6 s on", {TooFewFrames}).frame_lost = [](double t) {
+    return within(t, 6, 19.5);
+  };
+  add("noise of 400 nm", {Unresolved}).noise_nm = 400;
+  add("no room to move", {TooLittleMotion});
+  all.back().limits_leave_no_room = true;
+  return all;
 }
 
 }  // namespace driftd::control::test

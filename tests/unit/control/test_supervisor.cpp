@@ -120,7 +120,9 @@ TEST_CASE("a jump while the stage's driver reports an error is a jump when the e
     bench.frames(10);
     bench.frames(5, {.stage = says});
     CHECK(bench.state() == LockState::Holding);
+    CHECK_FALSE(bench.frame({.stage = says}).restart_average);
     bench.sample_nm = {100, 0};  // a controller was switched off and on, the stage went elsewhere
+    CHECK(bench.frame({.stage = says}).restart_average);
     bench.frames(500, {.stage = says});
     CHECK(bench.frame({.stage = StageSays::Ready}).verdict == LockEvent::Jump);
     bench.frames(100);

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""`driftctl calibrate camera` and `driftctl snapshot --every` on the whole: simulator, daemon, program."""
+import json
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import threading
+import time
+import unittest
+
+from harness import BIN, DEADLINE_S, SLOW, SOURCE, Rig
+
+LIGHT = (SOURCE / "config/examples/scenario-demo.yaml").read_text()
+DARK = LIGHT.replace("background_e: 20", "background_e: 0").replace("count: 16", "count: 0")
+GAIN, OFFSET, READ_NOISE = 4, 100, 3  # of that scenario, at 12 bits
+
+
+class CameraCalibration(unittest.TestCase):
+    def setUp(self):
+        self.rig = Rig()
+        self.addCleanup(self.rig.close)
+        self.file = None
+
+    def driftctl(self, *arguments, code: int = 0, **options) -> subprocess.CompletedProcess:
+        done = subprocess.run([BIN / "driftctl", "--config", self.file, "--timeout", str(10 * SLOW), *arguments],
+                              capture_output=True, text=True, timeout=120 * SLOW, **options)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def start(self, scenario: str, **camera: str) -> None:
+        """The simulator with that world; the daemon, if there is none yet, or else as it is."""
+        if self.rig.sim:
+            self.rig.sim.stop()
+            self.rig.wait_until(lambda s: not s["camera"]["connected"], "camera away")
+        self.rig.start_sim(scenario, rate_hz=200 / SLOW)
+        if not self.rig.daemon:
+            self.file = self.rig.config(camera={"frame_rate_hz": 200 / SLOW, **camera})
+            self.rig.start_daemon(self.file)
+        self.rig.wait_until(lambda s: s["camera"]["connected"] and s["camera"]["rate_hz"], "frames")
+
+    def measured(self, *arguments) -> dict:
+        return json.loads(self.driftctl("--json", "calibrate", "camera", "--frames", "320", *arguments).stdout)
+
+    def check(self, found: dict, adu_per_level: float) -> None:
+        self.assertAlmostEqual(found["gain_e_per_adu"] * adu_per_level / GAIN, 1, delta=0.02)
+        self.assertLess(abs(found["offset_adu"] / adu_per_level - OFFSET), 1)
+        self.assertAlmostEqual(found["read_noise_e"] / READ_NOISE, 1, delta=0.1)
+
+    def both(self, adu_per_level: float, **camera: str) -> dict:
+        aligned = "  dialect: {left_aligned: true}\n" if adu_per_level > 1 else ""
+        after = "  bit_depth: 12\n"
+        dark = self.rig.folder / "dark.json"
+        self.start(DARK.replace(after, after + aligned), **camera)
+        alone = self.measured("--dark-only", "--dark-result", dark)
+        self.assertIsNone(alone["gain_e_per_adu"])
+        self.start(LIGHT.replace(after, after + aligned))
+        found = self.measured("--dark-result", dark)
+        self.check(found, adu_per_level)
+        return found
+
+    def test_the_simulators_camera_in_a_packed_format(self):
+        found = self.both(1, pixel_format="Mono12p")
+        self.assertEqual(found["warnings"], [])
+        self.assertIsNone(found["saturation_adu"])
+        # People see the same, beside what the configuration says, and without a dark series the truth.
+        maps = self.rig.folder / "maps.npy"
+        text = self.driftctl("calibrate", "camera", "--maps", maps).stdout
+        self.assertIn("not set", text)
+        self.assertIn("Light alone does not tell the offset", text)
+        data = maps.read_bytes()
+        self.assertTrue(data.startswith(b"\x93NUMPY\x01\x00"))
+        header = struct.unpack("<H", data[8:10])[0]
+        self.assertIn(b"'shape': (2, 256, 256)", data[10:10 + header])
+        self.assertEqual(len(data), 10 + header + 2 * 256 * 256 * 4)
+        values = struct.unpack(f"<{2 * 256 * 256}f", data[10 + header:])
+        self.assertAlmostEqual(sorted(values[:65536])[32768], 105, delta=0.5)  # 20 e- of background
+        self.assertAlmostEqual(sorted(values[65536:])[32768], 29 / 16 + 1 / 12, delta=0.05)
+
+    def test_left_aligned_levels_in_mono16(self):
+        found = self.both(16, pixel_format="Mono16")
+        self.assertEqual(found["saturation_adu"], 65520)
+        self.assertIn("left aligned", " ".join(found["warnings"]))
+
+    def test_a_dark_series_of_the_light_is_refused_and_the_question_waits_for_enter(self):
+        self.start(LIGHT)
+        self.assertIn("not dark", self.driftctl("calibrate", "camera", "--dark", input="\n\n", code=4).stderr)
+        self.assertIn("ended before", self.driftctl("calibrate", "camera", "--dark", input="", code=4).stderr)
+        self.driftctl("calibrate", "camera", "--frames", "10", code=2)
+        self.assertIn("cannot read", self.driftctl("calibrate", "camera", "--dark-result",
+                                                   self.rig.folder / "none.json", code=4).stderr)
+
+    def test_a_picture_is_kept_fresh_while_the_daemon_restarts(self):
+        self.start(LIGHT)
+        picture = self.rig.folder / "pictures/now.png"
+        picture.parent.mkdir()
+        with (self.rig.folder / "said.txt").open("w+") as said:
+            keeper = subprocess.Popen([BIN / "driftctl", "--config", self.file, "--timeout", "3", "snapshot",
+                                       "--every", "0.1", picture], stdout=said, stderr=said)
+            self.addCleanup(keeper.kill)
+            over = threading.Event()
+            broken = []
+
+            def look() -> None:
+                """Whoever reads at any moment gets a whole picture."""
+                while not over.is_set():
+                    if picture.exists():
+                        data = picture.read_bytes()
+                        if not (data.startswith(b"\x89PNG") and data.endswith(b"IEND\xaeB`\x82")):
+                            broken.append(len(data))
+                    time.sleep(0.0005)
+
+            reader = threading.Thread(target=look)
+            reader.start()
+            try:
+                self.fresh(picture)
+                self.fresh(picture)
+                self.rig.daemon.stop()
+                time.sleep(1)
+                away = picture.stat().st_mtime_ns
+                time.sleep(0.5)
+                self.assertEqual(picture.stat().st_mtime_ns, away)
+                self.rig.start_daemon(self.file)
+                self.fresh(picture)
+            finally:
+                over.set()
+                reader.join()
+            keeper.send_signal(signal.SIGINT)
+            self.assertEqual(keeper.wait(DEADLINE_S), 0)
+            said.seek(0)
+            lines = said.read().splitlines()
+        self.assertEqual(broken, [])
+        self.assertEqual(os.listdir(picture.parent), ["now.png"])
+        # Once each, but for a machine so busy that the daemon does not answer in time.
+        self.assertIn(len(lines), (2, 4), lines)
+        for away_line, back_line in zip(lines[::2], lines[1::2]):
+            self.assertIn("stays as it is", away_line)
+            self.assertIn("come again", back_line)
+
+    def fresh(self, picture: pathlib.Path) -> None:
+        """Waits for a newer picture."""
+        before = picture.stat().st_mtime_ns if picture.exists() else 0
+        end = time.monotonic() + DEADLINE_S
+        while not picture.exists() or picture.stat().st_mtime_ns == before:
+            self.assertLess(time.monotonic(), end, "no newer picture")
+            time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    unittest.main()
