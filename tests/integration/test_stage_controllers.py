@@ -15,8 +15,8 @@ RATE_HZ = 200 / SLOW
 STEP_NM = 40  #: driftd-stage's step_limit_nm; driftd's own is 20, and two of its steps may come at once
 STILL_NM = 1.5  #: rms; not held, the sample moves by 10 nm and more in such a time
 # A machine that delays frames, corrections or the emulator may hold the lock just before; and a stage that
-# stopped may be seen to before its driver has said so.
-FIRST = ("stage_not_following", "stale_frame", "no_frames")
+# stopped, or went elsewhere, may be seen to before its driver has said so.
+FIRST = ("stage_not_following", "implausible_jump", "stale_frame", "no_frames")
 
 
 class ControllerTest(unittest.TestCase):
@@ -259,7 +259,7 @@ class RangeReached(ControllerTest):
 
 
 class PowerCycled(ControllerTest):
-    """Held (stage_error); the driver follows from where the stage came to be. The sample is there too: farther
+    """Held (stage_error, or implausible_jump); the driver follows from where the stage came to be. The sample is there too: farther
     than lock.max_jump_nm, so the lock is lost, and asks."""
 
     def power_cycled(self, name: str) -> None:
