@@ -259,8 +259,8 @@ class RangeReached(ControllerTest):
 
 
 class PowerCycled(ControllerTest):
-    """Held (stage_error, or implausible_jump); the driver follows from where the stage came to be. The sample is there too: farther
-    than lock.max_jump_nm, so the lock is lost, and asks."""
+    """Held (stage_error, or implausible_jump); the driver follows from where the stage came to be. The sample
+    is there too: farther than lock.max_jump_nm, so the lock is lost, and asks."""
 
     def power_cycled(self, name: str) -> None:
         rig = self.start(name, drift_nm_per_s=100, lock={"hold_timeout_s": 5 * SLOW})
