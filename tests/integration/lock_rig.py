@@ -15,6 +15,7 @@ from harness import BIN, SLOW, SOURCE
 
 EMULATOR = SOURCE / "tools/stage-emulator/driftd-stage-emulator"
 SCENARIO = SOURCE / "config/examples/scenario-demo.yaml"
+TIMEOUT_MS = 2000  #: of driftd-stage: a busy machine may leave an emulator waiting
 LIBRARY = BIN / "simulated_stage_library.so"
 # The demo's stage; below, each controller's own share is added to delay_us.
 STAGE = {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]", "delay_us": "2500",
@@ -30,8 +31,6 @@ class Controller:
     wire_us : int
         What its line needs for a move of both axes by the bytes: 10 bits each, over the baud rate.
     emulator, baud : how it is emulated and opened
-    more : str
-        Further keys of driftd-stage's configuration.
     """
 
     name: str
@@ -41,8 +40,6 @@ class Controller:
     pty: bool = True
     baud: int = 115200
     emulator: tuple[str, ...] = ()
-    more: str = ""
-    has_servo: bool = True
 
     @property
     def text(self) -> str:
@@ -55,45 +52,44 @@ CONTROLLERS = {c.name: c for c in (
     Controller("lc400", "lc400", ("1", "2"), wire_us=67, baud=3000000,
                emulator=("--baud", "3000000")),
     Controller("asi", "asi", ("X", "Y"), wire_us=2100, emulator=("--piezo",)),
-    Controller("piezoconcept", "piezoconcept", ("X", "Y"), wire_us=2700, has_servo=False),
+    Controller("piezoconcept", "piezoconcept", ("X", "Y"), wire_us=2700),
     Controller("thorlabs", "thorlabs_apt", ("bay1", "bay2"), wire_us=1740),
 )}
 # Without an emulator: a library in the driver's own process moves the simulated stage.
-VENDOR = Controller("library", "library", ("1", "2"), pty=False, has_servo=False)
+VENDOR = Controller("library", "library", ("1", "2"), pty=False)
 
 
 class LockRig(harness.Rig):
     """A `harness.Rig` whose stage is moved through a controller; `controller` None: the simulator's own
     stage, by driftd-stage's driver `simulator`."""
 
-    def __init__(self, controller: Controller | None, rate_hz: float, prefix: tuple[str, ...] = ()):
+    def __init__(self, controller: Controller | None, rate_hz: float):
         super().__init__()
-        self.controller, self.rate_hz, self._prefix = controller, rate_hz, prefix
+        self.controller, self.rate_hz = controller, rate_hz
         self.emulator: harness.Process | None = None
         self.driver: harness.Process | None = None
-        self.timeout_ms = 2000  # of driftd-stage: a busy machine may leave the emulator waiting
         self._control = self.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         self._control.bind("")
         self._control.settimeout(10 * SLOW)
 
     # --- starting ---
-    def _run(self, name: str, *arguments) -> harness.Process:
-        return self.enter_context(harness.Process(name, [*self._prefix, *arguments], self.folder))
+    def run(self, name: str, *arguments) -> harness.Process:
+        return self.enter_context(harness.Process(name, arguments, self.folder))
 
     def start_world(self, scenario: pathlib.Path = SCENARIO, own_stage: bool = False) -> None:
         """The camera and the stage; `own_stage`: moved by corrections, without any driver."""
         stage = ("--stage", self.corrections) if own_stage else ("--stage-input", self.folder / "input")
-        self.sim = self._run("sim", BIN / "driftd-sim", "--scenario", scenario, "--address", self.address,
-                             *stage, "--truth", self.truth_endpoint, "--control", self.control_endpoint,
-                             "--rate", str(self.rate_hz))
+        self.sim = self.run("sim", BIN / "driftd-sim", "--scenario", scenario, "--address", self.address,
+                            *stage, "--truth", self.truth_endpoint, "--control", self.control_endpoint,
+                            "--rate", str(self.rate_hz))
         self.sim.wait_for("driftd-sim ready")
 
     def start_emulator(self, *arguments, sim: bool = True) -> None:
         """`sim` False: its stage is a model of its own."""
         wire = ("--pty", self.folder / "tty") if self.controller.pty else ("--listen", "127.0.0.1:0")
-        self.emulator = self._run("emulator", sys.executable, EMULATOR, self.controller.driver, *wire, "--control",
-                                  self.folder / "faults", *self.controller.emulator, *arguments,
-                                  *(("--sim", self.folder / "input") if sim else ()))
+        self.emulator = self.run("emulator", sys.executable, EMULATOR, self.controller.driver, *wire, "--control",
+                                 self.folder / "faults", *self.controller.emulator, *arguments,
+                                 *(("--sim", self.folder / "input") if sim else ()))
         self.emulator.wait_for("driftd-stage-emulator ready: ")
         self._control.connect(str(self.folder / "faults"))
 
@@ -102,37 +98,27 @@ class LockRig(harness.Rig):
             return str(self.folder / "tty")
         return self.emulator.text().partition(" at ")[2].partition(",")[0]
 
-    def driver_file(self, more: str = "", servo: bool = True, daemon: bool = True) -> pathlib.Path:
-        """Writes the configuration of driftd-stage."""
-        controller = self.controller
-        if controller is None:
-            section, axes, own = f"{{driver: simulator, device: {self.folder}/input}}", "xy", ""
-        elif controller.driver == "library":
-            section = f"{{driver: library, library: {LIBRARY}, device: {self.folder}/input}}"
-            axes, own = controller.axes, controller.more
-        else:
-            section = (f"{{driver: {controller.driver}, device: '{self.device()}', baud: {controller.baud}, "
-                       f"switch_servo_on: {str(servo).lower()}, timeout_ms: {self.timeout_ms}}}")
-            axes, own = controller.axes, controller.more
+    def start_driver(self, limits: str = "", more: str = "") -> harness.Process:
+        """driftd-stage. `limits`: further keys of both axes, such as ", step_limit_nm: 40"; `more`: other sections."""
+        controller, names = self.controller, "xy"
+        section = f"driver: simulator, device: {self.folder}/input"
+        if controller is not None:
+            names = controller.axes
+            section = f"driver: {controller.driver}, timeout_ms: {TIMEOUT_MS}, switch_servo_on: true, " + (
+                f"library: {LIBRARY}, device: {self.folder}/input" if controller is VENDOR
+                else f"device: '{self.device()}', baud: {controller.baud}")
         file = self.folder / f"stage{time.monotonic_ns()}.yaml"
-        file.write_text(f"controller: {section}\n"
-                        + "".join(f"{a}: {{axis: '{name}'}}\n" for a, name in zip("xy", axes))
-                        + f"daemon: {{corrections: '{self.corrections}', commands: '{self.commands}'}}\n"
-                        + (own + "\n" if own else "") + more)
-        return file
-
-    def start_driver(self, more: str = "", wait: str = "driftd-stage ready", **how) -> harness.Process:
-        process = self._run(f"driftd-stage{time.monotonic_ns()}", BIN / "driftd-stage", "--config",
-                            self.driver_file(more, **how))
-        if wait:
-            process.wait_for(wait)
-        self.driver = process
-        return process
+        file.write_text(f"controller: {{{section}}}\n"
+                        + "".join(f"{a}: {{axis: '{name}'{limits}}}\n" for a, name in zip("xy", names))
+                        + f"daemon: {{corrections: '{self.corrections}', commands: '{self.commands}'}}\n{more}")
+        self.driver = self.run(file.stem, BIN / "driftd-stage", "--config", file)
+        self.driver.wait_for("driftd-stage ready")
+        return self.driver
 
     def start_daemon_for(self, extra_us: int = 0, **sections) -> None:
         """The daemon, told of the simulator's matrix, and of the delay with the controller's share."""
         delay_us = int(STAGE["delay_us"]) + extra_us
-        self.daemon = self._run("driftd", BIN / "driftd", "--config", self.config(**{
+        self.daemon = self.run("driftd", BIN / "driftd", "--config", self.config(**{
             "camera": {"frame_rate_hz": self.rate_hz, "readout_us": 300},
             "stage": {**STAGE, "delay_us": delay_us},
             "control": {"step_limit_nm": 20, "range_limit_nm": 5000}, **sections}))
@@ -149,9 +135,9 @@ class LockRig(harness.Rig):
         assert answer == "ok", answer
         return None
 
-    def wait_driver(self, *states: str) -> dict:
-        return self.wait_until(lambda s: (s["stage_driver"] or {}).get("state") in states,
-                               f"a driver that is {' or '.join(states)}")["stage_driver"]
+    def wait_driver(self, state: str) -> dict:
+        return self.wait_until(lambda s: (s["stage_driver"] or {}).get("state") == state,
+                               f"a driver that is {state}")["stage_driver"]
 
     def said(self) -> str:
         """What all programs said, for the message of a failed test."""

@@ -15,15 +15,8 @@ RATE_HZ = 200 / SLOW
 STEP_NM = 40  #: driftd-stage's step_limit_nm; driftd's own is 20, and two of its steps may come at once
 STILL_NM = 1.5  #: rms; not held, the sample moves by 10 nm and more in such a time
 # A machine that delays frames, corrections or the emulator may hold the lock just before; and a stage that
-# stopped may be seen to before its driver has said so.
-FIRST = ("stage_not_following", "stale_frame", "no_frames")
-
-
-def axes(controller, **keys) -> str:
-    """YAML of both axes, with limits."""
-    text = "".join(f", {key}: {value}" for key, value in keys.items())
-    return "".join(f"{a}: {{axis: '{name}', step_limit_nm: {STEP_NM}{text}}}\n"
-                   for a, name in zip("xy", controller.axes if controller else "xy"))
+# stopped, or went elsewhere, may be seen to before its driver has said so.
+FIRST = ("stage_not_following", "implausible_jump", "stale_frame", "no_frames")
 
 
 class ControllerTest(unittest.TestCase):
@@ -51,14 +44,8 @@ class ControllerTest(unittest.TestCase):
             self.lock()
         return rig
 
-    def start_driver(self):
-        # The controller's axes are given here, with limits, in place of LockRig's.
-        rig = self.rig
-        file = rig.driver_file()
-        lines = [line for line in file.read_text().splitlines(True) if not line.startswith(("x:", "y:"))]
-        file.write_text("".join(lines) + axes(rig.controller) + "connection: {reconnect_max_ms: 500}\n")
-        rig.driver = rig._run(f"driftd-stage{time.monotonic_ns()}", BIN / "driftd-stage", "--config", file)
-        rig.driver.wait_for("driftd-stage ready")
+    def start_driver(self) -> None:
+        self.rig.start_driver(f", step_limit_nm: {STEP_NM}", "connection: {reconnect_max_ms: 500}\n")
 
     def lock(self):
         self.rig.client.lock()
@@ -272,8 +259,8 @@ class RangeReached(ControllerTest):
 
 
 class PowerCycled(ControllerTest):
-    """Held (stage_error); the driver follows from where the stage came to be. The sample is there too: farther
-    than lock.max_jump_nm, so the lock is lost, and asks."""
+    """Held (stage_error, or implausible_jump); the driver follows from where the stage came to be. The sample
+    is there too: farther than lock.max_jump_nm, so the lock is lost, and asks."""
 
     def power_cycled(self, name: str) -> None:
         rig = self.start(name, drift_nm_per_s=100, lock={"hold_timeout_s": 5 * SLOW})
@@ -346,9 +333,10 @@ class Programs(ControllerTest):
     def test_two_drivers(self):
         rig = self.start("pi_tcp")
         second = rig.folder / "second.yaml"
-        second.write_text(f"controller: {{driver: simulator, device: {rig.folder}/input}}\n{axes(None)}"
+        second.write_text(f"controller: {{driver: simulator, device: {rig.folder}/input}}\n"
+                          f"x: {{axis: x, step_limit_nm: {STEP_NM}}}\ny: {{axis: 'y', step_limit_nm: {STEP_NM}}}\n"
                           f"daemon: {{corrections: '{rig.corrections}', commands: '{rig.commands}'}}\n")
-        process = rig._run("second", BIN / "driftd-stage", "--config", second)
+        process = rig.run("second", BIN / "driftd-stage", "--config", second)
         process.wait_for("another driver reports")
         rig.wait_still(STILL_NM)
         self.assertEqual(rig.wait_driver("ready")["driver"], "pi_gcs2")
