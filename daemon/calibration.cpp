@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <system_error>
 #include <utility>
 
 namespace driftd::daemon {
@@ -21,6 +22,11 @@ constexpr double kDefaultSeconds = 20;
 constexpr double kMostMoved = 6;
 constexpr int kLeastBadFramesToEnd = 10;
 constexpr std::size_t kLeastSamples = 200;
+/// Of a run: fewer tell nothing, more take the evaluation longer than anybody waits.
+constexpr double kFewestFrames = 400;
+constexpr double kMostFrames = 60'000;
+/// The excursion, one way, may take so much of the run.
+constexpr double kShareOfTheWay = 0.15;
 
 /// For people: what ended it before its time. Empty: nothing did.
 std::string reason_of(const CalibrationRun& run, const config::Config& config) {
@@ -33,6 +39,17 @@ std::string reason_of(const CalibrationRun& run, const config::Config& config) {
       return "it was ended by `unlock`";
     case CalibrationEnd::MarkersLost:
       return "too few markers were seen for several frames in a row";
+    case CalibrationEnd::TooOld:
+      return "frames came too old: is the machine or the network too busy?";
+    case CalibrationEnd::SampleMoved:
+      return fmt::format(
+          "the sample moved by {:.0f} nm while the stage rested: was it knocked, or does it drift "
+          "faster than lock.max_drift_nm_per_s ({} nm/s)?",
+          run.farthest_nm(), config.lock.max_drift_nm_per_s);
+    case CalibrationEnd::TooManyFrames:
+      return "frames came faster than when it began";
+    case CalibrationEnd::NotBack:
+      return "the stage could not be brought back: corrections did not leave";
     case CalibrationEnd::MovedTooFar:
       return fmt::format(
           "the sample moved by {:.0f} nm, many times as far as the stage had been told to go: is "
@@ -84,7 +101,11 @@ Calibration::Calibration(const config::Config& config, LockOrders& lock, const C
       has_markers_(std::move(has_markers)),
       waiting_us_(std::move(waiting_us)) {}
 
-void Calibration::check_may_begin(double excursion_nm) const {
+Calibration::~Calibration() {
+  if (cancelled_) cancelled_->store(true);
+}
+
+void Calibration::check_may_begin(double excursion_nm, double seconds) const {
   if (config_.camera.source == config::Source::Replay)
     throw CommandRefused{Refusal::Refused, "a recording has no stage"};
   if (under_way()) throw CommandRefused{Refusal::Busy, "a calibration is under way"};
@@ -102,13 +123,37 @@ void Calibration::check_may_begin(double excursion_nm) const {
                     "control.travel_limit_nm ({} nm)",
                     excursion_nm, config_.control.range_limit_nm, config_.control.travel_limit_nm)};
   }
+  check_limits_suit(excursion_nm, seconds, loop.frame_rate_hz);
+}
+
+/// Frames enough and not too many, and time enough for the way.
+void Calibration::check_limits_suit(double excursion_nm, double seconds, double frames_hz) const {
+  const double frames = seconds * frames_hz;
+  if (frames < kFewestFrames || frames > kMostFrames) {
+    throw CommandRefused{
+        Refusal::Refused,
+        fmt::format("at {:.1f} frames/s a calibration takes {:.0f} to {:.0f} s", frames_hz,
+                    std::ceil(kFewestFrames / frames_hz),
+                    std::min(Limits::kMostSeconds, std::floor(kMostFrames / frames_hz)))};
+  }
+  const double speed_nm_per_s =
+      std::min(config_.control.rate_limit_nm_per_s, config_.control.step_limit_nm * frames_hz);
+  const double way_s = excursion_nm / speed_nm_per_s;
+  if (way_s > kShareOfTheWay * seconds) {
+    throw CommandRefused{
+        Refusal::Refused,
+        fmt::format("control.rate_limit_nm_per_s ({} nm/s) and control.step_limit_nm ({} nm) make "
+                    "{:.2g} s of {} nm, too long a way for {} s: a smaller excursion, or more time",
+                    config_.control.rate_limit_nm_per_s, config_.control.step_limit_nm, way_s,
+                    excursion_nm, seconds)};
+  }
 }
 
 void Calibration::begin(std::optional<double> excursion, std::optional<double> duration,
                         Answer answer, std::int64_t now_ns) {
   const double excursion_nm = excursion.value_or(kDefaultExcursionNm);
   const double seconds = duration.value_or(kDefaultSeconds);
-  check_may_begin(excursion_nm);
+  check_may_begin(excursion_nm, seconds);
   const auto period_ns = std::llround(1e9 / loop_.report().frame_rate_hz);
   const control::StageExcitation excitation(
       {.excursion_nm = excursion_nm,
@@ -124,19 +169,21 @@ void Calibration::begin(std::optional<double> excursion, std::optional<double> d
                                                                     kLeastBadFramesToEnd),
                                       .exposure_ns = std::llround(camera_.info().exposure_us * 1e3),
                                       .frame_period_ns = period_ns});
+  const CalibrationRun* ordered = run.get();
   lock_.calibrate(
       std::move(run),
-      [this, answer = std::move(answer), excursion_nm, seconds](const Outcome& outcome) {
-        begun(outcome, answer, excursion_nm, seconds);
+      [this, answer = std::move(answer), ordered, excursion_nm, seconds](const Outcome& outcome) {
+        begun(outcome, answer, ordered, excursion_nm, seconds);
       },
       now_ns);
 }
 
-void Calibration::begun(const Outcome& outcome, const Answer& answer, double excursion_nm,
-                        double seconds) {
+void Calibration::begun(const Outcome& outcome, const Answer& answer, const CalibrationRun* ordered,
+                        double excursion_nm, double seconds) {
   if (std::holds_alternative<CommandRefused>(outcome)) return answer(outcome);
   ++number_;
   phase_ = Phase::Moving;
+  awaited_ = ordered;
   text_ = fmt::format("the stage is moved by at most {} nm for {} s", excursion_nm, seconds);
   result_ = nullptr;
   events_.raise(Level::Info, "calibration", text_, {{"run", number_}});
@@ -167,7 +214,7 @@ void Calibration::turn() {
 }
 
 void Calibration::collect(std::unique_ptr<CalibrationRun> run) {
-  if (phase_ != Phase::Moving) return;  // its order was refused
+  if (phase_ != Phase::Moving || run.get() != awaited_) return;  // its order was refused
   const std::string reason = reason_of(*run, config_);
   if (!reason.empty()) {
     const bool by_command =
@@ -184,9 +231,15 @@ void Calibration::collect(std::unique_ptr<CalibrationRun> run) {
     context.marker_ids.push_back(markers.entries[i].marker.id);
   phase_ = Phase::Fitting;
   text_ = place_of(*run) + "; its answer is being fitted";
-  evaluation_ = std::async(std::launch::async,
-                           [run = std::shared_ptr<const CalibrationRun>(std::move(run)),
-                            context = std::move(context)] { return evaluate(*run, context); });
+  cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  try {
+    evaluation_ = std::async(
+        std::launch::async,
+        [run = std::shared_ptr<const CalibrationRun>(std::move(run)), context = std::move(context),
+         cancelled = cancelled_] { return evaluate(*run, context, *cancelled); });
+  } catch (const std::system_error& error) {
+    conclude(Phase::Failed, std::string("no thread for the evaluation: ") + error.what());
+  }
 }
 
 void Calibration::conclude(Phase phase, std::string text) {

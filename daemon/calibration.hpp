@@ -4,6 +4,7 @@
 // Housekeeping thread; nothing here waits.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -36,6 +37,10 @@ class Calibration {
   Calibration(const config::Config& config, LockOrders& lock, const CameraWatch& camera,
               LoopControl& loop, EventLog& events, std::function<bool()> has_markers,
               std::function<double()> waiting_us);
+  /// An evaluation that is under way is broken off.
+  ~Calibration();
+  Calibration(const Calibration&) = delete;
+  Calibration& operator=(const Calibration&) = delete;
 
   /// Answered when the stage is about to be moved. @throws CommandRefused
   void begin(std::optional<double> excursion_nm, std::optional<double> seconds, Answer answer,
@@ -48,8 +53,10 @@ class Calibration {
 
  private:
   enum class Phase : std::uint8_t { None, Moving, Fitting, Done, Refused, Stopped, Failed };
-  void check_may_begin(double excursion_nm) const;
-  void begun(const Outcome& outcome, const Answer& answer, double excursion_nm, double seconds);
+  void check_may_begin(double excursion_nm, double seconds) const;
+  void check_limits_suit(double excursion_nm, double seconds, double frames_hz) const;
+  void begun(const Outcome& outcome, const Answer& answer, const CalibrationRun* ordered,
+             double excursion_nm, double seconds);
   void collect(std::unique_ptr<CalibrationRun> run);
   void conclude(Phase phase, std::string text);
   const char* phase_name() const;
@@ -66,6 +73,8 @@ class Calibration {
   Phase phase_ = Phase::None;
   std::string text_;
   nlohmann::json result_;
+  const CalibrationRun* awaited_ = nullptr;  ///< of the order that began; never looked into
+  std::shared_ptr<std::atomic<bool>> cancelled_;
   std::future<CalibrationResult> evaluation_;  ///< last: it is waited for by the destructor
 };
 

@@ -3,6 +3,7 @@
 // `calibration`. Evaluating takes seconds: on a thread of its own. Pure.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -26,6 +27,8 @@ struct CalibrationResult {
   std::string summary;    ///< one line of it
 };
 
-CalibrationResult evaluate(const CalibrationRun& run, const CalibrationContext& context);
+/// @param cancelled  set by another thread: the result is not wanted any more
+CalibrationResult evaluate(const CalibrationRun& run, const CalibrationContext& context,
+                           const std::atomic<bool>& cancelled);
 
 }  // namespace driftd::daemon

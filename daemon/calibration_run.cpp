@@ -10,8 +10,11 @@ namespace {
 
 /// At the start again, the sample is watched for so long: where has it come to?
 constexpr std::int64_t kSettlingNs = 300'000'000;
-/// The way back takes an excursion at the rate limit. After so long it is given up.
-constexpr std::int64_t kMostReturningNs = 10'000'000'000;
+/// The way back takes what the limits make it take. Where the stage has not been told anything new
+/// for so long, it is given up.
+constexpr std::int64_t kMostStandstillNs = 5'000'000'000;
+/// One frame in which the sample seems far away is a mistaken marker.
+constexpr int kFarFrames = 5;
 constexpr double kRoomNm = 50;  // vibration, and jumps of a marker among few
 constexpr std::int64_t kNoFramesNs = 2'000'000'000;
 /// More frames than the period promises are not recorded.
@@ -54,9 +57,13 @@ void CalibrationRun::saw(const control::FrameFacts& facts,
   now_ns_ = facts.now_ns;
   record_sample(facts);
   if (decision.has_correction) {
+    const control::Vec2 before_nm = total_nm_;
     total_nm_ = decision.correction.total_nm;
+    if (total_nm_.x != before_nm.x || total_nm_.y != before_nm.y) progress_ns_ = facts.now_ns;
     if (record_.moves.size() < record_.moves.capacity())
       record_.moves.push_back({facts.now_ns, total_nm_});
+    else
+      stop(CalibrationEnd::TooManyFrames);
   }
   judge(facts, decision);
   if (phase_ != CalibrationPhase::Returning) return;
@@ -64,9 +71,12 @@ void CalibrationRun::saw(const control::FrameFacts& facts,
     back_since_ns_ = 0;
   else if (back_since_ns_ == 0)
     back_since_ns_ = facts.now_ns;
-  const bool settled = back_since_ns_ != 0 && facts.now_ns - back_since_ns_ >= kSettlingNs;
-  if (settled || facts.now_ns - returning_since_ns_ > kMostReturningNs)
+  if (back_since_ns_ != 0 && facts.now_ns - back_since_ns_ >= kSettlingNs) {
     phase_ = CalibrationPhase::Over;
+  } else if (back_since_ns_ == 0 && facts.now_ns - progress_ns_ > kMostStandstillNs) {
+    end_ = CalibrationEnd::NotBack;
+    phase_ = CalibrationPhase::Over;
+  }
 }
 
 void CalibrationRun::record_sample(const control::FrameFacts& facts) noexcept {
@@ -75,15 +85,26 @@ void CalibrationRun::record_sample(const control::FrameFacts& facts) noexcept {
   if (!std::isfinite(moved_nm.x) || !std::isfinite(moved_nm.y)) return;
   if (record_.samples.size() < record_.samples.capacity())
     record_.samples.push_back({facts.taken_ns, moved_nm, facts.drift->frame_covariance_nm2});
-  const control::Vec2 start_nm = record_.samples.front().moved_nm;
-  farthest_nm_ =
-      std::max(farthest_nm_, std::hypot(moved_nm.x - start_nm.x, moved_nm.y - start_nm.y));
 }
 
 /// How far the sample may have moved by now.
 double CalibrationRun::allowed_nm() const noexcept {
   const double reach_nm = excitation_.reach_nm(now_ns_ - begun_ns_);
   return kRoomNm + settings_.most_drift_nm_per_s * seconds() + settings_.most_moved * reach_nm;
+}
+
+bool CalibrationRun::is_too_far(const control::FrameFacts& facts) noexcept {
+  if (facts.stale || facts.drift == nullptr || !facts.drift->valid || record_.samples.empty())
+    return false;
+  const control::Vec2 now_nm = facts.drift->frame_drift_nm;
+  const control::Vec2 start_nm = record_.samples.front().moved_nm;
+  const double far_nm = std::hypot(now_nm.x - start_nm.x, now_nm.y - start_nm.y);
+  if (!(far_nm > allowed_nm())) {
+    far_frames_ = 0;
+    return false;
+  }
+  farthest_nm_ = std::max(farthest_nm_, far_nm);
+  return ++far_frames_ >= kFarFrames;
 }
 
 void CalibrationRun::judge(const control::FrameFacts& facts,
@@ -95,10 +116,12 @@ void CalibrationRun::judge(const control::FrameFacts& facts,
     stage_says_ = facts.stage;
     stop(CalibrationEnd::StageReports);
   } else if (bad_frames_ >= settings_.bad_frames_to_end) {
-    stop(decision.verdict == LockEvent::NotSent ? CalibrationEnd::NotSent
-                                                : CalibrationEnd::MarkersLost);
-  } else if (farthest_nm_ > allowed_nm()) {
-    stop(CalibrationEnd::MovedTooFar);
+    stop(decision.verdict == LockEvent::NotSent      ? CalibrationEnd::NotSent
+         : decision.verdict == LockEvent::StaleFrame ? CalibrationEnd::TooOld
+                                                     : CalibrationEnd::MarkersLost);
+  } else if (is_too_far(facts)) {
+    stop(excitation_.reach_nm(now_ns_ - begun_ns_) > 0 ? CalibrationEnd::MovedTooFar
+                                                       : CalibrationEnd::SampleMoved);
   } else if (decision.has_correction && (decision.correction.limited & control::kLimitRange) != 0) {
     stop(CalibrationEnd::NoRoom);
   }
@@ -142,7 +165,7 @@ void CalibrationRun::stop(CalibrationEnd why) noexcept {
   if (phase_ != CalibrationPhase::Quiet && phase_ != CalibrationPhase::Moving) return;
   phase_ = CalibrationPhase::Returning;
   end_ = why;
-  returning_since_ns_ = now_ns_;
+  progress_ns_ = now_ns_;
 }
 
 void CalibrationRun::abandon(CalibrationEnd why) noexcept {

@@ -21,15 +21,19 @@ enum class CalibrationPhase : std::uint8_t { Quiet, Moving, Returning, Over };
 /// Why the stage went back to its start.
 enum class CalibrationEnd : std::uint8_t {
   Complete,
-  Stopped,       ///< by command
-  Unlocked,      ///< by command: the stage stays where it was
-  MarkersLost,   ///< no drift, or stale frames, for too many frames in a row
-  MovedTooFar,   ///< the sample did, for what the stage was told
-  NotSent,       ///< corrections do not leave in time
-  StageReports,  ///< its driver does: error, limit or silence
+  Stopped,        ///< by command
+  Unlocked,       ///< by command: the stage stays where it was
+  MarkersLost,    ///< no drift, or stale frames, for too many frames in a row
+  TooOld,         ///< frames came too old, too many in a row
+  MovedTooFar,    ///< the sample did, for what the stage was told
+  SampleMoved,    ///< it did while the stage rested
+  TooManyFrames,  ///< more than the record has room for: the camera became faster
+  NotSent,        ///< corrections do not leave in time
+  StageReports,   ///< its driver does: error, limit or silence
   NoFrames,
-  NoRoom,  ///< range or travel limit
-  Fault,   ///< the daemon's
+  NoRoom,   ///< range or travel limit
+  NotBack,  ///< the stage could not be brought back: corrections did not leave
+  Fault,    ///< the daemon's
 };
 
 struct CalibrationSettings {
@@ -88,6 +92,7 @@ class CalibrationRun {
 
   void record_sample(const control::FrameFacts& facts) noexcept;
   double allowed_nm() const noexcept;
+  bool is_too_far(const control::FrameFacts& facts) noexcept;
   void judge(const control::FrameFacts& facts, const control::Decision& decision) noexcept;
 
   CalibrationSettings settings_;
@@ -96,10 +101,11 @@ class CalibrationRun {
   CalibrationPhase phase_ = CalibrationPhase::Quiet;
   CalibrationEnd end_ = CalibrationEnd::Complete;
   std::int64_t begun_ns_ = 0;
-  std::int64_t returning_since_ns_ = 0;
+  std::int64_t progress_ns_ = 0;    ///< when the stage was last told to go somewhere else
   std::int64_t back_since_ns_ = 0;  ///< 0: not yet
   std::int64_t now_ns_ = 0;
   int bad_frames_ = 0;
+  int far_frames_ = 0;  ///< in a row, with the sample too far away
   control::Vec2 total_nm_;
   double farthest_nm_ = 0;
   control::StageSays stage_says_ = control::StageSays::Nothing;

@@ -22,6 +22,8 @@ constexpr double kOffSteps = 3;
 constexpr std::int64_t kOffForNs = 2'000'000'000;
 /// A driver that carries out less than this share of the frames' corrections is too slow for them.
 constexpr double kKeepsUp = 0.9;
+/// Of a turn of housekeeping, each 10 ms or less: what is seen follows within some five seconds.
+constexpr double kShareOfATurn = 0.002;
 
 template <typename T>
 json or_null(const std::optional<T>& value) {
@@ -84,7 +86,7 @@ Reply StageChannel::take(const json& request, std::int64_t now_ns) {
   const StageReport before = report_ && !another ? *report_ : StageReport{};
   const bool was_silent = std::exchange(silent_, false);
   if (another || !report_) {
-    slowest_hz_ = 0;
+    seen_hz_ = 0;
     told_slow_ = told_late_ = told_off_ = false;
   }
   report_ = std::move(report);
@@ -141,10 +143,9 @@ void StageChannel::compare(std::int64_t now_ns) {
   }
   const StageReport& report = *report_;
   const bool long_locked = now_ns - loop.lock.since_ns > kOffForNs;
-  if (long_locked && loop.frame_rate_hz > 0 && report.rate_hz > 0 &&
-      report.rate_hz < kKeepsUp * loop.frame_rate_hz) {
-    slowest_hz_ = slowest_hz_ > 0 ? std::min(slowest_hz_, report.rate_hz) : report.rate_hz;
-    if (!std::exchange(told_slow_, true)) {
+  if (long_locked && report.rate_hz > 0) {
+    seen_hz_ += (seen_hz_ > 0 ? kShareOfATurn : 1) * (report.rate_hz - seen_hz_);
+    if (seen_hz_ < kKeepsUp * loop.frame_rate_hz && !std::exchange(told_slow_, true)) {
       events_.raise(Level::Warning, kEvent,
                     fmt::format("the stage takes {:.0f} of {:.0f} corrections a second: it is told "
                                 "the newest only",
@@ -195,7 +196,7 @@ double StageChannel::waiting_us() const {
   const double frames_hz = loop_.report().frame_rate_hz;
   if (!report_ || !(frames_hz > 0)) return 0;
   double hz = report_->max_rate_hz;
-  if (slowest_hz_ > 0 && (hz == 0 || slowest_hz_ < hz)) hz = slowest_hz_;
+  if (seen_hz_ > 0 && (hz == 0 || seen_hz_ < hz)) hz = seen_hz_;
   return hz > 0 && hz < kKeepsUp * frames_hz ? 0.5e6 / hz : 0;
 }
 

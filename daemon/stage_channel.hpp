@@ -63,7 +63,7 @@ class StageChannel {
   std::optional<StageReport> report_;
   std::int64_t received_ns_ = 0;
   bool silent_ = false;
-  double slowest_hz_ = 0;  ///< moves a second where more frames came; 0: not seen
+  double seen_hz_ = 0;  ///< moves a second while locked, the last seconds' mean; 0: not seen
   bool told_slow_ = false, told_late_ = false, told_off_ = false;
   std::int64_t off_since_ns_ = 0;
 };

@@ -133,6 +133,7 @@ void TrackingLoop::calibrate(LoopCommand& command) noexcept {
     return;
   }
   engaged_id_ = lock_id_;
+  if (calibration_) ports_.retired_calibrations.push(std::move(calibration_));
   calibration_ = std::move(command.calibration);
 }
 

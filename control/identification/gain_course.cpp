@@ -13,8 +13,9 @@ namespace driftd::control {
 namespace {
 
 constexpr std::array<const char*, 2> kAxis = {"x", "y"};
-/// Fewer equations in a stretch say nothing.
+/// Fewer equations in a stretch say nothing; stretches of slow cameras are longer for that.
 constexpr std::size_t kFewestFrames = 20;
+constexpr double kFramesOfAStretch = 40;
 /// A stage that moves by less than this share of what it is told counts as dead.
 constexpr double kDeadGain = 0.03;
 /// By how much the gain of a stretch may differ: hysteresis and noise aside, not at all.
@@ -252,7 +253,8 @@ double GainCourse::unexplained() const {
   return median(shares);
 }
 
-GainCourse course_of(const FitData& data, const ResponseShape& shape, double stretch_s) {
+GainCourse course_of(const FitData& data, const ResponseShape& shape, double shortest_s) {
+  const double stretch_s = std::max(shortest_s, kFramesOfAStretch * data.slots.period_s);
   const auto response = respond_in_slots(data, shape);
   std::array<std::array<std::vector<double>, 4>, 2> white;  // [image axis][x, y, place, moved]
   const std::vector<double> one(data.slots.use.size(), 1);

@@ -50,8 +50,8 @@ struct GainCourse {
   /// Of the stretch in the middle of the order: more than a tenth or so is no linear motion.
   double unexplained() const;
 };
-/// Gains of stretches of about `stretch_s` at a given shape.
-GainCourse course_of(const FitData& data, const ResponseShape& shape, double stretch_s);
+/// Gains of stretches of about `shortest_s`, or longer of a slow camera, at a given shape.
+GainCourse course_of(const FitData& data, const ResponseShape& shape, double shortest_s);
 /// The shape of second order that explains most, by a search over dead times and frequencies.
 ResponseShape search_shape(const FitData& data, double stretch_s);
 

@@ -163,6 +163,7 @@ ControllerSettings choose_gains(const LoopWorld& world, ControllerSettings setti
   struct Tried {
     double integral, proportional, residual;
   };
+  const ControllerSettings as_given = settings;
   std::vector<Tried> tried;
   double least = std::numeric_limits<double>::infinity();
   LoopWorld farther = world;
@@ -177,6 +178,7 @@ ControllerSettings choose_gains(const LoopWorld& world, ControllerSettings setti
       if (residual < least) least = residual;
     }
   }
+  settings = as_given;  // where the loop runs away with all of them
   double smallest = std::numeric_limits<double>::infinity();
   for (const Tried& t : tried) {
     if (!(t.residual <= kHardlyWorse * least) || t.integral + t.proportional >= smallest) continue;

@@ -268,6 +268,11 @@ StageProposal proposal_of(const LoopWorld& world, const ControllerSettings& sett
           .residual_nm = forecast_residual_nm(world, settings)};
 }
 
+/// A dead time that is not known to a frame is no better than the configured one.
+bool is_resolved(const StageCalibration& out, double period_s) {
+  return out.delay_sd_us < std::max(1e6 * period_s, 0.25 * out.delay_us);
+}
+
 void propose(StageCalibration& out, const PreparedRecord& prepared, const ResponseFit& fit,
              std::array<std::vector<double>, 2> drift, const IdentificationSettings& settings) {
   const LoopWorld world{
@@ -282,8 +287,10 @@ void propose(StageCalibration& out, const PreparedRecord& prepared, const Respon
   const ReducedResponse reduced = reduce(fit.shape);
   ControllerSettings proposed = settings.present;
   proposed.image_to_stage = out.image_to_stage;
-  proposed.stage_delay_us = 1e6 * reduced.delay_s;
-  proposed.stage_time_constant_us = 1e6 * reduced.time_constant_s;
+  if (is_resolved(out, prepared.data.slots.period_s)) {
+    proposed.stage_delay_us = 1e6 * reduced.delay_s;
+    proposed.stage_time_constant_us = 1e6 * reduced.time_constant_s;
+  }
   out.proposal = proposal_of(world, choose_gains(world, proposed));
 }
 

@@ -356,11 +356,17 @@ StageIdentification identify_stage(const StageRecord& record,
   Run run;
   run.prepared = prepare(record);
   run.verdict = run.prepared.verdict;
-  if (run.verdict.refusal == StageRefusal::None && begin(run) && fit_first(run) && judge_fit(run)) {
-    settle(run);
-    choose_order(run);
-    look_for_hysteresis(run);
-    if (run.fit.converged)
+  const auto cancelled = [&] {
+    return settings.cancelled != nullptr && settings.cancelled->load();
+  };
+  const auto goes_on = [&] { return run.verdict.refusal == StageRefusal::None && !cancelled(); };
+  if (goes_on() && begin(run) && goes_on() && fit_first(run) && goes_on() && judge_fit(run)) {
+    if (!cancelled()) settle(run);
+    if (!cancelled()) choose_order(run);
+    if (!cancelled()) look_for_hysteresis(run);
+    if (cancelled())
+      run.verdict = {StageRefusal::NotLinear, "The evaluation was broken off."};
+    else if (run.fit.converged)
       identification.result = describe(run.prepared, run.fit, run.as_likely, settings);
     else
       run.verdict = {StageRefusal::NotLinear, "The stage's motion fits no response."};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@
 namespace driftd::control {
 
 struct IdentificationSettings {
+  const std::atomic<bool>* cancelled =
+      nullptr;                 ///< set by another thread: the result is not wanted
   ControllerSettings present;  ///< as configured: what it would leave is told beside the proposal
 };
 

@@ -145,6 +145,8 @@ TEST_CASE("whatever ends a calibration, the stage goes back to its start") {
          b.frames(400, {.drift_nm = {320, 0}});
        },
        CalibrationEnd::MovedTooFar},
+      {"the frames come too old",
+       [](CalibrationBench& b) { b.frames(10, {.late_ns = 60'000'000}); }, CalibrationEnd::TooOld},
       {"the driver reports an error",
        [](CalibrationBench& b) { b.at_here([&b] { b.ports.stage_says = StageSays::Error; }); },
        CalibrationEnd::StageReports},
@@ -330,4 +332,61 @@ TEST_CASE("a place of another lock is not compared") {
   });
   bench.frames(30);
   CHECK(std::isnan(bench.run().stage_off_nm));
+}
+
+TEST_CASE("the way back takes the time that the limits make it take") {
+  CalibrationBench bench;
+  bench.calibrate_here();
+  bench.frames(1700);
+  bench.at_here([&bench] {
+    bench.config.control.rate_limit_nm_per_s = 2;
+    bench.reload();
+  });
+  bench.command_here(Kind::StopCalibration);
+  bench.frames(9000);  // 18 s
+  const LoopReport report = bench.run();
+  const auto run = bench.given_back();
+  REQUIRE(run);
+  CHECK(run->end() == CalibrationEnd::Stopped);
+  CHECK(run->left_at_nm().x == 0);
+  CHECK(run->left_at_nm().y == 0);
+  CHECK(report.lock.state == LockState::Idle);
+}
+
+TEST_CASE("a sample that goes away while the stage rests was not moved by it") {
+  CalibrationBench bench;
+  bench.calibrate_here();
+  bench.frames(100);
+  bench.frames(2, {.drift_nm = {90, 0}});  // a mistaken marker
+  bench.frames(100);
+  bench.frames(300, {.drift_nm = {90, 0}});
+  bench.run();
+  const auto run = bench.given_back();
+  REQUIRE(run);
+  CHECK(run->end() == CalibrationEnd::SampleMoved);
+  CHECK(run->farthest_nm() == Approx(90).margin(2));
+}
+
+TEST_CASE("a camera that becomes faster ends a calibration before its record is cut") {
+  CalibrationBench bench;
+  bench.calibrate_here();
+  bench.frames(500);
+  bench.at_here([&bench] { bench.camera.period_ns = 1'000'000; });
+  bench.frames(4500);
+  bench.run();
+  const auto run = bench.given_back();
+  REQUIRE(run);
+  CHECK(run->end() == CalibrationEnd::TooManyFrames);
+  CHECK(run->left_at_nm().x == 0);
+}
+
+TEST_CASE("a second calibration gives the first one back") {
+  CalibrationBench bench;
+  bench.calibrate_here();
+  bench.frames(100);
+  bench.command_here(Kind::Unlock);
+  bench.calibrate_here();
+  bench.frames(100);
+  bench.run();
+  REQUIRE(bench.given_back());
 }
