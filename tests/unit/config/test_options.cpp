@@ -47,7 +47,7 @@ std::size_t options_in(std::string_view section) {
 }  // namespace
 
 TEST_CASE("every field of every struct has a row in the option table", "[config]") {
-  STATIC_REQUIRE(field_count<ListedMarker>() == 4);  // the counting itself works
+  STATIC_REQUIRE(field_count<ListedMarker>() == 4);       // the counting itself works
   CHECK(sections().size() + 1 == field_count<Config>());  // Settings, its base, counts as one
   CHECK(options_in("camera") == field_count<Camera>());
   CHECK(options_in("replay") == field_count<Replay>());
