@@ -112,7 +112,7 @@ Decision Supervisor::decide(const FrameFacts& facts) noexcept {
   decision.restart_average = jumped || decision.verdict == LockEvent::StaleFrame;
   if (decision.verdict == LockEvent::GoodFrame && may_correct(lock_)) correct(facts, decision);
   if (decision.verdict == LockEvent::GoodFrame && may_probe(lock_)) probe(facts, decision);
-  if (may_excite(lock_) && facts.excitation_nm != nullptr) excite(facts, decision);
+  if (may_excite(lock_) && facts.excitation_nm) excite(facts, decision);
   return decision;
 }
 

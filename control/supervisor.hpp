@@ -46,8 +46,8 @@ struct FrameFacts {
   bool refused = false;        ///< the publisher found a correction outside its limits
   bool new_reference = false;  ///< the estimator completed its reference with this frame
   StageSays stage = StageSays::Nothing;
-  /// Calibrating: where the stage is to go; null: nowhere else.
-  const Vec2* excitation_nm = nullptr;
+  /// Calibrating: where the stage is to go.
+  std::optional<Vec2> excitation_nm = std::nullopt;
   const DriftEstimate* drift = nullptr;  ///< null: nothing was measured
 };
 

@@ -329,11 +329,7 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
   const control::LockState before = supervisor_.lock().state;
   if (publisher_.broken() != chain_) take_back_unsent();
   facts.stage = ports_.stage_says.load(std::memory_order_relaxed);
-  control::Vec2 excitation_nm;
-  if (calibration_) {
-    excitation_nm = calibration_->wanted_nm(facts.now_ns);
-    facts.excitation_nm = &excitation_nm;
-  }
+  if (calibration_) facts.excitation_nm = calibration_->wanted_nm(facts.now_ns);
   const control::Decision decision = supervisor_.decide(facts);
   if (decision.restart_average && set_) set_->estimator.restart_average();
   if (decision.has_correction) {

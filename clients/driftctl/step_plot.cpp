@@ -87,10 +87,9 @@ constexpr const char* kFrame = "stroke=\"#606060\"";
 std::vector<double> ticks_of(const Axis& axis) {
   std::vector<double> ticks;
   constexpr double kSlack = 1e-6;  // of a tick, for the last one
-  for (double i = std::ceil(axis.low / axis.tick - kSlack);
-       i * axis.tick <= axis.high + kSlack * axis.tick; ++i) {
-    ticks.push_back(i == 0 ? 0.0 : i * axis.tick);
-  }
+  const auto first = static_cast<long>(std::ceil(axis.low / axis.tick - kSlack));
+  const auto last = static_cast<long>(std::floor(axis.high / axis.tick + kSlack));
+  for (long i = first; i <= last; ++i) ticks.push_back(static_cast<double>(i) * axis.tick);
   return ticks;
 }
 

@@ -317,7 +317,7 @@ ResponseShape search_shape(const FitData& data, double stretch_s) {
     }
   };
   for (const double frequency_hz : {6.0, 15.0, 40.0, 120.0, 400.0}) {
-    for (double delay_s = 0; delay_s < 0.05; delay_s += 0.004) consider(delay_s, frequency_hz);
+    for (int n = 0; n < 13; ++n) consider(0.004 * n, frequency_hz);
   }
   double by_s = 0.002;
   double factor = 1.6;

@@ -20,7 +20,10 @@ Staircase slewed(const Staircase& given, double rate_nm_per_s) {
   slow.channels.resize(2);
   std::array<double, 2> place{};
   std::size_t next = 0;
-  for (double t = given.sent_s.front(); t < given.sent_s.back() + 0.5; t += kTickS) {
+  const double length_s = given.sent_s.back() + 0.5 - given.sent_s.front();
+  const auto ticks = static_cast<std::size_t>(std::ceil(length_s / kTickS));
+  for (std::size_t tick = 0; tick < ticks; ++tick) {
+    const double t = given.sent_s.front() + kTickS * static_cast<double>(tick);
     while (next + 1 < given.sent_s.size() && given.sent_s[next + 1] <= t) ++next;
     slow.sent_s.push_back(t);
     for (std::size_t c = 0; c < 2; ++c) {
@@ -70,7 +73,8 @@ StageVerdictText judge_speed(const FitData& data, const ResponseShape& linear) {
         data, rate, {.order = 2, .delay_s = delay_s, .frequency_hz = frequency_hz, .damping = 0.7});
     if (tried.chi_square < best.chi_square) best = tried;
   };
-  for (double share = 0.05; share < 0.9; share *= 1.25) {
+  for (int n = 0; n < 13; ++n) {
+    const double share = 0.05 * std::pow(1.25, n);
     for (const double frequency_hz : {12.0, 60.0}) {
       for (const double delay_s : {0.002, 0.01, 0.02}) consider(share * top, frequency_hz, delay_s);
     }

@@ -223,7 +223,8 @@ std::vector<ResponseFit> fit_from_several(const FitData& data, const ResponseSha
   const double lag_s = found.delay_s + lag_of(found);
   std::vector<ResponseFit> starts;
   for (const double share : {0.85, 1.0, 1.15}) {
-    for (double frequency_hz = 7; frequency_hz < 500; frequency_hz *= 1.5) {
+    for (int n = 0; n < 11; ++n) {
+      const double frequency_hz = 7 * std::pow(1.5, n);
       for (const double damping : {0.5, 0.9}) {
         ResponseShape start{.order = 2, .frequency_hz = frequency_hz, .damping = damping};
         start.delay_s = share * lag_s - lag_of(start);

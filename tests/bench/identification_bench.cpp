@@ -141,8 +141,10 @@ Way multisine(double highest_hz) {
   };
   driftd::simulator::Random random(8, 8);
   std::vector<Tone> tones;
-  for (double hz = 0.7; hz < highest_hz; hz *= 1.15)
-    tones.push_back({hz, 6.2832 * random.uniform(), 6.2832 * random.uniform()});
+  const int count = static_cast<int>(std::ceil(std::log(highest_hz / 0.7) / std::log(1.15)));
+  for (int n = 0; n < count; ++n)
+    tones.push_back(
+        {0.7 * std::pow(1.15, n), 6.2832 * random.uniform(), 6.2832 * random.uniform()});
   const double amplitude =
       1.3 * kStepNm / 0.002 / 6.2832 / std::sqrt(static_cast<double>(tones.size()));
   return stepwise("multisine to " + std::to_string(static_cast<int>(highest_hz)) + " Hz",

@@ -175,11 +175,11 @@ TEST_CASE("the phase is the loop's as long as it moves the stage") {
   Fixture f;
   Asker asker;
   auto run = f.begun(asker);
-  const std::pair<CalibrationPhase, const char*> kPhases[] = {
+  const std::pair<CalibrationPhase, const char*> phases[] = {
       {CalibrationPhase::Quiet, "quiet"},
       {CalibrationPhase::Moving, "moving"},
       {CalibrationPhase::Returning, "returning"}};
-  for (const auto& [phase, name] : kPhases) {
+  for (const auto& [phase, name] : phases) {
     f.played.report.calibration = phase;
     f.played.report.calibration_progress = 0.25;
     f.turn();
@@ -189,7 +189,7 @@ TEST_CASE("the phase is the loop's as long as it moves the stage") {
 }
 
 TEST_CASE("each way in which a calibration ends early is told with the stage's place") {
-  const std::tuple<CalibrationEnd, const char*, const char*> kEnds[] = {
+  const std::tuple<CalibrationEnd, const char*, const char*> ends[] = {
       {CalibrationEnd::Stopped, "stopped", "stopped by command"},
       {CalibrationEnd::Unlocked, "stopped", "unlock"},
       {CalibrationEnd::MarkersLost, "failed", "too few markers"},
@@ -204,7 +204,7 @@ TEST_CASE("each way in which a calibration ends early is told with the stage's p
       {CalibrationEnd::NoRoom, "failed", "travel_limit_nm"},
       {CalibrationEnd::Fault, "failed", "fault"},
       {CalibrationEnd::Complete, "failed", "only 0 frames"}};
-  for (const auto& [end, phase, part] : kEnds) {
+  for (const auto& [end, phase, part] : ends) {
     Fixture f;
     Asker asker;
     auto run = f.begun(asker);

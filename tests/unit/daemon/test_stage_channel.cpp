@@ -146,12 +146,12 @@ TEST_CASE("the place is for the loop, unless it is of another session or not kno
 }
 
 TEST_CASE("each state of a driver means one thing to the lock") {
-  const std::pair<const char*, StageSays> kMeanings[] = {
+  const std::pair<const char*, StageSays> meanings[] = {
       {"ready", StageSays::Ready},          {"servo_off", StageSays::Error},
       {"not_referenced", StageSays::Error}, {"limit", StageSays::Limit},
       {"error", StageSays::Error},          {"disconnected", StageSays::Error},
       {"stopped", StageSays::Silent}};
-  for (const auto& [state, says] : kMeanings) {
+  for (const auto& [state, says] : meanings) {
     Fixture f;
     f.take(report("a", state));
     INFO(state);
@@ -162,7 +162,7 @@ TEST_CASE("each state of a driver means one thing to the lock") {
 
 TEST_CASE("a report that makes no sense is refused by its field and changes nothing") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::pair<json, const char*> kMistakes[] = {
+  const std::pair<json, const char*> mistakes[] = {
       {{{"instance", nullptr}}, "`instance`"},
       {{{"instance", ""}}, "`instance`"},
       {{{"instance", 5}}, "`instance`"},
@@ -183,7 +183,7 @@ TEST_CASE("a report that makes no sense is refused by its field and changes noth
       {{{"time_ns", 1e30}}, "`time_ns`"}};
   Fixture f;
   f.take(report("a", "servo_off"));
-  for (const auto& [change, named] : kMistakes) {
+  for (const auto& [change, named] : mistakes) {
     json request = report("a");
     for (const auto& [key, value] : change.items()) request[key] = value;
     const std::string refusal = f.refusal(request);

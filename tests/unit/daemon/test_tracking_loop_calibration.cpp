@@ -19,7 +19,6 @@ using control::LockState;
 using control::StageSays;
 using control::Vec2;
 using driftd::daemon::test::Bench;
-using driftd::daemon::test::ScriptedCamera;
 using Kind = LoopCommand::Kind;
 
 namespace {
@@ -252,11 +251,10 @@ TEST_CASE("after a calibration a lock holds as ever, and its travel counts from 
 }
 
 TEST_CASE("a lock is held for what the stage's driver says, and goes on when it is ready again") {
-  const std::pair<StageSays, LockReason> kReasons[] = {
-      {StageSays::Error, LockReason::StageError},
-      {StageSays::Limit, LockReason::StageLimit},
-      {StageSays::Silent, LockReason::StageSilent}};
-  for (const auto& [says, reason] : kReasons) {
+  const std::pair<StageSays, LockReason> reasons[] = {{StageSays::Error, LockReason::StageError},
+                                                      {StageSays::Limit, LockReason::StageLimit},
+                                                      {StageSays::Silent, LockReason::StageSilent}};
+  for (const auto& [says, reason] : reasons) {
     CalibrationBench bench;
     bench.command_here(Kind::Lock);
     bench.frames(40);
