@@ -65,6 +65,12 @@ class Stage {
   virtual std::vector<Axis> connect() = 0;
   /// Maker, model, serial number and firmware, once connected.
   virtual std::string description() const = 0;
+  /// Collects an answer that is still owed, so that move_to() sends at once. Called before it is
+  /// judged whether a correction has expired. @throws StageError
+  virtual void prepare() {}
+  /// Of the next move_to(), CLOCK_MONOTONIC: one that sends to several controllers sends nothing
+  /// after it, and returns false.
+  virtual void expires_at(std::int64_t /*expires_ns*/) {}
   /// Sends a target and does not wait until it is reached. False: the controller did not take it;
   /// health() says why. @throws StageError
   virtual bool move_to(std::span<const double> nm) = 0;
