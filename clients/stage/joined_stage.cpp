@@ -50,7 +50,7 @@ void JoinedStage::prepare() {
 
 bool JoinedStage::move_to(std::span<const double> nm) {
   const bool x = parts_[0]->move_to(nm.first(1));
-  if (clock_() > expires_ns_) return false;  // x took its time
+  if (clock_() > expires_ns_) throw TooLate();
   const bool y = parts_[1]->move_to(nm.last(1));
   return x && y;
 }

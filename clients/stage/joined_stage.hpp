@@ -26,8 +26,7 @@ class JoinedStage : public Stage {
   std::string description() const override;
   void prepare() override;
   void expires_at(std::int64_t expires_ns) override { expires_ns_ = expires_ns; }
-  /// False where either did not take its target, or y's time was over; the other one has moved
-  /// then.
+  /// False where either did not take its target; the other one has moved then.
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   /// The worse of both, with both texts.
