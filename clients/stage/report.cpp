@@ -93,8 +93,7 @@ Standing standing(const DriverState& state, std::int64_t waits_ns) {
   if (state.refuses) {
     const std::string& why = state.refusal.text;
     return {"error",
-            why.empty() ? "the controller refused the last target and does not say why"
-                        : "the controller refused a target: " + why,
+            why.empty() ? "the controller refused the last target and does not say why" : why,
             state.refusal.error};
   }
   return {"ready", "", health.error};

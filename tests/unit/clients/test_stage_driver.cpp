@@ -291,7 +291,7 @@ TEST_CASE("a refusal is told with its reason until it is over", "[stage]") {
     bench.stage.answer = {};
     bench.run(110);  // the controller says no more of it
     CHECK(bench.state() == "error");
-    CHECK(bench.text() == "the controller refused a target: 7: out of limits");
+    CHECK(bench.text() == "7: out of limits");
   };
   SECTION("by the daemon's word") {
     bench.board.lock_is_over.store(true);  // of the lock before
