@@ -62,6 +62,7 @@ struct DriverState {
   std::int64_t position_ns = 0;
   Health health;
   bool refuses = false;    ///< the controller did not take the last target
+  Health refusal;          ///< what it said then
   std::string range_text;  ///< the last target was held back by its range; how
   std::optional<std::string> session;
   std::int64_t lock_id = 0;

@@ -48,10 +48,12 @@ std::vector<Option> controller_rows(const std::string& section) {
                    "stage may move then. `false`: the report says `servo_off`, and somebody "
                    "else has to."}),
       row<Section, &Controller::timeout_ms>(key("timeout_ms"), 500,
-                                            {.text = "No answer for so long is a lost connection.",
+                                            {.text = "No answer for so long is a lost connection. "
+                                                     "The end of the program waits for an answer "
+                                                     "that is owed.",
                                              .unit = "ms",
                                              .min = 10,
-                                             .max = 60'000}),
+                                             .max = 5000}),
   };
 }
 

@@ -13,6 +13,11 @@ namespace {
 constexpr std::int64_t kMillisecond_ns = 1'000'000;
 /// No correction for so long: what the daemon says about its lock is about what was carried out.
 constexpr std::int64_t kQuiet_ns = kNanosecondsPerSecond / 2;
+/// A place at rest that was read before that is read again.
+constexpr std::int64_t kPlaceLasts_ns = 3 * kNanosecondsPerSecond / 10;
+/// A refusal is told for so long at first. Ready again, the daemon may send what is refused again.
+constexpr std::int64_t kRefusalLasts_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kRefusalLastsMost_ns = 30 * kNanosecondsPerSecond;
 constexpr std::int64_t kTellAgain_ns = 10 * kNanosecondsPerSecond;
 constexpr std::array<const char*, kAxes> kAxisWords = {"x", "y"};
 
@@ -45,7 +50,8 @@ Driver::Driver(Stage& stage, const Config& config, Board& board, std::function<v
       board_(board),
       nudge_(std::move(nudge)),
       clock_(clock),
-      follower_(config.x, config.y) {}
+      follower_(config.x, config.y),
+      refusal_lasts_ns_(kRefusalLasts_ns) {}
 
 template <typename Call>
 auto Driver::call(Call&& call) {
@@ -62,20 +68,34 @@ auto Driver::call(Call&& call) {
 
 std::int64_t Driver::turn() {
   ++board_.beats;
-  const bool quiet = clock_() - next_move_ns_ > kQuiet_ns;
-  if (range_limited_ && quiet && board_.lock_is_over.load()) {
-    range_limited_ = false;
-    board_.update([](DriverState& state) { state.range_text.clear(); });
-    changed();
-  }
+  drop_what_is_over();
   if (!connected_ && clock_() >= next_attempt_ns_) connect();
   try {
-    if (connected_ && clock_() >= next_position_ns_) read_position();
+    if (connected_ && clock_() >= std::min(next_position_ns_, rest_look_ns_)) read_position();
     if (connected_ && clock_() >= next_health_ns_) ask_health();
   } catch (const std::exception& error) {
     lost(error.what());
   }
-  return connected_ ? std::min(next_position_ns_, next_health_ns_) : next_attempt_ns_;
+  return connected_ ? std::min({next_position_ns_, rest_look_ns_, next_health_ns_})
+                    : next_attempt_ns_;
+}
+
+void Driver::drop_what_is_over() {
+  const std::int64_t now_ns = clock_();
+  const bool lock_is_over = now_ns - next_move_ns_ > kQuiet_ns && board_.lock_is_over.load();
+  bool dropped = false;
+  if (range_limited_ && lock_is_over) {
+    range_limited_ = false;
+    board_.update([](DriverState& state) { state.range_text.clear(); });
+    dropped = true;
+  }
+  if (refuses_ && (lock_is_over || now_ns - refused_ns_ > refusal_lasts_ns_)) {
+    refuses_ = false;
+    refusal_lasts_ns_ = std::min(2 * refusal_lasts_ns_, kRefusalLastsMost_ns);
+    board_.update([](DriverState& state) { state.refuses = false; });
+    dropped = true;
+  }
+  if (dropped) changed();
 }
 
 void Driver::connect() {
@@ -147,6 +167,8 @@ void Driver::read_position() {
     throw StageError(fmt::format("the stage is said to be at {}, {} nm", position[0], position[1]));
   const std::int64_t now_ns = clock_();
   position_nm_ = position;
+  position_ns_ = now_ns;
+  if (now_ns >= rest_look_ns_) rest_look_ns_ = std::numeric_limits<std::int64_t>::max();
   follower_.seen(position, now_ns);
   const std::optional<PerAxis> total = follower_.total_nm(position);
   board_.update([&](DriverState& state) {
@@ -172,6 +194,9 @@ void Driver::ask_health() {
   if (!takes_targets(before) && takes_targets(condition_)) {
     read_position();  // somebody may have moved it meanwhile
     follower_.resumed(position_nm_);
+    board_.update([](DriverState& state) {
+      for (AxisState& shown : state.axes) shown.axis.closed_loop = true;
+    });
   }
   changed();
 }
@@ -190,21 +215,41 @@ void Driver::correction(std::string_view message) {
 }
 
 void Driver::carry_out(const Correction& correction) {
+  call([&] { stage_.prepare(); });
   Verdict verdict = follower_.judge(correction, clock_());
-  if (verdict == Verdict::Move && follower_.takes_zero(correction)) {
+  if (verdict == Verdict::Move && wants_place(correction)) {
     read_position();  // takes its time
-    verdict = follower_.judge(correction, clock_());
+    if (follower_.takes_zero(correction)) zero_position_ns_ = position_ns_;
   }
-  if (verdict != Verdict::Move) return ignore(text_of(verdict));
   const std::int64_t start_ns = clock_();
+  if (verdict == Verdict::Move) verdict = follower_.judge(correction, start_ns);
+  if (verdict != Verdict::Move) return ignore(text_of(verdict));
   const Target target = follower_.plan(correction, start_ns);
-  const bool taken = call([&] { return stage_.move_to(target.nm); });
+  follower_.sends();
+  last_move_ns_ = start_ns;
+  zero_position_ns_ = 0;
+  rest_look_ns_ = start_ns + Follower::kAtRest_ns + kMillisecond_ns;
+  stage_.expires_at(correction.expires_ns);
   next_move_ns_ =
       start_ns + static_cast<std::int64_t>(kNanosecondsPerSecond / config_.motion.max_rate_hz);
-  if (taken)
-    take(target, correction, start_ns);
-  else
-    refuse();
+  try {
+    if (call([&] { return stage_.move_to(target.nm); }))
+      take(target, correction, start_ns);
+    else
+      refuse(target, start_ns);
+  } catch (const TooLate&) {
+    follower_.refused(target, start_ns);
+    ignore(text_of(Verdict::Expired));
+  }
+}
+
+bool Driver::wants_place(const Correction& correction) const {
+  const std::int64_t now_ns = clock_();
+  // One that a correction asked for, but came too late for, is for the next one: where reading
+  // takes longer than a correction lives, none would ever move the stage.
+  if (follower_.takes_zero(correction)) return now_ns - zero_position_ns_ > kPlaceLasts_ns;
+  const bool at_rest = !last_move_ns_ || now_ns - *last_move_ns_ > Follower::kAtRest_ns;
+  return at_rest && now_ns - position_ns_ > kPlaceLasts_ns;
 }
 
 void Driver::take(const Target& target, const Correction& correction, std::int64_t start_ns) {
@@ -212,6 +257,7 @@ void Driver::take(const Target& target, const Correction& correction, std::int64
   const std::int64_t now_ns = clock_();
   board_.latency.record(now_ns - correction.sent_ns);
   const bool recovered = std::exchange(refuses_, false);
+  refusal_lasts_ns_ = kRefusalLasts_ns;
   const std::optional<PerAxis> total = follower_.total_nm(position_nm_);
   board_.update([&](DriverState& state) {
     for (std::size_t i = 0; i < kAxes; ++i) state.axes[i].target_nm = target.nm[i];
@@ -230,14 +276,19 @@ void Driver::take(const Target& target, const Correction& correction, std::int64
   tell_range(target);
 }
 
-void Driver::refuse() {
-  board_.update([](DriverState& state) {
+void Driver::refuse(const Target& target, std::int64_t start_ns) {
+  follower_.refused(target, start_ns);
+  refused_ns_ = clock_();
+  board_.lock_is_over.store(false);
+  board_.update([&](DriverState& state) {
+    if (!refuses_) state.refusal = {};
     state.refuses = true;
     ++state.refused;
   });
   if (std::exchange(refuses_, true)) return;  // asked for the reason at the first
   ask_health();
-  const std::string why = board_.state().health.text;
+  board_.update([](DriverState& state) { state.refusal = state.health; });
+  const std::string why = board_.state().refusal.text;
   if (why != told_refusal_ || why.empty())
     spdlog::warn("the controller refused a target: {}", why.empty() ? "it does not say why" : why);
   told_refusal_ = why;

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,8 +39,10 @@ class Driver {
   void read_position();
   void ask_health();
   void carry_out(const Correction& correction);
+  bool wants_place(const Correction& correction) const;
+  void drop_what_is_over();
   void take(const Target& target, const Correction& correction, std::int64_t start_ns);
-  void refuse();
+  void refuse(const Target& target, std::int64_t start_ns);
   void ignore(std::string_view why);
   void tell_range(const Target& target);
   void lost(const std::string& why);
@@ -60,9 +64,15 @@ class Driver {
   std::int64_t told_ignored_ns_ = 0;
   bool refuses_ = false;
   bool range_limited_ = false;
-  std::int64_t pause_ns_ = 0;  ///< before the next attempt to connect
+  std::int64_t refused_ns_ = 0;    ///< when a target was refused last
+  std::int64_t refusal_lasts_ns_;  ///< how long it is told; grows with each that comes after it
+  std::int64_t pause_ns_ = 0;      ///< before the next attempt to connect
   std::int64_t next_attempt_ns_ = 0, next_position_ns_ = 0, next_health_ns_ = 0;
   std::int64_t next_move_ns_ = 0;
+  std::optional<std::int64_t> last_move_ns_;  ///< when a target was sent last
+  std::int64_t position_ns_ = 0;              ///< when position_nm_ was read
+  std::int64_t zero_position_ns_ = 0;  ///< when it was read for a zero; 0: a target went since
+  std::int64_t rest_look_ns_ = std::numeric_limits<std::int64_t>::max();
   PerAxis position_nm_{};
 };
 

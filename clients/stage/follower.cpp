@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace driftd::stage {
 namespace {
@@ -12,7 +13,9 @@ namespace {
 /// A stage that moves is at most so far behind its target.
 constexpr double kLag_s = 0.1;
 /// One that was not told anything for so long does not move any more.
-constexpr std::int64_t kAtRest_ns = 200'000'000;
+constexpr std::int64_t kAtRest_ns = Follower::kAtRest_ns;
+/// So long after a move the place at rest is that of the move: nobody else had time to move it.
+constexpr std::int64_t kJustAtRest_ns = 500'000'000;
 
 }  // namespace
 
@@ -46,23 +49,46 @@ void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm)
     }
   }
   compare(position_nm, {});
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    if (place_unknown_[i]) offset_nm_[i].reset();  // found elsewhere
+    if (!under_way_) continue;
+    // The line broke in a move: the step counts from here, the zero stays.
+    base_nm_[i] = position_nm[i] - offset_nm_[i].value_or(0);
+    lowest_nm_[i] = highest_nm_[i] = base_nm_[i];
+  }
+  under_way_ = false;
+}
+
+void Follower::resumed(const PerAxis& position_nm) {
+  for (AxisRules& rules : rules_) rules.closed_loop = true;
+  compare(position_nm, {});
 }
 
 void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
-  const bool at_rest = !last_ns_ || now_ns - *last_ns_ > kAtRest_ns;
+  const std::int64_t since_ns =
+      last_ns_ ? now_ns - *last_ns_ : std::numeric_limits<std::int64_t>::max();
+  const bool at_rest = since_ns > kAtRest_ns;
+  // What the sensor says now is what it says of the last target.
+  const bool tells_offset = at_rest && rest_unseen_ && since_ns < kJustAtRest_ns;
+  if (at_rest) rest_unseen_ = false;
   PerAxis slack_nm{};
   for (std::size_t i = 0; i < kAxes; ++i) {
+    const bool may_be_off = !at_rest || (tells_offset && !offset_nm_[i]);
     // Without a sensor nothing tells that the stage is elsewhere.
-    slack_nm[i] = rules_[i].closed_loop ? (at_rest ? 0 : rules_[i].rate_nm_per_s * kLag_s)
+    slack_nm[i] = rules_[i].closed_loop ? (may_be_off ? rules_[i].rate_nm_per_s * kLag_s : 0)
                                         : std::numeric_limits<double>::infinity();
   }
   compare(position_nm, slack_nm);
+  if (!tells_offset) return;
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    if (rules_[i].closed_loop && !place_unknown_[i]) offset_nm_[i] = position_nm[i] - base_nm_[i];
+  }
 }
 
 void Follower::compare(const PerAxis& position_nm, const PerAxis& slack_nm) {
   position_nm_ = position_nm;
   for (std::size_t i = 0; i < kAxes; ++i) {
-    const double away_nm = std::abs(position_nm[i] - base_nm_[i]);
+    const double away_nm = std::abs(position_nm[i] - offset_nm_[i].value_or(0) - base_nm_[i]);
     if (!(away_nm <= rules_[i].step_nm + slack_nm[i])) place_unknown_[i] = true;
   }
 }
@@ -92,7 +118,9 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
     const double total_nm = rules_[i].scale * correction.total_nm[i];
     const double delta_nm = rules_[i].scale * correction.delta_nm[i];
     if (place_unknown_[i]) {
-      base_nm_[i] = position_nm_[i];
+      base_nm_[i] = position_nm_[i] - offset_nm_[i].value_or(0);
+      offset_nm_[i].reset();
+      lowest_nm_[i] = highest_nm_[i] = base_nm_[i];
       zero_nm_[i] = base_nm_[i] - (total_nm - delta_nm);
       place_unknown_[i] = false;
     } else if (new_lock) {
@@ -108,8 +136,12 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
   const AxisRules& rules = rules_[axis];
   const double zero_nm = zero_nm_[axis];
   const double base_nm = base_nm_[axis];
-  double target_nm = std::clamp(wanted_nm, zero_nm - rules.range_nm, zero_nm + rules.range_nm);
-  target_nm = std::clamp(target_nm, rules.from_nm, rules.to_nm);
+  // A stage that was found outside may stay there or come back, as the corrections say.
+  const auto bounded = [&](double nm, double low_nm, double high_nm) {
+    return std::clamp(nm, std::min(low_nm, base_nm), std::max(high_nm, base_nm));
+  };
+  double target_nm = bounded(wanted_nm, zero_nm - rules.range_nm, zero_nm + rules.range_nm);
+  target_nm = bounded(target_nm, rules.from_nm, rules.to_nm);
   limited.range = target_nm != wanted_nm;
   double most_nm = rules.step_nm;
   bool by_rate = false;
@@ -119,7 +151,10 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
     by_rate = rate_nm < most_nm;
     most_nm = std::min(most_nm, rate_nm);
   }
-  const double kept_nm = std::clamp(target_nm, base_nm - most_nm, base_nm + most_nm);
+  // Near enough to every place where it may be.
+  const double middle_nm = std::midpoint(lowest_nm_[axis], highest_nm_[axis]);
+  const double kept_nm = std::clamp(target_nm, std::min(highest_nm_[axis] - most_nm, middle_nm),
+                                    std::max(lowest_nm_[axis] + most_nm, middle_nm));
   (by_rate ? limited.rate : limited.step) = kept_nm != target_nm;
   return kept_nm;
 }
@@ -127,7 +162,19 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
 void Follower::moved(const Target& target, std::int64_t now_ns) {
   last_nm_ = target.nm;
   base_nm_ = target.nm;
+  lowest_nm_ = highest_nm_ = target.nm;
   last_ns_ = now_ns;
+  under_way_ = false;
+  rest_unseen_ = true;
+}
+
+void Follower::refused(const Target& target, std::int64_t now_ns) {
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    lowest_nm_[i] = std::min(lowest_nm_[i], target.nm[i]);
+    highest_nm_[i] = std::max(highest_nm_[i], target.nm[i]);
+  }
+  last_ns_ = now_ns;
+  under_way_ = false;
 }
 
 std::optional<PerAxis> Follower::total_nm(const PerAxis& position_nm) const {

@@ -6,7 +6,8 @@
 // The zero of a lock is where the stage was told last before it. Where nobody knows that (this
 // program started in mid-lock, the controller came back with the stage elsewhere, somebody else
 // moved it), the zero is taken so that the first correction moves by no more than what is new in
-// it: the present position - (total - delta).
+// it: the present position - (total - delta). Sensors may stand off from the targets: they are only
+// asked how far the stage has moved, and the last target says from where.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +41,17 @@ struct Target {
 
 class Follower {
  public:
+  /// One that was not told anything for so long does not move any more.
+  static constexpr std::int64_t kAtRest_ns = 200'000'000;
+
   Follower(const AxisSettings& x, const AxisSettings& y);
 
   /// After each connect().
   /// @throws StageError when the configured range has nothing in common with the travel
   void connected(std::span<const Axis> axes, const PerAxis& position_nm);
-  /// The stage obeys again after a time in which it did not.
-  void resumed(const PerAxis& position_nm) { compare(position_nm, {}); }
+  /// The stage obeys again after a time in which it did not: its servos are on, so that its sensors
+  /// tell where it is.
+  void resumed(const PerAxis& position_nm);
   /// Where the stage was just now. One that somebody else moved gets a new zero.
   void seen(const PerAxis& position_nm, std::int64_t now_ns);
 
@@ -55,8 +60,13 @@ class Follower {
   bool takes_zero(const Correction& correction) const;
   /// Where the stage has to go for a correction whose verdict is Move. From now on its lock counts.
   Target plan(const Correction& correction, std::int64_t now_ns);
+  /// The target is about to be sent. If neither of the next two follows, nobody knows what became
+  /// of it.
+  void sends() { under_way_ = true; }
   /// The controller has taken the target.
   void moved(const Target& target, std::int64_t now_ns);
+  /// It has not, or one of two controllers has not: each axis is where it was, or there.
+  void refused(const Target& target, std::int64_t now_ns);
 
   /// Where the axis is sent at all: the configured range within the travel.
   double from_nm(std::size_t axis) const { return rules_[axis].from_nm; }
@@ -87,6 +97,11 @@ class Follower {
   PerAxis position_nm_{};
   std::array<bool, kAxes> place_unknown_;  ///< the next zero comes from the position
   PerAxis base_nm_{};  ///< what a step counts from: the last target, or where the stage was found
+  PerAxis lowest_nm_{}, highest_nm_{};  ///< between them lies base_nm_; apart after a refusal
+  /// Sensor minus target, at rest after the last move that was followed by rest.
+  std::array<std::optional<double>, kAxes> offset_nm_;
+  bool under_way_ = false;    ///< a target was sent, and not answered
+  bool rest_unseen_ = false;  ///< the stage was not seen at rest since the last move
   PerAxis zero_nm_{};
   std::optional<PerAxis> last_nm_;
   std::optional<std::int64_t> last_ns_;  ///< when last_nm_ was taken

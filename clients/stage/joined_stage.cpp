@@ -3,7 +3,30 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <utility>
+
 namespace driftd::stage {
+namespace {
+
+/// Whatever keeps targets from the stage is worse than a trouble in which it obeys.
+int rank(Condition condition) {
+  switch (condition) {
+    case Condition::Ready:
+      return 0;
+    case Condition::Limit:
+      return 1;
+    case Condition::Error:
+      return 2;
+    case Condition::ServoOff:
+    case Condition::NotReferenced:
+      return 3;
+    case Condition::Disconnected:
+      break;
+  }
+  return 4;
+}
+
+}  // namespace
 
 std::vector<Axis> JoinedStage::connect() {
   std::vector<Axis> axes;
@@ -21,8 +44,13 @@ std::string JoinedStage::description() const {
   return parts_[0]->description() + " and " + parts_[1]->description();
 }
 
+void JoinedStage::prepare() {
+  for (const auto& part : parts_) part->prepare();
+}
+
 bool JoinedStage::move_to(std::span<const double> nm) {
   const bool x = parts_[0]->move_to(nm.first(1));
+  if (clock_() > expires_ns_) throw TooLate();
   const bool y = parts_[1]->move_to(nm.last(1));
   return x && y;
 }
@@ -37,7 +65,10 @@ Health JoinedStage::health() {
   Health y = parts_[1]->health();
   const bool on_target = worst.on_target && y.on_target;
   const bool tells = worst.tells_on_target && y.tells_on_target;
-  if (worst.condition == Condition::Ready) worst = std::move(y);
+  if (rank(y.condition) > rank(worst.condition)) std::swap(worst, y);
+  if (y.condition != Condition::Ready && !y.text.empty())
+    worst.text += (worst.text.empty() ? "" : "; ") + y.text;
+  if (worst.error == 0) worst.error = y.error;
   worst.on_target = on_target;
   worst.tells_on_target = tells;
   return worst;

@@ -90,8 +90,12 @@ Standing standing(const DriverState& state, std::int64_t waits_ns) {
   if (health.condition != Condition::Ready)
     return {word_of(health.condition), health.text, health.error};
   if (!state.range_text.empty()) return {"limit", state.range_text, health.error};
-  if (state.refuses)
-    return {"error", "the controller refused the last target and does not say why", health.error};
+  if (state.refuses) {
+    const std::string& why = state.refusal.text;
+    return {"error",
+            why.empty() ? "the controller refused the last target and does not say why" : why,
+            state.refusal.error};
+  }
   return {"ready", "", health.error};
 }
 

@@ -56,6 +56,11 @@ struct StageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A part of a target was sent, and then its time was over.
+struct TooLate : std::runtime_error {
+  TooLate() : std::runtime_error("the rest of a target came too late") {}
+};
+
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -65,8 +70,14 @@ class Stage {
   virtual std::vector<Axis> connect() = 0;
   /// Maker, model, serial number and firmware, once connected.
   virtual std::string description() const = 0;
+  /// Collects an answer that is still owed, so that move_to() sends at once. Called before it is
+  /// judged whether a correction has expired. @throws StageError
+  virtual void prepare() {}
+  /// Of the next move_to(), CLOCK_MONOTONIC: one that sends to several controllers sends nothing
+  /// after it.
+  virtual void expires_at(std::int64_t /*expires_ns*/) {}
   /// Sends a target and does not wait until it is reached. False: the controller did not take it;
-  /// health() says why. @throws StageError
+  /// health() says why. @throws StageError, TooLate
   virtual bool move_to(std::span<const double> nm) = 0;
   /// Where the stage is now, by its own sensors. @throws StageError
   virtual void read(std::span<double> nm) = 0;

@@ -23,13 +23,20 @@ class FakeStage : public Stage {
     ++connects;
     fake_now_ns += takes_ns;
     if (away) throw StageError("nobody answers at tcp://127.0.0.1:1");
-    return {{.name = "1", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1},
-            {.name = "2", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1}};
+    Axis axis{.name = "1", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1};
+    axis.closed_loop = closed_loop;
+    Axis other = axis;
+    other.name = "2";
+    return {axis, other};
   }
   std::string description() const override { return "fake"; }
   bool move_to(std::span<const double> nm) override {
     fake_now_ns += takes_ns;
     if (away) throw StageError("the line is gone");
+    if (breaks_in_move) {
+      position = {nm[0], nm[1]};
+      throw StageError("no answer");
+    }
     if (refuses) {
       answer = {.condition = Condition::Error, .error = 7, .text = "7: out of limits"};
       return false;
@@ -38,8 +45,10 @@ class FakeStage : public Stage {
     targets.push_back(position);
     return true;
   }
+  void prepare() override { fake_now_ns += owes_ns; }
   void read(std::span<double> nm) override {
     ++reads;
+    fake_now_ns += reads_ns;
     if (away) throw StageError("the line is gone");
     nm[0] = position[0];
     nm[1] = position[1];
@@ -54,8 +63,8 @@ class FakeStage : public Stage {
   PerAxis position = {50'000, 60'000};
   std::vector<PerAxis> targets;
   Health answer;
-  bool away = false, refuses = false;
-  std::int64_t takes_ns = 0;
+  bool away = false, refuses = false, breaks_in_move = false, closed_loop = true;
+  std::int64_t takes_ns = 0, reads_ns = 0, owes_ns = 0;
   int connects = 0, reads = 0, healths = 0, stops = 0;
 };
 

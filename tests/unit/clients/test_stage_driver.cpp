@@ -110,6 +110,90 @@ TEST_CASE("a correction that expires while the stage is asked for its place move
   CHECK(board.state().ignored == 1);
 }
 
+TEST_CASE("where reading takes longer than a correction lives, the next one moves", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.stage.reads_ns = 30 * kMs;
+  bench.send(1, 1);
+  CHECK(bench.stage.targets.empty());
+  bench.send(2, 1);
+  REQUIRE(bench.stage.targets.size() == 1);
+  CHECK(bench.stage.targets[0][0] == Approx(50'001));  // what is new in it
+  bench.send(3, 1, 2);  // a target went since: where it is now has to be asked
+  CHECK(bench.stage.targets.size() == 1);
+}
+
+TEST_CASE("an answer that is owed is waited for before a correction is judged", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(1, 1);
+  bench.stage.owes_ns = 30 * kMs;
+  bench.send(2, 1);
+  CHECK(bench.stage.targets.size() == 1);
+  CHECK(bench.board.state().ignored == 1);
+}
+
+TEST_CASE("a servo switched on after the connection brings the sensor back", "[stage]") {
+  Bench bench;
+  bench.stage.closed_loop = false;
+  bench.stage.answer = {.condition = Condition::ServoOff, .text = "axis 1: the servo is off"};
+  bench.run(10);
+  CHECK_FALSE(bench.board.state().axes[0].axis.closed_loop);
+  bench.stage.answer = {};
+  bench.run(200);
+  CHECK(bench.board.state().axes[0].axis.closed_loop);
+  bench.send(4, 4);
+  bench.run(1000);
+  bench.stage.position = {70'000, 60'000};
+  bench.run(1000);
+  bench.send(0, 0, 2);
+  CHECK(bench.stage.targets.back()[0] == Approx(70'000));
+}
+
+TEST_CASE("a line that broke in a move leaves no longer step", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(0, 0);
+  bench.run(1000);
+  bench.stage.breaks_in_move = true;
+  bench.send(90, 90);
+  CHECK(bench.state() == "disconnected");
+  bench.stage.breaks_in_move = false;
+  bench.run(1000);
+  bench.send(-100, -190);
+  CHECK(bench.stage.targets.back()[0] == Approx(49'990));
+}
+
+TEST_CASE("a lock that is resumed after a rest asks where the stage is", "[stage]") {
+  FakeStage stage;
+  Bench bench;
+  Config rarely = config();
+  rarely.motion.position_interval_ms = 10'000;
+  Driver driver(
+      stage, rarely, bench.board, [] {}, fake_clock);
+  const auto send = [&](double total_nm) {
+    driver.correction("correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                      std::to_string(fake_now_ns + 20 * kMs) +
+                      ",\"total_x_nm\":" + std::to_string(total_nm) +
+                      ",\"total_y_nm\":0,\"delta_x_nm\":1,\"delta_y_nm\":0}");
+  };
+  driver.turn();
+  send(1);
+  const int reads = stage.reads;
+  fake_now_ns += 2 * kMs;
+  send(2);
+  CHECK(stage.reads == reads);
+  for (int i = 0; i < 400; ++i) {  // at rest it is looked at once
+    fake_now_ns += kMs;
+    driver.turn();
+  }
+  CHECK(stage.reads == reads + 1);
+  fake_now_ns += 3000 * kMs;
+  stage.position[0] = 20'000;
+  send(3);
+  CHECK(stage.targets.back()[0] == Approx(20'001));
+}
+
 TEST_CASE("a lost controller is told once, tried with growing pauses, and found again", "[stage]") {
   Bench bench;
   bench.run(10);
@@ -195,6 +279,42 @@ TEST_CASE("what the controller refuses is told with its reason, and tried on", "
   CHECK(bench.stage.targets.size() == 1);
   bench.run(110);
   CHECK(bench.state() == "ready");
+}
+
+TEST_CASE("a refusal is told with its reason until it is over", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  const auto refused_once = [&] {
+    bench.stage.refuses = true;
+    bench.send(10, 10);
+    bench.stage.refuses = false;
+    bench.stage.answer = {};
+    bench.run(110);  // the controller says no more of it
+    CHECK(bench.state() == "error");
+    CHECK(bench.text() == "7: out of limits");
+  };
+  SECTION("by the daemon's word") {
+    bench.board.lock_is_over.store(true);  // of the lock before
+    refused_once();
+    bench.run(500);
+    CHECK(bench.state() == "error");
+    bench.board.lock_is_over.store(true);
+    bench.run(10);
+    CHECK(bench.state() == "ready");
+  }
+  SECTION("by time, which doubles") {
+    for (const int seconds : {1, 2, 4, 8, 16, 30, 30}) {
+      refused_once();
+      bench.run(seconds * 1000 - 210);
+      CHECK(bench.state() == "error");
+      bench.run(200);
+      CHECK(bench.state() == "ready");
+    }
+    bench.send(10, 10);  // taken: it begins anew
+    refused_once();
+    bench.run(1000);
+    CHECK(bench.state() == "ready");
+  }
 }
 
 TEST_CASE("a controller that blocks is seen to, and its latency counts", "[stage]") {
@@ -309,6 +429,60 @@ TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
   CHECK_FALSE(stage.health().on_target);
   std::swap(first.answer, second.answer);
   CHECK(stage.health().condition == Condition::ServoOff);
+  const Condition order[] = {Condition::Ready, Condition::Limit, Condition::Error,
+                             Condition::ServoOff, Condition::Disconnected};
+  for (std::size_t worse = 1; worse < std::size(order); ++worse) {
+    for (std::size_t better = 1; better < worse; ++better) {
+      first.answer = {.condition = order[better], .error = 3, .text = "better"};
+      second.answer = {.condition = order[worse], .text = "worse"};
+      CHECK(stage.health().condition == order[worse]);
+      CHECK(stage.health().text == "worse; better");
+      CHECK(stage.health().error == 3);
+      std::swap(first.answer, second.answer);
+      CHECK(stage.health().condition == order[worse]);
+      CHECK(stage.health().text == "worse; better");
+    }
+  }
+}
+
+TEST_CASE("of two controllers the second is told nothing after a correction's time", "[stage]") {
+  struct OneAxis : FakeStage {
+    std::vector<Axis> connect() override { return {FakeStage::connect().front()}; }
+    bool move_to(std::span<const double> nm) override {
+      fake_now_ns += takes_ns;
+      moved = nm[0];
+      return true;
+    }
+    void read(std::span<double> nm) override { nm[0] = position[0]; }
+    double moved = 0;
+  };
+  auto x = std::make_unique<OneAxis>();
+  auto y = std::make_unique<OneAxis>();
+  OneAxis& first = *x;
+  OneAxis& second = *y;
+  fake_now_ns = 10'000 * kMs;
+  JoinedStage stage(std::move(x), std::move(y), fake_clock);
+  Board board;
+  Driver driver(
+      stage, config(), board, [] {}, fake_clock);
+  driver.turn();
+  const auto send = [&] {
+    driver.correction("correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                      std::to_string(fake_now_ns + 20 * kMs) +
+                      ",\"total_x_nm\":1,\"total_y_nm\":1,\"delta_x_nm\":1,\"delta_y_nm\":1}");
+  };
+  second.owes_ns = 15 * kMs;
+  first.owes_ns = 10 * kMs;
+  send();
+  CHECK(first.moved == 0);  // both owed an answer for too long
+  first.owes_ns = second.owes_ns = 0;
+  first.takes_ns = 30 * kMs;
+  send();
+  CHECK(first.moved != 0);
+  CHECK(second.moved == 0);
+  CHECK(board.state().ignored == 2);
+  CHECK(board.state().refused == 0);
+  CHECK(standing(board.state(), 0).state == "ready");
 }
 
 }  // namespace driftd::stage

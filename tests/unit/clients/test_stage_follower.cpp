@@ -176,6 +176,88 @@ TEST_CASE("what came too late, or is of another lock, is left out", "[stage]") {
   CHECK(bench.follower.judge(correction({2, 0}, {1, 0}, 1, "b"), 0) == Verdict::Move);
 }
 
+TEST_CASE("a servo that was off at first lets the sensor tell afterwards", "[stage]") {
+  Bench bench(axis(), axis(), {50'000, 60'000}, travel(0, 100'000, false));
+  bench.follower.resumed(bench.position);
+  bench.move(correction({4, 0}, {4, 0}));
+  bench.now_ns += 1'000'000'000;
+  bench.position = {70'000, 60'000};
+  bench.follower.seen(bench.position, bench.now_ns);
+  bench.move(correction({0, 0}, {0, 0}, 2));
+  CHECK(bench.position[0] == Approx(70'000));
+}
+
+TEST_CASE("a sensor that stands off from its target does not lead the stage away", "[stage]") {
+  Bench bench;
+  const auto rest = [&](double off_nm) {  // each 50 ms, as a driver looks
+    for (int i = 0; i < 20; ++i) {
+      bench.now_ns += 50'000'000;
+      bench.follower.seen({bench.position[0] + off_nm, bench.position[1]}, bench.now_ns);
+    }
+  };
+  for (const double off_nm : {150.0, 160.0, 900.0}) {  // far: given up once, then known
+    double first_nm = 0;
+    for (int i = 0; i < 12; ++i) {
+      bench.move(correction({0, 0}, {0, 0}));
+      rest(off_nm);
+      if (i == 1) first_nm = bench.position[0];
+    }
+    CHECK(bench.position[0] == Approx(first_nm));
+    if (off_nm < 200) CHECK(bench.position[0] == Approx(50'000));
+  }
+  SECTION("one that was moved since is elsewhere by as much as it was moved") {
+    const double there_nm = bench.position[0];
+    rest(900 + 5000);
+    const Target target = bench.follower.plan(correction({3, 0}, {3, 0}, 2), bench.now_ns);
+    CHECK(target.nm[0] == Approx(there_nm + 5003));
+  }
+}
+
+TEST_CASE("a stage found outside its range moves by what is new alone", "[stage]") {
+  AxisSettings x = axis();
+  x.min_nm = 40'000;
+  Bench bench(x, x, {10'000, 60'000});
+  for (int i = 0; i < 5; ++i) bench.move(correction({0, 0}, {0, 0}));
+  CHECK(bench.position[0] == Approx(10'000));
+  Target target = bench.move(correction({-20, 0}, {-20, 0}));
+  CHECK(target.nm[0] == Approx(10'000));
+  CHECK(target.limited[0].range);
+  target = bench.move(correction({20, 0}, {40, 0}));
+  CHECK(target.nm[0] == Approx(10'020));
+  SECTION("and so beyond the lock's") {
+    Bench beyond(axis(), axis());  // started in a lock that is 9 um away
+    for (int i = 0; i < 5; ++i) beyond.move(correction({9000, 0}, {0, 0}));
+    CHECK(beyond.position[0] == Approx(50'000));
+  }
+}
+
+TEST_CASE("what became of a target whose line broke is read", "[stage]") {
+  Bench bench;
+  bench.move(correction({0, 0}, {0, 0}));
+  bench.now_ns += 1'000'000'000;
+  bench.position = bench.follower.plan(correction({90, 0}, {90, 0}), bench.now_ns).nm;
+  bench.follower.sends();
+  bench.follower.connected(travel(), bench.position);
+  bench.now_ns += 1'000'000'000;
+  const Target target = bench.move(correction({-100, 0}, {-190, 0}));
+  CHECK(target.nm[0] == Approx(49'990));
+}
+
+TEST_CASE("a target that one of two controllers refused is a step from either place", "[stage]") {
+  Bench bench;
+  bench.move(correction({0, 0}, {0, 0}));
+  for (int i = 0; i < 3; ++i) {  // x goes, y does not
+    bench.now_ns += 1'000'000'000;
+    const double total_nm = i % 2 == 0 ? 90 : -90;
+    const Target target = bench.follower.plan(correction({total_nm, 0}, {0, 0}), bench.now_ns);
+    CHECK(std::abs(target.nm[0] - bench.position[0]) <= 100);
+    CHECK(std::abs(target.nm[0] - 50'000) <= 100);  // were it not gone
+    bench.follower.sends();
+    bench.follower.refused(target, bench.now_ns);
+    bench.position = target.nm;
+  }
+}
+
 TEST_CASE("step, rate and range hold a target back, and say so", "[stage]") {
   AxisSettings x = axis();
   x.rate_limit_nm_per_s = 10'000;  // 20 nm in 2 ms
