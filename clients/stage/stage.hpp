@@ -65,6 +65,8 @@ class Stage {
   virtual std::vector<Axis> connect() = 0;
   /// Maker, model, serial number and firmware, once connected.
   virtual std::string description() const = 0;
+  /// Collects what the controller owes, before the next target is judged. @throws StageError
+  virtual void prepare() {}
   /// Sends a target and does not wait until it is reached. False: the controller did not take it;
   /// health() says why. @throws StageError
   virtual bool move_to(std::span<const double> nm) = 0;

@@ -57,6 +57,12 @@ TEST_CASE("numbers are written with a point and never as minus nothing") {
 TEST_CASE("a number is all of the text or none") {
   CHECK(parse_number(" +12.5 ") == 12.5);
   CHECK(parse_number("-3e2") == -300);
+  CHECK(parse_whole(" -4") == -4);
+  CHECK(parse_whole("2147483647") == 2147483647);
+  for (const char* text : {"2147483648", "-2147483649", "1e300", "-1e300", "1.5", "x", ""}) {
+    INFO(text);
+    CHECK_FALSE(parse_whole(text));
+  }
   for (const char* text : {"", " ", "1,5", "1.5x", "+-1", "nan", "inf", "0x10", "--1"}) {
     INFO(text);
     CHECK_FALSE(parse_number(text));
