@@ -6,7 +6,7 @@
 // one answer is not promised (ASIXYStage.cpp), so each is asked alone.
 //
 // Each move is answered (":A" or ":N-code"); the answer is read before the next command, not
-// waited for behind the move.
+// waited for behind the move, and at the latest by prepare(), before the next target is judged.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -63,6 +63,7 @@ class Asi final : public Stage {
 
   std::vector<Axis> connect() override;
   std::string description() const override { return description_; }
+  void prepare() override { collect(); }
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
@@ -100,12 +101,11 @@ void Asi::collect() {
   answer_due_ = false;
   const std::string line = line_->read_line('\n', ":A");
   if (line.starts_with(":N")) {
-    const auto code = parse_number(std::string_view(line).substr(2));
-    if (!code) line_->refuse(line, ":A or :N-CODE");
-    const int error = static_cast<int>(*code);
-    refusal_ = {.condition = error == kOutOfRange ? Condition::Limit : Condition::Error,
-                .code = error,
-                .text = "move refused, " + error_text(error)};
+    const auto error = parse_whole(std::string_view(line).substr(2));
+    if (!error) line_->refuse(line, ":A or :N-CODE");
+    refusal_ = {.condition = *error == kOutOfRange ? Condition::Limit : Condition::Error,
+                .code = *error,
+                .text = "move refused, " + error_text(*error)};
   } else if (trimmed(line) != ":A") {
     line_->refuse(line, ":A or :N-CODE");
   }
@@ -117,9 +117,9 @@ Asi::Answer Asi::ask(const std::string& question) {
   Answer answer{.line = line_->read_line('\n', "a line that starts with :")};
   if (!answer.line.starts_with(':')) line_->refuse(answer.line, "a line that starts with :");
   if (answer.line.starts_with(":N")) {
-    const auto code = parse_number(std::string_view(answer.line).substr(2));
-    if (!code) line_->refuse(answer.line, ":N-CODE");
-    answer.error = static_cast<int>(*code);
+    const auto error = parse_whole(std::string_view(answer.line).substr(2));
+    if (!error) line_->refuse(answer.line, ":N-CODE");
+    answer.error = *error;
   }
   return answer;
 }
@@ -253,10 +253,9 @@ Health Asi::health() {
   refusal_.move_into(health);
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     if (axes_[i].motor_on) continue;
-    health.condition = Condition::ServoOff;
-    if (!health.text.empty()) health.text += "; ";
-    health.text += "the motor of axis " + options_.axes[i] + " is off";
+    add_fault(health, Condition::ServoOff, "the motor of axis " + options_.axes[i] + " is off");
   }
+  if (health.condition == Condition::ServoOff) health.text += kServoHint;
   return health;
 }
 

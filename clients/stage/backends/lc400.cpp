@@ -91,7 +91,6 @@ class Lc400 final : public Stage {
   void greet();
   Axis ask_axis(std::size_t i);
   double range_nm(std::size_t i);
-  void add_fault(Health& health, Condition condition, const std::string& text) const;
 
   StageOptions options_;
   Connection line_;
@@ -227,19 +226,17 @@ void Lc400::read(std::span<double> nm) {
   }
 }
 
-void Lc400::add_fault(Health& health, Condition condition, const std::string& text) const {
-  if (health.condition == Condition::Ready) health.condition = condition;
-  if (!health.text.empty()) health.text += "; ";
-  health.text += text;
-}
-
+/// A target that another has written, or that a power cycle lost, is told once: nothing that is
+/// sent from here on would set it right.
 Health Lc400::health() {
   Health health;
+  bool any_off = false;
   refusal_.move_into(health);
   for (std::size_t i = 0; i < channels_.size(); ++i) {
-    const Channel& channel = channels_[i];
+    Channel& channel = channels_[i];
     const std::string& name = options_.axes[i];
-    if (read_word(channel.base + kServo) == 0) {
+    const bool servo_off = read_word(channel.base + kServo) == 0;
+    if (servo_off) {
       add_fault(health, Condition::ServoOff, "the servo of channel " + name + " is off");
     }
     if (read_word(channel.base + kWaveformActive) != 0) {
@@ -250,8 +247,12 @@ Health Lc400::health() {
       add_fault(health, Condition::Error,
                 "channel " + name + " has target " + text_nm(target * channel.nm_per_count) +
                     ", expected " + text_nm(channel.target * channel.nm_per_count));
+      channel.written = false;
     }
+    if (servo_off) channel.written = false;
+    any_off = any_off || servo_off;
   }
+  if (any_off) health.text += kServoHint;
   return health;
 }
 

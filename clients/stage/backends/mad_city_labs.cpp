@@ -156,9 +156,9 @@ void MadCityLabs::open() {
     if (handle_ <= 0) fail("MCL_InitHandle() gave no controller: is one attached and free?");
     return;
   }
-  const auto serial = parse_number(options_.device);
+  const auto serial = parse_whole(options_.device);
   if (!serial) fail("device '" + options_.device + "' is no serial number");
-  handle_ = handle_of_serial(static_cast<int>(*serial));
+  handle_ = handle_of_serial(*serial);
 }
 
 /// Lengths are never a negative whole number; codes are.
@@ -249,10 +249,17 @@ Health MadCityLabs::health() {
 }  // namespace
 
 void check_mad_city_labs_axes(const StageOptions& options) {
+  std::array<std::string, 5> named;
   for (const std::string& axis : options.axes) {
-    if (axis_number(axis) == 0) {
+    const unsigned number = axis_number(axis);
+    if (number == 0) {
       throw StageError("axis '" + axis + "' is no Mad City Labs axis, expected X, Y, Z or AUX");
     }
+    if (!named.at(number).empty()) {
+      throw StageError("axes '" + named.at(number) + "' and '" + axis +
+                       "' are one axis of Mad City Labs', expected two");
+    }
+    named.at(number) = axis;
   }
 }
 

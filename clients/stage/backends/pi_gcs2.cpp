@@ -111,7 +111,7 @@ class PiGcs2 final : public Stage {
   void switch_servos_on();
   int read_error();
   void judge(int error, Health& health);
-  void ask_servos();
+  void ask_servos(int error);
   std::string axes_where(const std::vector<double>& flags, double value) const;
 
   StageOptions options_;
@@ -329,14 +329,20 @@ void PiGcs2::read(std::span<double> nm) {
 
 int PiGcs2::read_error() {
   const std::vector<std::string> lines = ask("ERR?", "the number of an error");
-  const std::optional<double> code = parse_number(lines.front());
+  const std::optional<int> code = parse_whole(lines.front());
   if (!code || lines.size() != 1) line_->refuse(lines.front(), "the number of an error");
-  return static_cast<int>(*code);
+  return *code;
 }
 
-void PiGcs2::ask_servos() {
+/// A controller that was without power has its servos off and its reference lost.
+void PiGcs2::ask_servos(int error) {
+  const bool were_off = !axes_where(servo_, 0.0).empty();
   servo_ = numbers("SVO?");
-  if (!referenced_.empty() && !axes_where(referenced_, 0.0).empty()) referenced_ = numbers("FRF?");
+  if (referenced_.empty()) return;
+  if (were_off || !axes_where(servo_, 0.0).empty() || error == kServoOffOrNotReferenced ||
+      !axes_where(referenced_, 0.0).empty()) {
+    referenced_ = numbers("FRF?");
+  }
 }
 
 /// The error register each time; on-target and servos in turns, or the servos at once when an error
@@ -347,7 +353,7 @@ Health PiGcs2::health() {
   const bool excused = error == kStopped && stop_sent_;
   const bool servos = ask_servo_next_ || !tells_on_target_ || (error != 0 && !excused);
   if (servos) {
-    ask_servos();
+    ask_servos(error);
   } else {
     on_target_ = axes_where(numbers("ONT?"), 0.0).empty();
   }
@@ -371,6 +377,7 @@ void PiGcs2::judge(int error, Health& health) {
     health.condition = Condition::ServoOff;
     if (error == 0) health.text = "the servo is off";
     if (!off.empty()) health.text += " (axis" + off + ")";
+    health.text += kServoHint;
   } else if (!lost.empty() || error == kServoOffOrNotReferenced) {
     health.condition = Condition::NotReferenced;
     if (error == 0) health.text = "not referenced";

@@ -57,6 +57,7 @@ class Piezoconcept final : public Stage {
 
   std::vector<Axis> connect() override;
   std::string description() const override { return description_; }
+  void prepare() override { collect(); }
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;

@@ -133,6 +133,7 @@ class ThorlabsApt final : public Stage {
   Message receive(Connection& line);
   Message ask(const Unit& unit, std::uint16_t question, std::uint16_t answer, std::size_t size);
   void note_unasked(const Message& message);
+  void check_units() const;
   void open_lines();
   void describe(const Unit& unit);
   void close_loop(const Unit& unit);
@@ -167,7 +168,22 @@ ThorlabsApt::ThorlabsApt(const StageOptions& options) : options_(options) {
                                 std::to_string(units_.size()) +
                                 " axes, expected one line, or one for each axis");
   }
+  check_units();
   commands_.resize(lines_.size());
+}
+
+/// "1" and "1.0" are one channel: y's target would take x's place.
+void ThorlabsApt::check_units() const {
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (units_[i].line != units_[j].line || units_[i].address != units_[j].address ||
+          units_[i].channel != units_[j].channel) {
+        continue;
+      }
+      throw std::invalid_argument("axes '" + options_.axes[j] + "' and '" + options_.axes[i] +
+                                  "' are one Thorlabs channel, expected two");
+    }
+  }
 }
 
 void ThorlabsApt::send(const Unit& unit, std::uint16_t id, unsigned first, unsigned second) {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,7 +88,18 @@ ByteStream& ByteStream::operator=(ByteStream&& other) noexcept {
   return *this;
 }
 
+/// A target that has not left by now is too old: the line may be back when the lock is long over.
+void ByteStream::drop_unsent() const noexcept {
+  if (fd_ >= 0 && kind_ == Kind::Terminal) ::tcflush(fd_, TCOFLUSH);
+}
+
+/// After an error nothing that was written may reach the controller any more.
 void ByteStream::close() noexcept {
+  if (fd_ >= 0 && out_of_step_ && kind_ == Kind::Terminal) ::tcflush(fd_, TCIOFLUSH);
+  if (fd_ >= 0 && out_of_step_ && kind_ == Kind::Socket) {
+    const linger reset{.l_onoff = 1, .l_linger = 0};  // else TCP sends the rest for minutes
+    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+  }
   // Where another program has a pseudo-terminal open, it would stay exclusive.
   if (fd_ >= 0 && kind_ == Kind::Terminal) ::ioctl(fd_, TIOCNXCL);
   if (fd_ >= 0) ::close(fd_);
@@ -227,6 +239,7 @@ void ByteStream::refuse(std::string_view found, std::string_view expected) const
 
 void ByteStream::fail(const std::string& text) const {
   out_of_step_ = true;
+  drop_unsent();
   throw StageError(text);
 }
 
@@ -240,6 +253,7 @@ void ByteStream::fail_closed(std::string_view what, int error) const {
 
 void ByteStream::fail_late(std::string_view expected) const {
   out_of_step_ = true;
+  drop_unsent();
   throw NoAnswer(name_ + ": no whole answer to '" + printable(asked_) + "' within " +
                  std::to_string(timeout_ms_) + " ms: found '" + printable(input_) + "', expected " +
                  std::string(expected));

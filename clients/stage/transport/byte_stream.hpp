@@ -3,7 +3,8 @@
 // answers read up to a terminator or by length, each against one deadline. Whatever is not a whole
 // answer ends in a StageError that says what was asked, where, what was found and what was
 // expected. After one, question and answer may be out of step: it takes nothing more until
-// discard_input(). Owned by a backend; its thread calls it.
+// discard_input(), and closing drops what the controller has not got yet. Owned by a backend; its
+// thread calls it.
 #pragma once
 
 #include <cstddef>
@@ -72,6 +73,7 @@ class ByteStream {
   [[noreturn]] void fail_closed(std::string_view what, int error) const;
   [[noreturn]] void fail_late(std::string_view expected) const;
   [[noreturn]] void fail(const std::string& text) const;
+  void drop_unsent() const noexcept;
   void close() noexcept;
 
   int fd_ = -1;

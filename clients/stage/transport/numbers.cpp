@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace driftd::stage {
 
@@ -20,6 +21,16 @@ void append_fixed(std::string& text, double value, int digits) {
   const auto written = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
                                      std::chars_format::fixed, digits);
   text.append(buffer.data(), written.ptr);
+}
+
+std::optional<int> parse_whole(std::string_view text) {
+  const std::optional<double> value = parse_number(text);
+  constexpr double kLeast = std::numeric_limits<int>::min();
+  constexpr double kMost = std::numeric_limits<int>::max();
+  if (!value || *value != std::floor(*value) || *value < kLeast || *value > kMost) {
+    return std::nullopt;
+  }
+  return static_cast<int>(*value);
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -15,6 +15,9 @@ void append_fixed(std::string& text, double value, int digits);
 /// All of `text`, spaces around and a leading + allowed; nothing when it is not a finite number.
 std::optional<double> parse_number(std::string_view text);
 
+/// Such a number that is whole and fits into an int, as codes are.
+std::optional<int> parse_whole(std::string_view text);
+
 std::string_view trimmed(std::string_view text);
 
 /// The words of `text` between spaces.

@@ -103,7 +103,7 @@ ByteStream open_serial(const std::string& path, const SerialSettings& settings) 
   set_line(fd, path, settings);
   stream.set_remark(shorten_latency(fd, terminal_name(path), "/sys/class/tty"));
   stream.set_bytes_per_second(settings.baud / 10.0);  // a start and a stop bit around each byte
-  ::ioctl(fd, TCFLSH, TCIFLUSH);
+  ::ioctl(fd, TCFLSH, TCIOFLUSH);
   return stream;
 }
 

@@ -18,8 +18,9 @@ struct SerialSettings {
   int timeout_ms = 500;
 };
 
-/// Input that came before is dropped. The stream's remark() says when an FTDI adapter's latency
-/// timer could not be set to 1 ms. @throws StageError
+/// What came before is dropped, as is what an earlier program wrote and has not left yet. The
+/// stream's remark() says when an FTDI adapter's latency timer could not be set to 1 ms. @throws
+/// StageError
 ByteStream open_serial(const std::string& path, const SerialSettings& settings);
 
 /// Sets the latency timer of the FTDI adapter behind terminal `terminal` ("ttyUSB0") to 1 ms.

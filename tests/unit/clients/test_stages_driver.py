@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """driftd.stages.Driver between a stage and the sockets of a daemon."""
 import argparse
+import itertools
 import json
 import logging
 import os
@@ -19,7 +20,7 @@ from stage_daemon import StageDaemon, mistakes  # prints SKIPPED and exits witho
 
 from driftd import stages
 from driftd.stages import driver, reporter
-from driftd.stages.report import Latencies, plain
+from driftd.stages.report import Account, Latencies, plain
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 SLOW = float(os.environ.get("DRIFTD_TEST_SLOWNESS", "1"))
@@ -272,6 +273,24 @@ class Limited(WithDriver):
         self.assertEqual(self.stage.place_nm[0], 1500)
         self.assertEqual(self.report(lambda r: r["state"] == "ready")["text"], "")
 
+    def test_a_range_limit_is_told_until_the_lock_is_over_or_does_not_need_it(self):
+        self.daemon.reply = {"ok": True, "session": "0" * 16, "state": "holding"}
+        self.start()
+        for total in [0] + [800] * 100:
+            self.daemon.send((total, 0), (0, 0))
+            time.sleep(0.005)
+        self.report(lambda r: r["state"] == "limit")
+        time.sleep(1.0)
+        self.assertIn("range limit", self.report()["text"])  # it would flap for as long as it is locked
+        self.sent((490, 0), (-10, 0))
+        self.assertEqual(self.report()["state"], "ready")
+        self.sent((800, 0), (310, 0))
+        self.sent((800, 0), (0, 0))
+        time.sleep(0.7)
+        self.assertEqual(self.report()["state"], "limit")
+        self.daemon.reply = {"ok": True, "session": "0" * 16, "state": "idle"}
+        self.report(lambda r: r["state"] == "ready")
+
     def test_a_step_that_is_held_is_no_fault(self):
         self.start()
         self.sent((0, 0))
@@ -336,8 +355,30 @@ class Failing(WithDriver):
     def test_a_stage_moved_by_hand_between_locks_stays_there(self):
         self.start()
         self.sent((10, 0))
+        time.sleep(0.4)  # it learns first how far the sensor is from the target
         self.stage.place_nm = [5000.0, 6000.0]
         self.assertEqual(self.sent((1, 2), lock_id=2), (5001, 6002))
+
+    def test_a_stage_moved_by_somebody_while_the_lock_holds_stays_there(self):
+        self.stage.place_nm = [50_000.0, 2000.0]
+        self.start()
+        self.assertEqual(self.sent((5, 0)), (50_005, 2000))
+        time.sleep(0.4)
+        self.stage.place_nm = [70_000.0, 2000.0]
+        time.sleep(0.2 * SLOW)
+        self.assertEqual(self.sent((6, 0), (1, 0)), (70_001, 2000))
+        self.assertEqual(self.sent((8, 0), (2, 0)), (70_003, 2000))
+
+    def test_readings_that_do_not_agree_are_no_move_of_somebody(self):
+        self.start()
+        self.sent((5, 0))
+        time.sleep(0.4)
+        true_nm, wrong = list(self.stage.place_nm), itertools.cycle((500, 500, 0))
+        with unittest.mock.patch.object(
+                self.stage, "read", lambda: [true_nm[0] + next(wrong), true_nm[1]]), \
+                self.assertNoLogs("driftd.stages", "WARNING"):
+            time.sleep(0.5)
+        self.assertEqual(self.sent((6, 0), (1, 0)), (1006, 2000))
 
     def test_a_stage_whose_servo_is_off_is_not_moved(self):
         self.start()
@@ -439,6 +480,15 @@ class Reporting(WithDriver):
         self._reach()
         self.assertEqual(self.sent((1, 0)), (1001, 2000))
 
+    def test_another_bad_request_is_told_as_what_it_is(self):
+        self.daemon.reply = {"ok": False, "code": "bad_request", "error": "`text` has 301 bytes"}
+        with self.assertLogs("driftd.stages", "WARNING") as logs:
+            self.start()
+            time.sleep(0.3)
+        self.assertIn("the daemon refuses: `text` has 301 bytes", str(logs.output))
+        self.assertNotIn("knows no stages", str(logs.output))
+        self.assertGreater(len(self.daemon.reports), 4 / SLOW)
+
     def test_while_another_driver_reports_this_one_moves_nothing(self):
         self.start()
         self.sent((1, 0))
@@ -532,7 +582,29 @@ class Figures(unittest.TestCase):
 
     def test_texts_are_one_printable_line(self):
         self.assertEqual(plain("a\n b\tc\x00 é"), "a b c? é")
-        self.assertEqual(len(plain("x" * 1000)), 200)
+        self.assertEqual(plain("x" * 1000), "x" * 297 + "...")
+        for text in ("漢" * 200, "é" * 200, "x漢" * 200, "漢" * 100):
+            self.assertLessEqual(len(plain(text).encode()), 300)  # what the daemon takes
+            self.assertTrue(text.startswith(plain(text).removesuffix("...")))
+        self.assertEqual(plain("漢" * 100), "漢" * 100)
+
+    def test_a_refusal_that_persists_is_told_for_longer_each_time(self):
+        account, now_ns, told_s = Account("x", 1.0), 10**12, []
+        account.connected("", [stages.Axis("1"), stages.Axis("2")], (0, 1), [(0, 1), (0, 1)])
+        for _ in range(9):
+            for _ in range(5):  # until the daemon holds
+                now_ns += 2_000_000
+                account.refused("no", 7, now_ns)
+            start_ns = now_ns
+            while account.message(now_ns)["state"] == "error":
+                now_ns += 10_000_000
+            told_s.append(round((now_ns - start_ns) / 1e9, 1))
+            now_ns += 2 * 10**9  # what the lock needs to go on
+        self.assertEqual(told_s, [0.5, 1, 2, 4, 8, 16, 30, 30, 30])
+        account.lock_is_over(now_ns)
+        account.refused("no", 7, now_ns)
+        self.assertEqual(account.message(now_ns + 400_000_000)["state"], "error")
+        self.assertEqual(account.message(now_ns + 600_000_000)["state"], "ready")
 
 
 class Program(unittest.TestCase):

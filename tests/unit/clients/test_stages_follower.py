@@ -65,6 +65,57 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.go(follower, (13, 0), (1, 0)), (5001, -100))
         self.assertEqual(self.go(follower, (15, 0), (2, 0)), (5003, -100))
 
+    def drive(self, follower, at, move):
+        """One lock of 400 corrections of `move` nm, 5 ms apart; `at` is where the sensor says it is."""
+        for i in range(400):
+            self.now_ns += SECOND // 200
+            planned = follower.follow(correction((i * move, 0), (move, 0)), self.now_ns)
+            follower.sent(planned, self.now_ns)
+            self.history.append(planned.targets_nm)
+            if i % 10 == 9:
+                self.assertFalse(follower.is_away(at(), self.now_ns), i)
+
+    def test_a_stage_that_somebody_moved_is_found_during_a_lock(self):
+        follower, self.history = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0)), []
+        self.drive(follower, lambda: self.history[-1], 0.5)
+        self.now_ns += SECOND
+        x = self.history[-1][0]
+        self.assertFalse(follower.is_away((x + 99, 0), self.now_ns))
+        self.assertTrue(follower.is_away((70_000, 0), self.now_ns))
+        self.assertTrue(follower.found_at((70_000, 0), self.now_ns))
+        self.assertEqual(self.go(follower, (201, 0), (1, 0)), (70_001, 0))
+        self.assertTrue(follower.is_away((60_000, 0), self.now_ns + SECOND))  # moved again
+
+    def test_a_sensor_that_is_off_by_as_much_everywhere_makes_no_stage_walk(self):
+        follower, self.history = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0)), []
+        self.drive(follower, lambda: (self.history[-1][0] + 3000, 0), 0.5)
+        for seconds in range(10):
+            self.now_ns += SECOND
+            x = self.history[-1][0]
+            self.assertFalse(follower.is_away((x + 3000, 0), self.now_ns))
+            self.assertFalse(follower.found_at((x + 3000, 0), self.now_ns))
+            self.history.append(self.go(follower, (seconds, 0), (1, 0), lock_id=2 + seconds))
+            self.assertAlmostEqual(self.history[-1][0], x + seconds)
+        # By hand: what the sensor says more than ever is how far the stage was moved.
+        x = self.history[-1][0]
+        self.now_ns += SECOND
+        self.assertTrue(follower.is_away((x + 23_000, 0), self.now_ns))
+        self.assertTrue(follower.found_at((x + 23_000, 0), self.now_ns))
+        self.assertAlmostEqual(self.go(follower, (1, 0), (1, 0), lock_id=99)[0], x + 20_001, delta=1)
+
+    def test_a_stage_on_its_way_is_not_moved_by_somebody(self):
+        follower, self.history = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0)), []
+        late = lambda: self.history[max(0, len(self.history) - 31)]  # 150 ms behind  # noqa: E731
+        self.drive(follower, late, 40)  # 8 um/s: 1.2 um behind, twelve steps
+        self.now_ns += SECOND
+        self.assertFalse(follower.is_away(self.history[-1], self.now_ns))
+
+    def test_an_axis_without_a_sensor_is_not_judged_during_a_lock(self):
+        follower = self.follower(limits=Limits(100, 1e9, 1e6), axes=[Axis("1"), Axis("2", closed_loop=False)])
+        self.go(follower, (1, 1))
+        self.assertFalse(follower.is_away((1001, 9000), self.now_ns + SECOND))
+        self.assertTrue(follower.is_away((9000, 2001), self.now_ns + SECOND))
+
     def test_signs_scales_and_which_axis(self):
         follower = self.follower(Direction("b", -1, 2.0), Direction("a", 1, 0.5),
                                  axes=[Axis("a"), Axis("b")])

@@ -21,9 +21,11 @@ from .follower import Direction, Follower, Limits
 from .report import Account, plain
 from .reporter import LOG, Reporter
 
+SURE = 3  # readings that must agree before the stage counts as moved by somebody else
 READ_S, HEALTH_S = 0.05, 0.1  # how often the stage is asked; less often where it takes long
 SHARE = 5  # a stage is asked for at most a fifth of the time, so that moves have the rest
 BACK_OFF_S = (0.2, 5.0)  # the first and the longest pause before connecting again
+ELSEWHERE = "the stage is elsewhere than it was sent: its place is the new zero"
 MOVABLE = ("ready", "limit", "error")  # with its servo off it would jump when that is on again
 
 
@@ -180,11 +182,19 @@ class Driver:
     def _ask_place(self) -> bool:
         start_s = time.monotonic()
         try:
-            with self._calling("read"):
-                positions_nm = self._read()
+            away = True
+            for _ in range(SURE):
+                start_ns = time.monotonic_ns()
+                with self._calling("read"):
+                    positions_nm = self._read()
+                away = away and self._movable and self._follower.is_away(positions_nm, start_ns)
+                if not away:
+                    break
         except Exception as error:
             self._lost("read", error)
             return False
+        if away and self._follower.found_at(positions_nm, time.monotonic_ns()):
+            self._tell(ELSEWHERE)
         self._place(positions_nm)
         end_s = time.monotonic()
         self._read_due_s = end_s + max(READ_S - (end_s - start_s), SHARE * (end_s - start_s))
@@ -193,7 +203,7 @@ class Driver:
     def _find(self) -> bool:
         """Asks where the stage is; elsewhere than it was sent, its place is the new zero."""
         if self._ask_place() and self._follower.found_at(self._positions_nm, time.monotonic_ns()):
-            self._tell("the stage is elsewhere than it was sent: its place is the new zero")
+            self._tell(ELSEWHERE)
         return self._connected
 
     def _another_drives(self) -> bool:

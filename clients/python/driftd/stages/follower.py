@@ -8,12 +8,15 @@ stage by no more than its own change. Owned by `driftd.stages.Driver`, used by i
 """
 from __future__ import annotations
 
+import collections
 import math
 from dataclasses import dataclass, field
 from typing import Sequence
 
 from .contract import Axis, SettingsError
 
+RECENT_NS = 200_000_000  # a stage may be at any target of so long, and is where it was sent after that
+LEARNING_NS = 300_000_000  # of how far the sensor is from the target, since the first target
 FARTHEST_NM = 1e9  # of a correction: a metre; more is no correction
 
 
@@ -94,6 +97,9 @@ class Follower:
         self._commanded = False  # by this driver, since it was found
         self._unsure = False  # whether it took the last target
         self._moved_ns = 0
+        self._offset_nm = [0.0, 0.0]  # of the sensor from the target, when the stage is there
+        self._learnt_ns: int | None = None  # when the offset is known; None: nothing was sent
+        self._recent: collections.deque[tuple[int, list[float]]] = collections.deque()  # targets, until when
         self._lock: tuple[str, int] | None = None
         self._zero_nm: list[float] | None = None  # None: from the next correction, wherever it is
 
@@ -140,17 +146,50 @@ class Follower:
             Whether that is elsewhere than it was sent, by more than a step: then the zero of the lock is
             found anew, so that the stage does not jump.
         """
-        near_nm = self._limits.step_nm * (1 + 1e-6)  # a step that was not taken is near
-        if self._target_nm and all(abs(here - sent) <= near_nm
-                                   for here, sent in zip(positions_nm, self._target_nm)):
+        # As targets: what the sensor says otherwise at rest, it says of every place.
+        places_nm = [here - offset for here, offset in zip(positions_nm, self._offset_nm)]
+        if self._target_nm and all(abs(here - sent) <= self._near_nm
+                                   for here, sent in zip(places_nm, self._target_nm)):
             if not self._commanded:
-                self._home_nm = list(positions_nm)
+                self._home_nm = list(places_nm)
             if self._unsure or not self._commanded:
-                self._target_nm, self._unsure = list(positions_nm), False
+                self._target_nm, self._unsure = list(places_nm), False
             return False
-        self._home_nm, self._target_nm = list(positions_nm), list(positions_nm)
+        self._home_nm, self._target_nm = list(places_nm), list(places_nm)
         self._commanded, self._unsure, self._moved_ns, self._zero_nm = False, False, now_ns, None
+        self._learnt_ns = None
+        self._recent.clear()
         return True
+
+    @property
+    def _near_nm(self) -> float:
+        return self._limits.step_nm * (1 + 1e-6)  # a step that was not taken is near
+
+    def is_away(self, positions_nm: Sequence[float], now_ns: int) -> bool:
+        """Whether somebody else has moved the stage, which was here at this time.
+
+        It may be on its way between targets, and its sensor may say something else than the target, always
+        by as much: only a change of that by more than a step counts.
+        """
+        while self._recent and self._recent[0][0] < now_ns - RECENT_NS:
+            self._recent.popleft()
+        learning = self._learnt_ns is not None and now_ns < self._learnt_ns
+        away = False
+        for number, axis in enumerate(self._axes):
+            if not axis.closed_loop:  # nothing tells where it is
+                continue
+            targets_nm = [target[number] for _, target in self._recent] + [self._target_nm[number]]
+            low, high = min(targets_nm), max(targets_nm)
+            place_nm = positions_nm[number] - self._offset_nm[number]
+            beyond_nm = place_nm - min(max(place_nm, low), high)
+            if abs(beyond_nm) <= self._near_nm:
+                if self._recent and high - low <= self._limits.step_nm:
+                    self._offset_nm[number] += 0.1 * (place_nm - self._target_nm[number])
+            elif learning:
+                self._offset_nm[number] += beyond_nm
+            else:
+                away = True
+        return away
 
     def is_new(self, message: dict) -> bool:
         """Whether this correction belongs to another lock than the one before."""
@@ -201,6 +240,9 @@ class Follower:
 
     def sent(self, move: Move, now_ns: int) -> None:
         """The stage took this target."""
+        self._recent.append((now_ns, self._target_nm))
+        if self._learnt_ns is None:
+            self._learnt_ns = now_ns + LEARNING_NS
         self._target_nm, self._commanded, self._moved_ns = list(move.targets_nm), True, now_ns
 
     def perhaps_sent(self, move: Move, now_ns: int) -> None:

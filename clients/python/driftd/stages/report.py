@@ -15,7 +15,9 @@ from typing import Sequence
 from .contract import Axis, Health
 
 NO_ANSWER_NS = 400_000_000  # a call of the stage that takes longer is told as an error
-TELL_NS = 500_000_000  # how long a limit or a refusal is told after the last
+TELL_NS = 500_000_000  # how long a step or rate limit, or a first refusal, is told after the last
+MOST_TELL_NS = 30_000_000_000  # each refusal after that is told for twice as long, up to this
+ENDLESS = {"range", "travel"}  # limits that are told until the lock is over or does not need them
 LIMITS = {"range": "the range limit", "travel": "the end of the stage's travel",
           "step": "the step limit", "rate": "the rate limit"}
 
@@ -47,11 +49,12 @@ class Latencies:
                 "max": self.max_us if self.count else None}
 
 
-def plain(text: object, most: int = 200) -> str:
-    """Text of a stage as it may be sent on: one printable line, not longer than a request allows."""
+def plain(text: object, most: int = 300) -> str:
+    """Text of a stage as it may be sent on: one printable line of at most so many bytes of UTF-8."""
     line = " ".join(str(text).split())
     line = "".join(c if c.isprintable() else "?" for c in line)
-    return line if len(line) <= most else line[:most - 3] + "..."
+    data = line.encode(errors="replace")
+    return line if len(data) <= most else data[:most - 3].decode(errors="ignore") + "..."
 
 
 class Account:
@@ -84,7 +87,10 @@ class Account:
         self._moves_ns: collections.deque[int] = collections.deque()
         self._latencies = Latencies()
         self._limited: tuple[frozenset[str], int] = (frozenset(), 0)
+        self._beyond: frozenset[str] = frozenset()  # of ENDLESS, that act on the lock
         self._refusal: tuple[str, int, int] | None = None  # text, code, when
+        self._refused_ns: int | None = None  # last
+        self._tell_refusal_ns = TELL_NS
         self._call: tuple[str, int] | None = None  # what the stage is asked, since when
 
     # --- the driver's thread ---
@@ -127,6 +133,7 @@ class Account:
             self._targets_nm, self._refusal = targets_nm, None
             self._moves_ns.append(now_ns)
             self._forget(now_ns)
+            self._beyond = limited & ENDLESS
             if limited:
                 self._limited = (limited, now_ns)
             sent_ns = message.get("sent_ns")
@@ -140,9 +147,21 @@ class Account:
     def refused(self, text: str, code: int, now_ns: int) -> None:
         with self._mutex:
             self._counts["refused"] += 1
+            since_ns = math.inf if self._refused_ns is None else now_ns - self._refused_ns
+            if since_ns > 2 * MOST_TELL_NS:
+                self._tell_refusal_ns = TELL_NS
+            elif since_ns > self._tell_refusal_ns:  # told no more, tried again, refused again
+                self._tell_refusal_ns = min(2 * self._tell_refusal_ns, MOST_TELL_NS)
+            self._refused_ns = now_ns
             self._refusal = (text, code, now_ns)
 
     # --- any thread ---
+    def lock_is_over(self, now_ns: int) -> None:
+        """The daemon says so; a lock that has just begun may be newer than its word."""
+        with self._mutex:
+            if not self._moves_ns or now_ns - self._moves_ns[-1] > TELL_NS:
+                self._beyond, self._refused_ns, self._tell_refusal_ns = frozenset(), None, TELL_NS
+
     @property
     def counts(self) -> dict[str, int]:
         with self._mutex:
@@ -163,11 +182,12 @@ class Account:
             return "error", f"no answer to {call[0]}() for {(now_ns - call[1]) / 1e9:.1f} s", 0
         if self._health.state != "ready":
             return self._health.state, self._health.text, self._health.error
-        if self._refusal is not None and now_ns - self._refusal[2] <= TELL_NS:
+        if self._refusal is not None and now_ns - self._refusal[2] <= self._tell_refusal_ns:
             return "error", self._refusal[0], self._refusal[1]
-        if limited and now_ns - limited_ns <= TELL_NS:
+        limited = self._beyond | (limited - ENDLESS if now_ns - limited_ns <= TELL_NS else frozenset())
+        if limited:
             text = "held at " + " and ".join(LIMITS[name] for name in sorted(limited))
-            return "limit" if limited & {"range", "travel"} else "ready", text, 0
+            return "limit" if limited & ENDLESS else "ready", text, 0
         return "ready", self._health.text, self._health.error
 
     def _axis(self, letter: str, number: int) -> dict:

@@ -116,10 +116,13 @@ class Reporter:
             return
         code, error = (None, "") if ok is True else (reply.get("code"), plain(reply.get("error")))
         self.busy = code == "busy"
-        self._period_s = UNKNOWN_PERIOD_S if code == "bad_request" else PERIOD_S
+        if code is None and reply.get("state") not in ("locked", "holding"):
+            self._account.lock_is_over(time.monotonic_ns())
+        unknown = code == "bad_request" and "unknown command" in error
+        self._period_s = UNKNOWN_PERIOD_S if unknown else PERIOD_S
         if self.busy:
             self._say(f"another driver reports to the daemon; this one waits: {error}")
-        elif code == "bad_request":
+        elif unknown:
             self._say(f"the daemon knows no stages, corrections are followed all the same: {error}")
         else:
             self._say(f"the daemon refuses: {error}" if code else "the daemon hears")

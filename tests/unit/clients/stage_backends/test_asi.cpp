@@ -2,6 +2,7 @@
 // The dialogue by ASI's command descriptions with `VB F=0`, and as ASITiger's adapter reads it.
 #include <array>
 
+#include "base/monotonic.hpp"
 #include "clients/stage/stage.hpp"
 #include "support/catch.hpp"
 #include "unit/clients/stage_backends/scripted_peer.hpp"
@@ -102,9 +103,46 @@ TEST_CASE("ASI: a refused move is told by the next health, with the code's meani
   CHECK_FALSE(limit.on_target);
   const Health off = stage->health();
   CHECK(off.condition == Condition::ServoOff);
-  CHECK(off.text == "the motor of axis X is off");
+  CHECK(off.text == "the motor of axis X is off; `switch_servo_on` switches it on when connecting");
   CHECK(off.on_target);
   CHECK(stage->health().condition == Condition::ServoOff);
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("ASI: the answer that a move owes is collected before the next target is judged") {
+  ScriptedPeer peer(
+      Over::Tcp,
+      {with(connected(), {{.expect = "M Y=1.00 X=1.00\r", .answer = ":A\r\n", .gap_ms = 50},
+                          {.expect = "M Y=2.00 X=2.00\r", .answer = ":A\r\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  stage->prepare();  // nothing is owed
+  CHECK(stage->move_to(std::array{100.0, 100.0}));
+  std::int64_t before_ns = driftd::monotonic_ns();
+  stage->prepare();
+  CHECK(driftd::monotonic_ns() - before_ns > 100'000'000);  // the answer takes 200 ms
+  before_ns = driftd::monotonic_ns();
+  CHECK(stage->move_to(std::array{200.0, 200.0}));
+  CHECK(driftd::monotonic_ns() - before_ns < 100'000'000);
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("ASI: a code that is no int is refused, and a motor off outranks a refused move") {
+  Script script = connected();
+  script.push_back({.expect = "M Y=1.00 X=1.00\r", .answer = ":N-5\r\n"});
+  script.push_back({.expect = "/\r", .answer = "N\r\n"});
+  script.push_back({.expect = "MC Y?\r", .answer = ":A 0\r\n"});
+  script.push_back({.expect = "M Y=1.00 X=1.00\r", .answer = ":N-1e300\r\n"});
+  script.push_back({.expect = {}});
+  ScriptedPeer peer(Over::Tcp, {script});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->move_to(std::array{100.0, 100.0}));
+  const Health off = stage->health();
+  CHECK(off.condition == Condition::ServoOff);
+  CHECK_THAT(off.text, contains("the operation failed; the motor of axis Y is off; `switch_servo"));
+  CHECK(stage->move_to(std::array{100.0, 100.0}));
+  CHECK_THROWS_WITH(stage->prepare(), contains("is ':N-1e300', expected :A or :N-CODE"));
   CHECK(peer.problem().empty());
 }
 

@@ -126,7 +126,42 @@ TEST_CASE("LC400: health sees a servo off, a waveform and a target that did not 
   CHECK(ill.condition == Condition::ServoOff);
   CHECK(ill.text ==
         "the servo of channel 1 is off; a waveform moves channel 3; channel 3 has target 6.7 nm, "
-        "expected 1.9 nm");
+        "expected 1.9 nm; `switch_servo_on` switches it on when connecting");
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("LC400: a waveform on one channel does not hide that the other's servo is off") {
+  Script ill = healthy("00000000", "00000000");
+  ill[1] = word("08128311", "01000000");
+  ill[3] = word("84308311", "00000000");
+  ScriptedPeer peer(Over::Tcp, {with(connected(), ill)});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  const Health health = stage->health();
+  CHECK(health.condition == Condition::ServoOff);
+  CHECK_THAT(health.text, contains("a waveform moves channel 1; the servo of channel 3 is off"));
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("LC400: a target that is another's is told once") {
+  Script script = with(connected(), {{.expect = hex("a2 18128311 01000000 55"
+                                                    "a2 18328311 02000000 55")}});
+  script = with(script, healthy("05000000", "02000000"));  // another program wrote
+  script = with(script, healthy("05000000", "02000000"));
+  script.push_back({.expect = hex("a2 18128311 01000000 55 a2 18328311 02000000 55")});
+  Script off = healthy("01000000", "02000000");
+  off[0] = word("84108311", "00000000");
+  script = with(script, off);
+  script = with(script, healthy("00000000", "02000000"));  // the servo is on again, from 0
+  ScriptedPeer peer(Over::Tcp, {script});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->move_to(std::array{0.1, 2.0}));
+  CHECK(stage->health().condition == Condition::Error);
+  CHECK(stage->health().condition == Condition::Ready);
+  CHECK(stage->move_to(std::array{0.1, 2.0}));
+  CHECK(stage->health().condition == Condition::ServoOff);
+  CHECK(stage->health().condition == Condition::Ready);
   CHECK(peer.problem().empty());
 }
 

@@ -76,6 +76,16 @@ TEST_CASE("Mad City Labs: the controller of a serial number, the others are rele
                     contains("found controllers 2001 2002, expected serial number 7"));
 }
 
+TEST_CASE("Mad City Labs: two names of one axis, and a serial number that is none, are refused") {
+  const Fake fake;
+  StageOptions twice = options(DRIFTD_FAKE_MADLIB);
+  twice.axes = {"X", "1"};
+  CHECK_THROWS_WITH(make_stage(twice)->connect(), contains("axes 'X' and '1' are one axis"));
+  StageOptions huge = options(DRIFTD_FAKE_MADLIB);
+  huge.device = "1e300";
+  CHECK_THROWS_WITH(make_stage(huge)->connect(), contains("'1e300' is no serial number"));
+}
+
 TEST_CASE("Mad City Labs: a place that is a negative whole number is an error code") {
   const Fake fake;
   const auto stage = make_stage(options(DRIFTD_FAKE_MADLIB));

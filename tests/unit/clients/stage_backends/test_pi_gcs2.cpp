@@ -120,6 +120,57 @@ TEST_CASE("PI: a motor controller counts mm and must be referenced") {
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("PI: motors whose servo was off, or that refuse a move, are asked for their reference") {
+  Script script = without_from(connected(), "PUN? 1 2\n");
+  const Step well{.expect = "FRF? 1 2\n", .answer = "1=1 \n2=1\n"};
+  const Step lost{.expect = "FRF? 1 2\n", .answer = "1=1 \n2=0\n"};
+  const Step on{.expect = "SVO? 1 2\n", .answer = "1=1 \n2=1\n"};
+  const Step off{.expect = "SVO? 1 2\n", .answer = "1=1 \n2=0\n"};
+  const Step no_error{.expect = "ERR?\n", .answer = "0\n"};
+  const Step on_target{.expect = "ONT? 1 2\n", .answer = "1=1 \n2=1\n"};
+  script = with(script, {{.expect = "PUN? 1 2\n", .answer = "1=mm \n2=mm\n"},
+                         on,
+                         well,
+                         {.expect = "TMN? 1 2\n", .answer = "1=-12.5 \n2=-12.5\n"},
+                         {.expect = "TMX? 1 2\n", .answer = "1=12.5 \n2=12.5\n"},
+                         on_target,
+                         no_error});
+  // Error 5 with its servos on; then referenced, and nothing to ask; then without power for a
+  // while.
+  script = with(script, {{.expect = "ERR?\n", .answer = "5\n"},
+                         on,
+                         lost,
+                         no_error,
+                         on_target,
+                         no_error,
+                         on,
+                         well,
+                         no_error,
+                         on_target,
+                         no_error,
+                         on,
+                         no_error,
+                         on_target,
+                         no_error,
+                         off,
+                         well,
+                         no_error,
+                         on_target,
+                         no_error,
+                         on,
+                         lost});
+  ScriptedPeer peer(Over::Tcp, {script});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK_THAT(stage->health().text, contains("not referenced (axis 2)"));
+  CHECK(stage->health().condition == Condition::NotReferenced);
+  for (int i = 0; i < 4; ++i) CHECK(stage->health().condition == Condition::Ready);
+  CHECK(stage->health().condition == Condition::ServoOff);
+  CHECK(stage->health().condition == Condition::ServoOff);
+  CHECK(stage->health().condition == Condition::NotReferenced);
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("PI: a controller that does not know PUN? is known by its model") {
   Script script = without_from(connected(), "PUN? 1 2\n");
   script = with(script, {{.expect = "PUN? 1 2\n"}, {.expect = "ERR?\n", .answer = "2\n"}});
@@ -150,7 +201,8 @@ TEST_CASE("PI: a servo that is off is told, and switched on only when asked") {
     CHECK_FALSE(stage->connect()[1].closed_loop);
     const Health health = stage->health();
     CHECK(health.condition == Condition::ServoOff);
-    CHECK(health.text == "the servo is off (axis 2)");
+    CHECK(health.text ==
+          "the servo is off (axis 2); `switch_servo_on` switches it on when connecting");
     CHECK(health.tells_on_target);
     CHECK_FALSE(health.on_target);
     CHECK(peer.problem().empty());
@@ -199,7 +251,9 @@ TEST_CASE("PI: a refused move is found in the next health, once") {
   CHECK(stage->health().text.empty());
   const Health off = stage->health();
   CHECK(off.condition == Condition::ServoOff);
-  CHECK(off.text == "error 1024: motion error: the servo switched itself off (axis 1)");
+  CHECK(off.text ==
+        "error 1024: motion error: the servo switched itself off (axis 1); "
+        "`switch_servo_on` switches it on when connecting");
   CHECK(stage->health().condition == Condition::Error);
   CHECK_THAT(stage->health().text, contains("error 4711: see the controller's manual"));
   CHECK(peer.problem().empty());
@@ -248,6 +302,7 @@ TEST_CASE("PI: another controller, command set, axis or unit is not driven") {
   CHECK_THAT(refused("TMN? 1 2\n", "1=0\n"), contains("1 lines', expected 2"));
   CHECK_THAT(refused("TMN? 1 2\n", "1=abc \n2=0\n"), contains("'abc', expected a number"));
   CHECK_THAT(refused("ERR?\n", "none\n"), contains("'none', expected the number of an error"));
+  CHECK_THAT(refused("ERR?\n", "1e300\n"), contains("'1e300', expected the number of an error"));
 }
 
 TEST_CASE("PI: half a command of an earlier program costs one answer, not the connection") {

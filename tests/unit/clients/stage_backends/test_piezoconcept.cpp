@@ -2,6 +2,7 @@
 // The dialogue by Micro-Manager's PIEZOCONCEPT.cpp and OzoraIso's Piezo_concept_LF2.py.
 #include <array>
 
+#include "base/monotonic.hpp"
 #include "clients/stage/stage.hpp"
 #include "support/catch.hpp"
 #include "unit/clients/stage_backends/scripted_peer.hpp"
@@ -53,6 +54,24 @@ TEST_CASE("Piezoconcept: connect asks and never sends _RAZ_, by TCP and by a ser
   CHECK(axes[0].resolution_nm == Approx(1.526).epsilon(1e-3));  // 100 um / 65535
   CHECK(axes[1].resolution_nm == 1);  // of a thousandth of a um, as it is sent
   CHECK(stage->description() == "Piezoconcept, firmware 3.1.1");
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("Piezoconcept: the answers that a move owes are collected before the next is judged") {
+  ScriptedPeer peer(
+      Over::Tcp,
+      {with(connected(),
+            {{.expect = "MOVEX 1.000u\nMOVEY 1.000u\n", .answer = "Ok\nOk\n", .gap_ms = 30},
+             {.expect = "MOVEX 2.000u\nMOVEY 2.000u\n", .answer = {}}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->move_to(std::array{1000.0, 1000.0}));
+  std::int64_t before_ns = driftd::monotonic_ns();
+  stage->prepare();
+  CHECK(driftd::monotonic_ns() - before_ns > 90'000'000);  // the answers take 180 ms
+  before_ns = driftd::monotonic_ns();
+  CHECK(stage->move_to(std::array{2000.0, 2000.0}));
+  CHECK(driftd::monotonic_ns() - before_ns < 90'000'000);
   CHECK(peer.problem().empty());
 }
 

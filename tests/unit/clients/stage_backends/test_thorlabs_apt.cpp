@@ -79,6 +79,14 @@ Script rack() {
 
 }  // namespace
 
+TEST_CASE("Thorlabs: two names of one channel are refused, one channel of two units is not") {
+  CHECK_THROWS_WITH(make_stage(options("/dev/none", {"1", "1.0"})),
+                    contains("axes '1' and '1.0' are one Thorlabs channel"));
+  CHECK_THROWS_WITH(make_stage(options("/dev/none", {"bay2", "bay02"})), contains("are one"));
+  CHECK_NOTHROW(make_stage(options("/dev/none", {"1", "bay1"})));
+  CHECK_NOTHROW(make_stage(options("/dev/none,/dev/none2", {"1", "1"})));
+}
+
 TEST_CASE("APT: connect to two bays asks and changes nothing, by TCP and by a serial line") {
   const Over over = GENERATE(Over::Tcp, Over::Pty);
   Peer peer(over, {rack()});

@@ -2,10 +2,14 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <clocale>
 #include <filesystem>
 #include <fstream>
@@ -53,6 +57,12 @@ TEST_CASE("numbers are written with a point and never as minus nothing") {
 TEST_CASE("a number is all of the text or none") {
   CHECK(parse_number(" +12.5 ") == 12.5);
   CHECK(parse_number("-3e2") == -300);
+  CHECK(parse_whole(" -4") == -4);
+  CHECK(parse_whole("2147483647") == 2147483647);
+  for (const char* text : {"2147483648", "-2147483649", "1e300", "-1e300", "1.5", "x", ""}) {
+    INFO(text);
+    CHECK_FALSE(parse_whole(text));
+  }
   for (const char* text : {"", " ", "1,5", "1.5x", "+-1", "nan", "inf", "0x10", "--1"}) {
     INFO(text);
     CHECK_FALSE(parse_number(text));
@@ -129,7 +139,8 @@ TEST_CASE("nobody there, a host without a name and a path that is no line are to
     ScriptedPeer peer(Over::Tcp, {});
     gone = peer.device();
   }
-  CHECK_THROWS_WITH(open_stream(gone, 0, false, 200), contains(gone + ": cannot connect"));
+  CHECK_THROWS_WITH(open_stream(gone, 0, false, 200),
+                    contains(gone + ": cannot connect (Connection refused)"));
   CHECK_THROWS_WITH(open_stream("/dev/driftd-none", 9600, false, 200),
                     contains("/dev/driftd-none: cannot be opened (No such file"));
   CHECK_THROWS_WITH(open_stream("/dev/null", 9600, false, 200), contains("/dev/null: "));
@@ -175,6 +186,61 @@ TEST_CASE("a serial line is waited for until it has passed on what was written")
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("what a controller has not got when its line failed does not reach it later") {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(at);
+  auto* generic = reinterpret_cast<sockaddr*>(&at);
+  REQUIRE(::bind(listener, generic, size) == 0);
+  REQUIRE(::listen(listener, 1) == 0);
+  REQUIRE(::getsockname(listener, generic, &size) == 0);
+  const bool failed = GENERATE(true, false);
+  int peer = -1;
+  {
+    ByteStream stream =
+        open_stream("tcp://127.0.0.1:" + std::to_string(ntohs(at.sin_port)), 0, false, 50);
+    peer = ::accept(listener, nullptr, nullptr);
+    stream.write("POS?\n");
+    if (failed) CHECK_THROWS_AS(stream.read_line('\n', "a place"), NoAnswer);
+  }
+  std::array<char, 64> bytes{};
+  ssize_t count = 1;
+  while (count > 0) count = ::read(peer, bytes.data(), bytes.size());
+  // Reset: the kernel keeps nothing to send again. Else the end comes after all that was written.
+  CHECK(count == (failed ? -1 : 0));
+  if (failed) CHECK(errno == ECONNRESET);
+  ::close(peer);
+  ::close(listener);
+}
+
+TEST_CASE("a serial line that does not take its bytes drops them") {
+  const int peer = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(peer >= 0);
+  REQUIRE((::grantpt(peer) == 0 && ::unlockpt(peer) == 0));
+  std::array<char, 64> name{};
+  REQUIRE(::ptsname_r(peer, name.data(), name.size()) == 0);
+  const auto left = [peer] {
+    std::array<char, 4096> bytes{};
+    std::size_t all = 0;
+    for (ssize_t count = 1; count > 0; all += count > 0 ? static_cast<std::size_t>(count) : 0) {
+      count = ::read(peer, bytes.data(), bytes.size());
+      pollfd watched{.fd = peer, .events = POLLIN, .revents = 0};
+      if (count < 0 && ::poll(&watched, 1, 50) == 1 && (watched.revents & POLLIN) != 0) count = 1;
+    }
+    return all;
+  };
+  const int held = ::open(name.data(), O_RDWR | O_NOCTTY);  // the line is never quite closed
+  const std::string targets(200'000, 'M');
+  constexpr std::size_t kWithThePeer = 8192;  // has arrived in its own buffer
+  ByteStream stream = open_stream(name.data(), 3'000'000, false, 100);
+  CHECK_THROWS_WITH(stream.write(targets), contains("does not take"));
+  CHECK(left() <= kWithThePeer);
+  ::close(held);
+  ::close(peer);
+}
+
 TEST_CASE("what came before the connection is dropped") {
   ScriptedPeer peer(
       Over::Pty, {{{.expect = {}, .answer = "stale\n"}, {.expect = "a\n", .answer = "fresh\n"}}});
@@ -208,6 +274,16 @@ TEST_CASE("a TCP connection has no Nagle delay") {
   socklen_t size = sizeof(on);
   REQUIRE(::getsockopt(stream.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, &size) == 0);
   CHECK(on != 0);
+}
+
+TEST_CASE("a TCP connection that nobody acknowledges ends within half a second") {
+  ScriptedPeer peer(Over::Tcp, {{}});
+  const ByteStream stream = open_stream(peer.device(), 0, false, 1000);
+  unsigned milliseconds = 0;
+  socklen_t size = sizeof(milliseconds);
+  REQUIRE(::getsockopt(stream.descriptor(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size) ==
+          0);
+  CHECK(milliseconds == 500);
 }
 
 TEST_CASE("a peer that waits for acknowledgements gets them at once") {
