@@ -105,13 +105,15 @@ void add_camera_warnings(const json& status, std::vector<Line>& lines) {
 }
 
 Line frames_line(const json& status) {
-  const std::uint64_t bad = count(status, "/camera/lost") + count(status, "/camera/incomplete") +
-                            count(status, "/camera/underruns");
+  // Gaps in the frames' ids, which incomplete ones and those without a buffer leave, too.
+  const std::uint64_t lost = count(status, "/camera/lost");
+  const bool bad =
+      lost + count(status, "/camera/incomplete") + count(status, "/camera/underruns") > 0;
   return {fmt::format("frames      {}   {} Hz   lost {}   skipped {}   stale {}   reconnects {}",
                       number(status, "/camera/frames"), number(status, "/camera/rate_hz", "{:.1f}"),
-                      bad, number(status, "/camera/superseded"), number(status, "/loop/stale"),
+                      lost, number(status, "/camera/superseded"), number(status, "/loop/stale"),
                       number(status, "/camera/reconnects")),
-          bad > 0 ? Tone::Warning : Tone::Plain};
+          bad ? Tone::Warning : Tone::Plain};
 }
 
 /// What the stage's driver says of itself; nothing of one that only subscribes.

@@ -106,19 +106,31 @@ void sync_folder(const std::filesystem::path& folder) {
   ::close(descriptor);
 }
 
+/// What is replaced: where a symbolic link leads to.
+struct Target {
+  std::filesystem::path path;
+  struct stat like;
+};
+
+Target target_of(const std::filesystem::path& file) {
+  std::error_code error;
+  Target target{std::filesystem::canonical(file, error), {}};
+  if (error) throw std::runtime_error("cannot find " + file.string() + ": " + error.message());
+  if (::stat(target.path.c_str(), &target.like) != 0)
+    fail("cannot read " + target.path.string(), errno);
+  // Renaming would replace a file that its owner protects from being written.
+  if (::faccessat(AT_FDCWD, target.path.c_str(), W_OK, AT_EACCESS) != 0)
+    fail("cannot write " + target.path.string(), errno);
+  return target;
+}
+
 }  // namespace
 
 std::filesystem::path replace_file(const std::filesystem::path& file, const std::string& before,
                                    const std::string& after) {
-  std::error_code error;
-  const std::filesystem::path target = std::filesystem::canonical(file, error);
-  if (error) throw std::runtime_error("cannot find " + file.string() + ": " + error.message());
-  struct stat like {};
-  if (::stat(target.c_str(), &like) != 0) fail("cannot read " + target.string(), errno);
-  // Renaming would replace a file that its owner protects from being written.
-  if (::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
-    fail("cannot write " + target.string(), errno);
-
+  const Target at = target_of(file);
+  const std::filesystem::path& target = at.path;
+  const struct stat& like = at.like;
   NewFile fresh = temporary_beside(target);
   fresh.fill(after, like);
   NewFile old = backup_beside(target);
@@ -136,6 +148,15 @@ std::filesystem::path replace_file(const std::filesystem::path& file, const std:
   old.keep();
   sync_folder(target.parent_path());
   return old.path();
+}
+
+void check_replaceable(const std::filesystem::path& file, std::size_t more) {
+  const Target target = target_of(file);
+  const std::string text = content_of(target.path);
+  NewFile fresh = temporary_beside(target.path);
+  fresh.fill(text + std::string(more, '\n'), target.like);
+  NewFile old = temporary_beside(target.path);
+  old.fill(text, target.like);
 }
 
 }  // namespace driftd::clients

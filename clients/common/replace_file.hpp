@@ -3,6 +3,7 @@
 // power cut. Blocking; any thread.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
@@ -15,5 +16,10 @@ namespace driftd::clients {
 /// it
 std::filesystem::path replace_file(const std::filesystem::path& file, const std::string& before,
                                    const std::string& after);
+
+/// Whether that may be done as far as can be told before: the file is there and may be written, and
+/// there is room beside it for two more of its size, one of them larger by `more` bytes.
+/// @throws std::runtime_error saying why not. Nothing is left beside the file.
+void check_replaceable(const std::filesystem::path& file, std::size_t more);
 
 }  // namespace driftd::clients

@@ -12,19 +12,24 @@
 
 #include "base/monotonic.hpp"
 #include "clients/common/option_range.hpp"
+#include "clients/common/replace_file.hpp"
 #include "clients/common/stop_signal.hpp"
 #include "clients/driftctl/camera_report.hpp"
 #include "clients/driftctl/photon_transfer.hpp"
+#include "clients/driftctl/question.hpp"
+#include "clients/driftctl/same_instrument.hpp"
 
 namespace driftd::clients {
 namespace {
 
 constexpr int kDefaultFrames = 512;
+/// Each sixteen take up to 2 MB until they are evaluated.
+constexpr int kMostFrames = 10'000;
 
 struct Options {
-  int frames = kDefaultFrames;
-  double seconds = 0;  ///< 0: until there are `frames`
-  bool dark = false, dark_only = false, write = false;
+  std::optional<int> frames;  ///< empty: 512, or all that come in `seconds`
+  double seconds = 0;         ///< 0: until there are `frames`
+  bool dark = false, dark_only = false, write = false, yes = false;
   std::filesystem::path dark_result, maps;
 };
 
@@ -64,10 +69,12 @@ class Series {
 
   bool over(std::int64_t start_ns) const {
     if (stop_.raised()) return true;
-    if (options_.seconds > 0) {
-      return static_cast<double>(monotonic_ns() - start_ns) >= options_.seconds * 1e9;
+    const bool timed = options_.seconds > 0;
+    if (timed && static_cast<double>(monotonic_ns() - start_ns) >= options_.seconds * 1e9) {
+      return true;
     }
-    return statistics_ && statistics_->frames() >= options_.frames;
+    const int most = options_.frames.value_or(timed ? kMostFrames : kDefaultFrames);
+    return statistics_ && statistics_->frames() >= most;
   }
 
   void add(const nlohmann::json& frame, const std::string& bytes) {
@@ -124,13 +131,29 @@ bool wait_for_enter(const char* what, StopSignal& stop) {
   return false;
 }
 
-CameraReport measure(const CameraCommandSetUp& set_up, const Options& options) {
-  StopSignal stop;
-  CameraReport report;
+/// Names the camera in the report, and checks what can be known of the file before measuring.
+void begin(CameraReport& report, const CameraCommandSetUp& set_up, const Options& options) {
   const nlohmann::json status = set_up.request({{"command", "status"}}).body.at("status");
-  report.camera = status.at("camera").at("description").get<std::string>();
-  report.pixel_format = status.at("camera").at("pixel_format").get<std::string>();
-  if (!set_up.config().empty()) report.configured = config::load(set_up.config()).camera;
+  const nlohmann::json& camera = status.at("camera");
+  if (camera.at("description").is_null() || camera.at("pixel_format").is_null()) {
+    const std::string problem = camera.value("problem", "");
+    throw CannotCalibrate("no camera is connected to driftd" +
+                          (problem.empty() ? "" : ": " + problem));
+  }
+  camera.at("description").get_to(report.camera);
+  camera.at("pixel_format").get_to(report.pixel_format);
+  if (set_up.config().empty()) return;
+  const config::Config in_file = config::load(set_up.config());
+  report.configured = in_file.camera;
+  if (!options.write) return;
+  constexpr std::size_t kMostAdded = 512;  // keys that it does not have yet
+  check_replaceable(set_up.config(), kMostAdded);
+  check_same_camera(in_file, status, set_up.config());
+}
+
+CameraReport measure(const CameraCommandSetUp& set_up, const Options& options, StopSignal& stop) {
+  CameraReport report;
+  begin(report, set_up, options);
 
   Series series(set_up, options, stop);
   const bool dark_now = options.dark || options.dark_only;
@@ -156,16 +179,31 @@ CameraReport measure(const CameraCommandSetUp& set_up, const Options& options) {
   return report;
 }
 
+void write_proposal(const CameraReport& report, const CameraCommandSetUp& set_up,
+                    const Options& options, StopSignal& stop) {
+  if (stop.raised()) throw std::runtime_error("interrupted; nothing was written");
+  if (const std::string why = why_not_written(report); !why.empty()) {
+    throw std::runtime_error(why + "; nothing was written");
+  }
+  const std::filesystem::path file = set_up.config();
+  if (!options.yes && is_answerable() && !ask("Write this to " + file.string() + "?", stop)) {
+    fmt::print(stderr, "Nothing was written.\n");
+    return;
+  }
+  set_up.set_values(file, proposal(report));
+  if (!set_up.json()) fmt::print("written to {}\n", file.string());
+}
+
 void calibrate(const CameraCommandSetUp& set_up, const Options& options) {
-  const CameraReport report = measure(set_up, options);
+  StopSignal stop;
+  const CameraReport report = measure(set_up, options, stop);
   if (set_up.json()) {
     fmt::print("{}\n", to_json(report).dump());
   } else {
     for (const std::string& line : to_lines(report)) fmt::print("{}\n", line);
   }
-  if (!options.write) return;
-  set_up.set_values(set_up.config(), proposal(report));
-  if (!set_up.json()) fmt::print("written to {}\n", set_up.config().string());
+  std::fflush(stdout);
+  if (options.write) write_proposal(report, set_up, options, stop);
 }
 
 std::string check_npy_name(const std::string& file) {
@@ -181,12 +219,12 @@ void add_calibrate_camera(CLI::App& calibrate_command, CameraCommandSetUp set_up
       "camera",
       "Measure the camera's gain, offset, read noise and saturation from its frames. Moves nothing "
       "and asks nothing of the camera. Without a dark series, offset and read noise stay open");
-  auto* frames = camera->add_option("--frames", options->frames, "How many, of light and of dark")
-                     ->check(in_range(kFewestFrames, 10'000, "NUMBER"))
-                     ->capture_default_str();
-  camera->add_option("--seconds", options->seconds, "All that come in that time instead")
-      ->check(in_range(0.1, 3600, "POSITIVE"))
-      ->excludes(frames);
+  camera
+      ->add_option("--frames", options->frames,
+                   "How many, of light and of dark; without: 512, or with --seconds 10000")
+      ->check(in_range(kFewestFrames, kMostFrames, "NUMBER"));
+  camera->add_option("--seconds", options->seconds, "All that come in that time, up to --frames")
+      ->check(in_range(0.1, 3600, "POSITIVE"));
   auto* dark = camera->add_flag("--dark", options->dark,
                                 "A dark series first: asks to close the shutter and to open it "
                                 "again, and waits for Enter");
@@ -205,6 +243,7 @@ void add_calibrate_camera(CLI::App& calibrate_command, CameraCommandSetUp set_up
   if (set_up.set_values) {
     camera->add_flag("--write", options->write,
                      "Put the proposed values into the file of --config; comments stay");
+    camera->add_flag("--yes", options->yes, "Ask nothing before that");
   }
   camera->callback([options, set_up = std::move(set_up)] {
     if (options->write && set_up.config().empty()) {

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "clients/driftctl/calibrate_stage.hpp"
 
-#include <poll.h>
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
-#include <string_view>
 
 #include "clients/common/option_range.hpp"
+#include "clients/common/replace_file.hpp"
 #include "clients/common/stop_signal.hpp"
 #include "clients/common/yaml_edit.hpp"
 #include "clients/driftctl/calibration_run.hpp"
+#include "clients/driftctl/question.hpp"
+#include "clients/driftctl/same_instrument.hpp"
 #include "clients/driftctl/stage_calibration.hpp"
 #include "clients/driftctl/step_plot.hpp"
 
@@ -37,29 +36,9 @@ void print_lines(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) fmt::print("{}\n", line);
 }
 
-/// Whether a person sits there: reads what is asked, and can answer.
-bool can_ask(const CommonOptions& common, const CalibrateStageOptions& options) {
-  return !options.yes && !common.json && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
-}
-
-/// False as well on the input's end. @throws std::runtime_error on Ctrl-C
-bool ask(const std::string& question, StopSignal& stop) {
-  std::fflush(stdout);
-  fmt::print(stderr, "{} [y/N] ", question);
-  std::fflush(stderr);
-  for (;;) {
-    constexpr int kLookEveryMs = 50;
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    if (poll(&input, 1, kLookEveryMs) > 0) break;
-    if (stop.raised()) {  // since the run, which it would have ended
-      fmt::print(stderr, "\n");
-      throw std::runtime_error("interrupted; nothing was written");
-    }
-  }
-  std::array<char, 256> answer{};
-  const ssize_t size = read(STDIN_FILENO, answer.data(), answer.size());
-  const std::string_view text(answer.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-  return text.starts_with('y') || text.starts_with('Y');
+/// Questions go to standard error, where they are in nobody's way with --json, too.
+bool can_ask(const CalibrateStageOptions& options) {
+  return !options.yes && is_answerable();
 }
 
 void write_plot(const StageCalibration& calibration, const std::filesystem::path& file) {
@@ -77,29 +56,35 @@ void write_plot(const StageCalibration& calibration, const std::filesystem::path
   if (!out.flush()) throw std::runtime_error("cannot write " + file.string());
 }
 
+/// Whether it can be written, without making it.
+void check_plot(const std::filesystem::path& file) {
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  if (!std::filesystem::is_directory(folder)) {
+    throw CLI::ValidationError("--plot", folder.string() + " is no folder");
+  }
+  const bool exists = access(file.c_str(), F_OK) == 0;
+  if (std::filesystem::is_directory(file) ||
+      access((exists ? file : folder).c_str(), exists ? W_OK : W_OK | X_OK) != 0) {
+    throw CLI::ValidationError("--plot", "cannot write " + file.string());
+  }
+}
+
 /// What would only be found out after the stage has moved.
 void check_usage(const CommonOptions& common, const CalibrateStageOptions& options) {
   if (options.write && common.config.empty()) {
     throw CLI::ValidationError("--write", "needs --config with the file that driftd runs with");
   }
-  if (!options.plot.empty()) {
-    const std::filesystem::path folder = std::filesystem::absolute(options.plot).parent_path();
-    if (!std::filesystem::is_directory(folder)) {
-      throw CLI::ValidationError("--plot", folder.string() + " is no folder");
-    }
-  }
+  if (!options.plot.empty()) check_plot(options.plot);
 }
 
-/// A matrix belongs to the pixel size that it was measured with.
-void check_file(const StageCalibration& calibration, const std::filesystem::path& file) {
-  const double in_file_nm = config::load(file).optics.pixel_size_nm;
-  const double running_nm = calibration.configured_pixel_nm.value_or(in_file_nm);
-  if (std::abs(in_file_nm - running_nm) > 1e-6 * running_nm) {
-    throw std::runtime_error(fmt::format(
-        "{} is not what driftd runs with: optics.pixel_size_nm is {:g} there and {:g} in driftd; "
-        "nothing was written",
-        file.string(), in_file_nm, running_nm));
-  }
+/// What of the file can be told before the stage moves. The settings are compared with those that
+/// the result tells.
+void check_file(const std::filesystem::path& file, CommandClient& client) {
+  constexpr std::size_t kMostAdded = 512;  // sections and keys that it does not have yet
+  const config::Config in_file = config::load(file);
+  check_replaceable(file, kMostAdded);
+  const nlohmann::json reply = client.request({{"command", "status"}}).body;
+  check_same_camera(in_file, reply.value("status", nlohmann::json()), file);
 }
 
 std::string how_to_load(const config::Config& before, const config::Config& after) {
@@ -124,6 +109,11 @@ void write_values(const KeyValues& values, const std::filesystem::path& file) {
              how_to_load(before, config::load(file)));
 }
 
+std::string nothing_proposed(const StageCalibration& calibration) {
+  const std::string why = why_not_proposed(calibration);
+  return "nothing is proposed" + (why.empty() ? "" : ": " + why) + "; nothing was written";
+}
+
 /// Which of the two explanations of the matrix is meant; empty: that the stage's nanometres differ.
 std::optional<PixelSizeQuestion> settle_pixel_size(const StageCalibration& calibration,
                                                    const CommonOptions& common,
@@ -139,7 +129,7 @@ std::optional<PixelSizeQuestion> settle_pixel_size(const StageCalibration& calib
   }
   if (!common.json) print_lines(question_lines(*question));
   if (options.pixel_size_from_stage) return question;
-  if (can_ask(common, options) &&
+  if (!common.json && can_ask(options) &&
       ask(fmt::format("Is the stage right, so that a pixel is {:.3f} nm?", question->pixel_nm),
           stop)) {
     return question;
@@ -158,6 +148,7 @@ void calibrate_stage(const CommonOptions& common, const CalibrateStageOptions& o
   check_usage(common, options);
   StopSignal stop;
   CommandClient client = client_of(common);
+  if (options.write) check_file(common.config, client);
   const nlohmann::json word =
       run_calibration(client, stop, {options.excursion_nm, options.seconds},
                       std::chrono::milliseconds(static_cast<long>(common.timeout_s * 1000)));
@@ -171,18 +162,17 @@ void calibrate_stage(const CommonOptions& common, const CalibrateStageOptions& o
   const KeyValues values = proposed_values(calibration, pixel);
   if (!common.json) print_lines(proposal_lines(calibration, values));
   std::fflush(stdout);
-  if (options.write) {
-    check_file(calibration, common.config);
-    if (values.empty()) throw std::runtime_error("nothing is proposed; nothing was written");
-    const bool wanted =
-        !can_ask(common, options) || ask("Write this to " + common.config.string() + "?", stop);
-    if (wanted) {
-      write_values(values, common.config);
-    } else {
-      fmt::print(stderr, "Nothing was written.\n");
-    }
-  }
   if (!options.plot.empty()) write_plot(calibration, options.plot);
+  if (!options.write) return;
+  check_same_settings(config::load(common.config), calibration, common.config);
+  if (values.empty()) throw std::runtime_error(nothing_proposed(calibration));
+  const bool wanted =
+      !can_ask(options) || ask("Write this to " + common.config.string() + "?", stop);
+  if (wanted) {
+    write_values(values, common.config);
+  } else {
+    fmt::print(stderr, "Nothing was written.\n");
+  }
 }
 
 CLI::App* add_calibrate(CLI::App& app, const CommonOptions& common,

@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kAskEvery(200);
 constexpr std::chrono::milliseconds kLookEvery(20);  // whether somebody presses Ctrl-C
 constexpr int kGoneAfter = 2;                        // timeouts
 constexpr int kStuckAfter = 15;                      // timeouts
+constexpr std::chrono::minutes kFitTakes(3);         // at most, on a computer that is busy
 
 std::size_t columns() {
   winsize size{};
@@ -127,9 +128,8 @@ class CalibrationRun {
       if (Clock::now() - heard_ < kGoneAfter * timeout_) return std::nullopt;
       progress_.end();
       throw Unreachable(
-          fmt::format("{}. That is in the middle of the calibration: the stage may stand up to {} "
-                      "from its start; nothing was written",
-                      error.what(), excursion_));
+          fmt::format("{}. That is in the middle of the calibration: {}; nothing was written",
+                      error.what(), place()));
     }
     heard_ = Clock::now();
     const auto known = read_word(std::move(body));
@@ -181,8 +181,17 @@ class CalibrationRun {
   /// One that the top of the loop has not acted upon.
   bool is_new_signal() { return stop_.count() > (stopping_ ? 1 : 0); }
 
+  /// Where the stage is, as far as the last word tells.
+  std::string place() const {
+    if (last_.phase == "fitting") return "the stage is back at its start";
+    return fmt::format("the stage may stand up to {} from its start", excursion_);
+  }
+
   [[noreturn]] void leave() {
     progress_.end();
+    if (last_.phase == "fitting") {
+      throw std::runtime_error("not waited for: " + place() + "; nothing was written");
+    }
     throw std::runtime_error(fmt::format(
         "not waited for: {}; until driftd has brought it back the stage may stand up to {} from "
         "its start; nothing was written",
@@ -220,12 +229,25 @@ class CalibrationRun {
     }
     last_ = word;
     if (now - changed_ < kStuckAfter * timeout_) return;
+    if (word.phase == "fitting") {
+      if (now - changed_ >= kFitTakes) leave_it_fitting(now - changed_);
+      return;
+    }
     if (!told_to_stop_) tell_to_stop();
     progress_.end();
     throw std::runtime_error(fmt::format(
         "driftd has told nothing new for {:.0f} s (phase {}) and was told to stop; the stage may "
         "stand up to {} from its start; nothing was written",
         std::chrono::duration<double>(now - changed_).count(), word.phase, excursion_));
+  }
+
+  [[noreturn]] void leave_it_fitting(Clock::duration waited) {
+    progress_.end();
+    throw std::runtime_error(fmt::format(
+        "not waited for any longer: the evaluation has taken {:.0f} s and goes on in driftd, whose "
+        "reply to the command `calibration` has the result when it is over (docs/protocol.md). The "
+        "stage is back at its start; nothing was written",
+        std::chrono::duration<double>(waited).count()));
   }
 
   void pause() {

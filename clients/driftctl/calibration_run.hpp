@@ -37,7 +37,7 @@ struct CalibrationRequest {
 };
 
 /// @param timeout  of a single request; the daemon is taken for gone after two of them, and for
-///   stuck when it told nothing new for fifteen
+///   stuck when it told nothing new for fifteen, but for the fit, which may take three minutes
 /// @returns the daemon's last word, in which `phase` is "done" and `result` is an object
 /// @throws Refused when the daemon refused the run or what it found, Unreachable when it is gone,
 ///   std::runtime_error when the run ended in any other way; each says where the stage is

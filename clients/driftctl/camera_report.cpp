@@ -82,6 +82,12 @@ void add_row(std::vector<std::string>& lines, const CameraReport& report, const 
   lines.push_back(fmt::format("{:<14}{:<34}{}", name, found, beside));
 }
 
+bool is_possible(double offset_adu, const LightResult& light) {
+  constexpr double kMarginAdu = 2;
+  return offset_adu >= light.least_offset_adu - kMarginAdu &&
+         offset_adu <= light.most_offset_adu + kMarginAdu;
+}
+
 void add_line_without_dark(std::vector<std::string>& lines, const CameraReport& report) {
   const LightResult& light = *report.light;
   const double low = std::max(0.0, light.least_offset_adu);
@@ -93,7 +99,7 @@ void add_line_without_dark(std::vector<std::string>& lines, const CameraReport& 
       "Measure the dark, too (--dark).";
   if (report.configured && report.configured->offset_adu > 0) {
     const double offset = report.configured->offset_adu;
-    if (offset < light.least_offset_adu - 2 || offset > light.most_offset_adu + 2) {
+    if (!is_possible(offset, light)) {
       text += fmt::format(" The configuration's offset of {:g} ADU is not possible.", offset);
     } else {
       text += fmt::format(
@@ -217,6 +223,23 @@ KeysAndValues proposal(const CameraReport& report) {
     values.emplace_back("camera.saturation_adu", std::to_string(*saturation));
   }
   return values;
+}
+
+std::string why_not_written(const CameraReport& report) {
+  if (proposal(report).empty()) return "nothing is proposed";
+  if (!report.light || (report.dark && !report.dark->only_bound)) return {};
+  const double configured = report.configured ? report.configured->offset_adu : 0;
+  if (!(configured > 0)) {
+    return report.dark ? "a gain without an offset is worse than none: the dark series does not "
+                         "tell it (black level too low), and the file has no camera.offset_adu"
+                       : "a gain without an offset is worse than none: measure the dark, too "
+                         "(--dark), or set camera.offset_adu";
+  }
+  if (report.dark || is_possible(configured, *report.light)) return {};
+  return fmt::format(
+      "the file's camera.offset_adu of {:g} is not possible with this light, and a "
+      "gain without an offset is worse than none: measure the dark, too (--dark)",
+      configured);
 }
 
 std::vector<std::string> to_lines(const CameraReport& report) {

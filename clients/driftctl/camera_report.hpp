@@ -27,6 +27,9 @@ struct CameraReport {
 
 /// Values for the configuration, as YAML has them.
 KeysAndValues proposal(const CameraReport& report);
+/// Why the values proposed are not to be set by a program, a sentence without its end: there are
+/// none, or there is a gain and no offset that goes with it. Empty: they may be.
+std::string why_not_written(const CameraReport& report);
 /// At most 100 columns.
 std::vector<std::string> to_lines(const CameraReport& report);
 nlohmann::json to_json(const CameraReport& report);

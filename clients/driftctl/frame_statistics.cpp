@@ -11,9 +11,9 @@ FrameStatistics::FrameStatistics(const FrameShape& shape)
       sum_(shape.pixels()),
       sum_of_squares_(shape.pixels()),
       square_of_steps_(shape.pixels()),
-      zeros_(shape.pixels()),
       lowest_(shape.pixels(), UINT16_MAX),
       highest_(shape.pixels()),
+      zeros_(shape.pixels()),
       levels_(std::size_t{UINT16_MAX} + 1) {}
 
 void FrameStatistics::add(std::span<const std::uint16_t> pixels) {
@@ -23,7 +23,7 @@ void FrameStatistics::add(std::span<const std::uint16_t> pixels) {
     const double value = level;
     sum_[i] += value;
     sum_of_squares_[i] += value * value;
-    zeros_[i] = static_cast<std::uint16_t>(zeros_[i] + (level == 0 ? 1 : 0));
+    zeros_[i] += level == 0 ? 1 : 0;
     lowest_[i] = std::min(lowest_[i], level);
     highest_[i] = std::max(highest_[i], level);
     ++levels_[level];

@@ -44,7 +44,7 @@ class FrameStatistics {
   double spread(std::size_t pixel) const noexcept {
     return sum_of_squares_[pixel] / frames_ - mean(pixel) * mean(pixel);
   }
-  int zeros(std::size_t pixel) const noexcept { return zeros_[pixel]; }
+  int zeros(std::size_t pixel) const noexcept { return static_cast<int>(zeros_[pixel]); }
   std::uint16_t lowest(std::size_t pixel) const noexcept { return lowest_[pixel]; }
   std::uint16_t highest(std::size_t pixel) const noexcept { return highest_[pixel]; }
   const std::vector<double>& frame_means() const noexcept { return frame_means_; }
@@ -62,7 +62,8 @@ class FrameStatistics {
   FrameShape shape_;
   int frames_ = 0, repeated_ = 0;
   std::vector<double> sum_, sum_of_squares_, square_of_steps_, frame_means_;
-  std::vector<std::uint16_t> before_, zeros_, lowest_, highest_;
+  std::vector<std::uint16_t> before_, lowest_, highest_;
+  std::vector<std::uint32_t> zeros_;
   std::vector<std::uint64_t> levels_;
 };
 

@@ -69,6 +69,8 @@ void keep_snapshot(const KeepSnapshot& settings, const std::function<Reply()>& a
                                                        settings.for_s * 1e9);
   };
   Outcome outcome{ask(), {}};
+  fmt::print(stderr, "Drawing to {} every {:g} s. Ctrl-C ends it.\n", settings.file.string(),
+             settings.every_s);
   bool away = false;
   std::int64_t due_ns = start_ns;
   while (true) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "clients/driftctl/stage_calibration.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -161,9 +163,25 @@ std::optional<PixelSizeQuestion> pixel_size_question(const StageCalibration& c) 
                            .stage_moves_by = 1 / factor};
 }
 
+std::string why_not_proposed(const StageCalibration& c) {
+  constexpr double kClearlyWorse = 1.2;
+  const StageSettings& p = c.proposal;
+  const bool any =
+      p.image_to_stage || p.delay_us || p.time_constant_us || p.integral || p.proportional;
+  if (!any) return {};
+  if (!p.residual_nm) return "what a lock would leave is not known";
+  if (!(*p.residual_nm <= kRunsAwayNm)) return "a lock would not hold";
+  if (c.present.residual_nm && *p.residual_nm > kClearlyWorse * *c.present.residual_nm) {
+    return fmt::format("a lock would leave {:.2f} nm, {:.2f} nm as configured",
+                       *p.residual_nm, *c.present.residual_nm);
+  }
+  return {};
+}
+
 std::vector<std::pair<std::string, std::string>> proposed_values(
     const StageCalibration& c, const std::optional<PixelSizeQuestion>& pixel) {
   std::vector<std::pair<std::string, std::string>> values;
+  if (!why_not_proposed(c).empty()) return values;
   const StageSettings& p = c.proposal;
   if (pixel) values.emplace_back("optics.pixel_size_nm", rounded(pixel->pixel_nm, 3));
   if (p.image_to_stage) {

@@ -16,6 +16,9 @@ namespace driftd::clients {
 using Matrix2 = std::array<std::array<double, 2>, 2>;
 using PerAxis2 = std::array<double, 2>;  ///< x, y
 
+/// A lock that would leave more runs away, and how far means nothing.
+constexpr double kRunsAwayNm = 100;
+
 /// What is not known is empty; `sd` is one standard deviation.
 struct Estimate {
   std::optional<double> value, sd;
@@ -80,8 +83,13 @@ struct PixelSizeQuestion {
 /// factor that differs from 1 by more than 0.5 % and three standard deviations.
 std::optional<PixelSizeQuestion> pixel_size_question(const StageCalibration& calibration);
 
+/// Why what the daemon proposes is not to be taken, as the rest of a sentence: nobody knows that it
+/// would hold, it would not, or it is clearly worse than what is configured. Empty: it is, or there
+/// is nothing.
+std::string why_not_proposed(const StageCalibration& calibration);
+
 /// Keys of the configuration with the values proposed, in YAML. With `pixel` the factor goes into
-/// optics.pixel_size_nm instead of the matrix.
+/// optics.pixel_size_nm instead of the matrix. Empty where why_not_proposed() says why.
 std::vector<std::pair<std::string, std::string>> proposed_values(
     const StageCalibration& calibration, const std::optional<PixelSizeQuestion>& pixel);
 

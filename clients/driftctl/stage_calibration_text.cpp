@@ -183,7 +183,6 @@ std::string configured(const StageCalibration& c, const std::string& key) {
 
 /// What a lock would leave. Where the loop runs away the number means nothing.
 std::string forecast(std::optional<double> residual_nm) {
-  constexpr double kRunsAwayNm = 100;
   if (residual_nm && *residual_nm > kRunsAwayNm) return "it would not hold";
   return number(residual_nm, 2) + " nm";
 }
@@ -212,8 +211,8 @@ std::vector<std::string> findings(const StageCalibration& c) {
   add_axes("drift", c.drift_nm_per_s, {2, " nm/s"}, lines);
   add_axes("noise of a frame", c.noise_nm, {3, " nm"}, lines);
   add_axes("left by the fit", c.fit_residual_nm, {3, " nm"}, lines);
-  lines.push_back(
-      fmt::format("{:<24}{:>12}", "noise of the stage", number(c.stage_noise_nm, 3, " nm")));
+  lines.push_back(fmt::format("{:<24}{:>12}{}", "noise of the stage", number(c.stage_noise_nm, 3),
+                              c.stage_noise_nm ? " nm" : ""));
   add_vibrations("x", c.spectrum.frequency_hz, c.spectrum.x_nm2_per_hz, lines);
   add_vibrations("y", c.spectrum.frequency_hz, c.spectrum.y_nm2_per_hz, lines);
   add_markers(c.markers, lines);
@@ -222,7 +221,10 @@ std::vector<std::string> findings(const StageCalibration& c) {
 
 std::vector<std::string> proposal_lines(
     const StageCalibration& c, const std::vector<std::pair<std::string, std::string>>& values) {
-  if (values.empty()) return {"Nothing is proposed."};
+  if (values.empty()) {
+    const std::string why = why_not_proposed(c);
+    return {"Nothing is proposed" + (why.empty() ? "" : ": " + why) + '.'};
+  }
   std::vector<std::string> lines{"Proposed instead of what is configured:"};
   for (const auto& [key, value] : values) {
     const std::string now = configured(c, key);

@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import pty
+import re
 import signal
 import struct
 import subprocess
@@ -78,6 +80,67 @@ class CameraCalibration(unittest.TestCase):
         self.assertAlmostEqual(sorted(values[:65536])[32768], 105, delta=0.5)  # 20 e- of background
         self.assertAlmostEqual(sorted(values[65536:])[32768], 29 / 16 + 1 / 12, delta=0.05)
 
+    def test_values_are_written_where_the_offset_is_known(self):
+        self.start(DARK)
+        dark = self.rig.folder / "dark.json"
+        self.measured("--dark-only", "--dark-result", dark)
+        self.start(LIGHT)
+        before = self.file.read_text()
+        alone = self.driftctl("calibrate", "camera", "--frames", "320", "--write", code=4)
+        self.assertIn("gain", alone.stdout)
+        self.assertIn("a gain without an offset is worse than none", alone.stderr)
+        self.assertEqual(self.file.read_text(), before)
+
+        write = ["calibrate", "camera", "--frames", "320", "--dark-result", dark, "--write"]
+        self.assertIn("Nothing was written.", self.on_terminal(b"n\n", *write))
+        self.assertEqual(self.file.read_text(), before)
+        self.driftctl(*write)  # nobody is there to ask
+        for key in ("gain_e_per_adu", "offset_adu", "read_noise_e"):
+            self.assertIn(f"  {key}: ", self.file.read_text())
+
+        # With that offset in the file the light may do without a dark series.
+        other = re.sub("gain_e_per_adu: .*", "gain_e_per_adu: 7", self.file.read_text())
+        self.file.write_text(other)
+        self.driftctl("calibrate", "camera", "--frames", "320", "--write")
+        self.assertRegex(self.file.read_text(), "gain_e_per_adu: [34]")
+
+    def test_nothing_is_written_after_ctrl_c_and_frames_end(self):
+        self.start(DARK)
+        before = self.file.read_text()
+        with (self.rig.folder / "said.txt").open("w+") as said:
+            writer = subprocess.Popen([BIN / "driftctl", "--config", self.file, "calibrate", "camera", "--dark-only",
+                                       "--seconds", "600", "--write", "--yes"], stdout=said, stderr=said)
+            self.addCleanup(writer.kill)
+            time.sleep(5 * SLOW)
+            writer.send_signal(signal.SIGINT)
+            self.assertEqual(writer.wait(DEADLINE_S), 4)
+            said.seek(0)
+            self.assertIn("interrupted; nothing was written", said.read())
+        self.assertEqual(self.file.read_text(), before)
+        found = json.loads(self.driftctl("--json", "calibrate", "camera", "--dark-only", "--frames", "64",
+                                         "--seconds", "60").stdout)
+        self.assertEqual(found["dark"]["frames"], 64)
+
+    def on_terminal(self, answer: bytes, *arguments) -> str:
+        """Runs it on a terminal and types the answer at the question."""
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process = subprocess.Popen([BIN / "driftctl", "--config", self.file, *arguments],
+                                   stdin=slave, stdout=slave, stderr=slave)
+        self.addCleanup(process.kill)
+        os.close(slave)
+        seen = b""
+        while True:
+            try:
+                seen += os.read(master, 4096)
+            except OSError:  # the other end is closed
+                break
+            if b"[y/N] " in seen and answer:
+                os.write(master, answer)
+                answer = b""
+        self.assertEqual(process.wait(DEADLINE_S), 0, seen)
+        return seen.decode()
+
     def test_left_aligned_levels_in_mono16(self):
         found = self.both(16, pixel_format="Mono16")
         self.assertEqual(found["saturation_adu"], 65520)
@@ -132,6 +195,7 @@ class CameraCalibration(unittest.TestCase):
             lines = said.read().splitlines()
         self.assertEqual(broken, [])
         self.assertEqual(os.listdir(picture.parent), ["now.png"])
+        self.assertEqual(lines.pop(0), f"Drawing to {picture} every 0.1 s. Ctrl-C ends it.")
         # Once each, but for a machine so busy that the daemon does not answer in time.
         self.assertIn(len(lines), (2, 4), lines)
         for away_line, back_line in zip(lines[::2], lines[1::2]):

@@ -64,6 +64,7 @@ class FakeCalibration:
         self.words = [{"phase": "quiet", "progress": 0.1}, {"phase": "moving", "progress": 0.5},
                       {"phase": "returning"}, {"phase": "fitting"}, {"phase": "done", "result": result()}]
         self.words_after_stop = [{"phase": "returning"}, {"phase": "stopped", "text": "by command; the stage is back at its start"}]
+        self.status = {"camera": {"description": "driftd simulator SIM01 at 127.0.0.1", "pixel_format": "Mono12"}}
         self.requests = []
         self.started = self.stopped = False
         self._end = threading.Event()
@@ -72,7 +73,7 @@ class FakeCalibration:
 
     def commands(self):
         """What was asked, without the questions."""
-        return [request for request in self.requests if request["command"] != "calibration"]
+        return [request for request in self.requests if request["command"] not in ("calibration", "status")]
 
     def _reply(self, request):
         if request["command"] == "calibrate":
@@ -82,6 +83,8 @@ class FakeCalibration:
                 return {"ok": True}
             self.started = bool(isinstance(self.start, dict) and self.start.get("ok"))
             return self.start
+        if request["command"] == "status":
+            return {"ok": True, "status": self.status}
         word = {"ok": True, "run": 7, "phase": "none", "progress": None, "text": "", "result": None}
         if not self.started:
             return word

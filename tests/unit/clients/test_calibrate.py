@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import pty
+import resource
 import select
 import signal
 import subprocess
@@ -128,6 +129,9 @@ class Calibrate(unittest.TestCase):
 
     def test_what_is_there_already_is_not_written(self):
         self.config = self.file("driftd.yaml", WRITTEN)
+        self.daemon.words[-1]["result"]["present"] = {
+            "image_to_stage": [[-0.9925, 0.1219], [0.1217, 0.993]], "delay_us": 3104, "time_constant_us": 1010,
+            "integral": 0.35, "proportional": 0, "residual_nm": 0.53}
         done = self.run_it("--config", self.config, "--write")
         self.assertEqual(done.returncode, DONE)
         self.assertIn("nothing was written", done.stderr)
@@ -140,6 +144,55 @@ class Calibrate(unittest.TestCase):
         self.assertEqual(done.returncode, FAILED)
         self.assertIn("optics.pixel_size_nm is 50 there and 100 in driftd", done.stderr)
         self.assertEqual(self.read(self.config), text)
+
+    def test_a_file_with_another_stage_or_controller_is_not_written(self):
+        for key, value in (("image_to_stage", [[1, 0.001], [0, 1]]), ("delay_us", 2999), ("time_constant_us", 1100),
+                           ("integral", 0.2), ("proportional", 0.1)):
+            with self.subTest(key=key):
+                self.daemon.words = [{"phase": "done", "result": result()}]
+                self.daemon.words[0]["result"]["present"][key] = value
+                done = self.run_it("--config", self.config, "--write", "--yes")
+                self.assertEqual(done.returncode, FAILED)
+                self.assertRegex(done.stderr, rf"is not what driftd runs with: (stage|control)\.{key} is ")
+                self.assertNotIn(" there and ", done.stderr.split(" in driftd")[1])
+                self.assert_untouched()
+
+    def test_the_same_numbers_after_a_sum_are_the_same(self):
+        self.daemon.words[-1]["result"]["present"]["delay_us"] = 3000.0001
+        self.assertEqual(self.run_it("--config", self.config, "--write").returncode, DONE)
+        self.assertEqual(self.read(self.config), WRITTEN)
+
+    def test_the_file_of_another_camera_is_found_out_before_the_stage_moves(self):
+        for camera, code in (("127.0.0.2", FAILED), ('"4711"', FAILED), ("127.0.0.1", DONE), ("SIM01", DONE),
+                             ("a name of the user's", DONE)):
+            with self.subTest(camera=camera):
+                self.daemon.requests.clear()
+                self.daemon.words = [{"phase": "done", "result": result()}]
+                self.config = self.file("driftd.yaml", CONFIG + f"camera:\n  id: {camera}\n")
+                done = self.run_it("--config", self.config, "--write")
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual("camera.id is" in done.stderr, code == FAILED)
+                self.assertEqual(bool(self.daemon.commands()), code == DONE)
+
+    def test_a_full_disk_is_found_out_before_the_stage_moves(self):
+        def full():
+            """As on a full disk, also for root: no file grows beyond some bytes."""
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+
+        process = self.start("--config", self.config, "--write", preexec_fn=full, restore_signals=False)
+        _, errors = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, FAILED)
+        self.assertIn("cannot write", errors)
+        self.assertEqual(self.daemon.commands(), [])
+        self.assert_untouched()
+
+    def test_what_would_be_worse_is_not_written(self):
+        self.daemon.words[-1]["result"]["proposal"]["residual_nm"] = 2.6
+        done = self.run_it("--config", self.config, "--write")
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("Nothing is proposed: a lock would leave 2.60 nm, 2.10 nm as configured.", done.stdout)
+        self.assertIn("as configured; nothing was written", done.stderr)
+        self.assert_untouched()
 
     def test_values_that_driftd_would_not_take_are_not_written(self):
         self.daemon.words[-1]["result"]["proposal"]["control"]["integral"] = 0
@@ -166,6 +219,23 @@ class Calibrate(unittest.TestCase):
         words = [text.text for text in root.findall(space + "text")]
         for word in ("x, measured", "model", "time since the command (ms)", "dead time 3.30 ms, bandwidth 149 Hz"):
             self.assertIn(word, words)
+
+    def test_a_picture_that_cannot_be_written_is_found_out_before_the_stage_moves(self):
+        picture = os.path.join(self.folder, "step.svg")
+        os.mkdir(picture)
+        done = self.run_it("--plot", picture)
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn("cannot write", done.stderr)
+        self.assertEqual(self.daemon.commands(), [])
+
+    def test_where_the_picture_fails_the_configuration_stays(self):
+        picture = os.path.join(self.folder, "step.svg")
+        os.symlink("/dev/full", picture)
+        done = self.run_it("--plot", picture, "--config", self.config, "--write")
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("cannot write " + picture, done.stderr)
+        os.unlink(picture)
+        self.assert_untouched()
 
     def test_no_picture_without_a_response(self):
         del self.daemon.words[-1]["result"]["response"]
@@ -258,6 +328,15 @@ class Calibrate(unittest.TestCase):
         self.assertIn("in the middle of the calibration: the stage may stand up to 100 nm from its start", errors)
         self.assert_untouched()
 
+    def test_the_daemon_vanishes_while_it_fits(self):
+        self.daemon.words = [{"phase": "fitting"}]
+        process = self.start("--timeout", "0.5")
+        self.until(lambda: len(self.daemon.requests) > 3)
+        self.close_daemon()
+        _, errors = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, UNREACHABLE)
+        self.assertIn("in the middle of the calibration: the stage is back at its start; nothing was written", errors)
+
     def test_an_answer_that_is_late_is_waited_for(self):
         self.daemon.words.insert(1, None)
         done = self.run_it("--timeout", "1")
@@ -276,6 +355,16 @@ class Calibrate(unittest.TestCase):
         self.assertEqual(done.returncode, FAILED, done.stderr)
         self.assertRegex(done.stderr, r"has told nothing new for [0-9]+ s \(phase moving\)")
         self.assertEqual(self.daemon.commands()[-1], {"command": "calibrate", "stop": True})
+
+    def test_a_fit_that_takes_long_is_waited_for(self):
+        self.daemon.words = [{"phase": "fitting"}]
+        process = self.start("--timeout", "0.1")
+        time.sleep(3)
+        self.assertIsNone(process.poll())
+        self.daemon.words = [{"phase": "done", "result": result()}]
+        _, errors = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, DONE, errors)
+        self.assertEqual(self.daemon.commands(), [{"command": "calibrate"}])
 
     def test_garbage_in_the_middle_stops_the_run(self):
         for word in (b"\xff not JSON", b"[]", {"ok": False, "error": "broken"}, {"phase": "dancing"},
@@ -362,6 +451,11 @@ class Calibrate(unittest.TestCase):
         self.daemon.words = [{"phase": "done", "result": result()}]
         self.on_terminal([b"y\n"], "--config", self.config, "--write")
         self.assertEqual(self.read(self.config), WRITTEN)
+
+    def test_on_a_terminal_it_asks_with_json_too(self):
+        _, seen = self.on_terminal([b"n\n"], "--json", "--config", self.config, "--write")
+        self.assertIn("Write this to " + self.config + "? [y/N]", seen)
+        self.assert_untouched()
 
     def test_on_a_terminal_it_asks_which_is_right(self):
         self.daemon.words[-1]["result"] = larger()

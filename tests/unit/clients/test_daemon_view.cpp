@@ -44,6 +44,18 @@ bool contains(const Line& line, const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("A frame that came in part counts once among those lost") {
+  json status = driftd::test::protocol_examples().at("status");
+  status["camera"]["lost"] = 3U;  // incomplete ones included
+  status["camera"]["incomplete"] = 2U;
+  status["camera"]["underruns"] = 1U;
+  DaemonView view;
+  view.update(message("status", status), kNow_ns);
+  const Line frames = line_of(view.summary(kNow_ns), "frames");
+  CHECK(contains(frames, "lost 3 "));
+  CHECK(frames.tone == Tone::Warning);
+}
+
 TEST_CASE("The summary shows the documented example in at most 80 columns") {
   const std::vector<Line> lines = view_of_examples().summary(kNow_ns);
   const Line state = line_of(lines, "state");

@@ -137,6 +137,26 @@ class Driftctl(unittest.TestCase):
             done = self.run_it("lock")
         self.assertEqual((done.returncode, done.stderr), (DONE, ""))
 
+    def test_a_camera_is_calibrated_only_where_there_is_one(self):
+        status = examples()["status"]
+        status["camera"].update(description=None, pixel_format=None, connected=False, problem="no camera found")
+        self.daemon.replies["status"] = [{"ok": True, "status": status}]
+        done = self.run_it("calibrate", "camera")
+        self.assertEqual((done.returncode, done.stderr),
+                         (FAILED, "driftctl: no camera is connected to driftd: no camera found\n"))
+
+    def test_the_file_of_another_camera_is_not_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "driftd.yaml")
+            with open(file, "w", encoding="utf-8") as text:
+                text.write("camera:\n  id: 127.0.0.9\n")
+            done = self.run_it("--config", file, "calibrate", "camera", "--write", "--yes")
+            self.assertEqual(done.returncode, FAILED)
+            self.assertIn("camera.id is 127.0.0.9 there, and driftd's camera is driftd simulator SIM01 127.0.0.1; "
+                          "nothing was written", done.stderr)
+            self.assertEqual(os.listdir(folder), ["driftd.yaml"])
+            self.assertEqual([request["command"] for request in self.daemon.requests], ["status"])
+
     def test_snapshot(self):
         frame = {"frame_id": 5, "width_px": 64, "height_px": 32, "offset_x_px": 0,
                  "offset_y_px": 0, "bits": 12,

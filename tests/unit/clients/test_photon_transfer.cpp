@@ -89,6 +89,14 @@ struct Setting {
 
 }  // namespace
 
+TEST_CASE("zeros are counted however many there are") {
+  FrameStatistics statistics({2, 1, 8});
+  constexpr int kMany = 70'000;
+  for (int i = 0; i < kMany; ++i) statistics.add(std::array<std::uint16_t, 2>{0, 1});
+  CHECK(statistics.zeros(0) == kMany);
+  CHECK(statistics.zeros(1) == 0);
+}
+
 TEST_CASE("A camera's numbers come out right, whatever the sensor and however restless the light") {
   // Photons such that the brightest markers stay within the levels.
   const Setting setting = GENERATE(

@@ -160,7 +160,37 @@ TEST_CASE("values are proposed as the configuration takes them") {
       text,
       contains("stage.image_to_stage:   [[0, -1], [1, 0]]        instead of [[1, 0], [0, 1]]"));
   CHECK_THAT(text, contains("control.proportional:   0  (as it is)"));
-  CHECK_THAT(text, contains("leave: 0.50 nm instead of 2.12 nm"));
+  CHECK_THAT(text, contains("leave: 0.50 nm; as configured now: 2.12 nm."));
+}
+
+TEST_CASE("what would not hold, or hold worse, is not proposed") {
+  const auto proposed = [](const json& residual_nm, const json& present_nm) {
+    json r = result(matrix_json(90, 1));
+    r["proposal"]["residual_nm"] = residual_nm;
+    r["present"]["residual_nm"] = present_nm;
+    const StageCalibration c = read_calibration(r);
+    const auto values = proposed_values(c, std::nullopt);
+    CHECK(values.empty() == !why_not_proposed(c).empty());
+    if (values.empty())
+      CHECK_THAT(joined(proposal_lines(c, values)), contains("Nothing is proposed: "));
+    return !values.empty();
+  };
+  CHECK(proposed(2.5, 2.125));
+  CHECK(proposed(2.5, nullptr));
+  CHECK(proposed(99, 1e9));
+  CHECK_FALSE(proposed(2.6, 2.125));
+  CHECK_FALSE(proposed(nullptr, 2.125));
+  CHECK_FALSE(proposed(101, nullptr));
+  CHECK_FALSE(proposed(101, 1e9));
+}
+
+TEST_CASE("the noise of the stage stands in the column of x") {
+  json r = result(matrix_json(0, 1));
+  r["noise_nm"] = {0.4, 0.41};
+  r["stage_noise_nm"] = 0.21;
+  const std::string text = joined(findings(read_calibration(r)));
+  CHECK_THAT(text, contains("noise of a frame               0.400       0.410 nm\n"));
+  CHECK_THAT(text, contains("noise of the stage             0.210 nm\n"));
 }
 
 TEST_CASE("a factor common to all lengths may be the pixel's") {
