@@ -49,6 +49,7 @@ Demo::Demo(DemoOptions options, StopSignal& stop)
 /// that a calibration writes to is a copy of the demo's own.
 config::Config Demo::load() {
   const char* folder = sockets_.path().c_str();
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread of ours yet
   if (setenv("RUNTIME_DIRECTORY", folder, 1) != 0) throw DemoFailure("No memory.");
   if (options_.stage != nullptr) {
     std::filesystem::create_directories(options_.output);

@@ -29,7 +29,7 @@ std::string device_of(const std::string& ready) {
 }  // namespace
 
 const std::vector<StageKind>& stage_kinds() {
-  static const std::vector<StageKind> kKinds = {
+  static const std::vector<StageKind> kinds = {
       {"pi", "pi_gcs2", "a PI controller over TCP", {"--listen", "127.0.0.1:0"}, "1", "2"},
       {"lc400", "lc400", "an nPoint LC400 over TCP", {"--listen", "127.0.0.1:0"}, "1", "2"},
       {"asi", "asi", "an ASI controller over TCP", {"--listen", "127.0.0.1:0"}, "X", "Y"},
@@ -45,7 +45,7 @@ const std::vector<StageKind>& stage_kinds() {
        {"--listen", "127.0.0.1:0"},
        "1",
        "2"}};
-  return kKinds;
+  return kinds;
 }
 
 StageRig::StageRig(const StageKind& kind, Places places, Wait wait)

@@ -57,7 +57,7 @@ std::vector<double> read_curve(const json& object, const char* name) {
   return curve;
 }
 
-Estimate read_estimate(const json& object, const char* name, const char* sd_name) {
+FoundValue read_estimate(const json& object, const char* name, const char* sd_name) {
   return {read<double>(object, name), read<double>(object, sd_name)};
 }
 
@@ -172,8 +172,8 @@ std::string why_not_proposed(const StageCalibration& c) {
   if (!p.residual_nm) return "what a lock would leave is not known";
   if (!(*p.residual_nm <= kRunsAwayNm)) return "a lock would not hold";
   if (c.present.residual_nm && *p.residual_nm > kClearlyWorse * *c.present.residual_nm) {
-    return fmt::format("a lock would leave {:.2f} nm, {:.2f} nm as configured",
-                       *p.residual_nm, *c.present.residual_nm);
+    return fmt::format("a lock would leave {:.2f} nm, {:.2f} nm as configured", *p.residual_nm,
+                       *c.present.residual_nm);
   }
   return {};
 }

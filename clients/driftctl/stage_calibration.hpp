@@ -20,7 +20,7 @@ using PerAxis2 = std::array<double, 2>;  ///< x, y
 constexpr double kRunsAwayNm = 100;
 
 /// What is not known is empty; `sd` is one standard deviation.
-struct Estimate {
+struct FoundValue {
   std::optional<double> value, sd;
 };
 
@@ -50,7 +50,7 @@ struct StageCalibration {
   std::optional<bool> mirrored;
   std::optional<double> rotation_deg;
   std::optional<PerAxis2> scale;
-  Estimate delay_us, time_constant_us, bandwidth_hz;
+  FoundValue delay_us, time_constant_us, bandwidth_hz;
   /// Of the delay, what commands wait for their turn, which driftd knows of by itself.
   std::optional<double> waiting_us;
   std::optional<int> order;

@@ -32,7 +32,7 @@ struct Format {
   const char* unit;
 };
 
-void add_row(const std::string& label, const Estimate& found, std::optional<double> configured,
+void add_row(const std::string& label, const FoundValue& found, std::optional<double> configured,
              Format format, std::vector<std::string>& lines, bool comparable = true) {
   std::string line =
       fmt::format("{:<24}{:>12}{:>12}", label, number(found.value, format.decimals, format.unit),
@@ -61,7 +61,7 @@ void add_matrix(const StageCalibration& c, std::vector<std::string>& lines) {
 void add_delays(const StageCalibration& c, std::vector<std::string>& lines) {
   // The configuration describes a first order; of another one its delay means something else.
   const bool comparable = c.order.value_or(1) == 1;
-  Estimate delay_us = c.delay_us;
+  FoundValue delay_us = c.delay_us;
   const double waiting_us = c.waiting_us.value_or(0);
   if (delay_us.value) *delay_us.value -= waiting_us;
   add_row("dead time", delay_us, c.present.delay_us, {0, " us"}, lines, comparable);
