@@ -56,7 +56,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   if (name == "stage") return answer(stage_.take(request, now_ns));
   if (name == "calibrate") {
     allow_only(request, {"excursion_nm", "seconds", "stop"});
-    if (flag_of(request, "stop")) return calibration_.stop(std::move(answer));
+    if (flag_of(request, "stop")) return calibration_.stop(answer);
     using Limits = Calibration::Limits;
     return calibration_.begin(
         number_of(request, "excursion_nm", Limits::kLeastExcursionNm, Limits::kMostExcursionNm),

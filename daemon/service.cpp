@@ -41,9 +41,6 @@ Service::Service(config::Config config, const std::filesystem::path& file)
     : config_(std::move(config)),
       start_ns_(monotonic_ns()),
       session_(new_session()),
-      wire_(config_.realtime.mode == config::RealTimeMode::Off
-                ? std::nullopt
-                : std::optional(config_.realtime.publisher_priority)),
       pipeline_(wire_, config_, session_),
       loop_(pipeline_.ports()),
       events_(

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <mutex>
-#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -17,7 +16,6 @@
 
 #include "config/local_sockets.hpp"
 #include "daemon/connection_bound.hpp"
-#include "daemon/realtime.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -32,20 +30,13 @@ bool is_admitted(const std::vector<zmq::message_t>& request) {
   return std::find(kDomains.begin(), kDomains.end(), request[2].to_string_view()) != kDomains.end();
 }
 
-/// The first socket of a context starts its threads.
-zmq::socket_t first_socket(zmq::context_t& context, std::optional<int> io_priority) {
-  std::optional<ScheduledMeanwhile> meanwhile;
-  if (io_priority) meanwhile.emplace(*io_priority);
-  return {context, zmq::socket_type::rep};
-}
-
 }  // namespace
 
 class WireContext::Handler {
  public:
-  Handler(std::atomic<std::uint64_t>& ended, std::optional<int> io_priority)
+  explicit Handler(std::atomic<std::uint64_t>& ended)
       : ended_(ended),
-        replies_(first_socket(context_, io_priority)),
+        replies_(context_, zmq::socket_type::rep),
         news_(context_, zmq::socket_type::pull),
         to_news_(context_, zmq::socket_type::push) {
     replies_.set(zmq::sockopt::linger, 0);
@@ -138,8 +129,7 @@ class WireContext::Handler {
   std::thread thread_;
 };
 
-WireContext::WireContext(std::optional<int> io_priority)
-    : handler_(std::make_unique<Handler>(ended_, io_priority)) {}
+WireContext::WireContext() : handler_(std::make_unique<Handler>(ended_)) {}
 
 WireContext::~WireContext() = default;
 

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,8 @@ namespace driftd::daemon {
 
 class WireContext {
  public:
-  /// Starts the handler's thread, and libzmq's: with SCHED_FIFO at `io_priority`, if that is given
-  /// and allowed. What is published leaves through them.
-  explicit WireContext(std::optional<int> io_priority = std::nullopt);
+  /// Starts the handler's thread.
+  WireContext();
   ~WireContext();
   WireContext(const WireContext&) = delete;
   WireContext& operator=(const WireContext&) = delete;
