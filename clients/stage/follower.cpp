@@ -12,8 +12,6 @@ namespace {
 
 /// A stage that moves is at most so far behind its target.
 constexpr double kLag_s = 0.1;
-/// One that was not told anything for so long does not move any more.
-constexpr std::int64_t kAtRest_ns = Follower::kAtRest_ns;
 /// So long after a move the place at rest is that of the move: nobody else had time to move it.
 constexpr std::int64_t kJustAtRest_ns = 500'000'000;
 
