@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/median.hpp"
 #include "control/number_text.hpp"
 #include "control/roi_choice.hpp"
 #include "control/scale_search.hpp"
@@ -29,13 +30,6 @@ constexpr double kMarkerWidth = 2;
 /// Largest ratio of the widths that two searches find.
 constexpr double kAgreement = 1.1;
 constexpr int kMostSearches = 4;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double median_width(std::span<const MeasuredSpot> spots) {
   std::vector<double> widths;

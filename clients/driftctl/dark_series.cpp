@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/median.hpp"
 #include "clients/driftctl/photon_transfer.hpp"
 #include "clients/driftctl/quantised_noise.hpp"
 
@@ -17,12 +18,6 @@ constexpr double kNoiseThatDithers = 0.5;
 constexpr double kPatternThatDithers = 0.48;
 constexpr double kNoiseBehindALimit = 1;
 constexpr double kClipped = 1e-3;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 struct Pixels {
   std::vector<double> mean, variance;  ///< of the pixels kept; variance with rounding

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "clients/driftctl/measurement.hpp"
+#include "base/median.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -31,13 +32,6 @@ constexpr double kOftenGood = 0.9;
 constexpr double kOftenEnough = 0.5;
 /// Of a marker that is most of the mean itself, nothing is left to compare with.
 constexpr double kLeastExpected = 0.2;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 struct LineFit {
   double mean, slope;  ///< per sample

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "clients/driftctl/noise_blocks.hpp"
+#include "base/median.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -130,13 +131,6 @@ void correlate(const Column& left, std::array<double, 3>& product, std::array<do
       }
     }
   }
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/median.hpp"
 #include "clients/driftctl/saturation.hpp"
 #include "clients/driftctl/transfer_line.hpp"
 
@@ -14,12 +15,6 @@ namespace driftd::clients {
 namespace {
 
 constexpr double kMostGainSd = 0.1;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// How far the variance half way up is off a straight line, and by how many standard deviations.
 std::pair<double, double> bend(const std::vector<TransferPoint>& curve, const VarianceLine& line,

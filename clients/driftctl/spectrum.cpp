@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
-#include <kissfft/kissfft.hh>
-#include <numbers>
+#include <utility>
+
+#include "base/median.hpp"
+#include "base/welch.hpp"
 
 namespace driftd::clients {
 namespace {
@@ -25,10 +26,7 @@ double median_over_mean(double degrees_of_freedom) {
 }
 
 double median_between(const std::vector<double>& values, std::ptrdiff_t begin, std::ptrdiff_t end) {
-  std::vector<double> part(values.begin() + begin, values.begin() + end);
-  const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
-  std::nth_element(part.begin(), middle, part.end());
-  return *middle;
+  return median({values.begin() + begin, values.begin() + end});
 }
 
 /// The largest power of 2 up to `most`.
@@ -44,30 +42,11 @@ Spectrum power_spectrum(const std::vector<double>& places_nm, double rate_hz) {
   const std::size_t length =
       power_of_two(std::max(kShortestSegment, std::min(static_cast<double>(places_nm.size()) / 4,
                                                        kLongestSegment_s * rate_hz)));
-  std::vector<double> window(length);
-  double window_squares = 0;
-  for (std::size_t i = 0; i < length; ++i) {
-    window[i] = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(i) /
-                                     static_cast<double>(length));
-    window_squares += window[i] * window[i];
-  }
-  const kissfft<double> fft(length, false);
-  std::vector<std::complex<double>> in(length), out(length);
-  Spectrum spectrum;
-  spectrum.spacing_hz = rate_hz / static_cast<double>(length);
-  spectrum.density_nm2_per_hz.assign(length / 2, 0);
-  for (std::size_t begin = 0; begin + length <= places_nm.size(); begin += length / 2) {
-    double mean = 0;
-    for (std::size_t i = 0; i < length; ++i) mean += places_nm[begin + i];
-    mean /= static_cast<double>(length);
-    for (std::size_t i = 0; i < length; ++i) in[i] = (places_nm[begin + i] - mean) * window[i];
-    fft.transform(in.data(), out.data());
-    for (std::size_t k = 0; k < length / 2; ++k)
-      spectrum.density_nm2_per_hz[k] += 2 * std::norm(out[k]) / (rate_hz * window_squares);
-    ++spectrum.segments;
-  }
-  for (double& d : spectrum.density_nm2_per_hz) d /= static_cast<double>(spectrum.segments);
-  return spectrum;
+  WelchSpectrum found = welch(places_nm, rate_hz, length, Detrend::Mean);
+  found.density.resize(length / 2);  // half the rate stands for itself and its image
+  return {.spacing_hz = rate_hz / static_cast<double>(length),
+          .segments = found.segments,
+          .density_nm2_per_hz = std::move(found.density)};
 }
 
 double white_noise(const Spectrum& spectrum) {

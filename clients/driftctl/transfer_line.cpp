@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/median.hpp"
 #include "clients/driftctl/quantised_noise.hpp"
 
 namespace driftd::clients {
@@ -24,13 +25,6 @@ constexpr double kClearOfZeroSd = 3;
 constexpr double kShareOfDoubt = 0.003;
 constexpr int kFewestInClass = 16;
 constexpr std::size_t kWantedInClass = 40;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// One equation: variance = intercept * unit + slope * light, known to sd.
 struct Equation {

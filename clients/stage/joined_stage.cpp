@@ -5,28 +5,10 @@
 
 #include <utility>
 
+#include "clients/stage/faults.hpp"
+
 namespace driftd::stage {
-namespace {
-
-/// Whatever keeps targets from the stage is worse than a trouble in which it obeys.
-int rank(Condition condition) {
-  switch (condition) {
-    case Condition::Ready:
-      return 0;
-    case Condition::Limit:
-      return 1;
-    case Condition::Error:
-      return 2;
-    case Condition::ServoOff:
-    case Condition::NotReferenced:
-      return 3;
-    case Condition::Disconnected:
-      break;
-  }
-  return 4;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<Axis> JoinedStage::connect() {
   std::vector<Axis> axes;

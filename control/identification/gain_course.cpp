@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include "base/median.hpp"
 #include "control/identification/dense_solver.hpp"
 #include "control/number_text.hpp"
 
@@ -32,13 +33,6 @@ double distance(Vec2 a, Vec2 b) {
 }
 Vec2 minus(Vec2 v) {
   return {-v.x, -v.y};
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 /// How far an axis moved the image in all stretches but the few in which it moved most.
@@ -243,6 +237,8 @@ const char* name_of(StageRefusal refusal) noexcept {
       return "not_linear";
     case StageRefusal::Jumped:
       return "jumped";
+    case StageRefusal::Cancelled:
+      return "cancelled";
   }
   return "none";
 }

@@ -29,6 +29,7 @@ enum class StageRefusal : std::uint8_t {
   Slow,       ///< it moves no faster than it was seen to
   NotLinear,  ///< it moves, but not as it is told
   Jumped,     ///< the image jumped
+  Cancelled,  ///< the evaluation was: IdentificationSettings::cancelled
 };
 const char* name_of(StageRefusal refusal) noexcept;
 

@@ -50,25 +50,12 @@ class SteppedStage {
   void told(Vec2 total_nm) { commands_.push_back(total_nm); }
 
  private:
-  struct Axis {
-    double command = 0, z = 0, v = 0;
-    void pass(const Transition& t) noexcept {
-      const double place = t.zz * z + t.zv * v;
-      v = t.vz * z + t.vv * v;
-      z = place;
-    }
-    void told(double value) noexcept {
-      z += command - value;
-      command = value;
-    }
-  };
-
   /// What takes effect within the period of frame `k`.
   Vec2 command_at(std::size_t k) const noexcept {
     if (k < lead_ || commands_.empty()) return {};
     return commands_[std::min(k - lead_, commands_.size() - 1)];
   }
-  double expose(Axis& axis, double command) const noexcept {
+  double expose(ResponseState& axis, double command) const noexcept {
     double area = first_s_ * axis.command + first_.area_z * axis.z + first_.area_v * axis.v;
     axis.pass(first_);
     if (told_before_end_) {
@@ -78,7 +65,7 @@ class SteppedStage {
     }
     return area / exposure_s_;
   }
-  void finish(Axis& axis, double command) const noexcept {
+  void finish(ResponseState& axis, double command) const noexcept {
     if (!told_before_end_) {
       axis.pass(second_);
       axis.told(command);
@@ -90,7 +77,7 @@ class SteppedStage {
   std::size_t lead_ = 0;
   bool told_before_end_ = false;
   Transition first_, second_, third_;
-  Axis x_, y_;
+  ResponseState x_, y_;
   std::vector<Vec2> commands_;
 };
 

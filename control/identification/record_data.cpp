@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.hpp"
 #include "control/number_text.hpp"
 
 namespace driftd::control {
@@ -18,13 +19,6 @@ constexpr double kLeastMotionNm = 1;
 constexpr double kFarSteps = 8, kFarSd = 10;
 /// Whitened: one good frame in 10^9.
 constexpr double kOutlier = 6;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 bool is_finite(Vec2 v) {
   return std::isfinite(v.x) && std::isfinite(v.y);

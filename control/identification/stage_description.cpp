@@ -6,7 +6,8 @@
 #include <functional>
 #include <numbers>
 
-#include "control/identification/drift_spectrum.hpp"
+#include "base/median.hpp"
+#include "base/welch.hpp"
 #include "control/identification/loop_forecast.hpp"
 #include "control/identification/step_response.hpp"
 
@@ -205,9 +206,15 @@ double floor_of(const std::vector<double>& density, double period_s) {
       density.begin() + static_cast<long>(kFloorFrom * static_cast<double>(density.size())),
       density.end());
   if (upper.empty()) return 0;
-  const auto middle = upper.begin() + static_cast<long>(upper.size() / 2);
-  std::ranges::nth_element(upper, middle);
-  return std::sqrt(*middle / (2 * period_s));
+  return std::sqrt(median(std::move(upper)) / (2 * period_s));
+}
+
+/// From the first frequency on: the drift's own slope is taken off.
+std::vector<double> spectrum_of(const std::vector<double>& drift_nm, double period_s,
+                                std::size_t window) {
+  std::vector<double> density = welch(drift_nm, 1 / period_s, window, Detrend::Line).density;
+  if (!density.empty()) density.erase(density.begin());
+  return density;
 }
 
 void describe_noise(StageCalibration& out, const PreparedRecord& prepared,

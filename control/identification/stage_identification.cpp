@@ -366,7 +366,7 @@ StageIdentification identify_stage(const StageRecord& record,
     if (!cancelled()) choose_order(run);
     if (!cancelled()) look_for_hysteresis(run);
     if (cancelled())
-      run.verdict = {StageRefusal::NotLinear, "The evaluation was broken off."};
+      run.verdict = {StageRefusal::Cancelled, "The evaluation was broken off."};
     else if (run.fit.converged)
       identification.result = describe(run.prepared, run.fit, run.as_likely, settings);
     else

@@ -51,20 +51,6 @@ Transition second_order(double omega, double damping, double seconds) noexcept {
   return t;
 }
 
-struct State {
-  double command = 0, z = 0, v = 0;
-
-  void pass(const Transition& t) noexcept {
-    const double place = t.zz * z + t.zv * v;
-    v = t.vz * z + t.vv * v;
-    z = place;
-  }
-  void told(double value) noexcept {
-    z += command - value;
-    command = value;
-  }
-};
-
 }  // namespace
 
 Transition transition(const ResponseShape& shape, double seconds) noexcept {
@@ -88,7 +74,7 @@ std::vector<std::vector<double>> respond(const ResponseShape& shape, const Stair
   const std::size_t channels = staircase.channels.size();
   const std::size_t frames = exposures.middle_s.size();
   std::vector<std::vector<double>> mean(channels, std::vector<double>(frames));
-  std::vector<State> state(channels);
+  std::vector<ResponseState> state(channels);
   const double exposure_s = std::max(exposures.exposure_s, 1e-6);
   std::size_t next = 0;
   double now_s = -1e9;  // before everything, at rest
@@ -104,14 +90,14 @@ std::vector<std::vector<double>> respond(const ResponseShape& shape, const Stair
     while (next < staircase.sent_s.size() && due_s(next) <= begin_s) {
       if (due_s(next) > now_s) {
         const Transition t = transition(shape, due_s(next) - now_s);
-        for (State& s : state) s.pass(t);
+        for (ResponseState& s : state) s.pass(t);
         now_s = due_s(next);
       }
       obey();
     }
     if (begin_s > now_s) {
       const Transition t = transition(shape, begin_s - now_s);
-      for (State& s : state) s.pass(t);
+      for (ResponseState& s : state) s.pass(t);
       now_s = begin_s;
     }
     while (true) {
@@ -120,7 +106,7 @@ std::vector<std::vector<double>> respond(const ResponseShape& shape, const Stair
       const double seconds = until_s - now_s;
       const Transition t = transition(shape, seconds);
       for (std::size_t c = 0; c < channels; ++c) {
-        State& s = state[c];
+        ResponseState& s = state[c];
         mean[c][frame] += s.command * seconds + t.area_z * s.z + t.area_v * s.v;
         s.pass(t);
       }

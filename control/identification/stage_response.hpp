@@ -32,6 +32,21 @@ struct Transition {
 };
 Transition transition(const ResponseShape& shape, double seconds) noexcept;
 
+/// Of one channel on its way: the command, and place and speed against it.
+struct ResponseState {
+  double command = 0, z = 0, v = 0;
+
+  void pass(const Transition& t) noexcept {
+    const double place = t.zz * z + t.zv * v;
+    v = t.vz * z + t.vv * v;
+    z = place;
+  }
+  void told(double value) noexcept {
+    z += command - value;
+    command = value;
+  }
+};
+
 /// Commands of several channels that change at the same times; seconds from any one start.
 struct Staircase {
   std::vector<double> sent_s;

@@ -204,15 +204,9 @@ std::vector<Axis> MadCityLabs::connect() {
 }
 
 bool MadCityLabs::move_to(std::span<const double> nm) {
-  if (!all_finite(nm)) {
-    refusal_ = not_a_number();
+  if (Refusal refusal = refusal_of(nm, axes_); refusal.happened()) {
+    refusal_ = std::move(refusal);  // one before that is not told yet stays otherwise
     return false;
-  }
-  for (std::size_t i = 0; i < nm.size(); ++i) {
-    if (nm[i] < axes_.at(i).min_nm || nm[i] > axes_.at(i).max_nm) {
-      refusal_ = beyond_travel(axes_[i], nm[i]);
-      return false;
-    }
   }
   for (std::size_t i = 0; i < nm.size(); ++i) {
     const int code = mcl_.write(nm[i] / kNmPerUm, numbers_[i], handle_);

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "clients/stage/faults.hpp"
 #include "clients/stage/stage.hpp"
 #include "clients/stage/transport/numbers.hpp"
 
@@ -29,32 +30,6 @@ struct Refusal {
     code = 0;
   }
 };
-
-/// Disconnected, servo off or not referenced, error, limit, ready: the first that holds decides
-/// whether targets are sent.
-inline int rank(Condition condition) {
-  switch (condition) {
-    case Condition::Disconnected:
-      return 4;
-    case Condition::ServoOff:
-    case Condition::NotReferenced:
-      return 3;
-    case Condition::Error:
-      return 2;
-    case Condition::Limit:
-      return 1;
-    case Condition::Ready:
-      break;
-  }
-  return 0;
-}
-
-/// One more thing that is wrong: the worst condition stays, and all texts.
-inline void add_fault(Health& health, Condition condition, const std::string& text) {
-  if (rank(condition) > rank(health.condition)) health.condition = condition;
-  if (!health.text.empty()) health.text += "; ";
-  health.text += text;
-}
 
 /// What to do about a servo that is off.
 inline constexpr const char* kServoHint = "; `switch_servo_on` switches it on when connecting";
@@ -82,6 +57,15 @@ inline Refusal beyond_travel(const Axis& axis, double nm) {
 
 inline Refusal not_a_number() {
   return {.condition = Condition::Error, .code = 0, .text = "a target is not a finite number"};
+}
+
+/// Of targets that are not finite or outside their axes' travel; happened() tells whether.
+inline Refusal refusal_of(std::span<const double> nm, std::span<const Axis> axes) {
+  if (!all_finite(nm)) return not_a_number();
+  for (std::size_t i = 0; i < nm.size(); ++i) {
+    if (nm[i] < axes[i].min_nm || nm[i] > axes[i].max_nm) return beyond_travel(axes[i], nm[i]);
+  }
+  return {};
 }
 
 }  // namespace driftd::stage
