@@ -128,13 +128,18 @@ void Calibration::check_may_begin(double excursion_nm, double seconds) const {
 
 /// Frames enough and not too many, and time enough for the way.
 void Calibration::check_limits_suit(double excursion_nm, double seconds, double frames_hz) const {
-  const double frames = seconds * frames_hz;
-  if (frames < kFewestFrames || frames > kMostFrames) {
-    throw CommandRefused{
-        Refusal::Refused,
-        fmt::format("at {:.1f} frames/s a calibration takes {:.0f} to {:.0f} s", frames_hz,
-                    std::ceil(kFewestFrames / frames_hz),
-                    std::min(Limits::kMostSeconds, std::floor(kMostFrames / frames_hz)))};
+  const double least_s = std::max(Limits::kLeastSeconds, std::ceil(kFewestFrames / frames_hz));
+  const double most_s = std::min(Limits::kMostSeconds, std::floor(kMostFrames / frames_hz));
+  if (least_s > most_s) {
+    throw CommandRefused{Refusal::Refused,
+                         fmt::format("no stage can be calibrated at {:.1f} frames/s: the camera is "
+                                     "too {}",
+                                     frames_hz, frames_hz > 100 ? "fast" : "slow")};
+  }
+  if (seconds < least_s || seconds > most_s) {
+    throw CommandRefused{Refusal::Refused,
+                         fmt::format("at {:.1f} frames/s a calibration takes {:.0f} to {:.0f} s",
+                                     frames_hz, least_s, most_s)};
   }
   const double speed_nm_per_s =
       std::min(config_.control.rate_limit_nm_per_s, config_.control.step_limit_nm * frames_hz);

@@ -10,8 +10,8 @@ namespace {
 
 /// At the start again, the sample is watched for so long: where has it come to?
 constexpr std::int64_t kSettlingNs = 300'000'000;
-/// The way back takes what the limits make it take. Where the stage has not been told anything new
-/// for so long, it is given up.
+/// The way back takes what the limits make it take. Where the stage has not been told to come
+/// nearer for so long, it is given up.
 constexpr std::int64_t kMostStandstillNs = 5'000'000'000;
 /// One frame in which the sample seems far away is a mistaken marker.
 constexpr int kFarFrames = 5;
@@ -56,10 +56,14 @@ void CalibrationRun::saw(const control::FrameFacts& facts,
                          const control::Decision& decision) noexcept {
   now_ns_ = facts.now_ns;
   record_sample(facts);
+  // What was decided before and not taken back since has left.
+  const double left_nm = std::max(std::abs(total_nm_.x), std::abs(total_nm_.y));
+  if (left_nm < nearest_nm_) {
+    nearest_nm_ = left_nm;
+    progress_ns_ = facts.now_ns;
+  }
   if (decision.has_correction) {
-    const control::Vec2 before_nm = total_nm_;
     total_nm_ = decision.correction.total_nm;
-    if (total_nm_.x != before_nm.x || total_nm_.y != before_nm.y) progress_ns_ = facts.now_ns;
     if (record_.moves.size() < record_.moves.capacity())
       record_.moves.push_back({facts.now_ns, total_nm_});
     else
@@ -94,8 +98,10 @@ double CalibrationRun::allowed_nm() const noexcept {
 }
 
 bool CalibrationRun::is_too_far(const control::FrameFacts& facts) noexcept {
-  if (facts.stale || facts.drift == nullptr || !facts.drift->valid || record_.samples.empty())
+  if (facts.stale || facts.drift == nullptr || !facts.drift->valid || record_.samples.empty()) {
+    far_frames_ = 0;
     return false;
+  }
   const control::Vec2 now_nm = facts.drift->frame_drift_nm;
   const control::Vec2 start_nm = record_.samples.front().moved_nm;
   const double far_nm = std::hypot(now_nm.x - start_nm.x, now_nm.y - start_nm.y);
@@ -159,6 +165,7 @@ void CalibrationRun::without_frame(std::int64_t now_ns) noexcept {
 void CalibrationRun::take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept {
   while (!record_.moves.empty() && record_.moves.back().sent_ns > sent_ns) record_.moves.pop_back();
   total_nm_ = total_nm;
+  back_since_ns_ = 0;
 }
 
 void CalibrationRun::stop(CalibrationEnd why) noexcept {
@@ -166,6 +173,7 @@ void CalibrationRun::stop(CalibrationEnd why) noexcept {
   phase_ = CalibrationPhase::Returning;
   end_ = why;
   progress_ns_ = now_ns_;
+  nearest_nm_ = std::numeric_limits<double>::infinity();
 }
 
 void CalibrationRun::abandon(CalibrationEnd why) noexcept {

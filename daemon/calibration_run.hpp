@@ -101,7 +101,8 @@ class CalibrationRun {
   CalibrationPhase phase_ = CalibrationPhase::Quiet;
   CalibrationEnd end_ = CalibrationEnd::Complete;
   std::int64_t begun_ns_ = 0;
-  std::int64_t progress_ns_ = 0;    ///< when the stage was last told to go somewhere else
+  double nearest_nm_ = 0;           ///< on the way back: to the start, of what has left
+  std::int64_t progress_ns_ = 0;    ///< when the stage was last told to come nearer
   std::int64_t back_since_ns_ = 0;  ///< 0: not yet
   std::int64_t now_ns_ = 0;
   int bad_frames_ = 0;

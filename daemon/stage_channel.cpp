@@ -86,7 +86,7 @@ Reply StageChannel::take(const json& request, std::int64_t now_ns) {
   const StageReport before = report_ && !another ? *report_ : StageReport{};
   const bool was_silent = std::exchange(silent_, false);
   if (another || !report_) {
-    seen_hz_ = 0;
+    carried_out_share_ = 0;
     told_slow_ = told_late_ = told_off_ = false;
   }
   report_ = std::move(report);
@@ -143,13 +143,15 @@ void StageChannel::compare(std::int64_t now_ns) {
   }
   const StageReport& report = *report_;
   const bool long_locked = now_ns - loop.lock.since_ns > kOffForNs;
-  if (long_locked && report.rate_hz > 0) {
-    seen_hz_ += (seen_hz_ > 0 ? kShareOfATurn : 1) * (report.rate_hz - seen_hz_);
-    if (seen_hz_ < kKeepsUp * loop.frame_rate_hz && !std::exchange(told_slow_, true)) {
+  if (long_locked && report.rate_hz > 0 && loop.frame_rate_hz > 0) {
+    const double share = report.rate_hz / loop.frame_rate_hz;
+    carried_out_share_ +=
+        (carried_out_share_ > 0 ? kShareOfATurn : 1) * (share - carried_out_share_);
+    if (carried_out_share_ < kKeepsUp && !std::exchange(told_slow_, true)) {
       events_.raise(Level::Warning, kEvent,
                     fmt::format("the stage takes {:.0f} of {:.0f} corrections a second: it is told "
                                 "the newest only",
-                                report.rate_hz, loop.frame_rate_hz),
+                                carried_out_share_ * loop.frame_rate_hz, loop.frame_rate_hz),
                     {{"driver", report.driver}, {"rate_hz", report.rate_hz}});
     }
   }
@@ -196,7 +198,10 @@ double StageChannel::waiting_us() const {
   const double frames_hz = loop_.report().frame_rate_hz;
   if (!report_ || !(frames_hz > 0)) return 0;
   double hz = report_->max_rate_hz;
-  if (seen_hz_ > 0 && (hz == 0 || seen_hz_ < hz)) hz = seen_hz_;
+  if (carried_out_share_ > 0 && carried_out_share_ < kKeepsUp) {
+    const double seen_hz = carried_out_share_ * frames_hz;
+    hz = hz > 0 ? std::min(hz, seen_hz) : seen_hz;
+  }
   return hz > 0 && hz < kKeepsUp * frames_hz ? 0.5e6 / hz : 0;
 }
 

@@ -63,7 +63,8 @@ class StageChannel {
   std::optional<StageReport> report_;
   std::int64_t received_ns_ = 0;
   bool silent_ = false;
-  double seen_hz_ = 0;  ///< moves a second while locked, the last seconds' mean; 0: not seen
+  double carried_out_share_ =
+      0;  ///< moves of frames while locked, the last seconds' mean; 0: not seen
   bool told_slow_ = false, told_late_ = false, told_off_ = false;
   std::int64_t off_since_ns_ = 0;
 };

@@ -133,7 +133,8 @@ TEST_CASE("the stage is moved only where that can lead to something") {
     CHECK(f.refusal() == "refused");
   }
   SECTION("too few frames, or more than can be evaluated") {
-    for (const auto& [hz, fails] : {std::pair{19.0, true}, {21.0, false}, {3001.0, true}}) {
+    for (const auto& [hz, fails] :
+         {std::pair{1.0, true}, {19.0, true}, {21.0, false}, {3001.0, true}}) {
       f.played.report.frame_rate_hz = hz;
       f.played.tell();
       f.loop.refresh();

@@ -298,6 +298,28 @@ TEST_CASE("a stage that takes fewer commands than frames come waits half a comma
     f.later(10);
     CHECK(f.channel.waiting_us() == Approx(2000));
   }
+  SECTION("a stall is forgotten") {
+    f.played.report.lock.since_ns = f.now_ns - 3000 * kMs;
+    f.set_state(LockState::Locked);
+    f.take(with(report(), {{"rate_hz", 250}}));
+    f.later(10);
+    CHECK(f.channel.waiting_us() == Approx(2000));
+    for (int i = 0; i < 2000; ++i) {
+      f.take(with(report(), {{"rate_hz", 500}}));
+      f.later(10);
+    }
+    CHECK(f.channel.waiting_us() == 0);
+  }
+  SECTION("a driver that kept up with a slow camera is not slow for a fast one") {
+    f.played.report.frame_rate_hz = 100;
+    f.played.report.lock.since_ns = f.now_ns - 3000 * kMs;
+    f.set_state(LockState::Locked);
+    f.take(with(report(), {{"rate_hz", 100}}));
+    f.later(10);
+    f.played.report.frame_rate_hz = 500;
+    f.set_state(LockState::Locked);
+    CHECK(f.channel.waiting_us() == 0);
+  }
 }
 
 TEST_CASE("a delay that the driver alone exceeds, and a stage elsewhere, are told once") {

@@ -388,3 +388,21 @@ TEST_CASE("a second calibration gives the first one back") {
   bench.run();
   REQUIRE(bench.given_back());
 }
+
+TEST_CASE("a way back on which nothing leaves in time is given up, and told as it is") {
+  CalibrationBench bench;
+  bench.calibrate_here();
+  bench.frames(1700);
+  bench.command_here(Kind::StopCalibration);
+  bench.frames(1, {.fit_ns = 1'000'000});
+  // Every correction from here on is computed, and too old to leave when it could.
+  bench.frames(400, {.fit_ns = 60'000'000});
+  bench.frames(400);
+  const LoopReport report = bench.run();
+  const auto run = bench.given_back();
+  REQUIRE(run);
+  CHECK(run->end() == CalibrationEnd::NotBack);
+  CHECK(std::hypot(run->left_at_nm().x, run->left_at_nm().y) > 1);
+  CHECK(run->left_at_nm().x == Approx(bench.totals().back().x).margin(1e-3));
+  CHECK(report.lock.state == LockState::Idle);
+}
