@@ -116,6 +116,37 @@ class Rules(unittest.TestCase):
         self.assertFalse(follower.is_away((1001, 9000), self.now_ns + SECOND))
         self.assertTrue(follower.is_away((9000, 2001), self.now_ns + SECOND))
 
+    def test_an_axis_without_a_sensor_is_at_its_target_when_a_lock_begins(self):
+        follower = self.follower(limits=Limits(100, 1e9, 1e6), axes=[Axis("1"), Axis("2", closed_loop=False)])
+        self.go(follower, (0, 50))
+        self.now_ns += SECOND
+        self.assertFalse(follower.is_away((1000, 2200), self.now_ns))  # 150 nm of hysteresis
+        self.assertFalse(follower.found_at((1000, 2200), self.now_ns))
+        self.assertEqual(self.go(follower, (0, 0), lock_id=2), (1000, 2050))
+        # Connected again, where nothing changed and where the controller restarted.
+        self.assertFalse(follower.found_at((1000, 2200), self.now_ns))
+        self.assertEqual(self.go(follower, (0, 0), lock_id=2), (1000, 2050))
+        self.assertTrue(follower.found_at((1000, 0), self.now_ns))
+        self.assertEqual(self.go(follower, (0, 1), (0, 1), lock_id=2), (1000, 1))
+
+    def test_an_axis_without_a_sensor_is_judged_until_it_was_sent_somewhere(self):
+        follower = self.follower(limits=Limits(100, 1e9, 1e6), axes=[Axis("1"), Axis("2", closed_loop=False)])
+        self.assertFalse(follower.is_away((1000, 9000), SECOND // 2))
+        self.assertTrue(follower.found_at((1000, 9000), SECOND // 2))
+        self.assertEqual(self.go(follower, (0, 1)), (1000, 9001))
+
+    def test_an_axis_that_stayed_keeps_its_zero_when_the_other_is_elsewhere(self):
+        for closed_loop, y in ((False, 2200), (True, 2099)):
+            follower = self.follower(limits=Limits(100, 1e9, 1e6),
+                                     axes=[Axis("1"), Axis("2", closed_loop=closed_loop)])
+            self.go(follower, (0, 50))
+            self.now_ns += SECOND
+            self.assertTrue(follower.is_away((9000, y), self.now_ns))
+            self.assertTrue(follower.found_at((9000, y), self.now_ns))
+            self.assertEqual(follower.targets_nm, [None, 2050])
+            self.assertEqual(follower.totals_nm((9000, y)), [None, None])
+            self.assertEqual(self.go(follower, (1, 70), (1, 1)), (9001, 2070))  # those between were lost
+
     def test_signs_scales_and_which_axis(self):
         follower = self.follower(Direction("b", -1, 2.0), Direction("a", 1, 0.5),
                                  axes=[Axis("a"), Axis("b")])
@@ -190,10 +221,12 @@ class RandomEvents(unittest.TestCase):
             event = rng.random()
             if event < 0.05:  # gone, moved by hand, there again
                 there = [rng.uniform(0, 500), rng.uniform(-1e4, 1e4)]
-                if max(abs(a - b) for a, b in zip(place, there)) > limits.step_nm * 1.01:
-                    place = there  # nearer it is taken for where it was sent
+                # Nearer it is taken for where it was sent.
+                moved = [abs(a - b) > limits.step_nm * 1.01 for a, b in zip(place, there)]
+                place = [b if far else a for a, b, far in zip(place, there, moved)]
                 if follower.found_at(place, now_ns):
-                    home, moved_ns = list(place), now_ns
+                    home = [b if far else a for a, b, far in zip(home, place, moved)]
+                    moved_ns = now_ns
                 continue
             if event < 0.1:
                 lock_id, total = lock_id + 1, [0.0, 0.0]
