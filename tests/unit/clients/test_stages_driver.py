@@ -345,6 +345,8 @@ class Failing(WithDriver):
     def test_a_stage_that_comes_back_elsewhere_stays_there(self):
         self.start()
         self.assertEqual(self.sent((10, 0)), (1010, 2000))
+        self.stage.place_nm = [1510.0, 2000.0]  # its sensor is off, which is learnt
+        time.sleep(0.2)
         self.stage.fail = {"read": OSError("controller restarted")}
         self.report(lambda r: r["state"] == "disconnected")
         self.stage.fail, self.stage.place_nm = {}, [50_000.0, 0.0]

@@ -17,6 +17,7 @@ from .contract import Axis, SettingsError
 
 RECENT_NS = 200_000_000  # a stage may be at any target of so long, and is where it was sent after that
 LEARNING_NS = 300_000_000  # of how far the sensor is from the target, since the first target
+LAG_S = 0.1  # a stage that moves is at most so far behind its target, at the limit of the rate
 FARTHEST_NM = 1e9  # of a correction: a metre; more is no correction
 
 
@@ -137,8 +138,13 @@ class Follower:
         return (low if axis.min_nm is None else max(low, axis.min_nm),
                 high if axis.max_nm is None else min(high, axis.max_nm))
 
-    def found_at(self, positions_nm: Sequence[float], now_ns: int) -> bool:
+    def found_at(self, positions_nm: Sequence[float], now_ns: int, connected: bool = False) -> bool:
         """The stage is here: at a connection, when its servo is on again, and before a lock.
+
+        Parameters
+        ----------
+        connected : bool
+            It was connected anew: elsewhere, nothing is known of how far its sensor is off.
 
         Returns
         -------
@@ -156,7 +162,8 @@ class Follower:
                 if self._unsure or not self._commanded[number]:
                     self._target_nm[number] = place_nm
                 continue
-            if not self._axes[number].closed_loop:  # what its sensor said was of the place that it left
+            # Without a sensor, what it says otherwise was of the place that it left.
+            if connected or not self._axes[number].closed_loop:
                 place_nm, self._offset_nm[number] = here_nm, 0.0
             self._home_nm[number] = self._target_nm[number] = place_nm
             self._commanded[number], self._zero_nm[number], self._learnt_ns[number] = False, None, None
@@ -169,6 +176,10 @@ class Follower:
     @property
     def _near_nm(self) -> float:
         return self._limits.step_nm * (1 + 1e-6)  # a step that was not taken is near
+
+    @property
+    def _most_off_nm(self) -> float:
+        return self._limits.step_nm + LAG_S * self._limits.rate_nm_per_s
 
     def is_away(self, positions_nm: Sequence[float], now_ns: int) -> bool:
         """Whether somebody else has moved the stage, which was here at this time.
@@ -193,7 +204,7 @@ class Follower:
             if abs(beyond_nm) <= self._near_nm:
                 if self._recent and high - low <= self._limits.step_nm:
                     self._offset_nm[number] += 0.1 * (place_nm - self._target_nm[number])
-            elif learning:
+            elif learning and abs(self._offset_nm[number] + beyond_nm) <= self._most_off_nm:
                 self._offset_nm[number] += beyond_nm
             else:
                 away = True
