@@ -608,6 +608,17 @@ class Figures(unittest.TestCase):
         self.assertEqual(account.message(now_ns + 400_000_000)["state"], "error")
         self.assertEqual(account.message(now_ns + 600_000_000)["state"], "ready")
 
+    def test_refusals_of_single_targets_are_told_no_longer_each_time(self):
+        account, now_ns = Account("x", 1.0), 10**12
+        account.connected("", [stages.Axis("1"), stages.Axis("2")], (0, 1), [(0, 1), (0, 1)])
+        for _ in range(8):
+            account.refused("no", 7, now_ns)
+            self.assertEqual(account.message(now_ns + 400_000_000)["state"], "error")
+            self.assertEqual(account.message(now_ns + 600_000_000)["state"], "ready")
+            for _ in range(9):
+                now_ns += 10**9
+                account.carried_out({"session": "a", "lock_id": 1}, [0, 0], frozenset(), now_ns)
+
 
 class Program(unittest.TestCase):
     """The example, as a program."""
