@@ -88,20 +88,48 @@ class Rules(unittest.TestCase):
 
     def test_a_sensor_that_is_off_by_as_much_everywhere_makes_no_stage_walk(self):
         follower, self.history = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0)), []
-        self.drive(follower, lambda: (self.history[-1][0] + 3000, 0), 0.5)
+        self.drive(follower, lambda: (self.history[-1][0] + 1000, 0), 0.5)
         for seconds in range(10):
             self.now_ns += SECOND
             x = self.history[-1][0]
-            self.assertFalse(follower.is_away((x + 3000, 0), self.now_ns))
-            self.assertFalse(follower.found_at((x + 3000, 0), self.now_ns))
+            self.assertFalse(follower.is_away((x + 1000, 0), self.now_ns))
+            self.assertFalse(follower.found_at((x + 1000, 0), self.now_ns))
             self.history.append(self.go(follower, (seconds, 0), (1, 0), lock_id=2 + seconds))
             self.assertAlmostEqual(self.history[-1][0], x + seconds)
         # By hand: what the sensor says more than ever is how far the stage was moved.
         x = self.history[-1][0]
         self.now_ns += SECOND
-        self.assertTrue(follower.is_away((x + 23_000, 0), self.now_ns))
-        self.assertTrue(follower.found_at((x + 23_000, 0), self.now_ns))
+        self.assertTrue(follower.is_away((x + 21_000, 0), self.now_ns))
+        self.assertTrue(follower.found_at((x + 21_000, 0), self.now_ns))
         self.assertAlmostEqual(self.go(follower, (1, 0), (1, 0), lock_id=99)[0], x + 20_001, delta=1)
+
+    def test_what_is_learnt_of_a_sensor_has_a_bound(self):
+        for off, learnt in ((1099, True), (1101, False), (-1102, False), (5000, False)):
+            follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
+            self.go(follower, (1, 0))
+            readings = [off * share for share in (0.5, 1)] if learnt else [off, off]
+            for reading in readings:
+                self.now_ns += SECOND // 20
+                self.assertEqual(follower.is_away((50_001 + reading, 0), self.now_ns), not learnt, off)
+            self.assertEqual(follower.found_at((50_001 + off, 0), self.now_ns), not learnt)
+            x = self.go(follower, (2, 0), (1, 0))[0]
+            self.assertAlmostEqual(x, 50_002 if learnt else 50_002 + off)
+        # Nor by little and little.
+        follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
+        self.go(follower, (1, 0))
+        away = []
+        for reading in (800, 1600, 2400):
+            self.now_ns += SECOND // 20
+            away.append(follower.is_away((50_001 + reading, 0), self.now_ns))
+        self.assertEqual(away, [False, True, True])
+
+    def test_what_was_learnt_of_a_sensor_is_forgotten_where_the_stage_is_connected_elsewhere(self):
+        follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
+        self.go(follower, (1, 0))
+        self.assertFalse(follower.is_away((51_001, 0), self.now_ns + SECOND // 20))  # off by 1000
+        self.assertFalse(follower.found_at((51_001, 0), self.now_ns, connected=True))  # where it was
+        self.assertTrue(follower.found_at((20_000, 0), self.now_ns, connected=True))
+        self.assertEqual(self.go(follower, (2, 0), (1, 0)), (20_001, 0))
 
     def test_a_stage_on_its_way_is_not_moved_by_somebody(self):
         follower, self.history = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0)), []
@@ -115,6 +143,37 @@ class Rules(unittest.TestCase):
         self.go(follower, (1, 1))
         self.assertFalse(follower.is_away((1001, 9000), self.now_ns + SECOND))
         self.assertTrue(follower.is_away((9000, 2001), self.now_ns + SECOND))
+
+    def test_an_axis_without_a_sensor_is_at_its_target_when_a_lock_begins(self):
+        follower = self.follower(limits=Limits(100, 1e9, 1e6), axes=[Axis("1"), Axis("2", closed_loop=False)])
+        self.go(follower, (0, 50))
+        self.now_ns += SECOND
+        self.assertFalse(follower.is_away((1000, 2200), self.now_ns))  # 150 nm of hysteresis
+        self.assertFalse(follower.found_at((1000, 2200), self.now_ns))
+        self.assertEqual(self.go(follower, (0, 0), lock_id=2), (1000, 2050))
+        # Connected again, where nothing changed and where the controller restarted.
+        self.assertFalse(follower.found_at((1000, 2200), self.now_ns))
+        self.assertEqual(self.go(follower, (0, 0), lock_id=2), (1000, 2050))
+        self.assertTrue(follower.found_at((1000, 0), self.now_ns))
+        self.assertEqual(self.go(follower, (0, 1), (0, 1), lock_id=2), (1000, 1))
+
+    def test_an_axis_without_a_sensor_is_judged_until_it_was_sent_somewhere(self):
+        follower = self.follower(limits=Limits(100, 1e9, 1e6), axes=[Axis("1"), Axis("2", closed_loop=False)])
+        self.assertFalse(follower.is_away((1000, 9000), SECOND // 2))
+        self.assertTrue(follower.found_at((1000, 9000), SECOND // 2))
+        self.assertEqual(self.go(follower, (0, 1)), (1000, 9001))
+
+    def test_an_axis_that_stayed_keeps_its_zero_when_the_other_is_elsewhere(self):
+        for closed_loop, y in ((False, 2200), (True, 2099)):
+            follower = self.follower(limits=Limits(100, 1e9, 1e6),
+                                     axes=[Axis("1"), Axis("2", closed_loop=closed_loop)])
+            self.go(follower, (0, 50))
+            self.now_ns += SECOND
+            self.assertTrue(follower.is_away((9000, y), self.now_ns))
+            self.assertTrue(follower.found_at((9000, y), self.now_ns))
+            self.assertEqual(follower.targets_nm, [None, 2050])
+            self.assertEqual(follower.totals_nm((9000, y)), [None, None])
+            self.assertEqual(self.go(follower, (1, 70), (1, 1)), (9001, 2070))  # those between were lost
 
     def test_signs_scales_and_which_axis(self):
         follower = self.follower(Direction("b", -1, 2.0), Direction("a", 1, 0.5),
@@ -190,10 +249,12 @@ class RandomEvents(unittest.TestCase):
             event = rng.random()
             if event < 0.05:  # gone, moved by hand, there again
                 there = [rng.uniform(0, 500), rng.uniform(-1e4, 1e4)]
-                if max(abs(a - b) for a, b in zip(place, there)) > limits.step_nm * 1.01:
-                    place = there  # nearer it is taken for where it was sent
+                # Nearer it is taken for where it was sent.
+                moved = [abs(a - b) > limits.step_nm * 1.01 for a, b in zip(place, there)]
+                place = [b if far else a for a, b, far in zip(place, there, moved)]
                 if follower.found_at(place, now_ns):
-                    home, moved_ns = list(place), now_ns
+                    home = [b if far else a for a, b, far in zip(home, place, moved)]
+                    moved_ns = now_ns
                 continue
             if event < 0.1:
                 lock_id, total = lock_id + 1, [0.0, 0.0]

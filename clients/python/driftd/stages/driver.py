@@ -157,7 +157,7 @@ class Driver:
         except Exception as error:
             self._lost("connect", error)
             return
-        elsewhere = self._follower.found_at(positions_nm, time.monotonic_ns())
+        elsewhere = self._follower.found_at(positions_nm, time.monotonic_ns(), connected=True)
         self._connected, self._movable, self._pause_s = True, False, BACK_OFF_S[0]
         self._account.connected(description, axes, self._follower.numbers,
                                 [self._follower.travel_nm(number) for number in (0, 1)])

@@ -17,6 +17,7 @@ from .contract import Axis, SettingsError
 
 RECENT_NS = 200_000_000  # a stage may be at any target of so long, and is where it was sent after that
 LEARNING_NS = 300_000_000  # of how far the sensor is from the target, since the first target
+LAG_S = 0.1  # a stage that moves is at most so far behind its target, at the limit of the rate
 FARTHEST_NM = 1e9  # of a correction: a metre; more is no correction
 
 
@@ -92,16 +93,16 @@ class Follower:
         self._limits = limits
         self._axes: tuple[Axis, ...] = ()
         self._numbers = (0, 1)  # of the stage's axes: x's and y's
-        self._home_nm: list[float] = []  # where the stage was found
-        self._target_nm: list[float] = []  # where it was sent last, or found
-        self._commanded = False  # by this driver, since it was found
+        self._home_nm = [math.nan, math.nan]  # where the stage was found
+        self._target_nm = [math.nan, math.nan]  # where it was sent last, or found
+        self._commanded = [False, False]  # by this driver, since it was found
         self._unsure = False  # whether it took the last target
         self._moved_ns = 0
         self._offset_nm = [0.0, 0.0]  # of the sensor from the target, when the stage is there
-        self._learnt_ns: int | None = None  # when the offset is known; None: nothing was sent
+        self._learnt_ns: list[int | None] = [None, None]  # when the offset is known; None: nothing was sent
         self._recent: collections.deque[tuple[int, list[float]]] = collections.deque()  # targets, until when
         self._lock: tuple[str, int] | None = None
-        self._zero_nm: list[float] | None = None  # None: from the next correction, wherever it is
+        self._zero_nm: list[float | None] = [None, None]  # None: from the next correction, wherever it is
 
     def use(self, axes: Sequence[Axis]) -> None:
         """The axes, at each connection. Raises SettingsError where they are not the two meant."""
@@ -137,33 +138,48 @@ class Follower:
         return (low if axis.min_nm is None else max(low, axis.min_nm),
                 high if axis.max_nm is None else min(high, axis.max_nm))
 
-    def found_at(self, positions_nm: Sequence[float], now_ns: int) -> bool:
+    def found_at(self, positions_nm: Sequence[float], now_ns: int, connected: bool = False) -> bool:
         """The stage is here: at a connection, when its servo is on again, and before a lock.
+
+        Parameters
+        ----------
+        connected : bool
+            It was connected anew: elsewhere, nothing is known of how far its sensor is off.
 
         Returns
         -------
         bool
-            Whether that is elsewhere than it was sent, by more than a step: then the zero of the lock is
-            found anew, so that the stage does not jump.
+            Whether an axis is elsewhere than it was sent, by more than a step: then its zero of the lock is
+            found anew, so that it does not jump.
         """
-        # As targets: what the sensor says otherwise at rest, it says of every place.
-        places_nm = [here - offset for here, offset in zip(positions_nm, self._offset_nm)]
-        if self._target_nm and all(abs(here - sent) <= self._near_nm
-                                   for here, sent in zip(places_nm, self._target_nm)):
-            if not self._commanded:
-                self._home_nm = list(places_nm)
-            if self._unsure or not self._commanded:
-                self._target_nm, self._unsure = list(places_nm), False
-            return False
-        self._home_nm, self._target_nm = list(places_nm), list(places_nm)
-        self._commanded, self._unsure, self._moved_ns, self._zero_nm = False, False, now_ns, None
-        self._learnt_ns = None
-        self._recent.clear()
-        return True
+        elsewhere = False
+        for number, here_nm in enumerate(positions_nm):
+            # As a target: what the sensor says otherwise at rest, it says of every place.
+            place_nm = here_nm - self._offset_nm[number]
+            if abs(place_nm - self._target_nm[number]) <= self._near_nm:
+                if not self._commanded[number]:
+                    self._home_nm[number] = place_nm
+                if self._unsure or not self._commanded[number]:
+                    self._target_nm[number] = place_nm
+                continue
+            # Without a sensor, what it says otherwise was of the place that it left.
+            if connected or not self._axes[number].closed_loop:
+                place_nm, self._offset_nm[number] = here_nm, 0.0
+            self._home_nm[number] = self._target_nm[number] = place_nm
+            self._commanded[number], self._zero_nm[number], self._learnt_ns[number] = False, None, None
+            for _, targets_nm in self._recent:
+                targets_nm[number] = place_nm
+            elsewhere, self._moved_ns = True, now_ns
+        self._unsure = False
+        return elsewhere
 
     @property
     def _near_nm(self) -> float:
         return self._limits.step_nm * (1 + 1e-6)  # a step that was not taken is near
+
+    @property
+    def _most_off_nm(self) -> float:
+        return self._limits.step_nm + LAG_S * self._limits.rate_nm_per_s
 
     def is_away(self, positions_nm: Sequence[float], now_ns: int) -> bool:
         """Whether somebody else has moved the stage, which was here at this time.
@@ -173,11 +189,14 @@ class Follower:
         """
         while self._recent and self._recent[0][0] < now_ns - RECENT_NS:
             self._recent.popleft()
-        learning = self._learnt_ns is not None and now_ns < self._learnt_ns
         away = False
         for number, axis in enumerate(self._axes):
-            if not axis.closed_loop:  # nothing tells where it is
+            if not axis.closed_loop:  # it is where it was sent, whatever its sensor says
+                if self._commanded[number]:
+                    self._offset_nm[number] = positions_nm[number] - self._target_nm[number]
                 continue
+            learnt_ns = self._learnt_ns[number]
+            learning = learnt_ns is not None and now_ns < learnt_ns
             targets_nm = [target[number] for _, target in self._recent] + [self._target_nm[number]]
             low, high = min(targets_nm), max(targets_nm)
             place_nm = positions_nm[number] - self._offset_nm[number]
@@ -185,7 +204,7 @@ class Follower:
             if abs(beyond_nm) <= self._near_nm:
                 if self._recent and high - low <= self._limits.step_nm:
                     self._offset_nm[number] += 0.1 * (place_nm - self._target_nm[number])
-            elif learning:
+            elif learning and abs(self._offset_nm[number] + beyond_nm) <= self._most_off_nm:
                 self._offset_nm[number] += beyond_nm
             else:
                 away = True
@@ -205,17 +224,17 @@ class Follower:
         """
         totals, deltas = ([_number(message, f"{what}_{axis}_nm") for axis in "xy"]
                           for what in ("total", "delta"))
-        if self.is_new(message):
-            if self._lock is not None and self._zero_nm is not None:
-                self._zero_nm = list(self._target_nm)
-            self._lock = (message["session"], message["lock_id"])
-        if self._zero_nm is None:
-            self._zero_nm = list(self._target_nm)
-            for number, direction, total, delta in zip(self._numbers, self._directions, totals, deltas):
-                self._zero_nm[number] -= direction.sign * direction.scale * (total - delta)
+        is_new = self.is_new(message)
+        self._lock = (message["session"], message["lock_id"])
         targets_nm, limited = list(self._target_nm), set()
-        for number, direction, total in zip(self._numbers, self._directions, totals):
-            wanted_nm = self._zero_nm[number] + direction.sign * direction.scale * total
+        for number, direction, total, delta in zip(self._numbers, self._directions, totals, deltas):
+            scale, zero_nm = direction.sign * direction.scale, self._zero_nm[number]
+            if zero_nm is None:
+                zero_nm = self._target_nm[number] - scale * (total - delta)
+            elif is_new:
+                zero_nm = self._target_nm[number]
+            self._zero_nm[number] = zero_nm
+            wanted_nm = zero_nm + scale * total
             targets_nm[number] = self._limit(number, wanted_nm, now_ns, limited)
         return Move(tuple(targets_nm), frozenset(limited))
 
@@ -241,9 +260,9 @@ class Follower:
     def sent(self, move: Move, now_ns: int) -> None:
         """The stage took this target."""
         self._recent.append((now_ns, self._target_nm))
-        if self._learnt_ns is None:
-            self._learnt_ns = now_ns + LEARNING_NS
-        self._target_nm, self._commanded, self._moved_ns = list(move.targets_nm), True, now_ns
+        self._learnt_ns = [now_ns + LEARNING_NS if learnt_ns is None else learnt_ns
+                           for learnt_ns in self._learnt_ns]
+        self._target_nm, self._commanded, self._moved_ns = list(move.targets_nm), [True, True], now_ns
 
     def perhaps_sent(self, move: Move, now_ns: int) -> None:
         """The stage went away while this target was sent: `found_at` finds out whether it took it."""
@@ -253,14 +272,16 @@ class Follower:
     @property
     def targets_nm(self) -> list[float | None]:
         """Where each axis was sent last; None before."""
-        return list(self._target_nm) if self._commanded else [None, None]
+        return [target_nm if commanded else None
+                for target_nm, commanded in zip(self._target_nm, self._commanded)]
 
     def totals_nm(self, positions_nm: Sequence[float]) -> list[float | None]:
         """These positions as x and y of the corrections, from the lock's zero; None without one."""
-        if self._zero_nm is None:
+        zeros_nm = [self._zero_nm[number] for number in self._numbers]
+        if None in zeros_nm:
             return [None, None]
-        return [(positions_nm[number] - self._zero_nm[number]) / (direction.sign * direction.scale)
-                for number, direction in zip(self._numbers, self._directions)]
+        return [(positions_nm[number] - zero_nm) / (direction.sign * direction.scale)
+                for number, zero_nm, direction in zip(self._numbers, zeros_nm, self._directions)]
 
 
 def _number(message: dict, name: str) -> float:

@@ -89,7 +89,7 @@ class Account:
         self._limited: tuple[frozenset[str], int] = (frozenset(), 0)
         self._beyond: frozenset[str] = frozenset()  # of ENDLESS, that act on the lock
         self._refusal: tuple[str, int, int] | None = None  # text, code, when
-        self._refused_ns: int | None = None  # last
+        self._refused_ns: int | None = None  # last; None: a target was taken since
         self._tell_refusal_ns = TELL_NS
         self._call: tuple[str, int] | None = None  # what the stage is asked, since when
 
@@ -130,7 +130,7 @@ class Account:
         with self._mutex:
             self._counts["carried_out"] += 1
             self._lock = (message["session"], message["lock_id"])
-            self._targets_nm, self._refusal = targets_nm, None
+            self._targets_nm, self._refusal, self._refused_ns = targets_nm, None, None
             self._moves_ns.append(now_ns)
             self._forget(now_ns)
             self._beyond = limited & ENDLESS
