@@ -105,7 +105,10 @@ void Driver::connect() {
       throw StageError(fmt::format("{} axes are there; 2 are needed", axes.size()));
     PerAxis position{};
     call([&] { stage_.read(position); });
-    follower_.connected(axes, position);
+    if (connected_)
+      follower_.resumed(axes, position);
+    else
+      follower_.connected(axes, position);
     board_.update([&](DriverState& state) {
       state.description = stage_.description();
       state.axes.clear();
@@ -192,12 +195,10 @@ void Driver::ask_health() {
   else
     spdlog::warn("{}", health.text);
   if (!takes_targets(before) && takes_targets(condition_)) {
-    read_position();  // somebody may have moved it meanwhile
-    follower_.resumed(position_nm_);
-    board_.update([](DriverState& state) {
-      for (AxisState& shown : state.axes) shown.axis.closed_loop = true;
-    });
+    // Somebody may have moved it meanwhile, and it may have other sensors than before.
+    return connect();
   }
+  if (takes_targets(before) && !takes_targets(condition_)) follower_.disobeys();
   changed();
 }
 

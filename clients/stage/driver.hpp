@@ -35,6 +35,7 @@ class Driver {
   std::int64_t next_move_ns() const { return next_move_ns_; }
 
  private:
+  /// Also again, without a loss, where the stage obeys after a time in which it did not.
   void connect();
   void read_position();
   void ask_health();

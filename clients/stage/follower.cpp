@@ -33,7 +33,7 @@ Follower::Follower(const AxisSettings& x, const AxisSettings& y)
   place_unknown_.fill(true);
 }
 
-void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm) {
+void Follower::take_axes(std::span<const Axis> axes) {
   for (std::size_t i = 0; i < kAxes; ++i) {
     AxisRules& rules = rules_[i];
     rules.from_nm = std::max(rules.min_nm, axes[i].min_nm);
@@ -46,6 +46,10 @@ void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm)
           i == 0 ? 'x' : 'y', rules.max_nm));
     }
   }
+}
+
+void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm) {
+  take_axes(axes);
   compare(position_nm, {});
   for (std::size_t i = 0; i < kAxes; ++i) {
     if (place_unknown_[i]) offset_nm_[i].reset();  // found elsewhere
@@ -57,9 +61,16 @@ void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm)
   under_way_ = false;
 }
 
-void Follower::resumed(const PerAxis& position_nm) {
-  for (AxisRules& rules : rules_) rules.closed_loop = true;
-  compare(position_nm, {});
+void Follower::resumed(std::span<const Axis> axes, const PerAxis& position_nm) {
+  PerAxis slack_nm{};
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    const bool blind = !rules_[i].closed_loop && !axes[i].closed_loop;
+    const double moved_nm = std::abs(position_nm[i] - disobeyed_nm_[i]);
+    if (blind && moved_nm <= rules_[i].step_nm)
+      slack_nm[i] = std::numeric_limits<double>::infinity();
+  }
+  take_axes(axes);
+  compare(position_nm, slack_nm);
 }
 
 void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {

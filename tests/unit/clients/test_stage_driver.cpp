@@ -140,6 +140,7 @@ TEST_CASE("a servo switched on after the connection brings the sensor back", "[s
   bench.run(10);
   CHECK_FALSE(bench.board.state().axes[0].axis.closed_loop);
   bench.stage.answer = {};
+  bench.stage.closed_loop = true;
   bench.run(200);
   CHECK(bench.board.state().axes[0].axis.closed_loop);
   bench.send(4, 4);
@@ -148,6 +149,24 @@ TEST_CASE("a servo switched on after the connection brings the sensor back", "[s
   bench.run(1000);
   bench.send(0, 0, 2);
   CHECK(bench.stage.targets.back()[0] == Approx(70'000));
+}
+
+TEST_CASE("an axis that is open loop for good stays so after a servo was off", "[stage]") {
+  Bench bench;
+  bench.stage.closed_loop = false;
+  bench.run(10);
+  bench.send(40, 40);
+  bench.run(1000);
+  bench.stage.position[0] += 400;  // as it reads, without a sensor
+  bench.run(200);
+  bench.stage.answer = {.condition = Condition::ServoOff, .text = "axis 2: the servo is off"};
+  bench.run(200);
+  bench.stage.answer = {};
+  bench.run(200);
+  CHECK(bench.state() == "ready");
+  CHECK_FALSE(bench.board.state().axes[0].axis.closed_loop);
+  bench.send(50, 10);
+  CHECK(bench.stage.targets.back()[0] == Approx(50'050));
 }
 
 TEST_CASE("a line that broke in a move leaves no longer step", "[stage]") {

@@ -178,13 +178,46 @@ TEST_CASE("what came too late, or is of another lock, is left out", "[stage]") {
 
 TEST_CASE("a servo that was off at first lets the sensor tell afterwards", "[stage]") {
   Bench bench(axis(), axis(), {50'000, 60'000}, travel(0, 100'000, false));
-  bench.follower.resumed(bench.position);
+  bench.follower.resumed(travel(), bench.position);
   bench.move(correction({4, 0}, {4, 0}));
   bench.now_ns += 1'000'000'000;
   bench.position = {70'000, 60'000};
   bench.follower.seen(bench.position, bench.now_ns);
   bench.move(correction({0, 0}, {0, 0}, 2));
   CHECK(bench.position[0] == Approx(70'000));
+}
+
+TEST_CASE("an axis without a sensor keeps its last target while the other axis does not obey",
+          "[stage]") {
+  std::vector<Axis> axes = travel();
+  axes[0].closed_loop = false;
+  Bench bench(axis(), axis(), {50'000, 60'000}, axes);
+  bench.move(correction({40, 0}, {40, 0}));
+  bench.now_ns += 1'000'000'000;
+  const PerAxis crept = {bench.position[0] + 400, bench.position[1]};
+  bench.follower.seen(crept, bench.now_ns);
+  bench.follower.disobeys();
+  SECTION("and has no sensor afterwards") {
+    bench.follower.resumed(axes, {crept[0] + 50, crept[1]});
+    bench.move(correction({46, 0}, {6, 0}));
+    CHECK(bench.position[0] == Approx(50'046));
+    bench.now_ns += 1'000'000'000;
+    bench.follower.seen({crept[0] + 5000, crept[1]}, bench.now_ns);
+    bench.move(correction({50, 0}, {4, 0}));
+    CHECK(bench.position[0] == Approx(50'050));
+  }
+  SECTION("unless it was moved meanwhile") {  // as by a reference move
+    bench.position = {crept[0] + 5000, crept[1]};
+    bench.follower.resumed(axes, bench.position);
+    bench.move(correction({46, 0}, {6, 0}));
+    CHECK(bench.position[0] == Approx(50'040 + 400 + 5000 + 6));
+  }
+  SECTION("unless it has one now") {
+    bench.position = crept;
+    bench.follower.resumed(travel(), crept);
+    bench.move(correction({46, 0}, {6, 0}));
+    CHECK(bench.position[0] == Approx(50'446));
+  }
 }
 
 TEST_CASE("a sensor that stands off from its target does not lead the stage away", "[stage]") {
