@@ -82,7 +82,7 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
   if (at_rest) rest_unseen_ = false;
   PerAxis slack_nm{};
   for (std::size_t i = 0; i < kAxes; ++i) {
-    const bool may_be_off = !at_rest || (tells_offset && !offset_nm_[i]);
+    const bool may_be_off = !at_rest || (tells_offset && (!offset_nm_[i] || offset_in_doubt_[i]));
     // Without a sensor nothing tells that the stage is elsewhere.
     slack_nm[i] = rules_[i].closed_loop ? (may_be_off ? rules_[i].rate_nm_per_s * kLag_s : 0)
                                         : std::numeric_limits<double>::infinity();
@@ -90,7 +90,9 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
   compare(position_nm, slack_nm);
   if (!tells_offset) return;
   for (std::size_t i = 0; i < kAxes; ++i) {
-    if (rules_[i].closed_loop && !place_unknown_[i]) offset_nm_[i] = position_nm[i] - base_nm_[i];
+    if (!rules_[i].closed_loop || place_unknown_[i]) continue;
+    offset_nm_[i] = position_nm[i] - base_nm_[i];
+    offset_in_doubt_[i] = false;
   }
 }
 
@@ -128,7 +130,7 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
     const double delta_nm = rules_[i].scale * correction.delta_nm[i];
     if (place_unknown_[i]) {
       base_nm_[i] = position_nm_[i] - offset_nm_[i].value_or(0);
-      offset_nm_[i].reset();
+      offset_in_doubt_[i] = true;  // it may be another one there
       lowest_nm_[i] = highest_nm_[i] = base_nm_[i];
       zero_nm_[i] = base_nm_[i] - (total_nm - delta_nm);
       place_unknown_[i] = false;

@@ -105,7 +105,8 @@ class Follower {
   PerAxis lowest_nm_{}, highest_nm_{};  ///< between them lies base_nm_; apart after a refusal
   /// Sensor minus target, at rest after the last move that was followed by rest.
   std::array<std::optional<double>, kAxes> offset_nm_;
-  bool under_way_ = false;    ///< a target was sent, and not answered
+  std::array<bool, kAxes> offset_in_doubt_{};  ///< it was learnt before the stage was moved
+  bool under_way_ = false;                     ///< a target was sent, and not answered
   bool rest_unseen_ = false;  ///< the stage was not seen at rest since the last move
   PerAxis zero_nm_{};
   std::optional<PerAxis> last_nm_;

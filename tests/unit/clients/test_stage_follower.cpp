@@ -246,6 +246,35 @@ TEST_CASE("a sensor that stands off from its target does not lead the stage away
   }
 }
 
+TEST_CASE("a sensor's offset is known on after somebody moved the stage", "[stage]") {
+  AxisSettings x = axis();
+  x.rate_limit_nm_per_s = 10'000;  // 0.1 s of it and a step: 1100 nm
+  Bench bench(x);
+  const auto rest = [&](double off_nm) {
+    for (int i = 0; i < 5; ++i) {
+      bench.now_ns += 50'000'000;
+      bench.follower.seen({bench.position[0] + off_nm, bench.position[1]}, bench.now_ns);
+    }
+  };
+  for (double off_nm = 1000; off_nm <= 1500; off_nm += 50) {
+    bench.move(correction({0, 0}, {0, 0}));
+    rest(off_nm);
+  }
+  CHECK(bench.position[0] == Approx(50'000));
+  bench.position[0] += 3000;
+  for (int i = 0; i < 3; ++i) {
+    rest(1500);
+    const Target target = bench.follower.plan(correction({1, 0}, {1, 0}), bench.now_ns);
+    CHECK(target.nm[0] == Approx(53'001));
+    bench.follower.moved(target, bench.now_ns);
+    bench.position = target.nm;
+  }
+  bench.position[0] += 500;
+  rest(1500);
+  const Target target = bench.follower.plan(correction({1, 0}, {0, 0}), bench.now_ns);
+  CHECK(target.nm[0] == Approx(53'501));
+}
+
 TEST_CASE("a stage found outside its range moves by what is new alone", "[stage]") {
   AxisSettings x = axis();
   x.min_nm = 40'000;
