@@ -50,6 +50,7 @@ void Follower::take_axes(std::span<const Axis> axes) {
 
 void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm) {
   take_axes(axes);
+  before_.reset();
   compare(position_nm, {});
   for (std::size_t i = 0; i < kAxes; ++i) {
     if (place_unknown_[i]) offset_nm_[i].reset();  // found elsewhere
@@ -171,6 +172,13 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
 }
 
 void Follower::moved(const Target& target, std::int64_t now_ns) {
+  before_ = {.base_nm = base_nm_,
+             .lowest_nm = lowest_nm_,
+             .highest_nm = highest_nm_,
+             .offset_nm = offset_nm_,
+             .offset_in_doubt = offset_in_doubt_,
+             .last_nm = last_nm_};
+  taken_ = target;
   last_nm_ = target.nm;
   base_nm_ = target.nm;
   lowest_nm_ = highest_nm_ = target.nm;
@@ -179,7 +187,20 @@ void Follower::moved(const Target& target, std::int64_t now_ns) {
   rest_unseen_ = true;
 }
 
+void Follower::not_taken() {
+  if (!before_ || !last_ns_) return;
+  base_nm_ = before_->base_nm;
+  lowest_nm_ = before_->lowest_nm;
+  highest_nm_ = before_->highest_nm;
+  offset_nm_ = before_->offset_nm;  // what rest told since was of a target that was not taken
+  offset_in_doubt_ = before_->offset_in_doubt;
+  last_nm_ = before_->last_nm;
+  rest_unseen_ = false;
+  refused(taken_, *last_ns_);
+}
+
 void Follower::refused(const Target& target, std::int64_t now_ns) {
+  before_.reset();
   for (std::size_t i = 0; i < kAxes; ++i) {
     lowest_nm_[i] = std::min(lowest_nm_[i], target.nm[i]);
     highest_nm_[i] = std::max(highest_nm_[i], target.nm[i]);

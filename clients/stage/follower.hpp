@@ -68,6 +68,9 @@ class Follower {
   void sends() { under_way_ = true; }
   /// The controller has taken the target.
   void moved(const Target& target, std::int64_t now_ns);
+  /// The target of the last moved() was not taken, as the controller says only now: a step counts
+  /// from where it did before. Nothing where none was taken since the last refusal or connection.
+  void not_taken();
   /// It has not, or one of two controllers has not: each axis is where it was, or there.
   void refused(const Target& target, std::int64_t now_ns);
 
@@ -106,7 +109,16 @@ class Follower {
   /// Sensor minus target, at rest after the last move that was followed by rest.
   std::array<std::optional<double>, kAxes> offset_nm_;
   std::array<bool, kAxes> offset_in_doubt_{};  ///< it was learnt before the stage was moved
-  bool under_way_ = false;                     ///< a target was sent, and not answered
+  /// What moved() has changed, for not_taken().
+  struct Before {
+    PerAxis base_nm, lowest_nm, highest_nm;
+    std::array<std::optional<double>, kAxes> offset_nm;
+    std::array<bool, kAxes> offset_in_doubt;
+    std::optional<PerAxis> last_nm;
+  };
+  std::optional<Before> before_;
+  Target taken_;              ///< the target of the last moved()
+  bool under_way_ = false;    ///< a target was sent, and not answered
   bool rest_unseen_ = false;  ///< the stage was not seen at rest since the last move
   PerAxis zero_nm_{};
   std::optional<PerAxis> last_nm_;

@@ -320,6 +320,33 @@ TEST_CASE("a target that one of two controllers refused is a step from either pl
   }
 }
 
+TEST_CASE("a target of which is told late that it was not taken moves no base", "[stage]") {
+  Bench bench;
+  bench.move(correction({0, 0}, {0, 0}));
+  const auto send = [&](double total_nm) {
+    bench.now_ns += 1'000'000'000;
+    const Target target = bench.follower.plan(correction({total_nm, 0}, {0, 0}), bench.now_ns);
+    bench.follower.sends();
+    bench.follower.moved(target, bench.now_ns);
+    return target.nm[0];
+  };
+  CHECK(send(90) == Approx(50'090));
+  bench.now_ns += 300'000'000;
+  bench.follower.seen({50'000, 60'000}, bench.now_ns);  // at rest, where it was
+  bench.follower.not_taken();
+  CHECK(bench.follower.last_target_nm().value()[0] == Approx(50'000));
+  CHECK(send(-50) == Approx(49'990));  // a step from where the refused one would be
+  bench.follower.not_taken();
+  bench.follower.not_taken();  // nothing was sent since
+  CHECK(send(200) == Approx(50'090));
+  bench.follower.seen({50'000, 60'000}, bench.now_ns);
+  SECTION("nothing is known of it after a connection") {
+    bench.follower.connected(travel(), {50'090, 60'000});
+    bench.follower.not_taken();
+    CHECK(send(200) == Approx(50'190));
+  }
+}
+
 TEST_CASE("step, rate and range hold a target back, and say so", "[stage]") {
   AxisSettings x = axis();
   x.rate_limit_nm_per_s = 10'000;  // 20 nm in 2 ms
