@@ -105,7 +105,10 @@ void Driver::connect() {
       throw StageError(fmt::format("{} axes are there; 2 are needed", axes.size()));
     PerAxis position{};
     call([&] { stage_.read(position); });
-    follower_.connected(axes, position);
+    if (connected_)
+      follower_.resumed(axes, position);
+    else
+      follower_.connected(axes, position);
     board_.update([&](DriverState& state) {
       state.description = stage_.description();
       state.axes.clear();
@@ -119,7 +122,7 @@ void Driver::connect() {
       }
     });
     condition_ = Condition::Ready;
-    refuses_ = false;
+    refuses_ = unconfirmed_ = false;
     read_position();
     ask_health();
   } catch (const std::exception& error) {
@@ -192,12 +195,10 @@ void Driver::ask_health() {
   else
     spdlog::warn("{}", health.text);
   if (!takes_targets(before) && takes_targets(condition_)) {
-    read_position();  // somebody may have moved it meanwhile
-    follower_.resumed(position_nm_);
-    board_.update([](DriverState& state) {
-      for (AxisState& shown : state.axes) shown.axis.closed_loop = true;
-    });
+    // Somebody may have moved it meanwhile, and it may have other sensors than before.
+    return connect();
   }
+  if (takes_targets(before) && !takes_targets(condition_)) follower_.disobeys();
   changed();
 }
 
@@ -215,7 +216,12 @@ void Driver::correction(std::string_view message) {
 }
 
 void Driver::carry_out(const Correction& correction) {
-  call([&] { stage_.prepare(); });
+  if (!call([&] { return stage_.prepare(); })) {
+    take_back();
+    if (!takes_targets(condition_)) return ignore("the stage would not obey");
+  } else if (std::exchange(unconfirmed_, false)) {
+    recover();
+  }
   Verdict verdict = follower_.judge(correction, clock_());
   if (verdict == Verdict::Move && wants_place(correction)) {
     read_position();  // takes its time
@@ -235,8 +241,10 @@ void Driver::carry_out(const Correction& correction) {
   try {
     if (call([&] { return stage_.move_to(target.nm); }))
       take(target, correction, start_ns);
-    else
-      refuse(target, start_ns);
+    else {
+      follower_.refused(target, start_ns);
+      refuse();
+    }
   } catch (const TooLate&) {
     follower_.refused(target, start_ns);
     ignore(text_of(Verdict::Expired));
@@ -256,28 +264,43 @@ void Driver::take(const Target& target, const Correction& correction, std::int64
   follower_.moved(target, start_ns);
   const std::int64_t now_ns = clock_();
   board_.latency.record(now_ns - correction.sent_ns);
-  const bool recovered = std::exchange(refuses_, false);
-  refusal_lasts_ns_ = kRefusalLasts_ns;
   const std::optional<PerAxis> total = follower_.total_nm(position_nm_);
   board_.update([&](DriverState& state) {
     for (std::size_t i = 0; i < kAxes; ++i) state.axes[i].target_nm = target.nm[i];
     state.session = correction.session;
     state.lock_id = correction.lock_id;
     state.total_nm = total;
-    state.refuses = false;
     ++state.carried_out;
     state.rate.record(now_ns);
   });
-  if (recovered) {
-    spdlog::info("the controller takes targets again");
-    told_refusal_.clear();
-    changed();
-  }
+  unconfirmed_ = true;
+  if (!answers_late_) recover();
   tell_range(target);
 }
 
-void Driver::refuse(const Target& target, std::int64_t start_ns) {
-  follower_.refused(target, start_ns);
+void Driver::recover() {
+  refusal_lasts_ns_ = kRefusalLasts_ns;
+  if (!std::exchange(refuses_, false)) return;
+  board_.update([](DriverState& state) { state.refuses = false; });
+  spdlog::info("the controller takes targets again");
+  told_refusal_.clear();
+  changed();
+}
+
+void Driver::take_back() {
+  answers_late_ = true;
+  follower_.not_taken();
+  board_.update([&](DriverState& state) {
+    if (std::exchange(unconfirmed_, false)) --state.carried_out;
+    for (std::size_t i = 0; i < kAxes; ++i) {
+      state.axes[i].target_nm.reset();
+      if (follower_.last_target_nm()) state.axes[i].target_nm = (*follower_.last_target_nm())[i];
+    }
+  });
+  refuse();
+}
+
+void Driver::refuse() {
   refused_ns_ = clock_();
   board_.lock_is_over.store(false);
   board_.update([&](DriverState& state) {

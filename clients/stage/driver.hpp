@@ -35,6 +35,7 @@ class Driver {
   std::int64_t next_move_ns() const { return next_move_ns_; }
 
  private:
+  /// Also again, without a loss, where the stage obeys after a time in which it did not.
   void connect();
   void read_position();
   void ask_health();
@@ -42,7 +43,9 @@ class Driver {
   bool wants_place(const Correction& correction) const;
   void drop_what_is_over();
   void take(const Target& target, const Correction& correction, std::int64_t start_ns);
-  void refuse(const Target& target, std::int64_t start_ns);
+  void recover();
+  void take_back();
+  void refuse();
   void ignore(std::string_view why);
   void tell_range(const Target& target);
   void lost(const std::string& why);
@@ -63,6 +66,9 @@ class Driver {
   std::string told_refusal_;
   std::int64_t told_ignored_ns_ = 0;
   bool refuses_ = false;
+  bool answers_late_ =
+      false;                  ///< prepare() has told a refusal: until it is called, nothing is sure
+  bool unconfirmed_ = false;  ///< a target was sent, which prepare() may say was not taken
   bool range_limited_ = false;
   std::int64_t refused_ns_ = 0;    ///< when a target was refused last
   std::int64_t refusal_lasts_ns_;  ///< how long it is told; grows with each that comes after it

@@ -33,7 +33,7 @@ Follower::Follower(const AxisSettings& x, const AxisSettings& y)
   place_unknown_.fill(true);
 }
 
-void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm) {
+void Follower::take_axes(std::span<const Axis> axes) {
   for (std::size_t i = 0; i < kAxes; ++i) {
     AxisRules& rules = rules_[i];
     rules.from_nm = std::max(rules.min_nm, axes[i].min_nm);
@@ -46,6 +46,11 @@ void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm)
           i == 0 ? 'x' : 'y', rules.max_nm));
     }
   }
+}
+
+void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm) {
+  take_axes(axes);
+  before_.reset();
   compare(position_nm, {});
   for (std::size_t i = 0; i < kAxes; ++i) {
     if (place_unknown_[i]) offset_nm_[i].reset();  // found elsewhere
@@ -57,9 +62,16 @@ void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm)
   under_way_ = false;
 }
 
-void Follower::resumed(const PerAxis& position_nm) {
-  for (AxisRules& rules : rules_) rules.closed_loop = true;
-  compare(position_nm, {});
+void Follower::resumed(std::span<const Axis> axes, const PerAxis& position_nm) {
+  PerAxis slack_nm{};
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    const bool blind = !rules_[i].closed_loop && !axes[i].closed_loop;
+    const double moved_nm = std::abs(position_nm[i] - disobeyed_nm_[i]);
+    if (blind && moved_nm <= rules_[i].step_nm)
+      slack_nm[i] = std::numeric_limits<double>::infinity();
+  }
+  take_axes(axes);
+  compare(position_nm, slack_nm);
 }
 
 void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
@@ -71,7 +83,7 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
   if (at_rest) rest_unseen_ = false;
   PerAxis slack_nm{};
   for (std::size_t i = 0; i < kAxes; ++i) {
-    const bool may_be_off = !at_rest || (tells_offset && !offset_nm_[i]);
+    const bool may_be_off = !at_rest || (tells_offset && (!offset_nm_[i] || offset_in_doubt_[i]));
     // Without a sensor nothing tells that the stage is elsewhere.
     slack_nm[i] = rules_[i].closed_loop ? (may_be_off ? rules_[i].rate_nm_per_s * kLag_s : 0)
                                         : std::numeric_limits<double>::infinity();
@@ -79,7 +91,9 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
   compare(position_nm, slack_nm);
   if (!tells_offset) return;
   for (std::size_t i = 0; i < kAxes; ++i) {
-    if (rules_[i].closed_loop && !place_unknown_[i]) offset_nm_[i] = position_nm[i] - base_nm_[i];
+    if (!rules_[i].closed_loop || place_unknown_[i]) continue;
+    offset_nm_[i] = position_nm[i] - base_nm_[i];
+    offset_in_doubt_[i] = false;
   }
 }
 
@@ -117,7 +131,7 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
     const double delta_nm = rules_[i].scale * correction.delta_nm[i];
     if (place_unknown_[i]) {
       base_nm_[i] = position_nm_[i] - offset_nm_[i].value_or(0);
-      offset_nm_[i].reset();
+      offset_in_doubt_[i] = true;  // it may be another one there
       lowest_nm_[i] = highest_nm_[i] = base_nm_[i];
       zero_nm_[i] = base_nm_[i] - (total_nm - delta_nm);
       place_unknown_[i] = false;
@@ -158,6 +172,13 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
 }
 
 void Follower::moved(const Target& target, std::int64_t now_ns) {
+  before_ = {.base_nm = base_nm_,
+             .lowest_nm = lowest_nm_,
+             .highest_nm = highest_nm_,
+             .offset_nm = offset_nm_,
+             .offset_in_doubt = offset_in_doubt_,
+             .last_nm = last_nm_};
+  taken_ = target;
   last_nm_ = target.nm;
   base_nm_ = target.nm;
   lowest_nm_ = highest_nm_ = target.nm;
@@ -166,7 +187,20 @@ void Follower::moved(const Target& target, std::int64_t now_ns) {
   rest_unseen_ = true;
 }
 
+void Follower::not_taken() {
+  if (!before_ || !last_ns_) return;
+  base_nm_ = before_->base_nm;
+  lowest_nm_ = before_->lowest_nm;
+  highest_nm_ = before_->highest_nm;
+  offset_nm_ = before_->offset_nm;  // what rest told since was of a target that was not taken
+  offset_in_doubt_ = before_->offset_in_doubt;
+  last_nm_ = before_->last_nm;
+  rest_unseen_ = false;
+  refused(taken_, *last_ns_);
+}
+
 void Follower::refused(const Target& target, std::int64_t now_ns) {
+  before_.reset();
   for (std::size_t i = 0; i < kAxes; ++i) {
     lowest_nm_[i] = std::min(lowest_nm_[i], target.nm[i]);
     highest_nm_[i] = std::max(highest_nm_[i], target.nm[i]);

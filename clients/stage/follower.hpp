@@ -49,9 +49,12 @@ class Follower {
   /// After each connect().
   /// @throws StageError when the configured range has nothing in common with the travel
   void connected(std::span<const Axis> axes, const PerAxis& position_nm);
-  /// The stage obeys again after a time in which it did not: its servos are on, so that its sensors
-  /// tell where it is.
-  void resumed(const PerAxis& position_nm);
+  /// The stage does not obey from now on, as with a servo off.
+  void disobeys() { disobeyed_nm_ = position_nm_; }
+  /// It obeys again, with the axes as they are now. One that has no sensor, before and after, is at
+  /// its last target, unless its reading has changed meanwhile by more than a step.
+  /// @throws StageError as connected()
+  void resumed(std::span<const Axis> axes, const PerAxis& position_nm);
   /// Where the stage was just now. One that somebody else moved gets a new zero.
   void seen(const PerAxis& position_nm, std::int64_t now_ns);
 
@@ -65,6 +68,9 @@ class Follower {
   void sends() { under_way_ = true; }
   /// The controller has taken the target.
   void moved(const Target& target, std::int64_t now_ns);
+  /// The target of the last moved() was not taken, as the controller says only now: a step counts
+  /// from where it did before. Nothing where none was taken since the last refusal or connection.
+  void not_taken();
   /// It has not, or one of two controllers has not: each axis is where it was, or there.
   void refused(const Target& target, std::int64_t now_ns);
 
@@ -88,6 +94,7 @@ class Follower {
     bool closed_loop = true;
   };
   static AxisRules rules_of(const AxisSettings& settings);
+  void take_axes(std::span<const Axis> axes);
   /// Marks the axes that are farther from where they should be than a step and `slack_nm`.
   void compare(const PerAxis& position_nm, const PerAxis& slack_nm);
   bool is_new_lock(const Correction& correction) const;
@@ -95,11 +102,22 @@ class Follower {
 
   std::array<AxisRules, kAxes> rules_;
   PerAxis position_nm_{};
+  PerAxis disobeyed_nm_{};                 ///< where it was then
   std::array<bool, kAxes> place_unknown_;  ///< the next zero comes from the position
   PerAxis base_nm_{};  ///< what a step counts from: the last target, or where the stage was found
   PerAxis lowest_nm_{}, highest_nm_{};  ///< between them lies base_nm_; apart after a refusal
   /// Sensor minus target, at rest after the last move that was followed by rest.
   std::array<std::optional<double>, kAxes> offset_nm_;
+  std::array<bool, kAxes> offset_in_doubt_{};  ///< it was learnt before the stage was moved
+  /// What moved() has changed, for not_taken().
+  struct Before {
+    PerAxis base_nm, lowest_nm, highest_nm;
+    std::array<std::optional<double>, kAxes> offset_nm;
+    std::array<bool, kAxes> offset_in_doubt;
+    std::optional<PerAxis> last_nm;
+  };
+  std::optional<Before> before_;
+  Target taken_;              ///< the target of the last moved()
   bool under_way_ = false;    ///< a target was sent, and not answered
   bool rest_unseen_ = false;  ///< the stage was not seen at rest since the last move
   PerAxis zero_nm_{};

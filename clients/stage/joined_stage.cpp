@@ -8,7 +8,6 @@
 #include "clients/stage/faults.hpp"
 
 namespace driftd::stage {
-namespace {}  // namespace
 
 std::vector<Axis> JoinedStage::connect() {
   std::vector<Axis> axes;
@@ -26,8 +25,10 @@ std::string JoinedStage::description() const {
   return parts_[0]->description() + " and " + parts_[1]->description();
 }
 
-void JoinedStage::prepare() {
-  for (const auto& part : parts_) part->prepare();
+bool JoinedStage::prepare() {
+  const bool x = parts_[0]->prepare();
+  const bool y = parts_[1]->prepare();
+  return x && y;
 }
 
 bool JoinedStage::move_to(std::span<const double> nm) {

@@ -24,7 +24,8 @@ class JoinedStage : public Stage {
 
   std::vector<Axis> connect() override;
   std::string description() const override;
-  void prepare() override;
+  /// False where either did not take its last target.
+  bool prepare() override;
   void expires_at(std::int64_t expires_ns) override { expires_ns_ = expires_ns; }
   /// False where either did not take its target; the other one has moved then.
   bool move_to(std::span<const double> nm) override;

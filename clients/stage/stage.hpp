@@ -71,13 +71,14 @@ class Stage {
   /// Maker, model, serial number and firmware, once connected.
   virtual std::string description() const = 0;
   /// Collects an answer that is still owed, so that move_to() sends at once. Called before it is
-  /// judged whether a correction has expired. @throws StageError
-  virtual void prepare() {}
+  /// judged whether a correction has expired. False: the controller did not take the last target,
+  /// and says so only now; health() says why. @throws StageError
+  virtual bool prepare() { return true; }
   /// Of the next move_to(), CLOCK_MONOTONIC: one that sends to several controllers sends nothing
   /// after it.
   virtual void expires_at(std::int64_t /*expires_ns*/) {}
   /// Sends a target and does not wait until it is reached. False: the controller did not take it;
-  /// health() says why. @throws StageError, TooLate
+  /// health() says why. Where the answer comes later, prepare() tells. @throws StageError, TooLate
   virtual bool move_to(std::span<const double> nm) = 0;
   /// Where the stage is now, by its own sensors. @throws StageError
   virtual void read(std::span<double> nm) = 0;

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "clients/stage/backends/backends.hpp"
 #include "clients/stage/backends/refusal.hpp"
@@ -63,7 +64,7 @@ class Asi final : public Stage {
 
   std::vector<Axis> connect() override;
   std::string description() const override { return description_; }
-  void prepare() override { collect(); }
+  bool prepare() override;
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
@@ -93,6 +94,7 @@ class Asi final : public Stage {
   bool tells_motor_ = true;
   bool answer_due_ = false;  ///< of a move
   Refusal refusal_;
+  Refusal late_;  ///< of the last move, until prepare() has told it
 };
 
 /// The answer of the last move, which is due before anything else is asked.
@@ -106,9 +108,18 @@ void Asi::collect() {
     refusal_ = {.condition = *error == kOutOfRange ? Condition::Limit : Condition::Error,
                 .code = *error,
                 .text = "move refused, " + error_text(*error)};
+    late_ = refusal_;
   } else if (trimmed(line) != ":A") {
     line_->refuse(line, ":A or :N-CODE");
   }
+}
+
+/// health() may have told the reason before.
+bool Asi::prepare() {
+  collect();
+  if (!late_.happened()) return true;
+  refusal_ = std::exchange(late_, {});
+  return false;
 }
 
 Asi::Answer Asi::ask(const std::string& question) {
@@ -157,6 +168,7 @@ std::optional<bool> Asi::motor_on(const std::string& axis) {
 std::vector<Axis> Asi::connect() {
   line_.open();
   refusal_ = {};
+  late_ = {};
   answer_due_ = false;
   tells_motor_ = true;
   next_motor_ = 0;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "clients/stage/backends/backends.hpp"
 #include "clients/stage/backends/refusal.hpp"
@@ -57,7 +58,7 @@ class Piezoconcept final : public Stage {
 
   std::vector<Axis> connect() override;
   std::string description() const override { return description_; }
-  void prepare() override { collect(); }
+  bool prepare() override;
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
@@ -78,6 +79,7 @@ class Piezoconcept final : public Stage {
   std::string command_;
   std::size_t answers_due_ = 0;  ///< of moves
   Refusal refusal_;
+  Refusal late_;  ///< of the last move, until prepare() has told it
 };
 
 /// The answers of the last move, which are due before anything else is asked.
@@ -89,8 +91,17 @@ void Piezoconcept::collect() {
       refusal_ = {.condition = Condition::Error,
                   .code = 0,
                   .text = "move refused: it answered '" + printable(said) + "', expected 'Ok'"};
+      late_ = refusal_;
     }
   }
+}
+
+/// health() may have told the reason before.
+bool Piezoconcept::prepare() {
+  collect();
+  if (!late_.happened()) return true;
+  refusal_ = std::exchange(late_, {});
+  return false;
 }
 
 std::string Piezoconcept::ask(const std::string& question, std::string_view expected) {
@@ -102,6 +113,7 @@ std::string Piezoconcept::ask(const std::string& question, std::string_view expe
 std::vector<Axis> Piezoconcept::connect() {
   line_.open();
   refusal_ = {};
+  late_ = {};
   answers_due_ = 0;
   axes_.clear();
   identify();

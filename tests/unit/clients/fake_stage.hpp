@@ -41,11 +41,21 @@ class FakeStage : public Stage {
       answer = {.condition = Condition::Error, .error = 7, .text = "7: out of limits"};
       return false;
     }
+    if (refuses_late) {
+      owes_refusal = true;
+      return true;
+    }
     position = {nm[0], nm[1]};
     targets.push_back(position);
     return true;
   }
-  void prepare() override { fake_now_ns += owes_ns; }
+  bool prepare() override {
+    fake_now_ns += owes_ns;
+    if (!owes_refusal) return true;
+    owes_refusal = false;
+    answer = {.condition = late_condition, .error = 7, .text = "7: out of limits"};
+    return false;
+  }
   void read(std::span<double> nm) override {
     ++reads;
     fake_now_ns += reads_ns;
@@ -63,6 +73,8 @@ class FakeStage : public Stage {
   PerAxis position = {50'000, 60'000};
   std::vector<PerAxis> targets;
   Health answer;
+  Condition late_condition = Condition::Error;
+  bool refuses_late = false, owes_refusal = false;  ///< told by prepare()
   bool away = false, refuses = false, breaks_in_move = false, closed_loop = true;
   std::int64_t takes_ns = 0, reads_ns = 0, owes_ns = 0;
   int connects = 0, reads = 0, healths = 0, stops = 0;

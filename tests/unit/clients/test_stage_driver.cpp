@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The driver with a stage that throws, blocks, refuses and moves by itself.
+#include <cmath>
 #include <limits>
 
 #include "clients/stage/driver.hpp"
@@ -140,6 +141,7 @@ TEST_CASE("a servo switched on after the connection brings the sensor back", "[s
   bench.run(10);
   CHECK_FALSE(bench.board.state().axes[0].axis.closed_loop);
   bench.stage.answer = {};
+  bench.stage.closed_loop = true;
   bench.run(200);
   CHECK(bench.board.state().axes[0].axis.closed_loop);
   bench.send(4, 4);
@@ -148,6 +150,24 @@ TEST_CASE("a servo switched on after the connection brings the sensor back", "[s
   bench.run(1000);
   bench.send(0, 0, 2);
   CHECK(bench.stage.targets.back()[0] == Approx(70'000));
+}
+
+TEST_CASE("an axis that is open loop for good stays so after a servo was off", "[stage]") {
+  Bench bench;
+  bench.stage.closed_loop = false;
+  bench.run(10);
+  bench.send(40, 40);
+  bench.run(1000);
+  bench.stage.position[0] += 400;  // as it reads, without a sensor
+  bench.run(200);
+  bench.stage.answer = {.condition = Condition::ServoOff, .text = "axis 2: the servo is off"};
+  bench.run(200);
+  bench.stage.answer = {};
+  bench.run(200);
+  CHECK(bench.state() == "ready");
+  CHECK_FALSE(bench.board.state().axes[0].axis.closed_loop);
+  bench.send(50, 10);
+  CHECK(bench.stage.targets.back()[0] == Approx(50'050));
 }
 
 TEST_CASE("a line that broke in a move leaves no longer step", "[stage]") {
@@ -279,6 +299,56 @@ TEST_CASE("what the controller refuses is told with its reason, and tried on", "
   CHECK(bench.stage.targets.size() == 1);
   bench.run(110);
   CHECK(bench.state() == "ready");
+}
+
+TEST_CASE("a refusal that comes with the answer before the next target is one", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(0, 0);
+  bench.stage.refuses_late = true;
+  for (int i = 1; i <= 12; ++i) {
+    bench.run(10);
+    bench.send(90 * i, 90);
+  }
+  CHECK(bench.state() == "error");
+  CHECK(bench.text() == "7: out of limits");
+  CHECK(bench.board.state().refused == 11);
+  CHECK(bench.board.state().carried_out == 2);  // nobody knows yet of the last one
+  bench.stage.refuses_late = false;
+  bench.stage.answer = {};
+  bench.run(10);
+  bench.send(90 * 13, 90);
+  CHECK(bench.board.state().refused == 12);
+  REQUIRE(bench.stage.targets.size() == 2);
+  CHECK(std::abs(bench.stage.targets[1][0] - 50'000) <= 100);
+  bench.stage.answer = {};
+  bench.run(110);
+  CHECK(bench.state() == "error");  // whether that one was taken is told before the next
+  bench.send(90 * 13, 0);
+  CHECK(bench.state() == "ready");
+  CHECK(bench.board.state().carried_out == 3);
+  SECTION("one after a rest is no move, nor an offset of the sensor") {
+    bench.run(1000);
+    const double there_nm = bench.stage.targets.back()[0];
+    bench.stage.refuses_late = true;
+    bench.send(1000, 0);
+    bench.run(1000);
+    bench.stage.refuses_late = false;
+    bench.stage.answer = {};
+    bench.send(1000, 0);
+    CHECK(bench.board.state().refused == 13);
+    CHECK(std::abs(bench.stage.targets.back()[0] - there_nm) <= 100);
+  }
+  SECTION("with a servo that is off nothing is sent") {
+    bench.stage.refuses_late = true;
+    bench.send(90 * 13, 0);
+    bench.stage.refuses_late = false;
+    const std::size_t sent = bench.stage.targets.size();
+    bench.stage.late_condition = Condition::ServoOff;
+    bench.send(90 * 13, 0);
+    CHECK(bench.stage.targets.size() == sent);
+    CHECK(bench.state() == "servo_off");
+  }
 }
 
 TEST_CASE("a refusal is told with its reason until it is over", "[stage]") {
@@ -420,6 +490,13 @@ TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
   CHECK(second.moved == 2);
   second.refuses = true;
   CHECK_FALSE(stage.move_to(PerAxis{1, 2}));
+  CHECK(stage.prepare());
+  first.owes_refusal = second.owes_refusal = true;
+  CHECK_FALSE(stage.prepare());
+  CHECK(stage.prepare());  // both were asked
+  second.owes_refusal = true;
+  CHECK_FALSE(stage.prepare());
+  first.answer = second.answer = {};
   first.answer.on_target = first.answer.tells_on_target = true;
   second.answer = first.answer;
   CHECK(stage.health().on_target);

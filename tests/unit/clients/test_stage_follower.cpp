@@ -178,13 +178,46 @@ TEST_CASE("what came too late, or is of another lock, is left out", "[stage]") {
 
 TEST_CASE("a servo that was off at first lets the sensor tell afterwards", "[stage]") {
   Bench bench(axis(), axis(), {50'000, 60'000}, travel(0, 100'000, false));
-  bench.follower.resumed(bench.position);
+  bench.follower.resumed(travel(), bench.position);
   bench.move(correction({4, 0}, {4, 0}));
   bench.now_ns += 1'000'000'000;
   bench.position = {70'000, 60'000};
   bench.follower.seen(bench.position, bench.now_ns);
   bench.move(correction({0, 0}, {0, 0}, 2));
   CHECK(bench.position[0] == Approx(70'000));
+}
+
+TEST_CASE("an axis without a sensor keeps its last target while the other axis does not obey",
+          "[stage]") {
+  std::vector<Axis> axes = travel();
+  axes[0].closed_loop = false;
+  Bench bench(axis(), axis(), {50'000, 60'000}, axes);
+  bench.move(correction({40, 0}, {40, 0}));
+  bench.now_ns += 1'000'000'000;
+  const PerAxis crept = {bench.position[0] + 400, bench.position[1]};
+  bench.follower.seen(crept, bench.now_ns);
+  bench.follower.disobeys();
+  SECTION("and has no sensor afterwards") {
+    bench.follower.resumed(axes, {crept[0] + 50, crept[1]});
+    bench.move(correction({46, 0}, {6, 0}));
+    CHECK(bench.position[0] == Approx(50'046));
+    bench.now_ns += 1'000'000'000;
+    bench.follower.seen({crept[0] + 5000, crept[1]}, bench.now_ns);
+    bench.move(correction({50, 0}, {4, 0}));
+    CHECK(bench.position[0] == Approx(50'050));
+  }
+  SECTION("unless it was moved meanwhile") {  // as by a reference move
+    bench.position = {crept[0] + 5000, crept[1]};
+    bench.follower.resumed(axes, bench.position);
+    bench.move(correction({46, 0}, {6, 0}));
+    CHECK(bench.position[0] == Approx(50'040 + 400 + 5000 + 6));
+  }
+  SECTION("unless it has one now") {
+    bench.position = crept;
+    bench.follower.resumed(travel(), crept);
+    bench.move(correction({46, 0}, {6, 0}));
+    CHECK(bench.position[0] == Approx(50'446));
+  }
 }
 
 TEST_CASE("a sensor that stands off from its target does not lead the stage away", "[stage]") {
@@ -211,6 +244,35 @@ TEST_CASE("a sensor that stands off from its target does not lead the stage away
     const Target target = bench.follower.plan(correction({3, 0}, {3, 0}, 2), bench.now_ns);
     CHECK(target.nm[0] == Approx(there_nm + 5003));
   }
+}
+
+TEST_CASE("a sensor's offset is known on after somebody moved the stage", "[stage]") {
+  AxisSettings x = axis();
+  x.rate_limit_nm_per_s = 10'000;  // 0.1 s of it and a step: 1100 nm
+  Bench bench(x);
+  const auto rest = [&](double off_nm) {
+    for (int i = 0; i < 5; ++i) {
+      bench.now_ns += 50'000'000;
+      bench.follower.seen({bench.position[0] + off_nm, bench.position[1]}, bench.now_ns);
+    }
+  };
+  for (double off_nm = 1000; off_nm <= 1500; off_nm += 50) {
+    bench.move(correction({0, 0}, {0, 0}));
+    rest(off_nm);
+  }
+  CHECK(bench.position[0] == Approx(50'000));
+  bench.position[0] += 3000;
+  for (int i = 0; i < 3; ++i) {
+    rest(1500);
+    const Target target = bench.follower.plan(correction({1, 0}, {1, 0}), bench.now_ns);
+    CHECK(target.nm[0] == Approx(53'001));
+    bench.follower.moved(target, bench.now_ns);
+    bench.position = target.nm;
+  }
+  bench.position[0] += 500;
+  rest(1500);
+  const Target target = bench.follower.plan(correction({1, 0}, {0, 0}), bench.now_ns);
+  CHECK(target.nm[0] == Approx(53'501));
 }
 
 TEST_CASE("a stage found outside its range moves by what is new alone", "[stage]") {
@@ -255,6 +317,33 @@ TEST_CASE("a target that one of two controllers refused is a step from either pl
     bench.follower.sends();
     bench.follower.refused(target, bench.now_ns);
     bench.position = target.nm;
+  }
+}
+
+TEST_CASE("a target of which is told late that it was not taken moves no base", "[stage]") {
+  Bench bench;
+  bench.move(correction({0, 0}, {0, 0}));
+  const auto send = [&](double total_nm) {
+    bench.now_ns += 1'000'000'000;
+    const Target target = bench.follower.plan(correction({total_nm, 0}, {0, 0}), bench.now_ns);
+    bench.follower.sends();
+    bench.follower.moved(target, bench.now_ns);
+    return target.nm[0];
+  };
+  CHECK(send(90) == Approx(50'090));
+  bench.now_ns += 300'000'000;
+  bench.follower.seen({50'000, 60'000}, bench.now_ns);  // at rest, where it was
+  bench.follower.not_taken();
+  CHECK(bench.follower.last_target_nm().value()[0] == Approx(50'000));
+  CHECK(send(-50) == Approx(49'990));  // a step from where the refused one would be
+  bench.follower.not_taken();
+  bench.follower.not_taken();  // nothing was sent since
+  CHECK(send(200) == Approx(50'090));
+  bench.follower.seen({50'000, 60'000}, bench.now_ns);
+  SECTION("nothing is known of it after a connection") {
+    bench.follower.connected(travel(), {50'090, 60'000});
+    bench.follower.not_taken();
+    CHECK(send(200) == Approx(50'190));
   }
 }
 

@@ -127,6 +127,24 @@ TEST_CASE("ASI: the answer that a move owes is collected before the next target 
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("ASI: a refused move is told before the next target, though health() has told it") {
+  ScriptedPeer peer(Over::Tcp,
+                    {with(connected(), {{.expect = "M Y=1.00 X=1.00\r", .answer = ":N-4\r\n"},
+                                        {.expect = "/\r", .answer = "N\r\n"},
+                                        {.expect = "MC Y?\r", .answer = ":A 1\r\n"},
+                                        {.expect = "/\r", .answer = "N\r\n"},
+                                        {.expect = "MC X?\r", .answer = ":A 1\r\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->prepare());
+  CHECK(stage->move_to(std::array{100.0, 100.0}));
+  CHECK(stage->health().condition == Condition::Limit);
+  CHECK_FALSE(stage->prepare());
+  CHECK(stage->prepare());
+  CHECK(stage->health().text == "move refused, :N-4: a parameter is out of range");
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("ASI: a code that is no int is refused, and a motor off outranks a refused move") {
   Script script = connected();
   script.push_back({.expect = "M Y=1.00 X=1.00\r", .answer = ":N-5\r\n"});

@@ -98,6 +98,7 @@ TEST_CASE("Piezoconcept: an answer other than Ok is told, once; a bad target is 
                     {with(connected(), {{.expect = "MOVEX 1.000u\nMOVEY 1.000u\n",
                                          .answer = "Ok\nError : out of range\n"},
                                         {.expect = "GET_X\n", .answer = "1.000 um\n"},
+                                        {.expect = "GET_X\n", .answer = "1.000 um\n"},
                                         {.expect = "GET_X\n", .answer = "1.000 um\n"}})});
   const auto stage = make_stage(options(peer));
   stage->connect();
@@ -106,6 +107,9 @@ TEST_CASE("Piezoconcept: an answer other than Ok is told, once; a bad target is 
   CHECK(refused.condition == Condition::Error);
   CHECK(refused.text == "move refused: it answered 'Error : out of range', expected 'Ok'");
   CHECK(stage->health().condition == Condition::Ready);
+  CHECK_FALSE(stage->prepare());  // told once more, for the target's sake
+  CHECK(stage->health().condition == Condition::Error);
+  CHECK(stage->prepare());
   CHECK_FALSE(stage->move_to(std::array{1000.0, 50'000.1}));
   const Health limit = stage->health();
   CHECK(limit.condition == Condition::Limit);
