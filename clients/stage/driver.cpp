@@ -18,6 +18,9 @@ constexpr std::int64_t kPlaceLasts_ns = 3 * kNanosecondsPerSecond / 10;
 /// A refusal is told for so long at first. Ready again, the daemon may send what is refused again.
 constexpr std::int64_t kRefusalLasts_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kRefusalLastsMost_ns = 30 * kNanosecondsPerSecond;
+/// Targets in a row that reach one of two controllers only, before it is told: a busy host is late
+/// now and then.
+constexpr int kHalvesBorne = 5;
 constexpr std::int64_t kTellAgain_ns = 10 * kNanosecondsPerSecond;
 constexpr std::array<const char*, kAxes> kAxisWords = {"x", "y"};
 
@@ -91,7 +94,8 @@ void Driver::drop_what_is_over() {
   }
   if (refuses_ && (lock_is_over || now_ns - refused_ns_ > refusal_lasts_ns_)) {
     refuses_ = false;
-    refusal_lasts_ns_ = std::min(2 * refusal_lasts_ns_, kRefusalLastsMost_ns);
+    refusal_lasts_ns_ =
+        lock_is_over ? kRefusalLasts_ns : std::min(2 * refusal_lasts_ns_, kRefusalLastsMost_ns);
     board_.update([](DriverState& state) { state.refuses = false; });
     dropped = true;
   }
@@ -247,7 +251,8 @@ void Driver::carry_out(const Correction& correction) {
     }
   } catch (const TooLate&) {
     follower_.refused(target, start_ns);
-    ignore(text_of(Verdict::Expired));
+    if (++halves_ < kHalvesBorne) return ignore(text_of(Verdict::Expired));
+    refuse("the controller of x takes longer than a correction lives, and y is not told");
   }
 }
 
@@ -273,6 +278,7 @@ void Driver::take(const Target& target, const Correction& correction, std::int64
     ++state.carried_out;
     state.rate.record(now_ns);
   });
+  halves_ = 0;
   unconfirmed_ = true;
   if (!answers_late_) recover();
   tell_range(target);
@@ -300,7 +306,8 @@ void Driver::take_back() {
   refuse();
 }
 
-void Driver::refuse() {
+/// @param why empty: the controller is asked
+void Driver::refuse(const std::string& why) {
   refused_ns_ = clock_();
   board_.lock_is_over.store(false);
   board_.update([&](DriverState& state) {
@@ -309,12 +316,15 @@ void Driver::refuse() {
     ++state.refused;
   });
   if (std::exchange(refuses_, true)) return;  // asked for the reason at the first
-  ask_health();
-  board_.update([](DriverState& state) { state.refusal = state.health; });
-  const std::string why = board_.state().refusal.text;
-  if (why != told_refusal_ || why.empty())
-    spdlog::warn("the controller refused a target: {}", why.empty() ? "it does not say why" : why);
-  told_refusal_ = why;
+  if (why.empty()) ask_health();
+  board_.update([&](DriverState& state) {
+    state.refusal = why.empty() ? state.health : Health{.condition = Condition::Error, .text = why};
+  });
+  const std::string told = board_.state().refusal.text;
+  if (told != told_refusal_ || told.empty())
+    spdlog::warn("a target was refused: {}",
+                 told.empty() ? "the controller does not say why" : told);
+  told_refusal_ = told;
   changed();
 }
 

@@ -45,7 +45,7 @@ class Driver {
   void take(const Target& target, const Correction& correction, std::int64_t start_ns);
   void recover();
   void take_back();
-  void refuse();
+  void refuse(const std::string& why = {});
   void ignore(std::string_view why);
   void tell_range(const Target& target);
   void lost(const std::string& why);
@@ -69,6 +69,7 @@ class Driver {
   bool answers_late_ =
       false;                  ///< prepare() has told a refusal: until it is called, nothing is sure
   bool unconfirmed_ = false;  ///< a target was sent, which prepare() may say was not taken
+  int halves_ = 0;  ///< targets in a row that reached one of two controllers, and not the other
   bool range_limited_ = false;
   std::int64_t refused_ns_ = 0;    ///< when a target was refused last
   std::int64_t refusal_lasts_ns_;  ///< how long it is told; grows with each that comes after it

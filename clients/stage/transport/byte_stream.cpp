@@ -89,6 +89,8 @@ ByteStream& ByteStream::operator=(ByteStream&& other) noexcept {
 }
 
 /// A target that has not left by now is too old: the line may be back when the lock is long over.
+/// Half of it may have left. What is asked next then follows it on the same line, which the
+/// controller refuses; a terminator sent before that would make a short number a target.
 void ByteStream::drop_unsent() const noexcept {
   if (fd_ >= 0 && kind_ == Kind::Terminal) ::tcflush(fd_, TCOFLUSH);
 }

@@ -372,6 +372,18 @@ TEST_CASE("a refusal is told with its reason until it is over", "[stage]") {
     bench.run(10);
     CHECK(bench.state() == "ready");
   }
+  SECTION("by the daemon's word, after which it lasts no longer than at first") {
+    for (int i = 0; i < 3; ++i) {
+      refused_once();
+      bench.run(500);
+      bench.board.lock_is_over.store(true);
+      bench.run(10);
+      CHECK(bench.state() == "ready");
+    }
+    refused_once();
+    bench.run(1000);
+    CHECK(bench.state() == "ready");
+  }
   SECTION("by time, which doubles") {
     for (const int seconds : {1, 2, 4, 8, 16, 30, 30}) {
       refused_once();
@@ -559,6 +571,20 @@ TEST_CASE("of two controllers the second is told nothing after a correction's ti
   CHECK(second.moved == 0);
   CHECK(board.state().ignored == 2);
   CHECK(board.state().refused == 0);
+  CHECK(standing(board.state(), 0).state == "ready");
+  for (int i = 0; i < 3; ++i) send();
+  CHECK(standing(board.state(), 0).state == "ready");  // a host is late now and then
+  send();
+  CHECK(board.state().refused == 1);
+  CHECK(standing(board.state(), 0).state == "error");
+  CHECK(standing(board.state(), 0).text ==
+        "the controller of x takes longer than a correction lives, and y is not told");
+  first.takes_ns = 0;
+  send();
+  CHECK(second.moved != 0);
+  CHECK(standing(board.state(), 0).state == "ready");
+  first.takes_ns = 30 * kMs;
+  send();  // counted anew
   CHECK(standing(board.state(), 0).state == "ready");
 }
 
