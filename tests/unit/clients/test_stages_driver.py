@@ -290,6 +290,21 @@ class Failing(WithDriver):
         self.stage.slow_s = {}
         self.report(lambda r: r["state"] == "ready")
 
+    def test_a_stage_that_reads_slowly_is_asked_for_its_health_and_ends_soon(self):
+        self.start()
+        self.stage.slow_s = {"read": 0.8}  # the next is due 4 s after that
+        self.report(lambda r: r["state"] == "error")
+        self.report(lambda r: r["state"] == "ready")
+        self.stage.now = stages.Health("servo_off")
+        self.report(lambda r: r["state"] == "servo_off", timeout_s=1.5)
+        self.stage.slow_s["health"] = 0.6
+        for state in ("error", "servo_off"):
+            self.report(lambda r, state=state: r["state"] == state)
+        start_s = time.monotonic()
+        self.driver.stop()
+        self.thread.join(10)
+        self.assertLess(time.monotonic() - start_s, 1 * SLOW)
+
     def test_answers_that_make_no_sense_are_faults(self):
         self.start()
         for place in ([1.0], [1.0, float("nan")], [1, 2, 3], None, "ab"):

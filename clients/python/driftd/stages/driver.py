@@ -24,6 +24,7 @@ from .reporter import LOG, Reporter
 SURE = 3  # readings that must agree before the stage counts as moved by somebody else
 READ_S, HEALTH_S = 0.05, 0.1  # how often the stage is asked; less often where it takes long
 SHARE = 5  # a stage is asked for at most a fifth of the time, so that moves have the rest
+SLICE_S = 0.1  # of waiting for a correction: `stop` is looked at in between
 BACK_OFF_S = (0.2, 5.0)  # the first and the longest pause before connecting again
 ELSEWHERE = "the stage is elsewhere than it was sent: its place is the new zero"
 MOVABLE = ("ready", "limit", "error")  # with its servo off it would jump when that is on again
@@ -130,9 +131,10 @@ class Driver:
         elif now_s >= self._health_due_s:
             self._ask_health()
         elif now_s < self._move_due_s:
-            self._ended.wait(min(self._move_due_s, self._read_due_s) - now_s)
+            self._ended.wait(min(self._move_due_s, self._read_due_s, self._health_due_s) - now_s)
         else:
-            message = self._next_correction(corrections, self._read_due_s - now_s)
+            due_s = min(self._read_due_s, self._health_due_s) - now_s
+            message = self._next_correction(corrections, min(due_s, SLICE_S))
             if message is not None:
                 self._carry_out(message)
 
