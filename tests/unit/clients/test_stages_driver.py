@@ -255,6 +255,44 @@ class Failing(WithDriver):
             time.sleep(0.5)
         self.assertEqual(self.sent((6, 0), (1, 0)), (1006, 2000))
 
+    def test_one_wrong_reading_is_no_place(self):
+        self.start()
+        self.sent((5, 0))
+        time.sleep(0.4)
+        asked = self.stage.health
+
+        def wrong_then(call):
+            self.stage.wrong_nm = [20_000.0]
+            return call()
+
+        self.stage.now = stages.Health("servo_off")
+        self.report(lambda r: r["state"] == "servo_off")
+        self.stage.now = stages.Health()
+        with unittest.mock.patch.object(self.stage, "health", lambda: wrong_then(asked)):
+            self.report(lambda r: r["state"] == "ready")
+            self.assertEqual(self.sent((6, 0), (0, 0)), (1006, 2000))  # the zero is kept
+        self.stage.fail = {"health": OSError("cable pulled")}
+        self.report(lambda r: r["state"] == "disconnected")
+        connect, self.stage.fail = self.stage.connect, {}
+        with unittest.mock.patch.object(self.stage, "connect", lambda: wrong_then(connect)):
+            self.report(lambda r: r["state"] == "ready")
+        self.assertEqual(self.sent((8, 0), (0, 0)), (1008, 2000))
+
+    def test_wrong_readings_that_do_not_agree_are_no_place(self):
+        self.start()
+        self.sent((5, 0))
+        time.sleep(0.4)
+        self.stage.wrong_nm = [20_000.0, -70_000.0, 30_000.0]
+        time.sleep(0.2)
+        self.assertEqual(self.sent((6, 0), (0, 0)), (1006, 2000))
+        self.stage.wrong_nm = [(-1) ** i * 5000.0 for i in range(10_000)]
+        time.sleep(0.2)
+        self.stays((7, 0), (1, 0))
+        self.stays((7, 0), lock_id=2)
+        self.stage.wrong_nm = []
+        time.sleep(0.3)
+        self.assertEqual(self.sent((2, 0), (0, 0), lock_id=2), (1008, 2000))
+
     def test_a_stage_whose_servo_is_off_is_not_moved(self):
         self.start()
         self.sent((10, 0))

@@ -173,6 +173,15 @@ class Follower:
         self._unsure = False
         return elsewhere
 
+    def is_elsewhere(self, positions_nm: Sequence[float]) -> bool:
+        """Whether `found_at` would find an axis elsewhere here."""
+        return any(abs(here_nm - offset_nm - target_nm) > self._near_nm for here_nm, offset_nm, target_nm
+                   in zip(positions_nm, self._offset_nm, self._target_nm))
+
+    def agree(self, readings_nm: Sequence[Sequence[float]]) -> bool:
+        """Whether these are readings of one place: no axis differs by more than a step."""
+        return all(max(axis_nm) - min(axis_nm) <= self._near_nm for axis_nm in zip(*readings_nm))
+
     @property
     def _near_nm(self) -> float:
         return self._limits.step_nm * (1 + 1e-6)  # a step that was not taken is near
