@@ -308,6 +308,18 @@ class Failing(WithDriver):
             self.report(lambda r: r["state"] == "ready")
             self.assertEqual(self.sent((12, 0), (1, 0)), (place_nm + 1, 2000))
 
+    def test_an_axis_whose_servo_was_off_at_the_connection_has_its_sensor_again(self):
+        closed, self.stage.axes = self.stage.axes, [stages.Axis("1", 0, 100_000, 0.1, False)] * 2
+        self.stage.now = stages.Health("servo_off")
+        self.start(wait="servo_off")
+        self.stage.axes, self.stage.now = closed, stages.Health()
+        self.assertTrue(self.report(lambda r: r["state"] == "ready")["axes"][0]["closed_loop"])
+        self.assertEqual(self.sent((1, 0)), (1001, 2000))
+        time.sleep(0.4)
+        self.stage.place_nm = [21_000.0, 2000.0]  # by hand
+        time.sleep(0.2 * SLOW)
+        self.assertEqual(self.sent((1, 0), lock_id=2), (21_001, 2000))
+
     def test_a_refusal_is_counted_and_told_and_the_next_is_tried(self):
         self.start()
         self.sent((1, 0))

@@ -77,6 +77,7 @@ class Driver:
         self._reporter: Reporter | None = None
         self._ended = threading.Event()
         self._connected = self._movable = False
+        self._obeys = False  # by its own health
         self._read_due_s = self._health_due_s = self._move_due_s = self._connect_due_s = 0.0
         self._pause_s = BACK_OFF_S[0]
         self._skipped = 0  # of Corrections.ignored, in the account already
@@ -148,6 +149,8 @@ class Driver:
             self._account.called()
 
     def _connect(self) -> None:
+        """Asks which axes there are and where; also when a servo is on again, which may bring a sensor."""
+        gone = not self._connected
         try:
             with self._calling("connect"):
                 axes = self._stage.connect()
@@ -162,7 +165,7 @@ class Driver:
         except Exception as error:
             self._lost("connect", error)
             return
-        elsewhere = self._follower.found_at(positions_nm, time.monotonic_ns(), connected=True)
+        elsewhere = self._follower.found_at(positions_nm, time.monotonic_ns(), connected=gone)
         self._connected, self._movable, self._pause_s = True, False, BACK_OFF_S[0]
         self._account.connected(description, axes, self._follower.numbers,
                                 [self._follower.travel_nm(number) for number in (0, 1)])
@@ -256,7 +259,11 @@ class Driver:
             return
         end_s = time.monotonic()
         self._health_due_s = end_s + max(HEALTH_S, SHARE * (end_s - start_s))
-        movable = health.state in MOVABLE and not self._another_drives()
+        obeyed, self._obeys = self._obeys, health.state in MOVABLE
+        if self._obeys and not obeyed and not found:
+            self._connect()
+            return
+        movable = self._obeys and not self._another_drives()
         if movable and not self._movable and not found:  # moved meanwhile?
             movable = self._ask_place(find=True)
             if not self._connected:
