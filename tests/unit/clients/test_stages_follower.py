@@ -65,6 +65,22 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.go(follower, (13, 0), (1, 0)), (5001, -100))
         self.assertEqual(self.go(follower, (15, 0), (2, 0)), (5003, -100))
 
+    def test_a_step_counts_from_either_place_when_a_target_may_be_lost(self):
+        for unsure, place in ((False, 1000), (False, 1090), (True, 1000), (True, 1090)):
+            with self.subTest(unsure=unsure, place=place):
+                follower = self.follower(limits=Limits(100, 1e9, 1e6))
+                self.go(follower, (0, 0))
+                move = follower.follow(correction((90, 0)), self.now_ns + SECOND)
+                (follower.perhaps_sent if unsure else follower.sent)(move, self.now_ns + SECOND)
+                for _ in range(2):
+                    self.assertFalse(follower.found_at((place, 2000), self.now_ns + SECOND))
+                self.now_ns += 2 * SECOND
+                move = follower.follow(correction((290, 0), (200, 0)), self.now_ns)
+                expected = 1100 if place == 1000 else 1190  # the target was lost, or was not
+                self.assertEqual((move.targets_nm[0], move.limited), (expected, {"step"}))
+                follower.sent(move, self.now_ns)  # that arrived
+                self.assertEqual(self.go(follower, (290, 0), (0, 0))[0], min(expected + 100, 1290))
+
     def drive(self, follower, at, move):
         """One lock of 400 corrections of `move` nm, 5 ms apart; `at` is where the sensor says it is."""
         for i in range(400):

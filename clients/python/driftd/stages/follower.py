@@ -95,6 +95,7 @@ class Follower:
         self._numbers = (0, 1)  # of the stage's axes: x's and y's
         self._home_nm = [math.nan, math.nan]  # where the stage was found
         self._target_nm = [math.nan, math.nan]  # where it was sent last, or found
+        self._span_nm = [(math.nan, math.nan)] * 2  # where it may be: apart when a target may be lost or owed
         self._commanded = [False, False]  # by this driver, since it was found
         self._unsure = False  # whether it took the last target
         self._moved_ns = 0
@@ -157,8 +158,10 @@ class Follower:
             # As a target: what the sensor says otherwise at rest, it says of every place.
             place_nm = here_nm - self._offset_nm[number]
             if abs(place_nm - self._target_nm[number]) <= self._near_nm:
+                span_nm = (place_nm, self._target_nm[number], *self._span_nm[number])
                 if not self._commanded[number]:
-                    self._home_nm[number] = place_nm
+                    self._home_nm[number], span_nm = place_nm, (place_nm,)
+                self._span_nm[number] = min(span_nm), max(span_nm)
                 if self._unsure or not self._commanded[number]:
                     self._target_nm[number] = place_nm
                 continue
@@ -166,6 +169,7 @@ class Follower:
             if connected or not self._axes[number].closed_loop:
                 place_nm, self._offset_nm[number] = here_nm, 0.0
             self._home_nm[number] = self._target_nm[number] = place_nm
+            self._span_nm[number] = place_nm, place_nm
             self._commanded[number], self._zero_nm[number], self._learnt_ns[number] = False, None, None
             for _, targets_nm in self._recent:
                 targets_nm[number] = place_nm
@@ -259,10 +263,12 @@ class Follower:
                 wanted_nm = min(max(wanted_nm, low), high)
                 limited.add(name)
         seconds = max(0, now_ns - self._moved_ns) / 1e9
-        for name, most_nm in (("step", self._limits.step_nm),
-                              ("rate", self._limits.rate_nm_per_s * seconds)):
-            if abs(wanted_nm - at_nm) > most_nm:
-                wanted_nm = at_nm + math.copysign(most_nm, wanted_nm - at_nm)
+        for name, most_nm, span_nm in (("step", self._limits.step_nm, self._span_nm[number]),
+                                       ("rate", self._limits.rate_nm_per_s * seconds, (at_nm, at_nm))):
+            middle_nm = sum(span_nm) / 2  # a step from either end of the span, or in its middle
+            low, high = min(span_nm[1] - most_nm, middle_nm), max(span_nm[0] + most_nm, middle_nm)
+            if not low <= wanted_nm <= high:
+                wanted_nm = min(max(wanted_nm, low), high)
                 limited.add(name)
         return wanted_nm
 
@@ -272,6 +278,7 @@ class Follower:
         self._learnt_ns = [now_ns + LEARNING_NS if learnt_ns is None else learnt_ns
                            for learnt_ns in self._learnt_ns]
         self._target_nm, self._commanded, self._moved_ns = list(move.targets_nm), [True, True], now_ns
+        self._span_nm = [(target_nm, target_nm) for target_nm in move.targets_nm]
 
     def perhaps_sent(self, move: Move, now_ns: int) -> None:
         """The stage went away while this target was sent: `found_at` finds out whether it took it."""
