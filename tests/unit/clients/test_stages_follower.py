@@ -123,7 +123,7 @@ class Rules(unittest.TestCase):
         for off, learnt in ((1099, True), (1101, False), (-1102, False), (5000, False)):
             follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
             self.go(follower, (1, 0))
-            readings = [off * share for share in (0.5, 1)] if learnt else [off, off]
+            readings = [off * share for share in (0.5, 1, 1)] if learnt else [off, off]
             for reading in readings:
                 self.now_ns += SECOND // 20
                 self.assertEqual(follower.is_away((50_001 + reading, 0), self.now_ns), not learnt, off)
@@ -134,15 +134,55 @@ class Rules(unittest.TestCase):
         follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
         self.go(follower, (1, 0))
         away = []
-        for reading in (800, 1600, 2400):
+        for reading in (800, 800, 1600, 1600):
             self.now_ns += SECOND // 20
             away.append(follower.is_away((50_001 + reading, 0), self.now_ns))
-        self.assertEqual(away, [False, True, True])
+        self.assertEqual(away, [False, False, True, True])
+
+    def learning(self, readings):
+        """A follower after one target, 50_001, and readings by ms since and how far they are off."""
+        follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
+        self.go(follower, (1, 0))
+        for ms, off in readings:
+            self.assertFalse(follower.is_away((50_001 + off, 0), self.now_ns + ms * 10**6), (ms, off))
+        return follower
+
+    def test_nothing_is_learnt_of_a_sensor_from_one_wrong_reading(self):
+        right = [(ms, 0) for ms in (50, 100, 150, 200, 250)]
+        for wrong in ([(299, 1000)], [(280, 1000), (299, 1000)], [(250, 1000), (299, 900)]):
+            follower = self.learning(right[:4] + wrong)
+            self.assertFalse(follower.is_away((50_001, 0), self.now_ns + 350 * 10**6))
+            self.assertFalse(follower.found_at((50_001, 0), self.now_ns + 350 * 10**6))
+            self.assertTrue(follower.is_away((51_001, 0), self.now_ns + 400 * 10**6))
+            self.assertTrue(follower.found_at((51_001, 0), self.now_ns + 400 * 10**6))
+
+    def test_a_sensor_that_is_off_is_learnt_from_two_readings_however_slow(self):
+        follower = self.learning([(290, 1000), (590, 1001), (900, 1000)])
+        self.assertFalse(follower.found_at((51_001, 0), self.now_ns + SECOND))
+
+    def test_what_was_learnt_of_a_sensor_is_dropped_when_it_turns_out_wrong(self):
+        for seconds, elsewhere in ((0.4, False), (3, True)):
+            follower = self.learning([(50, 1000), (100, 1000)])
+            now_ns = self.now_ns + round(seconds * SECOND)
+            for _ in range(3):
+                self.assertTrue(follower.is_away((50_001, 0), now_ns))
+            self.assertEqual(follower.found_at((50_001, 0), now_ns), elsewhere)
+            if not elsewhere:
+                self.assertEqual(self.go(follower, (3, 0), (1, 0)), (50_003, 0))
+
+    def test_a_lock_that_begins_while_a_sensor_is_learnt_stays_there(self):
+        follower = self.learning([(50, 1000)])
+        self.assertFalse(follower.is_elsewhere((51_001, 0)))
+        self.assertFalse(follower.found_at((51_001, 0), self.now_ns + 60 * 10**6))
+        self.assertEqual(self.go(follower, (1, 0), lock_id=2), (50_002, 0))
+        follower = self.learning([(50, 1000)])
+        self.assertTrue(follower.found_at((51_001, 0), self.now_ns + SECOND, connected=True))
 
     def test_what_was_learnt_of_a_sensor_is_forgotten_where_the_stage_is_connected_elsewhere(self):
         follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
         self.go(follower, (1, 0))
-        self.assertFalse(follower.is_away((51_001, 0), self.now_ns + SECOND // 20))  # off by 1000
+        for i in (1, 2):
+            self.assertFalse(follower.is_away((51_001, 0), self.now_ns + i * SECOND // 20))  # off by 1000
         self.assertFalse(follower.found_at((51_001, 0), self.now_ns, connected=True))  # where it was
         self.assertTrue(follower.found_at((20_000, 0), self.now_ns, connected=True))
         self.assertEqual(self.go(follower, (2, 0), (1, 0)), (20_001, 0))

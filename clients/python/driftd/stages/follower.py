@@ -17,6 +17,8 @@ from .contract import Axis, SettingsError
 
 RECENT_NS = 200_000_000  # a stage may be at any target of so long, and is where it was sent after that
 LEARNING_NS = 300_000_000  # of how far the sensor is from the target, since the first target
+APART_NS, ALIKE_NM = 40_000_000, 5.0  # two readings that it is learnt from
+IN_DOUBT_NS = 10**9  # so long it may have been learnt from wrong readings
 LAG_S = 0.1  # a stage that moves is at most so far behind its target, at the limit of the rate
 FARTHEST_NM = 1e9  # of a correction: a metre; more is no correction
 
@@ -101,6 +103,9 @@ class Follower:
         self._moved_ns = 0
         self._offset_nm = [0.0, 0.0]  # of the sensor from the target, when the stage is there
         self._learnt_ns: list[int | None] = [None, None]  # when the offset is known; None: nothing was sent
+        self._off: list[tuple[int, float] | None] = [None, None]  # a reading to learn from: when, how far off
+        self._before_nm = [0.0, 0.0]  # the offset before it was learnt
+        self._doubt_ns = [0, 0]  # until when that may have been wrong
         self._recent: collections.deque[tuple[int, list[float]]] = collections.deque()  # targets, until when
         self._lock: tuple[str, int] | None = None
         self._zero_nm: list[float | None] = [None, None]  # None: from the next correction, wherever it is
@@ -155,9 +160,14 @@ class Follower:
         """
         elsewhere = False
         for number, here_nm in enumerate(positions_nm):
+            if not connected and self._may_be_off(number, here_nm):
+                continue
+            if (now_ns < self._doubt_ns[number] and not self._is_near(number, here_nm)
+                    and abs(here_nm - self._before_nm[number] - self._target_nm[number]) <= self._near_nm):
+                self._offset_nm[number] = self._before_nm[number]
             # As a target: what the sensor says otherwise at rest, it says of every place.
             place_nm = here_nm - self._offset_nm[number]
-            if abs(place_nm - self._target_nm[number]) <= self._near_nm:
+            if self._is_near(number, here_nm):
                 span_nm = (place_nm, self._target_nm[number], *self._span_nm[number])
                 if not self._commanded[number]:
                     self._home_nm[number], span_nm = place_nm, (place_nm,)
@@ -171,6 +181,7 @@ class Follower:
             self._home_nm[number] = self._target_nm[number] = place_nm
             self._span_nm[number] = place_nm, place_nm
             self._commanded[number], self._zero_nm[number], self._learnt_ns[number] = False, None, None
+            self._off[number] = None
             for _, targets_nm in self._recent:
                 targets_nm[number] = place_nm
             elsewhere, self._moved_ns = True, now_ns
@@ -178,9 +189,32 @@ class Follower:
         return elsewhere
 
     def is_elsewhere(self, positions_nm: Sequence[float]) -> bool:
-        """Whether `found_at` would find an axis elsewhere here."""
-        return any(abs(here_nm - offset_nm - target_nm) > self._near_nm for here_nm, offset_nm, target_nm
-                   in zip(positions_nm, self._offset_nm, self._target_nm))
+        """Whether an axis is farther than a step from where it was sent, and no sensor may be off as far."""
+        return not all(self._is_near(number, here_nm) or self._may_be_off(number, here_nm)
+                       for number, here_nm in enumerate(positions_nm))
+
+    def _is_near(self, number: int, here_nm: float) -> bool:
+        return abs(here_nm - self._offset_nm[number] - self._target_nm[number]) <= self._near_nm
+
+    def _may_be_off(self, number: int, here_nm: float) -> bool:
+        """Whether a reading to learn from was seen, which the next is to tell from a wrong one."""
+        return (self._off[number] is not None
+                and abs(here_nm - self._target_nm[number]) <= self._most_off_nm)
+
+    def _learn(self, number: int, here_nm: float, beyond_nm: float, now_ns: int) -> bool:
+        """Whether this may be a sensor that is off: learnt once two readings some time apart say the same."""
+        off_nm, seen, learnt_ns = here_nm - self._target_nm[number], self._off[number], self._learnt_ns[number]
+        in_time = learnt_ns is not None and now_ns < learnt_ns
+        if abs(self._offset_nm[number] + beyond_nm) > self._most_off_nm:
+            self._off[number] = None
+            return False
+        if seen is None or abs(off_nm - seen[1]) > ALIKE_NM:
+            self._off[number] = (now_ns, off_nm) if in_time else None
+            return in_time
+        if now_ns - seen[0] >= APART_NS:
+            self._offset_nm[number] += beyond_nm
+            self._off[number], self._doubt_ns[number] = None, now_ns + IN_DOUBT_NS
+        return True
 
     def agree(self, readings_nm: Sequence[Sequence[float]]) -> bool:
         """Whether these are readings of one place: no axis differs by more than a step."""
@@ -208,18 +242,15 @@ class Follower:
                 if self._commanded[number]:
                     self._offset_nm[number] = positions_nm[number] - self._target_nm[number]
                 continue
-            learnt_ns = self._learnt_ns[number]
-            learning = learnt_ns is not None and now_ns < learnt_ns
             targets_nm = [target[number] for _, target in self._recent] + [self._target_nm[number]]
             low, high = min(targets_nm), max(targets_nm)
             place_nm = positions_nm[number] - self._offset_nm[number]
             beyond_nm = place_nm - min(max(place_nm, low), high)
             if abs(beyond_nm) <= self._near_nm:
+                self._off[number] = None
                 if self._recent and high - low <= self._limits.step_nm:
                     self._offset_nm[number] += 0.1 * (place_nm - self._target_nm[number])
-            elif learning and abs(self._offset_nm[number] + beyond_nm) <= self._most_off_nm:
-                self._offset_nm[number] += beyond_nm
-            else:
+            elif not self._learn(number, positions_nm[number], beyond_nm, now_ns):
                 away = True
         return away
 
@@ -275,8 +306,10 @@ class Follower:
     def sent(self, move: Move, now_ns: int) -> None:
         """The stage took this target."""
         self._recent.append((now_ns, self._target_nm))
-        self._learnt_ns = [now_ns + LEARNING_NS if learnt_ns is None else learnt_ns
-                           for learnt_ns in self._learnt_ns]
+        for number, learnt_ns in enumerate(self._learnt_ns):
+            if learnt_ns is None:
+                self._learnt_ns[number], self._doubt_ns[number] = now_ns + LEARNING_NS, 0
+                self._before_nm[number] = self._offset_nm[number]
         self._target_nm, self._commanded, self._moved_ns = list(move.targets_nm), [True, True], now_ns
         self._span_nm = [(target_nm, target_nm) for target_nm in move.targets_nm]
 
