@@ -289,6 +289,7 @@ class Failing(WithDriver):
         time.sleep(0.2)
         self.stays((7, 0), (1, 0))
         self.stays((7, 0), lock_id=2)
+        self.assertIn("do not agree", self.report(lambda r: r["state"] == "error")["text"])
         self.stage.wrong_nm = []
         time.sleep(0.3)
         self.assertEqual(self.sent((2, 0), (0, 0), lock_id=2), (1008, 2000))
@@ -331,6 +332,21 @@ class Failing(WithDriver):
         self.stage.fail = {}
         self.assertEqual(self.sent((3, 0), (1, 0)), (1003, 2000))
         self.report(lambda r: r["state"] == "ready" and r["refused"] == 1 and r["carried_out"] == 2)
+
+    def test_a_stage_that_ignores_its_targets_is_told(self):
+        self.start()
+        self.sent((0, 0))
+        with unittest.mock.patch.object(self.stage, "move_to", lambda positions_nm: None):
+            end_s = time.monotonic() + 20 * SLOW
+            total = 0
+            while self.driver.report()["state"] != "error":
+                self.assertLess(time.monotonic(), end_s)
+                total += 1
+                self.daemon.send((total, 0), (1, 0))
+                time.sleep(0.01)
+        self.assertIn("axis 1 has not moved for a second", self.report(lambda r: r["state"] == "error")["text"])
+        self.assertLess(abs(self.sent((total + 1, 0), (1, 0))[0] - 1001), 10)
+        self.report(lambda r: r["state"] == "ready", timeout_s=8)
 
     def test_a_stage_that_does_not_answer_is_told_meanwhile(self):
         self.start()

@@ -65,6 +65,56 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.go(follower, (13, 0), (1, 0)), (5001, -100))
         self.assertEqual(self.go(follower, (15, 0), (2, 0)), (5003, -100))
 
+    def ramp(self, follower, at, rate_nm_per_s, seconds, follows):
+        """Targets that move on for so long, one each 5 ms; what is found to be ignored, and when in s."""
+        for i in range(1, round(seconds * 200) + 1):
+            self.now_ns += SECOND // 200
+            move = follower.follow(correction((i * rate_nm_per_s / 200, 0), (rate_nm_per_s / 200, 0)),
+                                   self.now_ns)
+            follower.sent(move, self.now_ns)
+            self.places.append(move.targets_nm[0])
+            if i % 10 == 9:
+                if follower.is_away((at(), 0), self.now_ns):
+                    self.assertFalse(follows)
+                    follower.found_at((at(), 0), self.now_ns)
+                if names := follower.find_ignored((at(), 0), self.now_ns):
+                    return names, i / 200
+        return [], seconds
+
+    def test_a_stage_that_ignores_its_targets_is_found_and_not_sent_after_them(self):
+        rng = random.Random(3)
+        for rate, within_s, step_nm in ((120, 2, 100), (-400, 2, 100), (100, 5, 20), (10, 5, 20)):
+            follower, self.places = self.follower(limits=Limits(step_nm, 10_000, 1e6), at=(50_000, 0)), []
+            names, seconds = self.ramp(follower, lambda: 50_000 + rng.gauss(0, 1), rate, 10, False)
+            self.assertEqual(names, ["1"])
+            self.assertTrue(1 < seconds < within_s, seconds)
+            self.assertLess(abs(self.places[-1] - 50_000), 500)
+            move = follower.follow(correction((5000, 0), (1, 0)), self.now_ns + SECOND)
+            self.assertAlmostEqual(move.targets_nm[0], 50_001, delta=10)
+
+    def test_a_stage_that_follows_late_or_with_noise_ignores_nothing(self):
+        rng = random.Random(4)
+        for rate in (5, 120, 2000):
+            follower, self.places = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0)), [50_000]
+            late = lambda: self.places[max(0, len(self.places) - 25)] + rng.gauss(0, 5)  # noqa: E731
+            self.assertEqual(self.ramp(follower, late, rate, 6, True)[0], [])
+            self.now_ns += 10 * SECOND  # at rest
+            self.assertFalse(follower.is_away((self.places[-1], 0), self.now_ns))
+            self.assertEqual(follower.find_ignored((self.places[-1], 0), self.now_ns), [])
+
+    def test_what_a_sensor_is_off_creeps_no_farther_than_it_is_learnt(self):
+        follower, shift, away = self.follower(limits=Limits(100, 1000, 1e6), at=(50_000, 0)), 0, False
+        self.go(follower, (0, 0))
+        while not away:
+            shift += 2
+            self.assertLess(shift, 320)  # 100 + 0.1 s of the rate, and a step
+            self.now_ns += SECOND // 20
+            move = follower.follow(correction((0, 0)), self.now_ns)
+            follower.sent(move, self.now_ns)
+            away = follower.is_away((50_000 + shift, 0), self.now_ns)
+        self.assertGreater(shift, 280)
+        self.assertTrue(follower.found_at((50_000 + shift, 0), self.now_ns))
+
     def test_a_step_counts_from_either_place_when_a_target_may_be_lost(self):
         for unsure, place in ((False, 1000), (False, 1090), (True, 1000), (True, 1090)):
             with self.subTest(unsure=unsure, place=place):

@@ -25,6 +25,7 @@ SURE = 3  # readings that must agree before one becomes the stage's place
 READ_S, HEALTH_S = 0.05, 0.1  # how often the stage is asked; less often where it takes long
 SHARE = 5  # a stage is asked for at most a fifth of the time, so that moves have the rest
 SLICE_S = 0.1  # of waiting for a correction: `stop` is looked at in between
+BRIEFLY_NS, LONG_NS = 500_000_000, 5_000_000_000  # how long trouble is told that may be over
 BACK_OFF_S = (0.2, 5.0)  # the first and the longest pause before connecting again
 ELSEWHERE = "the stage is elsewhere than it was sent: its place is the new zero"
 DISAGREE = "readings of the stage's place do not agree: nothing is moved until they do"
@@ -233,13 +234,21 @@ class Driver:
             return False
         if sure is None:
             self._movable = False  # tried again when its health is asked next
-            self._tell(DISAGREE)
+            self._trouble(DISAGREE, BRIEFLY_NS)
         elif (find or sure) and self._follower.found_at(positions_nm, time.monotonic_ns()):
             self._tell(ELSEWHERE)
+        if self._movable and not sure and (ignored := self._follower.find_ignored(
+                positions_nm, time.monotonic_ns())):
+            self._trouble(f"axis {' and '.join(map(plain, ignored))} has not moved for a second, and its "
+                          "targets have: where it is now is the new zero", LONG_NS)
         self._place(positions_nm)
         end_s = time.monotonic()
         self._read_due_s = end_s + max(READ_S - (end_s - start_s), SHARE * (end_s - start_s))
         return sure is not None
+
+    def _trouble(self, text: str, lasts_ns: int) -> None:
+        self._account.troubled(text, time.monotonic_ns() + lasts_ns)
+        self._tell(text)
 
     def _another_drives(self) -> bool:
         return self._reporter is not None and self._reporter.busy

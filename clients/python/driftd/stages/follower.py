@@ -19,6 +19,7 @@ RECENT_NS = 200_000_000  # a stage may be at any target of so long, and is where
 LEARNING_NS = 300_000_000  # of how far the sensor is from the target, since the first target
 APART_NS, ALIKE_NM = 40_000_000, 5.0  # two readings that it is learnt from
 IN_DOUBT_NS = 10**9  # so long it may have been learnt from wrong readings
+MUCH_NM, IGNORED_NS = 25.0, 10**9  # targets have moved by so much for so long, and the stage has not
 LAG_S = 0.1  # a stage that moves is at most so far behind its target, at the limit of the rate
 FARTHEST_NM = 1e9  # of a correction: a metre; more is no correction
 
@@ -81,6 +82,16 @@ class Move:
     limited: frozenset[str] = field(default_factory=frozenset)  # of step, rate, range, travel
 
 
+@dataclass
+class _Seen:
+    """An axis as it was seen once, to tell later whether it follows its targets."""
+
+    here_nm: float
+    targets_nm: tuple[float, float]  # it may have been at, from and to
+    offset_nm: float
+    since_ns: int | None = None  # when its targets were first found to have moved, and it not
+
+
 class Follower:
     """Follows corrections with one stage.
 
@@ -106,6 +117,7 @@ class Follower:
         self._off: list[tuple[int, float] | None] = [None, None]  # a reading to learn from: when, how far off
         self._before_nm = [0.0, 0.0]  # the offset before it was learnt
         self._doubt_ns = [0, 0]  # until when that may have been wrong
+        self._seen: list[_Seen | None] = [None, None]
         self._recent: collections.deque[tuple[int, list[float]]] = collections.deque()  # targets, until when
         self._lock: tuple[str, int] | None = None
         self._zero_nm: list[float | None] = [None, None]  # None: from the next correction, wherever it is
@@ -178,15 +190,53 @@ class Follower:
             # Without a sensor, what it says otherwise was of the place that it left.
             if connected or not self._axes[number].closed_loop:
                 place_nm, self._offset_nm[number] = here_nm, 0.0
-            self._home_nm[number] = self._target_nm[number] = place_nm
-            self._span_nm[number] = place_nm, place_nm
-            self._commanded[number], self._zero_nm[number], self._learnt_ns[number] = False, None, None
-            self._off[number] = None
-            for _, targets_nm in self._recent:
-                targets_nm[number] = place_nm
-            elsewhere, self._moved_ns = True, now_ns
+            self._begin_at(number, place_nm, now_ns)
+            elsewhere = True
+            if connected:
+                self._seen[number] = None
         self._unsure = False
         return elsewhere
+
+    def _begin_at(self, number: int, place_nm: float, now_ns: int) -> None:
+        """The axis is here, wherever it was sent: its zero of the lock is found anew."""
+        self._home_nm[number] = self._target_nm[number] = place_nm
+        self._span_nm[number] = place_nm, place_nm
+        self._commanded[number], self._zero_nm[number], self._learnt_ns[number] = False, None, None
+        self._off[number] = None
+        for _, targets_nm in self._recent:
+            targets_nm[number] = place_nm
+        self._moved_ns = now_ns
+
+    def find_ignored(self, positions_nm: Sequence[float], now_ns: int) -> list[str]:
+        """The axes that ignore their targets: for a second these were elsewhere than when it was seen here.
+
+        Each is taken for where it is. To be asked after `is_away` with the same reading.
+        """
+        names = []
+        for number, (axis, here_nm) in enumerate(zip(self._axes, positions_nm)):
+            low, high = self._targets_nm_of(number)
+            seen = self._seen[number]
+            if seen is not None and axis.closed_loop:
+                moved_nm = max(low - seen.targets_nm[1], seen.targets_nm[0] - high)
+                if moved_nm <= max(MUCH_NM, 2 * (axis.resolution_nm or 0)):
+                    seen.since_ns = None
+                    continue
+                if abs(here_nm - seen.here_nm) < moved_nm / 4:
+                    if seen.since_ns is None:
+                        seen.since_ns = now_ns
+                    elif now_ns - seen.since_ns >= IGNORED_NS:
+                        self._offset_nm[number] = seen.offset_nm
+                        self._begin_at(number, here_nm - seen.offset_nm, now_ns)
+                        self._seen[number] = None
+                        names.append(axis.name)
+                    continue
+            self._seen[number] = _Seen(here_nm, (low, high), self._offset_nm[number])
+        return names
+
+    def _targets_nm_of(self, number: int) -> tuple[float, float]:
+        """The stage may be at any target between these."""
+        targets_nm = [target[number] for _, target in self._recent] + [self._target_nm[number]]
+        return min(targets_nm), max(targets_nm)
 
     def is_elsewhere(self, positions_nm: Sequence[float]) -> bool:
         """Whether an axis is farther than a step from where it was sent, and no sensor may be off as far."""
@@ -214,6 +264,7 @@ class Follower:
         if now_ns - seen[0] >= APART_NS:
             self._offset_nm[number] += beyond_nm
             self._off[number], self._doubt_ns[number] = None, now_ns + IN_DOUBT_NS
+            self._seen[number] = None
         return True
 
     def agree(self, readings_nm: Sequence[Sequence[float]]) -> bool:
@@ -242,14 +293,15 @@ class Follower:
                 if self._commanded[number]:
                     self._offset_nm[number] = positions_nm[number] - self._target_nm[number]
                 continue
-            targets_nm = [target[number] for _, target in self._recent] + [self._target_nm[number]]
-            low, high = min(targets_nm), max(targets_nm)
+            low, high = self._targets_nm_of(number)
             place_nm = positions_nm[number] - self._offset_nm[number]
             beyond_nm = place_nm - min(max(place_nm, low), high)
             if abs(beyond_nm) <= self._near_nm:
                 self._off[number] = None
                 if self._recent and high - low <= self._limits.step_nm:
-                    self._offset_nm[number] += 0.1 * (place_nm - self._target_nm[number])
+                    offset_nm = self._offset_nm[number] + 0.1 * (place_nm - self._target_nm[number])
+                    most_nm = self._most_off_nm  # beyond, what is more counts as moved
+                    self._offset_nm[number] = min(max(offset_nm, -most_nm), most_nm)
             elif not self._learn(number, positions_nm[number], beyond_nm, now_ns):
                 away = True
         return away
