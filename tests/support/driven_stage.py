@@ -21,6 +21,7 @@ class FakeStage(stages.Stage):
     def __init__(self, place=(1000.0, 2000.0)):
         self.place_nm = list(place)
         self.axes = [stages.Axis("1", 0, 100_000, 0.1), stages.Axis("2", None, None, None, False)]
+        self.wrong_nm = []  # what the next readings of the first axis say too much
         self.fail = {}
         self.slow_s = {}
         self.now = stages.Health(on_target=True)
@@ -51,6 +52,8 @@ class FakeStage(stages.Stage):
 
     def read(self):
         self._call("read")
+        if self.wrong_nm:
+            return [self.place_nm[0] + self.wrong_nm.pop(0), self.place_nm[1]]
         return self.place_nm
 
     def health(self):

@@ -255,6 +255,45 @@ class Failing(WithDriver):
             time.sleep(0.5)
         self.assertEqual(self.sent((6, 0), (1, 0)), (1006, 2000))
 
+    def test_one_wrong_reading_is_no_place(self):
+        self.start()
+        self.sent((5, 0))
+        time.sleep(0.4)
+        asked = self.stage.health
+
+        def wrong_then(call):
+            self.stage.wrong_nm = [20_000.0]
+            return call()
+
+        self.stage.now = stages.Health("servo_off")
+        self.report(lambda r: r["state"] == "servo_off")
+        self.stage.now = stages.Health()
+        with unittest.mock.patch.object(self.stage, "health", lambda: wrong_then(asked)):
+            self.report(lambda r: r["state"] == "ready")
+            self.assertEqual(self.sent((6, 0), (0, 0)), (1006, 2000))  # the zero is kept
+        self.stage.fail = {"health": OSError("cable pulled")}
+        self.report(lambda r: r["state"] == "disconnected")
+        connect, self.stage.fail = self.stage.connect, {}
+        with unittest.mock.patch.object(self.stage, "connect", lambda: wrong_then(connect)):
+            self.report(lambda r: r["state"] == "ready")
+        self.assertEqual(self.sent((8, 0), (0, 0)), (1008, 2000))
+
+    def test_wrong_readings_that_do_not_agree_are_no_place(self):
+        self.start()
+        self.sent((5, 0))
+        time.sleep(0.4)
+        self.stage.wrong_nm = [20_000.0, -70_000.0, 30_000.0]
+        time.sleep(0.2)
+        self.assertEqual(self.sent((6, 0), (0, 0)), (1006, 2000))
+        self.stage.wrong_nm = [(-1) ** i * 5000.0 for i in range(10_000)]
+        time.sleep(0.2)
+        self.stays((7, 0), (1, 0))
+        self.stays((7, 0), lock_id=2)
+        self.assertIn("do not agree", self.report(lambda r: r["state"] == "error")["text"])
+        self.stage.wrong_nm = []
+        time.sleep(0.3)
+        self.assertEqual(self.sent((2, 0), (0, 0), lock_id=2), (1008, 2000))
+
     def test_a_stage_whose_servo_is_off_is_not_moved(self):
         self.start()
         self.sent((10, 0))
@@ -270,6 +309,18 @@ class Failing(WithDriver):
             self.report(lambda r: r["state"] == "ready")
             self.assertEqual(self.sent((12, 0), (1, 0)), (place_nm + 1, 2000))
 
+    def test_an_axis_whose_servo_was_off_at_the_connection_has_its_sensor_again(self):
+        closed, self.stage.axes = self.stage.axes, [stages.Axis("1", 0, 100_000, 0.1, False)] * 2
+        self.stage.now = stages.Health("servo_off")
+        self.start(wait="servo_off")
+        self.stage.axes, self.stage.now = closed, stages.Health()
+        self.assertTrue(self.report(lambda r: r["state"] == "ready")["axes"][0]["closed_loop"])
+        self.assertEqual(self.sent((1, 0)), (1001, 2000))
+        time.sleep(0.4)
+        self.stage.place_nm = [21_000.0, 2000.0]  # by hand
+        time.sleep(0.2 * SLOW)
+        self.assertEqual(self.sent((1, 0), lock_id=2), (21_001, 2000))
+
     def test_a_refusal_is_counted_and_told_and_the_next_is_tried(self):
         self.start()
         self.sent((1, 0))
@@ -282,6 +333,21 @@ class Failing(WithDriver):
         self.assertEqual(self.sent((3, 0), (1, 0)), (1003, 2000))
         self.report(lambda r: r["state"] == "ready" and r["refused"] == 1 and r["carried_out"] == 2)
 
+    def test_a_stage_that_ignores_its_targets_is_told(self):
+        self.start()
+        self.sent((0, 0))
+        with unittest.mock.patch.object(self.stage, "move_to", lambda positions_nm: None):
+            end_s = time.monotonic() + 20 * SLOW
+            total = 0
+            while self.driver.report()["state"] != "error":
+                self.assertLess(time.monotonic(), end_s)
+                total += 1
+                self.daemon.send((total, 0), (1, 0))
+                time.sleep(0.01)
+        self.assertIn("axis 1 has not moved for a second", self.report(lambda r: r["state"] == "error")["text"])
+        self.assertLess(abs(self.sent((total + 1, 0), (1, 0))[0] - 1001), 10)
+        self.report(lambda r: r["state"] == "ready", timeout_s=8)
+
     def test_a_stage_that_does_not_answer_is_told_meanwhile(self):
         self.start()
         self.stage.slow_s = {"read": 1.0}
@@ -289,6 +355,21 @@ class Failing(WithDriver):
         self.assertRegex(report["text"], r"no answer to read\(\) for 0\.[4-9]")
         self.stage.slow_s = {}
         self.report(lambda r: r["state"] == "ready")
+
+    def test_a_stage_that_reads_slowly_is_asked_for_its_health_and_ends_soon(self):
+        self.start()
+        self.stage.slow_s = {"read": 0.8}  # the next is due 4 s after that
+        self.report(lambda r: r["state"] == "error")
+        self.report(lambda r: r["state"] == "ready")
+        self.stage.now = stages.Health("servo_off")
+        self.report(lambda r: r["state"] == "servo_off", timeout_s=1.5)
+        self.stage.slow_s["health"] = 0.6
+        for state in ("error", "servo_off"):
+            self.report(lambda r, state=state: r["state"] == state)
+        start_s = time.monotonic()
+        self.driver.stop()
+        self.thread.join(10)
+        self.assertLess(time.monotonic() - start_s, 1 * SLOW)
 
     def test_answers_that_make_no_sense_are_faults(self):
         self.start()

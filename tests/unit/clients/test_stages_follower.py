@@ -65,6 +65,72 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.go(follower, (13, 0), (1, 0)), (5001, -100))
         self.assertEqual(self.go(follower, (15, 0), (2, 0)), (5003, -100))
 
+    def ramp(self, follower, at, rate_nm_per_s, seconds, follows):
+        """Targets that move on for so long, one each 5 ms; what is found to be ignored, and when in s."""
+        for i in range(1, round(seconds * 200) + 1):
+            self.now_ns += SECOND // 200
+            move = follower.follow(correction((i * rate_nm_per_s / 200, 0), (rate_nm_per_s / 200, 0)),
+                                   self.now_ns)
+            follower.sent(move, self.now_ns)
+            self.places.append(move.targets_nm[0])
+            if i % 10 == 9:
+                if follower.is_away((at(), 0), self.now_ns):
+                    self.assertFalse(follows)
+                    follower.found_at((at(), 0), self.now_ns)
+                if names := follower.find_ignored((at(), 0), self.now_ns):
+                    return names, i / 200
+        return [], seconds
+
+    def test_a_stage_that_ignores_its_targets_is_found_and_not_sent_after_them(self):
+        rng = random.Random(3)
+        for rate, within_s, step_nm in ((120, 2, 100), (-400, 2, 100), (100, 5, 20), (10, 5, 20)):
+            follower, self.places = self.follower(limits=Limits(step_nm, 10_000, 1e6), at=(50_000, 0)), []
+            names, seconds = self.ramp(follower, lambda: 50_000 + rng.gauss(0, 1), rate, 10, False)
+            self.assertEqual(names, ["1"])
+            self.assertTrue(1 < seconds < within_s, seconds)
+            self.assertLess(abs(self.places[-1] - 50_000), 500)
+            move = follower.follow(correction((5000, 0), (1, 0)), self.now_ns + SECOND)
+            self.assertAlmostEqual(move.targets_nm[0], 50_001, delta=10)
+
+    def test_a_stage_that_follows_late_or_with_noise_ignores_nothing(self):
+        rng = random.Random(4)
+        for rate in (5, 120, 2000):
+            follower, self.places = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0)), [50_000]
+            late = lambda: self.places[max(0, len(self.places) - 25)] + rng.gauss(0, 5)  # noqa: E731
+            self.assertEqual(self.ramp(follower, late, rate, 6, True)[0], [])
+            self.now_ns += 10 * SECOND  # at rest
+            self.assertFalse(follower.is_away((self.places[-1], 0), self.now_ns))
+            self.assertEqual(follower.find_ignored((self.places[-1], 0), self.now_ns), [])
+
+    def test_what_a_sensor_is_off_creeps_no_farther_than_it_is_learnt(self):
+        follower, shift, away = self.follower(limits=Limits(100, 1000, 1e6), at=(50_000, 0)), 0, False
+        self.go(follower, (0, 0))
+        while not away:
+            shift += 2
+            self.assertLess(shift, 320)  # 100 + 0.1 s of the rate, and a step
+            self.now_ns += SECOND // 20
+            move = follower.follow(correction((0, 0)), self.now_ns)
+            follower.sent(move, self.now_ns)
+            away = follower.is_away((50_000 + shift, 0), self.now_ns)
+        self.assertGreater(shift, 280)
+        self.assertTrue(follower.found_at((50_000 + shift, 0), self.now_ns))
+
+    def test_a_step_counts_from_either_place_when_a_target_may_be_lost(self):
+        for unsure, place in ((False, 1000), (False, 1090), (True, 1000), (True, 1090)):
+            with self.subTest(unsure=unsure, place=place):
+                follower = self.follower(limits=Limits(100, 1e9, 1e6))
+                self.go(follower, (0, 0))
+                move = follower.follow(correction((90, 0)), self.now_ns + SECOND)
+                (follower.perhaps_sent if unsure else follower.sent)(move, self.now_ns + SECOND)
+                for _ in range(2):
+                    self.assertFalse(follower.found_at((place, 2000), self.now_ns + SECOND))
+                self.now_ns += 2 * SECOND
+                move = follower.follow(correction((290, 0), (200, 0)), self.now_ns)
+                expected = 1100 if place == 1000 else 1190  # the target was lost, or was not
+                self.assertEqual((move.targets_nm[0], move.limited), (expected, {"step"}))
+                follower.sent(move, self.now_ns)  # that arrived
+                self.assertEqual(self.go(follower, (290, 0), (0, 0))[0], min(expected + 100, 1290))
+
     def drive(self, follower, at, move):
         """One lock of 400 corrections of `move` nm, 5 ms apart; `at` is where the sensor says it is."""
         for i in range(400):
@@ -107,7 +173,7 @@ class Rules(unittest.TestCase):
         for off, learnt in ((1099, True), (1101, False), (-1102, False), (5000, False)):
             follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
             self.go(follower, (1, 0))
-            readings = [off * share for share in (0.5, 1)] if learnt else [off, off]
+            readings = [off * share for share in (0.5, 1, 1)] if learnt else [off, off]
             for reading in readings:
                 self.now_ns += SECOND // 20
                 self.assertEqual(follower.is_away((50_001 + reading, 0), self.now_ns), not learnt, off)
@@ -118,15 +184,55 @@ class Rules(unittest.TestCase):
         follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
         self.go(follower, (1, 0))
         away = []
-        for reading in (800, 1600, 2400):
+        for reading in (800, 800, 1600, 1600):
             self.now_ns += SECOND // 20
             away.append(follower.is_away((50_001 + reading, 0), self.now_ns))
-        self.assertEqual(away, [False, True, True])
+        self.assertEqual(away, [False, False, True, True])
+
+    def learning(self, readings):
+        """A follower after one target, 50_001, and readings by ms since and how far they are off."""
+        follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
+        self.go(follower, (1, 0))
+        for ms, off in readings:
+            self.assertFalse(follower.is_away((50_001 + off, 0), self.now_ns + ms * 10**6), (ms, off))
+        return follower
+
+    def test_nothing_is_learnt_of_a_sensor_from_one_wrong_reading(self):
+        right = [(ms, 0) for ms in (50, 100, 150, 200, 250)]
+        for wrong in ([(299, 1000)], [(280, 1000), (299, 1000)], [(250, 1000), (299, 900)]):
+            follower = self.learning(right[:4] + wrong)
+            self.assertFalse(follower.is_away((50_001, 0), self.now_ns + 350 * 10**6))
+            self.assertFalse(follower.found_at((50_001, 0), self.now_ns + 350 * 10**6))
+            self.assertTrue(follower.is_away((51_001, 0), self.now_ns + 400 * 10**6))
+            self.assertTrue(follower.found_at((51_001, 0), self.now_ns + 400 * 10**6))
+
+    def test_a_sensor_that_is_off_is_learnt_from_two_readings_however_slow(self):
+        follower = self.learning([(290, 1000), (590, 1001), (900, 1000)])
+        self.assertFalse(follower.found_at((51_001, 0), self.now_ns + SECOND))
+
+    def test_what_was_learnt_of_a_sensor_is_dropped_when_it_turns_out_wrong(self):
+        for seconds, elsewhere in ((0.4, False), (3, True)):
+            follower = self.learning([(50, 1000), (100, 1000)])
+            now_ns = self.now_ns + round(seconds * SECOND)
+            for _ in range(3):
+                self.assertTrue(follower.is_away((50_001, 0), now_ns))
+            self.assertEqual(follower.found_at((50_001, 0), now_ns), elsewhere)
+            if not elsewhere:
+                self.assertEqual(self.go(follower, (3, 0), (1, 0)), (50_003, 0))
+
+    def test_a_lock_that_begins_while_a_sensor_is_learnt_stays_there(self):
+        follower = self.learning([(50, 1000)])
+        self.assertFalse(follower.is_elsewhere((51_001, 0)))
+        self.assertFalse(follower.found_at((51_001, 0), self.now_ns + 60 * 10**6))
+        self.assertEqual(self.go(follower, (1, 0), lock_id=2), (50_002, 0))
+        follower = self.learning([(50, 1000)])
+        self.assertTrue(follower.found_at((51_001, 0), self.now_ns + SECOND, connected=True))
 
     def test_what_was_learnt_of_a_sensor_is_forgotten_where_the_stage_is_connected_elsewhere(self):
         follower = self.follower(limits=Limits(100, 10_000, 1e6), at=(50_000, 0))
         self.go(follower, (1, 0))
-        self.assertFalse(follower.is_away((51_001, 0), self.now_ns + SECOND // 20))  # off by 1000
+        for i in (1, 2):
+            self.assertFalse(follower.is_away((51_001, 0), self.now_ns + i * SECOND // 20))  # off by 1000
         self.assertFalse(follower.found_at((51_001, 0), self.now_ns, connected=True))  # where it was
         self.assertTrue(follower.found_at((20_000, 0), self.now_ns, connected=True))
         self.assertEqual(self.go(follower, (2, 0), (1, 0)), (20_001, 0))

@@ -82,7 +82,7 @@ class Stage:
     driver = "python"
 
     def connect(self) -> Sequence[Axis]:
-        """Open the stage, again after it was gone. Moves nothing.
+        """Open the stage, again after it was gone; tell its axes anew when its servo is on again. Moves nothing.
 
         Returns
         -------

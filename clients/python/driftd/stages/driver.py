@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Iterator
+from typing import Callable, Iterator
 
 import driftd
 
@@ -21,11 +21,14 @@ from .follower import Direction, Follower, Limits
 from .report import Account, plain
 from .reporter import LOG, Reporter
 
-SURE = 3  # readings that must agree before the stage counts as moved by somebody else
+SURE = 3  # readings that must agree before one becomes the stage's place
 READ_S, HEALTH_S = 0.05, 0.1  # how often the stage is asked; less often where it takes long
 SHARE = 5  # a stage is asked for at most a fifth of the time, so that moves have the rest
+SLICE_S = 0.1  # of waiting for a correction: `stop` is looked at in between
+BRIEFLY_NS, LONG_NS = 500_000_000, 5_000_000_000  # how long trouble is told that may be over
 BACK_OFF_S = (0.2, 5.0)  # the first and the longest pause before connecting again
 ELSEWHERE = "the stage is elsewhere than it was sent: its place is the new zero"
+DISAGREE = "readings of the stage's place do not agree: nothing is moved until they do"
 MOVABLE = ("ready", "limit", "error")  # with its servo off it would jump when that is on again
 
 
@@ -75,7 +78,7 @@ class Driver:
         self._reporter: Reporter | None = None
         self._ended = threading.Event()
         self._connected = self._movable = False
-        self._positions_nm: list[float] = []  # read last
+        self._obeys = False  # by its own health
         self._read_due_s = self._health_due_s = self._move_due_s = self._connect_due_s = 0.0
         self._pause_s = BACK_OFF_S[0]
         self._skipped = 0  # of Corrections.ignored, in the account already
@@ -130,9 +133,10 @@ class Driver:
         elif now_s >= self._health_due_s:
             self._ask_health()
         elif now_s < self._move_due_s:
-            self._ended.wait(min(self._move_due_s, self._read_due_s) - now_s)
+            self._ended.wait(min(self._move_due_s, self._read_due_s, self._health_due_s) - now_s)
         else:
-            message = self._next_correction(corrections, self._read_due_s - now_s)
+            due_s = min(self._read_due_s, self._health_due_s) - now_s
+            message = self._next_correction(corrections, min(due_s, SLICE_S))
             if message is not None:
                 self._carry_out(message)
 
@@ -146,18 +150,23 @@ class Driver:
             self._account.called()
 
     def _connect(self) -> None:
+        """Asks which axes there are and where; also when a servo is on again, which may bring a sensor."""
+        gone = not self._connected
         try:
             with self._calling("connect"):
                 axes = self._stage.connect()
-                self._follower.use(axes)
-                positions_nm = self._read()
+            self._follower.use(axes)
+            positions_nm, sure = self._look(lambda positions_nm, now_ns: True)
+            if not sure:
+                raise ValueError(DISAGREE)
+            with self._calling("description"):
                 description = self._stage.description()
         except SettingsError:
             raise
         except Exception as error:
             self._lost("connect", error)
             return
-        elsewhere = self._follower.found_at(positions_nm, time.monotonic_ns(), connected=True)
+        elsewhere = self._follower.found_at(positions_nm, time.monotonic_ns(), connected=gone)
         self._connected, self._movable, self._pause_s = True, False, BACK_OFF_S[0]
         self._account.connected(description, axes, self._follower.numbers,
                                 [self._follower.travel_nm(number) for number in (0, 1)])
@@ -165,7 +174,7 @@ class Driver:
         self._tell(f"connected to {plain(description)}" +
                    (", its place is the new zero" if elsewhere else ", where it was sent last"),
                    level=logging.INFO)
-        self._ask_health()
+        self._ask_health(found=True)
 
     def _read(self) -> list[float]:
         positions_nm = [float(nm) for nm in self._stage.read()]
@@ -174,42 +183,77 @@ class Driver:
         return positions_nm
 
     def _place(self, positions_nm: list[float]) -> None:
-        self._positions_nm = positions_nm
         self._account.place(positions_nm, self._follower.totals_nm(positions_nm),
                             [self._follower.travel_nm(number) for number in (0, 1)],
                             time.monotonic_ns())
 
-    def _ask_place(self) -> bool:
+    def _look(self, doubts: Callable[[list[float], int], bool]) -> tuple[list[float], bool | None]:
+        """Asks where the stage is, and goes on asking while that `doubts`.
+
+        Returns
+        -------
+        positions_nm : list of float
+            Read last.
+        sure : bool, optional
+            Whether `SURE` readings agree that it is where that doubts; None: they do not agree.
+        """
+        readings: list[list[float]] = []
+        while True:
+            start_ns = time.monotonic_ns()
+            with self._calling("read"):
+                readings.append(self._read())
+            if not doubts(readings[-1], start_ns):
+                return readings[-1], False
+            if len(readings) >= SURE and self._follower.agree(readings[-SURE:]):
+                return readings[-1], True
+            if len(readings) == 2 * SURE or self._ended.is_set():
+                return readings[-1], None
+
+    def _ask_place(self, find: bool = False) -> bool:
+        """Asks where the stage is; elsewhere than it was sent, its place is the new zero.
+
+        Parameters
+        ----------
+        find : bool
+            It is to be where it was sent last: any other target that it may be on its way from is another
+            place.
+
+        Returns
+        -------
+        bool
+            Whether the stage may be moved, as far as that goes.
+        """
         start_s = time.monotonic()
         try:
-            away = True
-            for _ in range(SURE):
-                start_ns = time.monotonic_ns()
-                with self._calling("read"):
-                    positions_nm = self._read()
-                away = away and self._movable and self._follower.is_away(positions_nm, start_ns)
-                if not away:
-                    break
+            positions_nm, sure = self._look(
+                lambda positions_nm, now_ns:
+                self._movable and self._follower.is_away(positions_nm, now_ns)
+                or find and self._follower.is_elsewhere(positions_nm))
         except Exception as error:
             self._lost("read", error)
             return False
-        if away and self._follower.found_at(positions_nm, time.monotonic_ns()):
+        if sure is None:
+            self._movable = False  # tried again when its health is asked next
+            self._trouble(DISAGREE, BRIEFLY_NS)
+        elif (find or sure) and self._follower.found_at(positions_nm, time.monotonic_ns()):
             self._tell(ELSEWHERE)
+        if self._movable and not sure and (ignored := self._follower.find_ignored(
+                positions_nm, time.monotonic_ns())):
+            self._trouble(f"axis {' and '.join(map(plain, ignored))} has not moved for a second, and its "
+                          "targets have: where it is now is the new zero", LONG_NS)
         self._place(positions_nm)
         end_s = time.monotonic()
         self._read_due_s = end_s + max(READ_S - (end_s - start_s), SHARE * (end_s - start_s))
-        return True
+        return sure is not None
 
-    def _find(self) -> bool:
-        """Asks where the stage is; elsewhere than it was sent, its place is the new zero."""
-        if self._ask_place() and self._follower.found_at(self._positions_nm, time.monotonic_ns()):
-            self._tell(ELSEWHERE)
-        return self._connected
+    def _trouble(self, text: str, lasts_ns: int) -> None:
+        self._account.troubled(text, time.monotonic_ns() + lasts_ns)
+        self._tell(text)
 
     def _another_drives(self) -> bool:
         return self._reporter is not None and self._reporter.busy
 
-    def _ask_health(self) -> None:
+    def _ask_health(self, found: bool = False) -> None:
         start_s = time.monotonic()
         try:
             with self._calling("health"):
@@ -224,9 +268,15 @@ class Driver:
             return
         end_s = time.monotonic()
         self._health_due_s = end_s + max(HEALTH_S, SHARE * (end_s - start_s))
-        movable = health.state in MOVABLE and not self._another_drives()
-        if movable and not self._movable and not self._find():  # moved meanwhile?
+        obeyed, self._obeys = self._obeys, health.state in MOVABLE
+        if self._obeys and not obeyed and not found:
+            self._connect()
             return
+        movable = self._obeys and not self._another_drives()
+        if movable and not self._movable and not found:  # moved meanwhile?
+            movable = self._ask_place(find=True)
+            if not self._connected:
+                return
         self._movable = movable
         self._account.health(health)
         if health.state != "ready":
@@ -270,7 +320,7 @@ class Driver:
 
     def _carry_out(self, message: driftd.Message) -> None:
         self._movable = self._movable and not self._another_drives()
-        if not self._movable or self._follower.is_new(message) and not self._find():
+        if not self._movable or self._follower.is_new(message) and not self._ask_place(find=True):
             self._account.ignored()  # what is in the way is told already
             return
         try:

@@ -17,6 +17,9 @@ from .contract import Axis, SettingsError
 
 RECENT_NS = 200_000_000  # a stage may be at any target of so long, and is where it was sent after that
 LEARNING_NS = 300_000_000  # of how far the sensor is from the target, since the first target
+APART_NS, ALIKE_NM = 40_000_000, 5.0  # two readings that it is learnt from
+IN_DOUBT_NS = 10**9  # so long it may have been learnt from wrong readings
+MUCH_NM, IGNORED_NS = 25.0, 10**9  # targets have moved by so much for so long, and the stage has not
 LAG_S = 0.1  # a stage that moves is at most so far behind its target, at the limit of the rate
 FARTHEST_NM = 1e9  # of a correction: a metre; more is no correction
 
@@ -79,6 +82,16 @@ class Move:
     limited: frozenset[str] = field(default_factory=frozenset)  # of step, rate, range, travel
 
 
+@dataclass
+class _Seen:
+    """An axis as it was seen once, to tell later whether it follows its targets."""
+
+    here_nm: float
+    targets_nm: tuple[float, float]  # it may have been at, from and to
+    offset_nm: float
+    since_ns: int | None = None  # when its targets were first found to have moved, and it not
+
+
 class Follower:
     """Follows corrections with one stage.
 
@@ -95,11 +108,16 @@ class Follower:
         self._numbers = (0, 1)  # of the stage's axes: x's and y's
         self._home_nm = [math.nan, math.nan]  # where the stage was found
         self._target_nm = [math.nan, math.nan]  # where it was sent last, or found
+        self._span_nm = [(math.nan, math.nan)] * 2  # where it may be: apart when a target may be lost or owed
         self._commanded = [False, False]  # by this driver, since it was found
         self._unsure = False  # whether it took the last target
         self._moved_ns = 0
         self._offset_nm = [0.0, 0.0]  # of the sensor from the target, when the stage is there
         self._learnt_ns: list[int | None] = [None, None]  # when the offset is known; None: nothing was sent
+        self._off: list[tuple[int, float] | None] = [None, None]  # a reading to learn from: when, how far off
+        self._before_nm = [0.0, 0.0]  # the offset before it was learnt
+        self._doubt_ns = [0, 0]  # until when that may have been wrong
+        self._seen: list[_Seen | None] = [None, None]
         self._recent: collections.deque[tuple[int, list[float]]] = collections.deque()  # targets, until when
         self._lock: tuple[str, int] | None = None
         self._zero_nm: list[float | None] = [None, None]  # None: from the next correction, wherever it is
@@ -154,24 +172,104 @@ class Follower:
         """
         elsewhere = False
         for number, here_nm in enumerate(positions_nm):
+            if not connected and self._may_be_off(number, here_nm):
+                continue
+            if (now_ns < self._doubt_ns[number] and not self._is_near(number, here_nm)
+                    and abs(here_nm - self._before_nm[number] - self._target_nm[number]) <= self._near_nm):
+                self._offset_nm[number] = self._before_nm[number]
             # As a target: what the sensor says otherwise at rest, it says of every place.
             place_nm = here_nm - self._offset_nm[number]
-            if abs(place_nm - self._target_nm[number]) <= self._near_nm:
+            if self._is_near(number, here_nm):
+                span_nm = (place_nm, self._target_nm[number], *self._span_nm[number])
                 if not self._commanded[number]:
-                    self._home_nm[number] = place_nm
+                    self._home_nm[number], span_nm = place_nm, (place_nm,)
+                self._span_nm[number] = min(span_nm), max(span_nm)
                 if self._unsure or not self._commanded[number]:
                     self._target_nm[number] = place_nm
                 continue
             # Without a sensor, what it says otherwise was of the place that it left.
             if connected or not self._axes[number].closed_loop:
                 place_nm, self._offset_nm[number] = here_nm, 0.0
-            self._home_nm[number] = self._target_nm[number] = place_nm
-            self._commanded[number], self._zero_nm[number], self._learnt_ns[number] = False, None, None
-            for _, targets_nm in self._recent:
-                targets_nm[number] = place_nm
-            elsewhere, self._moved_ns = True, now_ns
+            self._begin_at(number, place_nm, now_ns)
+            elsewhere = True
+            if connected:
+                self._seen[number] = None
         self._unsure = False
         return elsewhere
+
+    def _begin_at(self, number: int, place_nm: float, now_ns: int) -> None:
+        """The axis is here, wherever it was sent: its zero of the lock is found anew."""
+        self._home_nm[number] = self._target_nm[number] = place_nm
+        self._span_nm[number] = place_nm, place_nm
+        self._commanded[number], self._zero_nm[number], self._learnt_ns[number] = False, None, None
+        self._off[number] = None
+        for _, targets_nm in self._recent:
+            targets_nm[number] = place_nm
+        self._moved_ns = now_ns
+
+    def find_ignored(self, positions_nm: Sequence[float], now_ns: int) -> list[str]:
+        """The axes that ignore their targets: for a second these were elsewhere than when it was seen here.
+
+        Each is taken for where it is. To be asked after `is_away` with the same reading.
+        """
+        names = []
+        for number, (axis, here_nm) in enumerate(zip(self._axes, positions_nm)):
+            low, high = self._targets_nm_of(number)
+            seen = self._seen[number]
+            if seen is not None and axis.closed_loop:
+                moved_nm = max(low - seen.targets_nm[1], seen.targets_nm[0] - high)
+                if moved_nm <= max(MUCH_NM, 2 * (axis.resolution_nm or 0)):
+                    seen.since_ns = None
+                    continue
+                if abs(here_nm - seen.here_nm) < moved_nm / 4:
+                    if seen.since_ns is None:
+                        seen.since_ns = now_ns
+                    elif now_ns - seen.since_ns >= IGNORED_NS:
+                        self._offset_nm[number] = seen.offset_nm
+                        self._begin_at(number, here_nm - seen.offset_nm, now_ns)
+                        self._seen[number] = None
+                        names.append(axis.name)
+                    continue
+            self._seen[number] = _Seen(here_nm, (low, high), self._offset_nm[number])
+        return names
+
+    def _targets_nm_of(self, number: int) -> tuple[float, float]:
+        """The stage may be at any target between these."""
+        targets_nm = [target[number] for _, target in self._recent] + [self._target_nm[number]]
+        return min(targets_nm), max(targets_nm)
+
+    def is_elsewhere(self, positions_nm: Sequence[float]) -> bool:
+        """Whether an axis is farther than a step from where it was sent, and no sensor may be off as far."""
+        return not all(self._is_near(number, here_nm) or self._may_be_off(number, here_nm)
+                       for number, here_nm in enumerate(positions_nm))
+
+    def _is_near(self, number: int, here_nm: float) -> bool:
+        return abs(here_nm - self._offset_nm[number] - self._target_nm[number]) <= self._near_nm
+
+    def _may_be_off(self, number: int, here_nm: float) -> bool:
+        """Whether a reading to learn from was seen, which the next is to tell from a wrong one."""
+        return (self._off[number] is not None
+                and abs(here_nm - self._target_nm[number]) <= self._most_off_nm)
+
+    def _learn(self, number: int, here_nm: float, beyond_nm: float, now_ns: int) -> bool:
+        """Whether this may be a sensor that is off: learnt once two readings some time apart say the same."""
+        off_nm, seen, learnt_ns = here_nm - self._target_nm[number], self._off[number], self._learnt_ns[number]
+        in_time = learnt_ns is not None and now_ns < learnt_ns
+        if abs(self._offset_nm[number] + beyond_nm) > self._most_off_nm:
+            self._off[number] = None
+            return False
+        if seen is None or abs(off_nm - seen[1]) > ALIKE_NM:
+            self._off[number] = (now_ns, off_nm) if in_time else None
+            return in_time
+        if now_ns - seen[0] >= APART_NS:
+            self._offset_nm[number] += beyond_nm
+            self._off[number], self._doubt_ns[number] = None, now_ns + IN_DOUBT_NS
+            self._seen[number] = None
+        return True
+
+    def agree(self, readings_nm: Sequence[Sequence[float]]) -> bool:
+        """Whether these are readings of one place: no axis differs by more than a step."""
+        return all(max(axis_nm) - min(axis_nm) <= self._near_nm for axis_nm in zip(*readings_nm))
 
     @property
     def _near_nm(self) -> float:
@@ -195,18 +293,16 @@ class Follower:
                 if self._commanded[number]:
                     self._offset_nm[number] = positions_nm[number] - self._target_nm[number]
                 continue
-            learnt_ns = self._learnt_ns[number]
-            learning = learnt_ns is not None and now_ns < learnt_ns
-            targets_nm = [target[number] for _, target in self._recent] + [self._target_nm[number]]
-            low, high = min(targets_nm), max(targets_nm)
+            low, high = self._targets_nm_of(number)
             place_nm = positions_nm[number] - self._offset_nm[number]
             beyond_nm = place_nm - min(max(place_nm, low), high)
             if abs(beyond_nm) <= self._near_nm:
+                self._off[number] = None
                 if self._recent and high - low <= self._limits.step_nm:
-                    self._offset_nm[number] += 0.1 * (place_nm - self._target_nm[number])
-            elif learning and abs(self._offset_nm[number] + beyond_nm) <= self._most_off_nm:
-                self._offset_nm[number] += beyond_nm
-            else:
+                    offset_nm = self._offset_nm[number] + 0.1 * (place_nm - self._target_nm[number])
+                    most_nm = self._most_off_nm  # beyond, what is more counts as moved
+                    self._offset_nm[number] = min(max(offset_nm, -most_nm), most_nm)
+            elif not self._learn(number, positions_nm[number], beyond_nm, now_ns):
                 away = True
         return away
 
@@ -250,19 +346,24 @@ class Follower:
                 wanted_nm = min(max(wanted_nm, low), high)
                 limited.add(name)
         seconds = max(0, now_ns - self._moved_ns) / 1e9
-        for name, most_nm in (("step", self._limits.step_nm),
-                              ("rate", self._limits.rate_nm_per_s * seconds)):
-            if abs(wanted_nm - at_nm) > most_nm:
-                wanted_nm = at_nm + math.copysign(most_nm, wanted_nm - at_nm)
+        for name, most_nm, span_nm in (("step", self._limits.step_nm, self._span_nm[number]),
+                                       ("rate", self._limits.rate_nm_per_s * seconds, (at_nm, at_nm))):
+            middle_nm = sum(span_nm) / 2  # a step from either end of the span, or in its middle
+            low, high = min(span_nm[1] - most_nm, middle_nm), max(span_nm[0] + most_nm, middle_nm)
+            if not low <= wanted_nm <= high:
+                wanted_nm = min(max(wanted_nm, low), high)
                 limited.add(name)
         return wanted_nm
 
     def sent(self, move: Move, now_ns: int) -> None:
         """The stage took this target."""
         self._recent.append((now_ns, self._target_nm))
-        self._learnt_ns = [now_ns + LEARNING_NS if learnt_ns is None else learnt_ns
-                           for learnt_ns in self._learnt_ns]
+        for number, learnt_ns in enumerate(self._learnt_ns):
+            if learnt_ns is None:
+                self._learnt_ns[number], self._doubt_ns[number] = now_ns + LEARNING_NS, 0
+                self._before_nm[number] = self._offset_nm[number]
         self._target_nm, self._commanded, self._moved_ns = list(move.targets_nm), [True, True], now_ns
+        self._span_nm = [(target_nm, target_nm) for target_nm in move.targets_nm]
 
     def perhaps_sent(self, move: Move, now_ns: int) -> None:
         """The stage went away while this target was sent: `found_at` finds out whether it took it."""

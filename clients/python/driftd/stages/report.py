@@ -91,6 +91,7 @@ class Account:
         self._refusal: tuple[str, int, int] | None = None  # text, code, when
         self._refused_ns: int | None = None  # last; None: a target was taken since
         self._tell_refusal_ns = TELL_NS
+        self._trouble: tuple[str, int] = ("", 0)  # that the driver found, until when it is told
         self._call: tuple[str, int] | None = None  # what the stage is asked, since when
 
     # --- the driver's thread ---
@@ -98,6 +99,7 @@ class Account:
                   travel_nm: Sequence[tuple[float, float]]) -> None:
         with self._mutex:
             self._gone, self._refusal, self._health = None, None, Health()
+            self._trouble = ("", 0)
             self._description, self._axes, self._numbers = plain(description), tuple(axes), numbers
             self._travel_nm = list(travel_nm)
 
@@ -155,6 +157,10 @@ class Account:
             self._refused_ns = now_ns
             self._refusal = (text, code, now_ns)
 
+    def troubled(self, text: str, until_ns: int) -> None:
+        with self._mutex:
+            self._trouble = (text, until_ns)
+
     # --- any thread ---
     def lock_is_over(self, now_ns: int) -> None:
         """The daemon says so; a lock that has just begun may be newer than its word."""
@@ -182,6 +188,8 @@ class Account:
             return "error", f"no answer to {call[0]}() for {(now_ns - call[1]) / 1e9:.1f} s", 0
         if self._health.state != "ready":
             return self._health.state, self._health.text, self._health.error
+        if now_ns < self._trouble[1]:
+            return "error", self._trouble[0], 0
         if self._refusal is not None and now_ns - self._refusal[2] <= self._tell_refusal_ns:
             return "error", self._refusal[0], self._refusal[1]
         limited = self._beyond | (limited - ENDLESS if now_ns - limited_ns <= TELL_NS else frozenset())
