@@ -200,6 +200,7 @@ void Driver::ask_health() {
     spdlog::warn("{}", health.text);
   if (!takes_targets(before) && takes_targets(condition_)) {
     // Somebody may have moved it meanwhile, and it may have other sensors than before.
+    if (unconfirmed_ && !call([&] { return stage_.prepare(); })) take_back();
     return connect();
   }
   if (takes_targets(before) && !takes_targets(condition_)) follower_.disobeys();

@@ -52,6 +52,7 @@ void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm)
   take_axes(axes);
   before_.reset();
   compare(position_nm, {});
+  may_be_at(position_nm);
   for (std::size_t i = 0; i < kAxes; ++i) {
     if (place_unknown_[i]) offset_nm_[i].reset();  // found elsewhere
     if (!under_way_) continue;
@@ -72,6 +73,18 @@ void Follower::resumed(std::span<const Axis> axes, const PerAxis& position_nm) {
   }
   take_axes(axes);
   compare(position_nm, slack_nm);
+  may_be_at(position_nm);
+}
+
+/// Targets that were taken may never have arrived, and be no place to learn an offset from.
+void Follower::may_be_at(const PerAxis& position_nm) {
+  rest_unseen_ = false;
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    if (place_unknown_[i] || !rules_[i].closed_loop) continue;
+    const double here_nm = position_nm[i] - offset_nm_[i].value_or(0);
+    lowest_nm_[i] = std::min(lowest_nm_[i], here_nm);
+    highest_nm_[i] = std::max(highest_nm_[i], here_nm);
+  }
 }
 
 void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
@@ -195,12 +208,12 @@ void Follower::not_taken() {
   offset_nm_ = before_->offset_nm;  // what rest told since was of a target that was not taken
   offset_in_doubt_ = before_->offset_in_doubt;
   last_nm_ = before_->last_nm;
-  rest_unseen_ = false;
   refused(taken_, *last_ns_);
 }
 
 void Follower::refused(const Target& target, std::int64_t now_ns) {
   before_.reset();
+  rest_unseen_ = false;
   for (std::size_t i = 0; i < kAxes; ++i) {
     lowest_nm_[i] = std::min(lowest_nm_[i], target.nm[i]);
     highest_nm_[i] = std::max(highest_nm_[i], target.nm[i]);

@@ -97,6 +97,7 @@ class Follower {
   void take_axes(std::span<const Axis> axes);
   /// Marks the axes that are farther from where they should be than a step and `slack_nm`.
   void compare(const PerAxis& position_nm, const PerAxis& slack_nm);
+  void may_be_at(const PerAxis& position_nm);
   bool is_new_lock(const Correction& correction) const;
   double limit(std::size_t axis, double wanted_nm, std::int64_t now_ns, Limited& limited) const;
 
@@ -105,7 +106,7 @@ class Follower {
   PerAxis disobeyed_nm_{};                 ///< where it was then
   std::array<bool, kAxes> place_unknown_;  ///< the next zero comes from the position
   PerAxis base_nm_{};  ///< what a step counts from: the last target, or where the stage was found
-  PerAxis lowest_nm_{}, highest_nm_{};  ///< between them lies base_nm_; apart after a refusal
+  PerAxis lowest_nm_{}, highest_nm_{};  ///< between them it is; apart after a refusal or a loss
   /// Sensor minus target, at rest after the last move that was followed by rest.
   std::array<std::optional<double>, kAxes> offset_nm_;
   std::array<bool, kAxes> offset_in_doubt_{};  ///< it was learnt before the stage was moved

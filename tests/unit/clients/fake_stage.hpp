@@ -21,6 +21,7 @@ class FakeStage : public Stage {
  public:
   std::vector<Axis> connect() override {
     ++connects;
+    owes_refusal = false;
     fake_now_ns += takes_ns;
     if (away) throw StageError("nobody answers at tcp://127.0.0.1:1");
     Axis axis{.name = "1", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1};

@@ -351,6 +351,25 @@ TEST_CASE("a refusal that comes with the answer before the next target is one", 
   }
 }
 
+TEST_CASE("a refusal that comes while the servo is off is one afterwards", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(0, 0);
+  bench.run(1000);
+  bench.stage.refuses_late = true;
+  bench.send(100, 100);
+  bench.stage.answer = {.condition = Condition::ServoOff, .text = "axis 1: the servo is off"};
+  bench.run(300);
+  bench.stage.refuses_late = false;
+  bench.stage.late_condition = Condition::Ready;
+  bench.stage.answer = {};
+  bench.run(300);
+  CHECK(bench.board.state().axes[0].target_nm == Approx(50'000));
+  CHECK(bench.board.state().carried_out == 1);
+  bench.send(200, 100);
+  CHECK(bench.stage.targets.back()[0] == Approx(50'100));
+}
+
 TEST_CASE("a refusal is told with its reason until it is over", "[stage]") {
   Bench bench;
   bench.run(10);

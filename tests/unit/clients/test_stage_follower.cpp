@@ -305,6 +305,29 @@ TEST_CASE("what became of a target whose line broke is read", "[stage]") {
   CHECK(target.nm[0] == Approx(49'990));
 }
 
+TEST_CASE("targets that were taken and never arrived leave no longer step", "[stage]") {
+  Bench bench;
+  bench.move(correction({0, 0}, {0, 0}));
+  bench.now_ns += 1'000'000'000;
+  bench.move(correction({90, 0}, {90, 0}));
+  bench.position[0] = 50'000;  // it lay in a cable that was pulled
+  const bool servo = GENERATE(false, true);
+  if (servo) {
+    bench.follower.disobeys();
+    bench.follower.resumed(travel(), bench.position);
+  } else {
+    bench.follower.connected(travel(), bench.position);
+  }
+  bench.now_ns += 300'000'000;
+  bench.follower.seen(bench.position, bench.now_ns);  // no offset of its sensor
+  bench.now_ns += 1'000'000'000;
+  Target target = bench.move(correction({190, 0}, {100, 0}));
+  CHECK(target.nm[0] == Approx(50'100));
+  bench.now_ns += 1'000'000'000;
+  target = bench.move(correction({190, 0}, {0, 0}));
+  CHECK(target.nm[0] == Approx(50'190));
+}
+
 TEST_CASE("a target that one of two controllers refused is a step from either place", "[stage]") {
   Bench bench;
   bench.move(correction({0, 0}, {0, 0}));
@@ -318,6 +341,25 @@ TEST_CASE("a target that one of two controllers refused is a step from either pl
     bench.follower.refused(target, bench.now_ns);
     bench.position = target.nm;
   }
+}
+
+TEST_CASE("half a target tells no offset of a sensor", "[stage]") {
+  Bench bench;
+  bench.move(correction({0, 0}, {0, 0}));
+  bench.now_ns += 10'000'000;
+  bench.follower.refused(bench.follower.plan(correction({90, 0}, {90, 0}), bench.now_ns),
+                         bench.now_ns);
+  bench.position[0] = 50'090;  // the half of it
+  for (int i = 0; i < 10; ++i) {
+    bench.now_ns += 50'000'000;
+    bench.follower.seen(bench.position, bench.now_ns);
+  }
+  bench.follower.plan(correction({50, 0}, {0, 0}), bench.now_ns);
+  bench.follower.sends();  // and there the line breaks
+  bench.follower.connected(travel(), bench.position);
+  bench.now_ns += 1'000'000'000;
+  const Target target = bench.follower.plan(correction({-300, 0}, {0, 0}), bench.now_ns);
+  CHECK(target.nm[0] == Approx(49'990));
 }
 
 TEST_CASE("a target of which is told late that it was not taken moves no base", "[stage]") {
