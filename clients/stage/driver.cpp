@@ -74,6 +74,7 @@ std::int64_t Driver::turn() {
   drop_what_is_over();
   if (!connected_ && clock_() >= next_attempt_ns_) connect();
   try {
+    if (connected_) settle();
     if (connected_ && clock_() >= std::min(next_position_ns_, rest_look_ns_)) read_position();
     if (connected_ && clock_() >= next_health_ns_) ask_health();
   } catch (const std::exception& error) {
@@ -200,7 +201,6 @@ void Driver::ask_health() {
     spdlog::warn("{}", health.text);
   if (!takes_targets(before) && takes_targets(condition_)) {
     // Somebody may have moved it meanwhile, and it may have other sensors than before.
-    if (unconfirmed_ && !call([&] { return stage_.prepare(); })) take_back();
     return connect();
   }
   if (takes_targets(before) && !takes_targets(condition_)) follower_.disobeys();
@@ -211,7 +211,6 @@ void Driver::correction(std::string_view message) {
   const std::optional<Correction> correction = parse_correction(message);
   if (!correction) return ignore("they are not as docs/protocol.md says");
   if (!connected_) return ignore("there is no controller");
-  if (!takes_targets(condition_)) return ignore("the stage would not obey");
   if (board_.muted.load()) return ignore("another driver reports to driftd");
   try {
     carry_out(*correction);
@@ -220,13 +219,16 @@ void Driver::correction(std::string_view message) {
   }
 }
 
-void Driver::carry_out(const Correction& correction) {
-  if (!call([&] { return stage_.prepare(); })) {
+void Driver::settle() {
+  if (!call([&] { return stage_.prepare(); }))
     take_back();
-    if (!takes_targets(condition_)) return ignore("the stage would not obey");
-  } else if (std::exchange(unconfirmed_, false)) {
+  else if (std::exchange(unconfirmed_, false))
     recover();
-  }
+}
+
+void Driver::carry_out(const Correction& correction) {
+  settle();
+  if (!takes_targets(condition_)) return ignore("the stage would not obey");
   Verdict verdict = follower_.judge(correction, clock_());
   if (verdict == Verdict::Move && wants_place(correction)) {
     read_position();  // takes its time
@@ -281,7 +283,6 @@ void Driver::take(const Target& target, const Correction& correction, std::int64
   });
   halves_ = 0;
   unconfirmed_ = true;
-  if (!answers_late_) recover();
   tell_range(target);
 }
 
@@ -295,7 +296,6 @@ void Driver::recover() {
 }
 
 void Driver::take_back() {
-  answers_late_ = true;
   follower_.not_taken();
   board_.update([&](DriverState& state) {
     if (std::exchange(unconfirmed_, false)) --state.carried_out;

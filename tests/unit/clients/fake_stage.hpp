@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "clients/stage/correction.hpp"
@@ -51,7 +52,7 @@ class FakeStage : public Stage {
     return true;
   }
   bool prepare() override {
-    fake_now_ns += owes_ns;
+    fake_now_ns += std::exchange(owes_ns, 0);
     if (!owes_refusal) return true;
     owes_refusal = false;
     answer = {.condition = late_condition, .error = 7, .text = "7: out of limits"};
