@@ -37,7 +37,10 @@ class Driver {
  private:
   /// Also again, without a loss, where the stage obeys after a time in which it did not.
   void connect();
-  void read_position();
+  void read(PerAxis& position);
+  template <typename Surprises>
+  bool read_surely(PerAxis& position, Surprises&& surprises);
+  bool read_position(bool for_zero = false);
   void ask_health();
   /// Waits for what the controller says of the last target: the next is the newest by then.
   void settle();

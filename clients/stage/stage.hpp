@@ -71,8 +71,9 @@ class Stage {
   /// Maker, model, serial number and firmware, once connected.
   virtual std::string description() const = 0;
   /// Collects what the controller owes of the last target, so that none is sent before it has dealt
-  /// with that. Called after each move_to(), before anything else and before a correction is chosen.
-  /// False: it did not take the target, and says so only now; health() says why. @throws StageError
+  /// with that. Called after each move_to(), before anything else and before a correction is
+  /// chosen. False: it did not take the target, and says so only now; health() says why. @throws
+  /// StageError
   virtual bool prepare() { return true; }
   /// Of the next move_to(), CLOCK_MONOTONIC: one that sends to several controllers sends nothing
   /// after it.

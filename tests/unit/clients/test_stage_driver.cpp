@@ -229,15 +229,92 @@ TEST_CASE("a lock that is resumed after a rest asks where the stage is", "[stage
   fake_now_ns += 2 * kMs;
   send(2);
   CHECK(stage.reads == reads);
-  for (int i = 0; i < 400; ++i) {  // at rest it is looked at once
+  for (int i = 0; i < 400; ++i) {  // at rest it is looked at twice
     fake_now_ns += kMs;
     driver.turn();
   }
-  CHECK(stage.reads == reads + 1);
+  CHECK(stage.reads == reads + 2);
   fake_now_ns += 3000 * kMs;
   stage.position[0] = 20'000;
   send(3);
   CHECK(stage.targets.back()[0] == Approx(20'001));
+}
+
+TEST_CASE("one wrong reading is no stage that was moved", "[stage]") {
+  struct Glitches : FakeStage {
+    void read(std::span<double> nm) override {
+      FakeStage::read(nm);
+      nm[0] += std::exchange(wrong_nm, 0);
+      wrong_nm = std::exchange(next_wrong_nm, 0);
+    }
+    double wrong_nm = 0, next_wrong_nm = 0;
+  } stage;
+  Bench bench;
+  Driver driver(
+      stage, config(), bench.board, [] {}, fake_clock);
+  const auto run = [&](int ms) {
+    for (int i = 0; i < ms; ++i) {
+      driver.turn();
+      fake_now_ns += kMs;
+    }
+  };
+  const auto send = [&](int lock_id) {
+    driver.correction("correction {\"session\":\"a\",\"lock_id\":" + std::to_string(lock_id) +
+                      ",\"sent_ns\":1,\"expires_ns\":" + std::to_string(fake_now_ns + 20 * kMs) +
+                      ",\"total_x_nm\":1,\"total_y_nm\":0,\"delta_x_nm\":1,\"delta_y_nm\":0}");
+  };
+  SECTION("at the first correction") {
+    run(10);
+    stage.wrong_nm = 20'000;
+    send(1);
+    CHECK(stage.targets.back()[0] == Approx(50'001));
+  }
+  SECTION("at the connection") {
+    stage.wrong_nm = 20'000;
+    run(10);
+    send(1);
+    CHECK(stage.targets.back()[0] == Approx(50'001));
+  }
+  SECTION("at a new lock, nor are two") {
+    run(10);
+    send(1);
+    run(1000);
+    stage.wrong_nm = 20'000;
+    stage.next_wrong_nm = GENERATE(0, -3000);
+    send(2);
+    CHECK(stage.targets.back()[0] == Approx(50'002));
+  }
+  SECTION("when one of them is at rest for the first time") {
+    run(10);
+    send(1);
+    for (int i = 0; i < 500; ++i) {
+      if (i == 201) stage.wrong_nm = 900;
+      run(1);
+    }
+    send(2);
+    CHECK(stage.targets.back()[0] == Approx(50'002));
+  }
+}
+
+TEST_CASE("a stage that stays where it is wherever it is sent is told", "[stage]") {
+  struct Stuck : FakeStage {
+    bool move_to(std::span<const double>) override { return true; }
+  } stage;
+  Bench bench;
+  Driver driver(
+      stage, config(), bench.board, [] {}, fake_clock);
+  for (int i = 0; i < 1200; ++i) {
+    driver.turn();
+    if (i % 400 == 0)
+      driver.correction(
+          "correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+          std::to_string(fake_now_ns + 20 * kMs) +
+          ",\"total_x_nm\":" + std::to_string(50 * (i / 400 + 1)) +
+          ",\"total_y_nm\":0,\"delta_x_nm\":50,\"delta_y_nm\":0}");
+    fake_now_ns += kMs;
+  }
+  CHECK(bench.state() == "error");
+  CHECK(bench.text() == "x stays at 50000.0 nm wherever it is sent");
 }
 
 TEST_CASE("a lost controller is told once, tried with growing pauses, and found again", "[stage]") {
