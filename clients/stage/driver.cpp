@@ -151,6 +151,7 @@ void Driver::connect() {
 }
 
 void Driver::lost(const std::string& why) {
+  stage_.disconnect();
   connected_ = false;
   condition_ = Condition::Disconnected;
   const std::int64_t least_ns = config_.connection.reconnect_min_ms * kMillisecond_ns;

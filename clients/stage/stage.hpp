@@ -68,6 +68,8 @@ class Stage {
   /// Moves nothing, and switches nothing but servos where StageOptions::switch_servo_on.
   /// @throws StageError
   virtual std::vector<Axis> connect() = 0;
+  /// Closes the connection; what was sent and has not left is dropped.
+  virtual void disconnect() noexcept {}
   /// Maker, model, serial number and firmware, once connected.
   virtual std::string description() const = 0;
   /// Collects what the controller owes of the last target, so that none is sent before it has dealt

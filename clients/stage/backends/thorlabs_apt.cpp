@@ -131,6 +131,9 @@ class ThorlabsApt final : public Stage {
   explicit ThorlabsApt(const StageOptions& options);
 
   std::vector<Axis> connect() override;
+  void disconnect() noexcept override {
+    for (Connection& line : lines_) line.drop();
+  }
   std::string description() const override { return description_; }
   bool prepare() override;
   void expires_at(std::int64_t expires_ns) override { expires_ns_ = expires_ns; }

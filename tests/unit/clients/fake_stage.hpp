@@ -31,6 +31,7 @@ class FakeStage : public Stage {
     other.name = "2";
     return {axis, other};
   }
+  void disconnect() noexcept override { ++disconnects; }
   std::string description() const override { return "fake"; }
   bool move_to(std::span<const double> nm) override {
     fake_now_ns += takes_ns;
@@ -79,7 +80,7 @@ class FakeStage : public Stage {
   bool refuses_late = false, owes_refusal = false;  ///< told by prepare()
   bool away = false, refuses = false, breaks_in_move = false, closed_loop = true;
   std::int64_t takes_ns = 0, reads_ns = 0, owes_ns = 0;
-  int connects = 0, reads = 0, healths = 0, stops = 0;
+  int connects = 0, disconnects = 0, reads = 0, healths = 0, stops = 0;
 };
 
 }  // namespace driftd::stage

@@ -326,6 +326,7 @@ TEST_CASE("a lost controller is told once, tried with growing pauses, and found 
   bench.send(45, 5);
   CHECK(bench.state() == "disconnected");
   CHECK(bench.text() == "the line is gone");
+  CHECK(bench.stage.disconnects == 1);
   CHECK(bench.nudges == nudges + 1);
   CHECK_FALSE(bench.board.state().axes[0].position_nm.has_value());
   const int connects = bench.stage.connects;
@@ -412,6 +413,7 @@ TEST_CASE("a refusal that comes with the answer before the next target is one", 
   for (int i = 1; i <= 12; ++i) {
     bench.run(10);
     bench.send(90 * i, 90);
+    if (i > 1) CHECK(bench.board.state().refuses);
   }
   CHECK(bench.state() == "error");
   CHECK(bench.text() == "7: out of limits");
@@ -630,6 +632,9 @@ TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
   CHECK(stage.prepare());  // both were asked
   second.owes_refusal = true;
   CHECK_FALSE(stage.prepare());
+  stage.disconnect();
+  CHECK(first.disconnects == 1);
+  CHECK(second.disconnects == 1);
   first.answer = second.answer = {};
   first.answer.on_target = first.answer.tells_on_target = true;
   second.answer = first.answer;

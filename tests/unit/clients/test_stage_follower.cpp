@@ -256,21 +256,21 @@ TEST_CASE("a sensor's offset is known on after somebody moved the stage", "[stag
       bench.follower.seen({bench.position[0] + off_nm, bench.position[1]}, bench.now_ns);
     }
   };
-  for (double off_nm = 1000; off_nm <= 1100; off_nm += 20) {
+  for (double off_nm = 1060; off_nm <= 1160; off_nm += 20) {
     bench.move(correction({0, 0}, {0, 0}));
     rest(off_nm);
   }
   CHECK(bench.position[0] == Approx(50'000));
   bench.position[0] += 3000;
   for (int i = 0; i < 3; ++i) {
-    rest(1100);
+    rest(1160);
     const Target target = bench.follower.plan(correction({1, 0}, {1, 0}), bench.now_ns);
     CHECK(target.nm[0] == Approx(53'001));
     bench.follower.moved(target, bench.now_ns);
     bench.position = target.nm;
   }
   bench.position[0] += 500;
-  rest(1100);
+  rest(1160);
   const Target target = bench.follower.plan(correction({1, 0}, {0, 0}), bench.now_ns);
   CHECK(target.nm[0] == Approx(53'501));
 }
@@ -407,8 +407,13 @@ TEST_CASE("what became of a target whose line broke is read", "[stage]") {
   bench.follower.sends();
   bench.follower.connected(travel(), bench.position);
   bench.now_ns += 1'000'000'000;
-  const Target target = bench.move(correction({-100, 0}, {-190, 0}));
-  CHECK(target.nm[0] == Approx(49'990));
+  SECTION("and a lock's steps count from there") {
+    const Target target = bench.move(correction({-100, 0}, {-190, 0}));
+    CHECK(target.nm[0] == Approx(49'990));
+  }
+  SECTION("and a new lock begins there") {
+    CHECK(bench.move(correction({0, 0}, {0, 0}, 2)).nm[0] == Approx(50'090));
+  }
 }
 
 TEST_CASE("targets that were taken and never arrived leave no longer step", "[stage]") {

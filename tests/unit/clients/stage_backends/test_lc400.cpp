@@ -140,7 +140,7 @@ TEST_CASE("LC400: a target that was not kept is told before the next, of either 
                                                    word("18128311", "00000000"),
                                                    targets,
                                                    {.expect = hex("a0 18328311 55")}})});
-  const auto stage = make_stage(options(peer, kSilentMs));
+  const auto stage = make_stage(options(peer, 4 * kSilentMs));
   stage->connect();
   const std::array place{0.1, 2.0};
   CHECK(stage->move_to(place));

@@ -346,7 +346,7 @@ TEST_CASE("PI: a target that is no number is not sent") {
 
 TEST_CASE("PI: a controller that is busy with a target gets no other") {
   ScriptedPeer peer(Over::Tcp, {with(connected(), {{.expect = "MOV 1 1.0000 2 1.0000\nERR?\n"}})});
-  const auto stage = make_stage(options(peer, kSilentMs));
+  const auto stage = make_stage(options(peer, 4 * kSilentMs));
   stage->connect();
   CHECK(stage->move_to(std::array{1000.0, 1000.0}));
   CHECK_THROWS_WITH(stage->move_to(std::array{2000.0, 1000.0}), contains("no whole answer"));

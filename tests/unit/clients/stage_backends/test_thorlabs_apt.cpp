@@ -204,7 +204,7 @@ TEST_CASE("APT: a unit in open loop takes no target, and one that is busy gets n
                                 {moves({"50"}, {"0000"}),
                                  {.answer = status("50", "0000", "10000080").answer},
                                  moves({"50"}, {"0000"})}})});
-  const auto stage = make_stage(options(peer.device(), {"1"}, kSilentMs));
+  const auto stage = make_stage(options(peer.device(), {"1"}, 4 * kSilentMs));
   stage->connect();
   CHECK(stage->move_to(std::array{0.0}));
   CHECK_FALSE(stage->prepare());
