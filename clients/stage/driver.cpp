@@ -14,6 +14,7 @@ constexpr std::int64_t kMillisecond_ns = 1'000'000;
 /// No correction for so long: what the daemon says about its lock is about what was carried out.
 constexpr std::int64_t kQuiet_ns = kNanosecondsPerSecond / 2;
 /// A place at rest that was read before that is read again.
+constexpr std::int64_t kLookAgain_ns = kNanosecondsPerSecond / 20;  ///< whether it rests
 constexpr std::int64_t kPlaceLasts_ns = 3 * kNanosecondsPerSecond / 10;
 /// A refusal is told for so long at first. Ready again, the daemon may send what is refused again.
 constexpr std::int64_t kRefusalLasts_ns = kNanosecondsPerSecond;
@@ -74,6 +75,7 @@ std::int64_t Driver::turn() {
   drop_what_is_over();
   if (!connected_ && clock_() >= next_attempt_ns_) connect();
   try {
+    if (connected_) settle();
     if (connected_ && clock_() >= std::min(next_position_ns_, rest_look_ns_)) read_position();
     if (connected_ && clock_() >= next_health_ns_) ask_health();
   } catch (const std::exception& error) {
@@ -108,7 +110,7 @@ void Driver::connect() {
     if (axes.size() != kAxes)
       throw StageError(fmt::format("{} axes are there; 2 are needed", axes.size()));
     PerAxis position{};
-    call([&] { stage_.read(position); });
+    read_surely(position, [](const PerAxis&) { return true; });
     if (connected_)
       follower_.resumed(axes, position);
     else
@@ -149,6 +151,7 @@ void Driver::connect() {
 }
 
 void Driver::lost(const std::string& why) {
+  stage_.disconnect();
   connected_ = false;
   condition_ = Condition::Disconnected;
   const std::int64_t least_ns = config_.connection.reconnect_min_ms * kMillisecond_ns;
@@ -167,16 +170,41 @@ void Driver::lost(const std::string& why) {
   changed();
 }
 
-void Driver::read_position() {
-  PerAxis position{};
+void Driver::read(PerAxis& position) {
   call([&] { stage_.read(position); });
   if (!std::isfinite(position[0]) || !std::isfinite(position[1]))
     throw StageError(fmt::format("the stage is said to be at {}, {} nm", position[0], position[1]));
+}
+
+/// One wrong reading is no stage that was moved: one that surprises is read again, up to twice.
+/// @return whether it does not surprise, or two in a row agree within a step
+template <typename Surprises>
+bool Driver::read_surely(PerAxis& position, Surprises&& surprises) {
+  read(position);
+  for (int again = 0; again < 2 && surprises(position); ++again) {
+    const PerAxis before = position;
+    read(position);
+    if (std::abs(position[0] - before[0]) <= config_.x.step_limit_nm &&
+        std::abs(position[1] - before[1]) <= config_.y.step_limit_nm)
+      return true;
+  }
+  return !surprises(position);
+}
+
+/// @param for_zero  the place is going to be where steps count from
+bool Driver::read_position(bool for_zero) {
+  PerAxis position{};
+  const bool base = (for_zero || zero_position_ns_ != 0) && follower_.place_unknown();
+  const bool sure = read_surely(
+      position, [&](const PerAxis& place) { return base || follower_.surprises(place, clock_()); });
+  if (!sure) zero_position_ns_ = 0;
   const std::int64_t now_ns = clock_();
   position_nm_ = position;
   position_ns_ = now_ns;
-  if (now_ns >= rest_look_ns_) rest_look_ns_ = std::numeric_limits<std::int64_t>::max();
   follower_.seen(position, now_ns);
+  if (now_ns >= rest_look_ns_)
+    rest_look_ns_ =
+        follower_.wants_rest() ? now_ns + kLookAgain_ns : std::numeric_limits<std::int64_t>::max();
   const std::optional<PerAxis> total = follower_.total_nm(position);
   board_.update([&](DriverState& state) {
     for (std::size_t i = 0; i < kAxes; ++i) state.axes[i].position_nm = position[i];
@@ -184,6 +212,10 @@ void Driver::read_position() {
     state.total_nm = total;
   });
   next_position_ns_ = now_ns + config_.motion.position_interval_ms * kMillisecond_ns;
+  if (const auto axis = follower_.take_in_vain())
+    refuse(fmt::format("{} stays at {:.1f} nm wherever it is sent", kAxisWords[*axis],
+                       position[*axis]));
+  return sure;
 }
 
 void Driver::ask_health() {
@@ -210,7 +242,6 @@ void Driver::correction(std::string_view message) {
   const std::optional<Correction> correction = parse_correction(message);
   if (!correction) return ignore("they are not as docs/protocol.md says");
   if (!connected_) return ignore("there is no controller");
-  if (!takes_targets(condition_)) return ignore("the stage would not obey");
   if (board_.muted.load()) return ignore("another driver reports to driftd");
   try {
     carry_out(*correction);
@@ -219,16 +250,19 @@ void Driver::correction(std::string_view message) {
   }
 }
 
-void Driver::carry_out(const Correction& correction) {
-  if (!call([&] { return stage_.prepare(); })) {
+void Driver::settle() {
+  if (!call([&] { return stage_.prepare(); }))
     take_back();
-    if (!takes_targets(condition_)) return ignore("the stage would not obey");
-  } else if (std::exchange(unconfirmed_, false)) {
+  else if (std::exchange(unconfirmed_, false))
     recover();
-  }
+}
+
+void Driver::carry_out(const Correction& correction) {
+  settle();
+  if (!takes_targets(condition_)) return ignore("the stage would not obey");
   Verdict verdict = follower_.judge(correction, clock_());
   if (verdict == Verdict::Move && wants_place(correction)) {
-    read_position();  // takes its time
+    if (!read_position(true)) return ignore("the stage's readings differ");  // takes its time
     if (follower_.takes_zero(correction)) zero_position_ns_ = position_ns_;
   }
   const std::int64_t start_ns = clock_();
@@ -280,7 +314,6 @@ void Driver::take(const Target& target, const Correction& correction, std::int64
   });
   halves_ = 0;
   unconfirmed_ = true;
-  if (!answers_late_) recover();
   tell_range(target);
 }
 
@@ -294,7 +327,6 @@ void Driver::recover() {
 }
 
 void Driver::take_back() {
-  answers_late_ = true;
   follower_.not_taken();
   board_.update([&](DriverState& state) {
     if (std::exchange(unconfirmed_, false)) --state.carried_out;

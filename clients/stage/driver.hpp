@@ -37,8 +37,13 @@ class Driver {
  private:
   /// Also again, without a loss, where the stage obeys after a time in which it did not.
   void connect();
-  void read_position();
+  void read(PerAxis& position);
+  template <typename Surprises>
+  bool read_surely(PerAxis& position, Surprises&& surprises);
+  bool read_position(bool for_zero = false);
   void ask_health();
+  /// Waits for what the controller says of the last target: the next is the newest by then.
+  void settle();
   void carry_out(const Correction& correction);
   bool wants_place(const Correction& correction) const;
   void drop_what_is_over();
@@ -66,8 +71,6 @@ class Driver {
   std::string told_refusal_;
   std::int64_t told_ignored_ns_ = 0;
   bool refuses_ = false;
-  bool answers_late_ =
-      false;                  ///< prepare() has told a refusal: until it is called, nothing is sure
   bool unconfirmed_ = false;  ///< a target was sent, which prepare() may say was not taken
   int halves_ = 0;  ///< targets in a row that reached one of two controllers, and not the other
   bool range_limited_ = false;

@@ -14,6 +14,14 @@ namespace {
 constexpr double kLag_s = 0.1;
 /// So long after a move the place at rest is that of the move: nobody else had time to move it.
 constexpr std::int64_t kJustAtRest_ns = 500'000'000;
+/// A stage is at rest where two readings so far apart in time differ by no more than this.
+constexpr std::int64_t kApart_ns = 40'000'000;
+constexpr double kStill_nm = 5;
+/// One that was told to go farther than this, and is where it was, did not follow.
+constexpr double kFarEnough_nm = 20;
+constexpr int kRestsBorne = 2;
+/// So many times its resolution outside its range, an axis is brought to the end of it.
+constexpr double kNearEnd = 10;
 
 }  // namespace
 
@@ -39,6 +47,7 @@ void Follower::take_axes(std::span<const Axis> axes) {
     rules.from_nm = std::max(rules.min_nm, axes[i].min_nm);
     rules.to_nm = std::min(rules.max_nm, axes[i].max_nm);
     rules.closed_loop = axes[i].closed_loop;
+    rules.near_nm = kNearEnd * axes[i].resolution_nm;
     if (!(rules.from_nm < rules.to_nm)) {
       throw StageError(fmt::format(
           "axis {} travels from {} to {} nm: that has nothing of {}.min_nm {} to {}.max_nm {}",
@@ -51,6 +60,11 @@ void Follower::take_axes(std::span<const Axis> axes) {
 void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm) {
   take_axes(axes);
   before_.reset();
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    if (offset_nm_[i] || place_unknown_[i] || !rules_[i].closed_loop) continue;
+    offset_nm_[i] = behind_nm_[i];  // it never rested
+    offset_in_doubt_[i] = true;
+  }
   compare(position_nm, {});
   for (std::size_t i = 0; i < kAxes; ++i) {
     if (place_unknown_[i]) offset_nm_[i].reset();  // found elsewhere
@@ -60,6 +74,7 @@ void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm)
     lowest_nm_[i] = highest_nm_[i] = base_nm_[i];
   }
   under_way_ = false;
+  may_be_at(position_nm);
 }
 
 void Follower::resumed(std::span<const Axis> axes, const PerAxis& position_nm) {
@@ -72,37 +87,126 @@ void Follower::resumed(std::span<const Axis> axes, const PerAxis& position_nm) {
   }
   take_axes(axes);
   compare(position_nm, slack_nm);
+  may_be_at(position_nm);
 }
 
-void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
-  const std::int64_t since_ns =
-      last_ns_ ? now_ns - *last_ns_ : std::numeric_limits<std::int64_t>::max();
-  const bool at_rest = since_ns > kAtRest_ns;
-  // What the sensor says now is what it says of the last target.
-  const bool tells_offset = at_rest && rest_unseen_ && since_ns < kJustAtRest_ns;
-  if (at_rest) rest_unseen_ = false;
+/// Targets that were taken may never have arrived, and be no place to learn an offset from.
+void Follower::may_be_at(const PerAxis& position_nm) {
+  rest_unseen_ = false;
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    rest_[i] = {.position_nm = position_nm[i], .target_nm = base_nm_[i]};
+    if (place_unknown_[i] || !rules_[i].closed_loop) continue;
+    const double here_nm = position_nm[i] - offset_nm_[i].value_or(0);
+    lowest_nm_[i] = std::min(lowest_nm_[i], here_nm);
+    highest_nm_[i] = std::max(highest_nm_[i], here_nm);
+  }
+}
+
+PerAxis Follower::slack_nm(std::int64_t now_ns) const {
   PerAxis slack_nm{};
   for (std::size_t i = 0; i < kAxes; ++i) {
-    const bool may_be_off = !at_rest || (tells_offset && (!offset_nm_[i] || offset_in_doubt_[i]));
+    const bool may_be_off =
+        !at_rest(now_ns) || (may_tell_offset(now_ns) && (!offset_nm_[i] || offset_in_doubt_[i]));
     // Without a sensor nothing tells that the stage is elsewhere.
     slack_nm[i] = rules_[i].closed_loop ? (may_be_off ? rules_[i].rate_nm_per_s * kLag_s : 0)
                                         : std::numeric_limits<double>::infinity();
   }
-  compare(position_nm, slack_nm);
-  if (!tells_offset) return;
+  return slack_nm;
+}
+
+bool Follower::at_rest(std::int64_t now_ns) const {
+  return !last_ns_ || now_ns - *last_ns_ > kAtRest_ns;
+}
+
+/// What the sensor says now is what it says of the last target.
+bool Follower::may_tell_offset(std::int64_t now_ns) const {
+  return at_rest(now_ns) && rest_unseen_ && now_ns - *last_ns_ < kJustAtRest_ns;
+}
+
+bool Follower::surprises(const PerAxis& position_nm, std::int64_t now_ns) const {
+  const PerAxis slack_nm = this->slack_nm(now_ns);
+  for (std::size_t i = 0; i < kAxes; ++i)
+    if (!place_unknown_[i] && is_away(i, position_nm[i], slack_nm[i])) return true;
+  return false;
+}
+
+void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
+  const bool may_tell = may_tell_offset(now_ns);
+  if (at_rest(now_ns) && !may_tell) rest_unseen_ = false;
+  const std::array<bool, kAxes> unknown = place_unknown_;
+  compare(position_nm, slack_nm(now_ns));
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    // It was on its way when it seemed to rest.
+    if (place_unknown_[i] && !unknown[i] && learnt_ns_ && now_ns - *learnt_ns_ < kJustAtRest_ns)
+      offset_nm_[i] = before_ ? before_->offset_nm[i] : std::nullopt;
+  }
+  note_behind();
+  if (may_tell && is_still(position_nm, now_ns)) learn(position_nm, now_ns);
+}
+
+/// Where it never rests: what two looks in a row say is that of the sensor.
+void Follower::note_behind() {
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    if (place_unknown_[i] || behind_nm_[i] || lowest_nm_[i] != highest_nm_[i]) continue;
+    const double behind_nm = position_nm_[i] - base_nm_[i];
+    if (last_behind_nm_[i] && std::abs(behind_nm - *last_behind_nm_[i]) <= kStill_nm)
+      behind_nm_[i] = behind_nm;
+    last_behind_nm_[i] = behind_nm;
+  }
+}
+
+/// Two readings in a row, some time apart, say the same.
+bool Follower::is_still(const PerAxis& position_nm, std::int64_t now_ns) {
+  if (first_ns_ && now_ns - *first_ns_ < kApart_ns) return false;
+  bool still = first_ns_.has_value();
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    const bool moves = !(std::abs(position_nm[i] - first_nm_[i]) <= kStill_nm);
+    if (rules_[i].closed_loop && moves) still = false;
+  }
+  first_ns_ = now_ns;
+  first_nm_ = position_nm;
+  return still;
+}
+
+void Follower::learn(const PerAxis& position_nm, std::int64_t now_ns) {
+  rest_unseen_ = false;
+  learnt_ns_ = now_ns;
   for (std::size_t i = 0; i < kAxes; ++i) {
     if (!rules_[i].closed_loop || place_unknown_[i]) continue;
-    offset_nm_[i] = position_nm[i] - base_nm_[i];
+    Rest& rest = rest_[i];
+    if (std::abs(base_nm_[i] - rest.target_nm) > kFarEnough_nm) {
+      const bool went = std::abs(position_nm[i] - rest.position_nm) > kStill_nm;
+      rest = {.position_nm = position_nm[i],
+              .target_nm = base_nm_[i],
+              .in_vain = went ? 0 : rest.in_vain + 1};
+    }
+    if (rest.in_vain > 0) continue;  // what it says is not of this target
+    const double off_nm = position_nm[i] - base_nm_[i];
+    if (!offset_nm_[i] || offset_in_doubt_[i]) first_offset_nm_[i] = off_nm;
+    offset_nm_[i] = std::clamp(off_nm, first_offset_nm_[i] - rules_[i].step_nm,
+                               first_offset_nm_[i] + rules_[i].step_nm);
     offset_in_doubt_[i] = false;
   }
 }
 
+std::optional<std::size_t> Follower::take_in_vain() {
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    if (rest_[i].in_vain < kRestsBorne) continue;
+    rest_[i].in_vain = kRestsBorne - 1;  // the next one is told again
+    return i;
+  }
+  return std::nullopt;
+}
+
+bool Follower::is_away(std::size_t axis, double position_nm, double slack_nm) const {
+  const double away_nm = std::abs(position_nm - offset_nm_[axis].value_or(0) - base_nm_[axis]);
+  return !(away_nm <= rules_[axis].step_nm + slack_nm);
+}
+
 void Follower::compare(const PerAxis& position_nm, const PerAxis& slack_nm) {
   position_nm_ = position_nm;
-  for (std::size_t i = 0; i < kAxes; ++i) {
-    const double away_nm = std::abs(position_nm[i] - offset_nm_[i].value_or(0) - base_nm_[i]);
-    if (!(away_nm <= rules_[i].step_nm + slack_nm[i])) place_unknown_[i] = true;
-  }
+  for (std::size_t i = 0; i < kAxes; ++i)
+    if (is_away(i, position_nm[i], slack_nm[i])) place_unknown_[i] = true;
 }
 
 Verdict Follower::judge(const Correction& correction, std::int64_t now_ns) const {
@@ -133,6 +237,9 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
       base_nm_[i] = position_nm_[i] - offset_nm_[i].value_or(0);
       offset_in_doubt_[i] = true;  // it may be another one there
       lowest_nm_[i] = highest_nm_[i] = base_nm_[i];
+      rest_[i].position_nm = position_nm_[i];
+      rest_[i].target_nm = base_nm_[i];
+      behind_nm_[i] = last_behind_nm_[i] = std::nullopt;
       zero_nm_[i] = base_nm_[i] - (total_nm - delta_nm);
       place_unknown_[i] = false;
     } else if (new_lock) {
@@ -150,11 +257,13 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
   const double base_nm = base_nm_[axis];
   // A stage that was found outside may stay there or come back, as the corrections say.
   const auto bounded = [&](double nm, double low_nm, double high_nm) {
-    return std::clamp(nm, std::min(low_nm, base_nm), std::max(high_nm, base_nm));
+    if (base_nm < low_nm - rules.near_nm) low_nm = base_nm;
+    if (base_nm > high_nm + rules.near_nm) high_nm = base_nm;
+    return std::clamp(nm, low_nm, high_nm);
   };
   double target_nm = bounded(wanted_nm, zero_nm - rules.range_nm, zero_nm + rules.range_nm);
   target_nm = bounded(target_nm, rules.from_nm, rules.to_nm);
-  limited.range = target_nm != wanted_nm;
+  limited.range = std::abs(target_nm - wanted_nm) > rules.near_nm;
   double most_nm = rules.step_nm;
   bool by_rate = false;
   if (last_ns_) {
@@ -179,6 +288,7 @@ void Follower::moved(const Target& target, std::int64_t now_ns) {
              .offset_in_doubt = offset_in_doubt_,
              .last_nm = last_nm_};
   taken_ = target;
+  first_ns_.reset();
   last_nm_ = target.nm;
   base_nm_ = target.nm;
   lowest_nm_ = highest_nm_ = target.nm;
@@ -195,12 +305,12 @@ void Follower::not_taken() {
   offset_nm_ = before_->offset_nm;  // what rest told since was of a target that was not taken
   offset_in_doubt_ = before_->offset_in_doubt;
   last_nm_ = before_->last_nm;
-  rest_unseen_ = false;
   refused(taken_, *last_ns_);
 }
 
 void Follower::refused(const Target& target, std::int64_t now_ns) {
   before_.reset();
+  rest_unseen_ = false;
   for (std::size_t i = 0; i < kAxes; ++i) {
     lowest_nm_[i] = std::min(lowest_nm_[i], target.nm[i]);
     highest_nm_[i] = std::max(highest_nm_[i], target.nm[i]);

@@ -55,8 +55,16 @@ class Follower {
   /// its last target, unless its reading has changed meanwhile by more than a step.
   /// @throws StageError as connected()
   void resumed(std::span<const Axis> axes, const PerAxis& position_nm);
+  /// Such a reading would make a stage one that somebody else moved: it is worth a second one.
+  bool surprises(const PerAxis& position_nm, std::int64_t now_ns) const;
   /// Where the stage was just now. One that somebody else moved gets a new zero.
   void seen(const PerAxis& position_nm, std::int64_t now_ns);
+
+  /// Wants to see it again, some time later, to know whether it rests.
+  bool wants_rest() const { return rest_unseen_; }
+  /// Of an axis that was where it was at two rests, though it was told to go: told once for each.
+  std::optional<std::size_t> take_in_vain();
+  bool place_unknown() const { return place_unknown_ != std::array<bool, kAxes>{}; }
 
   Verdict judge(const Correction& correction, std::int64_t now_ns) const;
   /// The correction, whose verdict is Move, takes a new zero: a position read right now is wanted.
@@ -91,12 +99,26 @@ class Follower {
     double min_nm = 0, max_nm = 0;
     double step_nm = 0, rate_nm_per_s = 0, range_nm = 0;
     double from_nm = 0, to_nm = 0;  ///< min_nm to max_nm within the travel
+    double near_nm = 0;             ///< outside by no more it is at the end
     bool closed_loop = true;
+  };
+  /// Of the last two rests between which the target moved.
+  struct Rest {
+    double position_nm = 0, target_nm = 0;
+    int in_vain = 0;  ///< rests in a row at which the position was the same
   };
   static AxisRules rules_of(const AxisSettings& settings);
   void take_axes(std::span<const Axis> axes);
   /// Marks the axes that are farther from where they should be than a step and `slack_nm`.
   void compare(const PerAxis& position_nm, const PerAxis& slack_nm);
+  bool is_away(std::size_t axis, double position_nm, double slack_nm) const;
+  PerAxis slack_nm(std::int64_t now_ns) const;
+  bool at_rest(std::int64_t now_ns) const;
+  bool may_tell_offset(std::int64_t now_ns) const;
+  bool is_still(const PerAxis& position_nm, std::int64_t now_ns);
+  void note_behind();
+  void learn(const PerAxis& position_nm, std::int64_t now_ns);
+  void may_be_at(const PerAxis& position_nm);
   bool is_new_lock(const Correction& correction) const;
   double limit(std::size_t axis, double wanted_nm, std::int64_t now_ns, Limited& limited) const;
 
@@ -105,10 +127,16 @@ class Follower {
   PerAxis disobeyed_nm_{};                 ///< where it was then
   std::array<bool, kAxes> place_unknown_;  ///< the next zero comes from the position
   PerAxis base_nm_{};  ///< what a step counts from: the last target, or where the stage was found
-  PerAxis lowest_nm_{}, highest_nm_{};  ///< between them lies base_nm_; apart after a refusal
+  PerAxis lowest_nm_{}, highest_nm_{};  ///< between them it is; apart after a refusal or a loss
   /// Sensor minus target, at rest after the last move that was followed by rest.
   std::array<std::optional<double>, kAxes> offset_nm_;
+  PerAxis first_offset_nm_{};                  ///< as learnt first, which later ones stay near
   std::array<bool, kAxes> offset_in_doubt_{};  ///< it was learnt before the stage was moved
+  std::optional<std::int64_t> learnt_ns_;      ///< when one was learnt last
+  std::optional<std::int64_t> first_ns_;       ///< of the first of two readings at rest
+  PerAxis first_nm_{};                         ///< that
+  std::array<std::optional<double>, kAxes> behind_nm_, last_behind_nm_;  ///< the same, in motion
+  std::array<Rest, kAxes> rest_{};
   /// What moved() has changed, for not_taken().
   struct Before {
     PerAxis base_nm, lowest_nm, highest_nm;

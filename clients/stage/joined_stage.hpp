@@ -23,6 +23,9 @@ class JoinedStage : public Stage {
       : parts_{std::move(x), std::move(y)}, clock_(clock) {}
 
   std::vector<Axis> connect() override;
+  void disconnect() noexcept override {
+    for (const auto& part : parts_) part->disconnect();
+  }
   std::string description() const override;
   /// False where either did not take its last target.
   bool prepare() override;

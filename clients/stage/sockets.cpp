@@ -48,7 +48,10 @@ CorrectionSocket::CorrectionSocket(zmq::context_t& context, const std::string& e
 }
 
 void CorrectionSocket::look(bool answers, std::int64_t now_ns) {
-  endpoint_.look(socket_, answers || now_ns - heard_ns_ < kSilence_ns, now_ns);
+  const bool again = answers && !answered_;
+  answered_ = answers;
+  if (again) endpoint_.look_anew();
+  endpoint_.look(socket_, !again && (answers || now_ns - heard_ns_ < kSilence_ns), now_ns);
 }
 
 std::optional<std::string> CorrectionSocket::newest() {

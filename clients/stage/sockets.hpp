@@ -18,6 +18,8 @@ class DaemonEndpoint {
   /// Looks where the daemon is, unless it did so a moment ago, and connects the socket there.
   /// @param heard  the socket's peer is alive: nothing to look for
   void look(zmq::socket_t& socket, bool heard, std::int64_t now_ns);
+  /// The next look() looks, whether the peer is heard or not.
+  void look_anew() { next_look_ns_ = 0; }
   bool connected() const { return !place_.empty(); }
   /// Why it is not connected, for people.
   const std::string& trouble() const { return trouble_; }
@@ -32,7 +34,8 @@ class DaemonEndpoint {
 class CorrectionSocket {
  public:
   CorrectionSocket(zmq::context_t& context, const std::string& endpoint);
-  /// @param answers  the daemon is alive, though no correction comes
+  /// @param answers  the daemon is alive, though no correction comes. Where it is again, it may be
+  ///     another one, at another place
   void look(bool answers, std::int64_t now_ns);
   /// The newest message that came; those before it are gone.
   std::optional<std::string> newest();
@@ -42,6 +45,7 @@ class CorrectionSocket {
   zmq::socket_t socket_;
   DaemonEndpoint endpoint_;
   std::int64_t heard_ns_ = 0;
+  bool answered_ = false;
 };
 
 /// What the daemon said to a report.

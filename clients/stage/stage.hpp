@@ -68,11 +68,14 @@ class Stage {
   /// Moves nothing, and switches nothing but servos where StageOptions::switch_servo_on.
   /// @throws StageError
   virtual std::vector<Axis> connect() = 0;
+  /// Closes the connection; what was sent and has not left is dropped.
+  virtual void disconnect() noexcept {}
   /// Maker, model, serial number and firmware, once connected.
   virtual std::string description() const = 0;
-  /// Collects an answer that is still owed, so that move_to() sends at once. Called before it is
-  /// judged whether a correction has expired. False: the controller did not take the last target,
-  /// and says so only now; health() says why. @throws StageError
+  /// Collects what the controller owes of the last target, so that none is sent before it has dealt
+  /// with that. Called after each move_to(), before anything else and before a correction is
+  /// chosen. False: it did not take the target, and says so only now; health() says why. @throws
+  /// StageError
   virtual bool prepare() { return true; }
   /// Of the next move_to(), CLOCK_MONOTONIC: one that sends to several controllers sends nothing
   /// after it.

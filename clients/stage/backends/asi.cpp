@@ -63,6 +63,7 @@ class Asi final : public Stage {
   }
 
   std::vector<Axis> connect() override;
+  void disconnect() noexcept override { line_.drop(); }
   std::string description() const override { return description_; }
   bool prepare() override;
   bool move_to(std::span<const double> nm) override;

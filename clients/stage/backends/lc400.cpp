@@ -6,12 +6,15 @@
 // nPC400Channel.cpp; scale: getPosition() of the former, 1048574 counts for the range, 0 in its
 // middle; speeds: iocBoot/iocNPoint/LC400.cmd.
 //
-// Nothing is answered to a write and no error register is known: health() reads the targets back.
+// Nothing is answered to a write and no error register is known: behind the targets of a move goes
+// the question for one of them, in turns. Its answer, collected before anything else is sent, says
+// that the controller has dealt with both and has kept this one; health() reads both back.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
 
 #include "clients/stage/backends/backends.hpp"
 #include "clients/stage/backends/refusal.hpp"
@@ -65,6 +68,18 @@ struct Channel {
   bool written = false;
 };
 
+std::string question_for(std::uint32_t address) {
+  std::string question(1, kRead);
+  append_word(question, address);
+  question += kEnd;
+  return question;
+}
+
+std::string target_text(const std::string& name, const Channel& channel, std::int32_t target) {
+  return "channel " + name + " has target " + text_nm(target * channel.nm_per_count) +
+         ", expected " + text_nm(channel.target * channel.nm_per_count);
+}
+
 class Lc400 final : public Stage {
  public:
   explicit Lc400(const StageOptions& options)
@@ -79,7 +94,9 @@ class Lc400 final : public Stage {
   }
 
   std::vector<Axis> connect() override;
+  void disconnect() noexcept override { line_.drop(); }
   std::string description() const override { return description_; }
+  bool prepare() override;
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
@@ -87,6 +104,8 @@ class Lc400 final : public Stage {
   void stop() override {}
 
  private:
+  void collect();
+  std::int32_t answer(std::uint32_t address);
   std::int32_t read_word(std::uint32_t address);
   void greet();
   Axis ask_axis(std::size_t i);
@@ -98,14 +117,37 @@ class Lc400 final : public Stage {
   std::vector<Axis> axes_;
   std::string description_;
   std::string command_;
+  std::size_t asked_ = 0;    ///< the channel whose target is read back behind a move
+  bool answer_due_ = false;  ///< of that
   Refusal refusal_;
+  bool not_taken_ = false;  ///< the last move, until prepare() has told it
 };
 
 std::int32_t Lc400::read_word(std::uint32_t address) {
-  std::string question(1, kRead);
-  append_word(question, address);
-  question += kEnd;
-  line_->write(question);
+  collect();
+  line_->write(question_for(address));
+  return answer(address);
+}
+
+/// The answer to the question behind the last move.
+void Lc400::collect() {
+  if (!std::exchange(answer_due_, false)) return;
+  Channel& channel = channels_[asked_];
+  const std::int32_t target = answer(channel.base + kTarget);
+  if (target == channel.target) return;
+  not_taken_ = true;
+  refusal_ = {.condition = Condition::Error,
+              .code = 0,
+              .text = target_text(options_.axes[asked_], channel, target)};
+}
+
+bool Lc400::prepare() {
+  collect();
+  return !std::exchange(not_taken_, false);
+}
+
+std::int32_t Lc400::answer(std::uint32_t address) {
+  const std::string question = question_for(address);
   const std::string expected = printable(question.substr(0, 5)) + ", a word and \\x55";
   const std::string answer = line_->read_exactly(10, expected);
   if (answer.compare(0, 5, question, 0, 5) != 0 || answer.back() != kEnd) {
@@ -117,6 +159,7 @@ std::int32_t Lc400::read_word(std::uint32_t address) {
 std::vector<Axis> Lc400::connect() {
   line_.open();
   refusal_ = {};
+  answer_due_ = not_taken_ = false;
   axes_.clear();
   greet();
   std::vector<Axis> axes;
@@ -200,6 +243,7 @@ bool Lc400::move_to(std::span<const double> nm) {
     refusal_ = not_a_number();
     return false;
   }
+  collect();
   command_.clear();
   std::array<std::int32_t, 6> counts{};
   for (std::size_t i = 0; i < nm.size(); ++i) {
@@ -211,7 +255,10 @@ bool Lc400::move_to(std::span<const double> nm) {
     counts[i] = static_cast<std::int32_t>(wanted);
     append_write(command_, channels_[i].base + kTarget, counts[i]);
   }
+  asked_ = (asked_ + 1) % channels_.size();
+  command_ += question_for(channels_[asked_].base + kTarget);
   line_->write(command_);
+  answer_due_ = true;
   for (std::size_t i = 0; i < nm.size(); ++i) {
     channels_[i].target = counts[i];
     channels_[i].written = true;
@@ -244,9 +291,7 @@ Health Lc400::health() {
     }
     const std::int32_t target = read_word(channel.base + kTarget);
     if (channel.written && target != channel.target) {
-      add_fault(health, Condition::Error,
-                "channel " + name + " has target " + text_nm(target * channel.nm_per_count) +
-                    ", expected " + text_nm(channel.target * channel.nm_per_count));
+      add_fault(health, Condition::Error, target_text(name, channel, target));
       channel.written = false;
     }
     if (servo_off) channel.written = false;

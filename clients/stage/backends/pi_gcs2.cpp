@@ -4,11 +4,13 @@
 // an answer: gcsmessages.py; error codes: gcserror.py; units of models: Micro-Manager
 // DeviceAdapters/PI_GCS_2/PI_GCS_2.cpp and PIGCSControllerComDevice.cpp (ReadGCSAnswer).
 //
-// MOV is not answered: whether it was taken stands in the error register, which health() reads.
+// MOV is not answered: ERR? goes out behind it, and its answer, collected before anything else is
+// sent, says whether MOV was taken. So no target waits in a controller that is busy with another.
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "clients/stage/backends/backends.hpp"
 #include "clients/stage/backends/refusal.hpp"
@@ -21,6 +23,7 @@ namespace {
 constexpr double kNmPerUm = 1e3;
 constexpr double kNmPerMm = 1e6;
 constexpr double kResolutionNm = 0.1;
+constexpr std::string_view kErrorNumber = "the number of an error";
 constexpr std::string_view kStopAll = "\x18";  // one byte, without LF
 
 constexpr int kServoOffOrNotReferenced = 5;
@@ -87,7 +90,9 @@ class PiGcs2 final : public Stage {
   }
 
   std::vector<Axis> connect() override;
+  void disconnect() noexcept override { line_.drop(); }
   std::string description() const override { return description_; }
+  bool prepare() override;
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
@@ -99,6 +104,7 @@ class PiGcs2 final : public Stage {
     int digits = 4;  ///< of kResolutionNm
   };
 
+  std::vector<std::string> answer(std::string_view expected);
   std::vector<std::string> ask(const std::string& question, std::string_view expected);
   std::optional<std::vector<std::string>> ask_if_known(const std::string& question);
   std::vector<std::string> values(const std::vector<std::string>& lines, std::string_view expected);
@@ -109,6 +115,8 @@ class PiGcs2 final : public Stage {
   void find_axes();
   void find_units();
   void switch_servos_on();
+  void collect();
+  int parse_error(const std::vector<std::string>& lines);
   int read_error();
   void judge(int error, Health& health);
   void ask_servos(int error);
@@ -126,13 +134,21 @@ class PiGcs2 final : public Stage {
   bool on_target_ = false;
   bool ask_servo_next_ = true;
   bool stop_sent_ = false;
+  bool answer_due_ = false;  ///< of the ERR? behind a move
+  int error_ = 0;            ///< that it told, until health() has
+  bool not_taken_ = false;   ///< the last move, until prepare() has told it
   Refusal refusal_;
   std::string command_;
 };
 
-/// All lines of an answer: each but the last ends in a space before its LF.
 std::vector<std::string> PiGcs2::ask(const std::string& question, std::string_view expected) {
+  collect();
   line_->write(question + "\n");
+  return answer(expected);
+}
+
+/// All its lines: each but the last ends in a space before its LF.
+std::vector<std::string> PiGcs2::answer(std::string_view expected) {
   std::vector<std::string> lines;
   do {
     lines.push_back(line_->read_line('\n', expected));
@@ -192,7 +208,8 @@ std::optional<std::vector<double>> PiGcs2::numbers_if_known(const std::string& q
 std::vector<Axis> PiGcs2::connect() {
   line_.open();
   refusal_ = {};
-  stop_sent_ = false;
+  stop_sent_ = answer_due_ = not_taken_ = false;
+  error_ = 0;
   identify();
   find_axes();
   find_units();
@@ -303,11 +320,23 @@ void PiGcs2::switch_servos_on() {
   servo_ = numbers("SVO?");
 }
 
+void PiGcs2::collect() {
+  if (!std::exchange(answer_due_, false)) return;
+  error_ = parse_error(answer(kErrorNumber));
+  if (error_ != 0) not_taken_ = true;
+}
+
+bool PiGcs2::prepare() {
+  collect();
+  return !std::exchange(not_taken_, false);
+}
+
 bool PiGcs2::move_to(std::span<const double> nm) {
   if (!all_finite(nm)) {
     refusal_ = not_a_number();
     return false;
   }
+  collect();
   command_ = "MOV";
   for (std::size_t i = 0; i < nm.size(); ++i) {
     command_ += ' ';
@@ -315,9 +344,9 @@ bool PiGcs2::move_to(std::span<const double> nm) {
     command_ += ' ';
     append_fixed(command_, nm[i] / units_[i].nm, units_[i].digits);
   }
-  command_ += '\n';
+  command_ += "\nERR?\n";
   line_->write(command_);
-  stop_sent_ = false;
+  answer_due_ = true;
   line_->wait_until_sent();
   return true;
 }
@@ -327,11 +356,15 @@ void PiGcs2::read(std::span<double> nm) {
   for (std::size_t i = 0; i < nm.size(); ++i) nm[i] = place[i] * units_[i].nm;
 }
 
-int PiGcs2::read_error() {
-  const std::vector<std::string> lines = ask("ERR?", "the number of an error");
+/// The error that a halt of ours sets is none.
+int PiGcs2::parse_error(const std::vector<std::string>& lines) {
   const std::optional<int> code = parse_whole(lines.front());
-  if (!code || lines.size() != 1) line_->refuse(lines.front(), "the number of an error");
-  return *code;
+  if (!code || lines.size() != 1) line_->refuse(lines.front(), kErrorNumber);
+  return std::exchange(stop_sent_, false) && code == kStopped ? 0 : *code;
+}
+
+int PiGcs2::read_error() {
+  return parse_error(ask("ERR?", kErrorNumber));
 }
 
 /// A controller that was without power has its servos off and its reference lost.
@@ -349,9 +382,10 @@ void PiGcs2::ask_servos(int error) {
 /// may come from them: on a serial line every question holds up a move.
 Health PiGcs2::health() {
   Health health;
-  const int error = read_error();
-  const bool excused = error == kStopped && stop_sent_;
-  const bool servos = ask_servo_next_ || !tells_on_target_ || (error != 0 && !excused);
+  collect();
+  int error = std::exchange(error_, 0);
+  if (error == 0) error = read_error();
+  const bool servos = ask_servo_next_ || !tells_on_target_ || error != 0;
   if (servos) {
     ask_servos(error);
   } else {
@@ -360,7 +394,7 @@ Health PiGcs2::health() {
   ask_servo_next_ = !servos;
   health.tells_on_target = tells_on_target_;
   health.on_target = on_target_;
-  judge(excused ? 0 : error, health);
+  judge(error, health);
   return health;
 }
 
@@ -394,7 +428,7 @@ std::string PiGcs2::axes_where(const std::vector<double>& flags, double value) c
   return found;
 }
 
-/// Halts motors, and makes a piezo's present place its target. The error that it sets is no error.
+/// Halts motors, and makes a piezo's present place its target.
 void PiGcs2::stop() {
   line_->write(kStopAll);
   stop_sent_ = true;

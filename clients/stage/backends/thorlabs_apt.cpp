@@ -6,13 +6,17 @@
 //
 // Axes: "1" is channel 1 of a unit alone (address 0x50), "bay2" is channel 1 of bay 2 of a rack
 // (0x22). Two units, each with its own USB: both devices with a comma between, one for each axis.
-// Sets are not answered; errors come unasked (0x0080, 0x0081) and are found at the next question.
+// Sets are not answered; errors come unasked (0x0080, 0x0081). Behind each target its unit is asked
+// for its status: the answer, collected before anything else is sent, says that it has dealt with
+// the target and would follow it.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "base/monotonic.hpp"
 #include "clients/stage/backends/backends.hpp"
@@ -29,6 +33,7 @@ constexpr std::uint8_t kUnit = 0x50;
 constexpr std::uint8_t kBayBefore = 0x20;
 constexpr unsigned kDataFollows = 0x80;
 constexpr std::size_t kHeaderSize = 6;
+constexpr std::size_t kStatusSize = 10;
 constexpr std::size_t kLongestData = 255;
 
 constexpr std::uint16_t kDisconnect = 0x0002;
@@ -96,7 +101,12 @@ struct Unit {
   double travel_nm = 0;
   double place_nm = 0;
   std::uint32_t status = 0;
+  bool answer_due = false;  ///< of the status behind its target
 };
+
+bool follows(std::uint32_t status) {
+  return (status & kZeroing) == 0 && (status & kEnabled) != 0 && (status & kClosedLoopBit) != 0;
+}
 
 Unit parse_axis(const std::string& name) {
   const bool bay = name.starts_with("bay");
@@ -121,7 +131,12 @@ class ThorlabsApt final : public Stage {
   explicit ThorlabsApt(const StageOptions& options);
 
   std::vector<Axis> connect() override;
+  void disconnect() noexcept override {
+    for (Connection& line : lines_) line.drop();
+  }
   std::string description() const override { return description_; }
+  bool prepare() override;
+  void expires_at(std::int64_t expires_ns) override { expires_ns_ = expires_ns; }
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
@@ -132,6 +147,10 @@ class ThorlabsApt final : public Stage {
   void send(const Unit& unit, std::uint16_t id, unsigned first, unsigned second);
   Message receive(Connection& line);
   Message ask(const Unit& unit, std::uint16_t question, std::uint16_t answer, std::size_t size);
+  void collect();
+  void collect_message(Connection& line);
+  bool is_answer(const Message& message, std::uint16_t id, std::size_t size, const Unit& unit);
+  void take_status(Unit& unit, const std::string& data);
   void note_unasked(const Message& message);
   void check_units() const;
   void open_lines();
@@ -147,7 +166,9 @@ class ThorlabsApt final : public Stage {
   std::string description_;
   std::vector<std::string> commands_;  ///< of a move, for each line
   std::int64_t alive_ns_ = 0;
+  std::int64_t expires_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of the next move
   Refusal refusal_;
+  bool not_taken_ = false;  ///< the last move, until prepare() has told it
 };
 
 ThorlabsApt::ThorlabsApt(const StageOptions& options) : options_(options) {
@@ -192,6 +213,36 @@ void ThorlabsApt::send(const Unit& unit, std::uint16_t id, unsigned first, unsig
   lines_[unit.line]->write(message);
 }
 
+/// The answers to the questions behind the last move, in whatever order they come.
+void ThorlabsApt::collect() {
+  Refusal before = std::exchange(refusal_, {});
+  for (Unit& unit : units_) {
+    for (int i = 0; unit.answer_due; ++i) {
+      if (i == 64) lines_[unit.line]->refuse("64 other messages", "the status among them");
+      collect_message(lines_[unit.line]);
+    }
+  }
+  if (refusal_.happened())
+    not_taken_ = true;
+  else
+    refusal_ = std::move(before);
+}
+
+void ThorlabsApt::collect_message(Connection& line) {
+  const Message message = receive(line);
+  note_unasked(message);
+  for (Unit& unit : units_) {
+    if (&lines_[unit.line] != &line || !is_answer(message, kStatus, kStatusSize, unit)) continue;
+    take_status(unit, message.data);
+    if (std::exchange(unit.answer_due, false) && !follows(unit.status)) not_taken_ = true;
+  }
+}
+
+bool ThorlabsApt::prepare() {
+  collect();
+  return !std::exchange(not_taken_, false);
+}
+
 Message ThorlabsApt::receive(Connection& line) {
   constexpr std::string_view kExpected = "a message to 0x01 from 0x11, 0x21 to 0x2a or 0x50";
   const std::string header = line->read_exactly(kHeaderSize, kExpected);
@@ -234,20 +285,26 @@ void ThorlabsApt::note_unasked(const Message& message) {
 Message ThorlabsApt::ask(const Unit& unit, std::uint16_t question, std::uint16_t answer,
                          std::size_t size) {
   Connection& line = lines_[unit.line];
+  collect();
   send(unit, question, unit.channel, 0);
   for (int i = 0; i < 64; ++i) {
     Message message = receive(line);
     note_unasked(message);
-    if (message.id != answer || message.source != unit.address) continue;
-    if (message.data.size() < size) {
-      line->refuse(message.data, std::to_string(size) + " bytes of data");
-    }
-    const unsigned channel = answer == kInfo ? unit.channel
-                             : size == 0     ? message.first
-                                             : half_at(message.data, 0);
-    if (channel == unit.channel) return message;
+    if (is_answer(message, answer, size, unit)) return message;
   }
   line->refuse("64 other messages", "the answer among them");
+}
+
+bool ThorlabsApt::is_answer(const Message& message, std::uint16_t id, std::size_t size,
+                            const Unit& unit) {
+  if (message.id != id || message.source != unit.address) return false;
+  if (message.data.size() < size) {
+    lines_[unit.line]->refuse(message.data, std::to_string(size) + " bytes of data");
+  }
+  const unsigned channel = id == kInfo ? unit.channel
+                           : size == 0 ? message.first
+                                       : half_at(message.data, 0);
+  return channel == unit.channel;
 }
 
 /// As the protocol's "USB interface" asks: pause, purge, pause, with RTS raised by the open line.
@@ -262,6 +319,8 @@ void ThorlabsApt::open_lines() {
 std::vector<Axis> ThorlabsApt::connect() {
   open_lines();
   refusal_ = {};
+  not_taken_ = false;
+  for (Unit& unit : units_) unit.answer_due = false;
   alive_ns_ = 0;
   axes_.clear();
   description_ = "Thorlabs";
@@ -317,7 +376,10 @@ void ThorlabsApt::close_loop(const Unit& unit) {
 
 /// Volts, place and bits in one message. The place is signed: noise below 0 is no full travel.
 void ThorlabsApt::ask_status(Unit& unit) {
-  const std::string data = ask(unit, kRequestStatus, kStatus, 10).data;
+  take_status(unit, ask(unit, kRequestStatus, kStatus, kStatusSize).data);
+}
+
+void ThorlabsApt::take_status(Unit& unit, const std::string& data) {
   const auto counts = static_cast<std::int16_t>(half_at(data, 4));
   unit.place_nm = counts / kFullScale * unit.travel_nm;
   unit.status = word_at(data, 6);
@@ -339,6 +401,7 @@ bool ThorlabsApt::move_to(std::span<const double> nm) {
     refusal_ = not_a_number();
     return false;
   }
+  collect();
   for (std::string& command : commands_) command.clear();
   for (std::size_t i = 0; i < nm.size(); ++i) {
     const Unit& unit = units_[i];
@@ -351,8 +414,13 @@ bool ThorlabsApt::move_to(std::span<const double> nm) {
     append_short(command, kSetPosition, 4, 0, unit.address | kDataFollows);
     append_half(command, unit.channel);
     append_half(command, static_cast<unsigned>(counts));
+    append_short(command, kRequestStatus, unit.channel, 0, unit.address);
   }
-  for (std::size_t i = 0; i < lines_.size(); ++i) lines_[i]->write(commands_[i]);
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    if (i > 0 && monotonic_ns() > expires_ns_) throw TooLate();
+    lines_[i]->write(commands_[i]);
+    for (Unit& unit : units_) unit.answer_due = unit.answer_due || unit.line == i;
+  }
   for (Connection& line : lines_) line->wait_until_sent();
   return true;
 }
@@ -372,6 +440,7 @@ Health ThorlabsApt::health() {
   refusal_.move_into(health);
   for (std::size_t i = 0; i < units_.size(); ++i) {
     const std::uint32_t status = units_[i].status;
+    if (follows(status)) continue;
     std::string fault;
     if ((status & kZeroing) != 0) {
       health.condition = Condition::NotReferenced;
@@ -379,11 +448,9 @@ Health ThorlabsApt::health() {
     } else if ((status & kEnabled) == 0) {
       health.condition = Condition::ServoOff;
       fault = " is not enabled";
-    } else if ((status & kClosedLoopBit) == 0) {
+    } else {
       health.condition = Condition::ServoOff;
       fault = " is in open loop, where it ignores targets";
-    } else {
-      continue;
     }
     if (!health.text.empty()) health.text += "; ";
     health.text += "axis " + options_.axes[i] + fault;

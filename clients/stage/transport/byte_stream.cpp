@@ -108,6 +108,11 @@ void ByteStream::close() noexcept {
   fd_ = -1;
 }
 
+void ByteStream::drop() noexcept {
+  out_of_step_ = true;
+  close();
+}
+
 bool ByteStream::wait_for(short events, std::int64_t deadline_ns) const {
   while (true) {
     const std::int64_t left_ns = std::max<std::int64_t>(0, deadline_ns - monotonic_ns());

@@ -50,6 +50,8 @@ class ByteStream {
   bool input_waiting();
   /// Drops what came and was not read. @throws StageError
   void discard_input();
+  /// Closes it; nothing that was written reaches the controller any more.
+  void drop() noexcept;
   /// Drops what comes until `quiet_ms` have passed without a byte, at most a second.
   void discard_until_quiet(int quiet_ms);
 

@@ -25,6 +25,10 @@ class Connection {
     stream_.emplace(open_stream(device_, baud_, rts_cts_, timeout_ms_));
   }
   void close() { stream_.reset(); }
+  /// Closes it at once; what was written and has not left is dropped.
+  void drop() noexcept {
+    if (stream_) stream_->drop();
+  }
 
   /// @throws StageError while it is not open
   ByteStream* operator->() {

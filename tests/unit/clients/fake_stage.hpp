@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "clients/stage/correction.hpp"
@@ -21,6 +22,7 @@ class FakeStage : public Stage {
  public:
   std::vector<Axis> connect() override {
     ++connects;
+    owes_refusal = false;
     fake_now_ns += takes_ns;
     if (away) throw StageError("nobody answers at tcp://127.0.0.1:1");
     Axis axis{.name = "1", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1};
@@ -29,6 +31,7 @@ class FakeStage : public Stage {
     other.name = "2";
     return {axis, other};
   }
+  void disconnect() noexcept override { ++disconnects; }
   std::string description() const override { return "fake"; }
   bool move_to(std::span<const double> nm) override {
     fake_now_ns += takes_ns;
@@ -50,7 +53,7 @@ class FakeStage : public Stage {
     return true;
   }
   bool prepare() override {
-    fake_now_ns += owes_ns;
+    fake_now_ns += std::exchange(owes_ns, 0);
     if (!owes_refusal) return true;
     owes_refusal = false;
     answer = {.condition = late_condition, .error = 7, .text = "7: out of limits"};
@@ -77,7 +80,7 @@ class FakeStage : public Stage {
   bool refuses_late = false, owes_refusal = false;  ///< told by prepare()
   bool away = false, refuses = false, breaks_in_move = false, closed_loop = true;
   std::int64_t takes_ns = 0, reads_ns = 0, owes_ns = 0;
-  int connects = 0, reads = 0, healths = 0, stops = 0;
+  int connects = 0, disconnects = 0, reads = 0, healths = 0, stops = 0;
 };
 
 }  // namespace driftd::stage

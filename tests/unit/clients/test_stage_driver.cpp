@@ -134,6 +134,32 @@ TEST_CASE("an answer that is owed is waited for before a correction is judged", 
   CHECK(bench.board.state().ignored == 1);
 }
 
+TEST_CASE("a controller that owes an answer is waited for before the newest correction is chosen",
+          "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(1, 1);
+  bench.stage.owes_ns = 30 * kMs;
+  bench.driver.turn();
+  CHECK(bench.stage.owes_ns == 0);
+  bench.send(2, 1);
+  CHECK(bench.stage.targets.size() == 2);
+  SECTION("and after one of which a part came too late") {
+    struct Half : FakeStage {
+      bool move_to(std::span<const double>) override { throw TooLate(); }
+    } stage;
+    Driver driver(
+        stage, config(), bench.board, [] {}, fake_clock);
+    driver.turn();
+    driver.correction("correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                      std::to_string(fake_now_ns + 20 * kMs) +
+                      ",\"total_x_nm\":1,\"total_y_nm\":1,\"delta_x_nm\":1,\"delta_y_nm\":1}");
+    stage.owes_ns = 30 * kMs;
+    driver.turn();
+    CHECK(stage.owes_ns == 0);
+  }
+}
+
 TEST_CASE("a servo switched on after the connection brings the sensor back", "[stage]") {
   Bench bench;
   bench.stage.closed_loop = false;
@@ -203,15 +229,92 @@ TEST_CASE("a lock that is resumed after a rest asks where the stage is", "[stage
   fake_now_ns += 2 * kMs;
   send(2);
   CHECK(stage.reads == reads);
-  for (int i = 0; i < 400; ++i) {  // at rest it is looked at once
+  for (int i = 0; i < 400; ++i) {  // at rest it is looked at twice
     fake_now_ns += kMs;
     driver.turn();
   }
-  CHECK(stage.reads == reads + 1);
+  CHECK(stage.reads == reads + 2);
   fake_now_ns += 3000 * kMs;
   stage.position[0] = 20'000;
   send(3);
   CHECK(stage.targets.back()[0] == Approx(20'001));
+}
+
+TEST_CASE("one wrong reading is no stage that was moved", "[stage]") {
+  struct Glitches : FakeStage {
+    void read(std::span<double> nm) override {
+      FakeStage::read(nm);
+      nm[0] += std::exchange(wrong_nm, 0);
+      wrong_nm = std::exchange(next_wrong_nm, 0);
+    }
+    double wrong_nm = 0, next_wrong_nm = 0;
+  } stage;
+  Bench bench;
+  Driver driver(
+      stage, config(), bench.board, [] {}, fake_clock);
+  const auto run = [&](int ms) {
+    for (int i = 0; i < ms; ++i) {
+      driver.turn();
+      fake_now_ns += kMs;
+    }
+  };
+  const auto send = [&](int lock_id) {
+    driver.correction("correction {\"session\":\"a\",\"lock_id\":" + std::to_string(lock_id) +
+                      ",\"sent_ns\":1,\"expires_ns\":" + std::to_string(fake_now_ns + 20 * kMs) +
+                      ",\"total_x_nm\":1,\"total_y_nm\":0,\"delta_x_nm\":1,\"delta_y_nm\":0}");
+  };
+  SECTION("at the first correction") {
+    run(10);
+    stage.wrong_nm = 20'000;
+    send(1);
+    CHECK(stage.targets.back()[0] == Approx(50'001));
+  }
+  SECTION("at the connection") {
+    stage.wrong_nm = 20'000;
+    run(10);
+    send(1);
+    CHECK(stage.targets.back()[0] == Approx(50'001));
+  }
+  SECTION("at a new lock, nor are two") {
+    run(10);
+    send(1);
+    run(1000);
+    stage.wrong_nm = 20'000;
+    stage.next_wrong_nm = GENERATE(0, -3000);
+    send(2);
+    CHECK(stage.targets.back()[0] == Approx(50'002));
+  }
+  SECTION("when one of them is at rest for the first time") {
+    run(10);
+    send(1);
+    for (int i = 0; i < 500; ++i) {
+      if (i == 201) stage.wrong_nm = 900;
+      run(1);
+    }
+    send(2);
+    CHECK(stage.targets.back()[0] == Approx(50'002));
+  }
+}
+
+TEST_CASE("a stage that stays where it is wherever it is sent is told", "[stage]") {
+  struct Stuck : FakeStage {
+    bool move_to(std::span<const double>) override { return true; }
+  } stage;
+  Bench bench;
+  Driver driver(
+      stage, config(), bench.board, [] {}, fake_clock);
+  for (int i = 0; i < 1200; ++i) {
+    driver.turn();
+    if (i % 400 == 0)
+      driver.correction(
+          "correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+          std::to_string(fake_now_ns + 20 * kMs) +
+          ",\"total_x_nm\":" + std::to_string(50 * (i / 400 + 1)) +
+          ",\"total_y_nm\":0,\"delta_x_nm\":50,\"delta_y_nm\":0}");
+    fake_now_ns += kMs;
+  }
+  CHECK(bench.state() == "error");
+  CHECK(bench.text() == "x stays at 50000.0 nm wherever it is sent");
 }
 
 TEST_CASE("a lost controller is told once, tried with growing pauses, and found again", "[stage]") {
@@ -223,6 +326,7 @@ TEST_CASE("a lost controller is told once, tried with growing pauses, and found 
   bench.send(45, 5);
   CHECK(bench.state() == "disconnected");
   CHECK(bench.text() == "the line is gone");
+  CHECK(bench.stage.disconnects == 1);
   CHECK(bench.nudges == nudges + 1);
   CHECK_FALSE(bench.board.state().axes[0].position_nm.has_value());
   const int connects = bench.stage.connects;
@@ -309,6 +413,7 @@ TEST_CASE("a refusal that comes with the answer before the next target is one", 
   for (int i = 1; i <= 12; ++i) {
     bench.run(10);
     bench.send(90 * i, 90);
+    if (i > 1) CHECK(bench.board.state().refuses);
   }
   CHECK(bench.state() == "error");
   CHECK(bench.text() == "7: out of limits");
@@ -322,10 +427,10 @@ TEST_CASE("a refusal that comes with the answer before the next target is one", 
   REQUIRE(bench.stage.targets.size() == 2);
   CHECK(std::abs(bench.stage.targets[1][0] - 50'000) <= 100);
   bench.stage.answer = {};
+  CHECK(bench.state() == "error");  // whether that one was taken is told by its answer
   bench.run(110);
-  CHECK(bench.state() == "error");  // whether that one was taken is told before the next
-  bench.send(90 * 13, 0);
   CHECK(bench.state() == "ready");
+  bench.send(90 * 13, 0);
   CHECK(bench.board.state().carried_out == 3);
   SECTION("one after a rest is no move, nor an offset of the sensor") {
     bench.run(1000);
@@ -349,6 +454,25 @@ TEST_CASE("a refusal that comes with the answer before the next target is one", 
     CHECK(bench.stage.targets.size() == sent);
     CHECK(bench.state() == "servo_off");
   }
+}
+
+TEST_CASE("a refusal that comes while the servo is off is one afterwards", "[stage]") {
+  Bench bench;
+  bench.run(10);
+  bench.send(0, 0);
+  bench.run(1000);
+  bench.stage.refuses_late = true;
+  bench.send(100, 100);
+  bench.stage.answer = {.condition = Condition::ServoOff, .text = "axis 1: the servo is off"};
+  bench.run(300);
+  bench.stage.refuses_late = false;
+  bench.stage.late_condition = Condition::Ready;
+  bench.stage.answer = {};
+  bench.run(300);
+  CHECK(bench.board.state().axes[0].target_nm == Approx(50'000));
+  CHECK(bench.board.state().carried_out == 1);
+  bench.send(200, 100);
+  CHECK(bench.stage.targets.back()[0] == Approx(50'100));
 }
 
 TEST_CASE("a refusal is told with its reason until it is over", "[stage]") {
@@ -508,6 +632,9 @@ TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
   CHECK(stage.prepare());  // both were asked
   second.owes_refusal = true;
   CHECK_FALSE(stage.prepare());
+  stage.disconnect();
+  CHECK(first.disconnects == 1);
+  CHECK(second.disconnects == 1);
   first.answer = second.answer = {};
   first.answer.on_target = first.answer.tells_on_target = true;
   second.answer = first.answer;
@@ -581,6 +708,7 @@ TEST_CASE("of two controllers the second is told nothing after a correction's ti
         "the controller of x takes longer than a correction lives, and y is not told");
   first.takes_ns = 0;
   send();
+  driver.turn();
   CHECK(second.moved != 0);
   CHECK(standing(board.state(), 0).state == "ready");
   first.takes_ns = 30 * kMs;

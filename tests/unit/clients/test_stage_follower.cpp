@@ -251,28 +251,134 @@ TEST_CASE("a sensor's offset is known on after somebody moved the stage", "[stag
   x.rate_limit_nm_per_s = 10'000;  // 0.1 s of it and a step: 1100 nm
   Bench bench(x);
   const auto rest = [&](double off_nm) {
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < 16; ++i) {
       bench.now_ns += 50'000'000;
       bench.follower.seen({bench.position[0] + off_nm, bench.position[1]}, bench.now_ns);
     }
   };
-  for (double off_nm = 1000; off_nm <= 1500; off_nm += 50) {
+  for (double off_nm = 1060; off_nm <= 1160; off_nm += 20) {
     bench.move(correction({0, 0}, {0, 0}));
     rest(off_nm);
   }
   CHECK(bench.position[0] == Approx(50'000));
   bench.position[0] += 3000;
   for (int i = 0; i < 3; ++i) {
-    rest(1500);
+    rest(1160);
     const Target target = bench.follower.plan(correction({1, 0}, {1, 0}), bench.now_ns);
     CHECK(target.nm[0] == Approx(53'001));
     bench.follower.moved(target, bench.now_ns);
     bench.position = target.nm;
   }
   bench.position[0] += 500;
-  rest(1500);
+  rest(1160);
   const Target target = bench.follower.plan(correction({1, 0}, {0, 0}), bench.now_ns);
   CHECK(target.nm[0] == Approx(53'501));
+}
+
+TEST_CASE("a stage on its way is no sensor that stands off", "[stage]") {
+  Bench bench;
+  bench.move(correction({0, 0}, {0, 0}));
+  bench.now_ns += 10'000'000;
+  bench.move(correction({90, 0}, {90, 0}));
+  bench.position[0] = 50'020;
+  for (int i = 0; i < 14; ++i) {  // 200 nm/s
+    bench.now_ns += 50'000'000;
+    bench.position[0] = std::min(50'090.0, bench.position[0] + 10);
+    bench.follower.seen(bench.position, bench.now_ns);
+  }
+  bench.follower.sends();  // and the line breaks
+  bench.follower.connected(travel(), bench.position);
+  bench.now_ns += 1'000'000'000;
+  const Target target = bench.follower.plan(correction({-100, 0}, {0, 0}), bench.now_ns);
+  CHECK(target.nm[0] == Approx(49'990));  // a step from where it is
+}
+
+TEST_CASE("an offset learnt from a stage that only paused is given up", "[stage]") {
+  Bench bench;
+  const auto look = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      bench.now_ns += 50'000'000;
+      bench.follower.seen(bench.position, bench.now_ns);
+    }
+  };
+  bench.move(correction({0, 0}, {0, 0}));
+  bench.now_ns += 10'000'000;
+  for (int i = 1; i <= 10; ++i) bench.move(correction({90.0 * i, 0}, {90, 0}));
+  bench.position[0] = 50'300;
+  look(6);
+  bench.position[0] = 50'900;
+  look(1);
+  const Target target = bench.follower.plan(correction({900, 0}, {0, 0}), bench.now_ns);
+  CHECK(target.nm[0] == Approx(50'900));
+}
+
+TEST_CASE("a stage that ignores its targets is told, and no sensor that stands off", "[stage]") {
+  Bench bench;
+  PerAxis place = bench.position;
+  int told = 0;
+  for (int lock = 1; lock <= 20; ++lock) {
+    bench.now_ns += 10'000'000;
+    bench.position = place;
+    bench.move(correction({90, 0}, {90, 0}, lock));
+    bench.position = place;
+    if (lock == 1) place = bench.position = {50'090, 60'000};  // it went once
+    for (int i = 0; i < 14; ++i) {
+      bench.now_ns += 50'000'000;
+      bench.follower.seen(place, bench.now_ns);
+    }
+    const auto axis = bench.follower.take_in_vain();
+    if (axis) CHECK(*axis == 0);
+    told += axis ? 1 : 0;
+    if (lock < 3) CHECK_FALSE(axis);
+  }
+  CHECK(told >= 9);
+  bench.now_ns += 1'000'000'000;
+  const Target target = bench.follower.plan(correction({1, 0}, {1, 0}, 40), bench.now_ns);
+  CHECK(std::abs(target.nm[0] - place[0]) <= 100);
+}
+
+TEST_CASE("an offset follows its sensor by a step and no farther", "[stage]") {
+  Bench bench;
+  double off_nm = 0;
+  for (int i = 0; i < 40; ++i, off_nm += 10) {
+    bench.now_ns += 10'000'000;
+    bench.move(correction({0, 0}, {0, 0}));
+    if (off_nm > 200) break;
+    for (int look = 0; look < 14; ++look) {
+      bench.now_ns += 50'000'000;
+      bench.follower.seen({bench.position[0] + off_nm, bench.position[1]}, bench.now_ns);
+    }
+    CHECK(bench.follower.place_unknown() == (off_nm > 200));
+  }
+  bench.now_ns += 1'000'000'000;
+  bench.follower.seen({bench.position[0] + off_nm, bench.position[1]}, bench.now_ns);
+  CHECK(bench.follower.place_unknown());
+}
+
+TEST_CASE("a sensor that stands off is known after a lock that never rested", "[stage]") {
+  AxisSettings x = axis();
+  x.rate_limit_nm_per_s = 10'000;
+  Bench bench(x);
+  for (int i = 0; i < 500; ++i) {
+    bench.move(correction({0, 0}, {0, 0}));
+    if (i % 25 == 0)
+      bench.follower.seen({bench.position[0] + 150, bench.position[1]}, bench.now_ns);
+  }
+  bench.now_ns += 500'000'000;
+  bench.follower.connected(travel(), {bench.position[0] + 150, bench.position[1]});
+  bench.now_ns += 500'000'000;
+  const double before_nm = bench.position[0];
+  CHECK_FALSE(bench.follower.place_unknown());
+  CHECK(bench.follower.plan(correction({0, 0}, {0, 0}), bench.now_ns).nm[0] == Approx(before_nm));
+}
+
+TEST_CASE("a stage a hair outside its travel is sent to the end of it", "[stage]") {
+  Bench bench(axis(), axis(), {-0.2, 60'000});
+  const Target target = bench.move(correction({-0.5, 0}, {-0.5, 0}));
+  CHECK(target.nm[0] == 0);
+  CHECK_FALSE(target.limited[0].any());
+  Bench far(axis(), axis(), {-2, 60'000});
+  CHECK(far.move(correction({0, 0}, {0, 0})).nm[0] == Approx(-2));
 }
 
 TEST_CASE("a stage found outside its range moves by what is new alone", "[stage]") {
@@ -301,8 +407,36 @@ TEST_CASE("what became of a target whose line broke is read", "[stage]") {
   bench.follower.sends();
   bench.follower.connected(travel(), bench.position);
   bench.now_ns += 1'000'000'000;
-  const Target target = bench.move(correction({-100, 0}, {-190, 0}));
-  CHECK(target.nm[0] == Approx(49'990));
+  SECTION("and a lock's steps count from there") {
+    const Target target = bench.move(correction({-100, 0}, {-190, 0}));
+    CHECK(target.nm[0] == Approx(49'990));
+  }
+  SECTION("and a new lock begins there") {
+    CHECK(bench.move(correction({0, 0}, {0, 0}, 2)).nm[0] == Approx(50'090));
+  }
+}
+
+TEST_CASE("targets that were taken and never arrived leave no longer step", "[stage]") {
+  Bench bench;
+  bench.move(correction({0, 0}, {0, 0}));
+  bench.now_ns += 1'000'000'000;
+  bench.move(correction({90, 0}, {90, 0}));
+  bench.position[0] = 50'000;  // it lay in a cable that was pulled
+  const bool servo = GENERATE(false, true);
+  if (servo) {
+    bench.follower.disobeys();
+    bench.follower.resumed(travel(), bench.position);
+  } else {
+    bench.follower.connected(travel(), bench.position);
+  }
+  bench.now_ns += 300'000'000;
+  bench.follower.seen(bench.position, bench.now_ns);  // no offset of its sensor
+  bench.now_ns += 1'000'000'000;
+  Target target = bench.move(correction({190, 0}, {100, 0}));
+  CHECK(target.nm[0] == Approx(50'100));
+  bench.now_ns += 1'000'000'000;
+  target = bench.move(correction({190, 0}, {0, 0}));
+  CHECK(target.nm[0] == Approx(50'190));
 }
 
 TEST_CASE("a target that one of two controllers refused is a step from either place", "[stage]") {
@@ -318,6 +452,25 @@ TEST_CASE("a target that one of two controllers refused is a step from either pl
     bench.follower.refused(target, bench.now_ns);
     bench.position = target.nm;
   }
+}
+
+TEST_CASE("half a target tells no offset of a sensor", "[stage]") {
+  Bench bench;
+  bench.move(correction({0, 0}, {0, 0}));
+  bench.now_ns += 10'000'000;
+  bench.follower.refused(bench.follower.plan(correction({90, 0}, {90, 0}), bench.now_ns),
+                         bench.now_ns);
+  bench.position[0] = 50'090;  // the half of it
+  for (int i = 0; i < 10; ++i) {
+    bench.now_ns += 50'000'000;
+    bench.follower.seen(bench.position, bench.now_ns);
+  }
+  bench.follower.plan(correction({50, 0}, {0, 0}), bench.now_ns);
+  bench.follower.sends();  // and there the line breaks
+  bench.follower.connected(travel(), bench.position);
+  bench.now_ns += 1'000'000'000;
+  const Target target = bench.follower.plan(correction({-300, 0}, {0, 0}), bench.now_ns);
+  CHECK(target.nm[0] == Approx(49'990));
 }
 
 TEST_CASE("a target of which is told late that it was not taken moves no base", "[stage]") {

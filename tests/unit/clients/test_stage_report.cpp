@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: MIT
+#include <stdlib.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "clients/stage/report.hpp"
+#include "clients/stage/sockets.hpp"
 #include "daemon/stage_report.hpp"
 #include "support/catch.hpp"
 
@@ -135,6 +142,43 @@ TEST_CASE("figures are one line for people", "[stage]") {
   CHECK(figures(state, {.count = 41230, .p50_us = 120.4, .p99_us = 310, .max_us = 5000}, 0) ==
         "41230 corrections carried out, 0 in the last second; 3 ignored, 0 refused; from driftd to "
         "the controller p50 120 us, p99 310 us, max 5000 us");
+}
+
+TEST_CASE("a daemon that answers again may be at another place", "[stage]") {
+  const char* was = ::getenv("RUNTIME_DIRECTORY");
+  const std::string before = was == nullptr ? "" : was;
+  std::string folder = (std::filesystem::temp_directory_path() / "driftd-stage-XXXXXX").string();
+  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  zmq::context_t context;
+  std::array<zmq::socket_t, 2> daemons;
+  for (const std::size_t i : {0U, 1U}) {
+    const std::string place = folder + (i == 0 ? "/a" : "/b");
+    std::filesystem::create_directory(place);
+    daemons[i] = zmq::socket_t(context, zmq::socket_type::pub);
+    daemons[i].bind("ipc://" + place + "/corrections");
+  }
+  CorrectionSocket socket(context, "ipc://corrections");
+  const auto hears = [&](zmq::socket_t& daemon) {
+    for (int i = 0; i < 1000; ++i) {
+      daemon.send(zmq::str_buffer("correction {}"));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      if (socket.newest()) return true;
+    }
+    return false;
+  };
+  constexpr std::int64_t kNow_ns = 1;  // no time passes in which it would look by itself
+  ::setenv("RUNTIME_DIRECTORY", (folder + "/a").c_str(), 1);
+  socket.look(true, kNow_ns);
+  CHECK(hears(daemons[0]));
+  ::setenv("RUNTIME_DIRECTORY", (folder + "/b").c_str(), 1);
+  socket.look(false, kNow_ns);
+  socket.look(true, kNow_ns);
+  CHECK(hears(daemons[1]));
+  if (was == nullptr)
+    ::unsetenv("RUNTIME_DIRECTORY");
+  else
+    ::setenv("RUNTIME_DIRECTORY", before.c_str(), 1);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace driftd::stage

@@ -74,6 +74,7 @@ TEST_CASE("LC400: a move is one write for both channels, positions are signed co
   // 10 um of 100: 104857.4 counts; -250 um of 1000: -262143.5, away from 0.
   ScriptedPeer peer(Over::Tcp, {with(connected(), {{.expect = hex("a2 18128311 99990100 55"
                                                                   "a2 18328311 0000fcff 55")},
+                                                   word("18328311", "0000fcff"),
                                                    word("34138311", "99990100"),
                                                    word("34338311", "0000fcff")})});
   const auto stage = make_stage(options(peer));
@@ -111,6 +112,7 @@ TEST_CASE("LC400: a servo is switched on only when asked") {
 TEST_CASE("LC400: health sees a servo off, a waveform and a target that did not arrive") {
   Script script = connected();
   script.push_back({.expect = hex("a2 18128311 01000000 55 a2 18328311 02000000 55")});
+  script.push_back(word("18328311", "02000000"));
   script = with(script, healthy("01000000", "02000000"));
   Script lost = healthy("01000000", "07000000");
   lost[0] = word("84108311", "00000000");
@@ -130,6 +132,27 @@ TEST_CASE("LC400: health sees a servo off, a waveform and a target that did not 
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("LC400: a target that was not kept is told before the next, of either channel") {
+  const Step targets{.expect = hex("a2 18128311 01000000 55 a2 18328311 02000000 55")};
+  ScriptedPeer peer(Over::Tcp, {with(connected(), {targets,
+                                                   word("18328311", "02000000"),
+                                                   targets,
+                                                   word("18128311", "00000000"),
+                                                   targets,
+                                                   {.expect = hex("a0 18328311 55")}})});
+  const auto stage = make_stage(options(peer, 4 * kSilentMs));
+  stage->connect();
+  const std::array place{0.1, 2.0};
+  CHECK(stage->move_to(place));
+  CHECK(stage->prepare());
+  CHECK(stage->move_to(place));
+  CHECK_FALSE(stage->prepare());
+  CHECK(stage->prepare());
+  CHECK(stage->move_to(place));
+  CHECK_THROWS_WITH(stage->move_to(place), contains("no whole answer"));  // it is busy with one
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("LC400: a waveform on one channel does not hide that the other's servo is off") {
   Script ill = healthy("00000000", "00000000");
   ill[1] = word("08128311", "01000000");
@@ -145,10 +168,12 @@ TEST_CASE("LC400: a waveform on one channel does not hide that the other's servo
 
 TEST_CASE("LC400: a target that is another's is told once") {
   Script script = with(connected(), {{.expect = hex("a2 18128311 01000000 55"
-                                                    "a2 18328311 02000000 55")}});
+                                                    "a2 18328311 02000000 55")},
+                                     word("18328311", "02000000")});
   script = with(script, healthy("05000000", "02000000"));  // another program wrote
   script = with(script, healthy("05000000", "02000000"));
   script.push_back({.expect = hex("a2 18128311 01000000 55 a2 18328311 02000000 55")});
+  script.push_back(word("18128311", "01000000"));
   Script off = healthy("01000000", "02000000");
   off[0] = word("84108311", "00000000");
   script = with(script, off);

@@ -75,15 +75,18 @@ TEST_CASE("PI: connect asks and changes nothing, by TCP and by a serial line") {
   CHECK(peer.problem().empty());
 }
 
-TEST_CASE("PI: both axes move by one command that nobody waits for, and are read in nm") {
+TEST_CASE("PI: both axes move by one command, not before the last is dealt with; read in nm") {
   ScriptedPeer peer(Over::Tcp,
-                    {with(connected(), {{.expect = "MOV 1 50.1234 2 -0.0001\n"},
-                                        {.expect = "MOV 1 0.0000 2 99.9999\n"},
+                    {with(connected(), {{.expect = "MOV 1 50.1234 2 -0.0001\nERR?\n"},
+                                        {.answer = "0\n"},
+                                        {.expect = "MOV 1 0.0000 2 99.9999\nERR?\n"},
+                                        {.answer = "0\n"},
                                         {.expect = "POS? 1 2\n", .answer = "1=50.12341 \n2=-0.5\n"},
                                         {.expect = "\x18"}})});
   const auto stage = make_stage(options(peer));
   stage->connect();
   CHECK(stage->move_to(std::array{50'123.44, -0.14}));
+  CHECK(stage->prepare());
   CHECK(stage->move_to(std::array{-0.04, 99'999.91}));
   std::array<double, 2> place{};
   stage->read(place);
@@ -103,8 +106,7 @@ TEST_CASE("PI: a motor controller counts mm and must be referenced") {
                          {.expect = "TMX? 1 2\n", .answer = "1=12.5 \n2=12.5\n"},
                          {.expect = "ONT? 1 2\n", .answer = "1=1 \n2=1\n"},
                          {.expect = "ERR?\n", .answer = "0\n"},
-                         {.expect = "MOV 1 1.2345679 2 -0.0000010\n"},
-                         {.expect = "ERR?\n", .answer = "5\n"},
+                         {.expect = "MOV 1 1.2345679 2 -0.0000010\nERR?\n", .answer = "5\n"},
                          {.expect = "SVO? 1 2\n", .answer = "1=1 \n2=1\n"},
                          {.expect = "FRF? 1 2\n", .answer = "1=1 \n2=0\n"}});
   ScriptedPeer peer(Over::Tcp, {script});
@@ -113,6 +115,7 @@ TEST_CASE("PI: a motor controller counts mm and must be referenced") {
   REQUIRE(axes.size() == 2);
   CHECK(axes[0].min_nm == -12.5e6);
   CHECK(stage->move_to(std::array{1'234'567.89, -1.0}));
+  CHECK_FALSE(stage->prepare());
   const Health health = stage->health();
   CHECK(health.condition == Condition::NotReferenced);
   CHECK(health.error == 5);
@@ -222,27 +225,28 @@ TEST_CASE("PI: a servo that is off is told, and switched on only when asked") {
   }
 }
 
-TEST_CASE("PI: a refused move is found in the next health, once") {
+TEST_CASE("PI: a refused move is found before anything else is sent, and told once") {
   const Step zero{.expect = "ERR?\n", .answer = "0\n"};
   const Step servos{.expect = "SVO? 1 2\n", .answer = "1=1 \n2=1\n"};
   const Step on_target{.expect = "ONT? 1 2\n", .answer = "1=1 \n2=1\n"};
-  ScriptedPeer peer(Over::Tcp,
-                    {with(connected(), {{.expect = "MOV 1 200.0000 2 0.0000\n"},
-                                        {.expect = "ERR?\n", .answer = "7\n"},
-                                        servos,
-                                        zero,
-                                        on_target,
-                                        zero,
-                                        servos,
-                                        {.expect = "ERR?\n", .answer = "1024\n"},
-                                        {.expect = "SVO? 1 2\n", .answer = "1=0 \n2=1\n"},
-                                        {.expect = "ERR?\n", .answer = "73\n"},
-                                        servos,
-                                        {.expect = "ERR?\n", .answer = "4711\n"},
-                                        servos})});
+  ScriptedPeer peer(
+      Over::Tcp, {with(connected(), {{.expect = "MOV 1 200.0000 2 0.0000\nERR?\n", .answer = "7\n"},
+                                     servos,
+                                     zero,
+                                     on_target,
+                                     zero,
+                                     servos,
+                                     {.expect = "ERR?\n", .answer = "1024\n"},
+                                     {.expect = "SVO? 1 2\n", .answer = "1=0 \n2=1\n"},
+                                     {.expect = "ERR?\n", .answer = "73\n"},
+                                     servos,
+                                     {.expect = "ERR?\n", .answer = "4711\n"},
+                                     servos})});
   const auto stage = make_stage(options(peer));
   stage->connect();
-  CHECK(stage->move_to(std::array{200'000.0, 0.0}));  // MOV is not answered
+  CHECK(stage->move_to(std::array{200'000.0, 0.0}));
+  CHECK_FALSE(stage->prepare());
+  CHECK(stage->prepare());
   const Health limit = stage->health();
   CHECK(limit.condition == Condition::Limit);
   CHECK(limit.error == 7);
@@ -261,18 +265,18 @@ TEST_CASE("PI: a refused move is found in the next health, once") {
 
 TEST_CASE("PI: the error that a halt sets is no error, another's halt is") {
   const Step stopped{.expect = "ERR?\n", .answer = "10\n"};
-  ScriptedPeer peer(Over::Tcp,
-                    {with(connected(), {{.expect = "\x18"},
-                                        stopped,
-                                        {.expect = "ONT? 1 2\n", .answer = "1=1 \n2=1\n"},
-                                        {.expect = "MOV 1 1.0000 2 1.0000\n"},
-                                        stopped,
-                                        {.expect = "SVO? 1 2\n", .answer = "1=1 \n2=1\n"}})});
+  ScriptedPeer peer(
+      Over::Tcp, {with(connected(), {{.expect = "\x18"},
+                                     stopped,
+                                     {.expect = "ONT? 1 2\n", .answer = "1=1 \n2=1\n"},
+                                     {.expect = "MOV 1 1.0000 2 1.0000\nERR?\n", .answer = "10\n"},
+                                     {.expect = "SVO? 1 2\n", .answer = "1=1 \n2=1\n"}})});
   const auto stage = make_stage(options(peer));
   stage->connect();
   stage->stop();
   CHECK(stage->health().condition == Condition::Ready);
   stage->move_to(std::array{1000.0, 1000.0});
+  CHECK_FALSE(stage->prepare());
   CHECK(stage->health().condition == Condition::Error);
   CHECK(peer.problem().empty());
 }
@@ -316,7 +320,7 @@ TEST_CASE("PI: half a command of an earlier program costs one answer, not the co
 TEST_CASE("PI: after an error nothing is sent until it is connected again") {
   ScriptedPeer peer(
       Over::Tcp, {with(connected(), {{.expect = "POS? 1 2\n", .answer = "1=50", .hang_up = true}}),
-                  with(connected(), {{.expect = "MOV 1 1.0000 2 1.0000\n"}})});
+                  with(connected(), {{.expect = "MOV 1 1.0000 2 1.0000\nERR?\n"}})});
   const auto stage = make_stage(options(peer));
   std::array<double, 2> place{};
   CHECK_THROWS_WITH(stage->read(place), contains("not connected"));
@@ -337,5 +341,14 @@ TEST_CASE("PI: a target that is no number is not sent") {
   stage->connect();
   CHECK_FALSE(stage->move_to(std::array{std::numeric_limits<double>::quiet_NaN(), 0.0}));
   CHECK(stage->health().condition == Condition::Error);
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("PI: a controller that is busy with a target gets no other") {
+  ScriptedPeer peer(Over::Tcp, {with(connected(), {{.expect = "MOV 1 1.0000 2 1.0000\nERR?\n"}})});
+  const auto stage = make_stage(options(peer, 4 * kSilentMs));
+  stage->connect();
+  CHECK(stage->move_to(std::array{1000.0, 1000.0}));
+  CHECK_THROWS_WITH(stage->move_to(std::array{2000.0, 1000.0}), contains("no whole answer"));
   CHECK(peer.problem().empty());
 }

@@ -55,6 +55,17 @@ Script one(const std::string& at, const std::string& bits = kZeroedClosedEnabled
       status(at, "ff3f", bits)};
 }
 
+/// Targets in one write, behind each the question for its unit's status.
+Step moves(const std::vector<std::string>& at, const std::vector<std::string>& counts) {
+  std::string bytes;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    const auto destination = static_cast<char>(hex(at[i])[0] | '\x80');
+    bytes +=
+        hex("4606 0400") + destination + hex("01 0100" + counts[i] + "6006 0100" + at[i] + "01");
+  }
+  return {.expect = bytes};
+}
+
 Step alive(const std::string& at) {
   return {.expect = hex("6206 0000" + at + "01")};
 }
@@ -103,11 +114,12 @@ TEST_CASE("APT: connect to two bays asks and changes nothing, by TCP and by a se
 }
 
 TEST_CASE("APT: both bays move by one write, and places are signed") {
-  Peer peer(Over::Tcp,
-            {joined({rack(),
-                     {{.expect = hex("4606 0400 a1 01 0100 ff7f  4606 0400 a2 01 0100 0040")},
-                      status("21", "ff7f", kZeroedClosedEnabled),
-                      status("22", "feff", kZeroedClosedEnabled)}})});
+  Peer peer(Over::Tcp, {joined({rack(),
+                                {moves({"21", "22"}, {"ff7f", "0040"}),
+                                 {.answer = status("22", "0000", kZeroedClosedEnabled).answer +
+                                            status("21", "0000", kZeroedClosedEnabled).answer},
+                                 status("21", "ff7f", kZeroedClosedEnabled),
+                                 status("22", "feff", kZeroedClosedEnabled)}})});
   const auto stage = make_stage(options(peer.device(), {"bay1", "bay2"}));
   stage->connect();
   CHECK(stage->move_to(std::array{20'000.0, 10'000.3}));
@@ -119,10 +131,8 @@ TEST_CASE("APT: both bays move by one write, and places are signed") {
 }
 
 TEST_CASE("APT: two units on lines of their own") {
-  Peer x(Over::Tcp,
-         {joined({{alive("50")}, one("50"), {{.expect = hex("4606 0400 d0 01 0100 0000")}}})});
-  Peer y(Over::Tcp,
-         {joined({{alive("50")}, one("50"), {{.expect = hex("4606 0400 d0 01 0100 ff3f")}}})});
+  Peer x(Over::Tcp, {joined({{alive("50")}, one("50"), {moves({"50"}, {"0000"})}})});
+  Peer y(Over::Tcp, {joined({{alive("50")}, one("50"), {moves({"50"}, {"ff3f"})}})});
   const auto stage = make_stage(options(x.device() + "," + y.device(), {"1", "1"}));
   CHECK(stage->connect().size() == 2);
   CHECK(stage->move_to(std::array{0.0, 9'999.6}));
@@ -169,13 +179,16 @@ TEST_CASE("APT: errors come unasked, and other messages are passed over") {
   plain.answer = hex("8000 0000 01 50") + plain.answer;
   Peer peer(Over::Tcp, {joined({{alive("50")},
                                 one("50"),
-                                {{.expect = hex("4606 0400 d0 01 0100 0000")},
-                                 told,
+                                {moves({"50"}, {"0000"}),
+                                 {.answer = told.answer},
+                                 status("50", "0000", kZeroedClosedEnabled),
                                  plain,
                                  status("50", "0000", kZeroedClosedEnabled)}})});
   const auto stage = make_stage(options(peer.device(), {"1"}));
   stage->connect();
   CHECK(stage->move_to(std::array{0.0}));
+  CHECK_FALSE(stage->prepare());
+  CHECK(stage->prepare());
   const Health error = stage->health();
   CHECK(error.condition == Condition::Error);
   CHECK(error.error == 10);
@@ -183,6 +196,33 @@ TEST_CASE("APT: errors come unasked, and other messages are passed over") {
   CHECK(stage->health().error == 0x80);
   CHECK(stage->health().condition == Condition::Ready);
   CHECK(peer.problem().empty());
+}
+
+TEST_CASE("APT: a unit in open loop takes no target, and one that is busy gets no other") {
+  Peer peer(Over::Tcp, {joined({{alive("50")},
+                                one("50"),
+                                {moves({"50"}, {"0000"}),
+                                 {.answer = status("50", "0000", "10000080").answer},
+                                 moves({"50"}, {"0000"})}})});
+  const auto stage = make_stage(options(peer.device(), {"1"}, 4 * kSilentMs));
+  stage->connect();
+  CHECK(stage->move_to(std::array{0.0}));
+  CHECK_FALSE(stage->prepare());
+  CHECK(stage->prepare());
+  CHECK(stage->move_to(std::array{0.0}));
+  CHECK_THROWS_WITH(stage->move_to(std::array{0.0}), contains("no whole answer"));
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("APT: of two units the second is told nothing after a correction's time") {
+  Peer x(Over::Tcp, {joined({{alive("50")}, one("50"), {moves({"50"}, {"0000"})}})});
+  Peer y(Over::Tcp, {joined({{alive("50")}, one("50")})});
+  const auto stage = make_stage(options(x.device() + "," + y.device(), {"1", "1"}));
+  stage->connect();
+  stage->expires_at(driftd::monotonic_ns() - 1);
+  CHECK_THROWS_AS(stage->move_to(std::array{0.0, 0.0}), TooLate);
+  CHECK(x.problem().empty());
+  CHECK(y.problem().empty());
 }
 
 TEST_CASE("APT: a sign of life each second, and not more often") {

@@ -298,3 +298,26 @@ TEST_CASE("a peer that waits for acknowledgements gets them at once") {
   }
   CHECK(now_ms() - before_ms < 1000);  // late acknowledgements take 40 ms each, 2 s
 }
+
+TEST_CASE("a line that is dropped takes what has not left with it") {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(at);
+  auto* generic = reinterpret_cast<sockaddr*>(&at);
+  REQUIRE(::bind(listener, generic, size) == 0);
+  REQUIRE(::listen(listener, 1) == 0);
+  REQUIRE(::getsockname(listener, generic, &size) == 0);
+  ByteStream line =
+      connect_tcp({.host = "127.0.0.1", .port = std::to_string(ntohs(at.sin_port))}, 10'000);
+  const int peer = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  REQUIRE(peer >= 0);
+  line.drop();
+  char byte = 0;
+  CHECK(::read(peer, &byte, 1) == -1);
+  CHECK(errno == ECONNRESET);
+  CHECK_THROWS_WITH(line.write("MOV"), contains("expected to be connected again"));
+  ::close(peer);
+  ::close(listener);
+}
