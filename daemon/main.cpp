@@ -11,6 +11,7 @@
 
 #include "camera/frame_source.hpp"
 #include "config/config.hpp"
+#include "daemon/hook_child.hpp"
 #include "daemon/log_level.hpp"
 #include "daemon/messages.hpp"
 #include "daemon/publisher.hpp"
@@ -78,8 +79,10 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
   }
 }
 
-/// What would keep the daemon from starting here and now, though the configuration is right.
-void tell_obstacles(const driftd::config::Wire& wire, const std::filesystem::path& file) {
+/// What would keep the daemon from starting here and now, or its hook from being run, though the
+/// configuration is right.
+void tell_obstacles(const driftd::config::Config& config, const std::filesystem::path& file) {
+  const driftd::config::Wire& wire = config.wire;
   const auto tell = [&](const char* key, const std::string& endpoint) {
     if (const auto obstacle = driftd::daemon::obstacle(endpoint)) {
       std::cout << fmt::format("{}: {}: {} cannot be bound now and by this user: {}\n",
@@ -89,6 +92,8 @@ void tell_obstacles(const driftd::config::Wire& wire, const std::filesystem::pat
   tell("wire.publish", wire.publish);
   tell("wire.corrections", wire.corrections);
   tell("wire.commands", wire.commands);
+  const std::string hook = driftd::daemon::hook_problem(config.hook.on_event);
+  if (!hook.empty()) std::cout << fmt::format("{}: hook.on_event: {}\n", file.string(), hook);
 }
 
 }  // namespace
@@ -126,7 +131,7 @@ int main(int argc, char** argv) {
   if (print) std::cout << driftd::config::to_yaml(config);
   if (check && !print) {
     std::cout << file.string() << ": no mistakes\n";
-    tell_obstacles(config.wire, file);
+    tell_obstacles(config, file);
   }
   if (check || print) return Clean;
   spdlog::set_level(driftd::daemon::log_level(config.log.level));

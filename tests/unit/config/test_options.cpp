@@ -62,6 +62,7 @@ TEST_CASE("every field of every struct has a row in the option table", "[config]
   CHECK(options_in("realtime") == field_count<RealTime>());
   CHECK(options_in("wire") == field_count<Wire>());
   CHECK(options_in("log") == field_count<Log>());
+  CHECK(options_in("hook") == field_count<Hook>());
   CHECK(marker_keys().size() == field_count<ListedMarker>());
 }
 
