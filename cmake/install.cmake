@@ -37,6 +37,7 @@ install(FILES systemd/sysusers.conf DESTINATION lib/sysusers.d RENAME driftd.con
 install(FILES systemd/sysctl.conf DESTINATION lib/sysctl.d RENAME 60-driftd.conf)
 install(DIRECTORY config/examples/ clients/stage/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   FILES_MATCHING PATTERN "*.yaml")
+install(PROGRAMS config/examples/mail-on-event DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 install(FILES config/driftd.schema.json config/driftd-stage.schema.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/driftd)
 install(FILES clients/exporter/alerts.yaml clients/exporter/prometheus.yaml

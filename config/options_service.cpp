@@ -94,9 +94,10 @@ std::vector<Option> hook_section() {
   return {
       row<&Config::hook, &Hook::on_event>(
           "hook.on_event", {},
-          {.text = "A program to run for events, by its absolute path; one that everybody may write "
-                   "is not run. It learns of the event by its environment (docs/watching.md). "
-                   "Empty: none.",
+          {.text =
+               "A program to run for events, by its absolute path; one that everybody may write "
+               "is not run. It learns of the event by its environment (docs/watching.md). "
+               "Empty: none.",
            .reload = Reload::Live}),
       row<&Config::hook, &Hook::level>(
           "hook.level", EventLevel::Warning,

@@ -99,8 +99,8 @@ int spawn(const ChildRun& run, int output, pid_t& pid) {
   for (std::string& variable : environment) variables.push_back(variable.data());
   variables.push_back(nullptr);
   std::array<char*, 2> arguments{program.data(), nullptr};
-  const int error = posix_spawn(&pid, program.c_str(), &actions, &attributes, arguments.data(),
-                                variables.data());
+  const int error =
+      posix_spawn(&pid, program.c_str(), &actions, &attributes, arguments.data(), variables.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return error;
@@ -185,7 +185,7 @@ std::optional<std::string> run_child(const ChildRun& run, const std::stop_token&
 
 std::string hook_problem(const std::filesystem::path& program) {
   if (program.empty()) return {};
-  struct stat file{};
+  struct stat file {};
   if (stat(program.c_str(), &file) != 0)
     return fmt::format("{}: {}", program.string(), text_of(errno));
   if (!S_ISREG(file.st_mode)) return program.string() + " is no file";

@@ -23,10 +23,10 @@ struct ChildRun {
 };
 
 /// Runs the program and waits for its end. Beyond the time limit, or a second after `stop`, it is
-/// asked to end (SIGTERM), a second later it is killed; so is what it leaves running in its session's
-/// process group. Of its output the first 50 lines of 400 bytes are told.
-/// @returns what went wrong, as the end of a sentence ("ended with exit status 3"); nothing where it
-/// ended with 0
+/// asked to end (SIGTERM), a second later it is killed; so is what it leaves running in its
+/// session's process group. Of its output the first 50 lines of 400 bytes are told.
+/// @returns what went wrong, as the end of a sentence ("ended with exit status 3"); nothing where
+/// it ended with 0
 std::optional<std::string> run_child(const ChildRun& run, const std::stop_token& stop);
 
 /// Why it would not be run, as a sentence; "" where nothing speaks against it, or there is none.

@@ -13,8 +13,7 @@ namespace driftd::daemon {
 
 /// Edges of the buckets of `status`, and so of Prometheus' histograms.
 inline constexpr std::array<std::uint32_t, 15> kLatencyEdges_us = {
-    5,    10,     20,     50,     100,     200,     500,      1'000,
-    2'000, 5'000, 10'000, 20'000, 50'000, 100'000, 1'000'000};
+    5, 10, 20, 50, 100, 200, 500, 1'000, 2'000, 5'000, 10'000, 20'000, 50'000, 100'000, 1'000'000};
 
 struct LatencySummary {
   std::uint64_t count = 0;

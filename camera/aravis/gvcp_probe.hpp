@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // GvcpProbe: asks one GigE Vision address whether a camera is there, with a single discovery packet
-// (GigE Vision control protocol, GVCP), and what a register of it holds, without control. Opening a camera that is away blocks Aravis for 2.5 s; this
-// takes no longer than it is told, so the supervisor can ask often and open at the right moment.
+// (GigE Vision control protocol, GVCP), and what a register of it holds, without control. Opening a
+// camera that is away blocks Aravis for 2.5 s; this takes no longer than it is told, so the
+// supervisor can ask often and open at the right moment.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@ class GvcpProbe {
 
   /// Sends one question and waits for its answer.
   bool answered(std::chrono::milliseconds timeout) noexcept;
-  /// A bootstrap register's value; nothing where it is not there, may not be read or nobody answers.
+  /// A bootstrap register's value; nothing where it is not there, may not be read or nobody
+  /// answers.
   std::optional<std::uint32_t> read_register(std::uint32_t address,
                                              std::chrono::milliseconds timeout) noexcept;
 

@@ -242,8 +242,8 @@ Status GigeCamera::change_privilege(const Peer& peer, std::uint32_t value) {
 
 void GigeCamera::release_control() {
   controller_.reset();
-  for (const std::uint32_t address : {gvcp::reg::kControlPrivilege, gvcp::reg::kControllerPort,
-                                      gvcp::reg::kControllerAddress})
+  for (const std::uint32_t address :
+       {gvcp::reg::kControlPrivilege, gvcp::reg::kControllerPort, gvcp::reg::kControllerAddress})
     registers_.set(address, 0);
   registers_.stop_acquisition();
 }

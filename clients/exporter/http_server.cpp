@@ -83,11 +83,11 @@ const char* reason_of(int status) {
 }
 
 std::string written(const Page& page, bool with_body) {
-  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}"
-                     "Connection: close\r\nCache-Control: no-store\r\n\r\n{}",
-                     page.status, reason_of(page.status), page.type, page.body.size(),
-                     page.status == 405 ? "Allow: GET, HEAD\r\n" : "",
-                     with_body ? page.body : "");
+  return fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}"
+      "Connection: close\r\nCache-Control: no-store\r\n\r\n{}",
+      page.status, reason_of(page.status), page.type, page.body.size(),
+      page.status == 405 ? "Allow: GET, HEAD\r\n" : "", with_body ? page.body : "");
 }
 
 /// The next line of `text` without its end, which is taken off.
@@ -213,10 +213,9 @@ bool HttpServer::read_some(Connection& connection) {
 void HttpServer::answer(Connection& connection) {
   std::string_view text = connection.received;
   if (!is_complete(text)) {
-    connection.answer =
-        written({.status = 431, .body = fmt::format("a request has at most {} bytes\n",
-                                                    kMostRequestBytes)},
-                true);
+    connection.answer = written(
+        {.status = 431, .body = fmt::format("a request has at most {} bytes\n", kMostRequestBytes)},
+        true);
     return;
   }
   std::string_view line = next_line(text);

@@ -83,8 +83,9 @@ Page serve(const DaemonWatch& watch, const HttpRequest& request) {
   }
   if (request.path == "/")
     return {.type = "text/html; charset=utf-8",
-            .body = "<!DOCTYPE html><title>driftd-exporter</title>"
-                    "<p>driftd-exporter: <a href=\"/metrics\">metrics</a>\n"};
+            .body =
+                "<!DOCTYPE html><title>driftd-exporter</title>"
+                "<p>driftd-exporter: <a href=\"/metrics\">metrics</a>\n"};
   return {.status = 404, .body = "there is /metrics\n"};
 }
 

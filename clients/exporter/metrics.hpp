@@ -23,18 +23,19 @@ enum class Kind {
 };
 
 struct Source {
-  std::string_view pointer;     ///< JSON pointer into the document
+  std::string_view pointer;      ///< JSON pointer into the document
   std::string_view labels = {};  ///< axis="x"; of Info the label's name; of Tally both, by a comma
 };
 
 struct Metric {
-  std::string_view name;  ///< as Prometheus shows it; of Histogram and Summary without their endings
+  std::string_view
+      name;  ///< as Prometheus shows it; of Histogram and Summary without their endings
   Kind kind;
   std::string_view help;
   std::vector<Source> sources;
-  double scale = 1;                         ///< from the document's unit to the name's
+  double scale = 1;                           ///< from the document's unit to the name's
   std::vector<std::string_view> states = {};  ///< of StateSet, all there are
-  bool of_exporter = false;                 ///< told while the daemon is silent, too
+  bool of_exporter = false;                   ///< told while the daemon is silent, too
 };
 
 std::span<const Metric> metrics();

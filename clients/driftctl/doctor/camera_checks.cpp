@@ -129,7 +129,8 @@ std::vector<Finding> look_at_camera(const Machine& machine) {
   constexpr std::uint32_t kControlled = 3;
   const bool held = !camera->may_read || (camera->privilege & kControlled) != 0;
   if (!held && ours)
-    return {{Level::Warn, fmt::format("driftd has it, and {} says that nobody controls it", address),
+    return {{Level::Warn,
+             fmt::format("driftd has it, and {} says that nobody controls it", address),
              "Look again in a second."}};
   if (!held) return {{Level::Ok, fmt::format("{} answers, nobody controls it", address)}};
   if (ours) return {{Level::Ok, fmt::format("{} is controlled by driftd", address)}};
@@ -138,8 +139,7 @@ std::vector<Finding> look_at_camera(const Machine& machine) {
   return {{Level::Fail, fmt::format("{} is controlled by {}", address, who),
            "End that program; a camera lets go of one that died after its heartbeat time, some "
            "seconds.",
-           number > 0 ? "kill " + who.substr(number, who.find(' ', number) - number)
-                      : "ss -unp"}};
+           number > 0 ? "kill " + who.substr(number, who.find(' ', number) - number) : "ss -unp"}};
 }
 
 std::vector<Finding> look_at_usb(const Machine& machine) {

@@ -10,7 +10,8 @@
 namespace driftd::clients {
 namespace {
 
-/// A file with mistakes is a finding, not the end: the daemon is then looked for where it usually is.
+/// A file with mistakes is a finding, not the end: the daemon is then looked for where it usually
+/// is.
 void ask_daemon(const CommonOptions& common, doctor::Machine& machine) {
   CommonOptions where = common;
   where.config.clear();

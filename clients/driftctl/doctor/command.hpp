@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `driftctl doctor`: looks at this computer and the daemon, and prints what is wrong with either and
-// what to do. Changes nothing. One thread.
+// `driftctl doctor`: looks at this computer and the daemon, and prints what is wrong with either
+// and what to do. Changes nothing. One thread.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -18,8 +18,7 @@ constexpr const char* kCpus = "sys/devices/system/cpu";
 
 /// The soft limit of a line of /proc/PID/limits; nothing where it has no such line.
 std::optional<long> limit(const Machine& machine, const std::string& name) {
-  const std::string process =
-      machine.daemon_pid > 0 ? std::to_string(machine.daemon_pid) : "self";
+  const std::string process = machine.daemon_pid > 0 ? std::to_string(machine.daemon_pid) : "self";
   std::istringstream lines(machine.text("proc/" + process + "/limits").value_or(""));
   std::string line;
   while (std::getline(lines, line)) {
@@ -47,8 +46,8 @@ Level level_without_rights(const Machine& machine) {
 
 /// What the daemon says that it has, whatever its limits are now.
 bool daemon_has(const Machine& machine, const char* right) {
-  return machine.status && machine.status->value(nlohmann::json::json_pointer(right),
-                                                 nlohmann::json()) == true;
+  return machine.status &&
+         machine.status->value(nlohmann::json::json_pointer(right), nlohmann::json()) == true;
 }
 
 constexpr const char* kUnitGives =
@@ -99,17 +98,16 @@ std::vector<Finding> look_at_realtime(const Machine& machine) {
   if (daemon_has(machine, "/realtime/scheduled"))
     return {{Level::Ok, "the daemon's threads have their priorities"}};
   const config::RealTime& realtime = machine.config.realtime;
-  const int wanted = std::max(
-      {realtime.loop_priority, realtime.stream_priority, realtime.publisher_priority});
+  const int wanted =
+      std::max({realtime.loop_priority, realtime.stream_priority, realtime.publisher_priority});
   const auto allowed = limit(machine, "Max realtime priority");
   if (!allowed) return {{Level::Warn, "the limit RLIMIT_RTPRIO cannot be read"}};
   if (*allowed >= wanted || (machine.user == "root" && machine.daemon_pid == 0))
     return {{Level::Ok, fmt::format("priorities up to {} may be had", wanted)}};
-  return {{level_without_rights(machine),
-           fmt::format("priority {} is wanted, the limit {} is {}", wanted, whose(machine),
-                       *allowed),
-           kUnitGives,
-           "echo '@driftd - rtprio 99' | sudo tee -a /etc/security/limits.d/driftd.conf"}};
+  return {
+      {level_without_rights(machine),
+       fmt::format("priority {} is wanted, the limit {} is {}", wanted, whose(machine), *allowed),
+       kUnitGives, "echo '@driftd - rtprio 99' | sudo tee -a /etc/security/limits.d/driftd.conf"}};
 }
 
 std::vector<Finding> look_at_memlock(const Machine& machine) {
@@ -131,8 +129,7 @@ std::vector<Finding> look_at_memlock(const Machine& machine) {
 std::vector<Finding> look_at_governor(const Machine& machine) {
   std::map<std::string, int> governors;
   for (const std::string& cpu : cpus(machine)) {
-    const auto governor =
-        machine.line(fmt::format("{}/{}/cpufreq/scaling_governor", kCpus, cpu));
+    const auto governor = machine.line(fmt::format("{}/{}/cpufreq/scaling_governor", kCpus, cpu));
     if (governor) ++governors[*governor];
   }
   if (governors.empty())
@@ -200,7 +197,8 @@ std::vector<Finding> look_at_clock_source(const Machine& machine) {
   const std::string folder = "sys/devices/system/clocksource/clocksource0/";
   const auto source = machine.line(folder + "current_clocksource");
   if (!source) return {{Level::Warn, "the clock source cannot be read"}};
-  if (*source != "hpet" && *source != "acpi_pm" && *source != "jiffies" && *source != "refined-jiffies")
+  if (*source != "hpet" && *source != "acpi_pm" && *source != "jiffies" &&
+      *source != "refined-jiffies")
     return {{Level::Ok, *source}};
   const std::string others = machine.line(folder + "available_clocksource").value_or("");
   const bool has_tsc = (" " + others + " ").find(" tsc ") != std::string::npos;

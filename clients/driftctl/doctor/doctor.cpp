@@ -73,7 +73,8 @@ std::span<const Check> checks() {
 std::vector<Result> examine(const Machine& machine) {
   std::vector<Result> results;
   for (const Check& check : kChecks) {
-    for (Finding& finding : check.look(machine)) results.push_back({check.code, std::move(finding)});
+    for (Finding& finding : check.look(machine))
+      results.push_back({check.code, std::move(finding)});
   }
   return results;
 }

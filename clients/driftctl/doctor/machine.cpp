@@ -95,9 +95,9 @@ std::string Machine::camera_address() const {
     if (!words.empty()) return {};  // a USB camera
   }
   for (const FoundCamera& camera : find_cameras()) {
-    const bool meant = config.camera.id.empty() || config.camera.id == camera.address ||
-                       (!camera.serial.empty() &&
-                        config.camera.id.find(camera.serial) != std::string::npos);
+    const bool meant =
+        config.camera.id.empty() || config.camera.id == camera.address ||
+        (!camera.serial.empty() && config.camera.id.find(camera.serial) != std::string::npos);
     if (meant) return camera.address;
   }
   return {};

@@ -23,9 +23,9 @@ struct NicSettings {
 };
 
 struct GigeCamera {
-  std::uint32_t privilege = 0;       ///< bits 0 (exclusive) and 1 (control) of register 0x0a00
-  bool may_read = true;              ///< false: control is exclusive, it tells others nothing
-  std::string holder_address;        ///< IPv4; "" where it does not tell
+  std::uint32_t privilege = 0;  ///< bits 0 (exclusive) and 1 (control) of register 0x0a00
+  bool may_read = true;         ///< false: control is exclusive, it tells others nothing
+  std::string holder_address;   ///< IPv4; "" where it does not tell
   int holder_port = 0;
   std::optional<std::uint32_t> packet_delay_ticks;
   std::uint64_t tick_hz = 0;
@@ -38,11 +38,11 @@ struct FoundCamera {
 struct Machine {
   std::filesystem::path root = "/";
 
-  config::Config config;           ///< the defaults where there is no file
-  std::filesystem::path file;      ///< "" where there is none
-  std::string problem;             ///< with the file; "" where there is none
-  std::string user;                ///< who asks
-  std::vector<std::string> groups; ///< that the user is in
+  config::Config config;            ///< the defaults where there is no file
+  std::filesystem::path file;       ///< "" where there is none
+  std::string problem;              ///< with the file; "" where there is none
+  std::string user;                 ///< who asks
+  std::vector<std::string> groups;  ///< that the user is in
 
   std::optional<nlohmann::json> status;  ///< of the daemon, where it answers
   std::string daemon_problem;            ///< why it does not

@@ -33,7 +33,7 @@ Way way_to_camera(const Machine& machine) {
 std::uint64_t count(const Machine& machine, const char* pointer) {
   if (!machine.status) return 0;
   const auto value = machine.status->value(nlohmann::json::json_pointer(pointer), nlohmann::json());
-  return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+  return value.is_number_integer() && value >= 0 ? value.get<std::uint64_t>() : 0;
 }
 
 }  // namespace
@@ -42,8 +42,7 @@ std::vector<Finding> look_at_socket_buffer(const Machine& machine) {
   const int wanted = machine.config.camera.socket_buffer_bytes;
   const auto most = machine.number("proc/sys/net/core/rmem_max");
   if (!most) return {{Level::Warn, "net.core.rmem_max cannot be read"}};
-  if (*most >= wanted)
-    return {{Level::Ok, fmt::format("net.core.rmem_max is {} bytes", *most)}};
+  if (*most >= wanted) return {{Level::Ok, fmt::format("net.core.rmem_max is {} bytes", *most)}};
   return {{Level::Warn,
            fmt::format("net.core.rmem_max is {} bytes, camera.socket_buffer_bytes wants {}", *most,
                        wanted),
@@ -75,11 +74,11 @@ std::vector<Finding> look_at_packet_delay(const Machine& machine) {
   const std::string set = "arv-tool-0.8 -a " + address + " control GevSCPD=";
   const std::uint64_t lost = count(machine, "/camera/lost");
   if (ticks == 0 && lost > 0)
-    return {{Level::Warn,
-             fmt::format("none, and {} frames were lost since the daemon's start", lost),
-             "While the camera is not in use, try some ticks; see the checks socket_buffer, mtu and "
-             "nic_offloads first.",
-             set + "1000"}};
+    return {
+        {Level::Warn, fmt::format("none, and {} frames were lost since the daemon's start", lost),
+         "While the camera is not in use, try some ticks; see the checks socket_buffer, mtu and "
+         "nic_offloads first.",
+         set + "1000"}};
   if (ticks == 0) return {{Level::Ok, "none"}};
   const double delay_us =
       camera->tick_hz > 0 ? 1e6 * ticks / static_cast<double>(camera->tick_hz) : 0;
@@ -88,9 +87,8 @@ std::vector<Finding> look_at_packet_delay(const Machine& machine) {
   constexpr double kLeastPayload = 1400;
   const double frame_us = static_cast<double>(bytes) / kLeastPayload * delay_us;
   const double period_us = 1e6 / machine.config.camera.frame_rate_hz;
-  const std::string found =
-      delay_us > 0 ? fmt::format("{} ticks, {:.1f} us", ticks, delay_us)
-                   : fmt::format("{} ticks", ticks);
+  const std::string found = delay_us > 0 ? fmt::format("{} ticks, {:.1f} us", ticks, delay_us)
+                                         : fmt::format("{} ticks", ticks);
   if (machine.config.camera.frame_rate_hz > 0 && frame_us > period_us / 2)
     return {{Level::Warn, found + fmt::format(": up to {:.0f} us a frame", frame_us),
              "Lower it while the camera is not in use: every frame is late by so much.",
@@ -111,11 +109,10 @@ std::vector<Finding> look_at_offloads(const Machine& machine) {
                         "Take all of it.",
                         fmt::format("sudo ethtool -G {} rx {}", way.interface, *nic.rx_ring_most)});
   if (nic.rx_wait_us && *nic.rx_wait_us > kLongWaitUs)
-    findings.push_back({Level::Warn,
-                        fmt::format("{} holds interrupts back for {} us", way.interface,
-                                    *nic.rx_wait_us),
-                        "Let it wait for less.",
-                        fmt::format("sudo ethtool -C {} rx-usecs 10", way.interface)});
+    findings.push_back(
+        {Level::Warn,
+         fmt::format("{} holds interrupts back for {} us", way.interface, *nic.rx_wait_us),
+         "Let it wait for less.", fmt::format("sudo ethtool -C {} rx-usecs 10", way.interface)});
   if (nic.large_receive.value_or(false))
     findings.push_back({Level::Warn, way.interface + " joins packets (LRO)", "Switch that off.",
                         fmt::format("sudo ethtool -K {} lro off", way.interface)});

@@ -85,8 +85,7 @@ std::vector<Finding> look_at_disk(const Machine& machine) {
   for (const char* folder : {"var/lib/driftd", "var/log"}) {
     // The folder itself comes with the first start; what holds it has its space.
     const std::filesystem::path path = machine.root / folder;
-    const auto free =
-        machine.free_bytes(machine.exists(folder) ? path : machine.root / "var");
+    const auto free = machine.free_bytes(machine.exists(folder) ? path : machine.root / "var");
     if (!free) continue;
     const std::string found = fmt::format("{} free for {}", gigabytes(*free), path.string());
     if (*free >= kLittle) {
@@ -107,8 +106,7 @@ std::vector<Finding> look_at_gpu(const Machine& machine) {
   const auto backend = machine.config.fitter.backend;
   const auto driver = machine.line("proc/driver/nvidia/version");
   if (!driver) {
-    if (backend != config::Backend::Cuda)
-      return {{Level::Ok, "none: fits run on the CPU"}};
+    if (backend != config::Backend::Cuda) return {{Level::Ok, "none: fits run on the CPU"}};
     return {{Level::Fail, "fitter.backend is `cuda`, and there is no NVIDIA driver",
              "Install it, or set fitter.backend to auto.", "sudo apt install nvidia-driver"}};
   }

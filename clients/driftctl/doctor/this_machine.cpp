@@ -168,8 +168,8 @@ std::string hook_problem(const fs::path& program) {
 
 std::vector<std::string> own_groups() {
   std::vector<gid_t> ids(static_cast<std::size_t>(std::max(0, getgroups(0, nullptr))));
-  ids.resize(static_cast<std::size_t>(
-      std::max(0, getgroups(static_cast<int>(ids.size()), ids.data()))));
+  ids.resize(
+      static_cast<std::size_t>(std::max(0, getgroups(static_cast<int>(ids.size()), ids.data()))));
   ids.push_back(getegid());
   std::vector<std::string> names;
   for (const gid_t id : ids) {
