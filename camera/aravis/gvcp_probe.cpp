@@ -90,9 +90,8 @@ std::size_t GvcpProbe::ask(std::uint8_t command, std::span<const std::uint8_t> d
     const auto size = recv(socket_, answer.data(), answer.size(), 0);
     if (size < 0) return 0;  // nobody has that port
     // GVCP acknowledge: status, the command's number plus one, length, the request's id.
-    if (size < 8 || answer[2] != 0 || answer[3] != command + 1 || answer[6] != high ||
-        answer[7] != low)
-      continue;
+    if (size < 8 || answer[2] != 0 || answer[3] != command + 1) continue;
+    if (answer[6] != high || answer[7] != low) continue;
     return answer[0] == 0 && answer[1] == 0 ? static_cast<std::size_t>(size) : 0;
   }
 }
