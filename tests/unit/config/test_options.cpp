@@ -81,6 +81,7 @@ TEST_CASE("every value of an enumeration has a name of its own", "[config]") {
   CHECK(names_are_complete(control::MarkerRole::Witness));
   CHECK(names_are_complete(RealTimeMode::Off));
   CHECK(names_are_complete(LogLevel::Error));
+  CHECK(names_are_complete(EventLevel::Error));
 }
 
 TEST_CASE("what the file names is what the configuration holds", "[config]") {
