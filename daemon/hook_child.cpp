@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <spawn.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <system_error>
 
 #include "base/monotonic.hpp"
+#include "config/hook_program.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -150,7 +150,7 @@ std::optional<std::string> verdict(int status) {
 }  // namespace
 
 std::optional<std::string> run_child(const ChildRun& run, const std::stop_token& stop) {
-  if (const std::string problem = hook_problem(run.program); !problem.empty())
+  if (const std::string problem = config::hook_problem(run.program); !problem.empty())
     return "was not run: " + problem;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
@@ -181,21 +181,6 @@ std::optional<std::string> run_child(const ChildRun& run, const std::stop_token&
     return fmt::format("was ended: it took longer than {} s",
                        std::chrono::duration<double>(run.time_limit).count());
   return verdict(status);
-}
-
-std::string hook_problem(const std::filesystem::path& program) {
-  if (program.empty()) return {};
-  struct stat file {};
-  if (stat(program.c_str(), &file) != 0)
-    return fmt::format("{}: {}", program.string(), text_of(errno));
-  if (!S_ISREG(file.st_mode)) return program.string() + " is no file";
-  if ((file.st_mode & S_IWOTH) != 0)
-    return fmt::format("{} may be written by everybody: chmod o-w {}", program.string(),
-                       program.string());
-  if (access(program.c_str(), X_OK) != 0)
-    return fmt::format("{} may not be run by this user: chmod +x {}", program.string(),
-                       program.string());
-  return {};
 }
 
 }  // namespace driftd::daemon

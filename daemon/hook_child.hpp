@@ -29,7 +29,4 @@ struct ChildRun {
 /// it ended with 0
 std::optional<std::string> run_child(const ChildRun& run, const std::stop_token& stop);
 
-/// Why it would not be run, as a sentence; "" where nothing speaks against it, or there is none.
-std::string hook_problem(const std::filesystem::path& program);
-
 }  // namespace driftd::daemon

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <utility>
 
+#include "config/hook_program.hpp"
 #include "config/names.hpp"
 
 namespace driftd::daemon {
@@ -103,7 +104,7 @@ void HookRunner::turn() {
 void HookRunner::look_at_program() {
   if (hook_.on_event == known_program_) return;
   known_program_ = hook_.on_event;
-  const std::string problem = hook_problem(known_program_);
+  const std::string problem = config::hook_problem(known_program_);
   if (!problem.empty())
     events_.raise(EventLog::Level::Warning, kFailed, "hook.on_event will not be run: " + problem);
 }

@@ -11,7 +11,7 @@
 
 #include "camera/frame_source.hpp"
 #include "config/config.hpp"
-#include "daemon/hook_child.hpp"
+#include "config/hook_program.hpp"
 #include "daemon/log_level.hpp"
 #include "daemon/messages.hpp"
 #include "daemon/publisher.hpp"
@@ -43,6 +43,8 @@ void block_signals() {
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // Whoever started the daemon may ignore it, and then no hook's exit status could be had.
+  signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c): cannot fail for SIGCHLD
   signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for SIGPIPE
 }
 
@@ -92,7 +94,7 @@ void tell_obstacles(const driftd::config::Config& config, const std::filesystem:
   tell("wire.publish", wire.publish);
   tell("wire.corrections", wire.corrections);
   tell("wire.commands", wire.commands);
-  const std::string hook = driftd::daemon::hook_problem(config.hook.on_event);
+  const std::string hook = driftd::config::hook_problem(config.hook.on_event);
   if (!hook.empty()) std::cout << fmt::format("{}: hook.on_event: {}\n", file.string(), hook);
 }
 

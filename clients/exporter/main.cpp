@@ -56,9 +56,9 @@ class Follower {
     try {
       const std::string place = clients::find_endpoint(endpoint_);
       subscriber_.emplace(std::vector{place}, std::vector<std::string>{"status", "event"});
-      if (problem_.empty()) spdlog::info("subscribed at {}", place);
       look_again_ns_ = monotonic_ns() + kLookAgainNs;
-      if (!problem_.empty()) spdlog::info("{} is there", place);
+      if (place != place_ || !problem_.empty()) spdlog::info("subscribed at {}", place);
+      place_ = place;
       problem_.clear();
       return true;
     } catch (const clients::Unreachable& error) {
@@ -71,7 +71,7 @@ class Follower {
   std::string endpoint_;
   DaemonWatch& watch_;
   std::optional<clients::Subscriber> subscriber_;
-  std::string problem_;
+  std::string place_, problem_;  ///< told last
   std::int64_t look_again_ns_ = 0;
 };
 

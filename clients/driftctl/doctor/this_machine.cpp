@@ -21,6 +21,7 @@
 #include "base/monotonic.hpp"
 #include "camera/aravis/gvcp_probe.hpp"
 #include "clients/driftctl/doctor/machine.hpp"
+#include "config/hook_program.hpp"
 
 namespace driftd::clients::doctor {
 namespace {
@@ -153,19 +154,6 @@ std::optional<std::uintmax_t> free_bytes(const fs::path& path) {
   return error ? std::nullopt : std::optional(space.available);
 }
 
-/// "" where it would be run; whose answer the daemon's user would get may differ.
-std::string hook_problem(const fs::path& program) {
-  std::error_code error;
-  const fs::file_status status = fs::status(program, error);
-  if (error || !fs::is_regular_file(status)) return program.string() + " is no file that is there";
-  const auto permissions = status.permissions();
-  if ((permissions & fs::perms::others_write) != fs::perms::none)
-    return program.string() + " may be written by everybody";
-  constexpr auto kRun = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
-  if ((permissions & kRun) == fs::perms::none) return program.string() + " may not be run";
-  return {};
-}
-
 std::vector<std::string> own_groups() {
   std::vector<gid_t> ids(static_cast<std::size_t>(std::max(0, getgroups(0, nullptr))));
   ids.resize(
@@ -204,7 +192,7 @@ Machine this_machine(const fs::path& config_file) {
     if (!found) found = find_cameras();
     return *found;
   };
-  machine.hook_problem = hook_problem;
+  machine.hook_problem = config::hook_problem;
   return machine;
 }
 

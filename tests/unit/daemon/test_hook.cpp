@@ -13,6 +13,7 @@
 #include <iterator>
 #include <thread>
 
+#include "config/hook_program.hpp"
 #include "daemon/hook_runner.hpp"
 #include "support/catch.hpp"
 
@@ -178,13 +179,13 @@ TEST_CASE("how a child ended is told", "[hook]") {
   CHECK(run(folder.script("exit 3")).failure == "ended with exit status 3");
   CHECK(run(folder.script("kill -11 $$")).failure == "was ended by signal 11");
   CHECK_THAT(*run(folder / "absent").failure, contains("was not run") && contains("No such file"));
-  CHECK_THAT(*run(folder.script("", 0644)).failure, contains("may not be run by this user"));
+  CHECK_THAT(*run(folder.script("", 0644)).failure, contains("may not be run: chmod +x"));
   CHECK_THAT(*run(folder.script("", 0757)).failure, contains("written by everybody"));
   CHECK_THAT(*run(folder / "").failure, contains("is no file"));
   std::ofstream(folder / "hook") << "no program\n";
   chmod((folder / "hook").c_str(), 0755);
   CHECK_THAT(*run(folder / "hook").failure, contains("could not be started: Exec format error"));
-  CHECK(hook_problem({}).empty());
+  CHECK(config::hook_problem({}).empty());
 }
 
 TEST_CASE("a child that takes too long is ended with what it started", "[hook]") {
