@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -45,6 +46,7 @@ struct SourceCounters {
   std::uint64_t disconnects = 0;  ///< times the connection was lost
   std::uint64_t reconnects = 0;   ///< times it came back
   bool connected = false;
+  double temperature_c = std::numeric_limits<double>::quiet_NaN();  ///< NaN: it tells none
 };
 
 /// One thing of a camera that was changed, or that is not as it was asked for.

@@ -3,7 +3,8 @@
 include(GNUInstallDirs)
 
 add_custom_target(driftd_programs)
-foreach(program driftd driftctl driftd-stage driftfit-program driftd-sim driftd-demo)
+foreach(program driftd driftctl driftd-stage driftd-exporter driftfit-program driftd-sim
+        driftd-demo)
   if(TARGET ${program})
     add_dependencies(driftd_programs ${program})
     # The demo runs from the source tree, whose examples it shows.
@@ -23,7 +24,7 @@ install(FILES clients/stage/backends/driftd_stage_library.h DESTINATION ${CMAKE_
 install(FILES fitter/c/driftfit.h fitter/gpufit/gpufit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # The units in the source tree name the paths of a distribution package; another prefix gets its own.
-foreach(name driftd.service driftd-stage@.service)
+foreach(name driftd.service driftd-stage@.service driftd-exporter.service)
   set(unit ${PROJECT_SOURCE_DIR}/systemd/${name})
   set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${unit})
   file(READ ${unit} text)
@@ -36,8 +37,12 @@ install(FILES systemd/sysusers.conf DESTINATION lib/sysusers.d RENAME driftd.con
 install(FILES systemd/sysctl.conf DESTINATION lib/sysctl.d RENAME 60-driftd.conf)
 install(DIRECTORY config/examples/ clients/stage/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   FILES_MATCHING PATTERN "*.yaml")
+install(PROGRAMS config/examples/mail-on-event DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 install(FILES config/driftd.schema.json config/driftd-stage.schema.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/driftd)
+install(FILES clients/exporter/alerts.yaml clients/exporter/prometheus.yaml
+  clients/exporter/grafana-dashboard.json
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/driftd/watching)
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Debian's interpreter reads packages in /usr/lib/python3 and /usr/local/lib/python3.x.

@@ -397,6 +397,12 @@ void check_wire(const Wire& wire, Conflicts& conflicts) {
   check_pair("wire.commands", wire.commands, "wire.corrections", wire.corrections);
 }
 
+/// Whether it is there and may be run is the daemon's to tell: a hook's absence stops no lock.
+void check_hook(const Hook& hook, Conflicts& conflicts) {
+  if (hook.on_event.empty() || hook.on_event.is_absolute()) return;
+  conflicts.push_back({{"hook.on_event"}, hook.on_event.string(), "an absolute path, or nothing"});
+}
+
 }  // namespace
 
 std::vector<Conflict> find_conflicts(const Config& config) {
@@ -417,6 +423,7 @@ std::vector<Conflict> find_conflicts(const Config& config) {
   check_control(config, conflicts);
   check_realtime(config.realtime, conflicts);
   check_wire(config.wire, conflicts);
+  check_hook(config.hook, conflicts);
   return conflicts;
 }
 

@@ -29,6 +29,7 @@ enum class Estimator : std::uint8_t { Auto, LeastSquares, Poisson };
 enum class MarkerMode : std::uint8_t { Auto, List };
 enum class RealTimeMode : std::uint8_t { Require, Prefer, Off };
 enum class LogLevel : std::uint8_t { Debug, Info, Warning, Error };
+enum class EventLevel : std::uint8_t { Info, Warning, Error };
 
 struct Camera {
   Source source;
@@ -146,6 +147,13 @@ struct Log {
   LogLevel level;
 };
 
+struct Hook {
+  std::filesystem::path on_event;  ///< absolute; empty: none
+  EventLevel level;
+  double time_limit_s;
+  int per_minute;  ///< of one code
+};
+
 struct Config : Settings {
   Camera camera;
   Replay replay;
@@ -160,6 +168,7 @@ struct Config : Settings {
   RealTime realtime;
   Wire wire;
   Log log;
+  Hook hook;
 };
 
 /// A mistake in a configuration. what() is "FILE:LINE:COLUMN: key: found X; allowed Y", one line a

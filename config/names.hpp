@@ -110,6 +110,12 @@ inline constexpr auto kNames<LogLevel> = std::to_array<Named<LogLevel>>({
     {"warning", LogLevel::Warning},
     {"error", LogLevel::Error},
 });
+template <>
+inline constexpr auto kNames<EventLevel> = std::to_array<Named<EventLevel>>({
+    {"info", EventLevel::Info},
+    {"warning", EventLevel::Warning},
+    {"error", EventLevel::Error},
+});
 
 /// An enumeration that the file knows.
 template <typename Enum>

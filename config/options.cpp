@@ -53,6 +53,7 @@ std::span<const Section> sections() {
       {"realtime", "How the threads that must not wait are scheduled."},
       {"wire", "The ZeroMQ sockets."},
       {"log", "What goes to the journal."},
+      {"hook", "The program that is told of events, to send a mail for one."},
   };
   return kSections;
 }

@@ -90,10 +90,38 @@ std::vector<Option> log_section() {
   };
 }
 
+std::vector<Option> hook_section() {
+  return {
+      row<&Config::hook, &Hook::on_event>(
+          "hook.on_event", {},
+          {.text =
+               "A program to run for events, by its absolute path; one that everybody may write "
+               "is not run. It learns of the event by its environment (docs/watching.md). "
+               "Empty: none.",
+           .reload = Reload::Live}),
+      row<&Config::hook, &Hook::level>(
+          "hook.level", EventLevel::Warning,
+          {.text = "The least serious events that it is run for.", .reload = Reload::Live}),
+      row<&Config::hook, &Hook::time_limit_s>("hook.time_limit_s", 30.0,
+                                              {.text = "It is ended when it takes longer.",
+                                               .unit = "s",
+                                               .min = 0.1,
+                                               .max = 600,
+                                               .reload = Reload::Live}),
+      row<&Config::hook, &Hook::per_minute>(
+          "hook.per_minute", 6,
+          {.text = "It is run so often a minute for events of one code; the next run says how many "
+                   "were left out.",
+           .min = 1,
+           .max = 600,
+           .reload = Reload::Live}),
+  };
+}
+
 }  // namespace
 
 std::vector<Option> service_options() {
-  return joined({realtime_section(), wire_section(), log_section()});
+  return joined({realtime_section(), wire_section(), log_section(), hook_section()});
 }
 
 }  // namespace driftd::config

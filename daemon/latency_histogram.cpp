@@ -30,6 +30,7 @@ void LatencyHistogram::record(std::int64_t duration_ns) noexcept {
   auto& bin = bins_[bin_of(ns)];
   bin.store(bin.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (ns > max_ns_.load(std::memory_order_relaxed)) max_ns_.store(ns, std::memory_order_relaxed);
+  sum_ns_.store(sum_ns_.load(std::memory_order_relaxed) + ns, std::memory_order_relaxed);
 }
 
 LatencySummary LatencyHistogram::summary() const noexcept {
@@ -56,6 +57,14 @@ LatencySummary LatencyHistogram::summary() const noexcept {
   result.p99_us = percentile_us(0.99);
   result.p99_9_us = percentile_us(0.999);
   result.max_us = static_cast<double>(max_ns) * 1e-3;
+  result.sum_us = static_cast<double>(sum_ns_.load(std::memory_order_relaxed)) * 1e-3;
+  std::uint64_t seen = 0;
+  std::size_t bin = 0;
+  for (std::size_t i = 0; i < kLatencyEdges_us.size(); ++i) {
+    const std::uint64_t edge_ns = std::uint64_t{kLatencyEdges_us[i]} * 1000;
+    for (; bin < kBins && upper_edge_ns(bin) <= edge_ns; ++bin) seen += counts[bin];
+    result.at_most[i] = seen;
+  }
   return result;
 }
 

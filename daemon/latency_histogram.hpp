@@ -11,9 +11,16 @@
 
 namespace driftd::daemon {
 
+/// Edges of the buckets of `status`, and so of Prometheus' histograms.
+inline constexpr std::array<std::uint32_t, 15> kLatencyEdges_us = {
+    5, 10, 20, 50, 100, 200, 500, 1'000, 2'000, 5'000, 10'000, 20'000, 50'000, 100'000, 1'000'000};
+
 struct LatencySummary {
   std::uint64_t count = 0;
   double p50_us = 0, p99_us = 0, p99_9_us = 0, max_us = 0;
+  double sum_us = 0;
+  /// How many took at most each of kLatencyEdges_us; those of a bin that an edge cuts count above.
+  std::array<std::uint64_t, kLatencyEdges_us.size()> at_most = {};
 };
 
 class LatencyHistogram {
@@ -31,6 +38,7 @@ class LatencyHistogram {
 
   std::array<std::atomic<std::uint64_t>, kBins> bins_{};
   std::atomic<std::uint64_t> max_ns_{0};
+  std::atomic<std::uint64_t> sum_ns_{0};
 };
 
 }  // namespace driftd::daemon

@@ -11,6 +11,7 @@
 
 #include "camera/frame_source.hpp"
 #include "config/config.hpp"
+#include "config/hook_program.hpp"
 #include "daemon/log_level.hpp"
 #include "daemon/messages.hpp"
 #include "daemon/publisher.hpp"
@@ -42,6 +43,8 @@ void block_signals() {
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // Whoever started the daemon may ignore it, and then no hook's exit status could be had.
+  signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c): cannot fail for SIGCHLD
   signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for SIGPIPE
 }
 
@@ -78,8 +81,10 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
   }
 }
 
-/// What would keep the daemon from starting here and now, though the configuration is right.
-void tell_obstacles(const driftd::config::Wire& wire, const std::filesystem::path& file) {
+/// What would keep the daemon from starting here and now, or its hook from being run, though the
+/// configuration is right.
+void tell_obstacles(const driftd::config::Config& config, const std::filesystem::path& file) {
+  const driftd::config::Wire& wire = config.wire;
   const auto tell = [&](const char* key, const std::string& endpoint) {
     if (const auto obstacle = driftd::daemon::obstacle(endpoint)) {
       std::cout << fmt::format("{}: {}: {} cannot be bound now and by this user: {}\n",
@@ -89,6 +94,8 @@ void tell_obstacles(const driftd::config::Wire& wire, const std::filesystem::pat
   tell("wire.publish", wire.publish);
   tell("wire.corrections", wire.corrections);
   tell("wire.commands", wire.commands);
+  const std::string hook = driftd::config::hook_problem(config.hook.on_event);
+  if (!hook.empty()) std::cout << fmt::format("{}: hook.on_event: {}\n", file.string(), hook);
 }
 
 }  // namespace
@@ -126,7 +133,7 @@ int main(int argc, char** argv) {
   if (print) std::cout << driftd::config::to_yaml(config);
   if (check && !print) {
     std::cout << file.string() << ": no mistakes\n";
-    tell_obstacles(config.wire, file);
+    tell_obstacles(config, file);
   }
   if (check || print) return Clean;
   spdlog::set_level(driftd::daemon::log_level(config.log.level));

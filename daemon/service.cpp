@@ -45,6 +45,7 @@ Service::Service(config::Config config, const std::filesystem::path& file)
       loop_(pipeline_.ports()),
       events_(
           [this](TextMessage message) { return pipeline_.publisher().send(std::move(message)); }),
+      hook_(config_.hook, file, events_),
       reporter_(
           config_, events_,
           [this](TextMessage message) { return pipeline_.publisher().send(std::move(message)); },
@@ -177,6 +178,7 @@ void Service::collect() {
   camera_.turn();
   reporter_.tell_changes(loop_.report(), loop_.markers(), monotonic_ns());
   reporter_.tell_connections(wire_.ended());
+  hook_.turn();
   events_.turn();
 }
 

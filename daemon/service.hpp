@@ -15,6 +15,7 @@
 #include "daemon/command_handlers.hpp"
 #include "daemon/command_server.hpp"
 #include "daemon/event_log.hpp"
+#include "daemon/hook_runner.hpp"
 #include "daemon/lock_orders.hpp"
 #include "daemon/loop_control.hpp"
 #include "daemon/marker_keeper.hpp"
@@ -60,6 +61,7 @@ class Service {
   Pipeline pipeline_;
   LoopControl loop_;
   EventLog events_;
+  HookRunner hook_;
   Reporter reporter_;
   CameraWatch camera_;
   MarkerKeeper markers_;

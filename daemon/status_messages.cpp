@@ -32,7 +32,9 @@ json latency_json(const LatencySummary& latency) {
           {"p50", number_or_null(latency.p50_us, any)},
           {"p99", number_or_null(latency.p99_us, any)},
           {"p99_9", number_or_null(latency.p99_9_us, any)},
-          {"max", number_or_null(latency.max_us, any)}};
+          {"max", number_or_null(latency.max_us, any)},
+          {"sum", latency.sum_us},
+          {"at_most", latency.at_most}};
 }
 
 json camera_json(const StatusInputs& in) {
@@ -57,6 +59,7 @@ json camera_json(const StatusInputs& in) {
           {"resent_packets", c.resent_packets},
           {"disconnects", c.disconnects},
           {"reconnects", c.reconnects},
+          {"temperature_c", number_or_null(c.temperature_c, c.connected)},
           {"notes", notes},
           {"clock",
            {{"trust", name_of(in.loop.clock_trust)},
@@ -151,6 +154,7 @@ nlohmann::json status_json(const StatusInputs& in) {
             {"scheduled", in.realtime.scheduled},
             {"memory_locked", in.realtime.memory_locked},
             {"notes", in.realtime.notes}}},
+          {"latency_edges_us", kLatencyEdges_us},
           {"latency_us",
            {{"total", latency_json(in.total)},
             {"cut", latency_json(in.cut)},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/monotonic.hpp"
 #include "camera/aravis/configure.hpp"
@@ -287,6 +288,17 @@ StreamStatistics Connection::statistics() const {
 ClockRate Connection::clock_rate(std::int64_t now_ns, bool wanted) {
   const bool there = now_ns - last_buffer_ns_.load(std::memory_order_relaxed) < kJustNowNs;
   return clock_watch_.update(camera_.get(), now_ns, wanted, there);
+}
+
+double Connection::temperature_c() noexcept {
+  // Of the standard's features and, before it, of one maker.
+  for (const char* name : {"DeviceTemperature", "TemperatureAbs"}) {
+    if (!has(camera_.get(), name)) continue;
+    Failure failure;
+    const double value = arv_camera_get_float(camera_.get(), name, failure.out());
+    if (!failure) return value;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 void Connection::software_trigger() {

@@ -74,6 +74,8 @@ class Connection {
   [[nodiscard]] KnownPackets packets() const;
   [[nodiscard]] StreamStatistics statistics() const;
   ClockRate clock_rate(std::int64_t now_ns, bool wanted);
+  /// Asks the camera: 2.5 s where it is silent. NaN where it does not tell.
+  double temperature_c() noexcept;
   /// @throws CameraError when the camera does not take it
   void software_trigger();
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -47,29 +48,51 @@ GvcpProbe::~GvcpProbe() {
 }
 
 bool GvcpProbe::answered(std::chrono::milliseconds timeout) noexcept {
-  if (socket_ < 0) return false;
+  constexpr std::uint8_t kDiscovery = 0x02;
+  Answer answer{};
+  return ask(kDiscovery, {}, timeout, answer) > 0;
+}
+
+std::optional<std::uint32_t> GvcpProbe::read_register(std::uint32_t address,
+                                                      std::chrono::milliseconds timeout) noexcept {
+  constexpr std::uint8_t kReadRegister = 0x80;
+  const auto byte = [](std::uint32_t value, unsigned shift) {
+    return static_cast<std::uint8_t>(value >> shift & 0xFFU);
+  };
+  const std::array<std::uint8_t, 4> wanted{byte(address, 24), byte(address, 16), byte(address, 8),
+                                           byte(address, 0)};
+  Answer answer{};
+  if (ask(kReadRegister, wanted, timeout, answer) < 12) return std::nullopt;
+  std::uint32_t value = 0;
+  for (std::size_t i = 8; i < 12; ++i) value = value << 8U | answer[i];
+  return value;
+}
+
+std::size_t GvcpProbe::ask(std::uint8_t command, std::span<const std::uint8_t> data,
+                           std::chrono::milliseconds timeout, Answer& answer) noexcept {
+  if (socket_ < 0) return 0;
   request_ = request_ % 65535 + 1;  // request ids are never 0
   const auto high = static_cast<std::uint8_t>(request_ >> 8U);
   const auto low = static_cast<std::uint8_t>(request_ & 0xFFU);
-  // GVCP header: key 0x42, flag "acknowledge", DISCOVERY_CMD 0x0002, length 0, request id.
-  const std::array<std::uint8_t, 8> question{0x42, 0x01, 0x00, 0x02, 0x00, 0x00, high, low};
-  if (send(socket_, question.data(), question.size(), 0) < 0) return false;
+  // GVCP header: key 0x42, flag "acknowledge", command, length, request id.
+  std::array<std::uint8_t, 16> question{0x42, 0x01, 0x00, command, 0x00, 0x00, high, low};
+  question[5] = static_cast<std::uint8_t>(data.size());
+  std::copy(data.begin(), data.end(), question.begin() + 8);
+  if (send(socket_, question.data(), 8 + data.size(), 0) < 0) return 0;
 
   const std::int64_t deadline_ns = monotonic_ns() + std::chrono::nanoseconds(timeout).count();
   for (;;) {
     const std::int64_t left_ns = deadline_ns - monotonic_ns();
-    if (left_ns <= 0) return false;
+    if (left_ns <= 0) return 0;
     const timespec wait = to_timespec(left_ns);
     pollfd poll_fd{.fd = socket_, .events = POLLIN, .revents = 0};
-    if (ppoll(&poll_fd, 1, &wait, nullptr) == 0) return false;
-    std::array<std::uint8_t, 1024> answer{};
+    if (ppoll(&poll_fd, 1, &wait, nullptr) == 0) return 0;
     const auto size = recv(socket_, answer.data(), answer.size(), 0);
-    if (size < 0) return false;  // nobody has that port
-    // GVCP acknowledge: status 0, DISCOVERY_ACK 0x0003, length, the request's id.
-    if (size >= 8 && answer[0] == 0 && answer[1] == 0 && answer[2] == 0x00 && answer[3] == 0x03 &&
-        answer[6] == high && answer[7] == low) {
-      return true;
-    }
+    if (size < 0) return 0;  // nobody has that port
+    // GVCP acknowledge: status, the command's number plus one, length, the request's id.
+    if (size < 8 || answer[2] != 0 || answer[3] != command + 1) continue;
+    if (answer[6] != high || answer[7] != low) continue;
+    return answer[0] == 0 && answer[1] == 0 ? static_cast<std::size_t>(size) : 0;
   }
 }
 

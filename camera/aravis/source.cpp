@@ -7,6 +7,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -29,6 +30,8 @@ constexpr milliseconds kProbeInterval{50};
 constexpr milliseconds kCloseTime{1000};
 /// The rate of the camera's clock is asked for so long after the loop wanted to know it.
 constexpr std::int64_t kClockWantedNs = 2 * kNanosecondsPerSecond;
+/// How often its temperature is asked for.
+constexpr std::int64_t kTemperatureNs = 20 * kNanosecondsPerSecond;
 constexpr std::size_t kEventsKept = 256;
 /// One buffer in the mailbox, one with the loop, one being filled, one ready.
 constexpr int kFewestBuffers = 4;
@@ -147,6 +150,7 @@ class AravisSource final : public FrameSource {
     counters.disconnects = disconnects_.load(std::memory_order_relaxed);
     counters.reconnects = reconnects_.load(std::memory_order_relaxed);
     counters.connected = offered_ != nullptr;
+    counters.temperature_c = temperature_c_.load(std::memory_order_relaxed);
     return counters;
   }
 
@@ -207,6 +211,8 @@ class AravisSource final : public FrameSource {
     }
     add_event(SourceEvent::Kind::Connected, "connected to " + connection_->info().description);
     next_trigger_ns_ = monotonic_ns();
+    temperature_c_ = connection_->temperature_c();
+    next_temperature_ns_ = monotonic_ns() + kTemperatureNs;
     offered_ = connection_.get();
     shared_.doorbell.ring();
   }
@@ -276,7 +282,15 @@ class AravisSource final : public FrameSource {
     if (why.empty()) why = connection_->loss(now_ns);
     if (why.empty())
       clock_rate_ = connection_->clock_rate(now_ns, now_ns - clock_wanted_ns_ < kClockWantedNs);
-    if (!why.empty()) lose(why);
+    if (!why.empty()) return lose(why);
+    if (now_ns >= next_temperature_ns_) ask_temperature(now_ns);
+  }
+
+  /// Only of a camera that is there, where that can be told: of another the answer takes seconds.
+  void ask_temperature(std::int64_t now_ns) {
+    next_temperature_ns_ = now_ns + kTemperatureNs;
+    if (std::isnan(temperature_c_)) return;  // it told none when it was connected
+    if (!probe_works_ || probe_answers()) temperature_c_ = connection_->temperature_c();
   }
 
   /// @returns why the camera did not take it; empty when it did
@@ -359,6 +373,7 @@ class AravisSource final : public FrameSource {
   std::optional<aravis::GvcpProbe> probe_;
   bool probe_works_ = false;  // it has had an answer from where it asks
   std::int64_t next_trigger_ns_ = 0;
+  std::int64_t next_temperature_ns_ = 0;
   aravis::StreamStatistics counted_;
   std::optional<aravis::Reaper> reaper_;
   std::thread supervisor_;
@@ -369,6 +384,7 @@ class AravisSource final : public FrameSource {
   std::atomic<std::uint64_t> resent_packets_{0};
   std::atomic<std::uint64_t> disconnects_{0};
   std::atomic<std::uint64_t> reconnects_{0};
+  std::atomic<double> temperature_c_{std::numeric_limits<double>::quiet_NaN()};
 
   mutable std::mutex mutex_;  // never taken by pop()
   std::condition_variable wake_;

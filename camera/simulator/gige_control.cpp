@@ -235,12 +235,16 @@ Status GigeCamera::change_privilege(const Peer& peer, std::uint32_t value) {
   controller_ = peer;
   last_heard_ns_ = monotonic_ns();
   registers_.set(gvcp::reg::kControlPrivilege, value & kPrivilegeMask);
+  registers_.set(gvcp::reg::kControllerPort, ntohs(peer.port));
+  registers_.set(gvcp::reg::kControllerAddress, ntohl(peer.address));
   return Status::Success;
 }
 
 void GigeCamera::release_control() {
   controller_.reset();
-  registers_.set(gvcp::reg::kControlPrivilege, 0);
+  for (const std::uint32_t address :
+       {gvcp::reg::kControlPrivilege, gvcp::reg::kControllerPort, gvcp::reg::kControllerAddress})
+    registers_.set(address, 0);
   registers_.stop_acquisition();
 }
 

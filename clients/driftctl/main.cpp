@@ -21,6 +21,7 @@
 #include "clients/driftctl/calibrate_camera.hpp"
 #include "clients/driftctl/calibrate_stage.hpp"
 #include "clients/driftctl/common_options.hpp"
+#include "clients/driftctl/doctor/command.hpp"
 #include "clients/driftctl/keep_snapshot.hpp"
 #include "clients/driftctl/measurement.hpp"
 #include "clients/driftctl/snapshot_image.hpp"
@@ -32,7 +33,8 @@ namespace {
 constexpr const char* kExitCodes =
     "Exit codes:\n"
     "  0  done\n"
-    "  1  driftd refused the command, or answered something else than it should\n"
+    "  1  driftd refused the command, or answered something else than it should; doctor: "
+    "something has to be mended\n"
     "  2  wrong usage\n"
     "  3  driftd is not there, may not be reached by this user, or did not answer in time\n"
     "  4  something else failed, such as writing the file\n";
@@ -43,6 +45,7 @@ struct Options : CommonOptions {
   bool find_markers = false;
   std::string snapshot_file;
   CalibrateStageOptions stage;
+  DoctorOptions doctor;
   double snapshot_every_s = 0;  ///< 0: one
   double snapshot_for_s = 0;    ///< 0: until interrupted
 };
@@ -201,6 +204,7 @@ void add_commands(CLI::App& app, Options& options) {
   app.add_subcommand("reset", "From lost or fault back to idle")->callback([&] {
     change_state(options, "reset");
   });
+  add_doctor(app, options, options.doctor);
   CLI::App* markers = app.add_subcommand("markers", "Print the markers");
   markers->add_flag("--find", options.find_markers, "Look for markers anew (only while idle)");
   markers->callback([&] { print_markers(options); });
@@ -242,7 +246,7 @@ int run(int argc, char** argv) {
   add_commands(app, options);
   try {
     app.parse(argc, argv);
-    return 0;
+    return options.doctor.failed ? kExitRefused : 0;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   } catch (const Refused& error) {

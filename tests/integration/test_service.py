@@ -365,7 +365,7 @@ class Service(unittest.TestCase):
     def test_a_status_has_nothing_of_a_camera_that_is_away(self):
         rig = self.rig
         of_frames = [("camera", "rate_hz"), ("markers", "used"), ("drift", "x_nm"), ("drift", "y_sd_nm"),
-                     ("drift", "rms_x_nm"), ("drift", "rms_y_nm")]
+                     ("drift", "rms_x_nm"), ("drift", "rms_y_nm"), ("camera", "temperature_c")]
         of_cameras = [("camera", k) for k in ("description", "pixel_format", "width_px", "height_px")]
         of_locks = [("drift", "total_x_nm"), ("drift", "total_y_nm")]
 
@@ -377,7 +377,8 @@ class Service(unittest.TestCase):
         status = rig.status()
         self.assertEqual(nulls(status), of_frames + of_cameras + of_locks)
         self.assertEqual(status["latency_us"]["total"],
-                         {"n": 0, "p50": None, "p99": None, "p99_9": None, "max": None})
+                         {"n": 0, "p50": None, "p99": None, "p99_9": None, "max": None, "sum": 0,
+                          "at_most": [0] * len(status["latency_edges_us"])})
         self.assertTrue(begin_ns < status["state_since_ns"] < status["time_ns"])
         said = subprocess.run([BIN / "driftctl", "--commands", rig.commands, "status"],
                               capture_output=True, text=True, timeout=60 * SLOW, check=True).stdout

@@ -62,6 +62,7 @@ TEST_CASE("every field of every struct has a row in the option table", "[config]
   CHECK(options_in("realtime") == field_count<RealTime>());
   CHECK(options_in("wire") == field_count<Wire>());
   CHECK(options_in("log") == field_count<Log>());
+  CHECK(options_in("hook") == field_count<Hook>());
   CHECK(marker_keys().size() == field_count<ListedMarker>());
 }
 
@@ -80,6 +81,7 @@ TEST_CASE("every value of an enumeration has a name of its own", "[config]") {
   CHECK(names_are_complete(control::MarkerRole::Witness));
   CHECK(names_are_complete(RealTimeMode::Off));
   CHECK(names_are_complete(LogLevel::Error));
+  CHECK(names_are_complete(EventLevel::Error));
 }
 
 TEST_CASE("what the file names is what the configuration holds", "[config]") {

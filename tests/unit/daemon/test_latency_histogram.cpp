@@ -33,6 +33,32 @@ TEST_CASE("LatencyHistogram percentiles agree with sorting within its resolution
   REQUIRE(summary.max_us == Approx(static_cast<double>(all.back()) * 1e-3));
 }
 
+TEST_CASE("LatencyHistogram's buckets count what is below their edges, all but a bin's worth") {
+  LatencyHistogram histogram;
+  std::mt19937_64 generator(5);
+  std::lognormal_distribution<double> latency_ns(std::log(300e3), 2.0);
+  std::vector<std::int64_t> all;
+  double sum_us = 0;
+  for (int i = 0; i < 50'000; ++i) {
+    all.push_back(static_cast<std::int64_t>(latency_ns(generator)));
+    sum_us += static_cast<double>(all.back()) * 1e-3;
+    histogram.record(all.back());
+  }
+  const auto summary = histogram.summary();
+  CHECK(summary.sum_us == Approx(sum_us));
+  const auto below = [&](double limit_ns) {
+    return static_cast<std::uint64_t>(std::count_if(all.begin(), all.end(), [&](std::int64_t ns) {
+      return static_cast<double>(ns) <= limit_ns;
+    }));
+  };
+  for (std::size_t i = 0; i < driftd::daemon::kLatencyEdges_us.size(); ++i) {
+    const double edge_ns = 1e3 * driftd::daemon::kLatencyEdges_us[i];
+    INFO(edge_ns);
+    CHECK(summary.at_most[i] <= below(edge_ns));
+    CHECK(summary.at_most[i] >= below(edge_ns * (1 - 1.0 / 32)));
+  }
+}
+
 TEST_CASE("LatencyHistogram takes any duration") {
   LatencyHistogram histogram;
   for (const std::int64_t ns : {std::int64_t{-5}, std::int64_t{0}, std::int64_t{1},

@@ -166,6 +166,7 @@ std::vector<std::string> with(std::vector<std::string> keys, const std::vector<s
 }
 
 const std::vector<std::string> kNotMeasured = {
+    "/camera/temperature_c",  // it tells none
     "/fitter/spot_sigma_px",  // given
     "/stage_driver",          // none reports
     "/latency_us/control/max", "/latency_us/control/p50",
@@ -210,6 +211,25 @@ TEST_CASE("A status tells what is measured now") {
   CHECK(status["latency_us"]["total"]["p50"] == 11.0);
   CHECK(status["latency_us"]["total"]["max"] == 14.0);
   CHECK(status["latency_us"]["cut"]["n"] == 0);
+}
+
+TEST_CASE("A status has the camera's temperature while it is there") {
+  Measuring m;
+  m.counters.temperature_c = 41.5;
+  CHECK(m.status()["camera"]["temperature_c"] == 41.5);
+  m.counters.connected = false;
+  CHECK(m.status()["camera"]["temperature_c"].is_null());
+}
+
+TEST_CASE("A status has how many frames took at most so long") {
+  Measuring m;
+  m.latency.sum_us = 600;
+  m.latency.at_most[3] = 17;
+  const json status = m.status();
+  CHECK(status["latency_us"]["total"]["sum"] == 600.0);
+  CHECK(status["latency_us"]["total"]["at_most"][3] == 17);
+  CHECK(status["latency_edges_us"][3] == 50);
+  CHECK(status["latency_us"]["cut"]["at_most"].size() == status["latency_edges_us"].size());
 }
 
 TEST_CASE("While the camera is away a status has none of the values of its frames") {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/monotonic.hpp"
+#include "camera/aravis/gvcp_probe.hpp"
 #include "camera/simulator/gige_camera.hpp"
 #include "support/catch.hpp"
 #include "unit/simulator/gvcp_client.hpp"
@@ -155,6 +156,22 @@ TEST_CASE("One controller at a time; others may read but not write") {
   CHECK(bench.client.write(reg::kControlPrivilege, 0) == Status::Success);
   CHECK_FALSE(bench.camera.controlled());
   CHECK(other.write(reg::kControlPrivilege, 2) == Status::Success);
+}
+
+TEST_CASE("Everybody may ask who has control, by a probe that takes none") {
+  using namespace std::chrono_literals;
+  Bench bench("127.71.0.24");
+  driftd::camera::aravis::GvcpProbe probe(bench.address);
+  CHECK(probe.read_register(reg::kControlPrivilege, 10s) == 0U);
+  CHECK(probe.read_register(reg::kControllerAddress, 10s) == 0U);
+  bench.take_control();
+  CHECK(probe.read_register(reg::kControlPrivilege, 10s) == 2U);
+  CHECK(probe.read_register(reg::kControllerAddress, 10s) == 0x7f000001U);
+  CHECK(probe.read_register(reg::kControllerPort, 10s).value_or(0) > 0);
+  CHECK_FALSE(probe.read_register(0xfffffffc, 10s).has_value());  // refused: there is none
+  CHECK(probe.answered(10s));
+  CHECK(bench.client.write(reg::kControlPrivilege, 0) == Status::Success);
+  CHECK(probe.read_register(reg::kControllerPort, 10s) == 0U);
 }
 
 TEST_CASE("A controller that falls silent loses control, and the stream stops") {

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// What no file tells: the network card's settings, cameras, groups, disk.
+#include <arpa/inet.h>
+#include <grp.h>
+#include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "base/monotonic.hpp"
+#include "camera/aravis/gvcp_probe.hpp"
+#include "clients/driftctl/doctor/machine.hpp"
+#include "config/hook_program.hpp"
+
+namespace driftd::clients::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAnswerTime{300};
+
+/// One question to a card's driver; false where it does not answer.
+template <typename Question>
+bool ask_driver(const std::string& interface, Question& question) {
+  const int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return false;
+  ifreq request{};
+  interface.copy(request.ifr_name, sizeof(request.ifr_name) - 1);
+  request.ifr_data = reinterpret_cast<char*>(&question);
+  const bool answered = ioctl(descriptor, SIOCETHTOOL, &request) == 0;
+  close(descriptor);
+  return answered;
+}
+
+NicSettings nic_settings(const std::string& interface) {
+  NicSettings settings;
+  ethtool_ringparam ring{};
+  ring.cmd = ETHTOOL_GRINGPARAM;
+  if (ask_driver(interface, ring)) {
+    settings.rx_ring = static_cast<int>(ring.rx_pending);
+    settings.rx_ring_most = static_cast<int>(ring.rx_max_pending);
+  }
+  ethtool_coalesce coalesce{};
+  coalesce.cmd = ETHTOOL_GCOALESCE;
+  if (ask_driver(interface, coalesce))
+    settings.rx_wait_us = static_cast<int>(coalesce.rx_coalesce_usecs);
+  ethtool_value flags{};
+  flags.cmd = ETHTOOL_GFLAGS;
+  if (ask_driver(interface, flags)) settings.large_receive = (flags.data & ETH_FLAG_LRO) != 0;
+  return settings;
+}
+
+std::string dotted(std::uint32_t address) {
+  const in_addr bytes{htonl(address)};
+  std::array<char, INET_ADDRSTRLEN> text{};
+  return inet_ntop(AF_INET, &bytes, text.data(), text.size());
+}
+
+/// Registers of GigE Vision 2.0, section "Bootstrap registers".
+std::optional<GigeCamera> ask_camera(const std::string& address) {
+  constexpr std::uint32_t kPrivilege = 0x0a00;
+  constexpr std::uint32_t kHolderPort = 0x0a04;
+  constexpr std::uint32_t kHolderAddress = 0x0a14;
+  constexpr std::uint32_t kTicksHigh = 0x093c;
+  constexpr std::uint32_t kTicksLow = 0x0940;
+  constexpr std::uint32_t kPacketDelay = 0x0d08;
+  camera::aravis::GvcpProbe probe(address);
+  if (!probe.answered(kAnswerTime)) return std::nullopt;
+  GigeCamera camera;
+  const auto privilege = probe.read_register(kPrivilege, kAnswerTime);
+  camera.may_read = privilege.has_value();
+  if (!privilege) return camera;
+  camera.privilege = *privilege;
+  camera.holder_port = static_cast<int>(probe.read_register(kHolderPort, kAnswerTime).value_or(0));
+  const std::uint32_t holder = probe.read_register(kHolderAddress, kAnswerTime).value_or(0);
+  if (holder != 0) camera.holder_address = dotted(holder);
+  camera.packet_delay_ticks = probe.read_register(kPacketDelay, kAnswerTime);
+  const std::uint64_t high = probe.read_register(kTicksHigh, kAnswerTime).value_or(0);
+  camera.tick_hz = high << 32U | probe.read_register(kTicksLow, kAnswerTime).value_or(0);
+  return camera;
+}
+
+std::string text_at(const std::uint8_t* bytes, std::size_t size) {
+  const char* text = reinterpret_cast<const char*>(bytes);
+  std::string found(text, strnlen(text, size));
+  std::erase_if(found, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
+  return found;
+}
+
+void ask_everybody(int descriptor) {
+  constexpr std::uint16_t kGvcpPort = 3956;
+  constexpr std::array<std::uint8_t, 8> kDiscovery{0x42, 0x11, 0x00, 0x02, 0x00, 0x00, 0x00, 0x01};
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    const bool speaks = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_BROADCAST) != 0;
+    if (!speaks || one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET ||
+        one->ifa_broadaddr == nullptr)
+      continue;
+    sockaddr_in to{};
+    std::memcpy(&to, one->ifa_broadaddr, sizeof(to));
+    to.sin_port = htons(kGvcpPort);
+    sendto(descriptor, kDiscovery.data(), kDiscovery.size(), 0,
+           reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+  }
+  freeifaddrs(all);
+}
+
+/// Cameras of the directly connected networks, by a broadcast and half a second of listening.
+std::vector<FoundCamera> find_cameras() {
+  constexpr std::int64_t kListenNs = kNanosecondsPerSecond / 2;
+  const int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor < 0) return {};
+  const int yes = 1;
+  setsockopt(descriptor, SOL_SOCKET, SO_BROADCAST, &yes, sizeof(yes));
+  ask_everybody(descriptor);
+  std::vector<FoundCamera> found;
+  std::set<std::string> known;
+  const std::int64_t end_ns = monotonic_ns() + kListenNs;
+  for (std::int64_t left_ns = kListenNs; left_ns > 0 && known.size() < 64;
+       left_ns = end_ns - monotonic_ns()) {
+    pollfd wait{.fd = descriptor, .events = POLLIN, .revents = 0};
+    if (poll(&wait, 1, static_cast<int>(left_ns / 1'000'000) + 1) <= 0) break;
+    std::array<std::uint8_t, 1024> answer{};
+    sockaddr_in from{};
+    socklen_t size = sizeof(from);
+    const ssize_t bytes = recvfrom(descriptor, answer.data(), answer.size(), 0,
+                                   reinterpret_cast<sockaddr*>(&from), &size);
+    constexpr ssize_t kWhole = 8 + 0xf8;
+    if (bytes < kWhole || answer[3] != 0x03) continue;
+    const std::string address = dotted(ntohl(from.sin_addr.s_addr));
+    if (known.insert(address).second)
+      found.push_back({address, text_at(&answer[8 + 0x68], 32), text_at(&answer[8 + 0xd8], 16)});
+  }
+  close(descriptor);
+  return found;
+}
+
+std::optional<std::uintmax_t> free_bytes(const fs::path& path) {
+  std::error_code error;
+  const fs::space_info space = fs::space(path, error);
+  return error ? std::nullopt : std::optional(space.available);
+}
+
+std::vector<std::string> own_groups() {
+  std::vector<gid_t> ids(static_cast<std::size_t>(std::max(0, getgroups(0, nullptr))));
+  ids.resize(
+      static_cast<std::size_t>(std::max(0, getgroups(static_cast<int>(ids.size()), ids.data()))));
+  ids.push_back(getegid());
+  std::vector<std::string> names;
+  for (const gid_t id : ids) {
+    if (const group* one = getgrgid(id); one != nullptr) names.emplace_back(one->gr_name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Machine this_machine(const fs::path& config_file) {
+  Machine machine;
+  machine.config = config::default_config();
+  machine.file = config_file;
+  std::error_code error;
+  if (machine.file.empty() && fs::exists("/etc/driftd/driftd.yaml", error))
+    machine.file = "/etc/driftd/driftd.yaml";
+  if (!machine.file.empty()) {
+    try {
+      machine.config = config::load(machine.file);
+    } catch (const config::ConfigError& mistake) {
+      machine.problem = mistake.what();
+    }
+  }
+  const passwd* user = getpwuid(geteuid());
+  machine.user = user != nullptr ? user->pw_name : std::to_string(geteuid());
+  machine.groups = own_groups();
+  machine.free_bytes = free_bytes;
+  machine.nic = nic_settings;
+  machine.ask_camera = ask_camera;
+  machine.find_cameras = [found = std::optional<std::vector<FoundCamera>>()]() mutable {
+    if (!found) found = find_cameras();
+    return *found;
+  };
+  machine.hook_problem = config::hook_problem;
+  return machine;
+}
+
+}  // namespace driftd::clients::doctor

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// The rows. Names and units follow Prometheus' conventions: base units (seconds, meters, hertz,
+// celsius), counters end in _total.
+#include "clients/exporter/metrics.hpp"
+
+namespace driftd::exporter {
+namespace {
+
+constexpr double kNm = 1e-9;
+constexpr double kUs = 1e-6;
+constexpr double kMs = 1e-3;
+
+std::vector<Metric> own_rows() {
+  return {
+      {.name = "driftd_up",
+       .kind = Kind::Gauge,
+       .help = "1 while the daemon's status comes, 0 when it is silent: gone, stopped or stuck.",
+       .sources = {{"/exporter/up"}},
+       .of_exporter = true},
+      {.name = "driftd_status_age_seconds",
+       .kind = Kind::Gauge,
+       .help = "How old the newest status is, from which all below is told.",
+       .sources = {{"/exporter/age_s"}},
+       .of_exporter = true},
+      {.name = "driftd_restarts_total",
+       .kind = Kind::Counter,
+       .help = "Starts of the daemon that this exporter has seen, without the first.",
+       .sources = {{"/exporter/restarts"}},
+       .of_exporter = true},
+      {.name = "driftd_events_total",
+       .kind = Kind::Tally,
+       .help = "Events of the daemon that this exporter has received.",
+       .sources = {{"/exporter/events", "level,code"}},
+       .of_exporter = true},
+      {.name = "driftd_exporter_messages_lost_total",
+       .kind = Kind::Counter,
+       .help = "Messages that were lost between the daemon and this exporter.",
+       .sources = {{"/exporter/lost"}},
+       .of_exporter = true},
+      {.name = "driftd_exporter_build_info",
+       .kind = Kind::Info,
+       .help = "The exporter's version.",
+       .sources = {{"/exporter/version", "version"}},
+       .of_exporter = true},
+      {.name = "driftd_build_info",
+       .kind = Kind::Info,
+       .help = "The daemon's version and fitter.",
+       .sources = {{"/status/version", "version"},
+                   {"/status/fitter/backend", "backend"},
+                   {"/status/fitter/estimator", "estimator"}}},
+      {.name = "driftd_uptime_seconds",
+       .kind = Kind::Gauge,
+       .help = "Since the daemon's start.",
+       .sources = {{"/status/uptime_s"}}},
+  };
+}
+
+std::vector<Metric> lock_rows() {
+  return {
+      {.name = "driftd_state",
+       .kind = Kind::StateSet,
+       .help = "The lock's state.",
+       .sources = {{"/status/state"}},
+       .states = {"idle", "referencing", "locked", "holding", "lost", "fault", "calibrating"}},
+      {.name = "driftd_state_reason_info",
+       .kind = Kind::Info,
+       .help = "Why it is in this state.",
+       .sources = {{"/status/reason", "reason"}}},
+      {.name = "driftd_state_seconds",
+       .kind = Kind::Gauge,
+       .help = "How long it has been in this state.",
+       .sources = {{"/exporter/state_s"}}},
+      {.name = "driftd_locks_total",
+       .kind = Kind::Counter,
+       .help = "Locks and calibrations that were begun.",
+       .sources = {{"/status/lock_id"}}},
+      {.name = "driftd_drift_meters",
+       .kind = Kind::Gauge,
+       .help = "The drift that is measured: the residual while locked.",
+       .sources = {{"/status/drift/x_nm", "axis=\"x\""}, {"/status/drift/y_nm", "axis=\"y\""}},
+       .scale = kNm},
+      {.name = "driftd_drift_sd_meters",
+       .kind = Kind::Gauge,
+       .help = "Its standard deviation, as the fits tell it.",
+       .sources = {{"/status/drift/x_sd_nm", "axis=\"x\""},
+                   {"/status/drift/y_sd_nm", "axis=\"y\""}},
+       .scale = kNm},
+      {.name = "driftd_drift_rms_meters",
+       .kind = Kind::Gauge,
+       .help = "Root mean square of the last seconds' drift: of the residual while locked.",
+       .sources = {{"/status/drift/rms_x_nm", "axis=\"x\""},
+                   {"/status/drift/rms_y_nm", "axis=\"y\""}},
+       .scale = kNm},
+      {.name = "driftd_correction_meters",
+       .kind = Kind::Gauge,
+       .help = "Where the stage was told last to be, from its place at the lock's start.",
+       .sources = {{"/status/drift/total_x_nm", "axis=\"x\""},
+                   {"/status/drift/total_y_nm", "axis=\"y\""}},
+       .scale = kNm},
+      {.name = "driftd_markers",
+       .kind = Kind::Gauge,
+       .help = "Markers in use, by role.",
+       .sources = {{"/status/markers/tracking", "role=\"tracking\""},
+                   {"/status/markers/witness", "role=\"witness\""}}},
+      {.name = "driftd_markers_used",
+       .kind = Kind::Gauge,
+       .help = "Tracking markers that agreed in the newest frame.",
+       .sources = {{"/status/markers/used"}}},
+      {.name = "driftd_marker_searches_total",
+       .kind = Kind::Counter,
+       .help = "Searches of a whole frame for markers that had left their ROIs.",
+       .sources = {{"/status/markers/searches"}}},
+      {.name = "driftd_markers_found_again_total",
+       .kind = Kind::Counter,
+       .help = "How many of these searches found them.",
+       .sources = {{"/status/markers/found_again"}}},
+  };
+}
+
+std::vector<Metric> camera_rows() {
+  const auto counter = [](std::string_view name, std::string_view help, std::string_view pointer) {
+    return Metric{.name = name, .kind = Kind::Counter, .help = help, .sources = {{pointer}}};
+  };
+  return {
+      {.name = "driftd_camera_connected",
+       .kind = Kind::Gauge,
+       .help = "Whether the camera is there.",
+       .sources = {{"/status/camera/connected"}}},
+      {.name = "driftd_camera_info",
+       .kind = Kind::Info,
+       .help = "The camera connected last.",
+       .sources = {{"/status/camera/description", "camera"},
+                   {"/status/camera/pixel_format", "pixel_format"}}},
+      {.name = "driftd_camera_frame_rate_hertz",
+       .kind = Kind::Gauge,
+       .help = "Frames a second.",
+       .sources = {{"/status/camera/rate_hz"}}},
+      {.name = "driftd_camera_temperature_celsius",
+       .kind = Kind::Gauge,
+       .help = "The camera's, where it tells one; asked for every 20 s.",
+       .sources = {{"/status/camera/temperature_c"}}},
+      counter("driftd_camera_frames_total", "Complete frames taken.", "/status/camera/frames"),
+      counter("driftd_camera_frames_superseded_total",
+              "Complete frames skipped because a newer one was there.",
+              "/status/camera/superseded"),
+      counter("driftd_camera_frames_lost_total",
+              "Gaps in the camera's frame ids, incomplete frames among them.",
+              "/status/camera/lost"),
+      counter("driftd_camera_frames_incomplete_total", "Frames that did not come whole.",
+              "/status/camera/incomplete"),
+      counter("driftd_camera_underruns_total", "Packets or frames for which no buffer was free.",
+              "/status/camera/underruns"),
+      counter("driftd_camera_packets_missing_total", "Packets of incomplete frames, at most.",
+              "/status/camera/missing_packets"),
+      counter("driftd_camera_packets_resent_total", "Packets that the camera sent again.",
+              "/status/camera/resent_packets"),
+      counter("driftd_camera_disconnects_total", "How often the camera was lost.",
+              "/status/camera/disconnects"),
+      counter("driftd_camera_reconnects_total", "How often it came back.",
+              "/status/camera/reconnects"),
+      counter("driftd_camera_clock_steps_total", "How often the camera's clock stepped.",
+              "/status/camera/clock/steps"),
+      counter("driftd_camera_clock_jumps_total", "Single frames that had a wrong time.",
+              "/status/camera/clock/jumps"),
+      counter("driftd_frames_fitted_total", "Frames that were fitted.", "/status/loop/fitted"),
+      counter("driftd_frames_stale_total", "Frames that came older than lock.max_frame_age_ms.",
+              "/status/loop/stale"),
+      counter("driftd_frames_valid_total", "Frames with enough healthy markers.",
+              "/status/loop/valid"),
+      counter("driftd_corrections_total", "Corrections computed.", "/status/loop/corrections"),
+      {.name = "driftd_corrections_unsent_total",
+       .kind = Kind::Counter,
+       .help = "Of these those that did not leave: the lock was disabled meanwhile, they were too "
+               "old, or beyond the limits.",
+       .sources = {{"/status/loop/withheld", "why=\"withheld\""},
+                   {"/status/loop/expired", "why=\"expired\""},
+                   {"/status/loop/refused", "why=\"refused\""}}},
+      counter("driftd_records_dropped_total", "Frames' records that a slow publisher lost.",
+              "/status/loop/queue_dropped"),
+      counter("driftd_connections_ended_total", "Clients' connections ended for their greed.",
+              "/status/wire/connections_ended"),
+      {.name = "driftd_latency_seconds",
+       .kind = Kind::Histogram,
+       .help = "From the complete frame to the correction handed to ZeroMQ, and its parts.",
+       .sources = {{"/status/latency_us/total", "part=\"total\""},
+                   {"/status/latency_us/cut", "part=\"cut\""},
+                   {"/status/latency_us/fit", "part=\"fit\""},
+                   {"/status/latency_us/control", "part=\"control\""},
+                   {"/status/latency_us/publish", "part=\"publish\""}},
+       .scale = kUs},
+      {.name = "driftd_realtime",
+       .kind = Kind::Gauge,
+       .help = "Whether the daemon got what it asked of the kernel.",
+       .sources = {{"/status/realtime/scheduled", "what=\"scheduled\""},
+                   {"/status/realtime/memory_locked", "what=\"memory_locked\""}}},
+  };
+}
+
+std::vector<Metric> stage_rows() {
+  const auto counter = [](std::string_view name, std::string_view help, std::string_view pointer) {
+    return Metric{.name = name, .kind = Kind::Counter, .help = help, .sources = {{pointer}}};
+  };
+  return {
+      {.name = "driftd_stage_response",
+       .kind = Kind::StateSet,
+       .help = "What the stage's response to the corrections looks like.",
+       .sources = {{"/status/stage"}},
+       .states = {"following", "stuck", "reversed", "wrong_gain", "turned_or_swapped",
+                  "unexplained"}},
+      {.name = "driftd_stage_driver_state",
+       .kind = Kind::StateSet,
+       .help = "What the stage's driver says; no sample where none has reported.",
+       .sources = {{"/status/stage_driver/state"}},
+       .states = {"ready", "servo_off", "not_referenced", "limit", "error", "disconnected",
+                  "stopped", "silent"}},
+      {.name = "driftd_stage_driver_info",
+       .kind = Kind::Info,
+       .help = "Which driver and stage.",
+       .sources = {{"/status/stage_driver/driver", "driver"},
+                   {"/status/stage_driver/description", "stage"}}},
+      {.name = "driftd_stage_report_age_seconds",
+       .kind = Kind::Gauge,
+       .help = "How old the driver's newest report is.",
+       .sources = {{"/status/stage_driver/age_ms"}},
+       .scale = kMs},
+      {.name = "driftd_stage_off_meters",
+       .kind = Kind::Gauge,
+       .help = "How far the stage is from where it should be, rms of the last second.",
+       .sources = {{"/status/stage_driver/off_nm"}},
+       .scale = kNm},
+      {.name = "driftd_stage_move_rate_hertz",
+       .kind = Kind::Gauge,
+       .help = "Moves of the last second.",
+       .sources = {{"/status/stage_driver/rate_hz"}}},
+      counter("driftd_stage_corrections_carried_out_total",
+              "Corrections that the driver carried out.", "/status/stage_driver/carried_out"),
+      counter("driftd_stage_corrections_ignored_total", "Corrections that came too late for it.",
+              "/status/stage_driver/ignored"),
+      counter("driftd_stage_corrections_refused_total", "Corrections that the controller refused.",
+              "/status/stage_driver/refused"),
+      {.name = "driftd_stage_latency_seconds",
+       .kind = Kind::Summary,
+       .help = "From a correction's sending until the controller has been told.",
+       .sources = {{"/status/stage_driver/latency_us"}},
+       .scale = kUs},
+  };
+}
+
+}  // namespace
+
+std::span<const Metric> metrics() {
+  static const std::vector<Metric> rows = [] {
+    std::vector<Metric> all;
+    for (auto&& part : {own_rows(), lock_rows(), camera_rows(), stage_rows()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return rows;
+}
+
+}  // namespace driftd::exporter
