@@ -39,6 +39,22 @@ void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
     result.fitter = search.make_fitter(detection);
 }
 
+/// @returns false where they are not there
+bool find_those_of_before(const MarkerSearch& search, control::SearchBounds& bounds,
+                          MarkerSearchResult& result) {
+  const FrameImage& image = *search.image;
+  const SearchForBefore& before = *search.before;
+  const control::DetectionSettings& detection = before.detection;
+  result.before = true;
+  result.match = find_markers_again(*before.markers, image.frame, image.pixels, detection,
+                                    before.options, before.constellation, &bounds);
+  if (!result.match.found) return false;
+  const bool another = detection.roi_px != search.fitter_roi_px ||
+                       detection.saturation_adu != search.fitter_saturation_adu;
+  if (another && search.make_fitter) result.fitter = search.make_fitter(detection);
+  return true;
+}
+
 MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& stop) {
   MarkerSearchResult result;
   result.again = search.known != nullptr;
@@ -48,8 +64,8 @@ MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& 
     if (result.again) {
       result.match = find_markers_again(*search.known, image.frame, image.pixels, search.detection,
                                         search.options, search.constellation, &bounds);
-    } else {
-      find_new(search, bounds, result);
+    } else if (!search.before || !find_those_of_before(search, bounds, result)) {
+      if (!search.before || !search.before->no_others) find_new(search, bounds, result);
     }
     result.spots_left_out = bounds.spots_left_out;
   } catch (const std::exception& error) {  // no memory, no fitter: the daemon keeps what it has

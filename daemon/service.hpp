@@ -15,6 +15,8 @@
 #include "daemon/command_handlers.hpp"
 #include "daemon/command_server.hpp"
 #include "daemon/event_log.hpp"
+#include "daemon/interrupted_lock.hpp"
+#include "daemon/lock_memory.hpp"
 #include "daemon/lock_orders.hpp"
 #include "daemon/loop_control.hpp"
 #include "daemon/marker_keeper.hpp"
@@ -62,8 +64,10 @@ class Service {
   EventLog events_;
   Reporter reporter_;
   CameraWatch camera_;
-  MarkerKeeper markers_;
   StageChannel stage_;
+  LockMemory memory_;
+  InterruptedLock interrupted_;
+  MarkerKeeper markers_;
   LockOrders lock_;
   Snapshots snapshots_;
   Calibration calibration_;
