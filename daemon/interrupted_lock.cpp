@@ -137,7 +137,8 @@ void InterruptedLock::ask_stage() {
 void InterruptedLock::tell_travel() {
   if (loop_.report().lock_id != 0) return;
   const Vec2 travelled_nm = sum(saved_->travelled_nm, stage_total_nm());
-  if (travel_told_nm_ && travel_told_nm_->x == travelled_nm.x && travel_told_nm_->y == travelled_nm.y)
+  if (travel_told_nm_ && travel_told_nm_->x == travelled_nm.x &&
+      travel_told_nm_->y == travelled_nm.y)
     return;
   LoopCommand command{.kind = LoopCommand::Kind::Travelled};
   command.travelled_nm = travelled_nm;
@@ -214,8 +215,8 @@ std::string InterruptedLock::not_by_itself() const {
       config_.lock.max_jump_nm + config_.lock.max_drift_nm_per_s * age_s().value_or(0);
   const double moved = std::max(std::abs(moved_nm().x), std::abs(moved_nm().y));
   if (moved > allowed_nm)
-    return fmt::format("lock.max_jump_nm and lock.max_drift_nm_per_s allow {:.0f} nm after that time",
-                       allowed_nm);
+    return fmt::format(
+        "lock.max_jump_nm and lock.max_drift_nm_per_s allow {:.0f} nm after that time", allowed_nm);
   return {};
 }
 
@@ -233,9 +234,10 @@ std::optional<double> InterruptedLock::age_s() const {
 std::string InterruptedLock::headline() const {
   const SavedTime now = SavedTime::now();
   const auto age = seconds_between(saved_->time, now);
-  return fmt::format("lock {}, interrupted {}{}", saved_->lock_id,
-                     age ? duration(*age) + " ago" : "at a time that the clock does not tell",
-                     saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
+  return fmt::format(
+      "lock {}, interrupted {}{}", saved_->lock_id,
+      age ? duration(*age) + " ago" : "at a time that the clock does not tell",
+      saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
 }
 
 std::string InterruptedLock::text() const {
@@ -245,13 +247,15 @@ std::string InterruptedLock::text() const {
            "started with the sample in place";
   if (phase_ == Phase::Searching || !is_measured()) return headline() + ": looking for its markers";
   const Vec2 moved = moved_nm();
-  std::string text = fmt::format("{}: the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from where it was held{}",
-                                 headline(), std::hypot(moved.x, moved.y), moved.x, moved.y, elsewhere_);
+  std::string text =
+      fmt::format("{}: the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from where it was held{}",
+                  headline(), std::hypot(moved.x, moved.y), moved.x, moved.y, elsewhere_);
   if (config_.lock.resume != config::Resume::Always) return text + ". " + kWays;
   const std::string why = not_by_itself();
   if (!why.empty()) return text + ". The stage does not go back by itself: " + why + ". " + kWays;
   const std::string waits = waits_for();
-  return text + ". The stage goes back" + (waits.empty() ? "" : " as soon as it is heard: " + waits);
+  return text + ". The stage goes back" +
+         (waits.empty() ? "" : " as soon as it is heard: " + waits);
 }
 
 void InterruptedLock::raise(Level level, const char* code, const std::string& text) const {

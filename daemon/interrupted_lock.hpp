@@ -89,11 +89,11 @@ class InterruptedLock {
   std::function<bool()> is_heard_;
   std::optional<SavedLock> saved_;
   Phase phase_ = Phase::None;
-  bool is_ours_ = false;           ///< the meaning is that of the camera and configuration in use
-  std::uint64_t adopted_ = 0;      ///< the markers, by this command to the loop
+  bool is_ours_ = false;       ///< the meaning is that of the camera and configuration in use
+  std::uint64_t adopted_ = 0;  ///< the markers, by this command to the loop
   bool told_found_ = false;
-  std::string absent_;             ///< why
-  std::string elsewhere_;          ///< what the stage's driver says of its place, where it matters
+  std::string absent_;     ///< why
+  std::string elsewhere_;  ///< what the stage's driver says of its place, where it matters
   bool stage_asked_ = false;
   std::optional<Vec2> witnessed_nm_;  ///< the total, by the stage's driver
   std::optional<Vec2> travel_told_nm_;

@@ -33,7 +33,7 @@ bool is_wanted(LockState state) {
 std::filesystem::path lock_file(const config::Config& config) {
   const std::filesystem::path folder = state_directory();
   if (folder.empty()) return {};
-  std::string name = "lock";
+  std::string name = "lock-";
   for (const char c : config.wire.commands) {
     if (is_plain(c))
       name += c;
@@ -86,9 +86,8 @@ std::optional<SavedLock> LockMemory::recall() {
     if (!text) return std::nullopt;
     return read_saved_lock(*text);
   } catch (const StateError& error) {
-    events_.raise(
-        Level::Warning, "state_ignored",
-        fmt::format("the lock in {} is ignored: {}", file.string(), error.what()));
+    events_.raise(Level::Warning, "state_ignored",
+                  fmt::format("the lock in {} is ignored: {}", file.string(), error.what()));
   } catch (const std::exception& error) {
     events_.raise(Level::Warning, "state_ignored",
                   fmt::format("the lock of before is not known: {}", error.what()));
@@ -154,7 +153,8 @@ SavedLock LockMemory::saved() const {
     lock.markers.push_back({entry.marker.id, entry.marker.role, entry.reference});
   }
   if (const auto& report = stage_.report()) {
-    SavedStage stage{.driver = report->driver, .description = report->description, .position_nm = {}};
+    SavedStage stage{
+        .driver = report->driver, .description = report->description, .position_nm = {}};
     for (const StageAxis& axis : report->axes)
       if (axis.position_nm) stage.position_nm[axis.name] = *axis.position_nm;
     lock.stage = std::move(stage);
@@ -168,7 +168,8 @@ void LockMemory::tell_problem() {
   if (problem == told_) return;
   told_ = problem;
   if (problem.empty())
-    events_.raise(Level::Info, "state_not_written", "what has to outlive the daemon is written again");
+    events_.raise(Level::Info, "state_not_written",
+                  "what has to outlive the daemon is written again");
   else
     events_.raise(Level::Warning, "state_not_written",
                   fmt::format("a lock that is interrupted now could not be resumed: {}", problem));

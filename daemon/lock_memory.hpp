@@ -63,8 +63,8 @@ class LockMemory {
   const StageChannel& stage_;
   EventLog& events_;
   std::function<MarkerSizes()> sizes_;
-  std::optional<StateWriter> writer_;  ///< none: nothing is kept
-  bool written_ = false;               ///< of a lock of this daemon
+  std::optional<StateWriter> writer_;                    ///< none: nothing is kept
+  bool written_ = false;                                 ///< of a lock of this daemon
   control::LockState state_ = control::LockState::Idle;  ///< when it was written
   std::uint64_t lock_id_ = 0;
   Vec2 total_nm_;

@@ -180,8 +180,9 @@ bool MarkerKeeper::adopt_before(const MarkerSearchResult& result) {
     as_before.size = control::SpotSize{
         .sigma_px = lock->spot_sigma_px,
         .roi_px = lock->roi_px,
-        .reason = fmt::format("sigma {:.2f} px and a ROI of {} px, as the interrupted lock had them",
-                              lock->spot_sigma_px, lock->roi_px)};
+        .reason =
+            fmt::format("sigma {:.2f} px and a ROI of {} px, as the interrupted lock had them",
+                        lock->spot_sigma_px, lock->roi_px)};
   }
   as_before.clip.level_adu = static_cast<std::uint32_t>(lock->saturation_adu);
   if (!adopt(markers, as_before, references, result.match.displacement_px)) return false;
@@ -300,9 +301,8 @@ void MarkerKeeper::finish_before(const MarkerSearchResult& result, std::int64_t 
                  {"rejected", 0},
                  {"spots_left_out", result.spots_left_out}});
   if (find_ && find_->stage == Find::Stage::Begun) {
-    await_measurement({{"rejected", nlohmann::json::array()},
-                       {"spots_left_out", result.spots_left_out}},
-                      now_ns);
+    await_measurement(
+        {{"rejected", nlohmann::json::array()}, {"spots_left_out", result.spots_left_out}}, now_ns);
   }
 }
 

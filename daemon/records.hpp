@@ -160,8 +160,8 @@ struct LoopCommand {
     Travelled
   };
   Kind kind = Kind::None;
-  std::uint64_t lock_id = 0;                     ///< Lock, Calibrate
-  double stage_waiting_us = 0;                   ///< Lock: Controller::set_waiting_us()
+  std::uint64_t lock_id = 0;                      ///< Lock, Calibrate
+  double stage_waiting_us = 0;                    ///< Lock: Controller::set_waiting_us()
   std::optional<LockResumption> resumption = {};  ///< Lock
   control::Vec2 travelled_nm = {};  ///< Travelled: Controller::set_travelled(); before any lock
   std::unique_ptr<MarkerSet> markers = nullptr;  ///< Markers

@@ -163,9 +163,9 @@ SavedLock read_saved_lock(const std::string& text) {
   const std::string head = text.substr(0, line);
   const std::string version = fmt::format("{} ", kVersion);
   if (head.compare(start.size(), version.size(), version) != 0) {
-    const std::string theirs = head.substr(start.size(), head.find(' ', start.size()) - start.size());
-    throw StateError(
-        fmt::format("its version is {:.20}, this driftd reads {}", theirs, kVersion));
+    const std::string theirs =
+        head.substr(start.size(), head.find(' ', start.size()) - start.size());
+    throw StateError(fmt::format("its version is {:.20}, this driftd reads {}", theirs, kVersion));
   }
   const std::string body = line == std::string::npos ? "" : text.substr(line + 1);
   if (head + "\n" != first_line(body)) throw StateError("its checksum or its length is wrong");

@@ -54,7 +54,7 @@ struct MarkerSearch {
 };
 
 struct MarkerSearchResult {
-  bool again = false;  ///< those known were looked for: `match` says; otherwise `found`
+  bool again = false;   ///< those known were looked for: `match` says; otherwise `found`
   bool before = false;  ///< those of the interrupted lock were looked for: `match` says ...
                         ///< ... and `found`, where they are not there
   std::optional<control::SpotSize> size;  ///< where it was to be chosen

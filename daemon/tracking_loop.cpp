@@ -327,8 +327,7 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameRecord& record,
   record.drift = estimator.update(
       std::span<const control::MarkerObservation>(observations_).first(estimator.markers().size()));
   facts.drift = &record.drift;
-  facts.new_reference =
-      (was_referencing && !estimator.referencing()) || kept_reference_is_due();
+  facts.new_reference = (was_referencing && !estimator.referencing()) || kept_reference_is_due();
   report_.fitted++;
   if (record.drift.valid) {
     report_.valid++;

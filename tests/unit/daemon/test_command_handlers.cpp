@@ -36,8 +36,11 @@ struct Fixture {
   StageChannel stage{config, "session", played.ports, loop, told.log};
   Calibration calibration{
       config, orders, camera, loop, told.log, [] { return true; }, [] { return 0.0; }};
-  CommandHandlers handlers{orders,      keeper, snapshots,
-                           calibration, stage,  [] { return json{{"state", "holding"}}; }};
+  LockMemory memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
+  InterruptedLock interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
+  CommandHandlers handlers{orders, interrupted, keeper, snapshots, calibration, stage, [] {
+                             return json{{"state", "holding"}};
+                           }};
 
   json reply(const json& request) {
     Asker asker;
