@@ -19,9 +19,8 @@ constexpr std::int64_t kRetryNs = 200'000'000;
 constexpr double kElsewhereNm = 100;
 constexpr double kUnwritten_s = 0.15;  ///< LockMemory::kSoonestNs, and the disk
 
-constexpr const char* kWays =
-    "`driftctl lock --resume` goes back there, `driftctl lock` holds it where it is, `driftctl "
-    "unlock` forgets the place";
+constexpr const char* kOtherWays =
+    "`driftctl lock` holds it where it is, `driftctl unlock` forgets the place";
 
 Vec2 sum(Vec2 a, Vec2 b) {
   return {a.x + b.x, a.y + b.y};
@@ -58,7 +57,8 @@ const SavedLock* InterruptedLock::wanted() {
     const std::string was = before == saved_->meaning.end() ? "" : before->second;
     if (was == value) continue;
     raise(Level::Warning, "state_ignored",
-          fmt::format("{} is ignored: {} was {}, and is {}", headline(), name, was, value));
+          fmt::format("{} is not of this instrument and ignored: {} was {}, and is {}", headline(),
+                      name, was, value));
     phase_ = Phase::None;
     return nullptr;
   }
@@ -102,7 +102,7 @@ void InterruptedLock::turn(LockOrders& lock, std::int64_t now_ns) {
   if (engaging) {
     if (loop.lock.state == LockState::Referencing) return;
     raise(Level::Info, "lock_resumed",
-          fmt::format("{} is resumed, the stage goes back to where it was held", headline()));
+          fmt::format("{}: locked again, the stage goes back to where it was held", headline()));
     phase_ = Phase::None;
     return;
   }
@@ -250,9 +250,12 @@ std::string InterruptedLock::text() const {
   std::string text =
       fmt::format("{}: the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from where it was held{}",
                   headline(), std::hypot(moved.x, moved.y), moved.x, moved.y, elsewhere_);
-  if (config_.lock.resume != config::Resume::Always) return text + ". " + kWays;
-  const std::string why = not_by_itself();
-  if (!why.empty()) return text + ". The stage does not go back by itself: " + why + ". " + kWays;
+  if (const std::string far = too_far(); !far.empty())
+    return text + ". The stage may not go back: " + far + ". " + kOtherWays;
+  const std::string ways = std::string(". `driftctl lock --resume` goes back there, ") + kOtherWays;
+  if (config_.lock.resume != config::Resume::Always) return text + ways;
+  if (const std::string why = not_by_itself(); !why.empty())
+    return text + ". The stage does not go back by itself: " + why + ways;
   const std::string waits = waits_for();
   return text + ". The stage goes back" +
          (waits.empty() ? "" : " as soon as it is heard: " + waits);

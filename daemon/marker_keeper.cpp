@@ -263,9 +263,7 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
     told_none_found_ = true;
     return end_find(CommandRefused{Refusal::NotFound, text, reply});
   }
-  if (loop_.report().lock.state != control::LockState::Idle) {
-    return end_find(CommandRefused{Refusal::Refused, "the lock was engaged meanwhile"});
-  }
+  if (engaged_meanwhile()) return;
   if (!adopt(markers, result)) {
     return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }
@@ -280,6 +278,13 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
   if (commanded) await_measurement(std::move(reply), now_ns);
 }
 
+/// Then there are no new markers.
+bool MarkerKeeper::engaged_meanwhile() {
+  if (loop_.report().lock.state == control::LockState::Idle) return false;
+  end_find(CommandRefused{Refusal::Refused, "the lock was engaged meanwhile"});
+  return true;
+}
+
 void MarkerKeeper::await_measurement(nlohmann::json reply, std::int64_t now_ns) {
   find_->stage = Find::Stage::Adopted;
   find_->reply = std::move(reply);
@@ -288,9 +293,7 @@ void MarkerKeeper::await_measurement(nlohmann::json reply, std::int64_t now_ns) 
 
 /// The markers of the interrupted lock are there.
 void MarkerKeeper::finish_before(const MarkerSearchResult& result, std::int64_t now_ns) {
-  if (loop_.report().lock.state != control::LockState::Idle) {
-    return end_find(CommandRefused{Refusal::Refused, "the lock was engaged meanwhile"});
-  }
+  if (engaged_meanwhile()) return;
   if (!adopt_before(result)) {
     return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }

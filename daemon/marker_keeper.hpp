@@ -84,6 +84,7 @@ class MarkerKeeper {
   SearchForBefore search_for(const SavedLock& lock, camera::PixelFormat format) const;
   void finish_before(const MarkerSearchResult& result, std::int64_t now_ns);
   bool adopt_before(const MarkerSearchResult& result);
+  bool engaged_meanwhile();
   void await_measurement(nlohmann::json reply, std::int64_t now_ns);
   std::function<ChosenFitter(const control::DetectionSettings&)> fitter_maker(
       camera::PixelFormat format) const;

@@ -9,6 +9,12 @@
 namespace driftd::daemon {
 namespace {
 
+bool wants_another_fitter(const MarkerSearch& search, const control::DetectionSettings& detection) {
+  const bool another = detection.roi_px != search.fitter_roi_px ||
+                       detection.saturation_adu != search.fitter_saturation_adu;
+  return another && search.make_fitter;
+}
+
 /// Any markers, once saturation and the size of the spots are known.
 void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
               MarkerSearchResult& result) {
@@ -29,12 +35,10 @@ void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
     detection = control::settings_for(*result.size, detection);
   }
   result.found = find_markers(image.frame, image.pixels, detection, options, &bounds);
-  const bool another = detection.roi_px != search.fitter_roi_px ||
-                       detection.saturation_adu != search.fitter_saturation_adu;
   const auto tracking = std::count_if(
       result.found.markers.begin(), result.found.markers.end(),
       [](const control::Marker& m) { return m.role == control::MarkerRole::Tracking; });
-  if (another && tracking >= search.min_markers && search.make_fitter &&
+  if (tracking >= search.min_markers && wants_another_fitter(search, detection) &&
       !bounds.stop.stop_requested())
     result.fitter = search.make_fitter(detection);
 }
@@ -49,9 +53,7 @@ bool find_those_of_before(const MarkerSearch& search, control::SearchBounds& bou
   result.match = find_markers_again(*before.markers, image.frame, image.pixels, detection,
                                     before.options, before.constellation, &bounds);
   if (!result.match.found) return false;
-  const bool another = detection.roi_px != search.fitter_roi_px ||
-                       detection.saturation_adu != search.fitter_saturation_adu;
-  if (another && search.make_fitter) result.fitter = search.make_fitter(detection);
+  if (wants_another_fitter(search, detection)) result.fitter = search.make_fitter(detection);
   return true;
 }
 

@@ -168,6 +168,7 @@ std::vector<std::string> with(std::vector<std::string> keys, const std::vector<s
 const std::vector<std::string> kNotMeasured = {
     "/fitter/spot_sigma_px",  // given
     "/stage_driver",          // none reports
+    "/interrupted",           // no lock was
     "/latency_us/control/max", "/latency_us/control/p50",
     "/latency_us/control/p99", "/latency_us/control/p99_9",
     "/latency_us/cut/max",     "/latency_us/cut/p50",
