@@ -2,11 +2,14 @@
 #include "daemon/lock_memory.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/state_directory.hpp"
 #include "daemon/compose.hpp"
@@ -47,9 +50,15 @@ std::map<std::string, std::string> meaning_of(const config::Config& config,
                                               const camera::SourceInfo& camera) {
   const std::string& who = camera.description;  // "vendor model serial at address"
   const auto& m = config.stage.image_to_stage;
+  std::vector<std::string> listed;
+  if (config.markers.mode == config::MarkerMode::List) {
+    for (const config::ListedMarker& marker : config.markers.list)
+      listed.push_back(fmt::format("{} at ({}, {})", marker.id, marker.x_px, marker.y_px));
+  }
   return {{"camera", who.substr(0, who.rfind(" at "))},
           {"image", fmt::format("{} x {} px at ({}, {})", camera.width_px, camera.height_px,
                                 camera.offset_x_px, camera.offset_y_px)},
+          {"markers.list", fmt::format("[{}]", fmt::join(listed, ", "))},
           {"camera.pixel_format", camera::name_of(camera.format)},
           {"optics.pixel_size_nm", fmt::format("{}", config.optics.pixel_size_nm)},
           {"stage.image_to_stage",
@@ -67,13 +76,14 @@ LockMemory::LockMemory(const config::Config& config, std::string session, Camera
       events_(events),
       sizes_(std::move(sizes)) {}
 
-bool LockMemory::keeps() const noexcept {
-  return config_.lock.resume != config::Resume::Never && !is_recording(config_);
-}
-
 std::optional<SavedLock> LockMemory::recall() {
-  if (!keeps()) return std::nullopt;
+  if (is_recording(config_)) return std::nullopt;
   const std::filesystem::path file = lock_file(config_);
+  if (config_.lock.resume == config::Resume::Never) {
+    std::error_code ignored;  // one of before must not be found by a later daemon that looks
+    std::filesystem::remove(file, ignored);
+    return std::nullopt;
+  }
   if (file.empty()) {
     events_.raise(Level::Warning, "state_not_written",
                   "there is no folder for what has to outlive the daemon: neither "

@@ -52,7 +52,6 @@ class LockMemory {
   void forget();
 
  private:
-  bool keeps() const noexcept;
   SavedLock saved() const;
   void tell_problem();
 

@@ -4,7 +4,7 @@
 simulator's truth: does the stage jump, is the state ever corrupt, how soon is it locked again, and where.
 Not a test of CI: some 5 s a time, most of which the camera takes to notice that its master is dead.
 
-  tests/fault/kill_in_lock.py [--times 200] [--seed 1] [--driver]   --driver: the stage is moved by driftd-stage
+  tests/fault/kill_in_lock.py [--times 200] [--seed 1] [--rate 500] [--driver]   --driver: driftd-stage moves the stage
 """
 import argparse
 import datetime
@@ -52,9 +52,9 @@ def commanded_steps(truth: list[dict]) -> list[float]:
 
 
 class Trial:
-    def __init__(self, driver: bool):
-        self.rig = LockRig(None, 500)
-        self.config = {"camera": {"readout_us": 300, "frame_rate_hz": 500, "start_without_camera": "true"},
+    def __init__(self, driver: bool, rate_hz: float):
+        self.rig = LockRig(None, rate_hz)
+        self.config = {"camera": {"readout_us": 300, "frame_rate_hz": rate_hz, "start_without_camera": "true"},
                        "stage": CONFIG["stage"], "control": CONFIG["control"], "lock": {"resume": "always"}}
         self.rig.start_world(own_stage=not driver)
         self.file = self.rig.config(**self.config)
@@ -89,7 +89,8 @@ class Trial:
         place = record.collect(0.3).place_nm()
         steps += commanded_steps(record.truth)
         record.clear()
-        return {"problem": problem, "ignored": "state_ignored" in times, "step_nm": max(steps),
+        held = "state_changed: holding" in rig.daemon.text()  # a busy machine's stale frames
+        return {"problem": problem, "held": held, "ignored": "state_ignored" in times, "step_nm": max(steps),
                 "off_nm": max(abs(place[a] - self.place[a]) for a in "xy"),
                 "camera_s": times["camera_connected"] - killed,
                 "seen_s": times["locked"] - times["camera_connected"],
@@ -106,10 +107,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=500, help="frames/s")
     parser.add_argument("--driver", action="store_true")
     options = parser.parse_args()
     chance = random.Random(options.seed)
-    trial = Trial(options.driver)
+    trial = Trial(options.driver, options.rate)
     seen: list[dict] = []
     try:
         while len(seen) < options.times:
@@ -120,11 +122,13 @@ def main() -> int:
         bad = [s for s in seen if s["problem"] or s["ignored"]]
         print(f"\n{len(seen)} kills, state corrupt or ignored: {len(bad)}, steps above {STEP_NM} nm: "
               f"{sum(s['step_nm'] > STEP_NM + 1e-3 for s in seen)}, not within 2 s of the camera: "
-              f"{sum(s['seen_s'] > 2 for s in seen)}")
+              f"{sum(s['seen_s'] > 2 for s in seen)}, afterwards held for a while (not in the row of "
+              f"places): {sum(s['held'] for s in seen)}")
         if seen:
             print("| figure | median | p99 | largest | |\n| --- | --- | --- | --- | --- |")
             print(row("largest step that the stage was told", [s["step_nm"] for s in seen], "nm"))
-            print(row("place held afterwards, from the one before all kills", [s["off_nm"] for s in seen], "nm"))
+            print(row("place held afterwards, from the one before all kills",
+                      [s["off_nm"] for s in seen if not s["held"]], "nm"))
             print(row("killed to camera connected", [s["camera_s"] for s in seen], "s"))
             print(row("camera connected to locked", [s["seen_s"] for s in seen], "s"))
             print(row("killed to locked", [s["locked_s"] for s in seen], "s"))
