@@ -52,8 +52,8 @@ def commanded_steps(truth: list[dict]) -> list[float]:
 
 
 class Trial:
-    def __init__(self, driver: bool, rate_hz: float):
-        self.rig = LockRig(None, rate_hz)
+    def __init__(self, rig: LockRig, driver: bool, rate_hz: float):
+        self.rig = rig
         self.config = {"camera": {"readout_us": 300, "frame_rate_hz": rate_hz, "start_without_camera": "true"},
                        "stage": CONFIG["stage"], "control": CONFIG["control"], "lock": {"resume": "always"}}
         self.rig.start_world(own_stage=not driver)
@@ -68,6 +68,10 @@ class Trial:
         self.record.collect(1.5)
         self.record.clear()
         self.place = self.record.collect(1.0).place_nm()
+        while self.record.states:  # a busy machine held it meanwhile
+            self.rig.wait_state("locked")
+            self.record.collect(1.0).clear()
+            self.place = self.record.collect(1.0).place_nm()
         self.state = next((self.rig.folder / "state").glob("*.state"))
 
     def kill(self, after_s: float) -> dict:
@@ -111,14 +115,15 @@ def main() -> int:
     parser.add_argument("--driver", action="store_true")
     options = parser.parse_args()
     chance = random.Random(options.seed)
-    trial = Trial(options.driver, options.rate)
+    rig = LockRig(None, options.rate)
     seen: list[dict] = []
     try:
+        trial = Trial(rig, options.driver, options.rate)
         while len(seen) < options.times:
             seen.append(trial.kill(chance.uniform(0, 1.2)))
             print(len(seen), seen[-1], flush=True)
     finally:
-        trial.rig.close()
+        rig.close()
         bad = [s for s in seen if s["problem"] or s["ignored"]]
         print(f"\n{len(seen)} kills, state corrupt or ignored: {len(bad)}, steps above {STEP_NM} nm: "
               f"{sum(s['step_nm'] > STEP_NM + 1e-3 for s in seen)}, not within 2 s of the camera: "
