@@ -27,6 +27,7 @@ enum class Source : std::uint8_t { Aravis, Replay };
 enum class Backend : std::uint8_t { Auto, Cpu, Cuda };
 enum class Estimator : std::uint8_t { Auto, LeastSquares, Poisson };
 enum class MarkerMode : std::uint8_t { Auto, List };
+enum class Resume : std::uint8_t { Ask, Always, Never };
 enum class RealTimeMode : std::uint8_t { Require, Prefer, Off };
 enum class LogLevel : std::uint8_t { Debug, Info, Warning, Error };
 enum class EventLevel : std::uint8_t { Info, Warning, Error };
@@ -109,6 +110,7 @@ struct Drift {
 
 struct Lock {
   bool at_start;  ///< engage as soon as markers are found
+  Resume resume;  ///< a lock that the daemon's end interrupted
   int reference_frames;
   double hold_timeout_s, reference_timeout_s;
   int bad_frames_to_hold, good_frames_to_resume;

@@ -104,6 +104,12 @@ inline constexpr auto kNames<RealTimeMode> = std::to_array<Named<RealTimeMode>>(
     {"off", RealTimeMode::Off},
 });
 template <>
+inline constexpr auto kNames<Resume> = std::to_array<Named<Resume>>({
+    {"ask", Resume::Ask},
+    {"always", Resume::Always},
+    {"never", Resume::Never},
+});
+template <>
 inline constexpr auto kNames<LogLevel> = std::to_array<Named<LogLevel>>({
     {"debug", LogLevel::Debug},
     {"info", LogLevel::Info},

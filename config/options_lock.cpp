@@ -10,6 +10,14 @@ std::vector<Option> lock_section() {
       row<&Config::lock, &Lock::at_start>(
           "lock.at_start", false,
           {.text = "Engage the lock by itself as soon as markers are found. `false`: on command."}),
+      row<&Config::lock, &Lock::resume>(
+          "lock.resume", Resume::Ask,
+          {.text = "What becomes of a lock that the daemon's end interrupted (killed, power loss, "
+                   "`systemctl restart`), once its markers are found again. `ask`: say how far the "
+                   "sample has moved, and wait for `lock --resume` (back), `lock` (new reference) "
+                   "or `unlock`; `lock.at_start` waits as well. `always`: go back, where the "
+                   "limits and `lock.max_jump_nm` allow it, else ask. `never`: nothing is kept of "
+                   "a lock."}),
       row<&Config::lock, &Lock::reference_frames>(
           "lock.reference_frames", 100,
           {.text = "The lock's reference is the mean position over so many good frames. Its error "
@@ -129,8 +137,8 @@ std::vector<Option> control_section() {
           "control.travel_limit_nm", 5000,
           {.text =
                "Largest distance of the stage from its place when the daemon started, per axis: "
-               "the corrections of all locks since then, added. Where it acts, corrections say "
-               "`range`.",
+               "the corrections of all locks since then, added, and of a lock that was interrupted "
+               "before. Where it acts, corrections say `range`.",
            .unit = "nm",
            .min = 0,
            .max = 1'000'000,

@@ -54,7 +54,8 @@ StageModelSettings Controller::stage_settings() const noexcept {
           .time_constant_us = settings_.stage_time_constant_us};
 }
 
-void Controller::reset() noexcept {
+void Controller::reset(Vec2 carried_nm) noexcept {
+  carried_nm_ = is_finite(carried_nm) ? carried_nm : Vec2{};
   travelled_nm_ = {travelled_nm_.x + total_nm_.x, travelled_nm_.y + total_nm_.y};
   total_nm_ = {};
   servo_->reset({});
@@ -92,15 +93,15 @@ CorrectionLimits Controller::limits() const noexcept {
   const double range_nm = settings_.range_limit_nm;
   const double travel_nm = settings_.travel_limit_nm;
   // A total of 0 is always allowed: it is where the stage stands when a lock engages.
-  const auto low = [&](double travelled_nm) {
-    return std::min(0.0, std::max(-range_nm, -travel_nm - travelled_nm));
+  const auto low = [&](double travelled_nm, double carried_nm) {
+    return std::min(0.0, std::max(-range_nm - carried_nm, -travel_nm - travelled_nm));
   };
-  const auto high = [&](double travelled_nm) {
-    return std::max(0.0, std::min(range_nm, travel_nm - travelled_nm));
+  const auto high = [&](double travelled_nm, double carried_nm) {
+    return std::max(0.0, std::min(range_nm - carried_nm, travel_nm - travelled_nm));
   };
   return {.step_nm = settings_.step_limit_nm,
-          .low_nm = {low(travelled_nm_.x), low(travelled_nm_.y)},
-          .high_nm = {high(travelled_nm_.x), high(travelled_nm_.y)}};
+          .low_nm = {low(travelled_nm_.x, carried_nm_.x), low(travelled_nm_.y, carried_nm_.y)},
+          .high_nm = {high(travelled_nm_.x, carried_nm_.x), high(travelled_nm_.y, carried_nm_.y)}};
 }
 
 Correction Controller::update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t now_ns,

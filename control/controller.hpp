@@ -31,7 +31,8 @@ struct ControllerSettings {
   double rate_limit_nm_per_s;
   double range_limit_nm;   ///< largest |total| per axis
   double travel_limit_nm;  ///< largest distance per axis from the stage's place when the daemon
-                           ///< started: the totals of all locks since, added
+                           ///< started: the totals of all locks since, added; and of one that
+                           ///< was interrupted before
   double stage_delay_us;   ///< dead time from sending a correction to the stage starting to move
   double stage_time_constant_us;  ///< first-order response after that; 0: at once
 };
@@ -41,7 +42,11 @@ class Controller {
   explicit Controller(const ControllerSettings& settings);
 
   /// A lock engages: total = 0 where the stage is now; no history. The travel goes on.
-  void reset() noexcept;
+  /// @param carried_nm  it goes on from an interrupted lock, at whose place of lock the stage would
+  ///   be by -carried: the range counts from there
+  void reset(Vec2 carried_nm = {}) noexcept;
+  /// Nothing was commanded yet: the stage was moved so far before the daemon started.
+  void set_travelled(Vec2 travelled_nm) noexcept { travelled_nm_ = travelled_nm; }
   /// A frame with a drift was taken, middle of its exposure: remembers where the stage was, for
   /// averages that this frame is part of. Every such frame, whether it is corrected or not.
   void observe(std::int64_t taken_ns) noexcept;
@@ -74,6 +79,8 @@ class Controller {
   Vec2 total_nm() const noexcept { return total_nm_; }
   /// The stage's place at lock, from its place at the daemon's start.
   Vec2 travelled_nm() const noexcept { return travelled_nm_; }
+  /// Of the last reset().
+  Vec2 carried_nm() const noexcept { return carried_nm_; }
   /// What may be sent now.
   CorrectionLimits limits() const noexcept;
   const StageModel& stage() const noexcept { return stage_; }
@@ -95,6 +102,7 @@ class Controller {
   std::unique_ptr<Servo> servo_;
   Vec2 total_nm_;
   Vec2 travelled_nm_;
+  Vec2 carried_nm_;
   bool started_ = false;  ///< a command was sent since reset()
   std::int64_t sent_ns_ = 0;
   std::vector<Vec2> observed_;  ///< ring of the modelled stage in the last frames

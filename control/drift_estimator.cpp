@@ -72,6 +72,22 @@ void DriftEstimator::set_markers(std::span<const Marker> markers) {
   restart_average();
 }
 
+void DriftEstimator::set_references(std::span<const MarkerReference> references) noexcept {
+  for (std::size_t i = 0; i < std::min(references.size(), tracks_.size()); ++i) {
+    const MarkerReference& known = references[i];
+    reference_px_[i] = known.place_px;
+    Track track;
+    track.referenced = known.trusted && known.sigma_px > 0 && known.amplitude_adu > 0;
+    if (track.referenced) {
+      track.reference_variance_nm2 = known.variance_nm2;
+      track.reference_sigma_px = known.sigma_px;
+      track.brightness_adu = known.amplitude_adu;
+    }
+    tracks_[i] = track;
+  }
+  rebase_pending_ = false;
+}
+
 void DriftEstimator::begin_reference(int frames) noexcept {
   reference_frames_ = std::max(1, frames);
   reference_left_ = reference_frames_;

@@ -38,6 +38,9 @@ class DriftEstimator {
   /// The first frame with min_markers fitted corrects each provisional reference for how far its
   /// marker was from the place listed, the common displacement apart.
   void set_markers(std::span<const Marker> markers);
+  /// After set_markers(), references that were taken before, in the order of the markers. One that
+  /// is not trusted gets its own later, from the consensus.
+  void set_references(std::span<const MarkerReference> references) noexcept;
   std::span<const Marker> markers() const noexcept { return markers_; }
 
   /// Starts a new reference: the mean position of each marker over the next `frames` good frames
@@ -64,7 +67,12 @@ class DriftEstimator {
   std::span<const Vec2> reference_px() const noexcept { return reference_px_; }
   /// Of markers()[i]; its amplitude is the slow average.
   MarkerReference reference(std::size_t i) const noexcept {
-    return {reference_px_[i], tracks_[i].reference_sigma_px, tracks_[i].brightness_adu};
+    const Track& track = tracks_[i];
+    return {.place_px = reference_px_[i],
+            .sigma_px = track.reference_sigma_px,
+            .amplitude_adu = track.brightness_adu,
+            .variance_nm2 = track.reference_variance_nm2,
+            .trusted = track.referenced && !track.detached};
   }
 
  private:

@@ -63,9 +63,12 @@ int Supervisor::rest_moves_missing() const noexcept {
 }
 
 int Supervisor::reference_frames() const noexcept {
+  return std::max(settings_.reference_frames, frames_to_know_rest());
+}
+
+int Supervisor::frames_to_know_rest() const noexcept {
   const int missing = rest_moves_missing();
-  const int frames = settings_.reference_frames;
-  return missing == 0 ? frames : std::max(frames, missing + kFramesWithoutMove);
+  return missing == 0 ? 1 : missing + kFramesWithoutMove;
 }
 
 void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
@@ -78,7 +81,8 @@ void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
     stage_verdict_ = {};
   }
   const bool engages = before == LockState::Referencing && lock_.state == LockState::Locked;
-  if (engages || lock_.state == LockState::Calibrating) controller_.reset();
+  if (engages || lock_.state == LockState::Calibrating)
+    controller_.reset(engages ? carried_nm_ : Vec2{});
   if (event != LockEvent::StageNotFollowing) return;
   probe_.begin(stage_verdict_.anchor_nm);
   probed_from_nm_ = last_drift_nm_;

@@ -71,6 +71,9 @@ class Supervisor {
   void change_settings(const SupervisorSettings& settings) noexcept;
 
   void command(LockEvent command, std::int64_t now_ns) noexcept;
+  /// Of the next lock that engages: Controller::reset().
+  void set_carried(Vec2 carried_nm) noexcept { carried_nm_ = carried_nm; }
+  void set_travelled(Vec2 travelled_nm) noexcept { controller_.set_travelled(travelled_nm); }
   /// Controller::set_waiting_us().
   void set_stage_waiting_us(double waiting_us) noexcept { controller_.set_waiting_us(waiting_us); }
   /// Calibrating has come to its end.
@@ -88,6 +91,8 @@ class Supervisor {
   /// Good frames that the reference of a lock takes, begun now: `reference_frames`, or more where
   /// the stage monitor has seen too little.
   int reference_frames() const noexcept;
+  /// The same of a lock that keeps its reference.
+  int frames_to_know_rest() const noexcept;
   /// The markers were replaced: what was measured before is of others.
   void forget_drift() noexcept { has_last_drift_ = false; }
 
@@ -114,6 +119,7 @@ class Supervisor {
   SupervisorSettings settings_;
   FramePeriod period_;
   Controller controller_;
+  Vec2 carried_nm_;
   Lock lock_;
   StageMonitor monitor_;
   StageVerdict stage_verdict_;

@@ -48,6 +48,8 @@ struct MarkerReference {
   Vec2 place_px;
   double sigma_px = 0;       ///< 0: never measured
   double amplitude_adu = 0;  ///< 0: never measured
+  double variance_nm2 = 0;   ///< of the place, per axis
+  bool trusted = true;       ///< false: it has none yet, or was seen to come off
 };
 
 /// A spot somewhere in a frame, fitted; whose it is, is not known.

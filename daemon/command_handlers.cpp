@@ -63,11 +63,18 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
         number_of(request, "seconds", Limits::kLeastSeconds, Limits::kMostSeconds),
         std::move(answer), now_ns);
   }
+  if (name == "lock") {
+    allow_only(request, {"resume"});
+    if (!flag_of(request, "resume")) return lock_.lock(std::move(answer), now_ns);
+    return lock_.lock(std::move(answer), now_ns, interrupted_.resumption());
+  }
   allow_only(request, {});
   if (name == "calibration") return answer(Reply{.fields = calibration_.progress()});
   if (name == "status") return answer(Reply{.fields = {{"status", status_()}}});
-  if (name == "lock") return lock_.lock(std::move(answer), now_ns);
-  if (name == "unlock") return lock_.unlock(std::move(answer), now_ns);
+  if (name == "unlock") {
+    interrupted_.forget();
+    return lock_.unlock(std::move(answer), now_ns);
+  }
   if (name == "reset") return lock_.reset(std::move(answer), now_ns);
   if (name == "snapshot") return snapshots_.request(std::move(answer), now_ns);
   throw CommandRefused{Refusal::BadRequest,

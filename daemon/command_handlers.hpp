@@ -8,6 +8,7 @@
 
 #include "daemon/answer.hpp"
 #include "daemon/calibration.hpp"
+#include "daemon/interrupted_lock.hpp"
 #include "daemon/lock_orders.hpp"
 #include "daemon/marker_keeper.hpp"
 #include "daemon/snapshots.hpp"
@@ -20,9 +21,11 @@ class CommandHandlers {
   using Json = nlohmann::json;
 
   /// @param status  composes the object of `status`
-  CommandHandlers(LockOrders& lock, MarkerKeeper& markers, Snapshots& snapshots,
-                  Calibration& calibration, StageChannel& stage, std::function<Json()> status)
+  CommandHandlers(LockOrders& lock, InterruptedLock& interrupted, MarkerKeeper& markers,
+                  Snapshots& snapshots, Calibration& calibration, StageChannel& stage,
+                  std::function<Json()> status)
       : lock_(lock),
+        interrupted_(interrupted),
         markers_(markers),
         snapshots_(snapshots),
         calibration_(calibration),
@@ -34,6 +37,7 @@ class CommandHandlers {
 
  private:
   LockOrders& lock_;
+  InterruptedLock& interrupted_;
   MarkerKeeper& markers_;
   Snapshots& snapshots_;
   Calibration& calibration_;

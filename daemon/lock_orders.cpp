@@ -34,7 +34,8 @@ std::string words_of(control::LockReason reason) {
 
 }  // namespace
 
-void LockOrders::lock(Answer answer, std::int64_t now_ns) {
+void LockOrders::lock(Answer answer, std::int64_t now_ns,
+                      std::optional<LockResumption> resumption) {
   if (settings_.recording) {
     throw CommandRefused{Refusal::Refused, "a recording cannot be held still"};
   }
@@ -56,6 +57,7 @@ void LockOrders::lock(Answer answer, std::int64_t now_ns) {
   at_start_over_ = true;
   LoopCommand command{.kind = Kind::Lock};
   command.stage_waiting_us = stage.waiting_us;
+  command.resumption = resumption;
   send(std::move(command), stage.problem, std::move(answer), now_ns);
 }
 
@@ -180,6 +182,7 @@ void LockOrders::expire(const Order& order) {
 /// Tries until the lock was engaged once or the user has given an order, which goes first.
 void LockOrders::lock_at_start(std::int64_t now_ns) {
   if (!settings_.at_start || settings_.recording || at_start_over_) return;
+  if (held_back_at_start_) return;
   const LoopReport& report = loop_.report();
   const LockState state = report.lock.state;
   if (state != LockState::Idle && state != LockState::Referencing) at_start_over_ = true;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,12 @@ class LockOrders {
         stage_(std::move(stage)) {}
 
   // A user's orders. Each is answered once the loop's report shows what came of it.
+  /// @param resumption  back to the references that the markers have; none: takes new ones
   /// @throws CommandRefused when there is nothing to lock now
-  void lock(Answer answer, std::int64_t now_ns);
+  void lock(Answer answer, std::int64_t now_ns,
+            std::optional<LockResumption> resumption = std::nullopt);
+  /// While true nothing is locked at start: somebody is asked what to lock.
+  void hold_back_at_start(bool hold) noexcept { held_back_at_start_ = hold; }
   /// Moves the stage to measure it; answered when that has begun.
   /// @throws CommandRefused when the lock is not idle
   void calibrate(std::unique_ptr<CalibrationRun> run, Answer answer, std::int64_t now_ns);
@@ -83,6 +88,7 @@ class LockOrders {
   std::uint64_t lock_id_ = 0;
   bool owes_unlock_ = false;  ///< the loop is to be idle but could not be told yet
   bool at_start_over_ = false;
+  bool held_back_at_start_ = false;
   std::int64_t next_try_ns_ = 0;
 };
 

@@ -56,7 +56,8 @@ void MarkerKeeper::turn(std::int64_t now_ns) {
 
 void MarkerKeeper::begin_if_due(std::int64_t now_ns) {
   if (find_ && find_->stage == Find::Stage::Asked) return ask_for_frame(now_ns);
-  if (!has_markers_ && config_.markers.mode == config::MarkerMode::List) return adopt_listed();
+  const bool listed = config_.markers.mode == config::MarkerMode::List;
+  if (!has_markers_ && listed && before() == nullptr && !awaits_camera()) return adopt_listed();
   if (has_markers_ && !are_gone(now_ns)) return;
   const std::int64_t interval_ns = config_.markers.find_interval_ms * kMillisecond;
   if (!searched_ns_ || now_ns - *searched_ns_ >= interval_ns) ask_for_frame(now_ns);
@@ -112,19 +113,81 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
     search.fitter_roi_px = fitter_.fitter->roi_px();
     search.fitter_saturation_adu = fitter_.saturation_adu;
     search.min_markers = config_.drift.min_markers;
-    if (may_have_another_fitter()) {
-      search.make_fitter = [config = config_, format, in_use = fitter_,
-                            gpu_failed = loop_.report().fitter_error !=
-                                         nullptr](const control::DetectionSettings& found) {
-        config::Config other = config::with_sizes(config, found.expected_sigma_px, found.roi_px);
-        other.camera.saturation_adu = static_cast<int>(found.saturation_adu);
-        return fitter_like(in_use, gpu_failed, other, format);
-      };
-    }
+    search.make_fitter = fitter_maker(format);
+    if (const SavedLock* lock = before()) search.before = search_for(*lock, format);
   }
   if (!worker_.begin(std::move(search))) return;
   stage_ = Stage::Search;
   if (commanded) find_->stage = Find::Stage::Begun;
+}
+
+/// None where a resident kernel keeps the GPU from making another.
+std::function<ChosenFitter(const control::DetectionSettings&)> MarkerKeeper::fitter_maker(
+    camera::PixelFormat format) const {
+  const bool may_make = config_.cuda.mode != fitter::CudaMode::Resident ||
+                        config_.fitter.backend == config::Backend::Cpu;
+  if (!may_make) return nullptr;
+  const bool gpu_failed = loop_.report().fitter_error != nullptr;
+  return [config = config_, format, in_use = fitter_,
+          gpu_failed](const control::DetectionSettings& found) {
+    config::Config other = config::with_sizes(config, found.expected_sigma_px, found.roi_px);
+    other.camera.saturation_adu = static_cast<int>(found.saturation_adu);
+    return fitter_like(in_use, gpu_failed, other, format);
+  };
+}
+
+/// The interrupted lock, while its markers are to be looked for.
+const SavedLock* MarkerKeeper::before() const {
+  return interrupted_ != nullptr ? interrupted_->wanted() : nullptr;
+}
+
+/// Its camera may be another one: to be known before anything else is looked for.
+bool MarkerKeeper::awaits_camera() const {
+  return interrupted_ != nullptr && interrupted_->asks() && camera_.info().width_px <= 0;
+}
+
+SearchForBefore MarkerKeeper::search_for(const SavedLock& lock, camera::PixelFormat format) const {
+  config::Config config = with_range(config_, camera_.info());
+  config = config::with_sizes(config, lock.spot_sigma_px, lock.roi_px);
+  if (lock.saturation_adu > 0) config.camera.saturation_adu = lock.saturation_adu;
+  auto markers = std::make_unique<MarkersReport>();
+  for (const SavedMarker& marker : lock.markers) {
+    MarkersReport::Entry& entry = markers->entries.at(markers->count++);
+    entry.marker.role = marker.role;
+    entry.reference = marker.reference;
+  }
+  return {.markers = std::move(markers),
+          .detection = detection_settings(config, format),
+          .options = fit_options(config, format, fitter_.estimator),
+          .constellation = constellation_settings(config),
+          .no_others = config_.markers.mode == config::MarkerMode::List};
+}
+
+/// Hands them to the loop with their references, and with ROIs where they were found.
+bool MarkerKeeper::adopt_before(const MarkerSearchResult& result) {
+  const SavedLock* lock = before();
+  if (lock == nullptr) return false;  // forgotten meanwhile
+  std::vector<control::Marker> markers;
+  std::vector<control::MarkerReference> references;
+  for (const SavedMarker& marker : lock->markers) {
+    const control::Vec2 place = marker.reference.place_px;
+    markers.push_back({marker.id, marker.role, place.x, place.y});
+    references.push_back(marker.reference);
+  }
+  MarkerSearchResult as_before;
+  as_before.fitter = result.fitter;
+  if (lock->spot_sigma_px > 0 && lock->roi_px > 0) {
+    as_before.size = control::SpotSize{
+        .sigma_px = lock->spot_sigma_px,
+        .roi_px = lock->roi_px,
+        .reason =
+            fmt::format("sigma {:.2f} px and a ROI of {} px, as the interrupted lock had them",
+                        lock->spot_sigma_px, lock->roi_px)};
+  }
+  as_before.clip.level_adu = static_cast<std::uint32_t>(lock->saturation_adu);
+  if (!adopt(markers, as_before, references, result.match.displacement_px)) return false;
+  interrupted_->found(adopted_);
+  return true;
 }
 
 /// Tells the loop where the ROIs of the markers known have to be.
@@ -175,6 +238,9 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
     spdlog::error("marker search: {}", result.failure);
     return end_find(CommandRefused{Refusal::Internal, result.failure});
   }
+  if (result.before && result.match.found) return finish_before(result, now_ns);
+  if (result.before && config_.markers.mode == config::MarkerMode::List)
+    return interrupted_->not_found(result.match.reason);
   const std::vector<control::Marker>& markers = result.found.markers;
   const auto& rejected = result.found.rejected;
   const int tracking = tracking_count(markers);
@@ -197,29 +263,65 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
     told_none_found_ = true;
     return end_find(CommandRefused{Refusal::NotFound, text, reply});
   }
-  if (loop_.report().lock.state != control::LockState::Idle) {
-    return end_find(CommandRefused{Refusal::Refused, "the lock was engaged meanwhile"});
-  }
+  if (engaged_meanwhile()) return;
   if (!adopt(markers, result)) {
     return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }
+  if (interrupted_ != nullptr && interrupted_->asks())
+    interrupted_->not_found(result.before ? result.match.reason : "others were looked for since");
   told["found"] = markers.size();
   events_.raise(EventLog::Level::Info, "markers_found",
                 fmt::format("{} markers, {} of them witnesses{}", markers.size(),
                             markers.size() - static_cast<std::size_t>(tracking),
                             left_out(result.spots_left_out)),
                 told);
-  if (!commanded) return;
+  if (commanded) await_measurement(std::move(reply), now_ns);
+}
+
+/// Then there are no new markers.
+bool MarkerKeeper::engaged_meanwhile() {
+  if (loop_.report().lock.state == control::LockState::Idle) return false;
+  end_find(CommandRefused{Refusal::Refused, "the lock was engaged meanwhile"});
+  return true;
+}
+
+void MarkerKeeper::await_measurement(nlohmann::json reply, std::int64_t now_ns) {
   find_->stage = Find::Stage::Adopted;
   find_->reply = std::move(reply);
   find_->until_ns = now_ns + camera_.frame_limit_ns(loop_.report());
 }
 
+/// The markers of the interrupted lock are there.
+void MarkerKeeper::finish_before(const MarkerSearchResult& result, std::int64_t now_ns) {
+  if (engaged_meanwhile()) return;
+  if (!adopt_before(result)) {
+    return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
+  }
+  events_.raise(EventLog::Level::Info, "markers_found",
+                fmt::format("{} markers of the interrupted lock{}", result.match.matched,
+                            left_out(result.spots_left_out)),
+                {{"found", result.match.matched},
+                 {"rejected", 0},
+                 {"spots_left_out", result.spots_left_out}});
+  if (find_ && find_->stage == Find::Stage::Begun) {
+    await_measurement(
+        {{"rejected", nlohmann::json::array()}, {"spots_left_out", result.spots_left_out}}, now_ns);
+  }
+}
+
 /// @param result  of the search that found them
+/// @param references  that they have already, where they do; they are displaced from these
 bool MarkerKeeper::adopt(const std::vector<control::Marker>& markers,
-                         const MarkerSearchResult& result) {
+                         const MarkerSearchResult& result,
+                         std::span<const control::MarkerReference> references,
+                         control::Vec2 displacement_px) {
   LoopCommand command{.kind = LoopCommand::Kind::Markers};
   command.markers = make_marker_set(sized(result.size), markers);
+  if (!references.empty()) {
+    MarkerSet& set = *command.markers;
+    set.estimator.set_references(references);
+    set.tracker.move_all(set.estimator.reference_px(), displacement_px);
+  }
   command.markers->fitter = result.fitter ? result.fitter->fitter : fitter_.fitter;
   const auto number = loop_.send(std::move(command));
   if (!number) return false;
@@ -231,7 +333,10 @@ bool MarkerKeeper::adopt(const std::vector<control::Marker>& markers,
   }
   if (result.size) tell_size(*result.size);
   size_ = result.size;
-  if (result.clip.level_adu > 0) learn_saturation(result.clip);
+  if (result.clip.pixels > 0)
+    learn_saturation(result.clip);
+  else if (result.clip.level_adu > 0)
+    saturation_adu_ = static_cast<int>(result.clip.level_adu);
   adopted_ = *number;
   has_markers_ = true;
   told_none_found_ = false;
@@ -250,12 +355,6 @@ config::Config MarkerKeeper::sized(const std::optional<control::SpotSize>& size)
       size ? config::with_sizes(config, size->sigma_px, size->roi_px) : config::with_sizes(config);
   if (saturation_adu_ > 0) config.camera.saturation_adu = saturation_adu_;
   return config;
-}
-
-/// A resident kernel keeps the GPU from making another.
-bool MarkerKeeper::may_have_another_fitter() const {
-  return config_.cuda.mode != fitter::CudaMode::Resident ||
-         config_.fitter.backend == config::Backend::Cpu;
 }
 
 void MarkerKeeper::learn_saturation(const control::ClipLevel& clip) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "config/config.hpp"
@@ -14,7 +15,9 @@
 #include "daemon/camera_watch.hpp"
 #include "daemon/event_log.hpp"
 #include "daemon/fitter_choice.hpp"
+#include "daemon/interrupted_lock.hpp"
 #include "daemon/loop_control.hpp"
+#include "daemon/marker_sizes.hpp"
 #include "daemon/search_worker.hpp"
 
 namespace driftd::daemon {
@@ -24,9 +27,15 @@ class MarkerKeeper {
   /// @param config  the one in force
   /// @param fitter  its estimator is the one for new markers, too; replaced where the spots of the
   ///   image want another ROI
+  /// @param interrupted  whose markers are looked for before any others
   MarkerKeeper(const config::Config& config, ChosenFitter& fitter, CameraWatch& camera,
-               LoopControl& loop, EventLog& events)
-      : config_(config), fitter_(fitter), camera_(camera), loop_(loop), events_(events) {}
+               LoopControl& loop, EventLog& events, InterruptedLock* interrupted = nullptr)
+      : config_(config),
+        fitter_(fitter),
+        camera_(camera),
+        loop_(loop),
+        events_(events),
+        interrupted_(interrupted) {}
 
   /// Goes on with the search under way, or begins one that is due.
   void turn(std::int64_t now_ns);
@@ -45,6 +54,11 @@ class MarkerKeeper {
   std::uint64_t found_again() const noexcept { return found_again_; }
   /// As chosen from the image; none: as configured, or not known yet.
   const std::optional<control::SpotSize>& size() const noexcept { return size_; }
+  MarkerSizes sizes() const noexcept {
+    return {.spot_sigma_px = size_ ? size_->sigma_px : 0,
+            .roi_px = size_ ? size_->roi_px : 0,
+            .saturation_adu = saturation_adu_};
+  }
 
  private:
   enum class Stage : std::uint8_t { Idle, Frame, Search };  ///< of the search under way
@@ -65,9 +79,19 @@ class MarkerKeeper {
   void take_frame(std::int64_t now_ns);
   void finish_again(const MarkerSearchResult& result, std::int64_t now_ns);
   void finish_new(const MarkerSearchResult& result, std::int64_t now_ns);
-  bool adopt(const std::vector<control::Marker>& markers, const MarkerSearchResult& result = {});
+  const SavedLock* before() const;
+  bool awaits_camera() const;
+  SearchForBefore search_for(const SavedLock& lock, camera::PixelFormat format) const;
+  void finish_before(const MarkerSearchResult& result, std::int64_t now_ns);
+  bool adopt_before(const MarkerSearchResult& result);
+  bool engaged_meanwhile();
+  void await_measurement(nlohmann::json reply, std::int64_t now_ns);
+  std::function<ChosenFitter(const control::DetectionSettings&)> fitter_maker(
+      camera::PixelFormat format) const;
+  bool adopt(const std::vector<control::Marker>& markers, const MarkerSearchResult& result = {},
+             std::span<const control::MarkerReference> references = {},
+             control::Vec2 displacement_px = {});
   void tell_size(const control::SpotSize& size);
-  bool may_have_another_fitter() const;
   void learn_saturation(const control::ClipLevel& clip);
   /// With that size, and what is known of saturation.
   config::Config sized(const std::optional<control::SpotSize>& size) const;
@@ -84,6 +108,7 @@ class MarkerKeeper {
   CameraWatch& camera_;
   LoopControl& loop_;
   EventLog& events_;
+  InterruptedLock* interrupted_;
   SearchWorker worker_;
   Stage stage_ = Stage::Idle;
   std::optional<Find> find_;

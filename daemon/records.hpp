@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "camera/frame.hpp"
 #include "control/drift_estimator.hpp"
@@ -73,11 +74,13 @@ struct LoopReport {
   std::uint64_t commands_taken = 0;  ///< since the start: all below is from after them
   control::Lock lock;
   std::uint64_t lock_id = 0;
+  bool resumed = false;         ///< that lock goes back to references of before
   std::int64_t frame_ns = 0;    ///< arrival of the newest frame; 0: none yet
   std::int64_t tracked_ns = 0;  ///< of the newest that was young enough to be used; 0: none yet
   control::DriftEstimate drift;
   double rms_x_nm = 0, rms_y_nm = 0;  ///< of the last seconds
   control::Vec2 total_nm;
+  control::Vec2 travelled_nm, carried_nm;  ///< of the controller, whose lock `total_nm` is of
   std::uint8_t limited = 0;
   double frame_rate_hz = 0;       ///< 0: not known yet
   std::uint64_t fitted = 0;       ///< frames that were fitted
@@ -135,6 +138,13 @@ struct LoopSettings {
   bool warm_start;
 };
 
+/// A lock goes back to the references that the markers have, instead of taking new ones.
+struct LockResumption {
+  control::Vec2 carried_nm;  ///< Controller::reset()
+  control::Vec2 drift_nm;    ///< as it was when that was decided ...
+  double largest_move_nm;    ///< ... and how much it may have changed by when the lock engages
+};
+
 /// Housekeeping to loop.
 struct LoopCommand {
   enum class Kind : std::uint8_t {
@@ -146,11 +156,14 @@ struct LoopCommand {
     StopCalibration,
     Markers,
     MoveRois,
-    Settings
+    Settings,
+    Travelled
   };
   Kind kind = Kind::None;
-  std::uint64_t lock_id = 0;                     ///< Lock, Calibrate
-  double stage_waiting_us = 0;                   ///< Lock: Controller::set_waiting_us()
+  std::uint64_t lock_id = 0;                      ///< Lock, Calibrate
+  double stage_waiting_us = 0;                    ///< Lock: Controller::set_waiting_us()
+  std::optional<LockResumption> resumption = {};  ///< Lock
+  control::Vec2 travelled_nm = {};  ///< Travelled: Controller::set_travelled(); before any lock
   std::unique_ptr<MarkerSet> markers = nullptr;  ///< Markers
   control::Vec2 displacement_px = {};            ///< MoveRois: the markers' from their references
   std::unique_ptr<LoopSettings> settings = nullptr;       ///< Settings

@@ -9,6 +9,12 @@
 namespace driftd::daemon {
 namespace {
 
+bool wants_another_fitter(const MarkerSearch& search, const control::DetectionSettings& detection) {
+  const bool another = detection.roi_px != search.fitter_roi_px ||
+                       detection.saturation_adu != search.fitter_saturation_adu;
+  return another && search.make_fitter;
+}
+
 /// Any markers, once saturation and the size of the spots are known.
 void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
               MarkerSearchResult& result) {
@@ -29,14 +35,26 @@ void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
     detection = control::settings_for(*result.size, detection);
   }
   result.found = find_markers(image.frame, image.pixels, detection, options, &bounds);
-  const bool another = detection.roi_px != search.fitter_roi_px ||
-                       detection.saturation_adu != search.fitter_saturation_adu;
   const auto tracking = std::count_if(
       result.found.markers.begin(), result.found.markers.end(),
       [](const control::Marker& m) { return m.role == control::MarkerRole::Tracking; });
-  if (another && tracking >= search.min_markers && search.make_fitter &&
+  if (tracking >= search.min_markers && wants_another_fitter(search, detection) &&
       !bounds.stop.stop_requested())
     result.fitter = search.make_fitter(detection);
+}
+
+/// @returns false where they are not there
+bool find_those_of_before(const MarkerSearch& search, control::SearchBounds& bounds,
+                          MarkerSearchResult& result) {
+  const FrameImage& image = *search.image;
+  const SearchForBefore& before = *search.before;
+  const control::DetectionSettings& detection = before.detection;
+  result.before = true;
+  result.match = find_markers_again(*before.markers, image.frame, image.pixels, detection,
+                                    before.options, before.constellation, &bounds);
+  if (!result.match.found) return false;
+  if (wants_another_fitter(search, detection)) result.fitter = search.make_fitter(detection);
+  return true;
 }
 
 MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& stop) {
@@ -48,8 +66,8 @@ MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& 
     if (result.again) {
       result.match = find_markers_again(*search.known, image.frame, image.pixels, search.detection,
                                         search.options, search.constellation, &bounds);
-    } else {
-      find_new(search, bounds, result);
+    } else if (!search.before || !find_those_of_before(search, bounds, result)) {
+      if (!search.before || !search.before->no_others) find_new(search, bounds, result);
     }
     result.spots_left_out = bounds.spots_left_out;
   } catch (const std::exception& error) {  // no memory, no fitter: the daemon keeps what it has

@@ -25,12 +25,22 @@
 
 namespace driftd::daemon {
 
+/// For the markers of a lock that was interrupted: they go before any others.
+struct SearchForBefore {
+  std::unique_ptr<const MarkersReport> markers;
+  control::DetectionSettings detection;  ///< with the sizes that they had
+  fitter::FitOptions options;
+  control::ConstellationSettings constellation;
+  bool no_others;  ///< where they are not there
+};
+
 struct MarkerSearch {
   std::unique_ptr<FrameImage> image;
   control::DetectionSettings detection;
   fitter::FitOptions options;
   /// Those to be found again; none: any markers.
   std::unique_ptr<const MarkersReport> known;
+  std::optional<SearchForBefore> before = std::nullopt;
   control::ConstellationSettings constellation;  ///< for those known
   /// For any markers: the spots' size is chosen from the image, where `detection` has it open.
   bool chooses_size = false;
@@ -44,7 +54,9 @@ struct MarkerSearch {
 };
 
 struct MarkerSearchResult {
-  bool again = false;  ///< those known were looked for: `match` says; otherwise `found`
+  bool again = false;   ///< those known were looked for: `match` says; otherwise `found`
+  bool before = false;  ///< those of the interrupted lock were looked for: `match` says ...
+                        ///< ... and `found`, where they are not there
   std::optional<control::SpotSize> size;  ///< where it was to be chosen
   control::ClipLevel clip;                ///< of the image, below what counted as saturated
   std::optional<ChosenFitter> fitter;     ///< for these, where it has to be another

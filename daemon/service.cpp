@@ -51,8 +51,12 @@ Service::Service(config::Config config, const std::filesystem::path& file)
           [this](TextMessage message) { return pipeline_.publisher().send(std::move(message)); },
           [this] { return status(); }),
       camera_(config_, pipeline_.source(), loop_, events_),
-      markers_(config_, pipeline_.chosen(), camera_, loop_, events_),
       stage_(config_, session_, pipeline_.ports(), loop_, events_),
+      memory_(config_, session_, camera_, loop_, stage_, events_,
+              [this] { return markers_.sizes(); }),
+      interrupted_(config_, memory_, camera_, loop_, stage_, events_,
+                   [this] { return pipeline_.publisher().has_driver(); }),
+      markers_(config_, pipeline_.chosen(), camera_, loop_, events_, &interrupted_),
       lock_(
           {.recording = is_recording(config_), .at_start = config_.lock.at_start},
           pipeline_.publisher().gate(), loop_, [this] { return markers_.has_markers(); },
@@ -61,7 +65,8 @@ Service::Service(config::Config config, const std::filesystem::path& file)
       calibration_(
           config_, lock_, camera_, loop_, events_, [this] { return markers_.has_markers(); },
           [this] { return stage_.waiting_us(); }),
-      handlers_(lock_, markers_, snapshots_, calibration_, stage_, [this] { return status(); }),
+      handlers_(lock_, interrupted_, markers_, snapshots_, calibration_, stage_,
+                [this] { return status(); }),
       commands_(wire_, config_.wire.commands,
                 [this](const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
@@ -88,9 +93,11 @@ void Service::run() {
   pipeline_.stop();  // seconds, where the camera does not answer
   refuse_pending();
   collect();
+  memory_.write_last();
 }
 
 void Service::start() {
+  interrupted_.take(memory_.recall());
   pipeline_.start(config_);
   camera_.look();
   if (is_recording(config_) && config_.replay.wait_for_subscriber_s > 0) {
@@ -139,7 +146,10 @@ void Service::turn() {
   hold_recording();
   collect();
   stage_.turn(monotonic_ns());
+  lock_.hold_back_at_start(interrupted_.asks());
   lock_.turn(monotonic_ns());
+  interrupted_.turn(lock_, monotonic_ns());
+  memory_.turn(monotonic_ns());
   calibration_.turn();
   markers_.turn(monotonic_ns());
   snapshots_.turn(monotonic_ns());
@@ -217,6 +227,7 @@ nlohmann::json Service::status() {
        .expired = publisher.expired(),
        .refused = publisher.refused(),
        .stage_driver = stage_.status(monotonic_ns()),
+       .interrupted = interrupted_.status(),
        .connections_ended = wire_.ended(),
        .marker_searches = markers_.searches(),
        .markers_found_again = markers_.found_again(),

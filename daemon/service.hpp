@@ -16,6 +16,8 @@
 #include "daemon/command_server.hpp"
 #include "daemon/event_log.hpp"
 #include "daemon/hook_runner.hpp"
+#include "daemon/interrupted_lock.hpp"
+#include "daemon/lock_memory.hpp"
 #include "daemon/lock_orders.hpp"
 #include "daemon/loop_control.hpp"
 #include "daemon/marker_keeper.hpp"
@@ -64,8 +66,10 @@ class Service {
   HookRunner hook_;
   Reporter reporter_;
   CameraWatch camera_;
-  MarkerKeeper markers_;
   StageChannel stage_;
+  LockMemory memory_;
+  InterruptedLock interrupted_;
+  MarkerKeeper markers_;
   LockOrders lock_;
   Snapshots snapshots_;
   Calibration calibration_;

@@ -38,6 +38,8 @@ class StageChannel {
   /// Notices silence, and what does not fit the configuration.
   void turn(std::int64_t now_ns);
 
+  /// The driver's newest; none while there is none.
+  const std::optional<StageReport>& report() const noexcept { return report_; }
   /// Why a lock might move nothing, for people; empty: the driver says that the stage is ready.
   std::string problem() const;
   /// A driver that went silent before a lock is no part of it.

@@ -127,6 +127,7 @@ nlohmann::json status_json(const StatusInputs& in) {
           {"lock_id", loop.lock_id},
           {"stage", control::name_of(loop.stage)},
           {"stage_driver", in.stage_driver},
+          {"interrupted", in.interrupted},
           {"camera", camera_json(in)},
           {"loop",
            {{"fitted", loop.fitted},

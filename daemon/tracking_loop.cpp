@@ -78,7 +78,7 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       break;
     case LoopCommand::Kind::Lock:
       supervisor_.set_stage_waiting_us(command.stage_waiting_us);
-      lock(command.lock_id);
+      lock(command);
       break;
     case LoopCommand::Kind::Unlock:
       order(control::LockEvent::CommandUnlock);
@@ -102,6 +102,9 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
     case LoopCommand::Kind::MoveRois:
       move_rois(command.displacement_px);
       break;
+    case LoopCommand::Kind::Travelled:
+      if (lock_id_ == 0) supervisor_.set_travelled(command.travelled_nm);
+      break;
     case LoopCommand::Kind::Settings:
       settings_ = *command.settings;
       supervisor_.change_settings(settings_.supervisor);
@@ -119,9 +122,33 @@ void TrackingLoop::take_back_unsent() noexcept {
   if (calibration_) calibration_->take_back(sent.total_nm, sent.handed_ns);
 }
 
-void TrackingLoop::lock(std::uint64_t lock_id) noexcept {
-  lock_id_ = lock_id;
+void TrackingLoop::lock(const LoopCommand& command) noexcept {
+  lock_id_ = command.lock_id;
+  resumption_ = command.resumption;
+  supervisor_.set_carried(resumption_ ? resumption_->carried_nm : control::Vec2{});
   order(control::LockEvent::CommandLock);
+}
+
+/// Of a lock that goes back to a reference of before, only until the stage monitor has seen enough.
+void TrackingLoop::begin_reference() noexcept {
+  if (!set_) return;
+  frames_to_resume_ = resumption_ ? supervisor_.frames_to_know_rest() : 0;
+  if (!resumption_) set_->estimator.begin_reference(supervisor_.reference_frames());
+}
+
+/// Not where the sample has moved since that was decided: it may then be another one.
+bool TrackingLoop::kept_reference_is_due() noexcept {
+  if (frames_to_resume_ == 0 || supervisor_.lock().state != control::LockState::Referencing)
+    return false;
+  const control::DriftEstimate& drift = record_.drift;
+  if (!drift.valid || --frames_to_resume_ > 0) return false;
+  const control::Vec2 before_nm = resumption_->drift_nm;
+  const bool is_near =
+      std::abs(drift.frame_drift_nm.x - before_nm.x) <= resumption_->largest_move_nm &&
+      std::abs(drift.frame_drift_nm.y - before_nm.y) <= resumption_->largest_move_nm;
+  if (!is_near) frames_to_resume_ = 1;
+  if (is_near) set_->estimator.restart_average();  // the stage moves from the next frame on
+  return is_near;
 }
 
 /// A calibration tells the stage where to go as a lock does, under a lock's number.
@@ -160,8 +187,7 @@ void TrackingLoop::move_rois(control::Vec2 displacement_px) noexcept {
   set_->tracker.move_all(set_->estimator.reference_px(), displacement_px);
   forget_fits();
   // A reference half from before and half from after the jump would be of neither place.
-  if (supervisor_.lock().state == control::LockState::Referencing)
-    set_->estimator.begin_reference(supervisor_.reference_frames());
+  if (supervisor_.lock().state == control::LockState::Referencing) begin_reference();
 }
 
 /// The next fits start from estimates of their own.
@@ -301,7 +327,7 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameRecord& record,
   record.drift = estimator.update(
       std::span<const control::MarkerObservation>(observations_).first(estimator.markers().size()));
   facts.drift = &record.drift;
-  facts.new_reference = was_referencing && !estimator.referencing();
+  facts.new_reference = (was_referencing && !estimator.referencing()) || kept_reference_is_due();
   report_.fitted++;
   if (record.drift.valid) {
     report_.valid++;
@@ -344,7 +370,7 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
   }
   // The stage monitor has seen too little: one reference more.
   if (facts.new_reference && supervisor_.lock().state == control::LockState::Referencing)
-    set_->estimator.begin_reference(supervisor_.reference_frames());
+    begin_reference();
   after_change(before);
   if (!calibration_) return;
   calibration_->saw(facts, decision);
@@ -360,8 +386,7 @@ void TrackingLoop::after_change(control::LockState before) noexcept {
   }
   if (before == control::LockState::Referencing && lock.state == control::LockState::Locked)
     engaged_id_ = lock_id_;
-  if (lock.state == control::LockState::Referencing && set_)
-    set_->estimator.begin_reference(supervisor_.reference_frames());
+  if (lock.state == control::LockState::Referencing) begin_reference();
   ports_.lock_changes.push(LockChange{lock.since_ns, frame_id_, before, lock.state, lock.reason,
                                       supervisor_.stage_looks()});
 }
@@ -383,6 +408,8 @@ void TrackingLoop::account(const control::DriftEstimate& drift) noexcept {
   // The controller has the last lock's until the next one engages.
   report_.total_nm =
       engaged_id_ == lock_id_ ? supervisor_.controller().total_nm() : control::Vec2{};
+  report_.travelled_nm = supervisor_.controller().travelled_nm();
+  report_.carried_nm = supervisor_.controller().carried_nm();
   report_.frame_rate_hz = period_ns > 0 ? 1e9 / period_ns : 0;
   if (!drift.valid) return;
   const double share = std::min(1.0, period_ns / kRmsTimeConstantNs);
@@ -427,6 +454,7 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_.clock_jumps = camera_clock_.jumps();
   report_.clock_slow = camera_clock_.slow();
   report_.lock_id = lock_id_;
+  report_.resumed = resumption_.has_value();
   report_.fitter = fitter().description();
   report_.fitter_error = fitter().error();
   ports_.report.writing() = report_;

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/monotonic.hpp"
@@ -67,7 +68,9 @@ class TrackingLoop {
   void take_commands() noexcept;
   void obey(LoopCommand& command) noexcept;
   void take_back_unsent() noexcept;
-  void lock(std::uint64_t lock_id) noexcept;
+  void lock(const LoopCommand& command) noexcept;
+  void begin_reference() noexcept;
+  bool kept_reference_is_due() noexcept;
   void calibrate(LoopCommand& command) noexcept;
   void end_calibration() noexcept;
   void compare_place() noexcept;
@@ -105,6 +108,8 @@ class TrackingLoop {
   control::Supervisor supervisor_;
   std::uint64_t lock_id_ = 0;
   std::uint64_t engaged_id_ = 0;  ///< of the last lock that engaged: whose total the controller has
+  std::optional<LockResumption> resumption_;     ///< of the last lock that was ordered
+  int frames_to_resume_ = 0;                     ///< good ones; 0: none is to be resumed
   std::unique_ptr<CalibrationRun> calibration_;  ///< while it is under way
   double stage_off_nm2_ = 0;                     ///< mean square
   std::uint64_t places_seen_ = 0;

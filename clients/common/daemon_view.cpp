@@ -250,6 +250,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
                      Tone::Warning});
   }
   lines.push_back(state_line(now_ns));
+  add_text(status_, "/interrupted/text", Tone::Warning, lines);
   lines.push_back(camera_line(status_));
   add_text(status_, "/camera/problem", Tone::Bad, lines);  // why there is none
   add_camera_warnings(status_, lines);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "clients/demo/demo.hpp"
@@ -79,6 +80,9 @@ int run(int argc, char** argv) {
   try {
     options.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     StopSignal stop;
+    // What driftd keeps of the lock stays with the demo's other files.
+    const std::string state = std::filesystem::absolute(options.output).string();
+    setenv("STATE_DIRECTORY", state.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no threads yet
     Demo demo(options, stop);
     return demo.run().failures.empty() ? 0 : kExitNotHeld;
   } catch (const Interrupted&) {

@@ -43,6 +43,7 @@ struct Options : CommonOptions {
   double watch_for_s = 0;  ///< 0: until interrupted
   double measure_s = 0;
   bool find_markers = false;
+  bool resume = false;
   std::string snapshot_file;
   CalibrateStageOptions stage;
   DoctorOptions doctor;
@@ -83,7 +84,9 @@ void print_markers(const Options& options) {
 }
 
 void change_state(const Options& options, const char* command) {
-  const Reply reply = send(options, {{"command", command}});
+  nlohmann::json request{{"command", command}};
+  if (options.resume) request["resume"] = true;
+  const Reply reply = send(options, request);
   if (options.json) {
     fmt::print("{}\n", reply.body.dump());
   } else {
@@ -195,9 +198,11 @@ void add_commands(CLI::App& app, Options& options) {
              const auto old = set_values(file, values);
              if (!old.empty()) fmt::print(stderr, "The old file is {}.\n", old.string());
            }});
-  app.add_subcommand("lock", "Take the reference anew and hold the sample there")->callback([&] {
-    change_state(options, "lock");
-  });
+  CLI::App* lock = app.add_subcommand("lock", "Take the reference anew and hold the sample there");
+  lock->add_flag("--resume", options.resume,
+                 "Go back to where a lock held it that the end of driftd interrupted; `status` "
+                 "says how far that is");
+  lock->callback([&] { change_state(options, "lock"); });
   app.add_subcommand("unlock", "Stop correcting; the stage stays where it is")->callback([&] {
     change_state(options, "unlock");
   });

@@ -48,7 +48,8 @@ class Process:
         with self.log.open("wb") as log:
             self.child = subprocess.Popen([str(a) for a in arguments], stdout=log,
                                           stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                          env={**os.environ, **environment})
+                                          env={**os.environ, "STATE_DIRECTORY": str(folder / "state"),
+                                               **environment})
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")

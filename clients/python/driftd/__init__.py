@@ -433,9 +433,10 @@ class Client:
         """The status as published."""
         return self.request("status")[0]["status"]
 
-    def lock(self) -> str:
-        """Take the reference anew and hold the sample there. Returns the state that follows."""
-        return self.request("lock")[0]["state"]
+    def lock(self, resume: bool = False) -> str:
+        """Take the reference anew and hold the sample there; with `resume`, go back to where a lock held
+        it that the daemon's end interrupted. Returns the state that follows."""
+        return self.request("lock", **({"resume": True} if resume else {}))[0]["state"]
 
     def unlock(self) -> str:
         """Stop correcting. Returns the state; no correction is sent after this returned."""

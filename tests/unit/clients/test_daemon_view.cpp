@@ -194,6 +194,20 @@ TEST_CASE("Why there is no camera is said in whole words, and nothing while ther
   for (const Line& line : view.summary(kNow_ns)) CHECK_FALSE(contains(line, "steps of unknown"));
 }
 
+TEST_CASE("A lock that was interrupted is said with the ways there are") {
+  DaemonView view;
+  json status = driftd::test::protocol_examples().at("status");
+  status["interrupted"] = driftd::test::protocol_examples().at("interrupted");
+  view.set_status(status, kNow_ns);
+  std::string said;
+  for (const Line& line : view.summary(kNow_ns)) {
+    if (line.tone == Tone::Warning && line.text.starts_with("            "))
+      said += line.text.substr(12) + ' ';
+  }
+  CHECK(said.find("the sample is 24.0 nm") != std::string::npos);
+  CHECK(said.find("`driftctl lock --resume` goes back there") != std::string::npos);
+}
+
 TEST_CASE("While no frames come, what the last ones said is not shown") {
   DaemonView view = view_of_examples();
   json status = driftd::test::protocol_examples().at("status");

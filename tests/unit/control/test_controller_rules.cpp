@@ -170,5 +170,27 @@ TEST_CASE("the modelled stage stays at what was sent last, and knows nothing bef
   CHECK(other.at(1 * kMs).y == -7);
 }
 
+TEST_CASE(
+    "a lock that goes on from another has what is left of its range, and the travel of before") {
+  Controller controller(settings());
+  controller.set_travelled({8000, -100});
+  controller.reset({-1200, 300});
+  CorrectionLimits limits = controller.limits();
+  CHECK(limits.low_nm.x == -3800);  // of 5000
+  CHECK(limits.high_nm.x == 1000);  // of 9000 in all, which is less than the range leaves
+  CHECK(limits.low_nm.y == -5300);
+  CHECK(limits.high_nm.y == 4700);
+  CHECK(controller.carried_nm().x == -1200);
+  controller.reset();  // a new one
+  CHECK(controller.limits().low_nm.x == -5000);
+  CHECK(controller.limits().high_nm.y == 5000);
+  CHECK(controller.carried_nm().x == 0);
+  controller.reset({6000, std::numeric_limits<double>::quiet_NaN()});  // no number: as if new
+  CHECK(controller.limits().high_nm.x == 1000);
+  controller.reset({6000, 0});  // beyond a range made narrower: it may stay or come back
+  CHECK(controller.limits().high_nm.x == 0);
+  CHECK(controller.limits().low_nm.x == -11000);
+}
+
 }  // namespace
 }  // namespace driftd::control

@@ -268,5 +268,33 @@ TEST_CASE("a marker with a reference of its own comes in little by little, and i
   CHECK(late[0] == Approx(pull_nm(whole, field, d, 1)[0]).epsilon(0.05));
 }
 
+TEST_CASE("references of before: the drift is how far the sample has moved since") {
+  Field field(5, 1, {0.5, 0.9});
+  DriftEstimator before = locked(field, rules(), 40);
+  std::vector<MarkerReference> references;
+  for (std::size_t i = 0; i < 6; ++i) {
+    references.push_back(before.reference(i));
+    CHECK(references[i].trusted);
+    CHECK(references[i].variance_nm2 > 0);
+  }
+  references[2].trusted = false;
+  const Vec2 moved_nm{340, -125};
+  field.move_all(moved_nm);
+  DriftEstimator after(rules());
+  after.set_markers(field.markers);
+  after.set_references(references);
+  for (int frame = 0; frame < 20; ++frame) {
+    const DriftEstimate& e = update(after, field);
+    REQUIRE(e.valid);
+    CHECK(e.drift_nm.x == Approx(moved_nm.x).margin(1e-6));
+    CHECK(e.drift_nm.y == Approx(moved_nm.y).margin(1e-6));
+    // One that is not trusted takes its own reference, and then counts gradually.
+    CHECK(e.markers_used == (frame < 17 ? 4 : 5));
+  }
+  CHECK(after.reference(0).place_px.x == references[0].place_px.x);
+  CHECK(after.reference(0).sigma_px == references[0].sigma_px);
+  CHECK(after.reference(0).variance_nm2 == references[0].variance_nm2);
+}
+
 }  // namespace
 }  // namespace driftd::control

@@ -66,6 +66,7 @@ struct PlayedLoop {
     using Kind = LoopCommand::Kind;
     if (command.kind == Kind::Lock) {
       report.lock_id = command.lock_id;
+      report.resumed = command.resumption.has_value();
       if (report.lock.state != control::LockState::Fault)
         report.lock.state = control::LockState::Referencing;
     } else if (command.kind == Kind::Calibrate) {

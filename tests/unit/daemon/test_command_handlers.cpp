@@ -36,8 +36,11 @@ struct Fixture {
   StageChannel stage{config, "session", played.ports, loop, told.log};
   Calibration calibration{
       config, orders, camera, loop, told.log, [] { return true; }, [] { return 0.0; }};
-  CommandHandlers handlers{orders,      keeper, snapshots,
-                           calibration, stage,  [] { return json{{"state", "holding"}}; }};
+  LockMemory memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
+  InterruptedLock interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
+  CommandHandlers handlers{orders, interrupted, keeper, snapshots, calibration, stage, [] {
+                             return json{{"state", "holding"}};
+                           }};
 
   json reply(const json& request) {
     Asker asker;
@@ -94,9 +97,10 @@ TEST_CASE("what no command is or has is a bad request, and nothing is done") {
   Fixture f;
   for (const json& request :
        {json{{"command", "shutdown"}}, json{{"command", ""}},
-        json{{"command", "lock"}, {"force", true}}, json{{"command", "unlock"}, {"find", true}},
-        json{{"command", "snapshot"}, {"roi", 1}}, json{{"command", "status"}, {"find", false}},
-        json{{"command", "markers"}, {"find", 1}}, json{{"command", "markers"}, {"find", nullptr}},
+        json{{"command", "lock"}, {"force", true}}, json{{"command", "lock"}, {"resume", 1}},
+        json{{"command", "unlock"}, {"find", true}}, json{{"command", "snapshot"}, {"roi", 1}},
+        json{{"command", "status"}, {"find", false}}, json{{"command", "markers"}, {"find", 1}},
+        json{{"command", "markers"}, {"find", nullptr}},
         json{{"command", "markers"}, {"again", true}}}) {
     INFO(request);
     CHECK(f.refusal(request) == "bad_request");
@@ -129,4 +133,14 @@ TEST_CASE("the refusal of a command repeats the beginning of a name, not all tha
       }
     }
   }
+}
+
+TEST_CASE("to resume where no lock was interrupted is refused, and not to is a lock") {
+  Fixture f;
+  CHECK(f.refusal({{"command", "lock"}, {"resume", true}}) == "refused");
+  f.handlers.carry_out(
+      {{"command", "lock"}, {"resume", false}}, [](const Outcome&) {}, 1000);
+  f.played.turn();
+  REQUIRE(f.played.taken.back().kind == Kind::Lock);
+  CHECK_FALSE(f.played.taken.back().resumption);
 }

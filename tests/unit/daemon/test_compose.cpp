@@ -14,6 +14,7 @@ constexpr auto kLeastSquares = fitter::Estimator::ImplicitLeastSquares;
 TEST_CASE("loop settings are the configuration's, in the loop's units") {
   config::Config c = config::default_config();
   c.lock = {.at_start = false,
+            .resume = config::Resume::Ask,
             .reference_frames = 17,
             .hold_timeout_s = 3,
             .reference_timeout_s = 4,

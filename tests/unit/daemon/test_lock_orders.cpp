@@ -351,3 +351,30 @@ TEST_CASE("lock.at_start is tried once a second") {
   f.played.turn();
   REQUIRE(f.count(Kind::Lock) == 1);
 }
+
+TEST_CASE("while somebody is asked what to lock, nothing is locked at start") {
+  Fixture f({.recording = false, .at_start = true});
+  f.measure_markers();
+  f.orders.hold_back_at_start(true);
+  for (int i = 0; i < 200; ++i) f.both_turn();
+  REQUIRE(f.count(Kind::Lock) == 0);
+  f.orders.hold_back_at_start(false);
+  f.both_turn();
+  f.both_turn();
+  REQUIRE(f.count(Kind::Lock) == 1);
+}
+
+TEST_CASE("an order to resume reaches the loop with what it resumes") {
+  Fixture f;
+  Asker asker;
+  f.orders.lock(asker.answer(), f.now_ns,
+                LockResumption{.carried_nm = {7, -8}, .drift_nm = {3, 4}, .largest_move_nm = 50});
+  f.both_turn();
+  REQUIRE(f.played.taken.back().resumption);
+  CHECK(f.played.taken.back().resumption->carried_nm.y == -8);
+  CHECK(asker.reply().fields["lock_id"] == 1);
+  Fixture other;
+  other.orders.lock(asker.answer(), other.now_ns);
+  other.both_turn();
+  CHECK_FALSE(other.played.taken.back().resumption);
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/interrupted_lock.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace driftd::daemon {
+namespace {
+
+using control::LockState;
+using Level = EventLog::Level;
+
+constexpr std::int64_t kRetryNs = 200'000'000;
+/// What the stage may have moved by since the file was written, besides what its rate allows.
+constexpr double kElsewhereNm = 100;
+constexpr double kUnwritten_s = 0.15;  ///< LockMemory::kSoonestNs, and the disk
+
+constexpr const char* kOtherWays =
+    "`driftctl lock` holds it where it is, `driftctl unlock` forgets the place";
+
+Vec2 sum(Vec2 a, Vec2 b) {
+  return {a.x + b.x, a.y + b.y};
+}
+
+/// "3.2 s", "12 min", "5.4 h"
+std::string duration(double s) {
+  if (s < 100) return fmt::format("{:.1f} s", s);
+  if (s < 6000) return fmt::format("{:.0f} min", s / 60);
+  return fmt::format("{:.1f} h", s / 3600);
+}
+
+}  // namespace
+
+void InterruptedLock::take(std::optional<SavedLock> saved) {
+  saved_ = std::move(saved);
+  if (!saved_) return;
+  phase_ = Phase::Searching;
+  if (const auto age = age_s(); age && *age > kOldest_s) {
+    raise(Level::Warning, "state_ignored",
+          fmt::format("the lock that was interrupted {} ago is ignored: it is older than {}",
+                      duration(*age), duration(kOldest_s)));
+    phase_ = Phase::None;
+    return;
+  }
+  raise(Level::Warning, "lock_interrupted", headline() + ": looking for its markers");
+}
+
+const SavedLock* InterruptedLock::wanted() {
+  if (phase_ != Phase::Searching || camera_.info().width_px <= 0) return nullptr;
+  const auto now = meaning_of(config_, camera_.info());
+  for (const auto& [name, value] : now) {
+    const auto before = saved_->meaning.find(name);
+    const std::string was = before == saved_->meaning.end() ? "" : before->second;
+    if (was == value) continue;
+    raise(Level::Warning, "state_ignored",
+          fmt::format("{} is not of this instrument and ignored: {} was {}, and is {}", headline(),
+                      name, was, value));
+    phase_ = Phase::None;
+    return nullptr;
+  }
+  is_ours_ = true;
+  return &*saved_;
+}
+
+void InterruptedLock::found(std::uint64_t command) {
+  phase_ = Phase::Found;
+  adopted_ = command;
+}
+
+void InterruptedLock::not_found(const std::string& reason) {
+  if (phase_ == Phase::None) return;
+  phase_ = Phase::Absent;
+  absent_ = reason;
+  raise(Level::Warning, "lock_interrupted", text());
+}
+
+void InterruptedLock::forget() {
+  if (phase_ == Phase::None) return;
+  phase_ = Phase::None;
+  memory_.forget();
+}
+
+bool InterruptedLock::is_measured() const noexcept {
+  return loop_.has_taken(adopted_) && loop_.markers().count > 0 && loop_.report().drift.valid;
+}
+
+/// Told last in the lock, as its file has it or, better, as the stage says.
+Vec2 InterruptedLock::stage_total_nm() const noexcept {
+  return witnessed_nm_.value_or(saved_->total_nm);
+}
+
+void InterruptedLock::turn(LockOrders& lock, std::int64_t now_ns) {
+  if (phase_ == Phase::None) return;
+  const LoopReport& loop = loop_.report();
+  const bool engaging =
+      loop.lock.state == LockState::Referencing || loop.lock.state == LockState::Locked;
+  if (engaging && !loop.resumed) return forget();
+  if (engaging) {
+    if (loop.lock.state == LockState::Referencing) return;
+    raise(Level::Info, "lock_resumed",
+          fmt::format("{}: locked again, the stage goes back to where it was held", headline()));
+    phase_ = Phase::None;
+    return;
+  }
+  ask_stage();
+  if (is_ours_) tell_travel();
+  if (phase_ != Phase::Found || !is_measured()) return;
+  if (!std::exchange(told_found_, true)) tell_found();
+  if (loop.lock.state == LockState::Idle) go_back(lock, now_ns);
+}
+
+/// Once, when a driver reports: where it says that the stage is, against where the lock left it.
+void InterruptedLock::ask_stage() {
+  const auto& report = stage_.report();
+  if (!report || std::exchange(stage_asked_, true)) return;
+  const double allowed_nm =
+      std::max(kElsewhereNm, kUnwritten_s * config_.control.rate_limit_nm_per_s);
+  const bool same_run =
+      report->session == saved_->session && report->lock_id == saved_->lock_id && report->total_nm;
+  if (same_run) witnessed_nm_ = report->total_nm;
+  if (!saved_->stage || saved_->stage->driver != report->driver) return;
+  for (const StageAxis& axis : report->axes) {
+    const auto before = saved_->stage->position_nm.find(axis.name);
+    if (before == saved_->stage->position_nm.end() || !axis.position_nm) continue;
+    const double away_nm = *axis.position_nm - before->second;
+    if (std::abs(away_nm) > allowed_nm)
+      elsewhere_ += fmt::format("; the stage says that its axis {} is {:+.0f} nm from where it was",
+                                axis.name, away_nm);
+  }
+}
+
+/// Before any lock of this daemon.
+void InterruptedLock::tell_travel() {
+  if (loop_.report().lock_id != 0) return;
+  const Vec2 travelled_nm = sum(saved_->travelled_nm, stage_total_nm());
+  if (travel_told_nm_ && travel_told_nm_->x == travelled_nm.x &&
+      travel_told_nm_->y == travelled_nm.y)
+    return;
+  LoopCommand command{.kind = LoopCommand::Kind::Travelled};
+  command.travelled_nm = travelled_nm;
+  if (loop_.send(std::move(command))) travel_told_nm_ = travelled_nm;
+}
+
+void InterruptedLock::tell_found() {
+  const bool goes = config_.lock.resume == config::Resume::Always && not_by_itself().empty();
+  raise(goes ? Level::Info : Level::Warning, "lock_interrupted", text());
+}
+
+void InterruptedLock::go_back(LockOrders& lock, std::int64_t now_ns) {
+  if (config_.lock.resume != config::Resume::Always || now_ns < next_try_ns_ || lock.pending())
+    return;
+  if (!not_by_itself().empty() || !waits_for().empty()) return;
+  next_try_ns_ = now_ns + kRetryNs;
+  try {
+    lock.lock([](const Outcome&) {}, now_ns, resumption());
+  } catch (const CommandRefused&) {  // an order is under way, or the stage is not ready: again soon
+  }
+}
+
+LockResumption InterruptedLock::resumption() const {
+  if (phase_ == Phase::None) {
+    throw CommandRefused{Refusal::Refused, "no lock was interrupted: there is nothing to resume"};
+  }
+  if (phase_ == Phase::Absent) throw CommandRefused{Refusal::Refused, text()};
+  if (phase_ == Phase::Searching || !is_measured()) {
+    throw CommandRefused{Refusal::Refused,
+                         "the markers of the lock that was interrupted are not found yet"};
+  }
+  if (const std::string why = too_far(); !why.empty()) {
+    throw CommandRefused{Refusal::Refused, "the stage may not go back: " + why};
+  }
+  return {.carried_nm = sum(saved_->carried_nm, stage_total_nm()),
+          .drift_nm = moved_nm(),
+          .largest_move_nm = config_.lock.max_jump_nm};
+}
+
+/// Why the limits do not allow the way back; "" where they do.
+std::string InterruptedLock::too_far() const {
+  const auto& m = config_.stage.image_to_stage;
+  const Vec2 moved = moved_nm();
+  const Vec2 way_nm = {-(m[0][0] * moved.x + m[0][1] * moved.y),
+                       -(m[1][0] * moved.x + m[1][1] * moved.y)};
+  const auto beyond = [](const char* axis, double place_nm, const char* from, const char* limit,
+                         double limit_nm) -> std::string {
+    if (std::abs(place_nm) <= limit_nm) return {};
+    return fmt::format("it would be {:.0f} nm from {} in {}, and {} is {:.0f}", place_nm, from,
+                       axis, limit, limit_nm);
+  };
+  const Vec2 stage_nm = stage_total_nm();
+  const Vec2 from_lock_nm = sum(sum(saved_->carried_nm, stage_nm), way_nm);
+  const Vec2 from_start_nm = sum(sum(saved_->travelled_nm, stage_nm), way_nm);
+  const config::Control& c = config_.control;
+  constexpr const char* kLock = "its place at lock";
+  constexpr const char* kStart = "its place at the first start";
+  for (const std::string& why :
+       {beyond("x", from_lock_nm.x, kLock, "control.range_limit_nm", c.range_limit_nm),
+        beyond("y", from_lock_nm.y, kLock, "control.range_limit_nm", c.range_limit_nm),
+        beyond("x", from_start_nm.x, kStart, "control.travel_limit_nm", c.travel_limit_nm),
+        beyond("y", from_start_nm.y, kStart, "control.travel_limit_nm", c.travel_limit_nm)}) {
+    if (!why.empty()) return why;
+  }
+  return {};
+}
+
+/// Why it is not resumed but by command; "" where it may be.
+std::string InterruptedLock::not_by_itself() const {
+  if (saved_->lost) return "it was lost before";
+  if (std::string why = too_far(); !why.empty()) return why;
+  // As the lock itself has it after a time without frames.
+  const double allowed_nm =
+      config_.lock.max_jump_nm + config_.lock.max_drift_nm_per_s * age_s().value_or(0);
+  const double moved = std::max(std::abs(moved_nm().x), std::abs(moved_nm().y));
+  if (moved > allowed_nm)
+    return fmt::format(
+        "lock.max_jump_nm and lock.max_drift_nm_per_s allow {:.0f} nm after that time", allowed_nm);
+  return {};
+}
+
+/// What is missing for the stage to hear of it.
+std::string InterruptedLock::waits_for() const {
+  if (saved_->stage) return stage_.problem();
+  return is_heard_() ? "" : "nobody listens to corrections yet";
+}
+
+std::optional<double> InterruptedLock::age_s() const {
+  return seconds_between(saved_->time, SavedTime::now());
+}
+
+/// "lock 3, interrupted 12.1 s ago, before the computer was started"
+std::string InterruptedLock::headline() const {
+  const SavedTime now = SavedTime::now();
+  const auto age = seconds_between(saved_->time, now);
+  return fmt::format(
+      "lock {}, interrupted {}{}", saved_->lock_id,
+      age ? duration(*age) + " ago" : "at a time that the clock does not tell",
+      saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
+}
+
+std::string InterruptedLock::text() const {
+  if (phase_ == Phase::Absent)
+    return headline() + ": its markers are not in the image (" + absent_ +
+           "). It is kept until the next lock or `driftctl unlock`; driftd looks again when it is "
+           "started with the sample in place";
+  if (phase_ == Phase::Searching || !is_measured()) return headline() + ": looking for its markers";
+  const Vec2 moved = moved_nm();
+  std::string text =
+      fmt::format("{}: the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from where it was held{}",
+                  headline(), std::hypot(moved.x, moved.y), moved.x, moved.y, elsewhere_);
+  if (const std::string far = too_far(); !far.empty())
+    return text + ". The stage may not go back: " + far + ". " + kOtherWays;
+  const std::string ways = std::string(". `driftctl lock --resume` goes back there, ") + kOtherWays;
+  if (config_.lock.resume != config::Resume::Always) return text + ways;
+  if (const std::string why = not_by_itself(); !why.empty())
+    return text + ". The stage does not go back by itself: " + why + ways;
+  const std::string waits = waits_for();
+  return text + ". The stage goes back" +
+         (waits.empty() ? "" : " as soon as it is heard: " + waits);
+}
+
+void InterruptedLock::raise(Level level, const char* code, const std::string& text) const {
+  nlohmann::json fields = status();
+  if (!fields.is_object()) fields = nlohmann::json::object();
+  fields.erase("text");
+  events_.raise(level, code, text, fields);
+}
+
+nlohmann::json InterruptedLock::status() const {
+  if (phase_ == Phase::None) return nullptr;
+  constexpr std::array kNames = {"", "searching", "found", "absent"};
+  const auto age = age_s();
+  const bool measured = phase_ == Phase::Found && is_measured();
+  return {{"phase", kNames.at(static_cast<std::size_t>(phase_))},
+          {"interrupted_session", saved_->session},
+          {"interrupted_lock_id", saved_->lock_id},
+          {"age_s", age ? nlohmann::json(*age) : nlohmann::json(nullptr)},
+          {"moved_x_nm", measured ? nlohmann::json(moved_nm().x) : nlohmann::json(nullptr)},
+          {"moved_y_nm", measured ? nlohmann::json(moved_nm().y) : nlohmann::json(nullptr)},
+          {"text", text()}};
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/lock_memory.hpp"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/state_directory.hpp"
+#include "daemon/compose.hpp"
+#include "daemon/state_file.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+using control::LockState;
+using Level = EventLog::Level;
+
+bool is_plain(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/// A lock that somebody wants: it was engaged, and nobody has ended it.
+bool is_wanted(LockState state) {
+  return state == LockState::Locked || state == LockState::Holding || state == LockState::Lost ||
+         state == LockState::Fault;
+}
+
+}  // namespace
+
+std::filesystem::path lock_file(const config::Config& config) {
+  const std::filesystem::path folder = state_directory();
+  if (folder.empty()) return {};
+  std::string name = "lock-";
+  for (const char c : config.wire.commands) {
+    if (is_plain(c))
+      name += c;
+    else if (name.back() != '-')
+      name += '-';
+  }
+  return folder / (name + ".state");
+}
+
+std::map<std::string, std::string> meaning_of(const config::Config& config,
+                                              const camera::SourceInfo& camera) {
+  const std::string& who = camera.description;  // "vendor model serial at address"
+  const auto& m = config.stage.image_to_stage;
+  std::vector<std::string> listed;
+  if (config.markers.mode == config::MarkerMode::List) {
+    for (const config::ListedMarker& marker : config.markers.list)
+      listed.push_back(fmt::format("{} at ({}, {})", marker.id, marker.x_px, marker.y_px));
+  }
+  return {{"camera", who.substr(0, who.rfind(" at "))},
+          {"image", fmt::format("{} x {} px at ({}, {})", camera.width_px, camera.height_px,
+                                camera.offset_x_px, camera.offset_y_px)},
+          {"markers.list", fmt::format("[{}]", fmt::join(listed, ", "))},
+          {"camera.pixel_format", camera::name_of(camera.format)},
+          {"optics.pixel_size_nm", fmt::format("{}", config.optics.pixel_size_nm)},
+          {"stage.image_to_stage",
+           fmt::format("[[{}, {}], [{}, {}]]", m[0][0], m[0][1], m[1][0], m[1][1])}};
+}
+
+LockMemory::LockMemory(const config::Config& config, std::string session, CameraWatch& camera,
+                       LoopControl& loop, const StageChannel& stage, EventLog& events,
+                       std::function<MarkerSizes()> sizes)
+    : config_(config),
+      session_(std::move(session)),
+      camera_(camera),
+      loop_(loop),
+      stage_(stage),
+      events_(events),
+      sizes_(std::move(sizes)) {}
+
+std::optional<SavedLock> LockMemory::recall() {
+  if (is_recording(config_)) return std::nullopt;
+  const std::filesystem::path file = lock_file(config_);
+  if (config_.lock.resume == config::Resume::Never) {
+    std::error_code ignored;  // one of before must not be found by a later daemon that looks
+    std::filesystem::remove(file, ignored);
+    return std::nullopt;
+  }
+  if (file.empty()) {
+    events_.raise(Level::Warning, "state_not_written",
+                  "there is no folder for what has to outlive the daemon: neither "
+                  "$STATE_DIRECTORY nor $XDG_STATE_HOME nor $HOME is set to an absolute path");
+    return std::nullopt;
+  }
+  writer_.emplace(file);
+  try {
+    const auto text = read_state(file);
+    if (!text) return std::nullopt;
+    return read_saved_lock(*text);
+  } catch (const StateError& error) {
+    events_.raise(Level::Warning, "state_ignored",
+                  fmt::format("the lock in {} is ignored: {}", file.string(), error.what()));
+  } catch (const std::exception& error) {
+    events_.raise(Level::Warning, "state_ignored",
+                  fmt::format("the lock of before is not known: {}", error.what()));
+  }
+  return std::nullopt;
+}
+
+void LockMemory::turn(std::int64_t now_ns) {
+  if (!writer_) return;
+  tell_problem();
+  const LoopReport& loop = loop_.report();
+  const LockState state = loop.lock.state;
+  if (!is_wanted(state)) {
+    if (written_ && state == LockState::Idle) forget();
+    return;
+  }
+  if (!written_ && state == LockState::Fault) return;  // of no lock
+  const double moved_nm =
+      std::max(std::abs(loop.total_nm.x - total_nm_.x), std::abs(loop.total_nm.y - total_nm_.y));
+  const std::int64_t since_ns = now_ns - written_ns_;
+  const bool due = !written_ || state != state_ || loop.lock_id != lock_id_ ||
+                   since_ns >= kEachNs || (moved_nm > kMovedNm && since_ns >= kSoonestNs);
+  if (!due) return;
+  if (written_ && state == state_ && (state == LockState::Lost || state == LockState::Fault))
+    return;  // nothing changes any more
+  writer_->write(saved());
+  written_ = true;
+  state_ = state;
+  lock_id_ = loop.lock_id;
+  total_nm_ = loop.total_nm;
+  written_ns_ = now_ns;
+}
+
+void LockMemory::write_last() {
+  if (writer_ && written_ && is_wanted(loop_.report().lock.state)) writer_->write(saved());
+}
+
+void LockMemory::forget() {
+  written_ = false;
+  if (writer_) writer_->remove();
+}
+
+SavedLock LockMemory::saved() const {
+  const LoopReport& loop = loop_.report();
+  const MarkersReport& markers = loop_.markers();
+  const LockState state = loop.lock.state;
+  const MarkerSizes sizes = sizes_();
+  SavedLock lock{.time = SavedTime::now(),
+                 .session = session_,
+                 .lock_id = loop.lock_id,
+                 .lost = state == LockState::Lost || state == LockState::Fault,
+                 .meaning = meaning_of(config_, camera_.info()),
+                 .markers = {},
+                 .spot_sigma_px = sizes.spot_sigma_px,
+                 .roi_px = sizes.roi_px,
+                 .saturation_adu = sizes.saturation_adu,
+                 .total_nm = loop.total_nm,
+                 .carried_nm = loop.carried_nm,
+                 .travelled_nm = loop.travelled_nm,
+                 .stage = std::nullopt};
+  for (std::size_t i = 0; i < markers.count; ++i) {
+    const MarkersReport::Entry& entry = markers.entries[i];
+    lock.markers.push_back({entry.marker.id, entry.marker.role, entry.reference});
+  }
+  if (const auto& report = stage_.report()) {
+    SavedStage stage{
+        .driver = report->driver, .description = report->description, .position_nm = {}};
+    for (const StageAxis& axis : report->axes)
+      if (axis.position_nm) stage.position_nm[axis.name] = *axis.position_nm;
+    lock.stage = std::move(stage);
+  }
+  return lock;
+}
+
+/// Once, until it is another one or gone.
+void LockMemory::tell_problem() {
+  const std::string problem = writer_->problem();
+  if (problem == told_) return;
+  told_ = problem;
+  if (problem.empty())
+    events_.raise(Level::Info, "state_not_written",
+                  "what has to outlive the daemon is written again");
+  else
+    events_.raise(Level::Warning, "state_not_written",
+                  fmt::format("a lock that is interrupted now could not be resumed: {}", problem));
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Keeps on disk what has to outlive the daemon of the lock that is engaged: at each change of the
+// lock, each second, and sooner where the stage has been told to go some way; a worker writes.
+// Gone with `unlock` and `reset`: what is there at the next start was interrupted. Housekeeping
+// thread; nothing here waits but recall(), before there is a loop.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "config/config.hpp"
+#include "daemon/camera_watch.hpp"
+#include "daemon/event_log.hpp"
+#include "daemon/loop_control.hpp"
+#include "daemon/marker_sizes.hpp"
+#include "daemon/saved_lock.hpp"
+#include "daemon/stage_channel.hpp"
+#include "daemon/state_writer.hpp"
+
+namespace driftd::daemon {
+
+/// The file of the daemon with this configuration, in the state directory: one for each endpoint of
+/// commands, which no two daemons share. Empty: there is no state directory.
+std::filesystem::path lock_file(const config::Config& config);
+/// SavedLock::meaning.
+std::map<std::string, std::string> meaning_of(const config::Config& config,
+                                              const camera::SourceInfo& camera);
+
+class LockMemory {
+ public:
+  static constexpr std::int64_t kEachNs = 1'000'000'000;
+  /// Where the total has moved by so much, but never sooner than so.
+  static constexpr double kMovedNm = 20;
+  static constexpr std::int64_t kSoonestNs = 100'000'000;
+
+  /// @param config  the one in force; `lock.resume: never` keeps nothing
+  /// @param sizes  of the markers in use
+  LockMemory(const config::Config& config, std::string session, CameraWatch& camera,
+             LoopControl& loop, const StageChannel& stage, EventLog& events,
+             std::function<MarkerSizes()> sizes);
+
+  /// What the last daemon left; tells what is wrong with it. Waits for the disk.
+  std::optional<SavedLock> recall();
+  void turn(std::int64_t now_ns);
+  /// As the loop reported last, whenever it was written: the daemon ends.
+  void write_last();
+  /// What is on disk goes.
+  void forget();
+
+ private:
+  SavedLock saved() const;
+  void tell_problem();
+
+  const config::Config& config_;
+  std::string session_;
+  CameraWatch& camera_;
+  LoopControl& loop_;
+  const StageChannel& stage_;
+  EventLog& events_;
+  std::function<MarkerSizes()> sizes_;
+  std::optional<StateWriter> writer_;                    ///< none: nothing is kept
+  bool written_ = false;                                 ///< of a lock of this daemon
+  control::LockState state_ = control::LockState::Idle;  ///< when it was written
+  std::uint64_t lock_id_ = 0;
+  Vec2 total_nm_;
+  std::int64_t written_ns_ = 0;
+  std::string told_;  ///< the problem
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// The markers of an interrupted lock go before any others.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/state_file.hpp"
+#include "marker_keeper_fixture.hpp"
+#include "saved_lock_for_tests.hpp"
+#include "support/catch.hpp"
+
+using namespace driftd;
+using namespace driftd::daemon;
+using namespace driftd::daemon::test;
+
+namespace {
+
+/// A lock on the fixture's spots was interrupted.
+struct Fixture : KeeperFixture {
+  StateFolder folder;
+  StageChannel stage{config, "session", played.ports, loop, told.log};
+  CorrectionGate gate;
+  LockOrders orders{{}, gate, loop, [this] { return before->has_markers(); }};
+  std::unique_ptr<LockMemory> memory;
+  std::unique_ptr<InterruptedLock> interrupted;
+  std::unique_ptr<MarkerKeeper> before;
+
+  explicit Fixture(config::MarkerMode mode = config::MarkerMode::Auto, int roi_px = 13) {
+    config.markers.mode = mode;
+    if (mode == config::MarkerMode::List)
+      config.markers.list = {{77, 1050, 550, control::MarkerRole::Tracking}};
+    config.fitter.roi_px = roi_px == 13 ? 13 : 0;
+    SavedLock lock = some_lock();
+    lock.time = SavedTime::now();
+    lock.meaning = meaning_of(config, source.described);
+    lock.spot_sigma_px = roi_px == 13 ? 0 : 1.3;
+    lock.roi_px = roi_px == 13 ? 0 : roi_px;
+    lock.saturation_adu = 0;
+    lock.markers.clear();
+    for (std::size_t i = 0; i < kSpots.size(); ++i) {
+      lock.markers.push_back(
+          {.id = static_cast<std::uint32_t>(50 + i),
+           .role = i == 4 ? control::MarkerRole::Witness : control::MarkerRole::Tracking,
+           .reference = {.place_px = {1000 + kSpots[i].first, 500 + kSpots[i].second},
+                         .sigma_px = 1.3,
+                         .amplitude_adu = 800,
+                         .variance_nm2 = 0.5,
+                         .trusted = true}});
+    }
+    write_state(lock_file(config), to_text(lock));
+    memory = std::make_unique<LockMemory>(config, "session", camera, loop, stage, told.log,
+                                          [] { return MarkerSizes{}; });
+    interrupted = std::make_unique<InterruptedLock>(config, *memory, camera, loop, stage, told.log,
+                                                    [] { return true; });
+    interrupted->take(memory->recall());
+    before =
+        std::make_unique<MarkerKeeper>(config, fitter, camera, loop, told.log, interrupted.get());
+  }
+  void turn(std::int64_t later_ms = 10) {
+    now_ns += later_ms * kMs;
+    played.turn();
+    loop.refresh();
+    before->turn(now_ns);
+  }
+  template <typename Condition>
+  bool until(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!condition() && std::chrono::steady_clock::now() < end) {
+      turn(0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return condition();
+  }
+  const MarkerSet& adopted() const { return *last(Kind::Markers)->markers; }
+};
+
+}  // namespace
+
+TEST_CASE("the markers of an interrupted lock are found where they went, with their references") {
+  Fixture f;
+  f.turn();
+  f.show(moved(kSpots, 6, -4));
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  const MarkerSet& set = f.adopted();
+  REQUIRE(set.estimator.markers().size() == 5);
+  CHECK(set.estimator.markers()[1].id == 51);
+  CHECK(set.estimator.markers()[4].role == control::MarkerRole::Witness);
+  CHECK(set.estimator.reference(1).place_px.x == 1095.8);
+  CHECK(set.estimator.reference(1).variance_nm2 == 0.5);
+  CHECK(set.estimator.reference(1).trusted);
+  // The ROIs are where they are now: 13 px around (1101.8, 536.2).
+  CHECK(set.tracker.origin(1).x_px == 1096);
+  CHECK(set.tracker.origin(1).y_px == 530);
+  CHECK(f.interrupted->status()["phase"] == "found");
+  CHECK(f.told.codes() == std::vector<std::string>{"lock_interrupted", "markers_found"});
+}
+
+TEST_CASE("where others are in the image they are taken, and the interrupted lock is told absent") {
+  Fixture f;
+  f.turn();
+  f.show({{20.4, 30.2}, {50.9, 90.1}, {80.3, 25.8}, {110.2, 60.6}, {65.5, 55.1}});
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  CHECK(f.adopted().estimator.markers()[0].id == 1);
+  CHECK(f.interrupted->status()["phase"] == "absent");
+  CHECK(f.told.codes() ==
+        std::vector<std::string>{"lock_interrupted", "lock_interrupted", "markers_found"});
+}
+
+TEST_CASE("in the dark both are looked for again") {
+  Fixture f;
+  f.config.markers.find_interval_ms = 700;
+  f.turn();
+  f.show({});
+  REQUIRE(f.until([&] { return f.told.codes().back() == "markers_not_found"; }));
+  CHECK(f.interrupted->status()["phase"] == "searching");
+  f.turn(700);
+  f.show(kSpots, 2);
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  CHECK(f.interrupted->status()["phase"] == "found");
+}
+
+TEST_CASE("listed markers wait for those of the interrupted lock, and are taken without them") {
+  for (const bool there : {true, false}) {
+    Fixture f(config::MarkerMode::List);
+    f.turn();
+    f.turn();
+    CHECK(f.last(Kind::Markers) == nullptr);
+    f.show(there ? moved(kSpots, 3, 3) : Spots{{20.4, 30.2}});
+    REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+    CHECK(f.adopted().estimator.markers()[0].id == (there ? 50 : 77));
+    CHECK(f.interrupted->status()["phase"] == (there ? "found" : "absent"));
+  }
+}
+
+TEST_CASE("a ROI that was chosen before is had again, with a fitter for it") {
+  Fixture f(config::MarkerMode::Auto, 15);
+  f.turn();
+  f.show(kSpots);
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  REQUIRE(f.adopted().fitter != nullptr);
+  CHECK(f.adopted().fitter->roi_px() == 15);
+  CHECK(f.before->sizes().roi_px == 15);
+  CHECK(f.before->sizes().spot_sigma_px == 1.3);
+}
+
+TEST_CASE("markers looked for by command take the place of those of the interrupted lock") {
+  Fixture f;
+  f.turn();
+  f.show(kSpots);
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  Asker asker;
+  f.before->find(asker.answer(), f.now_ns);
+  f.turn();
+  f.show(kSpots, 2);
+  REQUIRE(f.until(
+      [&] { return f.told.codes().back() == "markers_found" && f.told.events.size() > 3; }));
+  CHECK(f.interrupted->status()["phase"] == "absent");
+}
