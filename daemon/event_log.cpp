@@ -84,6 +84,7 @@ void EventLog::tell(const Event& event) {
   if (!send_({TextMessage::Topic::Event, fields_of(event.message)})) {
     spdlog::error("the publisher's queue is full: event {} was not published", code);
   }
+  for (const auto& listener : listeners_) listener(event.message);
 }
 
 }  // namespace driftd::daemon

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/monotonic.hpp"
 #include "daemon/text_message.hpp"
@@ -25,6 +26,10 @@ class EventLog {
   /// @param send  publishes a message; false when it was not taken
   explicit EventLog(SendText send, Clock clock = monotonic_ns)
       : send_(std::move(send)), clock_(clock) {}
+  /// Who else is given each event, in the order told. Before the first.
+  void hear(std::function<void(const nlohmann::json&)> listener) {
+    listeners_.push_back(std::move(listener));
+  }
   /// @param fields  what the event's code adds to the message
   void raise(Level level, const std::string& code, const std::string& text,
              const nlohmann::json& fields = nlohmann::json::object());
@@ -48,6 +53,7 @@ class EventLog {
   SendText send_;
   Clock clock_;
   std::map<std::string, Budget> budgets_;
+  std::vector<std::function<void(const nlohmann::json&)>> listeners_;
 };
 
 /// An object's text without its braces, as TextMessage wants it.

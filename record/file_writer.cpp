@@ -110,6 +110,8 @@ struct FileWriter::Tables {
 
 FileWriter::FileWriter(std::filesystem::path path, const Header& header, ChunkRows chunk)
     : path_(std::move(path)), tables_(std::make_unique<Tables>()) {
+  // Without effect once HDF5 is in use. A thread that a dead disk keeps within it would keep exit().
+  H5dont_atexit();
   camera::silence_hdf5();
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   // Without HDF5's own lock others can read the file while it grows.
