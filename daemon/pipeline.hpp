@@ -27,11 +27,6 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  /// Where loop and publisher put what is recorded. Before start().
-  void set_feed(const std::shared_ptr<RecordFeed>& feed) {
-    ports_.record = feed;
-    publisher_.set_feed(feed);
-  }
   /// The camera, then a fitter for what it sends, then the publisher.
   /// @throws camera::CameraError, fitter::FitterError
   void start(const config::Config& config);

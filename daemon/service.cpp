@@ -60,7 +60,8 @@ Service::Service(config::Config config, const std::filesystem::path& file)
       calibration_(
           config_, lock_, camera_, loop_, events_, [this] { return markers_.has_markers(); },
           [this] { return stage_.waiting_us(); }),
-      record_(config_, session_, pipeline_, camera_, loop_, stage_, events_),
+      record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
+              stage_, events_),
       handlers_(lock_, markers_, snapshots_, calibration_, stage_, record_, [this] { return status(); }),
       commands_(wire_, config_.wire.commands,
                 [this](const nlohmann::json& request, Answer answer) {

@@ -34,10 +34,10 @@ class RecordFeed {
   static constexpr std::size_t kMostLocalizations = std::size_t{1} << 17;
 
   /// @param markers  that a frame can have
-  explicit RecordFeed(std::size_t markers)
-      : frames(kFrames),
-        localizations(std::min(kFrames * markers, kMostLocalizations)),
-        sent(kFrames) {}
+  explicit RecordFeed(std::size_t markers, std::size_t frames_waiting = kFrames)
+      : frames(frames_waiting),
+        localizations(std::min(frames_waiting * markers, kMostLocalizations)),
+        sent(frames_waiting) {}
 
   SpscQueue<RecordedFrame> frames;                     // loop -> recorder
   SpscQueue<record::LocalizationRow> localizations;    // loop -> recorder

@@ -6,9 +6,7 @@
 #include <utility>
 
 #include "base/state_directory.hpp"
-#include "daemon/compose.hpp"
 #include "daemon/messages.hpp"
-#include "daemon/pipeline.hpp"
 #include "daemon/recorder/frame_rows.hpp"
 #include "daemon/recorder/wall_clock.hpp"
 
@@ -37,18 +35,18 @@ RecordSettings record_settings(const config::Record& record) {
 
 }  // namespace
 
-RecordKeeper::RecordKeeper(const config::Config& config, std::string session, Pipeline& pipeline,
+RecordKeeper::RecordKeeper(const config::Config& config, std::string session,
+                           std::shared_ptr<RecordFeed> feed, camera::FrameSource& source,
                            CameraWatch& camera, LoopControl& loop, StageChannel& stage,
                            EventLog& events)
     : config_(config),
       session_(std::move(session)),
-      pipeline_(pipeline),
+      source_(source),
       camera_(camera),
       loop_(loop),
       events_(events),
-      feed_(std::make_shared<RecordFeed>(marker_capacity(config))),
+      feed_(std::move(feed)),
       recorder_(feed_) {
-  pipeline.set_feed(feed_);
   stage.hear([this](const StageReport& report, std::int64_t now_ns) {
     recorder_.desk().add(&SlowRows::stage, stage_row(report, now_ns));
   });
@@ -133,7 +131,7 @@ void RecordKeeper::turn(std::int64_t now_ns) {
 void RecordKeeper::add_counters(std::int64_t now_ns) {
   if (now_ns < next_counters_ns_) return;
   next_counters_ns_ = now_ns + kCountersEveryNs;
-  const camera::SourceCounters c = pipeline_.source().counters();
+  const camera::SourceCounters c = source_.counters();
   recorder_.desk().add(&SlowRows::counters,
                        record::CounterRow{.time_ns = now_ns,
                                           .frames = c.frames,

@@ -19,14 +19,13 @@
 
 namespace driftd::daemon {
 
-class Pipeline;
-
 class RecordKeeper {
  public:
-  /// Gives the pipeline's loop and publisher a feed: before they start.
   /// @param config  the one in force
-  RecordKeeper(const config::Config& config, std::string session, Pipeline& pipeline,
-               CameraWatch& camera, LoopControl& loop, StageChannel& stage, EventLog& events);
+  /// @param feed  that the loop and the publisher fill
+  RecordKeeper(const config::Config& config, std::string session,
+               std::shared_ptr<RecordFeed> feed, camera::FrameSource& source, CameraWatch& camera,
+               LoopControl& loop, StageChannel& stage, EventLog& events);
 
   /// Answered when the file is there, or cannot be made; a recording that runs goes on.
   void start(Answer answer, std::int64_t now_ns);
@@ -58,7 +57,7 @@ class RecordKeeper {
 
   const config::Config& config_;
   std::string session_;
-  Pipeline& pipeline_;
+  camera::FrameSource& source_;
   CameraWatch& camera_;
   LoopControl& loop_;
   EventLog& events_;

@@ -36,8 +36,10 @@ struct Fixture {
   StageChannel stage{config, "session", played.ports, loop, told.log};
   Calibration calibration{
       config, orders, camera, loop, told.log, [] { return true; }, [] { return 0.0; }};
+  RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
+                      stage,  told.log};
   CommandHandlers handlers{orders,      keeper, snapshots,
-                           calibration, stage,  [] { return json{{"state", "holding"}}; }};
+                           calibration, stage,  record, [] { return json{{"state", "holding"}}; }};
 
   json reply(const json& request) {
     Asker asker;
