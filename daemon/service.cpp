@@ -62,7 +62,8 @@ Service::Service(config::Config config, const std::filesystem::path& file)
           [this] { return stage_.waiting_us(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, events_),
-      handlers_(lock_, markers_, snapshots_, calibration_, stage_, record_, [this] { return status(); }),
+      handlers_(lock_, markers_, snapshots_, calibration_, stage_, record_,
+                [this] { return status(); }),
       commands_(wire_, config_.wire.commands,
                 [this](const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
@@ -133,7 +134,8 @@ void Service::refuse_pending() {
 }
 
 int Service::patience_ms() const noexcept {
-  const bool asked = lock_.pending() || record_.pending() || snapshots_.pending() || markers_.find_pending();
+  const bool asked =
+      lock_.pending() || record_.pending() || snapshots_.pending() || markers_.find_pending();
   return asked ? kTurnWhileAskedMs : kTurnMs;
 }
 

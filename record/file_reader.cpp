@@ -51,15 +51,15 @@ FileReader::FileReader(std::filesystem::path path)
     throw RecordError(path_.string() + ": has layout version " + std::to_string(version) +
                       "; this driftctl reads version " + std::to_string(kLayoutVersion));
   }
-  header_ = {.driftd_version = text_attribute(file, "driftd_version"),
-             .session = text_attribute(file, "session"),
-             .camera = text_attribute(file, "camera"),
-             .configuration = text_attribute(file, "configuration"),
-             .pixel_size_nm = number_attribute(file, "pixel_size_nm", H5T_NATIVE_DOUBLE, 0.0),
-             .series = text_attribute(file, "series"),
-             .part = static_cast<int>(
-                 number_attribute<std::int64_t>(file, "part", H5T_NATIVE_INT64, 1)),
-             .why = text_attribute(file, "begun_by")};
+  header_ = {
+      .driftd_version = text_attribute(file, "driftd_version"),
+      .session = text_attribute(file, "session"),
+      .camera = text_attribute(file, "camera"),
+      .configuration = text_attribute(file, "configuration"),
+      .pixel_size_nm = number_attribute(file, "pixel_size_nm", H5T_NATIVE_DOUBLE, 0.0),
+      .series = text_attribute(file, "series"),
+      .part = static_cast<int>(number_attribute<std::int64_t>(file, "part", H5T_NATIVE_INT64, 1)),
+      .why = text_attribute(file, "begun_by")};
   end_ = text_attribute(file, "end");
 }
 

@@ -88,8 +88,8 @@ Hdf5Handle make_table(hid_t file, const TableLayout& layout, hsize_t chunk) {
   const Hdf5Handle space(H5Screate_simple(1, &none, &any), H5Sclose);
   const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_chunk(properties.get(), 1, &chunk);
-  const bool texts = std::ranges::any_of(layout.columns,
-                                         [](const Column& c) { return c.kind == Kind::Text; });
+  const bool texts =
+      std::ranges::any_of(layout.columns, [](const Column& c) { return c.kind == Kind::Text; });
   if (!texts) {
     H5Pset_shuffle(properties.get());
     H5Pset_deflate(properties.get(), kDeflate);
@@ -110,7 +110,8 @@ struct FileWriter::Tables {
 
 FileWriter::FileWriter(std::filesystem::path path, const Header& header, ChunkRows chunk)
     : path_(std::move(path)), tables_(std::make_unique<Tables>()) {
-  // Without effect once HDF5 is in use. A thread that a dead disk keeps within it would keep exit().
+  // Without effect once HDF5 is in use. A thread that a dead disk keeps within it would keep
+  // exit().
   H5dont_atexit();
   camera::silence_hdf5();
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -246,8 +247,8 @@ void FileWriter::append(std::span<const Event> rows) {
   std::vector<EventRow> raw;
   std::size_t bytes = 0;
   for (const Event& e : rows) {
-    raw.push_back({e.time_ns, e.wall_ns, e.level.c_str(), e.code.c_str(), e.text.c_str(),
-                   e.fields.c_str()});
+    raw.push_back(
+        {e.time_ns, e.wall_ns, e.level.c_str(), e.code.c_str(), e.text.c_str(), e.fields.c_str()});
     bytes += sizeof(EventRow) + e.level.size() + e.code.size() + e.text.size() + e.fields.size();
   }
   make_room(bytes);

@@ -109,7 +109,8 @@ std::vector<ScienceDrift> without_gaps(std::vector<ScienceDrift> drifts) {
     }
     last = i;
   }
-  if (last == drifts.size()) throw std::runtime_error("no frame of the list lies within the record");
+  if (last == drifts.size())
+    throw std::runtime_error("no frame of the list lies within the record");
   for (std::size_t k = last + 1; k < drifts.size(); ++k) {
     drifts[k].x_nm = drifts[last].x_nm;
     drifts[k].y_nm = drifts[last].y_nm;
@@ -195,8 +196,7 @@ void export_tables(const fs::path& folder, const RecordFiles& record) {
   rows(record::stage_layout(), record.stage());
   rows(record::clock_layout(), record.clock());
   rows(record::counters_layout(), record.counters());
-  table(record::events_layout(),
-        [&](TextOutput& out) { out.write(csv_lines(record.events())); });
+  table(record::events_layout(), [&](TextOutput& out) { out.write(csv_lines(record.events())); });
   fmt::print("{}: one CSV file a table\n", folder.string());
 }
 
@@ -224,8 +224,7 @@ void run_export(const ExportOptions& options) {
       return export_hdf5(options.output, record);
     case Format::Picasso:
     case Format::Thunderstorm:
-      throw std::runtime_error(
-          "the drift in which frames? --times FILE or --frame-ids FILE tells");
+      throw std::runtime_error("the drift in which frames? --times FILE or --frame-ids FILE tells");
   }
 }
 
@@ -240,8 +239,9 @@ void add_export(CLI::App& app) {
   command->add_option("record", o->files, "Files of one recording")
       ->required()
       ->check(CLI::ExistingFile);
-  command->add_option("-o,--output", o->output,
-                      "What to write; of a whole record as csv: a folder, one file a table")
+  command
+      ->add_option("-o,--output", o->output,
+                   "What to write; of a whole record as csv: a folder, one file a table")
       ->required();
   const std::map<std::string, Format> formats = {{"csv", Format::Csv},
                                                  {"hdf5", Format::Hdf5},
@@ -266,8 +266,9 @@ void add_export(CLI::App& app) {
   const std::map<std::string, Clock> clocks = {{"wall", Clock::Wall},
                                                {"monotonic", Clock::Monotonic}};
   command
-      ->add_option("--clock", o->clock,
-                   "wall: since 1970 UTC, or dates; monotonic: CLOCK_MONOTONIC of driftd's computer")
+      ->add_option(
+          "--clock", o->clock,
+          "wall: since 1970 UTC, or dates; monotonic: CLOCK_MONOTONIC of driftd's computer")
       ->transform(CLI::CheckedTransformer(clocks, CLI::ignore_case).description(""))
       ->type_name("CLOCK")
       ->needs(times);

@@ -55,8 +55,7 @@ std::int64_t time_ns(const std::string& text, TimeUnit unit) {
       R"((\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|\+00:?00)?)");
   std::smatch match;
   try {
-    if (std::regex_match(text, match, kNumber))
-      return scaled(match[1], match[2], places_of(unit));
+    if (std::regex_match(text, match, kNumber)) return scaled(match[1], match[2], places_of(unit));
     if (std::regex_match(text, match, kDate)) {
       std::tm utc{};
       utc.tm_year = std::stoi(match[1]) - 1900;

@@ -21,8 +21,10 @@
 #include "clients/driftctl/calibrate_camera.hpp"
 #include "clients/driftctl/calibrate_stage.hpp"
 #include "clients/driftctl/common_options.hpp"
+#include "clients/driftctl/export.hpp"
 #include "clients/driftctl/keep_snapshot.hpp"
 #include "clients/driftctl/measurement.hpp"
+#include "clients/driftctl/record_report.hpp"
 #include "clients/driftctl/snapshot_image.hpp"
 #include "config/config.hpp"
 
@@ -239,6 +241,8 @@ void add_commands(CLI::App& app, Options& options) {
   recording->add_subcommand("status", "Whether, where to, and how much")->callback([&] {
     record(options, nullptr);
   });
+  add_export(app);
+  add_report(app);
   CLI::App* markers = app.add_subcommand("markers", "Print the markers");
   markers->add_flag("--find", options.find_markers, "Look for markers anew (only while idle)");
   markers->callback([&] { print_markers(options); });

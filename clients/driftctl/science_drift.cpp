@@ -98,8 +98,12 @@ ScienceDrift DriftCurve::over(const Exposure& exposure) const {
                         0.5 * static_cast<double>(exposure.end_ns - left.taken_ns);
   const double share = middle / static_cast<double>(right.taken_ns - left.taken_ns);
   const auto between = [share](double a, double b) { return a + share * (b - a); };
-  return {between(left.x_nm, right.x_nm), between(left.y_nm, right.y_nm),
-          std::max(left.x_sd_nm, right.x_sd_nm), std::max(left.y_sd_nm, right.y_sd_nm), 0, true};
+  return {between(left.x_nm, right.x_nm),
+          between(left.y_nm, right.y_nm),
+          std::max(left.x_sd_nm, right.x_sd_nm),
+          std::max(left.y_sd_nm, right.y_sd_nm),
+          0,
+          true};
 }
 
 ScienceDrift DriftCurve::at_frame(std::uint64_t frame_id) const {
@@ -117,8 +121,9 @@ std::int64_t WallClock::monotonic_ns(std::int64_t wall_ns) const {
   if (after == rows_.begin()) return rows_.front().time_ns + (wall_ns - rows_.front().wall_ns);
   const record::ClockRow& left = *std::prev(after);
   if (after == rows_.end()) return left.time_ns + (wall_ns - left.wall_ns);
-  const double share = static_cast<double>(wall_ns - left.wall_ns) /
-                       static_cast<double>(std::max<std::int64_t>(1, after->wall_ns - left.wall_ns));
+  const double share =
+      static_cast<double>(wall_ns - left.wall_ns) /
+      static_cast<double>(std::max<std::int64_t>(1, after->wall_ns - left.wall_ns));
   return left.time_ns + std::llround(share * static_cast<double>(after->time_ns - left.time_ns));
 }
 
@@ -127,8 +132,8 @@ std::int64_t WallClock::uncertainty_ns() const {
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     most = std::max(most, rows_[i].read_uncertainty_ns);
     if (i == 0) continue;
-    const std::int64_t moved = (rows_[i].wall_ns - rows_[i].time_ns) -
-                               (rows_[i - 1].wall_ns - rows_[i - 1].time_ns);
+    const std::int64_t moved =
+        (rows_[i].wall_ns - rows_[i].time_ns) - (rows_[i - 1].wall_ns - rows_[i - 1].time_ns);
     most = std::max(most, std::abs(moved));
   }
   return most;

@@ -75,7 +75,8 @@ void add_value(fmt::memory_buffer& out, const Column& column, const char* place)
 
 std::string csv_heading(const record::TableLayout& layout) {
   std::string line;
-  for (const Column& column : layout.columns) line += (line.empty() ? "" : ",") + std::string(column.name);
+  for (const Column& column : layout.columns)
+    line += (line.empty() ? "" : ",") + std::string(column.name);
   return line + "\n";
 }
 
@@ -97,7 +98,7 @@ std::string csv_lines(const record::TableLayout& layout, const void* rows, std::
 std::string csv_lines(std::span<const record::Event> events) {
   std::string text;
   for (const record::Event& e : events) {
-    const record::EventRow row{e.time_ns,        e.wall_ns,       e.level.c_str(),
+    const record::EventRow row{e.time_ns,      e.wall_ns,      e.level.c_str(),
                                e.code.c_str(), e.text.c_str(), e.fields.c_str()};
     text += csv_lines(record::events_layout(), &row, 1);
   }

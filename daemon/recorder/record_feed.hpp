@@ -39,11 +39,11 @@ class RecordFeed {
         localizations(std::min(frames_waiting * markers, kMostLocalizations)),
         sent(frames_waiting) {}
 
-  SpscQueue<RecordedFrame> frames;                     // loop -> recorder
-  SpscQueue<record::LocalizationRow> localizations;    // loop -> recorder
-  SpscQueue<SentFrame> sent;                           // publisher -> recorder
-  std::atomic<bool> wanted{false};                     ///< by the recorder: it takes what comes
-  std::atomic<std::uint64_t> not_recorded{0};          ///< frames without room
+  SpscQueue<RecordedFrame> frames;                   // loop -> recorder
+  SpscQueue<record::LocalizationRow> localizations;  // loop -> recorder
+  SpscQueue<SentFrame> sent;                         // publisher -> recorder
+  std::atomic<bool> wanted{false};                   ///< by the recorder: it takes what comes
+  std::atomic<std::uint64_t> not_recorded{0};        ///< frames without room
 };
 
 }  // namespace driftd::daemon

@@ -23,9 +23,9 @@ constexpr std::int64_t kMegabyte = 1'000'000;
 constexpr std::int64_t kMinuteNs = 60'000'000'000;
 
 RecordSettings record_settings(const config::Record& record) {
-  const std::filesystem::path folder =
-      record.directory.empty() && !state_directory().empty() ? state_directory() / "records"
-                                                             : record.directory;
+  const std::filesystem::path folder = record.directory.empty() && !state_directory().empty()
+                                           ? state_directory() / "records"
+                                           : record.directory;
   return {.folder = folder,
           .max_file_bytes = record.max_file_mb * kMegabyte,
           .max_file_ns = record.max_file_minutes * kMinuteNs,
@@ -68,18 +68,17 @@ void RecordKeeper::begin(Cause cause) {
   cause_ = cause;
   problem_.clear();
   not_recorded_before_ = not_recorded_told_ = feed_->not_recorded.load();
-  RecordOrder order{
-      .settings = record_settings(config_.record),
-      .header = {.driftd_version = std::string(kVersion),
-                 .session = session_,
-                 .camera = camera_.info().description,
-                 .configuration = config::to_yaml(config_),
-                 .pixel_size_nm = config_.optics.pixel_size_nm,
-                 .series = {},
-                 .part = 1,
-                 .why = cause == Cause::Lock ? "lock" : "command"},
-      .frame_rate_hz = loop_.report().frame_rate_hz,
-      .markers = loop_.markers().count};
+  RecordOrder order{.settings = record_settings(config_.record),
+                    .header = {.driftd_version = std::string(kVersion),
+                               .session = session_,
+                               .camera = camera_.info().description,
+                               .configuration = config::to_yaml(config_),
+                               .pixel_size_nm = config_.optics.pixel_size_nm,
+                               .series = {},
+                               .part = 1,
+                               .why = cause == Cause::Lock ? "lock" : "command"},
+                    .frame_rate_hz = loop_.report().frame_rate_hz,
+                    .markers = loop_.markers().count};
   if (order.settings.folder.empty()) {
     return tell({RecordNotice::Kind::NotBegun,
                  {},
@@ -167,8 +166,8 @@ void RecordKeeper::tell_delays(const RecordStatus& status, std::int64_t now_ns) 
 
 void RecordKeeper::tell(const RecordNotice& notice, std::int64_t now_ns) {
   using Kind = RecordNotice::Kind;
-  const bool over = notice.kind == Kind::NotBegun || notice.kind == Kind::Ended ||
-                    notice.kind == Kind::Failed;
+  const bool over =
+      notice.kind == Kind::NotBegun || notice.kind == Kind::Ended || notice.kind == Kind::Failed;
   if (over) under_way_ = false;
   if (notice.kind == Kind::NotBegun || notice.kind == Kind::Failed) problem_ = notice.text;
   raise(notice);
@@ -223,15 +222,16 @@ void RecordKeeper::finish() {
 
 nlohmann::json RecordKeeper::status(std::int64_t now_ns) {
   const RecordStatus s = recorder_.desk().status();
-  return {{"recording", s.recording},
-          {"by", s.recording ? nlohmann::json(cause_ == Cause::Lock ? "lock" : "command") : nullptr},
-          {"file", s.file.empty() ? nlohmann::json(nullptr) : nlohmann::json(s.file.string())},
-          {"seconds", s.recording ? nlohmann::json(static_cast<double>(now_ns - s.since_ns) * 1e-9)
-                                  : nlohmann::json(nullptr)},
-          {"frames", s.frames},
-          {"not_recorded", feed_->not_recorded.load() - not_recorded_before_},
-          {"bytes", s.bytes},
-          {"problem", problem_}};
+  return {
+      {"recording", s.recording},
+      {"by", s.recording ? nlohmann::json(cause_ == Cause::Lock ? "lock" : "command") : nullptr},
+      {"file", s.file.empty() ? nlohmann::json(nullptr) : nlohmann::json(s.file.string())},
+      {"seconds", s.recording ? nlohmann::json(static_cast<double>(now_ns - s.since_ns) * 1e-9)
+                              : nlohmann::json(nullptr)},
+      {"frames", s.frames},
+      {"not_recorded", feed_->not_recorded.load() - not_recorded_before_},
+      {"bytes", s.bytes},
+      {"problem", problem_}};
 }
 
 }  // namespace driftd::daemon

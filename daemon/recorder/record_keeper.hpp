@@ -23,9 +23,9 @@ class RecordKeeper {
  public:
   /// @param config  the one in force
   /// @param feed  that the loop and the publisher fill
-  RecordKeeper(const config::Config& config, std::string session,
-               std::shared_ptr<RecordFeed> feed, camera::FrameSource& source, CameraWatch& camera,
-               LoopControl& loop, StageChannel& stage, EventLog& events);
+  RecordKeeper(const config::Config& config, std::string session, std::shared_ptr<RecordFeed> feed,
+               camera::FrameSource& source, CameraWatch& camera, LoopControl& loop,
+               StageChannel& stage, EventLog& events);
 
   /// Answered when the file is there, or cannot be made; a recording that runs goes on.
   void start(Answer answer, std::int64_t now_ns);

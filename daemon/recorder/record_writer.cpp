@@ -90,9 +90,9 @@ void RecordWriter::begin(RecordOrder order) {
     retain();
     const std::int64_t room = free_bytes(folder);
     if (room < order_.settings.retention.keep_free_bytes) {
-      throw record::RecordError(
-          fmt::format("{} has {} left, and record.keep_free_mb keeps {}", folder.string(),
-                      megabytes(room), megabytes(order_.settings.retention.keep_free_bytes)));
+      throw record::RecordError(fmt::format("{} has {} left, and record.keep_free_mb keeps {}",
+                                            folder.string(), megabytes(room),
+                                            megabytes(order_.settings.retention.keep_free_bytes)));
     }
     forget();
     status_ = {};
@@ -207,9 +207,9 @@ void RecordWriter::write(bool everything) {
   const auto after = [](auto& from, std::size_t count) {
     return from.begin() + static_cast<std::ptrdiff_t>(count);
   };
-  const std::size_t fits = std::min(
-      localizations_.size(),
-      std::accumulate(counts_.begin(), after(counts_, rows), std::size_t{0}));
+  const std::size_t fits =
+      std::min(localizations_.size(),
+               std::accumulate(counts_.begin(), after(counts_, rows), std::size_t{0}));
   file_->append(std::span<const record::FrameRow>(frames_).first(rows));
   file_->append(std::span<const record::LocalizationRow>(localizations_).first(fits));
   file_->append(std::span<const record::StageRow>(slow_.stage));

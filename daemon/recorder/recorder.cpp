@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/recorder/recorder.hpp"
 
+#include <pthread.h>
+
 #include "daemon/recorder/record_writer.hpp"
 
 namespace driftd::daemon {
@@ -13,6 +15,7 @@ constexpr std::chrono::seconds kPatience{3};
 Recorder::Recorder(std::shared_ptr<RecordFeed> feed)
     : desk_(std::make_shared<RecorderDesk>(std::move(feed))) {
   thread_ = std::thread([desk = desk_] {
+    pthread_setname_np(pthread_self(), "driftd-record");
     RecordWriter(*desk).run();
     desk->has_ended();
   });

@@ -38,8 +38,13 @@ struct Fixture {
       config, orders, camera, loop, told.log, [] { return true; }, [] { return 0.0; }};
   RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
                       stage,  told.log};
-  CommandHandlers handlers{orders,      keeper, snapshots,
-                           calibration, stage,  record, [] { return json{{"state", "holding"}}; }};
+  CommandHandlers handlers{orders,
+                           keeper,
+                           snapshots,
+                           calibration,
+                           stage,
+                           record,
+                           [] { return json{{"state", "holding"}}; }};
 
   json reply(const json& request) {
     Asker asker;

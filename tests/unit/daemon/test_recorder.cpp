@@ -98,7 +98,8 @@ struct Bench {
   void push_slowly(std::size_t count) {
     for (; count > 0; count -= std::min<std::size_t>(count, 100)) {
       push(std::min<std::size_t>(count, 100));
-      while (feed->frames.room() < 200) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (feed->frames.room() < 200 || feed->localizations.room() < 400)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 };

@@ -54,8 +54,8 @@ TEST_CASE("each frame goes to the recorder with its markers, a stale one without
   CHECK(frames.back().row.reference == frames.front().row.reference + 1);
   for (const auto& c : bench.of("correction")) {
     const auto id = c["frame_id"].get<std::uint64_t>();
-    const auto found = std::ranges::find_if(
-        frames, [&](const RecordedFrame& f) { return f.row.frame_id == id; });
+    const auto found =
+        std::ranges::find_if(frames, [&](const RecordedFrame& f) { return f.row.frame_id == id; });
     REQUIRE(found != frames.end());
     CHECK(found->row.total_x_nm == Approx(c["total_x_nm"].get<double>()).margin(1e-3));
   }

@@ -130,16 +130,6 @@ TEST_CASE("what was flushed survives a kill, in the middle of anything else") {
   for (std::size_t i = 0; i < rows.size(); ++i) REQUIRE(rows[i].frame_id == i);
 }
 
-TEST_CASE("a record can be read while it is written") {
-  const Folder folder;
-  FileWriter writer(folder.file("growing.h5"), header(), {.frames = 10, .localizations = 10});
-  for (std::uint64_t i = 1; i <= 3; ++i) {
-    append(writer, frames(10 * i, 10));
-    writer.flush();
-    CHECK(FileReader(folder.file("growing.h5")).frame_count() == 10 * i);
-  }
-}
-
 TEST_CASE("no room ends a record with a whole file") {
   const Folder folder;
   const fs::path path = folder.file("full.h5");
