@@ -43,6 +43,8 @@ void block_signals() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for SIGPIPE
+  // A limit on files' sizes (RLIMIT_FSIZE) ends a record, not the daemon.
+  signal(SIGXFSZ, SIG_IGN);  // NOLINT(cert-err33-c): nor for this
 }
 
 /// A connection takes a descriptor, and libzmq aborts when there is none for the next. The soft

@@ -175,10 +175,12 @@ void FileWriter::fail(const char* doing) {
 /// HDF5 cannot let go of a file that does not take what is to be written (1.10.8: it crashes later
 /// on): from here on it writes to memory, which its close ends.
 void FileWriter::abandon() noexcept {
+  if (fd_ < 0) return;
   const int memory = memfd_create("driftd-record", MFD_CLOEXEC);
   if (memory < 0) return;
   dup2(memory, fd_);
   ::close(memory);
+  fd_ = -1;
 }
 
 /// HDF5 cannot take back what it wrote half: so nothing is begun that may not fit.
@@ -260,9 +262,14 @@ void FileWriter::flush() {
 }
 
 void FileWriter::close(const std::string& end) {
+  if (fd_ < 0) throw RecordError(path_.string() + ": is closed");
   add_attribute(tables_->file.get(), "end", end);
   flush();
+  struct stat now {};
+  // Gives back what make_room() took.
+  if (fstat(fd_, &now) == 0) static_cast<void>(!ftruncate(fd_, now.st_size));
   for (Hdf5Handle& dataset : tables_->datasets) dataset.close();
+  fd_ = -1;
   if (!tables_->file.close()) fail("closed");
 }
 

@@ -70,7 +70,7 @@ class FileWriter {
 
   std::filesystem::path path_;
   std::unique_ptr<Tables> tables_;
-  int fd_ = -1;  ///< HDF5's
+  int fd_ = -1;  ///< HDF5's; -1: closed or given up
   std::uint64_t device_ = 0, inode_ = 0;
 };
 

@@ -108,10 +108,9 @@ void RecordKeeper::follow(const LockChange& change, std::int64_t /*now_ns*/) {
   using control::LockState;
   const bool over = change.state == LockState::Idle;
   if (over && under_way_ && cause_ == Cause::Lock) recorder_.desk().end("the lock is over");
-  if (config_.record.at_lock && change.previous == LockState::Idle &&
-      change.state == LockState::Referencing && !under_way_) {
-    begin(Cause::Lock);
-  }
+  const bool begins =
+      change.previous == LockState::Idle && !over && change.state != LockState::Calibrating;
+  if (config_.record.at_lock && begins && !under_way_) begin(Cause::Lock);
 }
 
 void RecordKeeper::turn(std::int64_t now_ns) {

@@ -69,6 +69,7 @@ void RecordWriter::turn(RecorderDesk::Orders& orders) {
     write(true);
     bytes_before_ += file_->bytes();
     file_->close("next file");
+    file_.reset();
     ++order_.header.part;
     order_.frame_rate_hz = static_cast<double>(file_frames_) * 1e9 /
                            static_cast<double>(std::max<std::int64_t>(1, now_ns - file_since_ns_));
@@ -143,23 +144,22 @@ void RecordWriter::forget() noexcept {
 
 void RecordWriter::end(RecordNotice::Kind kind, const std::string& why) noexcept {
   feed_.wanted.store(false);
-  if (!file_) return;
+  if (!status_.recording) return;
   std::string text = why;
   try {
-    if (kind == RecordNotice::Kind::Ended) {
+    if (file_ && kind == RecordNotice::Kind::Ended) {
       drain();
       write(true);
     }
-    file_->close(why);
+    if (file_) file_->close(why);
   } catch (const std::exception& error) {
-    if (kind == RecordNotice::Kind::Ended) text += std::string("; ") + error.what();
+    if (kind == RecordNotice::Kind::Ended) text = error.what();
     kind = RecordNotice::Kind::Failed;
   }
-  const std::filesystem::path path = file_->path();
   file_.reset();
   forget();
   status_.recording = false;
-  desk_.tell({kind, path, text}, status_);
+  desk_.tell({kind, status_.file, text}, status_);
 }
 
 /// Takes everything that is there.
