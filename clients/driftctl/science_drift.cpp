@@ -81,8 +81,8 @@ ScienceDrift DriftCurve::over(const Exposure& exposure) const {
     for (auto p = begin; p != end; ++p) {
       drift.x_nm += p->x_nm / drift.frames;
       drift.y_nm += p->y_nm / drift.frames;
-      drift.x_sd_nm += std::pow(p->x_sd_nm / drift.frames, 2);
-      drift.y_sd_nm += std::pow(p->y_sd_nm / drift.frames, 2);
+      drift.x_sd_nm += std::pow(double{p->x_sd_nm} / drift.frames, 2);
+      drift.y_sd_nm += std::pow(double{p->y_sd_nm} / drift.frames, 2);
     }
     drift.x_sd_nm = std::sqrt(drift.x_sd_nm);
     drift.y_sd_nm = std::sqrt(drift.y_sd_nm);

@@ -10,8 +10,8 @@ import unittest
 
 import numpy
 
-import protocol
 from harness import BIN, DEADLINE_S, SLOW, Process, Rig
+from harness import protocol
 
 try:
     import h5py
@@ -100,17 +100,22 @@ class Records(unittest.TestCase):
         self.assertGreater(len(left), 500 / SLOW)
         self.assertTrue((left["sent_ns"] > left["arrival_ns"]).all())
         self.assertTrue(numpy.isfinite(left["total_x_nm"]).all())
-        wall = numpy.interp(frames["taken_ns"], clock["time_ns"], clock["wall_ns"].astype(float))
-        self.assertLess(numpy.abs(frames["wall_ns"] - wall).max(), 0.5e9)
+        offset_ns = (clock["wall_ns"] - clock["time_ns"])[0]
+        self.assertLess(numpy.abs(frames["wall_ns"] - frames["taken_ns"] - offset_ns).max(), 0.5e9)
         self.exports(rig.folder, file, frames)
 
     def exports(self, folder, file, frames):
         """The drift in the frames of another camera, by numpy and by driftctl."""
         good = frames[frames["valid"] & (frames["reference"] == frames["reference"][-1])]
         first, last = good["taken_ns"][0], good["taken_ns"][-1]
-        begins = numpy.arange(first + 10_000_000, last - 60_000_000, 50_000_000)
-        means = numpy.array([[good[axis][(good["taken_ns"] >= b) & (good["taken_ns"] <= b + 20_000_000)]
-                              .astype(float).mean() for axis in ("frame_x_nm", "frame_y_nm")]
+
+        def within(begin):
+            return good[(good["taken_ns"] >= begin) & (good["taken_ns"] <= begin + 20_000_000)]
+
+        begins = [b for b in range(first + 10_000_000, last - 60_000_000, 50_000_000)
+                  if len(within(b))]  # a busy machine may use no frame of 20 ms
+        self.assertGreater(len(begins), 10)
+        means = numpy.array([[within(b)[axis].astype(float).mean() for axis in ("frame_x_nm", "frame_y_nm")]
                              for b in begins])
         times = folder / "times.txt"
         times.write_text("# a trigger log\nframe,time\n" +
@@ -210,10 +215,12 @@ class Records(unittest.TestCase):
         with h5py.File(rig.folder / "full.h5") as record:  # whole
             self.assertIn("record.keep_free_mb", as_text(record.attrs["end"]))
             self.assertGreater(len(record["frames"][:]), 0)
+        subprocess.run([*inside, "dd", "if=/dev/zero", f"of={disk}/more", "bs=100k", "count=20"],
+                       check=False, stderr=subprocess.DEVNULL)
         with self.assertRaises(Exception) as refused:
             rig.client.request("record", start=True)
         self.assertIn("record.keep_free_mb", str(refused.exception))
-        subprocess.run([*inside, "rm", f"{disk}/ballast"], check=True)
+        subprocess.run([*inside, "rm", f"{disk}/ballast", f"{disk}/more"], check=True)
         rig.client.request("record", start=True)
         subprocess.run([*inside, "rm", "-r", f"{disk}/records"], check=True)
         failed("No such file")
