@@ -84,13 +84,8 @@ class Frames {
     ++out_.frames;
     out_.stale += row.stale ? 1 : 0;
     out_.valid += row.valid ? 1 : 0;
-    out_.time_s.push_back(time_s);
-    out_.x_nm.push_back(row.x_nm);
-    out_.y_nm.push_back(row.y_nm);
-    out_.witness_x_nm.push_back(row.witness_x_nm);
-    out_.witness_y_nm.push_back(row.witness_y_nm);
-    out_.total_x_nm.push_back(row.total_x_nm);
-    out_.total_y_nm.push_back(row.total_y_nm);
+    if (passed_s * 1e9 > static_cast<double>(kLongestHoleNs)) add_curves(time_s, {});
+    add_curves(time_s, row);
     const bool locked = state == "locked";
     add_residual(row, locked);
     runs_.add(row, locked);
@@ -118,6 +113,16 @@ class Frames {
   std::int64_t first_ns() const noexcept { return first_ns_; }
 
  private:
+  /// A row without values parts the curves.
+  void add_curves(double time_s, const FrameRow& row) {
+    out_.time_s.push_back(time_s);
+    out_.x_nm.push_back(row.x_nm);
+    out_.y_nm.push_back(row.y_nm);
+    out_.witness_x_nm.push_back(row.witness_x_nm);
+    out_.witness_y_nm.push_back(row.witness_y_nm);
+    out_.total_x_nm.push_back(row.total_x_nm);
+    out_.total_y_nm.push_back(row.total_y_nm);
+  }
   void add_residual(const FrameRow& row, bool locked) {
     if (!locked || !row.valid) return;
     ++out_.locked_frames;
