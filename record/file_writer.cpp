@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include "record/table_type.hpp"
 
@@ -19,7 +19,8 @@ namespace {
 
 using camera::Hdf5Handle;
 
-enum Table : std::size_t { Frames, Localizations, Stage, Clock, Counters, Events, kTables };
+enum Table : std::size_t { Frames, Localizations, Stage, Clock, Counters, Events };
+constexpr std::size_t kTables = 6;
 
 /// For what HDF5 writes beside the rows: object headers, the trees of chunks, heaps.
 constexpr std::size_t kBesides = std::size_t{256} << 10;
@@ -27,6 +28,10 @@ constexpr std::size_t kBesides = std::size_t{256} << 10;
 constexpr std::size_t kForTheEnd = std::size_t{64} << 10;
 constexpr unsigned kDeflate = 1;
 constexpr hsize_t kFewRows = 16;  ///< of the tables that grow by a few rows a second
+
+std::string reason_of(int error) {
+  return std::generic_category().message(error);
+}
 
 Hdf5Handle text_type(std::size_t bytes) {
   Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
@@ -122,7 +127,7 @@ FileWriter::FileWriter(std::filesystem::path path, const Header& header, ChunkRo
   tables_->file =
       Hdf5Handle(H5Fcreate(path_.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), H5Fclose);
   if (!tables_->file) {
-    const std::string why = errno != 0 ? std::strerror(errno) : camera::hdf5_reason();
+    const std::string why = errno != 0 ? reason_of(errno) : camera::hdf5_reason();
     throw RecordError(path_.string() + ": cannot be made: " + why);
   }
   void* handle = nullptr;
@@ -169,7 +174,7 @@ void FileWriter::fail(const char* doing) {
   abandon();
   const bool told = error != 0 && reason.find("failed") != std::string::npos;
   throw RecordError(path_.string() + ": cannot be " + doing + ": " +
-                    (told ? std::strerror(error) : reason));
+                    (told ? reason_of(error) : reason));
 }
 
 /// HDF5 cannot let go of a file that does not take what is to be written (1.10.8: it crashes later
@@ -200,7 +205,7 @@ void FileWriter::make_room(std::size_t bytes) {
   const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   if (!full) abandon();
   throw RecordError(path_.string() + (full ? ": no room: " : ": cannot be written: ") +
-                    std::strerror(error));
+                    reason_of(error));
 }
 
 void FileWriter::write(std::size_t table, const void* rows, std::size_t count) {
@@ -280,7 +285,7 @@ std::int64_t FileWriter::bytes() const {
 
 std::string FileWriter::lost() const {
   struct stat named {};
-  if (stat(path_.c_str(), &named) != 0) return path_.string() + ": " + std::strerror(errno);
+  if (stat(path_.c_str(), &named) != 0) return path_.string() + ": " + reason_of(errno);
   if (named.st_dev == device_ && named.st_ino == inode_) return {};
   return path_.string() + ": another file has its name now";
 }

@@ -17,28 +17,28 @@ constexpr std::array kDriverStates = {"ready", "servo_off",    "not_referenced",
 
 std::span<const char* const> lock_states() {
   using control::LockState;
-  static const std::array kNames = {
+  static const std::array names = {
       control::name_of(LockState::Idle),       control::name_of(LockState::Referencing),
       control::name_of(LockState::Locked),     control::name_of(LockState::Holding),
       control::name_of(LockState::Lost),       control::name_of(LockState::Fault),
       control::name_of(LockState::Calibrating)};
-  return kNames;
+  return names;
 }
 
 std::span<const char* const> healths() {
   using control::MarkerHealth;
-  static const std::array kNames = {
+  static const std::array names = {
       control::name_of(MarkerHealth::Good),      control::name_of(MarkerHealth::OutsideFrame),
       control::name_of(MarkerHealth::FitFailed), control::name_of(MarkerHealth::Implausible),
       control::name_of(MarkerHealth::Outlier),   control::name_of(MarkerHealth::Unreferenced)};
-  return kNames;
+  return names;
 }
 
 }  // namespace
 
 const TableLayout& frames_layout() {
   using R = FrameRow;
-  static const std::array kColumns = {
+  static const std::array columns = {
       Column{"frame_id", Kind::U64, offsetof(R, frame_id), "",
              "the camera's number of the frame; a gap is a frame that was lost or skipped"},
       Column{"camera_time_ns", Kind::I64, offsetof(R, camera_time_ns), "ns",
@@ -95,13 +95,13 @@ const TableLayout& frames_layout() {
       Column{"limited", Kind::U8, offsetof(R, limited), "",
              "what held the correction back: 1 step, 2 rate, 4 range, added"},
   };
-  static const TableLayout layout = {"frames", "one row a frame", sizeof(R), kColumns};
+  static const TableLayout layout = {"frames", "one row a frame", sizeof(R), columns};
   return layout;
 }
 
 const TableLayout& localizations_layout() {
   using R = LocalizationRow;
-  static const std::array kColumns = {
+  static const std::array columns = {
       Column{"frame_id", Kind::U64, offsetof(R, frame_id), "", "as in `frames`"},
       Column{"marker_id", Kind::U32, offsetof(R, marker_id), "", "of the marker"},
       Column{"role", Kind::Choice, offsetof(R, role), "", "of the marker", kRoles},
@@ -121,13 +121,13 @@ const TableLayout& localizations_layout() {
       Column{"residual_y_nm", Kind::F32, offsetof(R, residual_y_nm), "nm", "the same in y"},
   };
   static const TableLayout layout = {"localizations", "one row for each marker in each frame",
-                                     sizeof(R), kColumns};
+                                     sizeof(R), columns};
   return layout;
 }
 
 const TableLayout& stage_layout() {
   using R = StageRow;
-  static const std::array kColumns = {
+  static const std::array columns = {
       Column{"received_ns", Kind::I64, offsetof(R, received_ns), "ns",
              "when the report came (CLOCK_MONOTONIC)"},
       Column{"time_ns", Kind::I64, offsetof(R, time_ns), "ns",
@@ -155,13 +155,13 @@ const TableLayout& stage_layout() {
       Column{"latency_max_us", Kind::F32, offsetof(R, latency_max_us), "us", "likewise"},
   };
   static const TableLayout layout = {"stage", "one row for each report of the stage's driver",
-                                     sizeof(R), kColumns};
+                                     sizeof(R), columns};
   return layout;
 }
 
 const TableLayout& clock_layout() {
   using R = ClockRow;
-  static const std::array kColumns = {
+  static const std::array columns = {
       Column{"time_ns", Kind::I64, offsetof(R, time_ns), "ns", "CLOCK_MONOTONIC"},
       Column{"wall_ns", Kind::I64, offsetof(R, wall_ns), "ns",
              "the host's clock at that instant, since 1970-01-01 UTC"},
@@ -172,13 +172,13 @@ const TableLayout& clock_layout() {
              "keeps it, or the kernel does not tell"},
   };
   static const TableLayout layout = {"clock", "monotonic and wall-clock time, once a second",
-                                     sizeof(R), kColumns};
+                                     sizeof(R), columns};
   return layout;
 }
 
 const TableLayout& counters_layout() {
   using R = CounterRow;
-  static const std::array kColumns = {
+  static const std::array columns = {
       Column{"time_ns", Kind::I64, offsetof(R, time_ns), "ns", "CLOCK_MONOTONIC"},
       Column{"frames", Kind::U64, offsetof(R, frames), "", "complete frames used"},
       Column{"superseded", Kind::U64, offsetof(R, superseded), "",
@@ -193,13 +193,13 @@ const TableLayout& counters_layout() {
              "frames that the recorder had no room for"},
   };
   static const TableLayout layout = {
-      "counters", "what was counted since the daemon's start, once a second", sizeof(R), kColumns};
+      "counters", "what was counted since the daemon's start, once a second", sizeof(R), columns};
   return layout;
 }
 
 const TableLayout& events_layout() {
   using R = EventRow;
-  static const std::array kColumns = {
+  static const std::array columns = {
       Column{"time_ns", Kind::I64, offsetof(R, time_ns), "ns", "CLOCK_MONOTONIC"},
       Column{"wall_ns", Kind::I64, offsetof(R, wall_ns), "ns", "since 1970-01-01 UTC"},
       Column{"level", Kind::Text, offsetof(R, level), "", "info, warning or error"},
@@ -207,7 +207,7 @@ const TableLayout& events_layout() {
       Column{"text", Kind::Text, offsetof(R, text), "", "for people"},
       Column{"fields", Kind::Text, offsetof(R, fields), "", "what the code adds, a JSON object"},
   };
-  static const TableLayout layout = {"events", "what the daemon told", sizeof(R), kColumns};
+  static const TableLayout layout = {"events", "what the daemon told", sizeof(R), columns};
   return layout;
 }
 

@@ -50,13 +50,13 @@ std::vector<std::string> fields_of(const std::string& line) {
 }  // namespace
 
 std::int64_t time_ns(const std::string& text, TimeUnit unit) {
-  static const std::regex kNumber(R"((-?\d{1,19})(?:\.(\d*))?)");
-  static const std::regex kDate(
+  static const std::regex number(R"((-?\d{1,19})(?:\.(\d*))?)");
+  static const std::regex date(
       R"((\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|\+00:?00)?)");
   std::smatch match;
   try {
-    if (std::regex_match(text, match, kNumber)) return scaled(match[1], match[2], places_of(unit));
-    if (std::regex_match(text, match, kDate)) {
+    if (std::regex_match(text, match, number)) return scaled(match[1], match[2], places_of(unit));
+    if (std::regex_match(text, match, date)) {
       std::tm utc{};
       utc.tm_year = std::stoi(match[1]) - 1900;
       utc.tm_mon = std::stoi(match[2]) - 1;

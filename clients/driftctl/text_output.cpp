@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace driftd::clients {
@@ -25,7 +25,8 @@ TextOutput::~TextOutput() {
 }
 
 void TextOutput::fail() const {
-  throw std::runtime_error(path_.string() + ": cannot be written: " + std::strerror(errno));
+  throw std::runtime_error(path_.string() +
+                           ": cannot be written: " + std::generic_category().message(errno));
 }
 
 void TextOutput::write(std::string_view text) {

@@ -54,8 +54,8 @@ fs::path record_file(const fs::path& folder, const std::string& series, int part
 }
 
 bool is_record_name(const std::string& name) {
-  static const std::regex kName(R"(driftd_\d{8}T\d{6}\.\d{3}Z_\d{3,}\.(h5|tif|csv))");
-  return std::regex_match(name, kName);
+  static const std::regex pattern(R"(driftd_\d{8}T\d{6}\.\d{3}Z_\d{3,}\.(h5|tif|csv))");
+  return std::regex_match(name, pattern);
 }
 
 std::int64_t free_bytes(const fs::path& folder) {
