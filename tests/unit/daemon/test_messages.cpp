@@ -165,17 +165,25 @@ std::vector<std::string> with(std::vector<std::string> keys, const std::vector<s
   return keys;
 }
 
-const std::vector<std::string> kNotMeasured = {
-    "/fitter/spot_sigma_px",  // given
-    "/stage_driver",          // none reports
-    "/latency_us/control/max", "/latency_us/control/p50",
-    "/latency_us/control/p99", "/latency_us/control/p99_9",
-    "/latency_us/cut/max",     "/latency_us/cut/p50",
-    "/latency_us/cut/p99",     "/latency_us/cut/p99_9",
-    "/latency_us/fit/max",     "/latency_us/fit/p50",
-    "/latency_us/fit/p99",     "/latency_us/fit/p99_9",
-    "/latency_us/publish/max", "/latency_us/publish/p50",
-    "/latency_us/publish/p99", "/latency_us/publish/p99_9"};
+const std::vector<std::string> kNotMeasured = {"/fitter/spot_sigma_px",  // given
+                                               "/stage_driver",          // none reports
+                                               "/record",  // nothing is told of it here
+                                               "/latency_us/control/max",
+                                               "/latency_us/control/p50",
+                                               "/latency_us/control/p99",
+                                               "/latency_us/control/p99_9",
+                                               "/latency_us/cut/max",
+                                               "/latency_us/cut/p50",
+                                               "/latency_us/cut/p99",
+                                               "/latency_us/cut/p99_9",
+                                               "/latency_us/fit/max",
+                                               "/latency_us/fit/p50",
+                                               "/latency_us/fit/p99",
+                                               "/latency_us/fit/p99_9",
+                                               "/latency_us/publish/max",
+                                               "/latency_us/publish/p50",
+                                               "/latency_us/publish/p99",
+                                               "/latency_us/publish/p99_9"};
 
 }  // namespace
 
