@@ -177,6 +177,14 @@ TEST_CASE("a folder that vanishes ends the recording; the next one makes it anew
   CHECK(FileReader(file).frame_count() == 10);  // none of the recording before
 }
 
+TEST_CASE("a record that loses its name ends, though it could be written") {
+  Bench bench;
+  const fs::path file = bench.begin(bench.order());
+  fs::rename(file, bench.folder / "kept.h5");
+  CHECK(bench.await(Kind::Failed).text.find("No such file") != std::string::npos);
+  CHECK(FileReader(bench.folder / "kept.h5").end().find("No such file") != std::string::npos);
+}
+
 TEST_CASE("where no record can be, none is begun, and why is said") {
   Bench bench;
   RecordOrder order = bench.order();
