@@ -103,7 +103,7 @@ std::vector<Option> record_section() {
       row<&Config::record, &Record::max_file_minutes>(
           "record.max_file_minutes", 60,
           {.text = "The same after so long. A file that is closed cannot be harmed any more.",
-           .unit = "min",
+           .unit = "minutes",
            .min = 1,
            .max = 100'000,
            .reload = Reload::Live}),
