@@ -145,6 +145,14 @@ struct Wire {
   int markers_interval_ms;  ///< 0: every frame
 };
 
+struct Record {
+  std::filesystem::path directory;  ///< relative to the configuration file; empty: the state's
+  bool at_lock;                     ///< from each lock to its end
+  int max_file_mb, max_file_minutes;
+  int keep_mb;  ///< of old records; 0: all
+  int keep_free_mb;
+};
+
 struct Log {
   LogLevel level;
 };
@@ -169,6 +177,7 @@ struct Config : Settings {
   Stage stage;
   RealTime realtime;
   Wire wire;
+  Record record;
   Log log;
   Hook hook;
 };

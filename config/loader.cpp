@@ -169,6 +169,7 @@ Config load_text(const std::string& text, const std::string& name,
   Config config{};
   read_text(table(), text, name, config);
   config.replay.path = path_from(folder, config.replay.path);
+  config.record.directory = path_from(folder, config.record.directory);
   return config;
 }
 

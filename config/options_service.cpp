@@ -82,6 +82,50 @@ std::vector<Option> wire_section() {
   };
 }
 
+std::vector<Option> record_section() {
+  return {
+      row<&Config::record, &Record::directory>(
+          "record.directory", "",
+          {.text = "Folder of the records, made where it is not there. Empty: `records` in the "
+                   "state directory, which systemd sets to /var/lib/driftd.",
+           .reload = Reload::Live}),
+      row<&Config::record, &Record::at_lock>(
+          "record.at_lock", false,
+          {.text = "Record from each lock to its end, without being told.",
+           .reload = Reload::Live}),
+      row<&Config::record, &Record::max_file_mb>("record.max_file_mb", 1000,
+                                                 {.text = "A file that has grown so large is "
+                                                          "closed, and the next one begun.",
+                                                  .unit = "MB",
+                                                  .min = 1,
+                                                  .max = 1'000'000,
+                                                  .reload = Reload::Live}),
+      row<&Config::record, &Record::max_file_minutes>(
+          "record.max_file_minutes", 60,
+          {.text = "The same after so long. A file that is closed cannot be harmed any more.",
+           .unit = "minutes",
+           .min = 1,
+           .max = 100'000,
+           .reload = Reload::Live}),
+      row<&Config::record, &Record::keep_mb>(
+          "record.keep_mb", 0,
+          {.text = "The oldest records are removed when all together are larger. 0: all are kept "
+                   "as long as record.keep_free_mb allows.",
+           .unit = "MB",
+           .min = 0,
+           .max = 100'000'000,
+           .reload = Reload::Live}),
+      row<&Config::record, &Record::keep_free_mb>(
+          "record.keep_free_mb", 1000,
+          {.text = "So much of the disk stays free: first the oldest records go, then the "
+                   "recording ends.",
+           .unit = "MB",
+           .min = 1,
+           .max = 100'000'000,
+           .reload = Reload::Live}),
+  };
+}
+
 std::vector<Option> log_section() {
   return {
       row<&Config::log, &Log::level>(
@@ -121,7 +165,8 @@ std::vector<Option> hook_section() {
 }  // namespace
 
 std::vector<Option> service_options() {
-  return joined({realtime_section(), wire_section(), log_section(), hook_section()});
+  return joined(
+      {realtime_section(), wire_section(), record_section(), log_section(), hook_section()});
 }
 
 }  // namespace driftd::config

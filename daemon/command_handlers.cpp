@@ -68,6 +68,17 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
     if (!flag_of(request, "resume")) return lock_.lock(std::move(answer), now_ns);
     return lock_.lock(std::move(answer), now_ns, interrupted_.resumption());
   }
+  if (name == "record") {
+    allow_only(request, {"start", "stop"});
+    const bool start = flag_of(request, "start");
+    const bool stop = flag_of(request, "stop");
+    if (start && stop) {
+      throw CommandRefused{Refusal::BadRequest, "`start` and `stop` exclude each other"};
+    }
+    if (start) return record_.start(std::move(answer), now_ns);
+    if (stop) return record_.stop(std::move(answer), now_ns);
+    return answer(Reply{.fields = {{"record", record_.status(now_ns)}}});
+  }
   allow_only(request, {});
   if (name == "calibration") return answer(Reply{.fields = calibration_.progress()});
   if (name == "status") return answer(Reply{.fields = {{"status", status_()}}});
@@ -80,7 +91,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   throw CommandRefused{Refusal::BadRequest,
                        "unknown command `" + beginning_of(name) +
                            "`; there are status, lock, unlock, reset, markers, snapshot, "
-                           "calibrate, calibration, stage"};
+                           "calibrate, calibration, stage, record"};
 }
 
 }  // namespace driftd::daemon

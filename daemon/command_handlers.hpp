@@ -11,6 +11,7 @@
 #include "daemon/interrupted_lock.hpp"
 #include "daemon/lock_orders.hpp"
 #include "daemon/marker_keeper.hpp"
+#include "daemon/recorder/record_keeper.hpp"
 #include "daemon/snapshots.hpp"
 #include "daemon/stage_channel.hpp"
 
@@ -23,13 +24,14 @@ class CommandHandlers {
   /// @param status  composes the object of `status`
   CommandHandlers(LockOrders& lock, InterruptedLock& interrupted, MarkerKeeper& markers,
                   Snapshots& snapshots, Calibration& calibration, StageChannel& stage,
-                  std::function<Json()> status)
+                  RecordKeeper& record, std::function<Json()> status)
       : lock_(lock),
         interrupted_(interrupted),
         markers_(markers),
         snapshots_(snapshots),
         calibration_(calibration),
         stage_(stage),
+        record_(record),
         status_(std::move(status)) {}
 
   /// Begins to carry out a request: a JSON object with a string `command`. @throws CommandRefused
@@ -42,6 +44,7 @@ class CommandHandlers {
   Snapshots& snapshots_;
   Calibration& calibration_;
   StageChannel& stage_;
+  RecordKeeper& record_;
   std::function<Json()> status_;
 };
 

@@ -46,6 +46,8 @@ void block_signals() {
   // Whoever started the daemon may ignore it, and then no hook's exit status could be had.
   signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c): cannot fail for SIGCHLD
   signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for SIGPIPE
+  // A limit on files' sizes (RLIMIT_FSIZE) ends a record, not the daemon.
+  signal(SIGXFSZ, SIG_IGN);  // NOLINT(cert-err33-c): nor for this
 }
 
 /// A connection takes a descriptor, and libzmq aborts when there is none for the next. The soft

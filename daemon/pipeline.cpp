@@ -11,7 +11,10 @@ Pipeline::Pipeline(WireContext& wire, const config::Config& config, const std::s
     : publisher_(wire, {config.wire.publish, config.wire.send_queue_messages, session,
                         config.wire.corrections}),
       realtime_(config.realtime),
-      source_(make_source(config, [this] { realtime_.schedule_camera(); })) {}
+      source_(make_source(config, [this] { realtime_.schedule_camera(); })) {
+  ports_.record = std::make_shared<RecordFeed>(marker_capacity(config));
+  publisher_.set_feed(ports_.record);
+}
 
 Pipeline::~Pipeline() {
   stop();

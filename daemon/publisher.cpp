@@ -112,20 +112,23 @@ void Publisher::publish_frames() {
 }
 
 void Publisher::publish(const FrameRecord& record) {
-  if (record.has_correction) send_correction(record, clock_());
+  const bool left = record.has_correction && send_correction(record, clock_());
   const std::int64_t corrected_ns = clock_();
   MessageBuffer buffer;
   socket_.send(format_position(buffer, sequence_[Position]++, session_, record));
   const std::int64_t done_ns = record.has_correction ? corrected_ns : clock_();
   publish_.record(done_ns - record.handed_ns);
   total_.record(done_ns - record.arrival_ns);
+  if (feed_ && feed_->wanted.load(std::memory_order_relaxed))
+    feed_->sent.push({record.handed_ns, done_ns, left});
   if (done_ns > record.expires_ns) late_.fetch_add(1, std::memory_order_relaxed);
   done_.fetch_add(1, std::memory_order_release);
   sent_.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// Sends it if it may leave; if not, nothing that was computed on top of it leaves either.
-void Publisher::send_correction(const FrameRecord& record, std::int64_t now_ns) {
+/// @returns whether it left
+bool Publisher::send_correction(const FrameRecord& record, std::int64_t now_ns) {
   const bool in_chain = record.chain == broken_.load(std::memory_order_relaxed);
   const bool same_lock = sent_correction_.lock_id == record.lock_id;
   const control::Vec2 from_nm = same_lock ? sent_correction_.total_nm : control::Vec2{};
@@ -143,11 +146,12 @@ void Publisher::send_correction(const FrameRecord& record, std::int64_t now_ns) 
       sent_correction_ = {record.lock_id, record.correction.total_nm, record.handed_ns};
       last_sent_.writing() = sent_correction_;
       last_sent_.publish();
-      return;
+      return true;
     }
     withheld_.fetch_add(1, std::memory_order_relaxed);
   }
   if (in_chain) broken_.fetch_add(1, std::memory_order_release);
+  return false;
 }
 
 void Publisher::publish(const TextMessage& message) {

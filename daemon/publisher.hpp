@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -17,6 +18,7 @@
 #include "daemon/latency_histogram.hpp"
 #include "daemon/latest_value.hpp"
 #include "daemon/publish_socket.hpp"
+#include "daemon/recorder/record_feed.hpp"
 #include "daemon/records.hpp"
 #include "daemon/spsc_queue.hpp"
 #include "daemon/text_message.hpp"
@@ -45,6 +47,8 @@ class Publisher {
   /// Starts the thread; `on_thread_start` runs on it first (scheduling).
   /// @param on_sent  called by its thread when what the loop handed over has been sent; no throw
   void start(std::function<void()> on_thread_start, std::function<void()> on_sent = {});
+  /// Whom to tell what became of each record, where it is wanted. Before start().
+  void set_feed(std::shared_ptr<RecordFeed> feed) { feed_ = std::move(feed); }
   /// Sends what is queued and ends the thread; idempotent.
   void stop() noexcept;
 
@@ -94,7 +98,7 @@ class Publisher {
   void run() noexcept;
   void publish_frames();
   void publish(const FrameRecord& record);
-  void send_correction(const FrameRecord& record, std::int64_t now_ns);
+  bool send_correction(const FrameRecord& record, std::int64_t now_ns);
   void publish(const TextMessage& message);
   void wake() noexcept;
 
@@ -125,6 +129,7 @@ class Publisher {
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> sent_{0};
   std::function<void()> on_sent_;
+  std::shared_ptr<RecordFeed> feed_;
   std::thread thread_;
 };
 

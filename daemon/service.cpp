@@ -65,7 +65,9 @@ Service::Service(config::Config config, const std::filesystem::path& file)
       calibration_(
           config_, lock_, camera_, loop_, events_, [this] { return markers_.has_markers(); },
           [this] { return stage_.waiting_us(); }),
-      handlers_(lock_, interrupted_, markers_, snapshots_, calibration_, stage_,
+      record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
+              stage_, events_),
+      handlers_(lock_, interrupted_, markers_, snapshots_, calibration_, stage_, record_,
                 [this] { return status(); }),
       commands_(wire_, config_.wire.commands,
                 [this](const nlohmann::json& request, Answer answer) {
@@ -94,6 +96,7 @@ void Service::run() {
   refuse_pending();
   collect();
   memory_.write_last();
+  record_.finish();
 }
 
 void Service::start() {
@@ -133,11 +136,13 @@ void Service::refuse_pending() {
   lock_.refuse_pending(stopping());
   markers_.refuse_pending(stopping());
   snapshots_.refuse_pending(stopping());
+  record_.refuse_pending(stopping());
   commands_.serve(0, signal_fd_);
 }
 
 int Service::patience_ms() const noexcept {
-  const bool asked = lock_.pending() || snapshots_.pending() || markers_.find_pending();
+  const bool asked =
+      lock_.pending() || record_.pending() || snapshots_.pending() || markers_.find_pending();
   return asked ? kTurnWhileAskedMs : kTurnMs;
 }
 
@@ -153,6 +158,7 @@ void Service::turn() {
   calibration_.turn();
   markers_.turn(monotonic_ns());
   snapshots_.turn(monotonic_ns());
+  record_.turn(monotonic_ns());
   reporter_.publish(loop_.markers(), monotonic_ns());
   Publisher& publisher = pipeline_.publisher();
   publisher.poke();  // without frames nothing else makes it take subscriptions
@@ -184,7 +190,10 @@ void Service::take_signals() {
 void Service::collect() {
   loop_.refresh();
   LockChange change;
-  while (loop_.next_change(change)) reporter_.tell(change);
+  while (loop_.next_change(change)) {
+    reporter_.tell(change);
+    record_.follow(change, monotonic_ns());
+  }
   camera_.turn();
   reporter_.tell_changes(loop_.report(), loop_.markers(), monotonic_ns());
   reporter_.tell_connections(wire_.ended());
@@ -228,6 +237,7 @@ nlohmann::json Service::status() {
        .refused = publisher.refused(),
        .stage_driver = stage_.status(monotonic_ns()),
        .interrupted = interrupted_.status(),
+       .record = record_.status(monotonic_ns()),
        .connections_ended = wire_.ended(),
        .marker_searches = markers_.searches(),
        .markers_found_again = markers_.found_again(),

@@ -22,6 +22,7 @@
 #include "daemon/loop_control.hpp"
 #include "daemon/marker_keeper.hpp"
 #include "daemon/pipeline.hpp"
+#include "daemon/recorder/record_keeper.hpp"
 #include "daemon/reload.hpp"
 #include "daemon/reporter.hpp"
 #include "daemon/snapshots.hpp"
@@ -73,6 +74,7 @@ class Service {
   LockOrders lock_;
   Snapshots snapshots_;
   Calibration calibration_;
+  RecordKeeper record_;
   CommandHandlers handlers_;
   CommandServer commands_;
   Reload reload_;

@@ -33,6 +33,12 @@ class SpscQueue {
   bool full() const noexcept {
     return next(tail_.load(std::memory_order_relaxed)) == head_.load(std::memory_order_acquire);
   }
+  /// Producer. So many values can be pushed now.
+  std::size_t room() const noexcept {
+    const std::size_t tail = tail_.load(std::memory_order_relaxed);
+    const std::size_t head = head_.load(std::memory_order_acquire);
+    return slots_.size() - 1 - (tail >= head ? tail - head : tail + slots_.size() - head);
+  }
   /// Consumer. False when empty.
   bool pop(T& value) noexcept {
     const std::size_t head = head_.load(std::memory_order_relaxed);

@@ -92,6 +92,7 @@ Reply StageChannel::take(const json& request, std::int64_t now_ns) {
   report_ = std::move(report);
   received_ns_ = now_ns;
   tell_loop();
+  if (listener_) listener_(*report_, now_ns);
   if (was_silent && !another) {
     events_.raise(Level::Info, kEvent, "the stage's driver reports again: " + state_text(*report_),
                   {{"driver", report_->driver}, {"state", name_of(report_->state)}});

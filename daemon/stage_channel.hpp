@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -33,6 +34,10 @@ class StageChannel {
         loop_(loop),
         events_(events) {}
 
+  /// Who is given each report that was taken, with the time. Before the first.
+  void hear(std::function<void(const StageReport&, std::int64_t)> listener) {
+    listener_ = std::move(listener);
+  }
   /// The command `stage`. @throws CommandRefused: it makes no sense, or another driver reports
   Reply take(const nlohmann::json& request, std::int64_t now_ns);
   /// Notices silence, and what does not fit the configuration.
@@ -69,6 +74,7 @@ class StageChannel {
       0;  ///< moves of frames while locked, the last seconds' mean; 0: not seen
   bool told_slow_ = false, told_late_ = false, told_off_ = false;
   std::int64_t off_since_ns_ = 0;
+  std::function<void(const StageReport&, std::int64_t)> listener_;
 };
 
 }  // namespace driftd::daemon

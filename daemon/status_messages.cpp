@@ -140,6 +140,7 @@ nlohmann::json status_json(const StatusInputs& in) {
             {"queue_dropped", loop.queue_dropped}}},
           {"drift", drift_json(in)},
           {"markers", marker_counts_json(in)},
+          {"record", in.record},
           {"wire", {{"connections_ended", in.connections_ended}}},
           {"fitter",
            {{"backend", in.fitter_description.substr(0, in.fitter_description.find(' '))},

@@ -35,6 +35,7 @@ struct StatusInputs {
   std::uint64_t withheld = 0, expired = 0, refused = 0;  ///< corrections that did not leave
   nlohmann::json stage_driver = nullptr;                 ///< what it tells of itself
   nlohmann::json interrupted = nullptr;                  ///< the lock that was
+  nlohmann::json record = nlohmann::json::object();      ///< what is recorded
   std::uint64_t connections_ended = 0;                   ///< for going beyond a bound
   std::uint64_t marker_searches = 0;                     ///< for markers that had left their ROIs
   std::uint64_t markers_found_again = 0;                 ///< how many of these found them

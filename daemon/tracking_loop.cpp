@@ -8,6 +8,7 @@
 
 #include "base/monotonic.hpp"
 #include "daemon/publisher.hpp"
+#include "daemon/recorder/frame_rows.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -94,6 +95,7 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       break;
     case LoopCommand::Kind::Markers:
       std::swap(set_, command.markers);
+      ++references_;
       supervisor_.forget_drift();
       report_.markers_gone_since_ns = 0;
       forget_fits();
@@ -233,6 +235,7 @@ void TrackingLoop::handle(const camera::Frame& frame) noexcept {
     control::FrameFacts facts{.taken_ns = timing.taken_ns, .stale = true};
     FrameRecord nothing;
     supervise(facts, nothing);
+    record_stale(frame, timing);
     report(ports_.clock());
     return;
   }
@@ -258,6 +261,7 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
   record.state = supervisor_.lock().state;
   record.lock_id = lock_id_;
   hand_over(record);
+  taken_ns_ = timing.taken_ns;
   has_new_reference_ = facts.new_reference;
   unfinished_ = true;
   if (lossless_) finish();
@@ -272,6 +276,7 @@ void TrackingLoop::finish() noexcept {
   compare_place();
   report_.tracked_ns = record_.arrival_ns;
   account(record_.drift);
+  record_frame();
   report_markers();
   report(record_.handed_ns);
 }
@@ -471,6 +476,40 @@ void TrackingLoop::report_markers() noexcept {
                       last_origins_[i], set_->estimator.reference(i)};
   }
   ports_.markers.publish();
+}
+
+/// What has no room is counted: the disk stands still for seconds.
+void TrackingLoop::record_frame() noexcept {
+  if (has_new_reference_) ++references_;
+  RecordFeed* feed = ports_.record.get();
+  if (feed == nullptr || !feed->wanted.load(std::memory_order_relaxed)) return;
+  const std::size_t count = set_ ? set_->estimator.markers().size() : 0;
+  if (feed->frames.full() || feed->localizations.room() < count) {
+    feed->not_recorded.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    feed->localizations.push(localization_row(record_.frame_id, set_->estimator.markers()[i],
+                                              observations_[i], set_->estimator.results()[i]));
+  }
+  feed->frames.push({.row = frame_row(record_, taken_ns_, references_),
+                     .handed_ns = record_.handed_ns,
+                     .localizations = static_cast<std::uint16_t>(count)});
+}
+
+void TrackingLoop::record_stale(const camera::Frame& frame, const Timing& timing) noexcept {
+  RecordFeed* feed = ports_.record.get();
+  if (feed == nullptr || !feed->wanted.load(std::memory_order_relaxed)) return;
+  RecordedFrame stale;
+  stale.row.frame_id = frame.id;
+  stale.row.camera_time_ns = frame.camera_time_ns;
+  stale.row.arrival_ns = frame.arrival_ns;
+  stale.row.taken_ns = timing.taken_ns;
+  stale.row.reference = references_;
+  stale.row.lock_id = static_cast<std::uint32_t>(lock_id_);
+  stale.row.state = static_cast<std::uint8_t>(supervisor_.lock().state);
+  stale.row.stale = true;
+  if (!feed->frames.push(stale)) feed->not_recorded.fetch_add(1, std::memory_order_relaxed);
 }
 
 void TrackingLoop::wait_for_markers(const camera::Frame& frame) noexcept {

@@ -19,6 +19,7 @@
 #include "daemon/frame_copy.hpp"
 #include "daemon/latency_histogram.hpp"
 #include "daemon/latest_value.hpp"
+#include "daemon/recorder/record_feed.hpp"
 #include "daemon/records.hpp"
 #include "daemon/spsc_queue.hpp"
 #include "fitter/fitter.hpp"
@@ -40,6 +41,7 @@ struct LoopPorts {
   LatestValue<StagePlace> stage_place;      // housekeeping -> loop
   /// What the stage's driver says, from housekeeping.
   std::atomic<control::StageSays> stage_says{control::StageSays::Nothing};
+  std::shared_ptr<RecordFeed> record;  ///< loop -> recorder; set before the loop runs, or never
   LatencyHistogram cut, fit, control;
   std::atomic<bool> stop{false};
   Clock clock = monotonic_ns;
@@ -95,6 +97,8 @@ class TrackingLoop {
   void account(const control::DriftEstimate& drift) noexcept;
   void report(std::int64_t now_ns) noexcept;
   void report_markers() noexcept;
+  void record_frame() noexcept;
+  void record_stale(const camera::Frame& frame, const Timing& timing) noexcept;
   void wait_for_markers(const camera::Frame& frame) noexcept;
 
   camera::FrameSource& source_;
@@ -117,6 +121,8 @@ class TrackingLoop {
   CameraClock camera_clock_;
   LoopReport report_;
   FrameRecord record_;              ///< of the frame tracked last
+  std::int64_t taken_ns_ = 0;       ///< the same frame's
+  std::uint32_t references_ = 0;    ///< counts what the drift is relative to
   bool has_new_reference_ = false;  ///< that frame was the first against a new one
   bool unfinished_ = false;         ///< finish() is still to come for it
   std::uint64_t frame_id_ = 0;

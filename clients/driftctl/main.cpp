@@ -22,8 +22,10 @@
 #include "clients/driftctl/calibrate_stage.hpp"
 #include "clients/driftctl/common_options.hpp"
 #include "clients/driftctl/doctor/command.hpp"
+#include "clients/driftctl/export.hpp"
 #include "clients/driftctl/keep_snapshot.hpp"
 #include "clients/driftctl/measurement.hpp"
+#include "clients/driftctl/record_report.hpp"
 #include "clients/driftctl/snapshot_image.hpp"
 #include "config/config.hpp"
 
@@ -126,6 +128,34 @@ void save_snapshot(const Options& options) {
   }
 }
 
+void record(const Options& options, const char* order) {
+  nlohmann::json command{{"command", "record"}};
+  if (order != nullptr) command[order] = true;
+  const nlohmann::json body = send(options, command).body;
+  if (options.json) {
+    fmt::print("{}\n", body.dump());
+    return;
+  }
+  const nlohmann::json& record = body.at("record");
+  const std::string file = record.at("file").is_null() ? "" : record.at("file");
+  const double megabytes = record.at("bytes").get<double>() * 1e-6;
+  const auto frames = record.at("frames").get<std::uint64_t>();
+  if (record.at("recording").get<bool>()) {
+    fmt::print("recording for {:.0f} s to {}: {} frames, {:.1f} MB, by {}\n",
+               record.at("seconds").get<double>(), file, frames, megabytes,
+               record.at("by").get<std::string>());
+  } else if (file.empty()) {
+    fmt::print("not recording\n");
+  } else {
+    fmt::print("not recording; the last record: {}: {} frames, {:.1f} MB\n", file, frames,
+               megabytes);
+  }
+  const auto left_out = record.at("not_recorded").get<std::uint64_t>();
+  if (left_out > 0) fmt::print("{} frames were left out: the disk was too slow\n", left_out);
+  const std::string problem = record.at("problem");
+  if (!problem.empty()) fmt::print("it ended: {}\n", problem);
+}
+
 void watch(const Options& options) {
   StopSignal stop;
   const config::Wire wire = wire_of(options);
@@ -210,6 +240,18 @@ void add_commands(CLI::App& app, Options& options) {
     change_state(options, "reset");
   });
   add_doctor(app, options, options.doctor);
+  CLI::App* recording =
+      app.add_subcommand("record", "Write every frame's results to the disk of the daemon");
+  recording->require_subcommand(1);
+  recording->add_subcommand("start", "Begin; prints the file")->callback([&] {
+    record(options, "start");
+  });
+  recording->add_subcommand("stop", "Close the file")->callback([&] { record(options, "stop"); });
+  recording->add_subcommand("status", "Whether, where to, and how much")->callback([&] {
+    record(options, nullptr);
+  });
+  add_export(app);
+  add_report(app);
   CLI::App* markers = app.add_subcommand("markers", "Print the markers");
   markers->add_flag("--find", options.find_markers, "Look for markers anew (only while idle)");
   markers->callback([&] { print_markers(options); });

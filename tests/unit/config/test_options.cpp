@@ -61,6 +61,7 @@ TEST_CASE("every field of every struct has a row in the option table", "[config]
   CHECK(options_in("stage") == field_count<Stage>());
   CHECK(options_in("realtime") == field_count<RealTime>());
   CHECK(options_in("wire") == field_count<Wire>());
+  CHECK(options_in("record") == field_count<Record>());
   CHECK(options_in("log") == field_count<Log>());
   CHECK(options_in("hook") == field_count<Hook>());
   CHECK(marker_keys().size() == field_count<ListedMarker>());

@@ -38,9 +38,11 @@ struct Fixture {
       config, orders, camera, loop, told.log, [] { return true; }, [] { return 0.0; }};
   LockMemory memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
   InterruptedLock interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
-  CommandHandlers handlers{orders, interrupted, keeper, snapshots, calibration, stage, [] {
-                             return json{{"state", "holding"}};
-                           }};
+  RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
+                      stage,  told.log};
+  CommandHandlers handlers{
+      orders,      interrupted, keeper, snapshots,
+      calibration, stage,       record, [] { return json{{"state", "holding"}}; }};
 
   json reply(const json& request) {
     Asker asker;

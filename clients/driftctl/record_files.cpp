@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#include "clients/driftctl/record_files.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+
+namespace driftd::clients {
+namespace {
+
+constexpr std::uint64_t kBlock = 65'536;
+
+}  // namespace
+
+RecordFiles::RecordFiles(const std::vector<std::filesystem::path>& paths) {
+  std::vector<std::filesystem::path> sorted = paths;
+  std::ranges::sort(sorted);
+  for (const auto& path : sorted) files_.emplace_back(path);
+  for (const record::FileReader& file : files_) {
+    if (file.header().session != header().session) {
+      throw std::runtime_error(file.path().string() + " and " + files_.front().path().string() +
+                               " are of different runs of driftd: export them one by one");
+    }
+  }
+}
+
+void RecordFiles::each_frames(
+    const std::function<void(std::span<const record::FrameRow>)>& take) const {
+  for (const record::FileReader& file : files_) {
+    const std::uint64_t rows = file.frame_count();
+    for (std::uint64_t first = 0; first < rows; first += kBlock)
+      take(file.frames(first, std::min(kBlock, rows - first)));
+  }
+}
+
+void RecordFiles::each_localizations(
+    const std::function<void(std::span<const record::LocalizationRow>)>& take) const {
+  for (const record::FileReader& file : files_) {
+    const std::uint64_t rows = file.localization_count();
+    for (std::uint64_t first = 0; first < rows; first += kBlock)
+      take(file.localizations(first, std::min(kBlock, rows - first)));
+  }
+}
+
+}  // namespace driftd::clients

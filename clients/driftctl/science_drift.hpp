@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// The drift of a record while another camera exposed: the mean over the exposure of each of its
+// frames. Pure functions; no file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "record/rows.hpp"
+
+namespace driftd::clients {
+
+/// One frame of the other camera, CLOCK_MONOTONIC of the daemon's host.
+struct Exposure {
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+
+/// NaN where nothing was measured near it.
+struct ScienceDrift {
+  double x_nm = 0, y_nm = 0;
+  double x_sd_nm = 0, y_sd_nm = 0;
+  int frames = 0;  ///< of the record within the exposure; 0: between two of them, or none near
+  bool measured = false;
+};
+
+/// The drift of a record frame by frame, with one zero: where the daemon took a new reference, what
+/// was measured before goes on without a step.
+class DriftCurve {
+ public:
+  void add(std::span<const record::FrameRow> rows);
+  /// Frames must have been added in the order of their times.
+  ScienceDrift over(const Exposure& exposure) const;
+  /// Of the frame with that number. @returns not measured where there is none
+  ScienceDrift at_frame(std::uint64_t frame_id) const;
+  bool empty() const noexcept { return points_.empty(); }
+  std::int64_t first_ns() const noexcept { return points_.front().taken_ns; }
+  std::int64_t last_ns() const noexcept { return points_.back().taken_ns; }
+  /// Sentences for people: what the curve cannot know.
+  const std::vector<std::string>& notes() const noexcept { return notes_; }
+
+ private:
+  struct Point {
+    std::int64_t taken_ns;
+    std::uint64_t frame_id;
+    float x_sd_nm, y_sd_nm;
+    double x_nm, y_nm;
+  };
+  void begin_zero(const record::FrameRow& row);
+  void join_zeros();
+
+  std::vector<Point> points_;
+  std::uint32_t reference_ = 0;
+  double offset_x_nm_ = 0, offset_y_nm_ = 0;
+  std::size_t zero_begin_ = 0;  ///< the first point since the zero was changed
+  bool joined_ = true;
+  std::vector<std::string> notes_;
+};
+
+/// The host's clock against CLOCK_MONOTONIC over a record.
+class WallClock {
+ public:
+  explicit WallClock(std::vector<record::ClockRow> rows);
+  bool empty() const noexcept { return rows_.empty(); }
+  std::int64_t monotonic_ns(std::int64_t wall_ns) const;
+  /// How well two clocks of one computer are joined: what the readings leave open and the host's
+  /// clock was moved between two of them, at most.
+  std::int64_t uncertainty_ns() const;
+  /// Of the host's clock against UTC, at most; -1: not known.
+  std::int64_t utc_error_ns() const;
+
+ private:
+  std::vector<record::ClockRow> rows_;
+};
+
+}  // namespace driftd::clients

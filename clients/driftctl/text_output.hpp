@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// A text file that is complete or not there: written beside its name and given it at the end. One
+// thread.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+
+namespace driftd::clients {
+
+class TextOutput {
+ public:
+  /// @throws std::runtime_error
+  explicit TextOutput(std::filesystem::path path);
+  ~TextOutput();
+  TextOutput(const TextOutput&) = delete;
+  TextOutput& operator=(const TextOutput&) = delete;
+  /// @throws std::runtime_error, for example when the disk is full
+  void write(std::string_view text);
+  /// @throws std::runtime_error
+  void keep();
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::filesystem::path path_, temporary_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace driftd::clients

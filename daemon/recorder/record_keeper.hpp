@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// When to record: on command, and at each lock where that is configured. Gives the recorder what
+// housekeeping knows (events, the stage's reports, the camera's counters) and tells what becomes of
+// a recording. Housekeeping thread; nothing here waits for the recorder, but for finish().
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "daemon/answer.hpp"
+#include "daemon/camera_watch.hpp"
+#include "daemon/event_log.hpp"
+#include "daemon/loop_control.hpp"
+#include "daemon/recorder/recorder.hpp"
+#include "daemon/stage_channel.hpp"
+
+namespace driftd::daemon {
+
+class RecordKeeper {
+ public:
+  /// @param config  the one in force
+  /// @param feed  that the loop and the publisher fill
+  RecordKeeper(const config::Config& config, std::string session, std::shared_ptr<RecordFeed> feed,
+               camera::FrameSource& source, CameraWatch& camera, LoopControl& loop,
+               StageChannel& stage, EventLog& events);
+
+  /// Answered when the file is there, or cannot be made; a recording that runs goes on.
+  void start(Answer answer, std::int64_t now_ns);
+  /// Answered when the file is closed.
+  void stop(Answer answer, std::int64_t now_ns);
+  void follow(const LockChange& change, std::int64_t now_ns);
+  void turn(std::int64_t now_ns);
+  /// Answers all that wait.
+  void refuse_pending(const CommandRefused& refused);
+  bool pending() const noexcept { return !waiting_.empty(); }
+  /// Ends the recording with the daemon; waits a few seconds for the disk.
+  void finish();
+  /// The object `record` of `status`.
+  nlohmann::json status(std::int64_t now_ns);
+
+ private:
+  enum class Cause : std::uint8_t { Command, Lock };
+  struct Waiting {
+    std::int64_t until_ns;
+    Answer answer;
+  };
+
+  void begin(Cause cause);
+  void tell(const RecordNotice& notice, std::int64_t now_ns);
+  void raise(const RecordNotice& notice);
+  void tell_delays(const RecordStatus& status, std::int64_t now_ns);
+  void answer_all(const Outcome& outcome);
+  void add_counters(std::int64_t now_ns);
+
+  const config::Config& config_;
+  std::string session_;
+  camera::FrameSource& source_;
+  CameraWatch& camera_;
+  LoopControl& loop_;
+  EventLog& events_;
+  std::shared_ptr<RecordFeed> feed_;
+  Recorder recorder_;
+  std::vector<Waiting> waiting_;
+  bool under_way_ = false;  ///< ordered, and not yet told that it is over
+  Cause cause_ = Cause::Command;
+  std::string problem_;  ///< why the last recording ended or could not begin; "" when ordered
+  std::uint64_t not_recorded_before_ = 0, not_recorded_told_ = 0;
+  std::int64_t next_counters_ns_ = 0;
+  bool told_waits_ = false;
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "record/file_reader.hpp"
+
+#include <algorithm>
+
+#include "record/table_type.hpp"
+
+namespace driftd::record {
+namespace {
+
+using camera::Hdf5Handle;
+
+std::string text_attribute(hid_t of, const char* name) {
+  if (H5Aexists(of, name) <= 0) return {};
+  const Hdf5Handle attribute(H5Aopen(of, name, H5P_DEFAULT), H5Aclose);
+  const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
+  if (!type || H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) > 0)
+    return {};
+  std::string text(H5Tget_size(type.get()), '\0');
+  if (H5Aread(attribute.get(), type.get(), text.data()) < 0) return {};
+  return text.substr(0, text.find('\0'));
+}
+
+template <typename T>
+T number_attribute(hid_t of, const char* name, hid_t type, T fallback) {
+  if (H5Aexists(of, name) <= 0) return fallback;
+  const Hdf5Handle attribute(H5Aopen(of, name, H5P_DEFAULT), H5Aclose);
+  H5Aread(attribute.get(), type, &fallback);
+  return fallback;
+}
+
+}  // namespace
+
+struct FileReader::Handles {
+  Hdf5Handle file;
+};
+
+FileReader::FileReader(std::filesystem::path path)
+    : path_(std::move(path)), handles_(std::make_unique<Handles>()) {
+  camera::silence_hdf5();
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_file_locking(access.get(), false, true);
+  handles_->file = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  if (!handles_->file)
+    throw RecordError(path_.string() + ": cannot be read: " + camera::hdf5_reason());
+  const hid_t file = handles_->file.get();
+  if (text_attribute(file, "format") != "driftd record")
+    throw RecordError(path_.string() + ": is an HDF5 file, but no record of driftd's");
+  const auto version = number_attribute<std::int64_t>(file, "layout_version", H5T_NATIVE_INT64, 0);
+  if (version != kLayoutVersion) {
+    throw RecordError(path_.string() + ": has layout version " + std::to_string(version) +
+                      "; this driftctl reads version " + std::to_string(kLayoutVersion));
+  }
+  header_ = {
+      .driftd_version = text_attribute(file, "driftd_version"),
+      .session = text_attribute(file, "session"),
+      .camera = text_attribute(file, "camera"),
+      .configuration = text_attribute(file, "configuration"),
+      .pixel_size_nm = number_attribute(file, "pixel_size_nm", H5T_NATIVE_DOUBLE, 0.0),
+      .series = text_attribute(file, "series"),
+      .part = static_cast<int>(number_attribute<std::int64_t>(file, "part", H5T_NATIVE_INT64, 1)),
+      .why = text_attribute(file, "begun_by")};
+  end_ = text_attribute(file, "end");
+}
+
+FileReader::~FileReader() = default;
+FileReader::FileReader(FileReader&&) noexcept = default;
+
+std::uint64_t FileReader::rows_of(const TableLayout& layout) const {
+  const Hdf5Handle dataset(H5Dopen2(handles_->file.get(), layout.name, H5P_DEFAULT), H5Dclose);
+  const Hdf5Handle space(H5Dget_space(dataset.get()), H5Sclose);
+  hsize_t rows = 0;
+  if (!space || H5Sget_simple_extent_dims(space.get(), &rows, nullptr) != 1)
+    throw RecordError(path_.string() + ": /" + layout.name + " is missing or no table");
+  return rows;
+}
+
+void FileReader::read(const TableLayout& layout, std::uint64_t first, std::uint64_t count,
+                      void* out) const {
+  if (count == 0) return;
+  const Hdf5Handle dataset(H5Dopen2(handles_->file.get(), layout.name, H5P_DEFAULT), H5Dclose);
+  const Hdf5Handle from(H5Dget_space(dataset.get()), H5Sclose);
+  const hsize_t begin = first;
+  const hsize_t rows = count;
+  const Hdf5Handle to(H5Screate_simple(1, &rows, nullptr), H5Sclose);
+  const Hdf5Handle type = memory_type(layout);
+  if (!dataset || !from || !to || !type ||
+      H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, &begin, nullptr, &rows, nullptr) < 0 ||
+      H5Dread(dataset.get(), type.get(), to.get(), from.get(), H5P_DEFAULT, out) < 0) {
+    throw RecordError(path_.string() + ": /" + layout.name +
+                      " cannot be read: " + camera::hdf5_reason());
+  }
+}
+
+template <typename Row>
+std::vector<Row> FileReader::read_all(const TableLayout& layout) const {
+  std::vector<Row> rows(rows_of(layout));
+  read(layout, 0, rows.size(), rows.data());
+  return rows;
+}
+
+std::uint64_t FileReader::frame_count() const {
+  return rows_of(frames_layout());
+}
+
+std::uint64_t FileReader::localization_count() const {
+  return rows_of(localizations_layout());
+}
+
+std::vector<FrameRow> FileReader::frames(std::uint64_t first, std::uint64_t count) const {
+  std::vector<FrameRow> rows(count);
+  read(frames_layout(), first, count, rows.data());
+  return rows;
+}
+
+std::vector<LocalizationRow> FileReader::localizations(std::uint64_t first,
+                                                       std::uint64_t count) const {
+  std::vector<LocalizationRow> rows(count);
+  read(localizations_layout(), first, count, rows.data());
+  return rows;
+}
+
+std::vector<StageRow> FileReader::stage() const {
+  return read_all<StageRow>(stage_layout());
+}
+
+std::vector<ClockRow> FileReader::clock() const {
+  return read_all<ClockRow>(clock_layout());
+}
+
+std::vector<CounterRow> FileReader::counters() const {
+  return read_all<CounterRow>(counters_layout());
+}
+
+std::vector<Event> FileReader::events() const {
+  std::vector<EventRow> raw = read_all<EventRow>(events_layout());
+  std::vector<Event> events;
+  const auto text = [](const char* from) { return std::string(from != nullptr ? from : ""); };
+  for (const EventRow& row : raw) {
+    events.push_back({row.time_ns, row.wall_ns, text(row.level), text(row.code), text(row.text),
+                      text(row.fields)});
+  }
+  if (!raw.empty()) {
+    const hsize_t rows = raw.size();
+    const Hdf5Handle space(H5Screate_simple(1, &rows, nullptr), H5Sclose);
+    const Hdf5Handle type = memory_type(events_layout());
+    H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, raw.data());
+  }
+  return events;
+}
+
+}  // namespace driftd::record

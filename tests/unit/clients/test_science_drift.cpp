@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// The drift during another camera's exposures, and the lists that tell of these.
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "clients/driftctl/frame_times.hpp"
+#include "clients/driftctl/science_drift.hpp"
+#include "support/catch.hpp"
+
+using namespace driftd::clients;
+using driftd::record::ClockRow;
+using driftd::record::FrameRow;
+
+namespace {
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::int64_t kStart = 5'000'000'000'000;
+
+/// A frame each 2 ms; the sample goes 1 nm/ms in x and -2 nm/ms in y.
+FrameRow frame(int i, std::uint32_t reference = 0, double zero_nm = 0) {
+  FrameRow row;
+  row.frame_id = static_cast<std::uint64_t>(100 + i);
+  row.taken_ns = kStart + i * 2 * kMillisecond;
+  row.valid = true;
+  row.reference = reference;
+  row.frame_x_nm = static_cast<float>(2 * i - zero_nm);
+  row.frame_y_nm = static_cast<float>(-4 * i + zero_nm);
+  row.frame_x_sd_nm = row.frame_y_sd_nm = 0.4F;
+  return row;
+}
+
+Exposure exposure(double begin_ms, double length_ms) {
+  const auto begin = kStart + static_cast<std::int64_t>(begin_ms * kMillisecond);
+  return {begin, begin + static_cast<std::int64_t>(length_ms * kMillisecond)};
+}
+
+DriftCurve straight(int frames) {
+  DriftCurve curve;
+  for (int i = 0; i < frames; ++i) {
+    const FrameRow row = frame(i);
+    curve.add(std::span(&row, 1));
+  }
+  return curve;
+}
+
+std::filesystem::path list(const std::string& text) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("driftd-times-" + std::to_string(getpid()) + ".txt");
+  std::ofstream(path) << text;
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("an exposure's drift is the mean of the frames within it") {
+  const DriftCurve curve = straight(200);
+  const ScienceDrift drift = curve.over(exposure(19, 40));  // frames at 20, 22, .. 58 ms
+  REQUIRE(drift.measured);
+  CHECK(drift.frames == 20);
+  CHECK(drift.x_nm == Approx(39));
+  CHECK(drift.y_nm == Approx(-78));
+  CHECK(drift.x_sd_nm == Approx(0.4 / std::sqrt(20.0)));
+}
+
+TEST_CASE(
+    "a short exposure's drift lies between its neighbours; outside the record there is none") {
+  const DriftCurve curve = straight(200);
+  const ScienceDrift drift = curve.over(exposure(20.5, 0.5));
+  REQUIRE(drift.measured);
+  CHECK(drift.frames == 0);
+  CHECK(drift.x_nm == Approx(20.75));
+  CHECK_FALSE(curve.over(exposure(-5, 1)).measured);
+  CHECK_FALSE(curve.over(exposure(399, 1)).measured);
+  CHECK(std::isnan(curve.over(exposure(399, 1)).x_nm));
+}
+
+TEST_CASE("frames without a drift leave a hole that only a short time bridges") {
+  DriftCurve curve;
+  for (int i = 0; i < 400; ++i) {
+    FrameRow row = frame(i);
+    row.valid = (i < 50 || i >= 100) && (i < 200 || i >= 350);  // 100 ms, 300 ms
+    curve.add(std::span(&row, 1));
+  }
+  CHECK(curve.over(exposure(150, 1)).x_nm == Approx(150.5));
+  CHECK_FALSE(curve.over(exposure(550, 1)).measured);
+}
+
+TEST_CASE("a new reference makes no step in the curve") {
+  DriftCurve curve;
+  for (int i = 0; i < 300; ++i) {
+    const FrameRow row = i < 150 ? frame(i, 3) : frame(i, 4, 290);
+    curve.add(std::span(&row, 1));
+  }
+  CHECK(curve.notes().empty());
+  // Both sides' 16 frames are taken for one place: their own drift of 32 nm is not seen.
+  CHECK(curve.over(exposure(200, 0)).x_nm == Approx(200));
+  CHECK(curve.over(exposure(590, 0)).x_nm == Approx(590 - 32));
+  CHECK(curve.over(exposure(590, 0)).y_nm == Approx(-1180 + 64));
+}
+
+TEST_CASE("what happened while nothing was measured is not known, and that is said") {
+  DriftCurve curve;
+  for (int i = 0; i < 50; ++i) {
+    const FrameRow row = frame(i, 3);
+    curve.add(std::span(&row, 1));
+  }
+  for (int i = 2000; i < 2050; ++i) {
+    const FrameRow row = frame(i, 4, 4000);
+    curve.add(std::span(&row, 1));
+  }
+  REQUIRE(curve.notes().size() == 1);
+  CHECK(curve.over(exposure(4000, 0)).x_nm == Approx(98));
+  CHECK(curve.over(exposure(4010, 0)).x_nm == Approx(108));
+}
+
+TEST_CASE("a frame is found by its number") {
+  const DriftCurve curve = straight(20);
+  CHECK(curve.at_frame(107).x_nm == Approx(14));
+  CHECK_FALSE(curve.at_frame(120).measured);
+}
+
+TEST_CASE("the wall clock is followed where it is slewed") {
+  const std::int64_t second = 1'000'000'000;
+  const WallClock wall({{0, 100 * second, 30, 1000},
+                        {second, 101 * second + 40'000, 30, 2000},
+                        {2 * second, 102 * second + 40'000, 50, 1500}});
+  CHECK(wall.monotonic_ns(100 * second) == 0);
+  CHECK(wall.monotonic_ns(100 * second + 500'020'000) == Approx(500'000'000).margin(2));
+  CHECK(wall.monotonic_ns(102 * second + 40'000) == 2 * second);
+  CHECK(wall.monotonic_ns(104 * second + 40'000) == 4 * second);
+  CHECK(wall.uncertainty_ns() == 40'000);
+  CHECK(wall.utc_error_ns() == 2000);
+  CHECK(WallClock({{0, 0, 1, 5}, {1, 1, 1, -1}}).utc_error_ns() == -1);
+}
+
+TEST_CASE("times are read exactly") {
+  CHECK(time_ns("1795427232.123456789", TimeUnit::Seconds) == 1'795'427'232'123'456'789);
+  CHECK(time_ns("12", TimeUnit::Milliseconds) == 12'000'000);
+  CHECK(time_ns("0.5", TimeUnit::Microseconds) == 500);
+  CHECK(time_ns("1795427232123456789", TimeUnit::Nanoseconds) == 1'795'427'232'123'456'789);
+  CHECK(time_ns("2026-11-23T09:47:12.1234Z", TimeUnit::Seconds) == 1'795'427'232'123'400'000);
+  CHECK(time_ns("2026-11-23 09:47:12", TimeUnit::Seconds) == 1'795'427'232'000'000'000);
+  for (const char* wrong : {"", "soon", "1e9", "2026-11-23T09:47:12+01:00", "99999999999999999999"})
+    CHECK_THROWS(time_ns(wrong, TimeUnit::Seconds));
+}
+
+TEST_CASE("a column is read from lists, CSV and logs; what is missing is named by its line") {
+  using Texts = std::vector<std::string>;
+  CHECK(read_column(list("# c\n1.5\n\n2.5\r\n"), 1) == Texts{"1.5", "2.5"});
+  CHECK(read_column(list("frame,\"time (s)\"\n0,10.5\n1, 11.5\n"), 2) == Texts{"10.5", "11.5"});
+  CHECK(read_column(list("TTL 1 100 x\nTTL 2 200 x\n"), 3) == Texts{"100", "200"});
+  std::string text;
+  try {
+    read_column(list("1,2\n3\n"), 2);
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  CHECK(text.find(":2: has no column 2") != std::string::npos);
+  CHECK_THROWS(read_column(list("# nothing\n"), 1));
+  CHECK_THROWS(read_column("/nowhere", 1));
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// The recorder between a feed that the test fills and a folder of its own.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/monotonic.hpp"
+#include "daemon/recorder/record_folder.hpp"
+#include "daemon/recorder/recorder.hpp"
+#include "daemon/recorder/wall_clock.hpp"
+#include "daemon/stage_report.hpp"
+#include "record/file_reader.hpp"
+#include "support/catch.hpp"
+
+using namespace driftd;
+using namespace driftd::daemon;
+using record::FileReader;
+using Kind = RecordNotice::Kind;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+struct Bench {
+  fs::path folder =
+      fs::temp_directory_path() / ("driftd-recorder-" + std::to_string(getpid())) / "records";
+  std::shared_ptr<RecordFeed> feed = std::make_shared<RecordFeed>(2);
+  Recorder recorder{feed};
+  std::vector<RecordNotice> notices;
+  std::uint64_t frames = 0;
+
+  ~Bench() { fs::remove_all(folder.parent_path()); }
+
+  RecordOrder order() const {
+    return {.settings = {.folder = folder,
+                         .max_file_bytes = 1'000'000'000,
+                         .max_file_ns = 3'600'000'000'000,
+                         .retention = {.keep_bytes = 0, .keep_free_bytes = 1}},
+            .header = {.driftd_version = "1",
+                       .session = "s",
+                       .camera = "c",
+                       .configuration = "",
+                       .pixel_size_nm = 100,
+                       .series = "",
+                       .part = 1,
+                       .why = "command"},
+            .frame_rate_hz = 500,
+            .markers = 2};
+  }
+  const RecordNotice& await(Kind kind) {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    for (;;) {
+      for (RecordNotice& notice : recorder.desk().take_notices())
+        notices.push_back(std::move(notice));
+      const auto found = std::ranges::find(notices, kind, &RecordNotice::kind);
+      if (found != notices.end()) return *found;
+      REQUIRE(std::chrono::steady_clock::now() < until);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+  fs::path begin(const RecordOrder& with) {
+    recorder.desk().order(with);
+    return await(Kind::Begun).file;
+  }
+  void end() {
+    recorder.desk().end("told to");
+    await(Kind::Ended);
+  }
+  /// As loop and publisher do.
+  void push(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      RecordedFrame frame;
+      frame.row.frame_id = ++frames;
+      frame.row.valid = true;
+      frame.row.taken_ns = frame.handed_ns = monotonic_ns();
+      frame.row.correction = record::Sent::Unknown;
+      frame.localizations = 2;
+      for (std::uint32_t marker = 1; marker <= 2; ++marker) {
+        record::LocalizationRow spot;
+        spot.frame_id = frames;
+        spot.marker_id = marker;
+        REQUIRE(feed->localizations.push(spot));
+      }
+      const bool odd = frames % 2 == 1;
+      REQUIRE(feed->sent.push({frame.handed_ns, frame.handed_ns + 50'000, odd}));
+      REQUIRE(feed->frames.push(frame));
+    }
+  }
+  /// In portions that the queue takes.
+  void push_slowly(std::size_t count) {
+    for (; count > 0; count -= std::min<std::size_t>(count, 100)) {
+      push(std::min<std::size_t>(count, 100));
+      while (feed->frames.room() < 200 || feed->localizations.room() < 400)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+};
+
+void make(const fs::path& path, std::size_t bytes, std::chrono::hours age) {
+  std::ofstream(path) << std::string(bytes, 'x');
+  fs::last_write_time(path, fs::file_time_type::clock::now() - age);
+}
+
+}  // namespace
+
+TEST_CASE("every frame is recorded once, with what became of its correction") {
+  Bench bench;
+  const fs::path file = bench.begin(bench.order());
+  CHECK(bench.feed->wanted);
+  bench.push_slowly(3210);
+  bench.end();
+  CHECK_FALSE(bench.feed->wanted);
+  const FileReader reader(file);
+  CHECK(reader.end() == "told to");
+  REQUIRE(reader.frame_count() == 3210);
+  REQUIRE(reader.localization_count() == 6420);
+  const auto rows = reader.frames(0, 3210);
+  const auto spots = reader.localizations(0, 6420);
+  const std::int64_t offset_ns = read_clocks().wall_ns - read_clocks().time_ns;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    REQUIRE(rows[i].frame_id == i + 1);
+    REQUIRE(spots[2 * i + 1].frame_id == i + 1);
+    REQUIRE(rows[i].sent_ns == rows[i].taken_ns + 50'000);
+    REQUIRE(rows[i].correction == (i % 2 == 0 ? record::Sent::Left : record::Sent::NotLeft));
+    REQUIRE(std::abs(rows[i].wall_ns - rows[i].taken_ns - offset_ns) < 1'000'000'000);
+  }
+  CHECK_FALSE(reader.clock().empty());
+}
+
+TEST_CASE("a file that is full is followed by another, without a gap") {
+  Bench bench;
+  RecordOrder order = bench.order();
+  order.settings.max_file_bytes = 200'000;
+  bench.begin(order);
+  std::size_t pushed = 0;
+  while (std::ranges::count(bench.notices, Kind::NextFile, &RecordNotice::kind) < 2) {
+    bench.push_slowly(500);
+    pushed += 500;
+    for (RecordNotice& notice : bench.recorder.desk().take_notices())
+      bench.notices.push_back(std::move(notice));
+    REQUIRE(pushed < 500'000);
+  }
+  bench.end();
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(bench.folder)) files.push_back(entry.path());
+  std::ranges::sort(files);
+  REQUIRE(files.size() >= 3);
+  std::uint64_t next = 1;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const FileReader reader(files[i]);
+    CHECK(reader.header().part == static_cast<int>(i) + 1);
+    for (const auto& row : reader.frames(0, reader.frame_count())) REQUIRE(row.frame_id == next++);
+  }
+  CHECK(next == pushed + 1);
+}
+
+TEST_CASE("a folder that vanishes ends the recording; the next one makes it anew") {
+  Bench bench;
+  bench.begin(bench.order());
+  bench.push(10);
+  fs::remove_all(bench.folder);
+  CHECK(bench.await(Kind::Failed).text.find("No such file") != std::string::npos);
+  CHECK_FALSE(bench.recorder.desk().status().recording);
+  CHECK_FALSE(bench.feed->wanted);
+  bench.notices.clear();
+  const fs::path file = bench.begin(bench.order());
+  bench.push(10);
+  bench.end();
+  CHECK(FileReader(file).frame_count() == 10);  // none of the recording before
+}
+
+TEST_CASE("a record that loses its name ends, though it could be written") {
+  Bench bench;
+  const fs::path file = bench.begin(bench.order());
+  fs::rename(file, bench.folder / "kept.h5");
+  CHECK(bench.await(Kind::Failed).text.find("No such file") != std::string::npos);
+  CHECK(FileReader(bench.folder / "kept.h5").end().find("No such file") != std::string::npos);
+}
+
+TEST_CASE("where no record can be, none is begun, and why is said") {
+  Bench bench;
+  RecordOrder order = bench.order();
+  order.settings.folder = "/dev/null/records";
+  bench.recorder.desk().order(order);
+  CHECK(bench.await(Kind::NotBegun).text.find("/dev/null") != std::string::npos);
+  bench.notices.clear();
+  order = bench.order();
+  order.settings.retention.keep_free_bytes = std::int64_t{1} << 60;
+  bench.recorder.desk().order(order);
+  CHECK(bench.await(Kind::NotBegun).text.find("record.keep_free_mb") != std::string::npos);
+  CHECK(fs::is_empty(bench.folder));
+}
+
+TEST_CASE("a disk that fills up ends the recording before it is full") {
+  Bench bench;
+  RecordOrder order = bench.order();
+  bench.begin(order);
+  // As if others had filled it: more is to stay free than there is.
+  bench.recorder.desk().end("told to");
+  bench.await(Kind::Ended);
+  bench.notices.clear();
+  order.settings.retention.keep_free_bytes = free_bytes(bench.folder) - 1'000'000;
+  bench.begin(order);
+  const fs::path ballast = bench.folder / "ballast";
+  std::ofstream(ballast) << std::string(8'000'000, 'x');
+  CHECK(bench.await(Kind::Failed).text.find("record.keep_free_mb") != std::string::npos);
+}
+
+TEST_CASE("old records make room, the oldest first; nothing else is touched") {
+  Bench bench;
+  fs::create_directories(bench.folder);
+  const auto at = [&](const char* name) { return bench.folder / name; };
+  using std::chrono::hours;
+  make(at("driftd_20260101T000000.000Z_001.h5"), 4000, hours(9));
+  make(at("driftd_20260101T000000.000Z_002.h5"), 4000, hours(8));
+  make(at("driftd_20260102T000000.000Z_001.h5"), 4000, hours(7));
+  make(at("driftd_20260103T000000.000Z_001.h5"), 4000, hours(0));  // still written, perhaps
+  make(at("my_20260101T000000.000Z_001.h5"), 9000, hours(99));
+  make(at("driftd_20260101T000000.000Z_001.h5.bak"), 9000, hours(99));
+  const auto removed =
+      remove_old_records(bench.folder, {.keep_bytes = 9000, .keep_free_bytes = 0}, {});
+  CHECK(removed == std::vector{at("driftd_20260101T000000.000Z_001.h5"),
+                               at("driftd_20260101T000000.000Z_002.h5")});
+  // All that may go goes where that is asked; not the current one.
+  CHECK(remove_old_records(bench.folder,
+                           {.keep_bytes = 0, .keep_free_bytes = std::int64_t{1} << 60},
+                           at("driftd_20260102T000000.000Z_001.h5"))
+            .empty());
+  CHECK(fs::exists(at("driftd_20260103T000000.000Z_001.h5")));
+  CHECK(fs::exists(at("my_20260101T000000.000Z_001.h5")));
+  CHECK(fs::exists(at("driftd_20260101T000000.000Z_001.h5.bak")));
+}
+
+TEST_CASE("names of records tell when they began, in UTC") {
+  CHECK(series_name(1'795'427'232'123'456'789) == "driftd_20261123T094712.123Z");
+  CHECK(is_record_name(record_file({}, series_name(1'795'427'232'123'456'789), 7).string()));
+  CHECK_FALSE(is_record_name("driftd_20261123T094712.123Z_001.h5x"));
+  CHECK_FALSE(is_record_name("driftd_20261123T094712.123Z.h5"));
+}
+
+TEST_CASE("a record's names of the driver's states are the protocol's") {
+  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(DriverState::Stopped); ++i) {
+    CHECK(std::string(record::choice_name(record::stage_layout(), "state", i)) ==
+          name_of(static_cast<DriverState>(i)));
+  }
+}

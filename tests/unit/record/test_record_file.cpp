@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+// A record's file: what was flushed is read back, whatever ended its writer.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "record/file_reader.hpp"
+#include "record/file_writer.hpp"
+#include "support/catch.hpp"
+
+using namespace driftd::record;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("driftd-record-" + std::to_string(getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  fs::path file(const std::string& name) const { return path / name; }
+};
+
+Header header() {
+  return {.driftd_version = "1.2",
+          .session = "0123456789abcdef",
+          .camera = "a camera",
+          .configuration = "camera: {}\n",
+          .pixel_size_nm = 98.5,
+          .series = "driftd_x",
+          .part = 3,
+          .why = "command"};
+}
+
+std::vector<FrameRow> frames(std::uint64_t first, std::size_t count) {
+  std::vector<FrameRow> rows(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    rows[i].frame_id = first + i;
+    rows[i].taken_ns = static_cast<std::int64_t>(first + i) * 2'000'000;
+    rows[i].x_nm = static_cast<float>(std::sin(static_cast<double>(first + i)));
+    rows[i].valid = true;
+  }
+  return rows;
+}
+
+void append(FileWriter& writer, const std::vector<FrameRow>& rows) {
+  writer.append(std::span<const FrameRow>(rows));
+}
+
+/// What HDF5 writes to goes on as `target`.
+void turn_file_into(const fs::path& path, const char* target, int flags) {
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    if (fs::read_symlink(entry.path(), error) != path) continue;
+    const int other = open(target, flags);
+    REQUIRE(other >= 0);
+    dup2(other, std::stoi(entry.path().filename().string()));
+    close(other);
+    return;
+  }
+  FAIL("no descriptor of " + path.string());
+}
+
+}  // namespace
+
+TEST_CASE("a record's rows, texts and header come back") {
+  const Folder folder;
+  const fs::path path = folder.file("a.h5");
+  FileWriter writer(path, header(), {.frames = 10, .localizations = 20});
+  append(writer, frames(5, 25));
+  LocalizationRow spot;
+  spot.frame_id = 7;
+  spot.marker_id = 4;
+  spot.x_px = 1234.56789;
+  spot.health = 2;
+  writer.append(std::span<const LocalizationRow>(&spot, 1));
+  const Event event{11, 12, "info", "state_changed", "locked: reference taken", R"({"a":1})"};
+  writer.append(std::span<const Event>(&event, 1));
+  const ClockRow clock{1, 1'700'000'000'000'000'000, 25, -1};
+  writer.append(std::span<const ClockRow>(&clock, 1));
+  writer.close("record stop");
+
+  const FileReader reader(path);
+  CHECK(reader.header().configuration == "camera: {}\n");
+  CHECK(reader.header().pixel_size_nm == 98.5);
+  CHECK(reader.header().part == 3);
+  CHECK(reader.header().why == "command");
+  CHECK(reader.end() == "record stop");
+  REQUIRE(reader.frame_count() == 25);
+  const auto rows = reader.frames(20, 5);
+  CHECK(rows[4].frame_id == 29);
+  CHECK(rows[4].x_nm == Approx(std::sin(29.0)));
+  CHECK(std::isnan(rows[4].witness_x_nm));
+  const auto spots = reader.localizations(0, 1);
+  CHECK(spots[0].x_px == 1234.56789);
+  CHECK(spots[0].health == 2);
+  REQUIRE(reader.events().size() == 1);
+  CHECK(reader.events()[0].text == "locked: reference taken");
+  CHECK(reader.events()[0].fields == R"({"a":1})");
+  CHECK(reader.clock()[0].wall_ns == 1'700'000'000'000'000'000);
+  CHECK(reader.stage().empty());
+}
+
+TEST_CASE("what was flushed survives a kill, in the middle of anything else") {
+  const Folder folder;
+  const fs::path path = folder.file("killed.h5");
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    FileWriter writer(path, header(), {.frames = 100, .localizations = 100});
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      append(writer, frames(100 * i, 100));
+      writer.flush();
+    }
+    append(writer, frames(2000, 130));  // not flushed
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFSIGNALED(status));
+  const FileReader reader(path);
+  CHECK(reader.end().empty());
+  REQUIRE(reader.frame_count() >= 2000);
+  const auto rows = reader.frames(0, 2000);
+  for (std::size_t i = 0; i < rows.size(); ++i) REQUIRE(rows[i].frame_id == i);
+}
+
+TEST_CASE("no room ends a record with a whole file") {
+  const Folder folder;
+  const fs::path path = folder.file("full.h5");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto old = std::signal(SIGXFSZ, SIG_IGN);
+  std::string problem;
+  std::uint64_t written = 0;
+  {
+    FileWriter writer(path, header(), {.frames = 1000, .localizations = 10});
+    rlimit limit = before;
+    limit.rlim_cur = 2'000'000;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      for (std::uint64_t i = 0; i < 1000; ++i) {
+        auto rows = frames(1000 * i, 1000);
+        // Noise: what cannot be compressed.
+        for (auto& row : rows) row.total_x_nm = std::sin(1e9 * static_cast<double>(row.frame_id));
+        append(writer, rows);
+        writer.flush();
+        written += rows.size();
+      }
+    } catch (const RecordError& error) {
+      problem = error.what();
+    }
+    CHECK_NOTHROW(writer.close("full"));
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old);
+  CHECK(problem.find("full.h5") != std::string::npos);
+  const FileReader reader(path);
+  CHECK(reader.end() == "full");
+  CHECK(reader.frame_count() == written);
+  CHECK(reader.frames(0, written).back().frame_id == written - 1);
+}
+
+TEST_CASE("a disk that takes nothing any more costs what was not flushed, and nothing else") {
+  const Folder folder;
+  for (const int reads : {0, 1, 2}) {  // descriptor that may not be written; full ones
+    const fs::path path = folder.file("broken" + std::to_string(reads) + ".h5");
+    {
+      FileWriter writer(path, header(), {.frames = 100, .localizations = 100});
+      append(writer, frames(0, 100));
+      writer.flush();
+      if (reads == 0)
+        turn_file_into(path, path.c_str(), O_RDONLY);
+      else
+        turn_file_into(path, "/dev/full", O_RDWR);
+      CHECK_THROWS_AS(
+          [&] {
+            for (std::uint64_t i = 1; i < 30; ++i) {
+              append(writer, frames(100 * i, 100));
+              if (reads == 2) writer.flush();
+            }
+            writer.flush();
+          }(),
+          RecordError);
+      try {
+        writer.close("broken");
+      } catch (const RecordError&) {
+      }
+    }
+    CHECK(FileReader(path).frame_count() == 100);
+  }
+  FileWriter next(folder.file("next.h5"), header(), {.frames = 100, .localizations = 100});
+  append(next, frames(0, 250));
+  next.close("fine");
+  CHECK(FileReader(folder.file("next.h5")).frame_count() == 250);
+}
+
+TEST_CASE("a file that went, or was replaced, is noticed") {
+  const Folder folder;
+  const fs::path path = folder.file("gone.h5");
+  FileWriter writer(path, header(), {});
+  CHECK(writer.lost().empty());
+  fs::rename(path, folder.file("away.h5"));
+  CHECK(writer.lost().find("No such file") != std::string::npos);
+  FileWriter another(path, header(), {});
+  CHECK(writer.lost().find("another file") != std::string::npos);
+}
+
+TEST_CASE("what cannot be a record is refused by name") {
+  const Folder folder;
+  const auto refusal = [](const fs::path& path) -> std::string {
+    try {
+      FileReader reader(path);
+    } catch (const RecordError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(refusal(folder.file("none.h5")).find("none.h5: cannot be read") != std::string::npos);
+  CHECK_THROWS_AS(FileWriter("/nowhere/a.h5", header(), {}), RecordError);
+  const fs::path path = folder.file("twice.h5");
+  FileWriter writer(path, header(), {});
+  CHECK_THROWS_AS(FileWriter(path, header(), {}), RecordError);
+}
