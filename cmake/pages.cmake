@@ -45,7 +45,8 @@ foreach(program driftd:8 driftctl:1 driftd-stage:8 driftd-sim:1 driftfit:1)
 endforeach()
 foreach(document "driftd.yaml;5;configuration.md;configuration of driftd"
     "driftd-stage.yaml;5;stage-configuration.md;configuration of driftd-stage"
-    "driftd-protocol;7;protocol.md;messages and commands of driftd")
+    "driftd-protocol;7;protocol.md;messages and commands of driftd"
+    "driftd-stage-emulator;1;../tools/stage-emulator/README.md;emulated stage controllers")
   list(GET document 0 name)
   list(GET document 1 section)
   list(GET document 2 file)

@@ -12,7 +12,7 @@ from typing import Iterator
 from .scdoc import bold, entry, italic, plain
 
 WIDTH = 76
-_INLINE = re.compile(r"`(?P<code>[^`]+)`|\*\*(?P<bold>[^*]+)\*\*|\*(?P<italic>[^*\s][^*]*)\*"
+_INLINE = re.compile(r"`(?P<code>[^`]+)`|\*\*(?P<bold>[^*]+)\*\*|(?<!\w)\*(?P<italic>[^*\s][^*]*)(?<!\s)\*(?!\w)"
                      r"|!?\[(?P<text>[^\]]*)\]\((?P<link>[^)]*)\)")
 _ITEM = re.compile(r"(?P<mark>[-*]|\d+\.) +(?P<text>.*)")
 
