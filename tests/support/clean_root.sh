@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+#!/bin/bash
 # SPDX-License-Identifier: MIT
 # Minimal roots of Debian and Ubuntu for scripts that show what a bare machine does: sourced, by root. A
 # script that sources this has say() and fail().
@@ -62,4 +62,19 @@ in_root() {
   shift
   chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=dumb \
     DEBIAN_FRONTEND=noninteractive "$@" </dev/null
+}
+
+# newer_packages ROOT PACKAGE...: from ROOT/work/packages into ROOT/work/newer, the same packages with a higher
+# version, as an upgrade is to dpkg.
+newer_packages() {
+  local root=$1 package folder
+  shift
+  mkdir -p "$root/work/newer"
+  for package in "$@"; do
+    folder=$root/work/$package
+    dpkg-deb -R "$root/work/packages/${package}"_*.deb "$folder"
+    sed -i -E 's/^Version: .*/&+next1/; s/\(= ([^)]*)\)/(= \1+next1)/' "$folder/DEBIAN/control"
+    dpkg-deb --root-owner-group -Zgzip -z1 -b "$folder" "$root/work/newer/" >/dev/null
+    rm -r "$folder"
+  done
 }
