@@ -103,11 +103,10 @@ std::string check_png_name(const std::string& file) {
 
 /// What systemd takes as an instance, less what would lead out of the folder of the sockets.
 std::string check_instance(const std::string& name) {
-  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view(":-_.\\").find(static_cast<char>(c)) !=
-                                       std::string_view::npos;
-  });
-  if (!name.empty() && name.front() != '.' && plain) return {};
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\";
+  const bool plain = name.find_first_not_of(kAllowed) == std::string::npos;
+  if (plain && !name.empty() && name.front() != '.') return {};
   return "'" + name + "' is not the name of an instance, such as lab of driftd@lab";
 }
 
@@ -243,8 +242,9 @@ int run(int argc, char** argv) {
   app.add_option("--config", options.config,
                  "Configuration file of driftd, for its endpoints; without: the default ones")
       ->check(CLI::ExistingFile);
-  app.add_option("--instance", options.instance,
-                 "Name of one of several daemons: driftd@NAME, whose sockets lie in /run/driftd/NAME")
+  app.add_option(
+         "--instance", options.instance,
+         "Name of one of several daemons: driftd@NAME, whose sockets lie in /run/driftd/NAME")
       ->check(CLI::Validator(check_instance, "NAME"));
   app.add_option("--commands", options.commands, "Command endpoint of driftd, over the file's");
   app.add_option("--publish", options.publish, "Publishing endpoint of driftd, over the file's");
