@@ -19,22 +19,31 @@ install(PROGRAMS tools/stage-emulator/driftd-stage-emulator DESTINATION ${CMAKE_
 install(DIRECTORY tools/stage-emulator/driftd_stage_emulator DESTINATION share/driftd/stage-emulator
   FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 
-install(TARGETS driftfit driftd_gpufit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# libdriftfit, as pkg-config and CMake find it: both files find the rest from where they lie.
+include(CMakePackageConfigHelpers)
+install(TARGETS driftfit EXPORT driftfit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS driftd_gpufit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES clients/stage/backends/driftd_stage_library.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES fitter/c/driftfit.h fitter/gpufit/gpufit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+file(RELATIVE_PATH DRIFTFIT_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/package/driftfit.pc.in package/driftfit.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/driftfit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/driftfit)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/driftfitConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/driftfitConfigVersion.cmake DESTINATION ${folder})
+install(EXPORT driftfit FILE driftfitConfig.cmake NAMESPACE driftfit:: DESTINATION ${folder})
 
-# The units in the source tree name the paths of a distribution package; another prefix gets its own.
-foreach(name driftd.service driftd-stage@.service driftd-exporter.service)
-  set(unit ${PROJECT_SOURCE_DIR}/systemd/${name})
-  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${unit})
-  file(READ ${unit} text)
-  string(REPLACE "/usr/bin/" "${CMAKE_INSTALL_FULL_BINDIR}/" text "${text}")
-  string(REPLACE "/etc/driftd/" "${CMAKE_INSTALL_FULL_SYSCONFDIR}/driftd/" text "${text}")
-  file(WRITE ${PROJECT_BINARY_DIR}/systemd/${name} "${text}")
-  install(FILES ${PROJECT_BINARY_DIR}/systemd/${name} DESTINATION lib/systemd/system)
-endforeach()
+# Units and what is in /etc know the prefix, which `cmake --install --prefix` may choose.
+install(CODE "set(DRIFTD_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
+set(DRIFTD_BUILD_DIR \"${PROJECT_BINARY_DIR}\")
+set(DRIFTD_BINDIR \"${CMAKE_INSTALL_BINDIR}\")
+set(DRIFTD_DATADIR \"${CMAKE_INSTALL_DATADIR}\")")
+install(SCRIPT cmake/install_service.cmake)
 install(FILES systemd/sysusers.conf DESTINATION lib/sysusers.d RENAME driftd.conf)
+install(FILES systemd/tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME driftd.conf)
 install(FILES systemd/sysctl.conf DESTINATION lib/sysctl.d RENAME 60-driftd.conf)
+install(FILES systemd/usb3vision.rules DESTINATION lib/udev/rules.d RENAME 60-driftd-usb3vision.rules)
 install(DIRECTORY config/examples/ clients/stage/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   FILES_MATCHING PATTERN "*.yaml")
 install(PROGRAMS config/examples/mail-on-event DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
@@ -43,7 +52,10 @@ install(FILES config/driftd.schema.json config/driftd-stage.schema.json
 install(FILES clients/exporter/alerts.yaml clients/exporter/prometheus.yaml
   clients/exporter/grafana-dashboard.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/driftd/watching)
-install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE CHANGELOG.md README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN benchmarks EXCLUDE)
+include(cmake/pages.cmake)
 
 # Debian's interpreter reads packages in /usr/lib/python3 and /usr/local/lib/python3.x.
 find_program(DRIFTD_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)

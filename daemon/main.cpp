@@ -9,6 +9,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "base/command_line.hpp"
 #include "camera/frame_source.hpp"
 #include "config/config.hpp"
 #include "config/hook_program.hpp"
@@ -113,6 +114,7 @@ int main(int argc, char** argv) {
   app.add_flag("--print-config", print,
                "print the configuration merged with the defaults, and exit");
   app.set_version_flag("--version", "driftd " + std::string(driftd::daemon::kVersion));
+  driftd::add_description(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -12,6 +12,7 @@
 
 #include "base/monotonic.hpp"
 #include "daemon/compose.hpp"
+#include "daemon/status_line.hpp"
 #include "daemon/status_messages.hpp"
 
 namespace driftd::daemon {
@@ -49,7 +50,11 @@ Service::Service(config::Config config, const std::filesystem::path& file)
       reporter_(
           config_, events_,
           [this](TextMessage message) { return pipeline_.publisher().send(std::move(message)); },
-          [this] { return status(); }),
+          [this] {
+            nlohmann::json now = status();
+            sd_notifyf(0, "STATUS=%s", status_line(now).c_str());
+            return now;
+          }),
       camera_(config_, pipeline_.source(), loop_, events_),
       stage_(config_, session_, pipeline_.ports(), loop_, events_),
       memory_(config_, session_, camera_, loop_, stage_, events_,

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <string>
 
+#include "base/command_line.hpp"
 #include "camera/simulator/scenario.hpp"
 #include "camera/simulator/sim_service.hpp"
 
@@ -86,6 +87,7 @@ int main(int argc, char** argv) {
   CLI::App app{"A simulated GigE Vision camera over a drifting sample on a stage."};
   Options options;
   add_options(app, options);
+  driftd::add_description(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

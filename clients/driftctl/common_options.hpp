@@ -20,6 +20,7 @@ constexpr int kExitFailed = 4;
 
 struct CommonOptions {
   std::filesystem::path config;                ///< the daemon's; empty: the defaults
+  std::string instance;                        ///< of driftd@NAME; empty: of driftd
   std::string commands, publish, corrections;  ///< empty: as the configuration has them
   double timeout_s = 2;
   bool json = false;

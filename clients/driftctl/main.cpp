@@ -9,7 +9,9 @@
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
+#include "base/command_line.hpp"
 #include "base/monotonic.hpp"
 #include "clients/common/daemon_view.hpp"
 #include "clients/common/display.hpp"
@@ -105,6 +107,15 @@ std::string check_png_name(const std::string& file) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (end == ".png") return {};
   return "'" + file + "' does not end in .png, and a PNG is what is written";
+}
+
+/// What systemd takes as an instance, less what would lead out of the folder of the sockets.
+std::string check_instance(const std::string& name) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\";
+  const bool plain = name.find_first_not_of(kAllowed) == std::string::npos;
+  if (plain && !name.empty() && name.front() != '.') return {};
+  return "'" + name + "' is not the name of an instance, such as lab of driftd@lab";
 }
 
 void save_snapshot(const Options& options) {
@@ -282,6 +293,10 @@ int run(int argc, char** argv) {
   app.add_option("--config", options.config,
                  "Configuration file of driftd, for its endpoints; without: the default ones")
       ->check(CLI::ExistingFile);
+  app.add_option(
+         "--instance", options.instance,
+         "Name of one of several daemons: driftd@NAME, whose sockets lie in /run/driftd/NAME")
+      ->check(CLI::Validator(check_instance, "NAME"));
   app.add_option("--commands", options.commands, "Command endpoint of driftd, over the file's");
   app.add_option("--publish", options.publish, "Publishing endpoint of driftd, over the file's");
   app.add_option("--corrections", options.corrections,
@@ -291,6 +306,7 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print the JSON as it came");
   add_commands(app, options);
+  add_description(app);
   try {
     app.parse(argc, argv);
     return options.doctor.failed ? kExitRefused : 0;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/command_line.hpp"
 #include "base/monotonic.hpp"
 #include "clients/common/find_daemon.hpp"
 #include "clients/common/stop_signal.hpp"
@@ -123,6 +124,7 @@ int start(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--list-metrics", list, "Print a table of the metrics, and exit");
   app.set_version_flag("--version", "driftd-exporter " DRIFTD_VERSION);
+  add_description(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

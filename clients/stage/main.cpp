@@ -7,6 +7,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "base/command_line.hpp"
 #include "clients/stage/program.hpp"
 #include "daemon/log_level.hpp"
 
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
   app.add_flag("--print-config", print,
                "print the configuration merged with the defaults, and exit");
   app.set_version_flag("--version", "driftd-stage " DRIFTD_VERSION);
+  driftd::add_description(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

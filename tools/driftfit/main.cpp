@@ -8,6 +8,7 @@
 #include <exception>
 #include <new>
 
+#include "base/command_line.hpp"
 #include "camera/recording/image_stack.hpp"
 #include "clients/common/stop_signal.hpp"
 #include "tools/driftfit/analysis.hpp"
@@ -48,6 +49,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "driftfit " DRIFTD_VERSION);
   try {
     add_options(app, options, texts);
+    add_description(app);
     app.parse(argc, argv);
     resolve(app, options, texts);
     clients::StopSignal stop;

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 from fake_daemon import FakeDaemon, examples  # prints SKIPPED and exits without pyzmq
 
@@ -84,6 +85,20 @@ class Driftctl(unittest.TestCase):
             done = self.run_it("--timeout", "0.1", command)
             self.assertEqual(done.returncode, UNREACHABLE)
             self.assertIn("is it running?", done.stderr)
+
+    def test_an_instance_has_a_folder_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                unittest.mock.patch.dict(os.environ, RUNTIME_DIRECTORY=folder):
+            self.endpoints = []
+            done = self.run_it("--instance", "lab-2", "status")
+            self.assertEqual(done.returncode, UNREACHABLE)
+            self.assertIn(f"nobody listens at ipc://{folder}/lab-2/commands", done.stderr)
+            done = self.run_it("--instance", "lab-2", "--commands", f"ipc://{folder}/other", "status")
+            self.assertIn(f"nobody listens at ipc://{folder}/other", done.stderr)  # as it was given
+        for name in ("../lab", "", "a/b", ".."):
+            done = self.run_it("--instance", name, "status")
+            self.assertEqual(done.returncode, USAGE, name)
+        self.assertIn("not the name of an instance", done.stdout + done.stderr)
 
     def test_wrong_usage(self):
         for arguments in ([], ["dance"], ["snapshot"], ["watch", "--for", "-1"]):
