@@ -103,9 +103,10 @@ class Emulator:
             listened = self.link.descriptors(self._waiting_bytes < self._buffer_limit) if self._up else []
             if self.control is not None:
                 listened.append(self.control.socket)
-            timeout = None if due_ns is None else max(0.0, (due_ns - time.monotonic_ns()) * 1e-9)
-            if timeout is not None:
-                timeout = min(timeout, 1.0)  # as far as a change of the clock or of a fault may hide
+            # As far as a change of the clock or of a fault may hide, or a signal right before select().
+            timeout = 1.0
+            if due_ns is not None:
+                timeout = min(timeout, max(0.0, (due_ns - time.monotonic_ns()) * 1e-9))
             readable, _, _ = select.select(listened, [], [], timeout)
             now_ns = time.monotonic_ns()
             for each in readable:
