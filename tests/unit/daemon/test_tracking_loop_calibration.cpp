@@ -125,22 +125,6 @@ TEST_CASE("a calibration moves the stage as it may, records what left, and goes 
   CHECK(std::isnan(run->marker_noise_nm(5)));
 }
 
-TEST_CASE("a marker's noise in a calibration is of frames in a row that show it") {
-  CalibrationRun run(control::StageExcitation{}, CalibrationSettings{});
-  control::MarkerResult result;
-  const auto see = [&](control::MarkerHealth health, double x_nm) {
-    result.health = health;
-    result.residual_nm = {x_nm, 0};
-    run.saw_markers({&result, 1});
-  };
-  see(control::MarkerHealth::Good, 0);
-  see(control::MarkerHealth::FitFailed, 500);
-  see(control::MarkerHealth::Good, 100);
-  CHECK(std::isnan(run.marker_noise_nm(0)));
-  see(control::MarkerHealth::Good, 102);
-  CHECK(run.marker_noise_nm(0) == Approx(1.0));  // a difference of 2 in one of two axes
-}
-
 TEST_CASE("whatever ends a calibration, the stage goes back to its start") {
   struct Case {
     const char* name;
