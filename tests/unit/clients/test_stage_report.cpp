@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <stdlib.h>
+#include <stdlib.h>  // NOLINT(modernize-deprecated-headers): what is POSIX's in it
 
 #include <array>
 #include <chrono>

@@ -3,7 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdlib.h>
+#include <stdlib.h>  // NOLINT(modernize-deprecated-headers): what is POSIX's in it
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
