@@ -45,7 +45,8 @@ json described(const CLI::App& app) {
 
 }  // namespace
 
-void add_description(CLI::App& app) {
+void add_standard_flags(CLI::App& app, const std::string& program) {
+  app.set_version_flag("--version", program + " " DRIFTD_VERSION);
   app.add_flag_callback("--describe-command-line",
                         [&app] {
                           std::cout << described(app).dump(1) << '\n';

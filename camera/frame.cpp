@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "camera/frame.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -165,6 +166,14 @@ bool is_held_by(const Frame& frame, std::size_t bytes) noexcept {
   if (padding > 0) return bytes >= line && (bytes - line) / (line + padding) >= height - 1;
   return bytes >= (line - 1) * height &&
          bytes >= image_bytes(frame.format, frame.width_px, frame.height_px);
+}
+
+std::size_t held_bytes(const Frame& frame) noexcept {
+  const auto height = static_cast<std::size_t>(frame.height_px);
+  const std::size_t line = image_bytes(frame.format, frame.width_px, 1);
+  const auto padding = static_cast<std::size_t>(frame.line_padding_bytes);
+  if (padding > 0) return (line + padding) * height - padding;
+  return std::max((line - 1) * height, image_bytes(frame.format, frame.width_px, frame.height_px));
 }
 
 bool cut_roi(const Frame& frame, int x_px, int y_px, int side_px, std::uint16_t* out) noexcept {

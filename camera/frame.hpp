@@ -30,6 +30,9 @@ struct Frame {
 /// where its sides are not above 0 or its padding is below.
 bool is_held_by(const Frame& frame, std::size_t bytes) noexcept;
 
+/// The fewest that hold it, of a frame that is held.
+std::size_t held_bytes(const Frame& frame) noexcept;
+
 /// Copies a square ROI out of a frame into row-major u16, unpacking as the format asks.
 /// @param x_px, y_px  top-left pixel of the ROI inside the frame (region coordinates, not sensor)
 /// @param out  side_px * side_px values, the camera's integer levels (Mono10 0..1023, not shifted)

@@ -110,6 +110,8 @@ class FrameSource {
   /// A pop() that waits, or the next one that would, returns at once, with Timeout. Any thread. A
   /// recording has no use for it.
   virtual void nudge() noexcept {}
+  /// Waits as pop() does, for a frame or a nudge, but takes neither: the frame given last stays.
+  virtual void rest(std::chrono::microseconds /*most*/) noexcept {}
   /// How fast the camera says that its clock runs, as far as it has been asked, which happens only
   /// while that is wanted. Never blocks. Only the tracking loop calls it.
   virtual ClockRate clock_rate(bool /*wanted*/) noexcept { return {}; }

@@ -27,10 +27,13 @@ class NewestMailbox {
     return {pointer(old), (old & kFresh) != 0};
   }
 
+  /// Reader: whether there is a fresh item.
+  bool has_fresh() const noexcept { return (slot_.load(std::memory_order_acquire) & kFresh) != 0; }
+
   /// Reader: takes the fresh item and leaves `used` (may be null) in its place. Null, with `used`
   /// still the reader's, when there is none.
   T* take(T* used) noexcept {
-    if ((slot_.load(std::memory_order_acquire) & kFresh) == 0) return nullptr;
+    if (!has_fresh()) return nullptr;
     // Only the reader removes freshness: what is exchanged here is fresh, perhaps fresher.
     const std::uintptr_t item =
         slot_.exchange(reinterpret_cast<std::uintptr_t>(used), std::memory_order_acq_rel);

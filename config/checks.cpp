@@ -377,24 +377,71 @@ void check_realtime(const RealTime& realtime, Conflicts& conflicts) {
   }
 }
 
-void check_wire(const Wire& wire, Conflicts& conflicts) {
-  const auto check_endpoint = [&](const char* key, const std::string& endpoint) {
-    if (auto allowed = refused_endpoint(endpoint)) {
-      conflicts.push_back({{key}, '"' + endpoint + '"', std::move(*allowed)});
+/// One endpoint of an option.
+struct Place {
+  std::string key;        ///< "wire.publish", or "wire.publish[1]" of a list
+  std::string_view list;  ///< "wire.publish"
+  const std::string& endpoint;
+};
+
+std::vector<Place> places_of(const Wire& wire) {
+  std::vector<Place> places;
+  const auto add = [&](std::string_view key, const Endpoints& endpoints) {
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+      const std::string index = endpoints.size() > 1 ? '[' + std::to_string(i) + ']' : "";
+      places.push_back({std::string(key) + index, key, endpoints[i]});
     }
   };
-  check_endpoint("wire.publish", wire.publish);
-  check_endpoint("wire.corrections", wire.corrections);
-  check_endpoint("wire.commands", wire.commands);
-  const auto check_pair = [&](const char* key, const std::string& endpoint, const char* other_key,
-                              const std::string& other) {
-    if (endpoint != other || endpoint.ends_with(":*")) return;
-    conflicts.push_back(
-        {{key, other_key}, '"' + endpoint + "\" as " + other_key, "an address of its own"});
-  };
-  check_pair("wire.corrections", wire.corrections, "wire.publish", wire.publish);
-  check_pair("wire.commands", wire.commands, "wire.publish", wire.publish);
-  check_pair("wire.commands", wire.commands, "wire.corrections", wire.corrections);
+  add("wire.publish", wire.publish);
+  add("wire.corrections", wire.corrections);
+  add("wire.commands", wire.commands);
+  return places;
+}
+
+void check_wire(const Wire& wire, bool keys, Conflicts& conflicts) {
+  const std::vector<Place> places = places_of(wire);
+  for (auto place = places.begin(); place != places.end(); ++place) {
+    const std::string list(place->list);
+    if (auto allowed = refused_endpoint(place->endpoint, keys)) {
+      conflicts.push_back({{place->key, list, "access.server_key"},
+                           '"' + place->endpoint + '"',
+                           std::move(*allowed)});
+    }
+    const auto same = std::find_if(places.begin(), place, [&](const Place& other) {
+      return other.endpoint == place->endpoint && !other.endpoint.ends_with(":*");
+    });
+    if (same != place) {
+      conflicts.push_back({{place->key, list, same->key, std::string(same->list)},
+                           '"' + place->endpoint + "\" as " + same->key,
+                           "an address of its own"});
+    }
+  }
+}
+
+void check_access(const Config& config, Conflicts& conflicts) {
+  const Access& access = config.access;
+  const bool keys = !access.server_key.empty();
+  if (keys && access.clients.empty()) {
+    conflicts.push_back({{"access.clients", "access.server_key"},
+                         "\"\" with an access.server_key",
+                         "the folder of the public keys that are let in"});
+  }
+  if (!keys && !access.clients.empty()) {
+    conflicts.push_back({{"access.clients", "access.server_key"},
+                         "\"" + access.clients.string() + "\" without access.server_key",
+                         "a folder only with an access.server_key"});
+  }
+  const bool groups =
+      !access.observe_group.empty() || !access.stage_group.empty() || !access.command_group.empty();
+  if (!groups || keys) return;
+  for (const Place& place : places_of(config.wire)) {
+    if (!is_tcp(place.endpoint)) continue;
+    conflicts.push_back({{place.key, std::string(place.list), "access.observe_group",
+                          "access.stage_group", "access.command_group"},
+                         '"' + place.endpoint + "\" with groups for roles",
+                         "ipc://, or tcp:// with an access.server_key: whose a connection to "
+                         "tcp:// is does not show"});
+  }
 }
 
 /// Whether it is there and may be run is the daemon's to tell: a hook's absence stops no lock.
@@ -422,7 +469,8 @@ std::vector<Conflict> find_conflicts(const Config& config) {
     check_automatic_markers(sized, conflicts);
   check_control(config, conflicts);
   check_realtime(config.realtime, conflicts);
-  check_wire(config.wire, conflicts);
+  check_wire(config.wire, !config.access.server_key.empty(), conflicts);
+  check_access(config, conflicts);
   check_hook(config.hook, conflicts);
   return conflicts;
 }

@@ -30,6 +30,8 @@ enum class MarkerMode : std::uint8_t { Auto, List };
 enum class Resume : std::uint8_t { Ask, Always, Never };
 enum class RealTimeMode : std::uint8_t { Require, Prefer, Off };
 enum class LogLevel : std::uint8_t { Debug, Info, Warning, Error };
+/// When raw frames are saved: on command alone, when the lock is lost, too, or each time it holds.
+enum class RawFramesAt : std::uint8_t { Command, Lost, Holding };
 enum class EventLevel : std::uint8_t { Info, Warning, Error };
 
 struct Camera {
@@ -43,7 +45,7 @@ struct Camera {
   int packet_size_bytes, socket_buffer_bytes;
   camera::Resend resend;
   int packet_timeout_us, frame_retention_us, buffers;
-  int stall_timeout_ms, reconnect_min_ms, reconnect_max_ms;
+  int stall_timeout_ms, reconnect_min_ms, reconnect_max_ms, heartbeat_timeout_ms;
   bool start_without_camera;  ///< no camera at start: keep trying instead of exiting
   double offset_adu, gain_e_per_adu, read_noise_e;
   int saturation_adu;  ///< 0: the pixel format's largest value
@@ -136,13 +138,22 @@ struct RealTime {
   int loop_cpu, stream_cpu;  ///< -1: not pinned
 };
 
+/// What one socket is bound to: at least one endpoint.
+using Endpoints = std::vector<std::string>;
+
 struct Wire {
-  std::string publish;      ///< PUB endpoint
-  std::string corrections;  ///< PUB endpoint
-  std::string commands;     ///< ROUTER endpoint
+  Endpoints publish;      ///< of a PUB socket
+  Endpoints corrections;  ///< of a PUB socket
+  Endpoints commands;     ///< of a ROUTER socket
   int send_queue_messages;
   int status_interval_ms;
   int markers_interval_ms;  ///< 0: every frame
+};
+
+struct Access {
+  std::filesystem::path server_key;  ///< the secret one; relative to the file; empty: no keys
+  std::filesystem::path clients;     ///< folder of the public keys that are let in; likewise
+  std::string observe_group, stage_group, command_group;  ///< of local peers; empty: none
 };
 
 struct Record {
@@ -151,6 +162,10 @@ struct Record {
   int max_file_mb, max_file_minutes;
   int keep_mb;  ///< of old records; 0: all
   int keep_free_mb;
+  int frames_memory_mb;  ///< for raw frames; 0: none are kept
+  double frames_before_s, frames_after_s;
+  RawFramesAt frames_at;
+  int frames_keep_mb;
 };
 
 struct Log {
@@ -177,6 +192,7 @@ struct Config : Settings {
   Stage stage;
   RealTime realtime;
   Wire wire;
+  Access access;
   Record record;
   Log log;
   Hook hook;

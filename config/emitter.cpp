@@ -24,6 +24,12 @@ struct ValueEmitter {
     }
     out << YAML::EndSeq;
   }
+  void operator()(const Endpoints& value) const {
+    if (value.size() == 1) return (*this)(value.front());
+    out << YAML::Flow << YAML::BeginSeq;
+    for (const std::string& endpoint : value) (*this)(endpoint);
+    out << YAML::EndSeq;
+  }
   void operator()(const std::vector<ListedMarker>& value) const {
     if (value.empty()) out << YAML::Flow;
     out << YAML::BeginSeq;

@@ -14,9 +14,9 @@ bool is_number_up_to(std::string_view text, unsigned most) {
   return error == std::errc{} && stop == text.data() + text.size() && value <= most;
 }
 
-/// 127.a.b.c. ZeroMQ binds to numeric addresses and interface names only, and to IPv6 only when
+/// Four numbers. ZeroMQ binds to numeric addresses and interface names only, and to IPv6 only when
 /// asked to: "localhost" and "[::1]" would pass here and fail at start.
-bool is_loopback(std::string_view host) {
+bool is_address(std::string_view host) {
   int dots = 0;
   std::string_view rest = host;
   while (true) {
@@ -26,12 +26,15 @@ bool is_loopback(std::string_view host) {
     ++dots;
     rest.remove_prefix(dot + 1);
   }
-  return dots == 3 && host.starts_with("127.");
+  return dots == 3;
 }
 
 constexpr const char* kEndpointsAllowed =
     "ipc://NAME in the runtime directory, ipc:///ABSOLUTE/PATH or tcp://127.0.0.1:PORT "
     "(tcp://127.0.0.1:* takes any free port)";
+constexpr const char* kWithKeys =
+    "ipc://NAME in the runtime directory, ipc:///ABSOLUTE/PATH, or tcp://ADDRESS:PORT with an IPv4 "
+    "address of this computer or * for all of them";
 
 /// A file name that needs no quoting anywhere, and no name of the abstract namespace ("@...").
 bool is_plain_name(std::string_view name) {
@@ -46,7 +49,11 @@ bool is_plain_name(std::string_view name) {
 
 }  // namespace
 
-std::optional<std::string> refused_endpoint(std::string_view endpoint) {
+bool is_tcp(std::string_view endpoint) {
+  return endpoint.starts_with("tcp://");
+}
+
+std::optional<std::string> refused_endpoint(std::string_view endpoint, bool keys) {
   // sockaddr_un.sun_path, without its final 0 (unix(7)).
   constexpr std::size_t kLongestSocketPath = 107;
   if (endpoint.starts_with("ipc:///")) {
@@ -60,13 +67,16 @@ std::optional<std::string> refused_endpoint(std::string_view endpoint) {
   }
   const std::size_t colon = endpoint.rfind(':');
   constexpr std::string_view kTcp = "tcp://";
-  if (!endpoint.starts_with(kTcp) || colon < kTcp.size()) return kEndpointsAllowed;
+  const char* allowed = keys ? kWithKeys : kEndpointsAllowed;
+  if (!is_tcp(endpoint) || colon < kTcp.size()) return allowed;
   const std::string_view host = endpoint.substr(kTcp.size(), colon - kTcp.size());
   const std::string_view port = endpoint.substr(colon + 1);
-  if (port != "*" && (!is_number_up_to(port, 65535) || port == "0")) return kEndpointsAllowed;
-  if (is_loopback(host)) return std::nullopt;
-  return std::string(kEndpointsAllowed) +
-         "; sockets that other computers reach need CURVE keys, which come later";
+  if (port != "*" && (!is_number_up_to(port, 65535) || port == "0")) return allowed;
+  const bool address = is_address(host);
+  if (keys ? address || host == "*" : address && host.starts_with("127.")) return std::nullopt;
+  return allowed +
+         std::string(keys ? ""
+                          : "; sockets that other computers reach need keys: access.server_key");
 }
 
 }  // namespace driftd::config

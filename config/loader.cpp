@@ -170,6 +170,8 @@ Config load_text(const std::string& text, const std::string& name,
   read_text(table(), text, name, config);
   config.replay.path = path_from(folder, config.replay.path);
   config.record.directory = path_from(folder, config.record.directory);
+  config.access.server_key = path_from(folder, config.access.server_key);
+  config.access.clients = path_from(folder, config.access.clients);
   return config;
 }
 

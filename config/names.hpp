@@ -117,6 +117,12 @@ inline constexpr auto kNames<LogLevel> = std::to_array<Named<LogLevel>>({
     {"error", LogLevel::Error},
 });
 template <>
+inline constexpr auto kNames<RawFramesAt> = std::to_array<Named<RawFramesAt>>({
+    {"command", RawFramesAt::Command},
+    {"lost", RawFramesAt::Lost},
+    {"holding", RawFramesAt::Holding},
+});
+template <>
 inline constexpr auto kNames<EventLevel> = std::to_array<Named<EventLevel>>({
     {"info", EventLevel::Info},
     {"warning", EventLevel::Warning},

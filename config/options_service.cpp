@@ -46,20 +46,23 @@ std::vector<Option> realtime_section() {
 std::vector<Option> wire_section() {
   return {
       row<&Config::wire, &Wire::publish>(
-          "wire.publish", "ipc://publish",
-          {.text = "Where positions, markers, status and events are published: "
-                   "`ipc://` and a name in the runtime directory (docs/protocol.md) or an absolute "
-                   "path, or `tcp://` on a loopback address, where every user of the computer may "
-                   "connect. Sockets that other computers reach "
-                   "need CURVE keys, which this version does not have."}),
+          "wire.publish", Endpoints{"ipc://publish"},
+          {.text =
+               "Where positions, markers, status and events are published: "
+               "`ipc://` and a name in the runtime directory (docs/protocol.md) or an absolute "
+               "path, or `tcp://` on a loopback address, where every user of the computer may "
+               "connect. A list binds the socket to several. With `access.server_key`, `tcp://` "
+               "on any IPv4 address, or `*` for all: there, and on loopback, only clients with "
+               "a key are let in."}),
       row<&Config::wire, &Wire::corrections>(
-          "wire.corrections", "ipc://corrections",
+          "wire.corrections", Endpoints{"ipc://corrections"},
           {.text = "Where corrections are published, with a queue of a few messages; the same "
                    "kinds of address."}),
       row<&Config::wire, &Wire::commands>(
-          "wire.commands", "ipc://commands",
-          {.text = "Where commands are taken; the same kinds of address. A `tcp://` address has "
-                   "no permissions: every user of the computer may lock and unlock."}),
+          "wire.commands", Endpoints{"ipc://commands"},
+          {.text = "Where commands are taken; the same kinds of address. Without keys a "
+                   "`tcp://` address has no permissions: every user of the computer may lock and "
+                   "unlock."}),
       row<&Config::wire, &Wire::send_queue_messages>(
           "wire.send_queue_messages", 1000,
           {.text = "Messages of `wire.publish` kept for a subscriber that is slow; further ones "
@@ -79,6 +82,34 @@ std::vector<Option> wire_section() {
            .min = 0,
            .max = 60'000,
            .reload = Reload::Live}),
+  };
+}
+
+std::vector<Option> access_section() {
+  return {
+      row<&Config::access, &Access::server_key>(
+          "access.server_key", "",
+          {.text = "File with the secret key of this daemon, as `driftctl keygen server` makes it; "
+                   "others may not read it. Empty: no keys, and no sockets that other computers "
+                   "reach."}),
+      row<&Config::access, &Access::clients>(
+          "access.clients", "",
+          {.text = "Folder of the public keys that are let in, one file NAME.key for each client, "
+                   "with its role in the metadata: `observe`, `stage`, `command`, or several. Read "
+                   "again at each reload; who is no longer there is disconnected.",
+           .reload = Reload::Live}),
+      row<&Config::access, &Access::observe_group>(
+          "access.observe_group", "",
+          {.text = "Group whose members have the role `observe` on local sockets. Where no group "
+                   "is given, whoever may connect has all roles; root and the daemon's own user "
+                   "always do.",
+           .reload = Reload::Live}),
+      row<&Config::access, &Access::stage_group>(
+          "access.stage_group", "",
+          {.text = "The same for the role `stage`.", .reload = Reload::Live}),
+      row<&Config::access, &Access::command_group>(
+          "access.command_group", "",
+          {.text = "The same for the role `command`.", .reload = Reload::Live}),
   };
 }
 
@@ -123,6 +154,40 @@ std::vector<Option> record_section() {
            .min = 1,
            .max = 100'000'000,
            .reload = Reload::Live}),
+      row<&Config::record, &Record::frames_memory_mb>(
+          "record.frames_memory_mb", 0,
+          {.text = "Most memory for raw frames, taken and locked at the start. "
+                   "record.frames_before_s at the camera's rate has to fit in. 0: none are kept.",
+           .unit = "MB",
+           .min = 0,
+           .max = 1'000'000}),
+      row<&Config::record, &Record::frames_before_s>(
+          "record.frames_before_s", 10.0,
+          {.text = "So much of the time before an event is saved of raw frames. 0: none are kept.",
+           .unit = "s",
+           .min = 0,
+           .max = 3600,
+           .reload = Reload::Live}),
+      row<&Config::record, &Record::frames_after_s>("record.frames_after_s", 1.0,
+                                                    {.text = "And so much of the time after it.",
+                                                     .unit = "s",
+                                                     .min = 0,
+                                                     .max = 3600,
+                                                     .reload = Reload::Live}),
+      row<&Config::record, &Record::frames_at>(
+          "record.frames_at", RawFramesAt::Lost,
+          {.text = "Which events: `lost`, when the lock is lost or in fault; `holding`, each time "
+                   "that it stops correcting, too; `command`, none. `driftctl record frames` saves "
+                   "them at any time.",
+           .reload = Reload::Live}),
+      row<&Config::record, &Record::frames_keep_mb>(
+          "record.frames_keep_mb", 20'000,
+          {.text = "The oldest files of raw frames are removed when all together are larger. 0: "
+                   "all are kept as long as record.keep_free_mb allows.",
+           .unit = "MB",
+           .min = 0,
+           .max = 100'000'000,
+           .reload = Reload::Live}),
   };
 }
 
@@ -165,8 +230,8 @@ std::vector<Option> hook_section() {
 }  // namespace
 
 std::vector<Option> service_options() {
-  return joined(
-      {realtime_section(), wire_section(), record_section(), log_section(), hook_section()});
+  return joined({realtime_section(), wire_section(), access_section(), record_section(),
+                 log_section(), hook_section()});
 }
 
 }  // namespace driftd::config

@@ -140,6 +140,14 @@ std::vector<Option> transport_options() {
       row<&Config::camera, &Camera::reconnect_max_ms>(
           "camera.reconnect_max_ms", 5000,
           {.text = "Longest pause between attempts.", .unit = "ms", .min = 10, .max = 600'000}),
+      row<&Config::camera, &Camera::heartbeat_timeout_ms>(
+          "camera.heartbeat_timeout_ms", 1500,
+          {.text =
+               "For so long a GigE Vision camera stays with a daemon that died or stands still, "
+               "and refuses the next one. Cameras come with 3000 ms.",
+           .unit = "ms",
+           .min = 500,
+           .max = 60'000}),
   };
 }
 

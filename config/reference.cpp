@@ -27,6 +27,7 @@ struct DefaultText {
     return '[' + row(value[0]) + ", " + row(value[1]) + ']';
   }
   std::string operator()(const std::vector<ListedMarker>&) const { return "[]"; }
+  std::string operator()(const Endpoints& value) const { return value.front(); }
 };
 
 /// "1 to 64 px", "off, hardware, software": the column's heading says that it is what is allowed.
@@ -56,6 +57,9 @@ struct AllowedText {
   std::string operator()(const Matrix2&) const { return "2 x 2, each " + range_text(rules); }
   std::string operator()(const std::vector<ListedMarker>&) const {
     return "at most " + std::to_string(kMaxListedMarkers) + " entries";
+  }
+  std::string operator()(const Endpoints&) const {
+    return "an endpoint, or a list of 1 to " + std::to_string(kMostEndpoints);
   }
 };
 

@@ -89,6 +89,13 @@ struct OptionSchema {
     schema["default"] = Json::array();
     return schema;
   }
+  Json operator()(const Endpoints& value) const {
+    return {{"type", {"string", "array"}},
+            {"items", {{"type", "string"}}},
+            {"minItems", 1},
+            {"maxItems", kMostEndpoints},
+            {"default", value.front()}};
+  }
   Json number_with_default(bool whole, Json value, bool is_zero) const {
     Json schema = number_schema(rules, whole);
     if (rules.or_auto) schema = {{"anyOf", {std::move(schema), {{"const", "auto"}}}}};

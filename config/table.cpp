@@ -35,6 +35,9 @@ std::string allowed(const Option& option) {
     std::string operator()(const std::vector<ListedMarker>&) const {
       return "a list of at most " + std::to_string(kMaxListedMarkers) + " markers";
     }
+    std::string operator()(const Endpoints&) const {
+      return "an endpoint, or a list of 1 to " + std::to_string(kMostEndpoints);
+    }
   };
   return std::visit(Visitor{option.rules}, option.fallback);
 }

@@ -26,7 +26,9 @@ using Matrix2 = std::array<std::array<double, 2>, 2>;
 /// What an option may hold; the alternative that its default has is the option's type. An option
 /// that the struct holds as an enumeration is its name here, as in the file.
 using Value = std::variant<bool, int, double, std::string, std::filesystem::path, Matrix2,
-                           std::vector<ListedMarker>>;
+                           std::vector<ListedMarker>, Endpoints>;
+/// That an option may have.
+constexpr std::size_t kMostEndpoints = 8;
 
 /// May a reload (SIGHUP) change the option, or does it take a restart?
 enum class Reload : std::uint8_t {

@@ -26,10 +26,30 @@ std::optional<Value> ValueReader::read(const Option& option, const YAML::Node& n
     if (auto value = reader_.text(key, node)) return std::filesystem::path(std::move(*value));
   } else if (std::holds_alternative<Matrix2>(option.fallback)) {
     if (const auto value = matrix(option, node)) return *value;
+  } else if (std::holds_alternative<Endpoints>(option.fallback)) {
+    if (auto value = endpoints(option, node)) return std::move(*value);
   } else if (auto value = markers(option, node)) {
     return std::move(*value);
   }
   return std::nullopt;
+}
+
+std::optional<Endpoints> ValueReader::endpoints(const Option& option, const YAML::Node& node) {
+  if (!node.IsSequence()) {
+    auto one = reader_.text(option.key, node);
+    return one ? std::optional(Endpoints{std::move(*one)}) : std::nullopt;
+  }
+  if (node.size() == 0 || node.size() > kMostEndpoints) {
+    reader_.refuse(option.key, node, allowed(option));
+    return std::nullopt;
+  }
+  Endpoints list;
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    auto one = reader_.text(option.key + '[' + std::to_string(i) + ']', node[i]);
+    if (!one) return std::nullopt;
+    list.push_back(std::move(*one));
+  }
+  return list;
 }
 
 std::optional<Matrix2> ValueReader::matrix(const Option& option, const YAML::Node& node) {

@@ -20,6 +20,7 @@ class ValueReader {
   std::optional<Value> read(const Option& option, const YAML::Node& node);
 
  private:
+  std::optional<Endpoints> endpoints(const Option& option, const YAML::Node& node);
   std::optional<Matrix2> matrix(const Option& option, const YAML::Node& node);
   std::optional<std::vector<ListedMarker>> markers(const Option& option, const YAML::Node& node);
   std::optional<ListedMarker> marker(const std::string& key, const YAML::Node& node);

@@ -18,6 +18,7 @@ namespace driftd::daemon {
 enum class Refusal : std::uint8_t {
   BadRequest,  ///< no request that there is
   Refused,     ///< not in this state
+  Forbidden,   ///< not with this role
   Busy,        ///< too much of this kind is under way
   NoFrame,     ///< the camera is away, or no frame came in time
   NotFound,    ///< too few markers were found
@@ -25,9 +26,10 @@ enum class Refusal : std::uint8_t {
   Stopping,    ///< the daemon ends
   Internal,    ///< a failure of the daemon's
 };
-inline constexpr std::array<std::pair<Refusal, const char*>, 8> kRefusals = {
+inline constexpr std::array<std::pair<Refusal, const char*>, 9> kRefusals = {
     {{Refusal::BadRequest, "bad_request"},
      {Refusal::Refused, "refused"},
+     {Refusal::Forbidden, "forbidden"},
      {Refusal::Busy, "busy"},
      {Refusal::NoFrame, "no_frame"},
      {Refusal::NotFound, "not_found"},

@@ -69,12 +69,14 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
     return lock_.lock(std::move(answer), now_ns, interrupted_.resumption());
   }
   if (name == "record") {
-    allow_only(request, {"start", "stop"});
+    allow_only(request, {"start", "stop", "frames"});
     const bool start = flag_of(request, "start");
     const bool stop = flag_of(request, "stop");
-    if (start && stop) {
-      throw CommandRefused{Refusal::BadRequest, "`start` and `stop` exclude each other"};
+    const bool frames = flag_of(request, "frames");
+    if (start + stop + frames > 1) {
+      throw CommandRefused{Refusal::BadRequest, "`start`, `stop` and `frames` exclude one another"};
     }
+    if (frames) return answer(raw_frames_.save(now_ns));
     if (start) return record_.start(std::move(answer), now_ns);
     if (stop) return record_.stop(std::move(answer), now_ns);
     return answer(Reply{.fields = {{"record", record_.status(now_ns)}}});
@@ -86,12 +88,15 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
     interrupted_.forget();
     return lock_.unlock(std::move(answer), now_ns);
   }
-  if (name == "reset") return lock_.reset(std::move(answer), now_ns);
+  if (name == "reset") {
+    lock_.reset(std::move(answer), now_ns);
+    return interrupted_.forget();
+  }
   if (name == "snapshot") return snapshots_.request(std::move(answer), now_ns);
   throw CommandRefused{Refusal::BadRequest,
                        "unknown command `" + beginning_of(name) +
                            "`; there are status, lock, unlock, reset, markers, snapshot, "
-                           "calibrate, calibration, stage, record"};
+                           "calibrate, calibration, stage, record, access"};
 }
 
 }  // namespace driftd::daemon

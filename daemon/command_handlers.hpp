@@ -11,6 +11,7 @@
 #include "daemon/interrupted_lock.hpp"
 #include "daemon/lock_orders.hpp"
 #include "daemon/marker_keeper.hpp"
+#include "daemon/recorder/frame_keeper.hpp"
 #include "daemon/recorder/record_keeper.hpp"
 #include "daemon/snapshots.hpp"
 #include "daemon/stage_channel.hpp"
@@ -24,7 +25,7 @@ class CommandHandlers {
   /// @param status  composes the object of `status`
   CommandHandlers(LockOrders& lock, InterruptedLock& interrupted, MarkerKeeper& markers,
                   Snapshots& snapshots, Calibration& calibration, StageChannel& stage,
-                  RecordKeeper& record, std::function<Json()> status)
+                  RecordKeeper& record, FrameKeeper& raw_frames, std::function<Json()> status)
       : lock_(lock),
         interrupted_(interrupted),
         markers_(markers),
@@ -32,6 +33,7 @@ class CommandHandlers {
         calibration_(calibration),
         stage_(stage),
         record_(record),
+        raw_frames_(raw_frames),
         status_(std::move(status)) {}
 
   /// Begins to carry out a request: a JSON object with a string `command`. @throws CommandRefused
@@ -45,6 +47,7 @@ class CommandHandlers {
   Calibration& calibration_;
   StageChannel& stage_;
   RecordKeeper& record_;
+  FrameKeeper& raw_frames_;
   std::function<Json()> status_;
 };
 

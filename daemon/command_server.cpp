@@ -6,8 +6,15 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "daemon/command_rights.hpp"
+#include "daemon/connection_bound.hpp"
+#include "daemon/peer_connection.hpp"
+#include "daemon/request.hpp"
+
 namespace driftd::daemon {
 namespace {
+
+using nlohmann::json;
 
 /// Several times the longest request with every character of its id escaped.
 constexpr std::int64_t kMaxRequestBytes = 4096;
@@ -16,9 +23,7 @@ constexpr std::int64_t kMaxRequestBytes = 4096;
 /// unread snapshots, which are as large as the sensor, Snapshots bounds for all peers together.
 constexpr int kQueuedRequests = 64;
 constexpr int kUnreadReplies = 128;
-constexpr std::size_t kMaxIdBytes = 256;  // a reply that nobody reads holds it, too
-constexpr std::size_t kMaxParts = 7;      // of a request, the empty one of a REQ peer among them
-constexpr int kLingerMs = 1000;           // for the last replies
+constexpr int kLingerMs = 1000;  // for the last replies
 constexpr int kMostAtOnce = 64;  // a flood of requests must not starve the rest of housekeeping
 
 /// A message that shares the bytes instead of copying them; ZeroMQ lets go of them on a thread of
@@ -35,37 +40,36 @@ zmq::message_t shared_message(const std::shared_ptr<const std::vector<std::uint8
   return message;
 }
 
-/// Looks at it without copying: nlohmann's copy and dump() recurse as deep as it is nested.
-bool may_be_id(const nlohmann::json& id) {
-  if (id.is_string()) return id.get_ref<const std::string&>().size() <= kMaxIdBytes;
-  return id.is_number();
-}
-
 }  // namespace
 
 /// Whose request it was.
 struct CommandServer::Envelope {
-  std::string peer;                              ///< the ROUTER's name for it
-  bool delimited = false;                        ///< a REQ peer expects an empty part first
-  nlohmann::json id = nlohmann::json::object();  ///< {"id": ...} when one was given
+  std::string peer;          ///< the ROUTER's name for it
+  bool delimited = false;    ///< a REQ peer expects an empty part first
+  json id = json::object();  ///< {"id": ...} when one was given
   bool answered = false;
 };
 
 class CommandServer::Socket {
  public:
-  Socket(WireContext& wire, const std::string& endpoint)
-      : router(wire.socket(zmq::socket_type::router, "commands")) {
+  Socket(WireContext& wire, const config::Endpoints& endpoints)
+      : router(wire.socket(zmq::socket_type::router)) {
     router.set(zmq::sockopt::linger, kLingerMs);
-    router.set(zmq::sockopt::maxmsgsize, kMaxRequestBytes);
-    router.set(zmq::sockopt::rcvhwm, kQueuedRequests);
     router.set(zmq::sockopt::sndhwm, kUnreadReplies);
-    wire.bind(router, "wire.commands", endpoint);
+    bound = &wire.bind(router, {.key = "wire.commands",
+                                .domain = "commands",
+                                .endpoints = endpoints,
+                                .most_bytes = kMaxRequestBytes,
+                                .most_waiting = kQueuedRequests});
   }
   zmq::socket_t router;
+  ConnectionBound* bound = nullptr;
 };
 
-CommandServer::CommandServer(WireContext& wire, const std::string& endpoint, Handler handler)
-    : socket_(std::make_unique<Socket>(wire, endpoint)), handler_(std::move(handler)) {}
+CommandServer::CommandServer(WireContext& wire, const config::Endpoints& endpoints, Handler handler)
+    : wire_(wire),
+      socket_(std::make_unique<Socket>(wire, endpoints)),
+      handler_(std::move(handler)) {}
 
 CommandServer::~CommandServer() = default;
 
@@ -89,7 +93,7 @@ void CommandServer::handle_one() {
     zmq::message_t part;
     if (!socket_->router.recv(part, zmq::recv_flags::dontwait)) return;
     more = part.more();
-    if (parts.size() < 1 + kMaxParts) {
+    if (parts.size() < 1 + kMaxRequestParts) {
       parts.push_back(std::move(part));
     } else {
       ++beyond;
@@ -104,25 +108,16 @@ void CommandServer::handle_one() {
     if (!std::exchange(envelope->answered, true)) send(*envelope, outcome);
   };
   try {
-    if (beyond > 0) {
-      throw CommandRefused{Refusal::BadRequest,
-                           "a request has at most " + std::to_string(kMaxParts) + " parts"};
+    const json request =
+        read_request(parts.back().to_string_view(), parts.size() - 1 + beyond, envelope->id);
+    const config::Client client = client_of(parts.back());
+    try {
+      check_right(client, request);
+    } catch (const CommandRefused& refused) {
+      wire_.refusals().note(client.name, "wire.commands", refused.text);
+      throw;
     }
-    const auto request = nlohmann::json::parse(parts.back().to_string_view(), nullptr, false);
-    if (request.is_discarded() || !request.is_object()) {
-      throw CommandRefused{Refusal::BadRequest, "a request is one JSON object"};
-    }
-    if (request.contains("id")) {
-      if (!may_be_id(request["id"])) {
-        throw CommandRefused{Refusal::BadRequest, "`id` is a number or a string of at most " +
-                                                      std::to_string(kMaxIdBytes) + " bytes"};
-      }
-      envelope->id = {{"id", request["id"]}};
-    }
-    if (!request.contains("command") || !request["command"].is_string()) {
-      throw CommandRefused{Refusal::BadRequest, "a request needs a string `command`"};
-    }
-    handler_(request, answer);
+    handler_(client, request, answer);
   } catch (const CommandRefused& refused) {
     answer(refused);
   } catch (const std::exception& error) {
@@ -130,25 +125,27 @@ void CommandServer::handle_one() {
   }
 }
 
+/// Whose request it is. @throws CommandRefused when its key or group was taken back
+config::Client CommandServer::client_of(zmq::message_t& part) {
+  // cppzmq's own gets() throws where there is none.
+  const int fd = zmq_msg_get(part.handle(), ZMQ_SRCFD);
+  const std::string who = user_id_of(zmq_msg_gets(part.handle(), "User-Id"),
+                                     zmq_msg_gets(part.handle(), "Peer-Address"));
+  socket_->bound->introduce(fd, inode_of(fd), who);
+  const auto client = wire_.client(who);
+  if (!client)
+    throw CommandRefused{Refusal::Forbidden, "the key or group that you came with is not let in"};
+  return *client;
+}
+
 void CommandServer::send(const Envelope& envelope, const Outcome& outcome) {
-  nlohmann::json body = envelope.id;
   std::shared_ptr<const std::vector<std::uint8_t>> attachment;
-  if (const auto* reply = std::get_if<Reply>(&outcome)) {
-    body.update(reply->fields);
-    body["ok"] = true;
-    attachment = reply->attachment;
-  } else {
-    const auto& refused = std::get<CommandRefused>(outcome);
-    body.update(refused.fields);
-    body["ok"] = false;
-    body["code"] = name_of(refused.code);
-    body["error"] = refused.text;
-  }
+  if (const auto* reply = std::get_if<Reply>(&outcome)) attachment = reply->attachment;
   // A peer that has gone away, or does not read, makes the ROUTER drop the reply: nothing to do
   // about it.
   const auto more = zmq::send_flags::sndmore | zmq::send_flags::dontwait;
   const auto last = zmq::send_flags::dontwait;
-  const std::string text = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = reply_text(envelope.id, outcome);
   zmq::socket_t& router = socket_->router;
   router.send(zmq::buffer(envelope.peer), more);
   if (envelope.delimited) router.send(zmq::message_t(), more);

@@ -11,16 +11,21 @@
 #include "daemon/answer.hpp"
 #include "daemon/wire_context.hpp"
 
+namespace zmq {
+class message_t;
+}  // namespace zmq
+
 namespace driftd::daemon {
 
 class CommandServer {
  public:
   /// Begins to carry out a request (a JSON object with a string `command`), which is answered now
   /// or later; or throws CommandRefused. Answers are of no use after the server is gone.
-  using Handler = std::function<void(const nlohmann::json& request, Answer answer)>;
+  using Handler = std::function<void(const config::Client& client, const nlohmann::json& request,
+                                     Answer answer)>;
 
   /// Binds. @throws SocketError
-  CommandServer(WireContext& wire, const std::string& endpoint, Handler handler);
+  CommandServer(WireContext& wire, const config::Endpoints& endpoints, Handler handler);
   ~CommandServer();
   CommandServer(const CommandServer&) = delete;
   CommandServer& operator=(const CommandServer&) = delete;
@@ -33,8 +38,10 @@ class CommandServer {
   class Socket;
   struct Envelope;
   void handle_one();
+  config::Client client_of(zmq::message_t& part);
   void send(const Envelope& envelope, const Outcome& outcome);
 
+  WireContext& wire_;
   std::unique_ptr<Socket> socket_;
   Handler handler_;
 };

@@ -77,6 +77,7 @@ camera::AravisSettings aravis_settings(const config::Camera& c,
           .stall_timeout_ms = c.stall_timeout_ms,
           .reconnect_min_ms = c.reconnect_min_ms,
           .reconnect_max_ms = c.reconnect_max_ms,
+          .heartbeat_timeout_ms = c.heartbeat_timeout_ms,
           .start_without_camera = c.start_without_camera,
           .on_stream_thread_start = std::move(on_stream_thread_start)};
 }

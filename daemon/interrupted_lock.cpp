@@ -17,6 +17,8 @@ using Level = EventLog::Level;
 constexpr std::int64_t kRetryNs = 200'000'000;
 /// What the stage may have moved by since the file was written, besides what its rate allows.
 constexpr double kElsewhereNm = 100;
+/// Any sample has one marker somewhere, and many two at the same distance.
+constexpr int kFewestToTell = 3;
 constexpr double kUnwritten_s = 0.15;  ///< LockMemory::kSoonestNs, and the disk
 
 constexpr const char* kOtherWays =
@@ -46,7 +48,7 @@ void InterruptedLock::take(std::optional<SavedLock> saved) {
     phase_ = Phase::None;
     return;
   }
-  raise(Level::Warning, "lock_interrupted", headline() + ": looking for its markers");
+  raise(Level::Warning, "lock_interrupted", text());
 }
 
 const SavedLock* InterruptedLock::wanted() {
@@ -66,8 +68,9 @@ const SavedLock* InterruptedLock::wanted() {
   return &*saved_;
 }
 
-void InterruptedLock::found(std::uint64_t command) {
+void InterruptedLock::found(std::uint64_t command, int matched) {
   phase_ = Phase::Found;
+  matched_ = matched;
   adopted_ = command;
 }
 
@@ -79,9 +82,8 @@ void InterruptedLock::not_found(const std::string& reason) {
 }
 
 void InterruptedLock::forget() {
-  if (phase_ == Phase::None) return;
   phase_ = Phase::None;
-  memory_.forget();
+  memory_.end();
 }
 
 bool InterruptedLock::is_measured() const noexcept {
@@ -96,11 +98,15 @@ Vec2 InterruptedLock::stage_total_nm() const noexcept {
 void InterruptedLock::turn(LockOrders& lock, std::int64_t now_ns) {
   if (phase_ == Phase::None) return;
   const LoopReport& loop = loop_.report();
-  const bool engaging =
-      loop.lock.state == LockState::Referencing || loop.lock.state == LockState::Locked;
-  if (engaging && !loop.resumed) return forget();
+  const LockState state = loop.lock.state;
+  const bool engaging = state == LockState::Referencing || state == LockState::Locked ||
+                        state == LockState::Holding;  // at once, between two turns
+  if (engaging && !loop.resumed) {
+    phase_ = Phase::None;
+    return memory_.forget();
+  }
   if (engaging) {
-    if (loop.lock.state == LockState::Referencing) return;
+    if (state == LockState::Referencing) return;
     raise(Level::Info, "lock_resumed",
           fmt::format("{}: locked again, the stage goes back to where it was held", headline()));
     phase_ = Phase::None;
@@ -109,14 +115,18 @@ void InterruptedLock::turn(LockOrders& lock, std::int64_t now_ns) {
   ask_stage();
   if (is_ours_) tell_travel();
   if (phase_ != Phase::Found || !is_measured()) return;
+  if (asks_because_.empty()) asks_because_ = not_by_itself();
   if (!std::exchange(told_found_, true)) tell_found();
-  if (loop.lock.state == LockState::Idle) go_back(lock, now_ns);
+  if (state == LockState::Idle) go_back(lock, now_ns);
 }
 
-/// Once, when a driver reports: where it says that the stage is, against where the lock left it.
+/// Once, when a driver knows: where it says that the stage is, against where the lock left it.
 void InterruptedLock::ask_stage() {
   const auto& report = stage_.report();
-  if (!report || std::exchange(stage_asked_, true)) return;
+  if (!report || stage_asked_) return;
+  const auto knows = [](const StageAxis& axis) { return axis.position_nm.has_value(); };
+  stage_asked_ = report->total_nm || std::ranges::any_of(report->axes, knows);
+  if (!stage_asked_) return;  // its controller does not answer yet
   const double allowed_nm =
       std::max(kElsewhereNm, kUnwritten_s * config_.control.rate_limit_nm_per_s);
   const bool same_run =
@@ -131,6 +141,7 @@ void InterruptedLock::ask_stage() {
       elsewhere_ += fmt::format("; the stage says that its axis {} is {:+.0f} nm from where it was",
                                 axis.name, away_nm);
   }
+  if (!elsewhere_.empty()) told_found_ = false;  // once more, with that
 }
 
 /// Before any lock of this daemon.
@@ -146,14 +157,14 @@ void InterruptedLock::tell_travel() {
 }
 
 void InterruptedLock::tell_found() {
-  const bool goes = config_.lock.resume == config::Resume::Always && not_by_itself().empty();
+  const bool goes = config_.lock.resume == config::Resume::Always && asks_because_.empty();
   raise(goes ? Level::Info : Level::Warning, "lock_interrupted", text());
 }
 
 void InterruptedLock::go_back(LockOrders& lock, std::int64_t now_ns) {
   if (config_.lock.resume != config::Resume::Always || now_ns < next_try_ns_ || lock.pending())
     return;
-  if (!not_by_itself().empty() || !waits_for().empty()) return;
+  if (!asks_because_.empty() || !waits_for().empty()) return;
   next_try_ns_ = now_ns + kRetryNs;
   try {
     lock.lock([](const Outcome&) {}, now_ns, resumption());
@@ -210,19 +221,27 @@ std::string InterruptedLock::too_far() const {
 std::string InterruptedLock::not_by_itself() const {
   if (saved_->lost) return "it was lost before";
   if (std::string why = too_far(); !why.empty()) return why;
-  // As the lock itself has it after a time without frames.
-  const double allowed_nm =
-      config_.lock.max_jump_nm + config_.lock.max_drift_nm_per_s * age_s().value_or(0);
+  const auto age = age_s();
+  if (!age) return "the clock does not tell how long ago that was";
+  if (*age > kOldest_s) return "that is longer ago than " + duration(kOldest_s);
   const double moved = std::max(std::abs(moved_nm().x), std::abs(moved_nm().y));
+  const double jump_nm = config_.lock.max_jump_nm;
+  if (matched_ < kFewestToTell && moved > jump_nm)
+    return fmt::format(
+        "{} of its markers may be another sample's, and then lock.max_jump_nm allows {:.0f} nm",
+        matched_, jump_nm);
+  // As the lock itself has it after a time without frames.
+  const double allowed_nm = jump_nm + config_.lock.max_drift_nm_per_s * *age;
   if (moved > allowed_nm)
     return fmt::format(
-        "lock.max_jump_nm and lock.max_drift_nm_per_s allow {:.0f} nm after that time", allowed_nm);
+        "lock.max_jump_nm and lock.max_drift_nm_per_s allowed {:.0f} nm when it was found",
+        allowed_nm);
   return {};
 }
 
 /// What is missing for the stage to hear of it.
 std::string InterruptedLock::waits_for() const {
-  if (saved_->stage) return stage_.problem();
+  if (saved_->stage || config_.stage.require_driver) return stage_.problem();
   return is_heard_() ? "" : "nobody listens to corrections yet";
 }
 
@@ -245,16 +264,20 @@ std::string InterruptedLock::text() const {
     return headline() + ": its markers are not in the image (" + absent_ +
            "). It is kept until the next lock or `driftctl unlock`; driftd looks again when it is "
            "started with the sample in place";
-  if (phase_ == Phase::Searching || !is_measured()) return headline() + ": looking for its markers";
+  const std::string rest =
+      config_.lock.at_start ? ". Until that is decided lock.at_start waits" : "";
+  if (phase_ == Phase::Searching || !is_measured())
+    return headline() + ": looking for its markers" + rest;
   const Vec2 moved = moved_nm();
   std::string text =
       fmt::format("{}: the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from where it was held{}",
                   headline(), std::hypot(moved.x, moved.y), moved.x, moved.y, elsewhere_);
   if (const std::string far = too_far(); !far.empty())
-    return text + ". The stage may not go back: " + far + ". " + kOtherWays;
-  const std::string ways = std::string(". `driftctl lock --resume` goes back there, ") + kOtherWays;
+    return text + ". The stage may not go back: " + far + ". " + kOtherWays + rest;
+  const std::string ways =
+      std::string(". `driftctl lock --resume` goes back there, ") + kOtherWays + rest;
   if (config_.lock.resume != config::Resume::Always) return text + ways;
-  if (const std::string why = not_by_itself(); !why.empty())
+  if (const std::string why = asks_because_.empty() ? not_by_itself() : asks_because_; !why.empty())
     return text + ". The stage does not go back by itself: " + why + ways;
   const std::string waits = waits_for();
   return text + ". The stage goes back" +

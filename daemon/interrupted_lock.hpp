@@ -46,12 +46,12 @@ class InterruptedLock {
   // Marker keeping.
   /// Whose markers to look for before any others; null: nobody's. With a camera that is known.
   const SavedLock* wanted();
-  /// They were, and handed to the loop by this command, with their references.
-  void found(std::uint64_t command);
+  /// So many of them are there; all were handed to the loop by this command, with their references.
+  void found(std::uint64_t command, int matched);
   /// Others are in the image.
   void not_found(const std::string& reason);
 
-  /// By command: it is not wanted any more.
+  /// By command: neither it nor the lock of this daemon is wanted any more.
   void forget();
   /// At start nothing else is locked.
   bool asks() const noexcept { return phase_ == Phase::Searching || phase_ == Phase::Found; }
@@ -91,9 +91,11 @@ class InterruptedLock {
   Phase phase_ = Phase::None;
   bool is_ours_ = false;       ///< the meaning is that of the camera and configuration in use
   std::uint64_t adopted_ = 0;  ///< the markers, by this command to the loop
+  int matched_ = 0;            ///< of them, when they were found
   bool told_found_ = false;
-  std::string absent_;     ///< why
-  std::string elsewhere_;  ///< what the stage's driver says of its place, where it matters
+  std::string asks_because_;  ///< told once: nothing that changes later takes it back
+  std::string absent_;        ///< why
+  std::string elsewhere_;     ///< what the stage's driver says of its place, where it matters
   bool stage_asked_ = false;
   std::optional<Vec2> witnessed_nm_;  ///< the total, by the stage's driver
   std::optional<Vec2> travel_told_nm_;

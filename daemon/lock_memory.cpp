@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,13 +21,8 @@ using control::LockState;
 using Level = EventLog::Level;
 
 bool is_plain(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-/// A lock that somebody wants: it was engaged, and nobody has ended it.
-bool is_wanted(LockState state) {
-  return state == LockState::Locked || state == LockState::Holding || state == LockState::Lost ||
-         state == LockState::Fault;
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
+         c == '_' || c == '.';
 }
 
 }  // namespace
@@ -37,7 +31,7 @@ std::filesystem::path lock_file(const config::Config& config) {
   const std::filesystem::path folder = state_directory();
   if (folder.empty()) return {};
   std::string name = "lock-";
-  for (const char c : config.wire.commands) {
+  for (const char c : config.wire.commands.front()) {
     if (is_plain(c))
       name += c;
     else if (name.back() != '-')
@@ -80,8 +74,7 @@ std::optional<SavedLock> LockMemory::recall() {
   if (is_recording(config_)) return std::nullopt;
   const std::filesystem::path file = lock_file(config_);
   if (config_.lock.resume == config::Resume::Never) {
-    std::error_code ignored;  // one of before must not be found by a later daemon that looks
-    std::filesystem::remove(file, ignored);
+    remove_for_good(file);
     return std::nullopt;
   }
   if (file.empty()) {
@@ -105,12 +98,32 @@ std::optional<SavedLock> LockMemory::recall() {
   return std::nullopt;
 }
 
+/// The lock was engaged, and nobody has ended it.
+bool LockMemory::is_wanted() const {
+  const LoopReport& loop = loop_.report();
+  const LockState state = loop.lock.state;
+  const bool was_engaged = state == LockState::Locked || state == LockState::Holding ||
+                           state == LockState::Lost || state == LockState::Fault;
+  return was_engaged && loop.lock_id != ended_id_;
+}
+
+/// One of before must not be found by a later daemon that looks.
+void LockMemory::remove_for_good(const std::filesystem::path& file) {
+  try {
+    if (!file.empty()) remove_state(file);
+  } catch (const std::exception& error) {
+    events_.raise(
+        Level::Warning, "state_not_written",
+        fmt::format("lock.resume is `never`, and a lock of before stays: {}", error.what()));
+  }
+}
+
 void LockMemory::turn(std::int64_t now_ns) {
   if (!writer_) return;
   tell_problem();
   const LoopReport& loop = loop_.report();
   const LockState state = loop.lock.state;
-  if (!is_wanted(state)) {
+  if (!is_wanted()) {
     if (written_ && state == LockState::Idle) forget();
     return;
   }
@@ -132,12 +145,19 @@ void LockMemory::turn(std::int64_t now_ns) {
 }
 
 void LockMemory::write_last() {
-  if (writer_ && written_ && is_wanted(loop_.report().lock.state)) writer_->write(saved());
+  if (!writer_ || !written_) return;
+  if (is_wanted()) writer_->write(saved());
+  if (loop_.report().lock.state == LockState::Idle) forget();
 }
 
 void LockMemory::forget() {
   written_ = false;
   if (writer_) writer_->remove();
+}
+
+void LockMemory::end() {
+  ended_id_ = loop_.report().lock_id;
+  forget();
 }
 
 SavedLock LockMemory::saved() const {
@@ -182,7 +202,10 @@ void LockMemory::tell_problem() {
                   "what has to outlive the daemon is written again");
   else
     events_.raise(Level::Warning, "state_not_written",
-                  fmt::format("a lock that is interrupted now could not be resumed: {}", problem));
+                  fmt::format("{}: {}",
+                              written_ ? "a lock that is interrupted now could not be resumed"
+                                       : "a lock that has ended would be found at the next start",
+                              problem));
 }
 
 }  // namespace driftd::daemon

@@ -50,8 +50,12 @@ class LockMemory {
   void write_last();
   /// What is on disk goes.
   void forget();
+  /// By command: so does the lock that is engaged, though the loop may still have to obey.
+  void end();
 
  private:
+  void remove_for_good(const std::filesystem::path& file);
+  bool is_wanted() const;
   SavedLock saved() const;
   void tell_problem();
 
@@ -66,6 +70,7 @@ class LockMemory {
   bool written_ = false;                                 ///< of a lock of this daemon
   control::LockState state_ = control::LockState::Idle;  ///< when it was written
   std::uint64_t lock_id_ = 0;
+  std::uint64_t ended_id_ = 0;  ///< of the lock that was ended last, by command
   Vec2 total_nm_;
   std::int64_t written_ns_ = 0;
   std::string told_;  ///< the problem

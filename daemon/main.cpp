@@ -11,10 +11,10 @@
 
 #include "base/command_line.hpp"
 #include "camera/frame_source.hpp"
+#include "config/access_rules.hpp"
 #include "config/config.hpp"
 #include "config/hook_program.hpp"
 #include "daemon/log_level.hpp"
-#include "daemon/messages.hpp"
 #include "daemon/publisher.hpp"
 #include "daemon/realtime.hpp"
 #include "daemon/service.hpp"
@@ -69,6 +69,9 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
   } catch (const driftd::camera::CameraError& error) {
     spdlog::critical("{}", error.what());
     return Camera;
+  } catch (const driftd::config::ConfigError& error) {  // of files with keys, of memory
+    spdlog::critical("{}", error.what());
+    return Configuration;
   } catch (const driftd::daemon::RealTimeError& error) {
     spdlog::critical("{}", error.what());
     return RealTime;
@@ -88,15 +91,22 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
 /// configuration is right.
 void tell_obstacles(const driftd::config::Config& config, const std::filesystem::path& file) {
   const driftd::config::Wire& wire = config.wire;
-  const auto tell = [&](const char* key, const std::string& endpoint) {
-    if (const auto obstacle = driftd::daemon::obstacle(endpoint)) {
-      std::cout << fmt::format("{}: {}: {} cannot be bound now and by this user: {}\n",
-                               file.string(), key, endpoint, *obstacle);
+  const auto tell = [&](const char* key, const driftd::config::Endpoints& endpoints) {
+    for (const std::string& endpoint : endpoints) {
+      if (const auto obstacle = driftd::daemon::obstacle(endpoint)) {
+        std::cout << fmt::format("{}: {}: {} cannot be bound now and by this user: {}\n",
+                                 file.string(), key, endpoint, *obstacle);
+      }
     }
   };
   tell("wire.publish", wire.publish);
   tell("wire.corrections", wire.corrections);
   tell("wire.commands", wire.commands);
+  try {
+    driftd::config::read_access(config.access);
+  } catch (const driftd::config::ConfigError& error) {
+    std::cout << fmt::format("{}: access: {}\n", file.string(), error.what());
+  }
   const std::string hook = driftd::config::hook_problem(config.hook.on_event);
   if (!hook.empty()) std::cout << fmt::format("{}: hook.on_event: {}\n", file.string(), hook);
 }
@@ -113,8 +123,7 @@ int main(int argc, char** argv) {
   app.add_flag("--check-config", check, "check the configuration, say what is wrong, and exit");
   app.add_flag("--print-config", print,
                "print the configuration merged with the defaults, and exit");
-  app.set_version_flag("--version", "driftd " + std::string(driftd::daemon::kVersion));
-  driftd::add_description(app);
+  driftd::add_standard_flags(app, "driftd");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

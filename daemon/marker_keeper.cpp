@@ -186,7 +186,7 @@ bool MarkerKeeper::adopt_before(const MarkerSearchResult& result) {
   }
   as_before.clip.level_adu = static_cast<std::uint32_t>(lock->saturation_adu);
   if (!adopt(markers, as_before, references, result.match.displacement_px)) return false;
-  interrupted_->found(adopted_);
+  interrupted_->found(adopted_, result.match.matched);
   return true;
 }
 

@@ -28,7 +28,7 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// The camera, then a fitter for what it sends, then the publisher.
-  /// @throws camera::CameraError, fitter::FitterError
+  /// @throws camera::CameraError, fitter::FitterError, config::ConfigError
   void start(const config::Config& config);
   void start_loop();
   /// Idempotent; nothing leaves afterwards.

@@ -2,12 +2,12 @@
 #include "daemon/publish_socket.hpp"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <zmq.hpp>
 
+#include "daemon/connection_bound.hpp"
 #include "daemon/peer_connection.hpp"
 
 namespace driftd::daemon {
@@ -15,7 +15,7 @@ namespace {
 
 /// More than any topic and than the handshake of a subscriber (25 bytes, 38 with an empty
 /// identity). Without a limit libzmq allocates whatever length a peer announces.
-constexpr std::int64_t kMaxSubscriptionBytes = 64;
+constexpr std::size_t kMaxSubscriptionBytes = 64;
 /// Of one connection. libzmq takes all that wait at once when the publisher looks or sends, and
 /// would be refilled meanwhile if more might wait.
 constexpr int kWaitingSubscriptions = 1;
@@ -37,12 +37,6 @@ bool begins(std::string_view topic, std::string_view beginning) {
   return (std::string(topic) + ' ').starts_with(beginning);
 }
 
-/// What tells a connection from a later one with the same descriptor; 0 when there is none.
-ino_t inode_of(int fd) {
-  struct stat about {};
-  return fstat(fd, &about) == 0 ? about.st_ino : 0;
-}
-
 /// The kernel then holds a handful of messages for a peer that does not read, not hundreds.
 void shrink_buffer(int connection) {
   const int least = 0;  // the kernel makes 4608 bytes of it (socket(7))
@@ -55,24 +49,25 @@ void shrink_buffer(int connection) {
 struct PublishSocket::Parts {
   WireContext& wire;
   zmq::socket_t xpub;
-  std::string endpoint;
+  ConnectionBound* bound;
   std::span<const std::string_view> topics;
   bool few_unread;
   Clock clock;
 };
 
 PublishSocket::PublishSocket(WireContext& wire, const Settings& settings)
-    : parts_(std::make_unique<Parts>(Parts{wire, wire.socket(zmq::socket_type::xpub, "publish"), "",
+    : parts_(std::make_unique<Parts>(Parts{wire, wire.socket(zmq::socket_type::xpub), nullptr,
                                            settings.topics, settings.few_unread, settings.clock})) {
   zmq::socket_t& xpub = parts_->xpub;
   xpub.set(zmq::sockopt::sndhwm, settings.queue_messages);
-  xpub.set(zmq::sockopt::rcvhwm, kWaitingSubscriptions);
-  xpub.set(zmq::sockopt::maxmsgsize, kMaxSubscriptionBytes);
   xpub.set(zmq::sockopt::linger, 500);
   xpub.set(zmq::sockopt::xpub_verbose,
            1);  // tells of every subscriber, not of the first to a topic
-  wire.bind(xpub, settings.key, settings.endpoint);
-  parts_->endpoint = wire.bound(settings.key);
+  parts_->bound = &wire.bind(xpub, {.key = settings.key,
+                                    .domain = settings.domain,
+                                    .endpoints = settings.endpoints,
+                                    .most_bytes = kMaxSubscriptionBytes,
+                                    .most_waiting = kWaitingSubscriptions});
 }
 
 PublishSocket::~PublishSocket() = default;
@@ -85,17 +80,21 @@ void PublishSocket::take_subscriptions() {
   zmq::message_t message;
   for (int i = 0; i < kTakenAtOnce; ++i) {
     if (!parts_->xpub.recv(message, zmq::recv_flags::dontwait)) return;
-    take(message.to_string_view(), zmq_msg_get(message.handle(), ZMQ_SRCFD));
+    take(message.to_string_view(), zmq_msg_get(message.handle(), ZMQ_SRCFD),
+         zmq_msg_gets(message.handle(), "User-Id"));
   }
 }
 
 /// @param text  1 (subscribed) or 0 (the last one no longer), then what messages are to begin with
 /// @param connection  its descriptor; -1 when it is gone
-void PublishSocket::take(std::string_view text, int connection) {
-  Peer* peer = peer_at(connection);
+/// @param user_id  of a peer with a key; nullptr or "" of others
+void PublishSocket::take(std::string_view text, int connection, const char* user_id) {
+  Peer* peer = peer_at(connection, user_id);
   if (peer != nullptr) {
     if (peer->ended) return;  // libzmq had read more before the end
-    if (tells_too_much(*peer)) return end(*peer, connection);
+    // Where there are keys, libzmq lets a handshake's length through.
+    const bool too_long = text.size() > kMaxSubscriptionBytes;
+    if (too_long || tells_too_much(*peer)) return end(*peer, connection);
   }
   const bool subscribes = text.starts_with('\1');
   const std::string_view beginning = text.substr(text.empty() ? 0 : 1);
@@ -108,15 +107,17 @@ void PublishSocket::take(std::string_view text, int connection) {
 }
 
 /// nullptr when the connection is gone.
-PublishSocket::Peer* PublishSocket::peer_at(int connection) {
+PublishSocket::Peer* PublishSocket::peer_at(int connection, const char* user_id) {
   const ino_t inode = inode_of(connection);
   if (inode == 0) return nullptr;
   Peer& peer = peers_[connection];
-  if (peer.inode == inode) return &peer;
-  if (!is_connection_to(parts_->endpoint, connection)) return nullptr;
-  peer = {};
-  peer.inode = inode;
-  if (parts_->few_unread) shrink_buffer(connection);
+  if (peer.inode != inode) {
+    if (!is_connection_to(parts_->bound->endpoints(), connection)) return nullptr;
+    peer = {};
+    peer.inode = inode;
+    if (parts_->few_unread) shrink_buffer(connection);
+  }
+  if (user_id != nullptr && *user_id != '\0') parts_->bound->introduce(connection, inode, user_id);
   return &peer;
 }
 
@@ -146,7 +147,7 @@ void PublishSocket::take_foreign(bool subscribes, std::string_view beginning, in
 void PublishSocket::end(Peer& peer, int connection) {
   peer.ended = true;
   parts_->wire.count_ended();
-  end_connection(parts_->endpoint, connection);
+  end_connection(parts_->bound->endpoints(), connection);
 }
 
 }  // namespace driftd::daemon

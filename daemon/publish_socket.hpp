@@ -25,8 +25,9 @@ namespace driftd::daemon {
 class PublishSocket {
  public:
   struct Settings {
-    std::string key;  ///< of the configuration, for messages
-    std::string endpoint;
+    std::string key;     ///< of the configuration, for messages
+    std::string domain;  ///< "publish" or "corrections"
+    config::Endpoints endpoints;
     int queue_messages;                        ///< kept for a subscriber that is slow
     std::span<const std::string_view> topics;  ///< what is published here; outlives the socket
     bool few_unread = false;  ///< give the kernel's buffer of a connection its least size
@@ -54,8 +55,8 @@ class PublishSocket {
     std::int64_t minute_ns = 0;
     std::set<std::string, std::less<>> foreign;  ///< match no topic; held by libzmq
   };
-  void take(std::string_view text, int connection);
-  Peer* peer_at(int connection);
+  void take(std::string_view text, int connection, const char* user_id);
+  Peer* peer_at(int connection, const char* user_id);
   bool tells_too_much(Peer& peer) const;
   void take_foreign(bool subscribes, std::string_view beginning, int connection, Peer& peer);
   void end(Peer& peer, int connection);

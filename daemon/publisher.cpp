@@ -20,11 +20,13 @@ constexpr std::array<std::string_view, 1> kCorrectionTopics = {"correction"};
 
 Publisher::Publisher(WireContext& wire, const PublisherSettings& settings)
     : socket_(wire, {.key = "wire.publish",
-                     .endpoint = settings.endpoint,
+                     .domain = "publish",
+                     .endpoints = settings.endpoints,
                      .queue_messages = settings.send_queue_messages,
                      .topics = kTopics}),
       corrections_(wire, {.key = "wire.corrections",
-                          .endpoint = settings.corrections,
+                          .domain = "corrections",
+                          .endpoints = settings.corrections,
                           .queue_messages = settings.queued_corrections,
                           .topics = kCorrectionTopics,
                           .few_unread = true}),

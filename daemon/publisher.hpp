@@ -27,10 +27,10 @@
 namespace driftd::daemon {
 
 struct PublisherSettings {
-  std::string endpoint;
+  config::Endpoints endpoints;
   int send_queue_messages = 1000;
-  std::string session;      ///< 16 hex digits
-  std::string corrections;  ///< endpoint of their own
+  std::string session;            ///< 16 hex digits
+  config::Endpoints corrections;  ///< of their own
   /// Few: what a driver finds that stood still for a while, oldest first.
   int queued_corrections = 4;
   Clock clock = monotonic_ns;

@@ -21,7 +21,9 @@ void Reload::run() {
           unlocked_is_enough ? "the lock must be idle (unlock it)" : "a restart is needed",
           fmt::join(fixed, ", ")));
     }
+    config::AccessRules rules = config::read_access(after.access);
     config_ = std::move(after);
+    tell_access(wire_.replace(std::move(rules)));
     loop_.change_settings(std::make_unique<LoopSettings>(loop_settings(config_, camera_.info())));
     spdlog::set_level(log_level(config_.log.level));
     events_.raise(EventLog::Level::Info, "configuration_reloaded", file_.string());
@@ -29,6 +31,21 @@ void Reload::run() {
     events_.raise(EventLog::Level::Error, "configuration_rejected",
                   std::string("the old configuration keeps running: ") + error.what());
   }
+}
+
+void Reload::tell_access(const AccessBook::Change& change) {
+  std::string text;
+  const auto add = [&](const char* what, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", what, fmt::join(names, ", "));
+  };
+  add("let in", change.added);
+  add("no longer let in", change.revoked);
+  add("in another role", change.changed);
+  if (text.empty()) return;
+  events_.raise(
+      EventLog::Level::Info, "access_changed", text,
+      {{"added", change.added}, {"revoked", change.revoked}, {"changed", change.changed}});
 }
 
 }  // namespace driftd::daemon

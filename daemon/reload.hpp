@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Takes over a changed configuration file while the daemon runs, whole or not at all. Housekeeping
-// thread.
+// Takes over a changed configuration file while the daemon runs, and with it the keys and groups
+// that it names: whole or not at all. Housekeeping thread.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,7 @@
 #include "daemon/camera_watch.hpp"
 #include "daemon/event_log.hpp"
 #include "daemon/loop_control.hpp"
+#include "daemon/wire_context.hpp"
 
 namespace driftd::daemon {
 
@@ -17,10 +18,12 @@ class Reload {
  public:
   /// @param config  the one in force; changed in place
   /// @param orders_pending  an order to the lock is under way
-  Reload(config::Config& config, std::filesystem::path file, const CameraWatch& camera,
-         LoopControl& loop, EventLog& events, std::function<bool()> orders_pending)
+  Reload(config::Config& config, std::filesystem::path file, WireContext& wire,
+         const CameraWatch& camera, LoopControl& loop, EventLog& events,
+         std::function<bool()> orders_pending)
       : config_(config),
         file_(std::move(file)),
+        wire_(wire),
         camera_(camera),
         loop_(loop),
         events_(events),
@@ -29,8 +32,11 @@ class Reload {
   void run();
 
  private:
+  void tell_access(const AccessBook::Change& change);
+
   config::Config& config_;
   std::filesystem::path file_;
+  WireContext& wire_;
   const CameraWatch& camera_;
   LoopControl& loop_;
   EventLog& events_;

@@ -60,13 +60,25 @@ void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers
   tell_clock(loop);
 }
 
-void Reporter::tell_connections(std::uint64_t ended) {
-  if (ended == known_ended_) return;
+void Reporter::tell_connections(std::uint64_t ended, std::int64_t now_ns) {
+  constexpr std::int64_t kMinuteNs = 60 * kNanosecondsPerSecond;
+  if (ended == known_ended_ || now_ns < next_ended_ns_) return;
+  next_ended_ns_ = now_ns + kMinuteNs;
   events_.raise(EventLog::Level::Warning, "connections_ended",
                 fmt::format("connections ended: {}; too many at once, or too many subscriptions",
                             ended - known_ended_),
                 {{"ended", ended}});
   known_ended_ = ended;
+}
+
+void Reporter::tell_refusals(const std::vector<Refused>& refused) {
+  for (const Refused& peer : refused) {
+    std::string text = fmt::format("{} was refused at {}: {}", peer.peer, peer.socket, peer.why);
+    if (peer.untold > 0) text += fmt::format(" (and {} times before that)", peer.untold);
+    events_.raise(
+        EventLog::Level::Warning, "peer_refused", text,
+        {{"peer", peer.peer}, {"socket", peer.socket}, {"why", peer.why}, {"untold", peer.untold}});
+  }
 }
 
 void Reporter::tell_clock(const LoopReport& loop) {

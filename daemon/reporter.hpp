@@ -11,6 +11,7 @@
 #include "config/config.hpp"
 #include "daemon/event_log.hpp"
 #include "daemon/records.hpp"
+#include "daemon/refusals.hpp"
 #include "daemon/settled.hpp"
 #include "daemon/text_message.hpp"
 
@@ -25,8 +26,10 @@ class Reporter {
 
   void tell(const LockChange& change);
   void tell_changes(const LoopReport& loop, const MarkersReport& markers, std::int64_t now_ns);
+  /// Once a minute: strangers have them ended as often as they like.
   /// @param ended  WireContext::ended()
-  void tell_connections(std::uint64_t ended);
+  void tell_connections(std::uint64_t ended, std::int64_t now_ns);
+  void tell_refusals(const std::vector<Refused>& refused);
   void publish(const MarkersReport& markers, std::int64_t now_ns);
 
  private:
@@ -45,6 +48,7 @@ class Reporter {
   bool told_clock_unusable_ = false;
   std::uint64_t known_dropped_ = 0;
   std::uint64_t known_ended_ = 0;
+  std::int64_t next_ended_ns_ = 0;
   std::int64_t next_status_ns_ = 0;
   std::int64_t next_markers_ns_ = 0;
   std::uint64_t markers_frame_id_ = 0;

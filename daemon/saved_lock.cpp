@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
+#include <cstdint>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@ using nlohmann::json;
 constexpr std::string_view kName = "driftd-lock";
 constexpr int kVersion = 1;
 constexpr double kFarthestPx = 1e6;
+constexpr std::int64_t kLatestNs = 4'000'000'000'000'000'000;  // in 2096; differences fit, too
 constexpr double kFarthestNm = 1e9;
 
 /// CRC-32 (IEEE 802.3): any change of up to 32 bits in a row shows.
@@ -54,6 +56,15 @@ double number(const json& value, double low, double high) {
   return number;
 }
 
+/// A number that is not whole, or too large for its type, is any when it is cast.
+std::int64_t whole(const json& value, std::int64_t high) {
+  const bool fits =
+      value.is_number_unsigned() && value.get<std::uint64_t>() <= static_cast<std::uint64_t>(high);
+  if (!fits)
+    throw StateError(fmt::format("it holds a number that is not whole from 0 to {}", high));
+  return value.get<std::int64_t>();
+}
+
 Vec2 vector(const json& value, double farthest) {
   if (value.size() != 2) throw StateError("it holds a place that is not two numbers");
   return {number(value.at(0), -farthest, farthest), number(value.at(1), -farthest, farthest)};
@@ -72,7 +83,7 @@ json to_json(const SavedMarker& marker) {
 
 SavedMarker read_marker(const json& value) {
   constexpr double kMost = 1e9;
-  return {.id = value.at("id").get<std::uint32_t>(),
+  return {.id = static_cast<std::uint32_t>(whole(value.at("id"), UINT32_MAX)),
           .role = value.at("witness").get<bool>() ? control::MarkerRole::Witness
                                                   : control::MarkerRole::Tracking,
           .reference = {.place_px = vector(value.at("place_px"), kFarthestPx),
@@ -90,11 +101,11 @@ std::optional<SavedStage> read_stage(const json& value) {
 }
 
 SavedLock read_body(const json& body) {
-  SavedLock lock{.time = {.wall_ns = body.at("wall_ns").get<std::int64_t>(),
-                          .uptime_ns = body.at("uptime_ns").get<std::int64_t>(),
+  SavedLock lock{.time = {.wall_ns = whole(body.at("wall_ns"), kLatestNs),
+                          .uptime_ns = whole(body.at("uptime_ns"), kLatestNs),
                           .boot_id = body.at("boot_id").get<std::string>()},
                  .session = body.at("session").get<std::string>(),
-                 .lock_id = body.at("lock_id").get<std::uint64_t>(),
+                 .lock_id = static_cast<std::uint64_t>(whole(body.at("lock_id"), INT64_MAX)),
                  .lost = body.at("lost").get<bool>(),
                  .meaning = body.at("meaning").get<std::map<std::string, std::string>>(),
                  .markers = {},
@@ -151,8 +162,11 @@ std::string to_text(const SavedLock& lock) {
                      {"travelled_nm", to_json(lock.travelled_nm)},
                      {"stage", stage},
                      {"markers", markers}};
-  const std::string text = body.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  return first_line(text) + text;
+  return sealed(body.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+std::string sealed(std::string_view body) {
+  return first_line(body).append(body);
 }
 
 SavedLock read_saved_lock(const std::string& text) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/vec2.hpp"
@@ -59,6 +60,8 @@ struct SavedLock {
 };
 
 std::string to_text(const SavedLock& lock);
+/// A text's JSON behind the line that guards it.
+std::string sealed(std::string_view body);
 /// @throws StateError
 SavedLock read_saved_lock(const std::string& text);
 

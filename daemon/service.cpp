@@ -11,6 +11,8 @@
 #include <random>
 
 #include "base/monotonic.hpp"
+#include "config/endpoint.hpp"
+#include "daemon/command_rights.hpp"
 #include "daemon/compose.hpp"
 #include "daemon/status_line.hpp"
 #include "daemon/status_messages.hpp"
@@ -42,6 +44,7 @@ Service::Service(config::Config config, const std::filesystem::path& file)
     : config_(std::move(config)),
       start_ns_(monotonic_ns()),
       session_(new_session()),
+      wire_(config::read_access(config_.access)),
       pipeline_(wire_, config_, session_),
       loop_(pipeline_.ports()),
       events_(
@@ -56,6 +59,7 @@ Service::Service(config::Config config, const std::filesystem::path& file)
             return now;
           }),
       camera_(config_, pipeline_.source(), loop_, events_),
+      camera_network_(events_),
       stage_(config_, session_, pipeline_.ports(), loop_, events_),
       memory_(config_, session_, camera_, loop_, stage_, events_,
               [this] { return markers_.sizes(); }),
@@ -72,14 +76,16 @@ Service::Service(config::Config config, const std::filesystem::path& file)
           [this] { return stage_.waiting_us(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, events_),
+      raw_frames_(config_, session_, loop_, events_),
       handlers_(lock_, interrupted_, markers_, snapshots_, calibration_, stage_, record_,
-                [this] { return status(); }),
+                raw_frames_, [this] { return status(); }),
       commands_(wire_, config_.wire.commands,
-                [this](const nlohmann::json& request, Answer answer) {
+                [this](const config::Client& client, const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
+                  if (request["command"] == "access") return answer(access(client));
                   handlers_.carry_out(request, std::move(answer), monotonic_ns());
                 }),
-      reload_(config_, file, camera_, loop_, events_, [this] { return lock_.pending(); }),
+      reload_(config_, file, wire_, camera_, loop_, events_, [this] { return lock_.pending(); }),
       watchdog_(watchdog_period_us(), [] { sd_notify(0, "WATCHDOG=1"); }) {}
 
 Service::~Service() {
@@ -101,12 +107,14 @@ void Service::run() {
   refuse_pending();
   collect();
   memory_.write_last();
+  raw_frames_.finish();
   record_.finish();
 }
 
 void Service::start() {
   interrupted_.take(memory_.recall());
   pipeline_.start(config_);
+  raw_frames_.begin(pipeline_.ports().raw_frames);
   camera_.look();
   if (is_recording(config_) && config_.replay.wait_for_subscriber_s > 0) {
     hold_until_ns_ = monotonic_ns() + std::llround(config_.replay.wait_for_subscriber_s * 1e9);
@@ -124,8 +132,11 @@ void Service::start() {
   const ChosenFitter& chosen = pipeline_.chosen();
   spdlog::info("fits by {} ({}) with {} ({})", chosen.fitter->description(), chosen.reason,
                name_of(chosen.estimator), chosen.estimator_reason);
-  spdlog::info("publishing on {}, corrections on {}, commands on {}", wire_.bound("wire.publish"),
-               wire_.bound("wire.corrections"), wire_.bound("wire.commands"));
+  const auto places = [this](const char* key) {
+    return fmt::format("{}", fmt::join(wire_.bound(key), " and "));
+  };
+  spdlog::info("publishing on {}, corrections on {}, commands on {}", places("wire.publish"),
+               places("wire.corrections"), places("wire.commands"));
 }
 
 /// A subscriber needs a moment to connect, and a recording's first frames would be gone by then.
@@ -164,6 +175,7 @@ void Service::turn() {
   markers_.turn(monotonic_ns());
   snapshots_.turn(monotonic_ns());
   record_.turn(monotonic_ns());
+  raw_frames_.turn(monotonic_ns());
   reporter_.publish(loop_.markers(), monotonic_ns());
   Publisher& publisher = pipeline_.publisher();
   publisher.poke();  // without frames nothing else makes it take subscriptions
@@ -198,10 +210,13 @@ void Service::collect() {
   while (loop_.next_change(change)) {
     reporter_.tell(change);
     record_.follow(change, monotonic_ns());
+    raw_frames_.follow(change);
   }
   camera_.turn();
+  camera_network_.look(camera_.info().description);
   reporter_.tell_changes(loop_.report(), loop_.markers(), monotonic_ns());
-  reporter_.tell_connections(wire_.ended());
+  reporter_.tell_connections(wire_.ended(), monotonic_ns());
+  reporter_.tell_refusals(wire_.refusals().take());
   hook_.turn();
   events_.turn();
 }
@@ -212,6 +227,23 @@ StageForLock Service::stage_for_lock() {
   stage.refuses = !stage.problem.empty() && config_.stage.require_driver;
   if (!stage.refuses) stage_.forget_silent();
   return stage;
+}
+
+/// What a client may do, and where it finds the other sockets from where it is.
+Reply Service::access(const config::Client& client) const {
+  nlohmann::json ports = nlohmann::json::object();
+  for (const char* socket : {"publish", "corrections", "commands"}) {
+    ports[socket] = nullptr;
+    for (const std::string& endpoint : wire_.bound(std::string("wire.") + socket)) {
+      if (ports[socket].is_null() && config::is_tcp(endpoint))
+        ports[socket] = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+    }
+  }
+  return {.fields = {{"name", client.name},
+                     {"roles", config::text_of(client.roles)},
+                     {"corrections", may_connect(client.roles, "corrections")},
+                     {"commands", commands_of(client.roles)},
+                     {"ports", ports}}};
 }
 
 nlohmann::json Service::status() {
@@ -243,7 +275,10 @@ nlohmann::json Service::status() {
        .stage_driver = stage_.status(monotonic_ns()),
        .interrupted = interrupted_.status(),
        .record = record_.status(monotonic_ns()),
+       .raw_frames = raw_frames_.status(),
        .connections_ended = wire_.ended(),
+       .connections_revoked = wire_.revoked(),
+       .peers_refused = wire_.refusals().count(),
        .marker_searches = markers_.searches(),
        .markers_found_again = markers_.found_again(),
        .total = publisher.total_latency().summary(),

@@ -11,6 +11,7 @@
 
 #include "config/config.hpp"
 #include "daemon/calibration.hpp"
+#include "daemon/camera_network.hpp"
 #include "daemon/camera_watch.hpp"
 #include "daemon/command_handlers.hpp"
 #include "daemon/command_server.hpp"
@@ -22,6 +23,7 @@
 #include "daemon/loop_control.hpp"
 #include "daemon/marker_keeper.hpp"
 #include "daemon/pipeline.hpp"
+#include "daemon/recorder/frame_keeper.hpp"
 #include "daemon/recorder/record_keeper.hpp"
 #include "daemon/reload.hpp"
 #include "daemon/reporter.hpp"
@@ -34,8 +36,8 @@ namespace driftd::daemon {
 
 class Service {
  public:
-  /// Composes and binds; starts nothing yet. @throws SocketError, RealTimeError,
-  /// camera::CameraError
+  /// Composes and binds; starts nothing yet. @throws config::ConfigError, SocketError,
+  /// RealTimeError, camera::CameraError
   Service(config::Config config, const std::filesystem::path& file);
   ~Service();
   Service(const Service&) = delete;
@@ -54,6 +56,7 @@ class Service {
   void take_signals();
   int patience_ms() const noexcept;
   nlohmann::json status();
+  Reply access(const config::Client& client) const;
   StageForLock stage_for_lock();
 
   config::Config config_;
@@ -67,6 +70,7 @@ class Service {
   HookRunner hook_;
   Reporter reporter_;
   CameraWatch camera_;
+  CameraNetwork camera_network_;
   StageChannel stage_;
   LockMemory memory_;
   InterruptedLock interrupted_;
@@ -75,6 +79,7 @@ class Service {
   Snapshots snapshots_;
   Calibration calibration_;
   RecordKeeper record_;
+  FrameKeeper raw_frames_;
   CommandHandlers handlers_;
   CommandServer commands_;
   Reload reload_;

@@ -47,6 +47,10 @@ std::string described(const StageReport& report) {
                                     : report.driver + " (" + report.description + ")";
 }
 
+bool is_trouble(DriverState state) {
+  return state != DriverState::Ready && state != DriverState::Stopped;
+}
+
 std::string state_text(const StageReport& report) {
   std::string words = name_of(report.state);
   std::ranges::replace(words, '_', ' ');
@@ -59,6 +63,12 @@ bool StageChannel::is_locked() const noexcept {
   return loop_.report().lock.state == control::LockState::Locked;
 }
 
+/// Ready now, and not for long.
+bool StageChannel::was_in_trouble() const noexcept {
+  return report_->state == DriverState::Ready && trouble_ns_ != 0 &&
+         received_ns_ - trouble_ns_ < kBelievedNs;
+}
+
 control::StageSays StageChannel::says() const noexcept {
   using control::StageSays;
   if (!report_) return StageSays::Nothing;
@@ -68,7 +78,12 @@ control::StageSays StageChannel::says() const noexcept {
 }
 
 void StageChannel::tell_loop() {
-  ports_.stage_says.store(says(), std::memory_order_relaxed);
+  using control::StageSays;
+  const StageSays before = ports_.stage_says.load(std::memory_order_relaxed);
+  const bool troubled = before == StageSays::Error || before == StageSays::Limit;
+  const bool engaged = is_locked() || loop_.report().lock.state == control::LockState::Holding;
+  const bool waits = troubled && engaged && says() == StageSays::Ready && was_in_trouble();
+  if (!waits) ports_.stage_says.store(says(), std::memory_order_relaxed);
   const bool places = report_ && report_->total_nm && report_->session == session_;
   StagePlace& place = ports_.stage_place.writing();
   place =
@@ -83,37 +98,40 @@ Reply StageChannel::take(const json& request, std::int64_t now_ns) {
     throw CommandRefused{Refusal::Busy, "another driver reports for the stage: " +
                                             described(*report_) + "; only one may move it"};
   }
-  const StageReport before = report_ && !another ? *report_ : StageReport{};
+  const bool is_new = another || !report_;
   const bool was_silent = std::exchange(silent_, false);
-  if (another || !report_) {
+  if (is_new) {
     carried_out_share_ = 0;
+    trouble_ns_ = 0;
     told_slow_ = told_late_ = told_off_ = false;
   }
   report_ = std::move(report);
   received_ns_ = now_ns;
+  if (is_trouble(report_->state)) trouble_ns_ = now_ns;
   tell_loop();
   if (listener_) listener_(*report_, now_ns);
   if (was_silent && !another) {
     events_.raise(Level::Info, kEvent, "the stage's driver reports again: " + state_text(*report_),
                   {{"driver", report_->driver}, {"state", name_of(report_->state)}});
   }
-  tell_driver(before);
+  tell_driver(is_new);
   return {
       .fields = {{"session", session_}, {"state", control::name_of(loop_.report().lock.state)}}};
 }
 
-void StageChannel::tell_driver(const StageReport& before) {
+void StageChannel::tell_driver(bool is_new) {
   const StageReport& now = *report_;
-  const bool is_new = before.instance != now.instance;
-  if (!is_new && before.state == now.state && before.text == now.text) return;
-  const bool fine = now.state == DriverState::Ready || now.state == DriverState::Stopped;
-  std::string text = is_new ? "a driver reports for the stage: " + described(now) + ", "
-                            : "the stage's driver says ";
-  events_.raise(fine ? Level::Info : Level::Warning, kEvent, text + state_text(now),
+  std::string says = state_text(now);
+  if (!is_new && (says == told_ || was_in_trouble())) return;
+  events_.raise(is_trouble(now.state) ? Level::Warning : Level::Info, kEvent,
+                (is_new ? "a driver reports for the stage: " + described(now) + ", "
+                        : "the stage's driver says ") +
+                    says,
                 {{"driver", now.driver},
                  {"description", now.description},
                  {"state", name_of(now.state)},
                  {"error", now.error}});
+  told_ = std::move(says);
 }
 
 void StageChannel::turn(std::int64_t now_ns) {

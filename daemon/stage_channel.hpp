@@ -23,6 +23,9 @@ class StageChannel {
  public:
   /// A driver that has told nothing for so long is silent; it reports every 50 ms.
   static constexpr std::int64_t kSilentNs = 500'000'000;
+  /// One that was in trouble is believed again when it has been ready for so long: where trouble
+  /// comes and goes with each report, the lock would too.
+  static constexpr std::int64_t kBelievedNs = 200'000'000;
 
   /// @param config  the one in force
   /// @param session  this daemon's
@@ -56,8 +59,9 @@ class StageChannel {
   nlohmann::json status(std::int64_t now_ns) const;
 
  private:
-  void tell_driver(const StageReport& before);
+  void tell_driver(bool is_new);
   void tell_loop();
+  bool was_in_trouble() const noexcept;
   void compare(std::int64_t now_ns);
   control::StageSays says() const noexcept;
   bool is_locked() const noexcept;
@@ -69,6 +73,8 @@ class StageChannel {
   EventLog& events_;
   std::optional<StageReport> report_;
   std::int64_t received_ns_ = 0;
+  std::int64_t trouble_ns_ = 0;  ///< when it last reported trouble; 0: never
+  std::string told_;             ///< of it, to people
   bool silent_ = false;
   double carried_out_share_ =
       0;  ///< moves of frames while locked, the last seconds' mean; 0: not seen

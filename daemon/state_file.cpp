@@ -69,11 +69,11 @@ void write_state(const fs::path& file, const std::string& text) {
     const File opened(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
     if (!opened.is_open()) fail("cannot write", fresh, errno);
     write_all(opened, text);
+    if (rename(fresh.c_str(), file.c_str()) != 0) fail("cannot replace", file, errno);
   } catch (...) {
     unlink(fresh.c_str());  // a full disk gets its space back
     throw;
   }
-  if (rename(fresh.c_str(), file.c_str()) != 0) fail("cannot replace", file, errno);
   sync_folder(file.parent_path());
 }
 

@@ -2,6 +2,7 @@
 #include "daemon/state_writer.hpp"
 
 #include <pthread.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <exception>
 #include <utility>
@@ -9,9 +10,18 @@
 #include "daemon/state_file.hpp"
 
 namespace driftd::daemon {
+namespace {
 
-StateWriter::StateWriter(std::filesystem::path file)
-    : file_(std::move(file)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kAgain{1};
+
+}  // namespace
+
+StateWriter::StateWriter(std::filesystem::path file, std::chrono::milliseconds patience)
+    : file_(std::move(file)),
+      patience_(patience),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void StateWriter::write(SavedLock lock) {
   order(std::move(lock));
@@ -29,18 +39,26 @@ void StateWriter::order(Order order) {
 
 std::string StateWriter::problem() {
   const std::lock_guard guard(mutex_);
+  if (begun_ && Clock::now() - *begun_ > patience_)
+    return fmt::format("the disk of {} has not answered for {} s", file_.string(),
+                       std::chrono::duration<double>(patience_).count());
   return problem_;
 }
 
 void StateWriter::run(const std::stop_token& stop) {
   pthread_setname_np(pthread_self(), "driftd-state");
   std::unique_lock lock(mutex_);
-  while (changed_.wait(lock, stop, [this] { return order_.has_value(); })) {
-    const Order order = *std::exchange(order_, std::nullopt);
+  const auto is_ordered = [this] { return order_.has_value(); };
+  while (changed_.wait(lock, stop, is_ordered)) {
+    Order order = *std::exchange(order_, std::nullopt);
+    begun_ = Clock::now();
     lock.unlock();
     std::string problem = carry_out(order);
     lock.lock();
+    begun_.reset();
     problem_ = std::move(problem);
+    if (problem_.empty() || stop.stop_requested()) continue;
+    if (!changed_.wait_for(lock, stop, kAgain, is_ordered)) order_ = std::move(order);
   }
 }
 

@@ -36,7 +36,10 @@ struct StatusInputs {
   nlohmann::json stage_driver = nullptr;                 ///< what it tells of itself
   nlohmann::json interrupted = nullptr;                  ///< the lock that was
   nlohmann::json record = nlohmann::json::object();      ///< what is recorded
+  nlohmann::json raw_frames = nlohmann::json::object();  ///< what is kept of them
   std::uint64_t connections_ended = 0;                   ///< for going beyond a bound
+  std::uint64_t connections_revoked = 0;                 ///< for a key or group that was taken back
+  std::uint64_t peers_refused = 0;                       ///< at the handshake, or beyond a role
   std::uint64_t marker_searches = 0;                     ///< for markers that had left their ROIs
   std::uint64_t markers_found_again = 0;                 ///< how many of these found them
   LatencySummary total, cut, fit, control, publish;

@@ -19,6 +19,8 @@
 #include "daemon/frame_copy.hpp"
 #include "daemon/latency_histogram.hpp"
 #include "daemon/latest_value.hpp"
+#include "daemon/place_error.hpp"
+#include "daemon/recorder/frame_ring.hpp"
 #include "daemon/recorder/record_feed.hpp"
 #include "daemon/records.hpp"
 #include "daemon/spsc_queue.hpp"
@@ -41,7 +43,8 @@ struct LoopPorts {
   LatestValue<StagePlace> stage_place;      // housekeeping -> loop
   /// What the stage's driver says, from housekeeping.
   std::atomic<control::StageSays> stage_says{control::StageSays::Nothing};
-  std::shared_ptr<RecordFeed> record;  ///< loop -> recorder; set before the loop runs, or never
+  std::shared_ptr<RecordFeed> record;     ///< loop -> recorder; set before the loop runs, or never
+  std::shared_ptr<FrameRing> raw_frames;  ///< loop -> frame saver; likewise
   LatencyHistogram cut, fit, control;
   std::atomic<bool> stop{false};
   Clock clock = monotonic_ns;
@@ -97,6 +100,7 @@ class TrackingLoop {
   void account(const control::DriftEstimate& drift) noexcept;
   void report(std::int64_t now_ns) noexcept;
   void report_markers() noexcept;
+  void keep_raw(const camera::Frame& frame) noexcept;
   void record_frame() noexcept;
   void record_stale(const camera::Frame& frame, const Timing& timing) noexcept;
   void wait_for_markers(const camera::Frame& frame) noexcept;
@@ -115,13 +119,12 @@ class TrackingLoop {
   std::optional<LockResumption> resumption_;     ///< of the last lock that was ordered
   int frames_to_resume_ = 0;                     ///< good ones; 0: none is to be resumed
   std::unique_ptr<CalibrationRun> calibration_;  ///< while it is under way
-  double stage_off_nm2_ = 0;                     ///< mean square
-  std::uint64_t places_seen_ = 0;
+  PlaceError stage_off_;
   std::int64_t place_ns_ = 0;  ///< of the last that was compared
   CameraClock camera_clock_;
   LoopReport report_;
   FrameRecord record_;              ///< of the frame tracked last
-  std::int64_t taken_ns_ = 0;       ///< the same frame's
+  std::int64_t taken_ns_ = 0;       ///< of the frame popped last
   std::uint32_t references_ = 0;    ///< counts what the drift is relative to
   bool has_new_reference_ = false;  ///< that frame was the first against a new one
   bool unfinished_ = false;         ///< finish() is still to come for it

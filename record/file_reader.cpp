@@ -2,6 +2,7 @@
 #include "record/file_reader.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "record/table_type.hpp"
 
@@ -10,9 +11,16 @@ namespace {
 
 using camera::Hdf5Handle;
 
-std::string text_attribute(hid_t of, const char* name) {
+/// An attribute of one value; a list of them would not fit where one is expected.
+Hdf5Handle single_attribute(hid_t of, const char* name) {
   if (H5Aexists(of, name) <= 0) return {};
-  const Hdf5Handle attribute(H5Aopen(of, name, H5P_DEFAULT), H5Aclose);
+  Hdf5Handle attribute(H5Aopen(of, name, H5P_DEFAULT), H5Aclose);
+  const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose);
+  return H5Sget_simple_extent_npoints(space.get()) == 1 ? std::move(attribute) : Hdf5Handle{};
+}
+
+std::string text_attribute(hid_t of, const char* name) {
+  const Hdf5Handle attribute = single_attribute(of, name);
   const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
   if (!type || H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) > 0)
     return {};
@@ -23,10 +31,20 @@ std::string text_attribute(hid_t of, const char* name) {
 
 template <typename T>
 T number_attribute(hid_t of, const char* name, hid_t type, T fallback) {
-  if (H5Aexists(of, name) <= 0) return fallback;
-  const Hdf5Handle attribute(H5Aopen(of, name, H5P_DEFAULT), H5Aclose);
-  H5Aread(attribute.get(), type, &fallback);
+  const Hdf5Handle attribute = single_attribute(of, name);
+  if (attribute) H5Aread(attribute.get(), type, &fallback);
   return fallback;
+}
+
+/// Whether so many rows can have been written: each has its place in a chunk that is there. Rows
+/// that a table only says to have are any number.
+bool has_rows(hid_t dataset, hid_t space, hsize_t rows) {
+  const Hdf5Handle made(H5Dget_create_plist(dataset), H5Pclose);
+  hsize_t in_chunk = 0;
+  hsize_t chunks = 0;
+  return H5Pget_layout(made.get()) == H5D_CHUNKED && H5Pget_chunk(made.get(), 1, &in_chunk) == 1 &&
+         in_chunk > 0 && H5Dget_num_chunks(dataset, space, &chunks) >= 0 &&
+         (rows - 1) / in_chunk < chunks;
 }
 
 }  // namespace
@@ -72,6 +90,10 @@ std::uint64_t FileReader::rows_of(const TableLayout& layout) const {
   hsize_t rows = 0;
   if (!space || H5Sget_simple_extent_dims(space.get(), &rows, nullptr) != 1)
     throw RecordError(path_.string() + ": /" + layout.name + " is missing or no table");
+  if (rows > 0 && !has_rows(dataset.get(), space.get(), rows)) {
+    throw RecordError(path_.string() + ": /" + layout.name + " says that it has " +
+                      std::to_string(rows) + " rows, which were never written");
+  }
   return rows;
 }
 

@@ -2,6 +2,7 @@
 #include "record/file_writer.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -26,6 +27,10 @@ constexpr std::size_t kTables = 6;
 constexpr std::size_t kBesides = std::size_t{256} << 10;
 /// What a close writes, kept free until then.
 constexpr std::size_t kForTheEnd = std::size_t{64} << 10;
+/// As HDF5 counts: on the disk. In memory a node of a table's index takes eight times its 2 kB
+/// there. Larger than what changes between two flushes, so that nothing of the index is written
+/// before one.
+constexpr std::size_t kIndexCacheBytes = std::size_t{64} << 10;
 constexpr unsigned kDeflate = 1;
 constexpr hsize_t kFewRows = 16;  ///< of the tables that grow by a few rows a second
 
@@ -105,7 +110,37 @@ Hdf5Handle make_table(hid_t file, const TableLayout& layout, hsize_t chunk) {
           H5Dclose};
 }
 
+/// HDF5 would keep all of a growing file's index for hours, 5 MiB of memory in two of them.
+/// Appending needs only the newest of it.
+void bound_index_cache(hid_t access) {
+  H5AC_cache_config_t cache{};
+  cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+  H5Pget_mdc_config(access, &cache);
+  cache.set_initial_size = true;
+  cache.initial_size = cache.min_size = cache.max_size = kIndexCacheBytes;
+  cache.incr_mode = H5C_incr__off;
+  cache.flash_incr_mode = H5C_flash_incr__off;
+  cache.decr_mode = H5C_decr__off;
+  H5Pset_mdc_config(access, &cache);
+}
+
 }  // namespace
+
+bool is_in_use(const std::filesystem::path& file) noexcept {
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool held = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return held;
+}
+
+std::string lost_file(const std::filesystem::path& path, std::uint64_t device,
+                      std::uint64_t inode) {
+  struct stat named {};
+  if (stat(path.c_str(), &named) != 0) return path.string() + ": " + reason_of(errno);
+  if (named.st_dev == device && named.st_ino == inode) return {};
+  return path.string() + ": another file has its name now";
+}
 
 struct FileWriter::Tables {
   Hdf5Handle file;
@@ -123,6 +158,7 @@ FileWriter::FileWriter(std::filesystem::path path, const Header& header, ChunkRo
   // Without HDF5's own lock others can read the file while it grows.
   H5Pset_file_locking(access.get(), false, true);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
+  bound_index_cache(access.get());
   errno = 0;
   tables_->file =
       Hdf5Handle(H5Fcreate(path_.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), H5Fclose);
@@ -138,6 +174,8 @@ FileWriter::FileWriter(std::filesystem::path path, const Header& header, ChunkRo
   if (fstat(fd_, &made) != 0) fail("made");
   device_ = made.st_dev;
   inode_ = made.st_ino;
+  // Shared, as readers lock it: tells is_in_use(), keeps nobody from reading. Not everywhere.
+  static_cast<void>(flock(fd_, LOCK_SH | LOCK_NB));
 
   make_room(kBesides);
   const hid_t file = tables_->file.get();
@@ -284,10 +322,7 @@ std::int64_t FileWriter::bytes() const {
 }
 
 std::string FileWriter::lost() const {
-  struct stat named {};
-  if (stat(path_.c_str(), &named) != 0) return path_.string() + ": " + reason_of(errno);
-  if (named.st_dev == device_ && named.st_ino == inode_) return {};
-  return path_.string() + ": another file has its name now";
+  return lost_file(path_, device_, inode_);
 }
 
 }  // namespace driftd::record

@@ -36,6 +36,14 @@ struct ChunkRows {
   std::size_t frames = 250, localizations = 250;
 };
 
+/// Whether a FileWriter of any process holds it, or a reader locks it; false where the file system
+/// has no locks. May wait for the disk.
+bool is_in_use(const std::filesystem::path& file) noexcept;
+
+/// Why what is written to a file does not reach the name it should have any more (removed,
+/// replaced, unmounted); "" while it does.
+std::string lost_file(const std::filesystem::path& path, std::uint64_t device, std::uint64_t inode);
+
 class FileWriter {
  public:
   /// Makes the file, which must not be there. @throws RecordError
@@ -57,8 +65,7 @@ class FileWriter {
 
   const std::filesystem::path& path() const noexcept { return path_; }
   std::int64_t bytes() const;
-  /// Why what is written does not reach the name it should have any more (removed, replaced,
-  /// unmounted); "" while it does.
+  /// As lost_file().
   std::string lost() const;
 
  private:

@@ -62,7 +62,11 @@ std::string key_text(const YAML::Node& node) {
   if (node.IsMap()) return "a mapping";
   if (!node.IsScalar()) return "nothing";
   std::string text = node.Scalar();
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  if (text.size() > kLongest) {
+    std::size_t end = kLongest;
+    while ((static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // within a character
+    text = text.substr(0, end) + "...";
+  }
   std::ranges::replace_if(text, is_control, '?');
   return text;
 }

@@ -248,11 +248,19 @@ std::string Connection::loss(std::int64_t now_ns) const {
            ". A switch on the way may carry less, or lose packets";
   }
   if (stall_ns_ == 0) return "";
-  const std::int64_t last_ns = last_buffer_ns_.load(std::memory_order_relaxed);
-  const std::int64_t limit_ns = last_ns == 0 ? std::max(stall_ns_, kFirstFrameNs) : stall_ns_;
-  const std::int64_t silence_ns = now_ns - std::max(last_ns, started_ns_);
-  if (silence_ns <= limit_ns) return "";
-  return "no frame for " + std::to_string(silence_ns / 1'000'000) + " ms";
+  const std::int64_t silent_ns = silence_ns(now_ns);
+  if (silent_ns <= longest_silence_ns()) return "";
+  return "no frame for " + std::to_string(silent_ns / 1'000'000) + " ms";
+}
+
+std::int64_t Connection::silence_ns(std::int64_t now_ns) const noexcept {
+  return now_ns - std::max(last_buffer_ns_.load(std::memory_order_relaxed), started_ns_);
+}
+
+/// That is no loss.
+std::int64_t Connection::longest_silence_ns() const noexcept {
+  const bool begun = last_buffer_ns_.load(std::memory_order_relaxed) != 0;
+  return begun ? stall_ns_ : std::max(stall_ns_, kFirstFrameNs);
 }
 
 KnownPackets Connection::packets() const {
@@ -285,9 +293,22 @@ StreamStatistics Connection::statistics() const {
   return statistics;
 }
 
+bool Connection::is_there(std::int64_t now_ns) const noexcept {
+  return now_ns - last_buffer_ns_.load(std::memory_order_relaxed) < kJustNowNs;
+}
+
 ClockRate Connection::clock_rate(std::int64_t now_ns, bool wanted) {
-  const bool there = now_ns - last_buffer_ns_.load(std::memory_order_relaxed) < kJustNowNs;
-  return clock_watch_.update(camera_.get(), now_ns, wanted, there);
+  return clock_watch_.update(camera_.get(), now_ns, wanted, is_there(now_ns));
+}
+
+bool Connection::heartbeat_is_due(std::int64_t now_ns) const noexcept {
+  const bool expected = stall_ns_ == 0 || silence_ns(now_ns) <= longest_silence_ns() / 2;
+  return packet_size_bytes_ > 0 && now_ns >= next_heartbeat_ns_ && expected;
+}
+
+void Connection::keep_control(std::int64_t now_ns) noexcept {
+  next_heartbeat_ns_ = now_ns + shared_.settings.heartbeat_timeout_ms * std::int64_t{250'000};
+  send_heartbeat(camera_.get());
 }
 
 double Connection::temperature_c() noexcept {

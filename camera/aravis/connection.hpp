@@ -74,6 +74,11 @@ class Connection {
   [[nodiscard]] KnownPackets packets() const;
   [[nodiscard]] StreamStatistics statistics() const;
   ClockRate clock_rate(std::int64_t now_ns, bool wanted);
+  /// A GigE Vision camera is told four times in its heartbeat's time that the daemon lives: Aravis
+  /// does so once a second. Not one whose silence may soon be a loss.
+  [[nodiscard]] bool heartbeat_is_due(std::int64_t now_ns) const noexcept;
+  /// Tells it: 2.5 s where the camera is silent.
+  void keep_control(std::int64_t now_ns) noexcept;
   /// Asks the camera: 2.5 s where it is silent. NaN where it does not tell.
   double temperature_c() noexcept;
   /// @throws CameraError when the camera does not take it
@@ -92,6 +97,9 @@ class Connection {
   [[nodiscard]] static int line_padding_bytes(ArvBuffer* buffer) noexcept;
   void count_incomplete(ArvBuffer* buffer) noexcept;
   [[nodiscard]] bool only_incomplete() const noexcept;
+  [[nodiscard]] bool is_there(std::int64_t now_ns) const noexcept;
+  [[nodiscard]] std::int64_t silence_ns(std::int64_t now_ns) const noexcept;
+  [[nodiscard]] std::int64_t longest_silence_ns() const noexcept;
   static void give_to_aravis(ArvStream* stream, FrameSlot& slot) noexcept;
 
   SourceShared& shared_;
@@ -107,6 +115,7 @@ class Connection {
   std::int64_t started_ns_ = 0;
   int packet_size_bytes_ = 0;  ///< 0: no network
   bool has_clock_ = true;
+  std::int64_t next_heartbeat_ns_ = 0;
   ClockWatch clock_watch_;
 
   // Written by threads of Aravis', read by the supervisor.

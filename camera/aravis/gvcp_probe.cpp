@@ -68,6 +68,14 @@ std::optional<std::uint32_t> GvcpProbe::read_register(std::uint32_t address,
   return value;
 }
 
+std::optional<bool> GvcpProbe::controlled(std::chrono::milliseconds timeout) noexcept {
+  constexpr std::uint32_t kControlPrivilege = 0x0a00;
+  constexpr std::uint32_t kControlled = 0x3;  // exclusively, or with others reading
+  const auto privilege = read_register(kControlPrivilege, timeout);
+  if (!privilege) return std::nullopt;
+  return (*privilege & kControlled) != 0;
+}
+
 std::size_t GvcpProbe::ask(std::uint8_t command, std::span<const std::uint8_t> data,
                            std::chrono::milliseconds timeout, Answer& answer) noexcept {
   if (socket_ < 0) return 0;

@@ -28,6 +28,8 @@ class GvcpProbe {
   /// answers.
   std::optional<std::uint32_t> read_register(std::uint32_t address,
                                              std::chrono::milliseconds timeout) noexcept;
+  /// Whether a program controls the camera; nothing where that cannot be read.
+  std::optional<bool> controlled(std::chrono::milliseconds timeout) noexcept;
 
  private:
   using Answer = std::array<std::uint8_t, 1024>;

@@ -22,6 +22,8 @@ namespace {
 constexpr int kLoopbackPacketBytes = 9000;
 /// Fits a 1500-byte MTU with room for tunnels and VLAN tags: the fallback when sizing fails.
 constexpr int kSafePacketBytes = 1400;
+/// Bootstrap registers of GigE Vision.
+constexpr guint64 kHeartbeatTimeout = 0x0938, kControlPrivilege = 0x0a00;
 
 int automatic_packet_size(ArvCamera* camera, const std::string& address, KnownPackets known,
                           std::vector<CameraNote>& notes) {
@@ -96,7 +98,29 @@ std::optional<Interface> interface_to(ArvCamera* camera) {
   return found;
 }
 
+void set_heartbeat_timeout(ArvCamera* camera, int wanted_ms, std::vector<CameraNote>& notes) {
+  ArvDevice* device = arv_camera_get_device(camera);
+  const auto wanted = static_cast<guint32>(wanted_ms);
+  Failure refused;
+  arv_device_write_register(device, kHeartbeatTimeout, wanted, refused.out());
+  guint32 taken = 0;
+  Failure unreadable;
+  arv_device_read_register(device, kHeartbeatTimeout, &taken, unreadable.out());
+  if (unreadable || taken == wanted) return;
+  notes.push_back(warning("heartbeat_timeout_ms", std::to_string(wanted), std::to_string(taken),
+                          "the camera stays with a daemon that died for " + std::to_string(taken) +
+                              " ms instead of " + std::to_string(wanted) +
+                              because(refused ? refused.text() : "")));
+}
+
 }  // namespace
+
+void send_heartbeat(ArvCamera* camera) noexcept {
+  guint32 privilege = 0;
+  Failure ignored;  // where it fails, frames stay away
+  arv_device_read_register(arv_camera_get_device(camera), kControlPrivilege, &privilege,
+                           ignored.out());
+}
 
 std::string packets_in_words(ArvCamera* camera, int packet_size_bytes) {
   std::string words = "packets of " + std::to_string(packet_size_bytes) + " bytes";
@@ -124,6 +148,7 @@ int prepare_network(ArvCamera* camera, const std::string& address, const AravisS
   }
   if (given && !known.fit) test_packet_size(camera, static_cast<int>(taken), notes);
   arv_camera_gv_set_stream_options(camera, ARV_GV_STREAM_OPTION_PACKET_SOCKET_DISABLED);
+  set_heartbeat_timeout(camera, settings.heartbeat_timeout_ms, notes);
   const int buffer = socket_buffer_given(settings.socket_buffer_bytes);
   if (buffer < settings.socket_buffer_bytes) {
     notes.push_back(socket_buffer_note(settings.socket_buffer_bytes, buffer));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The GigE Vision half of a connection: packet size, resend policy and socket buffer. Called by
-// whoever connects, around the making of the stream. USB3 cameras have none of it.
+// The GigE Vision half of a connection: packet size, resend policy, socket buffer and heartbeat.
+// Called by whoever connects, around the making of the stream. USB3 cameras have none of it.
 #pragma once
 
 #include <string>
@@ -22,6 +22,9 @@ struct KnownPackets {
 /// answer
 int prepare_network(ArvCamera* camera, const std::string& address, const AravisSettings& settings,
                     KnownPackets known, std::vector<CameraNote>& notes);
+
+/// Tells the camera that the daemon lives, by a question as Aravis asks it.
+void send_heartbeat(ArvCamera* camera) noexcept;
 
 /// "packets of 9000 bytes over eth0, whose MTU is 1500 bytes": what to look at when no frame comes
 /// whole.

@@ -81,15 +81,19 @@ OpenCamera open_locked(const std::string& name) {
   opened.identity.description = camera_text(camera, arv_camera_get_vendor_name) + " " +
                                 camera_text(camera, arv_camera_get_model_name) + " " +
                                 opened.identity.serial + " at " + name;
-  if (arv_camera_is_gv_device(camera) != 0 &&
-      arv_gv_device_is_controller(ARV_GV_DEVICE(arv_camera_get_device(camera))) == 0) {
-    throw CameraError("camera " + opened.identity.description +
-                      " is controlled by another program; only one can use it at a time");
-  }
   return opened;
 }
 
 }  // namespace
+
+void require_control(const OpenCamera& opened) {
+  ArvCamera* camera = opened.camera.get();
+  if (arv_camera_is_gv_device(camera) == 0 ||
+      arv_gv_device_is_controller(ARV_GV_DEVICE(arv_camera_get_device(camera))) != 0)
+    return;
+  throw CameraError("camera " + opened.identity.description +
+                    " is controlled by another program; only one can use it at a time");
+}
 
 OpenCamera open_camera(const std::string& id) {
   const auto lock = lock_aravis();

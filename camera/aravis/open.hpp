@@ -23,11 +23,14 @@ struct OpenCamera {
 };
 
 /// @param id  Aravis id, serial number or IP address; empty: the first camera found
-/// @throws CameraError when it is not there, does not answer or is controlled by another program
+/// @throws CameraError when it is not there or does not answer
 OpenCamera open_camera(const std::string& id);
 
 /// Opens the camera that open_camera() found before; no search of the network.
 /// @throws CameraError as open_camera(), and when another camera has taken its place
 OpenCamera open_again(const Identity& identity);
+
+/// Of what was opened. @throws CameraError where another program has control of it
+void require_control(const OpenCamera& opened);
 
 }  // namespace driftd::camera::aravis

@@ -63,12 +63,13 @@ void validate(const AravisSettings& s) {
   require(s.stall_timeout_ms > 0, "stall_timeout_ms must be above 0");
   require(s.reconnect_min_ms > 0 && s.reconnect_max_ms >= s.reconnect_min_ms,
           "reconnect_min_ms must be above 0 and at most reconnect_max_ms");
+  require(s.heartbeat_timeout_ms >= 500, "heartbeat_timeout_ms must be at least 500");
 }
 
 class AravisSource final : public FrameSource {
  public:
   explicit AravisSource(const AravisSettings& settings)
-      : shared_(settings), probe_(std::in_place, settings.id) {}
+      : shared_(settings), probed_(settings.id), probe_(std::in_place, probed_) {}
 
   ~AravisSource() override { stop(); }
 
@@ -99,7 +100,7 @@ class AravisSource final : public FrameSource {
     lent_ = nullptr;
     if (connection_) {
       poll_statistics();
-      const bool there = probe_answers() || !probe_works_;
+      const bool there = may_answer();
       reaper_->take(std::move(connection_), there);
     }
     reaper_.reset();
@@ -131,6 +132,14 @@ class AravisSource final : public FrameSource {
   void nudge() noexcept override {
     nudged_.store(true, std::memory_order_relaxed);
     shared_.doorbell.ring();
+  }
+
+  void rest(std::chrono::microseconds most) noexcept override {
+    const std::int64_t deadline_ns = monotonic_ns() + std::chrono::nanoseconds(most).count();
+    while (!nudged_.load(std::memory_order_relaxed) && offered_ == held_ && held_ != nullptr &&
+           !held_->mailbox().has_fresh()) {
+      if (!shared_.doorbell.wait_until(deadline_ns)) return;
+    }
   }
 
   ClockRate clock_rate(bool wanted) noexcept override {
@@ -194,11 +203,13 @@ class AravisSource final : public FrameSource {
                                 : search   ? aravis::open_camera(identity_->serial)
                                            : aravis::open_again(*identity_);
     const aravis::Identity identity = opened.identity;
-    connection_ = std::make_unique<Connection>(std::move(opened), shared_);
-    if (!identity_ || identity_->open_by != identity.open_by) {
-      probe_.emplace(identity.open_by);
+    if (probed_ != identity.open_by) {
+      probed_ = identity.open_by;
+      probe_.emplace(probed_);
       probe_works_ = false;
     }
+    aravis::require_control(opened);
+    connection_ = std::make_unique<Connection>(std::move(opened), shared_);
     identity_ = identity;
     probe_answers();
     counted_ = {};
@@ -283,14 +294,17 @@ class AravisSource final : public FrameSource {
     if (why.empty())
       clock_rate_ = connection_->clock_rate(now_ns, now_ns - clock_wanted_ns_ < kClockWantedNs);
     if (!why.empty()) return lose(why);
+    if (connection_->heartbeat_is_due(now_ns) && may_answer()) connection_->keep_control(now_ns);
     if (now_ns >= next_temperature_ns_) ask_temperature(now_ns);
   }
 
-  /// Only of a camera that is there, where that can be told: of another the answer takes seconds.
+  /// Of a camera that is not there, where that can be told, an answer takes seconds.
+  bool may_answer() noexcept { return probe_answers() || !probe_works_; }
+
   void ask_temperature(std::int64_t now_ns) {
     next_temperature_ns_ = now_ns + kTemperatureNs;
     if (std::isnan(temperature_c_)) return;  // it told none when it was connected
-    if (!probe_works_ || probe_answers()) temperature_c_ = connection_->temperature_c();
+    if (may_answer()) temperature_c_ = connection_->temperature_c();
   }
 
   /// @returns why the camera did not take it; empty when it did
@@ -306,24 +320,34 @@ class AravisSource final : public FrameSource {
     return "";
   }
 
+  /// @returns false when the camera could not be had; an event says why
+  bool try_to_connect(bool search) {
+    try {
+      connect(search);
+      return true;
+    } catch (const CameraError& error) {
+      add_event(SourceEvent::Kind::ReconnectFailed, error.what());
+      return false;
+    }
+  }
+
   /// One attempt. Opening a camera that is away blocks for seconds and learns of its return late,
   /// so where the probe is known to work, the attempt waits for its answer.
   void reconnect(milliseconds& backoff) {
     const milliseconds longest(shared_.settings.reconnect_max_ms);
-    bool away = !probe_answers();
+    const auto answers = [this] { return probe_answers(); };
+    bool away = !answers();
     if (away && probe_works_) {
-      away = !wait_for_answer(longest);
+      away = !wait_for(longest, answers);
       if (!away) backoff = first_backoff();
       if (away && aravis::is_ipv4(shared_.settings.id)) return;  // it can be nowhere else
     }
-    try {
-      connect(away && probe_works_);
-      return;
-    } catch (const CameraError& error) {
-      add_event(SourceEvent::Kind::ReconnectFailed, error.what());
-    }
+    const bool held = !away && probe_->controlled(kProbeInterval) == true;
+    if (try_to_connect(away && probe_works_)) return;
     if (away) {
-      wait_for_answer(backoff);
+      wait_for(backoff, answers);
+    } else if (held) {  // by a program that lives, or one that died a moment ago
+      wait_for(backoff, [this] { return probe_->controlled(kProbeInterval) == false; });
     } else {
       sleep_for(backoff);
     }
@@ -334,11 +358,12 @@ class AravisSource final : public FrameSource {
     return milliseconds(shared_.settings.reconnect_min_ms);
   }
 
-  /// Waits for an absent camera to answer. @returns false when the time is over or the source stops
-  bool wait_for_answer(milliseconds time) {
+  /// Until `done`, asked at intervals. @returns false when the time is over or the source stops
+  template <typename Done>
+  bool wait_for(milliseconds time, const Done& done) {
     const std::int64_t deadline_ns = monotonic_ns() + std::chrono::nanoseconds(time).count();
     while (monotonic_ns() < deadline_ns && !sleep_for(kProbeInterval)) {
-      if (probe_answers()) return true;
+      if (done()) return true;
     }
     return false;
   }
@@ -370,6 +395,7 @@ class AravisSource final : public FrameSource {
   // The supervisor's.
   std::unique_ptr<Connection> connection_;
   std::optional<aravis::Identity> identity_;
+  std::string probed_;  // where the probe asks
   std::optional<aravis::GvcpProbe> probe_;
   bool probe_works_ = false;  // it has had an answer from where it asks
   std::int64_t next_trigger_ns_ = 0;

@@ -26,10 +26,15 @@ constexpr std::size_t kBlock = std::size_t{16} << 20;
   throw RecordingError(path, reason.empty() ? what : what + " (HDF5: " + reason + ")");
 }
 
+/// Of a file whose groups contain one another there would be thousands.
 std::string list_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 20;
   std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    list += (i == 0 ? "" : ", ") + names[i];
+  }
+  return names.size() <= kMost ? list
+                               : list + " and " + std::to_string(names.size() - kMost) + " more";
 }
 
 int rank_of(hid_t dataset) {

@@ -158,7 +158,7 @@ class Reader {
         {{"s", 1}, {"ms", 1e-3}, {"\u00b5s", 1e-6}, {"\u03bcs", 1e-6}, {"ns", 1e-9}, {"min", 60}}};
     for (const Unit& known : kUnits) {
       const double rate_hz = 1 / (interval * known.seconds);
-      if (unit == known.name && interval > 0 && std::isfinite(rate_hz)) return rate_hz;
+      if (unit == known.name && rate_hz > 0 && std::isfinite(rate_hz)) return rate_hz;
     }
     return std::nullopt;
   }

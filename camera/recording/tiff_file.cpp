@@ -92,14 +92,12 @@ bool TiffFile::big_endian() const noexcept {
 }
 
 bool TiffFile::turn_to(std::int64_t page) {
-  if (page < page_) {
-    if (TIFFSetDirectory(tiff_.get(), 0) == 0) return false;
+  if (page < page_ || !turned_) {
+    turned_ = TIFFSetDirectory(tiff_.get(), 0) != 0;
     page_ = 0;
   }
-  for (; page_ < page; ++page_) {
-    if (TIFFReadDirectory(tiff_.get()) == 0) return false;
-  }
-  return true;
+  for (; turned_ && page_ < page; ++page_) turned_ = TIFFReadDirectory(tiff_.get()) != 0;
+  return turned_;
 }
 
 StackShape TiffFile::shape() const {

@@ -60,6 +60,7 @@ class TiffFile {
   std::unique_ptr<Complaints> complaints_;
   std::unique_ptr<tiff, Closer> tiff_;
   std::int64_t pages_ = 0, page_ = 0;
+  bool turned_ = true;  ///< to page_: else libtiff may be at any
   std::string chain_complaint_;
 };
 

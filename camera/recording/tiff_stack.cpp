@@ -53,7 +53,7 @@ PlaneExtent extent_said(std::string_view description, std::int64_t images) {
 
 std::optional<double> rate_said_hz(std::string_view description) {
   const auto interval_s = imagej_value<double>(description, "finterval");
-  if (interval_s) return 1 / *interval_s;
+  if (interval_s && std::isfinite(1 / *interval_s)) return 1 / *interval_s;
   return imagej_value<double>(description, "fps");
 }
 
@@ -133,9 +133,9 @@ std::size_t whole_frames(PageReader& reader, const std::vector<PagePlace>& place
     return reader.turn_to(place) && reader.file().page_is_whole();
   };
   if (places.empty() || whole(places.back())) return places.size();
-  std::size_t count = 0;
-  while (whole(places[count])) ++count;
-  return count;
+  // The last one, too: the file may grow meanwhile.
+  const auto end = std::ranges::find_if_not(places, whole);
+  return static_cast<std::size_t>(end - places.begin());
 }
 
 std::unique_ptr<ImageStack> open_pages(const StackSettings& settings,

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "camera/simulator/gige_camera.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <ctime>
 #include <span>
+#include <stdexcept>
+#include <vector>
 
 #include "base/monotonic.hpp"
 #include "camera/simulator/device_clock.hpp"
@@ -18,6 +26,7 @@ namespace {
 
 /// How often a camera that does not stream looks at its state.
 constexpr std::int64_t kIdlePeriodNs = 10'000'000;
+constexpr int kPollMs = 20;
 
 void sleep_until(std::int64_t time_ns) {
   const timespec until{time_ns / 1'000'000'000, time_ns % 1'000'000'000};
@@ -27,6 +36,26 @@ void sleep_until(std::int64_t time_ns) {
 
 }  // namespace
 
+GigeCamera::Socket::Socket(const std::string& address, bool shared)
+    : descriptor_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+  sockaddr_in local{};
+  local.sin_family = AF_INET;
+  local.sin_port = htons(gvcp::kPort);
+  inet_pton(AF_INET, address.c_str(), &local.sin_addr);
+  const int on = 1;
+  if (shared) setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (descriptor_ < 0 ||
+      bind(descriptor_, reinterpret_cast<sockaddr*>(&local), sizeof(local)) != 0) {
+    if (descriptor_ >= 0) close(descriptor_);
+    throw std::runtime_error("cannot listen on " + address + " port " +
+                             std::to_string(gvcp::kPort) + ": is another simulator there?");
+  }
+}
+
+GigeCamera::Socket::~Socket() {
+  close(descriptor_);
+}
+
 GigeCamera::GigeCamera(const CameraIdentity& identity, const CameraModel& model,
                        FrameProducer& producer)
     : identity_(identity),
@@ -34,7 +63,11 @@ GigeCamera::GigeCamera(const CameraIdentity& identity, const CameraModel& model,
       producer_(producer),
       registers_(identity, model),
       control_socket_(identity.address, false),
-      sender_(identity.address) {
+      sender_(identity.address),
+      control_(registers_, sender_, [this](std::int64_t time_ns) {
+        return static_cast<std::uint64_t>(
+            to_ticks(camera_time_ns(time_ns), model_.dialect.tick_hz));
+      }) {
   registers_.set_stream_source_port(sender_.port());
   sender_.carry_at_most(static_cast<std::size_t>(model.network_mtu_bytes));
   frame_id_ = static_cast<std::uint16_t>(model.first_frame_id - 1);
@@ -49,9 +82,39 @@ GigeCamera::GigeCamera(const CameraIdentity& identity, const CameraModel& model,
 
 GigeCamera::~GigeCamera() {
   stopping_ = true;
-  trigger_changed_.notify_all();
+  control_.end_waiting();
   control_thread_.join();
   stream_thread_.join();
+}
+
+void GigeCamera::run_control() {
+  pthread_setname_np(pthread_self(), "sim-control");
+  std::array<pollfd, 2> sockets = {
+      {{control_socket_.get(), POLLIN, 0},
+       {discovery_socket_ ? discovery_socket_->get() : -1, POLLIN, 0}}};
+  while (!stopping_) {
+    poll(sockets.data(), sockets.size(), kPollMs);
+    for (const pollfd& socket : sockets) {
+      if ((socket.revents & POLLIN) != 0) receive(socket.fd);
+    }
+    control_.check_heartbeat();
+  }
+}
+
+void GigeCamera::receive(int socket) {
+  std::array<std::uint8_t, gvcp::kHeaderBytes + gvcp::kMaxDataBytes> packet{};
+  sockaddr_in from{};
+  socklen_t length = sizeof(from);
+  const ssize_t bytes = recvfrom(socket, packet.data(), packet.size(), 0,
+                                 reinterpret_cast<sockaddr*>(&from), &length);
+  const bool from_loopback = ntohl(from.sin_addr.s_addr) >> 24 == 127;
+  if (away_ || !from_loopback || bytes < 0) return;
+  const std::vector<std::uint8_t> answer = control_.answer_to(
+      {packet.data(), static_cast<std::size_t>(bytes)}, {from.sin_addr.s_addr, from.sin_port});
+  if (answer.empty()) return;
+  // From the control socket even when a broadcast was answered: the reply carries our address.
+  sendto(control_socket_.get(), answer.data(), answer.size(), 0, reinterpret_cast<sockaddr*>(&from),
+         length);
 }
 
 void GigeCamera::run_stream() {
@@ -65,7 +128,7 @@ void GigeCamera::run_stream() {
     if (!streaming) waiting_.clear();
     deliver_until(monotonic_ns());
     if (streaming && acquisition.trigger == TriggerSource::Software) {
-      if (wait_for_software_trigger()) {
+      if (control_.take_trigger(std::chrono::nanoseconds(kIdlePeriodNs))) {
         next_ns = monotonic_ns();
         sleep_until(next_ns + std::llround(acquisition.sensor.exposure_us * 1e3));
         make_and_send(acquisition, next_ns);
@@ -91,21 +154,10 @@ void GigeCamera::update_power() {
   if (away == away_) return;
   away_ = away;
   if (away) {
-    const std::lock_guard lock(control_mutex_);
-    controller_.reset();
-    registers_.power_on();  // what it wakes up with; nobody can ask before
+    control_.power_on();  // what it wakes up with; nobody can ask before
     sender_.clear();
     frame_id_ = static_cast<std::uint16_t>(model_.first_frame_id - 1);
   }
-}
-
-bool GigeCamera::wait_for_software_trigger() {
-  std::unique_lock lock(trigger_mutex_);
-  trigger_changed_.wait_for(lock, std::chrono::nanoseconds(kIdlePeriodNs),
-                            [this] { return triggers_pending_ > 0 || stopping_; });
-  if (triggers_pending_ == 0) return false;
-  --triggers_pending_;
-  return true;
 }
 
 std::int64_t GigeCamera::camera_time_ns(std::int64_t time_ns) {

@@ -6,17 +6,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
 
 #include "camera/simulator/device_registers.hpp"
+#include "camera/simulator/gvcp_control.hpp"
 #include "camera/simulator/simulation.hpp"
 #include "camera/simulator/stream_sender.hpp"
 
@@ -66,16 +65,9 @@ class GigeCamera {
   /// Exposures that could not start in time because the machine was busy.
   std::uint64_t frames_late() const noexcept { return frames_late_; }
   std::uint64_t resent_packets() const { return sender_.resent_packets(); }
-  bool controlled() const;
+  bool controlled() const { return control_.controlled(); }
 
  private:
-  struct Peer {
-    std::uint32_t address = 0;  ///< network byte order
-    std::uint16_t port = 0;
-    bool operator==(const Peer&) const = default;
-  };
-  struct Request;
-  struct Reply;
   class Socket {
    public:
     Socket(const std::string& address, bool shared);
@@ -90,22 +82,11 @@ class GigeCamera {
 
   void run_control();
   void receive(int socket);
-  Reply answer(const Request& request);
-  Reply read_registers(const Request& request) const;
-  Reply write_registers(const Request& request);
-  Reply read_memory(const Request& request) const;
-  Reply write_memory(const Request& request);
-  void resend(const Request& request);
-  gvcp::Status write(const Peer& peer, std::uint32_t address, std::span<const std::uint8_t> data);
-  gvcp::Status change_privilege(const Peer& peer, std::uint32_t value);
-  void check_heartbeat();
-  void release_control();
 
   void run_stream();
   void make_and_send(const Acquisition& acquisition, std::int64_t start_ns);
   void deliver(std::size_t slot, std::int64_t delay_ns);
   void deliver_until(std::int64_t time_ns);
-  bool wait_for_software_trigger();
   void update_power();
   std::int64_t camera_time_ns(std::int64_t time_ns);
 
@@ -117,13 +98,7 @@ class GigeCamera {
   std::optional<Socket> discovery_socket_;  ///< for broadcasts; none when the port is taken
   StreamSender sender_;
 
-  mutable std::mutex control_mutex_;  ///< guards controller_ and last_heard_ns_
-  std::optional<Peer> controller_;
-  std::int64_t last_heard_ns_ = 0;
-
-  std::mutex trigger_mutex_;
-  std::condition_variable trigger_changed_;
-  int triggers_pending_ = 0;
+  GvcpControl control_;
 
   std::atomic<bool> away_{false};
   std::atomic<bool> stopping_{false};

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   CLI::App app{"A simulated GigE Vision camera over a drifting sample on a stage."};
   Options options;
   add_options(app, options);
-  driftd::add_description(app);
+  driftd::add_standard_flags(app, "driftd-sim");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

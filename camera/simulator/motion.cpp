@@ -8,8 +8,7 @@
 namespace driftd::simulator {
 namespace {
 
-constexpr double kTickS = static_cast<double>(kTickNs) * 1e-9;
-using Matrix = std::array<std::array<double, 2>, 2>;
+using Matrix = TickMatrix;
 
 Matrix multiply(const Matrix& a, const Matrix& b) {
   Matrix c{};
@@ -40,11 +39,62 @@ Matrix exponential(Matrix m) {
   return sum;
 }
 
+/// Integral of a frequency that grows and falls by turns, over its growth.
+double drifted_s2(double time_s, double turn_s) noexcept {
+  const double whole = std::floor(time_s / (2 * turn_s));
+  const double rest = time_s - 2 * turn_s * whole;
+  const double back = std::max(0.0, rest - turn_s);
+  return whole * turn_s * turn_s + rest * rest / 2 - back * back;
+}
+
+/// Of a step that takes a while: the share of it that has been made.
+double step_share(double since_s, double seconds) noexcept {
+  if (since_s < 0) return 0;
+  if (since_s >= seconds) return 1;
+  return 0.5 - 0.5 * std::cos(std::numbers::pi * since_s / seconds);
+}
+
 }  // namespace
+
+TickMatrix second_order(double frequency_hz, double damping) noexcept {
+  const double omega = 2 * std::numbers::pi * frequency_hz;
+  return exponential({{{0, kTickS}, {-omega * omega * kTickS, -2 * damping * omega * kTickS}}});
+}
+
+BroadbandTick broadband_tick(const BroadbandModel& model) noexcept {
+  const Matrix memory = second_order(model.frequency_hz, model.damping);
+  // Variance of the place for kicks of 1: sum of memory^i kick kick' memory'^i, by doubling.
+  Matrix sum = {{{0, 0}, {0, 1}}};
+  Matrix power = memory;
+  for (int i = 0; i < 40; ++i) {
+    const Matrix turned = {{{power[0][0], power[1][0]}, {power[0][1], power[1][1]}}};
+    const Matrix more = multiply(multiply(power, sum), turned);
+    for (std::size_t j = 0; j < 2; ++j)
+      for (std::size_t k = 0; k < 2; ++k) sum[j][k] += more[j][k];
+    power = multiply(power, power);
+  }
+  return {.memory = memory, .kick = model.rms_nm / std::sqrt(sum[0][0])};
+}
+
+double value_of(const Sine& sine, double time_s) noexcept {
+  if (time_s < sine.from_s || time_s >= sine.until_s) return 0;
+  constexpr double kTurn = 2 * std::numbers::pi;
+  double angle = kTurn * sine.frequency_hz * time_s;
+  if (sine.drift_share_per_s != 0)
+    angle +=
+        kTurn * sine.frequency_hz * sine.drift_share_per_s * drifted_s2(time_s, sine.drift_turn_s);
+  double amplitude_nm = sine.amplitude_nm;
+  if (sine.modulation_share != 0)
+    amplitude_nm *= 1 + sine.modulation_share * std::sin(kTurn * sine.modulation_hz * time_s);
+  return amplitude_nm * std::sin(angle + sine.phase_deg * std::numbers::pi / 180);
+}
 
 DisturbanceAxis::DisturbanceAxis(const AxisDisturbance& model, std::uint64_t seed,
                                  std::uint64_t stream) noexcept
-    : model_(model), random_(seed, stream) {}
+    : model_(model),
+      random_(seed, stream),
+      broadband_random_(seed, stream + 60),
+      broadband_(broadband_tick(model.broadband)) {}
 
 double DisturbanceAxis::step(double time_s) noexcept {
   if (model_.random_walk_nm_per_sqrt_s > 0) {
@@ -52,19 +102,22 @@ double DisturbanceAxis::step(double time_s) noexcept {
   }
   double sum = walk_nm_ + model_.linear_nm_per_s * time_s +
                model_.settling_nm * -std::expm1(-time_s / model_.settling_tau_s);
-  if (time_s >= model_.step_at_s) sum += model_.step_nm;
-  for (const Sine& sine : model_.sines) {
-    sum += sine.amplitude_nm * std::sin(2 * std::numbers::pi * sine.frequency_hz * time_s +
-                                        sine.phase_deg * std::numbers::pi / 180);
+  sum += model_.step_nm * step_share(time_s - model_.step_at_s, model_.step_seconds);
+  for (const Sine& sine : model_.sines) sum += value_of(sine, time_s);
+  if (model_.broadband.rms_nm > 0) {
+    const auto& m = broadband_.memory;
+    const auto [place, speed] = vibration_;
+    vibration_ = {m[0][0] * place + m[0][1] * speed,
+                  m[1][0] * place + m[1][1] * speed + broadband_.kick * broadband_random_.normal()};
+    sum += vibration_[0];
   }
   return sum;
 }
 
 Stage::Stage(const StageModel& model, std::uint64_t seed)
     : model_(model), random_(seed, 20), jitter_(seed, 21) {
-  const double omega = 2 * std::numbers::pi * model.frequency_hz;
-  response_ =
-      exponential({{{0, kTickS}, {-omega * omega * kTickS, -2 * model.damping * omega * kTickS}}});
+  response_ = second_order(model.frequency_hz, model.damping);
+  second_response_ = second_order(model.second_mode_hz, model.second_mode_damping);
   noise_memory_ = std::exp(-2 * std::numbers::pi * model.noise_bandwidth_hz * kTickS);
   const auto& m = model.image_to_stage;
   const double determinant = m[0][0] * m[1][1] - m[0][1] * m[1][0];
@@ -125,6 +178,13 @@ void Stage::step(std::int64_t time_ns, bool stuck) {
     const double velocity = axis.velocity_nm_per_s;
     axis.position_nm = axis.target_nm + response_[0][0] * offset + response_[0][1] * velocity;
     axis.velocity_nm_per_s = response_[1][0] * offset + response_[1][1] * velocity;
+    if (model_.second_mode_share != 0) {
+      const auto& m = second_response_;
+      const auto [place, speed] = axis.second;
+      const double off = place - axis.target_nm;
+      axis.second = {axis.target_nm + m[0][0] * off + m[0][1] * speed,
+                     m[1][0] * off + m[1][1] * speed};
+    }
     axis.noise_nm = noise_memory_ * axis.noise_nm + fresh * random_.normal();
   }
   while (!waiting_.empty() && waiting_.front().due_ns <= time_ns) {
@@ -139,10 +199,15 @@ void Stage::step(std::int64_t time_ns, bool stuck) {
   for (Axis& axis : axes_) head_for_aim(axis);
 }
 
+double Stage::place_of(const Axis& axis) const noexcept {
+  if (model_.second_mode_share == 0) return axis.position_nm;
+  return axis.position_nm + model_.second_mode_share * (axis.second[0] - axis.position_nm);
+}
+
 Vec2 Stage::position_nm() const noexcept {
   const auto& m = axes_to_platform_;
-  const double x = axes_[0].position_nm;
-  const double y = axes_[1].position_nm;
+  const double x = place_of(axes_[0]);
+  const double y = place_of(axes_[1]);
   return {m[0][0] * x + m[0][1] * y + axes_[0].noise_nm,
           m[1][0] * x + m[1][1] * y + axes_[1].noise_nm};
 }

@@ -15,17 +15,38 @@ namespace driftd::simulator {
 
 /// The grid on which all motion is stepped. A sine of 500 Hz still has 20 points a period.
 constexpr std::int64_t kTickNs = 100'000;
+constexpr double kTickS = 1e-9 * static_cast<double>(kTickNs);
 
-/// One axis of the disturbance. The random walk is the only state; the rest is a function of time.
+/// What becomes of place and speed, off its target, of a second-order system in a tick: exp(A
+/// tick).
+using TickMatrix = std::array<std::array<double, 2>, 2>;
+TickMatrix second_order(double frequency_hz, double damping) noexcept;
+
+/// A tick of broadband vibration: place and speed are turned by `memory`, then white noise of rms
+/// `kick` is added to the speed.
+struct BroadbandTick {
+  TickMatrix memory;
+  double kick;
+};
+BroadbandTick broadband_tick(const BroadbandModel& model) noexcept;
+
+/// Displacement by a sine at a time.
+double value_of(const Sine& sine, double time_s) noexcept;
+
+/// One axis of the disturbance. Random walk and broadband vibration are states; the rest is a
+/// function of time.
 class DisturbanceAxis {
  public:
   DisturbanceAxis(const AxisDisturbance& model, std::uint64_t seed, std::uint64_t stream) noexcept;
-  /// Advances the random walk by one tick and returns the displacement at `time_s`.
+  /// Advances walk and vibration by one tick and returns the displacement at `time_s`.
   double step(double time_s) noexcept;
 
  private:
   AxisDisturbance model_;
   Random random_;
+  Random broadband_random_;
+  BroadbandTick broadband_;
+  std::array<double, 2> vibration_{};  ///< place and speed
   double walk_nm_ = 0;
 };
 
@@ -62,6 +83,7 @@ class Stage {
     Creep creep;
     double position_nm = 0;
     double velocity_nm_per_s = 0;
+    std::array<double, 2> second{};  ///< place and velocity of the second mode
     double noise_nm = 0;
   };
   struct Command {
@@ -71,11 +93,13 @@ class Stage {
   double accepted(double target_nm) const noexcept;
   void head_for_aim(Axis& axis) const noexcept;
   Vec2 aim_of(Vec2 command_nm) const noexcept;
+  /// The axis' place, without noise: both modes together.
+  double place_of(const Axis& axis) const noexcept;
 
   StageModel model_;
   Random random_;
   Random jitter_;
-  std::array<std::array<double, 2>, 2> response_{};  ///< exp(A * tick) of the second-order system
+  TickMatrix response_{}, second_response_{};  ///< of both modes
   double noise_memory_ = 0;
   std::array<std::array<double, 2>, 2> stage_to_image_{};
   std::array<std::array<double, 2>, 2> axes_to_platform_{};

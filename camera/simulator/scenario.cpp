@@ -182,12 +182,24 @@ void read_axis(yaml::Section section, AxisDisturbance& axis, Mistakes& mistakes)
   section.number("settling_tau_s", axis.settling_tau_s, {1e-3, kLongS});
   section.number("step_nm", axis.step_nm, kLengthNm);
   section.number("step_at_s", axis.step_at_s, {0, kLongS});
+  section.number("step_seconds", axis.step_seconds, {0, kLongS});
+  yaml::Section broadband = section.section("broadband");
+  broadband.number("rms_nm", axis.broadband.rms_nm, {0, 1e6});
+  broadband.number("frequency_hz", axis.broadband.frequency_hz, {0.01, 1000});
+  broadband.number("damping", axis.broadband.damping, {0.001, 5});
+  broadband.finish();
   section.each("sines", [&](const YAML::Node& item, const std::string& path) {
     Sine sine;
     yaml::Section one(item, path, mistakes);
     one.number("amplitude_nm", sine.amplitude_nm, kLengthNm);
     one.number("frequency_hz", sine.frequency_hz, {0, 1000});
     one.number("phase_deg", sine.phase_deg, {-360, 360});
+    one.number("drift_share_per_s", sine.drift_share_per_s, {-0.1, 0.1});
+    one.number("drift_turn_s", sine.drift_turn_s, {0.1, kLongS});
+    one.number("modulation_share", sine.modulation_share, {0, 1});
+    one.number("modulation_hz", sine.modulation_hz, {0, 1000});
+    one.number("from_s", sine.from_s, {0, kLongS});
+    one.number("until_s", sine.until_s, {0, kLongS});
     one.finish();
     axis.sines.push_back(sine);
   });
@@ -225,6 +237,9 @@ void read_stage(yaml::Section section, StageModel& stage, std::string& endpoint)
   section.number("delay_jitter_ms", stage.delay_jitter_ms, {0, 1000});
   section.number("frequency_hz", stage.frequency_hz, {0.1, 2000});
   section.number("damping", stage.damping, {0.05, 5});
+  section.number("second_mode_share", stage.second_mode_share, {-0.9, 0.9});
+  section.number("second_mode_hz", stage.second_mode_hz, {0.1, 2000});
+  section.number("second_mode_damping", stage.second_mode_damping, {0.001, 5});
   section.number("delay_ms", stage.delay_ms, {0, 1000});
   section.number("noise_nm", stage.noise_nm, {0, 1000});
   section.number("noise_bandwidth_hz", stage.noise_bandwidth_hz, {0.1, 5000});
@@ -287,6 +302,7 @@ Scenario read_scenario(const YAML::Node& root, Mistakes& mistakes) {
   section.each("faults", [&](const YAML::Node& item, const std::string& path) {
     read_fault(item, path, scenario, mistakes);
   });
+  section.section("bench");  // tests/bench/stillness reads it
   section.finish();
   return scenario;
 }

@@ -133,6 +133,18 @@ struct Sine {
   double amplitude_nm = 0;  ///< peak
   double frequency_hz = 0;
   double phase_deg = 0;
+  double drift_share_per_s = 0;  ///< the frequency grows so fast, and falls again, by turns of ...
+  double drift_turn_s = 10;      ///< ... so long
+  double modulation_share = 0;   ///< of the amplitude, which swells and shrinks ...
+  double modulation_hz = 0.1;    ///< ... so often
+  double from_s = 0, until_s = 1e7;  ///< it is there
+};
+
+/// Vibration of no single frequency: a resonance driven by white noise.
+struct BroadbandModel {
+  double rms_nm = 0;
+  double frequency_hz = 12;
+  double damping = 0.3;
 };
 
 struct AxisDisturbance {
@@ -142,7 +154,9 @@ struct AxisDisturbance {
   double settling_tau_s = 60;
   double step_nm = 0;
   double step_at_s = 0;
+  double step_seconds = 0;  ///< that the step takes, slowly at both ends
   std::vector<Sine> sines;
+  BroadbandModel broadband;
 };
 
 /// Motion of the field about the sensor's centre.
@@ -164,6 +178,9 @@ struct StageModel {
   double delay_jitter_ms = 0;         ///< mean of what adds to delay_ms, exponentially distributed
   double frequency_hz = 150;          ///< second-order response
   double damping = 0.7;
+  double second_mode_share = 0;  ///< of a motion that follows by a resonance of its own
+  double second_mode_hz = 400;
+  double second_mode_damping = 0.05;
   double delay_ms = 2.5;  ///< from the command's arrival to the start of the motion
   double noise_nm = 0.2;  ///< rms per axis, first-order low-pass noise
   double noise_bandwidth_hz = 200;
@@ -225,7 +242,8 @@ struct ScenarioError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Reads and checks a scenario; what the file leaves out keeps its default. @throws ScenarioError
+/// Reads and checks a scenario; what the file leaves out keeps its default. A section `bench` is
+/// not the simulator's and is passed over. @throws ScenarioError
 Scenario load_scenario(const std::filesystem::path& file);
 /// The same from text; `name` stands for the file in messages.
 Scenario load_scenario_text(const std::string& text, const std::string& name);

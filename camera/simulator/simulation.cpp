@@ -70,6 +70,12 @@ Vec2 Simulation::disturbance_now() const noexcept {
   return {disturbance_nm_.x + steps_nm_.x, disturbance_nm_.y + steps_nm_.y};
 }
 
+Vec2 Simulation::sample_nm() const noexcept {
+  const Vec2 disturbance_nm = disturbance_now();
+  const Vec2 by_stage_nm = stage_.image_displacement(stage_.position_nm());
+  return {disturbance_nm.x + by_stage_nm.x, disturbance_nm.y + by_stage_nm.y};
+}
+
 bool Simulation::inject(const Fault& fault) {
   const std::int64_t until_ns = now_ns() + to_ns(fault.seconds);
   switch (fault.kind) {
@@ -227,6 +233,12 @@ void Simulation::draw(const Truth& truth, const ExposureSum& sum, const SensorSe
   if (scenario_.optics.motion_blur) conditions.motion = sum.motion(pixel_size_nm);
   markers_.spots(truth.sample_nm, truth.markers_hidden, spots_);
   sensor_.image(spots_, settings, levels, conditions);
+}
+
+void Simulation::image_of(const Truth& truth, const SensorSettings& part, std::uint16_t* levels) {
+  ExposureSum still;
+  still.add(truth.sample_nm, illumination_.brightness());
+  draw(truth, still, part, levels);
 }
 
 std::int64_t Simulation::next_delivery_delay_ns() noexcept {

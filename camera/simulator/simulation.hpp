@@ -54,6 +54,15 @@ class Simulation {
   /// Starts a fault now. @return false when its marker does not exist
   bool inject(const Fault& fault);
 
+  /// Where the sample is now, in the image.
+  Vec2 sample_nm() const noexcept;
+  /// The light of a frame that was exposed: markers and what else shines. None where the markers
+  /// are dark.
+  void light_of(const Truth& truth, std::vector<Spot>& spots) const {
+    markers_.spots(truth.sample_nm, truth.markers_hidden, spots);
+  }
+  /// An image of part of the sensor as a frame with that truth shows it, by the light of now.
+  void image_of(const Truth& truth, const SensorSettings& part, std::uint16_t* levels);
   /// Exposes from `start_ns` on. With `levels`, draws the image (width * height values).
   Truth expose(std::int64_t start_ns, const SensorSettings& settings, std::uint16_t* levels);
 

@@ -47,20 +47,28 @@ std::vector<zmq::message_t> receive(zmq::socket_t& socket, std::chrono::millisec
 
 }  // namespace
 
-CommandClient::CommandClient(std::string endpoint, std::chrono::milliseconds timeout)
-    : endpoint_(std::move(endpoint)), timeout_(timeout) {}
+CommandClient::CommandClient(std::string endpoint, std::chrono::milliseconds timeout,
+                             ServerKeys keys)
+    : endpoint_(std::move(endpoint)), timeout_(timeout), keys_(std::move(keys)) {}
 
 Reply CommandClient::request(const nlohmann::json& command, const std::function<bool()>& give_up) {
   const std::string daemon = listener_at(endpoint_);
   zmq::socket_t socket(context_, zmq::socket_type::req);
   socket.set(zmq::sockopt::linger, 0);
+  use_keys(socket, keys_);
   socket.connect(endpoint_);
-  socket.send(zmq::buffer(command.dump()), zmq::send_flags::none);
+  // One whose key is refused has no connection any more, and sending would wait for ever.
+  socket.set(zmq::sockopt::sndtimeo, static_cast<int>(timeout_.count()));
+  const bool sent = socket.send(zmq::buffer(command.dump()), zmq::send_flags::none).has_value();
 
-  const std::vector<zmq::message_t> parts = receive(socket, timeout_, give_up);
+  std::vector<zmq::message_t> parts;
+  if (sent) parts = receive(socket, timeout_, give_up);
   if (parts.empty()) {
-    throw Unreachable(fmt::format("{} runs at {} but did not answer within {:.1f} s", daemon,
-                                  endpoint_, std::chrono::duration<double>(timeout_).count()));
+    const char* keyed =
+        keys_.empty() ? "" : ": it does not let in this key, or it is not the daemon of that one";
+    throw Unreachable(fmt::format("{} runs at {} but did not answer within {:.1f} s{}", daemon,
+                                  endpoint_, std::chrono::duration<double>(timeout_).count(),
+                                  keyed));
   }
   Reply reply;
   reply.body = nlohmann::json::parse(parts.front().to_string_view(), nullptr, false);

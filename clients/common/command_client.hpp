@@ -11,6 +11,7 @@
 #include <zmq.hpp>
 
 #include "clients/common/find_daemon.hpp"
+#include "clients/common/server_keys.hpp"
 
 namespace driftd::clients {
 
@@ -34,7 +35,8 @@ struct Interrupted : std::runtime_error {
 class CommandClient {
  public:
   explicit CommandClient(std::string endpoint,
-                         std::chrono::milliseconds timeout = std::chrono::seconds(2));
+                         std::chrono::milliseconds timeout = std::chrono::seconds(2),
+                         ServerKeys keys = {});
 
   /// @param give_up  asked every 20 ms whether not to wait any longer; none: never
   /// @throws Unreachable, Refused, Interrupted; zmq::error_t when the endpoint is malformed
@@ -45,6 +47,7 @@ class CommandClient {
  private:
   std::string endpoint_;
   std::chrono::milliseconds timeout_;
+  ServerKeys keys_;
   zmq::context_t context_{1};
 };
 

@@ -14,6 +14,8 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "clients/common/server_keys.hpp"
+
 namespace driftd::clients {
 
 struct Message {
@@ -34,7 +36,7 @@ class Subscriber {
   /// @param queue_messages  how many may wait here before the newest are dropped (and counted lost)
   /// @throws zmq::error_t when an endpoint is malformed
   Subscriber(const std::vector<std::string>& endpoints, const std::vector<std::string>& topics,
-             int queue_messages = 10'000);
+             int queue_messages = 10'000, const ServerKeys& keys = {});
 
   /// The next message, or nothing within `timeout` (or when a signal came). Not a message of the
   /// protocol: counted in malformed() and skipped.

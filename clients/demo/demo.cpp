@@ -38,9 +38,10 @@ Demo::Demo(DemoOptions options, StopSignal& stop)
     : options_(std::move(options)),
       stop_(stop),
       config_(load()),
-      subscriber_({config_.wire.publish, config_.wire.corrections, sockets_.ipc("truth")}, {},
-                  kQueueMessages),
-      daemon_commands_(config_.wire.commands),
+      subscriber_(
+          {config_.wire.publish.front(), config_.wire.corrections.front(), sockets_.ipc("truth")},
+          {}, kQueueMessages),
+      daemon_commands_(config_.wire.commands.front()),
       simulator_commands_(sockets_.ipc("control")) {
   std::filesystem::create_directories(options_.output);
 }
@@ -59,9 +60,9 @@ config::Config Demo::load() {
     options_.config = copy;
   }
   config::Config config = config::load(options_.config);
-  config.wire.publish = config::endpoint_in(folder, config.wire.publish);
-  config.wire.corrections = config::endpoint_in(folder, config.wire.corrections);
-  config.wire.commands = config::endpoint_in(folder, config.wire.commands);
+  config.wire.publish = {config::endpoint_in(folder, config.wire.publish.front())};
+  config.wire.corrections = {config::endpoint_in(folder, config.wire.corrections.front())};
+  config.wire.commands = {config::endpoint_in(folder, config.wire.commands.front())};
   return config;
 }
 
@@ -87,7 +88,7 @@ void Demo::start_simulator() {
       "--scenario", options_.scenario.string(), "--address", config_.camera.id,
       "--truth",    sockets_.ipc("truth"),      "--control", sockets_.ipc("control")};
   if (options_.stage == nullptr) {
-    arguments.insert(arguments.end(), {"--stage", config_.wire.corrections});
+    arguments.insert(arguments.end(), {"--stage", config_.wire.corrections.front()});
   } else {
     const auto wait = [this](ChildProcess& program, const std::string& what,
                              const std::function<bool()>& done) {
@@ -138,7 +139,7 @@ void Demo::start_daemon() {
   daemon_ = std::make_unique<ChildProcess>(
       options_.programs / "driftd", std::vector<std::string>{"--config", options_.config.string()},
       options_.output / "driftd.log");
-  CommandClient soon(config_.wire.commands, std::chrono::milliseconds(200));
+  CommandClient soon(config_.wire.commands.front(), std::chrono::milliseconds(200));
   wait_for(
       *daemon_, "driftd did not find the camera and its markers",
       [&] {

@@ -17,7 +17,6 @@ constexpr double kNormalMad = 1.4826;
 constexpr double kNoiseThatDithers = 0.5;
 constexpr double kPatternThatDithers = 0.48;
 constexpr double kNoiseBehindALimit = 1;
-constexpr double kClipped = 1e-3;
 
 struct Pixels {
   std::vector<double> mean, variance;  ///< of the pixels kept; variance with rounding
@@ -240,8 +239,7 @@ DarkResult measure_dark(const FrameStatistics& s) {
   dark.frames = s.frames();
   dark.step_adu = s.step();
   const double step = dark.step_adu;
-  dark.clipped_share =
-      static_cast<double>(s.levels()[0]) / (static_cast<double>(s.shape().pixels()) * s.frames());
+  dark.clipped_share = s.share_at_zero();
   const bool clipped = dark.clipped_share > kClipped;
   const Pixels all = all_pixels(s, clipped);
   if (all.mean.empty()) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -40,20 +41,35 @@ struct ExportOptions {
   std::vector<double> matrix = {1, 0, 0, 1};
 };
 
-/// Exposures of the other camera's frames, by the list that the user gave.
-std::vector<Exposure> exposures_of(const ExportOptions& options, const WallClock& wall) {
-  if (options.clock == Clock::Wall && wall.empty())
+/// The drift while the other camera exposed, by the list of times that the user gave.
+std::vector<ScienceDrift> drifts_at_times(const ExportOptions& options, const DriftCurve& curve,
+                                          const WallClock& wall) {
+  const bool by_wall = options.clock == Clock::Wall;
+  if (by_wall && wall.empty())
     throw std::runtime_error("the record has no reading of the wall clock");
   const auto length_ns = std::llround(options.exposure_ms * 1e6);
-  std::vector<Exposure> exposures;
+  std::vector<ScienceDrift> drifts;
+  std::size_t not_joined = 0;
   for (const std::string& text : read_column(options.times, options.column)) {
-    std::int64_t begin_ns = time_ns(text, options.unit);
-    if (options.clock == Clock::Wall) begin_ns = wall.monotonic_ns(begin_ns);
+    const std::int64_t told_ns = time_ns(text, options.unit);
+    const auto joined_ns = by_wall ? wall.monotonic_ns(told_ns) : std::optional(told_ns);
+    if (!joined_ns) {
+      ++not_joined;
+      drifts.push_back(not_measured());
+      continue;
+    }
+    std::int64_t begin_ns = *joined_ns;
     if (options.at == At::Middle) begin_ns -= length_ns / 2;
     if (options.at == At::End) begin_ns -= length_ns;
-    exposures.push_back({begin_ns, begin_ns + length_ns});
+    drifts.push_back(curve.over({begin_ns, begin_ns + length_ns}));
   }
-  return exposures;
+  if (by_wall && wall.steps() > 0) {
+    fmt::print(stderr,
+               "note: the host's clock was set {} times during the record; {} of the times it "
+               "passed twice or never, and they have no drift\n",
+               wall.steps(), not_joined);
+  }
+  return drifts;
 }
 
 std::vector<ScienceDrift> drifts_of(const ExportOptions& options, const RecordFiles& record) {
@@ -62,14 +78,11 @@ std::vector<ScienceDrift> drifts_of(const ExportOptions& options, const RecordFi
   if (curve.empty()) throw std::runtime_error("the record has no frame with a drift");
   std::vector<ScienceDrift> drifts;
   if (!options.frame_ids.empty()) {
-    for (const std::string& text : read_column(options.frame_ids, options.column)) {
-      const std::int64_t id = time_ns(text, TimeUnit::Nanoseconds);
-      drifts.push_back(curve.at_frame(static_cast<std::uint64_t>(id)));
-    }
+    for (const std::string& text : read_column(options.frame_ids, options.column))
+      drifts.push_back(curve.at_frame(frame_number(text)));
   } else {
     const WallClock wall(record.clock());
-    const std::vector<Exposure> exposures = exposures_of(options, wall);
-    for (const Exposure& exposure : exposures) drifts.push_back(curve.over(exposure));
+    drifts = drifts_at_times(options, curve, wall);
     if (options.clock == Clock::Wall) {
       const std::int64_t utc_ns = wall.utc_error_ns();
       fmt::print(stderr, "the host's clock is joined to within {:.1f} us; {}\n",
@@ -168,7 +181,10 @@ void export_drift(const ExportOptions& options, const RecordFiles& record) {
   std::size_t missing = 0;
   for (const ScienceDrift& d : drifts) missing += d.measured ? 0 : 1;
   fmt::print("{}: the drift in {} frames", options.output.string(), drifts.size());
-  if (missing > 0) fmt::print(", {} of them outside what was measured", missing);
+  if (missing > 0) {
+    fmt::print(", {} of them without a measurement{}", missing,
+               options.format == Format::Picasso ? ", which lie between their neighbours" : "");
+  }
   fmt::print("\n");
 }
 

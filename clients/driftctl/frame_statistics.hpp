@@ -15,6 +15,9 @@ struct CannotCalibrate : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A larger share of values at 0 says that the offset is too low.
+inline constexpr double kClipped = 1e-3;
+
 /// What stays the same over a series.
 struct FrameShape {
   int width_px = 0, height_px = 0;
@@ -51,6 +54,10 @@ class FrameStatistics {
 
   /// How often each level occurred.
   const std::vector<std::uint64_t>& levels() const noexcept { return levels_; }
+  /// Of all values.
+  double share_at_zero() const noexcept {
+    return static_cast<double>(levels_[0]) / (static_cast<double>(shape_.pixels()) * frames_);
+  }
   /// The largest number that divides all levels: 16 where 12 bits are left aligned in 16.
   int step() const noexcept;
   /// The largest level of the pixel format that the step allows.

@@ -33,6 +33,11 @@ std::int64_t scaled(const std::string& whole, std::string fraction, int places) 
   return std::stoll(whole + fraction);
 }
 
+bool is_same_second(const std::tm& a, const std::tm& b) {
+  return a.tm_year == b.tm_year && a.tm_mon == b.tm_mon && a.tm_mday == b.tm_mday &&
+         a.tm_hour == b.tm_hour && a.tm_min == b.tm_min && a.tm_sec == b.tm_sec;
+}
+
 std::vector<std::string> fields_of(const std::string& line) {
   std::vector<std::string> fields(1);
   const bool separated = line.find_first_of(",;\t") != std::string::npos;
@@ -53,8 +58,10 @@ std::int64_t time_ns(const std::string& text, TimeUnit unit) {
   static const std::regex number(R"((-?\d{1,19})(?:\.(\d*))?)");
   static const std::regex date(
       R"((\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|\+00:?00)?)");
+  constexpr std::size_t kLongest = 100;  // std::regex goes a call deeper with each character
   std::smatch match;
   try {
+    if (text.size() > kLongest) throw std::out_of_range("time");
     if (std::regex_match(text, match, number)) return scaled(match[1], match[2], places_of(unit));
     if (std::regex_match(text, match, date)) {
       std::tm utc{};
@@ -64,14 +71,24 @@ std::int64_t time_ns(const std::string& text, TimeUnit unit) {
       utc.tm_hour = std::stoi(match[4]);
       utc.tm_min = std::stoi(match[5]);
       utc.tm_sec = std::stoi(match[6]);
-      return scaled(std::to_string(timegm(&utc)), match[7], 9);
+      const std::tm said = utc;
+      const std::time_t seconds = timegm(&utc);  // makes a day in March of a 30th of February
+      if (is_same_second(said, utc)) return scaled(std::to_string(seconds), match[7], 9);
     }
   } catch (const std::out_of_range&) {  // more digits than there are nanoseconds
   }
   throw std::runtime_error(
       fmt::format("'{}' is neither a time as a decimal number nor a date like "
                   "2026-11-23T09:47:12.345Z",
-                  text));
+                  text.substr(0, kLongest)));
+}
+
+std::uint64_t frame_number(const std::string& text) {
+  static const std::regex number(R"((\d{1,19})(?:\.0*)?)");
+  std::smatch match;
+  if (!std::regex_match(text, match, number))
+    throw std::runtime_error(fmt::format("'{}' is no number of a frame", text));
+  return std::stoull(match[1]);
 }
 
 std::vector<std::string> read_column(const std::filesystem::path& file, int column) {

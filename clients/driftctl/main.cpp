@@ -26,6 +26,7 @@
 #include "clients/driftctl/doctor/command.hpp"
 #include "clients/driftctl/export.hpp"
 #include "clients/driftctl/keep_snapshot.hpp"
+#include "clients/driftctl/keygen.hpp"
 #include "clients/driftctl/measurement.hpp"
 #include "clients/driftctl/record_report.hpp"
 #include "clients/driftctl/snapshot_image.hpp"
@@ -42,6 +43,8 @@ constexpr const char* kExitCodes =
     "  2  wrong usage\n"
     "  3  driftd is not there, may not be reached by this user, or did not answer in time\n"
     "  4  something else failed, such as writing the file\n";
+
+constexpr int kQueueMessages = 10'000;
 
 struct Options : CommonOptions {
   double watch_for_s = 0;  ///< 0: until interrupted
@@ -167,12 +170,20 @@ void record(const Options& options, const char* order) {
   if (!problem.empty()) fmt::print("it ended: {}\n", problem);
 }
 
+void save_raw_frames(const Options& options) {
+  const nlohmann::json body = send(options, {{"command", "record"}, {"frames", true}}).body;
+  if (options.json)
+    fmt::print("{}\n", body.dump());
+  else
+    fmt::print("raw frames go to {}\n", body.at("file").get<std::string>());
+}
+
 void watch(const Options& options) {
   StopSignal stop;
-  const config::Wire wire = wire_of(options);
-  Subscriber subscriber({find_endpoint(wire.publish), find_endpoint(wire.corrections)}, {});
-  DaemonView view;
   // Says at once when nobody is there, which a subscription alone never would.
+  const std::vector<std::string> endpoints = publishers_of(options, true);
+  Subscriber subscriber(endpoints, {}, kQueueMessages, sockets_of(options).keys);
+  DaemonView view;
   view.set_status(send(options, {{"command", "status"}}).body.at("status"), monotonic_ns());
   Display display;
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(options.watch_for_s * 1e9);
@@ -190,9 +201,10 @@ void watch(const Options& options) {
 
 void measure(const Options& options) {
   StopSignal stop;
-  Subscriber subscriber({find_endpoint(wire_of(options).publish)},
-                        {"position", "markers", "event"});
-  send(options, {{"command", "status"}});  // says at once when nobody is there
+  const std::vector<std::string> endpoints =
+      publishers_of(options, false);  // nobody there: says so
+  Subscriber subscriber(endpoints, {"position", "markers", "event"}, kQueueMessages,
+                        sockets_of(options).keys);
   Measurement measurement;
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(options.measure_s * 1e9);
   while (!stop.raised() && monotonic_ns() < end_ns && measurement.problem().empty()) {
@@ -250,6 +262,8 @@ void add_commands(CLI::App& app, Options& options) {
   app.add_subcommand("reset", "From lost or fault back to idle")->callback([&] {
     change_state(options, "reset");
   });
+  add_access(app, options);
+  add_keygen(app);
   add_doctor(app, options, options.doctor);
   CLI::App* recording =
       app.add_subcommand("record", "Write every frame's results to the disk of the daemon");
@@ -261,6 +275,11 @@ void add_commands(CLI::App& app, Options& options) {
   recording->add_subcommand("status", "Whether, where to, and how much")->callback([&] {
     record(options, nullptr);
   });
+  recording
+      ->add_subcommand("frames",
+                       "Save the raw frames of the last seconds (record.frames_memory_mb); prints "
+                       "the file")
+      ->callback([&] { save_raw_frames(options); });
   add_export(app);
   add_report(app);
   CLI::App* markers = app.add_subcommand("markers", "Print the markers");
@@ -301,12 +320,20 @@ int run(int argc, char** argv) {
   app.add_option("--publish", options.publish, "Publishing endpoint of driftd, over the file's");
   app.add_option("--corrections", options.corrections,
                  "Endpoint of driftd's corrections, over the file's");
+  app.add_option("--connect", options.connect,
+                 "Command endpoint of a driftd on another computer, tcp://HOST:PORT; its other "
+                 "sockets it tells itself. Needs keys: driftctl keygen");
+  app.add_option("--key", options.keys.key,
+                 "File with your own key; without: ~/.config/driftd/client.key_secret");
+  app.add_option("--server-key", options.keys.server,
+                 "File with the public key of that driftd; without: "
+                 "~/.config/driftd/servers/HOST.key");
   app.add_option("--timeout", options.timeout_s, "Seconds to wait for an answer")
       ->check(clients::in_range(1e-3, 1e6, "POSITIVE"))
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print the JSON as it came");
   add_commands(app, options);
-  add_description(app);
+  add_standard_flags(app, "driftctl");
   try {
     app.parse(argc, argv);
     return options.doctor.failed ? kExitRefused : 0;

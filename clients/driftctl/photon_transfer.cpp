@@ -81,6 +81,13 @@ void add_warnings(LightResult& light, const FrameStatistics& statistics, const V
   if (light.gain_e_per_adu.sd > 0.02 * light.gain_e_per_adu.value) {
     warnings.push_back("the gain is not known to 2 %: more frames, more light, or a dark series");
   }
+  // A dark series tells it itself.
+  if (const double clipped = statistics.share_at_zero(); dark == nullptr && clipped > kClipped) {
+    warnings.push_back(fmt::format(
+        "{:.1f} % of the values are 0: the offset is so low that noise is cut off, and the gain is "
+        "less sure than it says. Raise the camera's black level until none are",
+        100 * clipped));
+  }
   if (light.disturbed_share > 0.25) {
     warnings.push_back(fmt::format(
         "{:.0f} % of the bright places were left out for a while: markers blink or move by "

@@ -2,8 +2,9 @@
 #include "clients/driftctl/record_files.hpp"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
-#include <tuple>
+#include <utility>
 
 namespace driftd::clients {
 namespace {
@@ -13,9 +14,18 @@ constexpr std::uint64_t kBlock = 65'536;
 }  // namespace
 
 RecordFiles::RecordFiles(const std::vector<std::filesystem::path>& paths) {
-  std::vector<std::filesystem::path> sorted = paths;
-  std::ranges::sort(sorted);
-  for (const auto& path : sorted) files_.emplace_back(path);
+  // By what they say of themselves: they may be called otherwise and lie in different folders.
+  std::map<std::pair<std::string, int>, record::FileReader> sorted;
+  for (const auto& path : paths) {
+    record::FileReader file(path);
+    const std::pair key{file.header().series, file.header().part};
+    const auto [place, is_new] = sorted.emplace(key, std::move(file));
+    if (!is_new) {
+      throw std::runtime_error(path.string() + " and " + place->second.path().string() +
+                               " are the same part of a record: give one of them");
+    }
+  }
+  for (auto& [key, file] : sorted) files_.push_back(std::move(file));
   for (const record::FileReader& file : files_) {
     if (file.header().session != header().session) {
       throw std::runtime_error(file.path().string() + " and " + files_.front().path().string() +

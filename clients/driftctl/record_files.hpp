@@ -14,7 +14,7 @@ namespace driftd::clients {
 class RecordFiles {
  public:
   /// @throws record::RecordError for a file that cannot be read, std::runtime_error for files of
-  /// different runs of the daemon
+  /// different runs of the daemon, or one that comes twice
   explicit RecordFiles(const std::vector<std::filesystem::path>& paths);
 
   const std::vector<record::FileReader>& files() const noexcept { return files_; }

@@ -16,9 +16,6 @@
 namespace driftd::clients {
 namespace {
 
-constexpr const char* kBlue = "#1660a8";
-constexpr const char* kOrange = "#d1541b";
-constexpr const char* kGrey = "#8a8a8a";
 constexpr std::size_t kMostEvents = 300;
 constexpr std::size_t kMostSpans = 200;
 
@@ -126,13 +123,13 @@ std::string analysis(const RecordSummary& s) {
   std::vector<Row> lines;
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const Spectrum& spectrum = s.spectra[axis];
-    Curve curve{names[axis], colours[axis], {}, {}};
+    Curve curve{.name = names[axis], .colour = colours[axis], .x = {}, .y = {}};
     for (std::size_t i = 1; i < spectrum.density_nm2_per_hz.size(); ++i) {
       curve.x.push_back(static_cast<double>(i) * spectrum.spacing_hz);
       curve.y.push_back(std::sqrt(spectrum.density_nm2_per_hz[i]));
     }
     spectra.push_back(curve);
-    Curve deviation{names[axis], colours[axis], {}, {}};
+    Curve deviation{.name = names[axis], .colour = colours[axis], .x = {}, .y = {}};
     for (const AllanPoint& point : s.axes[axis].allan) {
       deviation.x.push_back(point.averaged_s);
       deviation.y.push_back(point.deviation_nm);
@@ -185,7 +182,7 @@ std::string lost_time(const RecordSummary& s) {
 
 std::string latency(const RecordSummary& s) {
   if (s.latency_us.empty()) return "";
-  Curve curve{"share of frames that take longer", kGrey, {}, {}};
+  Curve curve{.name = "share of frames that take longer", .colour = kGrey, .x = {}, .y = {}};
   const auto count = static_cast<double>(s.latency_us.size());
   for (std::size_t i = 0; i < s.latency_us.size(); ++i) {
     curve.x.push_back(s.latency_us[i]);

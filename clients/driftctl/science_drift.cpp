@@ -18,7 +18,35 @@ constexpr std::int64_t kLongestJoinNs = 1'000'000'000;
 /// Between two measured frames as far apart as that the drift is a straight line.
 constexpr std::int64_t kLongestGapNs = 200'000'000;
 
+/// So much a second is a clock slewed (chrony: at most 83 ms), and beyond it one that was set.
+constexpr double kMostSlew = 0.1;
+
+std::int64_t moved_ns(const record::ClockRow& a, const record::ClockRow& b) {
+  return (b.wall_ns - b.time_ns) - (a.wall_ns - a.time_ns);
+}
+
+bool is_set_between(const record::ClockRow& a, const record::ClockRow& b) {
+  return static_cast<double>(std::abs(moved_ns(a, b))) >
+         kMostSlew * static_cast<double>(b.time_ns - a.time_ns);
+}
+
+/// Rows between which it was not set.
+std::int64_t monotonic_within(std::span<const record::ClockRow> rows, std::int64_t wall_ns) {
+  const auto after = std::ranges::upper_bound(rows, wall_ns, {}, &record::ClockRow::wall_ns);
+  if (after == rows.begin()) return rows.front().time_ns + (wall_ns - rows.front().wall_ns);
+  const record::ClockRow& left = *std::prev(after);
+  if (after == rows.end()) return left.time_ns + (wall_ns - left.wall_ns);
+  const double share =
+      static_cast<double>(wall_ns - left.wall_ns) /
+      static_cast<double>(std::max<std::int64_t>(1, after->wall_ns - left.wall_ns));
+  return left.time_ns + std::llround(share * static_cast<double>(after->time_ns - left.time_ns));
+}
+
 }  // namespace
+
+ScienceDrift not_measured() {
+  return {kNaN, kNaN, kNaN, kNaN, 0, false};
+}
 
 void DriftCurve::add(std::span<const record::FrameRow> rows) {
   for (const record::FrameRow& row : rows) {
@@ -90,7 +118,7 @@ ScienceDrift DriftCurve::over(const Exposure& exposure) const {
   }
   if (begin == points_.begin() || begin == points_.end() ||
       begin->taken_ns - std::prev(begin)->taken_ns > kLongestGapNs) {
-    return {kNaN, kNaN, kNaN, kNaN, 0, false};
+    return not_measured();
   }
   const Point& left = *std::prev(begin);
   const Point& right = *begin;
@@ -107,34 +135,43 @@ ScienceDrift DriftCurve::over(const Exposure& exposure) const {
 }
 
 ScienceDrift DriftCurve::at_frame(std::uint64_t frame_id) const {
-  const auto found = std::ranges::find(points_, frame_id, &Point::frame_id);
-  if (found == points_.end()) return {kNaN, kNaN, kNaN, kNaN, 0, false};
+  // The daemon's numbers rise, across a lost camera too.
+  const auto found = std::ranges::lower_bound(points_, frame_id, {}, &Point::frame_id);
+  if (found == points_.end() || found->frame_id != frame_id) return not_measured();
   return {found->x_nm, found->y_nm, found->x_sd_nm, found->y_sd_nm, 1, true};
 }
 
 WallClock::WallClock(std::vector<record::ClockRow> rows) : rows_(std::move(rows)) {
-  std::ranges::sort(rows_, {}, &record::ClockRow::wall_ns);
+  std::ranges::sort(rows_, {}, &record::ClockRow::time_ns);
+  begins_.push_back(0);
+  for (std::size_t i = 1; i < rows_.size(); ++i)
+    if (is_set_between(rows_[i - 1], rows_[i])) begins_.push_back(i);
 }
 
-std::int64_t WallClock::monotonic_ns(std::int64_t wall_ns) const {
-  const auto after = std::ranges::upper_bound(rows_, wall_ns, {}, &record::ClockRow::wall_ns);
-  if (after == rows_.begin()) return rows_.front().time_ns + (wall_ns - rows_.front().wall_ns);
-  const record::ClockRow& left = *std::prev(after);
-  if (after == rows_.end()) return left.time_ns + (wall_ns - left.wall_ns);
-  const double share =
-      static_cast<double>(wall_ns - left.wall_ns) /
-      static_cast<double>(std::max<std::int64_t>(1, after->wall_ns - left.wall_ns));
-  return left.time_ns + std::llround(share * static_cast<double>(after->time_ns - left.time_ns));
+std::optional<std::int64_t> WallClock::monotonic_ns(std::int64_t wall_ns) const {
+  std::optional<std::int64_t> found;
+  for (std::size_t k = 0; k < begins_.size(); ++k) {
+    const bool first = k == 0;
+    const bool last = k + 1 == begins_.size();
+    const auto begin = rows_.begin() + static_cast<std::ptrdiff_t>(begins_[k]);
+    const auto end =
+        last ? rows_.end() : rows_.begin() + static_cast<std::ptrdiff_t>(begins_[k + 1]);
+    // It was set at some time between two rows.
+    if (!first && wall_ns < begin->wall_ns - (begin->time_ns - std::prev(begin)->time_ns)) continue;
+    if (!last && wall_ns > std::prev(end)->wall_ns + (end->time_ns - std::prev(end)->time_ns))
+      continue;
+    if (found) return {};
+    found = monotonic_within({begin, end}, wall_ns);
+  }
+  return found;
 }
 
 std::int64_t WallClock::uncertainty_ns() const {
   std::int64_t most = 0;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     most = std::max(most, rows_[i].read_uncertainty_ns);
-    if (i == 0) continue;
-    const std::int64_t moved =
-        (rows_[i].wall_ns - rows_[i].time_ns) - (rows_[i - 1].wall_ns - rows_[i - 1].time_ns);
-    most = std::max(most, std::abs(moved));
+    if (i == 0 || is_set_between(rows_[i - 1], rows_[i])) continue;
+    most = std::max(most, std::abs(moved_ns(rows_[i - 1], rows_[i])));
   }
   return most;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct ScienceDrift {
   int frames = 0;  ///< of the record within the exposure; 0: between two of them, or none near
   bool measured = false;
 };
+
+ScienceDrift not_measured();
 
 /// The drift of a record frame by frame, with one zero: where the daemon took a new reference, what
 /// was measured before goes on without a step.
@@ -58,20 +61,24 @@ class DriftCurve {
   std::vector<std::string> notes_;
 };
 
-/// The host's clock against CLOCK_MONOTONIC over a record.
+/// The host's clock against CLOCK_MONOTONIC over a record. It may have been set meanwhile.
 class WallClock {
  public:
   explicit WallClock(std::vector<record::ClockRow> rows);
   bool empty() const noexcept { return rows_.empty(); }
-  std::int64_t monotonic_ns(std::int64_t wall_ns) const;
+  /// None for a time that it passed twice, being set back, or never, being set forward.
+  std::optional<std::int64_t> monotonic_ns(std::int64_t wall_ns) const;
+  /// How often it was set.
+  std::size_t steps() const noexcept { return begins_.size() - 1; }
   /// How well two clocks of one computer are joined: what the readings leave open and the host's
-  /// clock was moved between two of them, at most.
+  /// clock was slewed between two of them, at most.
   std::int64_t uncertainty_ns() const;
   /// Of the host's clock against UTC, at most; -1: not known.
   std::int64_t utc_error_ns() const;
 
  private:
   std::vector<record::ClockRow> rows_;
+  std::vector<std::size_t> begins_;  ///< the first row, and each one before which it was set
 };
 
 }  // namespace driftd::clients

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The picture of a stage's step response, measured and modelled, as an SVG that stands alone: no
-// script, no style sheet, no font of its own. Pure functions; no file.
+// The picture of a stage's step response, measured and modelled, as an SVG that stands alone.
+// Pure functions; no file.
 #pragma once
 
 #include <string>

@@ -10,8 +10,9 @@
 namespace driftd::clients {
 namespace {
 
-constexpr double kWidth = 860, kHeight = 300;
-constexpr double kLeft = 75, kRight = 845, kTop = 34, kBottom = 250;
+constexpr double kWidth = 860;
+constexpr double kLeft = 75, kRight = 845, kTop = 34, kBelow = 50;
+constexpr double kCaption = 20;  // px that it takes
 constexpr double kTicks = 7;
 constexpr std::size_t kMostColumns = 770;  // px of the plot
 
@@ -34,6 +35,7 @@ struct Axis {
   }
 };
 
+/// 1, 2 or 5 times a power of ten, so that about kTicks of them span the range.
 double tick_of(double range) {
   const double wanted = range / kTicks;
   const double power = std::pow(10.0, std::floor(std::log10(wanted)));
@@ -65,8 +67,9 @@ std::vector<double> ticks_of(const Axis& axis) {
     return ticks;
   }
   const double tick = tick_of(axis.high - axis.low);
-  const auto last = static_cast<long>(std::floor(axis.high / tick));
-  for (auto i = static_cast<long>(std::ceil(axis.low / tick)); i <= last; ++i)
+  constexpr double kSlack = 1e-6;  // of a tick, for the last one
+  const auto last = static_cast<long>(std::floor(axis.high / tick + kSlack));
+  for (auto i = static_cast<long>(std::ceil(axis.low / tick - kSlack)); i <= last; ++i)
     ticks.push_back(static_cast<double>(i) * tick);
   return ticks;
 }
@@ -76,12 +79,13 @@ std::string text(double x, double y, const char* look, const std::string& words)
 }
 
 std::string axes(const PlotSettings& settings, const Axis& x, const Axis& y) {
+  const double top = y.end, bottom = y.begin;
   std::string svg;
   for (const double tick : ticks_of(x)) {
     svg += fmt::format(
         "<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\" stroke=\"#e4e4e4\"/>\n",
-        x.place(tick), kTop, kBottom);
-    svg += text(x.place(tick), kBottom + 18, "text-anchor=\"middle\"", fmt::format("{:g}", tick));
+        x.place(tick), top, bottom);
+    svg += text(x.place(tick), bottom + 18, "text-anchor=\"middle\"", fmt::format("{:g}", tick));
   }
   for (const double tick : ticks_of(y)) {
     svg += fmt::format(
@@ -91,9 +95,9 @@ std::string axes(const PlotSettings& settings, const Axis& x, const Axis& y) {
   }
   svg += fmt::format(
       "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#606060\"/>\n",
-      kLeft, kTop, kRight - kLeft, kBottom - kTop);
-  svg += text((kLeft + kRight) / 2, kBottom + 38, "text-anchor=\"middle\"", settings.x_label);
-  const double middle = (kTop + kBottom) / 2;
+      kLeft, top, kRight - kLeft, bottom - top);
+  svg += text((kLeft + kRight) / 2, bottom + 38, "text-anchor=\"middle\"", settings.x_label);
+  const double middle = (top + bottom) / 2;
   svg += text(
       18, middle,
       fmt::format("text-anchor=\"middle\" transform=\"rotate(-90 18 {:.0f})\"", middle).c_str(),
@@ -137,6 +141,25 @@ std::string path_of(const Curve& curve, const Axis& x, const Axis& y) {
   return path;
 }
 
+/// The curves, and their names beside the title.
+std::string drawn(const std::vector<Curve>& curves, const Axis& x, const Axis& y) {
+  std::string svg;
+  double legend = kRight - 10;
+  for (auto curve = curves.rbegin(); curve != curves.rend(); ++curve) {
+    const std::string path = path_of(*curve, x, y);
+    if (path.empty()) continue;
+    svg += fmt::format(
+        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.1\" "
+        "stroke-linejoin=\"round\"{}/>\n",
+        path, curve->colour, curve->dashed ? " stroke-dasharray=\"6 4\"" : "");
+    svg += text(legend, 22,
+                fmt::format("text-anchor=\"end\" style=\"fill:{}\"", curve->colour).c_str(),
+                curve->name);
+    legend -= 20 + 7 * static_cast<double>(curve->name.size());
+  }
+  return svg;
+}
+
 }  // namespace
 
 std::string escaped(const std::string& text) {
@@ -155,8 +178,12 @@ std::string escaped(const std::string& text) {
       case '"':
         result += "&quot;";
         break;
-      default:
+      case '\n':
+      case '\t':
         result += c;
+        break;
+      default:
+        result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
     }
   }
   return result;
@@ -164,43 +191,39 @@ std::string escaped(const std::string& text) {
 
 std::string draw_plot(const PlotSettings& settings, const std::vector<Curve>& curves,
                       const std::vector<Band>& bands) {
+  const double top = kTop + (settings.caption.empty() ? 0 : kCaption);
   Axis x{.log = settings.log_x, .begin = kLeft, .end = kRight};
-  Axis y{.log = settings.log_y, .begin = kBottom, .end = kTop};
+  Axis y{.log = settings.log_y, .begin = settings.height_px - kBelow, .end = top};
   for (const Curve& curve : curves) {
-    for (std::size_t i = 0; i < curve.x.size(); ++i) {
+    for (std::size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
       if (!x.shows(curve.x[i]) || !y.shows(curve.y[i])) continue;
       x.include(curve.x[i]);
       y.include(curve.y[i]);
     }
   }
   if (!(x.low <= x.high)) return "";
+  for (const double value : settings.y_shows) y.include(value);
   widen(x);
   widen(y);
-  std::string svg = fmt::format(
+  std::string svg = settings.alone ? "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" : "";
+  svg += fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" width=\"{0:g}\" "
       "font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\" font-size=\"12\" "
       "fill=\"#303030\">\n",
-      kWidth, kHeight);
+      kWidth, settings.height_px);
+  if (settings.alone)
+    svg += fmt::format("<rect width=\"{:g}\" height=\"{:g}\" fill=\"#ffffff\"/>\n", kWidth,
+                       settings.height_px);
   for (const Band& band : bands) {
     const double left = x.place(band.begin);
-    svg += fmt::format("<rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n",
-                       left, kTop, std::max(0.5, x.place(band.end) - left), kBottom - kTop,
-                       band.colour);
+    svg +=
+        fmt::format("<rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n",
+                    left, top, std::max(0.5, x.place(band.end) - left), y.begin - top, band.colour);
   }
   svg += axes(settings, x, y);
   svg += text(kLeft, 22, "font-size=\"15\"", settings.title);
-  double legend = kRight - 10;
-  for (auto curve = curves.rbegin(); curve != curves.rend(); ++curve) {
-    svg += fmt::format(
-        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.1\" "
-        "stroke-linejoin=\"round\"/>\n",
-        path_of(*curve, x, y), curve->colour);
-    svg += text(legend, 22,
-                fmt::format("text-anchor=\"end\" style=\"fill:{}\"", curve->colour).c_str(),
-                curve->name);
-    legend -= 20 + 7 * static_cast<double>(curve->name.size());
-  }
-  return svg + "</svg>\n";
+  if (!settings.caption.empty()) svg += text(kLeft, 42, "fill=\"#606060\"", settings.caption);
+  return svg + drawn(curves, x, y) + "</svg>\n";
 }
 
 }  // namespace driftd::clients

@@ -313,7 +313,9 @@ VarianceLine TransferLine::solve_robustly(const Classes& classes) const {
 
 void TransferLine::leave_out_disturbed() {
   constexpr double kMostRatio = 6;  // chi^2 of 15 degrees: beyond once in 1e12
+  // Not within the scatter of a sum over few pixels: that would take the quiet blocks alone.
   constexpr double kMostExcess = 0.25;
+  constexpr double kClearOfScatterSd = 4;
   std::size_t lit = 0;
   std::size_t disturbed = 0;
   std::size_t any = 0;
@@ -325,6 +327,7 @@ void TransferLine::leave_out_disturbed() {
       const TileNoise& block = tile.blocks[b];
       double left = 0;
       double expected = 0;
+      double expected2 = 0;
       double most = 0;
       int bright = 0;
       for (std::size_t i = 0; i < kTilePixels; ++i) {
@@ -336,13 +339,16 @@ void TransferLine::leave_out_disturbed() {
         if (line_.at(1, mean) < kNoiseOfOnePixel * kNoiseOfOnePixel * step_ * step_) continue;
         left += static_cast<double>(block.variance[i]);
         expected += predicted;
+        expected2 += predicted * predicted;
         if (mean <= dim) continue;
         ++bright;
         // A pixel noisy by itself is in all blocks, and left out as a pixel.
         most = std::max(most, static_cast<double>(block.variance[i]) / predicted);
       }
       const bool is_lit = bright >= 9;
-      taken_[t][b] = most < kMostRatio && left <= (1 + kMostExcess) * expected;
+      const double scatter = std::sqrt(2 * expected2 / (kBlockFrames - 1.0));
+      taken_[t][b] = most < kMostRatio && left <= expected + std::max(kMostExcess * expected,
+                                                                      kClearOfScatterSd * scatter);
       if (is_lit) ++lit;
       if (is_lit && !taken_[t][b]) ++disturbed;
       ++any;

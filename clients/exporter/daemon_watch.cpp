@@ -13,6 +13,8 @@ using nlohmann::json;
 /// A status may come late by this much on a busy machine.
 constexpr std::int64_t kLeastPatienceNs = 5 * kNanosecondsPerSecond;
 constexpr std::int64_t kIntervals = 3;
+constexpr std::int64_t kLatestNs = 4'000'000'000'000'000'000;      // a century and more
+constexpr std::int64_t kLongestNs = 3600 * kNanosecondsPerSecond;  // between two
 /// Each is a time series in Prometheus, for ever.
 constexpr std::size_t kMostCodes = 200;
 
@@ -40,8 +42,10 @@ void DaemonWatch::take_status(const clients::Message& message, std::int64_t now_
   const bool same = session == session_;
   if (!session_.empty() && !same) ++restarts_;
   session_ = session;
-  if (const std::int64_t before_ns = whole(status_, "time_ns"); same && before_ns > 0)
-    interval_ns_ = std::max<std::int64_t>(0, whole(message.body, "time_ns") - before_ns);
+  if (const std::int64_t before_ns = whole(status_, "time_ns");
+      same && before_ns > 0 && before_ns < kLatestNs)
+    interval_ns_ =
+        std::clamp(whole(message.body, "time_ns"), before_ns, before_ns + kLongestNs) - before_ns;
   status_ = message.body;
   status_ns_ = now_ns;
 }

@@ -3,6 +3,14 @@
 // HEAD of a few pages, one request a connection, at most kMostConnections at once (the oldest makes
 // room for a new one), kMostRequestBytes of request and kMostSeconds from its first byte to the
 // last of the answer. One thread runs it; stop() may be called by any.
+//
+// Why not cpp-httplib: of the oldest version that would have to do (0.11.4, Debian 12's
+// libcpp-httplib-dev) these bounds cannot be had. A worker thread, of eight, stays with a
+// connection, and set_read_timeout() counts each read anew: eight peers that send a header line a
+// second keep Prometheus out for as long as they like (tried: so after 16 s), and connections
+// beyond them are accepted and kept without a limit (tried: 300). What
+// tests/unit/clients/test_exporter.cpp asks of idle, slow and deaf peers tells whether another
+// version, or another library, may take its place.
 #pragma once
 
 #include <atomic>

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "clients/exporter/http_server.hpp"
 #include "clients/exporter/metrics.hpp"
 #include "config/config.hpp"
+#include "config/endpoint.hpp"
 
 namespace driftd::exporter {
 namespace {
@@ -33,8 +35,8 @@ using std::chrono::milliseconds;
 /// Follows the daemon, wherever it listens and whenever it starts.
 class Follower {
  public:
-  Follower(std::string endpoint, DaemonWatch& watch)
-      : endpoint_(std::move(endpoint)), watch_(watch) {}
+  Follower(std::string endpoint, clients::ServerKeys keys, DaemonWatch& watch)
+      : endpoint_(std::move(endpoint)), keys_(std::move(keys)), watch_(watch) {}
 
   /// One turn of at most 0.2 s.
   void turn() {
@@ -51,12 +53,14 @@ class Follower {
 
  private:
   static constexpr milliseconds kTurn{200};
+  static constexpr int kQueueMessages = 10'000;
   static constexpr std::int64_t kLookAgainNs = 10 * kNanosecondsPerSecond;
 
   bool connect() {
     try {
       const std::string place = clients::find_endpoint(endpoint_);
-      subscriber_.emplace(std::vector{place}, std::vector<std::string>{"status", "event"});
+      subscriber_.emplace(std::vector{place}, std::vector<std::string>{"status", "event"},
+                          kQueueMessages, keys_);
       look_again_ns_ = monotonic_ns() + kLookAgainNs;
       if (place != place_ || !problem_.empty()) spdlog::info("subscribed at {}", place);
       place_ = place;
@@ -70,6 +74,7 @@ class Follower {
   }
 
   std::string endpoint_;
+  clients::ServerKeys keys_;
   DaemonWatch& watch_;
   std::optional<clients::Subscriber> subscriber_;
   std::string place_, problem_;  ///< told last
@@ -90,13 +95,14 @@ Page serve(const DaemonWatch& watch, const HttpRequest& request) {
   return {.status = 404, .body = "there is /metrics\n"};
 }
 
-int run(const config::Wire& wire, const std::string& listen) {
+int run(const config::Wire& wire, const clients::ServerKeys& keys, const std::string& listen) {
   clients::StopSignal stop;
   DaemonWatch watch(wire.status_interval_ms * std::int64_t{1'000'000}, DRIFTD_VERSION);
   HttpServer server(listen, [&](const HttpRequest& request) { return serve(watch, request); });
   spdlog::info("serving http://{}/metrics", server.address());
   std::thread serving([&] { server.run(); });
-  Follower follower(wire.publish, watch);
+  const auto local = std::ranges::find_if_not(wire.publish, config::is_tcp);
+  Follower follower(local != wire.publish.end() ? *local : wire.publish.front(), keys, watch);
   try {
     while (!stop.raised()) follower.turn();
   } catch (...) {
@@ -116,15 +122,18 @@ int start(int argc, char** argv) {
   std::string publish;
   std::string listen = "127.0.0.1:19539";
   bool list = false;
+  clients::KeyFiles keys;
   app.add_option("--config", file,
                  "Configuration file of driftd, for its endpoint; without: the default one")
       ->check(CLI::ExistingFile);
   app.add_option("--publish", publish, "Publishing endpoint of driftd, over the file's");
+  app.add_option("--key", keys.key,
+                 "File with the key of this program, for a driftd on another computer");
+  app.add_option("--server-key", keys.server, "File with the public key of that driftd");
   app.add_option("--listen", listen, "ADDRESS:PORT to serve on; whoever reaches it may read")
       ->capture_default_str();
   app.add_flag("--list-metrics", list, "Print a table of the metrics, and exit");
-  app.set_version_flag("--version", "driftd-exporter " DRIFTD_VERSION);
-  add_description(app);
+  add_standard_flags(app, "driftd-exporter");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -138,8 +147,11 @@ int start(int argc, char** argv) {
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   try {
     config::Wire wire = (file.empty() ? config::default_config() : config::load(file)).wire;
-    if (!publish.empty()) wire.publish = publish;
-    return run(wire, listen);
+    if (!publish.empty()) wire.publish = {publish};
+    clients::ServerKeys server_keys;
+    if (!keys.key.empty() || !keys.server.empty())
+      server_keys = clients::read_server_keys(keys, wire.publish.front());
+    return run(wire, server_keys, listen);
   } catch (const config::ConfigError& error) {
     std::cerr << error.what() << '\n';
     return Usage;

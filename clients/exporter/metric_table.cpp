@@ -74,6 +74,18 @@ std::vector<Metric> lock_rows() {
        .kind = Kind::Counter,
        .help = "Locks and calibrations that were begun.",
        .sources = {{"/status/lock_id"}}},
+      {.name = "driftd_lock_interrupted",
+       .kind = Kind::StateSet,
+       .help = "A lock that the daemon's end interrupted and nobody has taken up or forgotten; no "
+               "sample while there is none.",
+       .sources = {{"/status/interrupted/phase"}},
+       .states = {"searching", "found", "absent"}},
+      {.name = "driftd_lock_interrupted_moved_meters",
+       .kind = Kind::Gauge,
+       .help = "How far the sample is from where that lock held it.",
+       .sources = {{"/status/interrupted/moved_x_nm", "axis=\"x\""},
+                   {"/status/interrupted/moved_y_nm", "axis=\"y\""}},
+       .scale = kNm},
       {.name = "driftd_drift_meters",
        .kind = Kind::Gauge,
        .help = "The drift that is measured: the residual while locked.",
@@ -175,10 +187,19 @@ std::vector<Metric> camera_rows() {
        .sources = {{"/status/loop/withheld", "why=\"withheld\""},
                    {"/status/loop/expired", "why=\"expired\""},
                    {"/status/loop/refused", "why=\"refused\""}}},
-      counter("driftd_records_dropped_total", "Frames' records that a slow publisher lost.",
+      counter("driftd_frames_unpublished_total", "Frames whose results a slow publisher lost.",
               "/status/loop/queue_dropped"),
+      counter("driftd_raw_frames_not_kept_total",
+              "Raw frames that came while a slow disk held all places in memory.",
+              "/status/raw_frames/not_kept"),
       counter("driftd_connections_ended_total", "Clients' connections ended for their greed.",
               "/status/wire/connections_ended"),
+      counter("driftd_connections_revoked_total",
+              "Clients' connections ended because their key or group was taken back.",
+              "/status/wire/connections_revoked"),
+      counter("driftd_peers_refused_total",
+              "Peers refused: at the handshake, or for a command beyond their role.",
+              "/status/wire/peers_refused"),
       {.name = "driftd_latency_seconds",
        .kind = Kind::Histogram,
        .help = "From the complete frame to the correction handed to ZeroMQ, and its parts.",
@@ -193,6 +214,27 @@ std::vector<Metric> camera_rows() {
        .help = "Whether the daemon got what it asked of the kernel.",
        .sources = {{"/status/realtime/scheduled", "what=\"scheduled\""},
                    {"/status/realtime/memory_locked", "what=\"memory_locked\""}}},
+  };
+}
+
+std::vector<Metric> record_rows() {
+  return {
+      {.name = "driftd_recording",
+       .kind = Kind::Gauge,
+       .help = "Whether a recording is under way.",
+       .sources = {{"/status/record/recording"}}},
+      {.name = "driftd_recording_problem_info",
+       .kind = Kind::Info,
+       .help = "Why the last recording ended or could not begin; empty where that was as ordered.",
+       .sources = {{"/status/record/problem", "problem"}}},
+      {.name = "driftd_recording_frames_total",
+       .kind = Kind::Counter,
+       .help = "Frames written by the recording; starts anew with each.",
+       .sources = {{"/status/record/frames"}}},
+      {.name = "driftd_recording_frames_left_out_total",
+       .kind = Kind::Counter,
+       .help = "Frames that it left out because the disk was too slow.",
+       .sources = {{"/status/record/not_recorded"}}},
   };
 }
 
@@ -251,7 +293,7 @@ std::vector<Metric> stage_rows() {
 std::span<const Metric> metrics() {
   static const std::vector<Metric> rows = [] {
     std::vector<Metric> all;
-    for (auto&& part : {own_rows(), lock_rows(), camera_rows(), stage_rows()})
+    for (auto&& part : {own_rows(), lock_rows(), camera_rows(), record_rows(), stage_rows()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

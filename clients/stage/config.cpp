@@ -14,8 +14,6 @@ using config::joined;
 using config::Option;
 using config::row;
 
-constexpr double kMetre_nm = 1e9;  // longer than any stage
-
 template <auto Section>
 std::vector<Option> controller_rows(const std::string& section) {
   const auto key = [&](const char* name) { return section + '.' + name; };
@@ -253,8 +251,10 @@ void check_axis(const std::string& section, const AxisSettings& axis, Conflicts&
 }
 
 void check_endpoint(const char* key, const std::string& endpoint, Conflicts& conflicts) {
-  auto allowed = config::refused_endpoint(endpoint);
+  auto allowed = config::refused_endpoint(endpoint, false);
   if (!allowed && endpoint.ends_with(":*")) allowed = "a port, as driftd's log says it";
+  // Corrections expire by the clock of the daemon's computer.
+  if (allowed) allowed = allowed->substr(0, allowed->find(';')) + ", on the daemon's own computer";
   if (allowed) conflicts.push_back({{key}, quoted(endpoint), *std::move(allowed)});
 }
 

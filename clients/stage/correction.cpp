@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "clients/stage/stage.hpp"
+
 namespace driftd::stage {
 namespace {
 
@@ -11,11 +13,10 @@ using nlohmann::json;
 
 /// False for NaN.
 bool take_length(const json& body, const char* key, double& nm) {
-  constexpr double kMost_nm = 1e9;
   const auto found = body.find(key);
   if (found == body.end() || !found->is_number()) return false;
   nm = found->get<double>();
-  return std::abs(nm) < kMost_nm;
+  return std::abs(nm) < kMetre_nm;
 }
 
 bool take_whole(const json& body, const char* key, std::int64_t& value) {

@@ -172,7 +172,7 @@ void Driver::lost(const std::string& why) {
 
 void Driver::read(PerAxis& position) {
   call([&] { stage_.read(position); });
-  if (!std::isfinite(position[0]) || !std::isfinite(position[1]))
+  if (!(std::abs(position[0]) < kMetre_nm && std::abs(position[1]) < kMetre_nm))  // nor NaN
     throw StageError(fmt::format("the stage is said to be at {}, {} nm", position[0], position[1]));
 }
 
@@ -318,6 +318,7 @@ void Driver::take(const Target& target, const Correction& correction, std::int64
 }
 
 void Driver::recover() {
+  if (follower_.stays_in_vain()) return;
   refusal_lasts_ns_ = kRefusalLasts_ns;
   if (!std::exchange(refuses_, false)) return;
   board_.update([](DriverState& state) { state.refuses = false; });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace driftd::stage {
 namespace {
@@ -61,17 +62,17 @@ void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm)
   take_axes(axes);
   before_.reset();
   for (std::size_t i = 0; i < kAxes; ++i) {
-    if (offset_nm_[i] || place_unknown_[i] || !rules_[i].closed_loop) continue;
-    offset_nm_[i] = behind_nm_[i];  // it never rested
-    offset_in_doubt_[i] = true;
+    Place& place = places_[i];
+    if (place.offset_nm || place_unknown_[i] || !rules_[i].closed_loop) continue;
+    place.offset_nm = behind_nm_[i];  // it never rested
+    place.offset_in_doubt = true;
   }
   compare(position_nm, {});
   for (std::size_t i = 0; i < kAxes; ++i) {
-    if (place_unknown_[i]) offset_nm_[i].reset();  // found elsewhere
-    if (!under_way_) continue;
+    Place& place = places_[i];
+    if (place_unknown_[i]) place.offset_nm.reset();  // found elsewhere
     // The line broke in a move: the step counts from here, the zero stays.
-    base_nm_[i] = position_nm[i] - offset_nm_[i].value_or(0);
-    lowest_nm_[i] = highest_nm_[i] = base_nm_[i];
+    if (under_way_) place.is_at(place.of_sensor(position_nm[i]));
   }
   under_way_ = false;
   may_be_at(position_nm);
@@ -94,19 +95,18 @@ void Follower::resumed(std::span<const Axis> axes, const PerAxis& position_nm) {
 void Follower::may_be_at(const PerAxis& position_nm) {
   rest_unseen_ = false;
   for (std::size_t i = 0; i < kAxes; ++i) {
-    rest_[i] = {.position_nm = position_nm[i], .target_nm = base_nm_[i]};
+    Place& place = places_[i];
+    rest_[i] = {.position_nm = position_nm[i], .target_nm = place.base_nm};
     if (place_unknown_[i] || !rules_[i].closed_loop) continue;
-    const double here_nm = position_nm[i] - offset_nm_[i].value_or(0);
-    lowest_nm_[i] = std::min(lowest_nm_[i], here_nm);
-    highest_nm_[i] = std::max(highest_nm_[i], here_nm);
+    place.may_be_at(place.of_sensor(position_nm[i]));
   }
 }
 
 PerAxis Follower::slack_nm(std::int64_t now_ns) const {
   PerAxis slack_nm{};
   for (std::size_t i = 0; i < kAxes; ++i) {
-    const bool may_be_off =
-        !at_rest(now_ns) || (may_tell_offset(now_ns) && (!offset_nm_[i] || offset_in_doubt_[i]));
+    const bool offset_known = places_[i].offset_nm && !places_[i].offset_in_doubt;
+    const bool may_be_off = !at_rest(now_ns) || (may_tell_offset(now_ns) && !offset_known);
     // Without a sensor nothing tells that the stage is elsewhere.
     slack_nm[i] = rules_[i].closed_loop ? (may_be_off ? rules_[i].rate_nm_per_s * kLag_s : 0)
                                         : std::numeric_limits<double>::infinity();
@@ -138,7 +138,7 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
   for (std::size_t i = 0; i < kAxes; ++i) {
     // It was on its way when it seemed to rest.
     if (place_unknown_[i] && !unknown[i] && learnt_ns_ && now_ns - *learnt_ns_ < kJustAtRest_ns)
-      offset_nm_[i] = before_ ? before_->offset_nm[i] : std::nullopt;
+      places_[i].offset_nm = before_ ? before_->places[i].offset_nm : std::nullopt;
   }
   note_behind();
   if (may_tell && is_still(position_nm, now_ns)) learn(position_nm, now_ns);
@@ -147,8 +147,9 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
 /// Where it never rests: what two looks in a row say is that of the sensor.
 void Follower::note_behind() {
   for (std::size_t i = 0; i < kAxes; ++i) {
-    if (place_unknown_[i] || behind_nm_[i] || lowest_nm_[i] != highest_nm_[i]) continue;
-    const double behind_nm = position_nm_[i] - base_nm_[i];
+    const Place& place = places_[i];
+    if (place_unknown_[i] || behind_nm_[i] || place.lowest_nm != place.highest_nm) continue;
+    const double behind_nm = position_nm_[i] - place.base_nm;
     if (last_behind_nm_[i] && std::abs(behind_nm - *last_behind_nm_[i]) <= kStill_nm)
       behind_nm_[i] = behind_nm;
     last_behind_nm_[i] = behind_nm;
@@ -173,33 +174,37 @@ void Follower::learn(const PerAxis& position_nm, std::int64_t now_ns) {
   learnt_ns_ = now_ns;
   for (std::size_t i = 0; i < kAxes; ++i) {
     if (!rules_[i].closed_loop || place_unknown_[i]) continue;
+    Place& place = places_[i];
     Rest& rest = rest_[i];
-    if (std::abs(base_nm_[i] - rest.target_nm) > kFarEnough_nm) {
+    if (std::abs(place.base_nm - rest.target_nm) > kFarEnough_nm) {
       const bool went = std::abs(position_nm[i] - rest.position_nm) > kStill_nm;
       rest = {.position_nm = position_nm[i],
-              .target_nm = base_nm_[i],
+              .target_nm = place.base_nm,
               .in_vain = went ? 0 : rest.in_vain + 1};
     }
     if (rest.in_vain > 0) continue;  // what it says is not of this target
-    const double off_nm = position_nm[i] - base_nm_[i];
-    if (!offset_nm_[i] || offset_in_doubt_[i]) first_offset_nm_[i] = off_nm;
-    offset_nm_[i] = std::clamp(off_nm, first_offset_nm_[i] - rules_[i].step_nm,
-                               first_offset_nm_[i] + rules_[i].step_nm);
-    offset_in_doubt_[i] = false;
+    const double off_nm = position_nm[i] - place.base_nm;
+    if (!place.offset_nm || place.offset_in_doubt) place.first_offset_nm = off_nm;
+    place.offset_nm = std::clamp(off_nm, place.first_offset_nm - rules_[i].step_nm,
+                                 place.first_offset_nm + rules_[i].step_nm);
+    place.offset_in_doubt = false;
   }
 }
 
 std::optional<std::size_t> Follower::take_in_vain() {
   for (std::size_t i = 0; i < kAxes; ++i) {
-    if (rest_[i].in_vain < kRestsBorne) continue;
-    rest_[i].in_vain = kRestsBorne - 1;  // the next one is told again
-    return i;
+    if (rest_[i].in_vain >= kRestsBorne && !std::exchange(rest_[i].told, true)) return i;
   }
   return std::nullopt;
 }
 
+bool Follower::stays_in_vain() const {
+  return std::ranges::any_of(rest_, [](const Rest& rest) { return rest.in_vain >= kRestsBorne; });
+}
+
 bool Follower::is_away(std::size_t axis, double position_nm, double slack_nm) const {
-  const double away_nm = std::abs(position_nm - offset_nm_[axis].value_or(0) - base_nm_[axis]);
+  const Place& place = places_[axis];
+  const double away_nm = std::abs(place.of_sensor(position_nm) - place.base_nm);
   return !(away_nm <= rules_[axis].step_nm + slack_nm);
 }
 
@@ -233,17 +238,17 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
   for (std::size_t i = 0; i < kAxes; ++i) {
     const double total_nm = rules_[i].scale * correction.total_nm[i];
     const double delta_nm = rules_[i].scale * correction.delta_nm[i];
+    Place& place = places_[i];
     if (place_unknown_[i]) {
-      base_nm_[i] = position_nm_[i] - offset_nm_[i].value_or(0);
-      offset_in_doubt_[i] = true;  // it may be another one there
-      lowest_nm_[i] = highest_nm_[i] = base_nm_[i];
+      place.is_at(place.of_sensor(position_nm_[i]));
+      place.offset_in_doubt = true;  // it may be another one there
       rest_[i].position_nm = position_nm_[i];
-      rest_[i].target_nm = base_nm_[i];
+      rest_[i].target_nm = place.base_nm;
       behind_nm_[i] = last_behind_nm_[i] = std::nullopt;
-      zero_nm_[i] = base_nm_[i] - (total_nm - delta_nm);
+      zero_nm_[i] = place.base_nm - (total_nm - delta_nm);
       place_unknown_[i] = false;
     } else if (new_lock) {
-      zero_nm_[i] = base_nm_[i];
+      zero_nm_[i] = place.base_nm;
     }
     target.nm[i] = limit(i, zero_nm_[i] + total_nm, now_ns, target.limited[i]);
   }
@@ -254,11 +259,11 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
                        Limited& limited) const {
   const AxisRules& rules = rules_[axis];
   const double zero_nm = zero_nm_[axis];
-  const double base_nm = base_nm_[axis];
+  const Place& place = places_[axis];
   // A stage that was found outside may stay there or come back, as the corrections say.
   const auto bounded = [&](double nm, double low_nm, double high_nm) {
-    if (base_nm < low_nm - rules.near_nm) low_nm = base_nm;
-    if (base_nm > high_nm + rules.near_nm) high_nm = base_nm;
+    if (place.base_nm < low_nm - rules.near_nm) low_nm = place.base_nm;
+    if (place.base_nm > high_nm + rules.near_nm) high_nm = place.base_nm;
     return std::clamp(nm, low_nm, high_nm);
   };
   double target_nm = bounded(wanted_nm, zero_nm - rules.range_nm, zero_nm + rules.range_nm);
@@ -273,48 +278,35 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
     most_nm = std::min(most_nm, rate_nm);
   }
   // Near enough to every place where it may be.
-  const double middle_nm = std::midpoint(lowest_nm_[axis], highest_nm_[axis]);
-  const double kept_nm = std::clamp(target_nm, std::min(highest_nm_[axis] - most_nm, middle_nm),
-                                    std::max(lowest_nm_[axis] + most_nm, middle_nm));
+  const double middle_nm = std::midpoint(place.lowest_nm, place.highest_nm);
+  const double kept_nm = std::clamp(target_nm, std::min(place.highest_nm - most_nm, middle_nm),
+                                    std::max(place.lowest_nm + most_nm, middle_nm));
   (by_rate ? limited.rate : limited.step) = kept_nm != target_nm;
   return kept_nm;
 }
 
 void Follower::moved(const Target& target, std::int64_t now_ns) {
-  before_ = {.base_nm = base_nm_,
-             .lowest_nm = lowest_nm_,
-             .highest_nm = highest_nm_,
-             .offset_nm = offset_nm_,
-             .offset_in_doubt = offset_in_doubt_,
-             .last_nm = last_nm_};
-  taken_ = target;
+  before_ = {.places = places_, .last_nm = last_nm_};
   first_ns_.reset();
   last_nm_ = target.nm;
-  base_nm_ = target.nm;
-  lowest_nm_ = highest_nm_ = target.nm;
+  for (std::size_t i = 0; i < kAxes; ++i) places_[i].is_at(target.nm[i]);
   last_ns_ = now_ns;
   under_way_ = false;
   rest_unseen_ = true;
 }
 
 void Follower::not_taken() {
-  if (!before_ || !last_ns_) return;
-  base_nm_ = before_->base_nm;
-  lowest_nm_ = before_->lowest_nm;
-  highest_nm_ = before_->highest_nm;
-  offset_nm_ = before_->offset_nm;  // what rest told since was of a target that was not taken
-  offset_in_doubt_ = before_->offset_in_doubt;
+  if (!before_) return;
+  const Target target{.nm = *last_nm_};
+  places_ = before_->places;  // what rest told since was of a target that was not taken
   last_nm_ = before_->last_nm;
-  refused(taken_, *last_ns_);
+  refused(target, *last_ns_);
 }
 
 void Follower::refused(const Target& target, std::int64_t now_ns) {
   before_.reset();
   rest_unseen_ = false;
-  for (std::size_t i = 0; i < kAxes; ++i) {
-    lowest_nm_[i] = std::min(lowest_nm_[i], target.nm[i]);
-    highest_nm_[i] = std::max(highest_nm_[i], target.nm[i]);
-  }
+  for (std::size_t i = 0; i < kAxes; ++i) places_[i].may_be_at(target.nm[i]);
   last_ns_ = now_ns;
   under_way_ = false;
 }

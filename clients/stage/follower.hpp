@@ -10,6 +10,7 @@
 // asked how far the stage has moved, and the last target says from where.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -64,6 +65,8 @@ class Follower {
   bool wants_rest() const { return rest_unseen_; }
   /// Of an axis that was where it was at two rests, though it was told to go: told once for each.
   std::optional<std::size_t> take_in_vain();
+  /// Some axis was where it was at its last two rests: that it takes targets means nothing.
+  bool stays_in_vain() const;
   bool place_unknown() const { return place_unknown_ != std::array<bool, kAxes>{}; }
 
   Verdict judge(const Correction& correction, std::int64_t now_ns) const;
@@ -102,10 +105,29 @@ class Follower {
     double near_nm = 0;             ///< outside by no more it is at the end
     bool closed_loop = true;
   };
+  /// Where an axis is, as far as anybody knows: what a target changes, and a late refusal brings
+  /// back.
+  struct Place {
+    double base_nm = 0;  ///< what a step counts from: the last target, or where the stage was found
+    double lowest_nm = 0, highest_nm = 0;  ///< between them it is; apart after a refusal or a loss
+    /// Sensor minus target, at rest after the last move that was followed by rest.
+    std::optional<double> offset_nm;
+    double first_offset_nm = 0;    ///< as learnt first, which later ones stay near
+    bool offset_in_doubt = false;  ///< it was learnt before the stage was moved
+
+    void is_at(double nm) { base_nm = lowest_nm = highest_nm = nm; }
+    void may_be_at(double nm) {
+      lowest_nm = std::min(lowest_nm, nm);
+      highest_nm = std::max(highest_nm, nm);
+    }
+    /// What the sensor says, as a target.
+    double of_sensor(double position_nm) const { return position_nm - offset_nm.value_or(0); }
+  };
   /// Of the last two rests between which the target moved.
   struct Rest {
     double position_nm = 0, target_nm = 0;
-    int in_vain = 0;  ///< rests in a row at which the position was the same
+    int in_vain = 0;    ///< rests in a row at which the position was the same
+    bool told = false;  ///< that, of this one
   };
   static AxisRules rules_of(const AxisSettings& settings);
   void take_axes(std::span<const Axis> axes);
@@ -126,26 +148,18 @@ class Follower {
   PerAxis position_nm_{};
   PerAxis disobeyed_nm_{};                 ///< where it was then
   std::array<bool, kAxes> place_unknown_;  ///< the next zero comes from the position
-  PerAxis base_nm_{};  ///< what a step counts from: the last target, or where the stage was found
-  PerAxis lowest_nm_{}, highest_nm_{};  ///< between them it is; apart after a refusal or a loss
-  /// Sensor minus target, at rest after the last move that was followed by rest.
-  std::array<std::optional<double>, kAxes> offset_nm_;
-  PerAxis first_offset_nm_{};                  ///< as learnt first, which later ones stay near
-  std::array<bool, kAxes> offset_in_doubt_{};  ///< it was learnt before the stage was moved
-  std::optional<std::int64_t> learnt_ns_;      ///< when one was learnt last
-  std::optional<std::int64_t> first_ns_;       ///< of the first of two readings at rest
-  PerAxis first_nm_{};                         ///< that
+  std::array<Place, kAxes> places_;
+  std::optional<std::int64_t> learnt_ns_;  ///< when one was learnt last
+  std::optional<std::int64_t> first_ns_;   ///< of the first of two readings at rest
+  PerAxis first_nm_{};                     ///< that
   std::array<std::optional<double>, kAxes> behind_nm_, last_behind_nm_;  ///< the same, in motion
   std::array<Rest, kAxes> rest_{};
   /// What moved() has changed, for not_taken().
   struct Before {
-    PerAxis base_nm, lowest_nm, highest_nm;
-    std::array<std::optional<double>, kAxes> offset_nm;
-    std::array<bool, kAxes> offset_in_doubt;
+    std::array<Place, kAxes> places;
     std::optional<PerAxis> last_nm;
   };
   std::optional<Before> before_;
-  Target taken_;              ///< the target of the last moved()
   bool under_way_ = false;    ///< a target was sent, and not answered
   bool rest_unseen_ = false;  ///< the stage was not seen at rest since the last move
   PerAxis zero_nm_{};

@@ -41,8 +41,7 @@ int main(int argc, char** argv) {
   app.add_flag("--check-config", check, "check the configuration, say what is wrong, and exit");
   app.add_flag("--print-config", print,
                "print the configuration merged with the defaults, and exit");
-  app.set_version_flag("--version", "driftd-stage " DRIFTD_VERSION);
-  driftd::add_description(app);
+  driftd::add_standard_flags(app, "driftd-stage");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

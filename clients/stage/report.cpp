@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -35,11 +36,14 @@ std::string_view word_of(Condition condition) {
   return "disconnected";
 }
 
-/// What the daemon takes of a text (docs/protocol.md). A controller's text may be no UTF-8.
+/// What the daemon takes of a text (docs/protocol.md). A controller's text may be no UTF-8, and
+/// control characters, six bytes each in JSON, would make a message longer than it takes.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMostBytes = 300;
   const auto valid = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
   auto result = valid.get<std::string>();
+  std::ranges::replace_if(
+      result, [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
   if (result.size() <= kMostBytes) return result;
   std::size_t end = kMostBytes;
   while ((static_cast<unsigned char>(result[end]) & 0xC0U) == 0x80U) --end;  // within a character

@@ -14,6 +14,8 @@
 
 namespace driftd::stage {
 
+constexpr double kMetre_nm = 1e9;  ///< longer than any stage
+
 struct Axis {
   std::string name;   ///< as the controller calls it
   double min_nm = 0;  ///< travel that the controller allows
@@ -65,7 +67,8 @@ class Stage {
  public:
   virtual ~Stage() = default;
   /// Opens the connection (again, after a StageError) and asks who is there and how far it goes.
-  /// Moves nothing, and switches nothing but servos where StageOptions::switch_servo_on.
+  /// Moves nothing, and switches nothing but servos where StageOptions::switch_servo_on, and what
+  /// would be taken for answers.
   /// @throws StageError
   virtual std::vector<Axis> connect() = 0;
   /// Closes the connection; what was sent and has not left is dropped.

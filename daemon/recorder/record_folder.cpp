@@ -7,13 +7,18 @@
 #include <chrono>
 #include <ctime>
 #include <regex>
+#include <string>
+#include <utility>
+
+#include "record/file_writer.hpp"
 
 namespace driftd::daemon {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kStillWritten{60};  // perhaps another daemon's
+/// Perhaps another computer's, whose lock does not show here.
+constexpr std::chrono::seconds kStillWritten{60};
 
 struct Old {
   fs::path path;
@@ -21,11 +26,21 @@ struct Old {
   bool may_go;
 };
 
-/// The oldest first: names begin with the time.
-std::vector<Old> records_in(const fs::path& folder, const fs::path& current) {
+/// By time and part: `_1000` comes after `_999`.
+bool is_older(const Old& a, const Old& b) {
+  const auto key = [](const Old& old) {
+    const std::string name = old.path.filename().string();
+    const std::size_t bar = name.rfind('_');
+    return std::pair{name.substr(0, bar), std::stoi(name.substr(bar + 1))};
+  };
+  return key(a) < key(b);
+}
+
+/// The oldest first.
+std::vector<Old> records_in(const fs::path& folder, const fs::path& current, const char* kind) {
   std::vector<Old> records;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (!is_record_name(entry.path().filename().string())) continue;
+    if (!is_record_name(entry.path().filename().string(), kind)) continue;
     std::error_code error;
     if (!fs::is_regular_file(entry.symlink_status(error))) continue;
     const auto bytes = static_cast<std::int64_t>(entry.file_size(error));
@@ -34,8 +49,17 @@ std::vector<Old> records_in(const fs::path& folder, const fs::path& current) {
     const bool rests = !error && fs::file_time_type::clock::now() - written > kStillWritten;
     records.push_back({entry.path(), bytes, rests && entry.path() != current});
   }
-  std::ranges::sort(records, {}, &Old::path);
+  std::ranges::sort(records, is_older);
   return records;
+}
+
+/// Whether they make so much room when all go that may.
+bool suffice(const std::vector<Old>& records, std::int64_t bytes) {
+  for (const Old& old : records) {
+    if (bytes <= 0) break;
+    if (old.may_go && !record::is_in_use(old.path)) bytes -= old.bytes;
+  }
+  return bytes <= 0;
 }
 
 }  // namespace
@@ -49,13 +73,14 @@ std::string series_name(std::int64_t wall_ns) {
                      wall_ns / 1'000'000 % 1000);
 }
 
-fs::path record_file(const fs::path& folder, const std::string& series, int part) {
-  return folder / fmt::format("{}_{:03}.h5", series, part);
+fs::path record_file(const fs::path& folder, const std::string& series, int part,
+                     const char* kind) {
+  return folder / fmt::format("{}_{:03}{}", series, part, kind);
 }
 
-bool is_record_name(const std::string& name) {
-  static const std::regex pattern(R"(driftd_\d{8}T\d{6}\.\d{3}Z_\d{3,}\.(h5|tif|csv))");
-  return std::regex_match(name, pattern);
+bool is_record_name(const std::string& name, const char* kind) {
+  static const std::regex pattern(R"(driftd_\d{8}T\d{6}\.\d{3}Z_\d{3,9}(\.h5|\.tif))");
+  return std::regex_match(name, pattern) && name.ends_with(kind);
 }
 
 std::int64_t free_bytes(const fs::path& folder) {
@@ -63,19 +88,33 @@ std::int64_t free_bytes(const fs::path& folder) {
 }
 
 std::vector<fs::path> remove_old_records(const fs::path& folder, const Retention& retention,
-                                         const fs::path& current) {
+                                         const fs::path& current, const char* kind) {
   std::vector<fs::path> removed;
-  const std::vector<Old> records = records_in(folder, current);
+  const std::vector<Old> records = records_in(folder, current, kind);
   std::int64_t all = 0;
   for (const Old& old : records) all += old.bytes;
+  const bool helps = suffice(records, retention.keep_free_bytes - free_bytes(folder));
   for (const Old& old : records) {
     const bool too_many = retention.keep_bytes > 0 && all > retention.keep_bytes;
-    if (!too_many && free_bytes(folder) >= retention.keep_free_bytes) break;
-    if (!old.may_go || !fs::remove(old.path)) continue;
+    if (!too_many && (!helps || free_bytes(folder) >= retention.keep_free_bytes)) break;
+    if (!old.may_go || record::is_in_use(old.path)) continue;
+    std::error_code error;  // one that cannot be removed stays, and the next one goes
+    if (!fs::remove(old.path, error)) continue;
     all -= old.bytes;
     removed.push_back(old.path);
   }
   return removed;
+}
+
+std::string lacking_room(const fs::path& folder, const Retention& retention, std::int64_t bytes) {
+  const auto megabytes = [](std::int64_t count) {
+    return fmt::format("{:.0f} MB", static_cast<double>(count) * 1e-6);
+  };
+  const std::int64_t room = free_bytes(folder);
+  if (room - bytes >= retention.keep_free_bytes) return {};
+  return fmt::format("{} has {} left, {}and record.keep_free_mb keeps {}", folder.string(),
+                     megabytes(room), bytes > 0 ? megabytes(bytes) + " are needed " : "",
+                     megabytes(retention.keep_free_bytes));
 }
 
 }  // namespace driftd::daemon

@@ -23,10 +23,7 @@ constexpr std::int64_t kMegabyte = 1'000'000;
 constexpr std::int64_t kMinuteNs = 60'000'000'000;
 
 RecordSettings record_settings(const config::Record& record) {
-  const std::filesystem::path folder = record.directory.empty() && !state_directory().empty()
-                                           ? state_directory() / "records"
-                                           : record.directory;
-  return {.folder = folder,
+  return {.folder = records_folder(record),
           .max_file_bytes = record.max_file_mb * kMegabyte,
           .max_file_ns = record.max_file_minutes * kMinuteNs,
           .retention = {.keep_bytes = record.keep_mb * kMegabyte,
@@ -34,6 +31,11 @@ RecordSettings record_settings(const config::Record& record) {
 }
 
 }  // namespace
+
+std::filesystem::path records_folder(const config::Record& record) {
+  const bool is_default = record.directory.empty() && !state_directory().empty();
+  return is_default ? state_directory() / "records" : record.directory;
+}
 
 RecordKeeper::RecordKeeper(const config::Config& config, std::string session,
                            std::shared_ptr<RecordFeed> feed, camera::FrameSource& source,
@@ -90,27 +92,42 @@ void RecordKeeper::begin(Cause cause) {
   recorder_.desk().order(std::move(order));
 }
 
+void RecordKeeper::end(const std::string& why) {
+  next_.reset();
+  for (Waiting& w : waiting_) w.for_next = false;
+  if (!std::exchange(ending_, true)) recorder_.desk().end(why);
+}
+
 void RecordKeeper::start(Answer answer, std::int64_t now_ns) {
+  if (ending_) {  // a disk may take long over the end
+    next_ = Cause::Command;
+    return waiting_.push_back({now_ns + kPatienceNs, std::move(answer), true});
+  }
   cause_ = Cause::Command;  // a recording of a lock's goes on after the lock
   const bool runs = recorder_.desk().status().recording;
   if (runs) return answer(Reply{.fields = {{"record", status(now_ns)}}});
-  waiting_.push_back({now_ns + kPatienceNs, std::move(answer)});
+  waiting_.push_back({now_ns + kPatienceNs, std::move(answer), false});
   if (!under_way_) begin(Cause::Command);
 }
 
 void RecordKeeper::stop(Answer answer, std::int64_t now_ns) {
   if (!under_way_) return answer(Reply{.fields = {{"record", status(now_ns)}}});
-  waiting_.push_back({now_ns + kPatienceNs, std::move(answer)});
-  recorder_.desk().end("record stop");
+  waiting_.push_back({now_ns + kPatienceNs, std::move(answer), false});
+  end("record stop");
 }
 
 void RecordKeeper::follow(const LockChange& change, std::int64_t /*now_ns*/) {
   using control::LockState;
   const bool over = change.state == LockState::Idle;
-  if (over && under_way_ && cause_ == Cause::Lock) recorder_.desk().end("the lock is over");
+  if (over && next_ == Cause::Lock) next_.reset();
+  if (over && under_way_ && !ending_ && cause_ == Cause::Lock) end("the lock is over");
   const bool begins =
       change.previous == LockState::Idle && !over && change.state != LockState::Calibrating;
-  if (config_.record.at_lock && begins && !under_way_) begin(Cause::Lock);
+  if (!config_.record.at_lock || !begins) return;
+  if (!under_way_)
+    begin(Cause::Lock);
+  else if (ending_ && !next_)
+    next_ = Cause::Lock;
 }
 
 void RecordKeeper::turn(std::int64_t now_ns) {
@@ -167,7 +184,7 @@ void RecordKeeper::tell(const RecordNotice& notice, std::int64_t now_ns) {
   using Kind = RecordNotice::Kind;
   const bool over =
       notice.kind == Kind::NotBegun || notice.kind == Kind::Ended || notice.kind == Kind::Failed;
-  if (over) under_way_ = false;
+  if (over) under_way_ = ending_ = false;
   if (notice.kind == Kind::NotBegun || notice.kind == Kind::Failed) problem_ = notice.text;
   raise(notice);
   if (notice.kind == Kind::NotBegun) {
@@ -175,6 +192,9 @@ void RecordKeeper::tell(const RecordNotice& notice, std::int64_t now_ns) {
   } else if (over || notice.kind == Kind::Begun) {
     answer_all(Reply{.fields = {{"record", status(now_ns)}}});
   }
+  if (!over || !next_) return;
+  for (Waiting& w : waiting_) w.for_next = false;
+  begin(*std::exchange(next_, {}));
 }
 
 void RecordKeeper::raise(const RecordNotice& notice) {
@@ -202,16 +222,19 @@ void RecordKeeper::raise(const RecordNotice& notice) {
 }
 
 void RecordKeeper::answer_all(const Outcome& outcome) {
-  std::vector<Waiting> waiting;
-  waiting.swap(waiting_);
+  std::vector<Waiting> waiting, later;
+  for (Waiting& w : waiting_) (w.for_next ? later : waiting).push_back(std::move(w));
+  waiting_ = std::move(later);
   for (const Waiting& w : waiting) w.answer(outcome);
 }
 
 void RecordKeeper::refuse_pending(const CommandRefused& refused) {
+  for (Waiting& w : waiting_) w.for_next = false;
   answer_all(refused);
 }
 
 void RecordKeeper::finish() {
+  next_.reset();
   if (!recorder_.quit()) {
     spdlog::error("the disk of the record stands still: the last second may not be in {}",
                   recorder_.desk().status().file.string());

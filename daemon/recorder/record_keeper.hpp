@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@
 #include "daemon/stage_channel.hpp"
 
 namespace driftd::daemon {
+
+/// Empty where the configuration names none and there is no state directory.
+std::filesystem::path records_folder(const config::Record& record);
 
 class RecordKeeper {
  public:
@@ -46,9 +50,11 @@ class RecordKeeper {
   struct Waiting {
     std::int64_t until_ns;
     Answer answer;
+    bool for_next;  ///< asks for the recording that follows the one that ends
   };
 
   void begin(Cause cause);
+  void end(const std::string& why);
   void tell(const RecordNotice& notice, std::int64_t now_ns);
   void raise(const RecordNotice& notice);
   void tell_delays(const RecordStatus& status, std::int64_t now_ns);
@@ -64,7 +70,9 @@ class RecordKeeper {
   std::shared_ptr<RecordFeed> feed_;
   Recorder recorder_;
   std::vector<Waiting> waiting_;
-  bool under_way_ = false;  ///< ordered, and not yet told that it is over
+  bool under_way_ = false;     ///< ordered, and not yet told that it is over
+  bool ending_ = false;        ///< its end is ordered, too
+  std::optional<Cause> next_;  ///< to begin when that is over
   Cause cause_ = Cause::Command;
   std::string problem_;  ///< why the last recording ended or could not begin; "" when ordered
   std::uint64_t not_recorded_before_ = 0, not_recorded_told_ = 0;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/recorder/record_writer.hpp"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -29,10 +27,6 @@ record::ChunkRows chunk_for(double rate_hz, std::size_t markers) {
   const auto frames =
       static_cast<std::size_t>(std::clamp(std::round(rows), 1.0, double{kMostChunkFrames}));
   return {.frames = frames, .localizations = frames * std::max<std::size_t>(1, markers)};
-}
-
-std::string megabytes(std::int64_t bytes) {
-  return fmt::format("{:.0f} MB", static_cast<double>(bytes) * 1e-6);
 }
 
 }  // namespace
@@ -89,12 +83,8 @@ void RecordWriter::begin(RecordOrder order) {
     const std::filesystem::path& folder = order_.settings.folder;
     make_directory(folder);
     retain();
-    const std::int64_t room = free_bytes(folder);
-    if (room < order_.settings.retention.keep_free_bytes) {
-      throw record::RecordError(fmt::format("{} has {} left, and record.keep_free_mb keeps {}",
-                                            folder.string(), megabytes(room),
-                                            megabytes(order_.settings.retention.keep_free_bytes)));
-    }
+    const std::string lacking = lacking_room(folder, order_.settings.retention, 0);
+    if (!lacking.empty()) throw record::RecordError(lacking);
     forget();
     status_ = {};
     status_.recording = true;
@@ -240,11 +230,8 @@ void RecordWriter::look_after(std::int64_t now_ns) {
   const bool regular =
       static_cast<std::uint64_t>((now_ns - file_since_ns_) / kSecond) % kRetainEvery == 0;
   if (regular || free_bytes(folder) < keep) retain();
-  const std::int64_t room = free_bytes(folder);
-  if (room < keep) {
-    throw record::RecordError(fmt::format("{} has {} left, and record.keep_free_mb keeps {}",
-                                          folder.string(), megabytes(room), megabytes(keep)));
-  }
+  const std::string lacking = lacking_room(folder, order_.settings.retention, 0);
+  if (!lacking.empty()) throw record::RecordError(lacking);
 }
 
 void RecordWriter::retain() {

@@ -6,9 +6,9 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "daemon/recorder/leavable_thread.hpp"
 #include "daemon/recorder/recorder_desk.hpp"
 
 namespace driftd::daemon {
@@ -30,7 +30,7 @@ class Recorder {
 
  private:
   std::shared_ptr<RecorderDesk> desk_;
-  std::thread thread_;
+  LeavableThread thread_;
 };
 
 }  // namespace driftd::daemon

@@ -74,7 +74,10 @@ class RecorderDesk {
 
   // Housekeeping.
   void order(RecordOrder order) {
-    change([&] { begin_ = std::move(order); });
+    change([&] {
+      begin_ = std::move(order);
+      end_.reset();  // it was of a recording that ended before by itself
+    });
   }
   void end(std::string why) {
     change([&] { end_ = std::move(why); });
@@ -98,11 +101,6 @@ class RecorderDesk {
   }
   /// Since when the thread waits for the disk; 0: it does not.
   std::int64_t waits_since_ns() const noexcept { return waits_since_ns_.load(); }
-  /// False when the thread has not ended in time.
-  bool await_end(std::chrono::milliseconds most) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, most, [this] { return ended_; });
-  }
 
   // The recorder's thread.
   struct Orders {
@@ -127,9 +125,6 @@ class RecorderDesk {
     status_ = status;
   }
   void waits(std::int64_t since_ns) noexcept { waits_since_ns_.store(since_ns); }
-  void has_ended() {
-    change([&] { ended_ = true; });
-  }
 
  private:
   template <typename Change>
@@ -145,7 +140,7 @@ class RecorderDesk {
   std::condition_variable changed_;
   std::optional<RecordOrder> begin_;
   std::optional<std::string> end_;
-  bool quit_ = false, ended_ = false;
+  bool quit_ = false;
   SlowRows rows_;
   std::vector<RecordNotice> notices_;
   RecordStatus status_;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // How well `driftctl calibrate camera` measures random sensors under restless light: one line a
 // sensor, then how many came out within 2 % (gain), 1 ADU (offset), 10 % (read noise), and the rms
-// of the gains' errors in units of their own uncertainties.
+// of the gains' errors in units of their own uncertainties. A gain with a warning that it is not
+// known so well, or that the black level is too low, is counted by itself.
 //   driftd_photon_transfer_bench [CASES [FRAMES [SEED]]]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "camera/simulator/sensor_settings.hpp"
@@ -105,10 +107,18 @@ Series take(const sim::Scenario& scenario, int frames) {
 }
 
 struct Counts {
-  int refused = 0, gain = 0, gain_within = 0, offset = 0, offset_within = 0, read = 0,
-      read_within = 0, light = 0, light_within = 0;
+  int refused = 0, gain = 0, gain_within = 0, doubted = 0, doubted_within = 0, offset = 0,
+      offset_within = 0, read = 0, read_within = 0, light = 0, light_within = 0;
   double pulls2 = 0;
 };
+
+bool doubted(const LightResult& light) {
+  return std::any_of(light.warnings.begin(), light.warnings.end(), [](const std::string& text) {
+    return text.find("not known to 2 %") != std::string::npos ||
+           text.find("of the dark values are 0") != std::string::npos ||
+           text.find("all dark values are 0") != std::string::npos;
+  });
+}
 
 void measure(const sim::Scenario& world, int frames, Counts& counts) {
   const sim::CameraModel& c = world.camera;
@@ -135,9 +145,10 @@ void measure(const sim::Scenario& world, int frames, Counts& counts) {
     const LightResult both = measure_light(series.statistics, series.noise, &dark);
     const double ratio = both.gain_e_per_adu.value / c.gain_e_per_adu;
     const double sd = both.gain_e_per_adu.sd / c.gain_e_per_adu;
-    std::printf(" gain %.4f +- %.4f", ratio, sd);
-    ++counts.gain;
-    if (std::abs(ratio - 1) < 0.02) ++counts.gain_within;
+    const bool in_doubt = doubted(both);
+    std::printf(" gain %.4f +- %.4f%s", ratio, sd, in_doubt ? " with a warning" : "");
+    ++(in_doubt ? counts.doubted : counts.gain);
+    if (std::abs(ratio - 1) < 0.02) ++(in_doubt ? counts.doubted_within : counts.gain_within);
     counts.pulls2 += (ratio - 1) * (ratio - 1) / (sd * sd);
     const LightResult light = measure_light(series.statistics, series.noise, nullptr);
     std::printf(" light alone %.4f +- %.4f\n", light.gain_e_per_adu.value / c.gain_e_per_adu,
@@ -166,10 +177,11 @@ int main(int argc, char** argv) {
     }
   }
   std::printf(
-      "gain within 2 %%: %d of %d; light alone %d of %d; offset within 1 ADU: %d of %d; read "
+      "gain within 2 %%: %d of %d, with a warning %d of %d; light alone %d of %d; offset within 1 "
+      "ADU: %d of %d; read "
       "noise within 10 %%: %d of %d; refused: %d; errors in units of sd %.2f\n",
-      counts.gain_within, counts.gain, counts.light_within, counts.light, counts.offset_within,
-      counts.offset, counts.read_within, counts.read, counts.refused,
-      std::sqrt(counts.pulls2 / std::max(1, counts.gain)));
+      counts.gain_within, counts.gain, counts.doubted_within, counts.doubted, counts.light_within,
+      counts.light, counts.offset_within, counts.offset, counts.read_within, counts.read,
+      counts.refused, std::sqrt(counts.pulls2 / std::max(1, counts.gain + counts.doubted)));
   return 0;
 }

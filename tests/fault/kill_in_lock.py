@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Kills the daemon at random moments of lock, starts it again with `lock.resume: always`, and judges by the
 simulator's truth: does the stage jump, is the state ever corrupt, how soon is it locked again, and where.
-Not a test of CI: some 5 s a time, most of which the camera takes to notice that its master is dead.
+Not a test of CI: some 4 s a time, 1.5 s of which the camera takes to notice that its master is dead.
 
   tests/fault/kill_in_lock.py [--times 200] [--seed 1] [--rate 500] [--driver]   --driver: driftd-stage moves the stage
 """

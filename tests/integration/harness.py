@@ -125,7 +125,8 @@ class Rig(contextlib.ExitStack):
         """Writes the daemon's configuration: simulator.yaml's stage, this rig's address and wire."""
         merged = {
             "camera": {"id": f'"{self.address}"', "frame_rate_hz": 500 / SLOW, "exposure_us": 1000,
-                       "packet_size_bytes": 9000, "pixel_format": "Mono12"},
+                       "packet_size_bytes": 9000, "pixel_format": "Mono12",
+                       "stall_timeout_ms": int(100 * SLOW)},
             "stage": {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]"},
             "lock": {"max_frame_age_ms": 20 * SLOW, "reference_frames": 100},
             "wire": {"publish": self.publish, "corrections": self.corrections,

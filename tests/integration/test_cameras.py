@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from harness import BIN, SOURCE, Process, Rig, driftd, held_nm
+from harness import BIN, DEADLINE_S, SOURCE, Process, Rig, driftd, held_nm
 
 
 class NoMarkers(unittest.TestCase):
@@ -20,7 +20,10 @@ class NoMarkers(unittest.TestCase):
             self.assertIsNone(fake.child.poll(), fake.text())
             # It takes an interface, not an address: 127.0.0.1, which no other test uses.
             file = rig.config(camera={"id": '"127.0.0.1"', "pixel_format": "Mono8", "frame_rate_hz": 50,
-                                      "exposure_us": 5000}, lock={"at_start": "true"})
+                                      "exposure_us": 5000,
+                                      # Its images are made pixel by pixel: on a busy machine it pauses.
+                                      "stall_timeout_ms": 5000},
+                              lock={"at_start": "true"}, markers={"find_interval_ms": 200})
             rig.start_daemon(file)
             rig.daemon.wait_for("markers_not_found")
             positions = rig.subscribe("position", "correction")
@@ -29,7 +32,7 @@ class NoMarkers(unittest.TestCase):
             self.assertEqual(status["markers"]["tracking"], 0)
             with self.assertRaisesRegex(driftd.DriftdError, "no markers"):
                 rig.client.lock()
-            topic, position = positions.receive(5)
+            topic, position = positions.receive(DEADLINE_S)
             self.assertEqual(topic, "position")
             self.assertFalse(position["valid"])
             self.assertEqual(rig.daemon.text().count("markers_not_found"), 1)

@@ -17,6 +17,11 @@ try:
     import h5py
 except ImportError:
     h5py = None
+try:
+    import PIL.Image
+    import tifffile
+except ImportError:
+    tifffile = None
 
 
 def driftctl(*arguments) -> str:
@@ -66,6 +71,62 @@ class Records(unittest.TestCase):
         rig.start_daemon(rig.config(record=options))
         rig.wait_until(lambda s: s["markers"]["used"], "markers")
         return rig
+
+    def raw_frames(self, events, why: str) -> dict:
+        """Of that reason: a busy machine may hold the lock for another."""
+        while True:
+            event = events.receive(DEADLINE_S)[1]
+            if event["code"] == "raw_frames" and event["why"] == why:
+                return event
+
+    @unittest.skipUnless(tifffile, "SKIPPED: no python3-tifffile, python3-pil")
+    def test_raw_frames_around_a_lost_lock_join_the_record_and_are_replayed(self):
+        rig = self.start(frames_memory_mb=1000, frames_before_s=2, frames_after_s=0.5 * SLOW, frames_at="holding")
+        events = rig.subscribe("event")
+        rig.client.request("lock")
+        rig.wait_state("locked")
+        record = rig.client.request("record", start=True)[0]["record"]["file"]
+        rig.wait_until(lambda s: s["record"]["frames"] > 1200 / SLOW, "frames")
+        rig.wait_state("locked")
+        rig.fault("hide_markers", seconds=1 * SLOW)
+        event = self.raw_frames(events, "holding: too_few_markers")
+        self.assertEqual(event["action"], "saved")
+        self.assertGreater(event["before_s"], 1.5)
+        self.assertGreater(event["after_s"], 0.3 * SLOW)
+        rig.client.request("record", stop=True)
+        with h5py.File(record) as file:
+            rows = {int(row["frame_id"]): row for row in file["frames"][:]}
+        with tifffile.TiffFile(event["file"]) as tiff:
+            images = tiff.asarray()
+            pages = [dict(line.split("=", 1) for line in page.description.splitlines() if "=" in line)
+                     for page in tiff.pages]
+        self.assertEqual(len(images), event["frames"])
+        ids = [int(page["frame_id"]) for page in pages]
+        self.assertEqual(ids, sorted(set(ids)))
+        held = 0
+        for page, image in zip(pages, images):
+            row = rows.get(int(page["frame_id"]))
+            if row is None:  # skipped or older than the record
+                continue
+            for name in ("camera_time_ns", "arrival_ns", "taken_ns"):
+                self.assertEqual(int(page[name]), row[name], name)
+            self.assertLess(abs(int(page["wall_ns"]) - int(row["wall_ns"])), 10_000_000)
+            if not row["stale"] and abs(int(page["arrival_ns"]) - int(page["event_ns"])) > 100_000_000 * SLOW:
+                held += not row["valid"]
+                self.assertEqual(row["valid"], image.max() > images[0].max() / 3, page)  # the markers' light
+        self.assertGreater(held, 10)
+        with PIL.Image.open(event["file"]) as image:
+            self.assertEqual(image.n_frames, len(images))
+            image.seek(5)
+            numpy.testing.assert_array_equal(numpy.asarray(image), images[5])
+        rig.daemon.stop()
+        replayed = Rig()
+        self.addCleanup(replayed.close)
+        replayed.start_daemon(replayed.config(
+            camera={"source": "replay"}, stage={},
+            replay={"path": event["file"], "pace": "recorded", "on_end": "loop"}))
+        status = replayed.wait_until(lambda s: s["loop"]["valid"] > 100 / SLOW, "frames of the file")
+        self.assertEqual(status["camera"]["width_px"], images.shape[2])
 
     def test_a_kill_costs_at_most_the_last_second(self):
         rig = self.start(at_lock="true")
@@ -186,7 +247,8 @@ class Records(unittest.TestCase):
         rig.start_sim()
         disk = rig.folder / "disk"
         disk.mkdir()
-        file = rig.config(record={"directory": disk / "records", "keep_free_mb": 1})
+        file = rig.config(record={"directory": disk / "records", "keep_free_mb": 1, "frames_before_s": 0.5,
+                                  "frames_memory_mb": 400})
         # A name space of its own with a disk of 6 MB, in which the daemon's process number is the shell's.
         rig.daemon = rig.enter_context(Process(
             "driftd", ["unshare", "-m", "sh", "-c",
@@ -228,14 +290,17 @@ class Records(unittest.TestCase):
         with self.assertRaises(Exception) as refused:
             rig.client.request("record", start=True)
         self.assertIn("Read-only", str(refused.exception))
+        rig.client.request("record", frames=True)
+        problem = rig.wait_until(lambda s: s["raw_frames"]["problem"], "not saved")["raw_frames"]["problem"]
+        self.assertIn("Read-only", problem)
         status = rig.status()
         self.assertEqual((status["state"], status["lock_id"]), ("locked", 1))
         self.assertEqual(status["loop"]["queue_dropped"], 0)
         told = []
-        while len(told) < 6:
+        while len(told) < 7:
             event = events.receive(DEADLINE_S)[1]
-            told += [event["action"]] if event["code"] == "record" else []
-        self.assertEqual(told, ["begun", "failed", "not_begun", "begun", "failed", "not_begun"])
+            told += [event["action"]] if event["code"] in ("record", "raw_frames") else []
+        self.assertEqual(told, ["begun", "failed", "not_begun", "begun", "failed", "not_begun", "not_saved"])
 
 
 if __name__ == "__main__":

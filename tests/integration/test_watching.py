@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 import unittest
 import urllib.error
@@ -88,7 +89,7 @@ class TestExporter(unittest.TestCase):
             self.assertIn("driftd_camera_frames_total", silent)
             rig.daemon.child.send_signal(signal.SIGCONT)
             until(lambda: exporter.samples()["driftd_up"] == 1, "up again")
-            self.assertEqual(rig.daemon.stop(), 0)  # a killed one's camera is held for 3 s
+            self.assertEqual(rig.daemon.stop(), 0)  # a killed one's camera is held for a while
             rig.start_daemon(rig.folder / "driftd.yaml")
             until(lambda: exporter.samples()["driftd_restarts_total"] == 1, "a restart")
             self.assertEqual(exporter.process.stop(), 0)
@@ -105,6 +106,22 @@ class TestExporter(unittest.TestCase):
 
 
 class Prometheus(unittest.TestCase):
+    def test_where_it_cannot_be_had_nothing_fails(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            script = folder / "tests/service/fetch_prometheus"
+            script.parent.mkdir(parents=True)
+            shutil.copy(SOURCE / "tests/service/fetch_prometheus", script)
+            apt_get = folder / "apt-get"
+            for says in ("exit 100", "echo half > prometheus_1.deb"):  # no network; half a package
+                apt_get.write_text(f"#!/bin/sh\n{says}\n")
+                apt_get.chmod(0o755)
+                done = subprocess.run([script], capture_output=True, text=True, timeout=60,
+                                      env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+                self.assertEqual(done.returncode, 0, done)
+                self.assertTrue(done.stdout.splitlines()[-1].startswith("SKIPPED: "), done)
+                self.assertEqual(list((folder / "build").iterdir()), [])
+
     def test_the_alerts(self):
         promtool = tool("promtool")
         for arguments in (["check", "rules", WATCHING / "alerts.yaml"],
@@ -173,7 +190,7 @@ class Hook(unittest.TestCase):
             hook = rig.folder / "hook"
             hook.write_text(f"""#!/bin/sh
 printf '%s %s\\n' "$DRIFTD_EVENT" "$DRIFTD_TEXT" >> {rig.folder}/told
-case $DRIFTD_TEXT in lost*) echo "I wait"; sleep 600 ;; esac
+case $DRIFTD_TEXT in lost:*) echo "I wait"; sleep 600 ;; esac
 """)
             hook.chmod(0o755)
             rig.start_locked(lock={"hold_timeout_s": 1}, hook={"on_event": hook})

@@ -28,6 +28,12 @@ def described(program):
                                      capture_output=True, text=True).stdout)
 
 
+def keys(schema, outer=""):
+    for name, about in schema.get("properties", {}).items():
+        yield outer + name
+        yield from keys(about, f"{outer}{name}.")
+
+
 def read_as_text(page):
     """The page as a person sees it, its lines joined: no word is divided."""
     shown = subprocess.run(["groff", "-man", "-Tutf8", "-Kutf8", "-rHY=0", "-P-cbou", page], check=True,
@@ -112,10 +118,8 @@ class Pages(unittest.TestCase):
     def test_every_key_is_on_the_page(self):
         for schema, page in (("driftd", "driftd.yaml.5"), ("driftd-stage", "driftd-stage.yaml.5")):
             text = read_as_text(BUILD / "man" / page)
-            sections = json.loads((SOURCE / f"config/{schema}.schema.json").read_text())["properties"]
-            for section, about in sections.items():
-                for key in about.get("properties", ()):
-                    self.assertIn(f"{section}.{key}", text)
+            for key in keys(json.loads((SOURCE / f"config/{schema}.schema.json").read_text())):
+                self.assertIn(key, text)
 
 
 class Completion(unittest.TestCase):

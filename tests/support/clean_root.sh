@@ -64,6 +64,40 @@ in_root() {
     DEBIAN_FRONTEND=noninteractive "$@" </dev/null
 }
 
+# in_own_root NAME SCRIPT [ARGUMENT...]: the caller goes on in another run of SCRIPT, which has mounts and
+# processes of its own, gone with it, and $root, a new folder that the first run removes.
+in_own_root() {
+  root=${DRIFTD_FRESH_ROOT:-}
+  [ -z "$root" ] || return 0
+  root=$(mktemp -d "${DRIFTD_FRESH_DIR:-/var/tmp}/driftd-$1-XXXXXX")
+  trap 'rm -rf --one-file-system "$root" || { sleep 2; rm -rf --one-file-system "$root"; }' EXIT
+  DRIFTD_FRESH_ROOT=$root unshare --mount --propagation private --pid --fork --kill-child --mount-proc "${@:2}" &
+  inner=$!
+  trap 'kill -KILL "$inner"; exit 130' INT TERM HUP  # unshare ignores the others
+  wait "$inner"
+  exit
+}
+
+# boot_root ROOT REPORT COMMAND: boots it with its systemd as process 1, which runs COMMAND and writes what that
+# prints to ROOT/work/REPORT. Ends with COMMAND, by its exit code, or with 133 where that lets it boot anew.
+boot_root() {
+  local root=$1 wanted=$1/etc/systemd/system/multi-user.target.wants
+  mkdir -p "$wanted"
+  cat >"$root/etc/systemd/system/probe.service" <<TEXT
+[Unit]
+FailureAction=exit
+[Service]
+Type=oneshot
+SuccessExitStatus=SIGTERM
+StandardOutput=append:/work/$2
+StandardError=inherit
+ExecStart=/bin/bash -c '$3; systemctl --no-block exit \$?'
+TEXT
+  ln -sf ../probe.service "$wanted/"
+  timeout --kill-after=20 "${DRIFTD_BOOT_LIMIT_S:-900}" systemd-nspawn -q -D "$root" --register=no --keep-unit --boot \
+    --private-network --console=pipe </dev/null >"$root/console" 2>&1
+}
+
 # newer_packages ROOT PACKAGE...: from ROOT/work/packages into ROOT/work/newer, the same packages with a higher
 # version, as an upgrade is to dpkg.
 newer_packages() {

@@ -46,10 +46,9 @@ int run(int argc, char** argv) {
   CLI::App app("Fits the spots of a recorded stack: localizations, and the drift of its markers.",
                "driftfit");
   app.footer(kExitCodes);
-  app.set_version_flag("--version", "driftfit " DRIFTD_VERSION);
   try {
     add_options(app, options, texts);
-    add_description(app);
+    add_standard_flags(app, "driftfit");
     app.parse(argc, argv);
     resolve(app, options, texts);
     clients::StopSignal stop;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The camera itself: whether it answers and whose it is, and the limits of USB.
 #include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include <charconv>
 #include <sstream>
@@ -82,6 +84,29 @@ std::vector<std::string> usb_cameras(const Machine& machine) {
   return cameras;
 }
 
+/// By its mode, or by a list of its own (of who sits at the computer). The kernel's usual mode,
+/// 0664 of root's group, lets nobody else write.
+bool only_root_may_write(const fs::path& node) {
+  struct stat file {};
+  if (stat(node.c_str(), &file) != 0) return false;  // not here to be judged
+  const bool group = (file.st_mode & S_IWGRP) != 0 && file.st_gid != 0;
+  const bool listed = getxattr(node.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
+  return !group && !listed && (file.st_mode & S_IWOTH) == 0;
+}
+
+/// The rule that the package brings, under its name, so that of the two one counts.
+Finding missing_rule(const Machine& machine, const std::string& what) {
+  const std::string name = "60-driftd-usb3vision.rules";
+  const std::string take = "sudo udevadm control --reload && sudo udevadm trigger -s usb";
+  if (machine.exists("usr/lib/udev/rules.d/" + name) || machine.exists("etc/udev/rules.d/" + name))
+    return {Level::Fail, what, "The rule for USB3 Vision is there: let udev take it.", take};
+  return {Level::Fail, what, "Install a udev rule for USB3 Vision.",
+          fmt::format("echo 'SUBSYSTEM==\"usb\", ENV{{DEVTYPE}}==\"usb_device\", "
+                      "ENV{{ID_USB_INTERFACES}}==\"*:ef0500:*\", MODE=\"0660\", GROUP=\"{}\", "
+                      "TAG+=\"uaccess\"' | sudo tee /etc/udev/rules.d/{} && {}",
+                      machine.has_group("driftd") ? "driftd" : "plugdev", name, take)};
+}
+
 void look_at_usb_camera(const Machine& machine, const std::string& device,
                         std::vector<Finding>& findings) {
   constexpr long kSuperSpeed = 5000;  // Mbit/s
@@ -94,15 +119,9 @@ void look_at_usb_camera(const Machine& machine, const std::string& device,
   const std::string node =
       fmt::format("dev/bus/usb/{:03}/{:03}", machine.number(at + "/busnum").value_or(0),
                   machine.number(at + "/devnum").value_or(0));
-  std::error_code error;
-  const auto mode = fs::status(machine.root / node, error).permissions();
-  constexpr auto kShared = fs::perms::group_write | fs::perms::others_write;
-  if (!error && (mode & kShared) == fs::perms::none)
-    findings.push_back({Level::Fail, fmt::format("only root may use {} (/{})", product, node),
-                        "Install a udev rule for USB3 Vision; then plug the camera in anew.",
-                        "echo 'SUBSYSTEM==\"usb\", ENV{ID_USB_INTERFACES}==\"*:ef0500:*\", "
-                        "MODE=\"0660\", GROUP=\"plugdev\"' | sudo tee "
-                        "/etc/udev/rules.d/60-usb3vision.rules && sudo udevadm control --reload"});
+  if (only_root_may_write(machine.root / node))
+    findings.push_back(
+        missing_rule(machine, fmt::format("only root may use {} (/{})", product, node)));
 }
 
 }  // namespace
@@ -137,8 +156,8 @@ std::vector<Finding> look_at_camera(const Machine& machine) {
   const std::string who = holder(machine, *camera);
   const std::size_t number = who.starts_with("process ") ? std::string("process ").size() : 0;
   return {{Level::Fail, fmt::format("{} is controlled by {}", address, who),
-           "End that program; a camera lets go of one that died after its heartbeat time, some "
-           "seconds.",
+           "End that program; a camera lets go of one that died after its heartbeat time (of "
+           "driftd: camera.heartbeat_timeout_ms).",
            number > 0 ? "kill " + who.substr(number, who.find(' ', number) - number) : "ss -unp"}};
 }
 

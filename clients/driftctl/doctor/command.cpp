@@ -14,10 +14,9 @@ namespace {
 /// is.
 void ask_daemon(const CommonOptions& common, doctor::Machine& machine) {
   CommonOptions where = common;
-  where.config.clear();
-  if (where.commands.empty()) where.commands = machine.config.wire.commands;
+  where.config = machine.problem.empty() ? machine.file : "";
   try {
-    const std::string endpoint = find_endpoint(wire_of(where).commands);
+    const std::string endpoint = find_endpoint(sockets_of(where).commands);
     machine.daemon_pid = config::probe(endpoint).pid;
     machine.status = send(where, {{"command", "status"}}).body.at("status");
   } catch (const std::exception& error) {
@@ -30,7 +29,7 @@ void run_doctor(const CommonOptions& common, DoctorOptions& options) {
     fmt::print("{}", doctor::markdown());
     return;
   }
-  doctor::Machine machine = doctor::this_machine(common.config);
+  doctor::Machine machine = doctor::this_machine(common.config, common.instance);
   ask_daemon(common, machine);
   const auto results = doctor::examine(machine);
   options.failed = doctor::worst(results) == doctor::Level::Fail;

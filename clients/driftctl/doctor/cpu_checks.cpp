@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What delays the threads that must not wait: rights, frequency, sleep, memory nodes, clock.
+#include <linux/capability.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -16,10 +17,14 @@ namespace {
 constexpr long kUnlimited = std::numeric_limits<long>::max();
 constexpr const char* kCpus = "sys/devices/system/cpu";
 
+/// The daemon's, else this program's, which was started by the same shell.
+std::string process(const Machine& machine) {
+  return "proc/" + (machine.daemon_pid > 0 ? std::to_string(machine.daemon_pid) : "self");
+}
+
 /// The soft limit of a line of /proc/PID/limits; nothing where it has no such line.
 std::optional<long> limit(const Machine& machine, const std::string& name) {
-  const std::string process = machine.daemon_pid > 0 ? std::to_string(machine.daemon_pid) : "self";
-  std::istringstream lines(machine.text("proc/" + process + "/limits").value_or(""));
+  std::istringstream lines(machine.text(process(machine) + "/limits").value_or(""));
   std::string line;
   while (std::getline(lines, line)) {
     if (!line.starts_with(name)) continue;
@@ -32,6 +37,29 @@ std::optional<long> limit(const Machine& machine, const std::string& name) {
     if (error == std::errc{}) return value;
   }
   return std::nullopt;
+}
+
+/// Root alone is no answer: in a container it has but some of its rights.
+bool has_capability(const Machine& machine, int number) {
+  constexpr std::string_view kEffective = "\nCapEff:\t";
+  const std::string text = machine.text(process(machine) + "/status").value_or("");
+  const std::size_t at = text.find(kEffective);
+  if (at == std::string::npos) return false;
+  std::uint64_t bits = 0;
+  std::from_chars(text.data() + at + kEffective.size(), text.data() + text.size(), bits, 16);
+  return (bits >> number & 1) != 0;
+}
+
+/// Limits of a shell say nothing of a daemon that the unit will start.
+bool unit_will_give(const Machine& machine) {
+  return !machine.status && machine.daemon_pid == 0 && machine.has_service();
+}
+
+/// Lines for a group bind its members alone.
+std::string limit_command(const Machine& machine, const char* what) {
+  const bool member = std::ranges::find(machine.groups, "driftd") != machine.groups.end();
+  return fmt::format("echo '{} - {}' | sudo tee -a /etc/security/limits.d/driftd.conf",
+                     member ? "@driftd" : machine.user, what);
 }
 
 std::string whose(const Machine& machine) {
@@ -52,6 +80,7 @@ bool daemon_has(const Machine& machine, const char* right) {
 
 constexpr const char* kUnitGives =
     "The unit driftd.service gives it. For a daemon started by hand, log in anew after:";
+constexpr const char* kAlready = "the unit driftd.service gives it to the daemon";
 
 /// cpu0, cpu1, ..: not cpufreq, cpuidle.
 std::vector<std::string> cpus(const Machine& machine) {
@@ -102,12 +131,13 @@ std::vector<Finding> look_at_realtime(const Machine& machine) {
       std::max({realtime.loop_priority, realtime.stream_priority, realtime.publisher_priority});
   const auto allowed = limit(machine, "Max realtime priority");
   if (!allowed) return {{Level::Warn, "the limit RLIMIT_RTPRIO cannot be read"}};
-  if (*allowed >= wanted || (machine.user == "root" && machine.daemon_pid == 0))
+  if (*allowed >= wanted || has_capability(machine, CAP_SYS_NICE))
     return {{Level::Ok, fmt::format("priorities up to {} may be had", wanted)}};
+  if (unit_will_give(machine)) return {{Level::Ok, kAlready}};
   return {
       {level_without_rights(machine),
        fmt::format("priority {} is wanted, the limit {} is {}", wanted, whose(machine), *allowed),
-       kUnitGives, "echo '@driftd - rtprio 99' | sudo tee -a /etc/security/limits.d/driftd.conf"}};
+       kUnitGives, limit_command(machine, "rtprio 99")}};
 }
 
 std::vector<Finding> look_at_memlock(const Machine& machine) {
@@ -117,13 +147,13 @@ std::vector<Finding> look_at_memlock(const Machine& machine) {
     return {{Level::Ok, "the daemon's memory is locked"}};
   const auto allowed = limit(machine, "Max locked memory");
   if (!allowed) return {{Level::Warn, "the limit RLIMIT_MEMLOCK cannot be read"}};
-  if (*allowed == kUnlimited || (machine.user == "root" && machine.daemon_pid == 0))
+  if (*allowed == kUnlimited || has_capability(machine, CAP_IPC_LOCK))
     return {{Level::Ok, "memory may be locked"}};
+  if (unit_will_give(machine)) return {{Level::Ok, kAlready}};
   return {{level_without_rights(machine),
            fmt::format("the limit {} is {} bytes, and all memory is to be locked", whose(machine),
                        *allowed),
-           kUnitGives,
-           "echo '@driftd - memlock unlimited' | sudo tee -a /etc/security/limits.d/driftd.conf"}};
+           kUnitGives, limit_command(machine, "memlock unlimited")}};
 }
 
 std::vector<Finding> look_at_governor(const Machine& machine) {
@@ -174,7 +204,7 @@ std::vector<Finding> look_at_numa(const Machine& machine) {
     return !name.starts_with("node") || name.size() < 5 || name[4] < '0' || name[4] > '9';
   });
   if (nodes.size() < 2) return {{Level::Ok, "one node"}};
-  const std::string interface = machine.interface_to(machine.camera_address());
+  const std::string interface = interface_to(machine.routes(), machine.camera_address());
   const auto card = machine.number("sys/class/net/" + interface + "/device/numa_node");
   if (interface.empty() || !card || *card < 0)
     return {{Level::Ok, fmt::format("{} nodes; the camera is at none of them", nodes.size())}};

@@ -48,8 +48,8 @@ constexpr Check kChecks[] = {
      "The kernel's usual 16 MB hold few frames.", look_at_usb},
     {"gpu", "the NVIDIA driver and its device nodes",
      "`fitter.backend: cuda` ends the daemon without them.", look_at_gpu},
-    {"disk", "space where state and records lie", "Records end when the disk is full.",
-     look_at_disk},
+    {"disk", "space where state, records and the journal lie",
+     "Records end where less than record.keep_free_mb is left.", look_at_disk},
 };
 
 const char* word_of(Level level) {

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -14,35 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Route {
-  std::string interface;
-  std::uint32_t destination = 0, mask = 0;  ///< as the kernel has them
-};
-
-/// /proc/net/route: a heading, then a line each.
-std::vector<Route> routes_of(const Machine& machine) {
-  std::istringstream lines(machine.text("proc/net/route").value_or(""));
-  std::vector<Route> routes;
-  std::string line;
-  std::getline(lines, line);
-  while (std::getline(lines, line)) {
-    std::istringstream fields(line);
-    Route route;
-    std::string gateway;
-    unsigned flags = 0;
-    int skipped = 0;
-    fields >> route.interface >> std::hex >> route.destination >> gateway >> flags >> std::dec >>
-        skipped >> skipped >> skipped >> std::hex >> route.mask;
-    constexpr unsigned kUp = 1;
-    if (fields && (flags & kUp) != 0) routes.push_back(route);
-  }
-  return routes;
-}
-
-std::optional<std::uint32_t> number_of(const std::string& address) {
+bool is_address(const std::string& text) {
   in_addr parsed{};
-  if (inet_pton(AF_INET, address.c_str(), &parsed) != 1) return std::nullopt;
-  return parsed.s_addr;
+  return inet_pton(AF_INET, text.c_str(), &parsed) == 1;
 }
 
 }  // namespace
@@ -83,15 +56,32 @@ std::vector<std::string> Machine::names(const std::string& folder) const {
   return found;
 }
 
+bool Machine::has_service() const {
+  return exists("usr/lib/systemd/system/driftd.service") ||
+         exists("lib/systemd/system/driftd.service") || exists("etc/systemd/system/driftd.service");
+}
+
+std::string Machine::unit() const {
+  return instance.empty() ? "driftd" : "driftd@" + instance;
+}
+
+fs::path Machine::service_file() const {
+  return "/etc/driftd/driftd" + (instance.empty() ? "" : '-' + instance) + ".yaml";
+}
+
+bool Machine::has_group(const std::string& name) const {
+  return ("\n" + text("etc/group").value_or("")).find("\n" + name + ":") != std::string::npos;
+}
+
 std::string Machine::camera_address() const {
   if (config.camera.source != config::Source::Aravis) return {};
-  if (number_of(config.camera.id)) return config.camera.id;
+  if (is_address(config.camera.id)) return config.camera.id;
   if (status) {
     // "vendor model serial at address"
     const auto& camera = status->value("/camera/description"_json_pointer, nlohmann::json());
     const std::string words = camera.is_string() ? camera.get<std::string>() : "";
     std::string last = words.substr(words.rfind(' ') + 1);
-    if (number_of(last)) return last;
+    if (is_address(last)) return last;
     if (!words.empty()) return {};  // a USB camera
   }
   for (const FoundCamera& camera : find_cameras()) {
@@ -103,29 +93,8 @@ std::string Machine::camera_address() const {
   return {};
 }
 
-std::string Machine::interface_to(const std::string& address) const {
-  const auto wanted = number_of(address);
-  if (!wanted) return {};
-  if (is_loopback_address(address)) return "lo";
-  std::string best;
-  int longest = -1;
-  for (const Route& route : routes_of(*this)) {
-    if ((*wanted & route.mask) != route.destination) continue;
-    const int length = std::popcount(route.mask);
-    if (length > longest) best = route.interface;
-    longest = std::max(longest, length);
-  }
-  return best;
-}
-
-bool Machine::has_default_route(const std::string& interface) const {
-  return std::ranges::any_of(routes_of(*this), [&](const Route& route) {
-    return route.interface == interface && route.destination == 0 && route.mask == 0;
-  });
-}
-
-bool is_loopback_address(const std::string& address) {
-  return number_of(address) && address.starts_with("127.");
+std::vector<Route> Machine::routes() const {
+  return routes_of(text("proc/net/route").value_or(""));
 }
 
 }  // namespace driftd::clients::doctor

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/routes.hpp"
 #include "config/config.hpp"
 
 namespace driftd::clients::doctor {
@@ -38,6 +39,7 @@ struct FoundCamera {
 struct Machine {
   std::filesystem::path root = "/";
 
+  std::string instance;             ///< of driftd@NAME; "" of driftd
   config::Config config;            ///< the defaults where there is no file
   std::filesystem::path file;       ///< "" where there is none
   std::string problem;              ///< with the file; "" where there is none
@@ -47,6 +49,7 @@ struct Machine {
   std::optional<nlohmann::json> status;  ///< of the daemon, where it answers
   std::string daemon_problem;            ///< why it does not
   int daemon_pid = 0;                    ///< 0: not known
+  std::filesystem::path state;           ///< the daemon's folder; "" where nothing says which
 
   std::function<std::optional<std::uintmax_t>(const std::filesystem::path&)> free_bytes;
   std::function<NicSettings(const std::string& interface)> nic;
@@ -63,17 +66,20 @@ struct Machine {
   /// Names in a folder, sorted; none where there is no folder.
   std::vector<std::string> names(const std::string& folder) const;
 
+  /// Whether the units are installed, and the one of this daemon: "driftd", "driftd@NAME".
+  bool has_service() const;
+  std::string unit() const;
+  /// The unit's configuration file.
+  std::filesystem::path service_file() const;
+  /// Whether this computer has that group.
+  bool has_group(const std::string& name) const;
   /// The camera's IPv4 address: from the configuration, the daemon or the network; "" where it is
   /// none or not known.
   std::string camera_address() const;
-  /// Of this computer, towards that address, by the kernel's routes; "" where there is none.
-  std::string interface_to(const std::string& address) const;
-  bool has_default_route(const std::string& interface) const;
+  std::vector<Route> routes() const;
 };
 
 /// This one. @param config_file  "": that of the service, where it is there
-Machine this_machine(const std::filesystem::path& config_file);
-
-bool is_loopback_address(const std::string& address);
+Machine this_machine(const std::filesystem::path& config_file, const std::string& instance);
 
 }  // namespace driftd::clients::doctor

@@ -19,7 +19,7 @@ Way way_to_camera(const Machine& machine) {
     way.none = {{Level::Ok, "no GigE camera is known"}};
     return way;
   }
-  way.interface = machine.interface_to(way.address);
+  way.interface = interface_to(machine.routes(), way.address);
   if (way.interface == "lo") {
     way.none = {{Level::Ok, "the camera is on this computer"}};
   } else if (way.interface.empty()) {
@@ -43,11 +43,12 @@ std::vector<Finding> look_at_socket_buffer(const Machine& machine) {
   const auto most = machine.number("proc/sys/net/core/rmem_max");
   if (!most) return {{Level::Warn, "net.core.rmem_max cannot be read"}};
   if (*most >= wanted) return {{Level::Ok, fmt::format("net.core.rmem_max is {} bytes", *most)}};
+  // Under another name than the package's file, which one of the same name would put out of force.
   return {{Level::Warn,
            fmt::format("net.core.rmem_max is {} bytes, camera.socket_buffer_bytes wants {}", *most,
                        wanted),
            "Raise it, and keep it over the next boot.",
-           fmt::format("echo net.core.rmem_max={} | sudo tee /etc/sysctl.d/60-driftd.conf && sudo "
+           fmt::format("echo net.core.rmem_max={} | sudo tee /etc/sysctl.d/90-driftd.conf && sudo "
                        "sysctl --system",
                        wanted)}};
 }
@@ -124,10 +125,10 @@ std::vector<Finding> look_at_offloads(const Machine& machine) {
 std::vector<Finding> look_at_route(const Machine& machine) {
   const Way way = way_to_camera(machine);
   if (!way.none.empty()) return way.none;
-  if (!machine.has_default_route(way.interface))
+  const std::string exposure = exposure_of_camera(machine.routes(), way.address);
+  if (exposure.empty())
     return {{Level::Ok, way.interface + " leads to the camera's network alone"}};
-  return {{Level::Warn,
-           way.interface + " has the default route: the camera is on a network with others",
+  return {{Level::Warn, exposure,
            "Put the camera on an interface of its own; nothing protects it where it is.",
            "ip route show default dev " + way.interface}};
 }

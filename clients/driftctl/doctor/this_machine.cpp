@@ -19,6 +19,7 @@
 #include <set>
 
 #include "base/monotonic.hpp"
+#include "base/state_directory.hpp"
 #include "camera/aravis/gvcp_probe.hpp"
 #include "clients/driftctl/doctor/machine.hpp"
 #include "config/hook_program.hpp"
@@ -168,13 +169,14 @@ std::vector<std::string> own_groups() {
 
 }  // namespace
 
-Machine this_machine(const fs::path& config_file) {
+Machine this_machine(const fs::path& config_file, const std::string& instance) {
   Machine machine;
+  machine.instance = instance;
   machine.config = config::default_config();
   machine.file = config_file;
   std::error_code error;
-  if (machine.file.empty() && fs::exists("/etc/driftd/driftd.yaml", error))
-    machine.file = "/etc/driftd/driftd.yaml";
+  if (machine.file.empty() && fs::exists(machine.service_file(), error))
+    machine.file = machine.service_file();
   if (!machine.file.empty()) {
     try {
       machine.config = config::load(machine.file);
@@ -182,6 +184,8 @@ Machine this_machine(const fs::path& config_file) {
       machine.problem = mistake.what();
     }
   }
+  machine.state =
+      machine.has_service() ? fs::path("/var/lib/driftd") / instance : state_directory();
   const passwd* user = getpwuid(geteuid());
   machine.user = user != nullptr ? user->pw_name : std::to_string(geteuid());
   machine.groups = own_groups();

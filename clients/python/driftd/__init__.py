@@ -11,144 +11,58 @@ Lengths are nanometres in the sample plane (``_nm``), pixels are full-sensor pix
 are nanoseconds of the daemon host's monotonic clock (``_ns``): ``time.monotonic_ns()`` there.
 Axes: x right, y down; corrections are in stage axes. A value that does not exist is ``None``.
 
+From another computer, with keys (docs/security.md), Windows and macOS as well:
+
+    scope = driftd.server("tcp://HOST:5555")
+    driftd.Client(scope).status()
+    driftd.subscribe(scope, topics=["position"])
+
 `driftd.stages` is for drivers of stages. `fit` and `search` call those of driftd_fit, which needs numpy and
 libdriftfit, too.
 """
 from __future__ import annotations
 
-import contextlib
-import grp
 import json
 import os
-import re
-import socket
-import stat
 import time
 from array import array
-from typing import Any, Iterable, Iterator, NamedTuple
+from typing import Any, Iterable, Iterator
 
 import zmq
 
-PUBLISH = "ipc://publish"  # "ipc://NAME": in the runtime directory of the daemon, see `find_endpoint`
-CORRECTIONS = "ipc://corrections"
-COMMANDS = "ipc://commands"
-_ENDPOINT = re.compile(r"ipc://.*[^/]|tcp://.+:[0-9]{1,5}")
+from .keys import Keys, read_keys, user_folder  # each is public here
+from .keys import use_keys as _use_keys
+from .places import (COMMANDS, CORRECTIONS, PUBLISH, DriftdError, Endpoints, Unreachable, endpoints,  # likewise
+                     find_endpoint, runtime_directories)
+from .places import check_listener as _check_listener
+
 TOPICS = ("position", "correction", "markers", "status", "event")
 
 
-class DriftdError(Exception):
-    """driftd said no. ``code`` is one of docs/protocol.md: bad_request, refused, timeout."""
+def server(address: str, key: str | os.PathLike | None = None, server_key: str | os.PathLike | None = None, *,
+           timeout_s: float = 2.0) -> Endpoints:
+    """A daemon on another computer, by the address of its commands, ``tcp://HOST:PORT``; it is asked for the
+    others.
 
-    def __init__(self, text: str, code: str = "") -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class Unreachable(DriftdError):
-    """driftd is not reached. ``code`` is ``nobody`` (listens there), ``permission`` or ``timeout``."""
-
-
-class Endpoints(NamedTuple):
-    """Where a daemon is reached."""
-
-    publish: str = PUBLISH
-    corrections: str = CORRECTIONS
-    commands: str = COMMANDS
-
-
-def endpoints(config: str | os.PathLike | None = None) -> Endpoints:
-    """The endpoints of the daemon's configuration file, or the default ones.
-
-    Needs python3-yaml if a file is given. A named endpoint, ``ipc://NAME``, is looked for when it is
-    used.
-    """
-    wire = {}
-    if config is not None:
-        import yaml  # the one thing here that needs it
-        with open(config, encoding="utf-8") as file:
-            wire = (yaml.safe_load(file) or {}).get("wire") or {}
-    return Endpoints(**{name: wire[name] for name in Endpoints._fields if name in wire})
-
-
-def runtime_directories() -> list[str]:
-    """The folders where a daemon's sockets may be (docs/protocol.md, "Where the sockets are")."""
-    systemd, session = (os.environ.get(name, "") for name in ("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"))
-    if systemd.startswith("/"):
-        return [systemd.split(":")[0]]
-    folders = ["/run/driftd"]
-    if session.startswith("/"):
-        folders.append(f"{session}/driftd")
-    fallback = f"/tmp/driftd-{os.geteuid()}"
-    with contextlib.suppress(OSError):
-        about = os.lstat(fallback)
-        if stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o077:
-            folders.append(fallback)  # otherwise somebody else's
-    return folders
-
-
-def find_endpoint(endpoint: str) -> str:
-    """``ipc://NAME`` in the first runtime directory where a daemon listens.
-
-    Any other endpoint is returned as it is.
+    Parameters
+    ----------
+    key, server_key : path, optional
+        As in `read_keys`.
 
     Raises
     ------
     Unreachable
-        No daemon listens, or this user may not connect; the text says which.
-    ValueError
-        It cannot be connected to, whoever listens.
+        Nobody listens, or no answer came: what a daemon that does not let in this key gives, too.
+    OSError, ValueError
+        As `read_keys`.
     """
-    if not _ENDPOINT.fullmatch(endpoint) or endpoint.startswith("tcp://") and not (
-            1 <= int(endpoint.rpartition(":")[2]) <= 65535):
-        raise ValueError(f"`{endpoint}` cannot be connected to: an endpoint is ipc://NAME, ipc:///PATH or "
-                         "tcp://HOST:PORT with a port of 1 to 65535")
-    if not endpoint.startswith("ipc://") or endpoint.startswith("ipc:///"):
-        return endpoint
-    places = [f"ipc://{folder}/{endpoint[6:]}" for folder in runtime_directories()]
-    forbidden = None
-    for place in places:
-        try:
-            _check_listener(place)
-            return place
-        except Unreachable as error:
-            if error.code == "permission":
-                forbidden = error
-    raise forbidden or Unreachable(_nobody(" or ".join(places)), "nobody")
-
-
-def _nobody(places: str) -> str:
-    return f"no driftd is there (nobody listens at {places}); is it running?"
-
-
-def _check_listener(endpoint: str) -> None:
-    """Raises Unreachable when nobody listens or this user may not connect."""
-    family, address = socket.AF_UNIX, endpoint.removeprefix("ipc://")
-    if endpoint.startswith("tcp://"):
-        host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-        family, address = socket.AF_INET, (host, int(port))
-    with socket.socket(family) as peer:
-        peer.settimeout(1)
-        try:
-            peer.connect(address)
-        except PermissionError:
-            raise Unreachable(f"no permission to connect to {endpoint}: that takes a member of the "
-                              f"group `{_group_of(address)}`", "permission") from None
-        except (BlockingIOError, TimeoutError):
-            pass  # it listens, and has no time
-        except OSError:
-            raise Unreachable(_nobody(endpoint), "nobody") from None
-
-
-def _group_of(file: str) -> str:
-    """The group of a file, or of the folder in the way to it."""
-    try:
-        gid = os.stat(file).st_gid
-    except OSError:
-        gid = os.stat(os.path.dirname(file)).st_gid
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)
+    keys = read_keys(address, key, server_key)
+    access, _ = Client(Endpoints(commands=address, keys=keys), timeout_s).request("access")
+    host, ports = address.rpartition(":")[0], access["ports"]
+    there = {name: f"{host}:{ports[name]}" if ports[name] else "" for name in ("publish", "corrections")}
+    if not access["corrections"]:
+        there["corrections"] = ""
+    return Endpoints(there["publish"], there["corrections"], address, keys)
 
 
 class Message(dict):
@@ -183,6 +97,8 @@ class Subscription:
             raise ValueError(f"topics {sorted(unknown)}: allowed are {', '.join(TOPICS)}")
         if newest_only and len(topics) != 1:
             raise ValueError("newest_only keeps one message in all, so it needs exactly one topic")
+        if isinstance(endpoint, Endpoints) and not endpoint.corrections and set(topics) == {"correction"}:
+            raise ValueError("corrections: this role may not subscribe to them, or no port has them")
         self.lost = 0
         self._newest_only = newest_only
         self._timeout_s = timeout_s
@@ -193,10 +109,12 @@ class Subscription:
             self._socket.setsockopt(zmq.CONFLATE, 1)
         for topic in topics:
             self._socket.setsockopt(zmq.SUBSCRIBE, topic.encode() + b" ")
+        if isinstance(endpoint, Endpoints):
+            _use_keys(self._socket, endpoint.keys)
         self._missing = [endpoint]  # to be connected to yet
         if isinstance(endpoint, Endpoints):
             self._missing = [endpoint.publish] if set(topics) - {"correction"} else []
-            if "correction" in topics:
+            if "correction" in topics and endpoint.corrections:
                 self._missing.append(endpoint.corrections)
         try:
             self._connect()
@@ -329,6 +247,8 @@ class Corrections:
     """
 
     def __init__(self, endpoint: str | Endpoints = CORRECTIONS) -> None:
+        if isinstance(endpoint, Endpoints) and endpoint.keys is not None:
+            raise ValueError("corrections expire by the clock of the daemon's computer: a driver runs there")
         self.ignored = 0
         self._subscription = Subscription(endpoint, ["correction"], newest_only=True)
         self._lock: tuple[str, int] | None = None  # session and lock_id of the newest lock
@@ -384,14 +304,16 @@ class Client:
 
     Parameters
     ----------
-    endpoint : str
-        ``wire.commands`` of the configuration.
+    endpoint : str or Endpoints
+        ``wire.commands`` of the configuration, or a `server`.
     timeout_s : float
         How long to wait for each answer.
     """
 
-    def __init__(self, endpoint: str = COMMANDS, timeout_s: float = 2.0) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: str | Endpoints = COMMANDS, timeout_s: float = 2.0) -> None:
+        self._endpoint, self._keys = endpoint, None
+        if isinstance(endpoint, Endpoints):
+            self._endpoint, self._keys = endpoint.commands, endpoint.keys
         self._timeout_s = timeout_s
 
     def request(self, command: str, **fields: Any) -> tuple[dict, bytes]:
@@ -416,11 +338,19 @@ class Client:
         _check_listener(endpoint)
         with zmq.Context.instance().socket(zmq.REQ) as peer:
             peer.setsockopt(zmq.LINGER, 0)
+            _use_keys(peer, self._keys)
+            # One whose key is refused has no connection any more, and sending would wait for ever.
+            peer.setsockopt(zmq.SNDTIMEO, round(self._timeout_s * 1000))
             peer.connect(endpoint)
-            peer.send(json.dumps({"command": command, **fields}).encode())
-            if not peer.poll(round(self._timeout_s * 1000)):
+            sent = True
+            try:
+                peer.send(json.dumps({"command": command, **fields}).encode())
+            except zmq.Again:
+                sent = False
+            if not sent or not peer.poll(round(self._timeout_s * 1000)):
+                keyed = ": it does not let in this key, or it is not the daemon of that one"
                 raise Unreachable(f"driftd runs at {endpoint} but did not answer "
-                                  f"within {self._timeout_s} s", "timeout")
+                                  f"within {self._timeout_s} s{keyed if self._keys else ''}", "timeout")
             parts = peer.recv_multipart()
         reply = json.loads(parts[0])
         if not isinstance(reply, dict) or not isinstance(reply.get("ok"), bool):

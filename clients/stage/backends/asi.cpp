@@ -198,8 +198,8 @@ void Asi::identify() {
 Axis Asi::ask_axis(std::size_t i) {
   const std::string& name = options_.axes[i];
   const double units_per_mm = number("UM " + name + "?", name);
-  if (units_per_mm <= 0) {
-    line_->refuse(std::to_string(units_per_mm), "more than 0 units in a mm of axis " + name);
+  if (units_per_mm < 1) {
+    line_->refuse(std::to_string(units_per_mm), "1 unit or more in a mm of axis " + name);
   }
   axes_[i].units_per_nm = units_per_mm / kNmPerMm;
   const double lower_mm = number("SL " + name + "?", name);

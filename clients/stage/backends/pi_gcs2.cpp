@@ -229,6 +229,11 @@ std::vector<Axis> PiGcs2::connect() {
 
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < options_.axes.size(); ++i) {
+    if (least[i] > most[i]) {
+      throw StageError(line_->name() + ": axis " + options_.axes[i] + " goes from " +
+                       text_nm(least[i] * units_[i].nm) + " to " + text_nm(most[i] * units_[i].nm) +
+                       ", expected the lower limit first");
+    }
     axes.push_back({.name = options_.axes[i],
                     .min_nm = least[i] * units_[i].nm,
                     .max_nm = most[i] * units_[i].nm,

@@ -148,16 +148,17 @@ std::vector<Axis> Piezoconcept::connect() {
   return axes_;
 }
 
-/// An Arduino-like controller may start anew when its line is opened: asked up to three times.
+/// An Arduino-like controller may start anew when its line is opened, and say nothing or an empty
+/// line at first: asked up to three times.
 void Piezoconcept::identify() {
+  constexpr int kAttempts = 3;
   constexpr std::string_view kExpected = "Version NUMBER";
   std::string version;
-  for (int attempt = 1; version.empty(); ++attempt) {
+  for (int attempt = 1; version.empty() && attempt <= kAttempts; ++attempt) {
     try {
       version = trimmed(ask("VERS_", kExpected));
     } catch (const NoAnswer&) {
       line_->discard_until_quiet(50);
-      if (attempt == 3) break;
     }
   }
   description_ = "Piezoconcept";

@@ -39,6 +39,7 @@ constexpr std::size_t kLongestData = 255;
 constexpr std::uint16_t kDisconnect = 0x0002;
 constexpr std::uint16_t kRequestInfo = 0x0005;
 constexpr std::uint16_t kInfo = 0x0006;
+constexpr std::uint16_t kStopUpdates = 0x0012;
 constexpr std::uint16_t kResponse = 0x0080;
 constexpr std::uint16_t kRichResponse = 0x0081;
 constexpr std::uint16_t kSetEnabled = 0x0210;
@@ -145,6 +146,7 @@ class ThorlabsApt final : public Stage {
 
  private:
   void send(const Unit& unit, std::uint16_t id, unsigned first, unsigned second);
+  void send_to_each(std::uint16_t id);
   Message receive(Connection& line);
   Message ask(const Unit& unit, std::uint16_t question, std::uint16_t answer, std::size_t size);
   void collect();
@@ -211,6 +213,15 @@ void ThorlabsApt::send(const Unit& unit, std::uint16_t id, unsigned first, unsig
   std::string message;
   append_short(message, id, first, second, unit.address);
   lines_[unit.line]->write(message);
+}
+
+/// To each address once: two channels may have one.
+void ThorlabsApt::send_to_each(std::uint16_t id) {
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    const bool told =
+        i > 0 && units_[i].line == units_[i - 1].line && units_[i].address == units_[i - 1].address;
+    if (!told) send(units_[i], id, 0, 0);
+  }
 }
 
 /// The answers to the questions behind the last move, in whatever order they come.
@@ -280,8 +291,8 @@ void ThorlabsApt::note_unasked(const Message& message) {
   }
 }
 
-/// The answer of this unit's channel; others, such as status messages that another program has
-/// switched on, are passed over. @param size of its data at least
+/// The answer of this unit's channel; others, such as errors that come unasked, are passed over.
+/// @param size of its data at least
 Message ThorlabsApt::ask(const Unit& unit, std::uint16_t question, std::uint16_t answer,
                          std::size_t size) {
   Connection& line = lines_[unit.line];
@@ -324,6 +335,8 @@ std::vector<Axis> ThorlabsApt::connect() {
   alive_ns_ = 0;
   axes_.clear();
   description_ = "Thorlabs";
+  // Another program may have left them switched on; one would count as the answer behind a target.
+  send_to_each(kStopUpdates);
   keep_alive();
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < units_.size(); ++i) {
@@ -389,11 +402,7 @@ void ThorlabsApt::keep_alive() {
   const std::int64_t now_ns = monotonic_ns();
   if (alive_ns_ != 0 && now_ns - alive_ns_ < kKeepAliveNs) return;
   alive_ns_ = now_ns;
-  for (std::size_t i = 0; i < units_.size(); ++i) {
-    const bool told =
-        i > 0 && units_[i].line == units_[i - 1].line && units_[i].address == units_[i - 1].address;
-    if (!told) send(units_[i], kKeepAlive, 0, 0);
-  }
+  send_to_each(kKeepAlive);
 }
 
 bool ThorlabsApt::move_to(std::span<const double> nm) {

@@ -11,6 +11,7 @@ namespace driftd::stage {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
+constexpr double kFarthest = 4e9;
 
 }  // namespace
 
@@ -45,7 +46,8 @@ std::optional<double> parse_number(std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(value)) return std::nullopt;
+  if (parsed.ec != std::errc() || parsed.ptr != end || !(std::abs(value) <= kFarthest))
+    return std::nullopt;
   return value;
 }
 

@@ -9,10 +9,11 @@
 
 namespace driftd::stage {
 
-/// With `digits` after the point and never "-0.000". `value` must be finite and below 1e15.
+/// With `digits` after the point and never "-0.000". `value` must be finite and below 1e16.
 void append_fixed(std::string& text, double value, int digits);
 
-/// All of `text`, spaces around and a leading + allowed; nothing when it is not a finite number.
+/// All of `text`, spaces around and a leading + allowed; nothing when it is no number, or
+/// one beyond 4e9: no stage goes so far, and nm of it are below append_fixed()'s limit.
 std::optional<double> parse_number(std::string_view text);
 
 /// Such a number that is whole and fits into an int, as codes are.

@@ -118,6 +118,8 @@ TEST_CASE("a camera has a second to its first frame, and is lost after it") {
   const std::int64_t after_ns = monotonic_ns();
   CHECK(connection.loss(before_ns + 999'000'000).empty());  // stall_timeout_ms is 300
   CHECK(connection.loss(after_ns + 1'001'000'000).starts_with("no frame for 1"));
+  CHECK(connection.heartbeat_is_due(before_ns + 499'000'000));
+  CHECK_FALSE(connection.heartbeat_is_due(after_ns + 501'000'000));  // it may be lost
 }
 
 TEST_CASE("the first frame of a connection follows the last of the one before") {

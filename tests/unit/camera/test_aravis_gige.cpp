@@ -123,6 +123,7 @@ void check_registers(const FakeCamera& camera) {
   CHECK(camera.read(ARV_FAKE_CAMERA_REGISTER_X_OFFSET) == 16);
   CHECK(camera.read(ARV_FAKE_CAMERA_REGISTER_Y_OFFSET) == 8);
   CHECK(camera.read(ARV_FAKE_CAMERA_REGISTER_EXPOSURE_TIME_US) == 2345);
+  CHECK(camera.read(0x0938) == 1500);                           // GevHeartbeatTimeout
   CHECK(camera.read(ARV_FAKE_CAMERA_REGISTER_GAIN_RAW) == 0);   // its least
   CHECK(camera.read(ARV_FAKE_CAMERA_REGISTER_GAIN_MODE) == 1);  // Off
   CHECK(camera.read(ARV_FAKE_CAMERA_REGISTER_ACQUISITION_FRAME_PERIOD_US) == 10000);

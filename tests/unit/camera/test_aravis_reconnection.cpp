@@ -189,6 +189,29 @@ TEST_CASE("the wait between attempts doubles up to the longest, and starts anew 
   CHECK(second.time_ns - first.time_ns < kLongestNs);
 }
 
+TEST_CASE(
+    "a camera that somebody holds is had as soon as it is let go, however long the pause is") {
+  Simulator simulator("127.0.41.26");
+  const auto holder = make_aravis_source(settings_for("127.0.41.26"));
+  holder->start();
+  AravisSettings settings = settings_for("127.0.41.26");
+  settings.id = GENERATE("127.0.41.26", ".26");  // by address; by serial number
+  settings.reconnect_min_ms = settings.reconnect_max_ms = 60'000;
+  settings.start_without_camera = true;
+  const auto source = make_aravis_source(settings);
+  source->start();
+  Events events(*source);
+  for (int attempt = 0; attempt < 2; ++attempt) {  // at the start, and at once after it
+    const SourceEvent event = events.next();
+    CHECK(event.kind == SourceEvent::Kind::ReconnectFailed);
+    CHECK(event.text.find("is controlled by another program") != std::string::npos);
+  }
+  const std::int64_t let_go_ns = monotonic_ns();
+  holder->stop();
+  REQUIRE(events.pass(SourceEvent::Kind::Connected));
+  CHECK(monotonic_ns() - let_go_ns < 30 * kNanosecondsPerSecond);
+}
+
 TEST_CASE("a source that was stopped sends triggers again after its next start") {
   Simulator simulator("127.0.41.24");
   AravisSettings settings = settings_for("127.0.41.24");

@@ -217,6 +217,46 @@ TEST_CASE(
   CHECK(source->take_events().empty());  // each is told once
 }
 
+TEST_CASE("a camera that waits for less than a second for its daemon stays with a live one") {
+  Simulator simulator("127.0.41.15");
+  AravisSettings settings = settings_for("127.0.41.15");
+  settings.heartbeat_timeout_ms = 800;  // Aravis by itself is heard once a second
+  const auto source = make_aravis_source(settings);
+  source->start();
+  Frame frame;
+  const std::int64_t end_ns = monotonic_ns() + 5 * kNanosecondsPerSecond / 2;
+  while (monotonic_ns() < end_ns) REQUIRE(pop_until(*source, PopStatus::Frame, frame));
+  CHECK(source->counters().disconnects == 0);
+}
+
+TEST_CASE("a slow camera that waits for less than a second stays, too") {
+  Simulator simulator("127.0.41.16");
+  AravisSettings settings = settings_for("127.0.41.16");
+  settings.heartbeat_timeout_ms = 800;
+  settings.frame_rate_hz = 1;
+  const auto source = make_aravis_source(settings);
+  source->start();
+  Frame frame;
+  for (int i = 0; i < 3; ++i) REQUIRE(pop_until(*source, PopStatus::Frame, frame));
+  CHECK(source->counters().disconnects == 0);
+}
+
+TEST_CASE("that the daemon lives is not told to a camera that does not answer") {
+  Simulator simulator("127.0.41.17");
+  AravisSettings settings = settings_for("127.0.41.17");
+  settings.heartbeat_timeout_ms = 500;  // it is due several times before the loss after 1 s
+  const auto source = make_aravis_source(settings);
+  source->start();
+  Frame frame;
+  REQUIRE(pop_until(*source, PopStatus::Frame, frame));
+  simulator.frames.away = true;
+  const std::int64_t away_ns = monotonic_ns();
+  REQUIRE(pop_until(*source, PopStatus::Disconnected, frame));
+  CHECK(monotonic_ns() - away_ns < 2'400'000'000);  // Aravis waits for 2.5 s
+  simulator.frames.away = false;                    // a source without its camera stops slowly
+  CHECK(pop_until(*source, PopStatus::Frame, frame));
+}
+
 TEST_CASE("a slow loop gets the newest frame, and the others are counted") {
   Simulator simulator("127.0.41.10");
   const auto source = make_aravis_source(settings_for("127.0.41.10"));
@@ -251,9 +291,9 @@ TEST_CASE("each of several frames lost in a row is counted") {
 TEST_CASE("a camera that is asked tells the rate of its clock, until it is lost") {
   for (const double slow : {0.0, 0.02}) {
     CAPTURE(slow);
-    Simulator simulator(slow > 0 ? "127.0.41.22" : "127.0.41.23");
+    Simulator simulator(slow > 0 ? "127.0.41.18" : "127.0.41.19");
     simulator.frames.slow = slow;
-    const auto source = make_aravis_source(settings_for(slow > 0 ? "127.0.41.22" : "127.0.41.23"));
+    const auto source = make_aravis_source(settings_for(slow > 0 ? "127.0.41.18" : "127.0.41.19"));
     source->start();
     Frame frame;
     for (int i = 0; i < 200; ++i) REQUIRE(pop_until(*source, PopStatus::Frame, frame));

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 #include "clients/driftctl/doctor/doctor.hpp"
 #include "support/catch.hpp"
@@ -49,6 +50,7 @@ class World {
     machine.config = config::default_config();
     machine.config.camera.id = "192.168.10.5";
     machine.file = "/etc/driftd/driftd.yaml";
+    machine.state = "/var/lib/driftd";
     machine.user = "alice";
     machine.groups = {"alice", "driftd"};
     machine.status = nlohmann::json{
@@ -134,6 +136,8 @@ TEST_CASE("the worst finding decides, and each has its command", "[doctor]") {
   for (const auto& finding : json["findings"]) {
     INFO(finding.dump());
     CHECK((finding["level"] == "ok") == finding["command"].get<std::string>().empty());
+    if (finding["check"] == "socket_buffer")
+      CHECK_THAT(finding["command"].get<std::string>(), contains("/etc/sysctl.d/90-driftd.conf"));
   }
 }
 
@@ -148,6 +152,13 @@ TEST_CASE("rights that are missing", "[doctor]") {
   world.machine.config.realtime.mode = config::RealTimeMode::Require;
   results = examine(world.machine);
   CHECK(to_lines(results).back() == "2 to mend, 0 to think about");
+  world.machine.user = "root";  // of a container: without the capabilities
+  world.write("proc/self/status", "Name:\tdriftctl\nCapEff:\t00000000a80425fb\n");
+  CHECK(to_lines(examine(world.machine)).back() == "2 to mend, 0 to think about");
+  world.write("proc/self/status", "Name:\tdriftctl\nCapEff:\t000001ffffffffff\n");
+  world.is_fine();
+  world.write("proc/self/status", "");
+  world.machine.user = "alice";
   // What the daemon has counts, and of a running one its own limits do.
   (*world.machine.status)["realtime"] = {{"scheduled", true}, {"memory_locked", true}};
   world.is_fine();
@@ -158,7 +169,12 @@ TEST_CASE("rights that are missing", "[doctor]") {
   world.machine.daemon_pid = 77;
   const Finding finding = world.bad("realtime");
   CHECK_THAT(finding.found, contains("55 is wanted") && contains("process 77) is 50"));
-  CHECK_THAT(finding.command, contains("rtprio"));
+  CHECK_THAT(finding.command, contains("'@driftd - rtprio 99'"));
+  world.machine.groups = {"alice"};
+  CHECK_THAT(world.bad("realtime").command, contains("'alice - rtprio 99'"));
+  // CAP_SYS_NICE, bit 23, is a right of its own.
+  world.write("proc/77/status", "Name:\tdriftd\nCapEff:\t0000000000800000\n");
+  world.is_fine();
 }
 
 TEST_CASE("CPUs that slow down or sleep deeply", "[doctor]") {
@@ -228,7 +244,7 @@ TEST_CASE("the network to the camera", "[doctor]") {
   }
   SECTION("the camera behind a router, or on this computer") {
     world.machine.config.camera.id = "10.1.2.3";
-    CHECK(world.machine.interface_to("10.1.2.3") == "eth0");
+    CHECK(driftd::interface_to(world.machine.routes(), "10.1.2.3") == "eth0");
     world.machine.config.camera.id = "127.0.0.9";
     world.write("proc/sys/net/core/rmem_max", "33554432\n");
     world.is_fine();
@@ -305,7 +321,11 @@ TEST_CASE("a USB camera", "[doctor]") {
   world.write(device + "/devnum", "3\n");
   world.write("dev/bus/usb/002/003", "");
   const fs::path node = world.machine.root / "dev/bus/usb/002/003";
+  const auto belongs_to_group = [&](gid_t group) {  // another than its own takes root
+    return chown(node.c_str(), static_cast<uid_t>(-1), group) == 0;
+  };
   fs::permissions(node, static_cast<fs::perms>(0660));
+  REQUIRE(belongs_to_group(getegid() == 0 ? 44 : getegid()));
   CHECK_THAT(world.bad("usb").command, contains("echo 1000 | sudo tee /sys/module/usbcore"));
   world.write("sys/module/usbcore/parameters/usbfs_memory_mb", "1000\n");
   world.is_fine();
@@ -314,6 +334,19 @@ TEST_CASE("a USB camera", "[doctor]") {
   world.write(device + "/speed", "5000\n");
   fs::permissions(node, static_cast<fs::perms>(0600));
   CHECK(world.bad("usb").level == Level::Fail);
+  CHECK_THAT(world.bad("usb").command, contains("GROUP=\"plugdev\""));
+  world.write("etc/group", "root:x:0:\ndriftd:x:990:\n");
+  CHECK_THAT(world.bad("usb").command, contains("GROUP=\"driftd\"") && contains(" trigger"));
+  world.write("usr/lib/udev/rules.d/60-driftd-usb3vision.rules", "");
+  CHECK_THAT(world.bad("usb").command, !contains("tee"));
+  fs::permissions(node, static_cast<fs::perms>(0666));
+  world.is_fine();
+  fs::permissions(node, static_cast<fs::perms>(0664));  // as the kernel makes it
+  if (belongs_to_group(0)) {
+    CHECK_THAT(world.bad("usb").found, contains("only root may use"));
+  } else {
+    WARN("SKIPPED: not root, so no file is of root's group");
+  }
 }
 
 TEST_CASE("a GPU that is asked for and not there", "[doctor]") {
@@ -329,19 +362,46 @@ TEST_CASE("a GPU that is asked for and not there", "[doctor]") {
 
 TEST_CASE("a disk that fills up", "[doctor]") {
   World world;
-  fs::create_directories(world.machine.root / "var/lib/driftd");
-  world.machine.free_bytes = [](const fs::path& path) -> std::optional<std::uintmax_t> {
-    return path.string().ends_with("lib/driftd") ? 500'000'000 : 50'000'000'000;
+  // /var/lib/driftd is not there yet: what will hold it counts. Records may lie elsewhere.
+  fs::create_directories(world.machine.root / "home");
+  fs::create_directories(world.machine.root / "data/night");
+  std::string full;
+  std::uintmax_t left = 500'000'000;
+  world.machine.free_bytes = [&](const fs::path& path) -> std::optional<std::uintmax_t> {
+    return path == world.machine.root / full ? left : 50'000'000'000;
   };
-  CHECK(world.bad("disk").level == Level::Warn);
-  world.machine.free_bytes = [](const fs::path& path) -> std::optional<std::uintmax_t> {
-    return path.string().ends_with("lib/driftd") ? 50'000'000 : 50'000'000'000;
-  };
-  CHECK(world.bad("disk").level == Level::Fail);
+  for (const auto& [state, records, place] :
+       {std::tuple{"/var/lib/driftd", "", "var"},
+        std::tuple{"/home/alice/.local/state/driftd", "", "home"},
+        std::tuple{"/var/lib/driftd", "/data/night", "data/night"},
+        std::tuple{"", "/data/night", "data/night"}}) {
+    INFO(state << ' ' << records);
+    world.machine.state = state;
+    world.machine.config.record.directory = records;
+    full = place;
+    left = 500'000'000;
+    CHECK(world.bad("disk").level == Level::Warn);
+    left = 50'000'000;
+    CHECK(world.bad("disk").level == Level::Fail);
+  }
+  left = 5'000'000'000;
+  world.is_fine();
+  world.machine.config.record.keep_free_mb = 10'000;
+  CHECK_THAT(world.bad("disk").found, contains("5.0 GB free for /data/night"));
 }
 
 TEST_CASE("configuration, daemon and group", "[doctor]") {
   World world;
+  SECTION("one of several daemons") {
+    world.write("usr/lib/systemd/system/driftd.service", "");
+    world.machine.instance = "left";
+    world.machine.file.clear();
+    CHECK_THAT(world.bad("configuration").command, contains(" /etc/driftd/driftd-left.yaml"));
+    world.machine.file = "/etc/driftd/driftd-left.yaml";
+    world.machine.status.reset();
+    world.camera->privilege = 0;
+    CHECK(world.bad("daemon").command == "sudo systemctl start driftd@left");
+  }
   SECTION("mistakes of the file") {
     world.machine.problem = "/etc/driftd/driftd.yaml:3:1: lock.at_strat: found an unknown key";
     const Finding finding = world.bad("configuration");
@@ -352,6 +412,20 @@ TEST_CASE("configuration, daemon and group", "[doctor]") {
     world.machine.config.hook.on_event = "/etc/driftd/hook";
     world.machine.hook_problem = [](const fs::path&) { return "/etc/driftd/hook may not be run"; };
     CHECK_THAT(world.bad("configuration").found, contains("/etc/driftd/hook may not be run"));
+    CHECK_THAT(world.bad("configuration").command, contains("install -Dm755"));
+    world.write("etc/driftd/hook", "");
+    CHECK(world.bad("configuration").command == "sudo chmod 755 /etc/driftd/hook");
+  }
+  SECTION("a shell without the rights that the unit gives") {
+    world.write("usr/lib/systemd/system/driftd.service", "");
+    world.write("proc/self/limits",
+                "Max locked memory         8388608  8388608  bytes\n"
+                "Max realtime priority     0        0\n");
+    CHECK(to_lines(examine(world.machine)).back() == "0 to mend, 2 to think about");
+    world.machine.status.reset();  // of a daemon that runs already they may say something
+    world.camera->privilege = 0;
+    CHECK(world.bad("daemon").level == Level::Warn);
+    CHECK(to_lines(examine(world.machine)).back() == "0 to mend, 1 to think about");
   }
   SECTION("no permission") {
     world.write("usr/lib/systemd/system/driftd.service", "");

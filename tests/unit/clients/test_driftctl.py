@@ -22,6 +22,7 @@ class Driftctl(unittest.TestCase):
         self.daemon.replies = {
             "status": [{"ok": True, "status": examples()["status"]}],
             "lock": [{"ok": True, "state": "referencing"}],
+            "access": [{"ok": True, "corrections": True, "ports": dict.fromkeys(("publish", "corrections"))}],
             "markers": [{"ok": True, "markers": examples()["markers"]["markers"]}],
         }
         self.endpoints = ["--commands", self.daemon.commands_endpoint,
@@ -55,6 +56,11 @@ class Driftctl(unittest.TestCase):
         self.assertIn("p99 66", shown.stdout)
         self.assertNotIn("\033", shown.stdout)
         self.assertEqual(json.loads(self.run_it("--json", "status").stdout), examples()["status"])
+
+    def test_watch_of_a_daemon_from_before_there_were_roles(self):
+        self.daemon.replies["access"] = [{"ok": False, "error": "unknown command", "code": "bad_request"}]
+        process = self.start("watch")
+        self.until_heard(process)
 
     def test_lock(self):
         done = self.run_it("lock")

@@ -51,8 +51,9 @@ clients::Message message(const std::string& topic, const json& body) {
   return message;
 }
 
-json status_with_stage() {
+json full_status() {
   json status = example("status");
+  status["interrupted"] = example("interrupted");
   status["stage_driver"] = example("stage_driver");
   return status;
 }
@@ -152,7 +153,7 @@ const std::string kGet = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 
 TEST_CASE("every metric has a value from a status as docs/protocol.md has it", "[exporter]") {
   DaemonWatch watch(kSecond, "1.2.3");
-  watch.take(message("status", status_with_stage()), kSecond);
+  watch.take(message("status", full_status()), kSecond);
   watch.take(message("event", example("event")), kSecond);
   const auto samples = samples_of(exposition(watch.document(2 * kSecond), Format::Prometheus));
   std::set<std::string> told;
@@ -174,6 +175,10 @@ TEST_CASE("every metric has a value from a status as docs/protocol.md has it", "
   CHECK(samples.at("driftd_latency_seconds_bucket{part=\"total\",le=\"5e-05\"}") == "5100");
   CHECK(samples.at("driftd_latency_seconds_bucket{part=\"total\",le=\"+Inf\"}") == "6000");
   CHECK(samples.at("driftd_latency_seconds_sum{part=\"total\"}") == "0.2461");
+  CHECK(samples.at("driftd_lock_interrupted{driftd_lock_interrupted=\"found\"}") == "1");
+  CHECK(samples.at("driftd_lock_interrupted_moved_meters{axis=\"y\"}") == "-1.61e-08");
+  CHECK(samples.at("driftd_recording") == "0");
+  CHECK(samples.at("driftd_recording_problem_info{problem=\"\"}") == "1");
   CHECK(samples.at("driftd_stage_latency_seconds{quantile=\"0.99\"}") == "0.00041");
   CHECK(samples.at("driftd_events_total{level=\"info\",code=\"state_changed\"}") == "1");
 }
@@ -199,10 +204,25 @@ TEST_CASE("a state set has every state there is", "[exporter]") {
   const std::string page = project_file("docs/protocol.md");
   for (const std::string& state : states_of("driftd_stage_driver_state"))
     CHECK_THAT(page, contains('`' + state + '`'));
+  const std::size_t phases = page.find("`phase`: `searching`");
+  REQUIRE(phases != std::string::npos);
+  const std::string listed = page.substr(phases, page.find("`age_s`", phases) - phases);
+  for (const std::string& state : states_of("driftd_lock_interrupted"))
+    CHECK_THAT(listed, contains('`' + state + '`'));
+  CHECK(states_of("driftd_lock_interrupted").size() == 3);
+}
+
+TEST_CASE("a lock that nothing interrupted has no sample", "[exporter]") {
+  const auto samples = samples_of(exposition(document_of(example("status")), Format::Prometheus));
+  CHECK(samples.contains("driftd_recording"));
+  for (const auto& [sample, value] : samples) {
+    INFO(sample);
+    CHECK_FALSE(sample.starts_with("driftd_lock_interrupted"));
+  }
 }
 
 TEST_CASE("of a silent daemon only what stays true is told", "[exporter]") {
-  const json status = status_with_stage();
+  const json status = full_status();
   const auto now = samples_of(exposition(document_of(status, 4 * kSecond), Format::Prometheus));
   CHECK(now.at("driftd_up") == "1");
   const auto later = samples_of(exposition(document_of(status, 6 * kSecond), Format::Prometheus));
@@ -278,12 +298,12 @@ TEST_CASE("OpenMetrics is what is asked for, and only then", "[exporter]") {
         Format::OpenMetrics);
   CHECK(format_for("text/plain") == Format::Prometheus);
   CHECK(format_for("") == Format::Prometheus);
-  const std::string open = exposition(document_of(status_with_stage()), Format::OpenMetrics);
+  const std::string open = exposition(document_of(full_status()), Format::OpenMetrics);
   CHECK_THAT(open, contains("# TYPE driftd_state stateset\n"));
   CHECK_THAT(open, contains("# TYPE driftd_camera_frames counter\n"));
   CHECK_THAT(open, contains("\ndriftd_camera_frames_total 6001\n"));
   CHECK(open.ends_with("# EOF\n"));
-  const std::string old = exposition(document_of(status_with_stage()), Format::Prometheus);
+  const std::string old = exposition(document_of(full_status()), Format::Prometheus);
   CHECK_THAT(old, contains("# TYPE driftd_state gauge\n"));
   CHECK_THAT(old, contains("# TYPE driftd_camera_frames_total counter\n"));
   CHECK_THAT(old, !contains("EOF"));
@@ -368,7 +388,9 @@ TEST_CASE("a request that comes byte by byte is given up", "[exporter]") {
 }
 
 TEST_CASE("a peer that does not read delays nobody", "[exporter]") {
-  const TestServer server(std::string(50'000'000, 'm'));  // beyond all buffers
+  std::string beyond_all_buffers;
+  beyond_all_buffers.resize(50'000'000, 'm');
+  const TestServer server(beyond_all_buffers);
   const Peer deaf(server);
   deaf.send(kGet);
   for (int i = 0; i < 3; ++i)

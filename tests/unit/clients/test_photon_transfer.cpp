@@ -140,6 +140,40 @@ TEST_CASE("A camera's numbers come out right, whatever the sensor and however re
   CHECK(alone.most_offset_adu > setting.offset - 1);
 }
 
+TEST_CASE("Where few pixels of a spot stand out of the rounding, their scatter is not cut") {
+  // A spot's noise is that of some ten pixels, so a block of sixteen frames scatters by 10 %.
+  double sum = 0;
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    sim::Scenario scenario;  // at rest: nothing is to be left out
+    scenario.seed = seed;
+    scenario.camera.width_px = scenario.camera.height_px = 256;
+    scenario.camera.gain_e_per_adu = 11.1;
+    scenario.camera.read_noise_e = 3.9;
+    scenario.camera.offset_adu = 35;
+    scenario.camera.bit_depth = 8;
+    scenario.camera.background_e = 12.5;
+    scenario.optics.sigma_px = 0.9;
+    scenario.markers.count = 21;
+    scenario.markers.photons = 5100;
+    scenario.markers.photons_spread = 0.4;
+    const DarkResult dark = measure_dark(take(dark_of(scenario)).statistics);
+    const Series series = take(scenario);
+    sum += measure_light(series.statistics, series.noise, &dark).gain_e_per_adu.value;
+  }
+  CHECK(sum / 3 == Approx(11.1).epsilon(0.02));
+}
+
+TEST_CASE("Light alone whose noise is cut off at 0 says so") {
+  sim::Scenario scenario = restless();
+  scenario.camera.offset_adu = 0;
+  scenario.camera.background_e = 1;
+  const Series series = take(scenario);
+  const auto warnings = measure_light(series.statistics, series.noise, nullptr).warnings;
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const std::string& text) {
+    return text.find("% of the values are 0") != std::string::npos;
+  }));
+}
+
 TEST_CASE("Moving light does not count as photons: the same sensor, still and restless") {
   sim::Scenario still = restless();
   still.illumination = {};

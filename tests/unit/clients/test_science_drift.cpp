@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "clients/driftctl/frame_times.hpp"
+#include "clients/driftctl/record_files.hpp"
 #include "clients/driftctl/science_drift.hpp"
+#include "record/file_writer.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::clients;
@@ -130,12 +132,30 @@ TEST_CASE("the wall clock is followed where it is slewed") {
                         {second, 101 * second + 40'000, 30, 2000},
                         {2 * second, 102 * second + 40'000, 50, 1500}});
   CHECK(wall.monotonic_ns(100 * second) == 0);
-  CHECK(wall.monotonic_ns(100 * second + 500'020'000) == Approx(500'000'000).margin(2));
+  CHECK(*wall.monotonic_ns(100 * second + 500'020'000) == Approx(500'000'000).margin(2));
   CHECK(wall.monotonic_ns(102 * second + 40'000) == 2 * second);
   CHECK(wall.monotonic_ns(104 * second + 40'000) == 4 * second);
   CHECK(wall.uncertainty_ns() == 40'000);
   CHECK(wall.utc_error_ns() == 2000);
   CHECK(WallClock({{0, 0, 1, 5}, {1, 1, 1, -1}}).utc_error_ns() == -1);
+}
+
+TEST_CASE("a time that the wall clock passed twice or never is not joined to a frame") {
+  const std::int64_t second = 1'000'000'000;
+  std::vector<ClockRow> back, forward;
+  for (int i = 0; i < 200; ++i) {  // set by a minute after 100 s
+    back.push_back({i * second, (1000 + i - (i < 100 ? 0 : 60)) * second, 30, -1});
+    forward.push_back({i * second, (1000 + i + (i < 100 ? 0 : 60)) * second, 30, -1});
+  }
+  const WallClock set_back(back), set_forward(forward);
+  CHECK(set_back.steps() == 1);
+  CHECK(set_back.uncertainty_ns() == 30);
+  CHECK(set_back.monotonic_ns(1010 * second) == 10 * second);
+  CHECK(set_back.monotonic_ns(1120 * second) == 180 * second);
+  CHECK_FALSE(set_back.monotonic_ns(1070 * second));  // 70 s and 130 s
+  CHECK(set_forward.monotonic_ns(1050 * second) == 50 * second);
+  CHECK(set_forward.monotonic_ns(1200 * second) == 140 * second);
+  CHECK_FALSE(set_forward.monotonic_ns(1130 * second));
 }
 
 TEST_CASE("times are read exactly") {
@@ -145,8 +165,44 @@ TEST_CASE("times are read exactly") {
   CHECK(time_ns("1795427232123456789", TimeUnit::Nanoseconds) == 1'795'427'232'123'456'789);
   CHECK(time_ns("2026-11-23T09:47:12.1234Z", TimeUnit::Seconds) == 1'795'427'232'123'400'000);
   CHECK(time_ns("2026-11-23 09:47:12", TimeUnit::Seconds) == 1'795'427'232'000'000'000);
-  for (const char* wrong : {"", "soon", "1e9", "2026-11-23T09:47:12+01:00", "99999999999999999999"})
+  for (const char* wrong : {"", "soon", "1e9", "2026-11-23T09:47:12+01:00", "99999999999999999999",
+                            "2026-02-30T09:47:12Z", "2026-02-31T09:47:12Z", "2026-13-01T09:47:12Z",
+                            "2026-11-23T09:61:12Z", "2026-11-23T24:00:00Z"})
     CHECK_THROWS(time_ns(wrong, TimeUnit::Seconds));
+}
+
+TEST_CASE("a frame's number is a whole one") {
+  CHECK(frame_number("12") == 12);
+  CHECK(frame_number("12.0") == 12);
+  for (const char* wrong : {"", "12.5", "-1", "2026-11-23T09:47:12Z"})
+    CHECK_THROWS(frame_number(wrong));
+}
+
+TEST_CASE("a record's files come in their order, wherever they lie; one twice is refused") {
+  using driftd::record::FileWriter;
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / ("driftd-parts-" + std::to_string(getpid()));
+  fs::create_directories(folder / "a");
+  const auto part = [&](const char* name, int number) {
+    driftd::record::Header header;
+    header.session = "s";
+    header.series = "driftd_x";
+    header.part = number;
+    FileWriter writer(folder / name, header, {});
+    const FrameRow row = frame(number);
+    writer.append(std::span(&row, 1));
+    writer.close("next file");
+    return folder / name;
+  };
+  const std::vector<fs::path> files = {part("driftd_x_999.h5", 999), part("x_1000.h5", 1000),
+                                       part("a/x_1001.h5", 1001)};
+  std::vector<std::uint64_t> ids;
+  RecordFiles(files).each_frames([&](std::span<const FrameRow> rows) {
+    for (const FrameRow& row : rows) ids.push_back(row.frame_id);
+  });
+  CHECK(ids == std::vector<std::uint64_t>{1099, 1100, 1101});
+  CHECK_THROWS(RecordFiles({files[0], files[1], files[0]}));
+  fs::remove_all(folder);
 }
 
 TEST_CASE("a column is read from lists, CSV and logs; what is missing is named by its line") {

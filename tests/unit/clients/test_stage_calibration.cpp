@@ -237,10 +237,10 @@ TEST_CASE("a picture has the curves where their values are") {
   const double nan = std::nan("");
   const StepResponse response{
       .time_ms = {0, 5, 10}, .x = {0, 1, 1}, .y = {0, nan, 1}, .model = {0, 0.5, 1.1}};
-  const std::string svg = draw_step_response(response, "R & D <1 ms>\n");
-  // The frame is 690 px wide from 80; values from -0.2 to 1.2 over 360 px up from 430.
-  CHECK_THAT(svg, contains("<path d=\"M80.00 378.57 L425.00 121.43 L770.00 121.43\""));
-  CHECK_THAT(svg, contains("<path d=\"M80.00 378.57 M770.00 121.43\""));
+  const std::string svg = draw_step_response(response, "R & D <1 ms>\x01");
+  // The frame is 770 px wide from 75; values from -0.1 to 1.1 over 396 px up from 450.
+  CHECK_THAT(svg, contains("<path d=\"M75.0 417.0L460.0 87.0L845.0 87.0\""));
+  CHECK_THAT(svg, contains("<path d=\"M75.0 417.0M845.0 87.0\""));
   CHECK(count(svg, "<path ") == 3);
   CHECK_THAT(svg, contains("R &amp; D &lt;1 ms&gt; <"));
   CHECK_THAT(svg, contains("time since the command (ms)"));

@@ -120,8 +120,12 @@ TEST_CASE("the daemon takes every report", "[stage]") {
   state.description = std::string(1000, 'd') + "\xc3\xa4";
   state.health.condition = Condition::Error;
   state.health.text = std::string(299, 't') + "\xc3\xa4";
-  for (const DriverState& one : {DriverState{}, connected(), state}) {
+  DriverState worst = state;  // each byte of a text takes six in JSON
+  worst.description = worst.health.text = std::string(1000, '\x01');
+  worst.axes[0].axis.name = worst.axes[1].axis.name = std::string(1000, '"');
+  for (const DriverState& one : {DriverState{}, connected(), state, worst}) {
     for (const bool ended : {false, true}) {
+      CHECK(report_json(kIntroduction, one, {}, 0, ended, 77).size() <= 4096);
       const json said = report(one, {.count = 3, .p50_us = 1, .p99_us = 2, .max_us = 3}, 0, ended);
       INFO(said.dump());
       daemon::StageReport heard;

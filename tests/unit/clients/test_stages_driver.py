@@ -373,7 +373,7 @@ class Failing(WithDriver):
 
     def test_answers_that_make_no_sense_are_faults(self):
         self.start()
-        for place in ([1.0], [1.0, float("nan")], [1, 2, 3], None, "ab"):
+        for place in ([1.0], [1.0, float("nan")], [1e9, 0.0], [0.0, -1e12], [1, 2, 3], None, "ab"):
             self.stage.place_nm = place
             report = self.report(lambda r: r["state"] == "disconnected")
             self.assertRegex(report["text"], "Error: ")

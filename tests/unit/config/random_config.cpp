@@ -79,6 +79,7 @@ std::vector<ListedMarker> random_markers(Random& random) {
 
 config::Value random_value(const config::Option& option, Random& random) {
   struct Visitor {
+    const config::Option& option;
     const Rules& rules;
     Random& random;
     config::Value operator()(bool) const { return below(2, random) == 1; }
@@ -97,11 +98,19 @@ config::Value random_value(const config::Option& option, Random& random) {
       }
       return matrix;
     }
+    config::Value operator()(const config::Endpoints&) const {
+      config::Endpoints endpoints(1 + below(3, random));
+      for (std::size_t i = 0; i < endpoints.size(); ++i) {
+        const std::string name = option.key.substr(option.key.rfind('.') + 1) + std::to_string(i);
+        endpoints[i] = below(4, random) == 0 ? random_text(rules, random) : "ipc://" + name;
+      }
+      return endpoints;
+    }
     config::Value operator()(const std::vector<ListedMarker>&) const {
       return random_markers(random);
     }
   };
-  return std::visit(Visitor{option.rules, random}, option.fallback);
+  return std::visit(Visitor{option, option.rules, random}, option.fallback);
 }
 
 config::Config random_config(Random& random, int changes) {

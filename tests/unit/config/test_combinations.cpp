@@ -311,7 +311,7 @@ TEST_CASE("sockets are reached from this computer only", "[config]") {
                                "tcp://eth0:5555", "tcp://[::]:5555", "tcp://1270.0.0.1:5555"}) {
     const std::string report = publish(endpoint);
     INFO(report);
-    const bool says_why = report.find("CURVE keys") != std::string::npos;
+    const bool says_why = report.find("access.server_key") != std::string::npos;
     CHECK(says_why);
   }
   for (const char* endpoint : {"",
@@ -341,7 +341,7 @@ TEST_CASE("sockets are reached from this computer only", "[config]") {
     INFO(endpoint);
     CHECK(publish(endpoint) != "");
   }
-  CHECK(mistakes_of("wire: {commands: \"tcp://192.168.1.5:5555\"}\n").find("CURVE keys") !=
+  CHECK(mistakes_of("wire: {commands: \"tcp://192.168.1.5:5555\"}\n").find("access.server_key") !=
         std::string::npos);
   CHECK(publish("ipc:///" + std::string(106, 'x')) ==
         "");  // 107 bytes: as long as the kernel takes
@@ -353,6 +353,36 @@ TEST_CASE("sockets are reached from this computer only", "[config]") {
         "of its own");
   CHECK(mistakes_of("wire: {publish: \"tcp://127.0.0.1:*\", commands: \"tcp://127.0.0.1:*\"}\n") ==
         "");
+}
+
+TEST_CASE("with keys, sockets are reached from other computers, too", "[config]") {
+  const auto with = [](const std::string& wire, const char* access = "server_key: s, clients: c") {
+    return mistakes_of("access: {" + std::string(access) + "}\nwire: {" + wire + "}\n");
+  };
+  for (const char* endpoint : {"tcp://*:5555", "tcp://0.0.0.0:5555", "tcp://192.168.1.5:5555",
+                               "tcp://127.0.0.1:*", "ipc://publish"}) {
+    INFO(endpoint);
+    CHECK(with("publish: [\"ipc://a\", \"" + std::string(endpoint) + "\"]") == "");
+  }
+  for (const char* endpoint : {"tcp://eth0:5555", "tcp://localhost:5555", "tcp://[::]:5555",
+                               "tcp://*:0", "tcp://1.2.3:5", "udp://1.2.3.4:5"}) {
+    INFO(endpoint);
+    CHECK(with("publish: [\"ipc://a\", \"" + std::string(endpoint) + "\"]")
+              .find("f:2:29: wire.publish[1]: found \"") == 0);
+  }
+  CHECK(with("publish: [\"ipc://a\", \"ipc://a\"]") ==
+        "f:2:29: wire.publish[1]: found \"ipc://a\" as wire.publish[0]; allowed an address of its "
+        "own");
+  CHECK(with("", "server_key: s") ==
+        "f:1:22: access.clients: found \"\" with an access.server_key; allowed the folder of the "
+        "public keys that are let in");
+  CHECK(with("", "clients: c").find("access.clients: found \"c\" without access.server_key") !=
+        std::string::npos);
+  CHECK(with("publish: \"tcp://127.0.0.1:5\"", "stage_group: s")
+            .find("wire.publish: found \"tcp://127.0.0.1:5\" with groups for roles") !=
+        std::string::npos);
+  CHECK(with("publish: \"tcp://127.0.0.1:5\"", "stage_group: s, server_key: s, clients: c") == "");
+  CHECK(with("publish: []").find("allowed an endpoint, or a list of 1 to 8") != std::string::npos);
 }
 
 TEST_CASE("a value that is wrong by itself is told once, not in its combinations too", "[config]") {

@@ -25,9 +25,9 @@ TEST_CASE("the simulator example is the simulated instrument", "[config]") {
   CHECK(config.camera.region_width_px == 0);
   CHECK(config.fitter.roi_px == 0);  // found in the image
   CHECK(config.lock.at_start == false);
-  CHECK(config.wire.publish == "ipc://publish");
-  CHECK(config.wire.corrections == "ipc://corrections");
-  CHECK(config.wire.commands == "ipc://commands");
+  CHECK(config.wire.publish == Endpoints{"ipc://publish"});
+  CHECK(config.wire.corrections == Endpoints{"ipc://corrections"});
+  CHECK(config.wire.commands == Endpoints{"ipc://commands"});
   // Mirrored: a wrong handedness makes the lock run away.
   const auto& m = config.stage.image_to_stage;
   CHECK(m[0][0] * m[1][1] - m[0][1] * m[1][0] == Approx(-1).margin(1e-5));  // six digits given

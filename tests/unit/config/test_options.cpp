@@ -83,6 +83,7 @@ TEST_CASE("every value of an enumeration has a name of its own", "[config]") {
   CHECK(names_are_complete(RealTimeMode::Off));
   CHECK(names_are_complete(LogLevel::Error));
   CHECK(names_are_complete(EventLevel::Error));
+  CHECK(names_are_complete(RawFramesAt::Holding));
 }
 
 TEST_CASE("what the file names is what the configuration holds", "[config]") {

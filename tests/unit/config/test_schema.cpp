@@ -39,6 +39,8 @@ std::vector<std::string> wrong_values(const Option& option) {
                  {"1", "[1]", "[{id: 1}]", "[{id: 1, x_px: 9, y_px: 9, z_px: 9}]",
                   "[{id: 0, x_px: 9, y_px: 9}]", "[{id: 1, x_px: -1, y_px: 9}]",
                   "[{id: 1.5, x_px: 9, y_px: 9}]", "[{id: 1, x_px: 9, y_px: 9, role: boss}]"});
+  } else if (std::holds_alternative<Endpoints>(option.fallback)) {
+    wrong.insert(wrong.end(), {"[]", "[1, [2]]", "[a, b, c, d, e, f, g, h, i]"});
   } else if (!rules.choices.empty()) {
     wrong.insert(wrong.end(), {"nonsense", "12", "\"\""});
   }

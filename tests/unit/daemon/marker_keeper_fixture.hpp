@@ -2,17 +2,16 @@
 // A MarkerKeeper with a played loop and camera, and pictures of spots for it.
 #pragma once
 
-#include <chrono>
 #include <cmath>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "daemon/marker_keeper.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
+#include "turned_until.hpp"
 
 namespace driftd::daemon::test {
 
@@ -75,6 +74,7 @@ struct KeeperFixture {
   LoopControl loop{played.ports};
   CameraWatch camera{config, source, loop, told.log};
   MarkerKeeper keeper{config, fitter, camera, loop, told.log};
+  MarkerKeeper* turned = &keeper;  ///< by turn()
   std::int64_t now_ns = 1000 * kMs;
 
   KeeperFixture() {
@@ -90,20 +90,14 @@ struct KeeperFixture {
     now_ns += later_ms * kMs;
     played.turn();
     loop.refresh();
-    keeper.turn(now_ns);
+    turned->turn(now_ns);
   }
   void show(const Spots& spots, std::uint64_t id = 1, double sigma_px = 1.3) {
     played.ports.frame_copy.offer(Picture(spots, id, sigma_px).frame);
   }
-  /// Turns until the condition holds; the worker has its own pace.
   template <typename Condition>
   bool until(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!condition() && std::chrono::steady_clock::now() < end) {
-      turn(0);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return condition();
+    return turned_until(condition, [this] { turn(0); });
   }
   const LoopCommand* last(Kind kind) const {
     for (auto command = played.taken.rbegin(); command != played.taken.rend(); ++command) {

@@ -18,6 +18,8 @@ struct Frame {
   double total_nm = 0;  ///< that the stage is told
   double moved_nm = 0;  ///< by the sample
   bool valid = true, stale = false;
+  control::StageSays stage = control::StageSays::Nothing;
+  std::uint8_t limited = control::kLimitNone;
 };
 
 struct Bench {
@@ -31,14 +33,26 @@ struct Bench {
     decision.verdict = frame.verdict;
     decision.has_correction = frame.verdict == LockEvent::GoodFrame;
     decision.correction.total_nm = {0, frame.total_nm};
-    run.saw({.now_ns = now_ns, .taken_ns = now_ns, .stale = frame.stale, .drift = &drift},
-            decision);
+    decision.correction.limited = frame.limited;
+    control::FrameFacts facts;
+    facts.now_ns = facts.taken_ns = now_ns;
+    facts.stale = frame.stale;
+    facts.drift = &drift;
+    facts.stage = frame.stage;
+    run.saw(facts, decision);
   }
   void frames(int count, const Frame& like) {
     for (int i = 0; i < count; ++i) frame(like);
   }
   bool is_under_way() const {
     return run.phase() == CalibrationPhase::Quiet || run.phase() == CalibrationPhase::Moving;
+  }
+
+  static control::Decision moves() {
+    control::Decision decision;
+    decision.verdict = LockEvent::GoodFrame;
+    decision.has_correction = true;
+    return decision;
   }
 
   std::int64_t now_ns = 1'000'000'000;
@@ -76,6 +90,65 @@ TEST_CASE("bad frames end a calibration when they come in a row") {
   bench.frames(3, {.verdict = LockEvent::FewMarkers, .valid = false});
   CHECK(bench.run.phase() == CalibrationPhase::Returning);
   CHECK(bench.run.end() == CalibrationEnd::MarkersLost);
+}
+
+TEST_CASE("a calibration ends for what its stage and its time say") {
+  Bench bench;
+  bench.frames(10, {.stage = control::StageSays::Ready});
+  CHECK(bench.is_under_way());
+  SECTION("its driver reports trouble") {
+    const auto says =
+        GENERATE(control::StageSays::Error, control::StageSays::Limit, control::StageSays::Silent);
+    bench.frame({.stage = says});
+    CHECK(bench.run.end() == CalibrationEnd::StageReports);
+    CHECK(bench.run.stage_says() == says);
+  }
+  SECTION("the range's end, not a step's") {
+    bench.frame({.limited = control::kLimitStep});
+    CHECK(bench.is_under_way());
+    bench.frame({.limited = control::kLimitRange});
+    CHECK(bench.run.end() == CalibrationEnd::NoRoom);
+  }
+  SECTION("more frames than the camera promised") {
+    const std::size_t room = bench.run.record().moves.capacity();
+    for (std::size_t i = 10; i < room; ++i) bench.run.saw({.now_ns = bench.now_ns}, Bench::moves());
+    CHECK(bench.is_under_way());
+    bench.run.saw({.now_ns = bench.now_ns}, Bench::moves());
+    CHECK(bench.run.end() == CalibrationEnd::TooManyFrames);
+    CHECK(bench.run.record().moves.size() == room);
+  }
+  SECTION("its time is over") {
+    bench.now_ns += control::StageExcitation{}.duration_ns() - 12 * kPeriod_ns;
+    bench.frame({});
+    CHECK(bench.is_under_way());
+    bench.frames(2, {});
+    CHECK(bench.run.end() == CalibrationEnd::Complete);
+  }
+  CHECK(bench.run.phase() == CalibrationPhase::Returning);
+  const control::Vec2 wanted_nm = bench.run.wanted_nm(bench.now_ns);
+  CHECK(wanted_nm.x == 0);
+  CHECK(wanted_nm.y == 0);
+}
+
+TEST_CASE("a calibration that is abandoned is over at once, for its first reason") {
+  Bench bench;
+  bench.frames(10, {});
+  const bool stopped = GENERATE(false, true);
+  if (stopped) bench.run.stop(CalibrationEnd::Stopped);
+  bench.run.abandon(CalibrationEnd::Unlocked);
+  CHECK(bench.run.over());
+  bench.run.abandon(CalibrationEnd::Fault);
+  CHECK(bench.run.end() == (stopped ? CalibrationEnd::Stopped : CalibrationEnd::Unlocked));
+}
+
+TEST_CASE("moves that never left are no part of a calibration's record") {
+  Bench bench;
+  bench.frames(5, {.total_nm = 1});
+  const std::int64_t left_ns = bench.now_ns;
+  bench.frames(3, {.total_nm = 2});
+  bench.run.take_back({0, 1}, left_ns);
+  REQUIRE(bench.run.record().moves.size() == 5);
+  CHECK(bench.run.record().moves.back().sent_ns == left_ns);
 }
 
 TEST_CASE("five frames with the sample far away end a calibration, not one that is mistaken") {

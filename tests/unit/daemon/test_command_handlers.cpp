@@ -2,48 +2,20 @@
 // Which part of housekeeping each command reaches, and what is refused before it reaches any.
 #include <string>
 
-#include "daemon/command_handlers.hpp"
-#include "housekeeping_for_tests.hpp"
+#include "command_handlers_fixture.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd;
 using namespace driftd::daemon;
 using driftd::daemon::test::Asker;
-using driftd::daemon::test::PlayedCamera;
-using driftd::daemon::test::PlayedLoop;
+using driftd::daemon::test::HandlersFixture;
 using driftd::daemon::test::refused_at_once;
-using driftd::daemon::test::Told;
 using Kind = LoopCommand::Kind;
 using nlohmann::json;
 
 namespace {
 
-struct Fixture {
-  config::Config config = config::default_config();
-  ChosenFitter fitter{.fitter = fitter::make_cpu_live_fitter(13, 16, {}),
-                      .reason = {},
-                      .estimator_reason = {},
-                      .saturation_adu = 65535};
-  PlayedLoop played;
-  PlayedCamera source;
-  Told told;
-  CorrectionGate gate;
-  LoopControl loop{played.ports};
-  CameraWatch camera{config, source, loop, told.log};
-  LockOrders orders{{}, gate, loop, [] { return true; }};
-  MarkerKeeper keeper{config, fitter, camera, loop, told.log};
-  Snapshots snapshots{[] { return 13; }, camera, loop};
-  StageChannel stage{config, "session", played.ports, loop, told.log};
-  Calibration calibration{
-      config, orders, camera, loop, told.log, [] { return true; }, [] { return 0.0; }};
-  LockMemory memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
-  InterruptedLock interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
-  RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
-                      stage,  told.log};
-  CommandHandlers handlers{
-      orders,      interrupted, keeper, snapshots,
-      calibration, stage,       record, [] { return json{{"state", "holding"}}; }};
-
+struct Fixture : HandlersFixture {
   json reply(const json& request) {
     Asker asker;
     handlers.carry_out(request, asker.answer(), 1000);
@@ -78,6 +50,24 @@ TEST_CASE("each command reaches the part that does it") {
   CHECK_FALSE(f.snapshots.pending());
   CHECK(f.reply({{"command", "snapshot"}}).empty());
   CHECK(f.snapshots.pending());
+}
+
+TEST_CASE("unlock and reset forget an interrupted lock, a reset that is refused does not") {
+  for (const char* command : {"unlock", "reset"}) {
+    Fixture f;
+    SavedLock lock;
+    lock.time = SavedTime::now();
+    f.interrupted.take(lock);
+    REQUIRE(f.interrupted.asks());
+    f.played.tell_state(control::LockState::Holding);
+    f.loop.refresh();
+    CHECK(f.refusal({{"command", "reset"}}) == "refused");
+    CHECK(f.interrupted.asks());
+    f.played.tell_state(control::LockState::Lost);
+    f.loop.refresh();
+    f.ordered(command);
+    CHECK_FALSE(f.interrupted.asks());
+  }
 }
 
 TEST_CASE("markers are listed, and looked for when that is asked for") {

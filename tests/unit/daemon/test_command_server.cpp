@@ -30,16 +30,19 @@ struct Fixture {
   int handled = 0;
   WireContext wire;
   std::vector<Answer> waiting;
-  CommandServer server{wire, endpoint, [this](const json& request, const Answer& answer) {
-                         ++handled;
-                         const auto name = request["command"].get<std::string>();
-                         if (name == "no") throw CommandRefused{Refusal::Refused, "not now"};
-                         if (name == "throw") throw std::runtime_error("broken");
-                         if (name == "later") return waiting.push_back(answer);
-                         Reply reply{.fields = {{"echo", name}}};
-                         if (name == "bytes") reply.attachment = bytes;
-                         answer(reply);
-                       }};
+  CommandServer server{
+      wire,
+      {endpoint},
+      [this](const driftd::config::Client&, const json& request, const Answer& answer) {
+        ++handled;
+        const auto name = request["command"].get<std::string>();
+        if (name == "no") throw CommandRefused{Refusal::Refused, "not now"};
+        if (name == "throw") throw std::runtime_error("broken");
+        if (name == "later") return waiting.push_back(answer);
+        Reply reply{.fields = {{"echo", name}}};
+        if (name == "bytes") reply.attachment = bytes;
+        answer(reply);
+      }};
   std::shared_ptr<const std::vector<std::uint8_t>> bytes =
       std::make_shared<const std::vector<std::uint8_t>>(std::vector<std::uint8_t>{1, 2, 3});
   zmq::context_t context;
@@ -149,7 +152,7 @@ TEST_CASE("CommandServer survives garbage and still answers") {
 
 TEST_CASE("CommandServer names the endpoint that it cannot bind") {
   WireContext wire;
-  REQUIRE_THROWS_WITH(CommandServer(wire, "tcp://203.0.113.1:1", {}),
+  REQUIRE_THROWS_WITH(CommandServer(wire, {"tcp://203.0.113.1:1"}, {}),
                       contains("tcp://203.0.113.1:1"));
 }
 

@@ -283,6 +283,7 @@ TEST_CASE("the camera is asked for what is configured") {
   c.stall_timeout_ms = 440;
   c.reconnect_min_ms = 55;
   c.reconnect_max_ms = 6600;
+  c.heartbeat_timeout_ms = 2500;
   bool started = false;
   for (const bool without : {true, false}) {
     c.start_without_camera = without;
@@ -309,6 +310,7 @@ TEST_CASE("the camera is asked for what is configured") {
   CHECK(a.stall_timeout_ms == 440);
   CHECK(a.reconnect_min_ms == 55);
   CHECK(a.reconnect_max_ms == 6600);
+  CHECK(a.heartbeat_timeout_ms == 2500);
   a.on_stream_thread_start();
   CHECK(started);
 }

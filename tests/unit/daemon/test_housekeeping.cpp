@@ -153,7 +153,8 @@ TEST_CASE("a reload while the loop's queue is full is taken over all the same") 
   Fixture f;
   const File file("control: {step_limit_nm: 3.5}\n");
   f.config = config::load(file.path);
-  Reload reload(f.config, file.path, f.camera, f.loop, f.told.log, [] { return false; });
+  WireContext wire;
+  Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log, [] { return false; });
   std::ofstream(file.path) << "control: {step_limit_nm: 4.5}\n";
   f.played.stop_taking();
   REQUIRE_NOTHROW(reload.run());
@@ -170,7 +171,8 @@ TEST_CASE("a reload with a mistake or a fixed option changes nothing") {
   for (const char* text : {"control: {step_limit_nm: -1}\n", "fitter: {roi_px: 11}\n"}) {
     Fixture f;
     const File file(text);
-    Reload reload(f.config, file.path, f.camera, f.loop, f.told.log, [] { return false; });
+    WireContext wire;
+    Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log, [] { return false; });
     const double before = f.config.control.step_limit_nm;
     const int roi_px = f.config.fitter.roi_px;
     reload.run();
@@ -191,7 +193,9 @@ TEST_CASE("what the stage is like is reloaded while the lock is idle, and only t
       f.config = config::load(file.path);
       f.played.tell_state(idle ? control::LockState::Idle : control::LockState::Holding);
       f.loop.refresh();
-      Reload reload(f.config, file.path, f.camera, f.loop, f.told.log, [&] { return ordered; });
+      WireContext wire;
+      Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log,
+                    [&] { return ordered; });
       std::ofstream(file.path) << "stage: {delay_us: 4500}\n";
       reload.run();
       f.played.turn();
@@ -217,7 +221,8 @@ TEST_CASE("a reload takes over the log's level and keeps the camera's exposure")
   f.camera.look();
   const File file("log: {level: warning}\n");
   f.config = config::load(file.path);
-  Reload reload(f.config, file.path, f.camera, f.loop, f.told.log, [] { return false; });
+  WireContext wire;
+  Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log, [] { return false; });
   const auto level = spdlog::get_level();
   std::ofstream(file.path) << "log: {level: error}\n";
   reload.run();

@@ -19,8 +19,6 @@ namespace {
 struct Fixture : KeeperFixture {
   StateFolder folder;
   StageChannel stage{config, "session", played.ports, loop, told.log};
-  CorrectionGate gate;
-  LockOrders orders{{}, gate, loop, [this] { return before->has_markers(); }};
   std::unique_ptr<LockMemory> memory;
   std::unique_ptr<InterruptedLock> interrupted;
   std::unique_ptr<MarkerKeeper> before;
@@ -55,21 +53,7 @@ struct Fixture : KeeperFixture {
     interrupted->take(memory->recall());
     before =
         std::make_unique<MarkerKeeper>(config, fitter, camera, loop, told.log, interrupted.get());
-  }
-  void turn(std::int64_t later_ms = 10) {
-    now_ns += later_ms * kMs;
-    played.turn();
-    loop.refresh();
-    before->turn(now_ns);
-  }
-  template <typename Condition>
-  bool until(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!condition() && std::chrono::steady_clock::now() < end) {
-      turn(0);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return condition();
+    turned = before.get();
   }
   const MarkerSet& adopted() const { return *last(Kind::Markers)->markers; }
 };

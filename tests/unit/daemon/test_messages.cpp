@@ -169,6 +169,7 @@ const std::vector<std::string> kNotMeasured = {"/camera/temperature_c",  // it t
                                                "/fitter/spot_sigma_px",  // given
                                                "/stage_driver",          // none reports
                                                "/interrupted",           // no lock was
+                                               "/raw_frames",
                                                "/record",  // nothing is told of it here
                                                "/latency_us/control/max",
                                                "/latency_us/control/p50",

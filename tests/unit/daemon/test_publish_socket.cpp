@@ -16,6 +16,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "daemon/peer_connection.hpp"
 #include "daemon/publish_socket.hpp"
 #include "daemon/wire_context.hpp"
 #include "support/catch.hpp"
@@ -72,7 +73,8 @@ struct Fixture {
 
   explicit Fixture(const char* name)
       : published(wire, {.key = "wire.publish",
-                         .endpoint = endpoint(name),
+                         .domain = "publish",
+                         .endpoints = {endpoint(name)},
                          .queue_messages = 100,
                          .topics = kTopics,
                          .clock = []() noexcept { return now_ns; }}) {}
@@ -82,6 +84,7 @@ struct Fixture {
       if (condition()) return true;
       published.take_subscriptions();
       published.send("markers {}");
+      published.send("status {}");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return false;
@@ -141,24 +144,24 @@ TEST_CASE("a socket's subscriber may repeat itself 512 times a minute, and no mo
     now_ns = 1'000;
     Fixture f("repeated");
     Subscriber subscriber(endpoint("repeated"));
-    const auto repeat = [&](int times) {
+    // The last one, to a topic of which nothing was sent before, is taken after the others.
+    const auto repeat = [&](int times, const char* last) {
       for (int i = 1; i < times; ++i) subscriber.socket.set(zmq::sockopt::subscribe, "position ");
-      subscriber.socket.set(zmq::sockopt::subscribe, "markers ");  // taken after the others
+      subscriber.socket.set(zmq::sockopt::subscribe, last);
       return f.until([&] { return subscriber.receives() || subscriber.disconnected(); });
     };
     // The first minute begins with the first of them, on a clock that has run long enough.
     now_ns += kMinuteNs;
-    REQUIRE(repeat(512));
+    REQUIRE(repeat(512, "markers "));
     REQUIRE_FALSE(subscriber.disconnected());
     now_ns += one_more_after_ns;
     subscriber.socket.set(zmq::sockopt::unsubscribe, "markers ");
-    f.until([] { return false; }, 50);
     const bool too_many = one_more_after_ns < kMinuteNs;
+    f.until([&] { return subscriber.disconnected(); }, too_many ? 5000 : 50);
     REQUIRE(subscriber.disconnected() == too_many);
     REQUIRE(f.wire.ended() == (too_many ? 1 : 0));
     if (too_many) continue;
-    subscriber.socket.set(zmq::sockopt::subscribe, "markers ");
-    REQUIRE(repeat(510));
+    REQUIRE(repeat(511, "status "));
     REQUIRE_FALSE(subscriber.disconnected());
     now_ns += kMinuteNs - 1;
     subscriber.socket.set(zmq::sockopt::subscribe, "position ");
@@ -172,13 +175,91 @@ TEST_CASE("a socket's turn takes what all its subscribers have sent") {
   std::vector<std::unique_ptr<Subscriber>> subscribers;
   for (int i = 0; i < 40; ++i) {
     subscribers.push_back(std::make_unique<Subscriber>(endpoint("many")));
-    subscribers.back()->socket.set(zmq::sockopt::subscribe, i < 39 ? "markers " : "position ");
+    subscribers.back()->socket.set(zmq::sockopt::subscribe, "markers ");
   }
-  for (int turn = 0; turn < 3; ++turn) {  // they may take a while to connect
+  for (const auto& subscriber : subscribers)
+    REQUIRE(f.until([&] { return subscriber->receives(); }));
+  for (const auto& subscriber : subscribers)
+    subscriber->socket.set(zmq::sockopt::subscribe,
+                           subscriber == subscribers.back() ? "position " : "markers ");
+  for (int turn = 0; turn < 10 && !f.published.has_subscriber(); ++turn) {  // not one for each
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     f.published.take_subscriptions();
   }
   REQUIRE(f.published.has_subscriber());
+}
+
+namespace {
+
+struct Pair {
+  std::array<char, 41> open{}, secret{};
+  Pair() { REQUIRE(zmq_curve_keypair(open.data(), secret.data()) == 0); }
+};
+
+/// A subscriber with a key.
+struct Keyed {
+  struct Watch : zmq::monitor_t {
+    bool admitted = false, ended = false;
+    void on_event_handshake_succeeded(const zmq_event_t&, const char*) override { admitted = true; }
+    void on_event_disconnected(const zmq_event_t&, const char*) override { ended = true; }
+  };
+  zmq::context_t context{1};
+  zmq::socket_t socket{context, zmq::socket_type::sub};
+  std::unique_ptr<Watch> watch = std::make_unique<Watch>();
+
+  Keyed(const Pair& own, const Pair& server) {
+    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::reconnect_ivl, -1);
+    socket.set(zmq::sockopt::curve_serverkey, server.open.data());
+    socket.set(zmq::sockopt::curve_publickey, own.open.data());
+    socket.set(zmq::sockopt::curve_secretkey, own.secret.data());
+    socket.set(zmq::sockopt::subscribe, "markers ");
+    watch->init(socket, "inproc://watch", ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+  }
+  bool soon(bool Watch::*what) {
+    for (int i = 0; i < 300 && !((*watch).*what); ++i) watch->check_event(100);
+    return (*watch).*what;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a socket's subscriber is not taken for the one before with its descriptor") {
+  const Pair server, alice, bob;
+  driftd::config::AccessRules rules;
+  rules.server_public = server.open.data();
+  rules.server_secret = server.secret.data();
+  const driftd::config::Roles observe{.observe = true, .stage = false, .command = false};
+  rules.clients = {{alice.open.data(), {"alice", observe}}, {bob.open.data(), {"bob", observe}}};
+  WireContext wire(rules);
+  PublishSocket published(wire, {.key = "wire.publish",
+                                 .domain = "publish",
+                                 .endpoints = {"tcp://127.0.0.1:*"},
+                                 .queue_messages = 100,
+                                 .topics = kTopics});
+  const std::string to = wire.bound("wire.publish").front();
+  const auto settle = [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); };
+  Keyed first(alice, server), second(bob, server);
+  first.socket.connect(to);
+  REQUIRE(first.soon(&Keyed::Watch::admitted));
+  settle();  // until the subscription is there, which is not looked for yet
+  int descriptor = 1023;
+  while (descriptor > 0 && !is_connection_to({to}, descriptor)) --descriptor;
+  first.watch.reset();
+  first.socket.close();
+  settle();
+  std::vector<int> others;  // take up those before it but for one, which the peer needs
+  while (others.empty() || others.back() < descriptor) others.push_back(dup(0));
+  for (int i = 0; i < 2; ++i, others.pop_back()) close(others.back());
+  second.socket.connect(to);
+  REQUIRE(second.soon(&Keyed::Watch::admitted));
+  settle();
+  for (const int other : others) close(other);
+  if (!is_connection_to({to}, descriptor)) WARN("it has another descriptor than the one before");
+  published.take_subscriptions();
+  rules.clients.erase(bob.open.data());
+  wire.replace(rules);
+  CHECK(second.soon(&Keyed::Watch::ended));
 }
 
 TEST_CASE("a socket's peer that does not say who it is is dropped") {
@@ -224,12 +305,15 @@ TEST_CASE("a socket's endpoint that is in use is refused by its key, and free af
 
 TEST_CASE("a socket's whole endpoint is known by its key") {
   WireContext wire;
-  zmq::socket_t first = wire.socket(zmq::socket_type::pub, "publish");
-  zmq::socket_t second = wire.socket(zmq::socket_type::pub, "publish");
-  wire.bind(first, "wire.publish", "tcp://127.0.0.1:*");
-  wire.bind(second, "wire.corrections", "tcp://127.0.0.1:*");
+  zmq::socket_t first = wire.socket(zmq::socket_type::pub);
+  zmq::socket_t second = wire.socket(zmq::socket_type::pub);
+  const driftd::config::Endpoints any = {"tcp://127.0.0.1:*"};
+  wire.bind(first, {"wire.publish", "publish", any, 64, 1});
+  wire.bind(second, {"wire.corrections", "corrections", {any[0], any[0]}, 64, 1});
+  REQUIRE(wire.bound("wire.publish").size() == 1);
+  REQUIRE(wire.bound("wire.corrections").size() == 2);
   const std::string port =
-      wire.bound("wire.publish").substr(std::string("tcp://127.0.0.1:").size());
+      wire.bound("wire.publish")[0].substr(std::string("tcp://127.0.0.1:").size());
   REQUIRE(std::stoi(port) > 0);
   REQUIRE(wire.bound("wire.publish") != wire.bound("wire.corrections"));
 }

@@ -25,10 +25,10 @@ std::string endpoint(const char* name) {
 }
 
 PublisherSettings settings(const char* name, driftd::Clock clock = monotonic_ns) {
-  return {.endpoint = endpoint(name),
+  return {.endpoints = {endpoint(name)},
           .send_queue_messages = 1000,
           .session = "0123456789abcdef",
-          .corrections = endpoint(name) + "-corrections",
+          .corrections = {endpoint(name) + "-corrections"},
           .clock = clock};
 }
 
@@ -312,14 +312,14 @@ TEST_CASE("Publisher refuses records that it cannot take and keeps those that it
 TEST_CASE("Publisher names the endpoint that it cannot bind") {
   WireContext wire;
   Publisher first(wire, settings("taken"));
-  REQUIRE_THROWS_WITH(Publisher(wire, {"tcp://203.0.113.1:1", 1, "", ""}),
+  REQUIRE_THROWS_WITH(Publisher(wire, {{"tcp://203.0.113.1:1"}, 1, "", {}}),
                       contains("tcp://203.0.113.1:1"));
 }
 
 TEST_CASE("A subscriber that reads nothing blocks nobody") {
   WireContext wire;
   Publisher publisher(
-      wire, {endpoint("slow"), 10, "0123456789abcdef", endpoint("slow") + "-corrections"});
+      wire, {{endpoint("slow")}, 10, "0123456789abcdef", {endpoint("slow") + "-corrections"}});
   publisher.start({});
   zmq::context_t context;
   zmq::socket_t sleeper(context, zmq::socket_type::sub);

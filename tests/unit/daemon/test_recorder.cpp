@@ -3,20 +3,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/monotonic.hpp"
+#include "daemon/recorder/leavable_thread.hpp"
 #include "daemon/recorder/record_folder.hpp"
 #include "daemon/recorder/recorder.hpp"
 #include "daemon/recorder/wall_clock.hpp"
 #include "daemon/stage_report.hpp"
 #include "record/file_reader.hpp"
+#include "record/file_writer.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd;
@@ -200,7 +205,10 @@ TEST_CASE("where no record can be, none is begun, and why is said") {
 }
 
 TEST_CASE("a disk that fills up ends the recording before it is full") {
+  const fs::path in_memory = "/dev/shm";  // where nobody else writes or removes meanwhile
   Bench bench;
+  if (fs::exists(in_memory))
+    bench.folder = in_memory / ("driftd-recorder-" + std::to_string(getpid())) / "records";
   RecordOrder order = bench.order();
   bench.begin(order);
   // As if others had filled it: more is to stay free than there is.
@@ -225,18 +233,48 @@ TEST_CASE("old records make room, the oldest first; nothing else is touched") {
   make(at("driftd_20260103T000000.000Z_001.h5"), 4000, hours(0));  // still written, perhaps
   make(at("my_20260101T000000.000Z_001.h5"), 9000, hours(99));
   make(at("driftd_20260101T000000.000Z_001.h5.bak"), 9000, hours(99));
+  make(at("driftd_20260101T000000.000Z_001.csv"), 9000, hours(99));  // somebody's export
   const auto removed =
       remove_old_records(bench.folder, {.keep_bytes = 9000, .keep_free_bytes = 0}, {});
   CHECK(removed == std::vector{at("driftd_20260101T000000.000Z_001.h5"),
                                at("driftd_20260101T000000.000Z_002.h5")});
-  // All that may go goes where that is asked; not the current one.
-  CHECK(remove_old_records(bench.folder,
-                           {.keep_bytes = 0, .keep_free_bytes = std::int64_t{1} << 60},
+  // Not the current one; and none where that would be for nothing.
+  CHECK(remove_old_records(bench.folder, {.keep_bytes = 1, .keep_free_bytes = 0},
                            at("driftd_20260102T000000.000Z_001.h5"))
             .empty());
+  CHECK(remove_old_records(bench.folder,
+                           {.keep_bytes = 0, .keep_free_bytes = std::int64_t{1} << 60}, {})
+            .empty());
+  CHECK(fs::exists(at("driftd_20260102T000000.000Z_001.h5")));
   CHECK(fs::exists(at("driftd_20260103T000000.000Z_001.h5")));
   CHECK(fs::exists(at("my_20260101T000000.000Z_001.h5")));
   CHECK(fs::exists(at("driftd_20260101T000000.000Z_001.h5.bak")));
+  CHECK(fs::exists(at("driftd_20260101T000000.000Z_001.csv")));
+}
+
+TEST_CASE("a record that is open stays, even when the clock was set forward") {
+  Bench bench;
+  fs::create_directories(bench.folder);
+  const fs::path path = record_file(bench.folder, "driftd_20260101T000000.000Z", 1);
+  const auto remove = [&] {
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(1));
+    return remove_old_records(bench.folder, {.keep_bytes = 1, .keep_free_bytes = 0}, {});
+  };
+  record::FileWriter writer(path, bench.order().header, {});  // another daemon's
+  CHECK(remove().empty());
+  writer.close("told to");
+  CHECK(remove() == std::vector{path});
+}
+
+TEST_CASE("the thousandth part is younger than the others") {
+  Bench bench;
+  fs::create_directories(bench.folder);
+  const auto part = [&](int number) {
+    return record_file(bench.folder, "driftd_20260101T000000.000Z", number);
+  };
+  for (const int number : {101, 999, 1000}) make(part(number), 4000, std::chrono::hours(1));
+  CHECK(remove_old_records(bench.folder, {.keep_bytes = 9000, .keep_free_bytes = 0}, {}) ==
+        std::vector{part(101)});
 }
 
 TEST_CASE("names of records tell when they began, in UTC") {
@@ -244,6 +282,21 @@ TEST_CASE("names of records tell when they began, in UTC") {
   CHECK(is_record_name(record_file({}, series_name(1'795'427'232'123'456'789), 7).string()));
   CHECK_FALSE(is_record_name("driftd_20261123T094712.123Z_001.h5x"));
   CHECK_FALSE(is_record_name("driftd_20261123T094712.123Z.h5"));
+}
+
+TEST_CASE("a thread that ends is waited for, one that the disk keeps is left behind") {
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  LeavableThread ends("ends", [done] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    *done = true;
+  });
+  CHECK(ends.join_or_leave(kPatience));
+  CHECK(*done);
+  std::promise<void> disk;
+  LeavableThread kept("kept", [answer = disk.get_future().share()] { answer.wait(); });
+  CHECK_FALSE(kept.join_or_leave(std::chrono::milliseconds(1)));
+  CHECK(kept.join_or_leave());  // it is nobody's any more
+  disk.set_value();
 }
 
 TEST_CASE("a record's names of the driver's states are the protocol's") {

@@ -106,11 +106,16 @@ TEST_CASE("a failed fitter is told once, dropped records as they come") {
   }
 }
 
-TEST_CASE("connections that were ended are told as they come") {
+TEST_CASE("connections that were ended are told at once, and then once a minute") {
   Fixture f;
-  f.reporter.tell_connections(0);
+  constexpr std::int64_t kSecondNs = 1'000'000'000;
+  const std::int64_t begin_ns = 1000 * kSecondNs;
+  f.reporter.tell_connections(0, begin_ns);
   CHECK(f.told.events.empty());
-  for (const std::uint64_t ended : {3U, 3U, 10U}) f.reporter.tell_connections(ended);
+  for (const auto& [ended, second] :
+       {std::pair<std::uint64_t, int>{3, 0}, {3, 1}, {5, 2}, {9, 59}, {10, 60}, {10, 200}}) {
+    f.reporter.tell_connections(ended, begin_ns + second * kSecondNs);
+  }
   REQUIRE(f.told.events.size() == 2);
   for (const std::size_t i : {0U, 1U}) {
     const json& event = f.told.events[i];

@@ -157,6 +157,8 @@ TEST_CASE("a state file is replaced whole, and one that cannot be written stays 
   std::filesystem::remove(file.string() + ".new");
 
   CHECK_THROWS_WITH(write_state(file / "below", "two"), contains("deeper/lock.state"));
+  CHECK_THROWS_WITH(write_state(file.parent_path(), "two"), contains("cannot replace"));
+  CHECK_FALSE(std::filesystem::exists(folder.path / "deeper.new"));
   remove_state(file);
   CHECK_FALSE(read_state(file));
   remove_state(file);

@@ -14,7 +14,6 @@
 #include "support/catch.hpp"
 
 using driftd::daemon::obstacle;
-using driftd::daemon::SocketError;
 using driftd::daemon::SocketLock;
 using std::filesystem::path;
 

@@ -272,6 +272,54 @@ TEST_CASE("changes of the state are told, repetitions are not") {
   CHECK(f.told.events[1]["state"] == "limit");
 }
 
+TEST_CASE("trouble that comes and goes with each report holds the lock, and is told once") {
+  Fixture f;
+  f.set_state(GENERATE(LockState::Locked, LockState::Holding));
+  const bool limit = GENERATE(false, true);
+  const json trouble = report("a", limit ? "limit" : "error");
+  const StageSays says = limit ? StageSays::Limit : StageSays::Error;
+  f.take(report("a"));
+  CHECK(f.says() == StageSays::Ready);
+  for (int i = 0; i < 20; ++i) {
+    f.later(50);
+    f.take(trouble);
+    CHECK(f.says() == says);
+    f.later(50);
+    f.take(report("a"));
+    CHECK(f.says() == says);
+  }
+  CHECK(f.told.events.size() == 2);
+  f.later(149);
+  f.take(report("a"));
+  CHECK(f.says() == says);
+  CHECK(f.told.events.size() == 2);
+  f.later(1);
+  f.take(report("a"));
+  CHECK(f.says() == StageSays::Ready);
+  REQUIRE(f.told.events.size() == 3);
+  CHECK(f.told.events[2]["state"] == "ready");
+  f.later(50);
+  f.take(trouble);
+  CHECK(f.told.events.size() == 4);
+  f.take(report("a", "stopped"));  // another one has no past
+  f.take(report("b"));
+  CHECK(f.says() == StageSays::Ready);
+}
+
+TEST_CASE("while nothing is locked a driver that is ready again is believed at once") {
+  Fixture f;
+  f.set_state(GENERATE(LockState::Idle, LockState::Referencing));
+  f.take(report("a", "error"));
+  CHECK(f.says() == StageSays::Error);
+  f.later(10);
+  f.take(report("a"));
+  CHECK(f.says() == StageSays::Ready);
+  f.set_state(LockState::Locked);
+  f.later(10);
+  f.take(report("a"));
+  CHECK(f.says() == StageSays::Ready);
+}
+
 TEST_CASE("a stage that takes fewer commands than frames come waits half a command more") {
   Fixture f;
   f.played.report.frame_rate_hz = 500;

@@ -95,11 +95,12 @@ TEST_CASE("a calibration moves the stage as it may, records what left, and goes 
   CHECK(run->left_at_nm().y == 0);
 
   const auto corrections = bench.of("correction");
+  const auto totals = bench.totals();
   const auto& record = run->record();
   REQUIRE(corrections.size() == record.moves.size());
   Vec2 before;
   for (std::size_t i = 0; i < corrections.size(); ++i) {
-    const Vec2 total = bench.totals()[i];
+    const Vec2 total = totals[i];
     CHECK(corrections[i]["probe"] == true);
     CHECK(corrections[i]["lock_id"] == 1);
     REQUIRE(std::abs(total.x - record.moves[i].total_nm.x) < 1e-3);
@@ -108,8 +109,8 @@ TEST_CASE("a calibration moves the stage as it may, records what left, and goes 
     REQUIRE(std::max(std::abs(total.x - before.x), std::abs(total.y - before.y)) < 4.001);
     before = total;
   }
-  CHECK(largest(bench.totals()) <= kExcursionNm + 1e-3);
-  CHECK(largest(bench.totals()) > 0.9 * kExcursionNm);
+  CHECK(largest(totals) <= kExcursionNm + 1e-3);
+  CHECK(largest(totals) > 0.9 * kExcursionNm);
   CHECK(record.samples.size() >= kFramesOfRun);
   CHECK(record.exposure_ns == 1'000'000);
   // The image moves by M^-1 of what the stage does: x by y / 0.8, y by -x / 1.25.
@@ -320,9 +321,30 @@ TEST_CASE("the place that the stage reports is compared with the stage model's o
   CHECK(report.stage_off_nm == Approx(4).margin(0.2));
 }
 
+TEST_CASE("one wrong place is gone with the reports of a second") {
+  PlaceError error;
+  CHECK(std::isnan(error.rms_nm()));
+  error.add({3, 4});
+  CHECK(error.rms_nm() == Approx(5));
+  error.add({0, 1e9});
+  for (std::size_t i = 1; i < PlaceError::kReports; ++i) error.add({2, 0});
+  CHECK(error.rms_nm() == Approx(1e9 / std::sqrt(20.0)));
+  error.add({2, 0});
+  CHECK(error.rms_nm() == Approx(2));
+  error.forget();
+  CHECK(std::isnan(error.rms_nm()));
+  error.add({0, 7});
+  CHECK(error.rms_nm() == Approx(7));
+}
+
 TEST_CASE("a place of another lock is not compared") {
   CalibrationBench bench;
   bench.command_here(Kind::Lock);
+  bench.frames(30);
+  bench.at_here([&bench] {
+    bench.ports.stage_place.writing() = {driftd::daemon::test::scripted_time(), 1, {50, 0}};
+    bench.ports.stage_place.publish();
+  });
   bench.frames(30);
   bench.at_here([&bench] {
     bench.ports.stage_place.writing() = {driftd::daemon::test::scripted_time(), 9, {500, 0}};

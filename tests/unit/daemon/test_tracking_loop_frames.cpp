@@ -20,6 +20,7 @@ using driftd::daemon::test::Bench;
 using driftd::daemon::test::kHeightPx;
 using driftd::daemon::test::kWidthPx;
 using driftd::daemon::test::publisher_held;
+using driftd::daemon::test::publisher_stands;
 using driftd::daemon::test::scripted_ns;
 using driftd::daemon::test::ScriptedCamera;
 
@@ -301,7 +302,11 @@ TEST_CASE("records that the publisher has no room for are left out and counted, 
     Bench bench;
     bench.lossless = lossless;
     bench.ports.markers_settled = true;
-    bench.frames(kFrames);
+    bench.frames(1);
+    bench.at_here([] {
+      while (!publisher_stands.load()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    });
+    bench.frames(kFrames - 1);
     // One in the publisher's hands, 64 in its queue: a recording waits at the 66th.
     const HeldPublisher held(bench, lossless ? 66 : kFrames + 1);
     const LoopReport report = bench.run();

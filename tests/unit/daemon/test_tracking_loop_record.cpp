@@ -45,8 +45,8 @@ TEST_CASE("each frame goes to the recorder with its markers, a stale one without
     }
     const auto& position = positions[at++];
     CHECK(f.row.frame_id == position["frame_id"]);
-    CHECK(std::string(control::name_of(static_cast<control::LockState>(f.row.state))) ==
-          position["state"]);
+    CHECK(position["state"] ==
+          std::string(control::name_of(static_cast<control::LockState>(f.row.state))));
     CHECK(f.row.x_nm == Approx(position["x_nm"].get<double>()).margin(1e-3));
     CHECK(f.row.taken_ns <= f.row.arrival_ns);
   }
@@ -83,4 +83,31 @@ TEST_CASE("a recorder that takes nothing costs the loop no frame, no time and no
   CHECK(bench.of("position").size() == 100);
   CHECK(feed->not_recorded == 85);
   CHECK(driftd::test::watched_allocations() == 0);
+}
+
+TEST_CASE("each frame's pixels are kept once its correction has left, without an allocation") {
+  Bench bench;
+  bench.ports.raw_frames = std::make_shared<FrameRing>(
+      std::size_t{40} * 2 * driftd::daemon::test::kWidthPx * driftd::daemon::test::kHeightPx);
+  FrameRing& ring = *bench.ports.raw_frames;
+  ring.wanted = true;
+  bench.command_here(LoopCommand::Kind::Lock);
+  if (driftd::test::can_watch()) bench.camera.watch_after = 0;
+  bench.frames(30);
+  bench.frames(2, {.late_ns = 200'000'000});
+  bench.frames(3, {.hidden = 2});
+  bench.run();
+  CHECK(driftd::test::watched_allocations() == 0);
+  CHECK(ring.newest() == 35);
+  CHECK(ring.not_kept == 0);
+  const auto positions = bench.of("position");
+  REQUIRE(positions.size() == 33);
+  for (const auto& position : positions) {
+    const FrameRing::Kept* kept = ring.at(position["frame_id"].get<std::uint64_t>());
+    REQUIRE(kept != nullptr);
+    CHECK(kept->frame.id == position["frame_id"]);
+    CHECK(kept->taken_ns <= kept->frame.arrival_ns);
+    CHECK(kept->frame.pixels != nullptr);
+  }
+  CHECK(bench.camera.rests == 33);
 }

@@ -44,9 +44,11 @@ inline std::int64_t scripted_time() noexcept {
 }
 
 /// The publisher's: it stands still in a send while it is held up.
-inline std::atomic<bool> publisher_held{false};
+inline std::atomic<bool> publisher_held{false}, publisher_stands{false};
 inline std::int64_t publisher_time() noexcept {
-  while (publisher_held.load()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  for (; publisher_held.load(); publisher_stands = true)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  publisher_stands = false;
   return scripted_time();
 }
 
@@ -64,8 +66,7 @@ class ScriptedCamera final : public camera::FrameSource {
     std::size_t fits_answered = 5;  ///< of its markers, from the first on
   };
 
-  explicit ScriptedCamera(LoopPorts& ports)
-      : ports_(ports), image_(std::size_t{kWidthPx} * std::size_t{kHeightPx}) {}
+  explicit ScriptedCamera(LoopPorts& ports) : ports_(ports) {}
   void start() override {}
   void stop() noexcept override {}
   camera::SourceCounters counters() const noexcept override { return {}; }
@@ -109,6 +110,8 @@ class ScriptedCamera final : public camera::FrameSource {
     return step.status;
   }
 
+  void rest(std::chrono::microseconds /*most*/) noexcept override { ++rests; }
+
   /// The stage is told now to move the image by so much more.
   void move_stage(control::Vec2 image_nm) { moves_.push_back({scripted_time(), image_nm}); }
 
@@ -118,6 +121,7 @@ class ScriptedCamera final : public camera::FrameSource {
   camera::ClockRate told_rate;
   int rate_wanted = 0;
   std::function<void(std::size_t)> before_pop;
+  int rests = 0;
   std::size_t watch_after = static_cast<std::size_t>(-1);
   std::atomic<std::size_t> popped{0};
   std::int64_t period_ns = 2'000'000;
@@ -155,26 +159,42 @@ class ScriptedCamera final : public camera::FrameSource {
     return place_nm;
   }
 
+  /// A little texture: no ROI is constant.
+  static std::vector<std::uint16_t> background() {
+    std::vector<std::uint16_t> pixels(std::size_t{kWidthPx} * std::size_t{kHeightPx});
+    for (std::size_t i = 0; i < pixels.size(); ++i)
+      pixels[i] =
+          static_cast<std::uint16_t>(100 + ((static_cast<std::uint32_t>(i) * 2654435761u) >> 29));
+    return pixels;
+  }
+
   void draw(const Step& step, control::Vec2 stage_nm) {
-    for (int y = 0; y < kHeightPx; ++y) {
-      for (int x = 0; x < kWidthPx; ++x) {
-        const std::uint32_t dither = static_cast<std::uint32_t>(y * kWidthPx + x) * 2654435761u;
-        double value =
-            100 + static_cast<double>(dither >> 29);  // a little texture, no constant ROI
-        for (std::size_t i = step.hidden; step.markers_shown && i < kSpots.size(); ++i) {
-          const double dx = x - kSpots[i].x - (step.drift_nm.x + stage_nm.x) / kBenchPixelNm;
-          const double dy = y - kSpots[i].y - (step.drift_nm.y + stage_nm.y) / kBenchPixelNm;
-          const double r2 = dx * dx / (kSigmaXPx * kSigmaXPx) + dy * dy / (kSigmaYPx * kSigmaYPx);
-          if (r2 < 36) value += 5000 * std::exp(-r2 / 2);
-        }
-        image_[static_cast<std::size_t>(y) * kWidthPx + static_cast<std::size_t>(x)] =
-            static_cast<std::uint16_t>(std::lround(value));
+    std::copy(background_.begin(), background_.end(), image_.begin());
+    if (!step.markers_shown) return;
+    for (std::size_t i = step.hidden; i < kSpots.size(); ++i)
+      draw_spot(kSpots[i].x + (step.drift_nm.x + stage_nm.x) / kBenchPixelNm,
+                kSpots[i].y + (step.drift_nm.y + stage_nm.y) / kBenchPixelNm);
+  }
+
+  /// Up to six sigma; no two spots overlap.
+  void draw_spot(double x_px, double y_px) {
+    const auto first = [](double centre, double sigma) {
+      return static_cast<int>(std::max(0.0, std::ceil(centre - 6 * sigma)));
+    };
+    for (int y = first(y_px, kSigmaYPx); y < kHeightPx && y < y_px + 6 * kSigmaYPx; ++y) {
+      for (int x = first(x_px, kSigmaXPx); x < kWidthPx && x < x_px + 6 * kSigmaXPx; ++x) {
+        const double dx = (x - x_px) / kSigmaXPx, dy = (y - y_px) / kSigmaYPx;
+        const double r2 = dx * dx + dy * dy;
+        if (r2 >= 36) continue;
+        auto& pixel = image_[static_cast<std::size_t>(y) * kWidthPx + static_cast<std::size_t>(x)];
+        pixel = static_cast<std::uint16_t>(pixel + std::lround(5000 * std::exp(-r2 / 2)));
       }
     }
   }
 
   LoopPorts& ports_;
-  std::vector<std::uint16_t> image_;
+  const std::vector<std::uint16_t> background_ = background();
+  std::vector<std::uint16_t> image_ = background_;
   std::uint64_t id_ = 0;
   std::vector<std::pair<std::int64_t, control::Vec2>> moves_;
 };
@@ -245,10 +265,10 @@ struct Bench {
   std::string endpoint = "ipc:///tmp/driftd-test-loop-" + std::to_string(getpid());
   WireContext wire;
   Publisher publisher{wire,
-                      {.endpoint = endpoint,
+                      {.endpoints = {endpoint},
                        .send_queue_messages = 100'000,
                        .session = "0123456789abcdef",
-                       .corrections = endpoint + "-corrections",
+                       .corrections = {endpoint + "-corrections"},
                        .queued_corrections = 100'000,
                        .clock = publisher_time}};
   std::unique_ptr<ScriptedFitter> fitter;

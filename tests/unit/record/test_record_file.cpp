@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A record's file: what was flushed is read back, whatever ended its writer.
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "record/file_reader.hpp"
 #include "record/file_writer.hpp"
 #include "support/catch.hpp"
+#include "support/instrumented.hpp"
 
 using namespace driftd::record;
 namespace fs = std::filesystem;
@@ -128,6 +130,25 @@ TEST_CASE("what was flushed survives a kill, in the middle of anything else") {
   REQUIRE(reader.frame_count() >= 2000);
   const auto rows = reader.frames(0, 2000);
   for (std::size_t i = 0; i < rows.size(); ++i) REQUIRE(rows[i].frame_id == i);
+}
+
+TEST_CASE("a file's writer needs no more memory the longer the file is") {
+  if (driftd::test::kInstrumented) {
+    WARN("SKIPPED: a sanitizer owns the allocator");
+    return;
+  }
+  const Folder folder;
+  FileWriter writer(folder.file("a.h5"), header(), {.frames = 1, .localizations = 1});
+  auto write = [&writer, written = std::uint64_t{0}](std::uint64_t chunks) mutable {
+    for (const std::uint64_t end = written + chunks; written < end; ++written) {
+      append(writer, frames(written, 1));
+      if (written % 50 == 0) writer.flush();
+    }
+  };
+  write(2000);
+  const std::size_t before = mallinfo2().uordblks;
+  write(20000);  // its index takes 10 MB when HDF5 keeps it whole
+  CHECK(mallinfo2().uordblks < before + (std::size_t{256} << 10));
 }
 
 TEST_CASE("no room ends a record with a whole file") {

@@ -15,8 +15,6 @@ using driftd::test::Moments;
 
 namespace {
 
-constexpr double kTickS = static_cast<double>(kTickNs) * 1e-9;
-
 StageModel quiet_stage() {
   StageModel model;
   model.noise_nm = 0;

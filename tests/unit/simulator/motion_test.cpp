@@ -12,8 +12,6 @@ using driftd::test::Moments;
 
 namespace {
 
-constexpr double kTickS = static_cast<double>(kTickNs) * 1e-9;
-
 /// The disturbance after `seconds`, stepped tick by tick.
 double after(DisturbanceAxis& axis, double seconds) {
   double value = 0;
@@ -75,6 +73,64 @@ TEST_CASE("Each disturbance moves as it says") {
     CHECK(axis.step(t) == Approx(2 * std::sin(2 * std::numbers::pi * 10 * t) +
                                  3 * std::cos(2 * std::numbers::pi * 25 * t)));
   }
+  SECTION("a sine is there for its time, swells and shrinks") {
+    model.sines = {{.amplitude_nm = 2,
+                    .frequency_hz = 10,
+                    .modulation_share = 0.5,
+                    .modulation_hz = 0.25,
+                    .from_s = 1,
+                    .until_s = 4}};
+    DisturbanceAxis axis(model, 1, 1);
+    CHECK(axis.step(0.999) == 0);
+    CHECK(axis.step(1.025) == Approx(2 * (1 + 0.5 * std::sin(2 * std::numbers::pi * 0.25625))));
+    CHECK(axis.step(3.025) == Approx(2 * (1 + 0.5 * std::sin(2 * std::numbers::pi * 0.75625))));
+    CHECK(axis.step(4) == 0);
+  }
+  SECTION("a sine's frequency grows and falls by turns") {
+    const Sine sine{
+        .amplitude_nm = 1, .frequency_hz = 10, .drift_share_per_s = 0.01, .drift_turn_s = 10};
+    // 100 cycles and 5 more in the first turn, 105 again on the way back, and as before after it.
+    const auto cycles = [&](double from_s, double to_s) {
+      int count = 0;
+      const auto ticks = static_cast<int>(std::lround((to_s - from_s) / kTickS));
+      double last = value_of(sine, from_s - kTickS);
+      for (int i = 0; i < ticks; ++i) {
+        const double now = value_of(sine, from_s + i * kTickS);
+        if (last < 0 && now >= 0) ++count;
+        last = now;
+      }
+      return count;
+    };
+    CHECK(std::abs(cycles(0.001, 10.001) - 105) <= 1);
+    CHECK(std::abs(cycles(10.001, 20.001) - 105) <= 1);
+    CHECK(std::abs(cycles(9.001, 11.001) - 22) <= 1);
+    CHECK(std::abs(cycles(19.001, 21.001) - 20) <= 1);
+  }
+  SECTION("a step may take its time") {
+    model.step_nm = 20;
+    model.step_at_s = 1;
+    model.step_seconds = 0.3;
+    DisturbanceAxis axis(model, 1, 1);
+    CHECK(axis.step(1) == 0);
+    CHECK(axis.step(1.15) == Approx(10));
+    CHECK(axis.step(1.3) == 20);
+  }
+  SECTION("broadband vibration: its size and where it resonates") {
+    model.broadband = {.rms_nm = 3, .frequency_hz = 12, .damping = 0.1};
+    DisturbanceAxis axis(model, 1, 1);
+    double square = 0, change = 0, last = 0;
+    constexpr int kTicks = 2'000'000;
+    for (int i = 0; i < kTicks; ++i) {
+      const double place = axis.step(i * kTickS);
+      square += place * place / kTicks;
+      change += (place - last) * (place - last) / kTicks;
+      last = place;
+    }
+    // 200 s hold some 1,500 independent values (bandwidth pi/2 * 2 * 0.1 * 12 Hz, two a hertz).
+    CHECK(std::sqrt(square) == Approx(3).epsilon(0.1));
+    // Of a resonator driven by white noise the speed's rms is omega times the place's.
+    CHECK(std::sqrt(change / square) / kTickS == Approx(2 * std::numbers::pi * 12).epsilon(0.05));
+  }
   SECTION("random walk: variance grows as time") {
     model.random_walk_nm_per_sqrt_s = 2;
     Moments ends;
@@ -100,6 +156,23 @@ TEST_CASE("The stage answers a step after its delay as a second-order system") {
         step_response(model.frequency_hz, model.damping, tick * kTickS - 0.0025);
     REQUIRE(stage.position_nm().x == Approx(100 * expected).margin(1e-6));
     REQUIRE(stage.position_nm().y == Approx(-50 * expected).margin(1e-6));
+  }
+}
+
+TEST_CASE("A second mode carries its share of the motion") {
+  StageModel model = quiet_stage();
+  model.second_mode_share = 0.2;
+  model.second_mode_hz = 400;
+  model.second_mode_damping = 0.05;
+  Stage stage(model, 1);
+  stage.command(0, {100, 0});
+  for (int tick = 1; tick <= 2000; ++tick) {
+    stage.step(tick * kTickNs, false);
+    const double since_s = tick * kTickS - 1e-3 * model.delay_ms;
+    REQUIRE(stage.position_nm().x ==
+            Approx(80 * step_response(model.frequency_hz, model.damping, since_s) +
+                   20 * step_response(400, 0.05, since_s))
+                .margin(1e-6));
   }
 }
 

@@ -44,15 +44,16 @@ markers:
   positions_px: [[10, 20.5], [30, 40]]
   blink: {share: 0.5, on_s: 1, off_s: 2}
 disturbance:
-  x: {linear_nm_per_s: 2, step_nm: 9, step_at_s: 3}
-  y: {sines: [{amplitude_nm: 1, frequency_hz: 50, phase_deg: 90}]}
-stage: {image_to_stage: [0, 1, -1, 0], axis_sign: [1, -1], delay_ms: 4, endpoint: "tcp://127.0.0.1:5555"}
+  x: {linear_nm_per_s: 2, step_nm: 9, step_at_s: 3, broadband: {rms_nm: 2, damping: 0.1}}
+  y: {sines: [{amplitude_nm: 1, frequency_hz: 50, phase_deg: 90, until_s: 8}]}
+stage: {second_mode_share: 0.1, image_to_stage: [0, 1, -1, 0], axis_sign: [1, -1], delay_ms: 4, endpoint: "tcp://127.0.0.1:5555"}
 faults:
   - {kind: drop_frames, at_s: 5, seconds: 2, share: 0.3}
   - {kind: detach_marker, at_s: 6, index: 1}
   - {kind: stage_gain, factor: 0.5}
   - {kind: stage_turned, degrees: -60}
   - {kind: clock_step, shift_s: -1.5}
+bench: {of: others}
 )",
                                                "s.yaml");
   CHECK(scenario.seed == 42);
@@ -66,6 +67,9 @@ faults:
   CHECK(scenario.disturbance_x.step_at_s == 3);
   REQUIRE(scenario.disturbance_y.sines.size() == 1);
   CHECK(scenario.disturbance_y.sines[0].frequency_hz == 50);
+  CHECK(scenario.disturbance_y.sines[0].until_s == 8);
+  CHECK(scenario.disturbance_x.broadband.rms_nm == 2);
+  CHECK(scenario.stage.second_mode_share == 0.1);
   CHECK(scenario.stage.image_to_stage[1][0] == -1);
   CHECK(scenario.stage.axis_sign[1] == -1);
   CHECK(scenario.stage_endpoint == "tcp://127.0.0.1:5555");

@@ -60,5 +60,5 @@ def bash(program: str, app: dict) -> str:
         words += f"    {quote(path)}) words={quote(' '.join(offered))} ;;\n"
     return TEMPLATE.format(
         program=program, function="_" + program.replace("-", "_"),
-        commands="|".join(quote(path if path.count(" ") > 1 else path) for path, _ in tree[1:]) or "''",
+        commands="|".join(quote(path) for path, _ in tree[1:]) or "''",
         choices=choices, valued="|".join(sorted(valued)), words=words)

@@ -17,7 +17,7 @@ from typing import Callable, Iterator
 import driftd
 
 from .contract import CONDITIONS, Health, Refused, SettingsError, Stage
-from .follower import Direction, Follower, Limits
+from .follower import FARTHEST_NM, Direction, Follower, Limits
 from .report import Account, plain
 from .reporter import LOG, Reporter
 
@@ -178,8 +178,8 @@ class Driver:
 
     def _read(self) -> list[float]:
         positions_nm = [float(nm) for nm in self._stage.read()]
-        if len(positions_nm) != 2 or not all(map(math.isfinite, positions_nm)):
-            raise ValueError(f"read() returned {positions_nm}, not two positions in nm")
+        if len(positions_nm) != 2 or not all(abs(nm) < FARTHEST_NM for nm in positions_nm):  # nor nan
+            raise ValueError(f"read() returned {positions_nm}, not two positions in nm within a metre")
         return positions_nm
 
     def _place(self, positions_nm: list[float]) -> None:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
+// What a replay hands out: the pixels, their numbers and times, and what it leaves out.
 #include <tiffio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -13,165 +13,15 @@
 #include "camera/recording/image_stack.hpp"
 #include "camera/recording/replay_images.hpp"
 #include "camera/sources.hpp"
+#include "replay_recordings.hpp"
 #include "support/catch.hpp"
-#include "support/default_settings.hpp"
 #include "support/recording_files.hpp"
 #include "support/test_data.hpp"
 
 using driftd::monotonic_ns;
 using namespace driftd::camera;
+using namespace driftd::camera::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-constexpr int kWidth = 20;
-constexpr int kHeight = 12;
-
-class TempFile {
- public:
-  explicit TempFile(const std::string& name)
-      : path_(std::filesystem::temp_directory_path() /
-              ("driftd_replay_" + std::to_string(getpid()) + "_" + name)) {}
-  ~TempFile() { std::filesystem::remove(path_); }
-  TempFile(const TempFile&) = delete;
-  TempFile& operator=(const TempFile&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::uint16_t level(int frame, int x, int y, int bits) {
-  return static_cast<std::uint16_t>((frame * 1000 + y * 37 + x * 5) & ((1 << bits) - 1));
-}
-
-struct TiffOptions {
-  const char* mode = "w";  ///< "wb" big-endian, "wl" little-endian
-  int bits = 16;
-  int frames = 5;
-  std::uint16_t compression = COMPRESSION_NONE;
-  std::uint32_t rows_per_strip = 5;  ///< does not divide the height
-  bool tiled = false;
-  std::string description = {};
-  int differing_page = -1;
-};
-
-void set_page_tags(TIFF* tiff, const TiffOptions& options, int frame) {
-  const bool differs = frame == options.differing_page;
-  TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, kWidth + (differs ? 1 : 0));
-  TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, kHeight);
-  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, options.bits);
-  TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 1);
-  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
-  TIFFSetField(tiff, TIFFTAG_COMPRESSION, options.compression);
-  if (!options.description.empty()) {
-    TIFFSetField(tiff, TIFFTAG_IMAGEDESCRIPTION, options.description.c_str());
-  }
-  if (options.tiled) {
-    TIFFSetField(tiff, TIFFTAG_TILEWIDTH, 16);
-    TIFFSetField(tiff, TIFFTAG_TILELENGTH, 16);
-  } else {
-    TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, options.rows_per_strip);
-  }
-}
-
-void put(std::vector<unsigned char>& row, int x, int bits, std::uint16_t value) {
-  const auto i = static_cast<std::size_t>(x);
-  if (bits == 8) {
-    row[i] = static_cast<unsigned char>(value);
-  } else {
-    row[2 * i] = static_cast<unsigned char>(value & 0xFF);
-    row[2 * i + 1] = static_cast<unsigned char>(value >> 8);
-  }
-}
-
-void write_tiff(const std::filesystem::path& path, const TiffOptions& options) {
-  TIFF* tiff = TIFFOpen(path.c_str(), options.mode);
-  REQUIRE(tiff != nullptr);
-  for (int frame = 0; frame < options.frames; ++frame) {
-    set_page_tags(tiff, options, frame);
-    if (options.tiled) {
-      for (int x0 = 0; x0 < kWidth; x0 += 16) {
-        std::vector<unsigned char> tile(16 * 16 * 2);
-        for (int y = 0; y < kHeight; ++y) {
-          for (int x = x0; x < std::min(x0 + 16, kWidth); ++x) {
-            put(tile, y * 16 + x - x0, options.bits, level(frame, x, y, options.bits));
-          }
-        }
-        TIFFWriteTile(tiff, tile.data(), static_cast<std::uint32_t>(x0), 0, 0, 0);
-      }
-    } else {
-      for (int y = 0; y < kHeight; ++y) {
-        std::vector<unsigned char> row((kWidth + 1) * 2);
-        for (int x = 0; x < kWidth; ++x)
-          put(row, x, options.bits, level(frame, x, y, options.bits));
-        TIFFWriteScanline(tiff, row.data(), static_cast<std::uint32_t>(y), 0);
-      }
-    }
-    TIFFWriteDirectory(tiff);
-  }
-  TIFFClose(tiff);
-}
-
-bool holds_frame(const Frame& frame, int number, int bits) {
-  if (frame.width_px != kWidth || frame.height_px != kHeight) return false;
-  if (frame.format != (bits == 8 ? PixelFormat::Mono8 : PixelFormat::Mono16)) return false;
-  std::vector<std::uint16_t> pixels(kWidth * kHeight);
-  unpack(frame, pixels.data());
-  for (int y = 0; y < kHeight; ++y) {
-    for (int x = 0; x < kWidth; ++x) {
-      if (pixels[static_cast<std::size_t>(y * kWidth + x)] != level(number, x, y, bits)) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
-ReplaySettings fast(const std::filesystem::path& path) {
-  ReplaySettings settings = driftd::test::default_replay_settings();
-  settings.path = path;
-  settings.pace = ReplayPace::Fast;
-  return settings;
-}
-
-ReplaySettings fast_raw(const std::filesystem::path& path, ReplayFormat format) {
-  ReplaySettings settings = fast(path);
-  settings.format = format;
-  settings.width_px = kWidth;
-  settings.height_px = kHeight;
-  return settings;
-}
-
-void write_raw(const std::filesystem::path& path, int bits, int frames, std::size_t cut_bytes = 0) {
-  std::vector<unsigned char> bytes;
-  for (int frame = 0; frame < frames; ++frame) {
-    std::vector<unsigned char> pixels(static_cast<std::size_t>(kWidth * kHeight * bits / 8));
-    for (int i = 0; i < kWidth * kHeight; ++i) {
-      put(pixels, i, bits, level(frame, i % kWidth, i / kWidth, bits));
-    }
-    bytes.insert(bytes.end(), pixels.begin(), pixels.end());
-  }
-  bytes.resize(bytes.size() - cut_bytes);
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-}
-
-std::string error_of(const ReplaySettings& settings) {
-  try {
-    make_replay_source(settings);
-  } catch (const CameraError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("a TIFF stack replays pixel for pixel, whatever its layout") {
   const auto options = GENERATE(
@@ -290,78 +140,6 @@ TEST_CASE("ImageJ's frames per second are a recorded rate") {
   CHECK(make_replay_source(settings)->info().frame_rate_hz == Approx(12.5));
 }
 
-TEST_CASE("what cannot be replayed says why, with the file's name") {
-  const TempFile file("bad.tif");
-  SECTION("missing") {
-    const std::string error = error_of(fast("/nowhere/drift.tif"));
-    CHECK(contains(error, "/nowhere/drift.tif"));
-    CHECK(contains(error, "no such file"));
-  }
-  SECTION("a folder") {
-    CHECK(contains(error_of(fast(std::filesystem::temp_directory_path())), "is no file"));
-  }
-  SECTION("no TIFF") {
-    std::ofstream(file.path()) << "frame,x,y\n";
-    CHECK(contains(error_of(fast(file.path())), "cannot be read as TIFF"));
-  }
-  SECTION("truncated within the pixels or the list of pages") {
-    write_tiff(file.path(), {});
-    std::filesystem::resize_file(file.path(), std::filesystem::file_size(file.path()) * 2 / 3);
-    const std::string error = error_of(fast(file.path()));
-    INFO(error);
-    CHECK(contains(error, "is truncated: 3 whole frames"));
-    ReplaySettings settings = fast(file.path());
-    settings.allow_truncated = true;
-    const auto source = make_replay_source(settings);
-    CHECK(contains(source->info().notes.at(0), "is truncated: 3 whole frames"));
-    CHECK(contains(source->info().notes.at(1), "frames 0 to 2 of the recording"));
-  }
-  SECTION("pages of different size") {
-    write_tiff(file.path(), {.differing_page = 3});
-    CHECK(contains(error_of(fast(file.path())),
-                   "page 3: is 21 x 12 uint16, page 0 is 20 x 12 uint16"));
-  }
-  SECTION("a range beyond the end") {
-    write_tiff(file.path(), {});
-    ReplaySettings settings = fast(file.path());
-    settings.last_frame = 5;
-    CHECK(contains(error_of(settings), "it has 5 (0 to 4)"));
-    settings.last_frame = -1;
-    settings.first_frame = 5;
-    CHECK(contains(error_of(settings), "it has 5 (0 to 4)"));
-  }
-  SECTION("an empty range") {
-    write_tiff(file.path(), {});
-    ReplaySettings settings = fast(file.path());
-    settings.first_frame = 3;
-    settings.last_frame = 2;
-    CHECK(contains(error_of(settings),
-                   "range of frames is empty: replay.first_frame 3, replay.last_frame 2"));
-  }
-  SECTION("no recorded rate") {
-    write_tiff(file.path(), {});
-    ReplaySettings settings = fast(file.path());
-    settings.pace = ReplayPace::Recorded;
-    CHECK(contains(error_of(settings), "no recorded frame rate"));
-  }
-  SECTION("a rate that is none") {
-    write_tiff(file.path(), {});
-    ReplaySettings settings = fast(file.path());
-    settings.pace = ReplayPace::Rate;
-    settings.rate_hz = 0;
-    CHECK(contains(error_of(settings), "cannot be used"));
-  }
-  SECTION("an ImageJ stack with one page for all images, of which most are missing") {
-    write_tiff(file.path(), {.frames = 1, .description = "ImageJ=1.53t\nimages=5000\n"});
-    CHECK(contains(error_of(fast(file.path())), "is truncated: 1 of 5000 frames are whole"));
-  }
-  SECTION("pixels that no camera has") {
-    const std::vector<float> pixels(std::size_t{kWidth} * kHeight, 1.5F);
-    driftd::test::write_tiff(file.path(), pixels, kWidth, kHeight, {});
-    CHECK(contains(error_of(fast(file.path())), "pixels are float32"));
-  }
-}
-
 TEST_CASE("one channel of an OME-TIFF is replayed, at the rate that it says") {
   const TempFile file("ome.tif");
   const std::string xml =
@@ -390,17 +168,6 @@ TEST_CASE("one channel of an OME-TIFF is replayed, at the rate that it says") {
   settings.channel = -1;
   settings.pace = ReplayPace::Fast;
   CHECK(contains(make_replay_source(settings)->info().notes.at(0), "frames 0 to 5"));
-}
-
-TEST_CASE("raw files must fit the size given") {
-  const TempFile file("bad.raw");
-  write_raw(file.path(), 16, 3, 7);
-  ReplaySettings settings = fast_raw(file.path(), ReplayFormat::RawU16);
-  CHECK(contains(error_of(settings), "20 x 12 uint16 (480 bytes each)"));
-  settings.width_px = 0;
-  CHECK(contains(error_of(settings), "frames of 0 x 12 px; allowed are 1 to"));
-  std::filesystem::resize_file(file.path(), 0);
-  CHECK(contains(error_of(fast_raw(file.path(), ReplayFormat::RawU16)), "0 bytes"));
 }
 
 TEST_CASE("a frame whose page is an earlier one's is left out, as one that a camera lost") {
@@ -537,26 +304,6 @@ TEST_CASE("an ImageJ stack above 4 GB, which has one page, replays as driftfit r
   std::vector<std::uint16_t> read(last.size());
   stack->read(kFrames - 1, 1, reinterpret_cast<std::byte*>(read.data()));
   CHECK(read == replayed);
-}
-
-TEST_CASE("a recording larger than the memory is refused before it is read") {
-  const TempFile file("huge.raw");
-  { const std::ofstream made(file.path()); }
-  std::error_code error;
-  // 1 PiB of holes: more than any machine's memory, no disk space.
-  constexpr std::uintmax_t kHugeBytes = std::uintmax_t{1} << 50U;
-  std::filesystem::resize_file(file.path(), kHugeBytes, error);
-  if (error) {
-    std::filesystem::resize_file(file.path(), kHugeBytes >> 8U, error);  // ext4: 4 TiB
-  }
-  if (error) {
-    std::cout << "SKIPPED: the file system makes no sparse file of 4 TiB: " << error.message()
-              << "\n";
-    return;
-  }
-  ReplaySettings settings = fast_raw(file.path(), ReplayFormat::RawU8);
-  settings.width_px = settings.height_px = 4096;
-  CHECK(contains(error_of(settings), "MiB are available"));
 }
 
 TEST_CASE("recordings of others replay as documented") {

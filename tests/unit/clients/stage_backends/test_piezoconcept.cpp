@@ -10,7 +10,6 @@
 using namespace driftd::stage;
 using driftd::stage::test::Script;
 using driftd::stage::test::ScriptedPeer;
-using driftd::stage::test::Step;
 using Over = ScriptedPeer::Over;
 
 namespace {
@@ -123,6 +122,17 @@ TEST_CASE("Piezoconcept: a controller that starts anew at opening is asked again
   script.insert(script.begin(), {.expect = "VERS_\n"});
   ScriptedPeer peer(Over::Pty, {script});
   CHECK_NOTHROW(make_stage(options(peer, kSilentMs))->connect());
+  CHECK(peer.problem().empty());
+}
+
+TEST_CASE("Piezoconcept: one that answers by empty lines is not asked for ever") {
+  Script script = connected();
+  script[0].answer = "\r\n";
+  script.insert(script.begin(), 2, script[0]);
+  ScriptedPeer peer(Over::Tcp, {script});
+  const auto stage = make_stage(options(peer));
+  CHECK(stage->connect().size() == 2);
+  CHECK(stage->description() == "Piezoconcept");
   CHECK(peer.problem().empty());
 }
 

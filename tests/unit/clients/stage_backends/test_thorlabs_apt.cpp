@@ -70,6 +70,11 @@ Step alive(const std::string& at) {
   return {.expect = hex("6206 0000" + at + "01")};
 }
 
+/// What each address is told at first: no status messages unasked.
+Step quiet(const std::string& at) {
+  return {.expect = hex("1200 0000" + at + "01")};
+}
+
 /// On a loaded machine a sign of life may fall due anywhere.
 class Peer : public ScriptedPeer {
  public:
@@ -85,7 +90,7 @@ Script joined(std::initializer_list<Script> parts) {
 }
 
 Script rack() {
-  return joined({{alive("21"), alive("22")}, one("21"), one("22")});
+  return joined({{quiet("21"), quiet("22"), alive("21"), alive("22")}, one("21"), one("22")});
 }
 
 }  // namespace
@@ -131,8 +136,8 @@ TEST_CASE("APT: both bays move by one write, and places are signed") {
 }
 
 TEST_CASE("APT: two units on lines of their own") {
-  Peer x(Over::Tcp, {joined({{alive("50")}, one("50"), {moves({"50"}, {"0000"})}})});
-  Peer y(Over::Tcp, {joined({{alive("50")}, one("50"), {moves({"50"}, {"ff3f"})}})});
+  Peer x(Over::Tcp, {joined({{quiet("50"), alive("50")}, one("50"), {moves({"50"}, {"0000"})}})});
+  Peer y(Over::Tcp, {joined({{quiet("50"), alive("50")}, one("50"), {moves({"50"}, {"ff3f"})}})});
   const auto stage = make_stage(options(x.device() + "," + y.device(), {"1", "1"}));
   CHECK(stage->connect().size() == 2);
   CHECK(stage->move_to(std::array{0.0, 9'999.6}));
@@ -143,7 +148,7 @@ TEST_CASE("APT: two units on lines of their own") {
 TEST_CASE("APT: open loop is told, and closed and enabled only when asked") {
   SECTION("not asked") {
     Peer peer(Over::Tcp,
-              {joined({{alive("50")},
+              {joined({{quiet("50"), alive("50")},
                        one("50", "00000080", "01"),
                        {status("50", "0000", "00000080"), status("50", "0000", "00040000"),
                         status("50", "0000", "20040080")}})});
@@ -158,8 +163,8 @@ TEST_CASE("APT: open loop is told, and closed and enabled only when asked") {
     CHECK(peer.problem().empty());
   }
   SECTION("asked") {
-    Script script = joined({{alive("50")}, one("50", kZeroedClosedEnabled, "01")});
-    script.insert(script.begin() + 3,
+    Script script = joined({{quiet("50"), alive("50")}, one("50", kZeroedClosedEnabled, "01")});
+    script.insert(script.begin() + 4,
                   {{.expect = hex("1002 0101 50 01  4006 0102 50 01")},
                    {.expect = hex("4106 0100 50 01"), .answer = hex("4206 0102 01 50")}});
     Peer peer(Over::Tcp, {script});
@@ -177,7 +182,7 @@ TEST_CASE("APT: errors come unasked, and other messages are passed over") {
   told.answer = rich + hex("6106 0a00 81 21 0100 0000 0000 00000000") + told.answer;
   Step plain = status("50", "0000", kZeroedClosedEnabled);
   plain.answer = hex("8000 0000 01 50") + plain.answer;
-  Peer peer(Over::Tcp, {joined({{alive("50")},
+  Peer peer(Over::Tcp, {joined({{quiet("50"), alive("50")},
                                 one("50"),
                                 {moves({"50"}, {"0000"}),
                                  {.answer = told.answer},
@@ -199,7 +204,7 @@ TEST_CASE("APT: errors come unasked, and other messages are passed over") {
 }
 
 TEST_CASE("APT: a unit in open loop takes no target, and one that is busy gets no other") {
-  Peer peer(Over::Tcp, {joined({{alive("50")},
+  Peer peer(Over::Tcp, {joined({{quiet("50"), alive("50")},
                                 one("50"),
                                 {moves({"50"}, {"0000"}),
                                  {.answer = status("50", "0000", "10000080").answer},
@@ -215,8 +220,8 @@ TEST_CASE("APT: a unit in open loop takes no target, and one that is busy gets n
 }
 
 TEST_CASE("APT: of two units the second is told nothing after a correction's time") {
-  Peer x(Over::Tcp, {joined({{alive("50")}, one("50"), {moves({"50"}, {"0000"})}})});
-  Peer y(Over::Tcp, {joined({{alive("50")}, one("50")})});
+  Peer x(Over::Tcp, {joined({{quiet("50"), alive("50")}, one("50"), {moves({"50"}, {"0000"})}})});
+  Peer y(Over::Tcp, {joined({{quiet("50"), alive("50")}, one("50")})});
   const auto stage = make_stage(options(x.device() + "," + y.device(), {"1", "1"}));
   stage->connect();
   stage->expires_at(driftd::monotonic_ns() - 1);
@@ -226,7 +231,7 @@ TEST_CASE("APT: of two units the second is told nothing after a correction's tim
 }
 
 TEST_CASE("APT: a sign of life each second, and not more often") {
-  ScriptedPeer peer(Over::Tcp, {joined({{alive("50")},
+  ScriptedPeer peer(Over::Tcp, {joined({{quiet("50"), alive("50")},
                                         one("50"),
                                         {status("50", "0000", kZeroedClosedEnabled), alive("50"),
                                          status("50", "0000", kZeroedClosedEnabled)}})});
@@ -244,8 +249,9 @@ TEST_CASE("APT: a sign of life each second, and not more often") {
 }
 
 TEST_CASE("APT: a target beyond the travel is not sent") {
-  Peer peer(Over::Tcp,
-            {joined({{alive("50")}, one("50"), {status("50", "0000", kZeroedClosedEnabled)}})});
+  Peer peer(Over::Tcp, {joined({{quiet("50"), alive("50")},
+                                one("50"),
+                                {status("50", "0000", kZeroedClosedEnabled)}})});
   const auto stage = make_stage(options(peer.device(), {"1"}));
   stage->connect();
   CHECK_FALSE(stage->move_to(std::array{-1.0}));
@@ -255,8 +261,8 @@ TEST_CASE("APT: a target beyond the travel is not sent") {
 
 TEST_CASE("APT: garbage, silence, a farewell, no actuator and a closed line") {
   const auto told = [](const Step& last, std::size_t keep, int timeout_ms = 10'000) {
-    Script script = joined({{alive("50")}, one("50")});
-    script.resize(keep);
+    Script script = joined({{quiet("50"), alive("50")}, one("50")});
+    script.resize(1 + keep);
     script.push_back(last);
     Peer peer(Over::Tcp, {script});
     std::string text;
@@ -291,10 +297,10 @@ TEST_CASE("APT: garbage, silence, a farewell, no actuator and a closed line") {
 
 TEST_CASE("APT: connected again after the line broke") {
   Peer peer(Over::Tcp,
-            {joined({{alive("50")},
+            {joined({{quiet("50"), alive("50")},
                      one("50"),
                      {{.expect = hex("6006 0100 50 01"), .answer = hex("61"), .hang_up = true}}}),
-             joined({{alive("50")}, one("50")})});
+             joined({{quiet("50"), alive("50")}, one("50")})});
   const auto stage = make_stage(options(peer.device(), {"1"}));
   stage->connect();
   CHECK_THROWS_WITH(stage->health(), contains("found 'a' before"));

@@ -63,7 +63,7 @@ TEST_CASE("a number is all of the text or none") {
     INFO(text);
     CHECK_FALSE(parse_whole(text));
   }
-  for (const char* text : {"", " ", "1,5", "1.5x", "+-1", "nan", "inf", "0x10", "--1"}) {
+  for (const char* text : {"", " ", "1,5", "1.5x", "+-1", "nan", "inf", "0x10", "--1", "1e10"}) {
     INFO(text);
     CHECK_FALSE(parse_number(text));
   }
@@ -244,7 +244,7 @@ TEST_CASE("a serial line that does not take its bytes drops them") {
 TEST_CASE("what came before the connection is dropped") {
   ScriptedPeer peer(
       Over::Pty, {{{.expect = {}, .answer = "stale\n"}, {.expect = "a\n", .answer = "fresh\n"}}});
-  ByteStream stream = open_stream(peer.device(), 115200, false, 500);
+  ByteStream stream = open_stream(peer.device(), 115200, false, 5000);
   stream.write("a\n");
   CHECK(stream.read_line('\n', "a word") == "fresh");
 }

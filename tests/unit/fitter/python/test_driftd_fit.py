@@ -490,9 +490,13 @@ class Fits(unittest.TestCase):
         names = subprocess.run(["nm", "-D", "--defined-only", os.environ["DRIFTFIT_LIBRARY"]],
                                capture_output=True, text=True, check=True).stdout.split("\n")
         symbols = [line.split()[2] for line in names if line and " A " not in line]
-        self.assertTrue(symbols)
+        later = {"driftfit_fit_images": ".1", "driftfit_search": ".2",
+                 "driftfit_default_swarm_options": ".2", "driftfit_backend_reason": ".3"}
         for symbol in symbols:
-            self.assertRegex(symbol, r"^driftfit_\w+@@DRIFTFIT_1(\.[123])?$")
+            name, version = symbol.split("@@")
+            self.assertRegex(name, r"^driftfit_\w+$")
+            self.assertEqual(version, "DRIFTFIT_1" + later.pop(name, ""), name)
+        self.assertEqual(later, {})
 
 
 if __name__ == "__main__":

@@ -2,26 +2,14 @@
 """What driftfit writes, read by the rules of the programs it is for, each after its own source.
 The sources are cited by repository, file and function, at the commits of the reading:
 ThunderSTORM e85c565, Picasso 96e0da5, SMAP 51d8b9a, napari-storm 708dffb."""
-import os
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 
-try:
-    import numpy as np
-except ImportError:
-    print("SKIPPED: python3-numpy is not installed")
-    sys.exit(0)
-try:
-    import h5py
-except ImportError:
-    h5py = None
+from driftfit_program import PROGRAM, h5py, np
 
-SOURCE = pathlib.Path(__file__).resolve().parents[4]
-PROGRAM = os.environ.get("DRIFTFIT", str(SOURCE / "build/release/bin/driftfit"))
 PIXEL_NM = 108
 PLACES = np.array([(20.3, 22.1), (75.6, 19.8), (24.2, 61.5), (70.9, 64.4)])
 FRAMES = 12

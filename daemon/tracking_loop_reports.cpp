@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// The part of the tracking loop that tells others about a frame: its report, the markers and the
+// record. The loop's thread runs it, as all of tracking_loop.hpp.
+#include <algorithm>
+#include <cmath>
+
+#include "daemon/recorder/frame_rows.hpp"
+#include "daemon/tracking_loop.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+constexpr double kRmsTimeConstantNs = 5e9;  // "the last seconds" of status.drift.rms
+
+}  // namespace
+
+void TrackingLoop::account(const control::DriftEstimate& drift) noexcept {
+  const double period_ns = supervisor_.period().ns();
+  report_.drift = drift;
+  // The controller has the last lock's until the next one engages.
+  report_.total_nm =
+      engaged_id_ == lock_id_ ? supervisor_.controller().total_nm() : control::Vec2{};
+  report_.travelled_nm = supervisor_.controller().travelled_nm();
+  report_.carried_nm = supervisor_.controller().carried_nm();
+  report_.frame_rate_hz = period_ns > 0 ? 1e9 / period_ns : 0;
+  if (!drift.valid) return;
+  const double share = std::min(1.0, period_ns / kRmsTimeConstantNs);
+  mean_square_x_nm2_ += share * (drift.drift_nm.x * drift.drift_nm.x - mean_square_x_nm2_);
+  mean_square_y_nm2_ += share * (drift.drift_nm.y * drift.drift_nm.y - mean_square_y_nm2_);
+  report_.rms_x_nm = std::sqrt(mean_square_x_nm2_);
+  report_.rms_y_nm = std::sqrt(mean_square_y_nm2_);
+}
+
+/// What the stage says of its place against what the stage model has it be.
+void TrackingLoop::compare_place() noexcept {
+  ports_.stage_place.refresh();
+  const StagePlace& place = ports_.stage_place.reading();
+  if (place.time_ns == place_ns_) return;
+  place_ns_ = place.time_ns;
+  const bool locked = supervisor_.lock().state == control::LockState::Locked;
+  if (place.time_ns == 0 || !locked || place.lock_id != engaged_id_) {
+    stage_off_.forget();
+  } else {
+    const control::Vec2 modelled_nm = supervisor_.controller().stage_at(place.time_ns);
+    stage_off_.add({place.total_nm.x - modelled_nm.x, place.total_nm.y - modelled_nm.y});
+  }
+  report_.stage_off_nm = stage_off_.rms_nm();
+}
+
+void TrackingLoop::report(std::int64_t now_ns) noexcept {
+  if (calibration_ && calibration_->over()) end_calibration();
+  report_.calibration = calibration_ ? calibration_->phase() : CalibrationPhase::Over;
+  report_.calibration_progress = calibration_ ? calibration_->progress() : 0;
+  report_.turns++;
+  report_.time_ns = now_ns;
+  report_.lock = supervisor_.lock();
+  report_.stage = supervisor_.stage_looks();
+  report_.clock_trust = camera_clock_.trust();
+  report_.clock_steps = camera_clock_.steps();
+  report_.clock_jumps = camera_clock_.jumps();
+  report_.clock_slow = camera_clock_.slow();
+  report_.lock_id = lock_id_;
+  report_.resumed = resumption_.has_value();
+  report_.fitter = fitter().description();
+  report_.fitter_error = fitter().error();
+  ports_.report.writing() = report_;
+  ports_.report.publish();
+}
+
+void TrackingLoop::report_markers() noexcept {
+  MarkersReport& out = ports_.markers.writing();
+  out.frame_id = record_.frame_id;
+  out.arrival_ns = record_.arrival_ns;
+  out.count = set_ ? set_->estimator.markers().size() : 0;
+  for (std::size_t i = 0; i < out.count; ++i) {
+    out.entries[i] = {set_->estimator.markers()[i], observations_[i], set_->estimator.results()[i],
+                      last_origins_[i], set_->estimator.reference(i)};
+  }
+  ports_.markers.publish();
+}
+
+/// What has no room is counted: the disk stands still for seconds.
+void TrackingLoop::record_frame() noexcept {
+  if (has_new_reference_) ++references_;
+  RecordFeed* feed = ports_.record.get();
+  if (feed == nullptr || !feed->wanted.load(std::memory_order_relaxed)) return;
+  const std::size_t count = set_ ? set_->estimator.markers().size() : 0;
+  if (feed->frames.full() || feed->localizations.room() < count) {
+    feed->not_recorded.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    feed->localizations.push(localization_row(record_.frame_id, set_->estimator.markers()[i],
+                                              observations_[i], set_->estimator.results()[i]));
+  }
+  feed->frames.push({.row = frame_row(record_, taken_ns_, references_),
+                     .handed_ns = record_.handed_ns,
+                     .localizations = static_cast<std::uint16_t>(count)});
+}
+
+void TrackingLoop::record_stale(const camera::Frame& frame, const Timing& timing) noexcept {
+  RecordFeed* feed = ports_.record.get();
+  if (feed == nullptr || !feed->wanted.load(std::memory_order_relaxed)) return;
+  RecordedFrame stale;
+  stale.row.frame_id = frame.id;
+  stale.row.camera_time_ns = frame.camera_time_ns;
+  stale.row.arrival_ns = frame.arrival_ns;
+  stale.row.taken_ns = timing.taken_ns;
+  stale.row.reference = references_;
+  stale.row.lock_id = static_cast<std::uint32_t>(lock_id_);
+  stale.row.state = static_cast<std::uint8_t>(supervisor_.lock().state);
+  stale.row.stale = true;
+  if (!feed->frames.push(stale)) feed->not_recorded.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Who holds the sample: the daemon's own parts with a control law, or the best controller there is.
+// A run calls it once per frame that arrives. One thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "camera/simulator/simulation.hpp"
+#include "tests/bench/stillness/bound.hpp"
+#include "tests/bench/stillness/world.hpp"
+
+namespace driftd::stillness {
+
+/// The name of the bound's own controller.
+inline constexpr const char* kBestLaw = "best";
+
+/// A frame that arrives, as the world knows it: `truth` is the mean over its exposure.
+struct Frame {
+  simulator::Truth truth;
+  std::int64_t number = 0;  ///< frames since the scenario's start, those that are missing included
+  std::int64_t taken_ns = 0;  ///< middle of the exposure, the daemon's clock
+  std::int64_t now_ns = 0;    ///< when a correction would reach the stage
+};
+
+/// What is published of a frame's drift, beside what was true.
+struct PublishedDrift {
+  Vec2 error_nm;  ///< the references' included
+  Vec2 sd_nm;
+};
+
+class Pilot {
+ public:
+  Pilot() = default;
+  Pilot(const Pilot&) = delete;
+  Pilot& operator=(const Pilot&) = delete;
+  virtual ~Pilot() = default;
+  /// Where the stage is to go now, from its place at the start; nothing: no command.
+  virtual std::optional<Vec2> fly(const Frame& frame) = 0;
+  /// The stage is under control since some frame.
+  virtual bool engaged() const = 0;
+  virtual bool locked() const = 0;
+  /// While not locked: why, in the daemon's words.
+  virtual std::string reason() const { return {}; }
+  virtual std::optional<PublishedDrift> published() const { return std::nullopt; }
+};
+
+/// The control laws that the daemon has; with "-alone" after it, each without the supervisor; and
+/// kBestLaw.
+std::vector<std::string> law_names();
+
+/// Estimator, supervisor and servo of the daemon, as docs/lock.md has them.
+/// @throws std::invalid_argument when the daemon has no law of that name
+std::unique_ptr<Pilot> make_daemon_pilot(const World& world, simulator::Simulation& simulation,
+                                         const std::string& law);
+/// The best controller, axis by axis; of lines it is told all, of a ramp nothing: leave it out of
+/// the scenario.
+std::unique_ptr<Pilot> make_best_pilot(const World& world, double noise_nm);
+
+}  // namespace driftd::stillness

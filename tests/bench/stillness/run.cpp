@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "tests/bench/stillness/run.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "camera/simulator/motion.hpp"
+#include "camera/simulator/random.hpp"
+#include "tests/bench/stillness/observed_markers.hpp"
+#include "tests/bench/stillness/pilot.hpp"
+
+namespace driftd::stillness {
+namespace {
+
+using simulator::kTickNs;
+
+constexpr std::int64_t kClockNs = 1'000'000'000;  ///< the daemon's clock at the scenario's start
+/// A lock that never engages ends here.
+constexpr double kLongestReferenceS = 60;
+
+/// The world with the seed's own phases, and without a ramp for a controller that is told of it.
+World varied(World world, std::uint64_t seed, bool no_ramp) {
+  world.scenario.seed = seed;
+  simulator::Random random(seed, 220);
+  for (simulator::AxisDisturbance* axis :
+       {&world.scenario.disturbance_x, &world.scenario.disturbance_y}) {
+    if (no_ramp) axis->linear_nm_per_s = 0;
+    for (simulator::Sine& sine : axis->sines) sine.phase_deg = 360 * random.uniform();
+  }
+  return world;
+}
+
+double noise_of(const World& world) {
+  simulator::Simulation simulation(world.scenario);
+  const simulator::Truth truth = simulation.expose(0, {.exposure_us = 100}, nullptr);
+  return ObservedMarkers(simulation, truth, world.belief.witness_share).best_noise_nm();
+}
+
+class Run {
+ public:
+  Run(const World& world, const std::string& law, std::uint64_t seed)
+      : world_(varied(world, seed, law == kBestLaw)),
+        simulation_(world_.scenario),
+        ticks_(frame_ticks(physics_of(world_, false, 1))),
+        random_(seed, 230) {
+    flight_.noise_nm = noise_of(world_);
+    pilot_ = law == kBestLaw ? make_best_pilot(world_, flight_.noise_nm)
+                             : make_daemon_pilot(world_, simulation_, law);
+    flight_.rate_hz = world_.scenario.camera.rate_hz * kInstants;
+  }
+
+  Flight fly() {
+    const double frame_s = 1e-9 * static_cast<double>(kTickNs) * static_cast<double>(ticks_.period);
+    const auto wanted = static_cast<std::int64_t>(world_.judgement.seconds / frame_s);
+    const auto patience = static_cast<std::int64_t>(kLongestReferenceS / frame_s);
+    for (std::int64_t k = 0; engaged_frames_ < wanted && k < wanted + patience; ++k) frame(k);
+    finish();
+    return std::move(flight_);
+  }
+
+ private:
+  void frame(std::int64_t number) {
+    Vec2 sum;
+    for (std::size_t i = 0; i < ticks_.period; ++i) {
+      const auto tick =
+          static_cast<std::int64_t>(ticks_.period) * number + static_cast<std::int64_t>(i);
+      simulation_.advance(tick * kTickNs);
+      const Vec2 sample = simulation_.sample_nm();
+      if (engaged_) judge(i, tick, sample);
+      if (i >= ticks_.exposure) continue;
+      sum = {sum.x + sample.x, sum.y + sample.y};
+      if (i + 1 == ticks_.exposure) take(number, sum);
+    }
+  }
+
+  void judge(std::size_t tick_of_frame, std::int64_t tick, Vec2 sample_nm) {
+    const bool is_instant =
+        std::any_of(ticks_.judged.begin(), ticks_.judged.end(),
+                    [&](std::size_t at) { return at % ticks_.period == tick_of_frame; });
+    if (!is_instant) return;
+    const double time_s = 1e-9 * static_cast<double>(tick * kTickNs);
+    const Judgement& j = world_.judgement;
+    bool left_out = false;
+    for (const double at_s : j.left_out_at_s)
+      if (time_s >= at_s && time_s < at_s + j.left_out_s) left_out = true;
+    flight_.residual_nm[0].push_back(static_cast<float>(sample_nm.x));
+    flight_.residual_nm[1].push_back(static_cast<float>(sample_nm.y));
+    flight_.left_out.push_back(left_out);
+    flight_.judged.push_back(!left_out && time_s - flight_.engaged_s >= j.learn_s);
+  }
+
+  void take(std::int64_t number, Vec2 sum) {
+    const auto n = static_cast<double>(ticks_.exposure);
+    Frame frame{.truth = simulation_.expose(simulation_.now_ns(), {.exposure_us = 100}, nullptr)};
+    frame.truth.sample_nm = {sum.x / n, sum.y / n};
+    const auto start_ns = static_cast<std::int64_t>(ticks_.period) * number * kTickNs;
+    frame.number = number;
+    frame.truth.middle_ns = start_ns + std::llround(500 * world_.scenario.camera.exposure_us);
+    const Belief& b = world_.belief;
+    double latency_us = b.latency_us;
+    if (b.latency_jitter_us > 0) latency_us += random_.exponential(b.latency_jitter_us);
+    const std::int64_t arrives_ns = std::max<std::int64_t>(
+        last_ns_ + 1, frame.truth.middle_ns + std::llround(1e3 * latency_us));
+    frame.taken_ns = kClockNs + frame.truth.middle_ns;
+    frame.now_ns = kClockNs + arrives_ns;
+    const bool dropped = simulation_.next_frame_fate() != simulator::FrameFate::Send;
+    const bool missing = random_.uniform() < world_.judgement.missing_share;
+    if (dropped || (missing && engaged_)) {
+      if (engaged_) ++engaged_frames_;
+      return;
+    }
+    last_ns_ = arrives_ns;
+    const auto wanted = pilot_->fly(frame);
+    if (wanted) obey(*wanted, arrives_ns);
+    account(frame);
+  }
+
+  void obey(Vec2 wanted_nm, std::int64_t arrives_ns) {
+    simulation_.command_stage(arrives_ns, wanted_nm);
+    const Vec2 change = {wanted_nm.x - told_nm_.x, wanted_nm.y - told_nm_.y};
+    told_nm_ = wanted_nm;
+    if (is_learnt(arrives_ns)) change_sum_nm2_ += 0.5 * (change.x * change.x + change.y * change.y);
+  }
+
+  bool is_learnt(std::int64_t time_ns) const {
+    return engaged_ &&
+           1e-9 * static_cast<double>(time_ns) - flight_.engaged_s >= world_.judgement.learn_s;
+  }
+
+  void account(const Frame& frame) {
+    if (!engaged_ && pilot_->engaged()) {
+      engaged_ = true;
+      flight_.engaged_s = 1e-9 * static_cast<double>(frame.truth.middle_ns);
+    }
+    if (!engaged_) return;
+    ++engaged_frames_;
+    if (!is_learnt(frame.truth.middle_ns)) return;
+    ++learnt_frames_;
+    if (pilot_->locked())
+      ++locked_frames_;
+    else
+      ++flight_.frames_held[pilot_->reason()];
+    if (const auto p = pilot_->published()) {
+      const double x = p->error_nm.x / p->sd_nm.x, y = p->error_nm.y / p->sd_nm.y;
+      normalised_sum_ += 0.5 * (x * x + y * y);
+      ++published_;
+    }
+  }
+
+  void finish() {
+    const double frames = static_cast<double>(std::max<std::int64_t>(1, learnt_frames_));
+    flight_.change_nm2 = change_sum_nm2_ / frames;
+    flight_.locked_share = static_cast<double>(locked_frames_) / frames;
+    flight_.normalised2 =
+        normalised_sum_ / static_cast<double>(std::max<std::int64_t>(1, published_));
+    // The lock holds the sample where its reference was, wherever that is.
+    for (auto& axis : flight_.residual_nm) {
+      double sum = 0, count = 0;
+      for (std::size_t i = 0; i < axis.size(); ++i) {
+        if (!flight_.judged[i]) continue;
+        sum += static_cast<double>(axis[i]);
+        ++count;
+      }
+      const auto mean = static_cast<float>(count > 0 ? sum / count : 0);
+      for (float& value : axis) value -= mean;
+    }
+  }
+
+  World world_;
+  simulator::Simulation simulation_;
+  FrameTicks ticks_;
+  simulator::Random random_;
+  std::unique_ptr<Pilot> pilot_;
+  Flight flight_;
+  bool engaged_ = false;
+  Vec2 told_nm_;
+  std::int64_t last_ns_ = 0;
+  std::int64_t engaged_frames_ = 0, learnt_frames_ = 0, locked_frames_ = 0, published_ = 0;
+  double change_sum_nm2_ = 0, normalised_sum_ = 0;
+};
+
+}  // namespace
+
+Flight fly(const World& world, const std::string& law, std::uint64_t seed) {
+  return Run(world, law, seed).fly();
+}
+
+}  // namespace driftd::stillness

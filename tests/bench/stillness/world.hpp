@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// A world of the bench: a scenario of the simulator, and in its section `bench` what the daemon
+// believes of it and how it is judged. README.md of this folder lists the keys.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "camera/simulator/scenario.hpp"
+#include "tests/bench/stillness/axis_model.hpp"
+
+namespace driftd::stillness {
+
+/// What the configuration would say of the stage, and how late corrections leave.
+struct Belief {
+  double stage_delay_us = 2500;
+  double stage_time_constant_us = 1500;
+  double proportional = 0;
+  double integral = 0.3;
+  double step_limit_nm = 20;
+  double rate_limit_nm_per_s = 2000;
+  int average_frames = 1;
+  int min_markers = 3;
+  double latency_us = 1500;      ///< middle of the exposure to the correction's arrival
+  double latency_jitter_us = 0;  ///< mean of what adds to it, exponentially distributed
+  double witness_share = 0;      ///< of the markers
+};
+
+struct Judgement {
+  double seconds = 60;    ///< after the lock
+  double learn_s = 20;    ///< of them, not judged
+  double left_out_s = 1;  ///< after each of `left_out_at_s`, counted from the scenario's start
+  std::vector<double> left_out_at_s;
+  double missing_share = 0;  ///< of the frames, for all the time
+};
+
+struct World {
+  std::string name;
+  std::string title;
+  simulator::Scenario scenario;
+  Belief belief;
+  Judgement judgement;
+  bool fitted = false;  ///< markers are drawn and fitted; not a key of the file
+};
+
+/// @throws simulator::ScenarioError
+World load_world(const std::filesystem::path& file);
+World load_world_text(const std::string& text, const std::string& name);
+
+/// The bound's commands change at most so much, rms a frame: a third of what the limits allow.
+double change_limit_nm(const World& world);
+/// One axis of the world, with its steady lines; its noise is that of the best mean over the
+/// tracking markers.
+AxisPhysics physics_of(const World& world, bool y_axis, double noise_nm);
+
+}  // namespace driftd::stillness

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// driftd's configuration file.
+#include "config/config.hpp"
+
+#include "config/options.hpp"
+#include "fuzz/fuzz.hpp"
+#include "fuzz/option_table.hpp"
+
+namespace driftd::fuzz {
+
+void configuration(Bytes bytes) {
+  const std::string text = text_of(bytes);
+  try {
+    const config::Config config = config::load_text(text, kFile);
+    config::Config again{};
+    check_accepted(config::table(), config, again);
+    require(config::to_yaml(config) == config::to_yaml(again), "what is written twice is the same");
+    require(config::not_reloadable_changes(config, again, false).empty(),
+            "the same configuration can be reloaded");
+    const double least_px = config::least_side_px(config);
+    require(least_px > 0 && least_px < 1e7, "an image has a least size", std::to_string(least_px));
+  } catch (const config::ConfigError& error) {
+    check_refusal(error.what(), text);
+  }
+}
+
+}  // namespace driftd::fuzz

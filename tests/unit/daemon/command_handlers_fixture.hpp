@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The command handlers with all of housekeeping behind them, a loop that takes what it is told, and
+// a camera without frames.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "daemon/command_handlers.hpp"
+#include "housekeeping_for_tests.hpp"
+
+namespace driftd::daemon::test {
+
+struct HandlersFixture {
+  config::Config config = config::default_config();
+  ChosenFitter fitter{
+      .fitter = nullptr, .reason = {}, .estimator_reason = {}, .saturation_adu = 65535};
+  PlayedLoop played;
+  PlayedCamera source;
+  Told told;
+  CorrectionGate gate;
+  LoopControl loop{played.ports};
+  CameraWatch camera{config, source, loop, told.log};
+  LockOrders orders{{}, gate, loop, [] { return true; }};
+  MarkerKeeper keeper{config, fitter, camera, loop, told.log};
+  Snapshots snapshots{[] { return 13; }, camera, loop};
+  StageChannel stage{config, "session", played.ports, loop, told.log};
+  Calibration calibration{
+      config, orders, camera, loop, told.log, [] { return true; }, [] { return 0.0; }};
+  LockMemory memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
+  InterruptedLock interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
+  RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
+                      stage,  told.log};
+  FrameKeeper raw_frames{config, "session", loop, told.log};
+  CommandHandlers handlers{
+      orders,    interrupted, keeper,
+      snapshots, calibration, stage,
+      record,    raw_frames,  [] { return nlohmann::json{{"state", "holding"}}; }};
+};
+
+}  // namespace driftd::daemon::test

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Whose a connection is while descriptors pass from one to the next, and who has to go.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+#include <zmq.hpp>
+
+#include "daemon/connection_bound.hpp"
+#include "daemon/peer_connection.hpp"
+#include "support/catch.hpp"
+
+using namespace driftd::daemon;
+
+namespace {
+
+bool soon(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+/// A socket with one endpoint where keys are needed; the test is the gatekeeper's thread.
+struct Fixture {
+  zmq::context_t context{1};
+  zmq::socket_t listening{context, zmq::socket_type::router};
+  std::atomic<std::uint64_t> ended{0};
+  Refusals refusals;
+  ConnectionBound bound{context, listening, "wire.commands", "commands", {ended, refusals}};
+  sockaddr_in address{};
+
+  Fixture() {
+    listening.set(zmq::sockopt::linger, 0);
+    listening.bind("tcp://127.0.0.1:*");
+    const std::string endpoint = listening.get(zmq::sockopt::last_endpoint);
+    bound.add_endpoint(endpoint, true);
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port =
+        htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  }
+  /// The daemon's descriptors of connections; those of the peers lead elsewhere.
+  std::vector<int> there() const {
+    std::vector<int> fds;
+    for (int fd = 3; fd < 1024; ++fd) {
+      int listens = 0;
+      socklen_t size = sizeof(listens);
+      if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0 &&
+          is_connection_to(bound.endpoints(), fd))
+        fds.push_back(fd);
+    }
+    return fds;
+  }
+  /// A peer that says nothing. @returns its own descriptor
+  int come() const {
+    const std::size_t before = there().size();
+    const int peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(connect(peer, reinterpret_cast<const sockaddr*>(&address),  // NOLINT(*-cast)
+                    sizeof(address)) == 0);
+    REQUIRE(soon([&] { return there().size() == before + 1; }));
+    return peer;
+  }
+  void go(int peer) const {
+    const std::size_t before = there().size();
+    close(peer);
+    REQUIRE(soon([&] { return there().size() == before - 1; }));
+  }
+  std::uint64_t ended_for(const std::string& who_stays) {
+    return bound.end_others([&](const std::string& user_id) { return user_id == who_stays; });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("connections: who has said who it is stays known when an older one is seen to go") {
+  Fixture f;
+  for (int i = 0; i < 40; ++i) f.go(f.come());  // more events than are taken at once
+  const int peer = f.come();
+  const int fd = f.there().front();
+  f.bound.introduce(fd, inode_of(fd), "key A");
+  for (int i = 0; i < 5; ++i) f.bound.take_events();
+  CHECK(f.ended_for("key A") == 0);
+  CHECK(f.ended_for("key B") == 1);
+  close(peer);
+  REQUIRE(soon([&] { return f.there().empty(); }));
+  const int stranger = f.come();
+  REQUIRE(f.there().front() == fd);
+  CHECK(f.ended_for("key A") == 1);
+  close(stranger);
+}
+
+TEST_CASE("connections: where all have said who they are, it is the next one that has to go") {
+  Fixture f;
+  std::vector<int> peers;
+  for (int i = 0; i < 200; ++i) {
+    peers.push_back(f.come());
+    f.bound.take_events();
+  }
+  const std::vector<int> all = f.there();
+  for (const int fd : all) f.bound.introduce(fd, inode_of(fd), "key A");
+  peers.push_back(f.come());
+  REQUIRE(soon([&] {
+    f.bound.take_events();
+    return f.ended > 0;
+  }));
+  REQUIRE(soon([&] { return f.there().size() == all.size(); }));
+  const bool same = f.there() == all;
+  CHECK(same);
+  for (const int peer : peers) close(peer);
+}
+
+TEST_CASE("connections: one that two users' messages claim is ended") {
+  Fixture f;
+  const int peer = f.come();
+  const int fd = f.there().front();
+  f.bound.introduce(fd, inode_of(fd), "key A");  // of a connection before it that had said so
+  f.bound.introduce(fd, inode_of(fd), "key A");
+  f.bound.take_events();
+  CHECK(f.ended == 0);
+  f.bound.introduce(fd, inode_of(fd), "key B");
+  f.bound.take_events();
+  CHECK(f.ended == 1);
+  CHECK(soon([&] { return f.there().empty(); }));
+  close(peer);
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// When recordings begin and end: orders that come while the disk is still busy with the last one.
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "base/monotonic.hpp"
+#include "daemon/recorder/record_keeper.hpp"
+#include "housekeeping_for_tests.hpp"
+#include "support/catch.hpp"
+#include "turned_until.hpp"
+
+using namespace driftd;
+using namespace driftd::daemon;
+using control::LockState;
+using driftd::daemon::test::Asker;
+using driftd::daemon::test::PlayedCamera;
+using driftd::daemon::test::PlayedLoop;
+using driftd::daemon::test::Told;
+using driftd::daemon::test::turned_until;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Fixture {
+  fs::path folder = fs::temp_directory_path() / ("driftd-keeper-" + std::to_string(getpid()));
+  config::Config config = [this] {
+    config::Config c = config::default_config();
+    c.record.directory = folder;
+    c.record.keep_free_mb = 0;
+    c.record.at_lock = true;
+    return c;
+  }();
+  PlayedLoop played;
+  PlayedCamera source;
+  Told told;
+  LoopControl loop{played.ports};
+  CameraWatch camera{config, source, loop, told.log};
+  StageChannel stage{config, "session", played.ports, loop, told.log};
+  RecordKeeper keeper{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
+                      stage,  told.log};
+
+  ~Fixture() {
+    keeper.finish();
+    fs::remove_all(folder);
+  }
+  void until(const std::function<bool()>& done) {
+    REQUIRE(turned_until(done, [this] { keeper.turn(0); }));
+  }
+  bool recording() { return keeper.status(0)["recording"]; }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  }
+  void lock_goes(LockState from, LockState to) {
+    LockChange change;
+    change.previous = from;
+    change.state = to;
+    keeper.follow(change, 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a record that is begun while another ends follows it") {
+  Fixture f;
+  Asker first, stop, second;
+  f.keeper.start(first.answer(), 0);
+  f.until([&] { return first.answered(); });
+  f.keeper.stop(stop.answer(), 0);
+  f.keeper.start(second.answer(), 0);
+  f.until([&] { return stop.answered() && second.answered(); });
+  CHECK(second.reply().fields["record"]["recording"] == true);
+  CHECK(second.reply().fields["record"]["by"] == "command");
+  CHECK(first.reply().fields["record"]["file"] != second.reply().fields["record"]["file"]);
+  CHECK(f.recording());
+  // Not begun at all where the last word is to stop.
+  Asker third, end;
+  f.keeper.stop(end.answer(), 0);
+  f.keeper.start(third.answer(), 0);
+  Asker last;
+  f.keeper.stop(last.answer(), 0);
+  f.until([&] { return end.answered() && third.answered() && last.answered(); });
+  CHECK_FALSE(f.recording());
+  CHECK(f.files() == 2);
+}
+
+TEST_CASE("a lock right after another one is recorded, too") {
+  Fixture f;
+  f.lock_goes(LockState::Idle, LockState::Referencing);
+  f.until([&] { return f.recording(); });
+  f.lock_goes(LockState::Locked, LockState::Idle);
+  f.lock_goes(LockState::Idle, LockState::Referencing);
+  f.until([&] { return f.recording() && f.files() == 2; });
+  CHECK(f.keeper.status(0)["by"] == "lock");
+  f.lock_goes(LockState::Referencing, LockState::Idle);
+  f.until([&] { return !f.recording(); });
+  CHECK(f.files() == 2);
+}
