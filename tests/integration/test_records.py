@@ -72,26 +72,30 @@ class Records(unittest.TestCase):
         rig.wait_until(lambda s: s["markers"]["used"], "markers")
         return rig
 
-    def raw_frames(self, events, why: str) -> dict:
-        """Of that reason: a busy machine may hold the lock for another."""
-        while True:
-            event = events.receive(DEADLINE_S)[1]
-            if event["code"] == "raw_frames" and event["why"] == why:
+    def frames_of_hidden_markers(self, rig) -> dict:
+        """What was saved of them. A busy machine may hold the lock for stale frames just before: then some of
+        the frames are in that one's file, and it is tried again."""
+        for _ in range(5):
+            events = rig.subscribe("event")
+            rig.wait_until(lambda s: s["state"] == "locked" and not s["raw_frames"]["saving"], "locked")
+            time.sleep(2)  # frames_before_s
+            rig.fault("hide_markers", seconds=1 * SLOW)
+            event = None
+            while event is None or event.get("action") != "saved":
+                event = events.receive(DEADLINE_S)[1]
+            if event["why"] == "holding: too_few_markers" and event["before_s"] > 1.5:
                 return event
+        raise AssertionError(f"never: frames of the two seconds before; last {event}")
 
     @unittest.skipUnless(tifffile, "SKIPPED: no python3-tifffile, python3-pil")
     def test_raw_frames_around_a_lost_lock_join_the_record_and_are_replayed(self):
         rig = self.start(frames_memory_mb=1000, frames_before_s=2, frames_after_s=0.5 * SLOW, frames_at="holding")
-        events = rig.subscribe("event")
         rig.client.request("lock")
         rig.wait_state("locked")
         record = rig.client.request("record", start=True)[0]["record"]["file"]
         rig.wait_until(lambda s: s["record"]["frames"] > 1200 / SLOW, "frames")
-        rig.wait_state("locked")
-        rig.fault("hide_markers", seconds=1 * SLOW)
-        event = self.raw_frames(events, "holding: too_few_markers")
+        event = self.frames_of_hidden_markers(rig)
         self.assertEqual(event["action"], "saved")
-        self.assertGreater(event["before_s"], 1.5)
         self.assertGreater(event["after_s"], 0.3 * SLOW)
         rig.client.request("record", stop=True)
         with h5py.File(record) as file:
