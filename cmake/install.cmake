@@ -68,6 +68,7 @@ set(DRIFTD_PYTHON_DIR lib/${python}/dist-packages CACHE STRING "Where the Python
 install(DIRECTORY clients/python/driftd fitter/python/driftd_fit fitter/python/pygpufit
   DESTINATION ${DRIFTD_PYTHON_DIR}
   FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
-install(FILES clients/python/stage_driver_example.py clients/python/remote_example.py DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
+install(FILES clients/python/stage_driver_example.py clients/python/remote_example.py clients/python/tiling_example.py
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
 install(FILES fitter/matlab/fit2dgaussian_mex.c fitter/matlab/fit2dgaussian.m
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/matlab)

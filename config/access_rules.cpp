@@ -27,12 +27,34 @@ constexpr std::size_t kMostClients = 1000;
 }
 
 /// Whoever may write it decides who is let in.
-void check_not_public(const path& file) {
+/// @param keeper  who has the daemon's secret key: the user that it runs as, or root
+void check_not_public(const path& file, uid_t keeper) {
   struct stat about {};
   if (stat(file.c_str(), &about) != 0) refuse(file, std::generic_category().message(errno));
   if ((about.st_mode & S_IWOTH) != 0) {
     refuse(file, "found that everybody may write it; allowed its owner or group: chmod o-w " +
                      file.string());
+  }
+  if (about.st_uid != 0 && about.st_uid != geteuid() && about.st_uid != keeper) {
+    refuse(file, "found that it belongs to user " + std::to_string(about.st_uid) +
+                     "; allowed root or the user that driftd runs as: chown root " + file.string());
+  }
+}
+
+/// Nor may everybody put another folder in its place.
+void check_way_to(const path& folder) {
+  std::error_code error;
+  const path whole = std::filesystem::canonical(folder, error);
+  if (error) refuse(folder, error.message());
+  for (const path& way : {std::filesystem::absolute(folder), whole}) {  // with links, and without
+    for (path above = way.parent_path(); above != above.root_path(); above = above.parent_path()) {
+      struct stat about {};
+      if (stat(above.c_str(), &about) != 0) refuse(above, std::generic_category().message(errno));
+      if ((about.st_mode & S_IWOTH) != 0 && (about.st_mode & S_ISVTX) == 0) {
+        refuse(folder, "found that everybody may write " + above.string() +
+                           " above it; allowed its owner or group: chmod o-w " + above.string());
+      }
+    }
   }
 }
 
@@ -65,8 +87,9 @@ Client client_of(const path& file, const KeyFile& keys) {
   return {.name = name, .roles = *roles};
 }
 
-void read_clients(const path& folder, AccessRules& rules) {
-  check_not_public(folder);
+void read_clients(const path& folder, uid_t keeper, AccessRules& rules) {
+  check_not_public(folder, keeper);
+  check_way_to(folder);
   for (const path& file : files_in(folder)) {
     if (file.extension() == ".key_secret") {
       refuse(file,
@@ -74,7 +97,7 @@ void read_clients(const path& folder, AccessRules& rules) {
              "key alone. Whoever read it is that client: make a new pair");
     }
     if (file.extension() != ".key" || file.filename().string().starts_with('.')) continue;
-    check_not_public(file);
+    check_not_public(file, keeper);
     const KeyFile keys = read_public_key_file(file);
     Client client = client_of(file, keys);
     if (keys.public_key == rules.server_public)
@@ -138,7 +161,10 @@ AccessRules read_access(const Access& access) {
   KeyFile own = read_secret_key_file(access.server_key, Readers::Group);
   rules.server_public = std::move(own.public_key);
   rules.server_secret = std::move(own.secret_key);
-  read_clients(access.clients, rules);
+  struct stat key {};
+  if (stat(access.server_key.c_str(), &key) != 0)
+    refuse(access.server_key, std::generic_category().message(errno));
+  read_clients(access.clients, key.st_uid, rules);
   return rules;
 }
 

@@ -100,6 +100,7 @@ struct Markers {
   double min_snr, min_sigma_px, max_sigma_px, min_distance_px, border_px, max_residual_ratio;
   double witness_fraction;
   int min_for_witness;
+  double rotate_witness_s;  ///< an exchange of roles while locked; 0: never
   double roi_hysteresis_px;
   int find_interval_ms;     ///< none found yet, or gone: how often to look again
   int find_again_after_ms;  ///< gone for so long: look for them in the whole frame; 0: never
@@ -121,7 +122,15 @@ struct Lock {
   double max_drift_nm_per_s;  ///< while no drift is measured, the sample may move so fast
 };
 
+/// When images may be taken of the sample.
+struct Gate {
+  double tolerance_nm;
+  double average_s;
+};
+
 struct Control {
+  control::ControlLaw law;
+  double coast_nm;  ///< 0: never
   double proportional, integral;
   double step_limit_nm, rate_limit_nm_per_s, range_limit_nm, travel_limit_nm;
 };
@@ -188,6 +197,7 @@ struct Config : Settings {
   Markers markers;
   Drift drift;
   Lock lock;
+  Gate gate;
   Control control;
   Stage stage;
   RealTime realtime;

@@ -177,6 +177,9 @@ KeyFile read_key_file(const path& file) {
 KeyFile read_secret_key_file(const path& file, Readers others) {
   const Content content = content_of(file);
   constexpr mode_t kOthers = S_IROTH | S_IWOTH | S_IXOTH | S_IWGRP;
+  KeyFile keys = Parser(file, content.text).parse();
+  if (keys.secret_key.empty())
+    refuse(file, "curve/secret-key: found none; allowed " + std::string(kKeyAllowed));
   const bool by_group = others == Readers::Group;
   const mode_t forbidden = by_group ? kOthers : kOthers | S_IRGRP | S_IXGRP;
   if ((content.mode & forbidden) != 0) {
@@ -189,9 +192,6 @@ KeyFile read_secret_key_file(const path& file, Readers others) {
                      (by_group ? "0600 or 0640: chmod o-rwx,g-w " : "0600: chmod 0600 ") +
                      file.string());
   }
-  KeyFile keys = Parser(file, content.text).parse();
-  if (keys.secret_key.empty())
-    refuse(file, "curve/secret-key: found none; allowed " + std::string(kKeyAllowed));
   return keys;
 }
 

@@ -117,6 +117,12 @@ inline constexpr auto kNames<LogLevel> = std::to_array<Named<LogLevel>>({
     {"error", LogLevel::Error},
 });
 template <>
+inline constexpr auto kNames<control::ControlLaw> = std::to_array<Named<control::ControlLaw>>({
+    {"auto", control::ControlLaw::Auto},
+    {"observer", control::ControlLaw::Observer},
+    {"pi", control::ControlLaw::Pi},
+});
+template <>
 inline constexpr auto kNames<RawFramesAt> = std::to_array<Named<RawFramesAt>>({
     {"command", RawFramesAt::Command},
     {"lost", RawFramesAt::Lost},

@@ -48,6 +48,7 @@ std::span<const Section> sections() {
       {"markers", "Which spots are tracked."},
       {"drift", "How the markers' displacements become one drift."},
       {"lock", "When the lock engages, holds and gives up."},
+      {"gate", "When the sample lies still enough to take images (`in_lock`)."},
       {"control", "How the drift becomes a correction, and how far a correction may go."},
       {"stage", "How the stage lies to the image, and how fast it answers."},
       {"realtime", "How the threads that must not wait are scheduled."},

@@ -84,18 +84,59 @@ std::vector<Option> lock_section() {
   };
 }
 
+std::vector<Option> gate_section() {
+  return {
+      row<&Config::gate, &Gate::tolerance_nm>(
+          "gate.tolerance_nm", 1.0,
+          {.text = "`in_lock` is true while the residual's rms is within this in each axis, the "
+                   "noise of the measurement included. Once true it ends at 1.25 times this, or "
+                   "where one frame is 4 times this away.",
+           .unit = "nm",
+           .min = 0,
+           .max = 100'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::gate, &Gate::average_s>(
+          "gate.average_s", 0.1,
+          {.text = "The rms is over about so long (8 frames at least), and the sample has to lie "
+                   "still for so long before `in_lock` is true.",
+           .unit = "s",
+           .min = 0.001,
+           .max = 60,
+           .reload = Reload::Live}),
+  };
+}
+
 std::vector<Option> control_section() {
   return {
+      row<&Config::control, &Control::law>(
+          "control.law", control::ControlLaw::Auto,
+          {.text =
+               "`observer`: learns how the sample moves (drift, vibrations) and how the stage "
+               "answers, and corrects what is about to come. `pi`: a fixed law by `proportional` "
+               "and `integral`. `auto`: the observer, and PI for a while where that would have "
+               "held the sample stiller; the event `control_law` says so.",
+           .reload = Reload::Live}),
+      row<&Config::control, &Control::coast_nm>(
+          "control.coast_nm", 1.5,
+          {.text = "Frames in which too few markers are seen are corrected as the observer expects "
+                   "the sample to move, as long as it knows the sample's place so well (a standard "
+                   "deviation), for at most 2 s. 0: they are not, and the lock is held after "
+                   "lock.bad_frames_to_hold of them.",
+           .unit = "nm",
+           .min = 0,
+           .max = 100,
+           .reload = Reload::Live}),
       row<&Config::control, &Control::proportional>(
           "control.proportional", 0,
-          {.text = "Share of the predicted error that each frame corrects at once.",
+          {.text = "PI: share of the predicted error that each frame corrects at once.",
            .min = 0,
            .max = 1,
            .reload = Reload::Live}),
       row<&Config::control, &Control::integral>(
           "control.integral", 0.3,
           {.text =
-               "Share of the predicted error that each frame adds to the correction for good. "
+               "PI: share of the predicted error that each frame adds to the correction for good. "
                "Larger follows faster and passes on more noise. Never 0: a constant drift would "
                "stay.",
            .min = 0,
@@ -184,7 +225,7 @@ std::vector<Option> stage_section() {
 }  // namespace
 
 std::vector<Option> lock_options() {
-  return joined({lock_section(), control_section(), stage_section()});
+  return joined({lock_section(), gate_section(), control_section(), stage_section()});
 }
 
 }  // namespace driftd::config

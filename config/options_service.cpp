@@ -157,13 +157,15 @@ std::vector<Option> record_section() {
       row<&Config::record, &Record::frames_memory_mb>(
           "record.frames_memory_mb", 0,
           {.text = "Most memory for raw frames, taken and locked at the start. "
-                   "record.frames_before_s at the camera's rate has to fit in. 0: none are kept.",
+                   "record.frames_before_s at the camera's rate has to fit in, with "
+                   "lock.hold_timeout_s where record.frames_at is `lost`. 0: none are kept.",
            .unit = "MB",
            .min = 0,
            .max = 1'000'000}),
       row<&Config::record, &Record::frames_before_s>(
           "record.frames_before_s", 10.0,
-          {.text = "So much of the time before an event is saved of raw frames. 0: none are kept.",
+          {.text = "So much of the time before an event is saved of raw frames; of a lost lock, "
+                   "the time since it was held, too. 0: none are kept.",
            .unit = "s",
            .min = 0,
            .max = 3600,

@@ -144,6 +144,17 @@ std::vector<Option> selection_options() {
            .min = 2,
            .max = 256,
            .reload = Reload::Live}),
+      row<&Config::markers, &Markers::rotate_witness_s>(
+          "markers.rotate_witness_s", 600,
+          {.text =
+               "While locked, so often one witness and one tracking marker, both of good "
+               "reputation, exchange their roles, so that each is checked in its turn. Their "
+               "weights fade over 30 s; references stay. 0: never. Roles of markers.list stay as "
+               "listed.",
+           .unit = "s",
+           .min = 0,
+           .max = 86'400,
+           .reload = Reload::Live}),
       row<&Config::markers, &Markers::roi_hysteresis_px>(
           "markers.roi_hysteresis_px", 1,
           {.text = "How far a marker may leave the middle of its window before the window follows "

@@ -68,8 +68,8 @@ Covariance2 covariance_of(std::span<const Vote> votes, Vec2 centre, int used) no
     const double rx = v.value_nm.x - centre.x;
     const double ry = v.value_nm.y - centre.y;
     if (w2 == 0) continue;
-    formal.xx += w2 * v.variance_nm2.x;
-    formal.yy += w2 * v.variance_nm2.y;
+    formal.xx += w2 * (v.variance_nm2.x - v.floor_nm2);
+    formal.yy += w2 * (v.variance_nm2.y - v.floor_nm2);
     observed.xx += w2 * rx * rx;
     observed.xy += w2 * rx * ry;
     observed.yy += w2 * ry * ry;
@@ -131,6 +131,8 @@ Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
     v.weight /= sum;
     result.used += v.weight > 0 ? 1 : 0;
     result.reference_nm2 += v.weight * v.weight * v.reference_nm2;
+    result.noise_nm2.x += v.weight * v.weight * (v.variance_nm2.x - v.reference_nm2);
+    result.noise_nm2.y += v.weight * v.weight * (v.variance_nm2.y - v.reference_nm2);
   }
   result.value_nm = centre;
   result.covariance_nm2 = covariance_of(votes, centre, result.used);

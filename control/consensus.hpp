@@ -18,8 +18,10 @@ namespace driftd::control {
 struct Vote {
   Vec2 value_nm;
   Vec2 variance_nm2;         ///< > 0
+  double floor_nm2 = 0;      ///< of it, what only keeps one vote from claiming all the weight
   double reference_nm2 = 0;  ///< part of the variance that is the same in every frame, per axis
   double trust = 1;          ///< factor on the weight, 0..1
+  double share = 1;          ///< the estimator's own: set_part()
   double weight = 0;         ///< result: share of the sum of weights
   // Of the consensus' own: the same in each of its iterations.
   double weight_at_centre = 0;
@@ -45,6 +47,7 @@ struct Consensus {
   /// Formal covariance, or that of the observed scatter where it is larger.
   Covariance2 covariance_nm2;
   double reference_nm2 = 0;  ///< part of its variances that is the same in every frame
+  Vec2 noise_nm2;            ///< formal variance without that part
 };
 
 /// @param scratch  at least votes.size() doubles

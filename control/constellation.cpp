@@ -93,8 +93,11 @@ class Poll {
   std::size_t count_ = 0;
 };
 
-ConstellationMatch refused(int matched, std::string reason) {
-  return {.found = false, .matched = matched, .displacement_px = {}, .reason = std::move(reason)};
+ConstellationMatch refused(const Support& best, std::string reason) {
+  return {.found = false,
+          .matched = best.markers,
+          .displacement_px = best.mean_px,
+          .reason = std::move(reason)};
 }
 
 }  // namespace
@@ -116,9 +119,9 @@ ConstellationMatch match_constellation(std::span<const MarkerReference> markers,
       }));
   const int needed = std::max({1, settings.min_markers, (visible + 1) / 2});
   if (best.markers < needed) {
-    return refused(best.markers, "of " + std::to_string(spots.size()) + " spots at most " +
-                                     std::to_string(best.markers) + " lie like the markers, need " +
-                                     std::to_string(needed));
+    return refused(best, "of " + std::to_string(spots.size()) + " spots at most " +
+                             std::to_string(best.markers) + " lie like the markers, need " +
+                             std::to_string(needed));
   }
   int runner_up = 0;
   for (std::size_t i = 0; i < supporters.size(); ++i) {
@@ -126,9 +129,11 @@ ConstellationMatch match_constellation(std::span<const MarkerReference> markers,
       runner_up = std::max(runner_up, supporters[i]);
   }
   if (2 * runner_up > best.markers) {
-    return refused(best.markers, "ambiguous: two displacements put " +
-                                     std::to_string(best.markers) + " and " +
-                                     std::to_string(runner_up) + " markers on spots");
+    ConstellationMatch match =
+        refused(best, "ambiguous: two displacements put " + std::to_string(best.markers) + " and " +
+                          std::to_string(runner_up) + " markers on spots");
+    match.is_ambiguous = true;
+    return match;
   }
   return {.found = true, .matched = best.markers, .displacement_px = best.mean_px, .reason = {}};
 }

@@ -7,7 +7,8 @@
 namespace driftd::control {
 namespace {
 
-/// Irreducible error of a position (pixel response, model), so that no fit claims all the weight.
+/// Error of a position by pixel response and model, so that no fit claims all the weight. The same
+/// in the reference while the sample is held there: no part of what is published.
 constexpr double kSdFloorNm = 0.3;
 /// Time constant of the mean residuals, frames: noise averages to sd / sqrt(2 * 64 - 1).
 constexpr double kMemoryFrames = 64;
@@ -20,6 +21,8 @@ constexpr double kReturnShare = 0.5;
 constexpr double kLargestResidual = 2;
 /// Frames of a marker's own reference before any reference was asked for.
 constexpr int kDefaultReferenceFrames = 16;
+/// What a marker counts that is not trusted, where too few others are there.
+constexpr double kLeastShare = 0.05;
 /// Far outside any sensor.
 constexpr double kFarthestPx = 1e6;
 
@@ -59,6 +62,8 @@ void DriftEstimator::set_markers(std::span<const Marker> markers) {
   for (const Marker& m : markers_) reference_px_.push_back({m.x_px, m.y_px});
   tracks_.assign(markers.size(), {});
   for (Track& t : tracks_) t.referenced = true;
+  shares_.assign(markers.size(), 1);
+  ++references_;
   votes_.assign(markers.size(), {});
   scratch_.assign(markers.size(), 0);
   rebase_pending_ = true;
@@ -86,6 +91,16 @@ void DriftEstimator::set_references(std::span<const MarkerReference> references)
     tracks_[i] = track;
   }
   rebase_pending_ = false;
+  ++references_;
+}
+
+void DriftEstimator::set_part(std::size_t i, MarkerRole role, double share) noexcept {
+  if (i >= markers_.size()) return;
+  if (role != markers_[i].role) {
+    markers_[i].role = role;
+    estimate_.markers_total += role == MarkerRole::Tracking ? 1 : -1;
+  }
+  shares_[i] = std::clamp(share, 0.0, 1.0);
 }
 
 void DriftEstimator::begin_reference(int frames) noexcept {
@@ -172,16 +187,24 @@ Vote DriftEstimator::vote_of(std::size_t i, const MarkerObservation& o) const no
   const Track& track = tracks_[i];
   const double x_sd_nm = o.x_sd_px * settings_.pixel_size_nm;
   const double y_sd_nm = o.y_sd_px * settings_.pixel_size_nm;
-  const double common_nm2 = kSdFloorNm * kSdFloorNm + track.reference_variance_nm2;
+  constexpr double kFloorNm2 = kSdFloorNm * kSdFloorNm;
+  const double common_nm2 = kFloorNm2 + track.reference_variance_nm2;
   return {.value_nm = displacement_nm(i, o),
           .variance_nm2 = {x_sd_nm * x_sd_nm + common_nm2, y_sd_nm * y_sd_nm + common_nm2},
+          .floor_nm2 = kFloorNm2,
           .reference_nm2 = track.reference_variance_nm2,
           .trust = track.readmission * track.memory_weight};
+}
+
+Vec2 DriftEstimator::noise_nm2(std::size_t i, const MarkerObservation& o) const noexcept {
+  const Vote vote = vote_of(i, o);
+  return {vote.variance_nm2.x - vote.reference_nm2, vote.variance_nm2.y - vote.reference_nm2};
 }
 
 /// Witnesses vote among themselves, each alike: their mean must not lean on the estimate it checks.
 Consensus DriftEstimator::agree(MarkerRole role, Observations observations) noexcept {
   std::size_t count = 0;
+  int trusted = 0;
   for (std::size_t i = 0; i < observations.size(); ++i) {
     if (markers_[i].role != role || !tracks_[i].referenced || !is_measured(observations[i]))
       continue;
@@ -189,9 +212,24 @@ Consensus DriftEstimator::agree(MarkerRole role, Observations observations) noex
     if (role == MarkerRole::Tracking && tracks_[i].detached) continue;
     votes_[count] = vote_of(i, observations[i]);
     if (role == MarkerRole::Witness) votes_[count].trust = 1;
+    votes_[count].share = shares_[i];
+    trusted += shares_[i] > 0 ? 1 : 0;
     ++count;
   }
-  return robust_mean(std::span(votes_).first(count), limits_, scratch_);
+  const bool needs_all = role == MarkerRole::Tracking && trusted < settings_.min_markers;
+  return robust_mean(with_shares(count, needs_all ? kLeastShare : 0), limits_, scratch_);
+}
+
+/// Leaves out those that have none.
+std::span<Vote> DriftEstimator::with_shares(std::size_t count, double least) noexcept {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double share = std::max(votes_[i].share, least);
+    if (!(share > 0)) continue;
+    votes_[kept] = votes_[i];
+    votes_[kept++].trust *= share;
+  }
+  return std::span(votes_).first(kept);
 }
 
 Consensus DriftEstimator::measure(Observations observations) noexcept {
@@ -287,6 +325,7 @@ bool DriftEstimator::rebase(Observations observations) noexcept {
     }
     tracks_[i] = fresh;
   }
+  ++references_;
   return true;
 }
 
@@ -352,6 +391,7 @@ bool DriftEstimator::finish_reference() noexcept {
     begin_reference(reference_frames_);
     return false;
   }
+  ++references_;
   const double to_mean_px = 1 / (reference_frames_ * settings_.pixel_size_nm);
   const Vec2 common_px{reference_drift_sum_nm_.x * to_mean_px,
                        reference_drift_sum_nm_.y * to_mean_px};
@@ -405,6 +445,9 @@ void DriftEstimator::publish(const Consensus& tracking, const Consensus& witness
   const double n = averaged_;
   estimate_.frame_drift_nm = tracking.value_nm;
   estimate_.frame_covariance_nm2 = tracking.covariance_nm2;
+  estimate_.frame_noise_nm2 = tracking.noise_nm2;
+  estimate_.frame_witness_nm = witnesses.value_nm;
+  estimate_.frame_witness_noise_nm2 = witnesses.noise_nm2;
   estimate_.drift_nm = {drift.x / n, drift.y / n};
   // The references' errors are the same in each of the frames: the mean has them in full.
   const auto variance_of_mean = [&](double sum_nm2) {

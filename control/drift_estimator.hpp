@@ -57,6 +57,17 @@ class DriftEstimator {
   /// do numbers that are not finite. An invalid frame keeps the last drift and restarts the
   /// average.
   const DriftEstimate& update(std::span<const MarkerObservation> observations) noexcept;
+  /// What a marker is for and how much it counts in the mean of its role, 0..1, from the next frame
+  /// on. Its reference stays. Where fewer than min_markers would be left, those of share 0 count a
+  /// little, too.
+  void set_part(std::size_t i, MarkerRole role, double share) noexcept;
+  double share(std::size_t i) const noexcept { return shares_[i]; }
+  /// Grows with each new reference that all markers have.
+  std::uint32_t references() const noexcept { return references_; }
+  /// Of a place in this frame, without its reference's.
+  Vec2 noise_nm2(std::size_t i, const MarkerObservation& observation) const noexcept;
+  const EstimatorSettings& settings() const noexcept { return settings_; }
+
   /// Frames were missed or skipped (camera away), or the last is not to be followed: forget the
   /// frame average, keep the references.
   void restart_average() noexcept;
@@ -113,6 +124,7 @@ class DriftEstimator {
   CommonChange common_change(Observations observations) noexcept;
   Consensus measure(Observations observations) noexcept;
   Consensus agree(MarkerRole role, Observations observations) noexcept;
+  std::span<Vote> with_shares(std::size_t count, double least) noexcept;
   Vote vote_of(std::size_t i, const MarkerObservation& observation) const noexcept;
   Vec2 displacement_nm(std::size_t i, const MarkerObservation& observation) const noexcept;
   double common_residual_limit_nm() noexcept;
@@ -131,6 +143,8 @@ class DriftEstimator {
   std::vector<MarkerResult> results_;
   std::vector<Vec2> reference_px_;
   std::vector<Track> tracks_;
+  std::vector<double> shares_;  ///< set_part()
+  std::uint32_t references_ = 0;
   std::vector<Vote> votes_;
   std::vector<double> scratch_;
   std::vector<FrameMean> frames_;  ///< ring of average_frames

@@ -23,6 +23,14 @@ bool keeps(const CorrectionLimits& limits, Vec2 from_nm, Vec2 to_nm) noexcept {
          keeps_axis(limits.step_nm, limits.low_nm.y, limits.high_nm.y, from_nm.y, to_nm.y);
 }
 
+double room_for_move(double wanted_nm, double move_nm, double from_nm, double low_nm,
+                     double high_nm, double largest_step_nm) noexcept {
+  if (move_nm == 0) return 1;
+  const double end_nm = move_nm > 0 ? std::min(high_nm, from_nm + largest_step_nm) - kRoundingNm
+                                    : std::max(low_nm, from_nm - largest_step_nm) + kRoundingNm;
+  return std::clamp((end_nm - wanted_nm) / move_nm, 0.0, 1.0);
+}
+
 LimitedAxis limit_axis(double wanted_nm, double from_nm, double low_nm, double high_nm,
                        double step_nm, double rate_step_nm) noexcept {
   LimitedAxis axis{.total_nm = from_nm, .limited = kLimitNone};

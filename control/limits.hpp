@@ -23,6 +23,10 @@ struct LimitedAxis {
   double total_nm;
   std::uint8_t limited;  ///< LimitFlags
 };
+/// Share of a step `move_nm`, 0 to 1, for which there is room beside a correction from `from_nm` to
+/// `wanted_nm`. The correction itself goes first, and a move back into the range always has room.
+double room_for_move(double wanted_nm, double move_nm, double from_nm, double low_nm,
+                     double high_nm, double largest_step_nm) noexcept;
 /// One axis of a correction: from `from_nm` towards `wanted_nm`, within range, step and rate in
 /// this order.
 LimitedAxis limit_axis(double wanted_nm, double from_nm, double low_nm, double high_nm,

@@ -34,9 +34,11 @@ bool timed_out(const Lock& lock, std::int64_t now_ns, std::int64_t timeout_ns) n
              static_cast<std::uint64_t>(timeout_ns > 0 ? timeout_ns : 0);
 }
 
+/// Locked, a frame to coast through is neither good nor bad.
 bool is_bad_frame(LockEvent event) noexcept {
-  return event == LockEvent::FewMarkers || event == LockEvent::StaleFrame ||
-         event == LockEvent::NoFrame || event == LockEvent::Jump || event == LockEvent::NotSent;
+  return event == LockEvent::FewMarkers || event == LockEvent::Coasting ||
+         event == LockEvent::StaleFrame || event == LockEvent::NoFrame ||
+         event == LockEvent::Jump || event == LockEvent::NotSent;
 }
 
 /// What the driver of the stage says keeps corrections from being carried out.
@@ -48,6 +50,7 @@ bool is_stage_report(LockEvent event) noexcept {
 LockReason reason_of(LockEvent event) noexcept {
   switch (event) {
     case LockEvent::FewMarkers:
+    case LockEvent::Coasting:
       return LockReason::TooFewMarkers;
     case LockEvent::StaleFrame:
       return LockReason::StaleFrame;
@@ -89,7 +92,7 @@ Lock next_locked(const Lock& lock, LockEvent event, std::int64_t now_ns,
   if (event == LockEvent::NoFrame || event == LockEvent::RangeExceeded ||
       event == LockEvent::StageNotFollowing || is_stage_report(event))
     return changed(LockState::Holding, reason_of(event), now_ns);
-  if (!is_bad_frame(event)) return lock;
+  if (!is_bad_frame(event) || event == LockEvent::Coasting) return lock;
   const Lock counted = with_bad_frame(lock);
   if (counted.bad_frames >= settings.bad_frames_to_hold)
     return changed(LockState::Holding, reason_of(event), now_ns);

@@ -51,6 +51,7 @@ enum class LockEvent : std::uint8_t {
   CommandReset,
   GoodFrame,  ///< fresh, enough healthy markers, plausible
   FewMarkers,
+  Coasting,  ///< likewise, but frames before tell well enough where the sample is
   StaleFrame,
   NoFrame,  ///< time passed without a frame
   Jump,

@@ -27,6 +27,8 @@ class MotionPredictor {
   const Past& coefficients() const noexcept { return coefficients_; }
   /// Mean square of the innovations learned, nm^2; > 0.
   double variance_nm2() const noexcept { return variance_nm2_; }
+  /// Mean square of the moves themselves: of innovations where nothing is known of the past.
+  double power_nm2() const noexcept { return correlation_nm2_[0]; }
   /// One more move, with the past and the innovation that it had. Outliers are the caller's to
   /// clip.
   void learn(double move_nm, double innovation_nm, const Past& past_nm) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A control law: from where the stage would have to be to where it is told to go. It knows neither
-// locks nor limits. The controller owns it. Tracking loop; noexcept.
+// locks nor limits. The choice of laws owns it, and its judge another. Tracking loop; noexcept.
 #pragma once
 
 #include "control/types.hpp"

@@ -28,6 +28,7 @@ struct ImageToStage {
   /// Stage displacement to the image displacement that it causes. determinant() must not be 0.
   Vec2 invert(Vec2 stage) const noexcept;
   double determinant() const noexcept { return a * d - b * c; }
+  bool operator==(const ImageToStage&) const noexcept = default;
 };
 
 /// Times that are negative or not a number count as 0.
@@ -51,6 +52,8 @@ class StageModel {
   /// The stage was never told of the commands later than `sent_ns`: they are forgotten. It was told
   /// `total_nm` last; where none of the commands remembered is that old, it stands there.
   void take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept;
+  /// By the newest command remembered; 0: there is none.
+  Vec2 told_nm() const noexcept { return count_ > 0 ? history_[newest_].total_nm : Vec2{}; }
   /// Place at a time, relative to the place at reset(). Times before the oldest of the kHistory
   /// commands remembered read as the place when that one was sent.
   Vec2 at(std::int64_t time_ns) const noexcept;

@@ -34,9 +34,30 @@ constexpr double kDoubtToLearn = 8;
 /// meanwhile.
 constexpr double kCredit = 3;
 constexpr double kCreditFrames = 2000;
+/// What the model may have wrong of a move by intention, from one frame to the next: its gain, its
+/// axes, its lag, and a command that was late. It fades with what the stage's swinging leaves.
+constexpr double kModelShare = 0.25;
+/// Of that, so much may be so all the time, frame for frame, and is no evidence at all.
+constexpr double kAlwaysShare = 0.2;
+constexpr double kModelMemory = 0.9;
+/// More of this than of the sample's own variance, and it is no longer the sample that is seen.
+constexpr double kModelToLearn = 0.01;
+/// While the past is not the sample's own its motion is not predicted, and what the lock does
+/// against it looks like the stage's doing: less evidence by so much.
+constexpr double kMixedShare = 9;
 /// The best candidate explains nothing when its innovations' mean square exceeds this many times
 /// the usual.
 constexpr double kUnexplained = 8;
+
+/// Weighed by the observer's innovations: what each frame takes off the doubt. The observer
+/// commands what it expects of the sample, so where that is a little wrong all the time, as of a
+/// line whose frequency drifts, another gain of the stage explains a little more all the time.
+constexpr double kAllowance = 0.03;
+/// And so much more for what a candidate leaves beyond what the model expects.
+constexpr double kMisfit = 0.3;
+/// And the best candidate has to explain what is seen: its innovations' mean square is at most so
+/// many times the model's. Else something else has happened, unless the doubt is kFarBeyond alarms.
+constexpr double kExplained = 1.8, kFarBeyond = 4;
 
 /// Places beyond a metre are no places; their squares would overflow.
 constexpr double kFarthestNm = 1e9;
@@ -63,6 +84,11 @@ bool is_calmer(double sum_nm2, int moves, const MotionPredictor& reference,
                const MotionPredictor& before) noexcept {
   const double limit_nm2 = kCalmerShare * before.variance_nm2();
   return sum_nm2 < limit_nm2 * moves && reference.variance_nm2() < limit_nm2;
+}
+
+/// What is left of it beyond what is allowed.
+double beyond(double innovation_nm, double allowed_nm) noexcept {
+  return std::copysign(std::max(0.0, std::abs(innovation_nm) - allowed_nm), innovation_nm);
 }
 
 double clip(double innovation_nm, double variance_nm2) noexcept {
@@ -110,7 +136,10 @@ const char* name_of(StageLooks looks) noexcept {
   return "unknown";
 }
 
-StageMonitor::StageMonitor() noexcept : variance_nm2_{x_.variance_nm2(), y_.variance_nm2()} {}
+StageMonitor::StageMonitor() noexcept
+    : variance_nm2_{x_.variance_nm2(), y_.variance_nm2()},
+      weighed_variance_nm2_(variance_nm2_),
+      usual_nm2_(variance_nm2_) {}
 
 void StageMonitor::begin_reference() noexcept {
   prepare();
@@ -153,6 +182,9 @@ bool StageMonitor::y_is_calmer() const noexcept {
 void StageMonitor::forget_verdict() noexcept {
   for (Candidate& c : candidates_) c.doubt = c.trust = 0;
   has_last_ = false;
+  model_nm2_ = allowed_nm_ = 0;
+  by_intention_ = false;
+  frames_mixed_ = 0;
   alarm_ = kAlarm;
   verdict_ = {};
 }
@@ -169,12 +201,19 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
   const Vec2 moved = difference(sample.moved_nm, last_.moved_nm);
   const Vec2 stage = difference(sample.modelled_nm, last_.modelled_nm);
   const Anchor here{sample.modelled_nm, sample.taken_ns};
+  const Vec2 before_nm = last_.move_nm;
   last_ = sample;
   if (has_last_) {
     prepare();
     if (is_rest(stage)) moves_at_rest_ = std::min(moves_at_rest_ + 1, kMovesToJudge);
     innovate(moved, stage);
     update_variance(covariance);
+    doubt_the_model(difference(sample.move_nm, before_nm));
+    // The observer's innovations know of the law's commands only.
+    if (sample.expectation && frames_mixed_ == 0)
+      weigh_expectation(*sample.expectation);
+    else
+      weigh_own();
     renew_oldest(here);
     weigh(here);
     stage_move_nm_ = stage;
@@ -221,14 +260,15 @@ void StageMonitor::innovate(Vec2 moved, Vec2 stage) noexcept {
 
 void StageMonitor::remember() noexcept {
   const bool at_rest = is_rest(stage_move_nm_);
-  const Vec2 variance = variance_nm2_;
+  const Vec2 variance = by_intention_ ? Vec2{} : variance_nm2_;
   Moves move;
   for (std::size_t i = 0; i < kResponses; ++i) {
     const Candidate& c = candidates_[i];
     move.x_nm[i] = static_cast<float>(c.predicted_nm.x + clip(c.innovation_nm.x, variance.x));
     move.y_nm[i] = static_cast<float>(c.predicted_nm.y + clip(c.innovation_nm.y, variance.y));
   }
-  const bool sure = verdict_.follows && verdict_.doubt < kDoubtToLearn * alarm_ / kAlarm;
+  const bool sure =
+      frames_mixed_ == 0 && verdict_.follows && verdict_.doubt < kDoubtToLearn * alarm_ / kAlarm;
   if (sure && (at_rest || moves_at_rest_ == kMovesToJudge)) {
     MotionPredictor::Past x_nm, y_nm;
     for (std::size_t i = 0; i < MotionPredictor::kOrder; ++i) {
@@ -267,6 +307,56 @@ void StageMonitor::update_variance(const Covariance2& measured_nm2) noexcept {
                    std::max({y_.variance_nm2(), measured_nm2.yy, least.y})};
 }
 
+void StageMonitor::weigh_own() noexcept {
+  for (Candidate& c : candidates_) {
+    c.weighed_nm = c.innovation_nm;
+    c.weighed_nm2 = {};
+  }
+  expected_ = false;
+  weighed_variance_nm2_ = variance_nm2_;
+  usual_nm2_ = {x_.variance_nm2(), y_.variance_nm2()};
+}
+
+/// Linear filters: were the stage another one, what they expected and saw would differ by what they
+/// make of the difference between the stages' places.
+void StageMonitor::weigh_expectation(const Expectation& e) noexcept {
+  expected_ = true;
+  usual_nm2_ = e.variance_nm2;
+  const auto clipped = [](double nm, double nm2) {
+    return std::min(nm * nm, kClipSd * kClipSd * nm2);
+  };
+  Vec2 least = e.variance_nm2;
+  for (std::size_t i = 0; i < kResponses; ++i) {
+    const Response& r = kTable[i];
+    Candidate& c = candidates_[i];
+    c.weighed_nm = {e.innovation_nm.x + (1 - r.a) * e.of_stage_x_nm.x - r.b * e.of_stage_x_nm.y,
+                    e.innovation_nm.y - r.c * e.of_stage_y_nm.x + (1 - r.d) * e.of_stage_y_nm.y};
+    if (!(c.weighed_nm2.x > 0)) c.weighed_nm2 = e.variance_nm2;
+    c.weighed_nm2.x +=
+        kRecentShare * (clipped(c.weighed_nm.x, weighed_variance_nm2_.x) - c.weighed_nm2.x);
+    c.weighed_nm2.y +=
+        kRecentShare * (clipped(c.weighed_nm.y, weighed_variance_nm2_.y) - c.weighed_nm2.y);
+    least = i == 0 ? c.weighed_nm2
+                   : Vec2{std::min(least.x, c.weighed_nm2.x), std::min(least.y, c.weighed_nm2.y)};
+  }
+  weighed_variance_nm2_ = {std::max(e.variance_nm2.x, least.x),
+                           std::max(e.variance_nm2.y, least.y)};
+}
+
+/// A past that has in it what the model has wrong would be predicted to go on: a prediction from
+/// noise multiplies what is constant.
+void StageMonitor::doubt_the_model(Vec2 move_nm) noexcept {
+  const double move_nm2 = move_nm.x * move_nm.x + move_nm.y * move_nm.y;
+  const double by_move_nm2 = kModelShare * kModelShare * move_nm2;
+  allowed_nm_ = kAlwaysShare * std::sqrt(move_nm2);
+  model_nm2_ = std::max(by_move_nm2, kModelMemory * model_nm2_);
+  by_intention_ = model_nm2_ > kModelToLearn * std::min(variance_nm2_.x, variance_nm2_.y);
+  if (by_intention_)
+    frames_mixed_ = MotionPredictor::kOrder;
+  else if (frames_mixed_ > 0)
+    --frames_mixed_;
+}
+
 void StageMonitor::renew_oldest(const Anchor& here) noexcept {
   ++frames_since_;
   if (frames_since_ < kAnchorFrames || here.taken_ns - next_oldest_.taken_ns < kAnchorNs) return;
@@ -277,17 +367,25 @@ void StageMonitor::renew_oldest(const Anchor& here) noexcept {
 
 /// Cumulative sums of log-likelihood ratios (Page 1954), both ways.
 void StageMonitor::weigh(const Anchor& here) noexcept {
-  const Vec2 scale{1 / (kTailFreedom * variance_nm2_.x), 1 / (kTailFreedom * variance_nm2_.y)};
+  Vec2 variance{weighed_variance_nm2_.x + model_nm2_, weighed_variance_nm2_.y + model_nm2_};
+  if (frames_mixed_ > 0)
+    variance = {std::max(variance.x, kMixedShare * x_.power_nm2() + model_nm2_),
+                std::max(variance.y, kMixedShare * y_.power_nm2() + model_nm2_)};
+  const Vec2 scale{1 / (kTailFreedom * variance.x), 1 / (kTailFreedom * variance.y)};
   // The inverse of the density, a constant and a power apart.
   const auto surprise_of = [&](const Candidate& c) {
-    return (1 + c.innovation_nm.x * c.innovation_nm.x * scale.x) *
-           (1 + c.innovation_nm.y * c.innovation_nm.y * scale.y);
+    return (1 + c.weighed_nm.x * c.weighed_nm.x * scale.x) *
+           (1 + c.weighed_nm.y * c.weighed_nm.y * scale.y);
   };
-  const double of_model = surprise_of(candidates_[0]);
+  Candidate model = candidates_[0];
+  model.weighed_nm = {beyond(model.weighed_nm.x, allowed_nm_),
+                      beyond(model.weighed_nm.y, allowed_nm_)};
+  const double of_model = surprise_of(model);
   for (std::size_t i = 1; i < kResponses; ++i) {
     Candidate& c = candidates_[i];
     const double ratio = kWeight * std::log(of_model / surprise_of(c));
-    c.doubt = moves_at_rest_ < kMovesToJudge ? 0.0 : std::max(0.0, c.doubt + ratio);
+    c.doubt =
+        moves_at_rest_ < kMovesToJudge ? 0.0 : std::max(0.0, c.doubt + ratio - allowance_of(c));
     c.trust = std::clamp(c.trust - ratio, 0.0, kTrust);
     if (c.doubt < kDoubtToLeave) c.anchor = here;
   }
@@ -307,6 +405,7 @@ void StageMonitor::decide(const Anchor& here) noexcept {
     verdict_.anchor_nm = (anchor.taken_ns < oldest_.taken_ns ? oldest_ : anchor).place_nm;
     alarm_ += (kAlarm - alarm_) / kCreditFrames;
     if (verdict_.doubt < alarm_) return;
+    if (!is_explained(best) && verdict_.doubt < kFarBeyond * alarm_) return;
     verdict_.follows = false;
     verdict_.trust = 0;
     for (Candidate& c : candidates_) c.trust = 0;
@@ -322,10 +421,25 @@ void StageMonitor::decide(const Anchor& here) noexcept {
   verdict_.looks = looks_like(best);
 }
 
+/// What a frame takes off the doubt.
+double StageMonitor::allowance_of(const Candidate& c) const noexcept {
+  if (!expected_) return 0;
+  const double left = std::max(c.weighed_nm2.x / usual_nm2_.x, c.weighed_nm2.y / usual_nm2_.y);
+  return kAllowance + kMisfit * std::max(0.0, left - 1);
+}
+
+/// Weighed by the monitor's own innovations: always.
+bool StageMonitor::is_explained(std::size_t candidate) const noexcept {
+  const Vec2 recent = candidates_[candidate].weighed_nm2;
+  if (!expected_) return true;
+  return recent.x <= kExplained * usual_nm2_.x && recent.y <= kExplained * usual_nm2_.y;
+}
+
 StageLooks StageMonitor::looks_like(std::size_t candidate) const noexcept {
-  const Vec2 recent = candidates_[candidate].recent_nm2;
+  const Candidate& c = candidates_[candidate];
+  const Vec2 recent = c.weighed_nm2.x > 0 ? c.weighed_nm2 : c.recent_nm2;
   const bool explained =
-      recent.x < kUnexplained * x_.variance_nm2() && recent.y < kUnexplained * y_.variance_nm2();
+      recent.x < kUnexplained * usual_nm2_.x && recent.y < kUnexplained * usual_nm2_.y;
   return explained ? kTable[candidate].looks : StageLooks::Unexplained;
 }
 

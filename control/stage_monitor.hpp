@@ -21,7 +21,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "control/expectation.hpp"
 #include "control/motion_predictor.hpp"
 #include "control/types.hpp"
 
@@ -43,7 +45,11 @@ struct ObservedFrame {
   Vec2 moved_nm;               ///< image_to_stage * drift: the sample's place
   Covariance2 covariance_nm2;  ///< of moved_nm
   Vec2 modelled_nm;            ///< where the model says the stage was when the frame was taken
+  Vec2 move_nm = {};           ///< of that, what a move by intention did (control/set_point.hpp)
   std::int64_t taken_ns = 0;
+  /// Where the observer holds the lock: its innovations are weighed in place of the monitor's own,
+  /// which know less of slow and of drifting lines.
+  std::optional<Expectation> expectation = std::nullopt;
 };
 
 struct StageVerdict {
@@ -111,6 +117,8 @@ class StageMonitor {
     Vec2 predicted_nm;   ///< of the sample's own move, were this the stage
     Vec2 innovation_nm;  ///< what that leaves
     Vec2 recent_nm2;     ///< mean square of the last innovations
+    Vec2 weighed_nm;     ///< the innovation that is evidence: this one, or the observer's
+    Vec2 weighed_nm2;    ///< mean square of the last of them, where they were the observer's
     double doubt = 0;    ///< evidence for it, against the model
     double trust = 0;    ///< evidence for the model, against it
     Anchor anchor;       ///< when doubt was last small
@@ -125,9 +133,14 @@ class StageMonitor {
   void innovate(Vec2 moved_nm, Vec2 stage_nm) noexcept;
   void remember() noexcept;
   void update_variance(const Covariance2& measured_nm2) noexcept;
+  void weigh_own() noexcept;
+  void weigh_expectation(const Expectation& e) noexcept;
+  void doubt_the_model(Vec2 move_nm) noexcept;
   void renew_oldest(const Anchor& here) noexcept;
   void weigh(const Anchor& here) noexcept;
   void decide(const Anchor& here) noexcept;
+  double allowance_of(const Candidate& candidate) const noexcept;
+  bool is_explained(std::size_t candidate) const noexcept;
   StageLooks looks_like(std::size_t candidate) const noexcept;
 
   /// The reference's frames are much calmer than what was learned before, each axis.
@@ -151,6 +164,13 @@ class StageMonitor {
   Anchor oldest_, next_oldest_;  ///< no anchor is older than the first
   int frames_since_ = 0;         ///< since next_oldest_
   Vec2 variance_nm2_;            ///< of an innovation, in the last frame
+  Vec2 weighed_variance_nm2_;    ///< of the innovation that is evidence
+  Vec2 usual_nm2_;               ///< and what it usually is
+  bool expected_ = false;        ///< the evidence is the observer's
+  double model_nm2_ = 0;         ///< what a move adds to it: no stage is as the model exactly
+  double allowed_nm_ = 0;        ///< and what it may have wrong in every frame
+  bool by_intention_ = false;    ///< the last move from frame to frame was part of one
+  int frames_mixed_ = 0;         ///< so long the past is not the sample's own
   double alarm_ = kAlarm;        ///< the doubt that is one now; more after a probe has succeeded
   StageVerdict verdict_;
 };

@@ -16,6 +16,16 @@ constexpr double kPeriodsToResume = 3;     ///< per frame that it takes to resum
 /// The way back to the anchor and the probe's square, by the modelled stage and as much again.
 constexpr double kProbeRoomNm = 40;
 
+/// A path goes on for at most so long at once: two and a half frames, or where their period is not
+/// known yet.
+constexpr double kPeriodsOfPath = 2.5;
+constexpr std::int64_t kPathStepNs = 20'000'000;
+/// The sample has arrived when the modelled stage is so near.
+constexpr double kArrivedNm = 0.2;
+/// A path that finds no room for so long is over.
+constexpr std::int64_t kPathStallNs = 1'000'000'000;
+constexpr double kLeastShare = 1e-3;
+
 /// Of a reference: with the first there is no move to compare, with the last a new zero.
 constexpr int kFramesWithoutMove = 2;
 
@@ -76,6 +86,13 @@ void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
   lock_ = next(lock_, event, now_ns, time_outs());
   if (lock_.state == before) return;
   at_range_since_ns_ = 0;
+  set_ns_ = 0;
+  // Held, the stage stood still: the path goes on from there, and begins to move anew.
+  set_point_.go_on_from(set_point_.place_nm());
+  if (!is_engaged()) {
+    if (set_point_.phase() != SetPointPhase::Resting) end_move(MoveEnd::Unlocked);
+    set_point_.reset();
+  }
   if (lock_.state == LockState::Idle || lock_.state == LockState::Referencing) {
     monitor_.begin_reference();
     stage_verdict_ = {};
@@ -83,9 +100,14 @@ void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
   const bool engages = before == LockState::Referencing && lock_.state == LockState::Locked;
   if (engages || lock_.state == LockState::Calibrating)
     controller_.reset(engages ? carried_nm_ : Vec2{});
+  if (engages) {
+    move_end_ = MoveEnd::None;
+    set_point_.reset(first_set_nm_);
+    controller_.begin_moved(controller_.stage().image_to_stage().apply(first_set_nm_));
+  }
   if (event != LockEvent::StageNotFollowing) return;
   probe_.begin(stage_verdict_.anchor_nm);
-  probed_from_nm_ = last_drift_nm_;
+  probed_from_nm_ = last_frame_nm_;
 }
 
 void Supervisor::command(LockEvent command, std::int64_t now_ns) noexcept {
@@ -95,6 +117,57 @@ void Supervisor::command(LockEvent command, std::int64_t now_ns) noexcept {
 void Supervisor::take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept {
   controller_.take_back(sent_total_nm, sent_ns);
   monitor_.skip_move();
+  // One that rests stays where it is: what is missing of the way is made up for.
+  if (set_point_.phase() != SetPointPhase::Resting)
+    set_point_.go_on_from(to_image(controller_.move_nm()));
+}
+
+bool Supervisor::is_engaged() const noexcept {
+  return lock_.state == LockState::Locked || lock_.state == LockState::Holding;
+}
+
+bool Supervisor::begin_move(const MovePath& path) noexcept {
+  if (lock_.state != LockState::Locked) return false;
+  move_end_ = MoveEnd::None;
+  set_point_.begin(path);
+  progress_ns_ = 0;
+  return true;
+}
+
+void Supervisor::stop_move() noexcept {
+  if (set_point_.phase() != SetPointPhase::Resting) end_move(MoveEnd::Stopped);
+}
+
+void Supervisor::end_move(MoveEnd end) noexcept {
+  set_point_.stop();
+  move_end_ = end;
+}
+
+Vec2 Supervisor::to_image(Vec2 stage_nm) const noexcept {
+  const bool is_rest = stage_nm.x == 0 && stage_nm.y == 0;
+  return is_rest ? Vec2{} : controller_.stage().image_to_stage().invert(stage_nm);
+}
+
+/// Where moves have the sample is no drift, and going there no jump.
+Vec2 Supervisor::residual_nm(const FrameFacts& facts) const noexcept {
+  return {facts.drift->frame_drift_nm.x - moved_nm_.x, facts.drift->frame_drift_nm.y - moved_nm_.y};
+}
+
+Vec2 Supervisor::mean_moved_nm(int frames) const noexcept {
+  return is_engaged() ? to_image(controller_.mean_moved(frames)) : Vec2{};
+}
+
+void Supervisor::see_move(std::int64_t taken_ns) noexcept {
+  if (!is_engaged()) {
+    moved_nm_ = {};
+    moving_ = false;
+    return;
+  }
+  const Vec2 there_nm = controller_.moved_at(taken_ns);
+  const Vec2 wanted_nm = controller_.stage().image_to_stage().apply(set_point_.place_nm());
+  moved_nm_ = to_image(there_nm);
+  moving_ =
+      set_point_.phase() == SetPointPhase::Moving || is_farther(there_nm, wanted_nm, kArrivedNm);
 }
 
 bool Supervisor::without_frame(std::int64_t last_arrival_ns, std::int64_t now_ns,
@@ -108,13 +181,18 @@ bool Supervisor::without_frame(std::int64_t last_arrival_ns, std::int64_t now_ns
 }
 
 Decision Supervisor::decide(const FrameFacts& facts) noexcept {
+  see_move(facts.taken_ns);
+  let_law_see(facts);
   watch_stage(facts);
   Decision decision{.verdict = verdict_of(facts)};
   feed(decision.verdict, facts.now_ns);
+  see_move(facts.taken_ns);
   const bool jumped = has_jumped(facts, decision.verdict);
+  learnt_ = false;
   remember(facts, jumped);
   decision.restart_average = jumped || decision.verdict == LockEvent::StaleFrame;
   if (decision.verdict == LockEvent::GoodFrame && may_correct(lock_)) correct(facts, decision);
+  if (decision.verdict == LockEvent::Coasting && may_correct(lock_)) coast(facts, decision);
   if (decision.verdict == LockEvent::GoodFrame && may_probe(lock_)) probe(facts, decision);
   if (may_excite(lock_) && facts.excitation_nm) excite(facts, decision);
   return decision;
@@ -137,7 +215,19 @@ void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
   stage_verdict_ = monitor_.update({.moved_nm = m.apply(facts.drift->frame_drift_nm),
                                     .covariance_nm2 = m.spread(facts.drift->frame_covariance_nm2),
                                     .modelled_nm = controller_.stage_at(facts.taken_ns),
-                                    .taken_ns = facts.taken_ns});
+                                    .move_nm = controller_.moved_at(facts.taken_ns),
+                                    .taken_ns = facts.taken_ns,
+                                    .expectation = expectation_});
+}
+
+/// Not a place that is another's, and none of a stage that is not what its model says.
+void Supervisor::let_law_see(const FrameFacts& facts) noexcept {
+  expectation_.reset();
+  if (!is_engaged() || !is_measured(facts) || facts.new_reference || is_held_for_stage() ||
+      is_jump(facts))
+    return;
+  controller_.see(*facts.drift, facts.taken_ns, facts.now_ns);
+  expectation_ = controller_.law().expectation();
 }
 
 /// A stage that its controller left elsewhere is told of before the jump that it makes is looked
@@ -157,17 +247,59 @@ void Supervisor::remember(const FrameFacts& facts, bool jumped) noexcept {
   blind_ = false;
   last_measured_ns_ = facts.taken_ns;
   if (jumped) return;  // the last plausible place stays
-  last_drift_nm_ = facts.drift->frame_drift_nm;
+  last_drift_nm_ = residual_nm(facts);
+  last_frame_nm_ = facts.drift->frame_drift_nm;
   has_last_drift_ = true;
   blind_s_ = 0;
 }
 
+bool Supervisor::is_held_for_stage() const noexcept {
+  return lock_.state == LockState::Holding && lock_.reason == LockReason::StageNotFollowing;
+}
+
+/// The set-point's next step, which the controller makes as far as there is room.
+void Supervisor::move_on(std::int64_t now_ns) noexcept {
+  const std::int64_t most_ns =
+      period_.ns() > 0 ? static_cast<std::int64_t>(kPeriodsOfPath * period_.ns()) : kPathStepNs;
+  step_s_ = set_ns_ == 0 ? 0.0 : 1e-9 * static_cast<double>(std::min(now_ns - set_ns_, most_ns));
+  set_ns_ = now_ns;
+  const ImageToStage& m = controller_.stage().image_to_stage();
+  controller_.set_move(m.apply(set_point_.ahead_nm(step_s_)));
+}
+
+void Supervisor::went(std::int64_t now_ns) noexcept {
+  if (set_point_.phase() == SetPointPhase::Resting) return;
+  const double share = controller_.move_share();
+  if (progress_ns_ == 0 || share > kLeastShare) progress_ns_ = now_ns;
+  set_point_.advance(step_s_, share);
+  if (set_point_.phase() == SetPointPhase::Resting)
+    end_move(MoveEnd::Done);
+  else if (now_ns - progress_ns_ > kPathStallNs)
+    end_move(MoveEnd::Limits);
+}
+
 void Supervisor::correct(const FrameFacts& facts, Decision& decision) noexcept {
+  move_on(facts.now_ns);
   decision.correction = controller_.update(facts.drift->drift_nm, facts.taken_ns, facts.now_ns,
                                            facts.drift->frames_averaged);
+  went(facts.now_ns);
   decision.limits = controller_.limits();
   decision.has_correction = true;
-  if ((decision.correction.limited & kLimitRange) == 0)
+  learnt_ = !controller_.sees_move();
+  note_range(facts, decision.correction);
+}
+
+/// The frame shows no drift: what frames before have shown goes on.
+void Supervisor::coast(const FrameFacts& facts, Decision& decision) noexcept {
+  decision.correction = controller_.coast(facts.now_ns);
+  decision.limits = controller_.limits();
+  decision.has_correction = true;
+  decision.coasting = true;
+  note_range(facts, decision.correction);
+}
+
+void Supervisor::note_range(const FrameFacts& facts, const Correction& correction) noexcept {
+  if ((correction.limited & kLimitRange) == 0)
     at_range_since_ns_ = 0;
   else if (at_range_since_ns_ == 0)
     at_range_since_ns_ = facts.now_ns;
@@ -216,11 +348,17 @@ std::optional<LockEvent> Supervisor::report_of(StageSays stage) const noexcept {
   return std::nullopt;
 }
 
+/// Only while everything else is well.
+bool Supervisor::may_coast(const FrameFacts& facts) const noexcept {
+  return lock_.state == LockState::Locked && lock_.bad_frames == 0 && facts.drift != nullptr &&
+         !facts.not_sent && !report_of(facts.stage) && controller_.may_coast(facts.now_ns);
+}
+
 /// One verdict a frame: the first of these that holds.
 LockEvent Supervisor::verdict_of(const FrameFacts& facts) noexcept {
   if (facts.refused) return LockEvent::InternalFault;
   if (facts.stale) return LockEvent::StaleFrame;
-  if (!is_measured(facts)) return LockEvent::FewMarkers;
+  if (!is_measured(facts)) return may_coast(facts) ? LockEvent::Coasting : LockEvent::FewMarkers;
   if (facts.new_reference)
     return rest_moves_missing() == 0 ? LockEvent::ReferenceDone : LockEvent::GoodFrame;
   if (const auto event = report_of(facts.stage)) return *event;
@@ -230,23 +368,20 @@ LockEvent Supervisor::verdict_of(const FrameFacts& facts) noexcept {
       facts.now_ns - at_range_since_ns_ >
           period_.timeout_ns(settings_.range_timeout_ns, kPeriodsAtRange))
     return LockEvent::RangeExceeded;
-  const bool held_for_the_stage =
-      lock_.state == LockState::Holding && lock_.reason == LockReason::StageNotFollowing;
   if (lock_.state == LockState::Locked && !stage_verdict_.follows)
     return LockEvent::StageNotFollowing;
-  if (held_for_the_stage && stage_verdict_.follows) return LockEvent::StageFollows;
+  if (is_held_for_stage() && stage_verdict_.follows) return LockEvent::StageFollows;
   return LockEvent::GoodFrame;
 }
 
 /// Only while a correction depends on it is a jump held against the last plausible place; idle, the
 /// sample may be moved about freely. While no drift was measured the sample may have drifted.
 bool Supervisor::is_jump(const FrameFacts& facts) const noexcept {
-  const bool guarded = lock_.state == LockState::Locked || lock_.state == LockState::Holding;
-  if (!guarded || !has_last_drift_) return false;
+  if (!is_engaged() || !has_last_drift_) return false;
   const double blind_s =
       blind_s_ + (blind_ ? seconds_between(last_measured_ns_, facts.taken_ns) : 0.0);
   const double allowed_nm = settings_.max_jump_nm + settings_.max_drift_nm_per_s * blind_s;
-  return is_farther(facts.drift->frame_drift_nm, last_drift_nm_, allowed_nm);
+  return is_farther(residual_nm(facts), last_drift_nm_, allowed_nm);
 }
 
 }  // namespace driftd::control

@@ -23,6 +23,9 @@ struct Covariance2 {
   double yy = 0;
 };
 
+/// What decides where the stage has to go; law_choice.hpp.
+enum class ControlLaw : std::uint8_t { Auto, Observer, Pi };
+
 enum class MarkerRole : std::uint8_t { Tracking, Witness };
 
 enum class MarkerHealth : std::uint8_t {
@@ -89,6 +92,9 @@ struct DriftEstimate {
   bool witness_valid = false;
   Vec2 witness_nm;  ///< the witness markers' mean displacement: the out-of-loop check
   int witnesses_used = 0;
+  Vec2 frame_witness_nm;  ///< of this frame alone; only with witnesses_used > 0
+  Vec2 frame_noise_nm2;   ///< of frame_drift_nm: what differs from frame to frame, as promised
+  Vec2 frame_witness_noise_nm2;  ///< of frame_witness_nm likewise
 };
 
 // NOLINTBEGIN(readability-identifier-naming): bits to be combined, used as constants
@@ -104,6 +110,7 @@ struct Correction {
   Vec2 total_nm;                      ///< stage displacement from its place at lock, stage axes
   Vec2 delta_nm;                      ///< change against the correction before
   std::uint8_t limited = kLimitNone;  ///< LimitFlags that held this correction back
+  Vec2 move_nm = {};                  ///< the part of total_nm that moves asked for
 };
 
 }  // namespace driftd::control

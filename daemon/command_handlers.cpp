@@ -33,6 +33,14 @@ bool flag_of(const nlohmann::json& request, const char* field) {
   return request[field].get<bool>();
 }
 
+std::optional<std::string> text_of(const nlohmann::json& request, const char* field) {
+  if (!request.contains(field)) return std::nullopt;
+  if (!request[field].is_string()) {
+    throw CommandRefused{Refusal::BadRequest, std::string("`") + field + "` is a string"};
+  }
+  return request[field].get<std::string>();
+}
+
 std::optional<double> number_of(const nlohmann::json& request, const char* field, double min,
                                 double max) {
   if (!request.contains(field)) return std::nullopt;
@@ -63,11 +71,13 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
         number_of(request, "seconds", Limits::kLeastSeconds, Limits::kMostSeconds),
         std::move(answer), now_ns);
   }
-  if (name == "lock") {
-    allow_only(request, {"resume"});
-    if (!flag_of(request, "resume")) return lock_.lock(std::move(answer), now_ns);
-    return lock_.lock(std::move(answer), now_ns, interrupted_.resumption());
+  if (name == "lock") return lock(request, std::move(answer), now_ns);
+  if (name == "move") {
+    allow_only(request, {"x_nm", "y_nm", "dx_nm", "dy_nm", "speed_nm_per_s", "dwell_s", "path",
+                         "repeat", "home", "stop"});
+    return moves_.order(request, std::move(answer), now_ns);
   }
+  if (name == "place") return place(request, std::move(answer), now_ns);
   if (name == "record") {
     allow_only(request, {"start", "stop", "frames"});
     const bool start = flag_of(request, "start");
@@ -85,18 +95,51 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   if (name == "calibration") return answer(Reply{.fields = calibration_.progress()});
   if (name == "status") return answer(Reply{.fields = {{"status", status_()}}});
   if (name == "unlock") {
+    places_.give_up();
     interrupted_.forget();
     return lock_.unlock(std::move(answer), now_ns);
   }
   if (name == "reset") {
     lock_.reset(std::move(answer), now_ns);
+    places_.give_up();
     return interrupted_.forget();
   }
   if (name == "snapshot") return snapshots_.request(std::move(answer), now_ns);
   throw CommandRefused{Refusal::BadRequest,
                        "unknown command `" + beginning_of(name) +
-                           "`; there are status, lock, unlock, reset, markers, snapshot, "
-                           "calibrate, calibration, stage, record, access"};
+                           "`; there are status, lock, unlock, reset, move, markers, snapshot, "
+                           "calibrate, calibration, stage, record, place, access"};
+}
+
+void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_ns) {
+  allow_only(request, {"resume", "place"});
+  const bool resumes = flag_of(request, "resume");
+  if (const auto place = text_of(request, "place")) {
+    if (resumes)
+      throw CommandRefused{Refusal::BadRequest, "`resume` and `place` exclude one another"};
+    return places_.lock(*place, std::move(answer), now_ns);
+  }
+  if (!resumes) return lock_.lock(std::move(answer), now_ns);
+  lock_.lock(std::move(answer), now_ns, interrupted_.resumption());
+}
+
+void CommandHandlers::place(const Json& request, Answer answer, std::int64_t now_ns) {
+  allow_only(request, {"save", "note", "replace", "remove", "show"});
+  const auto save = text_of(request, "save");
+  const auto remove = text_of(request, "remove");
+  const auto show = text_of(request, "show");
+  const auto note = text_of(request, "note");
+  const bool replace = flag_of(request, "replace");
+  if (save.has_value() + remove.has_value() + show.has_value() > 1) {
+    throw CommandRefused{Refusal::BadRequest, "`save`, `remove` and `show` exclude one another"};
+  }
+  if (!save && (note || replace)) {
+    throw CommandRefused{Refusal::BadRequest, "`note` and `replace` go with `save`"};
+  }
+  if (save) return places_.save(*save, note.value_or(""), replace, std::move(answer), now_ns);
+  if (remove) return places_.remove(*remove, std::move(answer), now_ns);
+  if (show) return places_.show(*show, std::move(answer), now_ns);
+  places_.list(std::move(answer), now_ns);
 }
 
 }  // namespace driftd::daemon

@@ -11,6 +11,8 @@
 #include "daemon/interrupted_lock.hpp"
 #include "daemon/lock_orders.hpp"
 #include "daemon/marker_keeper.hpp"
+#include "daemon/move_orders.hpp"
+#include "daemon/places.hpp"
 #include "daemon/recorder/frame_keeper.hpp"
 #include "daemon/recorder/record_keeper.hpp"
 #include "daemon/snapshots.hpp"
@@ -23,10 +25,12 @@ class CommandHandlers {
   using Json = nlohmann::json;
 
   /// @param status  composes the object of `status`
-  CommandHandlers(LockOrders& lock, InterruptedLock& interrupted, MarkerKeeper& markers,
-                  Snapshots& snapshots, Calibration& calibration, StageChannel& stage,
-                  RecordKeeper& record, FrameKeeper& raw_frames, std::function<Json()> status)
+  CommandHandlers(LockOrders& lock, MoveOrders& moves, InterruptedLock& interrupted,
+                  MarkerKeeper& markers, Snapshots& snapshots, Calibration& calibration,
+                  StageChannel& stage, RecordKeeper& record, FrameKeeper& raw_frames,
+                  Places& places, std::function<Json()> status)
       : lock_(lock),
+        moves_(moves),
         interrupted_(interrupted),
         markers_(markers),
         snapshots_(snapshots),
@@ -34,13 +38,18 @@ class CommandHandlers {
         stage_(stage),
         record_(record),
         raw_frames_(raw_frames),
+        places_(places),
         status_(std::move(status)) {}
 
   /// Begins to carry out a request: a JSON object with a string `command`. @throws CommandRefused
   void carry_out(const Json& request, Answer answer, std::int64_t now_ns);
 
  private:
+  void lock(const Json& request, Answer answer, std::int64_t now_ns);
+  void place(const Json& request, Answer answer, std::int64_t now_ns);
+
   LockOrders& lock_;
+  MoveOrders& moves_;
   InterruptedLock& interrupted_;
   MarkerKeeper& markers_;
   Snapshots& snapshots_;
@@ -48,6 +57,7 @@ class CommandHandlers {
   StageChannel& stage_;
   RecordKeeper& record_;
   FrameKeeper& raw_frames_;
+  Places& places_;
   std::function<Json()> status_;
 };
 

@@ -15,22 +15,26 @@ struct Right {
   bool with_fields;  ///< for a request that has fields of its own which are not false
   bool Roles::*role;
   std::string_view text;
+  std::string_view but = {};  ///< a field that does not count as one
 };
 
 /// The first row that fits is a request's.
-constexpr std::array<Right, 13> kRights = {{
+constexpr std::array<Right, 16> kRights = {{
     {"markers", true, &Roles::command, "markers with `find`"},
     {"record", true, &Roles::command, "record with `start`, `stop` or `frames`"},
+    {"place", true, &Roles::command, "place with `save` or `remove`", "show"},
     {"status", false, &Roles::observe, "status"},
     {"markers", false, &Roles::observe, "markers"},
     {"snapshot", false, &Roles::observe, "snapshot"},
     {"calibration", false, &Roles::observe, "calibration"},
     {"record", false, &Roles::observe, "record"},
+    {"place", false, &Roles::observe, "place"},
     {"access", false, &Roles::observe, "access"},
     {"stage", false, &Roles::stage, "stage"},
     {"lock", false, &Roles::command, "lock"},
     {"unlock", false, &Roles::command, "unlock"},
     {"reset", false, &Roles::command, "reset"},
+    {"move", false, &Roles::command, "move"},
     {"calibrate", false, &Roles::command, "calibrate"},
 }};
 
@@ -43,8 +47,9 @@ bool fits(const Right& right, const nlohmann::json& request) {
   if (request["command"].get_ref<const std::string&>() != right.command) return false;
   if (!right.with_fields) return true;
   const auto items = request.items();
-  return std::any_of(items.begin(), items.end(), [](const auto& item) {
-    return item.key() != "command" && item.key() != "id" && item.value() != false;
+  return std::any_of(items.begin(), items.end(), [&](const auto& item) {
+    return item.key() != "command" && item.key() != "id" && item.key() != right.but &&
+           item.value() != false;
   });
 }
 

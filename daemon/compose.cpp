@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/turned_constellation.hpp"
 #include "fitter/cuda_fitter.hpp"
 
 namespace driftd::daemon {
@@ -14,6 +15,11 @@ namespace {
 /// A marker counts as found again within this many expected sigmas of its place: more than the
 /// error of a place listed by hand, less than the distance to another spot.
 constexpr double kToleranceInSigmas = 1.5;
+
+/// Of a place saved days ago: exposure, lamp and bleaching are others. Geometry tells who is who.
+constexpr double kBrightnessOfAnotherDay = 9;
+/// How far a sample that was taken out may lie turned: 3 degrees.
+constexpr double kMostTurnRad = 0.0524;
 
 /// At the range limit for so long: holding. A correction that only touches the limit goes on.
 constexpr std::int64_t kRangeTimeoutNs = 1'000'000'000;
@@ -46,7 +52,9 @@ control::ControllerSettings controller_settings(const config::Config& config) {
           .range_limit_nm = config.control.range_limit_nm,
           .travel_limit_nm = config.control.travel_limit_nm,
           .stage_delay_us = config.stage.delay_us,
-          .stage_time_constant_us = config.stage.time_constant_us};
+          .stage_time_constant_us = config.stage.time_constant_us,
+          .law = config.control.law,
+          .coast_nm = config.control.coast_nm};
 }
 
 }  // namespace
@@ -198,7 +206,16 @@ control::ConstellationSettings constellation_settings(const config::Config& conf
           .max_width_change = config.drift.max_width_change,
           .max_brightness_change = config.drift.max_brightness_change,
           .field_low_px = {},
-          .field_high_px = {}};
+          .field_high_px = {},
+          .most_turn_rad = 0};
+}
+
+control::ConstellationSettings place_settings(const config::Config& config) {
+  control::ConstellationSettings settings = constellation_settings(config);
+  settings.min_markers = std::max(settings.min_markers, control::kFewestTurnedMarkers);
+  settings.max_brightness_change = kBrightnessOfAnotherDay;
+  settings.most_turn_rad = kMostTurnRad;
+  return settings;
 }
 
 LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source) {
@@ -212,6 +229,10 @@ LoopSettings loop_settings(const config::Config& config, const camera::SourceInf
                          .range_timeout_ns = kRangeTimeoutNs,
                          .max_jump_nm = config.lock.max_jump_nm,
                          .max_drift_nm_per_s = config.lock.max_drift_nm_per_s},
+          .gate = {.tolerance_nm = config.gate.tolerance_nm, .average_s = config.gate.average_s},
+          .rotate_witness_s = config.markers.mode == config::MarkerMode::List
+                                  ? 0  // whose roles are the user's
+                                  : config.markers.rotate_witness_s,
           .frame_period_ns = paced ? to_ns(1 / config.camera.frame_rate_hz, 1e9) : 0,
           .max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6),
           .pixel_size_nm = config.optics.pixel_size_nm,
@@ -235,9 +256,9 @@ std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
   const int roi_px = config::with_sizes(config).fitter.roi_px;
   // A ROI that was chosen may be too small for it.
   const double hysteresis_px = std::min(config.markers.roi_hysteresis_px, roi_px / 4.0);
-  auto set =
-      std::make_unique<MarkerSet>(MarkerSet{control::DriftEstimator(estimator_settings(config)),
-                                            control::RoiTracker(roi_px, hysteresis_px)});
+  auto set = std::make_unique<MarkerSet>(
+      MarkerSet{control::DriftEstimator(estimator_settings(config)),
+                control::RoiTracker(roi_px, hysteresis_px), control::MarkerTrust(markers)});
   set->estimator.set_markers(markers);
   set->tracker.set_markers(markers);
   return set;

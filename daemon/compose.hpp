@@ -55,6 +55,8 @@ control::DetectionSettings open_detection_settings(const config::Config& config,
                                                    camera::PixelFormat format);
 /// Without the field, which the search sets from its frame.
 control::ConstellationSettings constellation_settings(const config::Config& config);
+/// The same for markers of another day, on a sample that may have been taken out.
+control::ConstellationSettings place_settings(const config::Config& config);
 /// @param source  gives the exposure that the camera really took
 LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source);
 control::EstimatorSettings estimator_settings(const config::Config& config);

@@ -127,33 +127,57 @@ void ConnectionBound::accepted(int fd, const Endpoint& endpoint) {
   admitted_.erase(fd);
   take_introductions();  // who has spoken by now makes no room
   forget_gone(fd);
-  if (const int ended = one_too_many(fd, endpoint); ended >= 0) {
+  const std::string address = is_connection_to(endpoints_, fd) ? address_of_peer(fd) : "";
+  const auto user = local_user(address);
+  const std::string who = user ? user->peer() : address;
+  if (const int ended = one_too_many(fd, who, endpoint); ended >= 0) {
     end_connection(endpoints_, ended);
     ++counters_.ended;
     if (ended == fd) return;
     admitted_.erase(ended);
   }
-  const bool ours = is_connection_to(endpoints_, fd);
   admitted_[fd] = {.endpoint = &endpoint,
                    .number = came_++,
-                   .address = ours ? address_of_peer(fd) : "",
+                   .address = address,
+                   .who = who,
                    .handshakes = endpoint.handshakes};
 }
 
-/// Which one has to go when another comes: where there are keys the oldest that has not said whose
-/// it is, since a stranger never does; else the other one. -1: there is room.
-int ConnectionBound::one_too_many(int fd, const Endpoint& endpoint) const {
+/// Which one has to go when another comes. Where there are keys: of the connections that have not
+/// said whose they are, which strangers never do, the oldest of the address that has most of them;
+/// an honest one may only be far away. Elsewhere the newest of the user who has most, the other one
+/// counted. -1: there is room.
+int ConnectionBound::one_too_many(int fd, const std::string& who, const Endpoint& endpoint) const {
+  struct Share {
+    std::size_t connections = 0;
+    int goes = -1;
+    std::uint64_t number = 0;  ///< of that one
+  };
+  std::map<std::string_view, Share> shares;
   std::size_t connections = 0;
-  std::uint64_t oldest = came_;
-  int result = fd;
   for (const auto& [other, connection] : admitted_) {
     if (connection.endpoint != &endpoint) continue;
     ++connections;
-    if (!endpoint.keyed || connection.number >= oldest || known_.contains(other)) continue;
-    oldest = connection.number;
-    result = other;
+    if (endpoint.keyed && known_.contains(other)) continue;
+    Share& share = shares[connection.who];
+    const bool before = connection.number < share.number;
+    if (share.connections++ == 0 || before == endpoint.keyed) {
+      share.goes = other;
+      share.number = connection.number;
+    }
   }
-  return connections >= kMostConnections ? result : -1;
+  if (connections < kMostConnections) return -1;
+  if (!endpoint.keyed) {
+    Share& share = shares[who];
+    ++share.connections;
+    share.goes = fd;
+    share.number = came_;
+  }
+  const auto most = std::ranges::max_element(shares, {}, [&](const auto& entry) {
+    const Share& share = entry.second;  // of equals the oldest, or the newest
+    return std::pair(share.connections, endpoint.keyed ? ~share.number : share.number);
+  });
+  return most == shares.end() ? fd : most->second.goes;
 }
 
 /// Which of the connections it was that a handshake belongs to, libzmq does not tell. One that goes
@@ -192,7 +216,7 @@ std::uint64_t ConnectionBound::end_others(
     const std::string user_id = user_of(fd);
     if (!user_id.empty() && may_stay(user_id)) continue;
     end_connection(endpoints_, fd);
-    ++ended;
+    if (!user_id.empty()) ++ended;
   }
   return ended;
 }

@@ -52,7 +52,7 @@ class ConnectionBound {
   /// Takes a few of the events that are there. Never waits.
   void take_events();
   /// Ends the connections of those who may not stay, and those on tcp that have not said whose they
-  /// are. @returns how many
+  /// are. @returns how many of those who had said it
   std::uint64_t end_others(const std::function<bool(const std::string& user_id)>& may_stay);
 
  private:
@@ -71,6 +71,7 @@ class ConnectionBound {
     const Endpoint* endpoint = nullptr;
     std::uint64_t number = 0;  ///< counts those that came
     std::string address;
+    std::string who;               ///< a local user, or an address
     std::uint64_t handshakes = 0;  ///< of its endpoint when it came
   };
   /// Of one endpoint: libzmq tells its events in the order in which they are.
@@ -84,7 +85,7 @@ class ConnectionBound {
   void take_introductions();
   void forget_gone(int fd);
   void accepted(int fd, const Endpoint& endpoint);
-  int one_too_many(int fd, const Endpoint& endpoint) const;
+  int one_too_many(int fd, const std::string& who, const Endpoint& endpoint) const;
   void gone(int fd, Endpoint& endpoint);
   std::string user_of(int fd) const;
 

@@ -2,11 +2,14 @@
 #include "daemon/gatekeeper.hpp"
 
 #include <pthread.h>
+#include <sys/random.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 namespace driftd::daemon {
 namespace {
@@ -30,6 +33,15 @@ Applicant applicant_of(const std::vector<zmq::message_t>& request) {
           .public_key = request.size() > 6 ? z85(request[6]) : ""};
 }
 
+/// A ROUTER of libzmq 4.3 numbers peers that have no name on from rand(), which it does not seed. A
+/// peer that had named itself by a number to come would end the process by an assertion there.
+void seed_numbers_of_peers() {
+  unsigned seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed))
+    throw std::system_error(errno, std::generic_category(), "no random numbers");
+  std::srand(seed);
+}
+
 }  // namespace
 
 Gatekeeper::Gatekeeper(AccessBook& book, Refusals& refusals, std::atomic<std::uint64_t>& ended)
@@ -40,6 +52,7 @@ Gatekeeper::Gatekeeper(AccessBook& book, Refusals& refusals, std::atomic<std::ui
       replies_(context_, zmq::socket_type::rep),
       news_(context_, zmq::socket_type::pull),
       to_news_(context_, zmq::socket_type::push) {
+  seed_numbers_of_peers();
   replies_.set(zmq::sockopt::linger, 0);
   replies_.bind("inproc://zeromq.zap.01");  // libzmq looks for it under this name
   to_news_.set(zmq::sockopt::linger, 0);

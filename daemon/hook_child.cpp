@@ -96,6 +96,7 @@ int spawn(const ChildRun& run, int output, pid_t& pid) {
   std::string program = run.program.string();
   std::vector<std::string> environment = run.environment;
   std::vector<char*> variables;
+  variables.reserve(environment.size() + 1);
   for (std::string& variable : environment) variables.push_back(variable.data());
   variables.push_back(nullptr);
   std::array<char*, 2> arguments{program.data(), nullptr};

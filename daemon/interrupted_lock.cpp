@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "daemon/way_back.hpp"
+
 namespace driftd::daemon {
 namespace {
 
@@ -86,6 +88,10 @@ void InterruptedLock::forget() {
   memory_.end();
 }
 
+void InterruptedLock::give_way() {
+  if (std::exchange(phase_, Phase::None) != Phase::None) memory_.forget();
+}
+
 bool InterruptedLock::is_measured() const noexcept {
   return loop_.has_taken(adopted_) && loop_.markers().count > 0 && loop_.report().drift.valid;
 }
@@ -101,10 +107,7 @@ void InterruptedLock::turn(LockOrders& lock, std::int64_t now_ns) {
   const LockState state = loop.lock.state;
   const bool engaging = state == LockState::Referencing || state == LockState::Locked ||
                         state == LockState::Holding;  // at once, between two turns
-  if (engaging && !loop.resumed) {
-    phase_ = Phase::None;
-    return memory_.forget();
-  }
+  if (engaging && !loop.resumed) return give_way();
   if (engaging) {
     if (state == LockState::Referencing) return;
     raise(Level::Info, "lock_resumed",
@@ -185,36 +188,17 @@ LockResumption InterruptedLock::resumption() const {
     throw CommandRefused{Refusal::Refused, "the stage may not go back: " + why};
   }
   return {.carried_nm = sum(saved_->carried_nm, stage_total_nm()),
-          .drift_nm = moved_nm(),
-          .largest_move_nm = config_.lock.max_jump_nm};
+          .drift_nm = loop_.report().drift.drift_nm,
+          .largest_move_nm = config_.lock.max_jump_nm,
+          .set_nm = saved_->set_nm};
 }
 
 /// Why the limits do not allow the way back; "" where they do.
 std::string InterruptedLock::too_far() const {
-  const auto& m = config_.stage.image_to_stage;
-  const Vec2 moved = moved_nm();
-  const Vec2 way_nm = {-(m[0][0] * moved.x + m[0][1] * moved.y),
-                       -(m[1][0] * moved.x + m[1][1] * moved.y)};
-  const auto beyond = [](const char* axis, double place_nm, const char* from, const char* limit,
-                         double limit_nm) -> std::string {
-    if (std::abs(place_nm) <= limit_nm) return {};
-    return fmt::format("it would be {:.0f} nm from {} in {}, and {} is {:.0f}", place_nm, from,
-                       axis, limit, limit_nm);
-  };
   const Vec2 stage_nm = stage_total_nm();
-  const Vec2 from_lock_nm = sum(sum(saved_->carried_nm, stage_nm), way_nm);
-  const Vec2 from_start_nm = sum(sum(saved_->travelled_nm, stage_nm), way_nm);
-  const config::Control& c = config_.control;
-  constexpr const char* kLock = "its place at lock";
-  constexpr const char* kStart = "its place at the first start";
-  for (const std::string& why :
-       {beyond("x", from_lock_nm.x, kLock, "control.range_limit_nm", c.range_limit_nm),
-        beyond("y", from_lock_nm.y, kLock, "control.range_limit_nm", c.range_limit_nm),
-        beyond("x", from_start_nm.x, kStart, "control.travel_limit_nm", c.travel_limit_nm),
-        beyond("y", from_start_nm.y, kStart, "control.travel_limit_nm", c.travel_limit_nm)}) {
-    if (!why.empty()) return why;
-  }
-  return {};
+  return beyond_limits(config_, {.moved_nm = moved_nm(),
+                                 .from_lock_nm = sum(saved_->carried_nm, stage_nm),
+                                 .from_start_nm = sum(saved_->travelled_nm, stage_nm)});
 }
 
 /// Why it is not resumed but by command; "" where it may be.

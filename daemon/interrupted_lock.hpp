@@ -53,6 +53,8 @@ class InterruptedLock {
 
   /// By command: neither it nor the lock of this daemon is wanted any more.
   void forget();
+  /// A lock at a place takes its place, and keeps what it knows by itself.
+  void give_way();
   /// At start nothing else is locked.
   bool asks() const noexcept { return phase_ == Phase::Searching || phase_ == Phase::Found; }
   /// What a lock that goes back takes. @throws CommandRefused that says why there is none
@@ -66,7 +68,11 @@ class InterruptedLock {
   enum class Phase : std::uint8_t { None, Searching, Found, Absent };
 
   bool is_measured() const noexcept;
-  Vec2 moved_nm() const noexcept { return loop_.report().drift.drift_nm; }
+  /// The sample, from where it was held: the reference, or where moves had it.
+  Vec2 moved_nm() const noexcept {
+    const Vec2 drift_nm = loop_.report().drift.drift_nm;
+    return {drift_nm.x - saved_->set_nm.x, drift_nm.y - saved_->set_nm.y};
+  }
   Vec2 stage_total_nm() const noexcept;
   void ask_stage();
   void tell_travel();

@@ -177,6 +177,7 @@ SavedLock LockMemory::saved() const {
                  .total_nm = loop.total_nm,
                  .carried_nm = loop.carried_nm,
                  .travelled_nm = loop.travelled_nm,
+                 .set_nm = loop.move.set_nm,
                  .stage = std::nullopt};
   for (std::size_t i = 0; i < markers.count; ++i) {
     const MarkersReport::Entry& entry = markers.entries[i];

@@ -52,11 +52,12 @@ class LockMemory {
   void forget();
   /// By command: so does the lock that is engaged, though the loop may still have to obey.
   void end();
+  /// What there is to keep now, as the loop reported last; of no lock, its markers.
+  SavedLock saved() const;
 
  private:
   void remove_for_good(const std::filesystem::path& file);
   bool is_wanted() const;
-  SavedLock saved() const;
   void tell_problem();
 
   const config::Config& config_;

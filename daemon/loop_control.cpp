@@ -27,6 +27,8 @@ void LoopControl::refresh() {
   while (ports_.retired_sets.pop(set)) set.reset();
   std::unique_ptr<LoopSettings> settings;
   while (ports_.retired_settings.pop(settings)) settings.reset();
+  std::unique_ptr<control::MovePath> move;
+  while (ports_.retired_moves.pop(move)) move.reset();
   send_settings();
   ports_.report.refresh();
   ports_.markers.refresh();

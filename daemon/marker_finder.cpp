@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "control/turned_constellation.hpp"
+
 namespace driftd::daemon {
 namespace {
 
@@ -46,7 +48,8 @@ control::ConstellationMatch find_markers_again(
   const FittedCandidates found = fit_candidates(frame, pixels, detection, options, bounds);
   auto spots = control::fitted_spots(found.candidates, found.fits, frame.offset_x_px,
                                      frame.offset_y_px, detection);
-  const std::size_t most = kMostPairs / std::max<std::size_t>(1, markers.size());
+  const std::size_t pairs = settings.most_turn_rad > 0 ? kMostTurnedPairs : kMostPairs;
+  const std::size_t most = pairs / std::max<std::size_t>(1, markers.size());
   if (spots.size() > most) {  // the brightest come first
     if (bounds != nullptr) bounds->spots_left_out += spots.size() - most;
     spots.resize(most);
@@ -55,6 +58,9 @@ control::ConstellationMatch find_markers_again(
   settings.field_low_px = {frame.offset_x_px + half_px, frame.offset_y_px + half_px};
   settings.field_high_px = {frame.offset_x_px + frame.width_px - 1 - half_px,
                             frame.offset_y_px + frame.height_px - 1 - half_px};
+  if (settings.most_turn_rad > 0)
+    return control::match_turned_constellation(
+        markers, spots, settings, bounds != nullptr ? bounds->stop : std::stop_token{});
   return control::match_constellation(markers, spots, settings);
 }
 

@@ -26,10 +26,13 @@ control::DetectionResult find_markers(const camera::Frame& frame,
 /// Pairs of a marker and a spot that a search for known markers compares at most; beyond it the
 /// faintest spots are left out. The time goes with the square of this number.
 constexpr std::size_t kMostPairs = 200'000;
+/// Where turns are looked for, too: some hundred searches in one.
+constexpr std::size_t kMostTurnedPairs = 20'000;
 
 /// Where the tracking markers of `known` are now.
 /// @param frame, pixels, detection, options, bounds  as above
-/// @param settings  its field is set here, from the frame and the ROI's side
+/// @param settings  its field is set here, from the frame and the ROI's side; with most_turn_rad
+///   they may be turned
 control::ConstellationMatch find_markers_again(
     const MarkersReport& known, const camera::Frame& frame, std::span<const std::uint16_t> pixels,
     const control::DetectionSettings& detection, const fitter::FitOptions& options,

@@ -28,12 +28,11 @@ int tracking_count(const std::vector<control::Marker>& markers) {
   }));
 }
 
-/// "; 312 fainter spots were not looked at"
-std::string left_out(std::size_t spots) {
+}  // namespace
+
+std::string spots_left_out_text(std::size_t spots) {
   return spots == 0 ? "" : fmt::format("; {} fainter spots were not looked at", spots);
 }
-
-}  // namespace
 
 void MarkerKeeper::turn(std::int64_t now_ns) {
   if (find_) go_on_with_find(now_ns);
@@ -114,7 +113,10 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
     search.fitter_saturation_adu = fitter_.saturation_adu;
     search.min_markers = config_.drift.min_markers;
     search.make_fitter = fitter_maker(format);
-    if (const SavedLock* lock = before()) search.before = search_for(*lock, format);
+    if (commanded && find_->place)
+      search.before = search_for(find_->place->markers, format, true);
+    else if (const SavedLock* lock = before())
+      search.before = search_for(*lock, format, false);
   }
   if (!worker_.begin(std::move(search))) return;
   stage_ = Stage::Search;
@@ -134,60 +136,6 @@ std::function<ChosenFitter(const control::DetectionSettings&)> MarkerKeeper::fit
     other.camera.saturation_adu = static_cast<int>(found.saturation_adu);
     return fitter_like(in_use, gpu_failed, other, format);
   };
-}
-
-/// The interrupted lock, while its markers are to be looked for.
-const SavedLock* MarkerKeeper::before() const {
-  return interrupted_ != nullptr ? interrupted_->wanted() : nullptr;
-}
-
-/// Its camera may be another one: to be known before anything else is looked for.
-bool MarkerKeeper::awaits_camera() const {
-  return interrupted_ != nullptr && interrupted_->asks() && camera_.info().width_px <= 0;
-}
-
-SearchForBefore MarkerKeeper::search_for(const SavedLock& lock, camera::PixelFormat format) const {
-  config::Config config = with_range(config_, camera_.info());
-  config = config::with_sizes(config, lock.spot_sigma_px, lock.roi_px);
-  if (lock.saturation_adu > 0) config.camera.saturation_adu = lock.saturation_adu;
-  auto markers = std::make_unique<MarkersReport>();
-  for (const SavedMarker& marker : lock.markers) {
-    MarkersReport::Entry& entry = markers->entries.at(markers->count++);
-    entry.marker.role = marker.role;
-    entry.reference = marker.reference;
-  }
-  return {.markers = std::move(markers),
-          .detection = detection_settings(config, format),
-          .options = fit_options(config, format, fitter_.estimator),
-          .constellation = constellation_settings(config),
-          .no_others = config_.markers.mode == config::MarkerMode::List};
-}
-
-/// Hands them to the loop with their references, and with ROIs where they were found.
-bool MarkerKeeper::adopt_before(const MarkerSearchResult& result) {
-  const SavedLock* lock = before();
-  if (lock == nullptr) return false;  // forgotten meanwhile
-  std::vector<control::Marker> markers;
-  std::vector<control::MarkerReference> references;
-  for (const SavedMarker& marker : lock->markers) {
-    const control::Vec2 place = marker.reference.place_px;
-    markers.push_back({marker.id, marker.role, place.x, place.y});
-    references.push_back(marker.reference);
-  }
-  MarkerSearchResult as_before;
-  as_before.fitter = result.fitter;
-  if (lock->spot_sigma_px > 0 && lock->roi_px > 0) {
-    as_before.size = control::SpotSize{
-        .sigma_px = lock->spot_sigma_px,
-        .roi_px = lock->roi_px,
-        .reason =
-            fmt::format("sigma {:.2f} px and a ROI of {} px, as the interrupted lock had them",
-                        lock->spot_sigma_px, lock->roi_px)};
-  }
-  as_before.clip.level_adu = static_cast<std::uint32_t>(lock->saturation_adu);
-  if (!adopt(markers, as_before, references, result.match.displacement_px)) return false;
-  interrupted_->found(adopted_, result.match.matched);
-  return true;
 }
 
 /// Tells the loop where the ROIs of the markers known have to be.
@@ -214,7 +162,7 @@ void MarkerKeeper::tell_search(const MarkerSearchResult& result, int total) {
       {"found", match.matched}, {"markers", total}, {"spots_left_out", result.spots_left_out}};
   if (!match.found) {
     events_.raise(EventLog::Level::Warning, "markers_not_found_again",
-                  match.reason + left_out(result.spots_left_out), fields);
+                  match.reason + spots_left_out_text(result.spots_left_out), fields);
     return;
   }
   const control::Vec2 px = match.displacement_px;
@@ -223,21 +171,24 @@ void MarkerKeeper::tell_search(const MarkerSearchResult& result, int total) {
   fields["displacement_y_px"] = px.y;
   fields["displacement_x_nm"] = px.x * nm;
   fields["displacement_y_nm"] = px.y * nm;
-  events_.raise(EventLog::Level::Info, "markers_found_again",
-                fmt::format("{} of {} markers, {:.2f} px ({:.0f} nm) from their references{}",
-                            match.matched, total, std::hypot(px.x, px.y),
-                            std::hypot(px.x, px.y) * nm, left_out(result.spots_left_out)),
-                fields);
+  events_.raise(
+      EventLog::Level::Info, "markers_found_again",
+      fmt::format("{} of {} markers, {:.2f} px ({:.0f} nm) from their references{}", match.matched,
+                  total, std::hypot(px.x, px.y), std::hypot(px.x, px.y) * nm,
+                  spots_left_out_text(result.spots_left_out)),
+      fields);
 }
 
 /// Hands new markers to the loop when there are enough.
 void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now_ns) {
   const bool commanded = find_ && find_->stage == Find::Stage::Begun;
   if (!commanded && has_markers_) return;
+  if (result.of_place && !(commanded && find_->place)) return;  // forgotten meanwhile
   if (!result.failure.empty()) {
     spdlog::error("marker search: {}", result.failure);
     return end_find(CommandRefused{Refusal::Internal, result.failure});
   }
+  if (commanded && find_->place) return finish_place(result, now_ns);
   if (result.before && result.match.found) return finish_before(result, now_ns);
   if (result.before && config_.markers.mode == config::MarkerMode::List)
     return interrupted_->not_found(result.match.reason);
@@ -256,7 +207,7 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
         sizeless ? result.size->reason
                  : fmt::format("{} spots rejected{}{}", rejected.size(),
                                rejected.empty() ? "" : ", the first for " + rejected[0].reason,
-                               left_out(result.spots_left_out)));
+                               spots_left_out_text(result.spots_left_out)));
     if (!told_none_found_) {
       events_.raise(EventLog::Level::Warning, "markers_not_found", text, told);
     }
@@ -273,7 +224,7 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
   events_.raise(EventLog::Level::Info, "markers_found",
                 fmt::format("{} markers, {} of them witnesses{}", markers.size(),
                             markers.size() - static_cast<std::size_t>(tracking),
-                            left_out(result.spots_left_out)),
+                            spots_left_out_text(result.spots_left_out)),
                 told);
   if (commanded) await_measurement(std::move(reply), now_ns);
 }
@@ -289,24 +240,6 @@ void MarkerKeeper::await_measurement(nlohmann::json reply, std::int64_t now_ns) 
   find_->stage = Find::Stage::Adopted;
   find_->reply = std::move(reply);
   find_->until_ns = now_ns + camera_.frame_limit_ns(loop_.report());
-}
-
-/// The markers of the interrupted lock are there.
-void MarkerKeeper::finish_before(const MarkerSearchResult& result, std::int64_t now_ns) {
-  if (engaged_meanwhile()) return;
-  if (!adopt_before(result)) {
-    return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
-  }
-  events_.raise(EventLog::Level::Info, "markers_found",
-                fmt::format("{} markers of the interrupted lock{}", result.match.matched,
-                            left_out(result.spots_left_out)),
-                {{"found", result.match.matched},
-                 {"rejected", 0},
-                 {"spots_left_out", result.spots_left_out}});
-  if (find_ && find_->stage == Find::Stage::Begun) {
-    await_measurement(
-        {{"rejected", nlohmann::json::array()}, {"spots_left_out", result.spots_left_out}}, now_ns);
-  }
 }
 
 /// @param result  of the search that found them
@@ -371,6 +304,11 @@ void MarkerKeeper::find(Answer answer, std::int64_t now_ns) {
   if (config_.markers.mode == config::MarkerMode::List) {
     throw CommandRefused{Refusal::Refused, "markers.mode is `list`"};
   }
+  begin_find(std::move(answer), now_ns);
+}
+
+/// @throws CommandRefused at once
+void MarkerKeeper::begin_find(Answer answer, std::int64_t now_ns) {
   if (loop_.report().lock.state != control::LockState::Idle) {
     throw CommandRefused{Refusal::Refused, "markers are looked for while the lock is `idle` only"};
   }

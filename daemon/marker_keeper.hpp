@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Keeps the loop supplied with markers: looks for the first ones, for new ones on command, and for
-// those that have left their ROIs. A worker looks; this decides when, in what, and what becomes of
-// the result. Housekeeping thread; nothing here waits.
+// Keeps the loop supplied with markers: looks for the first ones, for new ones or those of a place
+// on command, and for those that have left their ROIs. A worker looks; this decides when, in what,
+// and what becomes of the result. Housekeeping thread; nothing here waits.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "config/config.hpp"
@@ -21,6 +23,16 @@
 #include "daemon/search_worker.hpp"
 
 namespace driftd::daemon {
+
+/// "; 312 fainter spots were not looked at"; "" of none.
+std::string spots_left_out_text(std::size_t spots);
+
+/// A saved place's markers that are to be found.
+struct WantedPlace {
+  SavedLock markers;
+  /// Why they are not to be used where they were found, for people; "": they are.
+  std::function<std::string(const control::ConstellationMatch&)> refuses;
+};
 
 class MarkerKeeper {
  public:
@@ -42,6 +54,12 @@ class MarkerKeeper {
   /// Looks for markers anew; answered when the loop has measured them, or when there are too few.
   /// @throws CommandRefused at once: not possible now
   void find(Answer answer, std::int64_t now_ns);
+  /// Looks for those of a place, and for no others; answered when the loop has measured them
+  /// against their references, or when they are not used, with nothing changed.
+  /// @throws CommandRefused at once: not possible now
+  void find_place(WantedPlace place, Answer answer, std::int64_t now_ns);
+  /// Answers who waits for a place: it is not wanted any more.
+  void forget_place(const CommandRefused& refused);
   /// Answers the find that waits, if there is one.
   void refuse_pending(const CommandRefused& refused) { end_find(refused); }
 
@@ -67,6 +85,7 @@ class MarkerKeeper {
   struct Find {
     enum class Stage : std::uint8_t { Asked, Begun, Adopted, Taken } stage = Stage::Asked;
     Answer answer;
+    std::optional<WantedPlace> place = std::nullopt;  ///< none: any markers
     std::int64_t until_ns = 0;   ///< for the frame, then for the markers' measurement
     std::uint64_t frame_id = 0;  ///< the newest when the loop had taken the markers
     nlohmann::json reply = nlohmann::json::object();
@@ -81,9 +100,13 @@ class MarkerKeeper {
   void finish_new(const MarkerSearchResult& result, std::int64_t now_ns);
   const SavedLock* before() const;
   bool awaits_camera() const;
-  SearchForBefore search_for(const SavedLock& lock, camera::PixelFormat format) const;
+  SearchForBefore search_for(const SavedLock& lock, camera::PixelFormat format,
+                             bool of_place) const;
   void finish_before(const MarkerSearchResult& result, std::int64_t now_ns);
-  bool adopt_before(const MarkerSearchResult& result);
+  void finish_place(const MarkerSearchResult& result, std::int64_t now_ns);
+  bool adopt_saved(const SavedLock& lock, const MarkerSearchResult& result, const char* whose);
+  void tell_saved(const MarkerSearchResult& result, const char* whose);
+  void begin_find(Answer answer, std::int64_t now_ns);
   bool engaged_meanwhile();
   void await_measurement(nlohmann::json reply, std::int64_t now_ns);
   std::function<ChosenFitter(const control::DetectionSettings&)> fitter_maker(

@@ -37,6 +37,7 @@ void Pipeline::start(const config::Config& config) {
 }
 
 void Pipeline::start_loop() {
+  observer_ = std::make_unique<ObserverWorker>(ports_.observer);
   loop_thread_ = std::thread([this] {
     realtime_.schedule_loop();
     loop_->run();
@@ -47,6 +48,7 @@ void Pipeline::stop() noexcept {
   publisher_.gate().close();
   ports_.stop.store(true);
   if (loop_thread_.joinable()) loop_thread_.join();
+  observer_.reset();
   source_->stop();
   publisher_.stop();
 }

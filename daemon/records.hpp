@@ -10,10 +10,14 @@
 #include <optional>
 
 #include "camera/frame.hpp"
+#include "control/acquisition_gate.hpp"
 #include "control/drift_estimator.hpp"
 #include "control/limits.hpp"
 #include "control/lock_state.hpp"
+#include "control/marker_trust.hpp"
+#include "control/residual_statistics.hpp"
 #include "control/roi_tracker.hpp"
+#include "control/set_point.hpp"
 #include "control/supervisor.hpp"
 #include "control/types.hpp"
 #include "daemon/calibration_run.hpp"
@@ -31,8 +35,13 @@ struct FrameRecord {
   std::int64_t expires_ns = 0;  ///< a correction may not leave later than this
   control::LockState state = control::LockState::Idle;
   control::DriftEstimate drift = {};
+  bool in_lock = false;  ///< control::AcquisitionGate
+  /// Locked or held: where moves have the sample in this frame, and whether it is on its way.
+  control::Vec2 moved_nm = {};
+  bool moving = false;
   bool has_correction = false;
-  bool probe = false;  ///< the correction tries how the stage answers, or whether it does
+  bool coasting = false;  ///< no drift was measured: it follows what frames before have shown
+  bool probe = false;     ///< the correction tries how the stage answers, or whether it does
   std::uint64_t lock_id = 0;
   control::Correction correction = {};
   control::CorrectionLimits limits = {};  ///< that the correction keeps
@@ -40,11 +49,17 @@ struct FrameRecord {
   std::uint64_t chain = 0;
 };
 
+/// There is a place where the lock is to hold the sample.
+inline bool has_set_point(const FrameRecord& record) noexcept {
+  return record.state == control::LockState::Locked || record.state == control::LockState::Holding;
+}
+
 /// Markers, their estimator and their windows: made by housekeeping, used by the loop, and given
 /// back to housekeeping for destruction.
 struct MarkerSet {
   control::DriftEstimator estimator;
   control::RoiTracker tracker;
+  control::MarkerTrust trust;
   /// Of their ROIs' side; none: the loop's first.
   std::shared_ptr<fitter::LiveFitter> fitter = nullptr;
 };
@@ -60,6 +75,7 @@ struct MarkersReport {
     control::MarkerResult result;
     control::RoiOrigin roi;
     control::MarkerReference reference;
+    control::MarkerStanding standing;
   };
   std::array<Entry, control::kMaxMarkers> entries;
 };
@@ -67,20 +83,38 @@ struct MarkersReport {
 /// How many frames have to agree on something before it is acted on or told.
 constexpr double kFramesToSettle = 2;
 
+/// The set-point of the lock and its path; `stage_nm` is still of the last lock while there is
+/// none.
+struct MoveReport {
+  std::uint64_t id = 0;  ///< of the path begun last
+  control::SetPointPhase phase = control::SetPointPhase::Resting;
+  control::MoveEnd end = control::MoveEnd::None;  ///< of that path, once it rests
+  bool moving = false;                            ///< the sample has not arrived
+  control::Vec2 set_nm, goal_nm;                  ///< where it is, and where the path ends
+  control::Vec2 stage_nm;                         ///< the part of `total_nm` for it
+  std::size_t place = 0, places = 0;              ///< of the path: the one that it goes to
+  std::uint32_t repeats_left = 0;
+};
+
 /// What the loop reports of itself after each frame and time-out (latest value).
 struct LoopReport {
   std::uint64_t turns = 0;  ///< heartbeat: grows with every frame and every time-out
   std::int64_t time_ns = 0;
   std::uint64_t commands_taken = 0;  ///< since the start: all below is from after them
   control::Lock lock;
+  control::GateState gate;
+  control::LawState law;
+  std::array<control::AxisMotion, control::kAxes> motion;  ///< as the observer sees it
   std::uint64_t lock_id = 0;
   bool resumed = false;         ///< that lock goes back to references of before
   std::int64_t frame_ns = 0;    ///< arrival of the newest frame; 0: none yet
   std::int64_t tracked_ns = 0;  ///< of the newest that was young enough to be used; 0: none yet
   control::DriftEstimate drift;
   double rms_x_nm = 0, rms_y_nm = 0;  ///< of the last seconds
+  control::ResidualState residual;    ///< while locked, since the reference
   control::Vec2 total_nm;
   control::Vec2 travelled_nm, carried_nm;  ///< of the controller, whose lock `total_nm` is of
+  MoveReport move;
   std::uint8_t limited = 0;
   double frame_rate_hz = 0;       ///< 0: not known yet
   std::uint64_t fitted = 0;       ///< frames that were fitted
@@ -130,6 +164,8 @@ struct StagePlace {
 /// The settings that the loop can take over between two frames; loop_settings() makes them.
 struct LoopSettings {
   control::SupervisorSettings supervisor;
+  control::GateSettings gate;
+  double rotate_witness_s;       ///< 0: witnesses stay witnesses
   std::int64_t frame_period_ns;  ///< as configured; 0: to be measured
   std::int64_t max_frame_age_ns;
   double pixel_size_nm;
@@ -140,9 +176,10 @@ struct LoopSettings {
 
 /// A lock goes back to the references that the markers have, instead of taking new ones.
 struct LockResumption {
-  control::Vec2 carried_nm;  ///< Controller::reset()
-  control::Vec2 drift_nm;    ///< as it was when that was decided ...
-  double largest_move_nm;    ///< ... and how much it may have changed by when the lock engages
+  control::Vec2 carried_nm;   ///< Controller::reset()
+  control::Vec2 drift_nm;     ///< as it was when that was decided ...
+  double largest_move_nm;     ///< ... and how much it may have changed by when the lock engages
+  control::Vec2 set_nm = {};  ///< the set-point that it goes back to
 };
 
 /// Housekeeping to loop.
@@ -157,7 +194,9 @@ struct LoopCommand {
     Markers,
     MoveRois,
     Settings,
-    Travelled
+    Travelled,
+    Move,
+    StopMove
   };
   Kind kind = Kind::None;
   std::uint64_t lock_id = 0;                      ///< Lock, Calibrate
@@ -168,6 +207,7 @@ struct LoopCommand {
   control::Vec2 displacement_px = {};            ///< MoveRois: the markers' from their references
   std::unique_ptr<LoopSettings> settings = nullptr;       ///< Settings
   std::unique_ptr<CalibrationRun> calibration = nullptr;  ///< Calibrate
+  std::unique_ptr<control::MovePath> move = nullptr;      ///< Move
 };
 
 }  // namespace driftd::daemon

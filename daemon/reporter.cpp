@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,6 +17,29 @@ namespace {
 constexpr std::int64_t kMillisecond = 1'000'000;  // ns
 // Noise makes any good marker an outlier in some frame every few seconds.
 constexpr std::int64_t kHealthSettlesNs = 200 * kMillisecond;
+
+std::string why_excluded(const control::MarkerStanding& standing) {
+  using control::StandingReason;
+  switch (standing.reason) {
+    case StandingReason::Moved: {
+      std::string text = fmt::format("it moved by {:.2g} nm against the others",
+                                     std::hypot(standing.moved_nm.x, standing.moved_nm.y));
+      const double walk = std::hypot(standing.walk_nm_per_min.x, standing.walk_nm_per_min.y);
+      if (std::isfinite(walk)) text += fmt::format(", and walks by {:.2g} nm/min", walk);
+      return text;
+    }
+    case StandingReason::Noisy:
+      return fmt::format("it scatters {:.2g} times as far as its fits promise",
+                         std::sqrt(standing.chi_square));
+    case StandingReason::SeldomSeen:
+      return fmt::format("it was good in {:.0f} % of the frames of the last minute",
+                         100 * standing.good_share);
+    case StandingReason::Good:
+    case StandingReason::Returning:
+      break;
+  }
+  return "it was bad for a moment";
+}
 
 }  // namespace
 
@@ -45,6 +69,7 @@ void Reporter::tell(const LockChange& change) {
 void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers,
                             std::int64_t now_ns) {
   tell_health(markers, now_ns, loop.timeout_ns(kHealthSettlesNs, kFramesToSettle));
+  tell_reputations(markers);
   const bool fitter_told = std::exchange(told_fitter_failed_, loop.fitter_error != nullptr);
   if (loop.fitter_error != nullptr && !fitter_told) {
     events_.raise(EventLog::Level::Error, "fitter_failed",
@@ -57,7 +82,31 @@ void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers
     known_dropped_ = loop.queue_dropped;
   }
   tell_limits(loop.limited);
+  tell_law(loop.law);
   tell_clock(loop);
+}
+
+/// Which law holds the lock, and why another one did not go on.
+void Reporter::tell_law(const control::LawState& law) {
+  if (law.changes == known_law_changes_) return;
+  const bool first = known_law_changes_ == 0;
+  known_law_changes_ = law.changes;
+  if (first && law.reason == control::LawReason::NotReady) return;  // it will be in a moment
+  const bool worse = law.reason == control::LawReason::WorseThanPi;
+  std::string text = law.observer ? "the observer holds the lock" : "PI holds the lock";
+  if (law.reason == control::LawReason::NotReady)
+    text += ": the observer has to be made anew for the stage or the frame rate";
+  if (law.reason == control::LawReason::TriedAgain) text += " again";
+  if (worse)
+    text += fmt::format(
+        ": the observer left {:.2f} nm (rms of an axis, noise included) where PI would have left "
+        "{:.2f} nm",
+        law.left_nm, law.pi_left_nm);
+  events_.raise(worse ? EventLog::Level::Warning : EventLog::Level::Info, "control_law", text,
+                {{"law", law.observer ? "observer" : "pi"},
+                 {"why", control::name_of(law.reason)},
+                 {"left_nm", number_or_null(law.left_nm, worse)},
+                 {"pi_left_nm", number_or_null(law.pi_left_nm, worse)}});
 }
 
 void Reporter::tell_connections(std::uint64_t ended, std::int64_t now_ns) {
@@ -133,6 +182,50 @@ void Reporter::tell_health(const MarkersReport& markers, std::int64_t now_ns,
   if (changed.size() == 1) fields.update(changed[0]);
   events_.raise(good ? EventLog::Level::Info : EventLog::Level::Warning, "marker_health", text,
                 fields);
+}
+
+/// Others, or in another order: what was told of those before does not count.
+void Reporter::tell_reputations(const MarkersReport& markers) {
+  bool others = known_.size() != markers.count;
+  for (std::size_t i = 0; i < markers.count && !others; ++i) {
+    const control::Marker& marker = markers.entries[i].marker;
+    const Known& known = known_[i];
+    others =
+        known.id != marker.id || known.found_px.x != marker.x_px || known.found_px.y != marker.y_px;
+  }
+  if (others) {
+    known_.assign(markers.count, {});
+    for (std::size_t i = 0; i < markers.count; ++i) {
+      const control::Marker& marker = markers.entries[i].marker;
+      known_[i] = {.id = marker.id, .found_px = {marker.x_px, marker.y_px}, .role = marker.role};
+    }
+  }
+  for (std::size_t i = 0; i < markers.count; ++i) {
+    const control::MarkerStanding& standing = markers.entries[i].standing;
+    if (std::exchange(known_[i].excluded, standing.excluded) == standing.excluded) continue;
+    events_.raise(
+        standing.excluded ? EventLog::Level::Warning : EventLog::Level::Info, "marker_reputation",
+        standing.excluded
+            ? fmt::format("marker {} no longer counts: {}", known_[i].id, why_excluded(standing))
+            : fmt::format("marker {} counts again", known_[i].id),
+        {{"id", known_[i].id},
+         {"excluded", standing.excluded},
+         {"reason", control::name_of(standing.reason)},
+         {"reputation", standing.reputation}});
+  }
+  tell_roles(markers);
+}
+
+void Reporter::tell_roles(const MarkersReport& markers) {
+  for (std::size_t i = 0; i < markers.count; ++i) {
+    const control::MarkerRole role = markers.entries[i].marker.role;
+    if (std::exchange(known_[i].role, role) == role) continue;
+    const bool witness = role == control::MarkerRole::Witness;
+    events_.raise(EventLog::Level::Info, "marker_role",
+                  witness ? fmt::format("marker {} is a witness now", known_[i].id)
+                          : fmt::format("marker {} is used for the drift now", known_[i].id),
+                  {{"id", known_[i].id}, {"role", name_of(role)}});
+  }
 }
 
 void Reporter::tell_limits(std::uint8_t limited) {

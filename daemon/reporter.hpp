@@ -34,7 +34,10 @@ class Reporter {
 
  private:
   void tell_health(const MarkersReport& markers, std::int64_t now_ns, std::int64_t settle_ns);
+  void tell_reputations(const MarkersReport& markers);
+  void tell_roles(const MarkersReport& markers);
   void tell_limits(std::uint8_t limited);
+  void tell_law(const control::LawState& law);
   void tell_clock(const LoopReport& loop);
 
   const config::Config& config_;
@@ -42,8 +45,17 @@ class Reporter {
   SendText send_;
   std::function<nlohmann::json()> status_;
   std::vector<Settled<control::MarkerHealth>> health_;
+  /// Of a marker, as it was told last.
+  struct Known {
+    std::uint32_t id = 0;
+    control::Vec2 found_px;  ///< ids begin anew with each search
+    bool excluded = false;
+    control::MarkerRole role = control::MarkerRole::Tracking;
+  };
+  std::vector<Known> known_;
   bool told_fitter_failed_ = false;
   std::uint8_t known_limited_ = 0;
+  std::uint32_t known_law_changes_ = 0;
   std::uint64_t known_clock_steps_ = 0;
   bool told_clock_unusable_ = false;
   std::uint64_t known_dropped_ = 0;

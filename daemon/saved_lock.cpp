@@ -18,7 +18,6 @@ namespace {
 using nlohmann::json;
 
 // The first line is "driftd-lock VERSION CHECKSUM BYTES"; the checksum is of the bytes after it.
-constexpr std::string_view kName = "driftd-lock";
 constexpr int kVersion = 1;
 constexpr double kFarthestPx = 1e6;
 constexpr std::int64_t kLatestNs = 4'000'000'000'000'000'000;  // in 2096; differences fit, too
@@ -35,8 +34,8 @@ std::uint32_t checksum(std::string_view text) {
   return ~crc;
 }
 
-std::string first_line(std::string_view body) {
-  return fmt::format("{} {} {:08x} {}\n", kName, kVersion, checksum(body), body.size());
+std::string first_line(std::string_view body, const Seal& seal) {
+  return fmt::format("{} {} {:08x} {}\n", seal.name, kVersion, checksum(body), body.size());
 }
 
 std::int64_t time_of(clockid_t clock) {
@@ -100,7 +99,9 @@ std::optional<SavedStage> read_stage(const json& value) {
                     .position_nm = value.at("position_nm").get<std::map<std::string, double>>()};
 }
 
-SavedLock read_body(const json& body) {
+}  // namespace
+
+SavedLock saved_lock_of(const json& body) {
   SavedLock lock{.time = {.wall_ns = whole(body.at("wall_ns"), kLatestNs),
                           .uptime_ns = whole(body.at("uptime_ns"), kLatestNs),
                           .boot_id = body.at("boot_id").get<std::string>()},
@@ -115,6 +116,8 @@ SavedLock read_body(const json& body) {
                  .total_nm = vector(body.at("total_nm"), kFarthestNm),
                  .carried_nm = vector(body.at("carried_nm"), kFarthestNm),
                  .travelled_nm = vector(body.at("travelled_nm"), kFarthestNm),
+                 // A driftd of before there were moves did not write it.
+                 .set_nm = vector(body.value("set_nm", json{0, 0}), kFarthestNm),
                  .stage = read_stage(body.at("stage"))};
   const json& markers = body.at("markers");
   if (markers.empty() || markers.size() > control::kMaxMarkers)
@@ -122,8 +125,6 @@ SavedLock read_body(const json& body) {
   for (const json& marker : markers) lock.markers.push_back(read_marker(marker));
   return lock;
 }
-
-}  // namespace
 
 SavedTime SavedTime::now() {
   SavedTime time{.wall_ns = time_of(CLOCK_REALTIME), .uptime_ns = time_of(CLOCK_BOOTTIME)};
@@ -139,7 +140,7 @@ std::optional<double> seconds_between(const SavedTime& before, const SavedTime& 
   return 1e-9 * static_cast<double>(ns);
 }
 
-std::string to_text(const SavedLock& lock) {
+json to_json(const SavedLock& lock) {
   json markers = json::array();
   for (const SavedMarker& marker : lock.markers) markers.push_back(to_json(marker));
   json stage = nullptr;
@@ -147,32 +148,37 @@ std::string to_text(const SavedLock& lock) {
     stage = {{"driver", lock.stage->driver},
              {"description", lock.stage->description},
              {"position_nm", lock.stage->position_nm}};
-  const json body = {{"wall_ns", lock.time.wall_ns},
-                     {"uptime_ns", lock.time.uptime_ns},
-                     {"boot_id", lock.time.boot_id},
-                     {"session", lock.session},
-                     {"lock_id", lock.lock_id},
-                     {"lost", lock.lost},
-                     {"meaning", lock.meaning},
-                     {"spot_sigma_px", lock.spot_sigma_px},
-                     {"roi_px", lock.roi_px},
-                     {"saturation_adu", lock.saturation_adu},
-                     {"total_nm", to_json(lock.total_nm)},
-                     {"carried_nm", to_json(lock.carried_nm)},
-                     {"travelled_nm", to_json(lock.travelled_nm)},
-                     {"stage", stage},
-                     {"markers", markers}};
-  return sealed(body.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+  return {{"wall_ns", lock.time.wall_ns},
+          {"uptime_ns", lock.time.uptime_ns},
+          {"boot_id", lock.time.boot_id},
+          {"session", lock.session},
+          {"lock_id", lock.lock_id},
+          {"lost", lock.lost},
+          {"meaning", lock.meaning},
+          {"spot_sigma_px", lock.spot_sigma_px},
+          {"roi_px", lock.roi_px},
+          {"saturation_adu", lock.saturation_adu},
+          {"total_nm", to_json(lock.total_nm)},
+          {"carried_nm", to_json(lock.carried_nm)},
+          {"travelled_nm", to_json(lock.travelled_nm)},
+          {"set_nm", to_json(lock.set_nm)},
+          {"stage", stage},
+          {"markers", markers}};
 }
 
-std::string sealed(std::string_view body) {
-  return first_line(body).append(body);
+std::string to_text(const SavedLock& lock) {
+  return sealed(to_json(lock).dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
-SavedLock read_saved_lock(const std::string& text) {
-  const std::string start = fmt::format("{} ", kName);
+std::string sealed(std::string_view body, const Seal& seal) {
+  return first_line(body, seal).append(body);
+}
+
+std::string unsealed(const std::string& text, const Seal& seal) {
+  const std::string start = fmt::format("{} ", seal.name);
   if (text.empty()) throw StateError("it is empty");
-  if (!text.starts_with(start)) throw StateError("it does not begin as a saved lock does");
+  if (!text.starts_with(start))
+    throw StateError(fmt::format("it does not begin as {} does", seal.what));
   const std::size_t line = text.find('\n');
   const std::string head = text.substr(0, line);
   const std::string version = fmt::format("{} ", kVersion);
@@ -181,10 +187,16 @@ SavedLock read_saved_lock(const std::string& text) {
         head.substr(start.size(), head.find(' ', start.size()) - start.size());
     throw StateError(fmt::format("its version is {:.20}, this driftd reads {}", theirs, kVersion));
   }
-  const std::string body = line == std::string::npos ? "" : text.substr(line + 1);
-  if (head + "\n" != first_line(body)) throw StateError("its checksum or its length is wrong");
+  std::string body = line == std::string::npos ? "" : text.substr(line + 1);
+  if (head + "\n" != first_line(body, seal))
+    throw StateError("its checksum or its length is wrong");
+  return body;
+}
+
+SavedLock read_saved_lock(const std::string& text) {
+  const std::string body = unsealed(text, kLockSeal);
   try {
-    return read_body(json::parse(body));
+    return saved_lock_of(json::parse(body));
   } catch (const json::exception& error) {
     throw StateError(std::string("it is not as this version writes it: ") + error.what());
   }

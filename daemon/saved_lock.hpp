@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -56,14 +57,29 @@ struct SavedLock {
   Vec2 total_nm;             ///< that the stage was told last, from its place at lock
   Vec2 carried_nm;           ///< that place, from the one of the first of the locks it went on from
   Vec2 travelled_nm;         ///< that place, from the one at the daemon's start
+  Vec2 set_nm;               ///< where moves had the lock hold the sample, from its reference
   std::optional<SavedStage> stage;
 };
 
 std::string to_text(const SavedLock& lock);
-/// A text's JSON behind the line that guards it.
-std::string sealed(std::string_view body);
 /// @throws StateError
 SavedLock read_saved_lock(const std::string& text);
+
+/// The first line of a text names what it is; any change of the text shows in that line.
+struct Seal {
+  std::string_view name;  ///< "driftd-lock"
+  std::string_view what;  ///< "a saved lock"
+};
+inline constexpr Seal kLockSeal{"driftd-lock", "a saved lock"};
+/// A text's JSON behind the line that guards it.
+std::string sealed(std::string_view body, const Seal& seal = kLockSeal);
+/// The body of a text as it was sealed. @throws StateError
+std::string unsealed(const std::string& text, const Seal& seal);
+
+/// The object of a body.
+nlohmann::json to_json(const SavedLock& lock);
+/// @throws StateError, nlohmann::json::exception
+SavedLock saved_lock_of(const nlohmann::json& body);
 
 /// The time between the two, s; nothing where the clocks do not tell.
 std::optional<double> seconds_between(const SavedTime& before, const SavedTime& now);

@@ -50,6 +50,7 @@ bool find_those_of_before(const MarkerSearch& search, control::SearchBounds& bou
   const SearchForBefore& before = *search.before;
   const control::DetectionSettings& detection = before.detection;
   result.before = true;
+  result.of_place = before.of_place;
   result.match = find_markers_again(*before.markers, image.frame, image.pixels, detection,
                                     before.options, before.constellation, &bounds);
   if (!result.match.found) return false;

@@ -25,13 +25,14 @@
 
 namespace driftd::daemon {
 
-/// For the markers of a lock that was interrupted: they go before any others.
+/// For markers of before, of a lock that was interrupted or of a place: they go before any others.
 struct SearchForBefore {
   std::unique_ptr<const MarkersReport> markers;
   control::DetectionSettings detection;  ///< with the sizes that they had
   fitter::FitOptions options;
   control::ConstellationSettings constellation;
   bool no_others;  ///< where they are not there
+  bool of_place;   ///< they are a place's, by command
 };
 
 struct MarkerSearch {
@@ -54,9 +55,10 @@ struct MarkerSearch {
 };
 
 struct MarkerSearchResult {
-  bool again = false;   ///< those known were looked for: `match` says; otherwise `found`
-  bool before = false;  ///< those of the interrupted lock were looked for: `match` says ...
-                        ///< ... and `found`, where they are not there
+  bool again = false;     ///< those known were looked for: `match` says; otherwise `found`
+  bool before = false;    ///< those of before were looked for: `match` says ...
+                          ///< ... and `found`, where they are not there
+  bool of_place = false;  ///< these were a place's
   std::optional<control::SpotSize> size;  ///< where it was to be chosen
   control::ClipLevel clip;                ///< of the image, below what counted as saturated
   std::optional<ChosenFitter> fitter;     ///< for these, where it has to be another

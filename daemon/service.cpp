@@ -70,6 +70,15 @@ Service::Service(config::Config config, const std::filesystem::path& file)
           {.recording = is_recording(config_), .at_start = config_.lock.at_start},
           pipeline_.publisher().gate(), loop_, [this] { return markers_.has_markers(); },
           [this] { return stage_for_lock(); }),
+      moves_(config_, loop_, events_),
+      places_(config_, places_folder(),
+              {.camera = camera_,
+               .loop = loop_,
+               .memory = memory_,
+               .interrupted = interrupted_,
+               .markers = markers_,
+               .lock = lock_},
+              events_),
       snapshots_([this] { return pipeline_.chosen().fitter->roi_px(); }, camera_, loop_),
       calibration_(
           config_, lock_, camera_, loop_, events_, [this] { return markers_.has_markers(); },
@@ -77,8 +86,8 @@ Service::Service(config::Config config, const std::filesystem::path& file)
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, events_),
       raw_frames_(config_, session_, loop_, events_),
-      handlers_(lock_, interrupted_, markers_, snapshots_, calibration_, stage_, record_,
-                raw_frames_, [this] { return status(); }),
+      handlers_(lock_, moves_, interrupted_, markers_, snapshots_, calibration_, stage_, record_,
+                raw_frames_, places_, [this] { return status(); }),
       commands_(wire_, config_.wire.commands,
                 [this](const config::Client& client, const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
@@ -149,7 +158,9 @@ void Service::hold_recording() {
 
 /// Nobody who asked is left without an answer, be the request still unread.
 void Service::refuse_pending() {
+  places_.refuse_pending(stopping());
   lock_.refuse_pending(stopping());
+  moves_.refuse_pending(stopping());
   markers_.refuse_pending(stopping());
   snapshots_.refuse_pending(stopping());
   record_.refuse_pending(stopping());
@@ -157,8 +168,8 @@ void Service::refuse_pending() {
 }
 
 int Service::patience_ms() const noexcept {
-  const bool asked =
-      lock_.pending() || record_.pending() || snapshots_.pending() || markers_.find_pending();
+  const bool asked = lock_.pending() || moves_.pending() || record_.pending() ||
+                     snapshots_.pending() || markers_.find_pending() || places_.pending();
   return asked ? kTurnWhileAskedMs : kTurnMs;
 }
 
@@ -167,8 +178,10 @@ void Service::turn() {
   hold_recording();
   collect();
   stage_.turn(monotonic_ns());
-  lock_.hold_back_at_start(interrupted_.asks());
+  places_.turn(monotonic_ns());
+  lock_.hold_back_at_start(interrupted_.asks() || places_.was_asked());
   lock_.turn(monotonic_ns());
+  moves_.turn(monotonic_ns());
   interrupted_.turn(lock_, monotonic_ns());
   memory_.turn(monotonic_ns());
   calibration_.turn();
@@ -274,6 +287,7 @@ nlohmann::json Service::status() {
        .refused = publisher.refused(),
        .stage_driver = stage_.status(monotonic_ns()),
        .interrupted = interrupted_.status(),
+       .move = moves_.status(),
        .record = record_.status(monotonic_ns()),
        .raw_frames = raw_frames_.status(),
        .connections_ended = wire_.ended(),

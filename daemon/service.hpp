@@ -22,7 +22,9 @@
 #include "daemon/lock_orders.hpp"
 #include "daemon/loop_control.hpp"
 #include "daemon/marker_keeper.hpp"
+#include "daemon/move_orders.hpp"
 #include "daemon/pipeline.hpp"
+#include "daemon/places.hpp"
 #include "daemon/recorder/frame_keeper.hpp"
 #include "daemon/recorder/record_keeper.hpp"
 #include "daemon/reload.hpp"
@@ -76,6 +78,8 @@ class Service {
   InterruptedLock interrupted_;
   MarkerKeeper markers_;
   LockOrders lock_;
+  MoveOrders moves_;
+  Places places_;
   Snapshots snapshots_;
   Calibration calibration_;
   RecordKeeper record_;

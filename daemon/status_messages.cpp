@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "daemon/messages.hpp"
 
@@ -85,14 +86,114 @@ json drift_json(const StatusInputs& in) {
           {"total_y_nm", number_or_null(loop.total_nm.y, locked_once)}};
 }
 
+json gate_json(const StatusInputs& in) {
+  const control::GateState& gate = in.loop.gate;
+  const bool current = is_current(in, in.loop.tracked_ns);
+  const bool ended = gate.in_lock && !current;  // with the last frame
+  const std::int64_t since_ns = ended ? in.loop.tracked_ns : gate.since_ns;
+  return {{"in_lock", gate.in_lock && current},
+          {"reason", ended ? "no_frames" : control::name_of(gate.reason)},
+          {"since_ns", since_ns > 0 ? since_ns : in.start_ns},
+          {"residual_x_nm", number_or_null(gate.residual_nm.x, current)},
+          {"residual_y_nm", number_or_null(gate.residual_nm.y, current)},
+          {"closed", gate.closed}};
+}
+
+json motion_json(const char* name, const control::AxisMotion& axis) {
+  json lines = json::array();
+  for (std::size_t i = 0; i < axis.model.line_count; ++i) {
+    const control::Line& line = axis.model.lines[i];
+    lines.push_back(
+        {{"frequency_hz", line.frequency_hz},
+         {"amplitude_nm", axis.amplitudes_nm[i]},
+         {"q", number_or_null(std::numbers::pi * line.frequency_hz / line.fade_per_s, true)}});
+  }
+  return {{"axis", name},
+          {"learnt", axis.tuned},
+          {"walk_nm_per_sqrt_s", std::sqrt(axis.model.walk_nm2_per_s)},
+          {"noise_nm", std::sqrt(axis.model.noise_nm2)},
+          {"sd_nm", axis.sd_nm},
+          {"surprise", axis.surprise},
+          {"stage_gain", axis.stage.gain},
+          {"stage_late_us", 1e6 * axis.stage.late_s},
+          {"lines", lines}};
+}
+
+/// `axes` only of a lock that the observer has seen.
+json control_json(const StatusInputs& in) {
+  const control::LawState& law = in.loop.law;
+  const bool judged = law.left_nm > 0;
+  const bool seen = in.loop.lock.state == control::LockState::Locked ||
+                    in.loop.lock.state == control::LockState::Holding;
+  json axes = json::array();
+  if (seen && in.loop.motion[0].sd_nm > 0)
+    axes = {motion_json("x", in.loop.motion[0]), motion_json("y", in.loop.motion[1])};
+  return {{"law", law.observer ? "observer" : "pi"},
+          {"reason", control::name_of(law.reason)},
+          {"left_nm", number_or_null(law.left_nm, judged)},
+          {"pi_left_nm", number_or_null(law.pi_left_nm, judged)},
+          {"axes", axes}};
+}
+
+/// An octave is told once so many differences make its deviation worth something.
+constexpr std::uint32_t kDifferencesToTell = 4;
+
+json allan_json(const control::StillnessMeasure& measure, double frame_s) {
+  json list = json::array();
+  double tau_s = frame_s;
+  for (const control::AllanOctave& octave : measure.allan) {
+    if (frame_s > 0 && octave.differences >= kDifferencesToTell) {
+      list.push_back({{"tau_s", tau_s},
+                      {"x_nm", std::sqrt(octave.variance_nm2.x)},
+                      {"y_nm", std::sqrt(octave.variance_nm2.y)},
+                      {"differences", octave.differences}});
+    }
+    tau_s *= 2;
+  }
+  return list;
+}
+
+json measure_json(const control::StillnessMeasure& measure, double frame_s, bool current) {
+  const bool any = current && measure.frames > 0;
+  return {{"frames", current ? measure.frames : 0},
+          {"rms_x_nm", number_or_null(measure.rms_nm.x, any)},
+          {"rms_y_nm", number_or_null(measure.rms_nm.y, any)},
+          {"mean_x_nm", number_or_null(measure.mean_nm.x, any)},
+          {"mean_y_nm", number_or_null(measure.mean_nm.y, any)},
+          {"noise_x_nm", number_or_null(measure.noise_nm.x, any)},
+          {"noise_y_nm", number_or_null(measure.noise_nm.y, any)},
+          {"allan", any ? allan_json(measure, frame_s) : json::array()}};
+}
+
+/// What the witnesses show beyond their noise is the sample's own.
+double beyond_noise_nm(double rms_nm, double noise_nm) {
+  return std::sqrt(std::max(0.0, rms_nm * rms_nm - noise_nm * noise_nm));
+}
+
+json residual_json(const StatusInputs& in) {
+  const control::StillnessMeasure& out = in.loop.residual.out_of_loop;
+  const double frame_s = in.loop.frame_rate_hz > 0 ? 1 / in.loop.frame_rate_hz : 0;
+  const bool current = is_current(in, in.loop.tracked_ns);
+  const bool has_witness = current && out.frames > 0;
+  json witnesses = measure_json(out, frame_s, current);
+  witnesses["sample_x_nm"] =
+      number_or_null(beyond_noise_nm(out.rms_nm.x, out.noise_nm.x), has_witness);
+  witnesses["sample_y_nm"] =
+      number_or_null(beyond_noise_nm(out.rms_nm.y, out.noise_nm.y), has_witness);
+  return {{"in_loop", measure_json(in.loop.residual.in_loop, frame_s, current)},
+          {"out_of_loop", witnesses}};
+}
+
 json marker_counts_json(const StatusInputs& in) {
-  std::size_t witnesses = 0;
+  std::size_t witnesses = 0, excluded = 0;
   for (std::size_t i = 0; i < in.markers.count; ++i) {
     if (in.markers.entries[i].marker.role == control::MarkerRole::Witness) ++witnesses;
+    if (in.markers.entries[i].standing.excluded) ++excluded;
   }
   return {{"tracking", in.markers.count - witnesses},
           {"witness", witnesses},
           {"used", value_or_null(in.loop.drift.markers_used, is_current(in, in.loop.tracked_ns))},
+          {"excluded", excluded},
           {"searches", in.marker_searches},
           {"found_again", in.markers_found_again}};
 }
@@ -128,6 +229,9 @@ nlohmann::json status_json(const StatusInputs& in) {
           {"stage", control::name_of(loop.stage)},
           {"stage_driver", in.stage_driver},
           {"interrupted", in.interrupted},
+          {"gate", gate_json(in)},
+          {"control", control_json(in)},
+          {"move", in.move},
           {"camera", camera_json(in)},
           {"loop",
            {{"fitted", loop.fitted},
@@ -139,6 +243,7 @@ nlohmann::json status_json(const StatusInputs& in) {
             {"refused", in.refused},
             {"queue_dropped", loop.queue_dropped}}},
           {"drift", drift_json(in)},
+          {"residual", residual_json(in)},
           {"markers", marker_counts_json(in)},
           {"record", in.record},
           {"raw_frames", in.raw_frames},
@@ -174,6 +279,7 @@ nlohmann::json markers_json(const MarkersReport& report, double pixel_size_nm) {
   for (std::size_t i = 0; i < report.count; ++i) {
     const MarkersReport::Entry& e = report.entries[i];
     const control::MarkerObservation& o = e.observation;
+    const control::MarkerStanding& standing = e.standing;
     const bool referenced = o.fitted && e.result.health != control::MarkerHealth::Unreferenced;
     list.push_back({{"id", e.marker.id},
                     {"role", name_of(e.marker.role)},
@@ -188,7 +294,16 @@ nlohmann::json markers_json(const MarkersReport& report, double pixel_size_nm) {
                     {"dx_nm", number_or_null(e.result.displacement_nm.x, referenced)},
                     {"dy_nm", number_or_null(e.result.displacement_nm.y, referenced)},
                     {"residual_x_nm", number_or_null(e.result.residual_nm.x, referenced)},
-                    {"residual_y_nm", number_or_null(e.result.residual_nm.y, referenced)}});
+                    {"residual_y_nm", number_or_null(e.result.residual_nm.y, referenced)},
+                    {"reputation", standing.reputation},
+                    {"reputation_reason", control::name_of(standing.reason)},
+                    {"excluded", standing.excluded},
+                    {"good_share", standing.good_share},
+                    {"chi_square", standing.chi_square},
+                    {"moved_x_nm", number_or_null(standing.moved_nm.x, referenced)},
+                    {"moved_y_nm", number_or_null(standing.moved_nm.y, referenced)},
+                    {"walk_x_nm_per_min", number_or_null(standing.walk_nm_per_min.x, referenced)},
+                    {"walk_y_nm_per_min", number_or_null(standing.walk_nm_per_min.y, referenced)}});
   }
   return {{"frame_id", report.frame_id}, {"arrival_ns", report.arrival_ns}, {"markers", list}};
 }

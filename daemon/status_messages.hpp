@@ -35,6 +35,7 @@ struct StatusInputs {
   std::uint64_t withheld = 0, expired = 0, refused = 0;  ///< corrections that did not leave
   nlohmann::json stage_driver = nullptr;                 ///< what it tells of itself
   nlohmann::json interrupted = nullptr;                  ///< the lock that was
+  nlohmann::json move = nullptr;                         ///< the set-point and its path
   nlohmann::json record = nlohmann::json::object();      ///< what is recorded
   nlohmann::json raw_frames = nlohmann::json::object();  ///< what is kept of them
   std::uint64_t connections_ended = 0;                   ///< for going beyond a bound

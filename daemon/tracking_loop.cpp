@@ -19,6 +19,10 @@ constexpr auto kPopTimeout =
 /// machine.
 constexpr auto kSendingTime = std::chrono::milliseconds(4);
 
+control::Vec2 less(control::Vec2 a, control::Vec2 b) noexcept {
+  return {a.x - b.x, a.y - b.y};
+}
+
 void nap() noexcept {
   constexpr timespec kMillisecond{0, 1'000'000};
   nanosleep(&kMillisecond, nullptr);
@@ -36,6 +40,7 @@ TrackingLoop::TrackingLoop(camera::FrameSource& source, fitter::LiveFitter& fitt
       settings_(settings),
       lossless_(lossless),
       supervisor_(settings.supervisor, control::FramePeriod(settings.frame_period_ns)),
+      gate_(settings.gate),
       starts_(fitter.capacity()),
       observations_(fitter.capacity()),
       last_fits_(fitter.capacity()),
@@ -96,6 +101,7 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       std::swap(set_, command.markers);
       ++references_;
       supervisor_.forget_drift();
+      residual_.new_reference();
       report_.markers_gone_since_ns = 0;
       forget_fits();
       if (command.markers) ports_.retired_sets.push(std::move(command.markers));
@@ -106,9 +112,17 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
     case LoopCommand::Kind::Travelled:
       if (lock_id_ == 0) supervisor_.set_travelled(command.travelled_nm);
       break;
+    case LoopCommand::Kind::Move:
+      supervisor_.begin_move(*command.move);
+      ports_.retired_moves.push(std::move(command.move));
+      break;
+    case LoopCommand::Kind::StopMove:
+      supervisor_.stop_move();
+      break;
     case LoopCommand::Kind::Settings:
       settings_ = *command.settings;
       supervisor_.change_settings(settings_.supervisor);
+      gate_.change_settings(settings_.gate);
       ports_.retired_settings.push(std::move(command.settings));
       break;
   }
@@ -126,7 +140,8 @@ void TrackingLoop::take_back_unsent() noexcept {
 void TrackingLoop::lock(const LoopCommand& command) noexcept {
   lock_id_ = command.lock_id;
   resumption_ = command.resumption;
-  supervisor_.set_carried(resumption_ ? resumption_->carried_nm : control::Vec2{});
+  supervisor_.set_carried(resumption_ ? resumption_->carried_nm : control::Vec2{},
+                          resumption_ ? resumption_->set_nm : control::Vec2{});
   order(control::LockEvent::CommandLock);
 }
 
@@ -272,7 +287,9 @@ void TrackingLoop::finish() noexcept {
   unfinished_ = false;
   if (set_) follow_rois(record_, has_new_reference_);
   supervisor_.prepare();
+  let_observer_learn();
   compare_place();
+  learn_of_frame();
   report_.tracked_ns = record_.arrival_ns;
   account(record_.drift);
   record_frame();
@@ -358,6 +375,7 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
   refused_seen_ = publisher_.refused();
   const control::LockState before = supervisor_.lock().state;
   if (publisher_.broken() != chain_) take_back_unsent();
+  take_tunings();
   facts.stage = ports_.stage_says.load(std::memory_order_relaxed);
   if (calibration_) facts.excitation_nm = calibration_->wanted_nm(facts.now_ns);
   const control::Decision decision = supervisor_.decide(facts);
@@ -365,6 +383,7 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
   if (decision.has_correction) {
     record.has_correction = true;
     record.probe = decision.probe;
+    record.coasting = decision.coasting;
     record.correction = decision.correction;
     record.limits = decision.limits;
     record.chain = chain_;
@@ -376,6 +395,11 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
   if (facts.new_reference && supervisor_.lock().state == control::LockState::Referencing)
     begin_reference();
   after_change(before);
+  coasted_frames_ = decision.coasting ? coasted_frames_ + 1 : 0;
+  see_residual(facts);
+  record.in_lock = gate_.state().in_lock;
+  record.moved_nm = supervisor_.moved_nm();
+  record.moving = supervisor_.moving();
   if (!calibration_) return;
   calibration_->saw(facts, decision);
   if (facts.drift != nullptr && set_) calibration_->saw_markers(set_->estimator.results());
@@ -393,6 +417,38 @@ void TrackingLoop::after_change(control::LockState before) noexcept {
   if (lock.state == control::LockState::Referencing) begin_reference();
   ports_.lock_changes.push(LockChange{lock.since_ns, frame_id_, before, lock.state, lock.reason,
                                       supervisor_.stage_looks()});
+}
+
+void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
+  const bool blind = coasted_frames_ >= settings_.supervisor.lock.bad_frames_to_hold;
+  if (supervisor_.lock().state != control::LockState::Locked || blind)
+    gate_.not_locked(facts.now_ns);
+  else if (supervisor_.moving())
+    gate_.moving(facts.now_ns);
+  else if (facts.drift != nullptr && facts.drift->valid)
+    gate_.measured(less(facts.drift->frame_drift_nm, supervisor_.moved_nm()), facts.now_ns);
+}
+
+/// What the observer's thread found since the last frame.
+void TrackingLoop::take_tunings() noexcept {
+  control::ObserverPlan plan;
+  while (ports_.observer.plans.pop(plan)) supervisor_.law().offer(plan);
+  control::Tuning tuning;
+  while (ports_.observer.tunings.pop(tuning)) supervisor_.law().offer(tuning);
+}
+
+/// Of a recording nothing: no stage answers.
+void TrackingLoop::let_observer_learn() noexcept {
+  if (lossless_) return;
+  const control::ObserverSettings wish = supervisor_.observer_wish();
+  if (control::needs_other_plan(wished_, wish)) {
+    wished_ = wish;
+    ports_.observer.wish.writing() = wish;
+    ports_.observer.wish.publish();
+  }
+  const control::ObserverFrame* frame = supervisor_.to_learn_from();
+  if (frame != nullptr && !ports_.observer.frames.push(*frame))
+    ports_.observer.not_learnt.fetch_add(1, std::memory_order_relaxed);
 }
 
 void TrackingLoop::hand_over(FrameRecord& record) noexcept {

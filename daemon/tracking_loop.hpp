@@ -19,6 +19,7 @@
 #include "daemon/frame_copy.hpp"
 #include "daemon/latency_histogram.hpp"
 #include "daemon/latest_value.hpp"
+#include "daemon/observer_worker.hpp"
 #include "daemon/place_error.hpp"
 #include "daemon/recorder/frame_ring.hpp"
 #include "daemon/recorder/record_feed.hpp"
@@ -36,6 +37,7 @@ struct LoopPorts {
   SpscQueue<std::unique_ptr<MarkerSet>> retired_sets{16};  // loop -> housekeeping
   SpscQueue<std::unique_ptr<LoopSettings>> retired_settings{16};
   SpscQueue<std::unique_ptr<CalibrationRun>> retired_calibrations{4};
+  SpscQueue<std::unique_ptr<control::MovePath>> retired_moves{16};
   SpscQueue<LockChange> lock_changes{256};  // loop -> housekeeping
   LatestValue<LoopReport> report;           // loop -> housekeeping
   LatestValue<MarkersReport> markers;       // loop -> housekeeping
@@ -45,6 +47,7 @@ struct LoopPorts {
   std::atomic<control::StageSays> stage_says{control::StageSays::Nothing};
   std::shared_ptr<RecordFeed> record;     ///< loop -> recorder; set before the loop runs, or never
   std::shared_ptr<FrameRing> raw_frames;  ///< loop -> frame saver; likewise
+  ObserverPorts observer;                 ///< loop <-> the thread that tunes the observer
   LatencyHistogram cut, fit, control;
   std::atomic<bool> stop{false};
   Clock clock = monotonic_ns;
@@ -96,9 +99,14 @@ class TrackingLoop {
   void follow_rois(const FrameRecord& record, bool new_reference) noexcept;
   void supervise(control::FrameFacts& facts, FrameRecord& record) noexcept;
   void after_change(control::LockState before) noexcept;
+  void see_residual(const control::FrameFacts& facts) noexcept;
+  void take_tunings() noexcept;
+  void let_observer_learn() noexcept;
+  void learn_of_frame() noexcept;
   void hand_over(FrameRecord& record) noexcept;
   void account(const control::DriftEstimate& drift) noexcept;
   void report(std::int64_t now_ns) noexcept;
+  void report_move() noexcept;
   void report_markers() noexcept;
   void keep_raw(const camera::Frame& frame) noexcept;
   void record_frame() noexcept;
@@ -114,6 +122,9 @@ class TrackingLoop {
 
   std::unique_ptr<MarkerSet> set_;
   control::Supervisor supervisor_;
+  control::AcquisitionGate gate_;
+  control::ResidualStatistics residual_;
+  std::int64_t learnt_ns_ = 0;  ///< arrival of the frame before, as learn_of_frame() saw it
   std::uint64_t lock_id_ = 0;
   std::uint64_t engaged_id_ = 0;  ///< of the last lock that engaged: whose total the controller has
   std::optional<LockResumption> resumption_;     ///< of the last lock that was ordered
@@ -123,11 +134,13 @@ class TrackingLoop {
   std::int64_t place_ns_ = 0;  ///< of the last that was compared
   CameraClock camera_clock_;
   LoopReport report_;
-  FrameRecord record_;              ///< of the frame tracked last
-  std::int64_t taken_ns_ = 0;       ///< of the frame popped last
-  std::uint32_t references_ = 0;    ///< counts what the drift is relative to
-  bool has_new_reference_ = false;  ///< that frame was the first against a new one
-  bool unfinished_ = false;         ///< finish() is still to come for it
+  FrameRecord record_;                ///< of the frame tracked last
+  std::int64_t taken_ns_ = 0;         ///< of the frame popped last
+  std::uint32_t references_ = 0;      ///< counts what the drift is relative to
+  bool has_new_reference_ = false;    ///< that frame was the first against a new one
+  bool unfinished_ = false;           ///< finish() is still to come for it
+  control::ObserverSettings wished_;  ///< of the observer's thread, last
+  int coasted_frames_ = 0;            ///< in a row
   std::uint64_t frame_id_ = 0;
   std::int64_t last_arrival_ns_ = 0;
   double mean_square_x_nm2_ = 0, mean_square_y_nm2_ = 0;

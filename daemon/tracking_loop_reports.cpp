@@ -25,10 +25,38 @@ void TrackingLoop::account(const control::DriftEstimate& drift) noexcept {
   report_.frame_rate_hz = period_ns > 0 ? 1e9 / period_ns : 0;
   if (!drift.valid) return;
   const double share = std::min(1.0, period_ns / kRmsTimeConstantNs);
-  mean_square_x_nm2_ += share * (drift.drift_nm.x * drift.drift_nm.x - mean_square_x_nm2_);
-  mean_square_y_nm2_ += share * (drift.drift_nm.y * drift.drift_nm.y - mean_square_y_nm2_);
+  // Where moves have the sample by intention is none.
+  const control::Vec2 moved_nm = drift.frames_averaged > 1
+                                     ? supervisor_.mean_moved_nm(drift.frames_averaged)
+                                     : supervisor_.moved_nm();
+  const double x_nm = drift.drift_nm.x - moved_nm.x, y_nm = drift.drift_nm.y - moved_nm.y;
+  mean_square_x_nm2_ += share * (x_nm * x_nm - mean_square_x_nm2_);
+  mean_square_y_nm2_ += share * (y_nm * y_nm - mean_square_y_nm2_);
   report_.rms_x_nm = std::sqrt(mean_square_x_nm2_);
   report_.rms_y_nm = std::sqrt(mean_square_y_nm2_);
+}
+
+/// What one frame adds to what is known of the lock and of each marker; it changes how much the
+/// markers count in the next frame.
+void TrackingLoop::learn_of_frame() noexcept {
+  const double interval_s =
+      learnt_ns_ > 0 ? 1e-9 * static_cast<double>(record_.arrival_ns - learnt_ns_) : 0;
+  learnt_ns_ = record_.arrival_ns;
+  const control::DriftEstimate& drift = record_.drift;
+  using control::LockState;
+  const LockState state = record_.state;
+  const bool locked = state == LockState::Locked;
+  if (has_new_reference_ || state == LockState::Idle || state == LockState::Referencing)
+    residual_.new_reference();
+  else if (!locked)
+    residual_.not_locked();
+  else if (drift.valid)
+    residual_.measured(drift, interval_s, 1e-9 * supervisor_.period().ns());
+  report_.residual = residual_.state();
+  if (!set_) return;
+  set_->trust.after_frame(
+      set_->estimator, drift, observations_,
+      {.interval_s = interval_s, .locked = locked, .period_s = settings_.rotate_witness_s});
 }
 
 /// What the stage says of its place against what the stage model has it be.
@@ -47,6 +75,20 @@ void TrackingLoop::compare_place() noexcept {
   report_.stage_off_nm = stage_off_.rms_nm();
 }
 
+void TrackingLoop::report_move() noexcept {
+  const control::SetPoint& set_point = supervisor_.set_point();
+  report_.move = {.id = set_point.id(),
+                  .phase = set_point.phase(),
+                  .end = supervisor_.move_end(),
+                  .moving = supervisor_.moving(),
+                  .set_nm = set_point.place_nm(),
+                  .goal_nm = set_point.goal_nm(),
+                  .stage_nm = supervisor_.controller().move_nm(),
+                  .place = set_point.index(),
+                  .places = set_point.count(),
+                  .repeats_left = set_point.repeats_left()};
+}
+
 void TrackingLoop::report(std::int64_t now_ns) noexcept {
   if (calibration_ && calibration_->over()) end_calibration();
   report_.calibration = calibration_ ? calibration_->phase() : CalibrationPhase::Over;
@@ -54,6 +96,12 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_.turns++;
   report_.time_ns = now_ns;
   report_.lock = supervisor_.lock();
+  report_move();
+  if (report_.lock.state != control::LockState::Locked) gate_.not_locked(now_ns);
+  report_.gate = gate_.state();
+  report_.law = supervisor_.law().state();
+  for (std::size_t i = 0; i < control::kAxes; ++i)
+    report_.motion[i] = supervisor_.law().observer().motion(i);
   report_.stage = supervisor_.stage_looks();
   report_.clock_trust = camera_clock_.trust();
   report_.clock_steps = camera_clock_.steps();
@@ -73,8 +121,9 @@ void TrackingLoop::report_markers() noexcept {
   out.arrival_ns = record_.arrival_ns;
   out.count = set_ ? set_->estimator.markers().size() : 0;
   for (std::size_t i = 0; i < out.count; ++i) {
-    out.entries[i] = {set_->estimator.markers()[i], observations_[i], set_->estimator.results()[i],
-                      last_origins_[i], set_->estimator.reference(i)};
+    out.entries[i] = {set_->estimator.markers()[i], observations_[i],
+                      set_->estimator.results()[i], last_origins_[i],
+                      set_->estimator.reference(i), set_->trust.standing(i)};
   }
   ports_.markers.publish();
 }
@@ -110,6 +159,7 @@ void TrackingLoop::record_stale(const camera::Frame& frame, const Timing& timing
   stale.row.lock_id = static_cast<std::uint32_t>(lock_id_);
   stale.row.state = static_cast<std::uint8_t>(supervisor_.lock().state);
   stale.row.stale = true;
+  stale.row.in_lock = gate_.state().in_lock;
   if (!feed->frames.push(stale)) feed->not_recorded.fetch_add(1, std::memory_order_relaxed);
 }
 

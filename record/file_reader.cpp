@@ -157,6 +157,7 @@ std::vector<CounterRow> FileReader::counters() const {
 std::vector<Event> FileReader::events() const {
   std::vector<EventRow> raw = read_all<EventRow>(events_layout());
   std::vector<Event> events;
+  events.reserve(raw.size());
   const auto text = [](const char* from) { return std::string(from != nullptr ? from : ""); };
   for (const EventRow& row : raw) {
     events.push_back({row.time_ns, row.wall_ns, text(row.level), text(row.code), text(row.text),

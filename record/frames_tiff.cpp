@@ -20,9 +20,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 256;  // of the file
 constexpr std::size_t kDirectoryBytes = 256;
-constexpr std::size_t kDescriptionAt = kDirectoryBytes;
-constexpr std::size_t kPixelsAt = kDescriptionAt + FramesTiff::kDescriptionBytes;
-constexpr std::size_t kPageAlignment = 256;
+constexpr std::size_t kPixelAlignment = 256;
 constexpr std::uint64_t kMostOfClassic = 4'000'000'000;
 
 std::size_t pixel_count(const camera::Frame& frame) {
@@ -67,8 +65,9 @@ FramesTiff::FramesTiff(std::filesystem::path path, const camera::Frame& like,
     : path_(std::move(path)),
       like_(like),
       wide_(camera::bits_per_pixel(like.format) > 8),
-      page_((kPixelsAt + pixel_count(like) * (wide_ ? 2 : 1) + kPageAlignment - 1) /
-            kPageAlignment * kPageAlignment),
+      directory_at_((pixel_count(like) * (wide_ ? 2 : 1) + kPixelAlignment - 1) / kPixelAlignment *
+                    kPixelAlignment),
+      page_(directory_at_ + kDirectoryBytes + kDescriptionBytes),
       pixels_(pixel_count(like)) {
   big_ = kHeaderBytes + most_frames * page_.size() > kMostOfClassic;
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -82,7 +81,7 @@ FramesTiff::FramesTiff(std::filesystem::path path, const camera::Frame& like,
   fields.number(0x4949, 2);
   fields.number(big_ ? 43 : 42, 2);
   if (big_) fields.number(8, 4);  // bytes of an offset, and a zero
-  fields.offset(kHeaderBytes);
+  fields.offset(kHeaderBytes + directory_at_);
   try {
     write(header.data(), header.size(), 0);
   } catch (const RecordError&) {
@@ -125,33 +124,33 @@ std::int64_t FramesTiff::bytes() const noexcept {
          static_cast<std::int64_t>(frames_) * page_bytes();
 }
 
-void FramesTiff::fill_directory(std::int64_t at, std::int64_t next) {
-  std::fill_n(page_.begin(), kDirectoryBytes, std::byte{});
+/// Of the page that begins there; and what it says of the frame.
+void FramesTiff::fill_directory(std::int64_t at, std::string_view description) {
+  std::byte* directory = page_.data() + directory_at_;
+  std::memset(directory, 0, kDirectoryBytes + kDescriptionBytes);
+  const std::size_t text_bytes = std::min(description.size(), kDescriptionBytes - 1);
+  std::memcpy(directory + kDirectoryBytes, description.data(), text_bytes);
   const auto begin = static_cast<std::uint64_t>(at);
-  const auto* text = reinterpret_cast<const char*>(page_.data() + kDescriptionAt);
-  Fields fields(page_.data(), big_);
+  Fields fields(directory, big_);
   fields.count(11);
   fields.tag(256, static_cast<std::uint64_t>(like_.width_px));
   fields.tag(257, static_cast<std::uint64_t>(like_.height_px));
   fields.small(258, wide_ ? 16 : 8);  // bits
   fields.small(259, 1);               // not compressed
   fields.small(262, 1);               // 0 is black
-  fields.text(270, std::strlen(text) + 1, begin + kDescriptionAt);
-  fields.place(273, begin + kPixelsAt);
+  fields.text(270, text_bytes + 1, begin + directory_at_ + kDirectoryBytes);
+  fields.place(273, begin);
   fields.small(277, 1);  // one value a pixel
   fields.tag(278, static_cast<std::uint64_t>(like_.height_px));
   fields.tag(279, pixel_count(like_) * (wide_ ? 2 : 1));
   fields.small(339, 1);  // unsigned
-  fields.offset(static_cast<std::uint64_t>(next));
+  fields.offset(begin + page_.size() + directory_at_);
 }
 
 void FramesTiff::append(const camera::Frame& frame, std::string_view description) {
   const std::int64_t at = bytes();
-  std::byte* text = page_.data() + kDescriptionAt;
-  std::memset(text, 0, kDescriptionBytes);
-  std::memcpy(text, description.data(), std::min(description.size(), kDescriptionBytes - 1));
-  fill_directory(at, at + page_bytes());
-  std::byte* out = page_.data() + kPixelsAt;
+  fill_directory(at, description);
+  std::byte* out = page_.data();
   camera::unpack(frame, pixels_.data());
   if (wide_)
     std::memcpy(out, pixels_.data(), pixels_.size() * sizeof(std::uint16_t));
@@ -171,7 +170,7 @@ void FramesTiff::close() {
     unlink(path_.c_str());
     return;
   }
-  const std::int64_t last = bytes() - page_bytes();
+  const std::int64_t last = bytes() - page_bytes() + static_cast<std::int64_t>(directory_at_);
   // No room is needed for that: it overwrites. What a page that was not whole left goes.
   bool whole = ftruncate(fd_, bytes()) == 0;
   const std::uint64_t end = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Writes raw frames as a TIFF file, a page each, in the order of their coming: 8 bits a pixel where
 // the camera sent 8, else 16 with the camera's integer levels. Every page has lines `name=value`
-// about its frame in its ImageDescription. All pages have one size and lie one behind the other, so
-// that a file whose writer was killed has all pages but the last, and one that could not go on is
-// closed whole. One thread; may wait for the disk.
+// about its frame in its ImageDescription. All pages have one size and lie one behind the other,
+// each with its directory behind its pixels, so that a file whose writer was killed has all pages
+// but the last, and one that could not go on is closed whole. One thread; may wait for the disk.
 #pragma once
 
 #include <cstddef>
@@ -47,13 +47,14 @@ class FramesTiff {
  private:
   class Fields;
   void write(const std::byte* data, std::size_t bytes, std::int64_t at);
-  void fill_directory(std::int64_t at, std::int64_t next);
+  void fill_directory(std::int64_t at, std::string_view description);
   [[noreturn]] void fail(const char* doing) const;
 
   std::filesystem::path path_;
   camera::Frame like_;
-  bool wide_;  ///< 16 bits a pixel
-  bool big_;   ///< BigTIFF
+  bool wide_;                 ///< 16 bits a pixel
+  bool big_;                  ///< BigTIFF
+  std::size_t directory_at_;  ///< in a page
   std::vector<std::byte> page_;
   std::vector<std::uint16_t> pixels_;
   std::uint64_t frames_ = 0;

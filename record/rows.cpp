@@ -99,6 +99,12 @@ const TableLayout& frames_layout() {
       COLUMN(correction, "", "whether this frame made a correction, and whether that left",
              kCorrections),
       COLUMN(probe, "", "the correction tries how the stage answers; the drift is not followed"),
+      COLUMN(in_lock, "", "the residual was within gate.tolerance_nm"),
+      COLUMN(
+          set_x_nm, "nm",
+          "where moves had the sample, image axes, from the reference; less it, the drift is the "
+          "lock's residual"),
+      COLUMN(set_y_nm, "nm", "the same in y"),
       COLUMN(total_x_nm, "nm",
              "where the stage was told to be, stage axes, from its place at lock"),
       COLUMN(total_y_nm, "nm", "the same in y"),

@@ -33,13 +33,14 @@ struct FrameRow {
   std::int64_t camera_time_ns = 0, arrival_ns = 0, taken_ns = 0, wall_ns = 0, sent_ns = 0;
   std::uint32_t reference = 0, lock_id = 0;
   std::uint8_t state = 0;
-  bool stale = false, valid = false, witness_valid = false, probe = false;
+  bool stale = false, valid = false, witness_valid = false, probe = false, in_lock = false;
   std::uint8_t limited = 0;
   Sent correction = Sent::NoCorrection;
   std::uint16_t markers_used = 0, markers_total = 0, witnesses_used = 0;
   float x_nm = kNone, y_nm = kNone, x_sd_nm = kNone, y_sd_nm = kNone;
   float frame_x_nm = kNone, frame_y_nm = kNone, frame_x_sd_nm = kNone, frame_y_sd_nm = kNone;
   float witness_x_nm = kNone, witness_y_nm = kNone;
+  double set_x_nm = kNoneF64, set_y_nm = kNoneF64;
   double total_x_nm = kNoneF64, total_y_nm = kNoneF64;
   float delta_x_nm = kNone, delta_y_nm = kNone;
 };

@@ -21,8 +21,10 @@ Hdf5Handle flag_type() {
 
 Hdf5Handle choice_type(std::span<const char* const> names) {
   Hdf5Handle type(H5Tenum_create(H5T_NATIVE_UINT8), H5Tclose);
-  for (std::uint8_t value = 0; value < names.size(); ++value) {
-    H5Tenum_insert(type.get(), names[value], &value);
+  std::uint8_t value = 0;
+  for (const char* const name : names) {
+    H5Tenum_insert(type.get(), name, &value);
+    ++value;
   }
   return type;
 }

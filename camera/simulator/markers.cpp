@@ -58,8 +58,8 @@ void MarkerField::place_at_random(const CameraModel& camera) {
 
 void MarkerField::step(double time_s) {
   time_s_ = time_s;
-  const double wander =
-      model_.wander_nm_per_sqrt_s * std::sqrt(static_cast<double>(kTickNs) * 1e-9);
+  constexpr double step_s = static_cast<double>(kTickNs) * 1e-9;
+  const double wander = model_.wander_nm_per_sqrt_s * std::sqrt(step_s);
   for (Marker& marker : markers_) {
     while (marker.blinks && time_s >= marker.next_change_s) {
       marker.dark = !marker.dark;
@@ -70,12 +70,28 @@ void MarkerField::step(double time_s) {
       marker.wander_nm.x += wander * random_.normal();
       marker.wander_nm.y += wander * random_.normal();
     }
+    if (time_s <= marker.walks_until_s) {
+      marker.wander_nm.x += marker.walk_nm_per_s.x * step_s;
+      marker.wander_nm.y += marker.walk_nm_per_s.y * step_s;
+    }
   }
 }
 
 bool MarkerField::detach(int index) {
   if (index < 0 || static_cast<std::size_t>(index) >= markers_.size()) return false;
   markers_[static_cast<std::size_t>(index)].detached = true;
+  return true;
+}
+
+bool MarkerField::walk(int index, Vec2 by_nm, double seconds) {
+  if (index < 0 || static_cast<std::size_t>(index) >= markers_.size()) return false;
+  Marker& marker = markers_[static_cast<std::size_t>(index)];
+  if (!(seconds > 0)) {
+    marker.wander_nm = {marker.wander_nm.x + by_nm.x, marker.wander_nm.y + by_nm.y};
+    return true;
+  }
+  marker.walk_nm_per_s = {by_nm.x / seconds, by_nm.y / seconds};
+  marker.walks_until_s = time_s_ + seconds;
   return true;
 }
 

@@ -27,6 +27,9 @@ class MarkerField {
   void step(double time_s);
   /// Marker `index` comes off now and walks at random. Indices are 0-based; false: no such marker.
   bool detach(int index);
+  /// Marker `index` moves by `by_nm` from where it is, steadily over `seconds`. False: no such
+  /// marker.
+  bool walk(int index, Vec2 by_nm, double seconds);
   /// A bright particle moves along x through marker `index`, which it meets after half of
   /// `seconds`. False: no such marker.
   bool pass_intruder(int index, double time_s, double seconds);
@@ -44,6 +47,8 @@ class MarkerField {
     bool blinks = false;
     bool dark = false;
     bool detached = false;
+    Vec2 walk_nm_per_s;
+    double walks_until_s = 0;
     double next_change_s = 0;
   };
   struct Intruder {

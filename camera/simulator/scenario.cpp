@@ -20,7 +20,7 @@ constexpr yaml::Range kLengthNm = {-1e6, 1e6};
 constexpr yaml::Range kFactor = {0, 1000};
 constexpr std::array<std::string_view, 2> kShapes = {"gaussian", "airy"};
 
-constexpr std::array<std::pair<FaultKind, const char*>, 17> kFaultNames = {{
+constexpr std::array<std::pair<FaultKind, const char*>, 18> kFaultNames = {{
     {FaultKind::Vanish, "vanish"},
     {FaultKind::DropFrames, "drop_frames"},
     {FaultKind::CorruptFrames, "corrupt_frames"},
@@ -37,6 +37,7 @@ constexpr std::array<std::pair<FaultKind, const char*>, 17> kFaultNames = {{
     {FaultKind::ClockAbsent, "clock_absent"},
     {FaultKind::Step, "step"},
     {FaultKind::DetachMarker, "detach_marker"},
+    {FaultKind::WalkMarker, "walk_marker"},
     {FaultKind::Intruder, "intruder"},
 }};
 

@@ -206,6 +206,7 @@ enum class FaultKind : std::uint8_t {
   ClockAbsent,    ///< frames carry no time
   Step,           ///< the sample jumps by (x_nm, y_nm)
   DetachMarker,   ///< marker `index` comes off and wanders
+  WalkMarker,     ///< marker `index` moves on by (x_nm, y_nm), steadily over `seconds`
   Intruder,       ///< a bright particle passes marker `index`
 };
 const char* name_of(FaultKind kind) noexcept;

@@ -110,6 +110,8 @@ bool Simulation::inject(const Fault& fault) {
       return true;
     case FaultKind::DetachMarker:
       return markers_.detach(fault.index);
+    case FaultKind::WalkMarker:
+      return markers_.walk(fault.index, {fault.x_nm, fault.y_nm}, fault.seconds);
     case FaultKind::Intruder:
       return markers_.pass_intruder(fault.index, to_s(now_ns()), fault.seconds);
   }

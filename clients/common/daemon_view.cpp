@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 
 namespace driftd::clients {
@@ -61,6 +62,95 @@ std::string limits(const json& correction) {
 
 Line pair(const char* label, const std::string& x, const std::string& y, const std::string& rest) {
   return {fmt::format("{:<12}{:>11}{:>11} nm{}", label, x, y, rest), Tone::Plain};
+}
+
+Line gate_line(const json& status, bool silent) {
+  const json* open = find(status, "/gate/in_lock");
+  if (silent || open == nullptr || !open->is_boolean()) return {"in lock     -", Tone::Dim};
+  if (open->get<bool>()) return {"in lock     yes", Tone::Good};
+  const std::string reason = text(status, "/gate/reason");
+  return {fmt::format("in lock     no: {}", reason == "not_locked" ? "not locked" : reason),
+          Tone::Plain};
+}
+
+/// Which law holds the lock, and which vibrations the observer has found.
+void add_law(const json& status, std::vector<Line>& lines) {
+  const json* control = find(status, "/control");
+  if (control == nullptr || !control->is_object()) return;
+  const std::string reason = text(*control, "/reason");
+  std::string line = "law         " + text(*control, "/law");
+  if (reason != "configured") line += " (" + words(reason) + ")";
+  if (number(*control, "/left_nm") != "-")
+    line += fmt::format("   leaves {} nm with its noise, PI would {}",
+                        number(*control, "/left_nm", "{:.2f}"),
+                        number(*control, "/pi_left_nm", "{:.2f}"));
+  lines.push_back({line, reason == "worse_than_pi" ? Tone::Warning : Tone::Plain});
+  const json* axes = find(*control, "/axes");
+  if (axes == nullptr || !axes->is_array()) return;
+  for (const json& axis : *axes) {
+    const json* found = find(axis, "/lines");
+    if (found == nullptr || !found->is_array() || found->empty()) continue;
+    std::string list;
+    for (const json& one : *found)
+      list += fmt::format("{}{} Hz {} nm", list.empty() ? "" : ", ",
+                          number(one, "/frequency_hz", "{:.1f}"),
+                          number(one, "/amplitude_nm", "{:.2f}"));
+    lines.push_back({fmt::format("{:<12}{}: {}", "", text(axis, "/axis"), list), Tone::Dim});
+  }
+}
+
+/// The Allan deviation nearest to `tau_s`, of both axes together; "-" where none is within a factor
+/// of two.
+std::string allan_at(const json& measure, double tau_s) {
+  const json* list = find(measure, "/allan");
+  if (list == nullptr || !list->is_array()) return "-";
+  for (const json& octave : *list) {
+    const json* tau = find(octave, "/tau_s");
+    const json* x = find(octave, "/x_nm");
+    const json* y = find(octave, "/y_nm");
+    if (tau == nullptr || x == nullptr || y == nullptr || !tau->is_number() || !x->is_number() ||
+        !y->is_number())
+      continue;
+    const double ratio = tau->get<double>() / tau_s;
+    if (ratio < 0.7071 || ratio > 1.4142) continue;
+    return fmt::format("{:.3f}", std::hypot(x->get<double>(), y->get<double>()) / std::sqrt(2.0));
+  }
+  return "-";
+}
+
+void add_measure(const json& status, const char* pointer, const char* label,
+                 std::vector<Line>& lines) {
+  const json* measure = find(status, pointer);
+  if (measure == nullptr || number(*measure, "/rms_x_nm") == "-") return;
+  lines.push_back(pair(
+      label, number(*measure, "/rms_x_nm", "{:.3f}"), number(*measure, "/rms_y_nm", "{:.3f}"),
+      fmt::format("   noise {}   Allan 1 s {} 16 s {}", number(*measure, "/noise_x_nm", "{:.2f}"),
+                  allan_at(*measure, 1), allan_at(*measure, 16))));
+}
+
+/// In and out of the loop, and what the difference means.
+void add_residual(const json& status, std::vector<Line>& lines) {
+  add_measure(status, "/residual/in_loop", "in loop rms", lines);
+  add_measure(status, "/residual/out_of_loop", "out of loop", lines);
+  if (number(status, "/residual/out_of_loop/sample_x_nm") == "-") return;
+  lines.push_back({fmt::format("{:<12}beyond the witnesses' noise the sample moved {} / {} nm rms",
+                               "", number(status, "/residual/out_of_loop/sample_x_nm", "{:.2f}"),
+                               number(status, "/residual/out_of_loop/sample_y_nm", "{:.2f}")),
+                   Tone::Dim});
+}
+
+/// Where the lock is to hold the sample, once it was moved.
+void add_set_point(const json& status, std::vector<Line>& lines) {
+  const json* move = find(status, "/move");
+  if (move == nullptr || !move->is_object()) return;
+  const std::string phase = text(*move, "/phase");
+  const std::string x = number(*move, "/x_nm", "{:+.1f}"), y = number(*move, "/y_nm", "{:+.1f}");
+  if (phase == "unlocked" || (phase == "resting" && x == "+0.0" && y == "+0.0")) return;
+  std::string rest;
+  if (phase != "resting")
+    rest = fmt::format("   {}: place {} of {}", phase, number(*move, "/place"),
+                       number(*move, "/places"));
+  lines.push_back(pair("set-point", x, y, rest));
 }
 
 std::uint64_t count(const json& object, const char* pointer) {
@@ -160,17 +250,28 @@ Line fitter_line(const json& status) {
           Tone::Plain};
 }
 
+/// Why a marker counts less than another, or not at all; empty of one that counts in full.
+std::string doubt(const json& marker) {
+  const std::string reason = text(marker, "/reputation_reason");
+  if (reason == "-" || reason == "good") return {};
+  const json* excluded = find(marker, "/excluded");
+  const bool out = excluded != nullptr && excluded->is_boolean() && excluded->get<bool>();
+  return (out ? "  excluded: " : "  ") + words(reason);
+}
+
 Line marker_line(const json& marker) {
   const std::string health = text(marker, "/health");
+  const std::string why = doubt(marker);
   Tone tone = Tone::Bad;
-  if (health == "good") tone = Tone::Good;
+  if (health == "good") tone = why.empty() ? Tone::Good : Tone::Warning;
   if (health == "unreferenced") tone = Tone::Plain;
   return {
-      fmt::format("{:>3}  {:<9}{:<14}{:>9}{:>9}{:>10}{:>10}{:>9}{:>8}", number(marker, "/id"),
-                  text(marker, "/role"), words(health), number(marker, "/x_px", "{:.2f}"),
+      fmt::format("{:>3}  {:<9}{:<14}{:>5}{:>9}{:>9}{:>10}{:>10}{:>9}{:>7}{}",
+                  number(marker, "/id"), text(marker, "/role"), words(health),
+                  number(marker, "/reputation", "{:.2f}"), number(marker, "/x_px", "{:.2f}"),
                   number(marker, "/y_px", "{:.2f}"), number(marker, "/residual_x_nm", "{:+.2f}"),
                   number(marker, "/residual_y_nm", "{:+.2f}"), number(marker, "/x_sd_nm", "{:.2f}"),
-                  number(marker, "/sigma_px", "{:.2f}")),
+                  number(marker, "/sigma_px", "{:.2f}"), why),
       tone};
 }
 
@@ -269,6 +370,10 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
                                    number(newest, "/y_sd_nm", "{:.3f}"))));
   lines.push_back(pair("drift rms", number(drift, "/rms_x_nm", "{:.3f}"),
                        number(drift, "/rms_y_nm", "{:.3f}"), "   last seconds"));
+  add_residual(status_, lines);
+  add_set_point(status_, lines);
+  lines.push_back(gate_line(status_, silence_s(now_ns) > kSilentAfter_s));
+  add_law(status_, lines);
   if (position_.is_object()) {
     lines.push_back(pair("witnesses", number(position_, "/witness_x_nm", "{:+.3f}"),
                          number(position_, "/witness_y_nm", "{:+.3f}"), ""));
@@ -292,8 +397,8 @@ std::vector<Line> DaemonView::marker_table(std::size_t max_lines) const {
   if (markers == nullptr || !markers->is_array() || max_lines < 2) return {};
   std::vector<Line> lines;
   lines.push_back(
-      {fmt::format("{:>3}  {:<9}{:<14}{:>9}{:>9}{:>10}{:>10}{:>9}{:>8}", "id", "role", "health",
-                   "x px", "y px", "res x nm", "res y nm", "sd x nm", "sigma"),
+      {fmt::format("{:>3}  {:<9}{:<14}{:>5}{:>9}{:>9}{:>10}{:>10}{:>9}{:>7}", "id", "role",
+                   "health", "trust", "x px", "y px", "res x nm", "res y nm", "sd x nm", "sigma"),
        Tone::Dim});
   for (const json& marker : *markers) {
     if (lines.size() + 1 == max_lines && markers->size() + 1 > max_lines) {

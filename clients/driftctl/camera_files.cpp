@@ -4,9 +4,9 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <system_error>
 
 #include "clients/driftctl/camera_report.hpp"
 
@@ -21,7 +21,7 @@ std::runtime_error cannot(const char* what, const std::filesystem::path& file,
 void write_file(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream out(file, std::ios::binary);
   out << bytes << std::flush;
-  if (!out) throw cannot("write", file, std::strerror(errno));
+  if (!out) throw cannot("write", file, std::generic_category().message(errno));
 }
 
 /// A camera by its name and serial number: its address may be another tomorrow.
@@ -43,7 +43,7 @@ void write_dark(const CameraReport& report, const std::filesystem::path& file) {
 DarkResult read_dark(const std::filesystem::path& file, const std::string& camera,
                      const std::string& pixel_format) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) throw cannot("read", file, std::strerror(errno));
+  if (!in) throw cannot("read", file, std::generic_category().message(errno));
   const nlohmann::json kept = nlohmann::json::parse(in, nullptr, false);
   if (!kept.is_object() || kept.value("driftctl", "") != "dark series") {
     throw cannot("read", file, "it is no dark series that driftctl calibrate camera kept");

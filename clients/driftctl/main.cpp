@@ -28,6 +28,8 @@
 #include "clients/driftctl/keep_snapshot.hpp"
 #include "clients/driftctl/keygen.hpp"
 #include "clients/driftctl/measurement.hpp"
+#include "clients/driftctl/move.hpp"
+#include "clients/driftctl/place.hpp"
 #include "clients/driftctl/record_report.hpp"
 #include "clients/driftctl/snapshot_image.hpp"
 #include "config/config.hpp"
@@ -51,6 +53,7 @@ struct Options : CommonOptions {
   double measure_s = 0;
   bool find_markers = false;
   bool resume = false;
+  std::string place;
   std::string snapshot_file;
   CalibrateStageOptions stage;
   DoctorOptions doctor;
@@ -170,6 +173,29 @@ void record(const Options& options, const char* order) {
   if (!problem.empty()) fmt::print("it ended: {}\n", problem);
 }
 
+void print_raw_frames(const Options& options) {
+  const nlohmann::json status = send(options, {{"command", "status"}}).body.at("status");
+  const nlohmann::json& raw = status.at("raw_frames");
+  const std::string problem = raw.at("problem");
+  if (raw.at("kept").get<bool>()) {
+    fmt::print("raw frames: the last {} are kept in {:.0f} MB\n",
+               raw.at("room_s").is_number()
+                   ? fmt::format("{:.1f} s", raw.at("room_s").get<double>())
+                   : fmt::format("{}", raw.at("room_frames").get<std::uint64_t>()),
+               raw.at("memory_bytes").get<double>() * 1e-6);
+  }
+  if (raw.at("file").is_string())
+    fmt::print("{} files of raw frames, the last: {}\n", raw.at("files").get<std::uint64_t>(),
+               raw.at("file").get<std::string>());
+  const auto not_kept = raw.at("not_kept").get<std::uint64_t>();
+  if (not_kept > 0) {
+    const bool fit = raw.at("room_frames").get<std::uint64_t>() > 0;
+    fmt::print("{} raw frames were not kept: {}\n", not_kept,
+               fit ? "the disk was too slow" : "the memory is too little for one");
+  }
+  if (!problem.empty()) fmt::print("raw frames: {}\n", problem);
+}
+
 void save_raw_frames(const Options& options) {
   const nlohmann::json body = send(options, {{"command", "record"}, {"frames", true}}).body;
   if (options.json)
@@ -255,13 +281,24 @@ void add_commands(CLI::App& app, Options& options) {
   lock->add_flag("--resume", options.resume,
                  "Go back to where a lock held it that the end of driftd interrupted; `status` "
                  "says how far that is");
-  lock->callback([&] { change_state(options, "lock"); });
+  lock->add_option("--place", options.place,
+                   "Go to a place that was saved (`place save`): its markers are looked for in the "
+                   "whole image")
+      ->excludes("--resume");
+  lock->callback([&] {
+    if (options.place.empty())
+      change_state(options, "lock");
+    else
+      lock_at_place(options, options.place);
+  });
+  add_place(app, options);
   app.add_subcommand("unlock", "Stop correcting; the stage stays where it is")->callback([&] {
     change_state(options, "unlock");
   });
   app.add_subcommand("reset", "From lost or fault back to idle")->callback([&] {
     change_state(options, "reset");
   });
+  add_move(app, options);
   add_access(app, options);
   add_keygen(app);
   add_doctor(app, options, options.doctor);
@@ -274,6 +311,7 @@ void add_commands(CLI::App& app, Options& options) {
   recording->add_subcommand("stop", "Close the file")->callback([&] { record(options, "stop"); });
   recording->add_subcommand("status", "Whether, where to, and how much")->callback([&] {
     record(options, nullptr);
+    if (!options.json) print_raw_frames(options);
   });
   recording
       ->add_subcommand("frames",

@@ -34,7 +34,7 @@ std::array<double, kTaps> derivative_taps() {
 
 /// Derivative along x (stride 1) or y (stride kPatch); the outermost kTaps stay 0.
 Patch derive(const Patch& values, int stride) {
-  static const std::array<double, kTaps> kDerivative = derivative_taps();
+  static const std::array<double, kTaps> derivative = derivative_taps();
   Patch out{};
   for (int y = 0; y < kPatch; ++y) {
     for (int x = 0; x < kPatch; ++x) {
@@ -43,9 +43,10 @@ Patch derive(const Patch& values, int stride) {
       const int at = y * kPatch + x;
       double sum = 0;
       for (int k = 1; k <= kTaps; ++k) {
-        sum += kDerivative[static_cast<std::size_t>(k - 1)] *
-               (values[static_cast<std::size_t>(at + k * stride)] -
-                values[static_cast<std::size_t>(at - k * stride)]);
+        const int ahead = at + k * stride;
+        const int behind = at - k * stride;
+        sum += derivative[static_cast<std::size_t>(k) - 1] *
+               (values[static_cast<std::size_t>(ahead)] - values[static_cast<std::size_t>(behind)]);
       }
       out[static_cast<std::size_t>(at)] = sum;
     }
@@ -203,7 +204,8 @@ void NoiseBlocks::add_tile(std::size_t index) {
     const int row = std::clamp(tile.y_px + y - kHalo, 0, shape_.height_px - 1);
     for (int x = 0; x < kPatch; ++x) {
       const int column = std::clamp(tile.x_px + x - kHalo, 0, shape_.width_px - 1);
-      patch[static_cast<std::size_t>(y * kPatch + x)] = static_cast<double>(
+      const int at = y * kPatch + x;
+      patch[static_cast<std::size_t>(at)] = static_cast<double>(
           mean_[static_cast<std::size_t>(row) * static_cast<std::size_t>(shape_.width_px) +
                 static_cast<std::size_t>(column)]);
     }

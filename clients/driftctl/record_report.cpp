@@ -174,6 +174,7 @@ std::string lost_time(const RecordSummary& s) {
   if (rows.empty())
     return "<p>None: from the first lock on every moment was locked, or unlocked by command.</p>\n";
   std::vector<Row> sums;
+  sums.reserve(reasons.size());
   for (const auto& [reason, value] : reasons)
     sums.push_back({reason, std::to_string(value.first), number(value.second, 3)});
   return table({"why", "times", "seconds together"}, sums) + "<details><summary>each</summary>" +

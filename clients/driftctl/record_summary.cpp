@@ -24,6 +24,11 @@ std::string state_name(const FrameRow& row) {
   return record::choice_name(frames_layout(), "state", row.state);
 }
 
+/// From where moves had the sample; of a record from before there were moves, from the reference.
+double less(double nm, double set_nm) {
+  return std::isfinite(set_nm) ? nm - set_nm : nm;
+}
+
 /// The longest run of locked frames at even times.
 class LockedRuns {
  public:
@@ -33,8 +38,8 @@ class LockedRuns {
     if (!locked || !row.valid) return;
     if (x_.size() >= kMostToAnalyse) take();
     if (x_.empty()) begin_ns_ = row.taken_ns;
-    x_.push_back(row.frame_x_nm);
-    y_.push_back(row.frame_y_nm);
+    x_.push_back(less(row.frame_x_nm, row.set_x_nm));
+    y_.push_back(less(row.frame_y_nm, row.set_y_nm));
     last_ns_ = row.taken_ns;
   }
   void finish(RecordSummary& summary) {
@@ -126,12 +131,12 @@ class Frames {
   void add_residual(const FrameRow& row, bool locked) {
     if (!locked || !row.valid) return;
     ++out_.locked_frames;
-    locked_sum_[0] += std::pow(row.x_nm, 2);
-    locked_sum_[1] += std::pow(row.y_nm, 2);
+    locked_sum_[0] += std::pow(less(row.x_nm, row.set_x_nm), 2);
+    locked_sum_[1] += std::pow(less(row.y_nm, row.set_y_nm), 2);
     if (!row.witness_valid) return;
     ++witness_frames_;
-    witness_sum_[0] += std::pow(row.witness_x_nm, 2);
-    witness_sum_[1] += std::pow(row.witness_y_nm, 2);
+    witness_sum_[0] += std::pow(less(row.witness_x_nm, row.set_x_nm), 2);
+    witness_sum_[1] += std::pow(less(row.witness_y_nm, row.set_y_nm), 2);
   }
 
   RecordSummary& out_;

@@ -173,13 +173,15 @@ void TransferLine::add_neighbours(std::vector<Pixel>& tile) {
               to_y >= kTileSide_px) {
             continue;
           }
-          const Pixel& other = tile[static_cast<std::size_t>(to_y * kTileSide_px + to_x)];
+          const int at = to_y * kTileSide_px + to_x;
+          const Pixel& other = tile[static_cast<std::size_t>(at)];
           if (other.blocks == 0) continue;
           sum += other.mean;
           ++count;
         }
       }
-      Pixel& own = tile[static_cast<std::size_t>(y * kTileSide_px + x)];
+      const int at = y * kTileSide_px + x;
+      Pixel& own = tile[static_cast<std::size_t>(at)];
       own.neighbours = count > 0 ? sum / count : own.mean;
     }
   }

@@ -69,7 +69,10 @@ bool DaemonWatch::is_silent(std::int64_t now_ns) const {
 
 json DaemonWatch::document(std::int64_t now_ns) const {
   const std::lock_guard guard(mutex_);
-  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns / 1'000'000) * 1e-3; };
+  const auto seconds = [](std::int64_t ns) {
+    const std::int64_t ms = ns / 1'000'000;
+    return static_cast<double>(ms) * 1e-3;
+  };
   json exporter = {{"up", is_up(now_ns) ? 1 : 0},
                    {"restarts", restarts_},
                    {"lost", lost_},

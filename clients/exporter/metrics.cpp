@@ -229,12 +229,12 @@ std::string markdown() {
         labels += fmt::format("{}`{}`", labels.empty() ? "" : ", ", name);
     };
     for (const Source& source : metric.sources) {
-      std::string_view names = source.labels.substr(0, source.labels.find('='));
-      if (const auto comma = names.find(','); comma != std::string_view::npos) {
-        add(names.substr(0, comma));
-        names.remove_prefix(comma + 1);
+      std::string_view rest = source.labels;
+      while (!rest.empty()) {
+        const std::string_view label = rest.substr(0, rest.find(','));
+        add(label.substr(0, label.find('=')));
+        rest.remove_prefix(std::min(rest.size(), label.size() + 1));
       }
-      if (!names.empty()) add(names);
     }
     if (metric.kind == Kind::StateSet) add(metric.name);
     if (metric.kind == Kind::Histogram) add("le");

@@ -19,16 +19,31 @@ using Level = EventLog::Level;
 
 constexpr const char* kEvent = "raw_frames";
 constexpr std::int64_t kMegabyte = 1'000'000;
-constexpr std::int64_t kTellEveryNs = kNanosecondsPerSecond;
+constexpr std::int64_t kTellEveryNs = 60 * kNanosecondsPerSecond;
 /// Until an event is known and its frames are held.
 constexpr double kSlack_s = 0.5;
 
-/// What it needs at the camera's rate; 0: not known.
+/// A lock is lost after it was held for lock.hold_timeout_s; it is the time before that is asked
+/// for.
+double seconds_to_keep(const config::Config& config) {
+  const bool waits_for_loss = config.record.frames_at == config::RawFramesAt::Lost;
+  return config.record.frames_before_s + (waits_for_loss ? config.lock.hold_timeout_s : 0);
+}
+
+std::string seconds_text(const config::Config& config) {
+  return fmt::format("{:g} s (record.frames_before_s{})", seconds_to_keep(config),
+                     config.record.frames_at == config::RawFramesAt::Lost
+                         ? " and lock.hold_timeout_s, after which a lock is lost"
+                         : "");
+}
+
+/// What it needs at the camera's rate; 0: not known, or none are kept for now.
 double needed_bytes(const config::Config& config, const camera::SourceInfo& camera) {
-  if (camera.width_px <= 0 || camera.frame_rate_hz <= 0) return 0;
+  if (camera.width_px <= 0 || camera.frame_rate_hz <= 0 || config.record.frames_before_s == 0)
+    return 0;
   const std::size_t frame = camera::image_bytes(camera.format, camera.width_px, camera.height_px);
   return static_cast<double>(FrameRing::place_bytes(frame)) *
-         (camera.frame_rate_hz * (config.record.frames_before_s + kSlack_s) + 16);
+         (camera.frame_rate_hz * (seconds_to_keep(config) + kSlack_s) + 16);
 }
 
 }  // namespace
@@ -40,11 +55,9 @@ std::shared_ptr<FrameRing> make_frame_ring(const config::Config& config,
   const double needed = needed_bytes(config, camera);
   if (needed > static_cast<double>(most)) {
     throw config::ConfigError(fmt::format(
-        "record.frames_memory_mb is {}: {:g} s (record.frames_before_s) of {} x {} {} at {:g} "
-        "frames/s need {:.0f}",
-        config.record.frames_memory_mb, config.record.frames_before_s, camera.width_px,
-        camera.height_px, camera::name_of(camera.format), camera.frame_rate_hz,
-        std::ceil(needed / kMegabyte)));
+        "record.frames_memory_mb is {}: {} of {} x {} {} at {:g} frames/s need {:.0f}",
+        config.record.frames_memory_mb, seconds_text(config), camera.width_px, camera.height_px,
+        camera::name_of(camera.format), camera.frame_rate_hz, std::ceil(needed / kMegabyte)));
   }
   try {
     auto ring = std::make_shared<FrameRing>(needed > 0 ? static_cast<std::size_t>(needed)
@@ -68,7 +81,8 @@ void FrameKeeper::begin(std::shared_ptr<FrameRing> ring) {
   ring_->wanted.store(config_.record.frames_before_s > 0);
 }
 
-std::filesystem::path FrameKeeper::order(std::int64_t event_ns, const std::string& why) {
+std::filesystem::path FrameKeeper::order(std::int64_t event_ns, std::int64_t trouble_ns,
+                                         const std::string& why) {
   const config::Record& record = config_.record;
   const auto ns = [](double seconds) { return std::llround(seconds * 1e9); };
   const record::ClockRow clock = read_clocks();
@@ -77,7 +91,7 @@ std::filesystem::path FrameKeeper::order(std::int64_t event_ns, const std::strin
   name_ = name;
   return saver_->order(
       {.event_ns = event_ns,
-       .from_ns = event_ns - ns(record.frames_before_s),
+       .from_ns = trouble_ns - ns(record.frames_before_s),
        .until_ns = event_ns + ns(record.frames_after_s),
        .file = record_file(records_folder(record) / "frames", name, part_, kRawFrames),
        .retention = {.keep_bytes = record.frames_keep_mb * kMegabyte,
@@ -97,12 +111,13 @@ Reply FrameKeeper::save(std::int64_t now_ns) {
   if (records_folder(config_.record).empty())
     throw CommandRefused{Refusal::Refused,
                          "record.directory is empty, and no state directory is known"};
-  const std::filesystem::path file = order(now_ns, "command");
+  const std::filesystem::path file = order(now_ns, now_ns, "command");
   return Reply{.fields = {{"file", file.string()}, {"raw_frames", status()}}};
 }
 
 void FrameKeeper::follow(const LockChange& change) {
   using control::LockState;
+  if (change.previous != LockState::Holding) trouble_ns_ = change.time_ns;
   if (!ring_ || !ring_->wanted.load()) return;
   const auto at = config_.record.frames_at;
   const bool lost = change.state == LockState::Lost || change.state == LockState::Fault;
@@ -110,7 +125,7 @@ void FrameKeeper::follow(const LockChange& change) {
   const bool due =
       (lost && at != config::RawFramesAt::Command) || (holds && at == config::RawFramesAt::Holding);
   if (!due || records_folder(config_.record).empty()) return;
-  order(change.time_ns,
+  order(change.time_ns, trouble_ns_,
         fmt::format("{}: {}", control::name_of(change.state), control::name_of(change.reason)));
 }
 
@@ -127,7 +142,7 @@ std::string FrameKeeper::little_room() const {
   if (!ring_ || !ring_->wanted.load()) return "";
   const auto megabytes = ring_->bytes() / kMegabyte;
   const auto room = static_cast<double>(ring_->room());
-  const double rate_hz = loop_.report().frame_rate_hz, asked_s = config_.record.frames_before_s;
+  const double rate_hz = loop_.report().frame_rate_hz, asked_s = seconds_to_keep(config_);
   if (room == 0 && ring_->not_kept.load() > 0)
     return fmt::format("the {} MB taken at the start hold no raw frame of this size", megabytes);
   if (room == 0 || room >= rate_hz * asked_s) return "";
@@ -138,10 +153,12 @@ std::string FrameKeeper::little_room() const {
 /// Once for each size of frames and each time that is asked for.
 void FrameKeeper::tell_little_room() {
   const std::string text = little_room();
-  const std::pair now{ring_->room(), config_.record.frames_before_s};
+  const std::pair now{ring_->room(), seconds_to_keep(config_)};
   if (text.empty() || std::exchange(little_room_told_, now) == now) return;
-  events_.raise(Level::Warning, kEvent, text + ": record.frames_memory_mb",
-                {{"action", "little_room"}, {"room_frames", now.first}});
+  events_.raise(
+      Level::Warning, kEvent,
+      text + ": start driftd again, where that is too little with more record.frames_memory_mb",
+      {{"action", "little_room"}, {"room_frames", now.first}});
 }
 
 void FrameKeeper::tell(const SaveNotice& notice) {
@@ -177,7 +194,7 @@ void FrameKeeper::tell(const SaveNotice& notice) {
     events_.raise(Level::Error, kEvent, "raw frames are not saved: " + notice.why, fields);
 }
 
-/// Of those that came while a slow disk held all places, at most once a second.
+/// Of those that came while a slow disk held all places, at most once a minute.
 void FrameKeeper::tell_not_kept(std::int64_t now_ns) {
   const std::uint64_t not_kept = ring_->not_kept.load();
   if (not_kept == not_kept_told_ || now_ns < next_told_ns_ || ring_->room() == 0) return;

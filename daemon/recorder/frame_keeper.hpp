@@ -18,8 +18,9 @@
 
 namespace driftd::daemon {
 
-/// Memory for what record.frames_before_s asks for, as far as record.frames_memory_mb goes; null
-/// where that is 0. Before the loop runs. @param camera  what it sends, as far as that is known
+/// Memory for what record.frames_before_s asks for, and for the time until a lock that is held is
+/// lost, as far as record.frames_memory_mb goes; null where that is 0. Before the loop runs. @param
+/// camera  what it sends, as far as that is known
 /// @throws config::ConfigError where that is too little or there is no such memory
 std::shared_ptr<FrameRing> make_frame_ring(const config::Config& config,
                                            const camera::SourceInfo& camera);
@@ -42,7 +43,9 @@ class FrameKeeper {
   nlohmann::json status();
 
  private:
-  std::filesystem::path order(std::int64_t event_ns, const std::string& why);
+  /// @param trouble_ns  when the lock was last as it should be
+  std::filesystem::path order(std::int64_t event_ns, std::int64_t trouble_ns,
+                              const std::string& why);
   void tell(const SaveNotice& notice);
   std::string little_room() const;
   void tell_little_room();
@@ -58,7 +61,7 @@ class FrameKeeper {
   std::string name_;            ///< of the last order
   int part_ = 0;                ///< likewise
   std::uint64_t saved_ = 0, not_kept_told_ = 0;
-  std::int64_t next_told_ns_ = 0;
+  std::int64_t next_told_ns_ = 0, trouble_ns_ = 0;
   std::pair<std::uint64_t, double> little_room_told_;
 };
 

@@ -39,6 +39,11 @@ FrameRow frame_row(const FrameRecord& record, std::int64_t taken_ns,
     row.witness_y_nm = static_cast<float>(d.witness_nm.y);
     row.witnesses_used = static_cast<std::uint16_t>(d.witnesses_used);
   }
+  row.in_lock = record.in_lock;
+  if (has_set_point(record)) {
+    row.set_x_nm = record.moved_nm.x;
+    row.set_y_nm = record.moved_nm.y;
+  }
   if (record.has_correction) {
     row.correction = record::Sent::Unknown;
     row.probe = record.probe;

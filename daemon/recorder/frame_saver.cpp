@@ -21,8 +21,12 @@ constexpr milliseconds kAwaitFrame{5};
 /// So long after the last frame that was asked for could have come none is waited for.
 constexpr std::int64_t kGoneNs = kNanosecondsPerSecond / 2;
 constexpr std::int64_t kLookEveryBytes = 16'000'000;
-/// A file has at most so many times the frames that are kept in memory.
-constexpr std::uint64_t kMostFillings = 2;
+/// So long after its end is asked for it still saves what lies in memory.
+constexpr std::int64_t kLastNs = 2 * kNanosecondsPerSecond;
+/// A camera that becomes quicker meanwhile may send more frames than were reckoned with.
+std::uint64_t with_reserve(std::uint64_t frames) {
+  return frames + frames / 4 + 100;
+}
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -40,10 +44,15 @@ struct FrameSaver::Desk {
   std::optional<SaveOrder> next;
   std::vector<SaveNotice> notices;
   bool busy = false, quit = false;
+  std::int64_t quit_ns = 0;
 
   bool quits() {
     const std::lock_guard lock(mutex);
     return quit;
+  }
+  bool has_to_end() {
+    const std::lock_guard lock(mutex);
+    return quit && monotonic_ns() > quit_ns + kLastNs;
   }
   bool has_order() {
     const std::lock_guard lock(mutex);
@@ -104,9 +113,8 @@ class FrameSaver::Work {
       if (!file_) open(*kept);
       if (!file_->takes(kept->frame))
         throw record::RecordError("the camera sends other frames now; the file ends there");
-      if (file_->frames() >= kMostFillings * ring_.room())
-        throw record::RecordError(
-            fmt::format("a file has at most {} times the frames that memory holds", kMostFillings));
+      if (file_->frames() >= most_frames_)
+        throw record::RecordError("more frames came than the file was made for");
       file_->append(kept->frame, description(*kept));
       told_of(*kept);
       ring_.release_before(number_ + 1);
@@ -123,8 +131,9 @@ class FrameSaver::Work {
   /// The frame that is due, as soon as it has come; null where none comes in time.
   const FrameRing::Kept* next() {
     for (;;) {
-      if (desk_.quits()) throw record::RecordError("driftd ends");
+      if (desk_.has_to_end()) throw record::RecordError("driftd ends");
       if (const FrameRing::Kept* kept = ring_.next(number_)) return kept;
+      if (desk_.quits()) throw record::RecordError("driftd ends");
       if (monotonic_ns() > order_.until_ns + kGoneNs) return nullptr;
       std::this_thread::sleep_for(kAwaitFrame);
     }
@@ -136,9 +145,9 @@ class FrameSaver::Work {
     const double rate_hz = order_.frame_rate_hz;
     const auto to_come = static_cast<std::uint64_t>(
         std::max(0.0, rate_hz * seconds(order_.until_ns - monotonic_ns())));
-    const std::uint64_t most = kMostFillings * ring_.room();
-    const std::uint64_t frames = std::min(most, ring_.newest() - number_ + 1 + to_come);
-    file_ = std::make_unique<record::FramesTiff>(order_.file, first.frame, most);
+    const std::uint64_t frames = ring_.newest() - number_ + 1 + to_come;
+    most_frames_ = with_reserve(rate_hz > 0 ? frames : frames + ring_.room());
+    file_ = std::make_unique<record::FramesTiff>(order_.file, first.frame, most_frames_);
     needed_bytes_ = static_cast<std::int64_t>(frames) * file_->page_bytes();
     make_room(folder);
     const std::string lacking = lacking_room(folder, order_.retention, needed_bytes_);
@@ -193,6 +202,7 @@ class FrameSaver::Work {
   std::unique_ptr<record::FramesTiff> file_;
   std::uint64_t number_ = 1;  ///< of the frame that is due
   std::uint64_t saved_ = 0;   ///< up to this one they are in a file
+  std::uint64_t most_frames_ = 0;
   std::int64_t wall_less_monotonic_ns_ = 0, needed_bytes_ = 0, looked_bytes_ = 0;
   double interval_s_ = 0;
 };
@@ -209,10 +219,14 @@ std::filesystem::path FrameSaver::order(SaveOrder order) {
   std::filesystem::path file;
   {
     const std::lock_guard lock(desk_->mutex);
-    if (desk_->next)
-      desk_->next->until_ns = std::max(desk_->next->until_ns, order.until_ns);
-    else
+    if (!desk_->next) {
       desk_->next = std::move(order);
+    } else {
+      desk_->next->from_ns = std::min(desk_->next->from_ns, order.from_ns);
+      desk_->next->until_ns = std::max(desk_->next->until_ns, order.until_ns);
+      if (desk_->next->why.find(order.why) == std::string::npos)
+        desk_->next->why += "; " + order.why;
+    }
     file = desk_->next->file;
   }
   desk_->changed.notify_all();
@@ -232,7 +246,7 @@ bool FrameSaver::busy() {
 bool FrameSaver::quit() noexcept {
   {
     const std::lock_guard lock(desk_->mutex);
-    desk_->quit = true;
+    if (!std::exchange(desk_->quit, true)) desk_->quit_ns = monotonic_ns();
   }
   desk_->changed.notify_all();
   return thread_.join_or_leave();

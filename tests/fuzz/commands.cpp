@@ -95,6 +95,8 @@ void commands(Bytes bytes) {
     now_ns += 100'000'000;
     house.stage.turn(now_ns);
     house.orders.turn(now_ns);
+    house.moves.turn(now_ns);
+    house.places.turn(now_ns);
     const json status = house.stage.status(now_ns);
     require(status.is_null() == !house.stage.report(), "the status tells of the driver");
     if (house.stage.report()) check_report(*house.stage.report());

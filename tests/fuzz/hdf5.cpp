@@ -14,10 +14,10 @@ namespace {
 using camera::Hdf5Handle;
 
 Hdf5Handle element_type(Choices& choices) {
-  static const std::array kTypes{H5T_STD_U16LE, H5T_STD_U8LE,  H5T_IEEE_F32BE, H5T_STD_U16BE,
-                                 H5T_STD_I16LE, H5T_STD_U32LE, H5T_IEEE_F64LE, H5T_C_S1};
-  const std::size_t chosen = choices.up_to(kTypes.size());
-  if (chosen < kTypes.size()) return {H5Tcopy(kTypes[chosen]), H5Tclose};
+  static const std::array types{H5T_STD_U16LE, H5T_STD_U8LE,  H5T_IEEE_F32BE, H5T_STD_U16BE,
+                                H5T_STD_I16LE, H5T_STD_U32LE, H5T_IEEE_F64LE, H5T_C_S1};
+  const std::size_t chosen = choices.up_to(types.size());
+  if (chosen < types.size()) return {H5Tcopy(types[chosen]), H5Tclose};
   Hdf5Handle odd(H5Tcopy(H5T_STD_U16LE), H5Tclose);  // 16 bits that hold fewer
   H5Tset_precision(odd.get(), 1 + choices.up_to(11));
   return odd;

@@ -52,11 +52,11 @@ Hdf5Handle row_type(Choices& choices, const record::TableLayout& layout) {
   if (choices.up_to(15) == 15) return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
   if (choices.up_to(3) > 0) return record::file_type(layout);
   Hdf5Handle type(H5Tcreate(H5T_COMPOUND, 8 * layout.columns.size()), H5Tclose);
-  static const std::array kTypes{H5T_IEEE_F64LE, H5T_STD_I64LE, H5T_STD_U8LE, H5T_C_S1};
+  static const std::array types{H5T_IEEE_F64LE, H5T_STD_I64LE, H5T_STD_U8LE, H5T_C_S1};
   std::size_t at = 0;
   for (const record::Column& column : layout.columns) {
-    if (const std::size_t chosen = choices.up_to(4); chosen < kTypes.size())
-      H5Tinsert(type.get(), column.name, at, kTypes[chosen]);
+    if (const std::size_t chosen = choices.up_to(4); chosen < types.size())
+      H5Tinsert(type.get(), column.name, at, types[chosen]);
     at += 8;
   }
   if (H5Tget_nmembers(type.get()) < 1) H5Tinsert(type.get(), "other", 0, H5T_STD_U8LE);

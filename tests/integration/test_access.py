@@ -179,6 +179,8 @@ class Access(unittest.TestCase):
                 ("status", {}, "alice olga piezo"), ("markers", {}, "alice olga piezo"),
                 ("record", {}, "alice olga piezo"), ("calibration", {}, "alice olga piezo"),
                 ("unlock", {}, "alice"), ("lock", {}, "alice"), ("reset", {}, "alice"),
+                ("place", {}, "alice olga piezo"), ("place", {"show": "a"}, "alice olga piezo"),
+                ("place", {"remove": "a"}, "alice"), ("place", {"save": "a"}, "alice"),
                 ("calibrate", {}, "alice"), ("markers", {"find": True}, "alice"),
                 ("record", {"stop": True}, "alice"), ("stage", {}, "piezo")):
             for name in ("alice", "olga", "piezo"):
@@ -188,7 +190,7 @@ class Access(unittest.TestCase):
         reply = self.ask("olga", "lock", id=7)
         self.assertEqual(reply, {"ok": False, "id": 7, "code": "forbidden", "error":
                                  "olga has the role observe, not for lock: it may status, markers, snapshot, "
-                                 "calibration, record, access"})
+                                 "calibration, record, place, access"})
         for name, may in (("alice", True), ("olga", False), ("piezo", True)):
             with self.subTest(name):
                 self.assertTrue(self.keyed(zmq.SUB, name, self.ports["publish"]).poll(ANSWER_MS))

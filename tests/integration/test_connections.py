@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The daemon's sockets against more connections and subscriptions than it has use for."""
 import contextlib
+import ctypes
 import resource
 import socket
+import struct
 import time
 import unittest
 
@@ -58,6 +60,34 @@ class Connections(unittest.TestCase):
         rig.client.lock()
         rig.wait_state("locked")
         soft_limit(4096)  # this process's own
+
+    def test_a_peer_cannot_name_itself_by_the_number_of_the_next(self):
+        """libzmq's ROUTER numbers nameless peers on from rand(), and ends the process by an assertion where a
+        peer has named itself by the next number: those that follow from no seed are taken here."""
+        rig = self.rig
+        rig.start_sim()
+        rig.start_daemon(rig.config())
+        numbers = ctypes.CDLL("libc.so.6")
+        numbers.srand(1)
+
+        def ask(name: bytes = b"") -> zmq.Socket:
+            peer = zmq.Context.instance().socket(zmq.DEALER)
+            self.addCleanup(peer.close, 0)
+            peer.setsockopt(zmq.RCVTIMEO, int(5000 * SLOW))
+            if name:
+                peer.setsockopt(zmq.IDENTITY, name)
+            peer.connect(rig.commands)
+            peer.send(b'{"command":"status"}')
+            self.assertIn("status", peer.recv_json())
+            return peer
+
+        for _ in range(12):
+            first = numbers.rand() | numbers.rand() << 31
+            for number in range(60, 63):
+                ask(b"\0" + struct.pack(">I", (first + number) & 0xFFFFFFFF))
+        for _ in range(100):
+            ask().close(0)
+        self.assertIsNone(rig.daemon.child.poll())
 
     def outlasts_connections(self, endpoint: str, said: bytes = b""):
         rig = self.rig

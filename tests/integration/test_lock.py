@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from harness import BIN, SOURCE, Rig, SLOW, drain, rms
+from harness import BIN, SOURCE, Rig, SLOW, drain, held_nm, rms
 
 STEP_LIMIT_NM = 20  # control.step_limit_nm below
 
@@ -88,6 +88,40 @@ class Lock(unittest.TestCase):
             rig.client.lock()
             rig.wait_state("locked")
 
+    def test_images_may_be_taken_while_the_sample_is_still(self):
+        rig = self.rig
+        rig.start_locked(gate={"tolerance_nm": 6})
+        positions = rig.subscribe("position")
+
+        def gate(is_open: bool) -> dict:
+            while True:
+                position = positions.receive(30 * SLOW)[1]
+                if position["in_lock"] is is_open:
+                    return position
+
+        self.assertEqual(gate(True)["state"], "locked")
+        corrections = rig.subscribe("correction")
+        self.assertIs(corrections.receive(5 * SLOW)[1]["in_lock"], True)
+        self.assertEqual(rig.wait_until(lambda s: s["gate"]["in_lock"], "in lock")["gate"]["reason"], "in_lock")
+        truth = rig.truth()
+        time.sleep(0.3 * SLOW)
+        rig.fault("step", x_nm=70, y_nm=0)
+        moved = gate(False)
+        self.assertEqual(moved["state"], "locked")
+        self.assertGreater(abs(moved["frame_x_nm"]), 24)
+        back = gate(True)
+        time.sleep(0.3 * SLOW)
+        true_of = {t["frame_count"]: t for t in truth.drain()}
+        self.assertLess(abs(true_of[back["frame_id"]]["sample_x_nm"]), 12)
+        rig.fault("hide_markers", seconds=1 * SLOW)
+        self.assertEqual(gate(False)["state"], "holding")
+        gate(True)
+        rig.client.unlock()
+        self.assertEqual(gate(False)["state"], "idle")
+        closed = rig.wait_until(lambda s: not s["gate"]["in_lock"], "not in lock")["gate"]
+        self.assertEqual(closed["reason"], "not_locked")
+        self.assertGreaterEqual(closed["closed"], 3)
+
     def test_each_lock_has_its_own_zero_and_id(self):
         rig = self.rig
         rig.start_locked()
@@ -112,6 +146,65 @@ class Lock(unittest.TestCase):
         self.assertGreater(len(seen), 50)
         worst = max(abs(p["witness_x_nm"] - p["x_nm"]) for p in seen)
         self.assertLess(worst, 8)  # a witness mean of three at about 1 nm each, thousands of draws
+
+    def test_a_marker_that_moves_a_little_loses_its_say(self):
+        rig = self.rig
+        rig.start_locked()
+        events, truth = rig.subscribe("event"), rig.truth()
+
+        def place():
+            seen = truth.collect(3 * SLOW)
+            return [sum(t[f"sample_{axis}_nm"] for t in seen) / len(seen) for axis in "xy"], seen
+
+        time.sleep(1 * SLOW)
+        truth.drain()
+        before, seen = place()
+        residual = rig.status()["residual"]
+        for axis in "xy":
+            true_nm = rms([t[f"sample_{axis}_nm"] for t in seen])
+            out = residual["out_of_loop"]
+            self.assertGreater(out[f"rms_{axis}_nm"], true_nm)  # with the witnesses' noise
+            self.assertLess(abs(out[f"sample_{axis}_nm"] - true_nm), held_nm(0.4), (residual, true_nm))
+            self.assertLess(residual["in_loop"][f"rms_{axis}_nm"], out[f"rms_{axis}_nm"])
+        self.assertGreaterEqual(len(residual["in_loop"]["allan"]), 8)  # 2 ms to 0.25 s and more
+        # Less than any frame shows, and than drift.outlier_floor_nm.
+        rig.fault("walk_marker", index=2, x_nm=1.6, y_nm=1.2, seconds=1)
+        end = time.monotonic() + 40 * SLOW
+        while time.monotonic() < end:
+            _, event = events.receive(40 * SLOW)
+            if event["code"] == "marker_reputation":
+                break
+        self.assertEqual((event["code"], event["excluded"], event["reason"]),
+                         ("marker_reputation", True, "moved"))
+        self.assertIn("moved by", event["text"])
+        marker = {m["id"]: m for m in rig.client.markers()}[event["id"]]
+        self.assertLess(marker["reputation"], 0.2)
+        self.assertAlmostEqual(math.hypot(marker["moved_x_nm"], marker["moved_y_nm"]), 2, delta=1.2)
+        self.assertEqual(sum(m["excluded"] for m in rig.client.markers()), 1)
+        self.assertEqual(rig.status()["markers"]["excluded"], 1)
+        truth.drain()
+        after, _ = place()
+        for was, now in zip(before, after):
+            self.assertLess(abs(now - was), held_nm(0.4))
+        rig.wait_state("locked")
+
+    def test_witnesses_take_turns(self):
+        rig = self.rig
+        rig.start_locked(markers={"rotate_witness_s": 1})
+        witnesses = {m["id"] for m in rig.client.markers() if m["role"] == "witness"}
+        events = rig.subscribe("event")
+        told = {}
+        end = time.monotonic() + 60 * SLOW
+        while len(told) < 2 and time.monotonic() < end:
+            _, event = events.receive(60 * SLOW)
+            if event["code"] == "marker_role":
+                told[event["role"]] = event["id"]
+        self.assertEqual(told.keys(), {"witness", "tracking"})
+        self.assertIn(told["tracking"], witnesses)
+        self.assertNotIn(told["witness"], witnesses)
+        now = {m["id"] for m in rig.client.markers() if m["role"] == "witness"}
+        self.assertEqual(now, witnesses - {told["tracking"]} | {told["witness"]})
+        rig.wait_state("locked")
 
     def test_positions_follow_the_truth_unlocked(self):
         rig = self.rig

@@ -62,13 +62,13 @@ class Page(html.parser.HTMLParser):
 
 @unittest.skipUnless(h5py, "SKIPPED: no python3-h5py")
 class Records(unittest.TestCase):
-    def start(self, **record) -> Rig:
+    def start(self, lock=None, **record) -> Rig:
         rig = Rig()
         self.addCleanup(rig.close)
         rig.start_sim()
         self.records = rig.folder / "records"
         options = {"directory": self.records, "keep_free_mb": 1, **record}
-        rig.start_daemon(rig.config(record=options))
+        rig.start_daemon(rig.config(record=options, **({"lock": lock} if lock else {})))
         rig.wait_until(lambda s: s["markers"]["used"], "markers")
         return rig
 
@@ -131,6 +131,29 @@ class Records(unittest.TestCase):
             replay={"path": event["file"], "pace": "recorded", "on_end": "loop"}))
         status = replayed.wait_until(lambda s: s["loop"]["valid"] > 100 / SLOW, "frames of the file")
         self.assertEqual(status["camera"]["width_px"], images.shape[2])
+
+    @unittest.skipUnless(tifffile, "SKIPPED: no python3-tifffile, python3-pil")
+    def test_a_lost_lock_is_saved_from_before_it_was_held(self):
+        held_s = 3 * SLOW
+        rig = self.start(lock={"hold_timeout_s": held_s}, frames_memory_mb=2000, frames_before_s=1, frames_after_s=0.2)
+        rig.client.request("lock")
+        rig.wait_state("locked")
+        time.sleep(2)
+        events = rig.subscribe("event")
+        rig.fault("hide_markers", seconds=held_s + 5 * SLOW)
+        event = {}
+        while event.get("code") != "raw_frames":
+            event = events.receive(held_s + DEADLINE_S)[1]
+        self.assertEqual((event["action"], event["why"]), ("saved", "lost: held_too_long"))
+        self.assertGreater(event["before_s"], held_s + 0.5)
+        with tifffile.TiffFile(event["file"]) as tiff:
+            brightest = [page.asarray().max() for page in tiff.pages]
+        seen = sum(level > max(brightest) / 3 for level in brightest)
+        self.assertGreater(seen, 20)  # of the second before the markers were hidden
+        self.assertGreater(len(brightest) - seen, 2 * seen)
+        told = driftctl("--commands", rig.commands, "record", "status")
+        self.assertIn("raw frames: the last ", told)
+        self.assertIn("1 files of raw frames, the last: " + event["file"], told)
 
     def test_a_kill_costs_at_most_the_last_second(self):
         rig = self.start(at_lock="true")
@@ -252,7 +275,7 @@ class Records(unittest.TestCase):
         disk = rig.folder / "disk"
         disk.mkdir()
         file = rig.config(record={"directory": disk / "records", "keep_free_mb": 1, "frames_before_s": 0.5,
-                                  "frames_memory_mb": 400})
+                                  "frames_memory_mb": 800})
         # A name space of its own with a disk of 6 MB, in which the daemon's process number is the shell's.
         rig.daemon = rig.enter_context(Process(
             "driftd", ["unshare", "-m", "sh", "-c",

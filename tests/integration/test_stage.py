@@ -280,6 +280,7 @@ class Faults(StageTest):
         rig.send(1, 0)
         rig.wait_moves(1)
         os.kill(rig.program.child.pid, signal.SIGSTOP)
+        time.sleep(0.05)  # until all its threads stand
         for _ in range(200):
             rig.send(1, 0, valid_s=0.02)
             time.sleep(0.002)

@@ -155,14 +155,30 @@ std::optional<std::uintmax_t> free_bytes(const fs::path& path) {
   return error ? std::nullopt : std::optional(space.available);
 }
 
+/// Bytes of a user's or a group's entry, names of all members included.
+constexpr std::size_t kMostOfAnEntry = 1 << 20;
+
+std::string own_name() {
+  std::vector<char> text(kMostOfAnEntry);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(geteuid(), &entry, text.data(), text.size(), &found) == 0 && found != nullptr)
+    return found->pw_name;
+  return std::to_string(geteuid());
+}
+
 std::vector<std::string> own_groups() {
   std::vector<gid_t> ids(static_cast<std::size_t>(std::max(0, getgroups(0, nullptr))));
   ids.resize(
       static_cast<std::size_t>(std::max(0, getgroups(static_cast<int>(ids.size()), ids.data()))));
   ids.push_back(getegid());
   std::vector<std::string> names;
+  std::vector<char> text(kMostOfAnEntry);
   for (const gid_t id : ids) {
-    if (const group* one = getgrgid(id); one != nullptr) names.emplace_back(one->gr_name);
+    group entry{};
+    group* found = nullptr;
+    if (getgrgid_r(id, &entry, text.data(), text.size(), &found) == 0 && found != nullptr)
+      names.emplace_back(found->gr_name);
   }
   return names;
 }
@@ -186,8 +202,7 @@ Machine this_machine(const fs::path& config_file, const std::string& instance) {
   }
   machine.state =
       machine.has_service() ? fs::path("/var/lib/driftd") / instance : state_directory();
-  const passwd* user = getpwuid(geteuid());
-  machine.user = user != nullptr ? user->pw_name : std::to_string(geteuid());
+  machine.user = own_name();
   machine.groups = own_groups();
   machine.free_bytes = free_bytes;
   machine.nic = nic_settings;

@@ -299,6 +299,10 @@ class Corrections:
         self.close()
 
 
+def _speed(speed_nm_per_s: float | None) -> dict:
+    return {} if speed_nm_per_s is None else {"speed_nm_per_s": speed_nm_per_s}
+
+
 class Client:
     """Sends commands. Not for several threads at once.
 
@@ -363,10 +367,30 @@ class Client:
         """The status as published."""
         return self.request("status")[0]["status"]
 
-    def lock(self, resume: bool = False) -> str:
+    def lock(self, resume: bool = False, place: str | None = None) -> str:
         """Take the reference anew and hold the sample there; with `resume`, go back to where a lock held
-        it that the daemon's end interrupted. Returns the state that follows."""
-        return self.request("lock", **({"resume": True} if resume else {}))[0]["state"]
+        it that the daemon's end interrupted; with `place`, to one that `save_place` saved, whose markers are
+        looked for in the whole image: that may take seconds, `timeout_s`. Returns the state that follows."""
+        fields: dict[str, Any] = {"resume": True} if resume else {}
+        if place is not None:
+            fields["place"] = place
+        return self.request("lock", **fields)[0]["state"]
+
+    def save_place(self, name: str, note: str = "", replace: bool = False) -> dict:
+        """Save where the markers are now, while locked or idle. Returns when, how many markers, how far they reach."""
+        return self.request("place", save=name, note=note, replace=replace)[0]["place"]
+
+    def places(self) -> list[dict]:
+        """The saved places, by name; ``problem`` of one is "" unless it is unreadable or another instrument's."""
+        return self.request("place")[0]["places"]
+
+    def place(self, name: str) -> dict:
+        """All that is kept of a saved place, its markers among it."""
+        return self.request("place", show=name)[0]["place"]
+
+    def remove_place(self, name: str) -> None:
+        """Remove a saved place."""
+        self.request("place", remove=name)
 
     def unlock(self) -> str:
         """Stop correcting. Returns the state; no correction is sent after this returned."""
@@ -375,6 +399,63 @@ class Client:
     def reset(self) -> str:
         """From ``lost`` or ``fault`` to ``idle``; refused while there is a lock. Returns the state."""
         return self.request("reset")[0]["state"]
+
+    def move(self, x_nm: float, y_nm: float, *, relative: bool = False, speed_nm_per_s: float | None = None) -> dict:
+        """Move the sample while it is locked, and hold it there: x to the right, y down in the image, from the
+        lock's reference or, if `relative`, from where it was moved to before.
+
+        Returns
+        -------
+        reply : dict
+            ``move`` (its number), ``x_nm`` and ``y_nm`` from the reference, ``speed_nm_per_s``, ``duration_s``.
+        """
+        place = {"dx_nm": x_nm, "dy_nm": y_nm} if relative else {"x_nm": x_nm, "y_nm": y_nm}
+        return self.request("move", **place, **_speed(speed_nm_per_s))[0]
+
+    def move_along(self, places: Iterable[tuple], *, repeat: int = 1, speed_nm_per_s: float | None = None) -> dict:
+        """Move the sample through places ``(x_nm, y_nm)`` or ``(x_nm, y_nm, dwell_s)`` from the lock's
+        reference, at most 100 and 4 KiB of text, `repeat` times. Returns as `move`."""
+        path = [dict(zip(("x_nm", "y_nm", "dwell_s"), map(float, place))) for place in places]
+        return self.request("move", path=path, repeat=repeat, **_speed(speed_nm_per_s))[0]
+
+    def move_home(self) -> dict:
+        """Move the sample back to the lock's reference. Returns as `move`."""
+        return self.request("move", home=True)[0]
+
+    def stop_move(self) -> dict:
+        """Stay where the sample is on its way. Returns ``x_nm``, ``y_nm``: where that is."""
+        return self.request("move", stop=True)[0]
+
+    def wait_for_move(self, move: int, timeout_s: float = 10.0) -> dict:
+        """Return the status once the sample has arrived and lies still (``in_lock``).
+
+        Parameters
+        ----------
+        move : int
+            Its number, as `move` returned it.
+
+        Raises
+        ------
+        DriftdError
+            The move will not arrive: ``code`` is the lock's state, ``replaced``, ``stopped`` or ``limits``.
+        TimeoutError
+            It has not yet; the text says why.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            status = self.status()
+            now = status["move"]
+            if now["phase"] == "unlocked":
+                raise DriftdError(f"the lock is {status['state']}: the move is over", status["state"])
+            if now["move"] != move:
+                raise DriftdError(f"move {now['move']} took the place of move {move}", "replaced")
+            if now["phase"] == "resting" and now["ended"] != "done":
+                raise DriftdError(f"the move ended: {now['ended']}", now["ended"])
+            if now["phase"] == "resting" and not now["moving"] and status["gate"]["in_lock"]:
+                return status
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not there after {timeout_s} s: {now['phase']}, {status['gate']['reason']}")
+            time.sleep(0.01)
 
     def markers(self) -> list[dict]:
         """The markers, each as in the topic ``markers``."""

@@ -34,6 +34,10 @@ class ObservedMarkers {
   /// Of the mean over the tracking markers, weighted best.
   double best_noise_nm() const noexcept;
   virtual std::span<const control::MarkerObservation> observe(const simulator::Truth& truth);
+  /// Those of the frame observed last.
+  std::span<const control::MarkerObservation> observations() const noexcept {
+    return observations_;
+  }
   /// After the frame's estimate: where the next frame is looked at.
   virtual void follow(const control::DriftEstimator& /*estimator*/, Vec2 /*drift_nm*/) {}
 

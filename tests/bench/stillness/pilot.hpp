@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "camera/simulator/simulation.hpp"
+#include "control/set_point.hpp"
 #include "tests/bench/stillness/bound.hpp"
+#include "tests/bench/stillness/observed_flight.hpp"
 #include "tests/bench/stillness/world.hpp"
 
 namespace driftd::stillness {
@@ -45,6 +47,19 @@ class Pilot {
   /// While not locked: why, in the daemon's words.
   virtual std::string reason() const { return {}; }
   virtual std::optional<PublishedDrift> published() const { return std::nullopt; }
+  /// The residual's mean square that the law expects of itself, mean of both axes.
+  virtual std::optional<double> foretold_nm2() const { return std::nullopt; }
+  /// What the law has learnt of the sample; of one that flies with what was learnt elsewhere, that.
+  virtual Learnt learnt() const { return {}; }
+
+  // Moves under lock, of what can make them.
+  /// @returns false when it is not locked
+  virtual bool begin_move(const control::MovePath& /*path*/) { return false; }
+  virtual control::SetPoint set_point() const { return {}; }
+  virtual bool in_lock() const { return false; }  ///< as published
+  virtual Vec2 reference_nm() const {
+    return {};
+  }  ///< the true place that the reference stands for
 };
 
 /// The control laws that the daemon has; with "-alone" after it, each without the supervisor; and
@@ -52,9 +67,10 @@ class Pilot {
 std::vector<std::string> law_names();
 
 /// Estimator, supervisor and servo of the daemon, as docs/lock.md has them.
+/// @param frozen  what an observer flies with, and learns no more; null: it learns
 /// @throws std::invalid_argument when the daemon has no law of that name
 std::unique_ptr<Pilot> make_daemon_pilot(const World& world, simulator::Simulation& simulation,
-                                         const std::string& law);
+                                         const std::string& law, const Learnt* frozen = nullptr);
 /// The best controller, axis by axis; of lines it is told all, of a ramp nothing: leave it out of
 /// the scenario.
 std::unique_ptr<Pilot> make_best_pilot(const World& world, double noise_nm);

@@ -38,14 +38,17 @@ double noise_of(const World& world) {
 
 class Run {
  public:
-  Run(const World& world, const std::string& law, std::uint64_t seed)
+  /// @param strain  null: the stage is the world's, and the law learns
+  Run(const World& world, const std::string& law, std::uint64_t seed, const Strain* strain)
       : world_(varied(world, seed, law == kBestLaw)),
+        strain_(strain ? *strain : Strain{}),
         simulation_(world_.scenario),
         ticks_(frame_ticks(physics_of(world_, false, 1))),
         random_(seed, 230) {
     flight_.noise_nm = noise_of(world_);
-    pilot_ = law == kBestLaw ? make_best_pilot(world_, flight_.noise_nm)
-                             : make_daemon_pilot(world_, simulation_, law);
+    pilot_ = law == kBestLaw
+                 ? make_best_pilot(world_, flight_.noise_nm)
+                 : make_daemon_pilot(world_, simulation_, law, strain ? &strain_.learnt : nullptr);
     flight_.rate_hz = world_.scenario.camera.rate_hz * kInstants;
   }
 
@@ -116,7 +119,18 @@ class Run {
   }
 
   void obey(Vec2 wanted_nm, std::int64_t arrives_ns) {
-    simulation_.command_stage(arrives_ns, wanted_nm);
+    const double since_s = 1e-9 * static_cast<double>(arrives_ns) - flight_.engaged_s;
+    if (!engaged_ || since_s < strain_.from_s) {
+      unstrained_nm_ = wanted_nm;
+      simulation_.command_stage(arrives_ns, wanted_nm);
+    } else {
+      const auto strained = [&](double wanted, double from) {
+        return from + strain_.gain * (wanted - from);
+      };
+      simulation_.command_stage(
+          arrives_ns + std::llround(1e6 * strain_.late_ms),
+          {strained(wanted_nm.x, unstrained_nm_.x), strained(wanted_nm.y, unstrained_nm_.y)});
+    }
     const Vec2 change = {wanted_nm.x - told_nm_.x, wanted_nm.y - told_nm_.y};
     told_nm_ = wanted_nm;
     if (is_learnt(arrives_ns)) change_sum_nm2_ += 0.5 * (change.x * change.x + change.y * change.y);
@@ -140,6 +154,10 @@ class Run {
       ++locked_frames_;
     else
       ++flight_.frames_held[pilot_->reason()];
+    if (const auto foretold_nm2 = pilot_->foretold_nm2()) {
+      foretold_sum_nm2_ += *foretold_nm2;
+      ++foretold_;
+    }
     if (const auto p = pilot_->published()) {
       const double x = p->error_nm.x / p->sd_nm.x, y = p->error_nm.y / p->sd_nm.y;
       normalised_sum_ += 0.5 * (x * x + y * y);
@@ -153,6 +171,9 @@ class Run {
     flight_.locked_share = static_cast<double>(locked_frames_) / frames;
     flight_.normalised2 =
         normalised_sum_ / static_cast<double>(std::max<std::int64_t>(1, published_));
+    flight_.foretold_nm2 =
+        foretold_sum_nm2_ / static_cast<double>(std::max<std::int64_t>(1, foretold_));
+    flight_.learnt = pilot_->learnt();
     // The lock holds the sample where its reference was, wherever that is.
     for (auto& axis : flight_.residual_nm) {
       double sum = 0, count = 0;
@@ -167,22 +188,29 @@ class Run {
   }
 
   World world_;
+  Strain strain_;
   simulator::Simulation simulation_;
   FrameTicks ticks_;
   simulator::Random random_;
   std::unique_ptr<Pilot> pilot_;
   Flight flight_;
   bool engaged_ = false;
-  Vec2 told_nm_;
+  Vec2 told_nm_, unstrained_nm_;
   std::int64_t last_ns_ = 0;
   std::int64_t engaged_frames_ = 0, learnt_frames_ = 0, locked_frames_ = 0, published_ = 0;
-  double change_sum_nm2_ = 0, normalised_sum_ = 0;
+  std::int64_t foretold_ = 0;
+  double change_sum_nm2_ = 0, normalised_sum_ = 0, foretold_sum_nm2_ = 0;
 };
 
 }  // namespace
 
 Flight fly(const World& world, const std::string& law, std::uint64_t seed) {
-  return Run(world, law, seed).fly();
+  return Run(world, law, seed, nullptr).fly();
+}
+
+Flight fly_strained(const World& world, const std::string& law, std::uint64_t seed,
+                    const Strain& strain) {
+  return Run(world, law, seed, &strain).fly();
 }
 
 }  // namespace driftd::stillness

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/stillness/observed_flight.hpp"
 #include "tests/bench/stillness/world.hpp"
 
 namespace driftd::stillness {
@@ -24,9 +25,22 @@ struct Flight {
   double locked_share = 0;
   std::map<std::string, std::int64_t> frames_held;  ///< not locked, by reason
   double noise_nm = 0;                              ///< of the best mean over the markers
+  double foretold_nm2 = 0;  ///< mean square that the law foretold; 0: it foretells nothing
+  Learnt learnt;            ///< at the end
+};
+
+/// The true stage differs from what was learnt, from some time of the lock on.
+struct Strain {
+  Learnt learnt;        ///< what the observer flies with
+  double from_s = 1e9;  ///< after the lock
+  double gain = 1;      ///< it moves so many times as far as it is told, from where it is
+  double late_ms = 0;   ///< its dead time is so much longer
 };
 
 /// With line phases and noise by `seed`. @throws std::invalid_argument for an unknown law
 Flight fly(const World& world, const std::string& law, std::uint64_t seed);
+/// The same by an observer that learns nothing.
+Flight fly_strained(const World& world, const std::string& law, std::uint64_t seed,
+                    const Strain& strain);
 
 }  // namespace driftd::stillness

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/bench/stillness/bound.hpp"
+#include "tests/bench/stillness/margins.hpp"
 #include "tests/bench/stillness/measures.hpp"
 #include "tests/bench/stillness/pilot.hpp"
 #include "tests/bench/stillness/run.hpp"
@@ -32,6 +33,8 @@ struct Options {
   std::string json_path;
   bool spectra = false;
   bool fitted = false;
+  bool margins = false;
+  bool no_reputation = false;
 };
 
 struct Bounds {
@@ -71,7 +74,7 @@ json told(const AxisMeasures& m, bool spectra) {
 struct Sum {
   double ratio = 0, worst = std::numeric_limits<double>::quiet_NaN();
   double rms_nm = 0, p99_nm = 0, change_nm = 0, learnt_s = 0, settled_s = 0;
-  double coverage = 0, locked = 0;
+  double coverage = 0, locked = 0, foretold = 0;
 };
 
 /// The later of two times of which one below 0 is never.
@@ -83,8 +86,8 @@ void print_head() {
   std::puts(
       "| world                      | law      | bound nm | rms nm | ratio | worst | p99 nm | move "
       "nm |"
-      " learnt s | settled ms | coverage | locked % |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+      " learnt s | settled ms | coverage | foretold | locked % |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
 }
 
 /// With so many decimals.
@@ -99,11 +102,12 @@ void print_row(const World& world, const std::string& law, double bound_nm, cons
   const std::string settled = s.settled_s < 0   ? "never"
                               : s.settled_s > 0 ? text_of(1e3 * s.settled_s, 0)
                                                 : "-";
+  const std::string foretold = s.foretold > 0 ? text_of(s.foretold, 2) : "-";
   std::printf(
-      "| %-26s | %-8s | %8.3f | %6.3f | %5.2f | %5.2f | %6.2f | %7.3f | %8s | %10s | %8.2f | %8.1f "
-      "|\n",
+      "| %-26s | %-8s | %8.3f | %6.3f | %5.2f | %5.2f | %6.2f | %7.3f | %8s | %10s | %8.2f | %8s | "
+      "%8.1f |\n",
       world.title.c_str(), law.c_str(), bound_nm, s.rms_nm, s.ratio, s.worst, s.p99_nm, s.change_nm,
-      learnt.c_str(), settled.c_str(), s.coverage, 100 * s.locked);
+      learnt.c_str(), settled.c_str(), s.coverage, foretold.c_str(), 100 * s.locked);
   std::fflush(stdout);
 }
 
@@ -129,12 +133,15 @@ json fly_world(const World& world, const std::string& law, const Options& option
     sum.settled_s = later(sum.settled_s, m.settled_s);
     sum.coverage += flight.normalised2 / n;
     sum.locked += flight.locked_share / n;
+    const double foretold = std::sqrt(flight.foretold_nm2) / m.rms_nm;
+    sum.foretold += foretold / n;
     seeds.push_back({{"rms_nm", m.rms_nm},
                      {"ratio", ratio},
                      {"change_nm", m.change_nm},
                      {"learnt_after_s", m.learnt_after_s},
                      {"settled_s", m.settled_s},
                      {"coverage", flight.normalised2},
+                     {"foretold", foretold},
                      {"locked_share", flight.locked_share},
                      {"frames_held", flight.frames_held},
                      {"noise_nm", flight.noise_nm},
@@ -155,8 +162,28 @@ json fly_world(const World& world, const std::string& law, const Options& option
           {"learnt_after_s", sum.learnt_s},
           {"settled_s", sum.settled_s},
           {"coverage", sum.coverage},
+          {"foretold", sum.foretold},
           {"locked_share", sum.locked},
           {"seeds", seeds}};
+}
+
+/// The smallest of all seeds.
+json margins_of(const World& world, const std::string& law, const Options& options) {
+  Margins least{.gain = kMostGain, .late_ms = kMostLateMs};
+  for (int seed = 1; seed <= options.seeds; ++seed) {
+    const auto bound_nm = [&](double noise_nm) { return bounds_of(world, noise_nm).both_nm(); };
+    const Margins m = find_margins(world, law, static_cast<std::uint64_t>(seed), bound_nm);
+    least.gain = std::min(least.gain, m.gain);
+    least.late_ms = std::min(least.late_ms, m.late_ms);
+  }
+  std::printf("| %-26s | %-14s | %5.1f | %7.1f |\n", world.title.c_str(), law.c_str(), least.gain,
+              least.late_ms);
+  std::fflush(stdout);
+  return {{"world", world.name},
+          {"title", world.title},
+          {"law", law},
+          {"gain", least.gain},
+          {"late_ms", least.late_ms}};
 }
 
 std::vector<World> load_worlds(const Options& options) {
@@ -174,6 +201,7 @@ std::vector<World> load_worlds(const Options& options) {
   for (const auto& file : files) {
     worlds.push_back(load_world(file));
     worlds.back().fitted = options.fitted;
+    worlds.back().remembering = !options.no_reputation;
     if (options.seconds > 0) {
       worlds.back().judgement.seconds = options.seconds;
       worlds.back().judgement.learn_s =
@@ -196,7 +224,8 @@ int main(int argc, char** argv) {
   CLI::App app{"How near a control law comes to the stillness that physics allows"};
   app.add_option("worlds", options.worlds, "names in tests/bench/stillness/worlds, or files; all");
   app.add_option("--law", options.laws,
-                 "pi; pi-alone: without the supervisor; best: the bound's own controller")
+                 "pi; pi-alone: without the supervisor; observer-alone: the observer; best: the "
+                 "bound's own controller")
       ->allow_extra_args(false)
       ->check(CLI::IsMember(law_names()));
   app.add_option("--seeds", options.seeds)->check(CLI::Range(1, 1000));
@@ -205,15 +234,24 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(3, 1'000'000));
   app.add_option("--json", options.json_path, "write everything here");
   app.add_flag("--spectra", options.spectra, "with spectra");
+  app.add_flag("--margins", options.margins,
+               "how far the stage's gain and dead time may be off, what was learnt being kept");
   app.add_flag("--fitted", options.fitted, "draw each marker's ROI and fit it: slower by far");
+  app.add_flag(
+      "--no-reputation", options.no_reputation,
+      "trust each frame alone: no marker is known by its past, and witnesses stay witnesses");
   CLI11_PARSE(app, argc, argv);
   try {
     const std::vector<World> worlds = load_worlds(options);
     if (!options.json_path.empty()) write(options.json_path, {});  // what fails, fails at once
     json all = json::array();
-    print_head();
+    if (options.margins)
+      std::puts("| world | law | gain x | later ms |\n| --- | --- | --- | --- |");
+    else
+      print_head();
+    const auto figures = options.margins ? margins_of : fly_world;
     for (const World& world : worlds)
-      for (const std::string& law : options.laws) all.push_back(fly_world(world, law, options));
+      for (const std::string& law : options.laws) all.push_back(figures(world, law, options));
     if (!options.json_path.empty()) write(options.json_path, all);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "driftd_stillness_bench: %s\n", error.what());

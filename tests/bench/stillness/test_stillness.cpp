@@ -224,7 +224,8 @@ TEST_CASE("a flight is the same each time, and another with another seed") {
   CHECK(first.residual_nm == fly(world, "pi", 1).residual_nm);
   CHECK(first.residual_nm != fly(world, "pi", 2).residual_nm);
   CHECK_THROWS_WITH(fly(world, "none", 1),
-                    "no control law is called 'none'; there are: pi, pi-alone, best");
+                    "no control law is called 'none'; there are: pi, pi-alone, auto, observer, "
+                    "observer-alone, best");
 }
 
 TEST_CASE("the residual's measures") {

@@ -16,11 +16,13 @@ void read_belief(yaml::Section section, Belief& b) {
   section.number("integral", b.integral, {0, 2});
   section.number("step_limit_nm", b.step_limit_nm, {0.1, 1e6});
   section.number("rate_limit_nm_per_s", b.rate_limit_nm_per_s, {1, 1e9});
+  section.number("range_limit_nm", b.range_limit_nm, {1, 1e9});
   section.integer("average_frames", b.average_frames, {1, 1000});
   section.integer("min_markers", b.min_markers, {1, 1000});
   section.number("latency_us", b.latency_us, {0, 1e6});
   section.number("latency_jitter_us", b.latency_jitter_us, {0, 1e6});
   section.number("witness_share", b.witness_share, {0, 0.5});
+  section.number("rotate_witness_s", b.rotate_witness_s, {0, 1e6});
   section.finish();
 }
 

@@ -20,11 +20,13 @@ struct Belief {
   double integral = 0.3;
   double step_limit_nm = 20;
   double rate_limit_nm_per_s = 2000;
+  double range_limit_nm = 5000;  ///< and of the travel
   int average_frames = 1;
   int min_markers = 3;
   double latency_us = 1500;      ///< middle of the exposure to the correction's arrival
   double latency_jitter_us = 0;  ///< mean of what adds to it, exponentially distributed
   double witness_share = 0;      ///< of the markers
+  double rotate_witness_s = 0;   ///< 0: the same markers are witnesses all the time
 };
 
 struct Judgement {
@@ -41,7 +43,9 @@ struct World {
   simulator::Scenario scenario;
   Belief belief;
   Judgement judgement;
-  bool fitted = false;  ///< markers are drawn and fitted; not a key of the file
+  // Not keys of the file.
+  bool fitted = false;      ///< markers are drawn and fitted
+  bool remembering = true;  ///< markers have a reputation
 };
 
 /// @throws simulator::ScenarioError

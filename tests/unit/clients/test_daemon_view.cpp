@@ -69,6 +69,10 @@ TEST_CASE("The summary shows the documented example in at most 80 columns") {
   CHECK(contains(line_of(lines, "markers"), "12 of 13 used, 3 witnesses"));
   CHECK(contains(line_of(lines, "drift "), "+0.412     -0.093 nm   sd 0.171 / 0.169"));
   CHECK(contains(line_of(lines, "drift rms"), "0.520      0.490 nm"));
+  const Line in_loop = line_of(lines, "in loop rms"), witnesses = line_of(lines, "out of loop");
+  CHECK(contains(in_loop, "0.500      0.480 nm   noise 0.21   Allan 1 s - 16 s -"));
+  CHECK(contains(witnesses, "0.620      0.600 nm   noise 0.45"));
+  CHECK(contains(line_of(lines, "            beyond the witnesses"), "moved 0.43 / 0.41 nm rms"));
   CHECK(contains(line_of(lines, "correction"), "-18.204     +7.770 nm"));
   CHECK(contains(line_of(lines, "latency"), "p50 41   p99 66   p99.9 120   max 240 us"));
   CHECK(contains(line_of(lines, "fitter"), "cpu (AVX3), 13 x 13 px"));
@@ -78,6 +82,45 @@ TEST_CASE("The summary shows the documented example in at most 80 columns") {
     INFO(line.text);
     CHECK(line.text.size() <= 80);
   }
+}
+
+TEST_CASE("The residual is shown in the loop and out of it, where there is one") {
+  json status = driftd::test::protocol_examples().at("status");
+  const auto lines_of = [&status] {
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    return view.summary(kNow_ns);
+  };
+  status["residual"]["in_loop"]["allan"] = {
+      {{"tau_s", 0.512}, {"x_nm", 9.0}, {"y_nm", 9.0}, {"differences", 400}},
+      {{"tau_s", 1.024}, {"x_nm", 0.03}, {"y_nm", 0.04}, {"differences", 200}},
+      {{"tau_s", 16.384}, {"x_nm", 0.002}, {"y_nm", 0.002}, {"differences", 12}}};
+  CHECK(contains(line_of(lines_of(), "in loop rms"), "Allan 1 s 0.035 16 s 0.002"));
+  for (auto& [key, value] : status["residual"]["out_of_loop"].items())
+    if (key.ends_with("_nm")) value = nullptr;
+  CHECK(line_of(lines_of(), "out of loop").text.empty());  // no witness
+  CHECK(line_of(lines_of(), "            beyond").text.empty());
+  status["residual"]["in_loop"]["allan"] = 5;  // not of this protocol: no reason to end
+  CHECK_NOTHROW(lines_of());
+  status["residual"] = nullptr;
+  CHECK(line_of(lines_of(), "in loop rms").text.empty());
+}
+
+TEST_CASE("A marker is shown with what it is worth, and why that is less") {
+  json markers = driftd::test::protocol_examples().at("markers");
+  const auto table_of = [&markers] {
+    DaemonView view;
+    view.set_markers(markers);
+    return view.marker_table(10);
+  };
+  CHECK(contains(table_of()[1], "good           1.00   101.20"));
+  CHECK(table_of()[1].tone == Tone::Good);
+  markers["markers"][0]["reputation"] = 0.4;
+  markers["markers"][0]["reputation_reason"] = "seldom_seen";
+  CHECK(table_of()[1].text.ends_with("  seldom seen"));
+  CHECK(table_of()[1].tone == Tone::Warning);
+  markers["markers"][0]["excluded"] = true;
+  CHECK(table_of()[1].text.ends_with("  excluded: seldom seen"));
 }
 
 TEST_CASE("What the stage's driver tells is shown, and nothing of one that only subscribes") {
@@ -127,6 +170,8 @@ TEST_CASE("A daemon that fell silent is not shown as locked") {
   const Line state = line_of(view.summary(later_ns), "state");
   CHECK(state.tone == Tone::Bad);
   CHECK(contains(state, "unknown: no message for 5 s (last: locked)"));
+  CHECK(contains(line_of(view.summary(kNow_ns), "in lock"), "yes"));
+  CHECK(line_of(view.summary(later_ns), "in lock").text == "in lock     -");
   CHECK(view.one_line(later_ns) == "no message for 5 s (last state: locked)");
 }
 
@@ -241,9 +286,9 @@ TEST_CASE("Markers come a line each, and as many as there is room for") {
 
   const std::vector<Line> all = view.marker_table(100);
   REQUIRE(all.size() == 7);  // a heading and six markers
-  CHECK(contains(all[1], "1  tracking good             101.20    55.93     +0.09     -0.11"));
+  CHECK(contains(all[1], "1  tracking good           1.00   101.20    55.93     +0.09     -0.11"));
   CHECK(all[1].tone == Tone::Good);
-  CHECK(contains(all[2], "fit failed            -"));
+  CHECK(contains(all[2], "fit failed     1.00        -"));
   CHECK(all[2].tone == Tone::Bad);
   CHECK(view.marker_table(7).size() == 7);
 

@@ -177,6 +177,40 @@ class Commanding(WithDaemon):
         self.assertEqual(self.daemon.requests[-2:],
                          [{"command": "markers"}, {"command": "markers", "find": True}])
 
+    def test_moves_and_what_becomes_of_them(self):
+        self.daemon.replies["move"] = [{"ok": True, "move": 4, "x_nm": 1.5, "y_nm": -2.0, "duration_s": 0.1}]
+        self.assertEqual(self.client.move(1.5, -2)["move"], 4)
+        self.client.move(3, 0, relative=True, speed_nm_per_s=800)
+        self.client.move_along([(0, 1), (2, 3, 0.5)], repeat=7)
+        self.client.move_home()
+        self.client.stop_move()
+        self.assertEqual(self.daemon.requests, [
+            {"command": "move", "x_nm": 1.5, "y_nm": -2},
+            {"command": "move", "dx_nm": 3, "dy_nm": 0, "speed_nm_per_s": 800},
+            {"command": "move", "path": [{"x_nm": 0, "y_nm": 1}, {"x_nm": 2, "y_nm": 3, "dwell_s": 0.5}], "repeat": 7},
+            {"command": "move", "home": True},
+            {"command": "move", "stop": True}])
+
+    def test_waiting_for_a_move(self):
+        status = examples()["status"]
+        there = {**status["move"], "move": 4, "phase": "resting", "moving": False, "ended": "done"}
+
+        def wait(**changes):
+            now = {**status, "move": {**there, **changes.pop("move", {})}, **changes}
+            self.daemon.replies["status"] = [{"ok": True, "status": now}]
+            return self.client.wait_for_move(4, timeout_s=0.05)
+
+        self.assertTrue(wait()["gate"]["in_lock"])
+        closed = {**status["gate"], "in_lock": False, "reason": "settling"}
+        for changes in ({"gate": closed}, {"move": {"moving": True}}, {"move": {"phase": "moving", "ended": ""}}):
+            with self.assertRaises(TimeoutError, msg=changes):
+                wait(**changes)
+        for changes, code in (({"move": {"move": 0, "phase": "unlocked"}, "state": "lost"}, "lost"), ({"move": {"move": 5}}, "replaced"),
+                              ({"move": {"ended": "limits"}}, "limits"), ({"move": {"ended": "stopped"}}, "stopped")):
+            with self.assertRaises(driftd.DriftdError) as over:
+                wait(**changes)
+            self.assertEqual(over.exception.code, code)
+
     def test_a_snapshot_is_rows_of_pixels(self):
         pixels = b"".join(value.to_bytes(2, "little") for value in (1, 2, 300, 4, 5, 65535))
         frame = {"frame_id": 1, "width_px": 3, "height_px": 2, "rois": []}

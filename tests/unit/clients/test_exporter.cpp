@@ -170,6 +170,11 @@ TEST_CASE("every metric has a value from a status as docs/protocol.md has it", "
   CHECK(samples.at("driftd_state{driftd_state=\"lost\"}") == "0");
   CHECK(samples.at("driftd_drift_rms_meters{axis=\"y\"}") == "4.9e-10");
   CHECK(samples.at("driftd_correction_meters{axis=\"x\"}") == "-1.82e-08");
+  CHECK(samples.at("driftd_residual_rms_meters{axis=\"y\",loop=\"out\"}") == "6e-10");
+  CHECK(samples.at("driftd_residual_noise_meters{axis=\"x\",loop=\"in\"}") == "2.1e-10");
+  CHECK(samples.at("driftd_residual_mean_meters{axis=\"y\",loop=\"out\"}") == "-5e-11");
+  CHECK(samples.at("driftd_sample_residual_meters{axis=\"x\"}") == "4.3e-10");
+  CHECK(samples.at("driftd_markers_excluded") == "0");
   CHECK(samples.at("driftd_camera_frames_total") == "6001");
   CHECK(samples.at("driftd_camera_temperature_celsius") == "41.5");
   CHECK(samples.at("driftd_latency_seconds_bucket{part=\"total\",le=\"5e-05\"}") == "5100");

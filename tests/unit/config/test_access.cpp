@@ -180,11 +180,37 @@ TEST_CASE("a secret key that others may read is refused", "[config]") {
     INFO(mode);
     CHECK(with(mode, Readers::Group).find("found a secret key with mode 0") != std::string::npos);
   }
-  const fs::path open = folder.client("a.key", kFirst, "observe");
-  chmod(open.c_str(), 0600);
+  const fs::path open = folder.client("a.key", kFirst, "observe");  // a public one, by mistake
   CHECK(refusal(folder, [&] {
           read_secret_key_file(open, Readers::Nobody);
         }).find("clients/a.key: curve/secret-key: found none") == 0);
+}
+
+TEST_CASE("who else may bring keys into the folder is refused", "[config]") {
+  const Folder folder;
+  const fs::path key = folder.client("a.key", kSecond, "observe");
+  const auto told = [&] { return refusal(folder, [&] { read_access(folder.access()); }); };
+  CHECK(told() == "");
+  chmod(folder.path.c_str(), 0777);
+  CHECK(told().find("above it; allowed its owner or group: chmod o-w") != std::string::npos);
+  chmod(folder.path.c_str(), 01777);  // as /tmp: nobody renames what is another's
+  CHECK(told() == "");
+  chmod(folder.path.c_str(), 0755);
+  fs::create_directory(folder.path / "way");
+  fs::create_directory_symlink("../clients", folder.path / "way" / "link");
+  Access by_link = folder.access();
+  by_link.clients = folder.path / "way" / "link";
+  CHECK(read_access(by_link).clients.size() == 1);
+  chmod((folder.path / "way").c_str(), 0777);  // everybody may turn the link elsewhere
+  CHECK(refusal(folder, [&] { read_access(by_link); }).find("above it") != std::string::npos);
+  if (geteuid() != 0) return;  // who may not give files away
+  REQUIRE(chown(key.c_str(), 12345, 12345) == 0);
+  CHECK(told().find("clients/a.key: found that it belongs to user 12345; allowed root or") == 0);
+  REQUIRE(chown(key.c_str(), 0, 0) == 0);
+  REQUIRE(chown((folder.path / "clients").c_str(), 12345, 12345) == 0);
+  CHECK(told().find("clients: found that it belongs to user 12345") == 0);
+  REQUIRE(chown((folder.path / "server.key_secret").c_str(), 12345, 12345) == 0);  // the daemon's
+  CHECK(told() == "");
 }
 
 TEST_CASE("the clients of a folder have the names and roles of their files", "[config]") {

@@ -11,9 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <numbers>
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "bench/stillness/observed_flight.hpp"
 #include "control/controller.hpp"
 #include "control/stage_monitor.hpp"
 #include "control/stage_probe.hpp"
@@ -55,6 +57,9 @@ struct StageSetup {
   double seconds = 10;
   double idle_s = 0.2;  ///< frames before the lock: the reference's
   bool guarded = true;  ///< false: alarms are counted and nothing is held
+  /// Instead of PI the observer commands the stage: with this, and learns no more, or learning.
+  bool observed = false;
+  stillness::Learnt learnt;
 };
 
 struct StageOutcome {
@@ -71,6 +76,7 @@ struct StageOutcome {
   double residual_10_nm_s = -1;  ///< when an axis' true residual first exceeded 10 nm in the fault
   bool locked_at_end = true;
   std::array<long, 64> doubt_tail{};  ///< blocks whose doubt reached i
+  stillness::Learnt learnt;           ///< by an observer
 };
 
 inline World nominal_world() {
@@ -106,6 +112,16 @@ class StageSimulation {
     std::uniform_real_distribution<double> phase(0, 2 * std::numbers::pi);
     for (std::size_t i = 0; i < setup.world.lines.size(); ++i)
       phases_.push_back({phase(random_), phase(random_)});
+    if (!setup.observed) return;
+    const ControllerSettings& model = setup.model;
+    const double period_s = 1 / setup.frame_rate_hz;
+    flight_.emplace(
+        model, ObserverSettings{.period_s = period_s,
+                                .stage_delay_us = model.stage_delay_us,
+                                .stage_time_constant_us = model.stage_time_constant_us,
+                                .change_limit_nm = std::min(model.step_limit_nm,
+                                                            model.rate_limit_nm_per_s * period_s)});
+    if (setup.learnt[0] || setup.learnt[1]) flight_->freeze(setup.learnt);
   }
 
   StageOutcome run() {
@@ -121,6 +137,7 @@ class StageSimulation {
       frame(t_s, i >= idle);
     }
     outcome_.locked_at_end = !held_;
+    if (flight_) outcome_.learnt = flight_->learnt();
     const double locked = 2 * static_cast<double>(frames - idle);
     outcome_.residual_rms_nm = std::sqrt(sum2_ / locked);
     return outcome_;
@@ -206,11 +223,14 @@ class StageSimulation {
     const auto now_ns = taken_ns + static_cast<std::int64_t>(1e9 * setup_.latency_s);
     // The matrix is the model's: the truth is the fault's response.
     const Vec2 image = setup_.model.image_to_stage.invert(measured);
+    const bool sees = flight_ && locked && !(held_ && setup_.guarded);
+    if (sees) wanted_ = flight_->see(drift_of(image), taken_ns, now_ns);
     const StageVerdict verdict =
         monitor_.update({.moved_nm = setup_.model.image_to_stage.apply(image),
                          .covariance_nm2 = {noise * noise, 0, noise * noise * y_share * y_share},
-                         .modelled_nm = controller_.stage_at(taken_ns),
-                         .taken_ns = taken_ns});
+                         .modelled_nm = controller().stage_at(taken_ns),
+                         .taken_ns = taken_ns,
+                         .expectation = sees ? flight_->expectation() : std::nullopt});
     if (locked) supervise(verdict, t_s, left, image, taken_ns, now_ns);
   }
 
@@ -240,9 +260,33 @@ class StageSimulation {
       if (faulty_)
         outcome_.largest_trust_held = std::max(outcome_.largest_trust_held, verdict.trust);
     }
-    const Vec2 drift = held_ && setup_.guarded ? drift_to_command(taken_ns, now_ns) : image;
-    const Correction c = controller_.update(drift, taken_ns, now_ns);
-    sent_.push_back({1e-9 * static_cast<double>(now_ns) + setup_.stage_delay_s, c.total_nm});
+    const Vec2 total =
+        flight_ ? observed_total(now_ns)
+                : controller_
+                      .update(held_ && setup_.guarded ? drift_to_command(taken_ns, now_ns) : image,
+                              taken_ns, now_ns)
+                      .total_nm;
+    sent_.push_back({1e-9 * static_cast<double>(now_ns) + setup_.stage_delay_s, total});
+  }
+
+  const Controller& controller() const { return flight_ ? flight_->controller() : controller_; }
+
+  DriftEstimate drift_of(Vec2 image) const {
+    const double noise2 = setup_.world.noise_nm * setup_.world.noise_nm;
+    const double y_share2 = setup_.world.y_share * setup_.world.y_share;
+    DriftEstimate drift;
+    drift.frame_drift_nm = setup_.model.image_to_stage.apply(image);
+    drift.frame_covariance_nm2 = {noise2, 0, noise2 * y_share2};
+    drift.markers_used = kSureMarkers;
+    return drift;
+  }
+
+  /// What the stage is told by the observer, or by the probe while that waits.
+  Vec2 observed_total(std::int64_t now_ns) {
+    if (!held_ || !setup_.guarded) return flight_->go_on(wanted_, now_ns);
+    const Controller& c = flight_->controller();
+    return flight_->go_to(
+        probe_.wanted_nm(c.total_nm(), c.stage_at(now_ns), monitor_.sd_nm(), now_ns), now_ns);
   }
 
   /// The drift for which the controller commands what the probe wants, within its limits: with no
@@ -273,6 +317,8 @@ class StageSimulation {
   std::mt19937_64 random_;
   std::normal_distribution<double> normal_;
   Controller controller_;
+  std::optional<stillness::ObservedFlight> flight_;
+  Vec2 wanted_;  ///< by the observer, of this frame
   StageMonitor monitor_;
   StageProbe probe_;
   StageOutcome outcome_;

@@ -4,6 +4,8 @@
 
 #include "control/controller.hpp"
 #include "control/lock_state.hpp"
+#include "control/marker_trust.hpp"
+#include "control/residual_statistics.hpp"
 #include "control/roi_tracker.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
@@ -23,6 +25,8 @@ TEST_CASE("a frame through tracker, estimator, lock and controller allocates not
   settings.average_frames = 10;
   DriftEstimator estimator(settings);
   estimator.set_markers(scene.markers());
+  MarkerTrust trust(scene.markers());
+  ResidualStatistics residual;
   RoiTracker tracker(13, 1);
   tracker.set_markers(scene.markers());
   Controller controller(driftd::test::default_controller_settings());
@@ -38,6 +42,8 @@ TEST_CASE("a frame through tracker, estimator, lock and controller allocates not
     if (frame == 50) estimator.begin_reference(100);
     if (frame == 400) estimator.restart_average();
     const DriftEstimate& e = estimator.update(o);
+    trust.after_frame(estimator, e, o, {.interval_s = 0.002, .locked = true, .period_s = 0.1});
+    if (e.valid) residual.measured(e, 0.002, 0.002);
     tracker.follow(o, estimator.results(), estimator.reference_px(),
                    {e.drift_nm.x / test::kPixelNm, e.drift_nm.y / test::kPixelNm});
     lock = next(lock, e.valid ? LockEvent::GoodFrame : LockEvent::FewMarkers, frame, lock_settings);

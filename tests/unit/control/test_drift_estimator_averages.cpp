@@ -9,12 +9,11 @@ namespace driftd::control {
 namespace {
 
 using test::Field;
-using test::kFloorNm2;
 using test::locked;
 using test::rules;
 using test::update;
 
-TEST_CASE("the covariance is that of the fits, the references and the floor, each axis its own") {
+TEST_CASE("the covariance is that of the fits and the references, each axis its own") {
   constexpr int kMarkers = 5, kFrames = 9, kReference = 25;
   const Vec2 sd_nm{1, 3};
   const Field field(kMarkers, 0, sd_nm);
@@ -23,17 +22,17 @@ TEST_CASE("the covariance is that of the fits, the references and the floor, eac
   // A provisional reference is one frame: the mean of both axes stands for its uncertainty.
   const double provisional_nm2 = 2 * 2;
   const Covariance2 before = update(estimator, field).covariance_nm2;
-  CHECK(before.xx == Approx((1 + kFloorNm2 + provisional_nm2) / kMarkers).epsilon(1e-5));
-  CHECK(before.yy == Approx((9 + kFloorNm2 + provisional_nm2) / kMarkers).epsilon(1e-5));
+  CHECK(before.xx == Approx((1 + provisional_nm2) / kMarkers).epsilon(1e-5));
+  CHECK(before.yy == Approx((9 + provisional_nm2) / kMarkers).epsilon(1e-5));
   estimator.begin_reference(kReference);
   const double reference_nm2 = provisional_nm2 / kReference;
   const Covariance2 after = update(estimator, field, kReference).covariance_nm2;
-  CHECK(after.xx == Approx((1 + kFloorNm2 + reference_nm2) / kMarkers).epsilon(1e-5));
-  CHECK(after.yy == Approx((9 + kFloorNm2 + reference_nm2) / kMarkers).epsilon(1e-5));
+  CHECK(after.xx == Approx((1 + reference_nm2) / kMarkers).epsilon(1e-5));
+  CHECK(after.yy == Approx((9 + reference_nm2) / kMarkers).epsilon(1e-5));
   // A mean over frames lessens the fits' errors, not the references': they are the same in each.
   const Covariance2 mean = update(estimator, field, kFrames - 1).covariance_nm2;
-  CHECK(mean.xx == Approx(((1 + kFloorNm2) / kFrames + reference_nm2) / kMarkers).epsilon(1e-5));
-  CHECK(mean.yy == Approx(((9 + kFloorNm2) / kFrames + reference_nm2) / kMarkers).epsilon(1e-5));
+  CHECK(mean.xx == Approx((1.0 / kFrames + reference_nm2) / kMarkers).epsilon(1e-5));
+  CHECK(mean.yy == Approx((9.0 / kFrames + reference_nm2) / kMarkers).epsilon(1e-5));
 }
 
 TEST_CASE("the drift is the mean of the newest frames, the ring's end included") {

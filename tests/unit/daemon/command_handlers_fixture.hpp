@@ -22,6 +22,7 @@ struct HandlersFixture {
   LoopControl loop{played.ports};
   CameraWatch camera{config, source, loop, told.log};
   LockOrders orders{{}, gate, loop, [] { return true; }};
+  MoveOrders moves{config, loop, told.log};
   MarkerKeeper keeper{config, fitter, camera, loop, told.log};
   Snapshots snapshots{[] { return 13; }, camera, loop};
   StageChannel stage{config, "session", played.ports, loop, told.log};
@@ -32,10 +33,20 @@ struct HandlersFixture {
   RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
                       stage,  told.log};
   FrameKeeper raw_frames{config, "session", loop, told.log};
-  CommandHandlers handlers{
-      orders,    interrupted, keeper,
-      snapshots, calibration, stage,
-      record,    raw_frames,  [] { return nlohmann::json{{"state", "holding"}}; }};
+  Places places{config, {}, {camera, loop, memory, interrupted, keeper, orders}, told.log};
+  CommandHandlers handlers{orders,
+                           moves,
+                           interrupted,
+                           keeper,
+                           snapshots,
+                           calibration,
+                           stage,
+                           record,
+                           raw_frames,
+                           places,
+                           [] {
+                             return nlohmann::json{{"state", "holding"}};
+                           }};
 };
 
 }  // namespace driftd::daemon::test

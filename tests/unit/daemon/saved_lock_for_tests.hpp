@@ -41,6 +41,7 @@ inline SavedLock some_lock() {
       .total_nm = {-18.25, 7.5},
       .carried_nm = {100, -50},
       .travelled_nm = {300, 25},
+      .set_nm = {-70, 45},
       .stage = SavedStage{.driver = "pi_gcs2",
                           .description = "PI",
                           .position_nm = {{"1", 50012.5}, {"2", 49987.25}}}};

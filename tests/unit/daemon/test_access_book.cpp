@@ -208,6 +208,8 @@ TEST_CASE("access: each role may ask for what the protocol's table says") {
                                      {{"command", "snapshot"}},
                                      {{"command", "calibration"}},
                                      {{"command", "record"}, {"id", 7}, {"start", false}},
+                                     {{"command", "place"}},
+                                     {{"command", "place"}, {"show", "a"}},
                                      {{"command", "access"}}};
   const std::vector<json> command = {{{"command", "lock"}},
                                      {{"command", "unlock"}},
@@ -219,6 +221,8 @@ TEST_CASE("access: each role may ask for what the protocol's table says") {
                                      {{"command", "record"}, {"start", true}},
                                      {{"command", "record"}, {"stop", true}},
                                      {{"command", "record"}, {"frames", true}},
+                                     {{"command", "place"}, {"save", "a"}},
+                                     {{"command", "place"}, {"show", "a"}, {"remove", "a"}},
                                      // Whatever a later version adds.
                                      {{"command", "new"}},
                                      {{"command", "record"}, {"new", 3}, {"id", 1}}};
@@ -232,7 +236,7 @@ TEST_CASE("access: each role may ask for what the protocol's table says") {
   }
   CHECK(refusal(kObserve, {{"command", "lock"}}) ==
         "alice has the role observe, not for lock: it may status, markers, snapshot, calibration, "
-        "record, access");
+        "record, place, access");
   CHECK_FALSE(refusal(Roles{}, {{"command", "status"}}).empty());
 }
 

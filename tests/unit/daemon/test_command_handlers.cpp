@@ -4,6 +4,7 @@
 
 #include "command_handlers_fixture.hpp"
 #include "support/catch.hpp"
+#include "turned_until.hpp"
 
 using namespace driftd;
 using namespace driftd::daemon;
@@ -87,13 +88,26 @@ TEST_CASE("markers are listed, and looked for when that is asked for") {
 
 TEST_CASE("what no command is or has is a bad request, and nothing is done") {
   Fixture f;
-  for (const json& request :
-       {json{{"command", "shutdown"}}, json{{"command", ""}},
-        json{{"command", "lock"}, {"force", true}}, json{{"command", "lock"}, {"resume", 1}},
-        json{{"command", "unlock"}, {"find", true}}, json{{"command", "snapshot"}, {"roi", 1}},
-        json{{"command", "status"}, {"find", false}}, json{{"command", "markers"}, {"find", 1}},
-        json{{"command", "markers"}, {"find", nullptr}},
-        json{{"command", "markers"}, {"again", true}}}) {
+  for (const json& request : {json{{"command", "shutdown"}},
+                              json{{"command", ""}},
+                              json{{"command", "lock"}, {"force", true}},
+                              json{{"command", "lock"}, {"resume", 1}},
+                              json{{"command", "unlock"}, {"find", true}},
+                              json{{"command", "snapshot"}, {"roi", 1}},
+                              json{{"command", "status"}, {"find", false}},
+                              json{{"command", "markers"}, {"find", 1}},
+                              json{{"command", "markers"}, {"find", nullptr}},
+                              json{{"command", "markers"}, {"again", true}},
+                              json{{"command", "lock"}, {"place", 1}},
+                              json{{"command", "lock"}, {"place", ""}},
+                              json{{"command", "lock"}, {"place", "a"}, {"resume", true}},
+                              json{{"command", "place"}, {"list", true}},
+                              json{{"command", "place"}, {"show", "../a"}},
+                              json{{"command", "place"}, {"save", "a"}, {"remove", "a"}},
+                              json{{"command", "place"}, {"remove", "a"}, {"note", "b"}},
+                              json{{"command", "place"}, {"show", "a"}, {"replace", true}},
+                              json{{"command", "place"}, {"save", "a"}, {"note", "b\nc"}},
+                              json{{"command", "place"}, {"save", "a"}, {"replace", 1}}}) {
     INFO(request);
     CHECK(f.refusal(request) == "bad_request");
   }
@@ -135,4 +149,27 @@ TEST_CASE("to resume where no lock was interrupted is refused, and not to is a l
   f.played.turn();
   REQUIRE(f.played.taken.back().kind == Kind::Lock);
   CHECK_FALSE(f.played.taken.back().resumption);
+}
+
+TEST_CASE("unlock, and a reset that is obeyed, end a place that is looked for") {
+  for (const char* command : {"unlock", "reset"}) {
+    Fixture f;
+    Asker asker;
+    f.handlers.carry_out({{"command", "lock"}, {"place", "a"}}, asker.answer(), 1000);
+    REQUIRE(f.places.pending());
+    f.ordered(command);
+    CHECK(asker.code() == "refused");
+    CHECK(asker.text() ==
+          "`unlock` or `reset` came while the place `a` was looked for: it is not locked at");
+  }
+}
+
+TEST_CASE("places are listed without a field, and told that there is no folder for them") {
+  Fixture f;
+  Asker asker;
+  f.handlers.carry_out({{"command", "place"}}, asker.answer(), 1000);
+  REQUIRE(driftd::daemon::test::turned_until([&] { return asker.answered(); },
+                                             [&] { f.places.turn(1001); }));
+  CHECK(asker.code() == "refused");
+  CHECK(asker.text().find("STATE_DIRECTORY") != std::string::npos);
 }

@@ -11,6 +11,15 @@ namespace {
 constexpr auto kLeastSquares = fitter::Estimator::ImplicitLeastSquares;
 }
 
+TEST_CASE("witnesses take turns unless the user listed the roles") {
+  config::Config c = config::default_config();
+  CHECK(daemon::loop_settings(c, {}).rotate_witness_s == 600);
+  c.markers.rotate_witness_s = 90;
+  CHECK(daemon::loop_settings(c, {}).rotate_witness_s == 90);
+  c.markers.mode = config::MarkerMode::List;
+  CHECK(daemon::loop_settings(c, {}).rotate_witness_s == 0);
+}
+
 TEST_CASE("loop settings are the configuration's, in the loop's units") {
   config::Config c = config::default_config();
   c.lock = {.at_start = false,
@@ -29,7 +38,9 @@ TEST_CASE("loop settings are the configuration's, in the loop's units") {
   c.stage.image_to_stage = {{{0, 1}, {-2, 0}}};
   c.stage.delay_us = 2100;
   c.stage.time_constant_us = 900;
-  c.control = {.proportional = 0.15,
+  c.control = {.law = control::ControlLaw::Observer,
+               .coast_nm = 2.5,
+               .proportional = 0.15,
                .integral = 0.25,
                .step_limit_nm = 7,
                .rate_limit_nm_per_s = 80,
@@ -49,6 +60,8 @@ TEST_CASE("loop settings are the configuration's, in the loop's units") {
   REQUIRE(supervisor.max_jump_nm == 33);
   REQUIRE(supervisor.max_drift_nm_per_s == 9);
   const auto& controller = supervisor.controller;
+  REQUIRE(controller.law == control::ControlLaw::Observer);
+  REQUIRE(controller.coast_nm == 2.5);
   REQUIRE(controller.proportional == 0.15);
   REQUIRE(controller.integral == 0.25);
   REQUIRE(controller.step_limit_nm == 7);

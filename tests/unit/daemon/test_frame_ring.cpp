@@ -151,14 +151,16 @@ TEST_CASE("who takes each frame as it comes misses none") {
   FrameRing ring(1000 * kRingFrameBytes);
   ring.wanted = true;
   RingCamera camera(ring);
-  std::uint64_t number = ring.hold(0), missed = 0;
+  std::uint64_t number = ring.hold(0), missed = 0, torn = 0;
   std::atomic<bool> stop{false};
   std::thread loop([&] {
     while (!stop) camera.send(1);
   });
   for (std::uint64_t due = number; due <= 100'000; ++due) {
-    while (ring.next(number) == nullptr) {
-    }
+    const FrameRing::Kept* kept = nullptr;
+    while (kept == nullptr) kept = ring.next(number);
+    const std::byte last = kept->frame.pixels[kRingFrameBytes - 1];
+    torn += last != std::byte(kept->frame.id % 251);
     missed += number - due;
     due = number++;
     ring.release_before(number);
@@ -166,6 +168,7 @@ TEST_CASE("who takes each frame as it comes misses none") {
   stop = true;
   loop.join();
   CHECK(missed == 0);
+  CHECK(torn == 0);
 }
 
 TEST_CASE("what it takes to keep a frame", "[.bench]") {

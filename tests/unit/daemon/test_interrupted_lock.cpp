@@ -92,6 +92,20 @@ TEST_CASE("`ask`: it is told how far the sample moved, and nothing is locked but
   CHECK(f.run->ordered(Kind::Travelled)->travelled_nm.x == 700 - 40);
 }
 
+TEST_CASE("a lock that was moved goes back to where it was moved to") {
+  Fixture f;
+  f.lock_and_die();
+  f.start_with([&](SavedLock& lock) { lock.set_nm = {400, -250}; });
+  f.find({430, -290});
+  for (int i = 0; i < 100; ++i) f.turn();
+  CHECK_THAT(f.run->last("lock_interrupted"), contains("50.0 nm (x +30.0, y -40.0)"));
+  const LockResumption resumption = f.run->interrupted.resumption();
+  CHECK(resumption.set_nm.x == 400);
+  CHECK(resumption.set_nm.y == -250);
+  CHECK(resumption.drift_nm.x == 430);  // from the reference, as the loop measures it
+  CHECK(resumption.drift_nm.y == -290);
+}
+
 TEST_CASE("`always`: goes back once the markers are measured and somebody listens") {
   Fixture f;
   f.config.lock.resume = config::Resume::Always;

@@ -38,6 +38,35 @@ TEST_CASE("A position says what was measured") {
   REQUIRE(p["y_sd_nm"] == Approx(0.3));
   REQUIRE(p["witness_x_nm"] == 0.3);
   REQUIRE(p["witnesses_used"] == 3);
+  REQUIRE(p["in_lock"] == false);
+  REQUIRE(p["moving"] == false);
+  FrameRecord still = record;
+  still.in_lock = true;
+  REQUIRE(object_of(format_position(buffer, 12, "00ff", still), "position")["in_lock"] == true);
+  REQUIRE(object_of(format_correction(buffer, 1, "00ff", still, 77), "correction")["in_lock"] ==
+          true);
+}
+
+TEST_CASE("A position says where moves have the sample, and a correction what part is theirs") {
+  MessageBuffer buffer;
+  FrameRecord record = record_with_correction(1);
+  record.moved_nm = {250.5, -7.25};
+  record.moving = true;
+  record.correction.move_nm = {-249, 8.5};
+  json p = object_of(format_position(buffer, 12, "00ff", record), "position");
+  CHECK(p["set_x_nm"] == 250.5);
+  CHECK(p["set_y_nm"] == -7.25);
+  CHECK(p["moving"] == true);
+  const json c = object_of(format_correction(buffer, 1, "00ff", record, 77), "correction");
+  CHECK(c["move_x_nm"] == -249.0);
+  CHECK(c["move_y_nm"] == 8.5);
+  for (const auto state : {driftd::control::LockState::Holding, driftd::control::LockState::Idle,
+                           driftd::control::LockState::Lost}) {
+    record.state = state;
+    p = object_of(format_position(buffer, 12, "00ff", record), "position");
+    CHECK(p["set_x_nm"].is_null() == (state != driftd::control::LockState::Holding));
+    CHECK(p["set_y_nm"].is_null() == (state != driftd::control::LockState::Holding));
+  }
 }
 
 TEST_CASE("What does not exist or is not finite is null") {
@@ -123,6 +152,11 @@ struct Measuring {
     loop.drift.markers_used = 7;
     loop.rms_x_nm = 0.75;
     loop.rms_y_nm = 0.625;
+    loop.gate = {.in_lock = true,
+                 .reason = driftd::control::GateReason::InLock,
+                 .since_ns = 30'000'000'000,
+                 .closed = 2,
+                 .residual_nm = {0.25, 0.375}};
     loop.total_nm = {-18, 7};
   }
   json status() const {
@@ -145,9 +179,10 @@ struct Measuring {
   }
 };
 
-const std::vector<std::string> kOfFrames = {"/camera/rate_hz", "/drift/x_nm",    "/drift/y_nm",
-                                            "/drift/x_sd_nm",  "/drift/y_sd_nm", "/drift/rms_x_nm",
-                                            "/drift/rms_y_nm", "/markers/used"};
+const std::vector<std::string> kOfFrames = {
+    "/camera/rate_hz",     "/drift/x_nm",        "/drift/y_nm",     "/drift/x_sd_nm",
+    "/drift/y_sd_nm",      "/drift/rms_x_nm",    "/drift/rms_y_nm", "/markers/used",
+    "/gate/residual_x_nm", "/gate/residual_y_nm"};
 
 std::vector<std::string> nulls(const json& status) {
   std::vector<std::string> nulls;
@@ -169,6 +204,26 @@ const std::vector<std::string> kNotMeasured = {"/camera/temperature_c",  // it t
                                                "/fitter/spot_sigma_px",  // given
                                                "/stage_driver",          // none reports
                                                "/interrupted",           // no lock was
+                                               "/move",                  // told elsewhere
+                                               "/control/axes",          // not locked: empty
+                                               "/control/left_nm",
+                                               "/control/pi_left_nm",
+                                               "/residual/in_loop/allan",  // not locked: empty
+                                               "/residual/in_loop/mean_x_nm",
+                                               "/residual/in_loop/mean_y_nm",
+                                               "/residual/in_loop/noise_x_nm",
+                                               "/residual/in_loop/noise_y_nm",
+                                               "/residual/in_loop/rms_x_nm",
+                                               "/residual/in_loop/rms_y_nm",
+                                               "/residual/out_of_loop/allan",
+                                               "/residual/out_of_loop/mean_x_nm",
+                                               "/residual/out_of_loop/mean_y_nm",
+                                               "/residual/out_of_loop/noise_x_nm",
+                                               "/residual/out_of_loop/noise_y_nm",
+                                               "/residual/out_of_loop/rms_x_nm",
+                                               "/residual/out_of_loop/rms_y_nm",
+                                               "/residual/out_of_loop/sample_x_nm",
+                                               "/residual/out_of_loop/sample_y_nm",
                                                "/raw_frames",
                                                "/record",  // nothing is told of it here
                                                "/latency_us/control/max",
@@ -215,12 +270,53 @@ TEST_CASE("A status tells what is measured now") {
   CHECK(status["camera"]["height_px"] == 200);
   CHECK(status["camera"]["rate_hz"] == 4.0);
   CHECK(status["drift"]["x_nm"] == 0.5);
+  CHECK(status["gate"] == json{{"in_lock", true},
+                               {"reason", "in_lock"},
+                               {"since_ns", 30'000'000'000},
+                               {"residual_x_nm", 0.25},
+                               {"residual_y_nm", 0.375},
+                               {"closed", 2}});
   CHECK(status["drift"]["rms_y_nm"] == 0.625);
   CHECK(status["drift"]["total_y_nm"] == 7.0);
   CHECK(status["markers"]["used"] == 7);
   CHECK(status["latency_us"]["total"]["p50"] == 11.0);
   CHECK(status["latency_us"]["total"]["max"] == 14.0);
   CHECK(status["latency_us"]["cut"]["n"] == 0);
+}
+
+TEST_CASE("A status tells the law and what the observer has found while it is locked") {
+  Measuring m;
+  m.loop.law = {.observer = true,
+                .reason = driftd::control::LawReason::TriedAgain,
+                .changes = 3,
+                .left_nm = 0.5,
+                .pi_left_nm = 0.75};
+  m.loop.motion[1].sd_nm = m.loop.motion[0].sd_nm = 0.25;
+  auto& model = m.loop.motion[1].model;
+  model = {.walk_nm2_per_s = 4, .noise_nm2 = 0.25};
+  model.lines[0] = {.frequency_hz = 17, .fade_per_s = 0.5, .kick_nm2_per_s = 1};
+  model.line_count = 1;
+  m.loop.motion[1].amplitudes_nm[0] = 1.5;
+  m.loop.motion[1].stage = {.gain = 0.875, .late_s = 0.0005};
+  m.loop.lock.state = driftd::control::LockState::Locked;
+  const json control = m.status()["control"];
+  CHECK(control["law"] == "observer");
+  CHECK(control["reason"] == "tried_again");
+  CHECK(control["left_nm"] == 0.5);
+  CHECK(control["pi_left_nm"] == 0.75);
+  REQUIRE(control["axes"].size() == 2);
+  CHECK(control["axes"][0]["lines"].empty());
+  const json y = control["axes"][1];
+  CHECK(y["axis"] == "y");
+  CHECK(y["walk_nm_per_sqrt_s"] == 2.0);
+  CHECK(y["noise_nm"] == 0.5);
+  CHECK(y["stage_gain"] == 0.875);
+  CHECK(y["stage_late_us"] == 500.0);
+  REQUIRE(y["lines"].size() == 1);
+  CHECK(y["lines"][0]["frequency_hz"] == 17.0);
+  CHECK(y["lines"][0]["amplitude_nm"] == 1.5);
+  m.loop.lock.state = driftd::control::LockState::Idle;
+  CHECK(m.status()["control"]["axes"].empty());
 }
 
 TEST_CASE("A status has the camera's temperature while it is there") {
@@ -247,6 +343,9 @@ TEST_CASE("While the camera is away a status has none of the values of its frame
   m.counters.connected = false;
   CHECK(nulls(m.status()) == with(kOfFrames, kNotMeasured));
   CHECK(m.status()["drift"]["total_x_nm"] == -18.0);  // the stage was told so
+  CHECK(m.status()["gate"]["in_lock"] == false);
+  CHECK(m.status()["gate"]["reason"] == "no_frames");
+  CHECK(m.status()["gate"]["since_ns"] == m.loop.tracked_ns);
   CHECK(m.status()["camera"]["description"] == "a camera");
 }
 
@@ -287,6 +386,71 @@ TEST_CASE("Before the first camera a status knows nothing of one, and idle began
                                "/latency_us/total/max", "/latency_us/total/p50",
                                "/latency_us/total/p99", "/latency_us/total/p99_9"}));
   CHECK(status["state_since_ns"] == 10'000'000'000);
+}
+
+TEST_CASE("A status tells the residual in the loop and out of it") {
+  Measuring m;
+  m.loop.residual.in_loop = {.frames = 40,
+                             .rms_nm = {0.5, 0.25},
+                             .mean_nm = {0.01, -0.02},
+                             .noise_nm = {0.3, 0.2},
+                             .allan = {}};
+  m.loop.residual.in_loop.allan[0] = {.differences = 39, .variance_nm2 = {0.25, 0.0625}};
+  m.loop.residual.in_loop.allan[2] = {.differences = 4, .variance_nm2 = {0.04, 0.01}};
+  m.loop.residual.in_loop.allan[3] = {.differences = 3, .variance_nm2 = {1, 1}};
+  json status = m.status();
+  CHECK(status["residual"]["out_of_loop"]["frames"] == 0);  // no witness
+  CHECK(status["residual"]["out_of_loop"]["sample_x_nm"].is_null());
+  const json& in_loop = status["residual"]["in_loop"];
+  CHECK(in_loop["frames"] == 40);
+  CHECK(in_loop["rms_y_nm"] == 0.25);
+  CHECK(in_loop["mean_y_nm"] == -0.02);
+  CHECK(in_loop["noise_x_nm"] == 0.3);
+  REQUIRE(in_loop["allan"].size() == 2);  // of three differences nothing is told
+  CHECK(in_loop["allan"][0] ==
+        json{{"tau_s", 0.25}, {"x_nm", 0.5}, {"y_nm", 0.25}, {"differences", 39}});
+  CHECK(in_loop["allan"][1] ==
+        json{{"tau_s", 1.0}, {"x_nm", 0.2}, {"y_nm", 0.1}, {"differences", 4}});
+
+  m.loop.residual.out_of_loop = {
+      .frames = 7, .rms_nm = {0.5, 0.3}, .mean_nm = {}, .noise_nm = {0.3, 0.4}};
+  status = m.status();
+  CHECK(status["residual"]["out_of_loop"]["frames"] == 7);
+  CHECK(status["residual"]["out_of_loop"]["sample_x_nm"].get<double>() == Approx(0.4));
+  CHECK(status["residual"]["out_of_loop"]["sample_y_nm"] == 0.0);  // less than its own noise
+  m.time_ns += 60'000'000'000;                                     // no frames come
+  CHECK(m.status()["residual"]["in_loop"]["frames"] == 0);
+  CHECK(m.status()["residual"]["in_loop"]["rms_x_nm"].is_null());
+  CHECK(m.status()["residual"]["out_of_loop"]["sample_x_nm"].is_null());
+}
+
+TEST_CASE("A marker shows what it is worth by its past, and why") {
+  MarkersReport report;
+  report.count = 2;
+  report.entries[0].observation.fitted = true;
+  report.entries[0].result.health = driftd::control::MarkerHealth::Good;
+  report.entries[0].standing = {.reputation = 0.25,
+                                .reason = driftd::control::StandingReason::Moved,
+                                .excluded = true,
+                                .good_share = 0.875,
+                                .chi_square = 1.5,
+                                .moved_nm = {0.5, -0.75},
+                                .walk_nm_per_min = {1.5, -2}};
+  report.entries[1] = report.entries[0];
+  report.entries[1].standing = {};
+  const json markers = markers_json(report, 100)["markers"];
+  CHECK(markers[0]["reputation"] == 0.25);
+  CHECK(markers[0]["reputation_reason"] == "moved");
+  CHECK(markers[0]["excluded"] == true);
+  CHECK(markers[0]["good_share"] == 0.875);
+  CHECK(markers[0]["chi_square"] == 1.5);
+  CHECK(markers[0]["moved_x_nm"] == 0.5);
+  CHECK(markers[0]["moved_y_nm"] == -0.75);
+  CHECK(markers[0]["walk_x_nm_per_min"] == 1.5);
+  CHECK(markers[0]["walk_y_nm_per_min"] == -2);
+  CHECK(markers[1]["reputation"] == 1);
+  CHECK(markers[1]["reputation_reason"] == "good");
+  CHECK(markers[1]["walk_x_nm_per_min"].is_null());  // not known yet
 }
 
 TEST_CASE("A marker without a fit shows null, not zero") {

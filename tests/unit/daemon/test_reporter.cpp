@@ -106,6 +106,75 @@ TEST_CASE("a failed fitter is told once, dropped records as they come") {
   }
 }
 
+TEST_CASE("a marker that no longer counts is told with the reason, and when it does again") {
+  using control::StandingReason;
+  Fixture f;
+  f.markers.count = 2;
+  f.markers.entries[0].marker.id = 4;
+  f.markers.entries[1].marker.id = 9;
+  for (std::size_t i = 0; i < 2; ++i) f.markers.entries[i].result.health = MarkerHealth::Good;
+  CHECK(f.told_by().empty());
+  control::MarkerStanding& standing = f.markers.entries[1].standing;
+  standing = {.reputation = 0.05,
+              .reason = StandingReason::Moved,
+              .excluded = true,
+              .moved_nm = {0.6, -0.8},
+              .walk_nm_per_min = {0.9, 1.2}};
+  auto events = f.told_by();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["code"] == "marker_reputation");
+  CHECK(events[0]["level"] == "warning");
+  CHECK(events[0]["id"] == 9);
+  CHECK(events[0]["excluded"] == true);
+  CHECK(events[0]["reason"] == "moved");
+  CHECK(events[0]["reputation"] == 0.05);
+  CHECK(events[0]["text"] ==
+        "marker 9 no longer counts: it moved by 1 nm against the others, and walks by 1.5 nm/min");
+  CHECK(f.told_by().empty());
+  standing = {.reputation = 0.6};
+  events = f.told_by();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["level"] == "info");
+  CHECK(events[0]["excluded"] == false);
+  CHECK(events[0]["text"] == "marker 9 counts again");
+  standing = {.reason = StandingReason::Noisy, .excluded = true, .chi_square = 9};
+  CHECK(f.told_by()[0]["text"] ==
+        "marker 9 no longer counts: it scatters 3 times as far as its fits promise");
+  // Other markers: nothing is known of them.
+  f.markers.entries[0].marker.id = 5;
+  standing = {};
+  CHECK(f.told_by().empty());
+  standing = {.reason = StandingReason::SeldomSeen, .excluded = true, .good_share = 0.25};
+  CHECK(f.told_by()[0]["text"] ==
+        "marker 9 no longer counts: it was good in 25 % of the frames of the last minute");
+}
+
+TEST_CASE("a change of role is told, not the roles of other markers") {
+  using control::MarkerRole;
+  Fixture f;
+  f.markers.count = 2;
+  f.markers.entries[0].marker = {.id = 4, .role = MarkerRole::Tracking};
+  f.markers.entries[1].marker = {.id = 9, .role = MarkerRole::Witness};
+  for (std::size_t i = 0; i < 2; ++i) f.markers.entries[i].result.health = MarkerHealth::Good;
+  CHECK(f.told_by().empty());
+  f.markers.entries[0].marker.role = MarkerRole::Witness;
+  auto events = f.told_by();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["code"] == "marker_role");
+  CHECK(events[0]["level"] == "info");
+  CHECK(events[0]["id"] == 4);
+  CHECK(events[0]["role"] == "witness");
+  CHECK(events[0]["text"] == "marker 4 is a witness now");
+  f.markers.entries[1].marker.role = MarkerRole::Tracking;
+  events = f.told_by();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["text"] == "marker 9 is used for the drift now");
+  f.markers.entries[0].marker = {.id = 5, .role = MarkerRole::Tracking};
+  CHECK(f.told_by().empty());
+  f.markers.entries[0].marker = {.id = 5, .role = MarkerRole::Witness, .x_px = 80};
+  CHECK(f.told_by().empty());  // found anew: another one with its number
+}
+
 TEST_CASE("connections that were ended are told at once, and then once a minute") {
   Fixture f;
   constexpr std::int64_t kSecondNs = 1'000'000'000;

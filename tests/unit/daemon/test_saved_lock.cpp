@@ -64,6 +64,8 @@ TEST_CASE("a saved lock reads back as it was") {
   CHECK(lock.total_nm.x == -18.25);
   CHECK(lock.carried_nm.y == -50);
   CHECK(lock.travelled_nm.x == 300);
+  CHECK(lock.set_nm.x == -70);
+  CHECK(lock.set_nm.y == 45);
   REQUIRE(lock.markers.size() == 2);
   CHECK(lock.markers[0].role == control::MarkerRole::Tracking);
   CHECK(lock.markers[1].role == control::MarkerRole::Witness);

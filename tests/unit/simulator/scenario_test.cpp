@@ -233,9 +233,9 @@ TEST_CASE("The names of faults are read back") {
   for (const FaultKind kind :
        {FaultKind::Vanish, FaultKind::DropFrames, FaultKind::CorruptFrames, FaultKind::LosePackets,
         FaultKind::HideMarkers, FaultKind::StageStuck, FaultKind::Step, FaultKind::DetachMarker,
-        FaultKind::Intruder, FaultKind::StageDead, FaultKind::StageReversed, FaultKind::StageGain,
-        FaultKind::StageTurned, FaultKind::ClockStep, FaultKind::ClockJump, FaultKind::ClockRate,
-        FaultKind::ClockAbsent}) {
+        FaultKind::WalkMarker, FaultKind::Intruder, FaultKind::StageDead, FaultKind::StageReversed,
+        FaultKind::StageGain, FaultKind::StageTurned, FaultKind::ClockStep, FaultKind::ClockJump,
+        FaultKind::ClockRate, FaultKind::ClockAbsent}) {
     FaultKind read{};
     CHECK(fault_from_name(name_of(kind), read));
     CHECK(read == kind);

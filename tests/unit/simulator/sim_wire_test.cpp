@@ -153,6 +153,7 @@ TEST_CASE("Commands are carried out or refused with a reason") {
         R"({"command":"clock_step","shift_s":-1})", R"({"command":"clock_jump","shift_s":1})",
         R"({"command":"clock_rate","factor":8})", R"({"command":"clock_absent","seconds":1})",
         R"({"command":"detach_marker","index":0})",
+        R"({"command":"walk_marker","index":0,"x_nm":1,"y_nm":-2,"seconds":1})",
         R"({"command":"intruder","index":0,"seconds":1})"}) {
     INFO(good);
     CHECK(ask(good)["ok"] == true);
@@ -162,6 +163,7 @@ TEST_CASE("Commands are carried out or refused with a reason") {
         R"({"command":"vanish","second":1})", R"({"command":"vanish","seconds":-1})",
         R"({"command":"vanish","seconds":"1"})", R"({"command":"drop_frames","share":1.5})",
         R"({"command":"detach_marker","index":1})", R"({"command":"detach_marker","index":0.5})",
+        R"({"command":"walk_marker","index":1,"x_nm":1})",
         R"({"command":"stage_gain","factor":-1})", R"({"command":"stage_turned","degrees":361})",
         R"({"command":"clock_step","shift_s":"1"})", R"({"command":"step","x_nm":1e300})"}) {
     INFO(bad);

@@ -284,6 +284,29 @@ TEST_CASE("Faults happen when the time line or a command says, and end") {
   }
 }
 
+TEST_CASE("A marker walks as far and as long as it is told to, the others stay") {
+  Scenario scenario = still_world();
+  scenario.markers.positions_px = {{8, 8}, {24, 24}};
+  MarkerField field(scenario, 1);
+  CHECK_FALSE(field.walk(2, {1, 1}, 1));
+  const auto at = [&field](std::size_t i) {
+    std::vector<Spot> spots;
+    field.spots({0, 0}, false, spots);
+    return Vec2{spots[i].x_px, spots[i].y_px};
+  };
+  const double pixel_nm = scenario.optics.pixel_size_nm;
+  REQUIRE(field.walk(1, {10, -20}, 2));
+  for (int i = 1; i <= 10000; ++i) field.step(i * 1e-4);
+  CHECK((at(1).x - 24) * pixel_nm == Approx(5).margin(0.01));
+  CHECK((at(1).y - 24) * pixel_nm == Approx(-10).margin(0.01));
+  for (int i = 10001; i <= 40000; ++i) field.step(i * 1e-4);
+  CHECK((at(1).x - 24) * pixel_nm == Approx(10).margin(0.01));
+  CHECK((at(1).y - 24) * pixel_nm == Approx(-20).margin(0.01));
+  REQUIRE(field.walk(1, {-10, 0}, 0));  // at once
+  CHECK((at(1).x - 24) * pixel_nm == Approx(0).margin(0.01));
+  CHECK(at(0).x == 8);
+}
+
 TEST_CASE("A detached marker leaves the others, an intruder passes through one") {
   Scenario scenario = still_world();
   scenario.markers.positions_px = {{8, 8}, {24, 24}};

@@ -56,6 +56,10 @@ ScriptedPeer::~ScriptedPeer() {
 void ScriptedPeer::listen() {
   if (over_ == Over::Pty) {
     fd_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    termios2 line{};  // what is sent before the program has set the line must not come back
+    ::ioctl(fd_, TCGETS2, &line);
+    line.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    ::ioctl(fd_, TCSETS2, &line);
     std::array<char, 64> name{};
     if (fd_ < 0 || ::grantpt(fd_) != 0 || ::unlockpt(fd_) != 0 ||
         ::ptsname_r(fd_, name.data(), name.size()) != 0) {

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+#include "clients/driftctl/move.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/monotonic.hpp"
+#include "clients/common/option_range.hpp"
+#include "clients/common/stop_signal.hpp"
+
+namespace driftd::clients {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kLookEvery = std::chrono::milliseconds(20);
+/// After the move itself: for the stage to settle and the gate to open.
+constexpr double kPatience_s = 10;
+
+struct MoveOptions {
+  std::vector<double> place_nm;
+  double speed_nm_per_s = 0;  ///< 0: not given
+  std::filesystem::path path;
+  int repeats = 1;
+  bool to = false, home = false, stop = false, wait = false;
+};
+
+json request_of(const MoveOptions& o) {
+  json request = {{"command", "move"}};
+  const bool has_place = !o.place_nm.empty();
+  if (has_place + o.home + o.stop + !o.path.empty() != 1)
+    throw CLI::ValidationError("move", "wants one of: DX DY, --path, --home, --stop");
+  if (o.to && !has_place) throw CLI::ValidationError("--to", "goes with a place");
+  if (o.repeats > 1 && o.path.empty()) throw CLI::ValidationError("--repeat", "goes with --path");
+  if (o.stop && (o.wait || o.speed_nm_per_s > 0))
+    throw CLI::ValidationError("--stop", "goes without --speed and --wait");
+  if (has_place) {
+    request[o.to ? "x_nm" : "dx_nm"] = o.place_nm[0];
+    request[o.to ? "y_nm" : "dy_nm"] = o.place_nm[1];
+  }
+  if (o.home) request["home"] = true;
+  if (o.stop) request["stop"] = true;
+  if (!o.path.empty()) request["path"] = read_places(o.path);
+  if (o.repeats > 1) request["repeat"] = o.repeats;
+  if (o.speed_nm_per_s > 0) request["speed_nm_per_s"] = o.speed_nm_per_s;
+  return request;
+}
+
+/// Until the move is over and images may be taken. @throws std::runtime_error
+void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop) {
+  const auto id = begun.at("move").get<std::uint64_t>();
+  const double longest_s = begun.at("duration_s").get<double>() + kPatience_s;
+  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(longest_s * 1e9);
+  json status;
+  while (monotonic_ns() < end_ns) {
+    status = send(options, {{"command", "status"}}).body.at("status");
+    const json& move = status.at("move");
+    if (move.at("phase") == "unlocked")
+      throw std::runtime_error("the lock is " + status.at("state").get<std::string>() +
+                               ": the move is over");
+    if (move.at("move") != id) throw std::runtime_error("another move took its place");
+    if (move.at("phase") == "resting" && !move.at("moving").get<bool>()) {
+      if (move.at("ended") != "done")
+        throw std::runtime_error("the move ended: " + move.at("ended").get<std::string>());
+      if (status.at("gate").at("in_lock").get<bool>()) return;
+    }
+    if (stop.raised()) throw std::runtime_error("waiting was ended; the move goes on");
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  throw std::runtime_error(fmt::format("not in lock {:.1f} s after the move began: {}", longest_s,
+                                       status.at("gate").at("reason").get<std::string>()));
+}
+
+void move(const CommonOptions& options, const MoveOptions& o) {
+  std::optional<StopSignal> stop;
+  if (o.wait) stop.emplace();
+  const json body = send(options, request_of(o)).body;
+  if (stop) wait_for(options, body, *stop);
+  if (options.json) {
+    fmt::print("{}\n", body.dump());
+    return;
+  }
+  const auto x = body.at("x_nm").get<double>(), y = body.at("y_nm").get<double>();
+  if (o.stop)
+    fmt::print("the set-point stays at x {:.1f}, y {:.1f} nm\n", x, y);
+  else
+    fmt::print("move {}: to x {:.1f}, y {:.1f} nm in {:.3f} s, at most {:.0f} nm/s{}\n",
+               body.at("move").get<std::uint64_t>(), x, y, body.at("duration_s").get<double>(),
+               body.at("speed_nm_per_s").get<double>(), o.wait ? "; in lock" : "");
+}
+
+bool is_number_character(char c) {
+  return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.';
+}
+
+/// The numbers of a line, which commas, semicolons or blanks part; nothing where it holds others.
+std::optional<std::vector<double>> numbers_of(const std::string& line) {
+  std::vector<double> numbers;
+  std::size_t at = 0;
+  constexpr const char* kBetween = " \t,;\r";
+  while ((at = line.find_first_not_of(kBetween, at)) != std::string::npos) {
+    const std::size_t end = std::min(line.find_first_of(kBetween, at), line.size());
+    double value = 0;
+    if (!CLI::detail::lexical_cast(line.substr(at, end - at), value)) return std::nullopt;
+    numbers.push_back(value);
+    at = end;
+  }
+  return numbers;
+}
+
+}  // namespace
+
+json read_places(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) throw std::runtime_error(file.string() + " cannot be read");
+  json places = json::array();
+  std::string line;
+  for (int count = 1; std::getline(stream, line); ++count) {
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string::npos || !is_number_character(line[first])) continue;
+    const auto numbers = numbers_of(line);
+    if (!numbers || numbers->size() < 2 || numbers->size() > 3)
+      throw std::runtime_error(fmt::format(
+          "{}:{}: '{:.60}' is no place: x and y in nm and, if it is wanted, the stay there in s",
+          file.string(), count, line));
+    json place = {{"x_nm", numbers->at(0)}, {"y_nm", numbers->at(1)}};
+    if (numbers->size() == 3) place["dwell_s"] = numbers->at(2);
+    places.push_back(place);
+  }
+  if (places.empty()) throw std::runtime_error(file.string() + " holds no place");
+  return places;
+}
+
+void add_move(CLI::App& app, const CommonOptions& options) {
+  const auto o = std::make_shared<MoveOptions>();
+  CLI::App* command = app.add_subcommand(
+      "move",
+      "Move the sample while it is locked, by so many nm to the right and down in the image, and "
+      "hold it there");
+  command->add_option("place", o->place_nm, "DX DY, from where it is held or moved to now, nm")
+      ->expected(2)
+      ->check(clients::in_range(-1e6, 1e6, "NM"));
+  command->add_flag("--to", o->to, "The two numbers count from the reference of the lock");
+  command
+      ->add_option("--speed", o->speed_nm_per_s,
+                   "nm/s; without: what the limits allow, at most 10000")
+      ->check(clients::in_range(1e-3, 1e9, "POSITIVE"));
+  command
+      ->add_option("--path", o->path,
+                   "Through the places of this file, from the reference: x,y or x,y,dwell a line, "
+                   "nm and s")
+      ->check(CLI::ExistingFile);
+  command->add_option("--repeat", o->repeats, "Through the places so many times")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_flag("--home", o->home, "Back to the reference of the lock");
+  command->add_flag("--stop", o->stop, "Stay where it is on the way");
+  command->add_flag("--wait", o->wait, "Return when it has arrived and lies still: in lock");
+  command->callback([o, &options] { move(options, *o); });
+}
+
+}  // namespace driftd::clients

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#include "control/law_judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace driftd::control {
+namespace {
+
+constexpr double kLeastShare = 0.05, kStandardErrors = 4;
+/// Longer without a frame: PI would not have seen either what happened.
+constexpr double kLongestGapS = 0.1;
+
+double seconds_between(std::int64_t earlier_ns, std::int64_t later_ns) noexcept {
+  return 1e-9 * (static_cast<double>(later_ns) - static_cast<double>(earlier_ns));
+}
+
+double square(Vec2 v) noexcept {
+  return 0.5 * (v.x * v.x + v.y * v.y);
+}
+
+}  // namespace
+
+LawJudge::LawJudge(const StageModelSettings& stage, const ServoSettings& pi)
+    : pi_(pi), stage_(stage) {}
+
+void LawJudge::change_settings(const StageModelSettings& stage, const ServoSettings& pi) noexcept {
+  stage_.change_settings(stage);
+  pi_.change_settings(pi);
+  restart();
+}
+
+void LawJudge::restart() noexcept {
+  begun_ = false;
+  open_ = {};
+  closed_ = 0;
+}
+
+void LawJudge::see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns,
+                   std::int64_t now_ns) noexcept {
+  if (begun_ && (now_ns <= told_ns_ || seconds_between(told_ns_, now_ns) > kLongestGapS)) restart();
+  if (!begun_) {
+    begun_ = true;
+    origin_nm_ = stage_nm;
+    told_nm_ = {};
+    stage_.reset();
+    pi_.reset({});
+    block_since_ns_ = now_ns;
+    told_ns_ = now_ns;
+  }
+  const Vec2 target_nm{stage_nm.x - moved_nm.x - origin_nm_.x,
+                       stage_nm.y - moved_nm.y - origin_nm_.y};
+  const Vec2 place_nm = stage_.at(taken_ns);
+  open_.left_nm2 += square(moved_nm);
+  open_.pi_left_nm2 += square({place_nm.x - target_nm.x, place_nm.y - target_nm.y});
+  open_.frames += 1;
+  told_nm_ = pi_.wanted_nm(target_nm, told_nm_, seconds_between(told_ns_, now_ns));
+  stage_.command(told_nm_, now_ns);
+  told_ns_ = now_ns;
+  if (seconds_between(block_since_ns_, now_ns) < kBlockS) return;
+  close_block();
+  block_since_ns_ = now_ns;
+}
+
+void LawJudge::close_block() noexcept {
+  blocks_[closed_ % kBlocks] = {.left_nm2 = open_.left_nm2 / open_.frames,
+                                .pi_left_nm2 = open_.pi_left_nm2 / open_.frames,
+                                .frames = open_.frames};
+  ++closed_;
+  open_ = {};
+}
+
+LawJudge::Block LawJudge::mean() const noexcept {
+  const std::size_t count = std::min(closed_, kBlocks);
+  Block sum;
+  for (std::size_t i = 0; i < count; ++i) {
+    sum.left_nm2 += blocks_[i].left_nm2 / static_cast<double>(count);
+    sum.pi_left_nm2 += blocks_[i].pi_left_nm2 / static_cast<double>(count);
+  }
+  return sum;
+}
+
+bool LawJudge::pi_is_better() const noexcept {
+  if (closed_ < kBlocks) return false;
+  const Block all = mean();
+  const double more_nm2 = all.left_nm2 - all.pi_left_nm2;
+  double spread_nm4 = 0;
+  for (const Block& block : blocks_) {
+    const double off_nm2 = block.left_nm2 - block.pi_left_nm2 - more_nm2;
+    spread_nm4 += off_nm2 * off_nm2;
+  }
+  constexpr double kPairs = kBlocks * (kBlocks - 1.0);
+  return more_nm2 > kLeastShare * all.pi_left_nm2 &&
+         more_nm2 > kStandardErrors * std::sqrt(spread_nm4 / kPairs);
+}
+
+double LawJudge::left_nm() const noexcept {
+  return std::sqrt(mean().left_nm2);
+}
+
+double LawJudge::pi_left_nm() const noexcept {
+  return std::sqrt(mean().pi_left_nm2);
+}
+
+}  // namespace driftd::control

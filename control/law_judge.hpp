@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Whether a lock would be stiller if PI held it. PI is flown beside the law that acts, on the same
+// sample and a modelled stage: from what a frame shows and where the modelled stage was follows
+// where the sample would have had to be, and from that what PI would have left. Owned by the choice
+// of laws. Tracking loop; no allocation after construction; noexcept.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "control/servo.hpp"
+#include "control/stage_model.hpp"
+#include "control/types.hpp"
+
+namespace driftd::control {
+
+class LawJudge {
+ public:
+  LawJudge(const StageModelSettings& stage, const ServoSettings& pi);
+  /// PI begins anew.
+  void change_settings(const StageModelSettings& stage, const ServoSettings& pi) noexcept;
+  /// Nothing is known; PI begins with the next frame, where the stage is then.
+  void restart() noexcept;
+
+  /// @param moved_nm  the drift that the frame shows, in the stage's axes
+  /// @param stage_nm  where the modelled stage was when it was taken
+  void see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns, std::int64_t now_ns) noexcept;
+
+  /// For the last kBlocks * kBlockS of frames PI would have left less: by more than a twentieth of
+  /// the mean square, and by more than chance (four standard errors of the blocks' means).
+  bool pi_is_better() const noexcept;
+  /// Root mean squares over that time, of an axis, noise of the measurement included; 0: none yet.
+  double left_nm() const noexcept;
+  double pi_left_nm() const noexcept;
+
+  static constexpr std::size_t kBlocks = 20;
+  static constexpr double kBlockS = 0.5;
+
+ private:
+  struct Block {
+    double left_nm2 = 0, pi_left_nm2 = 0;  ///< sums, then means
+    double frames = 0;
+  };
+  void close_block() noexcept;
+  Block mean() const noexcept;
+
+  PiServo pi_;
+  StageModel stage_;  ///< as PI would have commanded it, from origin_nm_
+  bool begun_ = false;
+  Vec2 origin_nm_, told_nm_;
+  std::int64_t told_ns_ = 0, block_since_ns_ = 0;
+  Block open_;
+  std::array<Block, kBlocks> blocks_{};  ///< ring
+  std::size_t closed_ = 0;               ///< since restart()
+};
+
+}  // namespace driftd::control

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What is believed of how one axis of the sample moves by itself: a random walk with a slowly
+// changing velocity, lines (pumps, fans, resonances of the table), and the noise of a measurement.
+// A plain value; any thread.
+//
+// The structure, and the pairs of states that stand for a line, are those of Meimon et al. 2010,
+// J. Opt. Soc. Am. A 27:A122, and Petit et al. 2014, Opt. Express 22:11526.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace driftd::control {
+
+constexpr std::size_t kMaxLines = 6;
+
+/// A vibration: two states that turn by the frequency, fade, and are kicked at random.
+struct Line {
+  double frequency_hz = 0;
+  double fade_per_s = 0;      ///< the amplitude falls by so much; pi times the line's width in Hz
+  double kick_nm2_per_s = 0;  ///< variance that either state gains
+};
+
+struct DisturbanceModel {
+  double walk_nm2_per_s = 1;  ///< variance that the random walk gains
+  double noise_nm2 = 0.1;     ///< of a frame's measurement, the stage's own noise included
+  std::array<Line, kMaxLines> lines{};
+  std::size_t line_count = 0;
+  bool tracks = false;  ///< frequencies follow what is seen
+};
+
+/// The velocity is a random walk, too: it gains so much variance, (nm/s)^2 per s, for each nm^2 per
+/// s that the walk gains. Fitting this share made locks worse by 3 to 6 %.
+constexpr double kVelocityShare = 0.04;
+
+/// The same shape with all variances times `factor`: the steady filter stays what it is.
+inline DisturbanceModel scaled(DisturbanceModel model, double factor) noexcept {
+  model.walk_nm2_per_s *= factor;
+  model.noise_nm2 *= factor;
+  for (Line& line : model.lines) line.kick_nm2_per_s *= factor;
+  return model;
+}
+
+}  // namespace driftd::control

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+#include "control/observer/observer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace driftd::control {
+namespace {
+
+/// Of the first model: variance of the noise over that by the fits, the walk's a frame over the
+/// noise's.
+constexpr double kFirstNoise = 1.5, kFirstWalk = 0.02, kLeastNoiseNm2 = 1e-6;
+/// Of how far the stage moved, what counts a frame later: it rings where its model does not.
+constexpr double kStageRings = 0.7;
+/// Frames that an offered filter catches up with in one.
+constexpr int kCatchUp = 8;
+
+Axes axes_of(Vec2 v) noexcept {
+  return {v.x, v.y};
+}
+bool is_finite(Vec2 v) noexcept {
+  return std::isfinite(v.x) && std::isfinite(v.y);
+}
+std::int64_t nanoseconds(double seconds) noexcept {
+  return static_cast<std::int64_t>(1e9 * seconds);
+}
+double seconds_between(std::int64_t earlier_ns, std::int64_t later_ns) noexcept {
+  return 1e-9 * (static_cast<double>(later_ns) - static_cast<double>(earlier_ns));
+}
+
+}  // namespace
+
+StageModelSettings stage_of(const ObserverSettings& s) noexcept {
+  return {.image_to_stage = {},
+          .delay_us = s.stage_delay_us,
+          .time_constant_us = s.stage_time_constant_us};
+}
+
+PreviewSettings preview_of(const ObserverSettings& s) noexcept {
+  return {.period_s = s.period_s,
+          .time_constant_s = 1e-6 * s.stage_time_constant_us,
+          .penalty = s.penalty};
+}
+
+DisturbanceModel first_model(double variance_nm2, double period_s) noexcept {
+  DisturbanceModel model{.noise_nm2 = std::max(kFirstNoise * variance_nm2, kLeastNoiseNm2)};
+  model.walk_nm2_per_s = kFirstWalk * model.noise_nm2 / period_s;
+  return model;
+}
+
+Vec2 stage_nm(const ObserverFrame& frame, const StageModel& stage, StageError error) noexcept {
+  const Vec2 place = stage.at(frame.taken_ns - nanoseconds(error.late_s));
+  return {error.gain * place.x, error.gain * place.y};
+}
+
+double target_nm(const ObserverFrame& frame, std::size_t axis, const StageModel& stage,
+                 StageError error) noexcept {
+  return axes_of(stage_nm(frame, stage, error))[axis] - frame.moved_nm[axis];
+}
+
+StageEchoes first_echoes(Vec2 place_nm) noexcept {
+  StageEchoes echoes{};
+  echoes[0][0].first = place_nm.x;
+  echoes[1][0].first = place_nm.y;
+  return echoes;
+}
+
+ObserverPlan make_plan(const ObserverSettings& settings) {
+  return {.settings = settings, .first_gains = StagePreview(preview_of(settings)).gains({})};
+}
+
+bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
+  // The filter goes by the frames' own times. A busy computer's camera may come and go by a tenth.
+  constexpr double kSameShare = 0.15;
+  const auto differs = [](double a, double b) { return std::abs(a - b) > kSameShare * a; };
+  return differs(has.period_s, wants.period_s) || wants.stage_delay_us != has.stage_delay_us ||
+         wants.stage_time_constant_us != has.stage_time_constant_us ||
+         differs(has.change_limit_nm, wants.change_limit_nm);
+}
+
+double sure_nm(const ObserverFrame& frame, std::size_t axis) noexcept {
+  return frame.sure ? frame.stage_moved_nm[axis] : DisturbanceFilter::kNeverSure;
+}
+
+Observer::Observer(const ObserverSettings& settings)
+    : stage_(stage_of(settings)), seen_(kRemembered) {
+  adopt(make_plan(settings));
+}
+
+void Observer::adopt(const ObserverPlan& plan) noexcept {
+  settings_ = plan.settings;
+  first_gains_ = plan.first_gains;
+  stage_.change_settings(stage_of(settings_));
+  axes_ = {};
+  forget_frames();
+}
+
+void Observer::forget_frames() noexcept {
+  for (auto& offered : offered_) offered.reset();
+  count_ = 0;
+  frame_ = {};
+  ++epoch_;
+}
+
+void Observer::reset() noexcept {
+  stage_.reset();
+  for (Axis& axis : axes_) axis.taken_ns = 0;
+  forget_frames();
+  total_nm_ = {};
+  stage_nm_ = {};
+  told_ns_ = 0;
+}
+
+void Observer::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
+  if (!is_finite(total_nm)) return;
+  stage_.take_back(total_nm, sent_ns);
+  total_nm_ = total_nm;
+  told_ns_ = sent_ns;
+}
+
+void Observer::told(Vec2 total_nm, std::int64_t now_ns) noexcept {
+  if (!is_finite(total_nm)) return;
+  total_nm_ = total_nm;
+  told_ns_ = now_ns;
+  stage_.command(total_nm, now_ns);
+}
+
+Observer::Axis Observer::axis_of(const Tuning& t) noexcept {
+  return {.filter = t.filter,
+          .echoes = t.echoes,
+          .echoed_nm = {},
+          .gains = t.gains,
+          .stage = t.stage,
+          .usual_variance_nm2 = t.usual_variance_nm2,
+          .taken_ns = t.taken_ns,
+          .tuned = true};
+}
+
+void Observer::offer(const Tuning& tuning) noexcept {
+  if (tuning.axis < kAxes && count_ > 0 && tuning.epoch == epoch_)
+    offered_[tuning.axis] = axis_of(tuning);
+}
+
+/// The first frame of a lock.
+void Observer::begin(std::size_t i) noexcept {
+  Axis& axis = axes_[i];
+  DisturbanceModel model = axis.filter.model();
+  if (!axis.tuned) {
+    model = first_model(frame_.variance_nm2[i], settings_.period_s);
+    axis.gains = first_gains_;
+    axis.usual_variance_nm2 = frame_.variance_nm2[i];
+  }
+  axis.filter.start(model, target_nm(frame_, i, stage_, axis.stage), 0);
+  axis.echoes = first_echoes(stage_nm(frame_, stage_, axis.stage));
+  axis.taken_ns = frame_.taken_ns;
+}
+
+Innovation Observer::follow(Axis& axis, const ObserverFrame& frame, std::size_t i) const noexcept {
+  axis.filter.predict(seconds_between(axis.taken_ns, frame.taken_ns));
+  axis.taken_ns = frame.taken_ns;
+  const Vec2 place_nm = stage_nm(frame, stage_, axis.stage);
+  const Innovation seen =
+      axis.filter.update(axes_of(place_nm)[i] - frame.moved_nm[i],
+                         frame.variance_nm2[i] - axis.usual_variance_nm2, sure_nm(frame, i));
+  axis.echoed_nm = {axis.filter.echo(axis.echoes[0], place_nm.x),
+                    axis.filter.echo(axis.echoes[1], place_nm.y)};
+  return seen;
+}
+
+std::optional<Expectation> Observer::expectation() const noexcept {
+  if (!axes_[0].tuned || !axes_[1].tuned || count_ == 0) return std::nullopt;
+  const auto& [x, y] = frame_.innovations;
+  // The filters follow where the stage would have to be: the sample's own motion, reversed.
+  return Expectation{.innovation_nm = {-x.nm, -y.nm},
+                     .variance_nm2 = {x.nm2, y.nm2},
+                     .of_stage_x_nm = axes_[0].echoed_nm,
+                     .of_stage_y_nm = axes_[1].echoed_nm};
+}
+
+AxisMotion Observer::motion(std::size_t index) const noexcept {
+  const Axis& axis = axes_[index];
+  AxisMotion motion{.model = axis.filter.model(),
+                    .stage = axis.stage,
+                    .sd_nm = std::sqrt(axis.filter.variance_nm2()),
+                    .surprise = axis.filter.surprise(),
+                    .tuned = axis.tuned};
+  for (std::size_t i = 0; i < motion.model.line_count; ++i) {
+    const DisturbanceFilter::Pair& pair = axis.filter.state()[i + 1];
+    motion.amplitudes_nm[i] = std::hypot(pair.first, pair.second);
+  }
+  return motion;
+}
+
+/// An offered filter sees the frames that came while it was found.
+void Observer::catch_up(std::size_t i) noexcept {
+  if (!offered_[i]) return;
+  Axis& axis = *offered_[i];
+  const std::uint64_t remembered = std::min<std::uint64_t>(count_, kRemembered);
+  std::uint64_t low = count_ - remembered, high = count_;
+  if (seen_[low % kRemembered].taken_ns > axis.taken_ns) {
+    offered_[i].reset();
+    return;
+  }
+  while (low < high) {  // the first frame that it has not seen
+    const std::uint64_t middle = (low + high) / 2;
+    if (seen_[middle % kRemembered].taken_ns <= axis.taken_ns)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (int n = 0; n < kCatchUp && low < count_; ++n, ++low)
+    follow(axis, seen_[low % kRemembered], i);
+  if (low < count_) return;
+  axes_[i] = axis;
+  offered_[i].reset();
+  ++tunings_;
+}
+
+double Observer::wanted_nm(std::size_t i, double lead_s, double stage_nm) const noexcept {
+  const Axis& axis = axes_[i];
+  const DisturbanceFilter::State then = axis.filter.ahead(lead_s + axis.stage.late_s);
+  const double course =
+      weighted(axis.gains.course, then, 1 + axis.filter.model().line_count) / axis.stage.gain;
+  return course - axis.gains.from_place * stage_nm -
+         axis.gains.from_command * axes_of(total_nm_)[i];
+}
+
+/// The command at `now_ns`, when the filters have seen what was at `taken_ns`.
+Vec2 Observer::wanted(std::int64_t taken_ns, std::int64_t now_ns) const noexcept {
+  const double delay_s = 1e-6 * settings_.stage_delay_us;
+  // The settings' dead time and nothing else: the place where the stage is when it obeys.
+  const Vec2 then_nm = stage_.at(now_ns + nanoseconds(delay_s));
+  const double lead_s = seconds_between(taken_ns, now_ns) + delay_s;
+  const Vec2 wanted{wanted_nm(0, lead_s, then_nm.x), wanted_nm(1, lead_s, then_nm.y)};
+  return is_finite(wanted) ? wanted : total_nm_;
+}
+
+Vec2 Observer::coast(std::int64_t now_ns) const noexcept {
+  if (count_ == 0 || now_ns < frame_.taken_ns) return total_nm_;
+  return wanted(frame_.taken_ns, now_ns);
+}
+
+double Observer::coasting_sd_nm(std::int64_t time_ns) const noexcept {
+  double variance_nm2 = 0;
+  for (const Axis& axis : axes_) {
+    DisturbanceFilter filter = axis.filter;
+    filter.predict(seconds_between(axis.taken_ns, time_ns));
+    variance_nm2 = std::max(variance_nm2, filter.variance_nm2());
+  }
+  return std::sqrt(variance_nm2);
+}
+
+Vec2 Observer::see(const Sight& sight) noexcept {
+  const bool later = count_ == 0 || sight.taken_ns > frame_.taken_ns;
+  if (!is_finite(sight.moved_nm) || !is_finite(sight.variance_nm2) || !later ||
+      sight.now_ns < sight.taken_ns)
+    return total_nm_;
+  const Vec2 stage_nm = stage_.at(sight.taken_ns);
+  const Axes before = count_ == 0 ? Axes{} : frame_.stage_moved_nm;
+  const Axes moved = {std::abs(stage_nm.x - stage_nm_.x), std::abs(stage_nm.y - stage_nm_.y)};
+  stage_nm_ = stage_nm;
+  frame_ = {.epoch = epoch_,
+            .taken_ns = sight.taken_ns,
+            .moved_nm = axes_of(sight.moved_nm),
+            .variance_nm2 = axes_of(sight.variance_nm2),
+            .sure = sight.sure,
+            .stage_moved_nm = {std::max(moved[0], kStageRings * before[0]),
+                               std::max(moved[1], kStageRings * before[1])},
+            .told_nm = total_nm_,
+            .told_ns = told_ns_};
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    if (count_ == 0) begin(i);
+    frame_.innovations[i] = follow(axes_[i], frame_, i);
+  }
+  seen_[count_ % kRemembered] = frame_;
+  ++count_;
+  for (std::size_t i = 0; i < kAxes; ++i) catch_up(i);
+  return wanted(sight.taken_ns, sight.now_ns);
+}
+
+}  // namespace driftd::control

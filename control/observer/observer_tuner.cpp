@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+#include "control/observer/observer_tuner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace driftd::control {
+namespace {
+
+constexpr double kLongestS = 8;
+constexpr std::size_t kMostFrames = 4096, kLeastFrames = 192;
+constexpr double kFirstS = 0.5, kEarlyS = 1, kEarlyUntilS = 4, kUsualS = 2;
+/// A new model has to be so much more likely on what really happened.
+constexpr double kMargin = 8, kLeastMargin = 1, kLongMargin = 12;
+constexpr double kSurprised = 1.7, kFirstWaitS = 0.15;
+constexpr double kMostRatio = 25;
+constexpr double kMostSurprise = 9;  ///< what a frame counts at most: a knock is no trend
+constexpr double kJudgedS = 2;
+constexpr double kSettledS = 3;  ///< from a surprise until the stage is fitted again
+/// Of a lock: a surprise then is rather a stage that is described wrong, and its own ringing is
+/// not to be learnt as lines of the sample's.
+constexpr double kStageFromS = 1, kYoungUntilS = 6;
+constexpr int kStageSteps = 2;        ///< of a fit of the stage
+constexpr double kNoticeFrames = 32;  ///< until a surprise is noticed
+/// Changes of command, rms over some seconds: of what the limits allow, and what follows.
+constexpr double kChangeS = 2, kMostShare = 1.0 / 3, kLeastShare = 1.0 / 4;
+constexpr double kPenaltyStep = 1.5, kMostPenalty = 10;
+constexpr double kLateFrames = 64;
+/// Each so many refits the model is looked for from nothing, too.
+constexpr int kAnew = 3;
+constexpr std::int64_t kMostMissing = 1000;
+constexpr double kStepS = 2e-5;  ///< times between frames are told so finely
+/// Of the stage's gain and of what its dead time has beyond the settings'.
+constexpr double kLeastGain = 0.6, kMostGain = 1.6, kMostLateS = 0.01;
+
+StagePreview preview_with(const ObserverSettings& settings, double penalty) {
+  PreviewSettings preview = preview_of(settings);
+  preview.penalty = penalty;
+  return StagePreview(preview);
+}
+
+}  // namespace
+
+ObserverTuner::ObserverTuner(const ObserverSettings& settings)
+    : settings_(settings),
+      axes_{Axis(StagePreview(preview_of(settings))), Axis(StagePreview(preview_of(settings)))},
+      stage_(stage_of(settings)) {
+  reset();
+}
+
+void ObserverTuner::reset() {
+  frames_.clear();
+  first_ns_ = 0;
+  told_ns_ = 0;
+  late_s_ = 0;
+  stage_.reset();
+  for (Axis& axis : axes_) {
+    axis.next_s = kFirstS;
+    axis.wait_s = kEarlyS;
+    axis.surprise = 1;
+    axis.surprised_s = -1;
+    axis.since_s = 0;
+    axis.tuned_s = 0;
+    axis.calm_until_s = 0;
+  }
+}
+
+/// The filter of the model in use sees a frame as the observer's own does.
+void ObserverTuner::follow(std::size_t index, const ObserverFrame& frame, double seconds) {
+  Axis& axis = axes_[index];
+  const double place_nm = target_nm(frame, index, stage_, axis.stage);
+  if (!axis.has_model) axis.variance_nm2 = frame.variance_nm2[index];
+  if (seconds > 0) {
+    axis.filter.predict(seconds);
+    axis.filter.update(place_nm, frame.variance_nm2[index] - axis.variance_nm2,
+                       sure_nm(frame, index));
+    return;
+  }
+  const DisturbanceModel first = first_model(frame.variance_nm2[index], settings_.period_s);
+  axis.filter.start(axis.has_model ? axis.model : first, place_nm, 0);
+}
+
+double ObserverTuner::time_s(const ObserverFrame& frame) const {
+  return 1e-9 * static_cast<double>(frame.taken_ns - first_ns_);
+}
+
+double ObserverTuner::age_s() const {
+  return frames_.empty() ? 0 : time_s(frames_.back());
+}
+
+void ObserverTuner::take(const ObserverFrame& frame) {
+  if (frame.taken_ns == 0) return;
+  if (frame.epoch != epoch_) reset();
+  epoch_ = frame.epoch;
+  if (!frames_.empty() && frame.taken_ns <= frames_.back().taken_ns) return;
+  if (frames_.empty()) first_ns_ = frame.taken_ns;
+  const std::int64_t before_ns = frames_.empty() ? frame.taken_ns : frames_.back().taken_ns;
+  frames_.push_back(frame);
+  if (frame.told_ns > told_ns_) {
+    stage_.command(frame.told_nm, frame.told_ns);
+    const double late_s = 1e-9 * static_cast<double>(frame.told_ns - before_ns);
+    late_s_ += (late_s - late_s_) / std::min(static_cast<double>(frames_.size()), kLateFrames);
+  }
+  for (std::size_t i = 0; i < kAxes; ++i)
+    follow(i, frame, 1e-9 * static_cast<double>(frame.taken_ns - before_ns));
+  told_ns_ = frame.told_ns;
+  const auto kept_ns = static_cast<std::int64_t>(1e9 * kLongestS);
+  while (frames_.size() > kMostFrames || frame.taken_ns - frames_.front().taken_ns > kept_ns)
+    frames_.pop_front();
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    Axis& axis = axes_[i];
+    const Innovation& seen = frame.innovations[i];
+    axis.surprise += (std::min(seen.nm * seen.nm / seen.nm2, kMostSurprise) - axis.surprise) / 64;
+    if (axis.surprise > kSurprised && axis.surprised_s < 0) {
+      axis.surprised_s = std::max(0.0, age_s() - kNoticeFrames * settings_.period_s);
+      axis.wait_s = kFirstWaitS;
+      axis.next_s = age_s() + axis.wait_s;
+    }
+    if (axis.surprised_s < 0 || axis.surprise > 0.5 * (1 + kSurprised)) continue;
+    if (axis.since_s >= axis.surprised_s)
+      axis.since_s = std::max(axis.surprised_s, age_s() - kNoticeFrames * settings_.period_s);
+    axis.surprised_s = -1;
+  }
+}
+
+bool ObserverTuner::is_due(std::size_t axis) const {
+  return frames_.size() >= kLeastFrames && age_s() >= axes_[axis].next_s;
+}
+
+void ObserverTuner::schedule(Axis& axis) {
+  const double usual_s = age_s() < kEarlyUntilS ? kEarlyS : kUsualS;
+  axis.wait_s = std::min(2 * axis.wait_s, usual_s);
+  axis.next_s = age_s() + axis.wait_s;
+}
+
+double ObserverTuner::usual_variance_nm2(std::size_t axis) const {
+  double sum = 0;
+  for (const ObserverFrame& frame : frames_) sum += frame.variance_nm2[axis];
+  return sum / static_cast<double>(frames_.size());
+}
+
+PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage) const {
+  PlaceRecord record;
+  record.period_s = settings_.period_s;
+  const double usual_nm2 = usual_variance_nm2(axis);
+  std::int64_t before_ns = frames_.front().taken_ns;
+  for (const ObserverFrame& frame : frames_) {
+    double step_s = 1e-9 * static_cast<double>(frame.taken_ns - before_ns);
+    const double frames = step_s / settings_.period_s;
+    for (std::int64_t missing = std::llround(std::min(frames, double{kMostMissing})); missing > 1;
+         --missing) {
+      record.place_nm.push_back(std::numeric_limits<double>::quiet_NaN());
+      record.more_noise_nm2.push_back(0);
+      record.step_s.push_back(settings_.period_s);
+      step_s -= settings_.period_s;
+    }
+    before_ns = frame.taken_ns;
+    // Of a camera that runs freely all are alike, which spares the filter much arithmetic.
+    record.step_s.push_back(std::round(step_s / kStepS) * kStepS);
+    record.place_nm.push_back(target_nm(frame, axis, stage_, stage));
+    record.more_noise_nm2.push_back(frame.variance_nm2[axis] - usual_nm2);
+  }
+  // As the frames came: a line's frequency is as wrong as this is.
+  if (record.place_nm.size() > 1)
+    record.period_s = (time_s(frames_.back()) - time_s(frames_.front())) /
+                      static_cast<double>(record.place_nm.size() - 1);
+  return record;
+}
+
+/// The stage as the frames show it, under the model in use.
+StageError ObserverTuner::fitted_stage(std::size_t index, StageError now, std::size_t judged_from,
+                                       StageEvidence evidence) const {
+  const Axis& axis = axes_[index];
+  if (!axis.has_model) return now;
+  constexpr double kByGain = 0.01, kByS = 2e-5;
+  PlaceRecord record = record_of(index, now);
+  record.judged_from = judged_from;
+  const StageDoubt gain{.place_nm = record_of(index, {now.gain + kByGain, now.late_s}).place_nm,
+                        .by = kByGain,
+                        .sd = 0.3,
+                        .most = 0.15};
+  const StageDoubt late{.place_nm = record_of(index, {now.gain, now.late_s + kByS}).place_nm,
+                        .by = kByS,
+                        .sd = 3e-4,
+                        .most = 5e-4};
+  const std::vector<double> found = fit_stage(record, axis.model, {gain, late}, evidence);
+  return {
+      .gain = std::clamp(now.gain + found[0], kLeastGain, kMostGain),
+      .late_s = std::clamp(now.late_s + found[1], -1e-6 * settings_.stage_delay_us, kMostLateS)};
+}
+
+/// A model's filter over all frames, and by how much it would have been more likely than the one in
+/// use was, on the frames from `from_s` on.
+ObserverTuner::Trial ObserverTuner::tried(std::size_t index, const DisturbanceModel& model,
+                                          StageError stage, double from_s, double tuned_s) const {
+  const double usual_nm2 = usual_variance_nm2(index);
+  Trial trial;
+  trial.filter.start(model, target_nm(frames_.front(), index, stage_, stage), 0);
+  trial.echoes = first_echoes(stage_nm(frames_.front(), stage_, stage));
+  std::int64_t before_ns = frames_.front().taken_ns;
+  for (const ObserverFrame& frame : frames_) {
+    trial.filter.predict(1e-9 * static_cast<double>(frame.taken_ns - before_ns));
+    before_ns = frame.taken_ns;
+    const Innovation now =
+        trial.filter.update(target_nm(frame, index, stage_, stage),
+                            frame.variance_nm2[index] - usual_nm2, sure_nm(frame, index));
+    const Vec2 place_nm = stage_nm(frame, stage_, stage);
+    trial.filter.echo(trial.echoes[0], place_nm.x);
+    trial.filter.echo(trial.echoes[1], place_nm.y);
+    const Innovation& then = frame.innovations[index];
+    const double advantage =
+        0.5 * (std::log(then.nm2 / now.nm2) + std::min(then.nm * then.nm / then.nm2, kMostRatio) -
+               std::min(now.nm * now.nm / now.nm2, kMostRatio));
+    if (time_s(frame) >= from_s) trial.advantage += advantage;
+    if (time_s(frame) >= std::min(from_s, tuned_s)) trial.long_advantage += advantage;
+  }
+  return trial;
+}
+
+/// By more than chance: lately, or over all the time that the model in use had and lately, too.
+bool ObserverTuner::is_better(const Trial& trial) {
+  return trial.advantage > kMargin ||
+         (trial.advantage > kLeastMargin && trial.long_advantage > kLongMargin);
+}
+
+/// The penalty that keeps changes of command within what the limits allow.
+bool ObserverTuner::adapt_penalty(std::size_t index) {
+  Axis& axis = axes_[index];
+  double sum_nm2 = 0, count = 0;
+  Vec2 before = frames_.front().told_nm;
+  for (const ObserverFrame& frame : frames_) {
+    const double change_nm = index == 0 ? frame.told_nm.x - before.x : frame.told_nm.y - before.y;
+    before = frame.told_nm;
+    if (time_s(frame) < age_s() - kChangeS) continue;
+    sum_nm2 += change_nm * change_nm;
+    ++count;
+  }
+  const double share = std::sqrt(sum_nm2 / std::max(count, 1.0)) / settings_.change_limit_nm;
+  double penalty = axis.preview.settings().penalty;
+  if (share > kMostShare) penalty = std::min(kPenaltyStep * penalty, kMostPenalty);
+  if (share < kLeastShare) penalty = std::max(penalty / kPenaltyStep, settings_.penalty);
+  if (penalty == axis.preview.settings().penalty) return false;
+  axis.preview = preview_with(settings_, penalty);
+  return true;
+}
+
+std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
+  Axis& axis = axes_[index];
+  const bool surprised = axis.surprised_s >= 0;
+  const double from_s = surprised ? axis.surprised_s : axis.since_s;
+  std::size_t judged_from = 0;
+  PlaceRecord record = record_of(index, axis.stage);
+  const double record_s = record.period_s * static_cast<double>(record.place_nm.size());
+  if (from_s > age_s() - record_s)
+    judged_from = static_cast<std::size_t>((from_s - (age_s() - record_s)) / record.period_s);
+  const bool settled = !surprised && age_s() - axis.since_s > kSettledS;
+  const bool young = age_s() > kStageFromS && age_s() < kYoungUntilS;
+  StageError stage = axis.stage;
+  const StageEvidence evidence =
+      young || axis.model.tracks ? StageEvidence::BesideLines : StageEvidence::Whole;
+  for (int i = 0; i < kStageSteps && (settled || young); ++i)
+    stage = fitted_stage(index, stage, young ? 0 : judged_from, evidence);
+  record = record_of(index, stage);
+  record.judged_from = judged_from;
+  const DisturbanceModel nothing = first_model(usual_variance_nm2(index), settings_.period_s);
+  FittedModel best = fit_model(record, axis.has_model ? axis.model : nothing);
+  if (axis.has_model && !surprised && axis.refits % kAnew == 0) {
+    const FittedModel anew = fit_model(record, nothing);
+    if (anew.log_likelihood > best.log_likelihood) best = anew;
+  }
+  ++axis.refits;
+  schedule(axis);
+  const bool other_penalty = adapt_penalty(index);
+  const DisturbanceModel found = scaled(best.start, best.model.noise_nm2 / best.start.noise_nm2);
+  const double judged_s = std::max(from_s, age_s() - std::min(kJudgedS, 0.5 * age_s()));
+  Trial trial = tried(index, found, stage, judged_s, axis.tuned_s);
+  if (!surprised && axis.calm_until_s > age_s()) {  // what it was before may be what it is again
+    Trial calm = tried(index, axis.calm, axis.stage, judged_s, axis.tuned_s);
+    if (is_better(calm) && calm.advantage > trial.advantage - kMargin) {
+      best.model = axis.calm;
+      axis.calm_until_s = 0;
+      trial = calm;
+    }
+  }
+  if (is_better(trial)) {
+    if (surprised && axis.since_s < axis.surprised_s) {
+      axis.since_s = axis.surprised_s;
+      axis.calm = axis.model;
+      axis.calm_until_s = axis.has_model && !axis.model.tracks ? age_s() + kLongestS : 0;
+    }
+    axis.model = best.model;
+    axis.has_model = true;
+    axis.stage = stage;
+    axis.tuned_s = age_s();
+  } else if (other_penalty && axis.has_model && !axis.model.tracks) {
+    trial = tried(index, axis.model, axis.stage, age_s(), age_s());
+  } else {
+    return std::nullopt;
+  }
+  Tuning tuning;
+  tuning.axis = index;
+  tuning.epoch = epoch_;
+  tuning.taken_ns = frames_.back().taken_ns;
+  tuning.filter = trial.filter;
+  tuning.echoes = trial.echoes;
+  tuning.gains = axis.preview.gains(axis.model);
+  tuning.stage = axis.stage;
+  tuning.usual_variance_nm2 = usual_variance_nm2(index);
+  axis.filter = trial.filter;
+  axis.variance_nm2 = tuning.usual_variance_nm2;
+  return tuning;
+}
+
+std::optional<ResidualForecast> ObserverTuner::forecast(std::size_t index) const {
+  if (frames_.size() < kLeastFrames) return std::nullopt;
+  const Axis& axis = axes_[index];
+  double more_nm2 = 0, count = 0;
+  for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
+    if (time_s(*frame) < age_s() - kJudgedS) break;
+    const Innovation& seen = frame->innovations[index];
+    more_nm2 += std::min(seen.nm * seen.nm, kMostSurprise * seen.nm2) - seen.nm2;
+    ++count;
+  }
+  return forecast_residual(axis.filter, axis.preview,
+                           {.lead_s = late_s_ + 1e-6 * settings_.stage_delay_us + axis.stage.late_s,
+                            .variance_nm2 = axis.variance_nm2,
+                            .more_innovation_nm2 = more_nm2 / count});
+}
+
+}  // namespace driftd::control

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/observer_worker.hpp"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <exception>
+#include <optional>
+
+#include "control/observer/observer_tuner.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+/// How often it looks: a new model may be that late.
+constexpr auto kLook = std::chrono::milliseconds(10);
+
+/// What a turn needs of the turns before.
+class Learner {
+ public:
+  explicit Learner(ObserverPorts& ports) : ports_(ports) {}
+
+  void turn() {
+    if (ports_.wish.refresh()) take_wish();
+    control::ObserverFrame frame;
+    while (ports_.frames.pop(frame))
+      if (tuner_) tuner_->take(frame);
+    for (std::size_t axis = 0; tuner_ && axis < control::kAxes; ++axis) {
+      if (!tuner_->is_due(axis)) continue;
+      if (const auto tuning = tuner_->tune(axis)) ports_.tunings.push(*tuning);
+    }
+  }
+
+ private:
+  void take_wish() {
+    tuner_.reset();
+    const control::ObserverSettings& wish = ports_.wish.reading();
+    if (!(wish.period_s > 0)) return;
+    if (ports_.plans.push(control::make_plan(wish))) tuner_.emplace(wish);
+  }
+
+  ObserverPorts& ports_;
+  std::optional<control::ObserverTuner> tuner_;
+};
+
+}  // namespace
+
+ObserverWorker::ObserverWorker(ObserverPorts& ports)
+    : ports_(ports), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+void ObserverWorker::run(const std::stop_token& stop) {
+  pthread_setname_np(pthread_self(), "driftd-observer");
+  try {
+    Learner learner(ports_);
+    while (!stop.stop_requested()) {
+      learner.turn();
+      std::this_thread::sleep_for(kLook);
+    }
+  } catch (const std::exception& error) {  // no memory: the lock goes on with what was learnt
+    spdlog::error("the observer learns no more: {}", error.what());
+  }
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// What the daemon's thread for the observer does (daemon/observer_worker.hpp), in virtual time:
+// what it finds comes as late as from a thread of its own. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "control/observer/observer_tuner.hpp"
+#include "control/supervisor.hpp"
+
+namespace driftd::test {
+
+class VirtualTuner {
+ public:
+  /// Before Supervisor::decide().
+  void give(control::Supervisor& supervisor, std::int64_t now_ns) {
+    const control::ObserverSettings wish = supervisor.observer_wish();
+    if (control::needs_other_plan(wished_, wish)) {
+      wished_ = wish;
+      tuner_.reset();
+      if (wish.period_s > 0) {
+        supervisor.law().offer(control::make_plan(wish));
+        tuner_.emplace(wish);
+      }
+    }
+    for (auto& late : late_) {
+      if (!late || late->due_ns > now_ns) continue;
+      supervisor.law().offer(late->tuning);
+      late.reset();
+    }
+  }
+  /// After it.
+  void take(const control::Supervisor& supervisor, std::int64_t now_ns) {
+    const control::ObserverFrame* frame = supervisor.to_learn_from();
+    if (!tuner_ || frame == nullptr) return;
+    tuner_->take(*frame);
+    for (std::size_t axis = 0; axis < control::kAxes; ++axis) {
+      if (late_[axis] || !tuner_->is_due(axis)) continue;
+      if (const auto tuning = tuner_->tune(axis)) late_[axis] = Late{now_ns + kWorkNs, *tuning};
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kWorkNs = 50'000'000;
+  struct Late {
+    std::int64_t due_ns;
+    control::Tuning tuning;
+  };
+  control::ObserverSettings wished_{.period_s = 0};
+  std::optional<control::ObserverTuner> tuner_;
+  std::array<std::optional<Late>, control::kAxes> late_;
+};
+
+}  // namespace driftd::test

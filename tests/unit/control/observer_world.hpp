@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// Samples that move as a DisturbanceModel says, and a stage that holds them, for the observer's
+// tests. Deterministic for a seed.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <random>
+
+#include "control/observer/disturbance_model.hpp"
+#include "control/observer/observer.hpp"
+#include "control/stage_model.hpp"
+
+namespace driftd::control::test {
+
+constexpr double kPeriodS = 0.002;
+
+/// The states of DisturbanceFilter, drawn at random as the model has it.
+class RandomMotion {
+ public:
+  RandomMotion(const DisturbanceModel& model, unsigned seed) : model_(model), random_(seed) {
+    for (std::size_t i = 0; i < model.line_count; ++i) {
+      const Line& line = model.lines[i];
+      const double sd = std::sqrt(line.kick_nm2_per_s / (2 * line.fade_per_s));
+      lines_[i] = {sd * normal(), sd * normal()};
+    }
+  }
+  double normal() { return normal_(random_); }
+  /// One frame later. @returns the place
+  double advance() {
+    const double walk_sd = std::sqrt(model_.walk_nm2_per_s * kPeriodS);
+    walk_nm_ += velocity_ * kPeriodS + walk_sd * normal();
+    velocity_ += std::sqrt(kVelocityShare) * walk_sd * normal();
+    double place = walk_nm_;
+    for (std::size_t i = 0; i < model_.line_count; ++i) {
+      const Line& line = model_.lines[i];
+      auto& [c, s] = lines_[i];
+      const double angle = 2 * std::numbers::pi * line.frequency_hz * kPeriodS;
+      const double left = std::exp(-line.fade_per_s * kPeriodS);
+      const double sd = std::sqrt(line.kick_nm2_per_s * kPeriodS);
+      const double turned = left * (c * std::cos(angle) - s * std::sin(angle));
+      s = left * (s * std::cos(angle) + c * std::sin(angle)) + sd * normal();
+      c = turned + sd * normal();
+      place += c;
+    }
+    return place;
+  }
+  double measured(double place) { return place + std::sqrt(model_.noise_nm2) * normal(); }
+
+ private:
+  DisturbanceModel model_;
+  std::mt19937 random_;
+  std::normal_distribution<double> normal_;
+  double walk_nm_ = 0, velocity_ = 0;
+  std::array<std::array<double, 2>, kMaxLines> lines_{};
+};
+
+/// A walk of 1 nm/sqrt(s), noise of 0.3 nm and a line of about 1 nm at 30 Hz.
+inline DisturbanceModel shaken() {
+  DisturbanceModel model{.walk_nm2_per_s = 1, .noise_nm2 = 0.09};
+  model.lines[0] = {.frequency_hz = 30, .fade_per_s = 0.1, .kick_nm2_per_s = 0.1};
+  model.line_count = 1;
+  return model;
+}
+
+inline ObserverSettings observer_settings() {
+  return {.period_s = kPeriodS, .stage_delay_us = 2500, .stage_time_constant_us = 1500};
+}
+
+/// A lock by the observer, both axes alike.
+class ObservedLock {
+ public:
+  ObservedLock(const DisturbanceModel& sample, StageError stage, unsigned seed)
+      : sample_x_(sample, seed),
+        sample_y_(sample, seed + 1000),
+        error_(stage),
+        noise_nm2_(sample.noise_nm2),
+        observer_(observer_settings()),
+        stage_({.image_to_stage = {},
+                .delay_us = observer_settings().stage_delay_us + 1e6 * stage.late_s,
+                .time_constant_us = observer_settings().stage_time_constant_us}) {}
+
+  /// One frame. @returns what the stage was told
+  Vec2 fly() {
+    ++frame_;
+    const std::int64_t taken_ns = 2'000'000 * frame_, now_ns = taken_ns + 1'500'000;
+    const Vec2 stage = stage_.at(taken_ns);
+    left_nm_ = {sample_x_.advance() + error_.gain * stage.x,
+                sample_y_.advance() + error_.gain * stage.y};
+    const Vec2 told =
+        observer_.see({.moved_nm = {sample_x_.measured(left_nm_.x), sample_y_.measured(left_nm_.y)},
+                       .variance_nm2 = {noise_nm2_, noise_nm2_},
+                       .taken_ns = taken_ns,
+                       .now_ns = now_ns});
+    observer_.told(told, now_ns);
+    stage_.command(told, now_ns);
+    return told;
+  }
+  Vec2 left_nm() const { return left_nm_; }
+  Observer& observer() { return observer_; }
+
+ private:
+  RandomMotion sample_x_, sample_y_;
+  StageError error_;
+  double noise_nm2_;
+  Observer observer_;
+  StageModel stage_;
+  std::int64_t frame_ = 0;
+  Vec2 left_nm_;
+};
+
+}  // namespace driftd::control::test

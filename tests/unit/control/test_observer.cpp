@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "control/observer/observer.hpp"
+#include "control/observer/observer_tuner.hpp"
+#include "support/allocation_watch.hpp"
+#include "support/catch.hpp"
+#include "unit/control/observer_world.hpp"
+
+namespace driftd::control {
+namespace {
+
+using test::ObservedLock;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// The observer's own model and state once more.
+Tuning same_again(const Observer& observer, std::size_t axis) {
+  const ObserverSettings s = test::observer_settings();
+  const StagePreview preview({.period_s = s.period_s,
+                              .time_constant_s = 1e-6 * s.stage_time_constant_us,
+                              .penalty = s.penalty});
+  Tuning tuning;
+  tuning.axis = axis;
+  tuning.epoch = observer.epoch();
+  tuning.taken_ns = observer.frame().taken_ns;
+  tuning.filter = observer.filter(axis);
+  tuning.gains = preview.gains(observer.filter(axis).model());
+  tuning.stage = observer.stage_error(axis);
+  tuning.usual_variance_nm2 = test::shaken().noise_nm2;
+  return tuning;
+}
+
+Tuning tuning_of(const DisturbanceModel& model, const Observer& observer, std::size_t axis) {
+  Tuning tuning = same_again(observer, axis);
+  const double place_nm = tuning.filter.place_nm();
+  tuning.filter.start(model, place_nm, 0);
+  const ObserverSettings s = test::observer_settings();
+  tuning.gains = StagePreview({.period_s = s.period_s,
+                               .time_constant_s = 1e-6 * s.stage_time_constant_us,
+                               .penalty = s.penalty})
+                     .gains(model);
+  return tuning;
+}
+
+double mean_square(ObservedLock& lock, int frames) {
+  double sum = 0;
+  for (int i = 0; i < frames; ++i) {
+    lock.fly();
+    sum += lock.left_nm().x * lock.left_nm().x + lock.left_nm().y * lock.left_nm().y;
+  }
+  return sum / (2 * frames);
+}
+
+TEST_CASE("observer: what is left is what its filter says of the future") {
+  double seen = 0, promised = 0;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    ObservedLock lock(test::shaken(), {}, seed);
+    lock.fly();
+    for (std::size_t axis = 0; axis < kAxes; ++axis)
+      lock.observer().offer(tuning_of(test::shaken(), lock.observer(), axis));
+    mean_square(lock, 2000);
+    seen += mean_square(lock, 5000);
+    // A frame's place is decided by commands of two and three frames before.
+    DisturbanceFilter filter = lock.observer().filter(0);
+    double mean = 0;
+    for (int i = 0; i < 3; ++i) {
+      filter.predict(test::kPeriodS);
+      if (i > 0) mean += 0.5 * filter.variance_nm2();
+    }
+    promised += mean;
+  }
+  CHECK(seen == Approx(promised).epsilon(0.15));
+}
+
+TEST_CASE("observer: what is left is what was foretold, by markers and by motion") {
+  const ObserverSettings s = test::observer_settings();
+  const StagePreview preview(preview_of(s));
+  double seen = 0, foretold = 0, lag = 0;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    ObservedLock lock(test::shaken(), {}, seed);
+    lock.fly();
+    for (std::size_t axis = 0; axis < kAxes; ++axis)
+      lock.observer().offer(tuning_of(test::shaken(), lock.observer(), axis));
+    mean_square(lock, 2000);
+    seen += mean_square(lock, 5000);
+    const ResidualForecast f =
+        forecast_residual(lock.observer().filter(0), preview,
+                          {.lead_s = 4e-3, .variance_nm2 = test::shaken().noise_nm2});
+    foretold += f.total_nm2();
+    lag += f.lag_nm2;
+    CHECK(f.stage_nm2 == Approx(0).margin(1e-9));
+    CHECK(f.markers_nm2 > 0.3 * f.total_nm2());  // noise of 0.3 nm, a walk of 0.045 nm a frame
+    CHECK(f.motion_nm2 > 0);
+  }
+  // Of 40 s of two axes; the frames' own instants are among those that are foretold.
+  CHECK(std::sqrt(foretold / seen) == Approx(1).epsilon(0.1));
+  CHECK(lag < 0.3 * foretold);
+}
+
+TEST_CASE("observer: a stage that is slow lags behind a fast line, and it is foretold") {
+  DisturbanceModel model = test::shaken();
+  DisturbanceFilter filter(model);
+  for (int i = 0; i < 4000; ++i) {
+    filter.predict(test::kPeriodS);
+    filter.update(std::sin(2 * std::acos(-1.0) * 30 * test::kPeriodS * i));
+  }
+  const StagePreview fast({.time_constant_s = 1e-3, .penalty = 1e-4});
+  const StagePreview slow({.time_constant_s = 20e-3, .penalty = 10});
+  CHECK(lag_nm2(filter, fast) < 0.02);
+  CHECK(lag_nm2(filter, slow) == Approx(0.5).epsilon(0.3));  // it does nearly nothing about 1 nm
+}
+
+TEST_CASE("observer: the same model handed over, even late, changes no command") {
+  ObservedLock plain(test::shaken(), {}, 1), handed(test::shaken(), {}, 1);
+  for (int i = 0; i < 500; ++i) {
+    plain.fly();
+    handed.fly();
+  }
+  const Tuning x = same_again(handed.observer(), 0), y = same_again(handed.observer(), 1);
+  const int late = GENERATE(0, 50, 900);
+  for (int i = 0; i < late; ++i) {
+    plain.fly();
+    handed.fly();
+  }
+  handed.observer().offer(x);
+  handed.observer().offer(y);
+  for (int i = 0; i < 300; ++i) {
+    const Vec2 one = plain.fly(), other = handed.fly();
+    REQUIRE(other.x == Approx(one.x).margin(1e-9));
+    REQUIRE(other.y == Approx(one.y).margin(1e-9));
+  }
+  CHECK(handed.observer().tunings() == 2);
+}
+
+TEST_CASE("observer: a tuning older than what is remembered is passed over") {
+  ObservedLock lock(test::shaken(), {}, 1);
+  for (int i = 0; i < 10; ++i) lock.fly();
+  const Tuning old = same_again(lock.observer(), 0);
+  for (std::size_t i = 0; i < Observer::kRemembered + 10; ++i) lock.fly();
+  lock.observer().offer(old);
+  lock.fly();
+  CHECK(lock.observer().tunings() == 0);
+  // And one that was made before the lock.
+  const Tuning recent = same_again(lock.observer(), 0);
+  lock.observer().reset();
+  lock.observer().offer(recent);
+  lock.fly();
+  CHECK(lock.observer().tunings() == 0);
+}
+
+TEST_CASE("observer: nothing that is not finite comes out, and it goes on afterwards") {
+  ObservedLock lock(test::shaken(), {}, 2);
+  for (int i = 0; i < 100; ++i) lock.fly();
+  Observer& observer = lock.observer();
+  const std::int64_t taken_ns = observer.frame().taken_ns;
+  const Vec2 before = lock.fly();
+  for (const double bad : {kNan, std::numeric_limits<double>::infinity()})
+    for (const Sight& sight :
+         {Sight{{bad, 0}, {0.1, 0.1}, taken_ns + 4'000'001, taken_ns + 5'000'000},
+          Sight{{0, 0}, {0.1, bad}, taken_ns + 4'000'001, taken_ns + 5'000'000}}) {
+      const Vec2 wanted = observer.see(sight);
+      CHECK(wanted.x == before.x);
+      CHECK(wanted.y == before.y);
+      observer.told({bad, bad}, sight.now_ns);
+    }
+  // Not later than the frame before, and sent before it was taken.
+  CHECK(observer.see({{5, 5}, {0.1, 0.1}, taken_ns, taken_ns + 1}).x == before.x);
+  CHECK(observer.see({{5, 5}, {0.1, 0.1}, taken_ns + 9'000'000, taken_ns}).x == before.x);
+  CHECK(mean_square(lock, 500) < 1);
+}
+
+TEST_CASE("observer: missing frames are bridged") {
+  ObservedLock lock(test::shaken(), {}, 3);
+  lock.fly();
+  for (std::size_t axis = 0; axis < kAxes; ++axis)
+    lock.observer().offer(tuning_of(test::shaken(), lock.observer(), axis));
+  mean_square(lock, 2000);
+  DisturbanceFilter filter = lock.observer().filter(0);
+  const double variance_nm2 = filter.variance_nm2();
+  filter.predict(10 * test::kPeriodS);
+  CHECK(filter.variance_nm2() > variance_nm2);
+  CHECK(filter.variance_nm2() < 0.2);  // of a line of 1 nm, 0.5 nm^2
+}
+
+TEST_CASE("observer: its frames do not touch the heap") {
+  if (!driftd::test::can_watch()) {
+    WARN("SKIPPED: a sanitizer owns the allocator");
+    return;
+  }
+  ObservedLock lock(test::shaken(), {}, 4);
+  for (int i = 0; i < 300; ++i) {
+    const bool offers = i > 0 && i % 50 == 0;
+    const Tuning tuning = same_again(lock.observer(), static_cast<std::size_t>(i % 100 == 0));
+    driftd::test::watch_this_thread(true);
+    if (offers) lock.observer().offer(tuning);
+    lock.fly();
+    driftd::test::watch_this_thread(false);
+    REQUIRE(driftd::test::watched_allocations() == 0);
+  }
+  CHECK(lock.observer().tunings() > 0);
+}
+
+TEST_CASE("tuner: it learns line, gain and dead time, and the sample stands stiller") {
+  const StageError wrong{.gain = 0.8, .late_s = 1e-3};
+  ObservedLock lock(test::shaken(), wrong, 5);
+  ObserverTuner tuner(test::observer_settings());
+  const double untuned_nm2 = mean_square(lock, 200);
+  for (int i = 0; i < 10'000; ++i) {
+    lock.fly();
+    tuner.take(lock.observer().frame());
+    for (std::size_t axis = 0; axis < kAxes; ++axis)
+      if (tuner.is_due(axis))
+        if (const auto tuning = tuner.tune(axis)) lock.observer().offer(*tuning);
+  }
+  CHECK(mean_square(lock, 2000) < 0.3 * untuned_nm2);
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    CHECK(lock.observer().stage_error(axis).gain == Approx(wrong.gain).margin(0.08));
+    CHECK(lock.observer().stage_error(axis).late_s == Approx(wrong.late_s).margin(7e-4));
+    const DisturbanceModel& model = lock.observer().filter(axis).model();
+    REQUIRE(model.line_count >= 1);
+    CHECK(model.lines[0].frequency_hz == Approx(30).margin(0.2));
+  }
+}
+
+TEST_CASE("tuner: of a stage that was described wrong it foretells what is left") {
+  const StageError wrong{.gain = 1.2, .late_s = 1.25e-3};
+  ObservedLock lock(test::shaken(), wrong, 8);
+  ObserverTuner tuner(test::observer_settings());
+  for (int i = 0; i < 5000; ++i) {
+    lock.fly();
+    tuner.take(lock.observer().frame());
+    for (std::size_t axis = 0; axis < kAxes; ++axis)
+      if (tuner.is_due(axis))
+        if (const auto tuning = tuner.tune(axis)) lock.observer().offer(*tuning);
+  }
+  const double left_nm2 = mean_square(lock, 2000);
+  double foretold_nm2 = 0;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    const auto forecast = tuner.forecast(axis);
+    REQUIRE(forecast);
+    foretold_nm2 += 0.5 * forecast->total_nm2();
+  }
+  CHECK(std::sqrt(foretold_nm2 / left_nm2) == Approx(1).epsilon(0.15));
+}
+
+TEST_CASE("tuner: a model that is right is kept") {
+  ObservedLock lock(test::shaken(), {}, 6);
+  ObserverTuner tuner(test::observer_settings());
+  std::vector<std::uint64_t> tunings;
+  for (int second = 0; second < 30; ++second) {
+    for (int i = 0; i < 500; ++i) {
+      lock.fly();
+      tuner.take(lock.observer().frame());
+      for (std::size_t axis = 0; axis < kAxes; ++axis)
+        if (tuner.is_due(axis))
+          if (const auto tuning = tuner.tune(axis)) lock.observer().offer(*tuning);
+    }
+    tunings.push_back(lock.observer().tunings());
+  }
+  CHECK(tunings[5] > 2);
+  CHECK(tunings[29] - tunings[15] <= 4);  // of 14 refits
+}
+
+}  // namespace
+}  // namespace driftd::control
