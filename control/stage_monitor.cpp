@@ -56,8 +56,11 @@ constexpr double kAllowance = 0.03;
 /// And so much more for what a candidate leaves beyond what the model expects.
 constexpr double kMisfit = 0.3;
 /// And the best candidate has to explain what is seen: its innovations' mean square is at most so
-/// many times the model's. Else something else has happened, unless the doubt is kFarBeyond alarms.
+/// many times what is expected. Else something else has happened, unless the doubt is so many
+/// alarms.
 constexpr double kExplained = 1.8, kFarBeyond = 4;
+/// Or it leaves so many times less than the model.
+constexpr double kMost = 4;
 
 /// Places beyond a metre are no places; their squares would overflow.
 constexpr double kFarthestNm = 1e9;
@@ -91,6 +94,27 @@ double beyond(double innovation_nm, double allowed_nm) noexcept {
   return std::copysign(std::max(0.0, std::abs(innovation_nm) - allowed_nm), innovation_nm);
 }
 
+/// How much less surprising other innovations are than the model's: the logarithm of the ratio of
+/// Student's densities.
+class Evidence {
+ public:
+  Evidence(Vec2 variance_nm2, Vec2 of_model_nm) noexcept
+      : scale_{1 / (kTailFreedom * variance_nm2.x), 1 / (kTailFreedom * variance_nm2.y)},
+        of_model_(surprise_of(of_model_nm)) {}
+  double for_nm(Vec2 innovation_nm) const noexcept {
+    return kWeight * std::log(of_model_ / surprise_of(innovation_nm));
+  }
+
+ private:
+  /// The inverse of the density, a constant and a power apart.
+  double surprise_of(Vec2 nm) const noexcept {
+    return (1 + nm.x * nm.x * scale_.x) * (1 + nm.y * nm.y * scale_.y);
+  }
+
+  Vec2 scale_;
+  double of_model_;
+};
+
 double clip(double innovation_nm, double variance_nm2) noexcept {
   const double largest_nm = kClipSd * std::sqrt(variance_nm2);
   return std::clamp(innovation_nm, -largest_nm, largest_nm);
@@ -99,23 +123,23 @@ double clip(double innovation_nm, double variance_nm2) noexcept {
 }  // namespace
 
 const std::array<StageMonitor::Response, StageMonitor::kResponses> StageMonitor::kTable{{
-    {StageLooks::Following, 1, 0, 0, 1},
-    {StageLooks::Stuck, 0, 0, 0, 0},
-    {StageLooks::Stuck, 0, 0, 0, 1},
-    {StageLooks::Stuck, 1, 0, 0, 0},
-    {StageLooks::Reversed, -1, 0, 0, -1},
-    {StageLooks::Reversed, -1, 0, 0, 1},
-    {StageLooks::Reversed, 1, 0, 0, -1},
-    {StageLooks::WrongGain, 0.45, 0, 0, 0.45},
-    {StageLooks::WrongGain, 2.2, 0, 0, 2.2},
-    {StageLooks::TurnedOrSwapped, 0, 1, 1, 0},
-    {StageLooks::TurnedOrSwapped, 0, -1, -1, 0},
-    {StageLooks::TurnedOrSwapped, kHalf, -kRoot, kRoot, kHalf},
-    {StageLooks::TurnedOrSwapped, kHalf, kRoot, -kRoot, kHalf},
-    {StageLooks::TurnedOrSwapped, 0, -1, 1, 0},
-    {StageLooks::TurnedOrSwapped, 0, 1, -1, 0},
-    {StageLooks::TurnedOrSwapped, -kHalf, -kRoot, kRoot, -kHalf},
-    {StageLooks::TurnedOrSwapped, -kHalf, kRoot, -kRoot, -kHalf},
+    {StageLooks::Following, 1, 0, 0, 1, false},
+    {StageLooks::Stuck, 0, 0, 0, 0, false},
+    {StageLooks::Stuck, 0, 0, 0, 1, false},
+    {StageLooks::Stuck, 1, 0, 0, 0, false},
+    {StageLooks::Reversed, -1, 0, 0, -1, true},
+    {StageLooks::Reversed, -1, 0, 0, 1, true},
+    {StageLooks::Reversed, 1, 0, 0, -1, true},
+    {StageLooks::WrongGain, 0.45, 0, 0, 0.45, false},
+    {StageLooks::WrongGain, 2.2, 0, 0, 2.2, true},
+    {StageLooks::TurnedOrSwapped, 0, 1, 1, 0, true},
+    {StageLooks::TurnedOrSwapped, 0, -1, -1, 0, true},
+    {StageLooks::TurnedOrSwapped, kHalf, -kRoot, kRoot, kHalf, true},
+    {StageLooks::TurnedOrSwapped, kHalf, kRoot, -kRoot, kHalf, true},
+    {StageLooks::TurnedOrSwapped, 0, -1, 1, 0, true},
+    {StageLooks::TurnedOrSwapped, 0, 1, -1, 0, true},
+    {StageLooks::TurnedOrSwapped, -kHalf, -kRoot, kRoot, -kHalf, true},
+    {StageLooks::TurnedOrSwapped, -kHalf, kRoot, -kRoot, -kHalf, true},
 }};
 
 const char* name_of(StageLooks looks) noexcept {
@@ -180,7 +204,7 @@ bool StageMonitor::y_is_calmer() const noexcept {
 }
 
 void StageMonitor::forget_verdict() noexcept {
-  for (Candidate& c : candidates_) c.doubt = c.trust = 0;
+  for (Candidate& c : candidates_) c.doubt = c.own_doubt = c.trust = 0;
   has_last_ = false;
   model_nm2_ = allowed_nm_ = 0;
   by_intention_ = false;
@@ -371,41 +395,42 @@ void StageMonitor::weigh(const Anchor& here) noexcept {
   if (frames_mixed_ > 0)
     variance = {std::max(variance.x, kMixedShare * x_.power_nm2() + model_nm2_),
                 std::max(variance.y, kMixedShare * y_.power_nm2() + model_nm2_)};
-  const Vec2 scale{1 / (kTailFreedom * variance.x), 1 / (kTailFreedom * variance.y)};
-  // The inverse of the density, a constant and a power apart.
-  const auto surprise_of = [&](const Candidate& c) {
-    return (1 + c.weighed_nm.x * c.weighed_nm.x * scale.x) *
-           (1 + c.weighed_nm.y * c.weighed_nm.y * scale.y);
-  };
-  Candidate model = candidates_[0];
-  model.weighed_nm = {beyond(model.weighed_nm.x, allowed_nm_),
-                      beyond(model.weighed_nm.y, allowed_nm_)};
-  const double of_model = surprise_of(model);
+  const Vec2 of_model = candidates_[0].weighed_nm;
+  const Evidence weighed(variance,
+                         {beyond(of_model.x, allowed_nm_), beyond(of_model.y, allowed_nm_)});
+  const Evidence own(variance_nm2_, candidates_[0].innovation_nm);
+  const bool knows_rest = moves_at_rest_ == kMovesToJudge;
   for (std::size_t i = 1; i < kResponses; ++i) {
     Candidate& c = candidates_[i];
-    const double ratio = kWeight * std::log(of_model / surprise_of(c));
-    c.doubt =
-        moves_at_rest_ < kMovesToJudge ? 0.0 : std::max(0.0, c.doubt + ratio - allowance_of(c));
-    c.trust = std::clamp(c.trust - ratio, 0.0, kTrust);
-    if (c.doubt < kDoubtToLeave) c.anchor = here;
+    const double evidence = weighed.for_nm(c.weighed_nm);
+    c.doubt = knows_rest ? std::max(0.0, c.doubt + evidence - allowance_of(c)) : 0.0;
+    c.trust = std::clamp(c.trust - evidence, 0.0, kTrust);
+    if (!expected_)
+      c.own_doubt = c.doubt;
+    else
+      c.own_doubt =
+          kTable[i].drives_away ? std::max(0.0, c.own_doubt + own.for_nm(c.innovation_nm)) : 0.0;
+    if (c.doubt < kDoubtToLeave && c.own_doubt < kDoubtToLeave) c.anchor = here;
   }
   decide(here);
 }
 
 void StageMonitor::decide(const Anchor& here) noexcept {
   std::size_t best = 1;
+  verdict_.doubt = 0;
   verdict_.trust = kTrust;
   for (std::size_t i = 1; i < kResponses; ++i) {
-    if (candidates_[i].doubt > candidates_[best].doubt) best = i;
-    verdict_.trust = std::min(verdict_.trust, candidates_[i].trust);
+    const Candidate& c = candidates_[i];
+    verdict_.trust = std::min(verdict_.trust, c.trust);
+    if (doubt_of(c) <= verdict_.doubt) continue;
+    best = i;
+    verdict_.doubt = doubt_of(c);
   }
-  verdict_.doubt = candidates_[best].doubt;
   if (verdict_.follows) {
     const Anchor& anchor = candidates_[best].anchor;
     verdict_.anchor_nm = (anchor.taken_ns < oldest_.taken_ns ? oldest_ : anchor).place_nm;
     alarm_ += (kAlarm - alarm_) / kCreditFrames;
     if (verdict_.doubt < alarm_) return;
-    if (!is_explained(best) && verdict_.doubt < kFarBeyond * alarm_) return;
     verdict_.follows = false;
     verdict_.trust = 0;
     for (Candidate& c : candidates_) c.trust = 0;
@@ -413,7 +438,7 @@ void StageMonitor::decide(const Anchor& here) noexcept {
     verdict_ = {.anchor_nm = here.place_nm, .trust = kTrust};
     alarm_ = kCredit * kAlarm;
     for (Candidate& c : candidates_) {
-      c.doubt = 0;
+      c.doubt = c.own_doubt = 0;
       c.anchor = here;
     }
     return;
@@ -421,18 +446,32 @@ void StageMonitor::decide(const Anchor& here) noexcept {
   verdict_.looks = looks_like(best);
 }
 
+/// What the best candidate leaves of the innovations' mean square, in both axes together.
+double StageMonitor::left_by(const Candidate& c) const noexcept {
+  return c.weighed_nm2.x / usual_nm2_.x + c.weighed_nm2.y / usual_nm2_.y;
+}
+
+/// A lock that is driven away shows so much that no candidate, which all have round gains, explains
+/// all of it.
+bool StageMonitor::explains_most(const Candidate& c) const noexcept {
+  return kMost * left_by(c) < left_by(candidates_[0]);
+}
+
 /// What a frame takes off the doubt.
 double StageMonitor::allowance_of(const Candidate& c) const noexcept {
   if (!expected_) return 0;
+  if (explains_most(c)) return kAllowance;
   const double left = std::max(c.weighed_nm2.x / usual_nm2_.x, c.weighed_nm2.y / usual_nm2_.y);
   return kAllowance + kMisfit * std::max(0.0, left - 1);
 }
 
-/// Weighed by the monitor's own innovations: always.
-bool StageMonitor::is_explained(std::size_t candidate) const noexcept {
-  const Vec2 recent = candidates_[candidate].weighed_nm2;
-  if (!expected_) return true;
-  return recent.x <= kExplained * usual_nm2_.x && recent.y <= kExplained * usual_nm2_.y;
+/// That counts for the verdict: of what the best candidate does not explain, only where it is a
+/// lot.
+double StageMonitor::doubt_of(const Candidate& c) const noexcept {
+  const bool leaves_little =
+      c.weighed_nm2.x <= kExplained * usual_nm2_.x && c.weighed_nm2.y <= kExplained * usual_nm2_.y;
+  const bool counts = !expected_ || leaves_little || explains_most(c);
+  return std::max(counts ? c.doubt : c.doubt / kFarBeyond, c.own_doubt);
 }
 
 StageLooks StageMonitor::looks_like(std::size_t candidate) const noexcept {

@@ -104,6 +104,7 @@ class StageMonitor {
   struct Response {
     StageLooks looks;
     double a, b, c, d;
+    bool drives_away;  ///< a lock by it moves the sample the wrong way, or too far
   };
   static constexpr std::size_t kResponses = 17, kLanes = 20;
   static const std::array<Response, kResponses> kTable;
@@ -114,14 +115,15 @@ class StageMonitor {
   };
   /// One stage that there may be, the modelled one first.
   struct Candidate {
-    Vec2 predicted_nm;   ///< of the sample's own move, were this the stage
-    Vec2 innovation_nm;  ///< what that leaves
-    Vec2 recent_nm2;     ///< mean square of the last innovations
-    Vec2 weighed_nm;     ///< the innovation that is evidence: this one, or the observer's
-    Vec2 weighed_nm2;    ///< mean square of the last of them, where they were the observer's
-    double doubt = 0;    ///< evidence for it, against the model
-    double trust = 0;    ///< evidence for the model, against it
-    Anchor anchor;       ///< when doubt was last small
+    Vec2 predicted_nm;     ///< of the sample's own move, were this the stage
+    Vec2 innovation_nm;    ///< what that leaves
+    Vec2 recent_nm2;       ///< mean square of the last innovations
+    Vec2 weighed_nm;       ///< the innovation that is evidence: this one, or the observer's
+    Vec2 weighed_nm2;      ///< mean square of the last of them, where they were the observer's
+    double doubt = 0;      ///< evidence for it, against the model
+    double own_doubt = 0;  ///< by the monitor's own innovations, of one that drives away
+    double trust = 0;      ///< evidence for the model, against it
+    Anchor anchor;         ///< when doubt was last small
   };
   /// The moves from one frame to the next that each candidate leaves to the sample, knocks clipped.
   /// In single precision, and filled up with zeros, so that whole vectors are added.
@@ -140,7 +142,9 @@ class StageMonitor {
   void weigh(const Anchor& here) noexcept;
   void decide(const Anchor& here) noexcept;
   double allowance_of(const Candidate& candidate) const noexcept;
-  bool is_explained(std::size_t candidate) const noexcept;
+  double left_by(const Candidate& candidate) const noexcept;
+  bool explains_most(const Candidate& candidate) const noexcept;
+  double doubt_of(const Candidate& candidate) const noexcept;
   StageLooks looks_like(std::size_t candidate) const noexcept;
 
   /// The reference's frames are much calmer than what was learned before, each axis.

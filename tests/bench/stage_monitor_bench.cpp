@@ -195,6 +195,29 @@ json stuck_for_a_while(const Options& options) {
   return all;
 }
 
+/// The stage follows, but a busy computer's commands reach it late now and then.
+json stalls(const Options& options) {
+  json all = json::array();
+  std::puts("commands stand still every 1.7 s, 100 s");
+  for (const auto& [name, world] : worlds())
+    for (const double stall_s : {0.01, 0.02, 0.04, 0.08}) {
+      StageSetup setup = setup_in(name, world, options);
+      setup.stall_s = stall_s;
+      setup.stall_every_s = 1.7;
+      setup.seconds = setup.idle_s + 100;
+      const StageOutcome out = simulate(setup, 1);
+      std::printf("%-10s %.2f s: alarms %d, resumed %d, largest doubt %.1f, residual %.2f nm\n",
+                  name.c_str(), stall_s, out.alarms, out.resumes, out.largest_doubt,
+                  out.residual_rms_nm);
+      all.push_back({{"world", name},
+                     {"stall_s", stall_s},
+                     {"alarms", out.alarms},
+                     {"resumes", out.resumes},
+                     {"largest_doubt", out.largest_doubt}});
+    }
+  return all;
+}
+
 /// Mean over a million frames of noise, with the stage moving.
 double nanoseconds_a_frame() {
   constexpr int kFrames = 1'000'000;
@@ -228,7 +251,8 @@ int main(int argc, char** argv) {
                  "described wrong")
       ->check(CLI::IsMember({"pi", "observer"}));
   app.add_option("--only", options.only, "one part of it")
-      ->check(CLI::IsMember({"following", "described_wrong", "stuck_for_a_while", "faults"}));
+      ->check(
+          CLI::IsMember({"following", "described_wrong", "stuck_for_a_while", "faults", "stalls"}));
   CLI11_PARSE(app, argc, argv);
 
   if (options.law == "observer") learn(options);
@@ -242,6 +266,7 @@ int main(int argc, char** argv) {
   if (wanted("described_wrong")) result["described_wrong"] = described_wrong(options);
   if (wanted("stuck_for_a_while")) result["stuck_for_a_while"] = stuck_for_a_while(options);
   if (wanted("faults")) result["faults"] = faults(options);
+  if (wanted("stalls")) result["stalls"] = stalls(options);
   if (!options.json_path.empty()) std::ofstream(options.json_path) << result.dump(1) << '\n';
   return 0;
 }

@@ -54,6 +54,8 @@ struct StageSetup {
   double frame_rate_hz = 500;
   double latency_s = 1.5e-3;  ///< middle of the exposure to the correction sent
   double stage_hz = 150, stage_damping = 0.7, stage_delay_s = 3e-3;
+  /// Every so often the computer stands still for so long: what is sent then arrives at its end.
+  double stall_s = 0, stall_every_s = 1e9;
   double seconds = 10;
   double idle_s = 0.2;  ///< frames before the lock: the reference's
   bool guarded = true;  ///< false: alarms are counted and nothing is held
@@ -266,7 +268,12 @@ class StageSimulation {
                       .update(held_ && setup_.guarded ? drift_to_command(taken_ns, now_ns) : image,
                               taken_ns, now_ns)
                       .total_nm;
-    sent_.push_back({1e-9 * static_cast<double>(now_ns) + setup_.stage_delay_s, total});
+    sent_.push_back({arrives_s(1e-9 * static_cast<double>(now_ns)) + setup_.stage_delay_s, total});
+  }
+
+  double arrives_s(double sent_s) const {
+    const double since_s = std::fmod(sent_s, setup_.stall_every_s);
+    return std::max(sent_s, sent_s - since_s + setup_.stall_s);
   }
 
   const Controller& controller() const { return flight_ ? flight_->controller() : controller_; }

@@ -97,6 +97,46 @@ TEST_CASE(
       }
 }
 
+TEST_CASE("held by the observer, what drives the sample away is held as soon, and nothing else is") {
+  if (driftd::test::kInstrumented) {
+    WARN("SKIPPED: minutes of arithmetic when instrumented");
+    return;
+  }
+  const Fault faults[] = {
+      {"reversed", {-1, 0, 0, -1}, StageLooks::Reversed},
+      {"x reversed", {-1, 0, 0, 1}, StageLooks::Reversed},
+      {"y reversed", {1, 0, 0, -1}, StageLooks::Reversed},
+      {"x stuck", {0, 0, 0, 1}, StageLooks::Stuck},
+      {"swapped", {0, 1, 1, 0}, StageLooks::TurnedOrSwapped},
+      {"turned by 90 degrees", turned(90), StageLooks::TurnedOrSwapped},
+      {"turned by 120 degrees", turned(120), StageLooks::TurnedOrSwapped},
+  };
+  for (const NamedWorld& w : worlds()) {
+    StageSetup setup = setup_in(w.world);
+    setup.observed = true;
+    setup.seconds = 20;
+    StageOutcome out = simulate(setup);
+    INFO(w.name);
+    CHECK(out.alarms == 0);
+    setup.learnt = out.learnt;
+    setup.seconds = 300;
+    out = simulate(setup, 2);
+    INFO("doubt " << out.largest_doubt);
+    CHECK(out.alarms == 0);
+    for (const Fault& fault : faults) {
+      setup.fault = {.response = fault.response, .begin_s = 5};
+      setup.seconds = 12;
+      out = simulate(setup, 3);
+      INFO(fault.name);
+      CHECK(out.alarms == 1);
+      CHECK(out.resumes == 0);
+      CHECK(out.beyond_drift_nm < 36);
+      CHECK(name_of(out.last_looks) == std::string(name_of(fault.looks)));
+    }
+    setup.fault = {};
+  }
+}
+
 TEST_CASE("a dead stage is not locked a second after the residual passed 10 nm") {
   for (const NamedWorld& w : worlds())
     for (const double rate_hz : {500.0, 50.0}) {

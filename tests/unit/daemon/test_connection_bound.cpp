@@ -75,15 +75,25 @@ struct Fixture {
     }
     return fds;
   }
-  /// A peer that says nothing. @returns its own descriptor
-  int come(in_addr_t from = INADDR_LOOPBACK) const {
-    const std::size_t before = there().size();
+  /// At any port but that of `address`, which is free at other addresses of this computer.
+  int bound_to(in_addr_t from) const {
     const int peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in own{};
     own.sin_family = AF_INET;
     own.sin_addr.s_addr = htonl(from);
-    REQUIRE(bind(peer, reinterpret_cast<const sockaddr*>(&own),  // NOLINT(*-cast)
-                 sizeof(own)) == 0);
+    socklen_t size = sizeof(own);
+    auto* const any = reinterpret_cast<sockaddr*>(&own);  // NOLINT(*-cast)
+    REQUIRE(bind(peer, any, size) == 0);
+    REQUIRE(getsockname(peer, any, &size) == 0);
+    if (own.sin_port != address.sin_port) return peer;
+    const int other = bound_to(from);
+    close(peer);
+    return other;
+  }
+  /// A peer that says nothing. @returns its own descriptor
+  int come(in_addr_t from = INADDR_LOOPBACK) const {
+    const std::size_t before = there().size();
+    const int peer = bound_to(from);
     REQUIRE(connect(peer, reinterpret_cast<const sockaddr*>(&address),  // NOLINT(*-cast)
                     sizeof(address)) == 0);
     REQUIRE(soon([&] { return there().size() == before + 1; }));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Moves as orders to the loop: when they are taken, how they are answered, what is told of them.
 #include <cmath>
+#include <deque>
 
 #include "daemon/move_orders.hpp"
 #include "housekeeping_for_tests.hpp"
@@ -25,6 +26,7 @@ struct Fixture {
   LoopControl loop{played.ports};
   MoveOrders moves{config, loop, told.log};
   std::int64_t now_ns = 1000 * kMs;
+  std::deque<Asker> askers;
 
   Fixture() {
     played.report.frame_rate_hz = 500;
@@ -34,8 +36,9 @@ struct Fixture {
     played.tell_state(state);
     loop.refresh();
   }
-  Asker ask(json request) {
-    Asker asker;
+  /// Answered now or later, it is there as long as the fixture.
+  const Asker& ask(json request) {
+    Asker& asker = askers.emplace_back();
     request["command"] = "move";
     try {
       moves.order(request, asker.answer(), now_ns);
@@ -107,7 +110,7 @@ TEST_CASE("only a locked sample is moved") {
   for (const LockState state : {LockState::Idle, LockState::Referencing, LockState::Holding,
                                 LockState::Lost, LockState::Fault, LockState::Calibrating}) {
     f.state(state);
-    const Asker asker = f.ask(request);
+    const Asker& asker = f.ask(request);
     CHECK(asker.code() == "refused");
     CHECK_THAT(asker.text(), contains(driftd::control::name_of(state)));
     CHECK(f.ask(json::parse(R"({"stop": true})")).answered() == (state != LockState::Holding));
