@@ -7,9 +7,9 @@
 namespace driftd::control {
 namespace {
 
-/// No stage goes as its model does: of what a move makes it do from frame to frame, this share is
-/// noise, and it rings on for some frames.
-constexpr double kMoveNoiseShare = 0.5, kMoveRings = 0.85;
+/// No stage goes as its model does: of what a move makes it do from frame to frame, such a share is
+/// wrong, and it rings on for some frames.
+constexpr double kMoveWrong = 0.05, kMoveRings = 0.85;
 
 double or_zero(double value) noexcept {
   return value > 0 ? value : 0;
@@ -81,7 +81,7 @@ void Controller::reset(Vec2 carried_nm) noexcept {
   move_nm_ = wanted_move_nm_ = {};
   move_share_ = 1;
   seen_move_nm_ = {};
-  move_noise_nm2_ = 0;
+  shaken_nm2_ = 0;
   law_.reset({});
   stage_.reset();
   moved_.reset();
@@ -209,13 +209,14 @@ void Controller::see(const DriftEstimate& drift, std::int64_t taken_ns,
   const Vec2 by_move = moved_.at(then_ns);
   const Vec2 step = difference(by_move, seen_move_nm_);
   seen_move_nm_ = by_move;
-  const double step_nm = kMoveNoiseShare * std::hypot(step.x, step.y);
-  move_noise_nm2_ = std::max(step_nm * step_nm, kMoveRings * move_noise_nm2_);
+  const double wrong_nm = kMoveWrong * std::hypot(step.x, step.y);
+  shaken_nm2_ = std::max(wrong_nm * wrong_nm, kMoveRings * shaken_nm2_);
   law_.see({.moved_nm = difference(m.apply(drift.frame_drift_nm), by_move),
-            .variance_nm2 = {spread_nm2.xx + move_noise_nm2_, spread_nm2.yy + move_noise_nm2_},
+            .variance_nm2 = {spread_nm2.xx, spread_nm2.yy},
             .taken_ns = then_ns,
             .now_ns = now_ns,
-            .sure = drift.markers_used >= kSureMarkers && !sees_move()},
+            .sure = drift.markers_used >= kSureMarkers && !sees_move(),
+            .shaken_nm2 = {shaken_nm2_, shaken_nm2_}},
            difference(stage_.at(then_ns), by_move));
 }
 

@@ -80,7 +80,7 @@ class Controller {
   /// Right after reset(): the stage stands where moves of before have taken it.
   void begin_moved(Vec2 move_nm) noexcept;
   /// The last see() was of a stage under way by intention: it shows the stage, not the sample.
-  bool sees_move() const noexcept { return move_noise_nm2_ > kLeastMoveNoiseNm2; }
+  bool sees_move() const noexcept { return shaken_nm2_ > kLeastShakenNm2; }
   /// The part of the total that moves asked for.
   Vec2 move_nm() const noexcept { return move_nm_; }
   /// Of the way to what was set last the last update() went this share, 0 to 1.
@@ -118,7 +118,7 @@ class Controller {
   Vec2 mean_moved(int frames) const noexcept;
 
  private:
-  static constexpr double kLeastMoveNoiseNm2 = 1e-3;
+  static constexpr double kLeastShakenNm2 = 1e-3;
   /// drift.average_frames is at most so many.
   static constexpr std::size_t kMostAveraged = 1000;
 
@@ -133,8 +133,8 @@ class Controller {
   double waiting_us_ = 0;
   StageModel stage_, moved_;  ///< of the total; of move_nm_ alone
   LawChoice law_;
-  Vec2 seen_move_nm_;          ///< where moves had the stage in the last frame that the law saw
-  double move_noise_nm2_ = 0;  ///< what that may have wrong lately
+  Vec2 seen_move_nm_;      ///< where moves had the stage in the last frame that the law saw
+  double shaken_nm2_ = 0;  ///< what that may have wrong lately
   Vec2 total_nm_;
   Vec2 travelled_nm_;
   Vec2 carried_nm_;

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 
@@ -15,6 +16,8 @@ namespace {
 
 /// How often it looks: a new model may be that late.
 constexpr auto kLook = std::chrono::milliseconds(10);
+/// How often it foretells, in frames' time.
+constexpr std::int64_t kForetellNs = 1'000'000'000;
 
 /// What a turn needs of the turns before.
 class Learner {
@@ -24,15 +27,26 @@ class Learner {
   void turn() {
     if (ports_.wish.refresh()) take_wish();
     control::ObserverFrame frame;
-    while (ports_.frames.pop(frame))
+    while (ports_.frames.pop(frame)) {
       if (tuner_) tuner_->take(frame);
+      epoch_ = frame.epoch;
+      taken_ns_ = frame.taken_ns;
+    }
     for (std::size_t axis = 0; tuner_ && axis < control::kAxes; ++axis) {
       if (!tuner_->is_due(axis)) continue;
       if (const auto tuning = tuner_->tune(axis)) ports_.tunings.push(*tuning);
     }
+    if (tuner_ && std::abs(taken_ns_ - foretold_ns_) > kForetellNs) foretell();
   }
 
  private:
+  void foretell() {
+    foretold_ns_ = taken_ns_;
+    for (std::size_t axis = 0; axis < control::kAxes; ++axis)
+      if (const auto residual = tuner_->forecast(axis))
+        ports_.forecasts.push({.axis = axis, .epoch = epoch_, .residual = *residual});
+  }
+
   void take_wish() {
     tuner_.reset();
     const control::ObserverSettings& wish = ports_.wish.reading();
@@ -42,6 +56,8 @@ class Learner {
 
   ObserverPorts& ports_;
   std::optional<control::ObserverTuner> tuner_;
+  std::uint32_t epoch_ = 0;
+  std::int64_t taken_ns_ = 0, foretold_ns_ = 0;  ///< of the last frame; and when it foretold last
 };
 
 }  // namespace

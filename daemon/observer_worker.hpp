@@ -9,10 +9,18 @@
 #include <thread>
 
 #include "control/observer/observer.hpp"
+#include "control/observer/residual_forecast.hpp"
 #include "daemon/latest_value.hpp"
 #include "daemon/spsc_queue.hpp"
 
 namespace driftd::daemon {
+
+/// How still an axis will be, foretold from frames of one Observer::epoch().
+struct Foretold {
+  std::size_t axis = 0;
+  std::uint32_t epoch = 0;
+  control::ResidualForecast residual;
+};
 
 struct ObserverPorts {
   /// Loop -> worker: what the observer needs a plan for; period_s 0: none is wanted.
@@ -20,6 +28,7 @@ struct ObserverPorts {
   SpscQueue<control::ObserverFrame> frames{4096};  ///< loop -> worker
   SpscQueue<control::ObserverPlan> plans{4};       ///< worker -> loop
   SpscQueue<control::Tuning> tunings{8};           ///< worker -> loop
+  SpscQueue<Foretold> forecasts{8};                ///< worker -> loop
   /// Frames that the worker had no room for.
   std::atomic<std::uint64_t> not_learnt{0};
 };

@@ -15,6 +15,7 @@
 #include "control/limits.hpp"
 #include "control/lock_state.hpp"
 #include "control/marker_trust.hpp"
+#include "control/observer/residual_forecast.hpp"
 #include "control/residual_statistics.hpp"
 #include "control/roi_tracker.hpp"
 #include "control/set_point.hpp"
@@ -105,6 +106,8 @@ struct LoopReport {
   control::GateState gate;
   control::LawState law;
   std::array<control::AxisMotion, control::kAxes> motion;  ///< as the observer sees it
+  /// How still this lock will be, by the observer's thread; nothing: not known yet.
+  std::array<std::optional<control::ResidualForecast>, control::kAxes> forecast;
   std::uint64_t lock_id = 0;
   bool resumed = false;         ///< that lock goes back to references of before
   std::int64_t frame_ns = 0;    ///< arrival of the newest frame; 0: none yet

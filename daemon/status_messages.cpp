@@ -99,7 +99,17 @@ json gate_json(const StatusInputs& in) {
           {"closed", gate.closed}};
 }
 
-json motion_json(const char* name, const control::AxisMotion& axis) {
+json forecast_json(const std::optional<control::ResidualForecast>& forecast) {
+  if (!forecast) return nullptr;
+  return {{"total_nm", std::sqrt(forecast->total_nm2())},
+          {"motion_nm", std::sqrt(forecast->motion_nm2)},
+          {"markers_nm", std::sqrt(forecast->markers_nm2)},
+          {"stage_nm", std::sqrt(forecast->stage_nm2)},
+          {"lag_nm", std::sqrt(forecast->lag_nm2)}};
+}
+
+json motion_json(const char* name, const control::AxisMotion& axis,
+                 const std::optional<control::ResidualForecast>& forecast) {
   json lines = json::array();
   for (std::size_t i = 0; i < axis.model.line_count; ++i) {
     const control::Line& line = axis.model.lines[i];
@@ -116,7 +126,8 @@ json motion_json(const char* name, const control::AxisMotion& axis) {
           {"surprise", axis.surprise},
           {"stage_gain", axis.stage.gain},
           {"stage_late_us", 1e6 * axis.stage.late_s},
-          {"lines", lines}};
+          {"lines", lines},
+          {"forecast", forecast_json(forecast)}};
 }
 
 /// `axes` only of a lock that the observer has seen.
@@ -127,7 +138,8 @@ json control_json(const StatusInputs& in) {
                     in.loop.lock.state == control::LockState::Holding;
   json axes = json::array();
   if (seen && in.loop.motion[0].sd_nm > 0)
-    axes = {motion_json("x", in.loop.motion[0]), motion_json("y", in.loop.motion[1])};
+    axes = {motion_json("x", in.loop.motion[0], in.loop.forecast[0]),
+            motion_json("y", in.loop.motion[1], in.loop.forecast[1])};
   return {{"law", law.observer ? "observer" : "pi"},
           {"reason", control::name_of(law.reason)},
           {"left_nm", number_or_null(law.left_nm, judged)},

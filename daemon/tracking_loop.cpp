@@ -435,6 +435,12 @@ void TrackingLoop::take_tunings() noexcept {
   while (ports_.observer.plans.pop(plan)) supervisor_.law().offer(plan);
   control::Tuning tuning;
   while (ports_.observer.tunings.pop(tuning)) supervisor_.law().offer(tuning);
+  const std::uint32_t epoch = supervisor_.law().observer().epoch();
+  if (epoch != foretold_epoch_) report_.forecast = {};
+  foretold_epoch_ = epoch;
+  Foretold foretold;
+  while (ports_.observer.forecasts.pop(foretold))
+    if (foretold.epoch == epoch) report_.forecast[foretold.axis] = foretold.residual;
 }
 
 /// Of a recording nothing: no stage answers.

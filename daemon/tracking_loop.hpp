@@ -140,6 +140,7 @@ class TrackingLoop {
   bool has_new_reference_ = false;    ///< that frame was the first against a new one
   bool unfinished_ = false;           ///< finish() is still to come for it
   control::ObserverSettings wished_;  ///< of the observer's thread, last
+  std::uint32_t foretold_epoch_ = 0;  ///< of the observer, whose forecasts are reported
   int coasted_frames_ = 0;            ///< in a row
   std::uint64_t frame_id_ = 0;
   std::int64_t last_arrival_ns_ = 0;

@@ -88,6 +88,15 @@ void add_law(const json& status, std::vector<Line>& lines) {
   const json* axes = find(*control, "/axes");
   if (axes == nullptr || !axes->is_array()) return;
   for (const json& axis : *axes) {
+    if (number(axis, "/forecast/total_nm") != "-")
+      lines.push_back(
+          {fmt::format("{:<12}{}: {} nm foretold (motion {}, markers {}, stage {}, lag {})", "",
+                       text(axis, "/axis"), number(axis, "/forecast/total_nm", "{:.2f}"),
+                       number(axis, "/forecast/motion_nm", "{:.2f}"),
+                       number(axis, "/forecast/markers_nm", "{:.2f}"),
+                       number(axis, "/forecast/stage_nm", "{:.2f}"),
+                       number(axis, "/forecast/lag_nm", "{:.2f}")),
+           Tone::Dim});
     const json* found = find(axis, "/lines");
     if (found == nullptr || !found->is_array() || found->empty()) continue;
     std::string list;

@@ -20,6 +20,7 @@
 #include "clients/common/stop_signal.hpp"
 #include "clients/common/subscriber.hpp"
 #include "clients/common/yaml_edit.hpp"
+#include "clients/driftctl/advice.hpp"
 #include "clients/driftctl/calibrate_camera.hpp"
 #include "clients/driftctl/calibrate_stage.hpp"
 #include "clients/driftctl/common_options.hpp"
@@ -251,6 +252,17 @@ void measure(const Options& options) {
   }
 }
 
+void advise(const Options& options) {
+  const nlohmann::json status = send(options, {{"command", "status"}}).body.at("status");
+  const auto advice = clients::advice_of(status);
+  if (options.json) {
+    fmt::print("{}\n", to_json(advice).dump());
+    return;
+  }
+  for (const clients::Advice& one : advice)
+    fmt::print("{}{}\n", one.axis.empty() ? "" : one.axis + ": ", one.text);
+}
+
 void add_commands(CLI::App& app, Options& options) {
   app.add_subcommand("status", "Print the state, the camera, the drift and the latency")
       ->callback([&] { print_status(options); });
@@ -259,6 +271,10 @@ void add_commands(CLI::App& app, Options& options) {
   watching->add_option("--for", options.watch_for_s, "Stop after this many seconds")
       ->check(clients::in_range(1e-3, 1e8, "POSITIVE"));
   watching->callback([&] { watch(options); });
+  app.add_subcommand("advise",
+                     "Say how still the lock could be, what is left by what it comes from, which "
+                     "vibrations there are, and what would help")
+      ->callback([&] { advise(options); });
   CLI::App* measuring = app.add_subcommand(
       "measure",
       "Watch for some seconds, move nothing, and tell drift, noise, vibrations, Allan deviation "

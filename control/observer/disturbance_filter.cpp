@@ -85,6 +85,10 @@ void DisturbanceFilter::predict(double seconds) noexcept {
   }
 }
 
+void DisturbanceFilter::shake(double nm2) noexcept {
+  if (!frozen_) covariance_[0][0].a += nm2;
+}
+
 /// Into spread_, gains_ and innovation_nm2_.
 void DisturbanceFilter::find_gains(double noise_nm2) noexcept {
   const std::size_t n = pairs();

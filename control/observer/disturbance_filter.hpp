@@ -35,6 +35,8 @@ class DisturbanceFilter {
 
   /// Time passes without a measurement. Times that are not positive and finite: nothing.
   void predict(double seconds) noexcept;
+  /// The place has moved by something else as well, by so much variance.
+  void shake(double nm2) noexcept;
   /// A measurement of the present place. One that is not within a metre changes nothing.
   /// @param more_noise_nm2  that this one has beyond the model's; at least minus three quarters
   /// @param sure_nm  farther off than this it is believed: the jump takes no second one to be seen

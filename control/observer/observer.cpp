@@ -78,8 +78,15 @@ bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants
          differs(has.change_limit_nm, wants.change_limit_nm);
 }
 
-double sure_nm(const ObserverFrame& frame, std::size_t axis) noexcept {
-  return frame.sure ? frame.stage_moved_nm[axis] : DisturbanceFilter::kNeverSure;
+Innovation see_frame(DisturbanceFilter& filter, const ObserverFrame& frame, std::size_t axis,
+                     double target_nm, double seconds, double usual_variance_nm2) noexcept {
+  const double shaken_nm2 = frame.shaken_nm2[axis];
+  filter.predict(seconds);
+  filter.shake(shaken_nm2);
+  // What is farther off than the stage moved lately is no error of the stage's model.
+  const double sure_nm = frame.sure ? frame.stage_moved_nm[axis] : DisturbanceFilter::kNeverSure;
+  return filter.update(target_nm, frame.variance_nm2[axis] - usual_variance_nm2 + shaken_nm2,
+                       sure_nm);
 }
 
 Observer::Observer(const ObserverSettings& settings)
@@ -156,12 +163,11 @@ void Observer::begin(std::size_t i) noexcept {
 }
 
 Innovation Observer::follow(Axis& axis, const ObserverFrame& frame, std::size_t i) const noexcept {
-  axis.filter.predict(seconds_between(axis.taken_ns, frame.taken_ns));
-  axis.taken_ns = frame.taken_ns;
   const Vec2 place_nm = stage_nm(frame, stage_, axis.stage);
   const Innovation seen =
-      axis.filter.update(axes_of(place_nm)[i] - frame.moved_nm[i],
-                         frame.variance_nm2[i] - axis.usual_variance_nm2, sure_nm(frame, i));
+      see_frame(axis.filter, frame, i, axes_of(place_nm)[i] - frame.moved_nm[i],
+                seconds_between(axis.taken_ns, frame.taken_ns), axis.usual_variance_nm2);
+  axis.taken_ns = frame.taken_ns;
   axis.echoed_nm = {axis.filter.echo(axis.echoes[0], place_nm.x),
                     axis.filter.echo(axis.echoes[1], place_nm.y)};
   return seen;
@@ -263,6 +269,7 @@ Vec2 Observer::see(const Sight& sight) noexcept {
             .taken_ns = sight.taken_ns,
             .moved_nm = axes_of(sight.moved_nm),
             .variance_nm2 = axes_of(sight.variance_nm2),
+            .shaken_nm2 = axes_of(sight.shaken_nm2),
             .sure = sight.sure,
             .stage_moved_nm = {std::max(moved[0], kStageRings * before[0]),
                                std::max(moved[1], kStageRings * before[1])},

@@ -42,6 +42,8 @@ struct Sight {
   std::int64_t taken_ns = 0;  ///< middle of the exposure
   std::int64_t now_ns = 0;    ///< when a command would be sent
   bool sure = false;          ///< so many markers agree that even a jump is believed at once
+  /// Of what a move by intention has wrong: since the frame before, and of this one.
+  Vec2 shaken_nm2 = {};
 };
 
 /// What a tuner needs of a frame.
@@ -50,6 +52,7 @@ struct ObserverFrame {
   std::int64_t taken_ns = 0;  ///< 0: none
   Axes moved_nm{};
   Axes variance_nm2{};
+  Axes shaken_nm2{};         ///< as of Sight
   bool sure = false;         ///< as of Sight
   Axes stage_moved_nm{};     ///< from frame to frame, the largest lately
   Vec2 told_nm;              ///< the command before
@@ -100,6 +103,12 @@ double target_nm(const ObserverFrame& frame, std::size_t axis, const StageModel&
 /// Where the stage was then.
 Vec2 stage_nm(const ObserverFrame& frame, const StageModel& stage, StageError error) noexcept;
 
+/// A filter of an axis sees a frame, `seconds` after the one before.
+/// @param target_nm  target_nm() of the frame
+/// @param usual_variance_nm2  by the fits; the model's noise stands for it
+Innovation see_frame(DisturbanceFilter& filter, const ObserverFrame& frame, std::size_t axis,
+                     double target_nm, double seconds, double usual_variance_nm2) noexcept;
+
 /// What is told of an axis: how the sample moves by itself, as far as it is known.
 struct AxisMotion {
   DisturbanceModel model;
@@ -109,9 +118,6 @@ struct AxisMotion {
   double surprise = 1;  ///< as of DisturbanceFilter
   bool tuned = false;   ///< false: nothing was learnt yet
 };
-/// Of a frame that is sure: a target that is farther off than the stage moved lately is no error of
-/// the stage's model.
-double sure_nm(const ObserverFrame& frame, std::size_t axis) noexcept;
 
 class Observer {
  public:

@@ -30,6 +30,8 @@ constexpr double kLateFrames = 64;
 /// Each so many refits the model is looked for from nothing, too.
 constexpr int kAnew = 3;
 constexpr std::int64_t kMostMissing = 1000;
+/// What a move has wrong is noise to a fit, and adds up for some frames.
+constexpr double kMoveNoise = 16;
 constexpr double kStepS = 2e-5;  ///< times between frames are told so finely
 /// Of the stage's gain and of what its dead time has beyond the settings'.
 constexpr double kLeastGain = 0.6, kMostGain = 1.6, kMostLateS = 0.01;
@@ -72,9 +74,7 @@ void ObserverTuner::follow(std::size_t index, const ObserverFrame& frame, double
   const double place_nm = target_nm(frame, index, stage_, axis.stage);
   if (!axis.has_model) axis.variance_nm2 = frame.variance_nm2[index];
   if (seconds > 0) {
-    axis.filter.predict(seconds);
-    axis.filter.update(place_nm, frame.variance_nm2[index] - axis.variance_nm2,
-                       sure_nm(frame, index));
+    see_frame(axis.filter, frame, index, place_nm, seconds, axis.variance_nm2);
     return;
   }
   const DisturbanceModel first = first_model(frame.variance_nm2[index], settings_.period_s);
@@ -159,7 +159,8 @@ PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage) const {
     // Of a camera that runs freely all are alike, which spares the filter much arithmetic.
     record.step_s.push_back(std::round(step_s / kStepS) * kStepS);
     record.place_nm.push_back(target_nm(frame, axis, stage_, stage));
-    record.more_noise_nm2.push_back(frame.variance_nm2[axis] - usual_nm2);
+    record.more_noise_nm2.push_back(frame.variance_nm2[axis] - usual_nm2 +
+                                    kMoveNoise * frame.shaken_nm2[axis]);
   }
   // As the frames came: a line's frequency is as wrong as this is.
   if (record.place_nm.size() > 1)
@@ -200,11 +201,10 @@ ObserverTuner::Trial ObserverTuner::tried(std::size_t index, const DisturbanceMo
   trial.echoes = first_echoes(stage_nm(frames_.front(), stage_, stage));
   std::int64_t before_ns = frames_.front().taken_ns;
   for (const ObserverFrame& frame : frames_) {
-    trial.filter.predict(1e-9 * static_cast<double>(frame.taken_ns - before_ns));
-    before_ns = frame.taken_ns;
     const Innovation now =
-        trial.filter.update(target_nm(frame, index, stage_, stage),
-                            frame.variance_nm2[index] - usual_nm2, sure_nm(frame, index));
+        see_frame(trial.filter, frame, index, target_nm(frame, index, stage_, stage),
+                  1e-9 * static_cast<double>(frame.taken_ns - before_ns), usual_nm2);
+    before_ns = frame.taken_ns;
     const Vec2 place_nm = stage_nm(frame, stage_, stage);
     trial.filter.echo(trial.echoes[0], place_nm.x);
     trial.filter.echo(trial.echoes[1], place_nm.y);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// What is advised, by the status that a daemon tells.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "clients/driftctl/advice.hpp"
+#include "support/catch.hpp"
+
+using driftd::clients::Advice;
+using driftd::clients::advice_of;
+using nlohmann::json;
+
+namespace {
+
+json axis(const char* name) {
+  return {{"axis", name},
+          {"learnt", true},
+          {"surprise", 1.0},
+          {"stage_gain", 1.0},
+          {"stage_late_us", 100.0},
+          {"lines", json::array()},
+          {"forecast",
+           {{"total_nm", 0.25},
+            {"motion_nm", 0.10},
+            {"markers_nm", 0.06},
+            {"stage_nm", 0.22},
+            {"lag_nm", 0.02}}}};
+}
+
+json locked() {
+  return {{"state", "locked"},
+          {"control",
+           {{"law", "observer"}, {"reason", "configured"}, {"axes", {axis("x"), axis("y")}}}},
+          {"residual", {{"out_of_loop", {{"sample_x_nm", 0.27}, {"sample_y_nm", 0.24}}}}}};
+}
+
+json with_line(double hz, double nm, double q) {
+  json status = locked();
+  status["control"]["axes"][0]["lines"] = {{{"frequency_hz", hz}, {"amplitude_nm", nm}, {"q", q}}};
+  return status;
+}
+
+/// The texts of a code; joined where there are several.
+std::string said(const json& status, const std::string& code, const std::string& of = "x") {
+  std::string texts;
+  for (const Advice& one : advice_of(status))
+    if (one.code == code && one.axis == of) texts += one.text;
+  return texts;
+}
+
+TEST_CASE("advice: what can be held, and which part of it is worth something") {
+  const json status = locked();
+  CHECK_THAT(said(status, "forecast"), contains("0.25 nm can be held"));
+  CHECK_THAT(said(status, "forecast", "y"), contains("the stage's 0.22"));
+  CHECK_THAT(said(status, "stage_noise"), contains("0.22 of 0.25 nm"));
+  CHECK_THAT(said(status, "markers"), contains("more light would not help"));
+  CHECK(said(status, "motion").empty());
+  CHECK(said(status, "lag").empty());
+  CHECK(said(status, "more_than_forecast", "").empty());
+}
+
+TEST_CASE("advice: faint markers, a slow stage, a sample that moves too fast") {
+  json status = locked();
+  json& forecast = status["control"]["axes"][0]["forecast"];
+  forecast = {{"total_nm", 0.5},
+              {"motion_nm", 0.25},
+              {"markers_nm", 0.3},
+              {"stage_nm", 0.01},
+              {"lag_nm", 0.31}};
+  CHECK_THAT(said(status, "markers"), contains("would help: without their noise 0.40 nm"));
+  CHECK_THAT(said(status, "motion"), contains("0.25 nm before a command"));
+  CHECK_THAT(said(status, "lag"), contains("does not follow 0.31 nm"));
+  CHECK(said(status, "stage_noise").empty());
+}
+
+TEST_CASE("advice: a line and what it may be") {
+  CHECK_THAT(said(with_line(29.7, 1.84, 900), "line"),
+             contains("a line of 1.8 nm at 29.7 Hz (Q 900): something that turns evenly"));
+  CHECK_THAT(said(with_line(50.02, 0.6, 2000), "line"), contains("mains"));
+  CHECK_THAT(said(with_line(119.9, 0.6, 2000), "line"), contains("mains"));
+  CHECK_THAT(said(with_line(2.1, 2, 20), "line"), contains("table"));
+  CHECK_THAT(said(with_line(180, 2, 10), "line"), contains("rings when it is knocked"));
+  CHECK_THAT(said(with_line(51.5, 2, 100), "line"), contains("fan or a pump, or"));
+  // Of what is left anyhow, a small one is no matter.
+  CHECK(said(with_line(29.7, 0.05, 900), "line").empty());
+}
+
+TEST_CASE("advice: a stage that is not as described, and a sample that changed its ways") {
+  json status = locked();
+  status["control"]["axes"][1]["stage_gain"] = 0.85;
+  status["control"]["axes"][1]["surprise"] = 2.4;
+  CHECK_THAT(said(status, "stage_model", "y"), contains("0.85 times as far"));
+  CHECK(said(status, "stage_model").empty());
+  CHECK_THAT(said(status, "surprise", "y"), contains("otherwise than it did"));
+  status["control"]["axes"][0]["stage_late_us"] = -400.0;
+  CHECK_THAT(said(status, "stage_model"), contains("0.4 ms sooner"));
+  status["residual"]["out_of_loop"]["sample_x_nm"] = 0.6;
+  CHECK_THAT(said(status, "more_than_forecast", ""), contains("show 0.46 nm where 0.25"));
+}
+
+TEST_CASE("advice: it always says something, and never what is not known") {
+  json status = {{"state", "idle"}};
+  REQUIRE(advice_of(status).size() == 1);
+  CHECK_THAT(said(status, "not_locked", ""), contains("idle"));
+  status = locked();
+  status["control"]["axes"] = json::array();
+  CHECK(advice_of(status)[0].code == "nothing_learnt");
+  status["control"]["law"] = "pi";
+  status["control"]["reason"] = "worse_than_pi";
+  CHECK_THAT(said(status, "pi", ""), contains("the observer left more"));
+  status = locked();
+  for (json& one : status["control"]["axes"]) one["forecast"] = nullptr;
+  status["residual"]["out_of_loop"] = nullptr;
+  CHECK(said(status, "forecast").empty());
+  CHECK(said(status, "more_than_forecast", "").empty());
+  status["control"]["axes"][0]["learnt"] = false;
+  CHECK_THAT(said(status, "learning"), contains("not learnt yet"));
+  CHECK_FALSE(advice_of(json::object()).empty());
+  CHECK_FALSE(advice_of({{"state", "locked"}, {"control", 3}}).empty());
+}
+
+}  // namespace
