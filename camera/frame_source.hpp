@@ -115,6 +115,9 @@ class FrameSource {
   /// How fast the camera says that its clock runs, as far as it has been asked, which happens only
   /// while that is wanted. Never blocks. Only the tracking loop calls it.
   virtual ClockRate clock_rate(bool /*wanted*/) noexcept { return {}; }
+  /// Images may be taken, or not any more: for a line of the camera, soon after. Never blocks. Only
+  /// the tracking loop calls it.
+  virtual void set_in_lock(bool /*in_lock*/) noexcept {}
   virtual SourceCounters counters() const noexcept = 0;
   virtual SourceInfo info() const = 0;
   /// Events since the last call. Housekeeping thread.

@@ -34,6 +34,7 @@ struct AravisSettings {
   int reconnect_min_ms;  ///< back-off between attempts: doubles from min to max
   int reconnect_max_ms;
   int heartbeat_timeout_ms;   ///< GigE Vision: a camera lets go of a daemon that died after so long
+  std::string in_lock_line;   ///< an output that FrameSource::set_in_lock() sets; empty: none
   bool start_without_camera;  ///< start() succeeds and keeps trying instead of throwing
   /// Called once on Aravis' stream thread when it starts (priority, CPU). May be empty.
   std::function<void()> on_stream_thread_start;

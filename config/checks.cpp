@@ -77,6 +77,12 @@ void check_timing(const Camera& camera, Conflicts& conflicts) {
                          "\"\" with camera.trigger hardware",
                          "the camera's name of the input, such as Line1"});
   }
+  if (camera.trigger == Trigger::HardwareLine && camera.in_lock_line == camera.trigger_line &&
+      !camera.in_lock_line.empty()) {
+    conflicts.push_back({{"camera.in_lock_line", "camera.trigger_line"},
+                         "\"" + camera.in_lock_line + "\" for both",
+                         "another line than that of the trigger"});
+  }
 }
 
 void check_transport(const Camera& camera, Conflicts& conflicts) {

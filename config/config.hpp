@@ -41,7 +41,7 @@ struct Camera {
   int region_x_px, region_y_px, region_width_px, region_height_px;
   double exposure_us, gain_db, frame_rate_hz;
   camera::Trigger trigger;
-  std::string trigger_line;
+  std::string trigger_line, in_lock_line;
   int packet_size_bytes, socket_buffer_bytes;
   camera::Resend resend;
   int packet_timeout_us, frame_retention_us, buffers;

@@ -79,6 +79,11 @@ std::vector<Option> image_options() {
       row<&Config::camera, &Camera::trigger_line>(
           "camera.trigger_line", "Line1",
           {.text = "The camera's name of the trigger input, for `trigger: hardware`."}),
+      row<&Config::camera, &Camera::in_lock_line>(
+          "camera.in_lock_line", "",
+          {.text = "The camera's name of an output that is high while images may be taken "
+                   "(`in_lock`), such as Line2, for a microscope that is paused by a wire. Empty: "
+                   "none. It stays as it is when driftd is killed."}),
   };
 }
 

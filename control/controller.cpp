@@ -66,7 +66,9 @@ StageModelSettings Controller::stage_settings() const noexcept {
 LawSettings Controller::law_settings() const noexcept {
   return {.law = settings_.law,
           .pi = {.proportional = settings_.proportional, .integral = settings_.integral},
-          .stage = stage_settings()};
+          .stage = stage_settings(),
+          .step_limit_nm = or_zero(settings_.step_limit_nm),
+          .rate_limit_nm_per_s = or_zero(settings_.rate_limit_nm_per_s)};
 }
 
 ObserverSettings Controller::observer_wish(double period_s) const noexcept {
@@ -239,7 +241,7 @@ Correction Controller::send(Vec2 wanted_nm, std::int64_t last_ns, std::int64_t n
   const Vec2 before = total_nm_;
   total_nm_ = {x.total_nm, y.total_nm};
   law_.told(difference(total_nm_, move_nm_), x.limited != kLimitNone, y.limited != kLimitNone,
-            now_ns);
+            ((x.limited | y.limited) & kLimitRange) != 0, now_ns);
   started_ = true;
   sent_ns_ = now_ns;
   stage_.command(total_nm_, now_ns);

@@ -15,6 +15,13 @@ constexpr std::int64_t kLongestCoastNs = 2 * kSecondNs, kLongestCoastTrackingNs 
 /// Innovations so many times as large as expected: the model is not right now.
 constexpr double kSurprised = 2;
 
+JudgeSettings judged(const LawSettings& s) noexcept {
+  return {.stage = s.stage,
+          .pi = s.pi,
+          .step_limit_nm = s.step_limit_nm,
+          .rate_limit_nm_per_s = s.rate_limit_nm_per_s};
+}
+
 bool is_same_stage(const ObserverSettings& plan, const StageModelSettings& stage) noexcept {
   return plan.stage_delay_us == stage.delay_us &&
          plan.stage_time_constant_us == stage.time_constant_us;
@@ -40,7 +47,7 @@ LawChoice::LawChoice(const LawSettings& settings)
     : settings_(settings),
       pi_(settings.pi),
       observer_(ObserverSettings{}),
-      judge_(settings.stage, settings.pi) {
+      judge_(judged(settings)) {
   act(false, settings.law == ControlLaw::Pi ? LawReason::Configured : LawReason::NotReady);
 }
 
@@ -49,7 +56,7 @@ void LawChoice::change_settings(const LawSettings& settings) noexcept {
   const bool other_axes = settings.stage.image_to_stage != settings_.stage.image_to_stage;
   settings_ = settings;
   pi_.change_settings(settings.pi);
-  judge_.change_settings(settings.stage, settings.pi);
+  judge_.change_settings(judged(settings));
   if (has_plan_ && !is_same_stage(observer_.settings(), settings.stage)) has_plan_ = false;
   if (has_plan_ && other_axes) observer_.adopt(plan_);
   if (settings.law == ControlLaw::Pi)
@@ -136,9 +143,10 @@ Vec2 LawChoice::wanted_nm(Vec2 target_nm, Vec2 total_nm, double interval_s,
   return state_.observer && seen_ns_ == taken_ns ? observer_wants_nm_ : pi_nm;
 }
 
-void LawChoice::told(Vec2 total_nm, bool x_held_back, bool y_held_back,
+void LawChoice::told(Vec2 total_nm, bool x_held_back, bool y_held_back, bool at_range,
                      std::int64_t now_ns) noexcept {
   total_nm_ = total_nm;
+  if (at_range) judge_.restart();
   if (state_.observer)
     pi_.reset(total_nm);
   else

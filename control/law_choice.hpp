@@ -31,6 +31,7 @@ struct LawSettings {
   ControlLaw law = ControlLaw::Pi;
   ServoSettings pi{};
   StageModelSettings stage{};
+  double step_limit_nm = 0, rate_limit_nm_per_s = 0;  ///< of the lock, for PI flown beside
 };
 
 /// What is told of the law that acts.
@@ -60,7 +61,9 @@ class LawChoice {
   /// @param taken_ns  of the frame
   Vec2 wanted_nm(Vec2 target_nm, Vec2 total_nm, double interval_s, std::int64_t taken_ns) noexcept;
   /// As of Servo::told(), of whatever the stage is told.
-  void told(Vec2 total_nm, bool x_held_back, bool y_held_back, std::int64_t now_ns) noexcept;
+  /// @param at_range  the stage may go no farther: no law could have done better
+  void told(Vec2 total_nm, bool x_held_back, bool y_held_back, bool at_range,
+            std::int64_t now_ns) noexcept;
   /// Somebody else said where the stage has to go: neither law erred.
   void interrupted(Vec2 total_nm) noexcept;
 

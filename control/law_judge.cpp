@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/limits.hpp"
+
 namespace driftd::control {
 namespace {
 
@@ -21,12 +23,13 @@ double square(Vec2 v) noexcept {
 
 }  // namespace
 
-LawJudge::LawJudge(const StageModelSettings& stage, const ServoSettings& pi)
-    : pi_(pi), stage_(stage) {}
+LawJudge::LawJudge(const JudgeSettings& settings)
+    : settings_(settings), pi_(settings.pi), stage_(settings.stage) {}
 
-void LawJudge::change_settings(const StageModelSettings& stage, const ServoSettings& pi) noexcept {
-  stage_.change_settings(stage);
-  pi_.change_settings(pi);
+void LawJudge::change_settings(const JudgeSettings& settings) noexcept {
+  settings_ = settings;
+  stage_.change_settings(settings.stage);
+  pi_.change_settings(settings.pi);
   restart();
 }
 
@@ -54,12 +57,25 @@ void LawJudge::see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns,
   open_.left_nm2 += square(moved_nm);
   open_.pi_left_nm2 += square({place_nm.x - target_nm.x, place_nm.y - target_nm.y});
   open_.frames += 1;
-  told_nm_ = pi_.wanted_nm(target_nm, told_nm_, seconds_between(told_ns_, now_ns));
+  command(target_nm, seconds_between(told_ns_, now_ns));
   stage_.command(told_nm_, now_ns);
   told_ns_ = now_ns;
   if (seconds_between(block_since_ns_, now_ns) < kBlockS) return;
   close_block();
   block_since_ns_ = now_ns;
+}
+
+/// Within the limits: without them PI would have been there at once after a long way.
+void LawJudge::command(Vec2 target_nm, double interval_s) noexcept {
+  constexpr double kFar = 1e12;
+  const Vec2 wanted = pi_.wanted_nm(target_nm, told_nm_, interval_s);
+  const double rate_step_nm = settings_.rate_limit_nm_per_s * interval_s;
+  const LimitedAxis x =
+      limit_axis(wanted.x, told_nm_.x, -kFar, kFar, settings_.step_limit_nm, rate_step_nm);
+  const LimitedAxis y =
+      limit_axis(wanted.y, told_nm_.y, -kFar, kFar, settings_.step_limit_nm, rate_step_nm);
+  told_nm_ = {x.total_nm, y.total_nm};
+  pi_.told(told_nm_, x.limited != kLimitNone, y.limited != kLimitNone);
 }
 
 void LawJudge::close_block() noexcept {

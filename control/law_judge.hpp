@@ -15,11 +15,18 @@
 
 namespace driftd::control {
 
+struct JudgeSettings {
+  StageModelSettings stage{};
+  ServoSettings pi{};
+  double step_limit_nm = 0;  ///< of PI's commands, as of the lock's
+  double rate_limit_nm_per_s = 0;
+};
+
 class LawJudge {
  public:
-  LawJudge(const StageModelSettings& stage, const ServoSettings& pi);
+  explicit LawJudge(const JudgeSettings& settings);
   /// PI begins anew.
-  void change_settings(const StageModelSettings& stage, const ServoSettings& pi) noexcept;
+  void change_settings(const JudgeSettings& settings) noexcept;
   /// Nothing is known; PI begins with the next frame, where the stage is then.
   void restart() noexcept;
 
@@ -45,6 +52,9 @@ class LawJudge {
   void close_block() noexcept;
   Block mean() const noexcept;
 
+  void command(Vec2 target_nm, double interval_s) noexcept;
+
+  JudgeSettings settings_;
   PiServo pi_;
   StageModel stage_;  ///< as PI would have commanded it, from origin_nm_
   bool begun_ = false;

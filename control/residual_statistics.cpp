@@ -65,7 +65,7 @@ StillnessMeasure ResidualStatistics::Measure::told() const noexcept {
           .allan = allan.octaves()};
 }
 
-void ResidualStatistics::measured(const DriftEstimate& drift, double interval_s,
+void ResidualStatistics::measured(const DriftEstimate& drift, Vec2 moved_nm, double interval_s,
                                   double period_s) noexcept {
   // At the longest the mean of five frames' time counts for one after a pause.
   if (period_s > 0 && interval_s > kMissedFrames * period_s) {
@@ -73,9 +73,10 @@ void ResidualStatistics::measured(const DriftEstimate& drift, double interval_s,
     interval_s = kMissedFrames * period_s;
   }
   const double step_s = std::max(0.0, interval_s);
-  in_loop_.add(drift.frame_drift_nm, drift.frame_noise_nm2, step_s);
+  const auto left = [&](Vec2 nm) { return Vec2{nm.x - moved_nm.x, nm.y - moved_nm.y}; };
+  in_loop_.add(left(drift.frame_drift_nm), drift.frame_noise_nm2, step_s);
   if (drift.witnesses_used > 0)
-    out_of_loop_.add(drift.frame_witness_nm, drift.frame_witness_noise_nm2, step_s);
+    out_of_loop_.add(left(drift.frame_witness_nm), drift.frame_witness_noise_nm2, step_s);
 }
 
 void ResidualStatistics::not_locked() noexcept {

@@ -69,7 +69,9 @@ class ResidualStatistics {
 
   /// A frame with a valid drift while locked.
   /// @param interval_s  since the frame before; @param period_s  between two frames; 0: not known
-  void measured(const DriftEstimate& drift, double interval_s, double period_s) noexcept;
+  /// @param moved_nm  where moves by intention have the sample: no residual
+  void measured(const DriftEstimate& drift, Vec2 moved_nm, double interval_s,
+                double period_s) noexcept;
   /// At any time, any number of times.
   void not_locked() noexcept;
   void new_reference() noexcept;

@@ -62,6 +62,13 @@ constexpr double kExplained = 1.8, kFarBeyond = 4;
 /// Or it leaves so many times less than the model.
 constexpr double kMost = 4;
 
+/// While a busy computer's commands are late the stage stands still, and it is no fault of its: of
+/// the evidence against the model no more than a standstill leaves, for so long from when there was
+/// so much for that.
+constexpr std::int64_t kLateNs = 60'000'000;
+constexpr double kStandstill = 3;
+constexpr std::size_t kStandsStill = 1;  ///< in the table
+
 /// Places beyond a metre are no places; their squares would overflow.
 constexpr double kFarthestNm = 1e9;
 
@@ -233,8 +240,12 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
     innovate(moved, stage);
     update_variance(covariance);
     doubt_the_model(difference(sample.move_nm, before_nm));
-    // The observer's innovations know of the law's commands only.
-    if (sample.expectation && frames_mixed_ == 0)
+    // The observer's innovations know of the law's commands only. What was doubted by the other
+    // kind of evidence is doubted anew.
+    const bool expected = sample.expectation && frames_mixed_ == 0;
+    if (expected != expected_ && verdict_.follows)
+      for (Candidate& c : candidates_) c.doubt = c.own_doubt = 0;
+    if (expected)
       weigh_expectation(*sample.expectation);
     else
       weigh_own();
@@ -399,11 +410,13 @@ void StageMonitor::weigh(const Anchor& here) noexcept {
   const Evidence weighed(variance,
                          {beyond(of_model.x, allowed_nm_), beyond(of_model.y, allowed_nm_)});
   const Evidence own(variance_nm2_, candidates_[0].innovation_nm);
+  const double excused =
+      by_late_commands(weighed.for_nm(candidates_[kStandsStill].weighed_nm), here.taken_ns);
   const bool knows_rest = moves_at_rest_ == kMovesToJudge;
   for (std::size_t i = 1; i < kResponses; ++i) {
     Candidate& c = candidates_[i];
     const double evidence = weighed.for_nm(c.weighed_nm);
-    c.doubt = knows_rest ? std::max(0.0, c.doubt + evidence - allowance_of(c)) : 0.0;
+    c.doubt = knows_rest ? std::max(0.0, c.doubt + evidence - excused - allowance_of(c)) : 0.0;
     c.trust = std::clamp(c.trust - evidence, 0.0, kTrust);
     if (!expected_)
       c.own_doubt = c.doubt;
@@ -413,6 +426,16 @@ void StageMonitor::weigh(const Anchor& here) noexcept {
     if (c.doubt < kDoubtToLeave && c.own_doubt < kDoubtToLeave) c.anchor = here;
   }
   decide(here);
+}
+
+/// Weighed by the monitor's own innovations: nothing.
+double StageMonitor::by_late_commands(double for_standstill, std::int64_t taken_ns) noexcept {
+  standstill_ = expected_ ? std::max(0.0, standstill_ + for_standstill) : 0;
+  if (standstill_ < kStandstill) {
+    standstill_ns_ = taken_ns;
+    return 0;
+  }
+  return taken_ns - standstill_ns_ < kLateNs ? std::max(0.0, for_standstill) : 0.0;
 }
 
 void StageMonitor::decide(const Anchor& here) noexcept {

@@ -86,7 +86,7 @@ void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
   lock_ = next(lock_, event, now_ns, time_outs());
   if (lock_.state == before) return;
   at_range_since_ns_ = 0;
-  set_ns_ = 0;
+  set_ns_ = progress_ns_ = 0;
   // Held, the stage stood still: the path goes on from there, and begins to move anew.
   set_point_.go_on_from(set_point_.place_nm());
   if (!is_engaged()) {
@@ -98,8 +98,10 @@ void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
     stage_verdict_ = {};
   }
   const bool engages = before == LockState::Referencing && lock_.state == LockState::Locked;
-  if (engages || lock_.state == LockState::Calibrating)
+  if (engages || lock_.state == LockState::Calibrating) {
     controller_.reset(engages ? carried_nm_ : Vec2{});
+    last_corrected_nm_ = {};
+  }
   if (engages) {
     move_end_ = MoveEnd::None;
     set_point_.reset(first_set_nm_);
@@ -248,6 +250,7 @@ void Supervisor::remember(const FrameFacts& facts, bool jumped) noexcept {
   last_measured_ns_ = facts.taken_ns;
   if (jumped) return;  // the last plausible place stays
   last_drift_nm_ = residual_nm(facts);
+  last_corrected_nm_ = corrected_nm(facts.taken_ns);
   last_frame_nm_ = facts.drift->frame_drift_nm;
   has_last_drift_ = true;
   blind_s_ = 0;
@@ -374,6 +377,12 @@ LockEvent Supervisor::verdict_of(const FrameFacts& facts) noexcept {
   return LockEvent::GoodFrame;
 }
 
+/// Where the modelled stage was, less what moves did; stage axes.
+Vec2 Supervisor::corrected_nm(std::int64_t taken_ns) const noexcept {
+  const Vec2 stage_nm = controller_.stage_at(taken_ns), moved_nm = controller_.moved_at(taken_ns);
+  return {stage_nm.x - moved_nm.x, stage_nm.y - moved_nm.y};
+}
+
 /// Only while a correction depends on it is a jump held against the last plausible place; idle, the
 /// sample may be moved about freely. While no drift was measured the sample may have drifted.
 bool Supervisor::is_jump(const FrameFacts& facts) const noexcept {
@@ -381,7 +390,13 @@ bool Supervisor::is_jump(const FrameFacts& facts) const noexcept {
   const double blind_s =
       blind_s_ + (blind_ ? seconds_between(last_measured_ns_, facts.taken_ns) : 0.0);
   const double allowed_nm = settings_.max_jump_nm + settings_.max_drift_nm_per_s * blind_s;
-  return is_farther(residual_nm(facts), last_drift_nm_, allowed_nm);
+  // By so much the lock itself has moved it meanwhile: on a long way with large steps, farther.
+  const Vec2 stage_nm = corrected_nm(facts.taken_ns);
+  const Vec2 by_lock =
+      to_image({stage_nm.x - last_corrected_nm_.x, stage_nm.y - last_corrected_nm_.y});
+  const Vec2 residual = residual_nm(facts);
+  return std::abs(residual.x - last_drift_nm_.x) > allowed_nm + std::abs(by_lock.x) ||
+         std::abs(residual.y - last_drift_nm_.y) > allowed_nm + std::abs(by_lock.y);
 }
 
 }  // namespace driftd::control

@@ -146,6 +146,7 @@ class Supervisor {
   LockEvent verdict_of(const FrameFacts& facts) noexcept;
   std::optional<LockEvent> report_of(StageSays stage) const noexcept;
   bool is_jump(const FrameFacts& facts) const noexcept;
+  Vec2 corrected_nm(std::int64_t taken_ns) const noexcept;
   void let_law_see(const FrameFacts& facts) noexcept;
   void watch_stage(const FrameFacts& facts) noexcept;
   bool has_jumped(const FrameFacts& facts, LockEvent verdict) const noexcept;
@@ -187,7 +188,8 @@ class Supervisor {
   std::int64_t progress_ns_ = 0;  ///< when the path last came on
   // The last plausible residual, and how long no drift was measured since.
   bool has_last_drift_ = false;
-  Vec2 last_drift_nm_;  ///< less what moves did
+  Vec2 last_drift_nm_;      ///< less what moves did
+  Vec2 last_corrected_nm_;  ///< corrected_nm() of that frame
   std::int64_t last_measured_ns_ = 0;
   bool blind_ = false;  ///< no drift since last_measured_ns_
   double blind_s_ = 0;

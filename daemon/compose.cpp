@@ -86,6 +86,7 @@ camera::AravisSettings aravis_settings(const config::Camera& c,
           .reconnect_min_ms = c.reconnect_min_ms,
           .reconnect_max_ms = c.reconnect_max_ms,
           .heartbeat_timeout_ms = c.heartbeat_timeout_ms,
+          .in_lock_line = c.in_lock_line,
           .start_without_camera = c.start_without_camera,
           .on_stream_thread_start = std::move(on_stream_thread_start)};
 }

@@ -136,6 +136,8 @@ Outcome MoveOrders::outcome_of(const Order& order) {
 void MoveOrders::tell_end() {
   if (told_id_ == 0) return;
   const MoveReport& move = loop_.report().move;
+  if (move.id > told_id_)  // taken after its answer was due
+    return tell_over("replaced", fmt::format("by move {}", move.id), Level::Info);
   if (move.id != told_id_)
     return tell_over("unlocked", "the lock has ended, and the set-point with it", Level::Warning);
   if (move.phase != SetPointPhase::Resting) return;

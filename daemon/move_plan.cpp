@@ -43,7 +43,8 @@ double number_of(const json& object, const std::string& where, const char* field
                  double high) {
   const json& value = object.at(field);
   if (!value.is_number() || !(value.get<double>() >= low && value.get<double>() <= high))
-    reject(fmt::format("`{}{}` is a number from {} to {}", where, field, low, high));
+    reject(fmt::format("`{}{}` is {:.40}; allowed is a number from {} to {}", where, field,
+                       value.dump(), low, high));
   return value.get<double>();
 }
 
@@ -65,7 +66,9 @@ void read_how(const json& object, const std::string& where, MoveRequest::Place& 
 void read_path(const json& request, MoveRequest& move) {
   const json& path = request.at("path");
   if (!path.is_array() || path.empty() || path.size() > control::MovePath::kMostPlaces)
-    reject(fmt::format("`path` is a list of 1 to {} places", control::MovePath::kMostPlaces));
+    reject(fmt::format("`path` is {}; allowed is a list of 1 to {} places",
+                       path.is_array() ? fmt::format("a list of {}", path.size()) : "no list",
+                       control::MovePath::kMostPlaces));
   for (const json& item : path) {
     const std::string where = fmt::format("path[{}].", move.places.size());
     if (!item.is_object())

@@ -101,12 +101,17 @@ SavedPlace Places::place_now(const std::string& note, std::int64_t now_ns) const
     throw CommandRefused{Refusal::Refused,
                          "too few markers are measured: nobody knows where the sample is"};
   }
-  const Vec2 off = loop.drift.drift_nm;
+  const bool locked = state == LockState::Locked;
+  if (locked && loop.move.moving) {
+    throw CommandRefused{Refusal::Refused,
+                         "the sample is on its way to another place: wait until it is there"};
+  }
+  const Vec2 set_nm = locked ? loop.move.set_nm : Vec2{};
+  const Vec2 off{loop.drift.drift_nm.x - set_nm.x, loop.drift.drift_nm.y - set_nm.y};
   const double sd_nm =
       std::sqrt(std::max(loop.drift.covariance_nm2.xx, loop.drift.covariance_nm2.yy));
   const double near_nm =
       control::AcquisitionGate::kMovedTolerances * config_.gate.tolerance_nm + kSurely * sd_nm;
-  const bool locked = state == LockState::Locked;
   if (locked && std::max(std::abs(off.x), std::abs(off.y)) > near_nm) {
     throw CommandRefused{
         Refusal::Refused,
@@ -123,7 +128,12 @@ SavedPlace Places::place_now(const std::string& note, std::int64_t now_ns) const
     const bool good = entry.result.health == control::MarkerHealth::Good;
     if (!locked && good)
       marker.reference = as_measured(entry.observation, config_.optics.pixel_size_nm);
-    if (locked ? marker.reference.trusted : good) kept.push_back(marker);
+    if (!(locked ? marker.reference.trusted : good)) continue;
+    // The references are of set-point 0, and it is held elsewhere.
+    const double pixel_nm = config_.optics.pixel_size_nm;
+    marker.reference.place_px.x += set_nm.x / pixel_nm;
+    marker.reference.place_px.y += set_nm.y / pixel_nm;
+    kept.push_back(marker);
   }
   place.seen.markers = std::move(kept);
   const int needed = std::max(control::kFewestTurnedMarkers, config_.drift.min_markers);

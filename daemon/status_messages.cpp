@@ -100,12 +100,13 @@ json gate_json(const StatusInputs& in) {
 }
 
 json forecast_json(const std::optional<control::ResidualForecast>& forecast) {
-  if (!forecast) return nullptr;
-  return {{"total_nm", std::sqrt(forecast->total_nm2())},
-          {"motion_nm", std::sqrt(forecast->motion_nm2)},
-          {"markers_nm", std::sqrt(forecast->markers_nm2)},
-          {"stage_nm", std::sqrt(forecast->stage_nm2)},
-          {"lag_nm", std::sqrt(forecast->lag_nm2)}};
+  const bool known = forecast.has_value();
+  const control::ResidualForecast f = forecast.value_or(control::ResidualForecast{});
+  return {{"total_nm", number_or_null(std::sqrt(f.total_nm2()), known)},
+          {"motion_nm", number_or_null(std::sqrt(f.motion_nm2), known)},
+          {"markers_nm", number_or_null(std::sqrt(f.markers_nm2), known)},
+          {"stage_nm", number_or_null(std::sqrt(f.stage_nm2), known)},
+          {"lag_nm", number_or_null(std::sqrt(f.lag_nm2), known)}};
 }
 
 json motion_json(const char* name, const control::AxisMotion& axis,

@@ -101,6 +101,7 @@ class TrackingLoop {
   void after_change(control::LockState before) noexcept;
   void see_residual(const control::FrameFacts& facts) noexcept;
   void take_tunings() noexcept;
+  bool is_meant(const control::ObserverSettings& wish) noexcept;
   void let_observer_learn() noexcept;
   void learn_of_frame() noexcept;
   void hand_over(FrameRecord& record) noexcept;
@@ -134,14 +135,16 @@ class TrackingLoop {
   std::int64_t place_ns_ = 0;  ///< of the last that was compared
   CameraClock camera_clock_;
   LoopReport report_;
-  FrameRecord record_;                ///< of the frame tracked last
-  std::int64_t taken_ns_ = 0;         ///< of the frame popped last
-  std::uint32_t references_ = 0;      ///< counts what the drift is relative to
-  bool has_new_reference_ = false;    ///< that frame was the first against a new one
-  bool unfinished_ = false;           ///< finish() is still to come for it
-  control::ObserverSettings wished_;  ///< of the observer's thread, last
-  std::uint32_t foretold_epoch_ = 0;  ///< of the observer, whose forecasts are reported
-  int coasted_frames_ = 0;            ///< in a row
+  FrameRecord record_;                    ///< of the frame tracked last
+  std::int64_t taken_ns_ = 0;             ///< of the frame popped last
+  std::uint32_t references_ = 0;          ///< counts what the drift is relative to
+  bool has_new_reference_ = false;        ///< that frame was the first against a new one
+  bool unfinished_ = false;               ///< finish() is still to come for it
+  control::ObserverSettings wished_;      ///< of the observer's thread, last
+  std::int64_t wished_otherwise_ns_ = 0;  ///< since when another rate would be wished
+  bool told_in_lock_ = false;             ///< to the source
+  std::uint32_t foretold_epoch_ = 0;      ///< of the observer, whose forecasts are reported
+  int coasted_frames_ = 0;                ///< in a row
   std::uint64_t frame_id_ = 0;
   std::int64_t last_arrival_ns_ = 0;
   double mean_square_x_nm2_ = 0, mean_square_y_nm2_ = 0;

@@ -48,10 +48,10 @@ void TrackingLoop::learn_of_frame() noexcept {
   const bool locked = state == LockState::Locked;
   if (has_new_reference_ || state == LockState::Idle || state == LockState::Referencing)
     residual_.new_reference();
-  else if (!locked)
+  else if (!locked || supervisor_.moving())
     residual_.not_locked();
   else if (drift.valid)
-    residual_.measured(drift, interval_s, 1e-9 * supervisor_.period().ns());
+    residual_.measured(drift, supervisor_.moved_nm(), interval_s, 1e-9 * supervisor_.period().ns());
   report_.residual = residual_.state();
   if (!set_) return;
   set_->trust.after_frame(
@@ -99,6 +99,10 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_move();
   if (report_.lock.state != control::LockState::Locked) gate_.not_locked(now_ns);
   report_.gate = gate_.state();
+  if (report_.gate.in_lock != told_in_lock_) {
+    told_in_lock_ = report_.gate.in_lock;
+    source_.set_in_lock(told_in_lock_);
+  }
   report_.law = supervisor_.law().state();
   for (std::size_t i = 0; i < control::kAxes; ++i)
     report_.motion[i] = supervisor_.law().observer().motion(i);

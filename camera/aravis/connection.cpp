@@ -59,6 +59,7 @@ Connection::Connection(OpenCamera opened, SourceShared& shared)
   // nobody may refuse to stop.
   refusal(arv_camera_stop_acquisition, camera);
   info_ = configure(camera, settings);
+  output_.prepare(camera, settings.in_lock_line, info_.camera_notes);
   info_.description = identity_.description;
   stall_ns_ = stall_time_ns(settings, info_);
   try {
@@ -320,6 +321,14 @@ double Connection::temperature_c() noexcept {
     if (!failure) return value;
   }
   return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string Connection::set_output(bool high) noexcept {
+  try {
+    return output_.set(camera_.get(), high);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
 }
 
 void Connection::software_trigger() {

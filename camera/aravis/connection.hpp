@@ -15,6 +15,7 @@
 #include "camera/aravis/handles.hpp"
 #include "camera/aravis/network.hpp"
 #include "camera/aravis/open.hpp"
+#include "camera/aravis/output_line.hpp"
 #include "camera/doorbell.hpp"
 #include "camera/frame_id.hpp"
 #include "camera/newest_mailbox.hpp"
@@ -83,6 +84,10 @@ class Connection {
   double temperature_c() noexcept;
   /// @throws CameraError when the camera does not take it
   void software_trigger();
+  /// The line that tells of the lock; low in the beginning.
+  [[nodiscard]] bool has_output() const noexcept { return output_.ready(); }
+  /// @returns why the camera did not take it; empty when it did
+  std::string set_output(bool high) noexcept;
 
  private:
   static void on_stream_event(void* self, ArvStreamCallbackType type, ArvBuffer* buffer);
@@ -106,6 +111,7 @@ class Connection {
   Ref<ArvCamera> camera_;
   Identity identity_;
   SourceInfo info_;
+  OutputLine output_;
   ArvPixelFormat pixel_format_ = 0;
   Ref<ArvStream> stream_;
   std::vector<FrameSlot> slots_;

@@ -32,6 +32,8 @@ constexpr milliseconds kCloseTime{1000};
 constexpr std::int64_t kClockWantedNs = 2 * kNanosecondsPerSecond;
 /// How often its temperature is asked for.
 constexpr std::int64_t kTemperatureNs = 20 * kNanosecondsPerSecond;
+/// After a camera refused to set its line.
+constexpr std::int64_t kLineAgainNs = kNanosecondsPerSecond;
 constexpr std::size_t kEventsKept = 256;
 /// One buffer in the mailbox, one with the loop, one being filled, one ready.
 constexpr int kFewestBuffers = 4;
@@ -101,6 +103,8 @@ class AravisSource final : public FrameSource {
     if (connection_) {
       poll_statistics();
       const bool there = may_answer();
+      in_lock_ = false;
+      if (there) tell_line(monotonic_ns());
       reaper_->take(std::move(connection_), there);
     }
     reaper_.reset();
@@ -140,6 +144,13 @@ class AravisSource final : public FrameSource {
            !held_->mailbox().has_fresh()) {
       if (!shared_.doorbell.wait_until(deadline_ns)) return;
     }
+  }
+
+  /// The supervisor is woken without its mutex, so that it may take notice as late as it looks at
+  /// the connection anyhow: 50 ms.
+  void set_in_lock(bool in_lock) noexcept override {
+    in_lock_.store(in_lock, std::memory_order_relaxed);
+    wake_.notify_all();
   }
 
   ClockRate clock_rate(bool wanted) noexcept override {
@@ -222,6 +233,8 @@ class AravisSource final : public FrameSource {
     }
     add_event(SourceEvent::Kind::Connected, "connected to " + connection_->info().description);
     next_trigger_ns_ = monotonic_ns();
+    line_is_high_ = false;
+    next_line_ns_ = 0;
     temperature_c_ = connection_->temperature_c();
     next_temperature_ns_ = monotonic_ns() + kTemperatureNs;
     offered_ = connection_.get();
@@ -294,8 +307,27 @@ class AravisSource final : public FrameSource {
     if (why.empty())
       clock_rate_ = connection_->clock_rate(now_ns, now_ns - clock_wanted_ns_ < kClockWantedNs);
     if (!why.empty()) return lose(why);
+    if (line_is_due(now_ns)) tell_line(now_ns);
     if (connection_->heartbeat_is_due(now_ns) && may_answer()) connection_->keep_control(now_ns);
     if (now_ns >= next_temperature_ns_) ask_temperature(now_ns);
+  }
+
+  [[nodiscard]] bool line_is_due(std::int64_t now_ns) const noexcept {
+    return connection_ && connection_->has_output() && now_ns >= next_line_ns_ &&
+           in_lock_.load(std::memory_order_relaxed) != line_is_high_;
+  }
+
+  void tell_line(std::int64_t now_ns) {
+    if (!line_is_due(now_ns)) return;
+    const bool high = in_lock_.load(std::memory_order_relaxed);
+    const std::string why = connection_->set_output(high);
+    if (why.empty()) {
+      line_is_high_ = high;
+      return;
+    }
+    next_line_ns_ = now_ns + kLineAgainNs;
+    add_event(SourceEvent::Kind::Note, "the camera's " + shared_.settings.in_lock_line + " stays " +
+                                           (line_is_high_ ? "high: " : "low: ") + why);
   }
 
   /// Of a camera that is not there, where that can be told, an answer takes seconds.
@@ -368,10 +400,11 @@ class AravisSource final : public FrameSource {
     return false;
   }
 
-  /// @returns true when the source is to stop
+  /// Less long where the line has to be set. @returns true when the source is to stop
   bool sleep_for(std::chrono::nanoseconds time) {
     std::unique_lock lock(mutex_);
-    return wake_.wait_for(lock, time, [this] { return stopping_; });
+    wake_.wait_for(lock, time, [this] { return stopping_ || line_is_due(monotonic_ns()); });
+    return stopping_;
   }
 
   void add_event(SourceEvent::Kind kind, std::string text) {
@@ -400,6 +433,8 @@ class AravisSource final : public FrameSource {
   bool probe_works_ = false;  // it has had an answer from where it asks
   std::int64_t next_trigger_ns_ = 0;
   std::int64_t next_temperature_ns_ = 0;
+  bool line_is_high_ = false;
+  std::int64_t next_line_ns_ = 0;
   aravis::StreamStatistics counted_;
   std::optional<aravis::Reaper> reaper_;
   std::thread supervisor_;
@@ -410,6 +445,7 @@ class AravisSource final : public FrameSource {
   std::atomic<std::uint64_t> resent_packets_{0};
   std::atomic<std::uint64_t> disconnects_{0};
   std::atomic<std::uint64_t> reconnects_{0};
+  std::atomic<bool> in_lock_{false};
   std::atomic<double> temperature_c_{std::numeric_limits<double>::quiet_NaN()};
 
   mutable std::mutex mutex_;  // never taken by pop()

@@ -24,6 +24,8 @@ namespace reg = gvcp::reg;
 
 constexpr std::uint32_t kMemoryBytes = ARV_FAKE_CAMERA_MEMORY_SIZE;
 constexpr std::uint32_t kLoopbackNet = 127;
+/// Off, UserOutput1, ExposureActive.
+constexpr std::uint32_t kLineSources = 2, kUserOutput1 = 1;
 
 /// PFNC codes of the formats (GenICam Pixel Format Naming Convention; Mono*Packed: GigE Vision).
 constexpr std::array<std::pair<std::uint32_t, camera::PixelFormat>, 8> kFormats = {{
@@ -157,6 +159,7 @@ void DeviceRegisters::load_power_on_values() {
   put(feature::kBinningY, static_cast<std::uint32_t>(model_.left_over.binning_y));
   put(feature::kReverseX, model_.left_over.reverse_x ? 1 : 0);
   put(feature::kReverseY, model_.left_over.reverse_y ? 1 : 0);
+  put(feature::kLineInverter, 1);  // left so by others
   const auto tick_hz = static_cast<std::uint64_t>(model_.dialect.tick_hz);
   put(reg::kTickFrequencyHigh, static_cast<std::uint32_t>(tick_hz >> 32));
   put(reg::kTickFrequencyLow, static_cast<std::uint32_t>(tick_hz & 0xffffffffU));
@@ -273,7 +276,14 @@ Status DeviceRegisters::check_word(std::uint32_t address, std::uint32_t value) c
     case feature::kFrameRateEnable:
     case feature::kReverseX:
     case feature::kReverseY:
+    case feature::kLineSelector:
+    case feature::kLineInverter:
+    case feature::kUserOutputValue:
       return allow(value <= 1);
+    case feature::kLineMode:
+      return allow(value <= word(feature::kLineSelector));
+    case feature::kLineSource:
+      return allow(value <= kLineSources);
     case feature::kBinningX:
     case feature::kBinningY:
       return allow(value == 1 || value == 2 || value == 4);
@@ -371,6 +381,8 @@ Acquisition DeviceRegisters::acquisition() const {
   a.sensor.reverse_x = word(feature::kReverseX) != 0;
   a.sensor.reverse_y = word(feature::kReverseY) != 0;
   a.sensor.left_aligned = model_.dialect.left_aligned;
+  a.line1_high = word(feature::kLineMode) == 1 && word(feature::kLineSource) == kUserOutput1 &&
+                 word(feature::kUserOutputValue) != word(feature::kLineInverter);
   a.line_padding_bytes = model_.dialect.line_padding_bytes;
   // The trigger line carries pulses at the scenario's rate.
   double rate_hz =

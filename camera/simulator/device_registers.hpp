@@ -37,6 +37,7 @@ struct Acquisition {
   std::uint16_t host_port = 0;
   std::size_t packet_size_bytes = 0;  ///< with IP and UDP headers
   int line_padding_bytes = 0;
+  bool line1_high = false;  ///< the output
 };
 
 class DeviceRegisters {
@@ -112,6 +113,11 @@ constexpr std::uint32_t kBinningX = 0xa070;
 constexpr std::uint32_t kBinningY = 0xa074;
 constexpr std::uint32_t kReverseX = 0xa078;
 constexpr std::uint32_t kReverseY = 0xa07c;
+constexpr std::uint32_t kLineSelector = 0xa080;  ///< 0: Line0, an input for ever; 1: Line1
+constexpr std::uint32_t kLineMode = 0xa084;      ///< of Line1, as all below; 1: an output
+constexpr std::uint32_t kLineSource = 0xa088;
+constexpr std::uint32_t kLineInverter = 0xa08c;
+constexpr std::uint32_t kUserOutputValue = 0xa090;
 }  // namespace feature
 
 /// Steps in which the region may be set, as many sensors have them.

@@ -190,6 +190,7 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
   plan.start_ns = start_ns;
   plan.camera_time_ns = camera_time_ns(start_ns);
   plan.frame_count = frame_count_;
+  plan.line1_high = acquisition.line1_high;
   if (!streaming) {
     producer_.make(plan, {});
     return;

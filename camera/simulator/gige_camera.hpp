@@ -28,6 +28,7 @@ struct FramePlan {
   std::int64_t camera_time_ns = 0;  ///< the same on the camera's clock
   std::uint16_t frame_id = 0;       ///< as sent; 0 when the camera does not stream
   std::uint64_t frame_count = 0;    ///< frames since the simulator started, this one included
+  bool line1_high = false;          ///< the camera's output, then
 };
 
 struct MadeFrame {

@@ -82,12 +82,12 @@ std::string truth_message(const TruthRecord& record, std::uint64_t seq) {
       ",\"sample_x_nm\":%.4f,\"sample_y_nm\":%.4f,\"disturbance_x_nm\":%.4f,"
       "\"disturbance_y_nm\":%.4f,\"stage_x_nm\":%.4f,\"stage_y_nm\":%.4f,"
       "\"commanded_x_nm\":%.4f,\"commanded_y_nm\":%.4f,\"camera_away\":%s,"
-      "\"markers_hidden\":%s,\"stage_stuck\":%s}",
+      "\"markers_hidden\":%s,\"stage_stuck\":%s,\"line1_high\":%s}",
       seq, static_cast<unsigned>(record.plan.frame_id), record.plan.frame_count, flag(record.sent),
       record.plan.camera_time_ns, record.middle_ns, truth.sample_nm.x, truth.sample_nm.y,
       truth.disturbance_nm.x, truth.disturbance_nm.y, truth.stage_nm.x, truth.stage_nm.y,
       truth.commanded_nm.x, truth.commanded_nm.y, flag(record.camera_away),
-      flag(truth.markers_hidden), flag(truth.stage_stuck));
+      flag(truth.markers_hidden), flag(truth.stage_stuck), flag(record.plan.line1_high));
   return {text.data(), static_cast<std::size_t>(length)};
 }
 

@@ -90,7 +90,7 @@ void add_law(const json& status, std::vector<Line>& lines) {
   for (const json& axis : *axes) {
     if (number(axis, "/forecast/total_nm") != "-")
       lines.push_back(
-          {fmt::format("{:<12}{}: {} nm foretold (motion {}, markers {}, stage {}, lag {})", "",
+          {fmt::format("{:<12}{}: {} nm foretold: motion {} markers {} stage {} lag {}", "",
                        text(axis, "/axis"), number(axis, "/forecast/total_nm", "{:.2f}"),
                        number(axis, "/forecast/motion_nm", "{:.2f}"),
                        number(axis, "/forecast/markers_nm", "{:.2f}"),

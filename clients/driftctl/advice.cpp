@@ -44,7 +44,7 @@ std::string text(const json& object, const char* path) {
 std::string guess(double frequency_hz, double q) {
   for (const double mains_hz : {50.0, 60.0})
     for (const int harmonic : {1, 2, 3})
-      if (std::abs(frequency_hz - harmonic * mains_hz) < 0.005 * harmonic * mains_hz)
+      if (q > kSharp && std::abs(frequency_hz - harmonic * mains_hz) < 0.005 * harmonic * mains_hz)
         return "the mains: a transformer near the stage, or a loop of its cables";
   if (frequency_hz < 8 && q < kSharp) return "the table on its legs, or the building";
   if (q > kSharp) return "something that turns evenly: a fan or a pump";

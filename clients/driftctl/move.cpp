@@ -4,12 +4,15 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -25,6 +28,11 @@ using nlohmann::json;
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 /// After the move itself: for the stage to settle and the gate to open.
 constexpr double kPatience_s = 10;
+/// Nobody waits longer, and times in ns have room for it.
+constexpr double kLongestWaitS = 1e8;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+/// Of a path: driftd takes no more places, and no longer request.
+constexpr std::size_t kMostPlaces = 100, kLongestPath = 4096 - 256;
 
 struct MoveOptions {
   std::vector<double> place_nm;
@@ -58,7 +66,8 @@ json request_of(const MoveOptions& o) {
 /// Until the move is over and images may be taken. @throws std::runtime_error
 void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop) {
   const auto id = begun.at("move").get<std::uint64_t>();
-  const double longest_s = begun.at("duration_s").get<double>() + kPatience_s;
+  const double longest_s =
+      std::min(begun.at("duration_s").get<double>() + kPatience_s, kLongestWaitS);
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(longest_s * 1e9);
   json status;
   while (monotonic_ns() < end_ns) {
@@ -98,8 +107,10 @@ void move(const CommonOptions& options, const MoveOptions& o) {
                body.at("speed_nm_per_s").get<double>(), o.wait ? "; in lock" : "");
 }
 
-bool is_number_character(char c) {
-  return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.';
+/// A heading, as spreadsheets write one: words only.
+bool is_heading(const std::string& line) {
+  return std::isalpha(static_cast<unsigned char>(line.front())) != 0 &&
+         line.find_first_of("0123456789") == std::string::npos;
 }
 
 /// The numbers of a line, which commas, semicolons or blanks part; nothing where it holds others.
@@ -110,7 +121,8 @@ std::optional<std::vector<double>> numbers_of(const std::string& line) {
   while ((at = line.find_first_not_of(kBetween, at)) != std::string::npos) {
     const std::size_t end = std::min(line.find_first_of(kBetween, at), line.size());
     double value = 0;
-    if (!CLI::detail::lexical_cast(line.substr(at, end - at), value)) return std::nullopt;
+    if (!CLI::detail::lexical_cast(line.substr(at, end - at), value) || !std::isfinite(value))
+      return std::nullopt;
     numbers.push_back(value);
     at = end;
   }
@@ -124,9 +136,14 @@ json read_places(const std::filesystem::path& file) {
   if (!stream) throw std::runtime_error(file.string() + " cannot be read");
   json places = json::array();
   std::string line;
+  bool may_be_heading = true;
   for (int count = 1; std::getline(stream, line); ++count) {
+    if (count == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     const std::size_t first = line.find_first_not_of(" \t\r");
-    if (first == std::string::npos || !is_number_character(line[first])) continue;
+    if (first == std::string::npos || line[first] == '#') continue;
+    const bool heading = may_be_heading && is_heading(line.substr(first));
+    may_be_heading = false;
+    if (heading) continue;
     const auto numbers = numbers_of(line);
     if (!numbers || numbers->size() < 2 || numbers->size() > 3)
       throw std::runtime_error(fmt::format(
@@ -137,6 +154,12 @@ json read_places(const std::filesystem::path& file) {
     places.push_back(place);
   }
   if (places.empty()) throw std::runtime_error(file.string() + " holds no place");
+  if (places.size() > kMostPlaces || places.dump().size() > kLongestPath)
+    throw std::runtime_error(
+        fmt::format("{} holds {} places in {} bytes of JSON; a path has at most {} places in {} "
+                    "bytes: split it, "
+                    "or write fewer digits",
+                    file.string(), places.size(), places.dump().size(), kMostPlaces, kLongestPath));
   return places;
 }
 

@@ -73,9 +73,13 @@ bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants
   // The filter goes by the frames' own times. A busy computer's camera may come and go by a tenth.
   constexpr double kSameShare = 0.15;
   const auto differs = [](double a, double b) { return std::abs(a - b) > kSameShare * a; };
-  return differs(has.period_s, wants.period_s) || wants.stage_delay_us != has.stage_delay_us ||
-         wants.stage_time_constant_us != has.stage_time_constant_us ||
+  return !is_same_stage(has, wants) || differs(has.period_s, wants.period_s) ||
          differs(has.change_limit_nm, wants.change_limit_nm);
+}
+
+bool is_same_stage(const ObserverSettings& a, const ObserverSettings& b) noexcept {
+  return a.stage_delay_us == b.stage_delay_us &&
+         a.stage_time_constant_us == b.stage_time_constant_us;
 }
 
 Innovation see_frame(DisturbanceFilter& filter, const ObserverFrame& frame, std::size_t axis,

@@ -91,6 +91,7 @@ ObserverPlan make_plan(const ObserverSettings& settings);
 /// Another stage, or frames at another rate, by more than a rate that is measured changes by
 /// itself.
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
+bool is_same_stage(const ObserverSettings& a, const ObserverSettings& b) noexcept;
 
 // What the observer and its tuner have to agree on.
 StageModelSettings stage_of(const ObserverSettings& settings) noexcept;

@@ -90,15 +90,23 @@ class Lock(unittest.TestCase):
 
     def test_images_may_be_taken_while_the_sample_is_still(self):
         rig = self.rig
-        rig.start_locked(gate={"tolerance_nm": 6})
+        rig.start_locked(gate={"tolerance_nm": 6}, camera={"in_lock_line": "Line1"})
         positions = rig.subscribe("position")
 
         def gate(is_open: bool) -> dict:
             while True:
                 position = positions.receive(30 * SLOW)[1]
                 if position["in_lock"] is is_open:
+                    wait_line(is_open)
                     return position
 
+        def wait_line(high: bool) -> None:
+            """The camera's output says the same, soon after."""
+            end_s = time.monotonic() + 5 * SLOW
+            while not (seen := line.collect(0.02)) or seen[-1]["line1_high"] is not high:
+                self.assertLess(time.monotonic(), end_s, f"the line is not {high}")
+
+        line = rig.truth()
         self.assertEqual(gate(True)["state"], "locked")
         corrections = rig.subscribe("correction")
         self.assertIs(corrections.receive(5 * SLOW)[1]["in_lock"], True)

@@ -98,6 +98,15 @@ class Moves(unittest.TestCase):
         done = self.ctl("move", "--path", file)
         self.assertEqual(done.returncode, 4)
         self.assertIn("places.csv:2: '3,four' is no place", done.stderr)
+        for text, where in (("nan,1\n0,0\n", "places.csv:1"), ("x,y\n(1,2)\n0,0\n", "places.csv:2"),
+                            ("1,2\nx,y\n", "places.csv:2"), ("1;2;3;4\n", "places.csv:1"),
+                            ("0,0\n" * 101, "101 places"), ("1.123456789,1.987654321,0.001\n" * 95, "95 places")):
+            file.write_text(text)
+            done = self.ctl("move", "--path", file)
+            self.assertEqual(done.returncode, 4, text[:40])
+            self.assertIn(where, done.stderr)
+        file.write_text("\ufeffX [nm];Y [nm]\r\n5;0\r\n")  # as a spreadsheet writes it
+        self.assertIn("to x 5.0, y 0.0 nm", self.ctl("move", "--path", file, "--wait").stdout)
 
     def test_what_may_not_be_is_refused_and_changes_nothing(self):
         rig, client = self.rig, self.rig.client
@@ -117,6 +126,23 @@ class Moves(unittest.TestCase):
         client.lock()
         rig.wait_state("locked")
         self.assertEqual(rig.status()["move"]["x_nm"], 0)
+
+    def test_what_is_told_of_a_sample_that_was_moved_is_of_where_it_is(self):
+        rig = self.rig
+        self.arrive(rig.client.move(300, -200))
+        time.sleep(1 * SLOW)
+        left = rig.status()["residual"]["in_loop"]
+        self.assertLess(max(left["rms_x_nm"], left["rms_y_nm"]), held_nm(5))
+        before = self.place()
+        self.assertEqual(self.ctl("place", "save", "here").returncode, 0)
+        self.arrive(rig.client.move_home())
+        rig.client.unlock()
+        done = self.ctl("lock", "--place", "here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rig.wait_until(lambda s: s["gate"]["in_lock"], "in lock at the place")
+        place = self.place()
+        for axis in "xy":
+            self.assertAlmostEqual(place[axis], before[axis], delta=held_nm(1.5))
 
     def test_the_tiling_example_takes_its_images(self):
         rig = self.rig

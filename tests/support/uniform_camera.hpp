@@ -26,6 +26,7 @@ class UniformFrames final : public sim::FrameProducer {
     if (!image.empty()) std::memset(image.data(), plan.frame_id & 0xFF, image.size());
     const std::uint64_t count = plan.frame_count;
     frame_count = count;
+    line1_high = plan.line1_high;
     {
       const std::lock_guard lock(sensor_mutex_);
       sensor_ = plan.sensor;
@@ -55,6 +56,7 @@ class UniformFrames final : public sim::FrameProducer {
   std::atomic<std::uint64_t> silent_until{0};  ///< a frame_count; nothing is sent before it
   std::atomic<std::uint64_t> frame_count{0};
   std::atomic<double> slow{0};  ///< the camera's clock
+  std::atomic<bool> line1_high{false};
   const std::int64_t started_ns = monotonic_ns();
 
  private:

@@ -54,6 +54,11 @@ TEST_CASE("a trigger has what it needs", "[config]") {
         "f:1:19: camera.frame_rate_hz: found 0 with camera.trigger software; allowed a rate at "
         "which to trigger");
   CHECK(camera("trigger: software, frame_rate_hz: 10") == "");
+  CHECK(camera("trigger: hardware, trigger_line: Line2, in_lock_line: Line2") ==
+        "f:1:64: camera.in_lock_line: found \"Line2\" for both; allowed another line than that of "
+        "the trigger");
+  CHECK(camera("trigger: hardware, trigger_line: Line1, in_lock_line: Line2") == "");
+  CHECK(camera("trigger: software, frame_rate_hz: 10, in_lock_line: Line1") == "");
 }
 
 TEST_CASE("the transport's settings fit together", "[config]") {

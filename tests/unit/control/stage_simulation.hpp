@@ -166,8 +166,10 @@ class StageSimulation {
   void move_sample(double t_s, double interval_s) {
     const World& w = setup_.world;
     const double walk = w.walk_nm_per_sqrt_s * std::sqrt(interval_s);
-    // The drift turns round every ten minutes, so that the stage's range lasts for ever.
-    const double onwards = std::fmod(t_s, 1200) < 600 ? interval_s : -interval_s;
+    // The drift turns round every ten minutes, so that the stage's range lasts for ever: within
+    // 20 s, as what warms up and cools down does.
+    const double turns = 20 * std::sin(2 * std::numbers::pi * (t_s + 30) / 1200);
+    const double onwards = std::clamp(turns, -1.0, 1.0) * interval_s;
     walk_.x += walk * normal() + w.drift_x_nm_per_s * onwards;
     walk_.y += walk * w.y_share * normal() + w.drift_y_nm_per_s * onwards;
     if (std::fmod(t_s, w.knock_every_s) < interval_s && t_s > 1) {

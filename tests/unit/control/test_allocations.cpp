@@ -43,7 +43,7 @@ TEST_CASE("a frame through tracker, estimator, lock and controller allocates not
     if (frame == 400) estimator.restart_average();
     const DriftEstimate& e = estimator.update(o);
     trust.after_frame(estimator, e, o, {.interval_s = 0.002, .locked = true, .period_s = 0.1});
-    if (e.valid) residual.measured(e, 0.002, 0.002);
+    if (e.valid) residual.measured(e, {}, 0.002, 0.002);
     tracker.follow(o, estimator.results(), estimator.reference_px(),
                    {e.drift_nm.x / test::kPixelNm, e.drift_nm.y / test::kPixelNm});
     lock = next(lock, e.valid ? LockEvent::GoodFrame : LockEvent::FewMarkers, frame, lock_settings);

@@ -19,7 +19,16 @@ constexpr double kChangeNm = 4;
 LawSettings settings(ControlLaw law) {
   return {.law = law,
           .pi = {.proportional = 0, .integral = 0.3},
-          .stage = {.image_to_stage = {}, .delay_us = 2500, .time_constant_us = 1500}};
+          .stage = {.image_to_stage = {}, .delay_us = 2500, .time_constant_us = 1500},
+          .step_limit_nm = 20,
+          .rate_limit_nm_per_s = 20'000};
+}
+
+JudgeSettings judged(const LawSettings& law) {
+  return {.stage = law.stage,
+          .pi = law.pi,
+          .step_limit_nm = law.step_limit_nm,
+          .rate_limit_nm_per_s = law.rate_limit_nm_per_s};
 }
 
 /// A sample on a stage that obeys, held by a choice of laws.
@@ -48,7 +57,7 @@ struct Held {
     }
     last_change = std::hypot(wanted.x - total.x, wanted.y - total.y);
     total = wanted;
-    choice.told(total, false, false, now_ns);
+    choice.told(total, false, false, false, now_ns);
     stage.command(total, now_ns);
     for (std::size_t axis = 0; tuner && axis < kAxes; ++axis)
       if (tuner->is_due(axis))
@@ -133,7 +142,7 @@ TEST_CASE(
 
 TEST_CASE("law choice: what the judge says of PI is what PI leaves") {
   Held held(ControlLaw::Pi);
-  LawJudge judge(settings(ControlLaw::Pi).stage, settings(ControlLaw::Pi).pi);
+  LawJudge judge(judged(settings(ControlLaw::Pi)));
   double sum = 0;
   int counted = 0;
   for (int i = 0; i < seconds(10.5); ++i) {
@@ -151,6 +160,22 @@ TEST_CASE("law choice: what the judge says of PI is what PI leaves") {
   // PI that sees no noise leaves less than one that does, and nearly as much.
   CHECK(judge.pi_left_nm() < judge.left_nm());
   CHECK(judge.pi_left_nm() > 0.8 * judge.left_nm());
+}
+
+TEST_CASE("law choice: on a long way at the rate limit PI is not thought to be there at once") {
+  LawSettings slow = settings(ControlLaw::Auto);
+  slow.rate_limit_nm_per_s = 20;
+  LawJudge judge(judged(slow));
+  // The sample has jumped by 400 nm, and the lock brings it back as fast as it may.
+  double total = 0;
+  for (int i = 1; i < seconds(15); ++i) {
+    const std::int64_t taken_ns = kPeriodNs * i;
+    judge.see({400 - total, 0}, {-total, 0}, taken_ns, taken_ns + kLatencyNs);
+    total += 20e-9 * kPeriodNs;
+  }
+  CHECK(judge.left_nm() > 100);
+  CHECK(judge.pi_left_nm() > 0.99 * judge.left_nm());
+  CHECK_FALSE(judge.pi_is_better());
 }
 
 TEST_CASE(

@@ -87,7 +87,7 @@ TEST_CASE("in and out of the loop are told apart, with mean, rms and noise") {
   CHECK(statistics.state().in_loop.frames == 0);
   for (int i = 0; i < 4000; ++i) {
     const double sign = i % 2 == 0 ? 1 : -1;
-    statistics.measured(drift_of({sign * 0.5, 0.25}, {sign * 0.5 + 2, -3}), kFrameS, kFrameS);
+    statistics.measured(drift_of({sign * 0.5, 0.25}, {sign * 0.5 + 2, -3}), {}, kFrameS, kFrameS);
   }
   const ResidualState state = statistics.state();
   CHECK(state.in_loop.frames == 4000);
@@ -108,10 +108,20 @@ TEST_CASE("in and out of the loop are told apart, with mean, rms and noise") {
   CHECK(statistics.state().out_of_loop.frames == 0);
 }
 
+TEST_CASE("where a move has the sample is no residual") {
+  ResidualStatistics statistics;
+  for (int i = 0; i < 4000; ++i)
+    statistics.measured(drift_of({300.5, -40}, {300, -41}), {300, -40}, kFrameS, kFrameS);
+  CHECK(statistics.state().in_loop.rms_nm.x == Approx(0.5));
+  CHECK(statistics.state().in_loop.mean_nm.y == Approx(0).margin(1e-9));
+  CHECK(statistics.state().out_of_loop.mean_nm.x == Approx(0).margin(1e-9));
+  CHECK(statistics.state().out_of_loop.rms_nm.y == Approx(1));
+}
+
 TEST_CASE("frames without witnesses count in the loop only") {
   ResidualStatistics statistics;
   for (int i = 0; i < 10; ++i)
-    statistics.measured(drift_of({1, 1}, {50, 50}, i < 4 ? 2 : 0), kFrameS, kFrameS);
+    statistics.measured(drift_of({1, 1}, {50, 50}, i < 4 ? 2 : 0), {}, kFrameS, kFrameS);
   CHECK(statistics.state().in_loop.frames == 10);
   CHECK(statistics.state().out_of_loop.frames == 4);
 }
@@ -120,11 +130,11 @@ TEST_CASE("a few missing frames are passed over, a pause is not") {
   for (const double missed : {4.0, 6.0}) {
     CAPTURE(missed);
     ResidualStatistics statistics;
-    statistics.measured(drift_of({0, 0}, {}), kFrameS, kFrameS);
-    statistics.measured(drift_of({1, 0}, {}), missed * kFrameS, kFrameS);
+    statistics.measured(drift_of({0, 0}, {}), {}, kFrameS, kFrameS);
+    statistics.measured(drift_of({1, 0}, {}), {}, missed * kFrameS, kFrameS);
     CHECK(statistics.state().in_loop.allan[0].differences == (missed < 5 ? 1 : 0));
     statistics.not_locked();
-    statistics.measured(drift_of({9, 0}, {}), kFrameS, kFrameS);
+    statistics.measured(drift_of({9, 0}, {}), {}, kFrameS, kFrameS);
     CHECK(statistics.state().in_loop.allan[0].differences == (missed < 5 ? 1 : 0));
   }
 }

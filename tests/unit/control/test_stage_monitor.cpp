@@ -97,7 +97,8 @@ TEST_CASE(
       }
 }
 
-TEST_CASE("held by the observer, what drives the sample away is held as soon, and nothing else is") {
+TEST_CASE(
+    "held by the observer, what drives the sample away is held as soon, and nothing else is") {
   if (driftd::test::kInstrumented) {
     WARN("SKIPPED: minutes of arithmetic when instrumented");
     return;

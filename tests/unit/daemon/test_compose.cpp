@@ -287,6 +287,7 @@ TEST_CASE("the camera is asked for what is configured") {
   c.frame_rate_hz = 250;
   c.trigger = camera::Trigger::HardwareLine;
   c.trigger_line = "Line2";
+  c.in_lock_line = "Line3";
   c.packet_size_bytes = 8000;
   c.socket_buffer_bytes = 7'000'000;
   c.resend = camera::Resend::Never;
@@ -314,6 +315,7 @@ TEST_CASE("the camera is asked for what is configured") {
   CHECK(a.frame_rate_hz == 250);
   CHECK(a.trigger == camera::Trigger::HardwareLine);
   CHECK(a.trigger_line == "Line2");
+  CHECK(a.in_lock_line == "Line3");
   CHECK(a.packet_size_bytes == 8000);
   CHECK(a.socket_buffer_bytes == 7'000'000);
   CHECK(a.resend == camera::Resend::Never);

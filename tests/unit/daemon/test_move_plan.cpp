@@ -90,15 +90,18 @@ TEST_CASE("what makes no sense is refused in a sentence that says what does") {
   CHECK_THAT(refused({{"home", 1}}), contains("`home` is true or false"));
   CHECK(refused({{"x_nm", 1}}) == "`x_nm` and `y_nm` go together");
   CHECK(refused({{"dy_nm", 1}}) == "`dx_nm` and `dy_nm` go together");
-  CHECK_THAT(refused({{"x_nm", "1"}, {"y_nm", 2}}), contains("`x_nm` is a number from"));
-  CHECK_THAT(refused({{"x_nm", 1}, {"y_nm", 1e7}}), contains("`y_nm` is a number from"));
+  CHECK_THAT(refused({{"x_nm", "1"}, {"y_nm", 2}}),
+             contains("`x_nm` is \"1\"; allowed is a number from"));
+  CHECK_THAT(refused({{"x_nm", 1}, {"y_nm", 1e7}}),
+             contains("`y_nm` is 10000000.0; allowed is a number from"));
   CHECK_THAT(refused({{"x_nm", 1}, {"y_nm", 2}, {"speed_nm_per_s", 0}}),
-             contains("`speed_nm_per_s` is a number from"));
+             contains("`speed_nm_per_s` is 0; allowed is a number from"));
   CHECK_THAT(refused({{"x_nm", 1}, {"y_nm", 2}, {"repeat", 2}}), contains("`path`"));
   CHECK_THAT(refused({{"x_nm", 1}, {"y_nm", 2}, {"dwell_s", 2}}), contains("`path`"));
   CHECK_THAT(refused({{"stop", true}, {"speed_nm_per_s", 2}}), contains("alone"));
   CHECK_THAT(refused({{"path", json::array()}}), contains("1 to 100 places"));
-  CHECK_THAT(refused({{"path", std::vector<json>(101, place)}}), contains("1 to 100"));
+  CHECK_THAT(refused({{"path", std::vector<json>(101, place)}}),
+             contains("`path` is a list of 101; allowed is a list of 1 to 100"));
   CHECK(refused({{"path", std::vector<json>(100, place)}}).empty());
   CHECK_THAT(refused({{"path", {place, 3}}}), contains("`path[1]` is an object"));
   CHECK_THAT(refused({{"path", {place, {{"x_nm", 3}}}}}),
@@ -106,7 +109,7 @@ TEST_CASE("what makes no sense is refused in a sentence that says what does") {
   CHECK_THAT(refused({{"path", {{{"x_nm", 3}, {"y_nm", 4}, {"z_nm", 5}}}}}),
              contains("unknown field `path[0].z_nm`"));
   CHECK_THAT(refused({{"path", {{{"x_nm", 3}, {"y_nm", 4}, {"dwell_s", -1}}}}}),
-             contains("`path[0].dwell_s` is a number from 0"));
+             contains("`path[0].dwell_s` is -1; allowed is a number from 0"));
   for (const json& repeat : {json(0), json(-1), json(1.5), json(1'000'001), json("2")})
     CHECK_THAT(refused({{"path", {place}}, {"repeat", repeat}}),
                contains("`repeat` is a whole number from 1 to"));

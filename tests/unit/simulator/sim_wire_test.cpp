@@ -126,8 +126,9 @@ TEST_CASE("A truth message is JSON with every field") {
   CHECK(body["stage_x_nm"] == 1e5);
   CHECK(body["camera_away"] == true);
   CHECK(body["sent"] == true);
-  for (const char* key : {"time_ns", "disturbance_x_nm", "disturbance_y_nm", "commanded_x_nm",
-                          "commanded_y_nm", "markers_hidden", "stage_stuck", "stage_y_nm"}) {
+  for (const char* key :
+       {"time_ns", "disturbance_x_nm", "disturbance_y_nm", "commanded_x_nm", "commanded_y_nm",
+        "line1_high", "markers_hidden", "stage_stuck", "stage_y_nm"}) {
     CHECK(body.contains(key));
   }
 }
