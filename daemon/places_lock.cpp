@@ -24,6 +24,9 @@ using nlohmann::json;
 constexpr std::array kSameNeeded = {"camera", "image", "camera.pixel_format",
                                     "optics.pixel_size_nm"};
 
+/// Of a place that was found, and is refused afterwards.
+constexpr const char* kInUse = ". Its markers are in use now; `markers --find` looks for others";
+
 double degrees(double rad) {
   return rad * 180 / std::numbers::pi;
 }
@@ -152,8 +155,8 @@ void Places::begin_lock() {
     return end_going(CommandRefused{
         Refusal::Refused,
         fmt::format("the markers of the place `{}` were found, and are not measured: too few of "
-                    "them agree",
-                    going_->name)});
+                    "them agree{}",
+                    going_->name, kInUse)});
   }
   const Vec2 moved_nm = loop.drift.drift_nm;
   const double nm = config_.optics.pixel_size_nm;
@@ -164,7 +167,7 @@ void Places::begin_lock() {
   if (std::max(std::abs(moved_nm.x - found_nm.x), std::abs(moved_nm.y - found_nm.y)) > near_nm)
     why = fmt::format("the place `{}` was found {} away, and its markers are measured {} away",
                       going_->name, distance_text(found_nm), distance_text(moved_nm));
-  if (!why.empty()) return end_going(CommandRefused{Refusal::Refused, why});
+  if (!why.empty()) return end_going(CommandRefused{Refusal::Refused, why + kInUse});
   const Going going = *std::exchange(going_, std::nullopt);
   try {
     parts_.lock.lock(

@@ -139,8 +139,10 @@ json control_json(const StatusInputs& in) {
                     in.loop.lock.state == control::LockState::Holding;
   json axes = json::array();
   if (seen && in.loop.motion[0].sd_nm > 0)
-    axes = {motion_json("x", in.loop.motion[0], in.loop.forecast[0]),
-            motion_json("y", in.loop.motion[1], in.loop.forecast[1])};
+    for (std::size_t i = 0; i < control::kAxes; ++i)
+      axes.push_back(
+          motion_json(i == 0 ? "x" : "y", in.loop.motion[i],
+                      law.observer ? in.loop.forecast[i] : std::nullopt));  // of its own holding
   return {{"law", law.observer ? "observer" : "pi"},
           {"reason", control::name_of(law.reason)},
           {"left_nm", number_or_null(law.left_nm, judged)},
