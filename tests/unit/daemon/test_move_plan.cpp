@@ -11,7 +11,6 @@
 using namespace driftd::daemon;
 
 using Catch::Matchers::WithinAbs;
-using driftd::control::MovePath;
 using nlohmann::json;
 
 namespace {
