@@ -2,7 +2,7 @@
 # DRIFTD_QUICK_BUILD, which the asan-ubsan preset sets: libraries, too, take precompiled headers, as tests
 # do everywhere, and programs' command lines are not optimised. The other presets do without: a source of
 # a library that forgets an include fails there. For clang: g++ 12 warns of the standard library's own
-# code when it comes precompiled and is optimised by -O3.
+# code when it comes precompiled and is optimised, by -O1 as by -O3.
 target_compile_options(driftd_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)
 driftd_precompiled(NAME driftd_headers HEADERS ${driftd_standard_headers})
 

@@ -18,8 +18,9 @@ import sys
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(SOURCE / "tests/integration"))
+sys.path[:0] = [str(SOURCE / "tests/integration"), str(SOURCE / "tests/fault")]
 import harness  # noqa: E402
+import judge  # noqa: E402
 
 SETTLING_S = 5
 
@@ -91,7 +92,7 @@ class Corrections:
         return locked_ns / (end_ns - begin_ns)
 
 
-def measure(frames: int, scenario: pathlib.Path | None, settings: dict) -> dict:
+def measure(frames: int, scenario: pathlib.Path | str | None, settings: dict) -> dict:
     result = {"frames_wanted": frames, "cores": os.cpu_count(), "load_before": load(),
               "settings": settings, "idle_timer_lateness_us": timer_lateness_us(5)}
     control = settings.get("control", {})
@@ -181,6 +182,7 @@ def main() -> None:
                         "1000 shorten camera.exposure_us")
     parser.add_argument("--scenario", type=pathlib.Path, help="another world than the demo's, e.g. "
                         "config/examples/scenario-harsh.yaml")
+    parser.add_argument("--shaken", action="store_true", help="the demo's world on a table that shakes")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE",
                         help="an option of the daemon, e.g. realtime.loop_cpu=1")
     parser.add_argument("--json", type=pathlib.Path, help="write the result here, too")
@@ -191,7 +193,8 @@ def main() -> None:
         section, _, name = key.partition(".")
         settings.setdefault(section, {})[name] = value
     harness.SLOW = 500 / arguments.rate
-    result = measure(arguments.frames, arguments.scenario, settings)
+    scenario = judge.shaken(judge.DEMO) if arguments.shaken else arguments.scenario
+    result = measure(arguments.frames, scenario, settings)
     show(result)
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=2) + "\n")

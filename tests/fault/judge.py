@@ -27,6 +27,14 @@ def changed(text: str, *changes: tuple[str, str]) -> str:
     return text
 
 
+def shaken(scenario: str) -> str:
+    """The demo's world on a table that a pump and a fan shake as well."""
+    lines = "".join(f"\n      - {{amplitude_nm: {amplitude}, frequency_hz: {frequency}}}"
+                    for amplitude, frequency in ((2.0, 2.1), (1.0, 17.3), (1.0, 29.7), (0.6, 50)))
+    return changed(scenario, ("    sines:                 # what the isolation lets through", "    sines:" + lines),
+                   ("    sines:\n      - {amplitude_nm: 0.5", f"    sines:{lines}\n      - {{amplitude_nm: 0.5"))
+
+
 class Record:
     """Everything that truth and events say from its making on."""
 
