@@ -75,7 +75,14 @@ void OutputLine::prepare(ArvCamera* camera, const std::string& line,
   if (refused.empty() && has(camera, "LineInverter"))
     refused = refusal(arv_camera_set_boolean, camera, "LineInverter", gboolean{0});
   const std::vector<std::string> outputs = entries(camera, "UserOutputSelector");
-  const std::string output = contains(outputs, source) ? source : output_of(outputs);
+  const bool is_only = outputs.size() == 1;  // whatever it is called
+  if (!outputs.empty() && !is_only && !contains(outputs, source)) {
+    notes.push_back(warning(
+        kKey, line, joined(outputs),
+        "the source " + source + " of " + line + " is none of the outputs " + joined(outputs)));
+    return;
+  }
+  const std::string output = outputs.empty() ? "" : is_only ? outputs.front() : source;
   if (refused.empty() && !output.empty()) refused = put("UserOutputSelector", output);
   if (refused.empty()) refused = refusal(arv_camera_set_boolean, camera, kValue, gboolean{0});
   ready_ = refused.empty();

@@ -103,8 +103,7 @@ class AravisSource final : public FrameSource {
     if (connection_) {
       poll_statistics();
       const bool there = may_answer();
-      in_lock_ = false;
-      if (there) tell_line(monotonic_ns());
+      if (there) lower_line();
       reaper_->take(std::move(connection_), there);
     }
     reaper_.reset();
@@ -271,6 +270,7 @@ class AravisSource final : public FrameSource {
     shared_.packets.fit = packets.fit;
     shared_.packets.do_not_fit = shared_.packets.do_not_fit || packets.do_not_fit;
     const bool there = probe_answers();
+    if (there) lower_line();
     reaper_->take(std::move(connection_), there);
     // A camera that answers ends the old session in milliseconds, and refuses a new one until then.
     if (there) reaper_->wait_until_closed(kCloseTime);
@@ -317,17 +317,26 @@ class AravisSource final : public FrameSource {
            in_lock_.load(std::memory_order_relaxed) != line_is_high_;
   }
 
+  /// Of a connection that ends: nobody sets the line any more.
+  void lower_line() noexcept {
+    if (line_is_high_ != false) connection_->set_output(false);
+  }
+
+  /// A camera that did not answer may have obeyed all the same.
   void tell_line(std::int64_t now_ns) {
     if (!line_is_due(now_ns)) return;
+    next_line_ns_ = now_ns + kLineAgainNs;
+    if (!may_answer()) return;
     const bool high = in_lock_.load(std::memory_order_relaxed);
     const std::string why = connection_->set_output(high);
     if (why.empty()) {
       line_is_high_ = high;
+      next_line_ns_ = 0;
       return;
     }
-    next_line_ns_ = now_ns + kLineAgainNs;
-    add_event(SourceEvent::Kind::Note, "the camera's " + shared_.settings.in_lock_line + " stays " +
-                                           (line_is_high_ ? "high: " : "low: ") + why);
+    line_is_high_.reset();
+    add_event(SourceEvent::Kind::Note, "the camera's " + shared_.settings.in_lock_line +
+                                           " is not set to " + (high ? "high: " : "low: ") + why);
   }
 
   /// Of a camera that is not there, where that can be told, an answer takes seconds.
@@ -433,7 +442,7 @@ class AravisSource final : public FrameSource {
   bool probe_works_ = false;  // it has had an answer from where it asks
   std::int64_t next_trigger_ns_ = 0;
   std::int64_t next_temperature_ns_ = 0;
-  bool line_is_high_ = false;
+  std::optional<bool> line_is_high_;  ///< nothing: a camera that did not answer was told
   std::int64_t next_line_ns_ = 0;
   aravis::StreamStatistics counted_;
   std::optional<aravis::Reaper> reaper_;
