@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "base/monotonic.hpp"
 #include "clients/common/option_range.hpp"
 #include "clients/common/stop_signal.hpp"
+#include "control/set_point.hpp"
 
 namespace driftd::clients {
 namespace {
@@ -31,8 +33,10 @@ constexpr double kPatience_s = 10;
 /// Nobody waits longer, and times in ns have room for it.
 constexpr double kLongestWaitS = 1e8;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-/// Of a path: driftd takes no more places, and no longer request.
-constexpr std::size_t kMostPlaces = 100, kLongestPath = 4096 - 256;
+constexpr const char* kBlanks = " \t\r";
+/// Of a path as driftd takes it: its longest request, less what stands beside it.
+constexpr std::size_t kLongestPath = 4096 - 256;
+constexpr std::size_t kLongestFile = 65'536;
 
 struct MoveOptions {
   std::vector<double> place_nm;
@@ -107,44 +111,79 @@ void move(const CommonOptions& options, const MoveOptions& o) {
                body.at("speed_nm_per_s").get<double>(), o.wait ? "; in lock" : "");
 }
 
-/// A heading, as spreadsheets write one: words only.
-bool is_heading(const std::string& line) {
-  return std::isalpha(static_cast<unsigned char>(line.front())) != 0 &&
-         line.find_first_of("0123456789") == std::string::npos;
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
 }
 
-/// The numbers of a line, which commas, semicolons or blanks part; nothing where it holds others.
-std::optional<std::vector<double>> numbers_of(const std::string& line) {
+/// Semicolons, commas or blanks part the fields of a line, the first of these that it has.
+std::vector<std::string> fields_of(const std::string& line) {
+  const char mark = line.find(';') != std::string::npos   ? ';'
+                    : line.find(',') != std::string::npos ? ','
+                                                          : ' ';
+  std::vector<std::string> fields;
+  std::istringstream rest(line);
+  std::string field;
+  if (mark == ' ')
+    while (rest >> field) fields.push_back(field);
+  else
+    while (std::getline(rest, field, mark)) fields.push_back(trimmed(field));
+  return fields;
+}
+
+/// Nothing where one is none: empty, a word, hexadecimal, with a comma.
+std::optional<std::vector<double>> numbers_of(const std::vector<std::string>& fields) {
   std::vector<double> numbers;
-  std::size_t at = 0;
-  constexpr const char* kBetween = " \t,;\r";
-  while ((at = line.find_first_not_of(kBetween, at)) != std::string::npos) {
-    const std::size_t end = std::min(line.find_first_of(kBetween, at), line.size());
+  for (const std::string& field : fields) {
     double value = 0;
-    if (!CLI::detail::lexical_cast(line.substr(at, end - at), value) || !std::isfinite(value))
+    if (field.find_first_not_of("+-.0123456789eE") != std::string::npos ||
+        !CLI::detail::lexical_cast(field, value) || !std::isfinite(value))
       return std::nullopt;
     numbers.push_back(value);
-    at = end;
   }
   return numbers;
+}
+
+/// Words, as spreadsheets write them above the columns; "nan" is none.
+bool is_heading(const std::vector<std::string>& fields) {
+  return std::all_of(fields.begin(), fields.end(), [](const std::string& field) {
+    double value = 0;
+    return !field.empty() && std::isalpha(static_cast<unsigned char>(field.front())) != 0 &&
+           !CLI::detail::lexical_cast(field, value);
+  });
+}
+
+/// @throws std::runtime_error
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) throw std::runtime_error(file.string() + " cannot be read");
+  std::string text(kLongestFile + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kLongestFile)
+    throw std::runtime_error(fmt::format("{} is longer than {} bytes: a path has at most {} places",
+                                         file.string(), kLongestFile,
+                                         control::MovePath::kMostPlaces));
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
 }
 
 }  // namespace
 
 json read_places(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream) throw std::runtime_error(file.string() + " cannot be read");
+  std::istringstream stream(text_of(file));
   json places = json::array();
   std::string line;
   bool may_be_heading = true;
   for (int count = 1; std::getline(stream, line); ++count) {
-    if (count == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
-    const std::size_t first = line.find_first_not_of(" \t\r");
-    if (first == std::string::npos || line[first] == '#') continue;
-    const bool heading = may_be_heading && is_heading(line.substr(first));
+    line = trimmed(line);
+    if (line.empty() || line.front() == '#') continue;
+    const std::vector<std::string> fields = fields_of(line);
+    const bool heading = may_be_heading && is_heading(fields);
     may_be_heading = false;
     if (heading) continue;
-    const auto numbers = numbers_of(line);
+    const auto numbers = numbers_of(fields);
     if (!numbers || numbers->size() < 2 || numbers->size() > 3)
       throw std::runtime_error(fmt::format(
           "{}:{}: '{:.60}' is no place: x and y in nm and, if it is wanted, the stay there in s",
@@ -154,12 +193,13 @@ json read_places(const std::filesystem::path& file) {
     places.push_back(place);
   }
   if (places.empty()) throw std::runtime_error(file.string() + " holds no place");
-  if (places.size() > kMostPlaces || places.dump().size() > kLongestPath)
+  if (places.size() > control::MovePath::kMostPlaces || places.dump().size() > kLongestPath)
     throw std::runtime_error(
         fmt::format("{} holds {} places in {} bytes of JSON; a path has at most {} places in {} "
                     "bytes: split it, "
                     "or write fewer digits",
-                    file.string(), places.size(), places.dump().size(), kMostPlaces, kLongestPath));
+                    file.string(), places.size(), places.dump().size(),
+                    control::MovePath::kMostPlaces, kLongestPath));
   return places;
 }
 

@@ -99,7 +99,9 @@ class Moves(unittest.TestCase):
         self.assertEqual(done.returncode, 4)
         self.assertIn("places.csv:2: '3,four' is no place", done.stderr)
         for text, where in (("nan,1\n0,0\n", "places.csv:1"), ("x,y\n(1,2)\n0,0\n", "places.csv:2"),
-                            ("1,2\nx,y\n", "places.csv:2"), ("1;2;3;4\n", "places.csv:1"),
+                            ("1,2\nx,y\n", "places.csv:2"), ("1;2;3;4\n", "places.csv:1"), ("1,5;2\n", "places.csv:1"), ("1,,5\n", "places.csv:1"),
+                            ("nan,nan\n0,0\n", "places.csv:1"), ("0x10,5\n", "places.csv:1"),
+                            ("1,2\n" * 100_000, "longer than 65536 bytes"),
                             ("0,0\n" * 101, "101 places"), ("1.123456789,1.987654321,0.001\n" * 95, "95 places")):
             file.write_text(text)
             done = self.ctl("move", "--path", file)
