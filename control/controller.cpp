@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/arithmetic.hpp"
+
 namespace driftd::control {
 namespace {
 
@@ -13,18 +15,6 @@ constexpr double kMoveWrong = 0.05, kMoveRings = 0.85;
 
 double or_zero(double value) noexcept {
   return value > 0 ? value : 0;
-}
-bool is_finite(Vec2 v) noexcept {
-  return std::isfinite(v.x) && std::isfinite(v.y);
-}
-
-/// Never negative; times that no clock gives do not overflow.
-double seconds_between(std::int64_t earlier_ns, std::int64_t later_ns) noexcept {
-  return std::max(0.0, 1e-9 * (static_cast<double>(later_ns) - static_cast<double>(earlier_ns)));
-}
-
-Vec2 difference(Vec2 a, Vec2 b) noexcept {
-  return {a.x - b.x, a.y - b.y};
 }
 
 }  // namespace
@@ -218,7 +208,7 @@ void Controller::see(const DriftEstimate& drift, std::int64_t taken_ns,
             .taken_ns = then_ns,
             .now_ns = now_ns,
             .sure = drift.markers_used >= kSureMarkers && !sees_move(),
-            .shaken_nm2 = {shaken_nm2_, shaken_nm2_}},
+            .shaken_nm2 = shaken_nm2_},
            difference(stage_.at(then_ns), by_move));
 }
 

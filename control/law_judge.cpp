@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/arithmetic.hpp"
 #include "control/limits.hpp"
 
 namespace driftd::control {
@@ -12,10 +13,6 @@ namespace {
 constexpr double kLeastShare = 0.05, kStandardErrors = 4;
 /// Longer without a frame: PI would not have seen either what happened.
 constexpr double kLongestGapS = 0.1;
-
-double seconds_between(std::int64_t earlier_ns, std::int64_t later_ns) noexcept {
-  return 1e-9 * (static_cast<double>(later_ns) - static_cast<double>(earlier_ns));
-}
 
 double square(Vec2 v) noexcept {
   return 0.5 * (v.x * v.x + v.y * v.y);
@@ -37,6 +34,8 @@ void LawJudge::restart() noexcept {
   begun_ = false;
   open_ = {};
   closed_ = 0;
+  pi_is_better_ = false;
+  left_nm_ = pi_left_nm_ = 0;
 }
 
 void LawJudge::see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns,
@@ -84,21 +83,19 @@ void LawJudge::close_block() noexcept {
                                 .frames = open_.frames};
   ++closed_;
   open_ = {};
+  judge();
 }
 
-LawJudge::Block LawJudge::mean() const noexcept {
+void LawJudge::judge() noexcept {
   const std::size_t count = std::min(closed_, kBlocks);
-  Block sum;
+  Block all;
   for (std::size_t i = 0; i < count; ++i) {
-    sum.left_nm2 += blocks_[i].left_nm2 / static_cast<double>(count);
-    sum.pi_left_nm2 += blocks_[i].pi_left_nm2 / static_cast<double>(count);
+    all.left_nm2 += blocks_[i].left_nm2 / static_cast<double>(count);
+    all.pi_left_nm2 += blocks_[i].pi_left_nm2 / static_cast<double>(count);
   }
-  return sum;
-}
-
-bool LawJudge::pi_is_better() const noexcept {
-  if (closed_ < kBlocks) return false;
-  const Block all = mean();
+  left_nm_ = std::sqrt(all.left_nm2);
+  pi_left_nm_ = std::sqrt(all.pi_left_nm2);
+  if (closed_ < kBlocks) return;
   const double more_nm2 = all.left_nm2 - all.pi_left_nm2;
   double spread_nm4 = 0;
   for (const Block& block : blocks_) {
@@ -106,16 +103,8 @@ bool LawJudge::pi_is_better() const noexcept {
     spread_nm4 += off_nm2 * off_nm2;
   }
   constexpr double kPairs = kBlocks * (kBlocks - 1.0);
-  return more_nm2 > kLeastShare * all.pi_left_nm2 &&
-         more_nm2 > kStandardErrors * std::sqrt(spread_nm4 / kPairs);
-}
-
-double LawJudge::left_nm() const noexcept {
-  return std::sqrt(mean().left_nm2);
-}
-
-double LawJudge::pi_left_nm() const noexcept {
-  return std::sqrt(mean().pi_left_nm2);
+  pi_is_better_ = more_nm2 > kLeastShare * all.pi_left_nm2 &&
+                  more_nm2 > kStandardErrors * std::sqrt(spread_nm4 / kPairs);
 }
 
 }  // namespace driftd::control

@@ -34,12 +34,13 @@ class LawJudge {
   /// @param stage_nm  where the modelled stage was when it was taken
   void see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns, std::int64_t now_ns) noexcept;
 
-  /// For the last kBlocks * kBlockS of frames PI would have left less: by more than a twentieth of
-  /// the mean square, and by more than chance (four standard errors of the blocks' means).
-  bool pi_is_better() const noexcept;
+  /// As of the last block that was closed: for the last kBlocks * kBlockS of frames PI would have
+  /// left less, by more than a twentieth of the mean square and by more than chance (four standard
+  /// errors of the blocks' means).
+  bool pi_is_better() const noexcept { return pi_is_better_; }
   /// Root mean squares over that time, of an axis, noise of the measurement included; 0: none yet.
-  double left_nm() const noexcept;
-  double pi_left_nm() const noexcept;
+  double left_nm() const noexcept { return left_nm_; }
+  double pi_left_nm() const noexcept { return pi_left_nm_; }
 
   static constexpr std::size_t kBlocks = 20;
   static constexpr double kBlockS = 0.5;
@@ -50,7 +51,7 @@ class LawJudge {
     double frames = 0;
   };
   void close_block() noexcept;
-  Block mean() const noexcept;
+  void judge() noexcept;
 
   void command(Vec2 target_nm, double interval_s) noexcept;
 
@@ -63,6 +64,8 @@ class LawJudge {
   Block open_;
   std::array<Block, kBlocks> blocks_{};  ///< ring
   std::size_t closed_ = 0;               ///< since restart()
+  bool pi_is_better_ = false;
+  double left_nm_ = 0, pi_left_nm_ = 0;
 };
 
 }  // namespace driftd::control

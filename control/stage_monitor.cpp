@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/arithmetic.hpp"
+
 namespace driftd::control {
 namespace {
 
@@ -77,10 +79,6 @@ constexpr double kHalf = 0.5, kRoot = 0.8660254037844386;  // cos and sin of 60 
 /// False for what is not a number.
 bool is_place(Vec2 v) noexcept {
   return std::abs(v.x) <= kFarthestNm && std::abs(v.y) <= kFarthestNm;
-}
-
-Vec2 difference(Vec2 a, Vec2 b) noexcept {
-  return {a.x - b.x, a.y - b.y};
 }
 
 /// Of the modelled stage: nothing was commanded.

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "base/monotonic.hpp"
+#include "control/arithmetic.hpp"
 #include "daemon/publisher.hpp"
 
 namespace driftd::daemon {
@@ -18,10 +19,6 @@ constexpr auto kPopTimeout =
 /// short that the kernel has to set a timer for it: that costs the publisher 7 us on a virtual
 /// machine.
 constexpr auto kSendingTime = std::chrono::milliseconds(4);
-
-control::Vec2 less(control::Vec2 a, control::Vec2 b) noexcept {
-  return {a.x - b.x, a.y - b.y};
-}
 
 void nap() noexcept {
   constexpr timespec kMillisecond{0, 1'000'000};
@@ -426,7 +423,8 @@ void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
   else if (supervisor_.moving())
     gate_.moving(facts.now_ns);
   else if (facts.drift != nullptr && facts.drift->valid)
-    gate_.measured(less(facts.drift->frame_drift_nm, supervisor_.moved_nm()), facts.now_ns);
+    gate_.measured(control::difference(facts.drift->frame_drift_nm, supervisor_.moved_nm()),
+                   facts.now_ns);
 }
 
 /// What the observer's thread found since the last frame.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/arithmetic.hpp"
+
 namespace driftd::control {
 namespace {
 
@@ -18,16 +20,9 @@ constexpr int kCatchUp = 8;
 Axes axes_of(Vec2 v) noexcept {
   return {v.x, v.y};
 }
-bool is_finite(Vec2 v) noexcept {
-  return std::isfinite(v.x) && std::isfinite(v.y);
-}
 std::int64_t nanoseconds(double seconds) noexcept {
   return static_cast<std::int64_t>(1e9 * seconds);
 }
-double seconds_between(std::int64_t earlier_ns, std::int64_t later_ns) noexcept {
-  return 1e-9 * (static_cast<double>(later_ns) - static_cast<double>(earlier_ns));
-}
-
 }  // namespace
 
 StageModelSettings stage_of(const ObserverSettings& s) noexcept {
@@ -84,12 +79,11 @@ bool is_same_stage(const ObserverSettings& a, const ObserverSettings& b) noexcep
 
 Innovation see_frame(DisturbanceFilter& filter, const ObserverFrame& frame, std::size_t axis,
                      double target_nm, double seconds, double usual_variance_nm2) noexcept {
-  const double shaken_nm2 = frame.shaken_nm2[axis];
   filter.predict(seconds);
-  filter.shake(shaken_nm2);
+  filter.shake(frame.shaken_nm2);
   // What is farther off than the stage moved lately is no error of the stage's model.
   const double sure_nm = frame.sure ? frame.stage_moved_nm[axis] : DisturbanceFilter::kNeverSure;
-  return filter.update(target_nm, frame.variance_nm2[axis] - usual_variance_nm2 + shaken_nm2,
+  return filter.update(target_nm, frame.variance_nm2[axis] - usual_variance_nm2 + frame.shaken_nm2,
                        sure_nm);
 }
 
@@ -273,7 +267,7 @@ Vec2 Observer::see(const Sight& sight) noexcept {
             .taken_ns = sight.taken_ns,
             .moved_nm = axes_of(sight.moved_nm),
             .variance_nm2 = axes_of(sight.variance_nm2),
-            .shaken_nm2 = axes_of(sight.shaken_nm2),
+            .shaken_nm2 = sight.shaken_nm2,
             .sure = sight.sure,
             .stage_moved_nm = {std::max(moved[0], kStageRings * before[0]),
                                std::max(moved[1], kStageRings * before[1])},

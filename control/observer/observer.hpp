@@ -43,7 +43,7 @@ struct Sight {
   std::int64_t now_ns = 0;    ///< when a command would be sent
   bool sure = false;          ///< so many markers agree that even a jump is believed at once
   /// Of what a move by intention has wrong: since the frame before, and of this one.
-  Vec2 shaken_nm2 = {};
+  double shaken_nm2 = 0;
 };
 
 /// What a tuner needs of a frame.
@@ -52,7 +52,7 @@ struct ObserverFrame {
   std::int64_t taken_ns = 0;  ///< 0: none
   Axes moved_nm{};
   Axes variance_nm2{};
-  Axes shaken_nm2{};         ///< as of Sight
+  double shaken_nm2 = 0;     ///< as of Sight
   bool sure = false;         ///< as of Sight
   Axes stage_moved_nm{};     ///< from frame to frame, the largest lately
   Vec2 told_nm;              ///< the command before

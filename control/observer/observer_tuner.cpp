@@ -160,7 +160,7 @@ PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage) const {
     record.step_s.push_back(std::round(step_s / kStepS) * kStepS);
     record.place_nm.push_back(target_nm(frame, axis, stage_, stage));
     record.more_noise_nm2.push_back(frame.variance_nm2[axis] - usual_nm2 +
-                                    kMoveNoise * frame.shaken_nm2[axis]);
+                                    kMoveNoise * frame.shaken_nm2);
   }
   // As the frames came: a line's frequency is as wrong as this is.
   if (record.place_nm.size() > 1)
