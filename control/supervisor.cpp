@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/arithmetic.hpp"
+
 namespace driftd::control {
 namespace {
 
@@ -29,10 +31,6 @@ constexpr double kLeastShare = 1e-3;
 /// Of a reference: with the first there is no move to compare, with the last a new zero.
 constexpr int kFramesWithoutMove = 2;
 
-bool is_finite(Vec2 v) noexcept {
-  return std::isfinite(v.x) && std::isfinite(v.y);
-}
-
 bool is_measured(const FrameFacts& facts) noexcept {
   return !facts.stale && facts.drift != nullptr && facts.drift->valid &&
          is_finite(facts.drift->drift_nm) && is_finite(facts.drift->frame_drift_nm);
@@ -40,10 +38,6 @@ bool is_measured(const FrameFacts& facts) noexcept {
 
 bool is_farther(Vec2 a, Vec2 b, double allowed_nm) noexcept {
   return std::abs(a.x - b.x) > allowed_nm || std::abs(a.y - b.y) > allowed_nm;
-}
-
-double seconds_between(std::int64_t earlier_ns, std::int64_t later_ns) noexcept {
-  return std::max(0.0, 1e-9 * static_cast<double>(later_ns - earlier_ns));
 }
 
 }  // namespace
@@ -152,7 +146,7 @@ Vec2 Supervisor::to_image(Vec2 stage_nm) const noexcept {
 
 /// Where moves have the sample is no drift, and going there no jump.
 Vec2 Supervisor::residual_nm(const FrameFacts& facts) const noexcept {
-  return {facts.drift->frame_drift_nm.x - moved_nm_.x, facts.drift->frame_drift_nm.y - moved_nm_.y};
+  return difference(facts.drift->frame_drift_nm, moved_nm_);
 }
 
 Vec2 Supervisor::mean_moved_nm(int frames) const noexcept {
@@ -379,8 +373,7 @@ LockEvent Supervisor::verdict_of(const FrameFacts& facts) noexcept {
 
 /// Where the modelled stage was, less what moves did; stage axes.
 Vec2 Supervisor::corrected_nm(std::int64_t taken_ns) const noexcept {
-  const Vec2 stage_nm = controller_.stage_at(taken_ns), moved_nm = controller_.moved_at(taken_ns);
-  return {stage_nm.x - moved_nm.x, stage_nm.y - moved_nm.y};
+  return difference(controller_.stage_at(taken_ns), controller_.moved_at(taken_ns));
 }
 
 /// Only while a correction depends on it is a jump held against the last plausible place; idle, the
@@ -390,13 +383,14 @@ bool Supervisor::is_jump(const FrameFacts& facts) const noexcept {
   const double blind_s =
       blind_s_ + (blind_ ? seconds_between(last_measured_ns_, facts.taken_ns) : 0.0);
   const double allowed_nm = settings_.max_jump_nm + settings_.max_drift_nm_per_s * blind_s;
-  // By so much the lock itself has moved it meanwhile: on a long way with large steps, farther.
-  const Vec2 stage_nm = corrected_nm(facts.taken_ns);
-  const Vec2 by_lock =
-      to_image({stage_nm.x - last_corrected_nm_.x, stage_nm.y - last_corrected_nm_.y});
-  const Vec2 residual = residual_nm(facts);
-  return std::abs(residual.x - last_drift_nm_.x) > allowed_nm + std::abs(by_lock.x) ||
-         std::abs(residual.y - last_drift_nm_.y) > allowed_nm + std::abs(by_lock.y);
+  // The lock itself has moved it meanwhile: on a long way with large steps, farther than that.
+  const Vec2 by_lock = to_image(difference(corrected_nm(facts.taken_ns), last_corrected_nm_));
+  const Vec2 way = difference(residual_nm(facts), last_drift_nm_);
+  const auto is_beyond = [allowed_nm](double nm, double by_lock_nm) {
+    return nm > std::max(0.0, by_lock_nm) + allowed_nm ||
+           nm < std::min(0.0, by_lock_nm) - allowed_nm;
+  };
+  return is_beyond(way.x, by_lock.x) || is_beyond(way.y, by_lock.y);
 }
 
 }  // namespace driftd::control

@@ -82,6 +82,42 @@ TEST_CASE("a jump is measured from the last frame's own drift, not from the aver
   CHECK(feed.frame({0, 41}, {0, 30}, 2).verdict == LockEvent::Jump);
 }
 
+TEST_CASE("the way that the lock itself takes the sample is no jump, and one against it is") {
+  SupervisorSettings settings = supervisor_settings();
+  settings.controller.step_limit_nm = 100;
+  settings.controller.rate_limit_nm_per_s = 1e6;
+  settings.controller.range_limit_nm = settings.controller.travel_limit_nm = 1000;
+  for (const bool against : {false, true}) {
+    Feed feed(settings);
+    while (feed.supervisor.reference_frames() > settings.reference_frames) feed.frame();
+    feed.frame();
+    feed.supervisor.command(LockEvent::CommandLock, feed.now_ns);
+    // As a lock at a saved place begins.
+    feed.frame({300, 0}, {300, 0}, 1, {.new_reference = true});
+    REQUIRE(feed.state() == LockState::Locked);
+    StageModel stage({.image_to_stage = settings.controller.image_to_stage,
+                      .delay_us = settings.controller.stage_delay_us,
+                      .time_constant_us = settings.controller.stage_time_constant_us});
+    double last_nm = 300, farthest_nm = 0;
+    for (int i = 0; i < 60; ++i) {
+      const Vec2 by_stage =
+          settings.controller.image_to_stage.invert(stage.at(feed.now_ns + feed.every_ns - kAgeNs));
+      const double way_nm = 300 + by_stage.x - last_nm;
+      if (against && way_nm < -45) {
+        CHECK(feed.frame({last_nm + 45, by_stage.y}).verdict == LockEvent::Jump);
+        break;
+      }
+      farthest_nm = std::max(farthest_nm, -way_nm);
+      const Decision d = feed.frame({300 + by_stage.x, by_stage.y});
+      REQUIRE(d.verdict == LockEvent::GoodFrame);
+      if (d.has_correction) stage.command(d.correction.total_nm, feed.now_ns);
+      last_nm += way_nm;
+    }
+    if (!against) CHECK(farthest_nm > 45);  // max_jump_nm is 40
+    if (!against) CHECK(std::abs(last_nm) < 1);
+  }
+}
+
 TEST_CASE("after a jump and after a stale frame the average starts anew, after no other frame") {
   Feed feed;
   feed.lock();
