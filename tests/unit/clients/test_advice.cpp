@@ -6,6 +6,7 @@
 
 #include "clients/driftctl/advice.hpp"
 #include "support/catch.hpp"
+#include "support/protocol_examples.hpp"
 
 using driftd::clients::Advice;
 using driftd::clients::advice_of;
@@ -58,6 +59,15 @@ TEST_CASE("advice: what can be held, and which part of it is worth something") {
   CHECK(said(status, "motion").empty());
   CHECK(said(status, "lag").empty());
   CHECK(said(status, "more_than_forecast", "").empty());
+}
+
+TEST_CASE("advice: of the status that the protocol's page shows") {
+  const json status = driftd::test::protocol_examples().at("status");
+  for (const char* name : {"x", "y"}) {
+    CHECK_THAT(said(status, "forecast", name), contains("0.25 nm can be held"));
+    CHECK_THAT(said(status, "stage_noise", name), contains("0.20 of 0.25 nm"));
+  }
+  CHECK_THAT(said(status, "line"), contains("at 12.3 Hz (Q 3900)"));
 }
 
 TEST_CASE("advice: faint markers, a slow stage, a sample that moves too fast") {

@@ -62,14 +62,8 @@ struct Fault {
   ImageToStage response;
   StageLooks looks;
 };
-
-TEST_CASE(
-    "what does not follow is held before it moved the sample 50 nm, named, and never resumed") {
-  if (driftd::test::kInstrumented) {
-    WARN("SKIPPED: minutes of arithmetic when instrumented");
-    return;
-  }
-  const Fault faults[] = {
+std::vector<Fault> faults() {
+  return {
       {"reversed", {-1, 0, 0, -1}, StageLooks::Reversed},
       {"x reversed", {-1, 0, 0, 1}, StageLooks::Reversed},
       {"y reversed", {1, 0, 0, -1}, StageLooks::Reversed},
@@ -77,10 +71,19 @@ TEST_CASE(
       {"y stuck", {1, 0, 0, 0}, StageLooks::Stuck},
       {"swapped", {0, 1, 1, 0}, StageLooks::TurnedOrSwapped},
       {"turned by 60 degrees", turned(60), StageLooks::TurnedOrSwapped},
+      {"turned by 90 degrees", turned(90), StageLooks::TurnedOrSwapped},
       {"turned by 120 degrees", turned(120), StageLooks::TurnedOrSwapped},
       {"turned by -120 degrees", turned(-120), StageLooks::TurnedOrSwapped},
   };
-  for (const Fault& fault : faults)
+}
+
+TEST_CASE(
+    "what does not follow is held before it moved the sample 50 nm, named, and never resumed") {
+  if (driftd::test::kInstrumented) {
+    WARN("SKIPPED: minutes of arithmetic when instrumented");
+    return;
+  }
+  for (const Fault& fault : faults())
     for (const NamedWorld& w : worlds())
       for (const double begin_s : {0.0, 5.0}) {
         StageSetup setup = setup_in(w.world);
@@ -103,15 +106,6 @@ TEST_CASE(
     WARN("SKIPPED: minutes of arithmetic when instrumented");
     return;
   }
-  const Fault faults[] = {
-      {"reversed", {-1, 0, 0, -1}, StageLooks::Reversed},
-      {"x reversed", {-1, 0, 0, 1}, StageLooks::Reversed},
-      {"y reversed", {1, 0, 0, -1}, StageLooks::Reversed},
-      {"x stuck", {0, 0, 0, 1}, StageLooks::Stuck},
-      {"swapped", {0, 1, 1, 0}, StageLooks::TurnedOrSwapped},
-      {"turned by 90 degrees", turned(90), StageLooks::TurnedOrSwapped},
-      {"turned by 120 degrees", turned(120), StageLooks::TurnedOrSwapped},
-  };
   for (const NamedWorld& w : worlds()) {
     StageSetup setup = setup_in(w.world);
     setup.observed = true;
@@ -124,7 +118,7 @@ TEST_CASE(
     out = simulate(setup, 2);
     INFO("doubt " << out.largest_doubt);
     CHECK(out.alarms == 0);
-    for (const Fault& fault : faults) {
+    for (const Fault& fault : faults()) {
       setup.fault = {.response = fault.response, .begin_s = 5};
       setup.seconds = 12;
       out = simulate(setup, 3);
@@ -286,6 +280,19 @@ TEST_CASE("what no known fault explains is called so") {
   for (int i = 0; i < 200; ++i) v = w.step({-4, 0, 0, -4});
   CHECK_FALSE(v.follows);
   CHECK(v.looks == StageLooks::Unexplained);
+}
+
+TEST_CASE("what was doubted by evidence of one kind is doubted anew by another") {
+  Wandering w;
+  w.follow(1000);
+  StageVerdict v;
+  for (int i = 0; i < 100 && v.doubt < 10; ++i) v = w.step({0, 0, 0, 0});
+  REQUIRE(v.follows);
+  REQUIRE(v.doubt >= 10);
+  ObservedFrame frame = sample_of(w.place, w.commanded);
+  frame.expectation = Expectation{
+      .innovation_nm = {}, .variance_nm2 = {1, 1}, .of_stage_x_nm = {}, .of_stage_y_nm = {}};
+  CHECK(w.monitor.update(frame).doubt < 5);
 }
 
 TEST_CASE("a stage that has just shown that it follows is doubted three times as slowly") {
