@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "daemon/realtime.hpp"
+
 namespace driftd::daemon {
 namespace {
 
@@ -238,10 +240,12 @@ void Calibration::collect(std::unique_ptr<CalibrationRun> run) {
   text_ = place_of(*run) + "; its answer is being fitted";
   cancelled_ = std::make_shared<std::atomic<bool>>(false);
   try {
-    evaluation_ = std::async(
-        std::launch::async,
-        [run = std::shared_ptr<const CalibrationRun>(std::move(run)), context = std::move(context),
-         cancelled = cancelled_] { return evaluate(*run, context, *cancelled); });
+    evaluation_ =
+        std::async(std::launch::async, [run = std::shared_ptr<const CalibrationRun>(std::move(run)),
+                                        context = std::move(context), cancelled = cancelled_] {
+          schedule_as_ordinary("driftd-evaluate");
+          return evaluate(*run, context, *cancelled);
+        });
   } catch (const std::system_error& error) {
     conclude(Phase::Failed, std::string("no thread for the evaluation: ") + error.what());
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/hook_runner.hpp"
 
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "config/hook_program.hpp"
 #include "config/names.hpp"
+#include "daemon/realtime.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -143,7 +143,7 @@ bool HookRunner::queue(const json& event, std::uint64_t left_out) {
 }
 
 void HookRunner::work(const std::stop_token& stop) {
-  pthread_setname_np(pthread_self(), "driftd-hook");
+  schedule_as_ordinary("driftd-hook");
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [this] { return !jobs_.empty(); }) && !stop.stop_requested()) {
     const Job job = std::move(jobs_.front());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/observer_worker.hpp"
 
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
@@ -10,6 +9,7 @@
 #include <optional>
 
 #include "control/observer/observer_tuner.hpp"
+#include "daemon/realtime.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -66,7 +66,7 @@ ObserverWorker::ObserverWorker(ObserverPorts& ports)
     : ports_(ports), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void ObserverWorker::run(const std::stop_token& stop) {
-  pthread_setname_np(pthread_self(), "driftd-observer");
+  schedule_as_ordinary("driftd-observer");
   try {
     Learner learner(ports_);
     while (!stop.stop_requested()) {

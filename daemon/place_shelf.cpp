@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/place_shelf.hpp"
 
-#include <pthread.h>
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/fmt/ranges.h>
 
@@ -10,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "daemon/realtime.hpp"
 #include "daemon/state_file.hpp"
 
 namespace driftd::daemon {
@@ -51,7 +51,7 @@ std::optional<ShelfResult> PlaceShelf::take() {
 }
 
 void PlaceShelf::run(const std::stop_token& stop) {
-  pthread_setname_np(pthread_self(), "driftd-places");
+  schedule_as_ordinary("driftd-places");
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [this] { return !orders_.empty(); })) {
     const ShelfOrder order = std::move(orders_.front());

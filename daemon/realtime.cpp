@@ -54,6 +54,16 @@ std::optional<std::string> schedule_this_thread(int priority, int cpu, const cha
   return refused;
 }
 
+void schedule_as_ordinary(const char* thread_name) noexcept {
+  pthread_setname_np(pthread_self(), thread_name);
+  int policy = SCHED_OTHER;
+  sched_param parameters{};
+  pthread_getschedparam(pthread_self(), &policy, &parameters);
+  if (policy != SCHED_FIFO && policy != SCHED_RR) return;
+  parameters.sched_priority = 0;
+  pthread_setschedparam(pthread_self(), SCHED_OTHER, &parameters);
+}
+
 ScheduledMeanwhile::ScheduledMeanwhile(int priority) noexcept {
   sched_param meanwhile{};
   meanwhile.sched_priority = priority;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/search_worker.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <exception>
+
+#include "daemon/realtime.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -100,7 +100,7 @@ std::optional<MarkerSearchResult> SearchWorker::take() {
 }
 
 void SearchWorker::run(const std::stop_token& stop) {
-  pthread_setname_np(pthread_self(), "driftd-search");
+  schedule_as_ordinary("driftd-search");
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [this] { return search_.has_value(); })) {
     const MarkerSearch search = std::move(*search_);

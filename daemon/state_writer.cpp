@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/state_writer.hpp"
 
-#include <pthread.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <exception>
 #include <utility>
 
+#include "daemon/realtime.hpp"
 #include "daemon/state_file.hpp"
 
 namespace driftd::daemon {
@@ -46,7 +46,7 @@ std::string StateWriter::problem() {
 }
 
 void StateWriter::run(const std::stop_token& stop) {
-  pthread_setname_np(pthread_self(), "driftd-state");
+  schedule_as_ordinary("driftd-state");
   std::unique_lock lock(mutex_);
   const auto is_ordered = [this] { return order_.has_value(); };
   while (changed_.wait(lock, stop, is_ordered)) {

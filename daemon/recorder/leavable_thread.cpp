@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/recorder/leavable_thread.hpp"
 
-#include <pthread.h>
-
 #include <utility>
+
+#include "daemon/realtime.hpp"
 
 namespace driftd::daemon {
 
@@ -11,7 +11,7 @@ LeavableThread::LeavableThread(const char* name, std::function<void()> work) {
   std::promise<void> end;
   ended_ = end.get_future();
   thread_ = std::thread([name, work = std::move(work), end = std::move(end)]() mutable {
-    pthread_setname_np(pthread_self(), name);
+    schedule_as_ordinary(name);
     work();
     end.set_value();
   });

@@ -103,8 +103,8 @@ def slow_scenario(seconds: float) -> str:
 def scrape(address: str) -> int:
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
         text = answer.read().decode()
-    if 'driftd_state{driftd_state="locked"} 1' not in text:
-        raise AssertionError(f"the exporter does not tell of a lock:\n{text[:2000]}")
+    if 'driftd_state{driftd_state="locked"} ' not in text:
+        raise AssertionError(f"the exporter does not tell whether there is a lock:\n{text[:2000]}")
     return len(text)
 
 
@@ -173,7 +173,8 @@ def measure(seconds: float) -> dict:
     minute_s = min(60.0, seconds / 4)
     settled = next(kib for s, kib in memory if s >= minute_s)
     result["memory_kib"] = {"after_a_minute": settled, "most_after": max(k for s, k in memory if s >= minute_s),
-                            "last": memory[-1][1]}
+                            "last": memory[-1][1],
+                            "each_2_minutes": [kib for _, kib in memory[::120]]}
     result["record"] = {key: record[key] for key in ("frames", "bytes") if key in record}
     result["not_recorded"] = after["record"]["not_recorded"]
     result |= {"commands": commands, "refused": refused, "scrapes": scrapes,

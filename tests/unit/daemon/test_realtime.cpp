@@ -73,3 +73,20 @@ TEST_CASE("a priority that is not allowed changes nothing") {
   CHECK(of_this_thread().policy == before.policy);
   CHECK(of_new_thread().policy == before.policy);
 }
+
+TEST_CASE("a thread that is to be ordinary is so whatever it was started with") {
+  if (!may_schedule()) {
+    std::cout << "SKIPPED: SCHED_FIFO is not allowed here\n";
+    return;
+  }
+  Scheduling found;
+  {
+    const ScheduledMeanwhile scheduled(7);
+    std::thread([&found] {
+      driftd::daemon::schedule_as_ordinary("ordinary");
+      found = of_this_thread();
+    }).join();
+  }
+  CHECK(found.policy == SCHED_OTHER);
+  CHECK(found.priority == 0);
+}
