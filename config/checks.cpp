@@ -43,6 +43,14 @@ int largest_adu(const Config& config) {
   return 65535;
 }
 
+void check_stage(const Stage& stage, Conflicts& conflicts) {
+  constexpr double kLeastHz = 0.1;
+  if (stage.resonance_hz > 0 && stage.resonance_hz < kLeastHz)
+    conflicts.push_back({{"stage.resonance_hz"},
+                         number(stage.resonance_hz) + " Hz",
+                         "0, or " + number(kLeastHz) + " Hz and more"});
+}
+
 void check_timing(const Camera& camera, Conflicts& conflicts) {
   if (camera.trigger != Trigger::HardwareLine && camera.frame_rate_hz > 0) {
     const double period_us = 1e6 / camera.frame_rate_hz;
@@ -465,6 +473,7 @@ std::vector<Conflict> find_conflicts(const Config& config) {
     check_transport(config.camera, conflicts);
   }
   if (config.camera.source == Source::Replay) check_replay(config.replay, conflicts);
+  check_stage(config.stage, conflicts);
   check_pixels(config, conflicts);
   const bool listed = config.markers.mode == MarkerMode::List;
   const Config sized = listed ? with_sizes(config) : config;

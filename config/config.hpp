@@ -137,7 +137,7 @@ struct Control {
 
 struct Stage {
   std::array<std::array<double, 2>, 2> image_to_stage;
-  double delay_us, time_constant_us;
+  double delay_us, time_constant_us, resonance_hz, damping;
   bool require_driver;  ///< no lock without one that says it is ready
 };
 

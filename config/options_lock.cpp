@@ -214,6 +214,21 @@ std::vector<Option> stage_section() {
            .min = 0,
            .max = 1'000'000,
            .reload = Reload::Idle}),
+      row<&Config::stage, &Stage::resonance_hz>(
+          "stage.resonance_hz", 0,
+          {.text = "From 0.1 on: after its dead time the stage answers as a mass on a spring does "
+                   "(second order), of this natural frequency, and `stage.time_constant_us` is not "
+                   "used. For a stage that is slow against the frames, or rings.",
+           .unit = "Hz",
+           .min = 0,
+           .max = 10'000,
+           .reload = Reload::Idle}),
+      row<&Config::stage, &Stage::damping>(
+          "stage.damping", 0.7,
+          {.text = "Of that answer: below 1 it overshoots, near 0 it rings.",
+           .min = 0.01,
+           .max = 100,
+           .reload = Reload::Idle}),
       row<&Config::stage, &Stage::require_driver>(
           "stage.require_driver", false,
           {.text = "`true`: `lock` is refused unless a driver has reported that the stage is ready "

@@ -50,7 +50,9 @@ void Controller::set_waiting_us(double waiting_us) noexcept {
 StageModelSettings Controller::stage_settings() const noexcept {
   return {.image_to_stage = settings_.image_to_stage,
           .delay_us = or_zero(settings_.stage_delay_us) + waiting_us_,
-          .time_constant_us = or_zero(settings_.stage_time_constant_us)};
+          .time_constant_us = or_zero(settings_.stage_time_constant_us),
+          .resonance_hz = or_zero(settings_.stage_resonance_hz),
+          .damping = settings_.stage_damping};
 }
 
 LawSettings Controller::law_settings() const noexcept {

@@ -38,6 +38,8 @@ struct ControllerSettings {
                            ///< was interrupted before
   double stage_delay_us;   ///< dead time from sending a correction to the stage starting to move
   double stage_time_constant_us;  ///< first-order response after that; 0: at once
+  double stage_resonance_hz = 0;  ///< above 0: of second order instead, with `stage_damping`
+  double stage_damping = 1;
   ControlLaw law = ControlLaw::Pi;
   double coast_nm = 0;  ///< frames without a drift are corrected as long as the observer knows the
                         ///< sample's place so well (a standard deviation); 0: they are not

@@ -22,11 +22,6 @@ JudgeSettings judged(const LawSettings& s) noexcept {
           .rate_limit_nm_per_s = s.rate_limit_nm_per_s};
 }
 
-bool is_same_stage(const ObserverSettings& plan, const StageModelSettings& stage) noexcept {
-  return plan.stage_delay_us == stage.delay_us &&
-         plan.stage_time_constant_us == stage.time_constant_us;
-}
-
 }  // namespace
 
 const char* name_of(LawReason reason) noexcept {
@@ -57,7 +52,8 @@ void LawChoice::change_settings(const LawSettings& settings) noexcept {
   settings_ = settings;
   pi_.change_settings(settings.pi);
   judge_.change_settings(judged(settings));
-  if (has_plan_ && !is_same_stage(observer_.settings(), settings.stage)) has_plan_ = false;
+  if (has_plan_ && !is_same_stage(stage_of(observer_.settings()), settings.stage))
+    has_plan_ = false;
   if (has_plan_ && other_axes) observer_.adopt(plan_);
   if (settings.law == ControlLaw::Pi)
     act(false, LawReason::Configured);
@@ -95,7 +91,7 @@ void LawChoice::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
 }
 
 void LawChoice::offer(const ObserverPlan& plan) noexcept {
-  if (!is_same_stage(plan.settings, settings_.stage)) return;
+  if (!is_same_stage(stage_of(plan.settings), settings_.stage)) return;
   plan_ = plan;
   observer_.adopt(plan);
   has_plan_ = true;
@@ -109,6 +105,8 @@ ObserverSettings LawChoice::wish(double period_s, double change_limit_nm) const 
   wish.period_s = settings_.law == ControlLaw::Pi ? 0 : period_s;
   wish.stage_delay_us = settings_.stage.delay_us;
   wish.stage_time_constant_us = settings_.stage.time_constant_us;
+  wish.stage_resonance_hz = settings_.stage.resonance_hz;
+  wish.stage_damping = settings_.stage.damping;
   wish.change_limit_nm = change_limit_nm;
   return wish;
 }

@@ -26,14 +26,27 @@ Vec2 ImageToStage::invert(Vec2 stage) const noexcept {
   return {(d * stage.x - b * stage.y) / det, (a * stage.y - c * stage.x) / det};
 }
 
+ResponseShape response_of(const StageModelSettings& s) noexcept {
+  const bool second = or_zero(s.resonance_hz) > 0;
+  return {.order = second ? 2 : 1,
+          .delay_s = 0,
+          .time_constant_s = second ? 0 : 1e-6 * or_zero(s.time_constant_us),
+          .frequency_hz = second ? s.resonance_hz : 0,
+          .damping = second && s.damping > 0 ? s.damping : 1};
+}
+
+bool is_same_stage(const StageModelSettings& a, const StageModelSettings& b) noexcept {
+  return a.delay_us == b.delay_us && response_of(a) == response_of(b);
+}
+
 StageModel::StageModel(const StageModelSettings& settings) : history_(kHistory) {
   change_settings(settings);
 }
 
 void StageModel::change_settings(const StageModelSettings& settings) noexcept {
-  settings_ = {.image_to_stage = settings.image_to_stage,
-               .delay_us = or_zero(settings.delay_us),
-               .time_constant_us = or_zero(settings.time_constant_us)};
+  settings_ = settings;
+  settings_.delay_us = or_zero(settings.delay_us);
+  response_ = response_of(settings);
 }
 
 void StageModel::reset() noexcept {
@@ -41,18 +54,20 @@ void StageModel::reset() noexcept {
   count_ = 0;
 }
 
-Vec2 StageModel::respond(const Command& command, double after_us) const noexcept {
-  const double tau_us = settings_.time_constant_us;
-  const double left = tau_us > 0 ? std::exp(-std::max(after_us, 0.0) / tau_us) : 0.0;
-  return {command.total_nm.x + (command.stage_nm.x - command.total_nm.x) * left,
-          command.total_nm.y + (command.stage_nm.y - command.total_nm.y) * left};
+StageMotion StageModel::respond(const Command& command, double after_us) const noexcept {
+  const Transition t = transition(response_, 1e-6 * std::max(after_us, 0.0));
+  const auto& [place, speed] = command.stage;
+  const Vec2 off{place.x - command.total_nm.x, place.y - command.total_nm.y};
+  return {.place_nm = {command.total_nm.x + t.zz * off.x + t.zv * speed.x,
+                       command.total_nm.y + t.zz * off.y + t.zv * speed.y},
+          .speed_nm_per_s = {t.vz * off.x + t.vv * speed.x, t.vz * off.y + t.vv * speed.y}};
 }
 
 void StageModel::command(Vec2 total_nm, std::int64_t sent_ns) noexcept {
-  Command command{.sent_ns = sent_ns, .total_nm = total_nm, .stage_nm = {}};
+  Command command{.sent_ns = sent_ns, .total_nm = total_nm, .stage = {}};
   if (count_ > 0) {
     const Command& before = history_[newest_];
-    command.stage_nm = respond(before, difference_us(sent_ns, before.sent_ns));
+    command.stage = respond(before, difference_us(sent_ns, before.sent_ns));
     newest_ = (newest_ + 1) % kHistory;
   }
   history_[newest_] = command;
@@ -65,11 +80,13 @@ void StageModel::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
     --count_;
   }
   if (count_ > 0) return;
-  history_[newest_] = {.sent_ns = sent_ns, .total_nm = total_nm, .stage_nm = total_nm};
+  history_[newest_] = {.sent_ns = sent_ns,
+                       .total_nm = total_nm,
+                       .stage = {.place_nm = total_nm, .speed_nm_per_s = {}}};
   count_ = 1;
 }
 
-Vec2 StageModel::at(std::int64_t time_ns) const noexcept {
+StageMotion StageModel::motion_at(std::int64_t time_ns) const noexcept {
   if (count_ == 0) return {};
   const auto after_us = [&](std::size_t back) {
     return difference_us(time_ns, before_newest(back).sent_ns) - settings_.delay_us;
@@ -84,7 +101,7 @@ Vec2 StageModel::at(std::int64_t time_ns) const noexcept {
     else
       low = middle + 1;
   }
-  if (low == count_) return before_newest(count_ - 1).stage_nm;
+  if (low == count_) return before_newest(count_ - 1).stage;
   return respond(before_newest(low), after_us(low));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the stage is: what it was told, through its dead time and first-order response, and the
+// Where the stage is: what it was told, through its dead time and response, and the
 // matrix between its axes and the image's. One object for everything that needs to know: the
 // controller, the watch over whether the stage follows, calibration, and tests.
 // Tracking loop; no allocation after construction; noexcept.
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "control/response_shape.hpp"
 #include "control/types.hpp"
 
 namespace driftd::control {
@@ -31,11 +32,25 @@ struct ImageToStage {
   bool operator==(const ImageToStage&) const noexcept = default;
 };
 
-/// Times that are negative or not a number count as 0.
+/// Times and frequencies that are negative or not a number count as 0, a damping that is not
+/// positive as 1.
 struct StageModelSettings {
   ImageToStage image_to_stage;
   double delay_us;          ///< dead time from sending a command to the stage starting to move
   double time_constant_us;  ///< first-order response after that; 0: at once
+  double resonance_hz =
+      0;               ///< above 0: a response of second order instead, of this natural frequency
+  double damping = 1;  ///< of that response
+};
+
+/// The response without the dead time, which is the model's; what it does not use is as by default.
+ResponseShape response_of(const StageModelSettings& settings) noexcept;
+/// But for the axes.
+bool is_same_stage(const StageModelSettings& a, const StageModelSettings& b) noexcept;
+
+/// Where the stage is, and how fast.
+struct StageMotion {
+  Vec2 place_nm, speed_nm_per_s;
 };
 
 class StageModel {
@@ -56,7 +71,9 @@ class StageModel {
   Vec2 told_nm() const noexcept { return count_ > 0 ? history_[newest_].total_nm : Vec2{}; }
   /// Place at a time, relative to the place at reset(). Times before the oldest of the kHistory
   /// commands remembered read as the place when that one was sent.
-  Vec2 at(std::int64_t time_ns) const noexcept;
+  Vec2 at(std::int64_t time_ns) const noexcept { return motion_at(time_ns).place_nm; }
+  /// The same, and how fast it moves; a stage of first order has no speed of its own: 0.
+  StageMotion motion_at(std::int64_t time_ns) const noexcept;
 
  private:
   /// 11 s at 1400 commands/s: the oldest frame that may be used (lock.max_frame_age_ms) and the
@@ -66,7 +83,7 @@ class StageModel {
   struct Command {
     std::int64_t sent_ns = 0;
     Vec2 total_nm;
-    Vec2 stage_nm;  ///< the modelled stage at the moment when this command takes effect
+    StageMotion stage;  ///< the modelled one at the moment when this command takes effect
   };
 
   /// `back` commands before the newest.
@@ -74,9 +91,10 @@ class StageModel {
     return history_[(newest_ + kHistory - back) % kHistory];
   }
   /// The modelled stage `after_us` after `command` took effect.
-  Vec2 respond(const Command& command, double after_us) const noexcept;
+  StageMotion respond(const Command& command, double after_us) const noexcept;
 
   StageModelSettings settings_;
+  ResponseShape response_;
   std::vector<Command> history_;  ///< ring
   std::size_t newest_ = 0;
   std::size_t count_ = 0;

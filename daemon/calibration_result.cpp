@@ -43,7 +43,9 @@ json list(const std::vector<double>& values) {
 json stage_json(const StageProposal& proposal, double waiting_us) {
   return {{"image_to_stage", matrix(proposal.image_to_stage)},
           {"delay_us", number_or_null(std::max(0.0, proposal.delay_us - waiting_us))},
-          {"time_constant_us", number_or_null(proposal.time_constant_us)}};
+          {"time_constant_us", number_or_null(proposal.time_constant_us)},
+          {"resonance_hz", number_or_null(proposal.resonance_hz)},
+          {"damping", number_or_null(proposal.damping)}};
 }
 
 json control_json(const StageProposal& proposal) {

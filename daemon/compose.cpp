@@ -53,6 +53,8 @@ control::ControllerSettings controller_settings(const config::Config& config) {
           .travel_limit_nm = config.control.travel_limit_nm,
           .stage_delay_us = config.stage.delay_us,
           .stage_time_constant_us = config.stage.time_constant_us,
+          .stage_resonance_hz = config.stage.resonance_hz,
+          .stage_damping = config.stage.damping,
           .law = config.control.law,
           .coast_nm = config.control.coast_nm};
 }

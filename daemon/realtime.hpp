@@ -22,9 +22,9 @@ std::optional<std::string> lock_memory();
 /// Returns why not, or nothing.
 std::optional<std::string> schedule_this_thread(int priority, int cpu, const char* thread_name);
 
-/// No real-time priority for the calling thread, whatever the process was started with, and its name. For
-/// threads that calculate or wait for a disk: started by `chrt -f`, one of equal priority that
-/// calculates for 0.1 s keeps libzmq's from sending corrections for as long.
+/// No real-time priority for the calling thread, whatever the process was started with, and its
+/// name. For threads that calculate or wait for a disk: started by `chrt -f`, one of equal priority
+/// that calculates for 0.1 s keeps libzmq's from sending corrections for as long.
 void schedule_as_ordinary(const char* thread_name) noexcept;
 
 /// The calling thread has SCHED_FIFO at `priority` while this lives, if that is allowed, and then

@@ -99,6 +99,8 @@ void check_same_settings(const config::Config& in_file, const StageCalibration& 
   differences.compare("stage.delay_us", in_file.stage.delay_us, running.delay_us);
   differences.compare("stage.time_constant_us", in_file.stage.time_constant_us,
                       running.time_constant_us);
+  differences.compare("stage.resonance_hz", in_file.stage.resonance_hz, running.resonance_hz);
+  differences.compare("stage.damping", in_file.stage.damping, running.damping);
   differences.compare("control.integral", in_file.control.integral, running.integral);
   differences.compare("control.proportional", in_file.control.proportional, running.proportional);
   if (differences.list().empty()) return;

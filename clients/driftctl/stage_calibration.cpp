@@ -66,6 +66,8 @@ StageSettings read_settings(const json& settings, const json& stage, const json&
   return {.image_to_stage = read_whole<Matrix2>(stage, "image_to_stage"),
           .delay_us = read<double>(stage, "delay_us"),
           .time_constant_us = read<double>(stage, "time_constant_us"),
+          .resonance_hz = read<double>(stage, "resonance_hz"),
+          .damping = read<double>(stage, "damping"),
           .integral = read<double>(control, "integral"),
           .proportional = read<double>(control, "proportional"),
           .residual_nm = read<double>(settings, "residual_nm")};
@@ -195,7 +197,10 @@ std::vector<std::pair<std::string, std::string>> proposed_values(
     if (value) values.emplace_back(key, rounded(*value, decimals));
   };
   add("stage.delay_us", p.delay_us, 0);
-  add("stage.time_constant_us", p.time_constant_us, 0);
+  if (!p.is_second_order()) add("stage.time_constant_us", p.time_constant_us, 0);
+  if (p.is_second_order() || c.present.is_second_order())
+    add("stage.resonance_hz", p.resonance_hz, 3);
+  if (p.is_second_order()) add("stage.damping", p.damping, 3);
   add("control.proportional", p.proportional, 3);
   add("control.integral", p.integral, 3);
   return values;

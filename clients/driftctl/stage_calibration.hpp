@@ -42,7 +42,9 @@ struct DriftSpectrum {
 /// What the lock uses of a stage, with the residual that it should leave.
 struct StageSettings {
   std::optional<Matrix2> image_to_stage;
-  std::optional<double> delay_us, time_constant_us, integral, proportional, residual_nm;
+  std::optional<double> delay_us, time_constant_us, resonance_hz, damping;
+  std::optional<double> integral, proportional, residual_nm;
+  bool is_second_order() const { return resonance_hz.value_or(0) > 0; }
 };
 
 struct StageCalibration {

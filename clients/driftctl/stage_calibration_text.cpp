@@ -59,8 +59,8 @@ void add_matrix(const StageCalibration& c, std::vector<std::string>& lines) {
 }
 
 void add_delays(const StageCalibration& c, std::vector<std::string>& lines) {
-  // The configuration describes a first order; of another one its delay means something else.
-  const bool comparable = c.order.value_or(1) == 1;
+  // Of a response of another order a delay means something else.
+  const bool comparable = c.order.value_or(1) == (c.present.is_second_order() ? 2 : 1);
   FoundValue delay_us = c.delay_us;
   const double waiting_us = c.waiting_us.value_or(0);
   if (delay_us.value) *delay_us.value -= waiting_us;
@@ -69,8 +69,9 @@ void add_delays(const StageCalibration& c, std::vector<std::string>& lines) {
     lines.push_back(fmt::format("  {:<22}{:>9.0f} us for the turn of a command, known to driftd",
                                 "and waiting", waiting_us));
   }
-  add_row("time constant", c.time_constant_us, c.present.time_constant_us, {0, " us"}, lines,
-          comparable);
+  const bool first = !c.present.is_second_order();
+  add_row("time constant", c.time_constant_us, first ? c.present.time_constant_us : std::nullopt,
+          {0, " us"}, lines, comparable);
 }
 
 bool is_mirrored(const Matrix2& m) {
@@ -173,6 +174,8 @@ std::string configured(const StageCalibration& c, const std::string& key) {
   if (key == "optics.pixel_size_nm") return text(c.configured_pixel_nm);
   if (key == "stage.delay_us") return text(p.delay_us);
   if (key == "stage.time_constant_us") return text(p.time_constant_us);
+  if (key == "stage.resonance_hz") return text(p.resonance_hz);
+  if (key == "stage.damping") return text(p.damping);
   if (key == "control.integral") return text(p.integral);
   if (key == "control.proportional") return text(p.proportional);
   if (!p.image_to_stage) return kUnknown;

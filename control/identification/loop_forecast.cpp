@@ -124,10 +124,10 @@ double forecast_residual_nm(const LoopWorld& world, const ControllerSettings& se
 
 ReducedResponse reduce(const ResponseShape& shape) {
   const double delay_s = std::max(0.0, shape.delay_s);
-  if (shape.order == 1) return {delay_s, shape.time_constant_s};
+  if (shape.order == 1) return {delay_s, shape.time_constant_s, 0};
   const double whole_s = delay_s + lag_s(shape);
   const double end_s = delay_s + 6 * lag_s(shape) + 1 / shape.frequency_hz;
-  ReducedResponse best{whole_s, 0};
+  ReducedResponse best{whole_s, 0, 0};
   double least = std::numeric_limits<double>::infinity();
   constexpr int kTries = 60, kPoints = 400;
   for (int i = 0; i <= kTries; ++i) {
@@ -141,7 +141,7 @@ ReducedResponse reduce(const ResponseShape& shape) {
     }
     if (sum >= least) continue;
     least = sum;
-    best = {tried.delay_s, tau_s};
+    best = {tried.delay_s, tau_s, sum * end_s / kPoints};
   }
   return best;
 }

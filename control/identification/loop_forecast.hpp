@@ -29,6 +29,7 @@ double forecast_residual_nm(const LoopWorld& world, const ControllerSettings& se
 /// the least difference of the step responses.
 struct ReducedResponse {
   double delay_s = 0, time_constant_s = 0;
+  double wrong_s = 0;  ///< what it has wrong of a unit step, squared, until it has settled
 };
 ReducedResponse reduce(const ResponseShape& shape);
 

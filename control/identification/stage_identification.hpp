@@ -29,6 +29,7 @@ struct StageProposal {
   ImageToStage image_to_stage;
   double delay_us = 0;
   double time_constant_us = 0;
+  double resonance_hz = 0, damping = 1;  ///< of second order instead, above 0
   double integral = 0, proportional = 0;
   double residual_nm = 0;
 };

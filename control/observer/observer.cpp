@@ -23,18 +23,24 @@ Axes axes_of(Vec2 v) noexcept {
 std::int64_t nanoseconds(double seconds) noexcept {
   return static_cast<std::int64_t>(1e9 * seconds);
 }
+/// The filter goes by the frames' own times. A busy computer's camera may come and go by a tenth.
+bool differs(double a, double b) noexcept {
+  constexpr double kSameShare = 0.15;
+  return std::abs(a - b) > kSameShare * a;
+}
+
 }  // namespace
 
 StageModelSettings stage_of(const ObserverSettings& s) noexcept {
   return {.image_to_stage = {},
           .delay_us = s.stage_delay_us,
-          .time_constant_us = s.stage_time_constant_us};
+          .time_constant_us = s.stage_time_constant_us,
+          .resonance_hz = s.stage_resonance_hz,
+          .damping = s.stage_damping};
 }
 
 PreviewSettings preview_of(const ObserverSettings& s) noexcept {
-  return {.period_s = s.period_s,
-          .time_constant_s = 1e-6 * s.stage_time_constant_us,
-          .penalty = s.penalty};
+  return {.period_s = s.period_s, .response = response_of(stage_of(s)), .penalty = s.penalty};
 }
 
 DisturbanceModel first_model(double variance_nm2, double period_s) noexcept {
@@ -65,16 +71,16 @@ ObserverPlan make_plan(const ObserverSettings& settings) {
 }
 
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
-  // The filter goes by the frames' own times. A busy computer's camera may come and go by a tenth.
-  constexpr double kSameShare = 0.15;
-  const auto differs = [](double a, double b) { return std::abs(a - b) > kSameShare * a; };
-  return !is_same_stage(has, wants) || differs(has.period_s, wants.period_s) ||
+  return !is_same_stage(has, wants) || !is_same_rate(has, wants) ||
          differs(has.change_limit_nm, wants.change_limit_nm);
 }
 
 bool is_same_stage(const ObserverSettings& a, const ObserverSettings& b) noexcept {
-  return a.stage_delay_us == b.stage_delay_us &&
-         a.stage_time_constant_us == b.stage_time_constant_us;
+  return is_same_stage(stage_of(a), stage_of(b));
+}
+
+bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
+  return !differs(has.period_s, wants.period_s);
 }
 
 Innovation see_frame(DisturbanceFilter& filter, const ObserverFrame& frame, std::size_t axis,
@@ -220,22 +226,23 @@ void Observer::catch_up(std::size_t i) noexcept {
   ++tunings_;
 }
 
-double Observer::wanted_nm(std::size_t i, double lead_s, double stage_nm) const noexcept {
+double Observer::wanted_nm(std::size_t i, double lead_s, const StageMotion& stage) const noexcept {
   const Axis& axis = axes_[i];
   const DisturbanceFilter::State then = axis.filter.ahead(lead_s + axis.stage.late_s);
   const double course =
       weighted(axis.gains.course, then, 1 + axis.filter.model().line_count) / axis.stage.gain;
-  return course - axis.gains.from_place * stage_nm -
+  return course - axis.gains.from_place * axes_of(stage.place_nm)[i] -
+         axis.gains.from_speed * axes_of(stage.speed_nm_per_s)[i] -
          axis.gains.from_command * axes_of(total_nm_)[i];
 }
 
 /// The command at `now_ns`, when the filters have seen what was at `taken_ns`.
 Vec2 Observer::wanted(std::int64_t taken_ns, std::int64_t now_ns) const noexcept {
   const double delay_s = 1e-6 * settings_.stage_delay_us;
-  // The settings' dead time and nothing else: the place where the stage is when it obeys.
-  const Vec2 then_nm = stage_.at(now_ns + nanoseconds(delay_s));
+  // The settings' dead time and nothing else: where the stage is when it obeys.
+  const StageMotion then = stage_.motion_at(now_ns + nanoseconds(delay_s));
   const double lead_s = seconds_between(taken_ns, now_ns) + delay_s;
-  const Vec2 wanted{wanted_nm(0, lead_s, then_nm.x), wanted_nm(1, lead_s, then_nm.y)};
+  const Vec2 wanted{wanted_nm(0, lead_s, then), wanted_nm(1, lead_s, then)};
   return is_finite(wanted) ? wanted : total_nm_;
 }
 

@@ -31,7 +31,9 @@ struct ObserverSettings {
   double period_s = 0.002;            ///< between frames
   double stage_delay_us = 0;          ///< as of StageModelSettings
   double stage_time_constant_us = 0;  ///< likewise
-  double penalty = 0.03;              ///< as of PreviewSettings; a tuner may raise it
+  double stage_resonance_hz = 0;      ///< likewise
+  double stage_damping = 1;           ///< likewise
+  double penalty = 0.03;              ///< as of PreviewSettings; a tuner changes it
   double change_limit_nm = 4;         ///< largest change of command that a frame may bring
 };
 
@@ -92,6 +94,7 @@ ObserverPlan make_plan(const ObserverSettings& settings);
 /// itself.
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 bool is_same_stage(const ObserverSettings& a, const ObserverSettings& b) noexcept;
+bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 
 // What the observer and its tuner have to agree on.
 StageModelSettings stage_of(const ObserverSettings& settings) noexcept;
@@ -179,7 +182,7 @@ class Observer {
   Innovation follow(Axis& axis, const ObserverFrame& frame, std::size_t i) const noexcept;
   void catch_up(std::size_t i) noexcept;
   Vec2 wanted(std::int64_t taken_ns, std::int64_t now_ns) const noexcept;
-  double wanted_nm(std::size_t i, double lead_s, double stage_nm) const noexcept;
+  double wanted_nm(std::size_t i, double lead_s, const StageMotion& stage) const noexcept;
 
   ObserverSettings settings_;
   StageModel stage_;

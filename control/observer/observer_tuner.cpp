@@ -26,6 +26,9 @@ constexpr double kNoticeFrames = 32;  ///< until a surprise is noticed
 /// Changes of command, rms over some seconds: of what the limits allow, and what follows.
 constexpr double kChangeS = 2, kMostShare = 1.0 / 3, kLeastShare = 1.0 / 4;
 constexpr double kPenaltyStep = 1.5, kMostPenalty = 10;
+/// A stage that goes so far of a change of command within a frame is a fast one; of the settings'
+/// penalty a slow one gets less, but so much.
+constexpr double kFastShare = 1.0 / 3, kLeastPenalty = 0.1;
 constexpr double kLateFrames = 64;
 /// Each so many refits the model is looked for from nothing, too.
 constexpr int kAnew = 3;
@@ -40,6 +43,11 @@ StagePreview preview_with(const ObserverSettings& settings, double penalty) {
   PreviewSettings preview = preview_of(settings);
   preview.penalty = penalty;
   return StagePreview(preview);
+}
+
+double least_penalty(const ObserverSettings& settings) {
+  const Transition frame = transition(preview_of(settings).response, settings.period_s);
+  return settings.penalty * std::clamp((1 - frame.zz) / kFastShare, kLeastPenalty, 1.0);
 }
 
 }  // namespace
@@ -239,7 +247,7 @@ bool ObserverTuner::adapt_penalty(std::size_t index) {
   const double share = std::sqrt(sum_nm2 / std::max(count, 1.0)) / settings_.change_limit_nm;
   double penalty = axis.preview.settings().penalty;
   if (share > kMostShare) penalty = std::min(kPenaltyStep * penalty, kMostPenalty);
-  if (share < kLeastShare) penalty = std::max(penalty / kPenaltyStep, settings_.penalty);
+  if (share < kLeastShare) penalty = std::max(penalty / kPenaltyStep, least_penalty(settings_));
   if (penalty == axis.preview.settings().penalty) return false;
   axis.preview = preview_with(settings_, penalty);
   return true;

@@ -23,11 +23,6 @@ double instant_s(const PreviewSettings& settings, std::size_t j) {
   return settings.period_s * (static_cast<double>(j) + 0.5) / kInstants;
 }
 
-/// What remains of a first-order stage's way after a time.
-double left(const PreviewSettings& settings, double seconds) {
-  return settings.time_constant_s > 0 ? std::exp(-seconds / settings.time_constant_s) : 0;
-}
-
 /// Of the place, over the frame in which a command works.
 double blind_nm2(const DisturbanceFilter& filter, const PreviewSettings& settings, double lead_s) {
   double sum = 0;
@@ -56,16 +51,20 @@ double line_lag_nm2(const DisturbanceFilter& filter, const PreviewSettings& sett
                     const PreviewGains& gains, std::size_t pair) {
   using Complex = std::complex<double>;
   const double omega = 2 * std::numbers::pi * filter.model().lines[pair - 1].frequency_hz;
-  const double a = left(settings, settings.period_s);
+  const Transition frame = transition(settings.response, settings.period_s);
   const Complex turn = std::polar(1.0, omega * settings.period_s);
+  // Place and speed of a stage whose command turns with the line, over the command.
+  const Complex whole = (turn - frame.zz) * (turn - frame.vv) - frame.zv * frame.vz;
+  const Complex to_place = ((1 - frame.zz) * (turn - frame.vv) - frame.zv * frame.vz) / whole;
+  const Complex to_speed = frame.vz * (1.0 - turn) / whole;
   const Complex wanted{gains.course[pair].first, -gains.course[pair].second};
-  const Complex command =
-      wanted / (1.0 + gains.from_command / turn + gains.from_place * (1 - a) / (turn - a));
-  const Complex stage = (1 - a) * command / (turn - a);
+  const Complex command = wanted / (1.0 + gains.from_command / turn + gains.from_place * to_place +
+                                    gains.from_speed * to_speed);
   double sum = 0;
   for (std::size_t j = 0; j < kInstants; ++j) {
-    const double seconds = instant_s(settings, j), rest = left(settings, seconds);
-    const Complex place = rest * stage + (1 - rest) * command;
+    const double seconds = instant_s(settings, j);
+    const Transition t = transition(settings.response, seconds);
+    const Complex place = (t.zz * to_place + t.zv * to_speed + (1.0 - t.zz)) * command;
     sum += std::norm(place - std::polar(1.0, omega * seconds)) / kInstants;
   }
   const DisturbanceFilter::Pair& p = filter.state()[pair];
@@ -75,20 +74,24 @@ double line_lag_nm2(const DisturbanceFilter& filter, const PreviewSettings& sett
 /// Sum of squares of what is left of one step of `by`, frame after frame.
 double step_lag(const PreviewSettings& settings, const PreviewGains& gains,
                 DisturbanceFilter::Pair by) {
-  const double a = left(settings, settings.period_s);
-  double stage = 0, command = 0, sum = 0;
+  const Transition whole = transition(settings.response, settings.period_s);
+  double place = 0, speed = 0, command = 0, sum = 0;
   for (int i = 0; i < kMostFrames; ++i) {
     command = gains.course[0].first * by.first + gains.course[0].second * by.second -
-              gains.from_place * stage - gains.from_command * command;
+              gains.from_place * place - gains.from_speed * speed - gains.from_command * command;
     double frame = 0;
     for (std::size_t j = 0; j < kInstants; ++j) {
-      const double seconds = instant_s(settings, j), rest = left(settings, seconds);
-      const double error = rest * stage + (1 - rest) * command - by.first - seconds * by.second;
+      const double seconds = instant_s(settings, j);
+      const Transition t = transition(settings.response, seconds);
+      const double error =
+          t.zz * place + t.zv * speed + (1 - t.zz) * command - by.first - seconds * by.second;
       frame += error * error / kInstants;
     }
     sum += frame;
     if (frame < kLeastShare * sum) break;
-    stage = a * stage + (1 - a) * command;
+    const double moved = whole.zz * place + whole.zv * speed + (1 - whole.zz) * command;
+    speed = whole.vz * (place - command) + whole.vv * speed;
+    place = moved;
     by.first += settings.period_s * by.second;
   }
   return sum;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How to command a stage of first order so that it goes along a course that is known ahead. Found
+// How to command a stage so that it goes along a course that is known ahead. Found
 // once for a stage and a frame period, outside the loop; a plain value that the observer then uses.
 //
 // Linear-quadratic tracking with preview (Anderson and Moore 1990, Optimal Control, ch. 4): the
@@ -7,41 +7,54 @@
 // change of command, over an unlimited time.
 #pragma once
 
+#include <array>
+#include <complex>
 #include <cstddef>
-#include <vector>
 
 #include "control/observer/disturbance_filter.hpp"
 #include "control/observer/disturbance_model.hpp"
+#include "control/response_shape.hpp"
 
 namespace driftd::control {
 
 struct PreviewSettings {
-  double period_s = 0.002;         ///< between commands
-  double time_constant_s = 0.001;  ///< of the stage's first-order response; 0: at once
-  double penalty = 0.03;           ///< of a squared change of command against a squared error
+  double period_s = 0.002;                           ///< between commands
+  ResponseShape response{.time_constant_s = 0.001};  ///< of the stage; its dead time is another's
+  double penalty = 0.03;  ///< of a squared change of command against a squared error
 };
 
-/// command = -from_place * place - from_command * command before + course * states, all at the
-/// moment when the command takes effect.
+/// command = -from_place * place - from_speed * speed - from_command * command before + course *
+/// states, all at the moment when the command takes effect.
 struct PreviewGains {
-  double from_place = 0, from_command = -1;
+  double from_place = 0;
+  double from_speed = 0;  ///< s
+  double from_command = -1;
   DisturbanceFilter::State course{};  ///< weights of the disturbance filter's states
 };
 
 class StagePreview {
  public:
   static constexpr std::size_t kInstants = 4;
+  static constexpr std::size_t kStates = 3;  ///< place, speed, the command before
+  using States = std::array<double, kStates>;
+  using Matrix = std::array<States, kStates>;
   explicit StagePreview(const PreviewSettings& settings);
   /// The gains for a disturbance that goes as `model` says.
   PreviewGains gains(const DisturbanceModel& model) const noexcept;
   const PreviewSettings& settings() const noexcept { return settings_; }
-  /// Frames ahead that are looked at.
-  std::size_t frames() const noexcept { return weights_.size() / kInstants; }
 
  private:
+  std::array<std::complex<double>, kStates> reached(
+      std::complex<double> z, const std::array<std::complex<double>, kStates>& from) const noexcept;
+
   PreviewSettings settings_;
-  double from_place_ = 0, from_command_ = 0;
-  std::vector<double> weights_;  ///< of the course at each instant of each frame ahead
+  PreviewGains stage_gains_;  ///< without a course
+  Matrix closed_{};           ///< from a frame's states to the next one's, with the gains
+  States to_command_{};       ///< what a command changes of the next frame's states
+  /// Weights of the course at the instants of the frame that begins, and of later ones over how far
+  /// the states then depend on the command.
+  std::array<double, kInstants> now_{};
+  std::array<States, kInstants> later_{};
 };
 
 }  // namespace driftd::control

@@ -101,7 +101,8 @@ class Calibrate(unittest.TestCase):
         stage = result["proposal"]["stage"]
         rig.config(**{**IGNORANT, "stage": {
             "image_to_stage": json.dumps(stage["image_to_stage"]), "delay_us": stage["delay_us"],
-            "time_constant_us": stage["time_constant_us"]}})
+            "time_constant_us": stage["time_constant_us"], "resonance_hz": stage["resonance_hz"],
+            "damping": stage["damping"]}})
         rig.daemon.child.send_signal(signal.SIGHUP)
         rig.daemon.wait_for("configuration_reloaded")
         rig.client.lock()

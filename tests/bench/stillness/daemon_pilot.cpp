@@ -27,6 +27,8 @@ control::SupervisorSettings supervisor_settings(const World& world, control::Con
   s.controller.range_limit_nm = s.controller.travel_limit_nm = b.range_limit_nm;
   s.controller.stage_delay_us = b.stage_delay_us;
   s.controller.stage_time_constant_us = b.stage_time_constant_us;
+  s.controller.stage_resonance_hz = b.stage_resonance_hz;
+  s.controller.stage_damping = b.stage_damping;
   s.controller.law = law;
   return s;
 }
@@ -57,6 +59,8 @@ control::ObserverSettings observer_settings(const World& world) {
   return {.period_s = period_s,
           .stage_delay_us = b.stage_delay_us,
           .stage_time_constant_us = b.stage_time_constant_us,
+          .stage_resonance_hz = b.stage_resonance_hz,
+          .stage_damping = b.stage_damping,
           .change_limit_nm = std::min(b.step_limit_nm, b.rate_limit_nm_per_s * period_s)};
 }
 

@@ -9,6 +9,7 @@
 
 #include "camera/simulator/random.hpp"
 #include "support/catch.hpp"
+#include "support/instrumented.hpp"
 #include "tests/bench/stillness/bound.hpp"
 #include "tests/bench/stillness/measures.hpp"
 #include "tests/bench/stillness/pilot.hpp"
@@ -186,6 +187,22 @@ TEST_CASE("a PI whose model is exact leaves what its responses say") {
   const double expected_nm2 = pi.by_noise() * flight.noise_nm * flight.noise_nm + pi.by_walk() +
                               pi.by_line(1, 7.3) + pi.by_line(0.5, 31);
   CHECK(measured_nm == Approx(std::sqrt(expected_nm2)).epsilon(0.01));
+}
+
+TEST_CASE("the observer holds a slow stage of second order by the bound, and foretells how still") {
+  if (driftd::test::kInstrumented) {
+    WARN("SKIPPED: minutes of arithmetic when instrumented");
+    return;
+  }
+  for (const char* name : {"slow_nominal", "slow_vibration"}) {
+    CAPTURE(name);
+    const World world = shortened(name, 25, 8);
+    const Flight flight = fly(world, "observer-alone", 1);
+    const double bound = bound_nm(world, flight.noise_nm);
+    const double reached_nm = measure(flight, {bound, bound}).rms_nm;
+    CHECK(reached_nm < 1.08 * bound);  // 1.10 and more with the penalty of a fast stage
+    CHECK(std::sqrt(flight.foretold_nm2) == Approx(reached_nm).epsilon(0.08));
+  }
 }
 
 TEST_CASE("markers that are drawn and fitted give the residual of those that are computed") {

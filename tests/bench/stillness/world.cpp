@@ -12,6 +12,8 @@ namespace {
 void read_belief(yaml::Section section, Belief& b) {
   section.number("stage_delay_us", b.stage_delay_us, {0, 1e6});
   section.number("stage_time_constant_us", b.stage_time_constant_us, {0, 1e6});
+  section.number("stage_resonance_hz", b.stage_resonance_hz, {0, 1e4});
+  section.number("stage_damping", b.stage_damping, {0.01, 100});
   section.number("proportional", b.proportional, {-2, 2});
   section.number("integral", b.integral, {0, 2});
   section.number("step_limit_nm", b.step_limit_nm, {0.1, 1e6});

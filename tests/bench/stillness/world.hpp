@@ -16,6 +16,7 @@ namespace driftd::stillness {
 struct Belief {
   double stage_delay_us = 2500;
   double stage_time_constant_us = 1500;
+  double stage_resonance_hz = 0, stage_damping = 1;
   double proportional = 0;
   double integral = 0.3;
   double step_limit_nm = 20;

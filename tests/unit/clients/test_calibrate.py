@@ -147,6 +147,7 @@ class Calibrate(unittest.TestCase):
 
     def test_a_file_with_another_stage_or_controller_is_not_written(self):
         for key, value in (("image_to_stage", [[1, 0.001], [0, 1]]), ("delay_us", 2999), ("time_constant_us", 1100),
+                           ("resonance_hz", 40), ("damping", 0.3),
                            ("integral", 0.2), ("proportional", 0.1)):
             with self.subTest(key=key):
                 self.daemon.words = [{"phase": "done", "result": result()}]

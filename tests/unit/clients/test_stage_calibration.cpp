@@ -70,6 +70,25 @@ TEST_CASE("what was measured stands beside what is configured") {
   CHECK_THAT(text, contains("as configured:               turned by 0.00 degrees, not mirrored."));
 }
 
+TEST_CASE(
+    "a stage of second order is proposed with its frequency and damping, and a former one is "
+    "ended") {
+  json r = result(matrix_json(0, 1));
+  CHECK(value_of(proposed_values(read_calibration(r), {}), "stage.resonance_hz") == "none");
+  r["present"].update({{"resonance_hz", 0}, {"damping", 0.7}});
+  r["proposal"]["stage"].update({{"resonance_hz", 7.854}, {"damping", 0.6512}});
+  auto values = proposed_values(read_calibration(r), {});
+  CHECK(value_of(values, "stage.resonance_hz") == "7.854");
+  CHECK(value_of(values, "stage.damping") == "0.651");
+  CHECK(value_of(values, "stage.time_constant_us") == "none");
+  r["present"]["resonance_hz"] = 12;
+  r["proposal"]["stage"]["resonance_hz"] = 0;
+  values = proposed_values(read_calibration(r), {});
+  CHECK(value_of(values, "stage.resonance_hz") == "0");
+  CHECK(value_of(values, "stage.damping") == "none");
+  CHECK(value_of(values, "stage.time_constant_us") == "1200");
+}
+
 TEST_CASE("what is configured is compared with what means the same") {
   json r = result(matrix_json(0, 1));
   r["delay_us"] = 4104.4;

@@ -45,6 +45,13 @@ TEST_CASE("exposure, frame rate and stall time-out fit together", "[config]") {
         "least two exposures, 101 ms");
 }
 
+TEST_CASE("a stage is of first order, or not too slow for a model of second", "[config]") {
+  CHECK(mistakes_of("stage: {resonance_hz: 0}\n") == "");
+  CHECK(mistakes_of("stage: {resonance_hz: 0.1, damping: 0.05}\n") == "");
+  CHECK(mistakes_of("stage: {resonance_hz: 0.05}\n") ==
+        "f:1:23: stage.resonance_hz: found 0.05 Hz; allowed 0, or 0.1 Hz and more");
+}
+
 TEST_CASE("a trigger has what it needs", "[config]") {
   CHECK(
       camera("trigger: hardware, trigger_line: \"\"") ==

@@ -69,18 +69,30 @@ inline ObserverSettings observer_settings() {
   return {.period_s = kPeriodS, .stage_delay_us = 2500, .stage_time_constant_us = 1500};
 }
 
+/// A stage of second order by small steps of its differential equation.
+struct SteppedStage {
+  double place, speed, hz, damping;
+  void go(double command, double seconds) {
+    constexpr double kStepS = 1e-6;
+    const double omega = 2 * std::numbers::pi * hz;
+    for (double t = 0; t < seconds - kStepS / 2; t += kStepS) {
+      speed += kStepS * (omega * omega * (command - place) - 2 * damping * omega * speed);
+      place += kStepS * speed;
+    }
+  }
+};
+
 /// A lock by the observer, both axes alike.
 class ObservedLock {
  public:
-  ObservedLock(const DisturbanceModel& sample, StageError stage, unsigned seed)
+  ObservedLock(const DisturbanceModel& sample, StageError stage, unsigned seed,
+               const ObserverSettings& settings = observer_settings())
       : sample_x_(sample, seed),
         sample_y_(sample, seed + 1000),
         error_(stage),
         noise_nm2_(sample.noise_nm2),
-        observer_(observer_settings()),
-        stage_({.image_to_stage = {},
-                .delay_us = observer_settings().stage_delay_us + 1e6 * stage.late_s,
-                .time_constant_us = observer_settings().stage_time_constant_us}) {}
+        observer_(settings),
+        stage_(later(stage_of(settings), stage.late_s)) {}
 
   /// One frame. @returns what the stage was told
   Vec2 fly() {
@@ -102,6 +114,11 @@ class ObservedLock {
   Observer& observer() { return observer_; }
 
  private:
+  static StageModelSettings later(StageModelSettings stage, double late_s) {
+    stage.delay_us += 1e6 * late_s;
+    return stage;
+  }
+
   RandomMotion sample_x_, sample_y_;
   StageError error_;
   double noise_nm2_;

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Servo and controller one rule at a time: each axis by itself, limits that are just met, a reload,
 // a second lock.
+#include <cmath>
+#include <cstdint>
 #include <limits>
+#include <numbers>
+#include <utility>
+#include <vector>
 
 #include "control/controller.hpp"
 #include "control/servo.hpp"
@@ -152,6 +157,49 @@ TEST_CASE("the matrix maps displacements and covariances, there and back") {
   CHECK(c.xx == Approx(10.61));
   CHECK(c.xy == Approx(-0.70));
   CHECK(c.yy == Approx(3.15));
+}
+
+TEST_CASE("a modelled stage of second order goes as its differential equation says") {
+  const double damping = GENERATE(0.1, 0.7, 1.0, 3.0);
+  const double omega = 2 * std::numbers::pi * 35;
+  StageModel stage({.image_to_stage = {},
+                    .delay_us = 4000,
+                    .time_constant_us = 1e6,
+                    .resonance_hz = 35,
+                    .damping = damping});
+  const std::vector<std::pair<std::int64_t, double>> commands{
+      {0, 0}, {3'000'000, 10}, {9'500'000, -4}, {11'000'000, 7}};
+  for (const auto& [sent_ns, nm] : commands) stage.command({nm, -2 * nm}, sent_ns);
+  double place = 0, speed = 0;  // by small steps
+  constexpr double kStepS = 1e-7;
+  std::size_t obeyed = 0;
+  for (int k = 0; k < 500'000; ++k) {
+    const double now_s = kStepS * k;
+    while (obeyed < commands.size() &&
+           1e-9 * static_cast<double>(commands[obeyed].first) + 0.004 <= now_s)
+      ++obeyed;
+    const double command = obeyed == 0 ? 0 : commands[obeyed - 1].second;
+    speed += kStepS * (omega * omega * (command - place) - 2 * damping * omega * speed);
+    place += kStepS * speed;
+    if (k % 50'000 != 49'999) continue;
+    const StageMotion motion = stage.motion_at(std::llround(1e9 * (now_s + kStepS)));
+    CHECK(motion.place_nm.x == Approx(place).margin(0.002));
+    CHECK(motion.place_nm.y == Approx(-2 * place).margin(0.004));
+    CHECK(motion.speed_nm_per_s.x == Approx(speed).margin(0.5));
+    CHECK(stage.at(std::llround(1e9 * (now_s + kStepS))).x == motion.place_nm.x);
+  }
+}
+
+TEST_CASE(
+    "a modelled stage with an impossible response is one of first order, or damped critically") {
+  const StageModelSettings first{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 2000};
+  StageModelSettings odd = first;
+  odd.resonance_hz = GENERATE(0.0, -3.0, std::numeric_limits<double>::quiet_NaN());
+  CHECK(response_of(odd).order == 1);
+  odd.resonance_hz = 20;
+  odd.damping = GENERATE(0.0, -1.0, std::numeric_limits<double>::quiet_NaN());
+  CHECK(response_of(odd).order == 2);
+  CHECK(response_of(odd).damping == 1);
 }
 
 TEST_CASE("the modelled stage stays at what was sent last, and knows nothing before that") {

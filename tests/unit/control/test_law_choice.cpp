@@ -132,7 +132,11 @@ TEST_CASE(
   held.plan();
   REQUIRE(held.choice.state().observer);
   LawSettings slower = settings(ControlLaw::Observer);
-  slower.stage.time_constant_us = 1600;
+  const bool rings = GENERATE(false, true);
+  if (rings)
+    slower.stage.resonance_hz = 90;
+  else
+    slower.stage.time_constant_us = 1600;
   held.choice.change_settings(slower);
   CHECK_FALSE(held.choice.state().observer);
   CHECK(held.choice.state().reason == LawReason::NotReady);

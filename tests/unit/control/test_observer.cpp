@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numbers>
+#include <numeric>
 #include <vector>
 
 #include "control/observer/observer.hpp"
@@ -18,10 +21,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// The observer's own model and state once more.
 Tuning same_again(const Observer& observer, std::size_t axis) {
-  const ObserverSettings s = test::observer_settings();
-  const StagePreview preview({.period_s = s.period_s,
-                              .time_constant_s = 1e-6 * s.stage_time_constant_us,
-                              .penalty = s.penalty});
+  const StagePreview preview(preview_of(observer.settings()));
   Tuning tuning;
   tuning.axis = axis;
   tuning.epoch = observer.epoch();
@@ -37,11 +37,7 @@ Tuning tuning_of(const DisturbanceModel& model, const Observer& observer, std::s
   Tuning tuning = same_again(observer, axis);
   const double place_nm = tuning.filter.place_nm();
   tuning.filter.start(model, place_nm, 0);
-  const ObserverSettings s = test::observer_settings();
-  tuning.gains = StagePreview({.period_s = s.period_s,
-                               .time_constant_s = 1e-6 * s.stage_time_constant_us,
-                               .penalty = s.penalty})
-                     .gains(model);
+  tuning.gains = StagePreview(preview_of(observer.settings())).gains(model);
   return tuning;
 }
 
@@ -100,6 +96,100 @@ TEST_CASE("observer: what is left is what was foretold, by markers and by motion
   CHECK(lag < 0.3 * foretold);
 }
 
+TEST_CASE("observer: so it is with a slow stage of second order, which lags behind") {
+  ObserverSettings settings = test::observer_settings();
+  settings.stage_resonance_hz = 25;
+  settings.stage_damping = 0.3;
+  settings.penalty = GENERATE(0.003, 0.3);
+  const StagePreview preview(preview_of(settings));
+  double seen = 0, foretold = 0, lag = 0;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    ObservedLock lock(test::shaken(), {}, seed, settings);
+    lock.fly();
+    for (std::size_t axis = 0; axis < kAxes; ++axis)
+      lock.observer().offer(tuning_of(test::shaken(), lock.observer(), axis));
+    mean_square(lock, 2000);
+    seen += mean_square(lock, 5000);
+    const ResidualForecast f =
+        forecast_residual(lock.observer().filter(0), preview,
+                          {.lead_s = 4e-3, .variance_nm2 = test::shaken().noise_nm2});
+    foretold += f.total_nm2();
+    lag += f.lag_nm2;
+  }
+  CHECK(std::sqrt(foretold / seen) == Approx(1).epsilon(0.1));
+  CHECK(lag > 0.07 * foretold);
+}
+
+/// What a stage of second order leaves of a course that a filter foresees: mean squares of each
+/// frame.
+std::vector<double> left_nm2(const PreviewGains& gains, const PreviewSettings& settings, int frames,
+                             const std::function<DisturbanceFilter::State(double)>& course) {
+  test::SteppedStage stage{0, 0, settings.response.frequency_hz, settings.response.damping};
+  double command = 0;
+  std::vector<double> left;
+  for (int k = 0; k < frames; ++k) {
+    const double frame_s = settings.period_s * k;
+    command = weighted(gains.course, course(frame_s), DisturbanceFilter::kPairs) -
+              gains.from_place * stage.place - gains.from_speed * stage.speed -
+              gains.from_command * command;
+    double sum = 0, at_s = 0;
+    for (const double t : {0.00025, 0.00075, 0.00125, 0.00175}) {
+      stage.go(command, t - at_s);
+      at_s = t;
+      double place = 0;
+      for (const auto& [first, second] : course(frame_s + t)) place += first;
+      sum += (stage.place - place) * (stage.place - place) / 4;
+    }
+    stage.go(command, settings.period_s - at_s);
+    left.push_back(sum);
+  }
+  return left;
+}
+
+TEST_CASE("observer: the lag is what a stage of second order leaves of a line and of each step") {
+  const PreviewSettings settings{.period_s = test::kPeriodS,
+                                 .response = {.order = 2, .frequency_hz = 25, .damping = 0.3},
+                                 .penalty = 3};
+  const StagePreview preview(settings);
+  DisturbanceModel steps{.walk_nm2_per_s = 1, .noise_nm2 = 0.09};
+  DisturbanceFilter walk(steps);
+  for (int i = 0; i < 4000; ++i) {
+    walk.predict(test::kPeriodS);
+    walk.update(0);
+  }
+  DisturbanceFilter next = walk;
+  next.predict(test::kPeriodS);
+  const DisturbanceFilter::Pair step = walk.gains()[0];
+  double sum = 0;
+  for (const double nm2 : left_nm2(preview.gains(steps), settings, 600, [&](double t) {
+         DisturbanceFilter::State state{};
+         state[0] = {step.first + step.second * t, step.second};
+         return state;
+       }))
+    sum += nm2;
+  CHECK(lag_nm2(walk, preview) ==
+        Approx(sum * (next.variance_nm2() + steps.noise_nm2)).epsilon(0.02));
+
+  DisturbanceModel line = test::shaken();
+  line.walk_nm2_per_s = line.noise_nm2 = 1e-9;
+  line.lines[0].fade_per_s = 1e-6;
+  DisturbanceFilter shaken(line);
+  shaken.start(line, 0, 0);
+  for (int i = 0; i < 4000; ++i) {
+    shaken.predict(test::kPeriodS);
+    shaken.update(std::sin(2 * std::numbers::pi * 30 * test::kPeriodS * i));
+  }
+  const std::vector<double> left =
+      left_nm2(preview.gains(shaken.model()), settings, 1000, [&](double t) {
+        DisturbanceFilter::State state = shaken.ahead(t);
+        state[0] = {};
+        return state;
+      });
+  const double mean = std::accumulate(left.begin() + 500, left.end(), 0.0) / 500;
+  CHECK(mean > 0.001);
+  CHECK(lag_nm2(shaken, preview) == Approx(mean).epsilon(0.03));
+}
+
 TEST_CASE("observer: a stage that is slow lags behind a fast line, and it is foretold") {
   DisturbanceModel model = test::shaken();
   DisturbanceFilter filter(model);
@@ -107,8 +197,8 @@ TEST_CASE("observer: a stage that is slow lags behind a fast line, and it is for
     filter.predict(test::kPeriodS);
     filter.update(std::sin(2 * std::acos(-1.0) * 30 * test::kPeriodS * i));
   }
-  const StagePreview fast({.time_constant_s = 1e-3, .penalty = 1e-4});
-  const StagePreview slow({.time_constant_s = 20e-3, .penalty = 10});
+  const StagePreview fast({.response = {.time_constant_s = 1e-3}, .penalty = 1e-4});
+  const StagePreview slow({.response = {.time_constant_s = 20e-3}, .penalty = 10});
   CHECK(lag_nm2(filter, fast) < 0.02);
   CHECK(lag_nm2(filter, slow) == Approx(0.5).epsilon(0.3));  // it does nearly nothing about 1 nm
 }
@@ -133,6 +223,24 @@ TEST_CASE("observer: the same model handed over, even late, changes no command")
     REQUIRE(other.y == Approx(one.y).margin(1e-9));
   }
   CHECK(handed.observer().tunings() == 2);
+}
+
+TEST_CASE("observer: a rate that a busy camera changes is the same, another stage is another") {
+  const ObserverSettings has = test::observer_settings();
+  ObserverSettings wants = has;
+  wants.period_s = 1.1 * has.period_s;
+  wants.change_limit_nm = 2 * has.change_limit_nm;
+  CHECK(is_same_rate(has, wants));
+  CHECK(needs_other_plan(has, wants));
+  wants = has;
+  wants.period_s = 1.2 * has.period_s;
+  CHECK_FALSE(is_same_rate(has, wants));
+  CHECK(needs_other_plan(has, wants));
+  wants = has;
+  wants.stage_damping = 0.2;  // of a second order that it is not
+  CHECK_FALSE(needs_other_plan(has, wants));
+  wants.stage_resonance_hz = 40;
+  CHECK(needs_other_plan(has, wants));
 }
 
 TEST_CASE("observer: a tuning older than what is remembered is passed over") {

@@ -76,6 +76,8 @@ TEST_CASE("a lock with the proposal leaves what was forecast") {
     settings.image_to_stage = proposal.image_to_stage;
     settings.stage_delay_us = proposal.delay_us;
     settings.stage_time_constant_us = proposal.time_constant_us;
+    settings.stage_resonance_hz = proposal.resonance_hz;
+    settings.stage_damping = proposal.damping;
     settings.integral = proposal.integral;
     settings.proportional = proposal.proportional;
     const double really_nm = test::locked_residual_nm(world, settings, 12, seed + 1);
@@ -186,6 +188,30 @@ TEST_CASE("a response of first order is told from one of second") {
   CHECK(*found.result.time_constant_us == Approx(6000).epsilon(0.02));
   CHECK_FALSE(found.result.resonance_hz.has_value());
   CHECK(found.result.proposal.time_constant_us == Approx(6000).epsilon(0.02));
+}
+
+TEST_CASE("a slow stage of second order is proposed as one, a fast one as of first order") {
+  const bool slow = GENERATE(true, false);
+  test::CalibrationWorld world = test::random_world(5);
+  world.scenario.stage.frequency_hz = slow ? 15 : 150;
+  world.scenario.stage.damping = 0.7;
+  ControllerSettings present = limits();
+  present.stage_resonance_hz = 77;
+  present.stage_damping = 0.3;
+  const auto run = test::calibrate_in(world, limits(), 5);
+  const StageIdentification found = identify_stage(run.record, {.present = present});
+  REQUIRE_FALSE(found.refused());
+  CHECK(found.result.present.resonance_hz == 77);
+  CHECK(found.result.present.damping == 0.3);
+  const StageProposal& proposal = found.result.proposal;
+  if (slow) {
+    CHECK(proposal.resonance_hz == Approx(15).epsilon(0.05));
+    CHECK(proposal.damping == Approx(0.7).epsilon(0.1));
+    CHECK(proposal.delay_us == Approx(found.result.delay_us));
+  } else {
+    CHECK(proposal.resonance_hz == 0);
+    CHECK(proposal.time_constant_us > 500);
+  }
 }
 
 TEST_CASE("records that hold nothing are refused") {

@@ -163,6 +163,16 @@ TEST_CASE("a reduced response has the lag of the whole one") {
   }
 }
 
+TEST_CASE("what a reduced response has wrong grows with its time, and with ringing") {
+  const auto wrong_frames = [](double hz, double damping) {
+    return reduce({.order = 2, .delay_s = 0.003, .frequency_hz = hz, .damping = damping}).wrong_s /
+           0.002;
+  };
+  CHECK(wrong_frames(150, 0.7) < 0.02);
+  CHECK(wrong_frames(15, 0.7) == Approx(10 * wrong_frames(150, 0.7)).epsilon(0.3));
+  CHECK(wrong_frames(80, 0.1) > 0.5);
+}
+
 LoopWorld loop_world() {
   std::mt19937 random(7);
   std::normal_distribution<double> normal;

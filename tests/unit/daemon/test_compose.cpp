@@ -38,6 +38,8 @@ TEST_CASE("loop settings are the configuration's, in the loop's units") {
   c.stage.image_to_stage = {{{0, 1}, {-2, 0}}};
   c.stage.delay_us = 2100;
   c.stage.time_constant_us = 900;
+  c.stage.resonance_hz = 35;
+  c.stage.damping = 0.4;
   c.control = {.law = control::ControlLaw::Observer,
                .coast_nm = 2.5,
                .proportional = 0.15,
@@ -70,6 +72,8 @@ TEST_CASE("loop settings are the configuration's, in the loop's units") {
   REQUIRE(controller.travel_limit_nm == 1100);
   REQUIRE(controller.stage_delay_us == 2100);
   REQUIRE(controller.stage_time_constant_us == 900);
+  REQUIRE(controller.stage_resonance_hz == 35);
+  REQUIRE(controller.stage_damping == 0.4);
   const auto stage = controller.image_to_stage.apply({2, 3});
   REQUIRE(stage.x == 3);
   REQUIRE(stage.y == -4);
