@@ -51,7 +51,7 @@ StageModelSettings Controller::stage_settings() const noexcept {
   return {.image_to_stage = settings_.image_to_stage,
           .delay_us = or_zero(settings_.stage_delay_us) + waiting_us_,
           .time_constant_us = or_zero(settings_.stage_time_constant_us),
-          .resonance_hz = or_zero(settings_.stage_resonance_hz),
+          .resonance_hz = settings_.stage_resonance_hz,
           .damping = settings_.stage_damping};
 }
 

@@ -25,7 +25,7 @@
 
 namespace driftd::control {
 
-/// Limits, delay and time constant that are negative or not a number count as 0.
+/// Limits, delay, time constant and frequency that are negative or not a number count as 0.
 struct ControllerSettings {
   ImageToStage image_to_stage;
   double proportional;   ///< share of the predicted error added at once

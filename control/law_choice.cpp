@@ -52,8 +52,7 @@ void LawChoice::change_settings(const LawSettings& settings) noexcept {
   settings_ = settings;
   pi_.change_settings(settings.pi);
   judge_.change_settings(judged(settings));
-  if (has_plan_ && !is_same_stage(stage_of(observer_.settings()), settings.stage))
-    has_plan_ = false;
+  if (has_plan_ && !is_same_stage(observer_.settings().stage, settings.stage)) has_plan_ = false;
   if (has_plan_ && other_axes) observer_.adopt(plan_);
   if (settings.law == ControlLaw::Pi)
     act(false, LawReason::Configured);
@@ -91,7 +90,7 @@ void LawChoice::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
 }
 
 void LawChoice::offer(const ObserverPlan& plan) noexcept {
-  if (!is_same_stage(stage_of(plan.settings), settings_.stage)) return;
+  if (!is_same_stage(plan.settings.stage, settings_.stage)) return;
   plan_ = plan;
   observer_.adopt(plan);
   has_plan_ = true;
@@ -103,10 +102,8 @@ void LawChoice::offer(const ObserverPlan& plan) noexcept {
 ObserverSettings LawChoice::wish(double period_s, double change_limit_nm) const noexcept {
   ObserverSettings wish;
   wish.period_s = settings_.law == ControlLaw::Pi ? 0 : period_s;
-  wish.stage_delay_us = settings_.stage.delay_us;
-  wish.stage_time_constant_us = settings_.stage.time_constant_us;
-  wish.stage_resonance_hz = settings_.stage.resonance_hz;
-  wish.stage_damping = settings_.stage.damping;
+  wish.stage = settings_.stage;
+  wish.stage.image_to_stage = {};
   wish.change_limit_nm = change_limit_nm;
   return wish;
 }

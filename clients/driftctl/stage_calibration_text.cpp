@@ -60,7 +60,8 @@ void add_matrix(const StageCalibration& c, std::vector<std::string>& lines) {
 
 void add_delays(const StageCalibration& c, std::vector<std::string>& lines) {
   // Of a response of another order a delay means something else.
-  const bool comparable = c.order.value_or(1) == (c.present.is_second_order() ? 2 : 1);
+  const bool first = !c.present.is_second_order();
+  const bool comparable = c.order.value_or(1) == (first ? 1 : 2);
   FoundValue delay_us = c.delay_us;
   const double waiting_us = c.waiting_us.value_or(0);
   if (delay_us.value) *delay_us.value -= waiting_us;
@@ -69,7 +70,6 @@ void add_delays(const StageCalibration& c, std::vector<std::string>& lines) {
     lines.push_back(fmt::format("  {:<22}{:>9.0f} us for the turn of a command, known to driftd",
                                 "and waiting", waiting_us));
   }
-  const bool first = !c.present.is_second_order();
   add_row("time constant", c.time_constant_us, first ? c.present.time_constant_us : std::nullopt,
           {0, " us"}, lines, comparable);
 }

@@ -31,16 +31,8 @@ bool differs(double a, double b) noexcept {
 
 }  // namespace
 
-StageModelSettings stage_of(const ObserverSettings& s) noexcept {
-  return {.image_to_stage = {},
-          .delay_us = s.stage_delay_us,
-          .time_constant_us = s.stage_time_constant_us,
-          .resonance_hz = s.stage_resonance_hz,
-          .damping = s.stage_damping};
-}
-
 PreviewSettings preview_of(const ObserverSettings& s) noexcept {
-  return {.period_s = s.period_s, .response = response_of(stage_of(s)), .penalty = s.penalty};
+  return {.period_s = s.period_s, .response = response_of(s.stage), .penalty = s.penalty};
 }
 
 DisturbanceModel first_model(double variance_nm2, double period_s) noexcept {
@@ -71,12 +63,8 @@ ObserverPlan make_plan(const ObserverSettings& settings) {
 }
 
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
-  return !is_same_stage(has, wants) || !is_same_rate(has, wants) ||
+  return !is_same_stage(has.stage, wants.stage) || !is_same_rate(has, wants) ||
          differs(has.change_limit_nm, wants.change_limit_nm);
-}
-
-bool is_same_stage(const ObserverSettings& a, const ObserverSettings& b) noexcept {
-  return is_same_stage(stage_of(a), stage_of(b));
 }
 
 bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
@@ -93,15 +81,14 @@ Innovation see_frame(DisturbanceFilter& filter, const ObserverFrame& frame, std:
                        sure_nm);
 }
 
-Observer::Observer(const ObserverSettings& settings)
-    : stage_(stage_of(settings)), seen_(kRemembered) {
+Observer::Observer(const ObserverSettings& settings) : stage_(settings.stage), seen_(kRemembered) {
   adopt(make_plan(settings));
 }
 
 void Observer::adopt(const ObserverPlan& plan) noexcept {
   settings_ = plan.settings;
   first_gains_ = plan.first_gains;
-  stage_.change_settings(stage_of(settings_));
+  stage_.change_settings(settings_.stage);
   axes_ = {};
   forget_frames();
 }
@@ -238,7 +225,7 @@ double Observer::wanted_nm(std::size_t i, double lead_s, const StageMotion& stag
 
 /// The command at `now_ns`, when the filters have seen what was at `taken_ns`.
 Vec2 Observer::wanted(std::int64_t taken_ns, std::int64_t now_ns) const noexcept {
-  const double delay_s = 1e-6 * settings_.stage_delay_us;
+  const double delay_s = 1e-6 * settings_.stage.delay_us;
   // The settings' dead time and nothing else: where the stage is when it obeys.
   const StageMotion then = stage_.motion_at(now_ns + nanoseconds(delay_s));
   const double lead_s = seconds_between(taken_ns, now_ns) + delay_s;

@@ -28,13 +28,11 @@ using Axes = std::array<double, kAxes>;
 constexpr int kSureMarkers = 3;
 
 struct ObserverSettings {
-  double period_s = 0.002;            ///< between frames
-  double stage_delay_us = 0;          ///< as of StageModelSettings
-  double stage_time_constant_us = 0;  ///< likewise
-  double stage_resonance_hz = 0;      ///< likewise
-  double stage_damping = 1;           ///< likewise
-  double penalty = 0.03;              ///< as of PreviewSettings; a tuner changes it
-  double change_limit_nm = 4;         ///< largest change of command that a frame may bring
+  double period_s = 0.002;  ///< between frames
+  /// The image and the stage have the same axes here.
+  StageModelSettings stage{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0};
+  double penalty = 0.03;       ///< as of PreviewSettings; a tuner changes it
+  double change_limit_nm = 4;  ///< largest change of command that a frame may bring
 };
 
 /// A frame with a drift.
@@ -93,11 +91,9 @@ ObserverPlan make_plan(const ObserverSettings& settings);
 /// Another stage, or frames at another rate, by more than a rate that is measured changes by
 /// itself.
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
-bool is_same_stage(const ObserverSettings& a, const ObserverSettings& b) noexcept;
 bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 
 // What the observer and its tuner have to agree on.
-StageModelSettings stage_of(const ObserverSettings& settings) noexcept;
 PreviewSettings preview_of(const ObserverSettings& settings) noexcept;
 /// Before anything is known. @param variance_nm2  of a frame's drift, by the fits
 DisturbanceModel first_model(double variance_nm2, double period_s) noexcept;

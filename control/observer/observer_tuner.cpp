@@ -55,7 +55,7 @@ double least_penalty(const ObserverSettings& settings) {
 ObserverTuner::ObserverTuner(const ObserverSettings& settings)
     : settings_(settings),
       axes_{Axis(StagePreview(preview_of(settings))), Axis(StagePreview(preview_of(settings)))},
-      stage_(stage_of(settings)) {
+      stage_(settings.stage) {
   reset();
 }
 
@@ -196,7 +196,7 @@ StageError ObserverTuner::fitted_stage(std::size_t index, StageError now, std::s
   const std::vector<double> found = fit_stage(record, axis.model, {gain, late}, evidence);
   return {
       .gain = std::clamp(now.gain + found[0], kLeastGain, kMostGain),
-      .late_s = std::clamp(now.late_s + found[1], -1e-6 * settings_.stage_delay_us, kMostLateS)};
+      .late_s = std::clamp(now.late_s + found[1], -1e-6 * settings_.stage.delay_us, kMostLateS)};
 }
 
 /// A model's filter over all frames, and by how much it would have been more likely than the one in
@@ -331,7 +331,7 @@ std::optional<ResidualForecast> ObserverTuner::forecast(std::size_t index) const
     ++count;
   }
   return forecast_residual(axis.filter, axis.preview,
-                           {.lead_s = late_s_ + 1e-6 * settings_.stage_delay_us + axis.stage.late_s,
+                           {.lead_s = late_s_ + 1e-6 * settings_.stage.delay_us + axis.stage.late_s,
                             .variance_nm2 = axis.variance_nm2,
                             .more_innovation_nm2 = more_nm2 / count});
 }

@@ -97,7 +97,7 @@ StagePreview::StagePreview(const PreviewSettings& settings) : settings_(settings
 /// What comes in i frames weighs by B' (A - B K)'^(i - 1): summed over all frames to come, for a
 /// course that grows by `z` each frame, in closed form. A sum that is broken off would leave the
 /// stage short of its place.
-std::array<std::complex<double>, StagePreview::kStates> StagePreview::reached(
+std::array<std::complex<double>, StagePreview::kStates> StagePreview::summed(
     std::complex<double> z, const std::array<std::complex<double>, kStates>& from) const noexcept {
   std::array<std::array<std::complex<double>, kStates>, kStates> m{};
   for (std::size_t i = 0; i < kStates; ++i)
@@ -125,7 +125,7 @@ PreviewGains StagePreview::gains(const DisturbanceModel& model) const noexcept {
   const std::array<Complex, kStates> b{to_command_[0], to_command_[1], to_command_[2]};
   PreviewGains g = stage_gains_;
   // A place that stays, and one that goes evenly: the derivative by the rate, at 0.
-  const auto stays = reached(1, b), goes = reached(1, stays);
+  const auto stays = summed(1, b), goes = summed(1, stays);
   for (std::size_t j = 0; j < kInstants; ++j) {
     const double at_s = instant_s(settings_.period_s, j);
     const double weight = now_[j] + weigh(later_[j], stays).real();
@@ -136,7 +136,7 @@ PreviewGains StagePreview::gains(const DisturbanceModel& model) const noexcept {
     const Line& line = model.lines[l];
     const Complex rate{-line.fade_per_s, 2 * std::numbers::pi * line.frequency_hz};
     const Complex z = std::exp(rate * settings_.period_s);
-    const auto x = reached(z, b);
+    const auto x = summed(z, b);
     Complex sum = 0;
     for (std::size_t j = 0; j < kInstants; ++j)
       sum +=

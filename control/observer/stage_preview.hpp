@@ -44,7 +44,7 @@ class StagePreview {
   const PreviewSettings& settings() const noexcept { return settings_; }
 
  private:
-  std::array<std::complex<double>, kStates> reached(
+  std::array<std::complex<double>, kStates> summed(
       std::complex<double> z, const std::array<std::complex<double>, kStates>& from) const noexcept;
 
   PreviewSettings settings_;

@@ -57,10 +57,11 @@ control::ObserverSettings observer_settings(const World& world) {
   const Belief& b = world.belief;
   const double period_s = 1 / world.scenario.camera.rate_hz;
   return {.period_s = period_s,
-          .stage_delay_us = b.stage_delay_us,
-          .stage_time_constant_us = b.stage_time_constant_us,
-          .stage_resonance_hz = b.stage_resonance_hz,
-          .stage_damping = b.stage_damping,
+          .stage = {.image_to_stage = {},
+                    .delay_us = b.stage_delay_us,
+                    .time_constant_us = b.stage_time_constant_us,
+                    .resonance_hz = b.stage_resonance_hz,
+                    .damping = b.stage_damping},
           .change_limit_nm = std::min(b.step_limit_nm, b.rate_limit_nm_per_s * period_s)};
 }
 

@@ -66,7 +66,8 @@ inline DisturbanceModel shaken() {
 }
 
 inline ObserverSettings observer_settings() {
-  return {.period_s = kPeriodS, .stage_delay_us = 2500, .stage_time_constant_us = 1500};
+  return {.period_s = kPeriodS,
+          .stage = {.image_to_stage = {}, .delay_us = 2500, .time_constant_us = 1500}};
 }
 
 /// A stage of second order by small steps of its differential equation.
@@ -92,7 +93,7 @@ class ObservedLock {
         error_(stage),
         noise_nm2_(sample.noise_nm2),
         observer_(settings),
-        stage_(later(stage_of(settings), stage.late_s)) {}
+        stage_(later(settings.stage, stage.late_s)) {}
 
   /// One frame. @returns what the stage was told
   Vec2 fly() {

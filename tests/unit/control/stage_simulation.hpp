@@ -119,8 +119,11 @@ class StageSimulation {
     const double period_s = 1 / setup.frame_rate_hz;
     flight_.emplace(
         model, ObserverSettings{.period_s = period_s,
-                                .stage_delay_us = model.stage_delay_us,
-                                .stage_time_constant_us = model.stage_time_constant_us,
+                                .stage = {.image_to_stage = {},
+                                          .delay_us = model.stage_delay_us,
+                                          .time_constant_us = model.stage_time_constant_us,
+                                          .resonance_hz = model.stage_resonance_hz,
+                                          .damping = model.stage_damping},
                                 .change_limit_nm = std::min(model.step_limit_nm,
                                                             model.rate_limit_nm_per_s * period_s)});
     if (setup.learnt[0] || setup.learnt[1]) flight_->freeze(setup.learnt);

@@ -126,7 +126,7 @@ TEST_CASE(
     "law choice: a plan for another stage is passed over, a new stage asks for another plan") {
   Held held(ControlLaw::Observer);
   ObserverSettings other = held.choice.wish(0.002, kChangeNm);
-  other.stage_delay_us = 2600;
+  other.stage.delay_us = 2600;
   held.choice.offer(make_plan(other));
   CHECK_FALSE(held.choice.state().observer);
   held.plan();
