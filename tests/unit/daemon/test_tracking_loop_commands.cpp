@@ -302,6 +302,28 @@ TEST_CASE(
   REQUIRE(bench.ports.retired_settings.pop(retired));
 }
 
+TEST_CASE("the observer is told of other limits at once") {
+  Bench bench;
+  bench.command_here(LoopCommand::Kind::Lock);
+  bench.frames(200);
+  double before_nm = 0, after_nm = 0;
+  const auto wished_nm = [&] {
+    bench.ports.observer.wish.refresh();
+    return bench.ports.observer.wish.reading().change_limit_nm;
+  };
+  bench.at_here([&] {
+    before_nm = wished_nm();
+    bench.config.control.step_limit_nm = 2;
+    bench.reload();
+  });
+  bench.frames(5);
+  bench.at_here([&] { after_nm = wished_nm(); });
+  bench.frames(1);
+  bench.run();
+  CHECK(before_nm == Approx(5));
+  CHECK(after_nm == Approx(2));
+}
+
 TEST_CASE("a new lock's travel counts what was sent, not what was computed and withheld") {
   Bench bench;
   bench.config.control.travel_limit_nm = 50;
