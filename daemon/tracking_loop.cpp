@@ -445,8 +445,8 @@ void TrackingLoop::take_tunings() noexcept {
 /// goes with the old one.
 bool TrackingLoop::is_meant(const control::ObserverSettings& wish) noexcept {
   constexpr std::int64_t kLastsNs = 3'000'000'000;
-  if (!(wished_.period_s > 0) || !(wish.period_s > 0) || !control::is_same_stage(wished_.stage, wish.stage) ||
-      control::is_same_rate(wished_, wish))
+  if (!(wished_.period_s > 0) || !(wish.period_s > 0) ||
+      !control::is_same_stage(wished_.stage, wish.stage) || control::is_same_rate(wished_, wish))
     return true;
   if (wished_otherwise_ns_ == 0) wished_otherwise_ns_ = taken_ns_;
   return taken_ns_ - wished_otherwise_ns_ > kLastsNs;

@@ -36,7 +36,7 @@ class ObserverTuner {
 
  private:
   struct Axis {
-    explicit Axis(StagePreview p) : preview(std::move(p)) {}
+    explicit Axis(const StagePreview& p) : preview(p) {}
     StagePreview preview;
     DisturbanceModel model;  ///< in use
     StageError stage;        ///< likewise

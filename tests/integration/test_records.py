@@ -74,9 +74,12 @@ class Records(unittest.TestCase):
 
     def frames_of_hidden_markers(self, rig) -> dict:
         """What was saved of them. A busy machine may hold the lock for stale frames just before: then some of
-        the frames are in that one's file, and it is tried again."""
+        the frames are in that one's file, and it is tried again. Or it may lose it: commands that it passes on
+        late look like a stage of another gain."""
         for _ in range(5):
             events = rig.subscribe("event")
+            if rig.wait_until(lambda s: s["state"] in ("locked", "lost"), "locked or lost")["state"] == "lost":
+                rig.client.request("lock")
             rig.wait_until(lambda s: s["state"] == "locked" and not s["raw_frames"]["saving"], "locked")
             time.sleep(2)  # frames_before_s
             rig.fault("hide_markers", seconds=1 * SLOW)
