@@ -53,7 +53,8 @@ constexpr double kUnexplained = 8;
 
 /// Weighed by the observer's innovations: what each frame takes off the doubt. The observer
 /// commands what it expects of the sample, so where that is a little wrong all the time, as of a
-/// line whose frequency drifts, another gain of the stage explains a little more all the time.
+/// line whose frequency drifts, another gain of the stage explains a little more all the time. So
+/// it does by the monitor's own innovations where lines grow, which it has not learnt yet.
 constexpr double kAllowance = 0.03;
 /// And so much more for what a candidate leaves beyond what the model expects.
 constexpr double kMisfit = 0.3;
@@ -418,9 +419,10 @@ void StageMonitor::weigh(const Anchor& here) noexcept {
     c.trust = std::clamp(c.trust - evidence, 0.0, kTrust);
     if (!expected_)
       c.own_doubt = c.doubt;
+    else if (!kTable[i].drives_away)
+      c.own_doubt = 0;
     else
-      c.own_doubt =
-          kTable[i].drives_away ? std::max(0.0, c.own_doubt + own.for_nm(c.innovation_nm)) : 0.0;
+      c.own_doubt = std::max(0.0, c.own_doubt + own.for_nm(c.innovation_nm) - kAllowance);
     if (c.doubt < kDoubtToLeave && c.own_doubt < kDoubtToLeave) c.anchor = here;
   }
   decide(here);

@@ -330,7 +330,8 @@ DisturbanceModel tracking_from(const PlaceRecord& record, DisturbanceModel model
 }
 
 /// With lines that are tracked; from those of `start`, too, if that tracks. Fixed lines have to be
-/// wide to hold one that drifts, tracked ones are narrow: that is a long way for the steps.
+/// wide to hold one that drifts, tracked ones are narrow: that is a long way for the steps. And
+/// what takes two fixed ones takes one tracked one, where a second would be in the way.
 Best tracked(const PlaceRecord& record, const Best& fixed, const DisturbanceModel& start) {
   Best best = judged(record, tracking_from(record, fixed.model));
   if (start.tracks && start.line_count > 0) {
@@ -339,6 +340,9 @@ Best tracked(const PlaceRecord& record, const Best& fixed, const DisturbanceMode
   }
   best = improved(record, std::move(best));
   if (best.likelihood > fixed.likelihood) best = improved(record, std::move(best), kLastSteps);
+  const std::size_t lines = best.model.line_count;
+  drop_lines(record, best);
+  if (best.model.line_count < lines) best = improved(record, std::move(best));
   return best;
 }
 

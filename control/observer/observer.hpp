@@ -64,6 +64,7 @@ struct ObserverFrame {
 struct StageError {
   double gain = 1;    ///< it moves so many times as far as it is told
   double late_s = 0;  ///< its dead time is so much longer
+  bool operator==(const StageError&) const noexcept = default;
 };
 
 /// Where the modelled stage was, x and y, as an axis' filter follows them: for the stage monitor.

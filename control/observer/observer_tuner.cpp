@@ -17,11 +17,13 @@ constexpr double kSurprised = 1.7, kFirstWaitS = 0.15;
 constexpr double kMostRatio = 25;
 constexpr double kMostSurprise = 9;  ///< what a frame counts at most: a knock is no trend
 constexpr double kJudgedS = 2;
+constexpr double kAgainS = 2;    ///< from one surprise to the next
 constexpr double kSettledS = 3;  ///< from a surprise until the stage is fitted again
 /// Of a lock: a surprise then is rather a stage that is described wrong, and its own ringing is
 /// not to be learnt as lines of the sample's.
 constexpr double kStageFromS = 1, kYoungUntilS = 6;
-constexpr int kStageSteps = 2;        ///< of a fit of the stage
+constexpr int kStageSteps = 2;      ///< of a fit of the stage
+constexpr double kStageMargin = 4;  ///< of log likelihood, by which a young lock's has to be better
 constexpr double kNoticeFrames = 32;  ///< until a surprise is noticed
 /// Changes of command, rms over some seconds: of what the limits allow, and what follows.
 constexpr double kChangeS = 2, kMostShare = 1.0 / 3, kLeastShare = 1.0 / 4;
@@ -70,6 +72,7 @@ void ObserverTuner::reset() {
     axis.wait_s = kEarlyS;
     axis.surprise = 1;
     axis.surprised_s = -1;
+    axis.calmed_s = -kAgainS;
     axis.since_s = 0;
     axis.tuned_s = 0;
     axis.calm_until_s = 0;
@@ -121,14 +124,19 @@ void ObserverTuner::take(const ObserverFrame& frame) {
     const Innovation& seen = frame.innovations[i];
     axis.surprise += (std::min(seen.nm * seen.nm / seen.nm2, kMostSurprise) - axis.surprise) / 64;
     if (axis.surprise > kSurprised && axis.surprised_s < 0) {
-      axis.surprised_s = std::max(0.0, age_s() - kNoticeFrames * settings_.period_s);
+      // Soon after the last time it is not the sample that moves otherwise again, but the model
+      // that does not hold, as one of fixed lines where they drift: then it needs a longer record.
+      axis.again = age_s() - axis.calmed_s < kAgainS;
+      axis.surprised_s =
+          axis.again ? axis.since_s : std::max(0.0, age_s() - kNoticeFrames * settings_.period_s);
       axis.wait_s = kFirstWaitS;
       axis.next_s = age_s() + axis.wait_s;
     }
     if (axis.surprised_s < 0 || axis.surprise > 0.5 * (1 + kSurprised)) continue;
-    if (axis.since_s >= axis.surprised_s)
+    if (!axis.again && axis.since_s >= axis.surprised_s)
       axis.since_s = std::max(axis.surprised_s, age_s() - kNoticeFrames * settings_.period_s);
     axis.surprised_s = -1;
+    axis.calmed_s = age_s();
   }
 }
 
@@ -272,7 +280,20 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   record = record_of(index, stage);
   record.judged_from = judged_from;
   const DisturbanceModel nothing = first_model(usual_variance_nm2(index), settings_.period_s);
-  FittedModel best = fit_model(record, axis.has_model ? axis.model : nothing);
+  const DisturbanceModel start = axis.has_model ? axis.model : nothing;
+  FittedModel best = fit_model(record, start);
+  if (young && stage != axis.stage) {
+    // Lines that are not known yet pull at the stage: the stage as it was, the lines fitted as
+    // well.
+    PlaceRecord unchanged = record_of(index, axis.stage);
+    unchanged.judged_from = judged_from;
+    const FittedModel with_it = fit_model(unchanged, start);
+    if (best.log_likelihood < with_it.log_likelihood + kStageMargin) {
+      best = with_it;
+      stage = axis.stage;
+      record = std::move(unchanged);
+    }
+  }
   if (axis.has_model && !surprised && axis.refits % kAnew == 0) {
     const FittedModel anew = fit_model(record, nothing);
     if (anew.log_likelihood > best.log_likelihood) best = anew;
