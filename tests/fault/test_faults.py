@@ -87,7 +87,7 @@ class Faults(unittest.TestCase):
         rig.start_locked(control={"step_limit_nm": STEP_LIMIT_NM})
         corrections = rig.subscribe("correction")
         corrections.receive(5 * SLOW)
-        rig.fault("hide_markers", seconds=1)
+        rig.fault("hide_markers", seconds=3)  # it coasts for 2 at most
         rig.wait_holding("too_few_markers")
         rig.wait_state("locked")
         time.sleep(1 * SLOW)

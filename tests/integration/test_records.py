@@ -68,7 +68,7 @@ class Records(unittest.TestCase):
         rig.start_sim()
         self.records = rig.folder / "records"
         options = {"directory": self.records, "keep_free_mb": 1, **record}
-        rig.start_daemon(rig.config(record=options, **({"lock": lock} if lock else {})))
+        rig.start_daemon(rig.config(record=options, control={"coast_nm": 0}, **({"lock": lock} if lock else {})))
         rig.wait_until(lambda s: s["markers"]["used"], "markers")
         return rig
 
