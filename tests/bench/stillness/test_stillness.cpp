@@ -205,6 +205,20 @@ TEST_CASE("the observer holds a slow stage of second order by the bound, and for
   }
 }
 
+TEST_CASE("the observer tracks lines that drift, and takes lines that swell for no fault") {
+  if (driftd::test::kInstrumented) {
+    WARN("SKIPPED: minutes of arithmetic when instrumented");
+    return;
+  }
+  // Where each surprise shortened the record that models are judged by, seed 1 was at 2 for 24 s.
+  for (const std::uint64_t seed : {1U, 4U}) {
+    CAPTURE(seed);
+    CHECK(ratio(shortened("drifting_lines", 22, 12), "auto", seed) < 1.35);
+  }
+  // Seed 2 was held after 38 s: the monitor had not learnt yet how much the lines had grown.
+  CHECK(fly(shortened("swelling_lines", 40, 5), "auto", 2).locked_share == 1);
+}
+
 TEST_CASE("markers that are drawn and fitted give the residual of those that are computed") {
   World world = shortened("vibration", 5, 1);
   const double computed_nm = measure(fly(world, "pi", 1), {1, 1}).rms_nm;
