@@ -118,8 +118,8 @@ StageCalibration read_calibration(const json& r) {
   c.bandwidth_hz = read_estimate(r, "bandwidth_hz", "bandwidth_sd_hz");
   c.waiting_us = read<double>(r, "waiting_us");
   c.order = read<int>(r, "order");
-  c.resonance_hz = read<double>(r, "resonance_hz");
-  c.damping = read<double>(r, "damping");
+  c.resonance_hz = read_estimate(r, "resonance_hz", "resonance_sd_hz");
+  c.damping = read_estimate(r, "damping", "damping_sd");
   c.stage_noise_nm = read<double>(r, "stage_noise_nm");
   c.cross_talk = read_whole<PerAxis2>(r, "cross_talk");
   c.hysteresis = read_whole<PerAxis2>(r, "hysteresis");

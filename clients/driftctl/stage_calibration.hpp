@@ -52,11 +52,11 @@ struct StageCalibration {
   std::optional<bool> mirrored;
   std::optional<double> rotation_deg;
   std::optional<PerAxis2> scale;
-  FoundValue delay_us, time_constant_us, bandwidth_hz;
+  FoundValue delay_us, time_constant_us, resonance_hz, damping, bandwidth_hz;
   /// Of the delay, what commands wait for their turn, which driftd knows of by itself.
   std::optional<double> waiting_us;
   std::optional<int> order;
-  std::optional<double> resonance_hz, damping, stage_noise_nm;
+  std::optional<double> stage_noise_nm;
   std::optional<PerAxis2> cross_talk;  ///< of a move of x what y does, and the other way round
   std::optional<PerAxis2> hysteresis, noise_nm, fit_residual_nm, drift_nm_per_s, returned_nm;
   DriftSpectrum spectrum;

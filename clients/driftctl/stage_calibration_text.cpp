@@ -70,8 +70,13 @@ void add_delays(const StageCalibration& c, std::vector<std::string>& lines) {
     lines.push_back(fmt::format("  {:<22}{:>9.0f} us for the turn of a command, known to driftd",
                                 "and waiting", waiting_us));
   }
-  add_row("time constant", c.time_constant_us, first ? c.present.time_constant_us : std::nullopt,
-          {0, " us"}, lines, comparable);
+  if (first || c.time_constant_us.value)
+    add_row("time constant", c.time_constant_us, first ? c.present.time_constant_us : std::nullopt,
+            {0, " us"}, lines, comparable);
+  if (first && !c.resonance_hz.value) return;
+  add_row("resonance", c.resonance_hz, first ? std::nullopt : c.present.resonance_hz, {1, " Hz"},
+          lines);
+  add_row("damping", c.damping, first ? std::nullopt : c.present.damping, {3, ""}, lines);
 }
 
 bool is_mirrored(const Matrix2& m) {
@@ -109,15 +114,10 @@ void add_handedness(const StageCalibration& c, std::vector<std::string>& lines) 
 
 std::string dynamics(const StageCalibration& c) {
   if (!c.order) return "Nothing is known of how the stage responds.";
-  std::string text = fmt::format("The stage responds in the {} order",
-                                 *c.order == 1   ? "first"
-                                 : *c.order == 2 ? "second"
-                                                 : std::to_string(*c.order) + ".");
-  if (c.resonance_hz) {
-    text += fmt::format(": resonance {:.1f} Hz", *c.resonance_hz);
-    if (c.damping) text += fmt::format(", damping {:.2f}", *c.damping);
-  }
-  return text + '.';
+  return fmt::format("The stage responds in the {} order.", *c.order == 1 ? "first"
+                                                            : *c.order == 2
+                                                                ? "second"
+                                                                : std::to_string(*c.order) + ".");
 }
 
 void add_axes(const char* label, const std::optional<PerAxis2>& value, Format format,

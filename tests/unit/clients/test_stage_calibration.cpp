@@ -70,6 +70,25 @@ TEST_CASE("what was measured stands beside what is configured") {
   CHECK_THAT(text, contains("as configured:               turned by 0.00 degrees, not mirrored."));
 }
 
+TEST_CASE("what was measured of a second order stands beside what is configured, if that has one") {
+  json r = result(matrix_json(0, 1));
+  CHECK_THAT(joined(findings(read_calibration(r))), !contains("resonance"));
+  r.update({{"order", 2}, {"time_constant_us", nullptr}, {"time_constant_sd_us", nullptr}});
+  r.update({{"resonance_hz", 12.34}, {"resonance_sd_hz", 0.2}});
+  r.update({{"damping", 0.651}, {"damping_sd", 0.02}});
+  std::string text = joined(findings(read_calibration(r)));
+  CHECK_THAT(text, contains("resonance                    12.3 Hz      0.2 Hz\n"));
+  CHECK_THAT(text, contains("damping                        0.651       0.020\n"));
+  CHECK_THAT(text, contains("The stage responds in the second order.\n"));
+  r["present"].update({{"resonance_hz", 12.5}, {"damping", 0.8}});
+  text = joined(findings(read_calibration(r)));
+  CHECK_THAT(text,
+             contains("resonance                    12.3 Hz      0.2 Hz     12.5 Hz   agrees"));
+  CHECK_THAT(text,
+             contains("damping                        0.651       0.020       0.800   differs"));
+  CHECK_THAT(text, !contains("time constant"));
+}
+
 TEST_CASE(
     "a stage of second order is proposed with its frequency and damping, and a former one is "
     "ended") {
