@@ -12,8 +12,20 @@
 
 #include <stddef.h>
 
+/* Gpufit can be built for double; this library fits in single precision alone. A program that is
+ * compiled for the other would hand over arrays of the wrong size. */
+#ifdef GPUFIT_DOUBLE
+#error "driftd's libGpufit fits in single precision: compile without GPUFIT_DOUBLE"
+#endif
 #ifndef REAL
 #define REAL float
+#endif
+#ifdef __cplusplus
+static_assert(sizeof(REAL) == sizeof(float), "driftd's libGpufit takes REAL as float");
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+_Static_assert(sizeof(REAL) == sizeof(float), "driftd's libGpufit takes REAL as float");
+#else
+typedef char driftds_libGpufit_takes_REAL_as_float[sizeof(REAL) == sizeof(float) ? 1 : -1];
 #endif
 
 #ifdef __cplusplus

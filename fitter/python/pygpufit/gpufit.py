@@ -54,6 +54,11 @@ class Status:
     Error = 1
 
 
+def _valid_id(cls, id):  # pylint: disable=redefined-builtin
+    """Whether one of the constants of `cls` is `id`; some programs call it by this name."""
+    return any(value == id for name, value in vars(cls).items() if not name.startswith("__"))
+
+
 def _places(name):
     """Where the library lies in a checkout that was built, and in an installation."""
     folder = pathlib.Path(__file__).resolve().parent.parent

@@ -2,6 +2,7 @@
 """Programs written for pyGpufit, on driftd's libGpufit."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -359,6 +360,32 @@ class Gpus(unittest.TestCase):
             env={**os.environ, "GPUFIT_ALLOW_CPU": "1"}, capture_output=True, text=True,
             check=True).stdout
         self.assertEqual(said, "True\n")
+
+    @unittest.skipUnless(shutil.which("cc"), "SKIPPED: no C compiler")
+    def test_a_program_for_double_precision_does_not_compile(self):
+        header = pathlib.Path(__file__).resolve().parents[4] / "fitter/gpufit/gpufit.h"
+        for language in ("c99", "c11", "c++11"):
+            for defined, said in (((), None), (["-DREAL=float"], None),
+                                  (["-DREAL=double"], "takes.REAL.as.float"),
+                                  (["-DGPUFIT_DOUBLE"], "single precision")):
+                done = subprocess.run(
+                    ["cc", "-x", "c++" if "+" in language else "c", f"-std={language}", "-pedantic",
+                     "-Wall", "-Werror", "-fsyntax-only", *defined, "-"],
+                    input=f'#include "{header}"\nint main(void) {{ return 0; }}\n',
+                    capture_output=True, text=True, check=False)
+                with self.subTest(language=language, defined=defined):
+                    self.assertEqual(done.returncode == 0, said is None, done.stderr)
+                    self.assertRegex(done.stderr, said or "^$")
+
+    def test_names_that_programs_look_for(self):
+        from pygpufit import version
+        self.assertRegex(version.__version__, rf"^{version.__version_short__}\.\d+$")
+        self.assertEqual(version.__version__, version.__version_full__)
+        for kind, ids in ((gf.ModelID, range(15)), (gf.EstimatorID, (0, 1)),
+                          (gf.ConstraintType, range(4)), (gf.Status, (0, 1))):
+            self.assertEqual([i for i in range(-1, 20) if gf._valid_id(kind, i)], list(ids))
+        self.assertFalse(gf._valid_id(gf.ModelID, gf.ModelID.__name__))
+        self.assertFalse(gf._valid_id(gf.ModelID, gf.ModelID.__module__))
 
     def test_only_gpufits_names_are_exported(self):
         names = subprocess.run(["nm", "-D", "--defined-only", os.environ["GPUFIT_LIBRARY"]],
