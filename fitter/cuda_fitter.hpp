@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The CUDA back end of the contract in fitter.hpp. No CUDA header is needed; in a build without
-// CUDA the same calls exist and report that. A call may change the calling thread's current device.
+// CUDA the same calls exist and report that. A call leaves the calling thread's current device as
+// it was, but those of a live fitter, whose thread keeps its device.
 //
 // Results agree with the CPU's to rounding: where both stop by the same criterion at the same
 // iteration, to some 1e-5 standard deviations; where rounding makes one stop an iteration earlier,
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +25,12 @@ namespace driftd::fitter {
 
 /// Devices that CUDA knows, also those that cannot run the fits; 0 without a driver. Never throws.
 int cuda_device_count() noexcept;
+
+/// The calling thread's current device; 0 also without any.
+int cuda_current_device() noexcept;
+
+/// The device that has `memory`; nothing: the host has it, or CUDA does not say.
+std::optional<int> cuda_device_of(const void* memory) noexcept;
 
 /// Why `device` cannot run the fits (it is too old for the kernels, taken by others); "" if it can.
 std::string cuda_obstacle(int device = 0);

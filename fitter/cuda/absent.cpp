@@ -17,6 +17,14 @@ std::string cuda_obstacle(int) {
   return kAbsent;
 }
 
+int cuda_current_device() noexcept {
+  return 0;
+}
+
+std::optional<int> cuda_device_of(const void*) noexcept {
+  return std::nullopt;
+}
+
 bool host_can_read(const void*) noexcept {
   return true;
 }

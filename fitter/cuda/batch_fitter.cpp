@@ -138,6 +138,7 @@ class BatchFitter final : public CudaBatchFitter {
     constexpr std::size_t kLargestRoi = sizeof(float) * kMaxRoiPx * kMaxRoiPx;
     if (cuda.devices.empty() || cuda.streams < 1 || chunk_bytes_ < kLargestRoi)
       throw FitterError("CUDA: a batch needs a device, a stream and chunks of 16 KiB or more");
+    const CallersDevice callers(calls_);
     for (const int device : cuda.devices) take_device(calls_, device, any_kernel());
     for (int stream = 0; stream < cuda.streams; ++stream) {
       for (const int device : cuda.devices) {
@@ -167,6 +168,7 @@ class BatchFitter final : public CudaBatchFitter {
   void run(const Batch& batch, const FitOptions& options, const SwarmOptions* swarm,
            Localization* results, SwarmReport* reports) {
     if (batch.count == 0) return;
+    const CallersDevice callers(calls_);
     const Call call = plan(batch, options, swarm, results, reports);
     // The streams here do not wait for the default one by themselves.
     if (call.any(Place::Device)) {
@@ -369,6 +371,7 @@ std::unique_ptr<CudaBatchFitter> make_batch_fitter(const CudaBatchOptions& cuda,
 }
 
 std::string obstacle(const RuntimeCalls& calls, int device) {
+  const CallersDevice callers(calls);
   try {
     take_device(calls, device, any_kernel());
     return {};

@@ -18,6 +18,19 @@ std::string cuda_obstacle(int device) {
   return cuda::obstacle({}, device);
 }
 
+int cuda_current_device() noexcept {
+  int device = 0;
+  return cudaGetDevice(&device) == cudaSuccess ? device : 0;
+}
+
+std::optional<int> cuda_device_of(const void* memory) noexcept {
+  cudaPointerAttributes attributes;
+  if (memory == nullptr || cudaPointerGetAttributes(&attributes, memory) != cudaSuccess ||
+      attributes.type != cudaMemoryTypeDevice)
+    return std::nullopt;
+  return attributes.device;
+}
+
 bool host_can_read(const void* memory) noexcept {
   cudaPointerAttributes attributes;
   return memory == nullptr || (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess &&

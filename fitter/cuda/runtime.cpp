@@ -18,6 +18,17 @@ int require_devices(const RuntimeCalls& calls) {
   return count;
 }
 
+CallersDevice::CallersDevice(const RuntimeCalls& calls) noexcept : calls_(calls) {
+  if (calls_.get_device(&device_) != cudaSuccess) device_ = -1;
+}
+
+/// To set the device that is current would be to begin with one that nobody has used yet.
+CallersDevice::~CallersDevice() {
+  int now = device_;
+  if (calls_.get_device(&now) == cudaSuccess && now != device_ && device_ >= 0)
+    calls_.set_device(device_);
+}
+
 std::string take_device(const RuntimeCalls& calls, int device, const void* kernel) {
   constexpr int kOldestMajor = 7, kOldestMinor = 5;  // the first of cmake/cuda.cmake
   const int count = require_devices(calls);

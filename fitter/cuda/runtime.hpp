@@ -20,6 +20,7 @@ struct RuntimeCalls {
   decltype(&cudaGetDeviceProperties) get_device_properties = cudaGetDeviceProperties;
   decltype(&cudaFuncGetAttributes) function_attributes = cudaFuncGetAttributes;
   decltype(&cudaDeviceGetAttribute) get_attribute = cudaDeviceGetAttribute;
+  decltype(&cudaGetDevice) get_device = cudaGetDevice;
   decltype(&cudaSetDevice) set_device = cudaSetDevice;
   decltype(&cudaHostAlloc) host_alloc = cudaHostAlloc;
   decltype(&cudaFreeHost) free_host = cudaFreeHost;
@@ -42,6 +43,19 @@ void check(cudaError_t result, const char* purpose);
 
 /// The number of devices. @throws FitterError without a driver or a device
 int require_devices(const RuntimeCalls& calls);
+
+/// The calling thread's current device, which is so again at the scope's end.
+class CallersDevice {
+ public:
+  explicit CallersDevice(const RuntimeCalls& calls) noexcept;
+  ~CallersDevice();
+  CallersDevice(const CallersDevice&) = delete;
+  CallersDevice& operator=(const CallersDevice&) = delete;
+
+ private:
+  const RuntimeCalls& calls_;
+  int device_ = -1;  ///< there is none
+};
 
 /// Makes `device` the calling thread's, so that what is made next belongs to it, and makes sure
 /// that it can run `kernel`. Returns its name. @throws FitterError

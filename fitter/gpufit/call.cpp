@@ -6,6 +6,7 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -277,14 +278,15 @@ bool has_gpu() {
   return has;
 }
 
-/// The first GPU, which fits for one call at a time. Its fitter and the arrays stay for the next
+/// A GPU, which fits for one call at a time. Its fitter and the arrays stay for the next
 /// call: to make the one and to touch the others first takes as long as many fits.
 class Gpu {
  public:
+  explicit Gpu(int device) : device_(device) {}
   /// False: it cannot be used, and nothing was done.
   bool fit(const Call& call, const FitOptions& options) {
     const std::lock_guard lock(one_at_a_time_);
-    if (!back_end_) back_end_.emplace(BackEnd::Auto);
+    if (!back_end_) back_end_.emplace(BackEnd::Auto, CudaBatchOptions{.devices = {device_}});
     if (!back_end_->on_gpu()) return false;
     const int threads = call.n_fits < kGpuBlock / 16 ? 1 : kGpuThreads;
     Block block(call, order_of(call.model_id), side_of(call.n_points), arrays_, threads);
@@ -299,20 +301,24 @@ class Gpu {
   /// What keeps it from being used; "" if nothing does.
   std::string obstacle() {
     const std::lock_guard lock(one_at_a_time_);
-    if (!back_end_) return cuda_obstacle();
+    if (!back_end_) return cuda_obstacle(device_);
     return back_end_->on_gpu() ? std::string() : back_end_->reason();
   }
 
  private:
   static constexpr int kAllCores = 0;  ///< where the GPU fails in the middle of a call
+  int device_;
   std::mutex one_at_a_time_;
   std::optional<BatchBackEnd> back_end_;
   Arrays arrays_;
 };
 
-Gpu& gpu() {
-  static Gpu the_gpu;
-  return the_gpu;
+/// Stays where it is.
+Gpu& gpu(int device) {
+  static std::mutex one_at_a_time;
+  static std::map<int, Gpu> gpus;
+  const std::lock_guard lock(one_at_a_time);
+  return gpus.try_emplace(device, device).first->second;
 }
 
 }  // namespace
@@ -331,15 +337,21 @@ void check(const Call& call) {
 }
 
 std::string gpu_obstacle() {
-  return gpu().obstacle();
+  return gpu(cuda_current_device()).obstacle();
 }
 
 std::string fit(const Call& call, DataIn data) {
   check(call);
   const FitOptions options = options_of(call, order_of(call.model_id));
   const bool wanted = data == DataIn::Device || (call.n_fits > kFewestFits && has_gpu());
-  if (wanted && gpu().fit(call, options)) return gpu_obstacle();
-  std::string obstacle = wanted ? gpu_obstacle() : std::string();
+  std::string obstacle;
+  if (wanted) {
+    const auto home = data == DataIn::Device ? cuda_device_of(call.data) : std::nullopt;
+    Gpu& chosen = gpu(home.value_or(cuda_current_device()));
+    const bool fitted = chosen.fit(call, options);
+    obstacle = chosen.obstacle();
+    if (fitted) return obstacle;
+  }
   if (data == DataIn::Device) throw FitterError(obstacle);
   fit_on_cpu(call, options);
   return obstacle;

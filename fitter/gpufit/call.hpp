@@ -39,14 +39,15 @@ std::size_t parameters_of(int model_id);
 /// @throws FitterError for arguments that make no sense
 void check(const Call& call);
 
-/// Checks, then fits: on the GPU if there is one that can be used and the fits are worth it, else
-/// on all cores. Writes nothing when it throws for the arguments. The initial parameters may be the
-/// output's. Once the GPU could not be used or failed, the process fits on its cores.
+/// Checks, then fits: on the GPU that has the data or, of data of the host, the calling thread's
+/// current one, if it can be used and the fits are worth it, else on all cores. Writes nothing when
+/// it throws for the arguments. The initial parameters may be the output's. Once a GPU could not be
+/// used or failed, the process fits on its cores in its place.
 /// @returns what kept these fits from the GPU that there is; "" if nothing did
 /// @throws FitterError  also where data in the GPU's memory cannot be fitted there
 std::string fit(const Call& call, DataIn data = DataIn::Host);
 
-/// What keeps the first GPU from being used; "" if nothing does.
+/// What keeps the calling thread's current GPU from being used; "" if nothing does.
 std::string gpu_obstacle();
 
 }  // namespace driftd::fitter::drop_in

@@ -72,6 +72,7 @@ struct State {
   Trouble trouble = Trouble::None;
   int allocations = 0;  ///< pinned ones not given back
   std::size_t fitted = 0;
+  int current_device = 0;
 };
 
 inline State& state() {
@@ -167,7 +168,11 @@ inline fitter::cuda::RuntimeCalls calls() {
     return fails_by(Trouble::NoImage, cudaErrorNoKernelImageForDevice);
   };
   c.pointer_attributes = [](cudaPointerAttributes* a, const void*) { return *a = {}, cudaSuccess; };
-  c.set_device = [](int) { return fails_by(Trouble::Exclusive, cudaErrorDevicesUnavailable); };
+  c.get_device = [](int* device) { return *device = state().current_device, cudaSuccess; };
+  c.set_device = [](int device) {
+    state().current_device = device;
+    return fails_by(Trouble::Exclusive, cudaErrorDevicesUnavailable);
+  };
   c.host_alloc = host_alloc;
   c.free_host = free_host;
   c.device_alloc = [](void** memory, std::size_t bytes) {

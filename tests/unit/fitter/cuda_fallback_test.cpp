@@ -29,6 +29,12 @@ int cuda_device_count() noexcept {
   int count = 0;
   return pretended::count_devices(&count) == cudaSuccess ? count : 0;
 }
+int cuda_current_device() noexcept {
+  return 0;
+}
+std::optional<int> cuda_device_of(const void*) noexcept {
+  return std::nullopt;
+}
 std::string cuda_obstacle(int device) {
   const Trouble trouble = pretended::state().trouble;
   const auto calls = pretended::batch_calls();
@@ -93,6 +99,23 @@ TEST_CASE("auto takes the CPU where the GPU cannot be had, and says why") {
     back_end.fit(work.batch(), work.options, work.found, 1);
     CHECK(work.right());
     CHECK_THROWS_WITH(BatchBackEnd(BackEnd::Cuda), contains(says));
+  }
+}
+
+TEST_CASE("The thread's current device is as it was, after a call that fails, too") {
+  constexpr int kCallers = 5;
+  for (const Trouble trouble : {Trouble::None, Trouble::NoStream, Trouble::LaunchFails}) {
+    Work work;
+    pretended::state() = {};
+    pretended::state().current_device = kCallers;
+    pretended::state().trouble = trouble;
+    CHECK(cuda_obstacle(0).empty());
+    CHECK(pretended::state().current_device == kCallers);
+    BatchBackEnd back_end(BackEnd::Auto);
+    CHECK(pretended::state().current_device == kCallers);
+    back_end.fit(work.batch(), work.options, work.found, 1);
+    CHECK(pretended::state().current_device == kCallers);
+    CHECK(back_end.on_gpu() == (trouble == Trouble::None));
   }
 }
 

@@ -121,5 +121,49 @@ TEST_CASE("Arrays on the GPU are fitted there") {
   CHECK(back.steps == host.steps);
 }
 
+TEST_CASE("Of two GPUs, the one fits that has the arrays, and the current one stays current") {
+  if (fitter::cuda_device_count() < 2) {
+    std::cout << "SKIPPED: no two CUDA devices\n";
+    return;
+  }
+  const Case c{GAUSS_2D, LSE, false, false};
+  Input in = draw(c);
+  Output expected(c), of_host(c), back(c);
+  const auto current = [] {
+    int device = -1;
+    REQUIRE(cudaGetDevice(&device) == cudaSuccess);
+    return device;
+  };
+  const auto free_on = [&](int device) {
+    const int before = current();
+    std::size_t left = 0, all = 0;
+    REQUIRE(cudaSetDevice(device) == cudaSuccess);
+    REQUIRE(cudaMemGetInfo(&left, &all) == cudaSuccess);
+    REQUIRE(cudaSetDevice(before) == cudaSuccess);
+    return left;
+  };
+  fit(c, in, 0, kFits, expected);
+  CHECK(current() == 0);
+  const std::size_t free_before = free_on(1);
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  fit(c, in, 0, kFits, of_host);
+  CHECK(current() == 1);
+  CHECK(free_on(1) < free_before);  // the fitter's memory is there now
+  CHECK(of_host.parameters == expected.parameters);
+  const test::CudaArray<float> data(true, in.data.data(), in.data.size()),
+      parameters(true, in.start.data(), in.start.size()),
+      chi_squares(true, back.chi_squares.data(), kFits);
+  const test::CudaArray<int> states(true, back.states.data(), kFits),
+      steps(true, back.steps.data(), kFits);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  REQUIRE(gpufit_cuda_interface(kFits, kPoints, data.get(), nullptr, c.model_id, 1e-6f, 50, all,
+                                c.estimator_id, 0, nullptr, parameters.get(), states.get(),
+                                chi_squares.get(), steps.get()) == OK);
+  CHECK(current() == 0);
+  REQUIRE(cudaMemcpy(back.parameters.data(), parameters.get(),
+                     back.parameters.size() * sizeof(float), cudaMemcpyDefault) == cudaSuccess);
+  CHECK(back.parameters == expected.parameters);
+}
+
 }  // namespace
 }  // namespace driftd

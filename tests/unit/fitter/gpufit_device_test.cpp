@@ -3,6 +3,7 @@
 // CPU's: which arrays are copied, and that fits beyond one portion find their own.
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "fitter/cuda_fitter.hpp"
@@ -16,16 +17,24 @@ namespace {
 int devices = 1;
 std::size_t copied_bytes = 0;
 std::size_t fitted_on_gpu = 0;
+int current_device = 0;
+std::optional<int> device_of_data;
+std::vector<int> fitted_on;  ///< device after device
 
 class PretendedGpu final : public CudaBatchFitter {
  public:
+  explicit PretendedGpu(int device) : device_(device) {}
   void fit(const Batch& batch, const FitOptions& options,
            std::span<Localization> results) override {
     fitted_on_gpu += batch.count;
+    if (fitted_on.empty() || fitted_on.back() != device_) fitted_on.push_back(device_);
     fit_batch_cpu(batch, options, results);
   }
   void search(const Batch&, const FitOptions&, const SwarmOptions&, std::span<Localization>,
               std::span<SwarmReport>) override {}
+
+ private:
+  int device_;
 };
 
 }  // namespace
@@ -33,6 +42,12 @@ class PretendedGpu final : public CudaBatchFitter {
 // Instead of those of the CUDA back end.
 int cuda_device_count() noexcept {
   return devices;
+}
+int cuda_current_device() noexcept {
+  return current_device;
+}
+std::optional<int> cuda_device_of(const void*) noexcept {
+  return device_of_data;
 }
 std::string cuda_obstacle(int) {
   return devices > 0 ? "" : "CUDA: no device";
@@ -47,8 +62,9 @@ void cuda_copy(void* to, const void* from, std::size_t bytes) {
   copied_bytes += bytes;
   std::memcpy(to, from, bytes);
 }
-std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions&) {
-  return std::make_unique<PretendedGpu>();
+std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& cuda) {
+  REQUIRE(cuda.devices.size() == 1);
+  return std::make_unique<PretendedGpu>(cuda.devices[0]);
 }
 
 namespace {
@@ -121,6 +137,22 @@ TEST_CASE("arrays on a GPU give the fits of arrays on the host") {
                  (1.8f + 0.1f * static_cast<float>((kFits - 1) % 5))) < 1e-3f);
   CHECK(copied_bytes == 4 * kFits * (kPoints + 2 * kParameters + 3));  // all but the data
   CHECK(fitted_on_gpu == 2 * kFits);
+}
+
+TEST_CASE("arrays are fitted on the GPU that has them, those of the host on the current one") {
+  Arrays a = draw(65);
+  const auto call = call_of(a, kAll, nullptr);
+  fitted_on.clear();
+  current_device = 2;
+  drop_in::fit(call);
+  device_of_data = 1;
+  drop_in::fit(call);
+  drop_in::fit_on_device(call);
+  current_device = 0;
+  drop_in::fit_on_device(call);
+  drop_in::fit(call);
+  device_of_data.reset();
+  CHECK(fitted_on == std::vector<int>{2, 1, 0});
 }
 
 TEST_CASE("few fits of the host are not worth a GPU") {
