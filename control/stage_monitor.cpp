@@ -53,9 +53,11 @@ constexpr double kUnexplained = 8;
 
 /// Weighed by the observer's innovations: what each frame takes off the doubt. The observer
 /// commands what it expects of the sample, so where that is a little wrong all the time, as of a
-/// line whose frequency drifts, another gain of the stage explains a little more all the time. So
-/// it does by the monitor's own innovations where lines grow, which it has not learnt yet.
+/// line whose frequency drifts, another gain of the stage explains a little more all the time.
 constexpr double kAllowance = 0.03;
+/// The same of the monitor's own innovations: while lines grow, which it has not learnt yet, a gain
+/// of 2.2 explains 0.008 more each frame. More than 0.01 lets gains of 2 pass unnoticed.
+constexpr double kOwnAllowance = 0.01;
 /// And so much more for what a candidate leaves beyond what the model expects.
 constexpr double kMisfit = 0.3;
 /// And the best candidate has to explain what is seen: its innovations' mean square is at most so
@@ -422,7 +424,7 @@ void StageMonitor::weigh(const Anchor& here) noexcept {
     else if (!kTable[i].drives_away)
       c.own_doubt = 0;
     else
-      c.own_doubt = std::max(0.0, c.own_doubt + own.for_nm(c.innovation_nm) - kAllowance);
+      c.own_doubt = std::max(0.0, c.own_doubt + own.for_nm(c.innovation_nm) - kOwnAllowance);
     if (c.doubt < kDoubtToLeave && c.own_doubt < kDoubtToLeave) c.anchor = here;
   }
   decide(here);
