@@ -64,13 +64,14 @@ StageMotion StageModel::respond(const Command& command, double after_us) const n
 }
 
 void StageModel::command(Vec2 total_nm, std::int64_t sent_ns) noexcept {
-  Command command{.sent_ns = sent_ns, .total_nm = total_nm, .stage = {}};
-  if (count_ > 0) {
-    const Command& before = history_[newest_];
-    command.stage = respond(before, difference_us(sent_ns, before.sent_ns));
-    newest_ = (newest_ + 1) % kHistory;
-  }
-  history_[newest_] = command;
+  const Command& before = history_[newest_];
+  command(total_nm, sent_ns,
+          count_ > 0 ? respond(before, difference_us(sent_ns, before.sent_ns)) : StageMotion{});
+}
+
+void StageModel::command(Vec2 total_nm, std::int64_t sent_ns, const StageMotion& then) noexcept {
+  if (count_ > 0) newest_ = (newest_ + 1) % kHistory;
+  history_[newest_] = {.sent_ns = sent_ns, .total_nm = total_nm, .stage = then};
   count_ = std::min(count_ + 1, kHistory);
 }
 

@@ -64,6 +64,12 @@ class StageModel {
   void reset() noexcept;
   /// A command, later than the one before.
   void command(Vec2 total_nm, std::int64_t sent_ns) noexcept;
+  /// The same of a stage that others followed, who say where it is when the command takes effect.
+  void command(Vec2 total_nm, std::int64_t sent_ns, const StageMotion& then) noexcept;
+  /// When the newest command remembered takes effect.
+  StageMotion told_motion() const noexcept {
+    return count_ > 0 ? history_[newest_].stage : StageMotion{};
+  }
   /// The stage was never told of the commands later than `sent_ns`: they are forgotten. It was told
   /// `total_nm` last; where none of the commands remembered is that old, it stands there.
   void take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept;

@@ -59,7 +59,10 @@ StageEchoes first_echoes(Vec2 place_nm) noexcept {
 }
 
 ObserverPlan make_plan(const ObserverSettings& settings) {
-  return {.settings = settings, .first_gains = StagePreview(preview_of(settings)).gains({})};
+  const PreviewSettings preview = preview_of(settings);
+  return {.settings = settings,
+          .first_gains = StagePreview(preview).gains({}),
+          .first_calmer = CalmerPreviews(preview).gains({}, preview.penalty)};
 }
 
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
@@ -88,6 +91,7 @@ Observer::Observer(const ObserverSettings& settings) : stage_(settings.stage), s
 void Observer::adopt(const ObserverPlan& plan) noexcept {
   settings_ = plan.settings;
   first_gains_ = plan.first_gains;
+  first_calmer_ = plan.first_calmer;
   stage_.change_settings(settings_.stage);
   axes_ = {};
   forget_frames();
@@ -128,6 +132,7 @@ Observer::Axis Observer::axis_of(const Tuning& t) noexcept {
           .echoes = t.echoes,
           .echoed_nm = {},
           .gains = t.gains,
+          .calmer = t.calmer,
           .stage = t.stage,
           .usual_variance_nm2 = t.usual_variance_nm2,
           .taken_ns = t.taken_ns,
@@ -146,6 +151,7 @@ void Observer::begin(std::size_t i) noexcept {
   if (!axis.tuned) {
     model = first_model(frame_.variance_nm2[i], settings_.period_s);
     axis.gains = first_gains_;
+    axis.calmer = first_calmer_;
     axis.usual_variance_nm2 = frame_.variance_nm2[i];
   }
   axis.filter.start(model, target_nm(frame_, i, stage_, axis.stage), 0);
@@ -216,11 +222,19 @@ void Observer::catch_up(std::size_t i) noexcept {
 double Observer::wanted_nm(std::size_t i, double lead_s, const StageMotion& stage) const noexcept {
   const Axis& axis = axes_[i];
   const DisturbanceFilter::State then = axis.filter.ahead(lead_s + axis.stage.late_s);
-  const double course =
-      weighted(axis.gains.course, then, 1 + axis.filter.model().line_count) / axis.stage.gain;
-  return course - axis.gains.from_place * axes_of(stage.place_nm)[i] -
-         axis.gains.from_speed * axes_of(stage.speed_nm_per_s)[i] -
-         axis.gains.from_command * axes_of(total_nm_)[i];
+  const std::size_t pairs = 1 + axis.filter.model().line_count;
+  const double told_nm = axes_of(total_nm_)[i];
+  const auto by = [&](const PreviewGains& g) {
+    return weighted(g.course, then, pairs) / axis.stage.gain -
+           g.from_place * axes_of(stage.place_nm)[i] -
+           g.from_speed * axes_of(stage.speed_nm_per_s)[i] - g.from_command * told_nm;
+  };
+  double wanted_nm = by(axis.gains);
+  for (std::size_t k = 0; k < axis.calmer.count; ++k) {
+    if (std::abs(wanted_nm - told_nm) <= settings_.change_limit_nm) break;
+    wanted_nm = by(axis.calmer.gains[k]);
+  }
+  return wanted_nm;
 }
 
 /// The command at `now_ns`, when the filters have seen what was at `taken_ns`.
@@ -266,6 +280,7 @@ Vec2 Observer::see(const Sight& sight) noexcept {
             .stage_moved_nm = {std::max(moved[0], kStageRings * before[0]),
                                std::max(moved[1], kStageRings * before[1])},
             .told_nm = total_nm_,
+            .told_stage = stage_.told_motion(),
             .told_ns = told_ns_};
   for (std::size_t i = 0; i < kAxes; ++i) {
     if (count_ == 0) begin(i);

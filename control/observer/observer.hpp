@@ -56,6 +56,7 @@ struct ObserverFrame {
   bool sure = false;         ///< as of Sight
   Axes stage_moved_nm{};     ///< from frame to frame, the largest lately
   Vec2 told_nm;              ///< the command before
+  StageMotion told_stage;    ///< the modelled stage when that takes effect
   std::int64_t told_ns = 0;  ///< 0: none
   std::array<Innovation, kAxes> innovations{};
 };
@@ -79,6 +80,7 @@ struct Tuning {
   DisturbanceFilter filter;
   StageEchoes echoes{};
   PreviewGains gains;
+  CalmerGains calmer;
   StageError stage;
   double usual_variance_nm2 = 0;  ///< by the fits; the model's noise stands for it
 };
@@ -87,6 +89,7 @@ struct Tuning {
 struct ObserverPlan {
   ObserverSettings settings;
   PreviewGains first_gains;
+  CalmerGains first_calmer;
 };
 ObserverPlan make_plan(const ObserverSettings& settings);
 /// Another stage, or frames at another rate, by more than a rate that is measured changes by
@@ -168,6 +171,7 @@ class Observer {
     StageEchoes echoes{};
     Vec2 echoed_nm;  ///< the echoes' last innovations
     PreviewGains gains;
+    CalmerGains calmer;
     StageError stage;
     double usual_variance_nm2 = 0;
     std::int64_t taken_ns = 0;  ///< of the filter's last frame; 0: none
@@ -184,6 +188,7 @@ class Observer {
   ObserverSettings settings_;
   StageModel stage_;
   PreviewGains first_gains_;
+  CalmerGains first_calmer_;
   std::array<Axis, kAxes> axes_;
   std::array<std::optional<Axis>, kAxes> offered_;
   std::vector<ObserverFrame> seen_;  ///< ring

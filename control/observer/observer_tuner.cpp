@@ -28,9 +28,8 @@ constexpr double kNoticeFrames = 32;  ///< until a surprise is noticed
 /// Changes of command, rms over some seconds: of what the limits allow, and what follows.
 constexpr double kChangeS = 2, kMostShare = 1.0 / 3, kLeastShare = 1.0 / 4;
 constexpr double kPenaltyStep = 1.5, kMostPenalty = 10;
-/// A stage that goes so far of a change of command within a frame is a fast one; of the settings'
-/// penalty a slow one gets less, but so much.
-constexpr double kFastShare = 1.0 / 3, kLeastPenalty = 0.1;
+/// Of the settings' penalty a slow stage gets less, but so much.
+constexpr double kLeastPenalty = 0.1;
 constexpr double kLateFrames = 64;
 /// Each so many refits the model is looked for from nothing, too.
 constexpr int kAnew = 3;
@@ -48,14 +47,15 @@ StagePreview preview_with(const ObserverSettings& settings, double penalty) {
 }
 
 double least_penalty(const ObserverSettings& settings) {
-  const Transition frame = transition(preview_of(settings).response, settings.period_s);
-  return settings.penalty * std::clamp((1 - frame.zz) / kFastShare, kLeastPenalty, 1.0);
+  const double share = share_of_a_frame(preview_of(settings));
+  return settings.penalty * std::clamp(share / kFastShare, kLeastPenalty, 1.0);
 }
 
 }  // namespace
 
 ObserverTuner::ObserverTuner(const ObserverSettings& settings)
     : settings_(settings),
+      calmer_(preview_of(settings)),
       axes_{Axis(StagePreview(preview_of(settings))), Axis(StagePreview(preview_of(settings)))},
       stage_(settings.stage) {
   reset();
@@ -109,7 +109,7 @@ void ObserverTuner::take(const ObserverFrame& frame) {
   const std::int64_t before_ns = frames_.empty() ? frame.taken_ns : frames_.back().taken_ns;
   frames_.push_back(frame);
   if (frame.told_ns > told_ns_) {
-    stage_.command(frame.told_nm, frame.told_ns);
+    stage_.command(frame.told_nm, frame.told_ns, frame.told_stage);
     const double late_s = 1e-9 * static_cast<double>(frame.told_ns - before_ns);
     late_s_ += (late_s - late_s_) / std::min(static_cast<double>(frames_.size()), kLateFrames);
   }
@@ -241,8 +241,8 @@ bool ObserverTuner::is_better(const Trial& trial) {
 }
 
 /// The penalty that keeps changes of command within what the limits allow.
-bool ObserverTuner::adapt_penalty(std::size_t index) {
-  Axis& axis = axes_[index];
+double ObserverTuner::adapted_penalty(std::size_t index) const {
+  const Axis& axis = axes_[index];
   double sum_nm2 = 0, count = 0;
   Vec2 before = frames_.front().told_nm;
   for (const ObserverFrame& frame : frames_) {
@@ -256,9 +256,7 @@ bool ObserverTuner::adapt_penalty(std::size_t index) {
   double penalty = axis.preview.settings().penalty;
   if (share > kMostShare) penalty = std::min(kPenaltyStep * penalty, kMostPenalty);
   if (share < kLeastShare) penalty = std::max(penalty / kPenaltyStep, least_penalty(settings_));
-  if (penalty == axis.preview.settings().penalty) return false;
-  axis.preview = preview_with(settings_, penalty);
-  return true;
+  return penalty;
 }
 
 std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
@@ -300,7 +298,8 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   }
   ++axis.refits;
   schedule(axis);
-  const bool other_penalty = adapt_penalty(index);
+  const double penalty = adapted_penalty(index);
+  const bool other_penalty = penalty != axis.preview.settings().penalty;
   const DisturbanceModel found = scaled(best.start, best.model.noise_nm2 / best.start.noise_nm2);
   const double judged_s = std::max(from_s, age_s() - std::min(kJudgedS, 0.5 * age_s()));
   Trial trial = tried(index, found, stage, judged_s, axis.tuned_s);
@@ -327,6 +326,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   } else {
     return std::nullopt;
   }
+  if (other_penalty) axis.preview = preview_with(settings_, penalty);
   Tuning tuning;
   tuning.axis = index;
   tuning.epoch = epoch_;
@@ -334,6 +334,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   tuning.filter = trial.filter;
   tuning.echoes = trial.echoes;
   tuning.gains = axis.preview.gains(axis.model);
+  tuning.calmer = calmer_.gains(axis.model, penalty);
   tuning.stage = axis.stage;
   tuning.usual_variance_nm2 = usual_variance_nm2(index);
   axis.filter = trial.filter;

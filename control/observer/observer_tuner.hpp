@@ -68,13 +68,14 @@ class ObserverTuner {
   Trial tried(std::size_t axis, const DisturbanceModel& model, StageError stage, double from_s,
               double tuned_s) const;
   static bool is_better(const Trial& trial);
-  bool adapt_penalty(std::size_t axis);
+  double adapted_penalty(std::size_t axis) const;
   void schedule(Axis& axis);
   void follow(std::size_t axis, const ObserverFrame& frame, double seconds);
   double time_s(const ObserverFrame& frame) const;
   double age_s() const;
 
   ObserverSettings settings_;
+  CalmerPreviews calmer_;
   std::array<Axis, kAxes> axes_;
   StageModel stage_;  ///< was told what the observer told
   std::deque<ObserverFrame> frames_;

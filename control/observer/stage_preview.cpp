@@ -8,6 +8,9 @@
 namespace driftd::control {
 namespace {
 
+/// Penalties of CalmerPreviews: 0.03 to 500,000.
+constexpr double kLeastCalmer = 0.03, kCalmerStep = 8;
+
 constexpr std::size_t kStates = StagePreview::kStates;
 using States = StagePreview::States;
 using Matrix = StagePreview::Matrix;
@@ -144,6 +147,25 @@ PreviewGains StagePreview::gains(const DisturbanceModel& model) const noexcept {
     g.course[l + 1] = {sum.real(), -sum.imag()};
   }
   return g;
+}
+
+double share_of_a_frame(const PreviewSettings& settings) noexcept {
+  return 1 - transition(settings.response, settings.period_s).zz;
+}
+
+CalmerPreviews::CalmerPreviews(const PreviewSettings& settings) {
+  if (settings.response.order != 2 || share_of_a_frame(settings) >= kFastShare) return;
+  PreviewSettings calmer = settings;
+  calmer.penalty = kLeastCalmer;
+  for (std::size_t i = 0; i < CalmerGains::kMost; ++i, calmer.penalty *= kCalmerStep)
+    previews_.emplace_back(calmer);
+}
+
+CalmerGains CalmerPreviews::gains(const DisturbanceModel& model, double penalty) const noexcept {
+  CalmerGains calmer;
+  for (const StagePreview& preview : previews_)
+    if (preview.settings().penalty > penalty) calmer.gains[calmer.count++] = preview.gains(model);
+  return calmer;
 }
 
 }  // namespace driftd::control

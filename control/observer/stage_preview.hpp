@@ -10,6 +10,7 @@
 #include <array>
 #include <complex>
 #include <cstddef>
+#include <vector>
 
 #include "control/observer/disturbance_filter.hpp"
 #include "control/observer/disturbance_model.hpp"
@@ -30,6 +31,14 @@ struct PreviewGains {
   double from_speed = 0;  ///< s
   double from_command = -1;
   DisturbanceFilter::State course{};  ///< weights of the disturbance filter's states
+};
+
+/// Gains for higher and higher penalties: commands that would change by more than limits allow go
+/// by these. One that is only cut off would let a slow stage of second order swing for ever.
+struct CalmerGains {
+  static constexpr std::size_t kMost = 9;
+  std::array<PreviewGains, kMost> gains{};
+  std::size_t count = 0;
 };
 
 class StagePreview {
@@ -56,5 +65,21 @@ class StagePreview {
   std::array<double, kInstants> now_{};
   std::array<States, kInstants> later_{};
 };
+
+/// Those of a stage that is slow against the frames and of second order; of others there are none.
+class CalmerPreviews {
+ public:
+  explicit CalmerPreviews(const PreviewSettings& settings);
+  /// Of penalties above `penalty`.
+  CalmerGains gains(const DisturbanceModel& model, double penalty) const noexcept;
+
+ private:
+  std::vector<StagePreview> previews_;
+};
+
+/// How far a stage goes of a change of command within a frame.
+double share_of_a_frame(const PreviewSettings& settings) noexcept;
+/// Fast stages go so far.
+constexpr double kFastShare = 1.0 / 3;
 
 }  // namespace driftd::control

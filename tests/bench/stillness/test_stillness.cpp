@@ -219,6 +219,15 @@ TEST_CASE("the observer tracks lines that drift, and takes lines that swell for 
   CHECK(fly(shortened("swelling_lines", 40, 5), "auto", 2).locked_share == 1);
 }
 
+TEST_CASE("a slow stage of second order is quiet soon after a knock, within its limits") {
+  if (driftd::test::kInstrumented) {
+    WARN("SKIPPED: minutes of arithmetic when instrumented");
+    return;
+  }
+  // Three knocks, of which the last is of 60 nm. Where commands were only cut off: 4.6.
+  CHECK(ratio(shortened("slow_knocks", 36, 18), "observer-alone", 1) < 1.15);
+}
+
 TEST_CASE("markers that are drawn and fitted give the residual of those that are computed") {
   World world = shortened("vibration", 5, 1);
   const double computed_nm = measure(fly(world, "pi", 1), {1, 1}).rms_nm;

@@ -111,6 +111,16 @@ class ObservedLock {
     stage_.command(told, now_ns);
     return told;
   }
+  /// A frame that is missing.
+  void coast() {
+    ++frame_;
+    const std::int64_t now_ns = 2'000'000 * frame_ + 1'500'000;
+    sample_x_.advance();
+    sample_y_.advance();
+    const Vec2 told = observer_.coast(now_ns);
+    observer_.told(told, now_ns);
+    stage_.command(told, now_ns);
+  }
   Vec2 left_nm() const { return left_nm_; }
   Observer& observer() { return observer_; }
 
