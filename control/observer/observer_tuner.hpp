@@ -45,7 +45,7 @@ class ObserverTuner {
     double surprise = 1;      ///< as of DisturbanceFilter
     double surprised_s = -1;  ///< since when; below 0: it is not
     bool again = false;       ///< it is, or was last, soon after the time before
-    double calmed_s = 0;      ///< when it was surprised last
+    double calmed_s = 0;      ///< when the last time ended
     double wait_s = 0;        ///< until the next refit because of it
     double since_s = 0;       ///< the sample has moved as it does now
     double tuned_s = 0;       ///< when the model in use was found
