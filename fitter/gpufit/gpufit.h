@@ -6,7 +6,7 @@
  * Fits n_fits square images of n_points pixels (4x4 to 64x64), row after row; the centre of an
  * image's first pixel is (0, 0), x counts columns. Any number of threads may call at once. Calls
  * return OK or ERROR; then gpufit_get_last_error() has a sentence, and nothing was fitted. */
-/* NOLINTBEGIN(readability-identifier-naming,modernize-*): names and headers of C */
+/* NOLINTBEGIN(readability-identifier-naming,modernize-*,misc-redundant-expression): names and headers of C */
 #ifndef DRIFTD_GPUFIT_H
 #define DRIFTD_GPUFIT_H
 
@@ -132,4 +132,4 @@ int gpufit_constrained_portable_interface(int argc, void* argv[]);
 #endif
 
 #endif
-/* NOLINTEND(readability-identifier-naming,modernize-*) */
+/* NOLINTEND(readability-identifier-naming,modernize-*,misc-redundant-expression) */
