@@ -20,13 +20,7 @@
 #ifndef REAL
 #define REAL float
 #endif
-#ifdef __cplusplus
-static_assert(sizeof(REAL) == sizeof(float), "driftd's libGpufit takes REAL as float");
-#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-_Static_assert(sizeof(REAL) == sizeof(float), "driftd's libGpufit takes REAL as float");
-#else
 typedef char driftds_libGpufit_takes_REAL_as_float[sizeof(REAL) == sizeof(float) ? 1 : -1];
-#endif
 
 #ifdef __cplusplus
 extern "C" {

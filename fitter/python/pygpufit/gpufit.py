@@ -54,7 +54,7 @@ class Status:
     Error = 1
 
 
-def _valid_id(cls, id):  # pylint: disable=redefined-builtin
+def _valid_id(cls, id):
     """Whether one of the constants of `cls` is `id`; some programs call it by this name."""
     return any(value == id for name, value in vars(cls).items() if not name.startswith("__"))
 

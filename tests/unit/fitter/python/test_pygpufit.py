@@ -364,7 +364,7 @@ class Gpus(unittest.TestCase):
     @unittest.skipUnless(shutil.which("cc"), "SKIPPED: no C compiler")
     def test_a_program_for_double_precision_does_not_compile(self):
         header = pathlib.Path(__file__).resolve().parents[4] / "fitter/gpufit/gpufit.h"
-        for language in ("c99", "c11", "c++11"):
+        for language in ("c99", "c11", "c++98", "c++17"):
             for defined, said in (((), None), (["-DREAL=float"], None),
                                   (["-DREAL=double"], "takes.REAL.as.float"),
                                   (["-DGPUFIT_DOUBLE"], "single precision")):
