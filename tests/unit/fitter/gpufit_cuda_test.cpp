@@ -136,9 +136,9 @@ TEST_CASE("Of two GPUs, the one fits that has the arrays, and the current one st
   };
   const auto free_on = [&](int device) {
     const int before = current();
-    std::size_t left = 0, all = 0;
+    std::size_t left = 0, total = 0;
     REQUIRE(cudaSetDevice(device) == cudaSuccess);
-    REQUIRE(cudaMemGetInfo(&left, &all) == cudaSuccess);
+    REQUIRE(cudaMemGetInfo(&left, &total) == cudaSuccess);
     REQUIRE(cudaSetDevice(before) == cudaSuccess);
     return left;
   };
