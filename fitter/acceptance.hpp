@@ -3,9 +3,7 @@
 // the reasons for its figures. Host and device; plain functions, callable from any thread.
 #pragma once
 
-#include <cmath>
-
-#include "fitter/localization.hpp"
+#include "fitter/fit_values.hpp"
 #include "fitter/pixel_sums.hpp"
 
 namespace driftd::fitter {
@@ -23,10 +21,10 @@ constexpr float kMaxStructure = 1.0f / 3.0f;
 /// The same over the noise expected of such an average: keeps weak spots from failing by noise.
 constexpr float kMinStructureSignificance = 5.0f;
 
-template <class Model>
-DRIFTD_HD bool inside_limits(const typename Model::Parameters& p, int side) {
+template <class Model, class Real>
+DRIFTD_HD Mask<Real> inside_limits(const Vec<Model::kShape, Real>& p, int side) {
   constexpr float kMargin = 1e-3f;
-  const Profile f = Model::profile(p);
+  const ProfileOf<Real> f = Model::profile(p);
   const float first = -0.5f + kMargin;
   const float last = static_cast<float>(side) - 0.5f - kMargin;
   const float narrowest = Model::kMinSigmaPx * (1.0f + kMargin);
@@ -39,18 +37,21 @@ DRIFTD_HD bool inside_limits(const typename Model::Parameters& p, int side) {
 /// @param l         a fit whose standard deviations come from its residuals
 /// @param squares   sum of its squared residuals
 /// @param constant  the same of a constant: the squares about the mean
-DRIFTD_HD bool significant(const Localization& l, float squares, float constant, float freedom) {
-  return freedom * std::log(constant / squares) > kMinLogLikelihoodGain &&
+template <class Real>
+DRIFTD_HD Mask<Real> significant(const LocalizationOf<Real>& l, const Real& squares,
+                                 const Real& constant, float freedom) {
+  return freedom * log_of(constant / squares) > kMinLogLikelihoodGain &&
          l.amplitude_adu > kMinSignificance * l.amplitude_sd_adu &&
          l.sigma_x_px > kMinSignificance * l.sigma_x_sd_px &&
          l.sigma_y_px > kMinSignificance * l.sigma_y_sd_px;
 }
 
 /// @param residuals  their smoothed extremes
-DRIFTD_HD bool structureless(const SmoothedExtremes& residuals, float amplitude,
-                             float residual_sd) {
+template <class Real>
+DRIFTD_HD Mask<Real> structureless(const SmoothedExtremesOf<Real>& residuals,
+                                   const Real& amplitude, const Real& residual_sd) {
   constexpr float kPerAverage = 1.0f / 3.0f;  // of 9 pixels
-  const float largest = std::fmax(residuals.highest, -residuals.lowest);
+  const Real largest = larger(residuals.highest, -residuals.lowest);
   return largest < kMaxStructure * amplitude ||
          largest < kMinStructureSignificance * kPerAverage * residual_sd;
 }

@@ -4,7 +4,7 @@
 // provides the same members. Host and device.
 #pragma once
 
-#include "fitter/localization.hpp"
+#include "fitter/fit_values.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/small_matrix.hpp"
 
@@ -12,7 +12,8 @@ namespace driftd::fitter {
 
 struct CircularGaussian {
   static constexpr int kShape = 3;  ///< x, y, sigma
-  using Parameters = Vec<kShape>;
+  template <class Real>
+  using Parameters = Vec<kShape, Real>;
 
   /// Below, a spot is one pixel (its neighbours have 4 % of the peak), and so may be noise or a
   /// defect; above half a side not even the one-sigma contour fits into the ROI.
@@ -21,38 +22,47 @@ struct CircularGaussian {
     return 0.5f * static_cast<float>(side);
   }
 
-  DRIFTD_HD static Parameters from_start(const Start& s) {
+  template <class Real>
+  DRIFTD_HD static Parameters<Real> from_start(const StartOf<Real>& s) {
     return {{s.x_px, s.y_px, s.sigma_x_px}};
   }
 
-  DRIFTD_HD static Profile profile(const Parameters& p) { return {p[0], p[1], p[2], p[2]}; }
+  template <class Real>
+  DRIFTD_HD static ProfileOf<Real> profile(const Parameters<Real>& p) {
+    return {p[0], p[1], p[2], p[2]};
+  }
 
   /// The ROI's area from pixel edge to pixel edge, and the widths above.
-  DRIFTD_HD static Parameters limited(const Parameters& p, int side) {
+  DRIFTD_HD static Parameters<float> lowest(int) { return {{-0.5f, -0.5f, kMinSigmaPx}}; }
+  DRIFTD_HD static Parameters<float> highest(int side) {
     const float last = static_cast<float>(side) - 0.5f;
-    return {{clamped(p[0], -0.5f, last), clamped(p[1], -0.5f, last),
-             clamped(p[2], kMinSigmaPx, max_sigma_px(side))}};
+    return {{last, last, max_sigma_px(side)}};
   }
 
   /// What a parameter's change is relative to in stop criterion (iii). The paper takes the
   /// parameter itself; a position's own size says only where the ROI was cut, so positions count
   /// in units of sigma, which is stricter wherever x > sigma.
-  DRIFTD_HD static Parameters step_scale(const Parameters& p) { return {{p[2], p[2], p[2]}}; }
+  template <class Real>
+  DRIFTD_HD static Parameters<Real> step_scale(const Parameters<Real>& p) {
+    return {{p[2], p[2], p[2]}};
+  }
 
   /// @param m  moments with the profile
-  template <class Moments>
-  DRIFTD_HD static ProfileTotals<kShape> totals(const Moments& m, const Parameters& p) {
-    const float s = 1.0f / p[2];
+  template <class Real, class Moments>
+  DRIFTD_HD static ProfileTotals<kShape, Real> totals(const Moments& m,
+                                                      const Parameters<Real>& p) {
+    const Real s = 1.0f / p[2];
     return {m(0, 0), {{s * s * m(1, 0), s * s * m(0, 1), s * s * s * (m(2, 0) + m(0, 2))}}};
   }
 
   /// @param q  moments with the square of the profile (weight 1) or its cube (weight f)
-  template <class Moments>
-  DRIFTD_HD static ProfileProducts<kShape> products(const Moments& q, const Parameters& p) {
-    const float s = 1.0f / p[2];
-    const float s2 = s * s;
-    const float s3 = s2 * s;
-    ProfileProducts<kShape> r;
+  template <class Real, class Moments>
+  DRIFTD_HD static ProfileProducts<kShape, Real> products(const Moments& q,
+                                                          const Parameters<Real>& p) {
+    const Real s = 1.0f / p[2];
+    const Real s2 = s * s;
+    const Real s3 = s2 * s;
+    ProfileProducts<kShape, Real> r;
     r.ff = q(0, 0);
     r.fd[0] = s2 * q(1, 0);
     r.fd[1] = s2 * q(0, 1);
@@ -67,12 +77,15 @@ struct CircularGaussian {
   }
 
   /// sum r d_j f.
-  DRIFTD_HD static Vec<kShape> residual_products(const ResidualMoments& r, const Parameters& p) {
-    const float s = 1.0f / p[2];
+  template <class Real>
+  DRIFTD_HD static Parameters<Real> residual_products(const ResidualMomentsOf<Real>& r,
+                                                      const Parameters<Real>& p) {
+    const Real s = 1.0f / p[2];
     return {{s * s * r.u, s * s * r.v, s * s * s * (r.uu + r.vv)}};
   }
 
-  DRIFTD_HD static void store(const Parameters& p, Localization& l) {
+  template <class Real>
+  DRIFTD_HD static void store(const Parameters<Real>& p, LocalizationOf<Real>& l) {
     l.x_px = p[0];
     l.y_px = p[1];
     l.sigma_x_px = l.sigma_y_px = p[2];
@@ -80,11 +93,21 @@ struct CircularGaussian {
 
   static constexpr int kSigmaY = 2;  ///< which of the parameters it is
 
-  DRIFTD_HD static void store_sd(const float* sd, Localization& l) {
+  /// @param sd  of the shape, and maybe more
+  template <int n, class Real>
+  DRIFTD_HD static void store_sd(const Vec<n, Real>& sd, LocalizationOf<Real>& l) {
     l.x_sd_px = sd[0];
     l.y_sd_px = sd[1];
     l.sigma_x_sd_px = l.sigma_y_sd_px = sd[2];
   }
 };
+
+/// A model's limits of its shape.
+template <class Model, class Real>
+DRIFTD_HD Vec<Model::kShape, Real> limited(Vec<Model::kShape, Real> p, int side) {
+  const Vec<Model::kShape> lowest = Model::lowest(side), highest = Model::highest(side);
+  for (int j = 0; j < Model::kShape; ++j) p[j] = clamped(p[j], Real(lowest[j]), Real(highest[j]));
+  return p;
+}
 
 }  // namespace driftd::fitter

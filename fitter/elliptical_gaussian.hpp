@@ -5,7 +5,7 @@
 #pragma once
 
 #include "fitter/circular_gaussian.hpp"
-#include "fitter/localization.hpp"
+#include "fitter/fit_values.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/small_matrix.hpp"
 
@@ -13,43 +13,54 @@ namespace driftd::fitter {
 
 struct EllipticalGaussian {
   static constexpr int kShape = 4;  ///< x, y, sigma_x, sigma_y
-  using Parameters = Vec<kShape>;
+  template <class Real>
+  using Parameters = Vec<kShape, Real>;
 
   static constexpr float kMinSigmaPx = CircularGaussian::kMinSigmaPx;
   DRIFTD_HD static constexpr float max_sigma_px(int side) {
     return CircularGaussian::max_sigma_px(side);
   }
 
-  DRIFTD_HD static Parameters from_start(const Start& s) {
-    return {{s.x_px, s.y_px, s.sigma_x_px, s.sigma_y_px > 0 ? s.sigma_y_px : s.sigma_x_px}};
+  template <class Real>
+  DRIFTD_HD static Parameters<Real> from_start(const StartOf<Real>& s) {
+    return {{s.x_px, s.y_px, s.sigma_x_px, where(s.sigma_y_px > 0.0f, s.sigma_y_px, s.sigma_x_px)}};
   }
 
-  DRIFTD_HD static Profile profile(const Parameters& p) { return {p[0], p[1], p[2], p[3]}; }
+  template <class Real>
+  DRIFTD_HD static ProfileOf<Real> profile(const Parameters<Real>& p) {
+    return {p[0], p[1], p[2], p[3]};
+  }
 
-  DRIFTD_HD static Parameters limited(const Parameters& p, int side) {
+  DRIFTD_HD static Parameters<float> lowest(int) {
+    return {{-0.5f, -0.5f, kMinSigmaPx, kMinSigmaPx}};
+  }
+  DRIFTD_HD static Parameters<float> highest(int side) {
     const float last = static_cast<float>(side) - 0.5f;
-    const float widest = max_sigma_px(side);
-    return {{clamped(p[0], -0.5f, last), clamped(p[1], -0.5f, last),
-             clamped(p[2], kMinSigmaPx, widest), clamped(p[3], kMinSigmaPx, widest)}};
+    return {{last, last, max_sigma_px(side), max_sigma_px(side)}};
   }
 
-  DRIFTD_HD static Parameters step_scale(const Parameters& p) { return {{p[2], p[3], p[2], p[3]}}; }
+  template <class Real>
+  DRIFTD_HD static Parameters<Real> step_scale(const Parameters<Real>& p) {
+    return {{p[2], p[3], p[2], p[3]}};
+  }
 
-  template <class Moments>
-  DRIFTD_HD static ProfileTotals<kShape> totals(const Moments& m, const Parameters& p) {
-    const float s = 1.0f / p[2];
-    const float t = 1.0f / p[3];
+  template <class Real, class Moments>
+  DRIFTD_HD static ProfileTotals<kShape, Real> totals(const Moments& m,
+                                                      const Parameters<Real>& p) {
+    const Real s = 1.0f / p[2];
+    const Real t = 1.0f / p[3];
     return {m(0, 0),
             {{s * s * m(1, 0), t * t * m(0, 1), s * s * s * m(2, 0), t * t * t * m(0, 2)}}};
   }
 
-  template <class Moments>
-  DRIFTD_HD static ProfileProducts<kShape> products(const Moments& q, const Parameters& p) {
-    const float s = 1.0f / p[2];
-    const float t = 1.0f / p[3];
-    const float s2 = s * s, s3 = s2 * s;
-    const float t2 = t * t, t3 = t2 * t;
-    ProfileProducts<kShape> r;
+  template <class Real, class Moments>
+  DRIFTD_HD static ProfileProducts<kShape, Real> products(const Moments& q,
+                                                          const Parameters<Real>& p) {
+    const Real s = 1.0f / p[2];
+    const Real t = 1.0f / p[3];
+    const Real s2 = s * s, s3 = s2 * s;
+    const Real t2 = t * t, t3 = t2 * t;
+    ProfileProducts<kShape, Real> r;
     r.ff = q(0, 0);
     r.fd[0] = s2 * q(1, 0);
     r.fd[1] = t2 * q(0, 1);
@@ -68,13 +79,16 @@ struct EllipticalGaussian {
     return r;
   }
 
-  DRIFTD_HD static Vec<kShape> residual_products(const ResidualMoments& r, const Parameters& p) {
-    const float s = 1.0f / p[2];
-    const float t = 1.0f / p[3];
+  template <class Real>
+  DRIFTD_HD static Parameters<Real> residual_products(const ResidualMomentsOf<Real>& r,
+                                                      const Parameters<Real>& p) {
+    const Real s = 1.0f / p[2];
+    const Real t = 1.0f / p[3];
     return {{s * s * r.u, t * t * r.v, s * s * s * r.uu, t * t * t * r.vv}};
   }
 
-  DRIFTD_HD static void store(const Parameters& p, Localization& l) {
+  template <class Real>
+  DRIFTD_HD static void store(const Parameters<Real>& p, LocalizationOf<Real>& l) {
     l.x_px = p[0];
     l.y_px = p[1];
     l.sigma_x_px = p[2];
@@ -83,7 +97,8 @@ struct EllipticalGaussian {
 
   static constexpr int kSigmaY = 3;
 
-  DRIFTD_HD static void store_sd(const float* sd, Localization& l) {
+  template <int n, class Real>
+  DRIFTD_HD static void store_sd(const Vec<n, Real>& sd, LocalizationOf<Real>& l) {
     l.x_sd_px = sd[0];
     l.y_sd_px = sd[1];
     l.sigma_x_sd_px = sd[2];

@@ -63,13 +63,15 @@ constexpr std::uint8_t bit(Parameter p) noexcept {
 }
 
 /// Limits of each Parameter, beside those of the model (see NotConverged above).
-struct Bounds {
-  float lower[kParameters] = {-kUnbounded, -kUnbounded, -kUnbounded,
-                              -kUnbounded, -kUnbounded, -kUnbounded};
-  float upper[kParameters] = {kUnbounded, kUnbounded, kUnbounded,
-                              kUnbounded, kUnbounded, kUnbounded};
+template <class Real>
+struct BoundsOf {
+  Real lower[kParameters] = {-kUnbounded, -kUnbounded, -kUnbounded,
+                             -kUnbounded, -kUnbounded, -kUnbounded};
+  Real upper[kParameters] = {kUnbounded, kUnbounded, kUnbounded,
+                             kUnbounded, kUnbounded, kUnbounded};
   static constexpr float kUnbounded = std::numeric_limits<float>::infinity();
 };
+using Bounds = BoundsOf<float>;
 
 /// What the camera adds to the photons; turns residual-based uncertainties into photon-based ones.
 /// gain_e_per_adu <= 0: not known, the residuals' own variance is used instead.
@@ -138,10 +140,12 @@ std::unique_ptr<LiveFitter> make_cpu_live_fitter(int roi_px, std::size_t capacit
 enum class PixelType : std::uint8_t { U8, U16, F32 };
 
 /// Start values of the parameters that Start leaves out.
-struct StartLevels {
-  float amplitude_adu = 0;
-  float background_adu = 0;
+template <class Real>
+struct StartLevelsOf {
+  Real amplitude_adu = 0.0f;
+  Real background_adu = 0.0f;
 };
+using StartLevels = StartLevelsOf<float>;
 
 /// `count` ROIs of roi_px x roi_px pixels, row-major, one after another without gaps.
 struct Batch {

@@ -8,9 +8,10 @@
 // Newton).
 #pragma once
 
-#include <cmath>
 #include <cstdint>
+#include <limits>
 
+#include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/implicit_least_squares.hpp"
 #include "fitter/pixel_sums.hpp"
@@ -19,25 +20,27 @@
 
 namespace driftd::fitter {
 
-template <class M>
+template <class M, class R = float>
 struct FullSearch {
   using Model = M;
+  using Real = R;
   static constexpr bool kWeighs = true;  ///< needs weighted_moments(), and a map where there is one
   static constexpr int kShape = Model::kShape;
   static constexpr int kAlpha = kShape, kBeta = kShape + 1;
   static constexpr int kSearched = kShape + 2;
-  using Parameters = Vec<kSearched>;  ///< the shape's, alpha, beta
+  using Parameters = Vec<kSearched, Real>;  ///< the shape's, alpha, beta
+  using Shape = Vec<kShape, Real>;
 
   struct Domain {
     int side;
-    float pedestal_adu;
-    PixelNoise noise;
+    Real pedestal_adu;
+    PixelNoiseOf<Real> noise;
     Parameters lower, upper;
     std::uint8_t fixed;  ///< bit j: parameter j
 
     /// False: no parameters are within all limits.
-    DRIFTD_HD bool valid() const {
-      bool is = true;
+    DRIFTD_HD Mask<Real> valid() const {
+      Mask<Real> is = Mask<Real>(true);
       for (int j = 0; j < kSearched; ++j) is = is && lower[j] <= upper[j];
       return is;
     }
@@ -48,29 +51,45 @@ struct FullSearch {
     }
   };
 
+  /// Between the two halves of an evaluation.
+  struct Prepared {
+    LevelsOf<Real> level;
+    SymmetricMatrix<kSearched, Real> normal;  ///< only where no pixel has a weight of its own
+  };
+
   struct Evaluation {
-    Levels level;
-    float chi_square;
-    SymmetricMatrix<kSearched> normal;
-    Vec<kSearched> gradient;  ///< 0 for what is held
-    std::uint8_t held;        ///< bit j: parameter j is fixed, or kept at a bound
+    LevelsOf<Real> level;
+    Real chi_square;
+    SymmetricMatrix<kSearched, Real> normal;
+    Vec<kSearched, Real> gradient;  ///< 0 for what is held
+    Held<kSearched, Real> held;     ///< fixed, or kept at a bound
+
+    DRIFTD_HD friend Evaluation where(const Mask<Real>& mask, const Evaluation& yes,
+                                      const Evaluation& no) {
+      return {{where(mask, yes.level.alpha, no.level.alpha),
+               where(mask, yes.level.beta, no.level.beta)},
+              where(mask, yes.chi_square, no.chi_square),
+              where(mask, yes.normal, no.normal),
+              where(mask, yes.gradient, no.gradient),
+              where(mask, yes.held, no.held)};
+    }
   };
 
   /// The equations of the next step.
-  DRIFTD_HD static SymmetricMatrix<kSearched> step_matrix(const Evaluation& e) {
-    SymmetricMatrix<kSearched> a = e.normal;
+  DRIFTD_HD static SymmetricMatrix<kSearched, Real> step_matrix(const Evaluation& e) {
+    SymmetricMatrix<kSearched, Real> a = e.normal;
     hold(a, e.held);
     return a;
   }
 
-  DRIFTD_HD static Domain domain(const PixelSummary& summary, const FitInput& input, int side,
+  DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary,
+                                 const FitInputOf<Real>& input, int side,
                                  const FitOptions& options) {
     Domain d;
     d.side = side;
     d.pedestal_adu = summary.pedestal_adu;
     d.noise = noise_of(summary, input, options);
-    const typename Model::Parameters lowest = Model::limited(filled(-kHuge), side);
-    const typename Model::Parameters highest = Model::limited(filled(kHuge), side);
+    const Vec<kShape> lowest = Model::lowest(side), highest = Model::highest(side);
     for (int j = 0; j < kShape; ++j) {
       d.lower[j] = lowest[j];
       d.upper[j] = highest[j];
@@ -96,8 +115,8 @@ struct FullSearch {
   }
 
   /// Levels that are not given are NaN until prepare().
-  DRIFTD_HD static Parameters from_start(const FitInput& input, const Domain& d) {
-    const typename Model::Parameters shape = Model::from_start(input.start);
+  DRIFTD_HD static Parameters from_start(const FitInputOf<Real>& input, const Domain& d) {
+    const Shape shape = Model::from_start(input.start);
     Parameters p;
     for (int j = 0; j < kShape; ++j) p[j] = shape[j];
     p[kAlpha] = input.levels.amplitude_adu;
@@ -105,71 +124,79 @@ struct FullSearch {
     return p;
   }
 
-  DRIFTD_HD static typename Model::Parameters shape(const Parameters& p) {
-    typename Model::Parameters s;
+  DRIFTD_HD static Shape shape(const Parameters& p) {
+    Shape s;
     for (int j = 0; j < kShape; ++j) s[j] = p[j];
     return s;
   }
 
-  DRIFTD_HD static Profile profile(const Parameters& p) { return Model::profile(shape(p)); }
+  DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) {
+    return Model::profile(shape(p));
+  }
 
   /// Both levels count in units of the amplitude.
   DRIFTD_HD static Parameters step_scale(const Parameters& p) {
-    const typename Model::Parameters of_shape = Model::step_scale(shape(p));
+    const Shape of_shape = Model::step_scale(shape(p));
     Parameters scale;
     for (int j = 0; j < kShape; ++j) scale[j] = of_shape[j];
-    scale[kAlpha] = scale[kBeta] = std::fabs(p[kAlpha]);
+    scale[kAlpha] = scale[kBeta] = abs_of(p[kAlpha]);
     return scale;
   }
 
-  DRIFTD_HD static void prepare(const ProfileMoments& m, const PixelSummary& summary,
-                                const Domain& d, Parameters& p, Evaluation& e) {
-    const bool dark = likelihood(d) && !(p[kAlpha] > 0) && d.upper[kAlpha] > 0;  // see reachable()
-    if (dark || std::isnan(p[kAlpha]) || std::isnan(p[kBeta])) {
-      typename ImplicitLeastSquares<Model>::Evaluation linear;
-      ImplicitLeastSquares<Model>::prepare(m, summary, {d.side, d.lower[kBeta]}, shape(p), linear);
-      p[kAlpha] = linear.level.alpha;
-      if (likelihood(d)) p[kAlpha] = larger(least_amplitude(summary, d.side), p[kAlpha]);
-      p[kBeta] = linear.level.beta;
-      p = d.limited(p);
+  /// Sets levels that are missing in `p`, or dark.
+  DRIFTD_HD static Prepared prepare(const ProfileMomentsOf<Real>& m,
+                                    const PixelSummaryOf<Real>& summary, const Domain& d,
+                                    Parameters& p) {
+    Mask<Real> missing = is_nan(p[kAlpha]) || is_nan(p[kBeta]);
+    if (likelihood(d))  // dark: see reachable()
+      missing = missing || (!(p[kAlpha] > 0.0f) && d.upper[kAlpha] > 0.0f);
+    if (any(missing)) {
+      using Implicit = ImplicitLeastSquares<Model, Real>;
+      const LevelsOf<Real> best =
+          Implicit::prepare(m, summary, {d.side, d.lower[kBeta]}, shape(p)).level;
+      Parameters with = p;
+      with[kAlpha] = best.alpha;
+      if (likelihood(d)) with[kAlpha] = larger(least_amplitude(summary, d.side), best.alpha);
+      with[kBeta] = best.beta;
+      p = where(missing, d.limited(with), p);
     }
+    Prepared e;
     e.level = {p[kAlpha], p[kBeta]};
-    if (!unweighted(d)) return;
-    const typename Model::Parameters s = shape(p);
-    e.normal = full_matrix<kShape>(Model::products(SeparableMoments{m.x.second, m.y.second}, s),
-                                   Model::totals(SeparableMoments{m.x.first, m.y.first}, s),
-                                   static_cast<float>(d.side * d.side), e.level.alpha);
+    if (unweighted(d)) {
+      const Shape s = shape(p);
+      e.normal = full_matrix<kShape>(Model::products(m.second(), s), Model::totals(m.first(), s),
+                                     Real(static_cast<float>(d.side * d.side)), e.level.alpha);
+    }
+    return e;
   }
 
   template <class BackEnd>
-  DRIFTD_HD static void linearize(BackEnd& pixels, const Domain& d, const Parameters& p,
-                                  Evaluation& e) {
+  DRIFTD_HD static Evaluation linearize(BackEnd& pixels, const Domain& d, const Parameters& p,
+                                        const Prepared& at) {
+    Evaluation e;
+    e.level = at.level;
     if (unweighted(d)) {
-      ResidualTotals total;
-      const ResidualMoments r = pixels.residuals(e.level.alpha, e.level.beta, total);
+      ResidualTotalsOf<Real> total;
+      const ResidualMomentsOf<Real> r = pixels.residuals(e.level.alpha, e.level.beta, total);
+      e.normal = at.normal;
       set_gradient(r, total, p, e);
     } else {
       weigh(pixels, d, p, e);
     }
-    e.held = 0;
-    for (int j = 0; j < kSearched; ++j) {
-      const bool held = !(d.lower[j] < d.upper[j]) || (p[j] <= d.lower[j] && e.gradient[j] < 0) ||
-                        (p[j] >= d.upper[j] && e.gradient[j] > 0);
-      if (!held) continue;
-      e.held = static_cast<std::uint8_t>(e.held | 1u << j);
-      e.gradient[j] = 0;
-    }
+    e.held = hold_at_limits(p, d.lower, d.upper, e.gradient);
+    return e;
   }
 
   /// What unweighted least squares would find at the minimum.
-  /// @post the profile set last is the minimum's
+  /// @param is_set  the profile set last is that of `p`
+  /// @post it is
   template <class BackEnd>
-  DRIFTD_HD static PlainSums<kShape> plain_sums(BackEnd& pixels, const Domain& d,
-                                                const Parameters& p, const Evaluation& e) {
-    const typename Model::Parameters s = shape(p);
-    const ProfileMoments m = pixels.set_profile(Model::profile(s));
-    return {Model::products(SeparableMoments{m.x.second, m.y.second}, s),
-            Model::totals(SeparableMoments{m.x.first, m.y.first}, s),
+  DRIFTD_HD static PlainSums<kShape, Real> plain_sums(BackEnd& pixels, const Domain& d,
+                                                      const Parameters& p, const Evaluation& e,
+                                                      const Mask<Real>& is_set) {
+    const Shape s = shape(p);
+    const ProfileMomentsOf<Real> m = moments_at(pixels, Model::profile(s), is_set);
+    return {Model::products(m.second(), s), Model::totals(m.first(), s),
             pixels.residuals(e.level.alpha, e.level.beta).squares, d.fixed};
   }
 
@@ -180,10 +207,10 @@ struct FullSearch {
 
   /// Of a spot that makes such pixels: numbers that span A have a standard deviation of A / 2 at
   /// most.
-  DRIFTD_HD static float least_amplitude(const PixelSummary& summary, int side) {
+  DRIFTD_HD static Real least_amplitude(const PixelSummaryOf<Real>& summary, int side) {
     const float count = static_cast<float>(side * side);
-    const float mean = summary.sum / count;
-    return 2.0f * std::sqrt(summary.sum_squares / count - mean * mean);
+    const Real mean = summary.sum / count;
+    return 2.0f * sqrt_of(summary.sum_squares / count - mean * mean);
   }
 
   DRIFTD_HD static bool likelihood(const Domain& d) {
@@ -196,10 +223,11 @@ struct FullSearch {
   }
 
   /// @param r  of the weighted residuals, r.squares what is minimized
-  DRIFTD_HD static void set_gradient(const ResidualMoments& r, const ResidualTotals& total,
-                                     const Parameters& p, Evaluation& e) {
+  DRIFTD_HD static void set_gradient(const ResidualMomentsOf<Real>& r,
+                                     const ResidualTotalsOf<Real>& total, const Parameters& p,
+                                     Evaluation& e) {
     e.chi_square = r.squares;
-    const Vec<kShape> rho = Model::residual_products(r, shape(p));
+    const Shape rho = Model::residual_products(r, shape(p));
     for (int j = 0; j < kShape; ++j) e.gradient[j] = e.level.alpha * rho[j];
     e.gradient[kAlpha] = total.f;
     e.gradient[kBeta] = total.sum;
@@ -208,8 +236,8 @@ struct FullSearch {
   template <class BackEnd>
   DRIFTD_HD static void weigh(BackEnd& pixels, const Domain& d, const Parameters& p,
                               Evaluation& e) {
-    const WeightedMoments m = pixels.weighted_moments(d.noise, e.level.alpha, e.level.beta);
-    const typename Model::Parameters s = shape(p);
+    const WeightedSums<Real> m = pixels.weighted_moments(d.noise, e.level.alpha, e.level.beta);
+    const Shape s = shape(p);
     const float gain = d.noise.gain;
     set_gradient({m.value, m.ef[1][0], m.ef[0][1], m.ef[2][0], m.ef[0][2]}, {m.e, m.ef[0][0]}, p,
                  e);
@@ -223,24 +251,17 @@ struct FullSearch {
     }
   }
 
-  DRIFTD_HD static float larger(float a, float b) { return a > b ? a : b; }
-  DRIFTD_HD static float smaller(float a, float b) { return a < b ? a : b; }
-  DRIFTD_HD static typename Model::Parameters filled(float v) {
-    typename Model::Parameters p;
-    for (int j = 0; j < kShape; ++j) p[j] = v;
-    return p;
-  }
-
-  DRIFTD_HD static PixelNoise noise_of(const PixelSummary& summary, const FitInput& input,
-                                       const FitOptions& options) {
+  DRIFTD_HD static PixelNoiseOf<Real> noise_of(const PixelSummaryOf<Real>& summary,
+                                               const FitInputOf<Real>& input,
+                                               const FitOptions& options) {
     // A photon where none is expected has no likelihood; and nearer to 0 the curvature expected of
     // the background is so far from the true one that the search creeps (at 1e-3, 1 in 200 dim
     // spots on no background took more than 20 iterations).
     constexpr float kFloorElectrons = 1e-2f;
-    PixelNoise noise = {options.estimator, input.variances != nullptr, 1, 0, 0};
+    PixelNoiseOf<Real> noise = {options.estimator, input.variances != nullptr, gain_of(options),
+                                0.0f, 0};
     if (options.estimator != Estimator::PoissonLikelihood) return noise;
     const NoiseModel& given = options.noise;
-    if (given.gain_e_per_adu > 0) noise.gain = given.gain_e_per_adu;
     const float read_e2 = noise.mapped ? 0.0f : given.read_noise_e * given.read_noise_e;
     noise.shift = summary.pedestal_adu - given.offset_adu + read_e2 / noise.gain;
     noise.floor = kFloorElectrons / noise.gain;
@@ -254,23 +275,25 @@ struct FullSearch {
                        : static_cast<int>(Parameter::Background);
   }
 
-  DRIFTD_HD static void narrow(Domain& d, const Bounds& bounds) {
+  template <class OfFits>
+  DRIFTD_HD static void narrow(Domain& d, const BoundsOf<OfFits>& bounds) {
     for (int j = 0; j < kSearched; ++j) {
-      const float zero = j == kBeta ? d.pedestal_adu : 0.0f;
+      const Real zero = j == kBeta ? d.pedestal_adu : Real(0.0f);
       d.lower[j] = larger(d.lower[j], bounds.lower[place(j)] - zero);
       d.upper[j] = smaller(d.upper[j], bounds.upper[place(j)] - zero);
     }
   }
 
   /// A start value that is not finite leaves no parameters within the limits.
-  DRIFTD_HD static void fix(Domain& d, const FitInput& input, unsigned fixed) {
+  DRIFTD_HD static void fix(Domain& d, const FitInputOf<Real>& input, unsigned fixed) {
     const Parameters start = from_start(input, d);
     for (int j = 0; j < kSearched; ++j) {
       if ((fixed >> place(j) & 1u) == 0) continue;
       d.fixed = static_cast<std::uint8_t>(d.fixed | 1u << j);
-      const bool given = std::isfinite(start[j]) && (j >= kShape || input.start.sigma_x_px > 0);
-      d.lower[j] = given ? start[j] : kHuge;
-      d.upper[j] = given ? start[j] : -kHuge;
+      Mask<Real> given = is_finite(start[j]);
+      if (j < kShape) given = given && input.start.sigma_x_px > 0.0f;
+      d.lower[j] = where(given, start[j], Real(kHuge));
+      d.upper[j] = where(given, start[j], Real(-kHuge));
     }
   }
 };

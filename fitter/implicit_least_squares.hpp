@@ -14,70 +14,99 @@
 // sums of products about zero (C_ff = sum f^2 and so on).
 // The normal matrix therefore needs no pixel; residuals, not differences of large sums, give the
 // chi-square and the gradient, so that single precision suffices.
+// A parameter at a limit is held for the step as in full_search.hpp.
 #pragma once
 
-#include <cmath>
-
 #include "fitter/circular_gaussian.hpp"
+#include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/small_matrix.hpp"
 
 namespace driftd::fitter {
 
-/// What a fit is given beside the pixels.
-struct FitInput {
-  Start start;
-  StartLevels levels = {NAN, NAN};
-  const Bounds* bounds = nullptr;
-  const float* variances = nullptr;  ///< of this ROI's pixels, adu^2
-};
-
 /// Amplitude and background less the pedestal.
-struct Levels {
-  float alpha, beta;
+template <class Real>
+struct LevelsOf {
+  Real alpha, beta;
 };
+using Levels = LevelsOf<float>;
 
-template <class M>
+/// Which parameters lie at a limit beyond which the minimum is, or have no room at all: they are
+/// held for the step (projected Newton), and their gradient is set to 0.
+template <int n, class Real, class Limits>
+DRIFTD_HD Held<n, Real> hold_at_limits(const Vec<n, Real>& p, const Limits& lower,
+                                       const Limits& upper, Vec<n, Real>& gradient) {
+  Held<n, Real> held;
+  for (int j = 0; j < n; ++j) {
+    held.of[j] = !(Real(lower[j]) < upper[j]) || (p[j] <= lower[j] && gradient[j] < 0.0f) ||
+                 (p[j] >= upper[j] && gradient[j] > 0.0f);
+    gradient[j] = where(held.of[j], Real(0.0f), gradient[j]);
+  }
+  return held;
+}
+
+template <class M, class R = float>
 struct ImplicitLeastSquares {
   using Model = M;
+  using Real = R;
   static constexpr bool kWeighs =
       false;  ///< needs weighted_moments(), and a map where there is one
   static constexpr int kSearched = Model::kShape;
-  using Parameters = Vec<kSearched>;
+  using Parameters = Vec<kSearched, Real>;
 
   /// What does not change during the fit of one ROI.
   struct Domain {
     int side;
-    float min_beta;  ///< limit of the background, less the pedestal
+    Real min_beta;  ///< limit of the background, less the pedestal
 
-    DRIFTD_HD bool valid() const { return true; }
-    DRIFTD_HD Parameters limited(const Parameters& p) const { return Model::limited(p, side); }
+    DRIFTD_HD Mask<Real> valid() const { return Mask<Real>(true); }
+    DRIFTD_HD Parameters limited(const Parameters& p) const {
+      return fitter::limited<Model>(p, side);
+    }
+  };
+
+  /// Between the two halves of an evaluation.
+  struct Prepared {
+    ProfileTotals<kSearched, Real> total;
+    ProfileProducts<kSearched, Real> product;
+    LevelsOf<Real> level;
+    Real inverse_c_ff;  ///< 1 / C_ff
+    Real about_mean;    ///< 1 / N; 0 where the background is at its limit
   };
 
   /// One point of the minimization: its value and the linearized equations about it.
   struct Evaluation {
-    ProfileTotals<kSearched> total;
-    ProfileProducts<kSearched> product;
-    Levels level;
-    float inverse_c_ff;  ///< 1 / C_ff
-    float about_mean;    ///< 1 / N; 0 where the background is at its limit
-    float chi_square;
-    SymmetricMatrix<kSearched> normal;  ///< J^T J
-    Vec<kSearched> gradient;            ///< J^T (g - h), downhill
+    LevelsOf<Real> level;
+    Real chi_square;
+    SymmetricMatrix<kSearched, Real> normal;  ///< J^T J
+    Vec<kSearched, Real> gradient;            ///< J^T (g - h), downhill; 0 for what is held
+    Held<kSearched, Real> held;
+
+    DRIFTD_HD friend Evaluation where(const Mask<Real>& mask, const Evaluation& yes,
+                                      const Evaluation& no) {
+      return {{where(mask, yes.level.alpha, no.level.alpha),
+               where(mask, yes.level.beta, no.level.beta)},
+              where(mask, yes.chi_square, no.chi_square),
+              where(mask, yes.normal, no.normal),
+              where(mask, yes.gradient, no.gradient),
+              where(mask, yes.held, no.held)};
+    }
   };
 
   /// The equations of the next step.
-  DRIFTD_HD static const SymmetricMatrix<kSearched>& step_matrix(const Evaluation& e) {
-    return e.normal;
+  DRIFTD_HD static SymmetricMatrix<kSearched, Real> step_matrix(const Evaluation& e) {
+    SymmetricMatrix<kSearched, Real> a = e.normal;
+    hold(a, e.held);
+    return a;
   }
 
-  DRIFTD_HD static Domain domain(const PixelSummary& summary, const FitInput&, int side,
-                                 const FitOptions& options) {
+  DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>&,
+                                 int side, const FitOptions& options) {
     return {side, options.min_background_adu - summary.pedestal_adu};
   }
 
-  DRIFTD_HD static Parameters from_start(const FitInput& input, const Domain&) {
+  DRIFTD_HD static Parameters from_start(const FitInputOf<Real>& input, const Domain&) {
     return Model::from_start(input.start);
   }
   /// The parameters of a step `to`, as far as the limits let it go.
@@ -87,54 +116,66 @@ struct ImplicitLeastSquares {
   }
 
   DRIFTD_HD static const Parameters& shape(const Parameters& p) { return p; }
-  DRIFTD_HD static Profile profile(const Parameters& p) { return Model::profile(p); }
+  DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(p); }
   DRIFTD_HD static Parameters step_scale(const Parameters& p) { return Model::step_scale(p); }
 
   /// First half of an evaluation: the amplitudes (equation 6), from the profile's moments.
-  DRIFTD_HD static void prepare(const ProfileMoments& m, const PixelSummary& summary,
-                                const Domain& domain, const Parameters& p, Evaluation& e) {
-    e.total = Model::totals(SeparableMoments{m.x.first, m.y.first}, p);
-    e.product = Model::products(SeparableMoments{m.x.second, m.y.second}, p);
-    const float f = e.total.f;
-    const float sum_g = summary.sum;
-    e.about_mean = 1.0f / static_cast<float>(domain.side * domain.side);
-    e.inverse_c_ff = 1.0f / (e.product.ff - f * f * e.about_mean);
-    e.level.alpha = (m.profile_pixels - f * sum_g * e.about_mean) * e.inverse_c_ff;
-    e.level.beta = (sum_g - e.level.alpha * f) * e.about_mean;
-    if (e.level.beta < domain.min_beta) {
-      e.about_mean = 0;
-      e.inverse_c_ff = 1.0f / e.product.ff;
-      e.level = {(m.profile_pixels - domain.min_beta * f) * e.inverse_c_ff, domain.min_beta};
-    }
+  DRIFTD_HD static Prepared prepare(const ProfileMomentsOf<Real>& m,
+                                    const PixelSummaryOf<Real>& summary, const Domain& domain,
+                                    const Parameters& p) {
+    Prepared e;
+    e.total = Model::totals(m.first(), p);
+    e.product = Model::products(m.second(), p);
+    const Real f = e.total.f;
+    const Real sum_g = summary.sum;
+    const float per_pixel = 1.0f / static_cast<float>(domain.side * domain.side);
+    const Real inverse_c_ff = 1.0f / (e.product.ff - f * f * per_pixel);
+    const Real alpha = (m.profile_pixels - f * sum_g * per_pixel) * inverse_c_ff;
+    const Real beta = (sum_g - alpha * f) * per_pixel;
+    const Mask<Real> at_limit = beta < domain.min_beta;
+    const Real inverse_ff = 1.0f / e.product.ff;
+    e.about_mean = where(at_limit, Real(0.0f), Real(per_pixel));
+    e.inverse_c_ff = where(at_limit, inverse_ff, inverse_c_ff);
+    e.level = {
+        where(at_limit, (m.profile_pixels - domain.min_beta * f) * inverse_ff, alpha),
+        where(at_limit, domain.min_beta, beta)};
+    return e;
   }
 
   /// Second half: chi-square, gradient and normal matrix, from the moments of the residuals.
   template <class BackEnd>
-  DRIFTD_HD static void linearize(BackEnd& pixels, const Domain&, const Parameters& p,
-                                  Evaluation& e) {
-    const ResidualMoments r = pixels.residuals(e.level.alpha, e.level.beta);
-    const float alpha = e.level.alpha;
-    const Vec<kSearched> rho = Model::residual_products(r, p);
+  DRIFTD_HD static Evaluation linearize(BackEnd& pixels, const Domain& domain, const Parameters& p,
+                                        const Prepared& at) {
+    const Real alpha = at.level.alpha;
+    const ResidualMomentsOf<Real> r = pixels.residuals(alpha, at.level.beta);
+    const Parameters rho = Model::residual_products(r, p);
+    Evaluation e;
+    e.level = at.level;
     e.chi_square = r.squares;
-    Vec<kSearched> c_f;
+    Parameters c_f;
     for (int j = 0; j < kSearched; ++j) {
-      c_f[j] = e.product.fd[j] - e.total.f * e.total.d[j] * e.about_mean;
+      c_f[j] = at.product.fd[j] - at.total.f * at.total.d[j] * at.about_mean;
       e.gradient[j] = alpha * rho[j];
     }
     for (int j = 0; j < kSearched; ++j) {
       for (int k = 0; k <= j; ++k) {
-        const float c_jk = e.product.dd(j, k) - e.total.d[j] * e.total.d[k] * e.about_mean;
-        e.normal(j, k) = alpha * alpha * (c_jk - c_f[j] * c_f[k] * e.inverse_c_ff) +
-                         rho[j] * rho[k] * e.inverse_c_ff;
+        const Real c_jk = at.product.dd(j, k) - at.total.d[j] * at.total.d[k] * at.about_mean;
+        e.normal(j, k) = alpha * alpha * (c_jk - c_f[j] * c_f[k] * at.inverse_c_ff) +
+                         rho[j] * rho[k] * at.inverse_c_ff;
       }
     }
+    e.held = hold_at_limits(p, Model::lowest(domain.side), Model::highest(domain.side), e.gradient);
+    return e;
   }
 
-  /// @pre the profile set last is the minimum's
+  /// @param is_set  the profile set last is that of `p`
+  /// @post it is
   template <class BackEnd>
-  DRIFTD_HD static PlainSums<kSearched> plain_sums(BackEnd&, const Domain&, const Parameters&,
-                                                   const Evaluation& e) {
-    return {e.product, e.total, e.chi_square, 0};
+  DRIFTD_HD static PlainSums<kSearched, Real> plain_sums(BackEnd& pixels, const Domain&,
+                                                         const Parameters& p, const Evaluation& e,
+                                                         const Mask<Real>& is_set) {
+    const ProfileMomentsOf<Real> m = moments_at(pixels, profile(p), is_set);
+    return {Model::products(m.second(), p), Model::totals(m.first(), p), e.chi_square, 0};
   }
 };
 

@@ -8,129 +8,152 @@
 // decrease, or the step fell below its limit, is a minimum reached to within the criterion, and is
 // reported so; damping past its limit is not. In the first case the trial is kept even where
 // rounding lets chi-square rise: the gradient has more digits than chi-square has near its minimum.
+// A small step counts where the undamped one is small, too: damping makes any step small.
 //
 // Every search ends: an accepted step counts an iteration and lowers the damping by one factor of
 // 10 at most, never below kLeastDamping; a refused one raises it by one factor of 10, and past its
 // limit the search is over. most_evaluations() of fitter.hpp follows.
 #pragma once
 
-#include <cmath>
-
+#include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
+#include "fitter/real.hpp"
 #include "fitter/small_matrix.hpp"
 
 namespace driftd::fitter {
-
-/// Solves (A + lambda diag A) step = gradient. False: the matrix is singular.
-template <int n>
-DRIFTD_HD bool damped_step(const SymmetricMatrix<n>& normal, const Vec<n>& gradient, float lambda,
-                           Vec<n>& step) {
-  const Factors<n> factors = factorize(normal, lambda);
-  step = solve(factors, gradient);
-  return factors.positive_definite;
-}
 
 template <class Search>
 struct Minimum {
   typename Search::Parameters parameters;
   typename Search::Evaluation at;
-  FitStatus status;
-  int iterations;
-  bool evaluated_last;  ///< the last parameters evaluated are these
+  typename Search::Real status, iterations;  ///< as in LocalizationOf
+  Mask<typename Search::Real> evaluated_last;  ///< the last parameters evaluated are these
 };
 
 /// A state machine, so that a back end may advance several fits side by side:
-///   do evaluate trial(); while (!advance(evaluation));
+///   while (any(searching())) advance(evaluation of trial());
 /// @tparam Search  which parameters are searched, and how: implicit_least_squares.hpp,
 /// full_search.hpp
 template <class Search>
 class LevenbergMarquardt {
  public:
+  using Real = typename Search::Real;
   using Parameters = typename Search::Parameters;
   using Evaluation = typename Search::Evaluation;
   using Domain = typename Search::Domain;
 
-  DRIFTD_HD void begin(const Parameters& start, const Domain& domain, const FitOptions& options) {
+  /// No fit searches yet.
+  DRIFTD_HD void set_domain(const Domain& domain) {
     domain_ = domain;
-    lambda_ = options.lambda_start;
-    trial_ = domain.limited(start);
-    best_.iterations = 0;
-    started_ = false;
+    searching_ = Mask<Real>(false);
+    // Fits that never begin are computed, too, beside others.
+    trial_ = domain.limited(Search::from_start({}, domain));
+    best_.parameters = trial_;
+    best_.at = {};
+    best_.status = best_.iterations = predicted_ = 0.0f;
+    best_.evaluated_last = Mask<Real>(false);
+    lambda_ = 1.0f;
+  }
+
+  /// Begins those of the mask.
+  DRIFTD_HD void begin(const Mask<Real>& which, const Parameters& start,
+                       const FitOptions& options) {
+    lambda_ = where(which, Real(options.lambda_start), lambda_);
+    trial_ = where(which, domain_.limited(start), trial_);
+    best_.iterations = where(which, Real(0.0f), best_.iterations);
+    first_ = which;
+    searching_ = searching_ || which;
   }
 
   DRIFTD_HD const Domain& domain() const { return domain_; }
   DRIFTD_HD Parameters& trial() { return trial_; }
+  DRIFTD_HD const Mask<Real>& searching() const { return searching_; }
   DRIFTD_HD const Minimum<Search>& minimum() const { return best_; }
 
-  /// Takes the evaluation at trial(). True: ended, see minimum(); false: evaluate the new trial().
-  DRIFTD_HD bool advance(const Evaluation& at, const FitOptions& options) {
-    if (!started_) {
-      started_ = true;
-      accept(at);
-      if (!std::isfinite(at.chi_square)) return ended(FitStatus::NotConverged);
-      if (at.chi_square < options.min_chi_square) return ended(FitStatus::ConvergedResiduum);
-    } else {
-      const bool small = step_is_small(options.min_step);
-      const float decrease = best_.at.chi_square - at.chi_square;
-      const bool flat = std::fabs(decrease) < options.min_decrease * best_.at.chi_square;
-      best_.evaluated_last = false;
-      if (decrease > 0 || flat) accept(at);
-      if (at.chi_square < options.min_chi_square) return ended(FitStatus::ConvergedResiduum);
-      if (flat) return ended(FitStatus::ConvergedDecrease);
-      if (small) return ended(FitStatus::ConvergedStep);
-      if (!(decrease > 0)) return !raise_damping(options) || !propose(options);
-      lambda_ = larger(0.1f * lambda_, kLeastDamping);
-      if constexpr (Search::kWeighs)  // see kOvershot
-        if (decrease < kOvershot * predicted_) lambda_ = larger(lambda_, kHalfStep);
-    }
-    if (best_.iterations >= options.max_iterations) return ended(FitStatus::IterationLimit);
-    ++best_.iterations;
-    return !propose(options);
+  /// Takes the evaluation at trial(); whose search goes on has a new one then.
+  DRIFTD_HD void advance(const Evaluation& at, const FitOptions& options) {
+    const Real decrease = best_.at.chi_square - at.chi_square;
+    const Mask<Real> lower = first_ || decrease > 0.0f;
+    const Mask<Real> flat =
+        !first_ && abs_of(decrease) < options.min_decrease * best_.at.chi_square;
+    Mask<Real> small = searching_ && !first_ && is_small(trial_, options.min_step);
+    if (any(small)) small = small && undamped_is_small(options.min_step);
+    const Mask<Real> accepted = searching_ && (lower || flat);
+    accept(accepted, at);
+    best_.evaluated_last = where(searching_, accepted, best_.evaluated_last);
+    end(first_ && !is_finite(at.chi_square), FitStatus::NotConverged);
+    end(at.chi_square < options.min_chi_square, FitStatus::ConvergedResiduum);
+    end(flat, FitStatus::ConvergedDecrease);
+    end(small, FitStatus::ConvergedStep);
+    if (!any(searching_)) return;
+
+    const Mask<Real> lowered = lower && !first_;
+    lambda_ = where(lowered, larger(0.1f * lambda_, Real(kLeastDamping)), lambda_);
+    if constexpr (Search::kWeighs)  // see kOvershot
+      lambda_ = where(lowered && decrease < kOvershot * predicted_,
+                      larger(lambda_, Real(kHalfStep)), lambda_);
+    raise_damping(searching_ && !lower, options);
+    end(lower && best_.iterations > static_cast<float>(options.max_iterations) - 0.5f,
+        FitStatus::IterationLimit);
+    best_.iterations = where(searching_ && lower, best_.iterations + 1.0f, best_.iterations);
+    first_ = Mask<Real>(false);
+    propose(options);
   }
 
  private:
-  DRIFTD_HD bool ended(FitStatus status) {
-    best_.status = status;
-    return true;
+  /// Those of the mask that search still.
+  DRIFTD_HD void end(const Mask<Real>& mask, FitStatus status) {
+    const Mask<Real> now = searching_ && mask;
+    best_.status = where(now, Real(code_of(status)), best_.status);
+    searching_ = searching_ && !now;
   }
 
-  DRIFTD_HD void accept(const Evaluation& at) {
-    best_.parameters = trial_;
-    best_.at = at;
-    best_.evaluated_last = true;
+  DRIFTD_HD void accept(const Mask<Real>& mask, const Evaluation& at) {
+    best_.parameters = where(mask, trial_, best_.parameters);
+    best_.at = where(mask, at, best_.at);
   }
 
-  DRIFTD_HD bool step_is_small(float min_step) const {
+  DRIFTD_HD Mask<Real> is_small(const Parameters& to, float min_step) const {
     const Parameters scale = Search::step_scale(best_.parameters);
-    bool small = true;
+    Mask<Real> small = Mask<Real>(true);
     for (int j = 0; j < Search::kSearched; ++j)
-      small = small && std::fabs(trial_[j] - best_.parameters[j]) < min_step * scale[j];
+      small = small && abs_of(to[j] - best_.parameters[j]) < min_step * scale[j];
     return small;
   }
 
-  DRIFTD_HD bool raise_damping(const FitOptions& options) {
-    lambda_ *= 10.0f;
-    if (lambda_ <= options.lambda_max) return true;
-    ended(FitStatus::NotConverged);
-    return false;
+  DRIFTD_HD Mask<Real> undamped_is_small(float min_step) const {
+    const auto factors = factorize(Search::step_matrix(best_.at));
+    Parameters to = solve(factors, best_.at.gradient);
+    for (int j = 0; j < Search::kSearched; ++j) to[j] += best_.parameters[j];
+    return factors.positive_definite && is_small(domain_.limited(to), min_step);
   }
 
-  /// The next trial. False: no damping within the limit makes the equations solvable.
-  DRIFTD_HD bool propose(const FitOptions& options) {
-    Vec<Search::kSearched> step;
-    while (!damped_step(Search::step_matrix(best_.at), best_.at.gradient, lambda_, step))
-      if (!raise_damping(options)) return false;
-    for (int j = 0; j < Search::kSearched; ++j) step[j] += best_.parameters[j];
-    trial_ = Search::reachable(domain_, best_.parameters, step);
+  DRIFTD_HD void raise_damping(const Mask<Real>& mask, const FitOptions& options) {
+    lambda_ = where(mask, 10.0f * lambda_, lambda_);
+    end(mask && lambda_ > options.lambda_max, FitStatus::NotConverged);
+  }
+
+  /// The next trial. Ends where no damping within the limit makes the equations solvable.
+  DRIFTD_HD void propose(const FitOptions& options) {
+    const auto equations = Search::step_matrix(best_.at);
+    Parameters to = best_.parameters;
+    Mask<Real> unsolved = searching_;
+    while (any(unsolved)) {
+      const auto factors = factorize(equations, lambda_);
+      const Parameters step = solve(factors, best_.at.gradient);
+      const Mask<Real> solved = unsolved && factors.positive_definite;
+      for (int j = 0; j < Search::kSearched; ++j)
+        to[j] = where(solved, best_.parameters[j] + step[j], to[j]);
+      raise_damping(unsolved && !solved, options);
+      unsolved = unsolved && !solved && searching_;
+    }
+    trial_ = where(searching_, Search::reachable(domain_, best_.parameters, to), trial_);
     if constexpr (Search::kWeighs) {
-      predicted_ = 0;
+      predicted_ = 0.0f;
       for (int j = 0; j < Search::kSearched; ++j)
         predicted_ += (trial_[j] - best_.parameters[j]) * best_.at.gradient[j];
     }
-    return true;
   }
-
-  DRIFTD_HD static float larger(float a, float b) { return a > b ? a : b; }
 
   /// Half of it is nothing beside 1 in single precision. Without a limit some 45 accepted steps
   /// make the damping 0, which no factor raises again.
@@ -142,11 +165,11 @@ class LevenbergMarquardt {
   static constexpr float kHalfStep = 1.0f;
 
   Parameters trial_;
-  float predicted_;  ///< decrease to come, if weights are right
+  Real predicted_;  ///< decrease to come, if weights are right
   Minimum<Search> best_;
   Domain domain_;
-  float lambda_;
-  bool started_;
+  Real lambda_;
+  Mask<Real> first_, searching_;
 };
 
 }  // namespace driftd::fitter

@@ -24,12 +24,15 @@ const char* name_of(FitStatus status) noexcept;
 
 /// Start values of a fit, ROI coordinates: the centre of the ROI's first pixel is (0, 0).
 /// sigma_x_px <= 0 asks for a cold start: the fitter estimates its own start values.
-struct Start {
-  float x_px = 0;
-  float y_px = 0;
-  float sigma_x_px = 0;
-  float sigma_y_px = 0;
+/// @tparam Real  as in fitter/real.hpp, of this and the other templates
+template <class Real>
+struct StartOf {
+  Real x_px = 0.0f;
+  Real y_px = 0.0f;
+  Real sigma_x_px = 0.0f;
+  Real sigma_y_px = 0.0f;
 };
+using Start = StartOf<float>;
 
 /// One fitted spot in ROI coordinates. Uncertainties are standard deviations (1 sigma).
 /// With a status that is not converged() the numbers are the last iterate, for diagnosis only; with

@@ -14,41 +14,54 @@
 namespace driftd::fitter {
 
 /// The separable profile: centre and widths, ROI coordinates.
-struct Profile {
-  float x_px, y_px;
-  float sigma_x_px, sigma_y_px;
+template <class Real>
+struct ProfileOf {
+  Real x_px, y_px;
+  Real sigma_x_px, sigma_y_px;
 };
+using Profile = ProfileOf<float>;
 
 /// Sums over one axis: first[k] = sum u^k X, second[k] = sum u^k X^2.
-struct AxisMoments {
-  float first[3];
-  float second[5];
+template <class Real>
+struct AxisMomentsOf {
+  Real first[3];
+  Real second[5];
 };
 
 /// Moments of the profile as a model reads them: of order a in u and b in v.
+template <class Real>
 struct SeparableMoments {
-  const float* x;
-  const float* y;
-  DRIFTD_HD float operator()(int a, int b) const { return x[a] * y[b]; }
+  const Real* x;
+  const Real* y;
+  DRIFTD_HD Real operator()(int a, int b) const { return x[a] * y[b]; }
 };
 
 /// After a back end's `set_profile`: g are the pixels less the pedestal.
-struct ProfileMoments {
-  AxisMoments x, y;
-  float profile_pixels;  ///< sum f g
+template <class Real>
+struct ProfileMomentsOf {
+  AxisMomentsOf<Real> x, y;
+  Real profile_pixels;  ///< sum f g
+
+  DRIFTD_HD SeparableMoments<Real> first() const { return {x.first, y.first}; }
+  DRIFTD_HD SeparableMoments<Real> second() const { return {x.second, y.second}; }
 };
+using ProfileMoments = ProfileMomentsOf<float>;
 
 /// third[k] = sum u^k X^3; only the variance under Poisson noise needs them.
-struct CubicMoments {
-  float x[5], y[5];
+template <class Real>
+struct CubicMomentsOf {
+  Real x[5], y[5];
 };
+using CubicMoments = CubicMomentsOf<float>;
 
 /// Sums from which the pixels' variance is estimated, over the residuals r with the weight
 /// w = (c / (c + f))^2, c = kVarianceRatio: w[k] = sum w f^k, squares[k] = sum w f^k r^2.
-struct VarianceSums {
-  float w[4];
-  float squares[2];
+template <class Real>
+struct VarianceSumsOf {
+  Real w[4];
+  Real squares[2];
 };
+using VarianceSums = VarianceSumsOf<float>;
 constexpr int kVarianceSums = 6;
 
 /// Background's variance over what the peak adds: where it is this, the estimate is the most
@@ -56,16 +69,20 @@ constexpr int kVarianceSums = 6;
 constexpr float kVarianceRatio = 0.1f;
 
 /// Sums over the residuals r = g - (alpha f + beta).
-struct ResidualMoments {
-  float squares;       ///< sum r^2
-  float u, v, uu, vv;  ///< sum r u f, sum r v f, sum r u^2 f, sum r v^2 f
+template <class Real>
+struct ResidualMomentsOf {
+  Real squares;       ///< sum r^2
+  Real u, v, uu, vv;  ///< sum r u f, sum r v f, sum r u^2 f, sum r v^2 f
 };
+using ResidualMoments = ResidualMomentsOf<float>;
 
 /// What ResidualMoments leaves out, because it is 0 with the best levels.
-struct ResidualTotals {
-  float sum;  ///< sum r
-  float f;    ///< sum r f
+template <class Real>
+struct ResidualTotalsOf {
+  Real sum;  ///< sum r
+  Real f;    ///< sum r f
 };
+using ResidualTotals = ResidualTotalsOf<float>;
 
 /// Sums with a weight w and a weighted residual e of each pixel (see pixel_terms.hpp), of the order
 /// a in u and b in v at [a][b], where a + b is at most 2 (4 in `second`), but for the odd orders in
@@ -97,51 +114,55 @@ DRIFTD_HD void for_each_sum(WeightedSums<Real>& m, Action&& action) {
 }
 
 /// What a back end knows of a loaded ROI before the first iteration.
-struct PixelSummary {
-  float pedestal_adu;  ///< subtracted from every pixel: near their mean
-  float sum;           ///< of the pixels less the pedestal
-  float sum_squares;
-  bool usable;  ///< finite, not all equal, below saturation
+template <class Real>
+struct PixelSummaryOf {
+  Real pedestal_adu;  ///< subtracted from every pixel: near their mean
+  Real sum;           ///< of the pixels less the pedestal
+  Real sum_squares;
+  Mask<Real> usable;  ///< finite, not all equal, below saturation
 };
+using PixelSummary = PixelSummaryOf<float>;
 
 /// Extremes of the 3x3 moving average over windows that lie within the ROI; `x_px, y_px`: centre of
 /// the window with the highest (of equals the first in row-major order).
-struct SmoothedExtremes {
-  float highest, lowest;
-  float x_px, y_px;
+template <class Real>
+struct SmoothedExtremesOf {
+  Real highest, lowest;
+  Real x_px, y_px;
 };
+using SmoothedExtremes = SmoothedExtremesOf<float>;
 
 /// Sums of products of the profile and its derivatives with some weight w:
 /// ff = sum w f f, fd[j] = sum w f d_j f, dd(j, k) = sum w d_j f d_k f.
-template <int n>
+template <int n, class Real = float>
 struct ProfileProducts {
-  float ff;
-  Vec<n> fd;
-  SymmetricMatrix<n> dd;
+  Real ff;
+  Vec<n, Real> fd;
+  SymmetricMatrix<n, Real> dd;
 };
 
 /// Sums over the profile (f) and its derivatives (d) themselves.
-template <int n>
+template <int n, class Real = float>
 struct ProfileTotals {
-  float f;
-  Vec<n> d;
+  Real f;
+  Vec<n, Real> d;
 };
 
 /// What the verdict on a minimum rests on, whatever its estimator.
-template <int n>
+template <int n, class Real = float>
 struct PlainSums {
-  ProfileProducts<n> product;
-  ProfileTotals<n> total;
-  float squares;       ///< sum r^2
+  ProfileProducts<n, Real> product;
+  ProfileTotals<n, Real> total;
+  Real squares;        ///< sum r^2
   std::uint8_t fixed;  ///< bit j: parameter j (shape, amplitude, background)
 };
 
 /// sum w J J^T over the shape, amplitude and background, from the sums of one weight.
-template <int n>
-DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
-                                             const ProfileTotals<n>& total, float weight_sum,
-                                             float alpha) {
-  SymmetricMatrix<n + 2> h;
+template <int n, class Real>
+DRIFTD_HD SymmetricMatrix<n + 2, Real> full_matrix(const ProfileProducts<n, Real>& product,
+                                                   const ProfileTotals<n, Real>& total,
+                                                   const Real& weight_sum, const Real& alpha) {
+  SymmetricMatrix<n + 2, Real> h;
   for (int j = 0; j < n; ++j) {
     for (int k = 0; k <= j; ++k) h(j, k) = alpha * alpha * product.dd(j, k);
     h(n, j) = alpha * product.fd[j];
@@ -153,12 +174,25 @@ DRIFTD_HD SymmetricMatrix<n + 2> full_matrix(const ProfileProducts<n>& product,
   return h;
 }
 
+/// @return moments with the profile set; not set again where it is already and the back end keeps
+/// them
+/// @param is_set  the profile set last
+template <class Real, class BackEnd>
+DRIFTD_HD ProfileMomentsOf<Real> moments_at(BackEnd& pixels, const ProfileOf<Real>& profile,
+                                            const Mask<Real>& is_set) {
+  if constexpr (requires { pixels.moments(); })
+    if (all(is_set)) return pixels.moments();
+  return pixels.set_profile(profile);
+}
+
 // A back end is a type with these members (duck-typed, so that it inlines on host and device):
 //   int side() const;
-//   const PixelSummary& summary() const;
+//   Real                                                   float, or a fit in every lane
+//   const PixelSummaryOf<Real>& summary() const;
 //   SmoothedExtremes smoothed_pixels();
 //   float count_above(float level);                        pixels (less the pedestal) above a level
 //   ProfileMoments set_profile(const Profile&);
+//   const ProfileMoments& moments();                       what it was; may be missing
 //   ResidualMoments residuals(float alpha, float beta);    for the profile set last
 //   ResidualMoments residuals(float alpha, float beta, ResidualTotals&);   likewise
 //   CubicMoments cubic_moments();                          for the profile set last

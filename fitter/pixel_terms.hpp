@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What an estimator that weighs its pixels makes of each of them. An estimator is a file with a
-// struct like `WeightedLeastSquares` in weighted_least_squares-inl.hpp: it says from a pixel and
-// its model what is minimized, with which weight the pixel enters the normal equations, and its
-// weighted residual, for numbers of any type: `Math` has the few functions that have no operator.
-// Such a file has no namespace and no includes of its own: it is included in that of a back end,
-// once for each instruction set, because functions of vectors inline only into those compiled for
-// the same.
+// struct like `WeightedLeastSquares` in weighted_least_squares.hpp: it says from a pixel and its
+// model what is minimized, with which weight the pixel enters the normal equations, and its
+// weighted residual, for a Real of real.hpp. Host and device.
 #pragma once
+
+#include <limits>
 
 #include "fitter/fitter.hpp"
 #include "fitter/host_device.hpp"
@@ -21,18 +20,31 @@ struct PixelTerm {
 };
 
 /// What the pixels' noise is to the estimators, for one ROI.
-struct PixelNoise {
+template <class Real>
+struct PixelNoiseOf {
   Estimator estimator;
   bool mapped;  ///< each pixel has a map value
   float gain;   ///< electrons per adu; the likelihood's scale, 1 for squares
-  float shift;  ///< adu; likelihood: pixel plus shift is its variance in units of the gain
+  Real shift;   ///< adu; likelihood: pixel plus shift is its variance in units of the gain
   float floor;  ///< adu; likelihood: a model plus shift below this counts as this
 };
+using PixelNoise = PixelNoiseOf<float>;
+
+/// The likelihood's scale, 1 for squares.
+DRIFTD_HD float gain_of(const FitOptions& options) {
+  const bool known = options.noise.gain_e_per_adu > 0;
+  return options.estimator == Estimator::PoissonLikelihood && known ? options.noise.gain_e_per_adu
+                                                                    : 1.0f;
+}
 
 /// Map value of a pixel with this variance: squares take its weight, the likelihood its own shift.
-DRIFTD_HD float map_value(const PixelNoise& noise, float variance_adu2) {
-  return noise.estimator == Estimator::PoissonLikelihood ? variance_adu2 * noise.gain
-                                                         : 1.0f / variance_adu2;
+DRIFTD_HD float map_value(Estimator estimator, float gain, float variance_adu2) {
+  return estimator == Estimator::PoissonLikelihood ? variance_adu2 * gain : 1.0f / variance_adu2;
+}
+
+/// Smallest variance that makes sense.
+DRIFTD_HD float least_variance(Estimator estimator) {
+  return estimator == Estimator::PoissonLikelihood ? 0.0f : std::numeric_limits<float>::min();
 }
 
 }  // namespace driftd::fitter

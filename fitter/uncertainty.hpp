@@ -8,8 +8,6 @@
 // for the latter the Cramer-Rao bound.
 #pragma once
 
-#include <cmath>
-
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/small_matrix.hpp"
@@ -17,17 +15,22 @@
 namespace driftd::fitter {
 
 /// Pixel variance, adu^2: constant + slope * f.
-struct PixelVariance {
-  float constant, slope;
+template <class Real>
+struct PixelVarianceOf {
+  Real constant, slope;
 };
+using PixelVariance = PixelVarianceOf<float>;
 
 /// @param background_adu  of the fit, as the camera counts (offset included)
-DRIFTD_HD PixelVariance photon_variance(const NoiseModel& noise, float amplitude_adu,
-                                        float background_adu) {
-  const float read_adu = noise.read_noise_e / noise.gain_e_per_adu;
-  const float photons = (background_adu - noise.offset_adu) / noise.gain_e_per_adu;
-  return {read_adu * read_adu + (photons > 0 ? photons : 0.0f),
-          (amplitude_adu > 0 ? amplitude_adu : 0.0f) / noise.gain_e_per_adu};
+template <class Real>
+DRIFTD_HD PixelVarianceOf<Real> photon_variance(const NoiseModel& noise,
+                                                const Real& amplitude_adu,
+                                                const Real& background_adu) {
+  const float per_electron = 1.0f / noise.gain_e_per_adu;
+  const float read_adu = noise.read_noise_e * per_electron;
+  const Real photons = (background_adu - noise.offset_adu) * per_electron;
+  return {read_adu * read_adu + larger(photons, Real(0.0f)),
+          larger(amplitude_adu, Real(0.0f)) * per_electron};
 }
 
 /// What the residuals of unweighted least squares tell: v0 and v1 by weighted least squares from
@@ -39,56 +42,59 @@ DRIFTD_HD PixelVariance photon_variance(const NoiseModel& noise, float amplitude
 /// @param profile   sum f
 /// @param searched  parameters without the background
 /// @param pooled    the residuals' common variance, adu^2
-DRIFTD_HD PixelVariance residual_variance(const VarianceSums& sums, float count, float profile,
-                                          int searched, float pooled) {
-  const PixelVariance common = {pooled, 0};
-  const float leverage = profile > static_cast<float>(searched)
-                             ? static_cast<float>(searched) / profile
-                             : 1.0f;  // of the peak: a pixel cannot tell more than itself
-  float kept[3];                      // sum w f^k (1 - h)
-  for (int k = 0; k < 3; ++k) kept[k] = (1 - 1 / count) * sums.w[k] - leverage * sums.w[k + 1];
-  const float determinant = kept[0] * kept[2] - kept[1] * kept[1];
-  if (!(kept[2] > 0 && determinant > 0)) return common;
-  const float unit = 1 / pooled;  // in which no product is too large
-  const float squares[2] = {sums.squares[0] * unit, sums.squares[1] * unit};
-  const float constant = squares[0] * kept[2] - squares[1] * kept[1];
-  const float slope = squares[1] * kept[0] - squares[0] * kept[1];
-  if (!(slope > 0)) return common;
-  if (constant < 0) return {0, pooled * (squares[1] / kept[2])};
-  return {pooled * (constant / determinant), pooled * (slope / determinant)};
+template <class Real>
+DRIFTD_HD PixelVarianceOf<Real> residual_variance(const VarianceSumsOf<Real>& sums, float count,
+                                                  const Real& profile, int searched,
+                                                  const Real& pooled) {
+  const float parameters = static_cast<float>(searched);
+  // Of the peak: a pixel cannot tell more than itself.
+  const Real leverage = where(profile > parameters, parameters / profile, Real(1.0f));
+  Real kept[3];  // sum w f^k (1 - h)
+  for (int k = 0; k < 3; ++k)
+    kept[k] = (1.0f - 1.0f / count) * sums.w[k] - leverage * sums.w[k + 1];
+  const Real determinant = kept[0] * kept[2] - kept[1] * kept[1];
+  const Real unit = 1.0f / pooled;  // in which no product is too large
+  const Real squares[2] = {sums.squares[0] * unit, sums.squares[1] * unit};
+  const Real constant = squares[0] * kept[2] - squares[1] * kept[1];
+  const Real slope = squares[1] * kept[0] - squares[0] * kept[1];
+  const Mask<Real> tell = kept[2] > 0.0f && determinant > 0.0f && slope > 0.0f;
+  const Mask<Real> dark = constant < 0.0f;  // no noise but the peak's
+  const Real dark_slope = squares[1] / kept[2];
+  return {where(tell, where(dark, Real(0.0f), pooled * (constant / determinant)), pooled),
+          where(tell, pooled * where(dark, dark_slope, slope / determinant), Real(0.0f))};
 }
 
 /// Standard deviations in the order (shape..., amplitude, background) where all pixels have the
 /// same variance; NaN where H is singular.
 /// @param diagonal  of H^-1
-template <int n>
-DRIFTD_HD Vec<n> standard_deviations(const Vec<n>& diagonal, float variance) {
-  Vec<n> sd;
-  for (int i = 0; i < n; ++i) sd[i] = std::sqrt(variance * diagonal[i]);
+template <int n, class Real>
+DRIFTD_HD Vec<n, Real> standard_deviations(const Vec<n, Real>& diagonal, const Real& variance) {
+  Vec<n, Real> sd;
+  for (int i = 0; i < n; ++i) sd[i] = sqrt_of(variance * diagonal[i]);
   return sd;
 }
 
 /// The same where they have not.
 /// @param inverse  H^-1
 /// @param cubic    T
-template <int n>
-DRIFTD_HD Vec<n> standard_deviations(const SymmetricMatrix<n>& inverse,
-                                     const SymmetricMatrix<n>& cubic,
-                                     const PixelVariance& variance) {
-  Vec<n> z[std::size_t{n}];  // H^-1
+template <int n, class Real>
+DRIFTD_HD Vec<n, Real> standard_deviations(const SymmetricMatrix<n, Real>& inverse,
+                                           const SymmetricMatrix<n, Real>& cubic,
+                                           const PixelVarianceOf<Real>& variance) {
+  Vec<n, Real> z[std::size_t{n}];  // H^-1
   for (int j = 0; j < n; ++j)
     for (int k = 0; k <= j; ++k) z[j][k] = z[k][j] = inverse(j, k);
-  Vec<n> quadratic = {};
+  Vec<n, Real> quadratic = {};
   for (int j = 0; j < n; ++j) {
-    Vec<n> row;
+    Vec<n, Real> row;
     for (int i = 0; i < n; ++i) row[i] = 0.5f * cubic(j, j) * z[j][i];
     for (int k = 0; k < j; ++k)
       for (int i = 0; i < n; ++i) row[i] += cubic(j, k) * z[k][i];
     for (int i = 0; i < n; ++i) quadratic[i] += 2.0f * row[i] * z[j][i];
   }
-  Vec<n> sd;
+  Vec<n, Real> sd;
   for (int i = 0; i < n; ++i)
-    sd[i] = std::sqrt(variance.constant * z[i][i] + variance.slope * quadratic[i]);
+    sd[i] = sqrt_of(variance.constant * z[i][i] + variance.slope * quadratic[i]);
   return sd;
 }
 

@@ -23,8 +23,9 @@ class CpuLiveFitter final : public LiveFitter {
         staging_(lines_per_slot_ * capacity),
         results_(capacity),
         workspaces_(cpu::kFlights),
-        kernel_(cpu::choose_kernel()),
-        description_(std::string("cpu (") + kernel_.target + ")") {}
+        lane_workspaces_(1),
+        kernels_(cpu::choose_kernels()),
+        description_(std::string("cpu (") + kernels_.target + ")") {}
 
   int roi_px() const noexcept override { return roi_px_; }
   std::size_t capacity() const noexcept override { return capacity_; }
@@ -36,9 +37,11 @@ class CpuLiveFitter final : public LiveFitter {
 
   std::span<const Localization> fit(std::span<const Start> starts) noexcept override {
     const std::size_t count = std::min(starts.size(), capacity_);
-    kernel_.fit({staging_.data(), lines_per_slot_ * sizeof(CacheLine), PixelType::U16, roi_px_,
-                 count, starts.data(), nullptr, nullptr, nullptr, &options_, results_.data()},
-                workspaces_.data());
+    const std::size_t in_lanes =
+        cpu::live_in_lanes(kernels_, roi_px_, options_.estimator, count);
+    if (in_lanes > 0) kernels_.fit_in_lanes(job(starts, 0, in_lanes), lane_workspaces_.front());
+    if (in_lanes < count)
+      kernels_.fit_across_lanes(job(starts, in_lanes, count - in_lanes), workspaces_.data());
     return {results_.data(), count};
   }
 
@@ -47,6 +50,11 @@ class CpuLiveFitter final : public LiveFitter {
     std::uint16_t pixels[32];
   };
 
+  cpu::FitJob job(std::span<const Start> starts, std::size_t first, std::size_t count) noexcept {
+    return {staging(first), lines_per_slot_ * sizeof(CacheLine), PixelType::U16, roi_px_, count,
+            starts.data() + first, nullptr, nullptr, nullptr, &options_, results_.data() + first};
+  }
+
   int roi_px_;
   std::size_t capacity_;
   std::size_t lines_per_slot_;
@@ -54,7 +62,8 @@ class CpuLiveFitter final : public LiveFitter {
   std::vector<CacheLine> staging_;
   std::vector<Localization> results_;
   std::vector<cpu::Workspace> workspaces_;
-  cpu::ChosenKernel kernel_;
+  std::vector<cpu::LaneWorkspace> lane_workspaces_;  ///< one
+  cpu::Kernels kernels_;
   std::string description_;
 };
 

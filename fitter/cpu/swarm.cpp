@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/parts.hpp"
-#include "fitter/cpu/swarm_kernel.hpp"
 #include "fitter/options.hpp"
 #include "fitter/swarm_search.hpp"
 
@@ -37,7 +37,7 @@ void fit_swarm_cpu(const Batch& batch, const FitOptions& options, const SwarmOpt
   SwarmReport* const found = reports.empty() ? own.data() : reports.data();
   const std::size_t bytes = cpu::roi_bytes(batch);
   const auto* const pixels = static_cast<const unsigned char*>(batch.pixels);
-  const cpu::SwarmKernel search = cpu::choose_swarm_kernel();
+  const auto search = cpu::choose_kernels().search_swarms;
   const auto bounds = [&](std::size_t i) { return batch.bounds ? batch.bounds + i : nullptr; };
   std::vector<cpu::SwarmWorkspace> workspaces(cpu::parts_of(batch.count, threads));
   cpu::run_in_parts(batch.count, threads,

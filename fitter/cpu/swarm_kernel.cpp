@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: MIT
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "fitter/cpu/swarm_kernel.cpp"
-#include <hwy/foreach_target.h>
-// foreach_target.h comes first: it includes this file once for every target
-#include <hwy/highway.h>
-
 #include <cmath>
 #include <limits>
 
 #include "fitter/circular_gaussian.hpp"
-#include "fitter/cpu/roi_sums-inl.hpp"
-#include "fitter/cpu/swarm_kernel.hpp"
+#include "fitter/cpu/kernel.hpp"
+#include "fitter/cpu/roi_sums.hpp"
 #include "fitter/elliptical_gaussian.hpp"
 #include "fitter/swarm_search.hpp"
+#include "fitter/swarm_step.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 namespace {
-
-#include "fitter/swarm-inl.hpp"
 
 /// The canonical swarm of PSFIT's figures 1 and 2, one particle to a lane, over the shape of the
 /// spot: amplitude and background are eliminated as in implicit_least_squares.hpp, which leaves
@@ -45,7 +38,7 @@ class Swarm {
  private:
   using D = hn::CappedTag<float, kMaxLanes>;
   using V = hn::Vec<D>;
-  using Math = VectorMath<D>;
+  using Real = Lanes<D>;
   static constexpr D d_{};
   static constexpr int kDimensions = Model::kShape;
   static constexpr int lanes() { return static_cast<int>(hn::MaxLanes(d_)); }
@@ -104,9 +97,10 @@ class Swarm {
     const V position = hn::Load(d_, w_.position[j] + i);
     const V own = hn::Sub(hn::Load(d_, w_.best[j] + i), position);
     const V swarm = hn::Sub(hn::Set(d_, swarm_best_[j]), position);
-    const V v = next_velocity<Math>(options_, hn::Load(d_, w_.velocity[j] + i), own, swarm,
+    const V v = next_velocity<Real>(options_, hn::Load(d_, w_.velocity[j] + i), own, swarm,
                                     hn::Load(d_, random(2 * j) + i),
-                                    hn::Load(d_, random(2 * j + 1) + i), fastest);
+                                    hn::Load(d_, random(2 * j + 1) + i), fastest)
+                    .v;
     const V to = hn::Min(hn::Max(hn::Add(position, v), hn::Set(d_, domain_.lowest[j])),
                          hn::Set(d_, domain_.highest[j]));
     hn::Store(v, d_, w_.velocity[j] + i);
@@ -144,8 +138,9 @@ class Swarm {
       fg = hn::MulAdd(of_row, down[row], fg);
     }
     const float count = static_cast<float>(roi_.side() * roi_.side());
-    return swarm_chi_square<Math>(roi_.summary(), count, hn::Mul(x.sum, y.sum),
-                                  hn::Mul(x.squares, y.squares), fg);
+    return swarm_chi_square<Real>(roi_.summary(), count, hn::Mul(x.sum, y.sum),
+                                  hn::Mul(x.squares, y.squares), fg)
+        .v;
   }
 
   void update_swarm_best() {
@@ -180,7 +175,7 @@ void search_all(const SwarmJob& job, SwarmWorkspace& workspace) {
 
 }  // namespace
 
-void search_rois(const SwarmJob& job, SwarmWorkspace& workspace) {
+void search_swarms(const SwarmJob& job, SwarmWorkspace& workspace) {
   switch (job.rois.options->model) {
     case Model::CircularGaussian:
       return search_all<CircularGaussian>(job, workspace);
@@ -191,17 +186,3 @@ void search_rois(const SwarmJob& job, SwarmWorkspace& workspace) {
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace driftd::fitter::cpu {
-
-HWY_EXPORT(search_rois);
-
-SwarmKernel choose_swarm_kernel() {
-  hwy::ChosenTarget& chosen = hwy::GetChosenTarget();
-  if (!chosen.IsInitialized()) chosen.Update(hwy::SupportedTargets());
-  return &HWY_DYNAMIC_DISPATCH(search_rois);
-}
-
-}  // namespace driftd::fitter::cpu
-#endif  // HWY_ONCE

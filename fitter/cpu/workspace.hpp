@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
-// The memory of one CPU fit under way, largest ROI included: a LiveFitter or a batch thread owns
-// kFlights of them; never shared.
+// The memory of CPU fits under way, largest ROI included: owned by a LiveFitter or a batch thread,
+// never shared.
 #pragma once
 
 #include "fitter/fitter.hpp"
 
 namespace driftd::fitter::cpu {
 
-/// Fits that one thread advances side by side.
+/// Fits with their pixels across lanes that one thread advances side by side.
 constexpr int kFlights = 4;
 /// Vectors wider than this are not used.
 constexpr int kMaxLanes = 16;
 /// Rows are padded to whole vectors; the smoothing reads two columns further.
 constexpr int kMaxPixels = kMaxRoiPx * kMaxRoiPx + kMaxLanes;
+/// Larger ROIs are never fitted one to a lane: their pixels leave the second cache.
+constexpr int kMostLaneRoiPx = 32;
 
+/// Of one fit with its pixels across lanes.
 struct alignas(64) Workspace {
   alignas(64) float pixels[kMaxPixels];   ///< rows padded with 0, less the pedestal
   alignas(64) float scratch[kMaxPixels];  ///< while loading: unpadded; at the end: residuals
@@ -21,6 +24,16 @@ struct alignas(64) Workspace {
   alignas(64) float x[3][kMaxRoiPx];   ///< X, u X, u^2 X by column, 0 beyond the ROI
   alignas(64) float y[3][kMaxRoiPx];   ///< Y, v Y, v^2 Y by row, 0 beyond the ROI
   alignas(64) float yy[5][kMaxRoiPx];  ///< v^k Y^2 by row, for weighted estimators
+};
+
+/// Of fits one to a lane; a vector for each element.
+struct alignas(64) LaneWorkspace {
+  static constexpr int kPixels = kMostLaneRoiPx * kMostLaneRoiPx;
+  alignas(64) float pixels[kPixels * kMaxLanes];  ///< row-major, less the pedestals
+  alignas(64) float map[kPixels * kMaxLanes];     ///< of weighted estimators: map_value()
+  alignas(64) float x[3][kMostLaneRoiPx * kMaxLanes];     ///< X, u X, u^2 X by column
+  alignas(64) float y[3][kMostLaneRoiPx * kMaxLanes];     ///< Y, v Y, v^2 Y by row
+  alignas(64) float rows[3][kMostLaneRoiPx * kMaxLanes];  ///< of the smoothing
 };
 
 }  // namespace driftd::fitter::cpu

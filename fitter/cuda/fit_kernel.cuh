@@ -13,57 +13,29 @@ namespace driftd::fitter::cuda {
 
 /// Of a block, at most. Small blocks of a batch leave less of a multiprocessor idle; more registers
 /// than 128 would, too. A live kernel may have all registers: it is never many.
-template <int kLanes>
-constexpr int kBatchThreads = kLanes > 64 ? kLanes : 64;
+template <int kThreads>
+constexpr int kBatchThreads = kThreads > 64 ? kThreads : 64;
 constexpr int kBatchThreadsAtOnce = 512;
 constexpr int kLiveThreads = 128;
 
-/// The whole fit of one ROI by the lanes of a group; all get the result. Groups that share a warp
-/// stay in step: each joins every sum, and takes part in a decision where it is its own.
-template <class Search, int kLanes, int kMostPx>
-__device__ Localization fit_roi(RoiSums<kLanes, kMostPx>& pixels, const FitInput& input,
+/// The whole fit of one ROI by the threads of a group; all get the result.
+template <class Search, int kThreads, int kMostPx>
+__device__ Localization fit_roi(RoiSums<kThreads, kMostPx>& pixels, const FitInput& input,
                                 const FitOptions& options) {
-  using Fit = SpotFit<Search>;
-  using Phase = typename Fit::Phase;
-  Lanes<kLanes>& lanes = pixels.lanes();
-  const int side = pixels.side();
-  Fit fit;
-  fit.begin(pixels.summary(), input, side, options);
-  if constexpr (Search::kWeighs) {
-    if (input.variances != nullptr) pixels.load_map(input.variances, fit.domain().noise);
-    if (!pixels.summary().usable) fit.refuse();
-  }
-  while (lanes.any(fit.phase() != Phase::Done)) {
-    if (lanes.any(fit.phase() == Phase::NeedsStart)) {
-      const Start cold = cold_start(pixels);
-      if (fit.phase() == Phase::NeedsStart) fit.start(cold, options);
-    }
-    while (lanes.any(fit.phase() == Phase::Searching)) {
-      typename Search::Parameters& p = fit.trial();
-      typename Search::Evaluation at;
-      Search::prepare(pixels.set_profile(Search::profile(p)), pixels.summary(), fit.domain(), p,
-                      at);
-      Search::linearize(pixels, fit.domain(), p, at);
-      if (fit.phase() == Phase::Searching) fit.advance(at, options);
-    }
-    const Minimum<Search>& minimum = fit.minimum();
-    if constexpr (!Search::kWeighs)  // others place it to conclude
-      if (lanes.any(!minimum.evaluated_last))
-        pixels.set_profile(Search::profile(minimum.parameters));
-    const Localization concluded = conclude<Search>(pixels, fit.domain(), minimum, options);
-    if (fit.phase() == Phase::AtMinimum) fit.finish(concluded, options);
-  }
-  return fit.result();
+  if constexpr (Search::kWeighs)
+    if (input.variances != nullptr) pixels.load_map(input.variances, options.estimator);
+  const auto any_of = [&](bool mask) { return pixels.group().any(mask); };
+  return as_localization(fit_spot<Search>(pixels, input, options, any_of));
 }
 
-/// The words of a result, in memory where every lane of the group reads them.
-template <int kLanes, int kMostPx>
-__device__ const std::uint32_t* shared_words(RoiSums<kLanes, kMostPx>& pixels,
+/// The words of a result, in memory where every thread of the group reads them.
+template <int kThreads, int kMostPx>
+__device__ const std::uint32_t* shared_words(RoiSums<kThreads, kMostPx>& pixels,
                                              const Localization& l) {
   float* const memory = pixels.free_memory();
-  pixels.lanes().sync();
-  if (pixels.lanes().index() == 0) *reinterpret_cast<Localization*>(memory) = l;
-  pixels.lanes().sync();
+  pixels.group().sync();
+  if (pixels.group().index() == 0) *reinterpret_cast<Localization*>(memory) = l;
+  pixels.group().sync();
   return reinterpret_cast<const std::uint32_t*>(memory);
 }
 
@@ -76,16 +48,16 @@ __device__ inline FitInput input_of(const Job& job, std::size_t index) {
   return input;
 }
 
-template <class Search, int kLanes, int kMostPx>
-__global__ void __launch_bounds__(kBatchThreads<kLanes>,
-                                  kBatchThreadsAtOnce / kBatchThreads<kLanes>)
+template <class Search, int kThreads, int kMostPx>
+__global__ void __launch_bounds__(kBatchThreads<kThreads>,
+                                  kBatchThreadsAtOnce / kBatchThreads<kThreads>)
     fit_batch(const __grid_constant__ Job job) {
   extern __shared__ float4 memory[];
-  const int groups = static_cast<int>(blockDim.x) / kLanes;
-  const int group = static_cast<int>(threadIdx.x) / kLanes;
+  const int groups = static_cast<int>(blockDim.x) / kThreads;
+  const int group = static_cast<int>(threadIdx.x) / kThreads;
   const std::uint32_t wanted = blockIdx.x * groups + group;
   const std::uint32_t index = wanted < job.count ? wanted : job.count - 1;  // in step, unused
-  using Sums = RoiSums<kLanes, kMostPx>;
+  using Sums = RoiSums<kThreads, kMostPx>;
   Sums pixels(reinterpret_cast<float*>(memory) + group * Sums::kFloats, job.roi_px);
   const FitInput input = input_of(job, index);
   load(pixels, job, index);
@@ -94,19 +66,19 @@ __global__ void __launch_bounds__(kBatchThreads<kLanes>,
   if (wanted >= job.count) return;
   constexpr int kWords = sizeof(Localization) / sizeof(std::uint32_t);
   auto* const result = static_cast<std::uint32_t*>(job.results) + std::size_t{index} * kWords;
-  for (int i = pixels.lanes().index(); i < kWords; i += kLanes) result[i] = words[i];
+  for (int i = pixels.group().index(); i < kWords; i += kThreads) result[i] = words[i];
 }
 
-template <class Search, int kLanes, int kMostPx>
+template <class Search, int kThreads, int kMostPx>
 __device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std::uint32_t stamp) {
-  RoiSums<kLanes, kMostPx> pixels(memory, job.roi_px);
+  RoiSums<kThreads, kMostPx> pixels(memory, job.roi_px);
   const unsigned char* const slot =
       static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
   const Start start = pixels.load_slot(reinterpret_cast<const uint4*>(slot), job.saturation);
   const Localization l = fit_roi<Search>(pixels, {start}, job.options);
   const std::uint32_t* const words = shared_words(pixels, l);
   auto* const result = static_cast<StampedResult*>(job.results) + index;
-  const int part = pixels.lanes().index();
+  const int part = pixels.group().index();
   if (part >= StampedResult::kParts) return;
   __stwt(reinterpret_cast<uint4*>(&result->parts[part]),
          make_uint4(words[3 * part], words[3 * part + 1], words[3 * part + 2], stamp));
@@ -130,15 +102,15 @@ __device__ inline Task next_task(const Task* doorbell, std::uint32_t last) {
 /// @param relay  else the kernel stays and fits at every ring: the first block watches the doorbell
 ///               and passes the task on to the others through `relay`, in device memory, because
 ///               watching over the bus does not scale with the watchers.
-template <class Search, int kLanes, int kMostPx>
+template <class Search, int kThreads, int kMostPx>
 __global__ void __launch_bounds__(kLiveThreads)
     fit_live(const __grid_constant__ Job job, Task task, const Task* doorbell, Task* relay) {
   extern __shared__ float4 memory[];
   __shared__ Task next;
-  const int groups = static_cast<int>(blockDim.x) / kLanes;
-  const int group = static_cast<int>(threadIdx.x) / kLanes;
+  const int groups = static_cast<int>(blockDim.x) / kThreads;
+  const int group = static_cast<int>(threadIdx.x) / kThreads;
   const std::uint32_t index = blockIdx.x * groups + group;
-  float* const own = reinterpret_cast<float*>(memory) + group * RoiSums<kLanes, kMostPx>::kFloats;
+  float* const own = reinterpret_cast<float*>(memory) + group * RoiSums<kThreads, kMostPx>::kFloats;
   do {
     if (relay != nullptr) {
       if (threadIdx.x == 0) {
@@ -150,21 +122,21 @@ __global__ void __launch_bounds__(kLiveThreads)
       task = next;
       if (task.count == Task::kStop) return;
     }
-    if (index < task.count) fit_slot<Search, kLanes, kMostPx>(own, job, index, task.stamp);
+    if (index < task.count) fit_slot<Search, kThreads, kMostPx>(own, job, index, task.stamp);
     if (relay != nullptr) __syncthreads();
   } while (relay != nullptr);
 }
 
-template <class Search, int kLanes, int kMostPx>
+template <class Search, int kThreads, int kMostPx>
 Kernel batch() {
-  return {reinterpret_cast<const void*>(&fit_batch<Search, kLanes, kMostPx>), kLanes,
-          kBatchThreads<kLanes>, sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
+  return {reinterpret_cast<const void*>(&fit_batch<Search, kThreads, kMostPx>), kThreads,
+          kBatchThreads<kThreads>, sizeof(float) * RoiSums<kThreads, kMostPx>::kFloats};
 }
 
-template <class Search, int kLanes, int kMostPx>
+template <class Search, int kThreads, int kMostPx>
 Kernel live() {
-  return {reinterpret_cast<const void*>(&fit_live<Search, kLanes, kMostPx>), kLanes, kLiveThreads,
-          sizeof(float) * RoiSums<kLanes, kMostPx>::kFloats};
+  return {reinterpret_cast<const void*>(&fit_live<Search, kThreads, kMostPx>), kThreads, kLiveThreads,
+          sizeof(float) * RoiSums<kThreads, kMostPx>::kFloats};
 }
 
 template <class Search>

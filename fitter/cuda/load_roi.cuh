@@ -9,8 +9,8 @@
 namespace driftd::fitter::cuda {
 
 /// ROI `index` of a batch.
-template <int kLanes, int kMostPx>
-__device__ void load(RoiSums<kLanes, kMostPx>& pixels, const Job& job, std::size_t index) {
+template <int kThreads, int kMostPx>
+__device__ void load(RoiSums<kThreads, kMostPx>& pixels, const Job& job, std::size_t index) {
   const void* const roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
   switch (job.type) {
     case PixelType::U8:

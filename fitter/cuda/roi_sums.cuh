@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The CUDA back end of pixel_sums.hpp: one ROI in shared memory, its columns and rows dealt out to
-// the lanes of a group. Even lanes sum over the profile's columns, odd ones over its rows.
+// the threads of a group. Even threads sum over the profile's columns, odd ones over its rows.
 #pragma once
 
 #include <cmath>
@@ -8,47 +8,34 @@
 #include <limits>
 #include <type_traits>
 
-#include "fitter/cuda/lanes.cuh"
+#include "fitter/cuda/thread_group.cuh"
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
+#include "fitter/poisson_likelihood.hpp"
+#include "fitter/weighted_least_squares.hpp"
 
 namespace driftd::fitter::cuda {
 
-#include "fitter/poisson_likelihood-inl.hpp"
-#include "fitter/weighted_least_squares-inl.hpp"
-
-/// `Math` of pixel_terms.hpp for one pixel. The quick logarithm is off by 2^-21 at most, and is
-/// asked for only where it is larger than a half.
-struct ScalarMath {
-  DRIFTD_HD static float set(float v) { return v; }
-  DRIFTD_HD static float largest(float a, float b) { return fmaxf(a, b); }
-  DRIFTD_HD static float smallest(float a, float b) { return fminf(a, b); }
-  __device__ static float log(float v) { return __logf(v); }
-  DRIFTD_HD static float where_below(float a, float limit, float yes, float no) {
-    return a < limit ? yes : no;
-  }
-};
-
 /// @tparam kMostPx  largest side that it takes, and the pitch of its rows: a multiple of 16
-template <int kLanes, int kMostPx>
+template <int kThreads, int kMostPx>
 class RoiSums {
  public:
-  /// Shared memory of a group, in floats: the profile of both axes, the pixels, the lanes' own; a
-  /// bit more, so that groups of fewer lanes than a warp meet no bank conflicts.
-  static constexpr int kFloats = 8 * kMostPx + kMostPx * kMostPx + Lanes<kLanes>::kScratch +
-                                 (kLanes < kWarpLanes ? (kLanes > 4 ? kLanes : 4) : 0);
+  /// Shared memory of a group, in floats: the profile of both axes, the pixels, the threads' own; a
+  /// bit more, so that groups of fewer threads than a warp meet no bank conflicts.
+  static constexpr int kFloats = 8 * kMostPx + kMostPx * kMostPx + ThreadGroup<kThreads>::kScratch +
+                                 (kThreads < kWarpThreads ? (kThreads > 4 ? kThreads : 4) : 0);
 
   /// @param memory  kFloats floats of this group, 16-byte aligned
   __device__ RoiSums(float* memory, int side)
-      : lanes_(memory + 8 * kMostPx + kMostPx * kMostPx),
+      : group_(memory + 8 * kMostPx + kMostPx * kMostPx),
         axes_(reinterpret_cast<float4*>(memory)),
         pixels_(memory + 8 * kMostPx),
         side_(side) {}
 
   __device__ int side() const { return side_; }
   __device__ const PixelSummary& summary() const { return summary_; }
-  __device__ Lanes<kLanes>& lanes() { return lanes_; }
+  __device__ ThreadGroup<kThreads>& group() { return group_; }
   /// Less the pedestal, once loaded; rows kMostPx apart.
   __device__ float* pixels() const { return pixels_; }
   /// At least 16 floats that no sum holds once the fit is concluded.
@@ -70,23 +57,23 @@ class RoiSums {
   /// one behind them. All words are read at once, because each read is a journey over the bus, and
   /// past the first cache, which would not see the host write.
   __device__ Start load_slot(const uint4* slot, float saturation) {
-    constexpr int kMostWords = (kMostPx * kMostPx / 8) / kLanes + 1;
+    constexpr int kMostWords = (kMostPx * kMostPx / 8) / kThreads + 1;
     const int words = (count() + 7) / 8;
     uint4 word[kMostWords];
 #pragma unroll
     for (int k = 0; k < kMostWords; ++k) {
-      const int i = lanes_.index() + k * kLanes;
+      const int i = group_.index() + k * kThreads;
       if (i <= words) word[k] = __ldcg(slot + i);
     }
     clear_padding();
     Extent extent;
 #pragma unroll
     for (int k = 0; k < kMostWords; ++k) {
-      const int i = lanes_.index() + k * kLanes;
+      const int i = group_.index() + k * kThreads;
       if (i < words) unpack(word[k], 8 * i, extent);
       if (i == words) *reinterpret_cast<uint4*>(axes_) = word[k];
     }
-    lanes_.sync();
+    group_.sync();
     const float4 start = axes_[0];
     summarize<true>(extent, saturation);
     return {start.x, start.y, start.z, start.w};
@@ -102,20 +89,20 @@ class RoiSums {
   __device__ float count_above(float level) {
     float above[1] = {0};
     for_each_pixel([&](float& pixel, int, int) { above[0] += pixel > level ? 1.0f : 0.0f; });
-    lanes_.combine(above);
+    group_.combine(above);
     return above[0];
   }
 
   __device__ ProfileMoments set_profile(const Profile& p) {
     constexpr float kLog2E = 1.44269504f;
     constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number
-    const bool is_y = (lanes_.index() & 1) != 0;
+    const bool is_y = (group_.index() & 1) != 0;
     const float centre = is_y ? p.y_px : p.x_px;
     const float sigma = is_y ? p.sigma_y_px : p.sigma_x_px;
     const float factor = (-0.5f * kLog2E) / (sigma * sigma);
     float4* const axis = axes_ + (is_y ? kMostPx : 0);
     float m[9] = {};
-    lanes_.sync();  // all are done with the profile before
+    group_.sync();  // all are done with the profile before
     const auto element = [&](int i) {
       const float u = static_cast<float>(i) - centre;
       const float inside = !kPadded || i < side_ ? 1.0f : 0.0f;
@@ -133,23 +120,23 @@ class RoiSums {
       m[7] += uuf * uuf;
     };
     if constexpr (kPadded) {
-      element(lanes_.index() / 2);
+      element(group_.index() / 2);
     } else {
-      for (int i = lanes_.index() / 2; i < side_; i += kLanes / 2) element(i);
+      for (int i = group_.index() / 2; i < side_; i += kThreads / 2) element(i);
     }
-    lanes_.sync();
+    group_.sync();
     for_columns([&](int c, auto together) {
       float of_column[together()] = {};
       for_rows([&](int r) {
         const float y = y_axis()[r].x;
 #pragma unroll
         for (int k = 0; k < together(); ++k)
-          of_column[k] += pixels_[r * kMostPx + c + k * kColumnLanes] * y;
+          of_column[k] += pixels_[r * kMostPx + c + k * kColumnThreads] * y;
       });
 #pragma unroll
-      for (int k = 0; k < together(); ++k) m[8] += of_column[k] * x_axis()[c + k * kColumnLanes].x;
+      for (int k = 0; k < together(); ++k) m[8] += of_column[k] * x_axis()[c + k * kColumnThreads].x;
     });
-    lanes_.sum_by_parity(m);
+    group_.sum_by_parity(m);
     const auto from = [](float v, int lane) { return __shfl_sync(kWholeWarp, v, lane, kWidth); };
     ProfileMoments moments;
 #pragma unroll
@@ -170,14 +157,13 @@ class RoiSums {
   }
 
   /// The map is read where it lies, at each evaluation: it would take a third of the shared memory.
-  __device__ void load_map(const float* variances, const PixelNoise& noise) {
-    const float least =
-        noise.estimator == Estimator::PoissonLikelihood ? 0.0f : std::numeric_limits<float>::min();
+  __device__ void load_map(const float* variances, Estimator estimator) {
+    const float least = least_variance(estimator);
     float invalid[1] = {0};
     for_each_pixel([&](float&, int row, int column) {
       if (!(variances[row * side_ + column] >= least)) invalid[0] += 1;  // NaN, too
     });
-    lanes_.combine(invalid);
+    group_.combine(invalid);
     if (invalid[0] > 0) summary_.usable = false;
     variances_ = variances;
   }
@@ -189,19 +175,19 @@ class RoiSums {
       case Estimator::LeastSquares:
         break;
       case Estimator::WeightedLeastSquares:
-        weigh<true>(WeightedLeastSquares(noise), noise, alpha, beta, m);
+        weigh<true>(WeightedLeastSquares<float>(noise), noise, alpha, beta, m);
         break;
       case Estimator::PoissonLikelihood:
         if (noise.mapped)
-          weigh<true>(PoissonLikelihood(noise), noise, alpha, beta, m);
+          weigh<true>(PoissonLikelihood<float>(noise), noise, alpha, beta, m);
         else
-          weigh<false>(PoissonLikelihood(noise), noise, alpha, beta, m);
+          weigh<false>(PoissonLikelihood<float>(noise), noise, alpha, beta, m);
         break;
     }
     float sums[kWeightedSums];
     int k = 0;
     for_each_sum(m, [&](float& sum) { sums[k++] = sum; });
-    lanes_.combine(sums);
+    group_.combine(sums);
     k = 0;
     for_each_sum(m, [&](float& sum) { sum = sums[k++]; });
     return m;
@@ -217,12 +203,12 @@ class RoiSums {
   }
 
  private:
-  static constexpr int kWidth = kLanes < kWarpLanes ? kLanes : kWarpLanes;
-  /// How the lanes share a loop over pixels.
-  static constexpr int kColumnLanes = kLanes < 16 || kMostPx > 16 ? (kLanes < 32 ? kLanes : 32)
+  static constexpr int kWidth = kThreads < kWarpThreads ? kThreads : kWarpThreads;
+  /// How the threads share a loop over pixels.
+  static constexpr int kColumnThreads = kThreads < 16 || kMostPx > 16 ? (kThreads < 32 ? kThreads : 32)
                                                                   : 16;
-  static constexpr int kRowLanes = kLanes / kColumnLanes;
-  static_assert(kRowLanes * kColumnLanes == kLanes);
+  static constexpr int kRowLanes = kThreads / kColumnThreads;
+  static_assert(kRowLanes * kColumnThreads == kThreads);
 
   struct Extent {
     float sum = 0;
@@ -239,10 +225,10 @@ class RoiSums {
     return side_ * side_;
   }
   __device__ int column() const {
-    return lanes_.index() % kColumnLanes;
+    return group_.index() % kColumnThreads;
   }
   __device__ int row() const {
-    return lanes_.index() / kColumnLanes;
+    return group_.index() / kColumnThreads;
   }
   __device__ const float4* x_axis() const {
     return axes_;
@@ -251,12 +237,12 @@ class RoiSums {
     return axes_ + kMostPx;
   }
 
-  /// Whether a lane has one column and few rows. Then all rows there could be are summed side by
+  /// Whether a thread has one column and few rows. Then all rows there could be are summed side by
   /// side, without a branch, which is quicker for one ROI alone: beyond the side the pixels and the
   /// profile are 0, and so is the profile's last member, which is 1 within.
-  static constexpr bool kPadded = kMostPx <= kColumnLanes && kMostPx / kRowLanes <= 8;
+  static constexpr bool kPadded = kMostPx <= kColumnThreads && kMostPx / kRowLanes <= 8;
 
-  /// This lane's columns, two at a time as long as all lanes have two: the profile of the rows is
+  /// This thread's columns, two at a time as long as all threads have two: the profile of the rows is
   /// then read once for both. The action gets the first and how many they are.
   template <class Action>
   __device__ void for_columns(Action&& action) const {
@@ -266,8 +252,8 @@ class RoiSums {
       action(column(), kOne);
     } else {
       int c = column();
-      for (; c - column() + 2 * kColumnLanes <= side_; c += 2 * kColumnLanes) action(c, kTwo);
-      for (; c < side_; c += kColumnLanes) action(c, kOne);
+      for (; c - column() + 2 * kColumnThreads <= side_; c += 2 * kColumnThreads) action(c, kTwo);
+      for (; c < side_; c += kColumnThreads) action(c, kOne);
     }
   }
 
@@ -282,10 +268,10 @@ class RoiSums {
     }
   }
 
-  /// This lane's share of the pixels.
+  /// This thread's share of the pixels.
   template <class Action>
   __device__ void for_each_pixel(Action&& action) {
-    for (int c = column(); c < side_; c += kColumnLanes) {
+    for (int c = column(); c < side_; c += kColumnThreads) {
 #pragma unroll 4
       for (int r = row(); r < side_; r += kRowLanes) action(pixels_[r * kMostPx + c], r, c);
     }
@@ -301,7 +287,7 @@ class RoiSums {
       float scaled[together()], background[together()];
 #pragma unroll
       for (int k = 0; k < together(); ++k) {
-        const float4 x = x_axis()[c + k * kColumnLanes];
+        const float4 x = x_axis()[c + k * kColumnThreads];
         scaled[k] = alpha * x.x;
         background[k] = kPadded ? beta * x.w : beta;
       }
@@ -309,7 +295,7 @@ class RoiSums {
         const float4 y = y_axis()[r];
 #pragma unroll
         for (int k = 0; k < together(); ++k) {
-          const float g = pixels_[r * kMostPx + c + k * kColumnLanes];
+          const float g = pixels_[r * kMostPx + c + k * kColumnThreads];
           const float residual =
               (g - (kPadded ? background[k] * y.w : background[k])) - scaled[k] * y.x;
           column[k].squares += residual * residual;
@@ -321,7 +307,7 @@ class RoiSums {
       });
 #pragma unroll
       for (int k = 0; k < together(); ++k) {
-        const float4 x = x_axis()[c + k * kColumnLanes];
+        const float4 x = x_axis()[c + k * kColumnThreads];
         s[0] += column[k].squares;
         s[1] += column[k].by_y * x.y;
         s[2] += column[k].by_vy * x.x;
@@ -332,16 +318,16 @@ class RoiSums {
         s[6] += column[k].by_y * x.x;
       }
     });
-    lanes_.combine(s);
+    group_.combine(s);
     if constexpr (kTotals) total = {s[5], s[6]};
     return {s[0], s[1], s[2], s[3], s[4]};
   }
 
   __device__ void clear_padding() {
     if constexpr (kPadded) {
-      for (int i = lanes_.index(); i < kMostPx * kMostPx / 4; i += kLanes)
+      for (int i = group_.index(); i < kMostPx * kMostPx / 4; i += kThreads)
         reinterpret_cast<float4*>(pixels_)[i] = make_float4(0, 0, 0, 0);
-      lanes_.sync();
+      group_.sync();
     }
   }
 
@@ -369,7 +355,7 @@ class RoiSums {
   template <bool kInteger>
   __device__ void summarize(const Extent& extent, float saturation) {
     float first[3] = {extent.sum, extent.highest, -extent.lowest};
-    lanes_.combine(first, SumThenLargest{});
+    group_.combine(first, SumThenLargest{});
     float pedestal = first[0] / static_cast<float>(count());
     if constexpr (kInteger) pedestal = static_cast<float>(static_cast<int>(pedestal + 0.5f));
     float sum[2] = {};
@@ -378,8 +364,8 @@ class RoiSums {
       sum[0] += pixel;
       sum[1] += pixel * pixel;
     });
-    lanes_.combine(sum);
-    lanes_.sync();
+    group_.combine(sum);
+    group_.sync();
     const bool finite = sum[1] <= std::numeric_limits<float>::max();
     summary_ = {pedestal, sum[0], sum[1], finite && -first[2] < first[1] && first[1] < saturation};
   }
@@ -399,7 +385,7 @@ class RoiSums {
     const int last = first + share < windows ? first + share : windows;
     float extremes[2] = {-INFINITY, -INFINITY};  // the highest and minus the lowest
     float place[1] = {0};
-    for (int c = column(); c < windows; c += kColumnLanes) {
+    for (int c = column(); c < windows; c += kColumnThreads) {
       if (first >= last) break;
       float scaled = 0, constant = 0;
       if constexpr (kResiduals) {
@@ -427,10 +413,10 @@ class RoiSums {
       }
     }
     const float own_highest = extremes[0];
-    lanes_.combine(extremes, Largest{});
+    group_.combine(extremes, Largest{});
     if constexpr (!kResiduals) {
       if (own_highest != extremes[0]) place[0] = INFINITY;
-      lanes_.combine(place, Smallest{});
+      group_.combine(place, Smallest{});
     }
     const int at = static_cast<int>(place[0]);
     constexpr int kWeight = static_cast<int>(kRowWeight);
@@ -440,7 +426,7 @@ class RoiSums {
 
   __device__ void cubic_axis(const float4* axis, float (&third)[5]) {
     float m[5] = {};
-    for (int i = lanes_.index(); i < side_; i += kLanes) {
+    for (int i = group_.index(); i < side_; i += kThreads) {
       const float4 a = axis[i];
       const float ff = a.x * a.x;
       m[0] += ff * a.x;
@@ -449,25 +435,26 @@ class RoiSums {
       m[3] += a.x * a.y * a.z;
       m[4] += a.x * a.z * a.z;
     }
-    lanes_.combine(m);
+    group_.combine(m);
 #pragma unroll
     for (int k = 0; k < 5; ++k) third[k] = m[k];
   }
 
-  /// This lane's share. Column by column: first over its rows, then with the powers of u that
+  /// This thread's share. Column by column: first over its rows, then with the powers of u that
   /// belong to it.
   template <bool kMapped, class Term>
   __device__ void weigh(const Term& term, const PixelNoise& noise, float alpha, float beta,
                         WeightedMoments& m) const {
-    for (int c = column(); c < side_; c += kColumnLanes) {
+    for (int c = column(); c < side_; c += kColumnThreads) {
       const float4 x = x_axis()[c];
       const float scaled = alpha * x.x;
       float e_y[3] = {}, w_y[3] = {}, w_yy[5] = {};
       for_rows([&](int r) {
         const float4 y = y_axis()[r];
-        const float map = kMapped ? map_value(noise, variances_[r * side_ + c]) : 0.0f;
+        const float map =
+            kMapped ? map_value(noise.estimator, noise.gain, variances_[r * side_ + c]) : 0.0f;
         const PixelTerm<float> of =
-            term.template of<ScalarMath, float>(pixels_[r * kMostPx + c], scaled * y.x + beta, map);
+            term.of(pixels_[r * kMostPx + c], scaled * y.x + beta, map);
         const float inside = kPadded ? y.w : 1.0f;
         const float w = inside * of.weight;
         const float e = inside * of.residual;
@@ -502,7 +489,7 @@ class RoiSums {
     }
   }
 
-  Lanes<kLanes> lanes_;
+  ThreadGroup<kThreads> group_;
   float4* axes_;   ///< {X, u X, u^2 X, 0} by column, then the same by row
   float* pixels_;  ///< less the pedestal
   int side_;

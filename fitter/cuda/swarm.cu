@@ -8,11 +8,10 @@
 #include "fitter/cuda/load_roi.cuh"
 #include "fitter/elliptical_gaussian.hpp"
 #include "fitter/swarm_search.hpp"
+#include "fitter/swarm_step.hpp"
 
 namespace driftd::fitter::cuda {
 namespace {
-
-#include "fitter/swarm-inl.hpp"
 
 /// The best particle of a warp.
 template <class Model>
@@ -25,7 +24,7 @@ struct Candidate {
 template <class Model>
 struct SwarmMemory {
   PixelSummary summary;
-  Candidate<Model> candidates[2][kMaxParticles / kWarpLanes];  ///< of this iteration and the last
+  Candidate<Model> candidates[2][kMaxParticles / kWarpThreads];  ///< of this iteration and the last
   BestPlaces<Model> best_places;
 };
 
@@ -33,7 +32,7 @@ struct SwarmMemory {
 template <class Model, int kMostPx, int kColumns>
 class SwarmKernelOf {
  public:
-  using Sums = RoiSums<kWarpLanes, kMostPx>;
+  using Sums = RoiSums<kWarpThreads, kMostPx>;
   static constexpr std::size_t kSharedBytes =
       sizeof(float) * Sums::kFloats + sizeof(SwarmMemory<Model>);
 
@@ -71,7 +70,7 @@ class SwarmKernelOf {
     float* const pixels = roi_.pixels();
     for (int i = threadIdx.x; i < kMostPx * kMostPx; i += blockDim.x) pixels[i] = 0;
     __syncthreads();
-    if (threadIdx.x < kWarpLanes) {
+    if (threadIdx.x < kWarpThreads) {
       load(roi_, job_.rois, index);
       if (threadIdx.x == 0) {
         shared_.summary = roi_.summary();
@@ -112,7 +111,7 @@ class SwarmKernelOf {
 #pragma unroll
     for (int j = 0; j < kDimensions; ++j) {
       const float fastest = job_.options.max_velocity * (domain_.highest[j] - domain_.lowest[j]);
-      velocity_[j] = next_velocity<ScalarMath>(job_.options, velocity_[j], best_[j] - at_[j],
+      velocity_[j] = next_velocity(job_.options, velocity_[j], best_[j] - at_[j],
                                                swarm_best_[j] - at_[j], random[2 * j],
                                                random[2 * j + 1], fastest);
       at_[j] = clamped(at_[j] + velocity_[j], domain_.lowest[j], domain_.highest[j]);
@@ -171,7 +170,7 @@ class SwarmKernelOf {
         y_squares += down * down;
       }
     }
-    return swarm_chi_square<ScalarMath>(summary_, static_cast<float>(side_ * side_), x_sum * y_sum,
+    return swarm_chi_square(summary_, static_cast<float>(side_ * side_), x_sum * y_sum,
                                         x_squares * y_squares, fg);
   }
 
@@ -179,19 +178,19 @@ class SwarmKernelOf {
   __device__ void update_swarm_best(int buffer) {
     float lowest = best_value_;
 #pragma unroll
-    for (int distance = 1; distance < kWarpLanes; distance *= 2)
+    for (int distance = 1; distance < kWarpThreads; distance *= 2)
       lowest = fminf(lowest, __shfl_xor_sync(kWholeWarp, lowest, distance));
     const int first = __ffs(static_cast<int>(__ballot_sync(kWholeWarp, best_value_ == lowest))) - 1;
     Candidate<Model>* const candidates = shared_.candidates[buffer];
-    if (static_cast<int>(threadIdx.x % kWarpLanes) == first) {
-      Candidate<Model>& own = candidates[threadIdx.x / kWarpLanes];
+    if (static_cast<int>(threadIdx.x % kWarpThreads) == first) {
+      Candidate<Model>& own = candidates[threadIdx.x / kWarpThreads];
       own.value = best_value_;
 #pragma unroll
       for (int j = 0; j < kDimensions; ++j) own.place[j] = best_[j];
     }
     __syncthreads();
     const Candidate<Model>* best = nullptr;
-    for (unsigned warp = 0; warp < blockDim.x / kWarpLanes; ++warp) {
+    for (unsigned warp = 0; warp < blockDim.x / kWarpThreads; ++warp) {
       if (!(candidates[warp].value < swarm_value_)) continue;
       swarm_value_ = candidates[warp].value;
       best = &candidates[warp];

@@ -7,8 +7,8 @@
 
 namespace driftd::fitter::cuda {
 
-template <int kLanes, int kMostPx>
-__device__ VarianceSums RoiSums<kLanes, kMostPx>::variance_sums(float alpha, float beta) {
+template <int kThreads, int kMostPx>
+__device__ VarianceSums RoiSums<kThreads, kMostPx>::variance_sums(float alpha, float beta) {
   float s[kVarianceSums] = {};
   for_each_pixel([&](float& pixel, int row, int column) {
     const float f = x_axis()[column].x * y_axis()[row].x;
@@ -25,7 +25,7 @@ __device__ VarianceSums RoiSums<kLanes, kMostPx>::variance_sums(float alpha, flo
     s[4] += squares;
     s[5] += squares * f;
   });
-  lanes_.combine(s);
+  group_.combine(s);
   return {{s[0], s[1], s[2], s[3]}, {s[4], s[5]}};
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cpu_target.hpp"
 #include "fitter/fitter.hpp"
 #include "support/spots.hpp"
 
@@ -204,7 +205,11 @@ int main(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(driftd::kModels));
   app.add_option("--estimator", settings.options.estimator)
       ->transform(CLI::CheckedTransformer(driftd::kEstimators));
+  std::int64_t target = 0;
+  app.add_option("--target", target, "Instruction set; default: the best one")
+      ->transform(CLI::CheckedTransformer(driftd::bench::kCpuTargets));
   app.add_option("--json", settings.json, "File for the report");
   CLI11_PARSE(app, argc, argv);
+  driftd::bench::use_cpu_target(target);
   return driftd::run(settings);
 }

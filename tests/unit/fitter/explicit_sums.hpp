@@ -12,26 +12,8 @@
 
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
-#include "fitter/swarm.hpp"
-
-namespace driftd::fitter::scalar {
-
-/// `Math` of pixel_terms.hpp for one number.
-struct Math {
-  static float set(float v) { return v; }
-  static float largest(float a, float b) { return a > b ? a : b; }
-  static float smallest(float a, float b) { return a < b ? a : b; }
-  static float log(float v) { return std::log(v); }
-  static float where_below(float a, float limit, float yes, float no) {
-    return a < limit ? yes : no;
-  }
-};
-
-#include "fitter/poisson_likelihood-inl.hpp"
-#include "fitter/swarm-inl.hpp"
-#include "fitter/weighted_least_squares-inl.hpp"
-
-}  // namespace driftd::fitter::scalar
+#include "fitter/poisson_likelihood.hpp"
+#include "fitter/weighted_least_squares.hpp"
 
 namespace driftd::test {
 
@@ -191,8 +173,8 @@ class ScalarRoi {
   fitter::WeightedMoments weighted_moments(const fitter::PixelNoise& noise, float alpha,
                                            float beta) const {
     return noise.estimator == fitter::Estimator::PoissonLikelihood
-               ? weighted(fitter::scalar::PoissonLikelihood(noise), noise, alpha, beta)
-               : weighted(fitter::scalar::WeightedLeastSquares(noise), noise, alpha, beta);
+               ? weighted(fitter::PoissonLikelihood<float>(noise), noise, alpha, beta)
+               : weighted(fitter::WeightedLeastSquares<float>(noise), noise, alpha, beta);
   }
 
  private:
@@ -228,9 +210,10 @@ class ScalarRoi {
     fitter::WeightedMoments m = {};
     for (std::size_t i = 0; i < pixels_.size(); ++i) {
       const float f = f32(f_[i]), u = f32(u_[i]), v = f32(v_[i]);
-      const float map = noise.mapped ? fitter::map_value(noise, f32(variances_[i])) : 0.0f;
-      const fitter::PixelTerm<float> of =
-          term.template of<fitter::scalar::Math>(f32(pixels_[i]), alpha * f + beta, map);
+      const float map = noise.mapped ? fitter::map_value(noise.estimator, noise.gain,
+                                                         f32(variances_[i]))
+                                     : 0.0f;
+      const fitter::PixelTerm<float> of = term.of(f32(pixels_[i]), alpha * f + beta, map);
       m.value += of.value;
       m.e += of.residual;
       m.w += of.weight;

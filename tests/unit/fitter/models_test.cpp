@@ -41,7 +41,7 @@ TEMPLATE_TEST_CASE("A model's sums are those over its pixels", "", CircularGauss
   test::ScalarRoi roi(pixels, kSide, 0);
   const fitter::ProfileMoments m = roi.set_profile(TestType::profile(p));
 
-  const auto total = TestType::totals(SeparableMoments{m.x.first, m.y.first}, p);
+  const auto total = TestType::totals(m.first(), p);
   const auto rho = TestType::residual_products(roi.residuals(15, -4), p);
   const Image residuals = test::difference(pixels, test::scaled(f, 15, -4));
   CHECK(total.f == about(test::sum(f)));
@@ -50,16 +50,16 @@ TEMPLATE_TEST_CASE("A model's sums are those over its pixels", "", CircularGauss
     CHECK(total.d[j] == about(test::sum(d[j])));
     CHECK(rho[j] == about(test::sum(residuals, d[j])));
   }
-  check_products(TestType::products(SeparableMoments{m.x.second, m.y.second}, p), one, f, d);
+  check_products(TestType::products(m.second(), p), one, f, d);
   const fitter::CubicMoments third = roi.cubic_moments();
-  check_products(TestType::products(SeparableMoments{third.x, third.y}, p), f, f, d);
+  check_products(TestType::products(SeparableMoments<float>{third.x, third.y}, p), f, f, d);
 }
 
 template <class Model>
 void check_limit(int parameter, float given, float expected) {
   auto p = test::as_vec<Model::kShape>(test::some_shape<Model>());
   p[parameter] = given;
-  const auto limited = Model::limited(p, kSide);
+  const auto limited = fitter::limited<Model>(p, kSide);
   CAPTURE(parameter, given);
   for (int j = 0; j < Model::kShape; ++j) CHECK(limited[j] == (j == parameter ? expected : p[j]));
 }
@@ -84,13 +84,13 @@ TEMPLATE_TEST_CASE("A model tells each parameter and its uncertainty by name", "
                    EllipticalGaussian) {
   constexpr bool kCircular = TestType::kShape == 3;
   const fitter::Start start = {1, 2, 3, kCircular ? 3.0f : 4.0f};
-  fitter::Localization l = {};
+  fitter::LocalizationOf<float> l = {};
   TestType::store(TestType::from_start(start), l);
   CHECK(l.x_px == 1);
   CHECK(l.y_px == 2);
   CHECK(l.sigma_x_px == 3);
   CHECK(l.sigma_y_px == start.sigma_y_px);
-  const float sd[] = {5, 6, 7, 8};
+  const fitter::Vec<4> sd = {{5, 6, 7, 8}};
   TestType::store_sd(sd, l);
   CHECK(l.x_sd_px == 5);
   CHECK(l.y_sd_px == 6);
@@ -102,7 +102,7 @@ TEMPLATE_TEST_CASE("A model tells each parameter and its uncertainty by name", "
 }
 
 TEST_CASE("A start with one width is one of two equal widths") {
-  const auto p = EllipticalGaussian::from_start({1, 2, 3, 0});
+  const auto p = EllipticalGaussian::from_start(fitter::Start{1, 2, 3, 0});
   CHECK(p[2] == 3);
   CHECK(p[3] == 3);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The search step by step, with evaluations made by hand: which steps are taken, with what damping,
 // and when it ends.
+#include <cmath>
 #include <initializer_list>
 
 #include "fitter/levenberg_marquardt.hpp"
@@ -17,19 +18,25 @@ using fitter::Vec;
 /// Two parameters between -100 and 100, of other scale and curvature, and independent.
 template <bool weighs>
 struct TwoParameters {
+  using Real = float;
   static constexpr bool kWeighs = weighs;
   static constexpr int kSearched = 2;
   using Parameters = Vec<2>;
   struct Domain {
     Parameters limited(const Parameters& p) const {
-      return {{fitter::clamped(p[0], -100, 100), fitter::clamped(p[1], -100, 100)}};
+      return {{fitter::clamped(p[0], -100.0f, 100.0f), fitter::clamped(p[1], -100.0f, 100.0f)}};
     }
   };
   struct Evaluation {
     float chi_square;
     SymmetricMatrix<2> normal = {{{2, 0}, {0, 4}}};
     Vec<2> gradient = {{12, -6}};  ///< undamped, a step of 6 and -1.5
+
+    friend Evaluation where(bool mask, const Evaluation& yes, const Evaluation& no) {
+      return mask ? yes : no;
+    }
   };
+  static Parameters from_start(const fitter::FitInput&, const Domain&) { return {}; }
   static Parameters step_scale(const Parameters&) { return {{10, 1}}; }
   static const SymmetricMatrix<2>& step_matrix(const Evaluation& e) { return e.normal; }
   static Parameters reachable(const Domain& d, const Parameters&, const Parameters& to) {
@@ -45,18 +52,20 @@ struct Begun {
 
   explicit Begun(const FitOptions& with = {}, Vec<2> start = {{10, 20}}) : options(with) {
     options.lambda_start = 1;
-    search.begin(start, {}, options);
+    search.set_domain({});
+    search.begin(true, start, options);
   }
   /// Whether it ended with the last of these values of the trials.
   bool advance(std::initializer_list<float> values) {
     bool ended = false;
     for (const float value : values) {
       REQUIRE_FALSE(ended);
-      ended = search.advance({value}, options);
+      search.advance({value}, options);
+      ended = !search.searching();
     }
     return ended;
   }
-  FitStatus status() const { return search.minimum().status; }
+  FitStatus status() const { return static_cast<FitStatus>(search.minimum().status); }
   float best(int j) const { return search.minimum().parameters[j]; }
   float trial(int j) { return search.trial()[j]; }
   /// From the best parameters to the trial, first parameter.
@@ -75,12 +84,10 @@ TEST_CASE("A step solves the damped equations; taken, it lowers the damping, ref
   CHECK_FALSE(fit.advance({900}));
   CHECK(fit.best(0) == 13);
   CHECK(fit.best(1) == 19.25f);
-  CHECK(fit.search.minimum().evaluated_last);
   CHECK(fit.step() == Approx(step_at(0.1f)));
   CHECK_FALSE(fit.advance({901}));
   CHECK(fit.best(0) == 13);
   CHECK(fit.search.minimum().at.chi_square == 900);
-  CHECK_FALSE(fit.search.minimum().evaluated_last);
   CHECK(fit.step() == Approx(step_at(1)));
   CHECK_FALSE(fit.advance({NAN}));
   CHECK(fit.step() == Approx(step_at(10)));
@@ -111,7 +118,7 @@ TEST_CASE("However many steps were taken, a few refused ones end the search") {
 TEST_CASE("A search begun again forgets the one before") {
   Begun fit;
   CHECK_FALSE(fit.advance({1000, 900, 800, 801}));
-  fit.search.begin({{-4, 30}}, {}, fit.options);
+  fit.search.begin(true, {{-4, 30}}, fit.options);
   CHECK(fit.trial(0) == -4);
   CHECK_FALSE(fit.advance({2000}));
   CHECK(fit.step() == step_at(1));
@@ -146,12 +153,27 @@ TEST_CASE("A step small in each parameter's scale ends the search, at the better
     if (is) CHECK(fit.best(0) == (value < 1000 ? 13 : 10));
     return is;
   };
-  CHECK(ended(0.76f, 900));  // steps of 3 and -0.75, of scales 10 and 1
-  CHECK(ended(0.76f, 1100));
-  CHECK_FALSE(ended(0.74f, 900));
-  CHECK_FALSE(ended(0.74f, 1100));
-  options.min_step = 0.29f;
+  // Undamped, steps of 6 and -1.5, of scales 10 and 1; damped, half of it.
+  CHECK(ended(1.51f, 900));
+  CHECK(ended(1.51f, 1100));
+  CHECK_FALSE(ended(1.49f, 900));
+  CHECK_FALSE(ended(1.49f, 1100));
+  options.min_step = 0.59f;
   CHECK_FALSE(Begun(options, {{10, -100}}).advance({1000, 900}));  // the second cannot step
+  options.min_step = 0.61f;
+  CHECK(Begun(options, {{10, -100}}).advance({1000, 900}));
+}
+
+TEST_CASE("A step that only damping makes small is no minimum") {
+  FitOptions options;
+  options.min_step = 0.1f;
+  options.lambda_max = 1e5f;
+  Begun fit(options);
+  CHECK_FALSE(fit.advance({1000, 1001, 1001, 1001, 1001}));  // a step of 6e-4 at last
+  CHECK(std::abs(fit.step()) < 0.1f * 10 * options.min_step);
+  CHECK_FALSE(fit.advance({1001}));
+  CHECK(fit.advance({1001}));
+  CHECK(fit.status() == FitStatus::NotConverged);
 }
 
 TEST_CASE("A value below the least that matters ends the search, the first or a later one") {
@@ -192,13 +214,15 @@ TEST_CASE("Equations without a solution are damped until they have one, or the s
   at.gradient = {{6, -3}};
   Begun fit;
   fit.options.lambda_start = 1e-3f;
-  fit.search.begin({{10, 20}}, {}, fit.options);
-  CHECK_FALSE(fit.search.advance(at, fit.options));
+  fit.search.begin(true, {{10, 20}}, fit.options);
+  fit.search.advance(at, fit.options);
+  CHECK(fit.search.searching());
   // 2.2 x + 2.1 y = 6 and 2.1 x + 2.2 y = -3, with the first damping that makes it definite: 0.1
   CHECK(fit.trial(0) == Approx(10 + (2.2 * 6 + 2.1 * 3) / (2.2 * 2.2 - 2.1 * 2.1)));
   at.normal = {{{0, 0}, {0, 0}}};
-  fit.search.begin({{10, 20}}, {}, fit.options);
-  CHECK(fit.search.advance(at, fit.options));
+  fit.search.begin(true, {{10, 20}}, fit.options);
+  fit.search.advance(at, fit.options);
+  CHECK_FALSE(fit.search.searching());
   CHECK(fit.status() == FitStatus::NotConverged);
 }
 

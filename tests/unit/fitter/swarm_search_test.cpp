@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the swarms of the back ends share: random numbers, domain, steps, value and report.
 #include "fitter/swarm_search.hpp"
+#include "fitter/swarm_step.hpp"
 
 #include "fitter/elliptical_gaussian.hpp"
 #include "support/catch.hpp"
@@ -10,7 +11,6 @@ namespace driftd {
 namespace {
 
 using fitter::EllipticalGaussian;
-using fitter::scalar::Math;
 
 TEST_CASE("Philox gives the published numbers") {
   // Known answers of philox4x32-10 that come with Random123 (kat_vectors).
@@ -87,7 +87,7 @@ TEST_CASE("A particle is pulled to both best places, no faster than allowed eith
   o.own_pull = 2;
   o.swarm_pull = 3;
   const auto next = [&](float velocity, float fastest) {
-    return fitter::scalar::next_velocity<Math>(o, velocity, 4.0f, -5.0f, 0.25f, 0.75f, fastest);
+    return fitter::next_velocity(o, velocity, 4.0f, -5.0f, 0.25f, 0.75f, fastest);
   };
   CHECK(next(8, 100) == 0.5f * 8 + 2 * 0.25f * 4 - 3 * 0.75f * 5);
   CHECK(next(100, 10) == 10);
@@ -107,7 +107,7 @@ TEST_CASE("A place's value is chi-square with the best levels; a dark spot is no
   const fitter::PixelSummary summary = {0, test::f32(test::sum(g)), test::f32(test::sum(g, g)),
                                         true};
   CHECK((alpha > 0) == (amplitude > 0));
-  CHECK(fitter::scalar::swarm_chi_square<Math>(
+  CHECK(fitter::swarm_chi_square(
             summary, 64, test::f32(total), test::f32(test::sum(f, f)),
             test::f32(test::sum(f, g))) == Approx(test::sum(r, r)).epsilon(1e-3));
 }

@@ -50,25 +50,25 @@ TEMPLATE_TEST_CASE("A spot lies within each limit", "", CircularGaussian, Ellipt
 }
 
 TEST_CASE("A spot explains its pixels, and its amplitude and widths are determined") {
-  Localization l = {};
+  fitter::LocalizationOf<float> l = {};
   l.amplitude_adu = 100;
   l.sigma_x_px = 2;
   l.sigma_y_px = 3;
-  CHECK(fitter::significant(l, 3, 3 * std::exp(0.51f), 50));
-  CHECK_FALSE(fitter::significant(l, 3, 3 * std::exp(0.49f), 50));
+  CHECK(fitter::significant(l, 3.0f, 3 * std::exp(0.51f), 50));
+  CHECK_FALSE(fitter::significant(l, 3.0f, 3 * std::exp(0.49f), 50));
   for (const auto& [value, sd] : {std::pair{&l.amplitude_adu, &l.amplitude_sd_adu},
                                   {&l.sigma_x_px, &l.sigma_x_sd_px},
                                   {&l.sigma_y_px, &l.sigma_y_sd_px}}) {
     *sd = *value / 3.9f;
-    CHECK_FALSE(fitter::significant(l, 3, 100, 50));
+    CHECK_FALSE(fitter::significant(l, 3.0f, 100.0f, 50));
     *sd = *value / 4.1f;
-    CHECK(fitter::significant(l, 3, 100, 50));
+    CHECK(fitter::significant(l, 3.0f, 100.0f, 50));
   }
 }
 
 TEST_CASE("Residuals have no structure, bright or dark, beyond a third of the amplitude or noise") {
   const auto structureless = [](float highest, float lowest, float amplitude, float sd) {
-    return fitter::structureless({highest, lowest, 0, 0}, amplitude, sd);
+    return fitter::structureless<float>({highest, lowest, 0, 0}, amplitude, sd);
   };
   for (const auto& [amplitude, sd] : {std::pair{30.0f, 1.0f}, {3.0f, 6.0f}}) {
     CHECK(structureless(9.9f, -1, amplitude, sd));
@@ -101,7 +101,7 @@ fitter::VarianceSums sums_of(float constant, float slope) {
 
 TEST_CASE("The residuals tell the pixels' variance, less what the fit took of them") {
   const auto of = [](const fitter::VarianceSums& s, float pooled = 7) {
-    return fitter::residual_variance(s, 100, 8, 4, pooled);
+    return fitter::residual_variance(s, 100, 8.0f, 4, pooled);
   };
   const auto both = of(sums_of(3, 20));
   CHECK(both.constant == Approx(3).epsilon(1e-5));
@@ -124,14 +124,14 @@ TEST_CASE("The peak of a narrow spot tells as much as one pixel can, not more") 
   fitter::VarianceSums s = {{60, 3, 1, 0.2f}, {}};
   for (int k = 0; k < 2; ++k)
     s.squares[k] = 3 * (0.99f * s.w[k] - s.w[k + 1]) + 20 * (0.99f * s.w[k + 1] - s.w[k + 2]);
-  const auto v = fitter::residual_variance(s, 100, 2, 4, 7);
+  const auto v = fitter::residual_variance(s, 100, 2.0f, 4, 7.0f);
   CHECK(v.constant == Approx(3).epsilon(1e-5));
   CHECK(v.slope == Approx(20).epsilon(1e-5));
 }
 
 TEST_CASE("A spot so narrow that its peak fits any pixel leaves the common variance") {
   const fitter::VarianceSums s = {{90, 0.1f, 0.0083f, 0.0083f}, {90, 5}};
-  const auto v = fitter::residual_variance(s, 100, 1.01f, 4, 7);
+  const auto v = fitter::residual_variance(s, 100, 1.01f, 4, 7.0f);
   CHECK(v.constant == 7);
   CHECK(v.slope == 0);
 }
@@ -196,22 +196,8 @@ Image map_of_variances() {
 /// A whole fit over explicit sums.
 template <class Search>
 Localization fit_over(test::ScalarRoi& roi, const FitInput& input, const FitOptions& options) {
-  using Phase = typename fitter::SpotFit<Search>::Phase;
-  fitter::SpotFit<Search> fit{};
-  fit.begin(roi.summary(), input, roi.side(), options);
-  while (fit.phase() != Phase::Done) {
-    if (fit.phase() == Phase::NeedsStart) fit.start(fitter::cold_start(roi), options);
-    while (fit.phase() == Phase::Searching) {
-      typename Search::Parameters& p = fit.trial();
-      typename Search::Evaluation at;
-      Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), fit.domain(), p, at);
-      Search::linearize(roi, fit.domain(), p, at);
-      fit.advance(at, options);
-    }
-    roi.set_profile(Search::profile(fit.minimum().parameters));
-    fit.finish(fitter::conclude<Search>(roi, fit.domain(), fit.minimum(), options), options);
-  }
-  return fit.result();
+  return fitter::as_localization(
+      fitter::fit_spot<Search>(roi, input, options, [](bool mask) { return mask; }));
 }
 
 Localization fit(const FitOptions& options) {
@@ -343,41 +329,47 @@ TEST_CASE("A cold start is at the peak, as wide as what is above one sigma's lev
 }
 
 TEST_CASE("A start is used if it has a width and all of it are numbers") {
-  CHECK(fitter::usable_start({3, 4, 1, 0}));
-  CHECK_FALSE(fitter::usable_start({3, 4, 0, 1}));
+  CHECK(fitter::usable_start<float>({3, 4, 1, 0}));
+  CHECK_FALSE(fitter::usable_start<float>({3, 4, 0, 1}));
   for (const float bad : {NAN, INFINITY}) {
-    CHECK_FALSE(fitter::usable_start({bad, 4, 1, 1}));
-    CHECK_FALSE(fitter::usable_start({3, bad, 1, 1}));
-    CHECK_FALSE(fitter::usable_start({3, 4, bad, 1}));
-    CHECK_FALSE(fitter::usable_start({3, 4, 1, bad}));
+    CHECK_FALSE(fitter::usable_start<float>({bad, 4, 1, 1}));
+    CHECK_FALSE(fitter::usable_start<float>({3, bad, 1, 1}));
+    CHECK_FALSE(fitter::usable_start<float>({3, 4, bad, 1}));
+    CHECK_FALSE(fitter::usable_start<float>({3, 4, 1, bad}));
   }
 }
 
 TEST_CASE("A warm start that leads nowhere is tried again cold, once, where spots are asked for") {
-  using Fit = fitter::SpotFit<ImplicitLeastSquares<CircularGaussian>>;
-  const fitter::PixelSummary summary = {100, 0, 1, true};
+  using Search = ImplicitLeastSquares<CircularGaussian>;
+  fitter::SpotFit<Search> fit{};
+  FitOptions options;
+  options.min_chi_square = 1;
   FitInput input;
   input.start = {3, 4, 1, 1};
-  Localization nowhere = {}, spot = {};
-  nowhere.status = FitStatus::NotConverged;
-  FitOptions options;
-  Fit fit{};
-  fit.begin(summary, input, kSide, options);
-  CHECK(fit.phase() == Fit::Phase::Searching);
-  fit.finish(spot, options);
-  CHECK(fit.phase() == Fit::Phase::Done);
-  fit.begin(summary, input, kSide, options);
-  fit.finish(nowhere, options);
-  CHECK(fit.phase() == Fit::Phase::NeedsStart);
+  const auto begin = [&] { fit.begin({100, 0, 1, true}, input, kSide, options); };
+  /// To its end, at once, and what is said of that.
+  const auto found = [&](FitStatus status) {
+    REQUIRE(fit.searching());
+    fit.advance(Search::Evaluation{}, options);
+    REQUIRE(fit.at_minimum());
+    fitter::LocalizationOf<float> l = {};
+    l.status = fitter::code_of(status);
+    fit.finish(l, options);
+  };
+  begin();
+  found(FitStatus::ConvergedStep);
+  CHECK_FALSE(fit.unfinished());
+  begin();
+  found(FitStatus::NotConverged);
+  CHECK(fit.needs_start());
   fit.start({5, 6, 1, 1}, options);
-  CHECK(fit.phase() == Fit::Phase::Searching);
   CHECK(fit.trial()[1] == 6);
-  fit.finish(nowhere, options);
-  CHECK(fit.phase() == Fit::Phase::Done);
+  found(FitStatus::NotConverged);
+  CHECK_FALSE(fit.unfinished());
   options.spots_only = false;
-  fit.begin(summary, input, kSide, options);
-  fit.finish(nowhere, options);
-  CHECK(fit.phase() == Fit::Phase::Done);
+  begin();
+  found(FitStatus::NotConverged);
+  CHECK_FALSE(fit.unfinished());
 }
 
 }  // namespace

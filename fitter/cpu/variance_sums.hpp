@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The sums of the CPU back end from which the pixels' variance is estimated. Included by
-// roi_sums-inl.hpp alone, once for each SIMD target.
+// roi_sums.hpp alone.
+#pragma once
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "fitter/cpu/kernel.cpp"
-#include <hwy/foreach_target.h>
-// foreach_target.h comes first: it includes this file once for every target
-#include <hwy/highway.h>
-
+// Fits with their pixels across the lanes: the faster way for one or two ROIs, and for large ones.
 #include <cstdint>
 
 #include "fitter/circular_gaussian.hpp"
 #include "fitter/cpu/kernel.hpp"
-#include "fitter/cpu/roi_sums-inl.hpp"
+#include "fitter/cpu/roi_sums.hpp"
 #include "fitter/elliptical_gaussian.hpp"
 #include "fitter/fit_spot.hpp"
-#include "fitter/options.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
@@ -24,38 +18,33 @@ template <class Search, class Sums>
 struct Flight {
   Sums pixels;
   SpotFit<Search> fit;
+  typename Search::Prepared prepared;
   typename Search::Evaluation at;
-  ProfileMoments moments;
   std::size_t index;
 };
 
 template <class Search, class Sums>
-void evaluate(Flight<Search, Sums>* flights, int count) {
+void evaluate_all(Flight<Search, Sums>* flights, int count) {
   for (int k = 0; k < count; ++k) {
-    flights[k].moments = flights[k].pixels.set_profile(Search::profile(flights[k].fit.trial()));
+    flights[k].pixels.set_profile(Search::profile(flights[k].fit.trial()));
   }
   for (int k = 0; k < count; ++k) {
     Flight<Search, Sums>& f = flights[k];
-    Search::prepare(f.moments, f.pixels.summary(), f.fit.domain(), f.fit.trial(), f.at);
+    f.prepared = Search::prepare(f.pixels.moments(), f.pixels.summary(), f.fit.domain(), f.fit.trial());
   }
   for (int k = 0; k < count; ++k) {
     Flight<Search, Sums>& f = flights[k];
-    Search::linearize(f.pixels, f.fit.domain(), f.fit.trial(), f.at);
+    f.at = Search::linearize(f.pixels, f.fit.domain(), f.fit.trial(), f.prepared);
   }
 }
 
 /// Everything between two evaluations. False: the fit is done.
 template <class Search, class Sums>
 bool searching(Flight<Search, Sums>& f, const FitOptions& options) {
-  using Phase = typename SpotFit<Search>::Phase;
-  if (f.fit.phase() == Phase::AtMinimum) {
-    const Minimum<Search>& minimum = f.fit.minimum();
-    if constexpr (!Search::kWeighs)  // others place it to conclude
-      if (!minimum.evaluated_last) f.pixels.set_profile(Search::profile(minimum.parameters));
-    f.fit.finish(conclude<Search>(f.pixels, f.fit.domain(), minimum, options), options);
-  }
-  if (f.fit.phase() == Phase::NeedsStart) f.fit.start(cold_start(f.pixels), options);
-  return f.fit.phase() == Phase::Searching;
+  if (f.fit.at_minimum())
+    f.fit.finish(conclude<Search>(f.pixels, f.fit.domain(), f.fit.minimum(), options), options);
+  if (f.fit.needs_start()) f.fit.start(cold_start(f.pixels), options);
+  return f.fit.searching();
 }
 
 FitInput input_of(const FitJob& job, std::size_t index) {
@@ -80,13 +69,12 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
       f.index = next++;
       load_roi(f.pixels, job, f.index);
       const FitInput input = input_of(job, f.index);
+      if constexpr (Search::kWeighs)
+        if (input.variances != nullptr)
+          f.pixels.load_map(input.variances, options.estimator, gain_of(options));
       f.fit.begin(f.pixels.summary(), input, job.roi_px, options);
-      if constexpr (Search::kWeighs) {
-        if (input.variances != nullptr) f.pixels.load_map(input.variances, f.fit.domain().noise);
-        if (!f.pixels.summary().usable) f.fit.refuse();
-      }
       if (searching(f, options)) return true;
-      job.results[f.index] = f.fit.result();
+      job.results[f.index] = as_localization(f.fit.result());
     }
     return false;
   };
@@ -98,12 +86,12 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
     if (launch(flights[flying])) ++flying;
   }
   while (flying > 0) {
-    evaluate(flights, flying);
+    evaluate_all(flights, flying);
     for (int k = 0; k < flying;) {
       Flying& f = flights[k];
       f.fit.advance(f.at, options);
       if (!searching(f, options)) {
-        job.results[f.index] = f.fit.result();
+        job.results[f.index] = as_localization(f.fit.result());
         if (!launch(f)) {
           f = flights[--flying];  // evaluated already: advanced next
           continue;
@@ -133,7 +121,7 @@ void fit_chosen(const FitJob& job, Workspace* workspaces) {
 
 }  // namespace
 
-void fit_rois(const FitJob& job, Workspace* workspaces) {
+void fit_across_lanes(const FitJob& job, Workspace* workspaces) {
   // Narrow ROIs would leave most lanes of a wide vector empty; loops over a number of vectors that
   // the compiler does not know take twice the time.
   using Narrow = hn::CappedTag<float, kMaxLanes / 2>;
@@ -146,24 +134,5 @@ void fit_rois(const FitJob& job, Workspace* workspaces) {
   fit_chosen<RoiSums<Wide, 0>>(job, workspaces);
 }
 
-const char* target_name() {
-  return hwy::TargetName(HWY_TARGET);
-}
-
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace driftd::fitter::cpu {
-
-HWY_EXPORT(fit_rois);
-HWY_EXPORT(target_name);
-
-ChosenKernel choose_kernel() {
-  hwy::ChosenTarget& chosen = hwy::GetChosenTarget();
-  if (!chosen.IsInitialized()) chosen.Update(hwy::SupportedTargets());
-  return {&HWY_DYNAMIC_DISPATCH(fit_rois), HWY_DYNAMIC_DISPATCH(target_name)()};
-}
-
-}  // namespace driftd::fitter::cpu
-#endif  // HWY_ONCE

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The CPU back end of pixel_sums.hpp: the pixels of one ROI across the lanes of Highway vectors,
-// rows padded to whole vectors. Compiled once for each SIMD target, so it has no include guard of
-// the usual kind; included by kernel.cpp alone.
-
-#if defined(DRIFTD_FITTER_CPU_ROI_SUMS_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef DRIFTD_FITTER_CPU_ROI_SUMS_INL
-#undef DRIFTD_FITTER_CPU_ROI_SUMS_INL
-#else
-#define DRIFTD_FITTER_CPU_ROI_SUMS_INL
-#endif
+// The CPU back end of pixel_sums.hpp with the pixels of one ROI across the lanes of Highway
+// vectors, rows padded to whole vectors. Compiled for each SIMD target (see kernel.hpp).
+#pragma once
 
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
@@ -19,30 +12,15 @@
 #include <limits>
 
 #include "fitter/cpu/kernel.hpp"
+#include "fitter/cpu/lanes.hpp"
 #include "fitter/cpu/workspace.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
+#include "fitter/poisson_likelihood.hpp"
+#include "fitter/weighted_least_squares.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-#include "fitter/poisson_likelihood-inl.hpp"
-#include "fitter/weighted_least_squares-inl.hpp"
-
-/// `Math` of pixel_terms.hpp for a vector of numbers.
-template <class D>
-struct VectorMath {
-  using V = hn::Vec<D>;
-  static V set(float v) { return hn::Set(D(), v); }
-  static V largest(V a, V b) { return hn::Max(a, b); }
-  static V smallest(V a, V b) { return hn::Min(a, b); }
-  static V log(V v) { return hn::Log(D(), v); }
-  static V where_below(V a, V limit, V yes, V no) {
-    return hn::IfThenElse(hn::Lt(a, limit), yes, no);
-  }
-};
 
 /// @tparam D           Highway tag of float vectors, at most kMaxLanes lanes
 /// @tparam kVectors    of a row, known to the compiler; 0: any number
@@ -110,7 +88,8 @@ class RoiSums {
     return total(count);
   }
 
-  ProfileMoments set_profile(const Profile& p) {
+  const ProfileMoments& moments() const { return moments_; }
+  const ProfileMoments& set_profile(const Profile& p) {
     const AxisSums x = profile_axis(p.x_px, p.sigma_x_px, w_->x);
     const AxisSums y = profile_axis(p.y_px, p.sigma_y_px, w_->y);
     V sum = hn::Zero(d_);
@@ -126,9 +105,10 @@ class RoiSums {
     totals(t, x.first[0], x.first[1], x.first[2], x.second[0], x.second[1], x.second[2],
            x.second[3], x.second[4], y.first[0], y.first[1], y.first[2], y.second[0], y.second[1],
            y.second[2], y.second[3], y.second[4]);
-    return {{{t[0], t[1], t[2]}, {t[3], t[4], t[5], t[6], t[7]}},
-            {{t[8], t[9], t[10]}, {t[11], t[12], t[13], t[14], t[15]}},
-            total(sum)};
+    moments_ = {{{t[0], t[1], t[2]}, {t[3], t[4], t[5], t[6], t[7]}},
+                {{t[8], t[9], t[10]}, {t[11], t[12], t[13], t[14], t[15]}},
+                total(sum)};
+    return moments_;
   }
 
   ResidualMoments residuals(float alpha, float beta) const {
@@ -149,9 +129,8 @@ class RoiSums {
   }
 
   /// One map value for each pixel; a variance that is none makes the ROI unusable.
-  void load_map(const float* variances, const PixelNoise& noise) {
-    const float least =
-        noise.estimator == Estimator::PoissonLikelihood ? 0.0f : std::numeric_limits<float>::min();
+  void load_map(const float* variances, Estimator estimator, float gain) {
+    const float least = least_variance(estimator);
     bool valid = true;
     for (int row = 0; row < side_; ++row) {
       float* const to = w_->map + row * stride();
@@ -159,7 +138,7 @@ class RoiSums {
       for (int c = 0; c < side_; ++c) {
         const float variance = variances[row * side_ + c];
         valid = valid && variance >= least;  // false for NaN
-        to[c] = map_value(noise, variance);
+        to[c] = map_value(estimator, gain, variance);
       }
     }
     if (!valid) summary_.usable = false;
@@ -172,15 +151,15 @@ class RoiSums {
       case Estimator::LeastSquares:
         break;
       case Estimator::WeightedLeastSquares:
-        return weigh<true>(WeightedLeastSquares(noise), alpha, beta);
+        return weigh<true>(WeightedLeastSquares<Lanes<D>>(noise), alpha, beta);
       case Estimator::PoissonLikelihood:
-        return noise.mapped ? weigh<true>(PoissonLikelihood(noise), alpha, beta)
-                            : weigh<false>(PoissonLikelihood(noise), alpha, beta);
+        return noise.mapped ? weigh<true>(PoissonLikelihood<Lanes<D>>(noise), alpha, beta)
+                            : weigh<false>(PoissonLikelihood<Lanes<D>>(noise), alpha, beta);
     }
     return {};
   }
 
-  VarianceSums variance_sums(float alpha, float beta) const;  // variance_sums-inl.hpp
+  VarianceSums variance_sums(float alpha, float beta) const;  // variance_sums.hpp
 
   SmoothedExtremes smoothed_residuals(float alpha, float beta) {
     for (int c = 0; c < stride(); c += lanes()) {
@@ -382,10 +361,10 @@ class RoiSums {
         const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
         const V map = kMapped ? hn::Load(d_, row_of(w_->map, row) + c) : zero;
         const V model = hn::MulAdd(scaled, hn::Set(d_, w_->y[0][row]), hn::Set(d_, beta));
-        const PixelTerm<V> of = term.template of<VectorMath<D>, V>(g, model, map);
-        const V weight = hn::IfThenElseZero(inside, of.weight);
-        const V residual = hn::IfThenElseZero(inside, of.residual);
-        sums.value = hn::Add(sums.value, hn::IfThenElseZero(inside, of.value));
+        const PixelTerm<Lanes<D>> of = term.of(g, model, map);
+        const V weight = hn::IfThenElseZero(inside, of.weight.v);
+        const V residual = hn::IfThenElseZero(inside, of.residual.v);
+        sums.value = hn::Add(sums.value, hn::IfThenElseZero(inside, of.value.v));
         sums.e = hn::Add(sums.e, residual);
         sums.w = hn::Add(sums.w, weight);
         for (int k = 0; k < 3; ++k) {
@@ -469,6 +448,7 @@ class RoiSums {
   int side_;
   int stride_;  ///< of a padded row
   PixelSummary summary_;
+  ProfileMoments moments_;
 };
 
 /// ROI `index` of a job.
@@ -489,6 +469,5 @@ void load_roi(Sums& pixels, const FitJob& job, std::size_t index) {
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#include "fitter/cpu/variance_sums-inl.hpp"
+#include "fitter/cpu/variance_sums.hpp"
 
-#endif

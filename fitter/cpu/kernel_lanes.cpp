@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// Fits one to a lane, in groups that stay in step.
+#include <algorithm>
+#include <cstdint>
+
+#include "fitter/circular_gaussian.hpp"
+#include "fitter/cpu/kernel.hpp"
+#include "fitter/elliptical_gaussian.hpp"
+#include "fitter/fit_spot.hpp"
+
+#if HWY_TARGET != HWY_SCALAR  // whose one lane gains nothing
+#include "fitter/cpu/lane_sums.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace driftd::fitter::cpu::HWY_NAMESPACE {
+namespace {
+
+using Real = LaneSums::Real;
+constexpr int kLanes = LaneSums::kLanes;
+
+/// The ROIs of a group: lane k fits number first + k, the lanes beyond the last ROI that one again.
+class Group {
+ public:
+  Group(const FitJob& job, std::size_t first) : job_(job) {
+    for (std::size_t k = 0; k < std::size_t{kLanes}; ++k)
+      index_[k] = std::min(first + k, job.count - 1);
+  }
+
+  void load(LaneSums& pixels) const {
+    switch (job_.type) {
+      case PixelType::U8:
+        return load_as<std::uint8_t>(pixels);
+      case PixelType::U16:
+        return load_as<std::uint16_t>(pixels);
+      case PixelType::F32:
+        return load_as<float>(pixels);
+    }
+  }
+
+  void load_map(LaneSums& pixels) const {
+    const float* maps[kLanes];
+    const auto side = static_cast<std::size_t>(job_.roi_px);
+    for (int k = 0; k < kLanes; ++k) maps[k] = job_.variances + index_[k] * side * side;
+    pixels.load_map(maps, job_.options->estimator, gain_of(*job_.options));
+  }
+
+  StartOf<Real> start() const {
+    if (job_.starts == nullptr) return {};
+    return {gathered([&](std::size_t i) { return job_.starts[i].x_px; }),
+            gathered([&](std::size_t i) { return job_.starts[i].y_px; }),
+            gathered([&](std::size_t i) { return job_.starts[i].sigma_x_px; }),
+            gathered([&](std::size_t i) { return job_.starts[i].sigma_y_px; })};
+  }
+
+  StartLevelsOf<Real> levels() const {
+    return {gathered([&](std::size_t i) { return job_.levels[i].amplitude_adu; }),
+            gathered([&](std::size_t i) { return job_.levels[i].background_adu; })};
+  }
+
+  BoundsOf<Real> bounds() const {
+    BoundsOf<Real> b;
+    for (int j = 0; j < kParameters; ++j) {
+      b.lower[j] = gathered([&](std::size_t i) { return job_.bounds[i].lower[j]; });
+      b.upper[j] = gathered([&](std::size_t i) { return job_.bounds[i].upper[j]; });
+    }
+    return b;
+  }
+
+  void store(const LocalizationOf<Real>& l) const {
+    const Real values[] = {l.x_px,       l.y_px,          l.sigma_x_px,    l.sigma_y_px,
+                           l.amplitude_adu, l.background_adu, l.chi_square, l.x_sd_px,
+                           l.y_sd_px,    l.sigma_x_sd_px, l.sigma_y_sd_px, l.amplitude_sd_adu,
+                           l.background_sd_adu, l.status, l.iterations};
+    constexpr std::size_t kValues = std::size(values);
+    alignas(64) float of[kValues][kLanes];
+    for (std::size_t i = 0; i < kValues; ++i) values[i].store(of[i]);
+    for (std::size_t k = 0; k < std::size_t{kLanes} && (k == 0 || index_[k] > index_[k - 1]); ++k)
+      job_.results[index_[k]] = as_localization(
+          {of[0][k], of[1][k], of[2][k], of[3][k], of[4][k], of[5][k], of[6][k], of[7][k],
+           of[8][k], of[9][k], of[10][k], of[11][k], of[12][k], of[13][k], of[14][k]});
+  }
+
+ private:
+  template <class T>
+  void load_as(LaneSums& pixels) const {
+    const T* rois[kLanes];
+    for (int k = 0; k < kLanes; ++k)
+      rois[k] = reinterpret_cast<const T*>(static_cast<const unsigned char*>(job_.pixels) +
+                                           index_[k] * job_.stride_bytes);
+    pixels.load(rois, job_.options->saturation_adu);
+  }
+
+  template <class OfRoi>
+  Real gathered(const OfRoi& of_roi) const {
+    alignas(64) float values[kLanes];
+    for (int k = 0; k < kLanes; ++k) values[k] = of_roi(index_[k]);
+    return Real::load(values);
+  }
+
+  const FitJob& job_;
+  std::size_t index_[kLanes];
+};
+
+template <class Search>
+void fit_all(const FitJob& job, LaneWorkspace& workspace) {
+  for (std::size_t first = 0; first < job.count; first += kLanes) {
+    const Group group(job, first);
+    LaneSums pixels(workspace, job.roi_px);
+    group.load(pixels);
+    FitInputOf<Real> input;
+    input.start = group.start();
+    BoundsOf<Real> bounds;
+    if constexpr (Search::kWeighs) {
+      if (job.levels != nullptr) input.levels = group.levels();
+      if (job.bounds != nullptr) {
+        bounds = group.bounds();
+        input.bounds = &bounds;
+      }
+      if (job.variances != nullptr) {
+        group.load_map(pixels);
+        input.variances = job.variances;
+      }
+    }
+    group.store(fit_spot<Search>(pixels, input, *job.options,
+                                 [](const Mask<Real>& mask) { return any(mask); }));
+  }
+}
+
+template <class Model>
+void fit_model(const FitJob& job, LaneWorkspace& workspace) {
+  if (job.options->estimator == Estimator::ImplicitLeastSquares)
+    return fit_all<ImplicitLeastSquares<Model, Real>>(job, workspace);
+  fit_all<FullSearch<Model, Real>>(job, workspace);
+}
+
+}  // namespace
+
+void fit_in_lanes(const FitJob& job, LaneWorkspace& workspace) {
+  switch (job.options->model) {
+    case Model::CircularGaussian:
+      return fit_model<CircularGaussian>(job, workspace);
+    case Model::EllipticalGaussian:
+      return fit_model<EllipticalGaussian>(job, workspace);
+  }
+}
+
+}  // namespace driftd::fitter::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+namespace driftd::fitter::cpu::HWY_NAMESPACE {
+
+Kernels kernels() {
+#if HWY_TARGET == HWY_SCALAR
+  return {hwy::TargetName(HWY_TARGET), 1, &fit_across_lanes, nullptr, &search_swarms};
+#else
+  return {hwy::TargetName(HWY_TARGET), kLanes, &fit_across_lanes, &fit_in_lanes, &search_swarms};
+#endif
+}
+
+}  // namespace driftd::fitter::cpu::HWY_NAMESPACE

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+// The CPU back end of pixel_sums.hpp with a ROI in every lane: pixel i of all ROIs lies in one
+// vector, so that no sum crosses lanes. For ROIs up to kMostLaneRoiPx.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "fitter/cpu/kernel.hpp"
+#include "fitter/cpu/lanes.hpp"
+#include "fitter/cpu/workspace.hpp"
+#include "fitter/pixel_sums.hpp"
+#include "fitter/poisson_likelihood.hpp"
+#include "fitter/weighted_least_squares.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace driftd::fitter::cpu::HWY_NAMESPACE {
+
+class LaneSums {
+ public:
+  using D = hn::CappedTag<float, kMaxLanes>;
+  using Real = Lanes<D>;
+  using Mask = Real::Mask;
+  static constexpr int kLanes = Real::kCount;
+
+  LaneSums(LaneWorkspace& workspace, int side) : w_(workspace), side_(side) {}
+
+  int side() const { return side_; }
+  const PixelSummaryOf<Real>& summary() const { return summary_; }
+
+  /// @param rois  of each lane
+  template <class T>
+  void load(const T* const (&rois)[kLanes], float saturation) {
+    const int count = side_ * side_;
+    const float infinity = std::numeric_limits<float>::infinity();
+    Real sum = 0.0f, lowest = infinity, highest = -infinity;
+    for (int i = 0; i < count; i += kQuad) {
+      // The last four overlap those before them: the extremes do not mind, and the pedestal need
+      // not be the exact mean.
+      const int from = i + kQuad <= count ? i : count - kQuad;
+      Real pixel[kQuad];
+      load_quad(rois, from, pixel);
+      for (int k = 0; k < kQuad; ++k) {
+        at(w_.pixels, from + k, pixel[k]);
+        sum += pixel[k];
+        lowest = hn::Min(lowest.v, pixel[k].v);
+        highest = hn::Max(highest.v, pixel[k].v);
+      }
+    }
+    Real pedestal = sum / static_cast<float>((count + kQuad - 1) / kQuad * kQuad);
+    if constexpr (std::numeric_limits<T>::is_integer) pedestal = hn::Round(pedestal.v);
+    summary_.pedestal_adu = pedestal;
+    Real less = 0.0f, squares = 0.0f;
+    for (int row = 0; row < side_; ++row) {
+      Real less_here = 0.0f, squares_here = 0.0f;  // in parts, which rounds less
+      for (int c = 0; c < side_; ++c) {
+        const Real g = pixel(row, c) - pedestal;
+        at(w_.pixels, row * side_ + c, g);
+        less_here += g;
+        squares_here = multiply_add(g, g, squares_here);
+      }
+      less += less_here;
+      squares += squares_here;
+    }
+    summary_.sum = less;
+    summary_.sum_squares = squares;
+    summary_.usable = squares <= std::numeric_limits<float>::max() && lowest < highest &&
+                      highest < saturation;
+  }
+
+  /// One map value for each pixel; a variance that is none makes a ROI unusable.
+  void load_map(const float* const (&variances)[kLanes], Estimator estimator, float gain) {
+    const float least = least_variance(estimator);
+    Mask valid(true);
+    const int count = side_ * side_;
+    for (int i = 0; i < count; i += kQuad) {
+      const int from = i + kQuad <= count ? i : count - kQuad;
+      Real variance[kQuad];
+      load_quad(variances, from, variance);
+      for (int k = 0; k < kQuad; ++k) {
+        valid = valid && variance[k] >= least;  // false for NaN
+        at(w_.map, from + k,
+           estimator == Estimator::PoissonLikelihood ? variance[k] * gain : 1.0f / variance[k]);
+      }
+    }
+    summary_.usable = summary_.usable && valid;
+  }
+
+  SmoothedExtremesOf<Real> smoothed_pixels() {
+    return smoothed<true>([&](int row, int c) { return pixel(row, c); });
+  }
+
+  SmoothedExtremesOf<Real> smoothed_residuals(const Real& alpha, const Real& beta) {
+    Real scaled = 0.0f;
+    int of_row = -1;
+    return smoothed<false>([&](int row, int c) {
+      if (row != of_row) scaled = alpha * y(0, row);
+      of_row = row;
+      return residual(row, c, scaled, beta);
+    });
+  }
+
+  Real count_above(const Real& level) const {
+    Real count = 0.0f;
+    for (int i = 0; i < side_ * side_; ++i)
+      count += where(Real::load(w_.pixels + i * kLanes) > level, Real(1.0f), Real(0.0f));
+    return count;
+  }
+
+  const ProfileMomentsOf<Real>& moments() const { return moments_; }
+  const ProfileMomentsOf<Real>& set_profile(const ProfileOf<Real>& p) {
+    ProfileMomentsOf<Real> m = {set_axis(p.x_px, p.sigma_x_px, w_.x),
+                                set_axis(p.y_px, p.sigma_y_px, w_.y), 0.0f};
+    int row = 0;
+    for (; row + 1 < side_; row += 2) {
+      Real first = 0.0f, second = 0.0f;
+      for (int c = 0; c < side_; ++c) {
+        const Real f = x(0, c);
+        first = multiply_add(pixel(row, c), f, first);
+        second = multiply_add(pixel(row + 1, c), f, second);
+      }
+      m.profile_pixels = multiply_add(first, y(0, row), m.profile_pixels);
+      m.profile_pixels = multiply_add(second, y(0, row + 1), m.profile_pixels);
+    }
+    if (row < side_) {
+      Real last = 0.0f;
+      for (int c = 0; c < side_; ++c) last = multiply_add(pixel(row, c), x(0, c), last);
+      m.profile_pixels = multiply_add(last, y(0, row), m.profile_pixels);
+    }
+    moments_ = m;
+    return moments_;
+  }
+
+  ResidualMomentsOf<Real> residuals(const Real& alpha, const Real& beta) const {
+    ResidualTotalsOf<Real> none;
+    return residuals<false>(alpha, beta, none);
+  }
+  ResidualMomentsOf<Real> residuals(const Real& alpha, const Real& beta,
+                                    ResidualTotalsOf<Real>& total) const {
+    return residuals<true>(alpha, beta, total);
+  }
+
+  CubicMomentsOf<Real> cubic_moments() const {
+    CubicMomentsOf<Real> m;
+    for (int k = 0; k < 5; ++k) m.x[k] = m.y[k] = 0.0f;
+    for (int i = 0; i < side_; ++i) {
+      add_cubic(x(0, i), x(1, i), x(2, i), m.x);
+      add_cubic(y(0, i), y(1, i), y(2, i), m.y);
+    }
+    return m;
+  }
+
+  WeightedSums<Real> weighted_moments(const PixelNoiseOf<Real>& noise, const Real& alpha,
+                                      const Real& beta) {
+    switch (noise.estimator) {
+      case Estimator::ImplicitLeastSquares:  // never ask
+      case Estimator::LeastSquares:
+        break;
+      case Estimator::WeightedLeastSquares:
+        return weigh<true>(WeightedLeastSquares<Real>(noise), alpha, beta);
+      case Estimator::PoissonLikelihood:
+        return noise.mapped ? weigh<true>(PoissonLikelihood<Real>(noise), alpha, beta)
+                            : weigh<false>(PoissonLikelihood<Real>(noise), alpha, beta);
+    }
+    return {};
+  }
+
+  VarianceSumsOf<Real> variance_sums(const Real& alpha, const Real& beta) const {
+    Real w = 0.0f, wf = 0.0f, wff = 0.0f, wfff = 0.0f, squares = 0.0f, squares_f = 0.0f;
+    for (int row = 0; row < side_; ++row) {
+      const Real of_row = y(0, row);
+      const Real scaled = alpha * of_row;
+      for (int c = 0; c < side_; ++c) {
+        const Real f = x(0, c) * of_row;
+        const Real r = residual(row, c, scaled, beta);
+        const Real root =
+            kVarianceRatio * Real(hn::ApproximateReciprocal((f + kVarianceRatio).v));
+        const Real weight = root * root;
+        const Real weight_f = weight * f;
+        const Real weight_ff = weight_f * f;
+        const Real rr = r * r;
+        w += weight;
+        wf += weight_f;
+        wff += weight_ff;
+        wfff = multiply_add(weight_ff, f, wfff);
+        squares = multiply_add(weight, rr, squares);
+        squares_f = multiply_add(weight_f, rr, squares_f);
+      }
+    }
+    return {{w, wf, wff, wfff}, {squares, squares_f}};
+  }
+
+ private:
+  static constexpr int kQuad = 4;
+  static constexpr int kBlocks = kLanes / kQuad;  ///< of four lanes
+
+  static void at(float* image, int i, const Real& value) { value.store(image + i * kLanes); }
+  Real pixel(int row, int c) const {
+    return Real::load(w_.pixels + (row * side_ + c) * kLanes);
+  }
+  Real x(int power, int c) const { return Real::load(w_.x[power] + c * kLanes); }
+  Real y(int power, int row) const { return Real::load(w_.y[power] + row * kLanes); }
+  /// @param scaled  alpha Y of the row
+  Real residual(int row, int c, const Real& scaled, const Real& beta) const {
+    return hn::NegMulAdd(x(0, c).v, scaled.v, (pixel(row, c) - beta).v);
+  }
+
+  /// Four neighbours of four ROIs each, as they lie in memory: block b of the vector those of ROI
+  /// 4 b + r.
+  template <class T>
+  static Real load_blocks(const T* const (&rois)[kLanes], int r, int from) {
+    alignas(64) T together[kLanes];
+    for (int b = 0; b < kBlocks; ++b)
+      std::memcpy(together + kQuad * b, rois[kQuad * b + r] + from, kQuad * sizeof(T));
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return hn::Load(D(), together);
+    } else {
+      const hn::Rebind<T, D> narrow;
+      const hn::Rebind<std::int32_t, D> wide;
+      return hn::ConvertTo(D(), hn::PromoteTo(wide, hn::Load(narrow, together)));
+    }
+  }
+
+  /// Pixels from .. from + 3 of all ROIs: a transposition within each block.
+  template <class T>
+  static void load_quad(const T* const (&rois)[kLanes], int from, Real (&pixel)[kQuad]) {
+    const hn::Repartition<double, D> pairs;
+    const auto a = load_blocks(rois, 0, from).v, b = load_blocks(rois, 1, from).v;
+    const auto c = load_blocks(rois, 2, from).v, e = load_blocks(rois, 3, from).v;
+    const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(D(), a, b));
+    const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(D(), a, b));
+    const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(D(), c, e));
+    const auto ce_high = hn::BitCast(pairs, hn::InterleaveUpper(D(), c, e));
+    pixel[0] = hn::BitCast(D(), hn::InterleaveLower(pairs, ab_low, ce_low));
+    pixel[1] = hn::BitCast(D(), hn::InterleaveUpper(pairs, ab_low, ce_low));
+    pixel[2] = hn::BitCast(D(), hn::InterleaveLower(pairs, ab_high, ce_high));
+    pixel[3] = hn::BitCast(D(), hn::InterleaveUpper(pairs, ab_high, ce_high));
+  }
+
+  using AxisMemory = float (&)[3][kMostLaneRoiPx * kMaxLanes];
+  AxisMomentsOf<Real> set_axis(const Real& centre, const Real& sigma, AxisMemory axis) const {
+    // exp(-28) is far below single precision of the peak, and its cube is still a normal number.
+    constexpr float kLog2E = 1.44269504f;
+    const Real smallest = -28.0f * kLog2E;
+    const Real factor = (-0.5f * kLog2E) / (sigma * sigma);
+    // Single values: the compiler would keep an array in memory.
+    Real sum = 0.0f, sum_u = 0.0f, sum_uu = 0.0f;
+    Real square = 0.0f, square_u = 0.0f, square_uu = 0.0f, square_uuu = 0.0f, square_uuuu = 0.0f;
+    const int side = side_;
+    for (int i = 0; i < side; ++i) {
+      const Real u = static_cast<float>(i) - centre;
+      const Real f = exp2_of(Real(hn::Max((u * u * factor).v, smallest.v)));
+      const Real uf = u * f;
+      const Real uuf = u * uf;
+      at(axis[0], i, f);
+      at(axis[1], i, uf);
+      at(axis[2], i, uuf);
+      sum += f;
+      sum_u += uf;
+      sum_uu += uuf;
+      square = multiply_add(f, f, square);
+      square_u = multiply_add(f, uf, square_u);
+      square_uu = multiply_add(uf, uf, square_uu);
+      square_uuu = multiply_add(uf, uuf, square_uuu);
+      square_uuuu = multiply_add(uuf, uuf, square_uuuu);
+    }
+    return {{sum, sum_u, sum_uu}, {square, square_u, square_uu, square_uuu, square_uuuu}};
+  }
+
+  static void add_cubic(const Real& f, const Real& uf, const Real& uuf, Real (&sums)[5]) {
+    const Real ff = f * f;
+    sums[0] = multiply_add(ff, f, sums[0]);
+    sums[1] = multiply_add(ff, uf, sums[1]);
+    sums[2] = multiply_add(ff, uuf, sums[2]);
+    sums[3] = multiply_add(f * uf, uuf, sums[3]);
+    sums[4] = multiply_add(f * uuf, uuf, sums[4]);
+  }
+
+  /// Sums of a row of residuals, by the column's powers.
+  struct RowSums {
+    Real squares = 0.0f, sum = 0.0f, by_x = 0.0f, by_ux = 0.0f, by_uux = 0.0f;
+  };
+
+  template <int kRows, bool kTotals>
+  void add_rows(int row, const Real& alpha, const Real& beta, ResidualMomentsOf<Real>& m,
+                ResidualTotalsOf<Real>& total) const {
+    RowSums s[std::size_t{kRows}];
+    Real scaled[std::size_t{kRows}];
+    for (int k = 0; k < kRows; ++k) scaled[k] = alpha * y(0, row + k);
+    for (int c = 0; c < side_; ++c) {
+      const Real f = x(0, c), uf = x(1, c), uuf = x(2, c);
+      for (int k = 0; k < kRows; ++k) {
+        const Real r = hn::NegMulAdd(f.v, scaled[k].v, (pixel(row + k, c) - beta).v);
+        s[k].squares = multiply_add(r, r, s[k].squares);
+        if constexpr (kTotals) s[k].sum += r;
+        s[k].by_x = multiply_add(r, f, s[k].by_x);
+        s[k].by_ux = multiply_add(r, uf, s[k].by_ux);
+        s[k].by_uux = multiply_add(r, uuf, s[k].by_uux);
+      }
+    }
+    for (int k = 0; k < kRows; ++k) {
+      const Real of_row = y(0, row + k);
+      m.squares += s[k].squares;  // in parts, which rounds less
+      m.u = multiply_add(s[k].by_ux, of_row, m.u);
+      m.v = multiply_add(s[k].by_x, y(1, row + k), m.v);
+      m.uu = multiply_add(s[k].by_uux, of_row, m.uu);
+      m.vv = multiply_add(s[k].by_x, y(2, row + k), m.vv);
+      if constexpr (kTotals) {
+        total.sum += s[k].sum;
+        total.f = multiply_add(s[k].by_x, of_row, total.f);
+      }
+    }
+  }
+
+  template <bool kTotals>
+  ResidualMomentsOf<Real> residuals(const Real& alpha, const Real& beta,
+                                    ResidualTotalsOf<Real>& total) const {
+    ResidualMomentsOf<Real> m = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+    total = {0.0f, 0.0f};
+    int row = 0;
+    for (; row + 1 < side_; row += 2) add_rows<2, kTotals>(row, alpha, beta, m, total);
+    if (row < side_) add_rows<1, kTotals>(row, alpha, beta, m, total);
+    return m;
+  }
+
+  /// Row by row: first over its columns, then with the powers of v that belong to it.
+  template <bool kMapped, class Term>
+  WeightedSums<Real> weigh(const Term& term, const Real& alpha, const Real& beta) const {
+    WeightedSums<Real> sums;
+    for_each_sum(sums, [](Real& sum) { sum = 0.0f; });
+    for (int row = 0; row < side_; ++row) {
+      const Real of_row = y(0, row);
+      const Real scaled = alpha * of_row;
+      Real e_x[3] = {0.0f, 0.0f, 0.0f}, w_x[3] = {0.0f, 0.0f, 0.0f};
+      Real w_xx[5] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+      Real value = 0.0f, e = 0.0f, w = 0.0f;
+      for (int c = 0; c < side_; ++c) {
+        const Real map = kMapped ? Real::load(w_.map + (row * side_ + c) * kLanes) : Real(0.0f);
+        const Real f = x(0, c), uf = x(1, c), uuf = x(2, c);
+        const PixelTerm<Real> of =
+            term.of(pixel(row, c), multiply_add(scaled, f, beta), map);
+        value += of.value;
+        e += of.residual;
+        w += of.weight;
+        e_x[0] = multiply_add(of.residual, f, e_x[0]);
+        e_x[1] = multiply_add(of.residual, uf, e_x[1]);
+        e_x[2] = multiply_add(of.residual, uuf, e_x[2]);
+        const Real wf = of.weight * f, wuf = of.weight * uf, wuuf = of.weight * uuf;
+        w_x[0] += wf;
+        w_x[1] += wuf;
+        w_x[2] += wuuf;
+        w_xx[0] = multiply_add(wf, f, w_xx[0]);
+        w_xx[1] = multiply_add(wf, uf, w_xx[1]);
+        w_xx[2] = multiply_add(wuf, uf, w_xx[2]);
+        w_xx[3] = multiply_add(wuf, uuf, w_xx[3]);
+        w_xx[4] = multiply_add(wuuf, uuf, w_xx[4]);
+      }
+      sums.value += value;
+      sums.e += e;
+      sums.w += w;
+      const Real y_v[3] = {of_row, y(1, row), y(2, row)};
+      const Real yy_v[5] = {y_v[0] * y_v[0], y_v[0] * y_v[1], y_v[1] * y_v[1], y_v[1] * y_v[2],
+                            y_v[2] * y_v[2]};
+      for (int a = 0; a < 5; ++a) {
+        for (int b = 0; a + b < 5; ++b) {
+          if (a * b != 3) sums.second[a][b] = multiply_add(w_xx[a], yy_v[b], sums.second[a][b]);
+          if (a + b >= 3 || a * b == 1) continue;
+          sums.ef[a][b] = multiply_add(e_x[a], y_v[b], sums.ef[a][b]);
+          sums.wf[a][b] = multiply_add(w_x[a], y_v[b], sums.wf[a][b]);
+        }
+      }
+    }
+    return sums;
+  }
+
+  /// @tparam kPlaces  whether the place of the highest is wanted
+  /// @param image     of (row, column), asked row by row
+  template <bool kPlaces, class Image>
+  SmoothedExtremesOf<Real> smoothed(const Image& image) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    SmoothedExtremesOf<Real> e = {-infinity, infinity, 0.0f, 0.0f};
+    for (int row = 0; row < side_; ++row) {
+      float* const here = w_.rows[row % 3];
+      Real left = image(row, 0), middle = image(row, 1);
+      for (int c = 1; c + 1 < side_; ++c) {
+        const Real right = image(row, c + 1);
+        const Real three = left + middle + right;
+        left = middle;
+        middle = right;
+        if (row >= 2) {
+          const Real window = Real::load(w_.rows[(row + 1) % 3] + c * kLanes) +
+                              Real::load(w_.rows[(row + 2) % 3] + c * kLanes) + three;
+          if constexpr (kPlaces) {
+            const Mask higher = window > e.highest;
+            e.x_px = where(higher, Real(static_cast<float>(c)), e.x_px);
+            e.y_px = where(higher, Real(static_cast<float>(row - 1)), e.y_px);
+          }
+          e.highest = hn::Max(window.v, e.highest.v);
+          e.lowest = hn::Min(window.v, e.lowest.v);
+        }
+        at(here, c, three);
+      }
+    }
+    e.highest *= 1.0f / 9.0f;
+    e.lowest *= 1.0f / 9.0f;
+    return e;
+  }
+
+  LaneWorkspace& w_;
+  int side_;
+  PixelSummaryOf<Real> summary_;
+  ProfileMomentsOf<Real> moments_;
+};
+
+}  // namespace driftd::fitter::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
