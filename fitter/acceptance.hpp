@@ -48,8 +48,8 @@ DRIFTD_HD Mask<Real> significant(const LocalizationOf<Real>& l, const Real& squa
 
 /// @param residuals  their smoothed extremes
 template <class Real>
-DRIFTD_HD Mask<Real> structureless(const SmoothedExtremesOf<Real>& residuals,
-                                   const Real& amplitude, const Real& residual_sd) {
+DRIFTD_HD Mask<Real> structureless(const SmoothedExtremesOf<Real>& residuals, const Real& amplitude,
+                                   const Real& residual_sd) {
   constexpr float kPerAverage = 1.0f / 3.0f;  // of 9 pixels
   const Real largest = larger(residuals.highest, -residuals.lowest);
   return largest < kMaxStructure * amplitude ||

@@ -49,8 +49,7 @@ struct CircularGaussian {
 
   /// @param m  moments with the profile
   template <class Real, class Moments>
-  DRIFTD_HD static ProfileTotals<kShape, Real> totals(const Moments& m,
-                                                      const Parameters<Real>& p) {
+  DRIFTD_HD static ProfileTotals<kShape, Real> totals(const Moments& m, const Parameters<Real>& p) {
     const Real s = 1.0f / p[2];
     return {m(0, 0), {{s * s * m(1, 0), s * s * m(0, 1), s * s * s * (m(2, 0) + m(0, 2))}}};
   }

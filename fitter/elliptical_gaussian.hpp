@@ -45,8 +45,7 @@ struct EllipticalGaussian {
   }
 
   template <class Real, class Moments>
-  DRIFTD_HD static ProfileTotals<kShape, Real> totals(const Moments& m,
-                                                      const Parameters<Real>& p) {
+  DRIFTD_HD static ProfileTotals<kShape, Real> totals(const Moments& m, const Parameters<Real>& p) {
     const Real s = 1.0f / p[2];
     const Real t = 1.0f / p[3];
     return {m(0, 0),

@@ -29,8 +29,8 @@ DRIFTD_HD auto cold_start(BackEnd& pixels) {
 
 template <class Real>
 DRIFTD_HD Mask<Real> usable_start(const StartOf<Real>& s) {
-  return s.sigma_x_px > 0.0f && is_finite(s.x_px) && is_finite(s.y_px) &&
-         is_finite(s.sigma_x_px) && is_finite(s.sigma_y_px);
+  return s.sigma_x_px > 0.0f && is_finite(s.x_px) && is_finite(s.y_px) && is_finite(s.sigma_x_px) &&
+         is_finite(s.sigma_y_px);
 }
 
 /// @param fixed  bit j: parameter j

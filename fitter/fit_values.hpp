@@ -63,16 +63,28 @@ DRIFTD_HD LocalizationOf<Real> where(const Mask<Real>& mask, const LocalizationO
 template <class Real>
 DRIFTD_HD LocalizationOf<Real> bad_input() {
   const Real nan = NAN;
-  return {nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan,
-          Real(code_of(FitStatus::BadInput)), Real(0.0f)};
+  return {nan,       nan, nan, nan, nan, nan, nan,
+          nan,       nan, nan, nan, nan, nan, Real(code_of(FitStatus::BadInput)),
+          Real(0.0f)};
 }
 
 DRIFTD_HD Localization as_localization(const LocalizationOf<float>& l) {
-  return {l.x_px, l.y_px, l.sigma_x_px, l.sigma_y_px, l.amplitude_adu, l.background_adu,
-          l.chi_square, l.x_sd_px, l.y_sd_px, l.sigma_x_sd_px, l.sigma_y_sd_px,
-          l.amplitude_sd_adu, l.background_sd_adu,
+  return {l.x_px,
+          l.y_px,
+          l.sigma_x_px,
+          l.sigma_y_px,
+          l.amplitude_adu,
+          l.background_adu,
+          l.chi_square,
+          l.x_sd_px,
+          l.y_sd_px,
+          l.sigma_x_sd_px,
+          l.sigma_y_sd_px,
+          l.amplitude_sd_adu,
+          l.background_sd_adu,
           static_cast<FitStatus>(static_cast<std::uint8_t>(l.status)),
-          static_cast<std::uint8_t>(l.iterations), {}};
+          static_cast<std::uint8_t>(l.iterations),
+          {}};
 }
 
 }  // namespace driftd::fitter

@@ -82,9 +82,8 @@ struct FullSearch {
     return a;
   }
 
-  DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary,
-                                 const FitInputOf<Real>& input, int side,
-                                 const FitOptions& options) {
+  DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input,
+                                 int side, const FitOptions& options) {
     Domain d;
     d.side = side;
     d.pedestal_adu = summary.pedestal_adu;
@@ -130,9 +129,7 @@ struct FullSearch {
     return s;
   }
 
-  DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) {
-    return Model::profile(shape(p));
-  }
+  DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(shape(p)); }
 
   /// Both levels count in units of the amplitude.
   DRIFTD_HD static Parameters step_scale(const Parameters& p) {

@@ -136,9 +136,8 @@ struct ImplicitLeastSquares {
     const Real inverse_ff = 1.0f / e.product.ff;
     e.about_mean = where(at_limit, Real(0.0f), Real(per_pixel));
     e.inverse_c_ff = where(at_limit, inverse_ff, inverse_c_ff);
-    e.level = {
-        where(at_limit, (m.profile_pixels - domain.min_beta * f) * inverse_ff, alpha),
-        where(at_limit, domain.min_beta, beta)};
+    e.level = {where(at_limit, (m.profile_pixels - domain.min_beta * f) * inverse_ff, alpha),
+               where(at_limit, domain.min_beta, beta)};
     return e;
   }
 

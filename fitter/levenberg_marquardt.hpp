@@ -26,7 +26,7 @@ template <class Search>
 struct Minimum {
   typename Search::Parameters parameters;
   typename Search::Evaluation at;
-  typename Search::Real status, iterations;  ///< as in LocalizationOf
+  typename Search::Real status, iterations;    ///< as in LocalizationOf
   Mask<typename Search::Real> evaluated_last;  ///< the last parameters evaluated are these
 };
 

@@ -25,18 +25,38 @@ struct MaskOf<float> {
 template <class Real>
 using Mask = typename MaskOf<Real>::Type;
 
-DRIFTD_HD bool any(bool mask) { return mask; }
-DRIFTD_HD bool all(bool mask) { return mask; }
+DRIFTD_HD bool any(bool mask) {
+  return mask;
+}
+DRIFTD_HD bool all(bool mask) {
+  return mask;
+}
 
-DRIFTD_HD float where(bool mask, float yes, float no) { return mask ? yes : no; }
-DRIFTD_HD bool where(bool mask, bool yes, bool no) { return mask ? yes : no; }
+DRIFTD_HD float where(bool mask, float yes, float no) {
+  return mask ? yes : no;
+}
+DRIFTD_HD bool where(bool mask, bool yes, bool no) {
+  return mask ? yes : no;
+}
 
-DRIFTD_HD float reciprocal_of(float v) { return 1.0f / v; }
-DRIFTD_HD float sqrt_of(float v) { return std::sqrt(v); }
-DRIFTD_HD float log_of(float v) { return std::log(v); }
-DRIFTD_HD float abs_of(float v) { return std::fabs(v); }
-DRIFTD_HD bool is_finite(float v) { return std::isfinite(v); }
-DRIFTD_HD bool is_nan(float v) { return std::isnan(v); }
+DRIFTD_HD float reciprocal_of(float v) {
+  return 1.0f / v;
+}
+DRIFTD_HD float sqrt_of(float v) {
+  return std::sqrt(v);
+}
+DRIFTD_HD float log_of(float v) {
+  return std::log(v);
+}
+DRIFTD_HD float abs_of(float v) {
+  return std::fabs(v);
+}
+DRIFTD_HD bool is_finite(float v) {
+  return std::isfinite(v);
+}
+DRIFTD_HD bool is_nan(float v) {
+  return std::isnan(v);
+}
 
 /// v as 2^exponent (1 + rest), rest from sqrt(1/2) - 1 to sqrt(2) - 1.
 template <class Real>

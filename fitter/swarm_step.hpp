@@ -12,8 +12,8 @@ namespace driftd::fitter {
 /// @param to_own, to_swarm  where the best places are from here
 template <class Real>
 DRIFTD_HD Real next_velocity(const SwarmOptions& o, const Real& velocity, const Real& to_own,
-                             const Real& to_swarm, const Real& own_random,
-                             const Real& swarm_random, const Real& fastest) {
+                             const Real& to_swarm, const Real& own_random, const Real& swarm_random,
+                             const Real& fastest) {
   const Real v = o.inertia * velocity + o.own_pull * own_random * to_own +
                  o.swarm_pull * swarm_random * to_swarm;
   return smaller(larger(v, -fastest), fastest);

@@ -23,8 +23,7 @@ using PixelVariance = PixelVarianceOf<float>;
 
 /// @param background_adu  of the fit, as the camera counts (offset included)
 template <class Real>
-DRIFTD_HD PixelVarianceOf<Real> photon_variance(const NoiseModel& noise,
-                                                const Real& amplitude_adu,
+DRIFTD_HD PixelVarianceOf<Real> photon_variance(const NoiseModel& noise, const Real& amplitude_adu,
                                                 const Real& background_adu) {
   const float per_electron = 1.0f / noise.gain_e_per_adu;
   const float read_adu = noise.read_noise_e * per_electron;

@@ -30,7 +30,8 @@ void evaluate_all(Flight<Search, Sums>* flights, int count) {
   }
   for (int k = 0; k < count; ++k) {
     Flight<Search, Sums>& f = flights[k];
-    f.prepared = Search::prepare(f.pixels.moments(), f.pixels.summary(), f.fit.domain(), f.fit.trial());
+    f.prepared =
+        Search::prepare(f.pixels.moments(), f.pixels.summary(), f.fit.domain(), f.fit.trial());
   }
   for (int k = 0; k < count; ++k) {
     Flight<Search, Sums>& f = flights[k];

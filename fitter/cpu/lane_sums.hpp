@@ -67,8 +67,8 @@ class LaneSums {
     }
     summary_.sum = less;
     summary_.sum_squares = squares;
-    summary_.usable = squares <= std::numeric_limits<float>::max() && lowest < highest &&
-                      highest < saturation;
+    summary_.usable =
+        squares <= std::numeric_limits<float>::max() && lowest < highest && highest < saturation;
   }
 
   /// One map value for each pixel; a variance that is none makes a ROI unusable.
@@ -176,8 +176,7 @@ class LaneSums {
       for (int c = 0; c < side_; ++c) {
         const Real f = x(0, c) * of_row;
         const Real r = residual(row, c, scaled, beta);
-        const Real root =
-            kVarianceRatio * Real(hn::ApproximateReciprocal((f + kVarianceRatio).v));
+        const Real root = kVarianceRatio * Real(hn::ApproximateReciprocal((f + kVarianceRatio).v));
         const Real weight = root * root;
         const Real weight_f = weight * f;
         const Real weight_ff = weight_f * f;
@@ -198,9 +197,7 @@ class LaneSums {
   static constexpr int kBlocks = kLanes / kQuad;  ///< of four lanes
 
   static void at(float* image, int i, const Real& value) { value.store(image + i * kLanes); }
-  Real pixel(int row, int c) const {
-    return Real::load(w_.pixels + (row * side_ + c) * kLanes);
-  }
+  Real pixel(int row, int c) const { return Real::load(w_.pixels + (row * side_ + c) * kLanes); }
   Real x(int power, int c) const { return Real::load(w_.x[power] + c * kLanes); }
   Real y(int power, int row) const { return Real::load(w_.y[power] + row * kLanes); }
   /// @param scaled  alpha Y of the row
@@ -340,8 +337,7 @@ class LaneSums {
       for (int c = 0; c < side_; ++c) {
         const Real map = kMapped ? Real::load(w_.map + (row * side_ + c) * kLanes) : Real(0.0f);
         const Real f = x(0, c), uf = x(1, c), uuf = x(2, c);
-        const PixelTerm<Real> of =
-            term.of(pixel(row, c), multiply_add(scaled, f, beta), map);
+        const PixelTerm<Real> of = term.of(pixel(row, c), multiply_add(scaled, f, beta), map);
         value += of.value;
         e += of.residual;
         w += of.weight;

@@ -25,8 +25,7 @@ struct Lanes {
 
     Mask() = default;
     DRIFTD_HD Mask(hn::Mask<D> of) : m(of) {}
-    DRIFTD_HD explicit Mask(bool set)
-        : m(hn::Lt(hn::Zero(d), hn::Set(d, set ? 1.0f : 0.0f))) {}
+    DRIFTD_HD explicit Mask(bool set) : m(hn::Lt(hn::Zero(d), hn::Set(d, set ? 1.0f : 0.0f))) {}
     DRIFTD_HD friend Mask operator&&(const Mask& a, const Mask& b) { return hn::And(a.m, b.m); }
     DRIFTD_HD friend Mask operator||(const Mask& a, const Mask& b) { return hn::Or(a.m, b.m); }
     DRIFTD_HD friend Mask operator!(const Mask& a) { return hn::Not(a.m); }

@@ -37,8 +37,7 @@ class CpuLiveFitter final : public LiveFitter {
 
   std::span<const Localization> fit(std::span<const Start> starts) noexcept override {
     const std::size_t count = std::min(starts.size(), capacity_);
-    const std::size_t in_lanes =
-        cpu::live_in_lanes(kernels_, roi_px_, options_.estimator, count);
+    const std::size_t in_lanes = cpu::live_in_lanes(kernels_, roi_px_, options_.estimator, count);
     if (in_lanes > 0) kernels_.fit_in_lanes(job(starts, 0, in_lanes), lane_workspaces_.front());
     if (in_lanes < count)
       kernels_.fit_across_lanes(job(starts, in_lanes, count - in_lanes), workspaces_.data());
@@ -51,8 +50,17 @@ class CpuLiveFitter final : public LiveFitter {
   };
 
   cpu::FitJob job(std::span<const Start> starts, std::size_t first, std::size_t count) noexcept {
-    return {staging(first), lines_per_slot_ * sizeof(CacheLine), PixelType::U16, roi_px_, count,
-            starts.data() + first, nullptr, nullptr, nullptr, &options_, results_.data() + first};
+    return {staging(first),
+            lines_per_slot_ * sizeof(CacheLine),
+            PixelType::U16,
+            roi_px_,
+            count,
+            starts.data() + first,
+            nullptr,
+            nullptr,
+            nullptr,
+            &options_,
+            results_.data() + first};
   }
 
   int roi_px_;

@@ -470,4 +470,3 @@ void load_roi(Sums& pixels, const FitJob& job, std::size_t index) {
 HWY_AFTER_NAMESPACE();
 
 #include "fitter/cpu/variance_sums.hpp"
-

@@ -29,8 +29,8 @@ struct alignas(64) Workspace {
 /// Of fits one to a lane; a vector for each element.
 struct alignas(64) LaneWorkspace {
   static constexpr int kPixels = kMostLaneRoiPx * kMostLaneRoiPx;
-  alignas(64) float pixels[kPixels * kMaxLanes];  ///< row-major, less the pedestals
-  alignas(64) float map[kPixels * kMaxLanes];     ///< of weighted estimators: map_value()
+  alignas(64) float pixels[kPixels * kMaxLanes];          ///< row-major, less the pedestals
+  alignas(64) float map[kPixels * kMaxLanes];             ///< of weighted estimators: map_value()
   alignas(64) float x[3][kMostLaneRoiPx * kMaxLanes];     ///< X, u X, u^2 X by column
   alignas(64) float y[3][kMostLaneRoiPx * kMaxLanes];     ///< Y, v Y, v^2 Y by row
   alignas(64) float rows[3][kMostLaneRoiPx * kMaxLanes];  ///< of the smoothing

@@ -135,8 +135,8 @@ Kernel batch() {
 
 template <class Search, int kThreads, int kMostPx>
 Kernel live() {
-  return {reinterpret_cast<const void*>(&fit_live<Search, kThreads, kMostPx>), kThreads, kLiveThreads,
-          sizeof(float) * RoiSums<kThreads, kMostPx>::kFloats};
+  return {reinterpret_cast<const void*>(&fit_live<Search, kThreads, kMostPx>), kThreads,
+          kLiveThreads, sizeof(float) * RoiSums<kThreads, kMostPx>::kFloats};
 }
 
 template <class Search>

@@ -134,7 +134,8 @@ class RoiSums {
           of_column[k] += pixels_[r * kMostPx + c + k * kColumnThreads] * y;
       });
 #pragma unroll
-      for (int k = 0; k < together(); ++k) m[8] += of_column[k] * x_axis()[c + k * kColumnThreads].x;
+      for (int k = 0; k < together(); ++k)
+        m[8] += of_column[k] * x_axis()[c + k * kColumnThreads].x;
     });
     group_.sum_by_parity(m);
     const auto from = [](float v, int lane) { return __shfl_sync(kWholeWarp, v, lane, kWidth); };
@@ -205,8 +206,9 @@ class RoiSums {
  private:
   static constexpr int kWidth = kThreads < kWarpThreads ? kThreads : kWarpThreads;
   /// How the threads share a loop over pixels.
-  static constexpr int kColumnThreads = kThreads < 16 || kMostPx > 16 ? (kThreads < 32 ? kThreads : 32)
-                                                                  : 16;
+  static constexpr int kColumnThreads = kThreads < 16 || kMostPx > 16
+                                            ? (kThreads < 32 ? kThreads : 32)
+                                            : 16;
   static constexpr int kRowLanes = kThreads / kColumnThreads;
   static_assert(kRowLanes * kColumnThreads == kThreads);
 
@@ -242,8 +244,8 @@ class RoiSums {
   /// profile are 0, and so is the profile's last member, which is 1 within.
   static constexpr bool kPadded = kMostPx <= kColumnThreads && kMostPx / kRowLanes <= 8;
 
-  /// This thread's columns, two at a time as long as all threads have two: the profile of the rows is
-  /// then read once for both. The action gets the first and how many they are.
+  /// This thread's columns, two at a time as long as all threads have two: the profile of the rows
+  /// is then read once for both. The action gets the first and how many they are.
   template <class Action>
   __device__ void for_columns(Action&& action) const {
     constexpr std::integral_constant<int, 1> kOne;
@@ -453,8 +455,7 @@ class RoiSums {
         const float4 y = y_axis()[r];
         const float map =
             kMapped ? map_value(noise.estimator, noise.gain, variances_[r * side_ + c]) : 0.0f;
-        const PixelTerm<float> of =
-            term.of(pixels_[r * kMostPx + c], scaled * y.x + beta, map);
+        const PixelTerm<float> of = term.of(pixels_[r * kMostPx + c], scaled * y.x + beta, map);
         const float inside = kPadded ? y.w : 1.0f;
         const float w = inside * of.weight;
         const float e = inside * of.residual;

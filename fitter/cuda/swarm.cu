@@ -111,9 +111,9 @@ class SwarmKernelOf {
 #pragma unroll
     for (int j = 0; j < kDimensions; ++j) {
       const float fastest = job_.options.max_velocity * (domain_.highest[j] - domain_.lowest[j]);
-      velocity_[j] = next_velocity(job_.options, velocity_[j], best_[j] - at_[j],
-                                               swarm_best_[j] - at_[j], random[2 * j],
-                                               random[2 * j + 1], fastest);
+      velocity_[j] =
+          next_velocity(job_.options, velocity_[j], best_[j] - at_[j], swarm_best_[j] - at_[j],
+                        random[2 * j], random[2 * j + 1], fastest);
       at_[j] = clamped(at_[j] + velocity_[j], domain_.lowest[j], domain_.highest[j]);
     }
     const float value = value_here();
@@ -171,7 +171,7 @@ class SwarmKernelOf {
       }
     }
     return swarm_chi_square(summary_, static_cast<float>(side_ * side_), x_sum * y_sum,
-                                        x_squares * y_squares, fg);
+                            x_squares * y_squares, fg);
   }
 
   /// The best of all particles, of equals the first.

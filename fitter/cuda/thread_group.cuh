@@ -27,7 +27,8 @@ struct SumThenLargest {
   }
 };
 
-/// @tparam kThreads  2, 4, 8, 16, 32 or a multiple of 32; groups of threads fill a block from thread 0
+/// @tparam kThreads  2, 4, 8, 16, 32 or a multiple of 32; groups of threads fill a block from
+/// thread 0
 template <int kThreads>
 class ThreadGroup {
  public:

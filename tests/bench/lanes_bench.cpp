@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The two ways of the CPU fitter side by side, by ROI side: the pixels of a fit across the lanes of
-// a vector, and a fit in every lane. From how many ROIs the second is the faster one, warm and cold,
-// and how much faster in a large batch. lanes_pay() of fitter/cpu/dispatch.cpp stands on it.
+// a vector, and a fit in every lane. From how many ROIs the second is the faster one, warm and
+// cold, and how much faster in a large batch. lanes_pay() of fitter/cpu/dispatch.cpp stands on it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -63,9 +63,17 @@ int run(const std::vector<int>& sides, const fitter::FitOptions& options, int re
   for (const int side : sides) {
     const auto spots = test::simulate_spots<std::uint16_t>(side, 400, 40, kBatch, 20261125);
     std::vector<fitter::Localization> results(kBatch);
-    cpu::FitJob job = {spots.pixels.data(), sizeof(std::uint16_t) * static_cast<std::size_t>(side * side),
-                       fitter::PixelType::U16, side, kBatch, nullptr, nullptr, nullptr, nullptr,
-                       &options, results.data()};
+    cpu::FitJob job = {spots.pixels.data(),
+                       sizeof(std::uint16_t) * static_cast<std::size_t>(side * side),
+                       fitter::PixelType::U16,
+                       side,
+                       kBatch,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       &options,
+                       results.data()};
     std::vector<fitter::Start> starts;
     std::printf("%4d", side);
     for (const bool warm : {false, true}) {
@@ -110,7 +118,8 @@ int main(int argc, char** argv) {
           std::map<std::string, Estimator>{{"implicit", Estimator::ImplicitLeastSquares},
                                            {"least-squares", Estimator::LeastSquares},
                                            {"poisson", Estimator::PoissonLikelihood}}));
-  app.add_option("--target", target)->transform(CLI::CheckedTransformer(driftd::bench::kCpuTargets));
+  app.add_option("--target", target)
+      ->transform(CLI::CheckedTransformer(driftd::bench::kCpuTargets));
   CLI11_PARSE(app, argc, argv);
   driftd::bench::use_cpu_target(target);
   return driftd::run(sides, options, repeats);

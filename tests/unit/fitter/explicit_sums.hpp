@@ -210,9 +210,8 @@ class ScalarRoi {
     fitter::WeightedMoments m = {};
     for (std::size_t i = 0; i < pixels_.size(); ++i) {
       const float f = f32(f_[i]), u = f32(u_[i]), v = f32(v_[i]);
-      const float map = noise.mapped ? fitter::map_value(noise.estimator, noise.gain,
-                                                         f32(variances_[i]))
-                                     : 0.0f;
+      const float map =
+          noise.mapped ? fitter::map_value(noise.estimator, noise.gain, f32(variances_[i])) : 0.0f;
       const fitter::PixelTerm<float> of = term.of(f32(pixels_[i]), alpha * f + beta, map);
       m.value += of.value;
       m.e += of.residual;

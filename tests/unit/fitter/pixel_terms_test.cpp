@@ -18,8 +18,7 @@ TEST_CASE("The likelihood of a pixel is that of Poisson counts, near its model a
                                     1.8f * model, 7 * model);
   const float own_shift = GENERATE(0.0f, 2.0f);
   CAPTURE(model, pixel, own_shift);
-  const auto of = fitter::PoissonLikelihood<float>(kLikelihood)
-                      .of(pixel, model, own_shift);
+  const auto of = fitter::PoissonLikelihood<float>(kLikelihood).of(pixel, model, own_shift);
   const double q = pixel + kShift + own_shift, m = model + kShift + own_shift;
   CHECK(of.value == Approx(2 * (m - q - q * std::log(m / q))).epsilon(1e-5).margin(1e-9 * m));
   CHECK(of.weight == Approx(1 / m).epsilon(1e-6));
@@ -37,8 +36,7 @@ TEST_CASE("There are no negative photons, and always some expected") {
 TEST_CASE("A weighted square is the residual's over the variance") {
   const PixelNoise squares = {Estimator::WeightedLeastSquares, true, 1, 0, 0};
   const float weight = fitter::map_value(squares.estimator, squares.gain, 4);
-  const auto of =
-      fitter::WeightedLeastSquares<float>(squares).of(12.0f, 6.0f, weight);
+  const auto of = fitter::WeightedLeastSquares<float>(squares).of(12.0f, 6.0f, weight);
   CHECK(of.value == 9);
   CHECK(of.weight == 0.25f);
   CHECK(of.residual == 1.5f);

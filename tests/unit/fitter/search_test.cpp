@@ -31,8 +31,7 @@ FitOptions any_search() {
 
 void check_ends(const test::HardImages& images, const test::HardInput& input, std::size_t image) {
   const int promised = fitter::most_evaluations(input.options.max_iterations);
-  const auto fit =
-      test::counted_fit(input.batch(images), image, input.options, promised);
+  const auto fit = test::counted_fit(input.batch(images), image, input.options, promised);
   if (fit.ended && fit.searches <= 2 && fit.result.iterations <= input.options.max_iterations)
     return;
   FAIL("side " << images.side << ", " << images.kinds[image] << ": " << fit.searches

@@ -107,9 +107,9 @@ TEST_CASE("A place's value is chi-square with the best levels; a dark spot is no
   const fitter::PixelSummary summary = {0, test::f32(test::sum(g)), test::f32(test::sum(g, g)),
                                         true};
   CHECK((alpha > 0) == (amplitude > 0));
-  CHECK(fitter::swarm_chi_square(
-            summary, 64, test::f32(total), test::f32(test::sum(f, f)),
-            test::f32(test::sum(f, g))) == Approx(test::sum(r, r)).epsilon(1e-3));
+  CHECK(fitter::swarm_chi_square(summary, 64, test::f32(total), test::f32(test::sum(f, f)),
+                                 test::f32(test::sum(f, g))) ==
+        Approx(test::sum(r, r)).epsilon(1e-3));
 }
 
 }  // namespace
