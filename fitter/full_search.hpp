@@ -185,14 +185,14 @@ struct FullSearch {
   }
 
   /// What unweighted least squares would find at the minimum.
-  /// @param is_set  the profile set last is that of `p`
-  /// @post it is
+  /// @post the profile set last is that of `p`. Set anew even where it is: to keep its moments
+  /// during the search takes more than it gives where registers are short.
   template <class BackEnd>
   DRIFTD_HD static PlainSums<kShape, Real> plain_sums(BackEnd& pixels, const Domain& d,
                                                       const Parameters& p, const Evaluation& e,
-                                                      const Mask<Real>& is_set) {
+                                                      const Mask<Real>&) {
     const Shape s = shape(p);
-    const ProfileMomentsOf<Real> m = moments_at(pixels, Model::profile(s), is_set);
+    const ProfileMomentsOf<Real> m = pixels.set_profile(Model::profile(s));
     return {Model::products(m.second(), s), Model::totals(m.first(), s),
             pixels.residuals(e.level.alpha, e.level.beta).squares, d.fixed};
   }

@@ -8,7 +8,8 @@
 // decrease, or the step fell below its limit, is a minimum reached to within the criterion, and is
 // reported so; damping past its limit is not. In the first case the trial is kept even where
 // rounding lets chi-square rise: the gradient has more digits than chi-square has near its minimum.
-// A small step counts where the undamped one is small, too: damping makes any step small.
+// A small step counts where the undamped one is small, too, because damping makes any step small;
+// or where chi-square changed by no more than it is rounded: no shorter step will tell more.
 //
 // Every search ends: an accepted step counts an iteration and lowers the damping by one factor of
 // 10 at most, never below kLeastDamping; a refused one raises it by one factor of 10, and past its
@@ -45,7 +46,7 @@ class LevenbergMarquardt {
   /// No fit searches yet.
   DRIFTD_HD void set_domain(const Domain& domain) {
     domain_ = domain;
-    searching_ = Mask<Real>(false);
+    searching_ = first_ = Mask<Real>(false);
     // Fits that never begin are computed, too, beside others.
     trial_ = domain.limited(Search::from_start({}, domain));
     best_.parameters = trial_;
@@ -61,7 +62,7 @@ class LevenbergMarquardt {
     lambda_ = where(which, Real(options.lambda_start), lambda_);
     trial_ = where(which, domain_.limited(start), trial_);
     best_.iterations = where(which, Real(0.0f), best_.iterations);
-    first_ = which;
+    first_ = first_ || which;
     searching_ = searching_ || which;
   }
 
@@ -77,7 +78,10 @@ class LevenbergMarquardt {
     const Mask<Real> flat =
         !first_ && abs_of(decrease) < options.min_decrease * best_.at.chi_square;
     Mask<Real> small = searching_ && !first_ && is_small(trial_, options.min_step);
-    if (any(small)) small = small && undamped_is_small(options.min_step);
+    if (any(small)) {
+      const Mask<Real> within_rounding = abs_of(decrease) <= kRounding * best_.at.chi_square;
+      small = small && (within_rounding || undamped_is_small(options.min_step));
+    }
     const Mask<Real> accepted = searching_ && (lower || flat);
     accept(accepted, at);
     best_.evaluated_last = where(searching_, accepted, best_.evaluated_last);
@@ -155,6 +159,8 @@ class LevenbergMarquardt {
     }
   }
 
+  /// Of chi-square, relative: its pixels' shares are added up in parts.
+  static constexpr float kRounding = 1e-5f;
   /// Half of it is nothing beside 1 in single precision. Without a limit some 45 accepted steps
   /// make the damping 0, which no factor raises again.
   static constexpr float kLeastDamping = 1e-7f;

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "fitter/fitter.hpp"
-#include "fitter/host_device.hpp"
+#include "fitter/real.hpp"
 
 namespace driftd::fitter {
 
@@ -38,8 +38,12 @@ DRIFTD_HD float gain_of(const FitOptions& options) {
 }
 
 /// Map value of a pixel with this variance: squares take its weight, the likelihood its own shift.
-DRIFTD_HD float map_value(Estimator estimator, float gain, float variance_adu2) {
-  return estimator == Estimator::PoissonLikelihood ? variance_adu2 * gain : 1.0f / variance_adu2;
+/// Of an infinite variance: a pixel that says nothing.
+template <class Real>
+DRIFTD_HD Real map_value(Estimator estimator, float gain, const Real& variance_adu2) {
+  constexpr float kMostShift = 1e30f;  // beside which no pixel counts; 1 over it is a normal number
+  return estimator == Estimator::PoissonLikelihood ? smaller(variance_adu2 * gain, Real(kMostShift))
+                                                   : 1.0f / variance_adu2;
 }
 
 /// Smallest variance that makes sense.

@@ -14,7 +14,7 @@ struct Vec {
   Real v[std::size_t{n}];
 
   DRIFTD_HD Real& operator[](int i) { return v[i]; }
-  DRIFTD_HD const Real& operator[](int i) const { return v[i]; }
+  DRIFTD_HD Real operator[](int i) const { return v[i]; }
 };
 
 template <int n, class Real>
@@ -31,7 +31,7 @@ struct SymmetricMatrix {
   Real a[std::size_t{n}][std::size_t{n}];
 
   DRIFTD_HD Real& operator()(int row, int column) { return a[row][column]; }
-  DRIFTD_HD const Real& operator()(int row, int column) const { return a[row][column]; }
+  DRIFTD_HD Real operator()(int row, int column) const { return a[row][column]; }
 };
 
 template <int n, class Real>
@@ -58,9 +58,12 @@ DRIFTD_HD Held<n, Real> where(const Mask<Real>& mask, const Held<n, Real>& yes,
   return r;
 }
 
-/// Makes the equations say "0" for what is held.
+/// Makes the equations say "0" for what is held, which seldom anything is.
 template <int n, class Real>
 DRIFTD_HD void hold(SymmetricMatrix<n, Real>& a, const Held<n, Real>& held) {
+  Mask<Real> one_of_them = held.of[0];
+  for (int j = 1; j < n; ++j) one_of_them = one_of_them || held.of[j];
+  if (!any(one_of_them)) return;
   for (int j = 0; j < n; ++j)
     for (int k = 0; k <= j; ++k)
       a(j, k) = where(held.of[j] || held.of[k], Real(j == k ? 1.0f : 0.0f), a(j, k));

@@ -6,13 +6,18 @@
 
 #include "fitter/cpu/kernel.hpp"
 
-#if HWY_ARCH_X86_64
+// Of the other instruction sets that there are kernels for.
+#ifdef DRIFTD_CPU_avx512
 namespace driftd::fitter::cpu::N_AVX3 {
 Kernels kernels();
 }
+#endif
+#ifdef DRIFTD_CPU_avx2
 namespace driftd::fitter::cpu::N_AVX2 {
 Kernels kernels();
 }
+#endif
+#ifdef DRIFTD_CPU_sse4
 namespace driftd::fitter::cpu::N_SSE4 {
 Kernels kernels();
 }
@@ -23,24 +28,29 @@ namespace driftd::fitter::cpu {
 namespace {
 
 /// What this processor has, asked once, because a virtual machine takes microseconds to say; again
-/// after a test has said hwy::GetChosenTarget().DeInit().
+/// after a test has said hwy::GetChosenTarget().DeInit(). Others may have asked Highway before.
 std::int64_t supported_targets() {
   static std::atomic<std::int64_t> supported = 0;
   hwy::ChosenTarget& chosen = hwy::GetChosenTarget();
-  if (!chosen.IsInitialized()) {
-    supported = hwy::SupportedTargets();
-    chosen.Update(supported);
-  }
-  return supported;
+  std::int64_t targets = supported;
+  if (targets != 0 && chosen.IsInitialized()) return targets;
+  targets = hwy::SupportedTargets();
+  supported = targets;
+  chosen.Update(targets);
+  return targets;
 }
 
 }  // namespace
 
 Kernels choose_kernels() {
   [[maybe_unused]] const std::int64_t supported = supported_targets();
-#if HWY_ARCH_X86_64
+#ifdef DRIFTD_CPU_avx512
   if ((supported & HWY_AVX3) != 0) return N_AVX3::kernels();
+#endif
+#ifdef DRIFTD_CPU_avx2
   if ((supported & HWY_AVX2) != 0) return N_AVX2::kernels();
+#endif
+#ifdef DRIFTD_CPU_sse4
   if ((supported & HWY_SSE4) != 0) return N_SSE4::kernels();
 #endif
   return HWY_NAMESPACE::kernels();

@@ -82,8 +82,7 @@ class LaneSums {
       load_quad(variances, from, variance);
       for (int k = 0; k < kQuad; ++k) {
         valid = valid && variance[k] >= least;  // false for NaN
-        at(w_.map, from + k,
-           estimator == Estimator::PoissonLikelihood ? variance[k] * gain : 1.0f / variance[k]);
+        at(w_.map, from + k, map_value(estimator, gain, variance[k]));
       }
     }
     summary_.usable = summary_.usable && valid;

@@ -335,7 +335,7 @@ class BatchFitter final : public CudaBatchFitter {
     const auto groups = static_cast<unsigned>(kernel.groups(kThreads));
     void* arguments[] = {&job};
     check(calls_.launch(kernel.function, {(job.count + groups - 1) / groups, 1, 1},
-                        {groups * static_cast<unsigned>(kernel.lanes), 1, 1}, arguments,
+                        {groups * static_cast<unsigned>(kernel.threads), 1, 1}, arguments,
                         groups * kernel.group_bytes, stream),
           "starting the fits");
   }

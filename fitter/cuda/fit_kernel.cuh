@@ -7,6 +7,7 @@
 
 #include "fitter/cuda/kernels.hpp"
 #include "fitter/cuda/load_roi.cuh"
+#include "fitter/cuda/thread_sums.cuh"
 #include "fitter/fit_spot.hpp"
 
 namespace driftd::fitter::cuda {
@@ -67,6 +68,52 @@ __global__ void __launch_bounds__(kBatchThreads<kThreads>,
   constexpr int kWords = sizeof(Localization) / sizeof(std::uint32_t);
   auto* const result = static_cast<std::uint32_t*>(job.results) + std::size_t{index} * kWords;
   for (int i = pixels.group().index(); i < kWords; i += kThreads) result[i] = words[i];
+}
+
+/// A ROI in every thread, for small ROIs and a search of few parameters: larger ones and other
+/// searches have not enough registers.
+constexpr int kMostThreadPx = 13;
+/// Of a block: what 48 KiB hold.
+template <int kSide>
+constexpr int kThreadRois = kSide > 9 ? 64 : 128;
+
+template <class Search, int kSide>
+__global__ void __launch_bounds__(kThreadRois<kSide>, kBatchThreadsAtOnce / kThreadRois<kSide>)
+    fit_in_threads(const __grid_constant__ Job job) {
+  constexpr int kRois = kThreadRois<kSide>;
+  extern __shared__ float4 shared[];
+  float* const memory = reinterpret_cast<float*>(shared);
+  const std::uint32_t first = blockIdx.x * kRois;
+  const std::uint32_t count = min(job.count - first, std::uint32_t{kRois});
+  ThreadSums<kSide, kRois> pixels(memory);
+  const void* const rois = static_cast<const unsigned char*>(job.pixels) + first * job.stride_bytes;
+  const auto load = [&]<class T>(const T* of_type) {
+    pixels.load(memory, of_type, static_cast<int>(count), job.saturation);
+  };
+  switch (job.type) {
+    case PixelType::U8:
+      load(static_cast<const std::uint8_t*>(rois));
+      break;
+    case PixelType::U16:
+      load(static_cast<const std::uint16_t*>(rois));
+      break;
+    case PixelType::F32:
+      load(static_cast<const float*>(rois));
+      break;
+  }
+  Localization l;
+  if (threadIdx.x < count) {
+    const auto own = [](bool mask) { return mask; };
+    l = as_localization(fit_spot<Search>(pixels, input_of(job, first + threadIdx.x), job.options, own));
+  }
+  // The results in one piece, so that neighbours write to neighbours.
+  constexpr std::uint32_t kWords = sizeof(Localization) / sizeof(std::uint32_t);
+  __syncthreads();
+  if (threadIdx.x < count) reinterpret_cast<Localization*>(memory)[threadIdx.x] = l;
+  __syncthreads();
+  auto* const results = static_cast<std::uint32_t*>(job.results) + std::size_t{first} * kWords;
+  for (std::uint32_t i = threadIdx.x; i < count * kWords; i += kRois)
+    results[i] = reinterpret_cast<const std::uint32_t*>(memory)[i];
 }
 
 template <class Search, int kThreads, int kMostPx>
@@ -139,8 +186,21 @@ Kernel live() {
           kLiveThreads, sizeof(float) * RoiSums<kThreads, kMostPx>::kFloats};
 }
 
+template <class Search, int kSide = kMinRoiPx>
+Kernel thread_kernel(int roi_px) {
+  if constexpr (kSide < kMostThreadPx)
+    if (roi_px > kSide) return thread_kernel<Search, kSide + 1>(roi_px);
+  constexpr int kRois = kThreadRois<kSide>;
+  constexpr std::size_t kBytes = sizeof(float) * ThreadSums<kSide, kRois>::kFloats;
+  static_assert(kBytes <= Kernel::kMostSharedBytes);
+  return {reinterpret_cast<const void*>(&fit_in_threads<Search, kSide>), 1, kRois,
+          (kBytes + kRois - 1) / kRois};
+}
+
 template <class Search>
 Kernel batch_kernel(int roi_px) {
+  if constexpr (!Search::kWeighs)
+    if (roi_px <= kMostThreadPx) return thread_kernel<Search>(roi_px);
   if (roi_px <= 16) return batch<Search, 4, 16>();
   if (roi_px <= 32) return batch<Search, 16, 32>();
   return batch<Search, 128, 64>();

@@ -24,11 +24,10 @@ Kernel of_search(const FitOptions& options, const Find& find) {
 
 }  // namespace
 
-int Kernel::groups(int threads) const {
-  constexpr std::size_t kSharedBytes = std::size_t{47} << 10;
-  const int by_memory = static_cast<int>(kSharedBytes / group_bytes);
-  const int a_warp = std::max(1, 32 / lanes);
-  const int by_threads = std::min(threads, most_threads) / lanes;
+int Kernel::groups(int of_block) const {
+  const int by_memory = static_cast<int>(kMostSharedBytes / group_bytes);
+  const int a_warp = std::max(1, 32 / threads);
+  const int by_threads = std::min(of_block, most_threads) / threads;
   return std::max(a_warp, std::min(by_memory, by_threads) / a_warp * a_warp);
 }
 

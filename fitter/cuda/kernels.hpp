@@ -66,15 +66,16 @@ struct SwarmJob {
   SwarmReport* reports;  ///< receives what the swarms found; may be null
 };
 
-/// Several groups of lanes, one a ROI, make a block.
+/// Several groups of threads, one a ROI, make a block.
 struct Kernel {
   const void* function;     ///< batch: (Job); live: (Job, Task, const Task* doorbell, Task* relay)
-  int lanes;                ///< threads for one ROI
+  int threads;              ///< for one ROI
   int most_threads;         ///< of a block
   std::size_t group_bytes;  ///< shared memory for one ROI
 
-  /// ROIs in a block of at most `threads` threads and 48 KiB, which every device has.
-  int groups(int threads) const;
+  static constexpr std::size_t kMostSharedBytes = std::size_t{47} << 10;
+  /// ROIs in a block of at most `of_block` threads and 48 KiB, which every device has.
+  int groups(int of_block) const;
 };
 
 Kernel batch_kernel(const FitOptions& options, int roi_px);

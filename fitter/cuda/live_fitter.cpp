@@ -128,7 +128,7 @@ class CudaLiveFitter final : public LiveFitter {
     const auto groups = static_cast<std::size_t>(groups_);
     return {static_cast<unsigned>((count + groups - 1) / groups), 1, 1};
   }
-  dim3 block() const noexcept { return {static_cast<unsigned>(groups_ * kernel_.lanes), 1, 1}; }
+  dim3 block() const noexcept { return {static_cast<unsigned>(groups_ * kernel_.threads), 1, 1}; }
   std::size_t shared_bytes() const noexcept {
     return kernel_.group_bytes * static_cast<std::size_t>(groups_);
   }

@@ -93,6 +93,14 @@ class RoiSums {
     return above[0];
   }
 
+  /// Of the profile set last. Not of groups that share a warp: they would have to agree on who sets
+  /// his profile anew, because all join every sum.
+  __device__ const ProfileMoments& moments() const
+    requires(kThreads >= kWarpThreads)
+  {
+    return moments_;
+  }
+
   __device__ ProfileMoments set_profile(const Profile& p) {
     constexpr float kLog2E = 1.44269504f;
     constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number
@@ -146,6 +154,7 @@ class RoiSums {
       (k < 3 ? moments.y.first[k] : moments.y.second[k - 3]) = from(m[k], 1);
     }
     moments.profile_pixels = from(m[8], 0) + from(m[8], 1);
+    if constexpr (kThreads >= kWarpThreads) moments_ = moments;
     return moments;
   }
 
@@ -496,6 +505,7 @@ class RoiSums {
   int side_;
   const float* variances_ = nullptr;
   PixelSummary summary_;
+  ProfileMoments moments_;
 };
 
 }  // namespace driftd::fitter::cuda

@@ -69,6 +69,22 @@ TEST_CASE("Pixel types agree to the bit where their values do") {
   }
 }
 
+template <class Pixel>
+void check_bright(double unit) {
+  std::vector<Pixel> pixels;
+  for (const float p : test::clean_image({4.2, 3.9, 1.3, 220, 30}, 9))
+    pixels.push_back(static_cast<Pixel>(std::lround(unit * p)));
+  const auto fit = test::fit_one(pixels, 9);
+  CHECK(converged(fit.status));
+  CHECK(fit.x_px == Approx(4.2).margin(0.01));
+  CHECK(fit.amplitude_adu == Approx(220 * unit).epsilon(0.01));
+}
+
+TEST_CASE("The brightest pixels that a type has are bright") {
+  check_bright<std::uint8_t>(1);
+  check_bright<std::uint16_t>(260);
+}
+
 TEST_CASE("Amplitude, offset and unit of the pixels do not matter") {
   const test::Spot spot = {6.2, 5.9, 1.4, 1, 0.25};
   for (const double scale : {1e-10, 1e-3, 1.0, 1e5, 1e10}) {
@@ -98,6 +114,101 @@ TEST_CASE("A fit's bits do not depend on its neighbours") {
     const std::vector<std::uint16_t> one(images.roi(i), images.roi(i) + 81);
     CHECK(same_bits({together[i]}, test::fit_all(one, 9)));
   }
+}
+
+/// Some starts are good, some lead nowhere, some are none.
+std::vector<fitter::Start> mixed_starts(const std::vector<fitter::Localization>& fits) {
+  std::vector<fitter::Start> starts = test::starts_from(fits);
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    if (i % 4 == 1) starts[i] = {0, 8, 0.4f, 0.4f};
+    if (i % 4 == 2) starts[i] = {};
+  }
+  return starts;
+}
+
+TEST_CASE("Warm and cold starts side by side end as each does alone") {
+  const bool spots_only = GENERATE(true, false);
+  const auto images = test::simulate_spots<std::uint16_t>(9, 4000, 400, 37, 23);
+  fitter::FitOptions options;
+  options.spots_only = spots_only;
+  const auto starts = mixed_starts(test::fit_all(images.pixels, 9));
+  const auto together = test::fit_all(images.pixels, 9, options, starts);
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    const std::vector<std::uint16_t> one(images.roi(i), images.roi(i) + 81);
+    CAPTURE(spots_only, i);
+    CHECK(same_bits({together[i]}, test::fit_all(one, 9, options, {starts[i]})));
+  }
+}
+
+TEST_CASE("Starts, levels, bounds and variances are each fit's own, whoever shares its batch") {
+  using fitter::Estimator;
+  const auto estimator = GENERATE(Estimator::LeastSquares, Estimator::WeightedLeastSquares,
+                                  Estimator::PoissonLikelihood);
+  constexpr std::size_t kCount = 29, kArea = 81;
+  const auto images = test::simulate_spots<float>(9, 4000, 400, kCount, 23);
+  fitter::FitOptions options;
+  options.model = fitter::Model::EllipticalGaussian;
+  options.estimator = estimator;
+  options.noise = {0.5f, 1, 0};
+  options.spots_only = false;
+  const auto starts = mixed_starts(test::fit_all(images.pixels, 9));
+  std::vector<fitter::StartLevels> levels(kCount);
+  std::vector<fitter::Bounds> bounds(kCount);
+  std::vector<float> variances;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const auto k = static_cast<float>(i % 7);
+    levels[i] = {i % 3 == 0 ? NAN : 40 * k, 2 * k};  // 0 counts as missing in a likelihood
+    if (i % 2 == 0) bounds[i].upper[i % 3] = 4 - 0.2f * k;
+    bounds[i].lower[3] = 0.5f + 0.1f * k;
+    for (std::size_t pixel = 0; pixel < kArea; ++pixel)
+      variances.push_back(3 + k + static_cast<float>((pixel * (i + 3)) % 5));
+  }
+  const auto fit = [&](std::size_t first, std::size_t count, int threads) {
+    std::vector<fitter::Localization> fits(count);
+    fitter::fit_batch_cpu({images.pixels.data() + first * kArea, fitter::PixelType::F32, 9, count,
+                           starts.data() + first, levels.data() + first,
+                           variances.data() + first * kArea, bounds.data() + first},
+                          options, fits, threads);
+    return fits;
+  };
+  const auto together = fit(0, kCount, 1);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    CAPTURE(static_cast<int>(estimator), i);
+    CHECK(same_bits({together[i]}, fit(i, 1, 1)));
+  }
+  CHECK(same_bits(together, fit(0, kCount, 4)));
+}
+
+TEST_CASE("A warm fit beside cold ones is the fit alone, to the bit") {
+  const int side = GENERATE(9, 13);
+  const auto images = test::simulate_spots<std::uint16_t>(side, 4000, 400, 21, 43);
+  fitter::FitOptions options;
+  options.spots_only = GENERATE(false, true);
+  std::vector<fitter::Start> starts(21);
+  for (std::size_t i = 0; i < starts.size(); i += 2) {
+    const auto& spot = images.truth[i];
+    starts[i] = {static_cast<float>(spot.x_px), static_cast<float>(spot.y_px),
+                 static_cast<float>(spot.sigma_px), 0};
+  }
+  const auto together = test::fit_all(images.pixels, side, options, starts);
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const std::vector<std::uint16_t> one(images.roi(i), images.roi(i) + side * side);
+    CHECK(converged(together[i].status));
+    CHECK(same_bits({together[i]}, test::fit_all(one, side, options, {starts[i]})));
+  }
+}
+
+TEST_CASE("A search that may end only where nothing changes any more finds its minimum") {
+  const auto images = test::simulate_spots<std::uint16_t>(13, 4000, 40, 500, 47);
+  fitter::FitOptions options;
+  options.estimator =
+      GENERATE(fitter::Estimator::ImplicitLeastSquares, fitter::Estimator::LeastSquares,
+               fitter::Estimator::PoissonLikelihood);
+  options.min_decrease = 0;
+  options.min_step = GENERATE(1e-6f, 1e-4f);
+  options.max_iterations = 100;
+  const auto fits = test::fit_all(images.pixels, 13, options);
+  CHECK(std::all_of(fits.begin(), fits.end(), [](const auto& l) { return converged(l.status); }));
 }
 
 TEST_CASE("Stop criteria and limits do what they say") {

@@ -86,6 +86,35 @@ TEMPLATE_TEST_CASE("Implicit least squares: the best levels, and the equations t
   check_equations(e.normal, e.gradient, Image(r.size(), 1), r, test::derivatives(model, shape));
 }
 
+TEMPLATE_TEST_CASE("Implicit least squares holds what lies at a limit while the minimum is beyond",
+                   "", CircularGaussian, EllipticalGaussian) {
+  using Search = ImplicitLeastSquares<TestType>;
+  const bool beyond = GENERATE(false, true);
+  const int side_of_limit = GENERATE(0, 1);
+  const float edge = side_of_limit == 0 ? -0.5f : kSide - 0.5f;
+  const float inwards = side_of_limit == 0 ? 1.0f : -1.0f;
+  auto spot = test::some_shape<TestType>();
+  spot[0] = edge + (beyond ? -0.5 : 0.5) * inwards;
+  const Image pixels = test::scaled(test::gaussian(spot, kSide), 60, 30);
+  test::ScalarRoi roi(pixels, kSide, kPedestal);
+  const auto domain = Search::domain(roi.summary(), {}, kSide, {});
+  auto p = test::as_vec<TestType::kShape>(test::some_shape<TestType>());
+  p[0] = edge;
+  const auto prepared =
+      Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), domain, p);
+  const auto e = Search::linearize(roi, domain, p, prepared);
+  CAPTURE(beyond, side_of_limit);
+  CHECK((e.gradient[0] == 0) == beyond);
+  const auto step = Search::step_matrix(e);
+  CHECK(step(0, 0) == (beyond ? 1 : e.normal(0, 0)));
+  for (int j = 1; j < TestType::kShape; ++j) {
+    CHECK_FALSE(e.held.of[j]);
+    CHECK(e.gradient[j] != 0);
+    CHECK(step(j, 0) == (beyond ? 0 : e.normal(j, 0)));
+    CHECK(step(j, j) == e.normal(j, j));
+  }
+}
+
 /// What the estimators are to minimize: the textbook's formulas in electrons.
 struct Expected {
   double value;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The live contract: staging, warm starts, and no allocation once made.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "support/allocation_watch.hpp"
@@ -52,6 +53,30 @@ TEST_CASE("Fewer starts than slots fit fewer, more are cut off") {
   CHECK(live->fit(std::vector<fitter::Start>(3)).size() == 3);
   CHECK(live->fit(std::vector<fitter::Start>(9)).size() == 4);
   CHECK(live->fit({}).empty());
+}
+
+TEST_CASE("However many are fitted, each is that of its own slot and start") {
+  const int side = GENERATE(6, 9, 32);
+  constexpr std::size_t kMost = 21;
+  const auto images = test::simulate_spots<std::uint16_t>(side, 20'000, 400, kMost, 31);
+  const auto cold = test::fit_all(images.pixels, side);
+  auto starts = test::starts_from(cold);
+  for (std::size_t i = 0; i < kMost; i += 4) starts[i] = {};
+  const auto live = fitter::make_cpu_live_fitter(side, kMost, {});
+  stage(*live, images);
+  for (std::size_t count = 1; count <= kMost; ++count) {
+    const auto fits = live->fit({starts.data(), count});
+    REQUIRE(fits.size() == count);
+    for (std::size_t i = 0; i < count; ++i) {
+      CAPTURE(side, count, i);
+      REQUIRE(converged(fits[i].status));
+      CHECK((fits[i].iterations <= 2) == (starts[i].sigma_x_px > 0));
+      // Within the stop criterion, as for warm starts of a batch.
+      const double width = 2 * std::sqrt(1e-6) * side;
+      CHECK(std::fabs(fits[i].x_px - cold[i].x_px) < width * cold[i].x_sd_px);
+      CHECK(std::fabs(fits[i].y_px - cold[i].y_px) < width * cold[i].y_sd_px);
+    }
+  }
 }
 
 TEST_CASE("A live fit allocates nothing, whatever the pixels are") {

@@ -35,7 +35,7 @@ TEST_CASE("There are no negative photons, and always some expected") {
 
 TEST_CASE("A weighted square is the residual's over the variance") {
   const PixelNoise squares = {Estimator::WeightedLeastSquares, true, 1, 0, 0};
-  const float weight = fitter::map_value(squares.estimator, squares.gain, 4);
+  const float weight = fitter::map_value(squares.estimator, squares.gain, 4.0f);
   const auto of = fitter::WeightedLeastSquares<float>(squares).of(12.0f, 6.0f, weight);
   CHECK(of.value == 9);
   CHECK(of.weight == 0.25f);
@@ -43,7 +43,8 @@ TEST_CASE("A weighted square is the residual's over the variance") {
 }
 
 TEST_CASE("A pixel's own read noise counts in units of the gain") {
-  CHECK(fitter::map_value(kLikelihood.estimator, kLikelihood.gain, 6) == 3);
+  CHECK(fitter::map_value(kLikelihood.estimator, kLikelihood.gain, 6.0f) == 3);
+  CHECK(1 / fitter::map_value(kLikelihood.estimator, kLikelihood.gain, INFINITY) > 1e-38f);
 }
 
 }  // namespace

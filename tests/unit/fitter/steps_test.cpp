@@ -123,6 +123,9 @@ TEST_CASE("A search begun again forgets the one before") {
   CHECK_FALSE(fit.advance({2000}));
   CHECK(fit.step() == step_at(1));
   CHECK(fit.search.minimum().iterations == 1);
+  fit.options.min_step = 10;  // any step is small
+  fit.search.begin(true, {{-4, 30}}, fit.options);
+  CHECK_FALSE(fit.advance({2000}));  // where the one before ended is no step
 }
 
 TEST_CASE("Start and steps stay within the limits") {
@@ -164,6 +167,25 @@ TEST_CASE("A step small in each parameter's scale ends the search, at the better
   CHECK(Begun(options, {{10, -100}}).advance({1000, 900}));
 }
 
+TEST_CASE("A step made small by damping is a minimum if it changes no more than rounding does") {
+  FitOptions options;
+  options.min_step = 0.1f;
+  options.min_decrease = 0;
+  const float value = GENERATE(1000 + 0.009f, 1000 - 0.009f, 1000.0f);
+  Begun fit(options);
+  CHECK_FALSE(fit.advance({1000, 1001, 1001}));  // a step of 0.05, of 10 allowed 1
+  CHECK(fit.advance({value}));
+  CHECK(fit.status() == FitStatus::ConvergedStep);
+}
+
+TEST_CASE("A search begun beside one under way leaves it alone") {
+  Begun fit;
+  fit.search.begin(false, {{-4, 30}}, fit.options);
+  CHECK_FALSE(fit.advance({1000}));
+  CHECK(fit.search.minimum().at.chi_square == 1000);
+  CHECK(fit.step() == step_at(1));
+}
+
 TEST_CASE("A step that only damping makes small is no minimum") {
   FitOptions options;
   options.min_step = 0.1f;
@@ -174,6 +196,35 @@ TEST_CASE("A step that only damping makes small is no minimum") {
   CHECK_FALSE(fit.advance({1001}));
   CHECK(fit.advance({1001}));
   CHECK(fit.status() == FitStatus::NotConverged);
+}
+
+TEST_CASE("A small step where the equations have no solution is no minimum") {
+  Begun<>::Search::Evaluation at = {1000};
+  at.normal = {{{2, 0}, {2.1f, 2}}};
+  at.gradient = {{0.006f, -0.003f}};
+  Begun fit;
+  fit.options.min_step = 0.1f;
+  fit.search.advance(at, fit.options);
+  CHECK_FALSE(fit.advance({1001}));
+}
+
+TEST_CASE("A flat step is told as such, however small") {
+  FitOptions options;
+  options.min_step = 10;
+  Begun fit(options);
+  CHECK(fit.advance({1000, 999.9999f}));
+  CHECK(fit.status() == FitStatus::ConvergedDecrease);
+}
+
+TEST_CASE("It is told whether the best place is the one evaluated last") {
+  Begun fit;
+  CHECK_FALSE(fit.search.minimum().evaluated_last);
+  CHECK_FALSE(fit.advance({1000}));
+  CHECK(fit.search.minimum().evaluated_last);
+  CHECK_FALSE(fit.advance({1001}));
+  CHECK_FALSE(fit.search.minimum().evaluated_last);
+  CHECK_FALSE(fit.advance({900}));
+  CHECK(fit.search.minimum().evaluated_last);
 }
 
 TEST_CASE("A value below the least that matters ends the search, the first or a later one") {

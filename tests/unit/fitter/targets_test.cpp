@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "fitter/cpu/kernel.hpp"
 #include "support/catch.hpp"
 #include "support/instrumented.hpp"
 #include "unit/fitter/fits.hpp"
@@ -46,6 +47,13 @@ std::map<std::string, Fits> fits_by_target(const std::vector<std::uint16_t>& pix
   return fits;
 }
 
+TEST_CASE("The best target is used, whoever has asked Highway before") {
+  const std::string best = fitter::make_cpu_live_fitter(9, 1, {})->description();
+  hwy::GetChosenTarget().DeInit();
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());  // as another library of the process
+  CHECK(fitter::make_cpu_live_fitter(9, 1, {})->description() == best);
+}
+
 TEST_CASE("All targets give the same answer") {
   using fitter::Estimator;
   const int side = GENERATE(4, 5, 8, 9, 13, 16, 17, 32, 50, 64);
@@ -76,6 +84,115 @@ TEST_CASE("All targets give the same answer") {
   }
   CHECK(compared > 0);
   CHECK(verdicts <= by_target.size() * first.size() / 100);  // on the edge of the rule by rounding
+}
+
+/// Every value of a fit, and its standard deviation or what may take its place.
+struct Value {
+  float value, sd;
+};
+
+std::vector<Value> values_of(const fitter::Localization& l) {
+  return {{l.x_px, l.x_sd_px},
+          {l.y_px, l.y_sd_px},
+          {l.sigma_x_px, l.sigma_x_sd_px},
+          {l.sigma_y_px, l.sigma_y_sd_px},
+          {l.amplitude_adu, l.amplitude_sd_adu},
+          {l.background_adu, l.background_sd_adu},
+          {l.chi_square, l.chi_square}};
+}
+
+/// 24 elliptical spots with all that a batch may have beside its pixels.
+struct FullInput {
+  static constexpr int kSide = 9;
+  static constexpr std::size_t kCount = 24, kArea = 81;
+  std::vector<float> pixels, variances;
+  std::vector<fitter::Start> starts;
+  std::vector<fitter::StartLevels> levels;
+  std::vector<fitter::Bounds> bounds;
+
+  FullInput() : bounds(kCount) {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const double k = static_cast<double>(i % 5);
+      const test::Spot spot = {3.5 + 0.2 * k, 4.5 - 0.1 * k, 1.1 + 0.1 * k, 300, 40, 1.9 - 0.1 * k};
+      const auto image = test::clean_image(spot, kSide);
+      for (std::size_t pixel = 0; pixel < kArea; ++pixel) {
+        const auto noise = static_cast<float>((pixel * (7 + i) + 3 * i) % 31);
+        pixels.push_back(image[pixel] + 1.5f * (noise - 15));
+        variances.push_back(100 + 20 * static_cast<float>((pixel + i) % 4));
+      }
+      starts.push_back({3.9f, 4.3f, 1.3f, 1.6f});
+      levels.push_back({250, 45});
+      if (i % 3 == 0) bounds[i].upper[0] = 3.6f;
+      if (i % 3 == 1) bounds[i].lower[3] = 1.85f;
+    }
+  }
+
+  Fits fit(const fitter::FitOptions& options) const {
+    Fits fits(kCount);
+    fitter::fit_batch_cpu(
+        {pixels.data(), fitter::PixelType::F32, kSide, kCount, starts.data(), levels.data(),
+         variances.data(),
+         options.estimator == fitter::Estimator::ImplicitLeastSquares ? nullptr : bounds.data()},
+        options, fits);
+    return fits;
+  }
+};
+
+TEST_CASE(
+    "All targets tell the same of every parameter, with maps, levels, bounds, what is fixed") {
+  using fitter::Estimator;
+  using fitter::Parameter;
+  const FullInput input;
+  fitter::FitOptions options;
+  options.model = fitter::Model::EllipticalGaussian;
+  options.estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
+                               Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood);
+  if (options.estimator != Estimator::ImplicitLeastSquares)
+    options.fixed = GENERATE(std::uint8_t{0}, bit(Parameter::Y), bit(Parameter::SigmaY),
+                             bit(Parameter::Amplitude), bit(Parameter::Background));
+  options.noise = {0.5f, 2, 10};
+  const std::int64_t supported = hwy::SupportedTargets();
+  Fits first;
+  for (int shift = 0; shift < 63; ++shift) {
+    if ((supported >> shift & 1) == 0) continue;
+    const OnlyTargets only(std::int64_t{1} << shift);
+    const Fits fits = input.fit(options);
+    if (first.empty()) first = fits;
+    for (std::size_t i = 0; i < fits.size(); ++i) {
+      CAPTURE(shift, i, static_cast<int>(options.estimator), int{options.fixed});
+      CHECK(converged(fits[i].status) == converged(first[i].status));
+      const auto found = values_of(fits[i]), expected = values_of(first[i]);
+      for (std::size_t j = 0; j < found.size(); ++j) {
+        CAPTURE(j);
+        const double width = 4 * std::sqrt(1e-6) * FullInput::kSide * expected[j].sd;
+        CHECK(
+            found[j].value ==
+            Approx(expected[j].value).epsilon(1e-6).margin(j == 6 ? 1e-3 * expected[j].sd : width));
+        CHECK(found[j].sd == Approx(expected[j].sd).epsilon(0.01));
+      }
+    }
+  }
+  CHECK(converged(first[0].status));
+}
+
+TEST_CASE("Live ROIs are fitted one to a lane, but for the last few that would not fill a vector") {
+  using fitter::Estimator;
+  fitter::cpu::Kernels kernels = fitter::cpu::choose_kernels();
+  kernels.lanes = 16;
+  const auto squares = Estimator::ImplicitLeastSquares;
+  kernels.fit_in_lanes = nullptr;
+  CHECK(fitter::cpu::live_in_lanes(kernels, 9, squares, 32) == 0);
+  kernels.fit_in_lanes = [](const fitter::cpu::FitJob&, fitter::cpu::LaneWorkspace&) {};
+  CHECK(fitter::cpu::live_in_lanes(kernels, fitter::cpu::kMostLaneRoiPx + 1, squares, 32) == 0);
+  for (const int side : {5, 9, 13}) {
+    CHECK(fitter::cpu::live_in_lanes(kernels, side, squares, 0) == 0);
+    CHECK(fitter::cpu::live_in_lanes(kernels, side, squares, 1) == 0);
+    CHECK(fitter::cpu::live_in_lanes(kernels, side, squares, 15) == 15);
+    CHECK(fitter::cpu::live_in_lanes(kernels, side, squares, 16) == 16);
+    CHECK(fitter::cpu::live_in_lanes(kernels, side, squares, 33) == 32);
+    CHECK(fitter::cpu::live_in_lanes(kernels, side, squares, 47) == 47);
+  }
+  CHECK(fitter::cpu::batch_in_lanes(kernels, fitter::cpu::kMostLaneRoiPx));
 }
 
 }  // namespace
