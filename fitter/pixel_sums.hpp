@@ -180,7 +180,7 @@ DRIFTD_HD SymmetricMatrix<n + 2, Real> full_matrix(const ProfileProducts<n, Real
 template <class Real, class BackEnd>
 DRIFTD_HD ProfileMomentsOf<Real> moments_at(BackEnd& pixels, const ProfileOf<Real>& profile,
                                             const Mask<Real>& is_set) {
-  if constexpr (requires { pixels.moments(); })
+  if constexpr (BackEnd::kKeepsMoments)
     if (all(is_set)) return pixels.moments();
   return pixels.set_profile(profile);
 }
@@ -192,7 +192,8 @@ DRIFTD_HD ProfileMomentsOf<Real> moments_at(BackEnd& pixels, const ProfileOf<Rea
 //   SmoothedExtremes smoothed_pixels();
 //   float count_above(float level);                        pixels (less the pedestal) above a level
 //   ProfileMoments set_profile(const Profile&);
-//   const ProfileMoments& moments();                       what it was; may be missing
+//   static constexpr bool kKeepsMoments;
+//   const ProfileMoments& moments();                       what it was, if they are kept
 //   ResidualMoments residuals(float alpha, float beta);    for the profile set last
 //   ResidualMoments residuals(float alpha, float beta, ResidualTotals&);   likewise
 //   CubicMoments cubic_moments();                          for the profile set last

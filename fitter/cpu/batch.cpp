@@ -33,17 +33,18 @@ void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Loca
   const std::size_t parts = cpu::parts_of(batch.count, threads);
   if (cpu::batch_in_lanes(kernels, batch.roi_px)) {
     const auto workspaces = std::make_unique_for_overwrite<cpu::LaneWorkspace[]>(parts);
-    cpu::run_in_parts(batch.count, threads,
+    cpu::run_in_parts(batch.count, threads, cpu::kPieceRois,
                       [&](std::size_t part, std::size_t from, std::size_t count) {
                         kernels.fit_in_lanes(job_of(from, count), workspaces[part]);
                       });
     return;
   }
   const auto workspaces = std::make_unique_for_overwrite<cpu::Workspace[]>(parts * cpu::kFlights);
-  cpu::run_in_parts(
-      batch.count, threads, [&](std::size_t part, std::size_t from, std::size_t count) {
-        kernels.fit_across_lanes(job_of(from, count), &workspaces[part * cpu::kFlights]);
-      });
+  cpu::run_in_parts(batch.count, threads, cpu::kPieceRois,
+                    [&](std::size_t part, std::size_t from, std::size_t count) {
+                      kernels.fit_across_lanes(job_of(from, count),
+                                               &workspaces[part * cpu::kFlights]);
+                    });
 }
 
 }  // namespace driftd::fitter

@@ -25,6 +25,7 @@ class LaneSums {
   using Real = Lanes<D>;
   using Mask = Real::Mask;
   static constexpr int kLanes = Real::kCount;
+  static constexpr bool kKeepsMoments = true;
 
   LaneSums(LaneWorkspace& workspace, int side) : w_(workspace), side_(side) {}
 
@@ -50,7 +51,8 @@ class LaneSums {
         highest = hn::Max(highest.v, pixel[k].v);
       }
     }
-    Real pedestal = sum / static_cast<float>((count + kQuad - 1) / kQuad * kQuad);
+    const int summed = (count + kQuad - 1) / kQuad * kQuad;
+    Real pedestal = sum / static_cast<float>(summed);
     if constexpr (std::numeric_limits<T>::is_integer) pedestal = hn::Round(pedestal.v);
     summary_.pedestal_adu = pedestal;
     Real less = 0.0f, squares = 0.0f;
@@ -105,7 +107,7 @@ class LaneSums {
   Real count_above(const Real& level) const {
     Real count = 0.0f;
     for (int i = 0; i < side_ * side_; ++i)
-      count += where(Real::load(w_.pixels + i * kLanes) > level, Real(1.0f), Real(0.0f));
+      count += where(Real::load(w_.pixels + kStep * i) > level, Real(1.0f), Real(0.0f));
     return count;
   }
 
@@ -192,13 +194,14 @@ class LaneSums {
   }
 
  private:
+  static constexpr std::ptrdiff_t kStep = kLanes;  ///< from one vector to the next
   static constexpr int kQuad = 4;
   static constexpr int kBlocks = kLanes / kQuad;  ///< of four lanes
 
-  static void at(float* image, int i, const Real& value) { value.store(image + i * kLanes); }
-  Real pixel(int row, int c) const { return Real::load(w_.pixels + (row * side_ + c) * kLanes); }
-  Real x(int power, int c) const { return Real::load(w_.x[power] + c * kLanes); }
-  Real y(int power, int row) const { return Real::load(w_.y[power] + row * kLanes); }
+  static void at(float* image, int i, const Real& value) { value.store(image + kStep * i); }
+  Real pixel(int row, int c) const { return Real::load(w_.pixels + kStep * (row * side_ + c)); }
+  Real x(int power, int c) const { return Real::load(w_.x[power] + kStep * c); }
+  Real y(int power, int row) const { return Real::load(w_.y[power] + kStep * row); }
   /// @param scaled  alpha Y of the row
   Real residual(int row, int c, const Real& scaled, const Real& beta) const {
     return hn::NegMulAdd(x(0, c).v, scaled.v, (pixel(row, c) - beta).v);
@@ -334,7 +337,7 @@ class LaneSums {
       Real w_xx[5] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
       Real value = 0.0f, e = 0.0f, w = 0.0f;
       for (int c = 0; c < side_; ++c) {
-        const Real map = kMapped ? Real::load(w_.map + (row * side_ + c) * kLanes) : Real(0.0f);
+        const Real map = kMapped ? Real::load(w_.map + kStep * (row * side_ + c)) : Real(0.0f);
         const Real f = x(0, c), uf = x(1, c), uuf = x(2, c);
         const PixelTerm<Real> of = term.of(pixel(row, c), multiply_add(scaled, f, beta), map);
         value += of.value;
@@ -386,8 +389,8 @@ class LaneSums {
         left = middle;
         middle = right;
         if (row >= 2) {
-          const Real window = Real::load(w_.rows[(row + 1) % 3] + c * kLanes) +
-                              Real::load(w_.rows[(row + 2) % 3] + c * kLanes) + three;
+          const Real window = Real::load(w_.rows[(row + 1) % 3] + kStep * c) +
+                              Real::load(w_.rows[(row + 2) % 3] + kStep * c) + three;
           if constexpr (kPlaces) {
             const Mask higher = window > e.highest;
             e.x_px = where(higher, Real(static_cast<float>(c)), e.x_px);

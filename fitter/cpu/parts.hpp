@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A batch in parts, one for each thread.
+// A batch in pieces, taken by threads.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <thread>
 #include <vector>
@@ -17,6 +18,9 @@ inline std::size_t roi_bytes(const Batch& batch) {
   return side * side * bytes_per_pixel(batch.type);
 }
 
+/// ROIs that a thread takes at least: whole groups of lanes, and longer than it takes to start one.
+constexpr std::size_t kPieceRois = 64;
+
 /// How many threads fit `count` ROIs. @param threads  as wanted; 0: one for each core
 /// @throws FitterError
 inline std::size_t parts_of(std::size_t count, int threads) {
@@ -26,19 +30,25 @@ inline std::size_t parts_of(std::size_t count, int threads) {
   return std::clamp<std::size_t>(count, 1, wanted);
 }
 
-/// Calls run(part, first, count) on a thread each, the last of them this one; returns when all
-/// have.
-/// @param run  must not throw
+/// Calls run(thread, first, count) for pieces of a whole, on so many threads, the last of them this
+/// one; returns when all are done. Each takes the next piece as it is done with one, so that a slow
+/// core of several kinds holds up no other.
+/// @param whole  a piece is a multiple of it
+/// @param run    must not throw
 template <class Run>
-void run_in_parts(std::size_t count, int threads, const Run& run) {
-  const std::size_t parts = parts_of(count, threads);
-  const auto part = [&](std::size_t k) {
-    const std::size_t from = count * k / parts;
-    run(k, from, count * (k + 1) / parts - from);
+void run_in_parts(std::size_t count, int threads, std::size_t whole, const Run& run) {
+  constexpr std::size_t kPiecesEach = 8;
+  const std::size_t workers = parts_of(count, threads);
+  if (workers == 1) return run(std::size_t{0}, std::size_t{0}, count);
+  const std::size_t piece = (count / (workers * kPiecesEach) + whole) / whole * whole;
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&](std::size_t worker) {
+    for (std::size_t from = next.fetch_add(piece); from < count; from = next.fetch_add(piece))
+      run(worker, from, std::min(piece, count - from));
   };
-  std::vector<std::jthread> workers;
-  for (std::size_t k = 1; k < parts; ++k) workers.emplace_back(part, k);
-  part(0);
+  std::vector<std::jthread> others;
+  for (std::size_t k = 1; k < workers; ++k) others.emplace_back(work, k);
+  work(0);
 }
 
 }  // namespace driftd::fitter::cpu

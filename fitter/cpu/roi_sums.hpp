@@ -28,6 +28,7 @@ template <class D, int kVectors>
 class RoiSums {
  public:
   using V = hn::Vec<D>;
+  static constexpr bool kKeepsMoments = true;
 
   void attach(Workspace& workspace, int side) {
     w_ = &workspace;
@@ -444,11 +445,11 @@ class RoiSums {
             static_cast<float>(row)};
   }
 
-  Workspace* w_;
-  int side_;
-  int stride_;  ///< of a padded row
-  PixelSummary summary_;
-  ProfileMoments moments_;
+  Workspace* w_ = nullptr;
+  int side_ = 0;
+  int stride_ = 0;  ///< of a padded row
+  PixelSummary summary_ = {};
+  ProfileMoments moments_ = {};
 };
 
 /// ROI `index` of a job.

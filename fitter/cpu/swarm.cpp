@@ -40,7 +40,7 @@ void fit_swarm_cpu(const Batch& batch, const FitOptions& options, const SwarmOpt
   const auto search = cpu::choose_kernels().search_swarms;
   const auto bounds = [&](std::size_t i) { return batch.bounds ? batch.bounds + i : nullptr; };
   std::vector<cpu::SwarmWorkspace> workspaces(cpu::parts_of(batch.count, threads));
-  cpu::run_in_parts(batch.count, threads,
+  cpu::run_in_parts(batch.count, threads, 1,
                     [&](std::size_t part, std::size_t from, std::size_t count) {
                       search({{pixels + from * bytes, bytes, batch.type, batch.roi_px, count,
                                nullptr, nullptr, bounds(from), nullptr, &options, nullptr},

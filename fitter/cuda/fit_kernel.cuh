@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(kThreadRois<kSide>, kBatchThreadsAtOnce / kThr
   Localization l;
   if (threadIdx.x < count) {
     const auto own = [](bool mask) { return mask; };
-    l = as_localization(fit_spot<Search>(pixels, input_of(job, first + threadIdx.x), job.options, own));
+    l = as_localization(
+        fit_spot<Search>(pixels, input_of(job, first + threadIdx.x), job.options, own));
   }
   // The results in one piece, so that neighbours write to neighbours.
   constexpr std::uint32_t kWords = sizeof(Localization) / sizeof(std::uint32_t);

@@ -21,6 +21,9 @@ namespace driftd::fitter::cuda {
 template <int kThreads, int kMostPx>
 class RoiSums {
  public:
+  /// Not where groups share a warp: they would have to agree on who sets his profile anew, because
+  /// all join every sum.
+  static constexpr bool kKeepsMoments = kThreads >= kWarpThreads;
   /// Shared memory of a group, in floats: the profile of both axes, the pixels, the threads' own; a
   /// bit more, so that groups of fewer threads than a warp meet no bank conflicts.
   static constexpr int kFloats = 8 * kMostPx + kMostPx * kMostPx + ThreadGroup<kThreads>::kScratch +
@@ -93,11 +96,8 @@ class RoiSums {
     return above[0];
   }
 
-  /// Of the profile set last. Not of groups that share a warp: they would have to agree on who sets
-  /// his profile anew, because all join every sum.
-  __device__ const ProfileMoments& moments() const
-    requires(kThreads >= kWarpThreads)
-  {
+  /// Of the profile set last.
+  __device__ const ProfileMoments& moments() const {
     return moments_;
   }
 
@@ -154,7 +154,7 @@ class RoiSums {
       (k < 3 ? moments.y.first[k] : moments.y.second[k - 3]) = from(m[k], 1);
     }
     moments.profile_pixels = from(m[8], 0) + from(m[8], 1);
-    if constexpr (kThreads >= kWarpThreads) moments_ = moments;
+    if constexpr (kKeepsMoments) moments_ = moments;
     return moments;
   }
 
@@ -218,8 +218,8 @@ class RoiSums {
   static constexpr int kColumnThreads = kThreads < 16 || kMostPx > 16
                                             ? (kThreads < 32 ? kThreads : 32)
                                             : 16;
-  static constexpr int kRowLanes = kThreads / kColumnThreads;
-  static_assert(kRowLanes * kColumnThreads == kThreads);
+  static constexpr int kRowThreads = kThreads / kColumnThreads;
+  static_assert(kRowThreads * kColumnThreads == kThreads);
 
   struct Extent {
     float sum = 0;
@@ -251,7 +251,7 @@ class RoiSums {
   /// Whether a thread has one column and few rows. Then all rows there could be are summed side by
   /// side, without a branch, which is quicker for one ROI alone: beyond the side the pixels and the
   /// profile are 0, and so is the profile's last member, which is 1 within.
-  static constexpr bool kPadded = kMostPx <= kColumnThreads && kMostPx / kRowLanes <= 8;
+  static constexpr bool kPadded = kMostPx <= kColumnThreads && kMostPx / kRowThreads <= 8;
 
   /// This thread's columns, two at a time as long as all threads have two: the profile of the rows
   /// is then read once for both. The action gets the first and how many they are.
@@ -272,10 +272,10 @@ class RoiSums {
   __device__ void for_rows(Action&& action) const {
     if constexpr (kPadded) {
 #pragma unroll
-      for (int r = 0; r < kMostPx; r += kRowLanes) action(row() + r);
+      for (int r = 0; r < kMostPx; r += kRowThreads) action(row() + r);
     } else {
 #pragma unroll 4
-      for (int r = row(); r < side_; r += kRowLanes) action(r);
+      for (int r = row(); r < side_; r += kRowThreads) action(r);
     }
   }
 
@@ -284,7 +284,7 @@ class RoiSums {
   __device__ void for_each_pixel(Action&& action) {
     for (int c = column(); c < side_; c += kColumnThreads) {
 #pragma unroll 4
-      for (int r = row(); r < side_; r += kRowLanes) action(pixels_[r * kMostPx + c], r, c);
+      for (int r = row(); r < side_; r += kRowThreads) action(pixels_[r * kMostPx + c], r, c);
     }
   }
 
@@ -391,7 +391,7 @@ class RoiSums {
   __device__ SmoothedExtremes smoothed(float alpha, float beta) {
     constexpr float kRowWeight = 2.0f * kMaxRoiPx;
     const int windows = side_ - 2;  // by row and column
-    const int share = (windows + kRowLanes - 1) / kRowLanes;
+    const int share = (windows + kRowThreads - 1) / kRowThreads;
     const int first = row() * share;
     const int last = first + share < windows ? first + share : windows;
     float extremes[2] = {-INFINITY, -INFINITY};  // the highest and minus the lowest

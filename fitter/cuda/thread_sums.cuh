@@ -16,6 +16,7 @@ namespace driftd::fitter::cuda {
 template <int kSide, int kRois>
 class ThreadSums {
  public:
+  static constexpr bool kKeepsMoments = false;  // in registers, which are short
   static constexpr int kPixels = kSide * kSide;
   /// A row of one pixel, and one float more: neighbours in a ROI lie in different banks.
   static constexpr int kPitch = kRois + 1;
@@ -69,7 +70,9 @@ class ThreadSums {
     summary_.usable = finite && lowest < highest && highest < saturation;
   }
 
-  __device__ SmoothedExtremes smoothed_pixels() const { return smoothed<false>(0, 0); }
+  __device__ SmoothedExtremes smoothed_pixels() const {
+    return smoothed<false>(0, 0);
+  }
   __device__ SmoothedExtremes smoothed_residuals(float alpha, float beta) const {
     return smoothed<true>(alpha, beta);
   }
@@ -173,9 +176,13 @@ class ThreadSums {
  private:
   static constexpr float kLog2E = 1.44269504f;
 
-  __device__ float pixel(int row, int c) const { return own_[(row * kSide + c) * kPitch]; }
+  __device__ float pixel(int row, int c) const {
+    return own_[(row * kSide + c) * kPitch];
+  }
 
-  __device__ static float factor(float sigma) { return (-0.5f * kLog2E) / (sigma * sigma); }
+  __device__ static float factor(float sigma) {
+    return (-0.5f * kLog2E) / (sigma * sigma);
+  }
   /// @param factor  of the width
   __device__ static float gaussian(float u, float factor) {
     constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number

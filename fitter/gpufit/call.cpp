@@ -181,16 +181,17 @@ class Block {
     if (bounded) a_.bounds.resize(count);
     if (weighted) a_.variances.resize(count * call_.n_points);
     a_.results.resize(count);
-    cpu::run_in_parts(count, threads_, [&](std::size_t, std::size_t from, std::size_t n) {
-      for (std::size_t i = from; i < from + n; ++i) {
-        translate_start(first + i, a_.starts[i], a_.levels[i]);
-        if (bounded) a_.bounds[i] = bounds_of(first + i);
-      }
-      if (!weighted) return;
-      const float* const weights = call_.weights + first * call_.n_points;
-      for (std::size_t k = from * call_.n_points; k < (from + n) * call_.n_points; ++k)
-        a_.variances[k] = 1.0f / weights[k];
-    });
+    cpu::run_in_parts(
+        count, threads_, cpu::kPieceRois, [&](std::size_t, std::size_t from, std::size_t n) {
+          for (std::size_t i = from; i < from + n; ++i) {
+            translate_start(first + i, a_.starts[i], a_.levels[i]);
+            if (bounded) a_.bounds[i] = bounds_of(first + i);
+          }
+          if (!weighted) return;
+          const float* const weights = call_.weights + first * call_.n_points;
+          for (std::size_t k = from * call_.n_points; k < (from + n) * call_.n_points; ++k)
+            a_.variances[k] = 1.0f / weights[k];
+        });
     run(Batch{.pixels = call_.data + first * call_.n_points,
               .type = PixelType::F32,
               .roi_px = side_,
@@ -200,9 +201,11 @@ class Block {
               .variances = weighted ? a_.variances.data() : nullptr,
               .bounds = bounded ? a_.bounds.data() : nullptr},
         std::span<Localization>(a_.results));
-    cpu::run_in_parts(count, threads_, [&](std::size_t, std::size_t from, std::size_t n) {
-      for (std::size_t i = from; i < from + n; ++i) write(first + i, a_.results[i]);
-    });
+    cpu::run_in_parts(count, threads_, cpu::kPieceRois,
+                      [&](std::size_t, std::size_t from, std::size_t n) {
+                        for (std::size_t i = from; i < from + n; ++i)
+                          write(first + i, a_.results[i]);
+                      });
   }
 
  private:

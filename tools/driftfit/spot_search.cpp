@@ -49,6 +49,31 @@ bool is_maximum(const Pixel* centre, std::ptrdiff_t width, int half) {
   return true;
 }
 
+/// The largest of each `box` neighbours in a row of `count`, the first of which has its place.
+/// Loops that the compiler turns into vectors: the largest of 2, of 4, ... and last of all of them.
+template <class Pixel>
+void largest_across(Pixel* values, std::size_t count, std::size_t box) {
+  std::size_t of = 1;
+  const auto with = [&](std::size_t other) {
+    for (std::size_t i = 0; i + other < count; ++i)
+      values[i] = std::max(values[i], values[i + other]);
+  };
+  for (; 2 * of <= box; of *= 2) with(of);
+  if (of < box) with(box - of);
+}
+
+/// The same down the columns of an image of `height` rows.
+template <class Pixel>
+void largest_down(Pixel* values, std::size_t width, std::size_t height, std::size_t box) {
+  std::size_t of = 1;
+  const auto with = [&](std::size_t other) {
+    for (std::size_t i = 0; i + other * width < width * height; ++i)
+      values[i] = std::max(values[i], values[i + other * width]);
+  };
+  for (; 2 * of <= box; of *= 2) with(of);
+  if (of < box) with(box - of);
+}
+
 }  // namespace
 
 SpotSearch::SpotSearch(const SpotSearchSettings& settings)
@@ -78,6 +103,35 @@ SpotSearch::SpotSearch(const SpotSearchSettings& settings)
 }
 
 template <class Pixel>
+float SpotSearch::net_gradient(const Pixel* centre, int width) const {
+  const int side = 2 * half_px_ + 3;
+  const float* weight = weights_.data();
+  const Pixel* row = centre - static_cast<std::ptrdiff_t>(half_px_ + 1) * (width + 1);
+  float sum = 0;
+  for (int v = 0; v < side; ++v, row += width, weight += side) {
+    float of_row = 0;  // a chain of its own: the processor overlaps them
+    for (int u = 0; u < side; ++u) of_row += weight[u] * static_cast<float>(row[u]);
+    sum += of_row;
+  }
+  return sum;
+}
+
+template <class Pixel>
+float SpotSearch::net_gradient_at_border(const camera::StackShape& shape, const Pixel* frame, int x,
+                                         int y) const {
+  const int reach = half_px_ + 1;
+  const float* weight = weights_.data();
+  float sum = 0;  // beyond the border its pixels go on
+  for (int v = y - reach; v <= y + reach; ++v) {
+    const Pixel* const row =
+        frame + static_cast<std::ptrdiff_t>(std::clamp(v, 0, shape.height_px - 1)) * shape.width_px;
+    for (int u = x - reach; u <= x + reach; ++u)
+      sum += *weight++ * static_cast<float>(row[std::clamp(u, 0, shape.width_px - 1)]);
+  }
+  return sum;
+}
+
+template <class Pixel>
 std::vector<FoundSpot> SpotSearch::find_in(const camera::StackShape& shape,
                                            const Pixel* frame) const {
   std::vector<FoundSpot> found;
@@ -87,19 +141,21 @@ std::vector<FoundSpot> SpotSearch::find_in(const camera::StackShape& shape,
                            ? settings_.min_net_gradient
                            : kNoiseSds * unit_noise_ * pixel_noise(shape, frame);
   const int reach = half_px_ + 1;
+  // What is not the largest of its box, whatever the order of equals, is out at once.
+  const auto box = static_cast<std::size_t>(settings_.box_px);
+  const auto columns = static_cast<std::size_t>(width);
+  std::vector<Pixel> largest(frame, frame + shape.pixels());
+  for (std::size_t y = 0; y < static_cast<std::size_t>(height); ++y)
+    largest_across(largest.data() + y * columns, columns, box);
+  largest_down(largest.data(), columns, static_cast<std::size_t>(height), box);
   for (int y = half_px_; y < height - half_px_; ++y) {
+    const Pixel* const of_box = largest.data() + static_cast<std::ptrdiff_t>(y - half_px_) * width;
     for (int x = half_px_; x < width - half_px_; ++x) {
       const Pixel* centre = frame + static_cast<std::ptrdiff_t>(y) * width + x;
-      if (!is_maximum(centre, width, half_px_)) continue;
-      float sum = 0;  // beyond the border its pixels go on
-      const float* weight = weights_.data();
-      for (int v = y - reach; v <= y + reach; ++v) {
-        const Pixel* row =
-            frame + static_cast<std::ptrdiff_t>(std::clamp(v, 0, height - 1)) * width;
-        for (int u = x - reach; u <= x + reach; ++u) {
-          sum += *weight++ * static_cast<float>(row[std::clamp(u, 0, width - 1)]);
-        }
-      }
+      if (*centre < of_box[x - half_px_] || !is_maximum(centre, width, half_px_)) continue;
+      const bool inside = x >= reach && x < width - reach && y >= reach && y < height - reach;
+      const float sum =
+          inside ? net_gradient(centre, width) : net_gradient_at_border(shape, frame, x, y);
       if (static_cast<double>(sum) > least) found.push_back({x, y, sum});
     }
   }

@@ -40,6 +40,13 @@ class SpotSearch {
   template <class Pixel>
   std::vector<FoundSpot> find_in(const camera::StackShape& shape, const Pixel* frame) const;
 
+  /// Of the box around a pixel that has half a box and one more on every side.
+  template <class Pixel>
+  float net_gradient(const Pixel* centre, int width) const;
+  template <class Pixel>
+  float net_gradient_at_border(const camera::StackShape& shape, const Pixel* frame, int x,
+                               int y) const;
+
   SpotSearchSettings settings_;
   int half_px_;
   /// Weight of each pixel in a square of box_px + 2 pixels, row by row: the net gradient is linear.

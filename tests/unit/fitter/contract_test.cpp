@@ -131,6 +131,7 @@ TEST_CASE("Warm and cold starts side by side end as each does alone") {
   const auto images = test::simulate_spots<std::uint16_t>(9, 4000, 400, 37, 23);
   fitter::FitOptions options;
   options.spots_only = spots_only;
+  options.min_decrease = GENERATE(1e-6f, 0.0f);  // 0: some end at a place before the last one
   const auto starts = mixed_starts(test::fit_all(images.pixels, 9));
   const auto together = test::fit_all(images.pixels, 9, options, starts);
   for (std::size_t i = 0; i < together.size(); ++i) {
@@ -144,7 +145,7 @@ TEST_CASE("Starts, levels, bounds and variances are each fit's own, whoever shar
   using fitter::Estimator;
   const auto estimator = GENERATE(Estimator::LeastSquares, Estimator::WeightedLeastSquares,
                                   Estimator::PoissonLikelihood);
-  constexpr std::size_t kCount = 29, kArea = 81;
+  constexpr std::size_t kCount = 150, kArea = 81;  // several pieces for threads
   const auto images = test::simulate_spots<float>(9, 4000, 400, kCount, 23);
   fitter::FitOptions options;
   options.model = fitter::Model::EllipticalGaussian;
@@ -172,7 +173,7 @@ TEST_CASE("Starts, levels, bounds and variances are each fit's own, whoever shar
     return fits;
   };
   const auto together = fit(0, kCount, 1);
-  for (std::size_t i = 0; i < kCount; ++i) {
+  for (std::size_t i = 0; i < kCount; i += 5) {
     CAPTURE(static_cast<int>(estimator), i);
     CHECK(same_bits({together[i]}, fit(i, 1, 1)));
   }

@@ -33,7 +33,9 @@ void check_products(const fitter::ProfileProducts<n>& product, const Image& weig
 TEMPLATE_TEST_CASE("A model's sums are those over its pixels", "", CircularGaussian,
                    EllipticalGaussian) {
   const auto profile = [](const std::vector<double>& p) { return test::gaussian(p, kSide); };
-  const auto shape = test::some_shape<TestType>();
+  auto shape = test::some_shape<TestType>();
+  const bool in_corner = GENERATE(false, true);
+  if (in_corner) shape[0] = 0.3, shape[1] = 6.8;  // where x and y do not part
   const Image f = profile(shape), one(f.size(), 1);
   const auto d = test::derivatives(profile, shape);
   const auto p = test::as_vec<TestType::kShape>(shape);

@@ -184,6 +184,12 @@ TEST_CASE("A search begun beside one under way leaves it alone") {
   CHECK_FALSE(fit.advance({1000}));
   CHECK(fit.search.minimum().at.chi_square == 1000);
   CHECK(fit.step() == step_at(1));
+  CHECK_FALSE(fit.advance({900}));
+  fit.search.begin(false, {{-4, 30}}, fit.options);
+  CHECK(fit.step() == Approx(step_at(0.1f)));
+  CHECK_FALSE(fit.advance({901}));
+  CHECK(fit.step() == Approx(step_at(1)));
+  CHECK(fit.search.minimum().iterations == 2);
 }
 
 TEST_CASE("A step that only damping makes small is no minimum") {
