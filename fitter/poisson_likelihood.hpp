@@ -33,10 +33,10 @@ class PoissonLikelihood {
     const Real weight = reciprocal_of(m);
     const Real rise = m - q;
     const Real x = -rise * weight;
-    // q = 0 contributes no logarithm
-    const BinaryParts<Real> ratio = binary_parts(larger(q * weight, Real(1e-30f)));
+    // q = 0 contributes no logarithm: the parts of 0 are finite.
+    const BinaryParts<Real> ratio = binary_parts(q * weight);
     const Mask<Real> near = abs_of(ratio.exponent) < 0.5f;
-    const Real y = where(near, x, ratio.rest);
+    const Real y = ratio.rest;  // x, but for rounding, where near
     // R on [sqrt(1/2) - 1, sqrt(2) - 1], with the least relative error of the bracket: 3e-7.
     Real r = 0.0858871848f;
     for (const float c : {-0.140645846f, 0.14858517f, -0.166013818f, 0.199713291f, -0.250007083f,

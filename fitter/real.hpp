@@ -66,7 +66,7 @@ struct BinaryParts {
 /// Bits of sqrt(1/2): what is left of a number's own above a multiple of 2^23 is 1 + rest.
 constexpr std::int32_t kBitsOfRootHalf = 0x3f3504f3;
 
-/// Of a normal positive number.
+/// Of a normal positive number, or 0: -127 and 0.
 DRIFTD_HD BinaryParts<float> binary_parts(float v) {
   std::int32_t bits;
   std::memcpy(&bits, &v, sizeof(bits));

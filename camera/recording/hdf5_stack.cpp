@@ -384,6 +384,9 @@ class Hdf5Stack final : public ImageStack {
     }
   }
 
+  /// HDF5 is not made for two threads at a time.
+  bool reads_beside_others() const noexcept override { return false; }
+
  private:
   Opened opened_;
   std::uintmax_t opened_bytes_;

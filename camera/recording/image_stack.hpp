@@ -70,6 +70,8 @@ class ImageStack {
   /// `out`. They must be frames of the stack. Reading onwards is quick, going back may be slow.
   /// @throws RecordingError
   virtual void read(std::int64_t first, std::int64_t count, std::byte* out) = 0;
+  /// Whether a thread of its own may read while others use files of any format.
+  virtual bool reads_beside_others() const noexcept { return true; }
 
  protected:
   ImageStack(const StackShape& shape, StackFacts facts) : shape_(shape), facts_(std::move(facts)) {}

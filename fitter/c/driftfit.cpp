@@ -130,7 +130,12 @@ FitOptions options_from(const driftfit_options* given) {
   options.min_step = o.min_step;
   if (!(o.saturation <= 0)) options.saturation_adu = o.saturation;
   options.min_background_adu = o.min_background;
-  options.noise = {o.gain, o.read_noise, o.offset};
+  check_range("excess_noise", static_cast<double>(o.excess_noise), 1, 16);
+  // A signal of twice the variance is one of half the photons: to the fit, no more is known of it.
+  const bool multiplied = o.excess_noise > 1;
+  const bool assumed = multiplied && options.estimator == Estimator::PoissonLikelihood;
+  const float gain = !(o.gain > 0) && assumed ? 1.0f : o.gain;
+  options.noise = {gain / o.excess_noise, o.read_noise / o.excess_noise, o.offset};
   return options;
 }
 
@@ -255,7 +260,8 @@ void driftfit_default_options(driftfit_options* options, uint32_t size) {
                                 .offset = d.noise.offset_adu,
                                 .fixed = d.fixed,
                                 .spots_only = d.spots_only ? 1 : 0,
-                                .bounds = std::bit_cast<driftfit_bounds>(d.bounds)};
+                                .bounds = std::bit_cast<driftfit_bounds>(d.bounds),
+                                .excess_noise = 1};
   if (options != nullptr) std::memcpy(options, &all, std::min<std::size_t>(size, sizeof all));
 }
 

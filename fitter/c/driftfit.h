@@ -91,6 +91,10 @@ typedef struct driftfit_options {
   uint32_t fixed;     /* bit 1u << DRIFTFIT_X ..: keeps its start value; not with implicit */
   int32_t spots_only; /* 1: a minimum that is no spot is not converged; 0: any minimum will do */
   driftfit_bounds bounds; /* of all images; not with implicit */
+  /* The second version ended here. */
+  float excess_noise; /* 1 (default) to 16: variance of the signal over that of its photons, by a
+                       * camera's multiplication; 2 for an EMCCD. read_noise is referred to before
+                       * it. */
 } driftfit_options;
 
 /* Start values in pixels, the centre of the first pixel at (0, 0). sigma_x <= 0: none given. */

@@ -5,7 +5,8 @@
  *
  * Fits n_fits square images of n_points pixels (4x4 to 64x64), row after row; the centre of an
  * image's first pixel is (0, 0), x counts columns. Any number of threads may call at once. Calls
- * return OK or ERROR; then gpufit_get_last_error() has a sentence, and nothing was fitted. */
+ * return OK or ERROR; then gpufit_get_last_error() has a sentence. Arguments are looked at first: where
+ * they are refused nothing was fitted; where fitting fails, some results may have been written. */
 /* NOLINTBEGIN(readability-identifier-naming,modernize-*,misc-redundant-expression): names and headers of C */
 #ifndef DRIFTD_GPUFIT_H
 #define DRIFTD_GPUFIT_H

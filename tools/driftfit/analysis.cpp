@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <future>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,8 +24,8 @@
 namespace driftd::tools {
 namespace {
 
-/// Frames are read in blocks of about this size.
-constexpr std::size_t kBlockBytes = std::size_t{32} << 20;
+/// Frames are read in blocks of about this size, one ahead of the one that is worked on.
+constexpr std::size_t kBlockBytes = std::size_t{16} << 20;
 constexpr std::int64_t kMostBlockFrames = 4096;
 constexpr std::size_t kReasonsShown = 5;
 /// Markers are sought in each of twice so many frames, then at distances of such a share.
@@ -64,7 +66,7 @@ void check_roi(int roi_px, const Options& options, const camera::StackShape& sha
                    " is allowed");
 }
 
-/// The frames of a range, a block at a time.
+/// The frames of a range, a block at a time; the next one is read meanwhile.
 class Blocks {
  public:
   Blocks(const Options& options, camera::ImageStack& stack, FrameRange range,
@@ -85,20 +87,60 @@ class Blocks {
     progress_.advance(count_);
     next_ += count_;
     count_ = std::min(size_, end_ - next_);
-    if (count_ > 0) stack_.read(next_, count_, pixels_.data());
-    return count_ > 0;
+    if (count_ <= 0) return false;
+    if (ahead_.valid()) {
+      ahead_.get();
+      std::swap(pixels_, following_);
+    } else {
+      stack_.read(next_, count_, pixels_.data());
+    }
+    read_ahead();
+    return true;
   }
   [[nodiscard]] std::int64_t first() const { return next_; }
   [[nodiscard]] std::int64_t count() const { return count_; }
   [[nodiscard]] const std::byte* pixels() const { return pixels_.data(); }
 
  private:
+  void read_ahead() {
+    const std::int64_t first = next_ + count_;
+    const std::int64_t count = std::min(size_, end_ - first);
+    if (count <= 0 || !stack_.reads_beside_others()) return;
+    following_.resize(pixels_.size());
+    ahead_ = std::async(std::launch::async,
+                        [this, first, count] { stack_.read(first, count, following_.data()); });
+  }
+
   camera::ImageStack& stack_;
   std::int64_t next_, end_;
   const std::function<bool()>& stop_;
   Progress progress_;
   std::int64_t size_ = 1, count_ = 0;
-  std::vector<std::byte> pixels_;
+  std::vector<std::byte> pixels_, following_;
+  std::future<void> ahead_;  ///< its end waits for the thread, so it is the last
+};
+
+/// Writes spots while others are sought.
+class WritingBehind {
+ public:
+  WritingBehind(Results& results, bool at_once) : results_(results), at_once_(at_once) {}
+
+  void write(std::span<const Spot> spots) {
+    finish();
+    if (at_once_) return results_.write(spots);
+    spots_.assign(spots.begin(), spots.end());
+    writing_ = std::async(std::launch::async, [this] { results_.write(spots_); });
+  }
+  /// @throws what writing threw
+  void finish() {
+    if (writing_.valid()) writing_.get();
+  }
+
+ private:
+  Results& results_;
+  bool at_once_;
+  std::vector<Spot> spots_;
+  std::future<void> writing_;  ///< its end waits for the thread, so it is the last
 };
 
 std::vector<Pick> picks_inside(const Options& options, const camera::StackShape& shape) {
@@ -329,17 +371,19 @@ Outcome localize_every_spot(const Options& options, camera::ImageStack& stack, F
   EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter);
   {
     Blocks blocks(options, stack, range, stop);
+    WritingBehind writing(results, !stack.reads_beside_others());
     while (blocks.read()) {
       for (std::int64_t begin = 0, end = 0; begin < blocks.count(); begin = end + 1) {
         const auto is_repeat = [&](std::int64_t i) { return stack.is_repeat(blocks.first() + i); };
         end = begin;
         while (end < blocks.count() && !is_repeat(end)) ++end;
         if (end == begin) continue;
-        results.write(every_spot.localize(
+        writing.write(every_spot.localize(
             blocks.pixels() + static_cast<std::size_t>(begin) * stack.shape().frame_bytes(),
             blocks.first() + begin, end - begin));
       }
     }
+    writing.finish();
   }
   results.finish(nullptr);
   return {.summary = fmt::format("{} frames, {} spots found, {} localizations ({})\nwritten: {}\n",

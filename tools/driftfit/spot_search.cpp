@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace driftd::tools {
 namespace {
@@ -34,18 +35,20 @@ double pixel_noise(const camera::StackShape& shape, const Pixel* frame) {
   return sizeof(Pixel) < sizeof(float) ? std::max(sd, kQuantisationNoise) : sd;
 }
 
-/// Whether no pixel of the box is larger; of equal ones the first in reading order counts.
+/// Whether the largest of its box is the first of its equals in reading order, and none is no
+/// number.
 template <class Pixel>
-bool is_maximum(const Pixel* centre, std::ptrdiff_t width, int half) {
+bool is_first(const Pixel* centre, std::ptrdiff_t width, int half) {
   const Pixel value = *centre;
-  if (!(value >= centre[1] && value > centre[-1])) return false;
-  for (int v = -half; v <= half; ++v) {
-    const Pixel* row = centre + v * width;
-    for (int u = -half; u <= half; ++u) {
-      const bool before = v < 0 || (v == 0 && u < 0);
-      if (before ? !(row[u] < value) : !(row[u] <= value)) return false;
-    }
+  for (int v = -half; v <= 0; ++v) {
+    const Pixel* const row = centre + v * width;
+    for (int u = -half; u <= (v < 0 ? half : -1); ++u)
+      if (!(row[u] < value)) return false;
   }
+  if constexpr (std::numeric_limits<Pixel>::is_integer) return true;
+  for (int v = 0; v <= half; ++v)
+    for (int u = v > 0 ? -half : 0; u <= half; ++u)
+      if (!(centre[v * width + u] <= value)) return false;
   return true;
 }
 
@@ -152,7 +155,7 @@ std::vector<FoundSpot> SpotSearch::find_in(const camera::StackShape& shape,
     const Pixel* const of_box = largest.data() + static_cast<std::ptrdiff_t>(y - half_px_) * width;
     for (int x = half_px_; x < width - half_px_; ++x) {
       const Pixel* centre = frame + static_cast<std::ptrdiff_t>(y) * width + x;
-      if (*centre < of_box[x - half_px_] || !is_maximum(centre, width, half_px_)) continue;
+      if (*centre < of_box[x - half_px_] || !is_first(centre, width, half_px_)) continue;
       const bool inside = x >= reach && x < width - reach && y >= reach && y < height - reach;
       const float sum =
           inside ? net_gradient(centre, width) : net_gradient_at_border(shape, frame, x, y);

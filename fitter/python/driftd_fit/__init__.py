@@ -158,6 +158,9 @@ class Fitter:
                 Uncertainties then come from the residuals.
             offset : pixel value without light (0).
             read_noise : electrons rms (0), 0 or more.
+            excess_noise : variance of the signal over that of its photons, 1 (default) to 16: 2 for an
+                EMCCD. To the likelihood and to uncertainties by `gain`; the gain is the whole one, and
+                the read noise that referred to before the multiplication.
             saturation : pixels at or above are bad input; 0 (default): none are.
             min_background : limit of the background (-inf: none).
             spots_only : True (default): a minimum that is no spot is not converged; False: any

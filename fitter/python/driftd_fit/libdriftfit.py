@@ -27,7 +27,8 @@ class Options(ctypes.Structure):
                     "saturation", "min_background", "gain", "read_noise", "offset")]
                 + [("fixed", ctypes.c_uint32), ("spots_only", ctypes.c_int32),
                    ("lower", ctypes.c_float * len(PARAMETERS)),
-                   ("upper", ctypes.c_float * len(PARAMETERS))])
+                   ("upper", ctypes.c_float * len(PARAMETERS)),
+                   ("excess_noise", ctypes.c_float)])
 
 
 class SwarmOptions(ctypes.Structure):

@@ -200,6 +200,12 @@ int main(void) {
   driftfit_options options;
   driftfit_default_options(&options, sizeof options);
   CHECK(options.size == sizeof options && options.max_iterations == 20);
+  CHECK(options.excess_noise == 1);
+  options.excess_noise = 17;
+  CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &result, NULL, NULL,
+                     message, sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "excess_noise is 17") != NULL);
+  options.excess_noise = 1;
   options.saturation = 100;
   CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &result, NULL, NULL,
                      message, sizeof message) == DRIFTFIT_OK);

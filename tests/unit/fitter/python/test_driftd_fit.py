@@ -319,6 +319,22 @@ class Fits(unittest.TestCase):
         self.assertTrue((without["x"] == with_gain["x"]).all())
         self.assertFalse((without["x_sd"] == with_gain["x_sd"]).all())
 
+    def test_what_an_emccd_adds_to_the_noise_is_told(self):
+        """Pixels as such a camera makes them: of n photons a gamma distributed signal of variance 2 n."""
+        random, side, n = np.random.default_rng(5), 11, 4000
+        y, x = np.mgrid[:side, :side]
+        expected = 20 + 300 * np.exp(-((x - 5.2) ** 2 + (y - 4.9) ** 2) / (2 * 1.3**2))
+        images = (random.gamma(np.maximum(random.poisson(expected, (n, side, side)), 1e-9)) * 5.0).astype(np.float32)
+        for estimator, margin in (("poisson", 0.05), ("implicit", 0.05)):
+            told = {excess: fit(images, estimator=estimator, backend="cpu", gain=0.2, excess_noise=excess)
+                    for excess in (1, 2)}
+            for excess, ratio in ((1, np.sqrt(2)), (2, 1)):
+                good = told[excess][converged(told[excess])]
+                self.assertGreater(good.size, 0.99 * n)
+                self.assertAlmostEqual(good["x"].std() / np.median(good["x_sd"]) / ratio, 1, delta=margin)
+        with self.assertRaisesRegex(ValueError, "excess_noise is 0.5; allowed are 1 to 16"):
+            fit(images[:1], backend="cpu", excess_noise=0.5)
+
     def test_saturation_is_in_pixel_units(self):
         images = spots(2)[0].astype(np.float32) / 2000  # all below 1
         self.assertTrue(converged(fit(images, backend="cpu", saturation=0.9)).all())
