@@ -92,7 +92,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
 
   if constexpr (Search::kWeighs) {
     if (knows_its_variances(options.estimator)) {
-      const Factors<n + 2, Real> weighted = factorize(Search::step_matrix(at));
+      const Factors<n + 2, Real> weighted = factorize(at.equations());
       Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_lower(weighted));
       for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others
         variance[j] = where(at.held.of[j], 1.0f / at.normal(j, j), variance[j]);

@@ -40,32 +40,43 @@ struct LocalizationOf {
   }
 };
 
+/// Calls action(number...) for each number of localizations side by side.
+template <class Action, class... Localizations>
+DRIFTD_HD void for_each_number(Action&& action, Localizations&... l) {
+  action(l.x_px...);
+  action(l.y_px...);
+  action(l.sigma_x_px...);
+  action(l.sigma_y_px...);
+  action(l.amplitude_adu...);
+  action(l.background_adu...);
+  action(l.chi_square...);
+  action(l.x_sd_px...);
+  action(l.y_sd_px...);
+  action(l.sigma_x_sd_px...);
+  action(l.sigma_y_sd_px...);
+  action(l.amplitude_sd_adu...);
+  action(l.background_sd_adu...);
+  action(l.status...);
+  action(l.iterations...);
+}
+constexpr int kLocalizationNumbers = 15;
+
 template <class Real>
 DRIFTD_HD LocalizationOf<Real> where(const Mask<Real>& mask, const LocalizationOf<Real>& yes,
                                      const LocalizationOf<Real>& no) {
-  return {where(mask, yes.x_px, no.x_px),
-          where(mask, yes.y_px, no.y_px),
-          where(mask, yes.sigma_x_px, no.sigma_x_px),
-          where(mask, yes.sigma_y_px, no.sigma_y_px),
-          where(mask, yes.amplitude_adu, no.amplitude_adu),
-          where(mask, yes.background_adu, no.background_adu),
-          where(mask, yes.chi_square, no.chi_square),
-          where(mask, yes.x_sd_px, no.x_sd_px),
-          where(mask, yes.y_sd_px, no.y_sd_px),
-          where(mask, yes.sigma_x_sd_px, no.sigma_x_sd_px),
-          where(mask, yes.sigma_y_sd_px, no.sigma_y_sd_px),
-          where(mask, yes.amplitude_sd_adu, no.amplitude_sd_adu),
-          where(mask, yes.background_sd_adu, no.background_sd_adu),
-          where(mask, yes.status, no.status),
-          where(mask, yes.iterations, no.iterations)};
+  LocalizationOf<Real> r;
+  for_each_number([&](Real& to, const Real& a, const Real& b) { to = where(mask, a, b); }, r, yes,
+                  no);
+  return r;
 }
 
 template <class Real>
 DRIFTD_HD LocalizationOf<Real> bad_input() {
-  const Real nan = NAN;
-  return {nan,       nan, nan, nan, nan, nan, nan,
-          nan,       nan, nan, nan, nan, nan, Real(code_of(FitStatus::BadInput)),
-          Real(0.0f)};
+  LocalizationOf<Real> l;
+  for_each_number([](Real& number) { number = NAN; }, l);
+  l.status = code_of(FitStatus::BadInput);
+  l.iterations = 0.0f;
+  return l;
 }
 
 DRIFTD_HD Localization as_localization(const LocalizationOf<float>& l) {

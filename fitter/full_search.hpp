@@ -57,30 +57,7 @@ struct FullSearch {
     SymmetricMatrix<kSearched, Real> normal;  ///< only where no pixel has a weight of its own
   };
 
-  struct Evaluation {
-    LevelsOf<Real> level;
-    Real chi_square;
-    SymmetricMatrix<kSearched, Real> normal;
-    Vec<kSearched, Real> gradient;  ///< 0 for what is held
-    Held<kSearched, Real> held;     ///< fixed, or kept at a bound
-
-    DRIFTD_HD friend Evaluation where(const Mask<Real>& mask, const Evaluation& yes,
-                                      const Evaluation& no) {
-      return {{where(mask, yes.level.alpha, no.level.alpha),
-               where(mask, yes.level.beta, no.level.beta)},
-              where(mask, yes.chi_square, no.chi_square),
-              where(mask, yes.normal, no.normal),
-              where(mask, yes.gradient, no.gradient),
-              where(mask, yes.held, no.held)};
-    }
-  };
-
-  /// The equations of the next step.
-  DRIFTD_HD static SymmetricMatrix<kSearched, Real> step_matrix(const Evaluation& e) {
-    SymmetricMatrix<kSearched, Real> a = e.normal;
-    hold(a, e.held);
-    return a;
-  }
+  using Evaluation = EvaluationOf<kSearched, Real>;
 
   DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input,
                                  int side, const FitOptions& options) {

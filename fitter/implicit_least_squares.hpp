@@ -46,6 +46,34 @@ DRIFTD_HD Held<n, Real> hold_at_limits(const Vec<n, Real>& p, const Limits& lowe
   return held;
 }
 
+/// One point of a minimization: its value and the linearized equations about it.
+template <int n, class Real>
+struct EvaluationOf {
+  LevelsOf<Real> level;
+  Real chi_square;
+  SymmetricMatrix<n, Real> normal;  ///< J^T W J
+  Vec<n, Real> gradient;            ///< J^T W (g - h), downhill; 0 for what is held
+  Held<n, Real> held;
+
+  /// Of the next step: those of what is held say "0".
+  DRIFTD_HD SymmetricMatrix<n, Real> equations() const {
+    SymmetricMatrix<n, Real> a = normal;
+    hold(a, held);
+    return a;
+  }
+};
+
+template <int n, class Real>
+DRIFTD_HD EvaluationOf<n, Real> where(const Mask<Real>& mask, const EvaluationOf<n, Real>& yes,
+                                      const EvaluationOf<n, Real>& no) {
+  return {
+      {where(mask, yes.level.alpha, no.level.alpha), where(mask, yes.level.beta, no.level.beta)},
+      where(mask, yes.chi_square, no.chi_square),
+      where(mask, yes.normal, no.normal),
+      where(mask, yes.gradient, no.gradient),
+      where(mask, yes.held, no.held)};
+}
+
 template <class M, class R = float>
 struct ImplicitLeastSquares {
   using Model = M;
@@ -75,31 +103,7 @@ struct ImplicitLeastSquares {
     Real about_mean;    ///< 1 / N; 0 where the background is at its limit
   };
 
-  /// One point of the minimization: its value and the linearized equations about it.
-  struct Evaluation {
-    LevelsOf<Real> level;
-    Real chi_square;
-    SymmetricMatrix<kSearched, Real> normal;  ///< J^T J
-    Vec<kSearched, Real> gradient;            ///< J^T (g - h), downhill; 0 for what is held
-    Held<kSearched, Real> held;
-
-    DRIFTD_HD friend Evaluation where(const Mask<Real>& mask, const Evaluation& yes,
-                                      const Evaluation& no) {
-      return {{where(mask, yes.level.alpha, no.level.alpha),
-               where(mask, yes.level.beta, no.level.beta)},
-              where(mask, yes.chi_square, no.chi_square),
-              where(mask, yes.normal, no.normal),
-              where(mask, yes.gradient, no.gradient),
-              where(mask, yes.held, no.held)};
-    }
-  };
-
-  /// The equations of the next step.
-  DRIFTD_HD static SymmetricMatrix<kSearched, Real> step_matrix(const Evaluation& e) {
-    SymmetricMatrix<kSearched, Real> a = e.normal;
-    hold(a, e.held);
-    return a;
-  }
+  using Evaluation = EvaluationOf<kSearched, Real>;
 
   DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>&,
                                  int side, const FitOptions& options) {

@@ -126,7 +126,7 @@ class LevenbergMarquardt {
   }
 
   DRIFTD_HD Mask<Real> undamped_is_small(float min_step) const {
-    const auto factors = factorize(Search::step_matrix(best_.at));
+    const auto factors = factorize(best_.at.equations());
     Parameters to = solve(factors, best_.at.gradient);
     for (int j = 0; j < Search::kSearched; ++j) to[j] += best_.parameters[j];
     return factors.positive_definite && is_small(domain_.limited(to), min_step);
@@ -139,7 +139,7 @@ class LevenbergMarquardt {
 
   /// The next trial. Ends where no damping within the limit makes the equations solvable.
   DRIFTD_HD void propose(const FitOptions& options) {
-    const auto equations = Search::step_matrix(best_.at);
+    const auto equations = best_.at.equations();
     Parameters to = best_.parameters;
     Mask<Real> unsolved = searching_;
     while (any(unsolved)) {

@@ -7,6 +7,7 @@
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/elliptical_gaussian.hpp"
 #include "fitter/fit_spot.hpp"
+#include "fitter/pixel_type.hpp"
 
 #if HWY_TARGET != HWY_SCALAR  // whose one lane gains nothing
 #include "fitter/cpu/lane_sums.hpp"
@@ -27,14 +28,7 @@ class Group {
   }
 
   void load(LaneSums& pixels) const {
-    switch (job_.type) {
-      case PixelType::U8:
-        return load_as<std::uint8_t>(pixels);
-      case PixelType::U16:
-        return load_as<std::uint16_t>(pixels);
-      case PixelType::F32:
-        return load_as<float>(pixels);
-    }
+    with_pixels(job_.type, job_.pixels, [&]<class T>(const T*) { load_as<T>(pixels); });
   }
 
   void load_map(LaneSums& pixels) const {
@@ -67,28 +61,15 @@ class Group {
   }
 
   void store(const LocalizationOf<Real>& l) const {
-    const Real values[] = {l.x_px,
-                           l.y_px,
-                           l.sigma_x_px,
-                           l.sigma_y_px,
-                           l.amplitude_adu,
-                           l.background_adu,
-                           l.chi_square,
-                           l.x_sd_px,
-                           l.y_sd_px,
-                           l.sigma_x_sd_px,
-                           l.sigma_y_sd_px,
-                           l.amplitude_sd_adu,
-                           l.background_sd_adu,
-                           l.status,
-                           l.iterations};
-    constexpr std::size_t kValues = std::size(values);
-    alignas(64) float of[kValues][kLanes];
-    for (std::size_t i = 0; i < kValues; ++i) values[i].store(of[i]);
-    for (std::size_t k = 0; k < std::size_t{kLanes} && (k == 0 || index_[k] > index_[k - 1]); ++k)
-      job_.results[index_[k]] = as_localization(
-          {of[0][k], of[1][k], of[2][k], of[3][k], of[4][k], of[5][k], of[6][k], of[7][k], of[8][k],
-           of[9][k], of[10][k], of[11][k], of[12][k], of[13][k], of[14][k]});
+    alignas(64) float of[kLocalizationNumbers][kLanes];
+    int row = 0;
+    for_each_number([&](const Real& number) { number.store(of[row++]); }, l);
+    for (std::size_t k = 0; k < std::size_t{kLanes} && (k == 0 || index_[k] > index_[k - 1]); ++k) {
+      LocalizationOf<float> one;
+      row = 0;
+      for_each_number([&](float& number) { number = of[row++][k]; }, one);
+      job_.results[index_[k]] = as_localization(one);
+    }
   }
 
  private:

@@ -16,6 +16,7 @@
 #include "fitter/cpu/workspace.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
+#include "fitter/pixel_type.hpp"
 #include "fitter/poisson_likelihood.hpp"
 #include "fitter/weighted_least_squares.hpp"
 
@@ -456,15 +457,8 @@ class RoiSums {
 template <class Sums>
 void load_roi(Sums& pixels, const FitJob& job, std::size_t index) {
   const void* roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
-  const float saturation = job.options->saturation_adu;
-  switch (job.type) {
-    case PixelType::U8:
-      return pixels.load(static_cast<const std::uint8_t*>(roi), saturation);
-    case PixelType::U16:
-      return pixels.load(static_cast<const std::uint16_t*>(roi), saturation);
-    case PixelType::F32:
-      return pixels.load(static_cast<const float*>(roi), saturation);
-  }
+  with_pixels(job.type, roi,
+              [&](const auto* of_type) { pixels.load(of_type, job.options->saturation_adu); });
 }
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE

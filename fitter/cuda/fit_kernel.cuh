@@ -9,6 +9,7 @@
 #include "fitter/cuda/load_roi.cuh"
 #include "fitter/cuda/thread_sums.cuh"
 #include "fitter/fit_spot.hpp"
+#include "fitter/pixel_type.hpp"
 
 namespace driftd::fitter::cuda {
 
@@ -87,20 +88,9 @@ __global__ void __launch_bounds__(kThreadRois<kSide>, kBatchThreadsAtOnce / kThr
   const std::uint32_t count = min(job.count - first, std::uint32_t{kRois});
   ThreadSums<kSide, kRois> pixels(memory);
   const void* const rois = static_cast<const unsigned char*>(job.pixels) + first * job.stride_bytes;
-  const auto load = [&]<class T>(const T* of_type) {
+  with_pixels(job.type, rois, [&](const auto* of_type) {
     pixels.load(memory, of_type, static_cast<int>(count), job.saturation);
-  };
-  switch (job.type) {
-    case PixelType::U8:
-      load(static_cast<const std::uint8_t*>(rois));
-      break;
-    case PixelType::U16:
-      load(static_cast<const std::uint16_t*>(rois));
-      break;
-    case PixelType::F32:
-      load(static_cast<const float*>(rois));
-      break;
-  }
+  });
   Localization l;
   if (threadIdx.x < count) {
     const auto own = [](bool mask) { return mask; };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
-
 #include "fitter/cuda/kernels.hpp"
 #include "fitter/cuda/roi_sums.cuh"
+#include "fitter/pixel_type.hpp"
 
 namespace driftd::fitter::cuda {
 
@@ -12,14 +11,7 @@ namespace driftd::fitter::cuda {
 template <int kThreads, int kMostPx>
 __device__ void load(RoiSums<kThreads, kMostPx>& pixels, const Job& job, std::size_t index) {
   const void* const roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
-  switch (job.type) {
-    case PixelType::U8:
-      return pixels.load(static_cast<const std::uint8_t*>(roi), job.saturation);
-    case PixelType::U16:
-      return pixels.load(static_cast<const std::uint16_t*>(roi), job.saturation);
-    case PixelType::F32:
-      return pixels.load(static_cast<const float*>(roi), job.saturation);
-  }
+  with_pixels(job.type, roi, [&](const auto* of_type) { pixels.load(of_type, job.saturation); });
 }
 
 }  // namespace driftd::fitter::cuda

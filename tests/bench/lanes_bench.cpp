@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The two ways of the CPU fitter side by side, by ROI side: the pixels of a fit across the lanes of
 // a vector, and a fit in every lane. From how many ROIs the second is the faster one, warm and
-// cold, and how much faster in a large batch. lanes_pay() of fitter/cpu/dispatch.cpp stands on it.
+// cold, and how much faster in a large batch. live_in_lanes() of fitter/cpu/dispatch.cpp stands on
+// it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -56,6 +57,10 @@ struct Ways {
 
 int run(const std::vector<int>& sides, const fitter::FitOptions& options, int repeats) {
   Ways ways;
+  if (ways.kernels.fit_in_lanes == nullptr) {
+    std::fprintf(stderr, "%s has one lane: there is one way\n", ways.kernels.target);
+    return 1;
+  }
   std::printf("%s; us a fit in batches of %zu, and from how many ROIs lanes are faster\n",
               ways.kernels.target, kBatch);
   std::printf("%4s %28s %28s\n%4s %9s %7s %10s %9s %7s %10s\n", "", "cold", "warm", "side",

@@ -105,7 +105,7 @@ TEMPLATE_TEST_CASE("Implicit least squares holds what lies at a limit while the 
   const auto e = Search::linearize(roi, domain, p, prepared);
   CAPTURE(beyond, side_of_limit);
   CHECK((e.gradient[0] == 0) == beyond);
-  const auto step = Search::step_matrix(e);
+  const auto step = e.equations();
   CHECK(step(0, 0) == (beyond ? 1 : e.normal(0, 0)));
   for (int j = 1; j < TestType::kShape; ++j) {
     CHECK_FALSE(e.held.of[j]);

@@ -32,13 +32,13 @@ struct TwoParameters {
     SymmetricMatrix<2> normal = {{{2, 0}, {0, 4}}};
     Vec<2> gradient = {{12, -6}};  ///< undamped, a step of 6 and -1.5
 
+    const SymmetricMatrix<2>& equations() const { return normal; }
     friend Evaluation where(bool mask, const Evaluation& yes, const Evaluation& no) {
       return mask ? yes : no;
     }
   };
   static Parameters from_start(const fitter::FitInput&, const Domain&) { return {}; }
   static Parameters step_scale(const Parameters&) { return {{10, 1}}; }
-  static const SymmetricMatrix<2>& step_matrix(const Evaluation& e) { return e.normal; }
   static Parameters reachable(const Domain& d, const Parameters&, const Parameters& to) {
     return d.limited(to);
   }

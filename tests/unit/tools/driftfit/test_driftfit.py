@@ -69,6 +69,20 @@ class Synthetic(WithFolder):
                 offset = place - PLACES - drift[int(r["frame"]) - 1]
                 self.assertLess(np.hypot(*offset.T).min(), 0.05)
 
+    def test_a_movie_of_several_blocks_is_read_in_order(self):
+        """35 MB: a block is 16 MiB, read while the one before is searched and the one before that written."""
+        stack, drift = drifting(41)
+        movie = np.tile(stack, (47, 1, 1))
+        out = self.folder / "spots.csv"
+        said = self.run_program(self.write_raw(movie), "--every-spot", "--thunderstorm", out, "--threads", 2)
+        self.assertIn(f"{len(movie)} frames, {5 * len(movie)} spots found", said)
+        spots = rows_of(out)
+        frames = np.array([int(r["frame"]) for r in spots])
+        self.assertTrue((frames == np.repeat(np.arange(1, len(movie) + 1), 5)).all())
+        found = np.array([[float(r["x [nm]"]), float(r["y [nm]"])] for r in spots]) / 100 - 0.5
+        expected = PLACES[None] + drift[(frames - 1) % 41][:, None]
+        self.assertLess(np.hypot(*(found[:, None] - expected).T).min(axis=0).max(), 0.05)
+
     @unittest.skipIf(h5py is None, "python3-h5py is not installed")
     def test_hdf5_in_and_out(self):
         stack, drift = drifting(20)
