@@ -134,7 +134,7 @@ FitOptions options_from(const driftfit_options* given) {
   // A signal of twice the variance is one of half the photons: to the fit, no more is known of it.
   const bool multiplied = o.excess_noise > 1;
   const bool assumed = multiplied && options.estimator == Estimator::PoissonLikelihood;
-  const float gain = !(o.gain > 0) && assumed ? 1.0f : o.gain;
+  const float gain = o.gain <= 0 && assumed ? 1.0f : o.gain;
   options.noise = {gain / o.excess_noise, o.read_noise / o.excess_noise, o.offset};
   return options;
 }

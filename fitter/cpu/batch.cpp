@@ -30,17 +30,18 @@ void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Loca
                        &options,
                        results.data() + from};
   };
-  const std::size_t parts = cpu::parts_of(batch.count, threads);
   if (cpu::batch_in_lanes(kernels, batch.roi_px)) {
-    const auto workspaces = std::make_unique_for_overwrite<cpu::LaneWorkspace[]>(parts);
-    cpu::run_in_parts(batch.count, threads, cpu::kPieceRois,
+    const auto workspaces = std::make_unique_for_overwrite<cpu::LaneWorkspace[]>(
+        cpu::parts_of(batch.count, threads, cpu::kPieceInLanes));
+    cpu::run_in_parts(batch.count, threads, cpu::kPieceInLanes,
                       [&](std::size_t part, std::size_t from, std::size_t count) {
                         kernels.fit_in_lanes(job_of(from, count), workspaces[part]);
                       });
     return;
   }
-  const auto workspaces = std::make_unique_for_overwrite<cpu::Workspace[]>(parts * cpu::kFlights);
-  cpu::run_in_parts(batch.count, threads, cpu::kPieceRois,
+  const auto workspaces = std::make_unique_for_overwrite<cpu::Workspace[]>(
+      cpu::kFlights * cpu::parts_of(batch.count, threads, cpu::kPieceAcross));
+  cpu::run_in_parts(batch.count, threads, cpu::kPieceAcross,
                     [&](std::size_t part, std::size_t from, std::size_t count) {
                       kernels.fit_across_lanes(job_of(from, count),
                                                &workspaces[part * cpu::kFlights]);

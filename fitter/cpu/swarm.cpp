@@ -39,7 +39,7 @@ void fit_swarm_cpu(const Batch& batch, const FitOptions& options, const SwarmOpt
   const auto* const pixels = static_cast<const unsigned char*>(batch.pixels);
   const auto search = cpu::choose_kernels().search_swarms;
   const auto bounds = [&](std::size_t i) { return batch.bounds ? batch.bounds + i : nullptr; };
-  std::vector<cpu::SwarmWorkspace> workspaces(cpu::parts_of(batch.count, threads));
+  std::vector<cpu::SwarmWorkspace> workspaces(cpu::parts_of(batch.count, threads, 1));
   cpu::run_in_parts(batch.count, threads, 1,
                     [&](std::size_t part, std::size_t from, std::size_t count) {
                       search({{pixels + from * bytes, bytes, batch.type, batch.roi_px, count,

@@ -182,7 +182,7 @@ class Block {
     if (weighted) a_.variances.resize(count * call_.n_points);
     a_.results.resize(count);
     cpu::run_in_parts(
-        count, threads_, cpu::kPieceRois, [&](std::size_t, std::size_t from, std::size_t n) {
+        count, threads_, cpu::kPieceOfWork, [&](std::size_t, std::size_t from, std::size_t n) {
           for (std::size_t i = from; i < from + n; ++i) {
             translate_start(first + i, a_.starts[i], a_.levels[i]);
             if (bounded) a_.bounds[i] = bounds_of(first + i);
@@ -201,7 +201,7 @@ class Block {
               .variances = weighted ? a_.variances.data() : nullptr,
               .bounds = bounded ? a_.bounds.data() : nullptr},
         std::span<Localization>(a_.results));
-    cpu::run_in_parts(count, threads_, cpu::kPieceRois,
+    cpu::run_in_parts(count, threads_, cpu::kPieceOfWork,
                       [&](std::size_t, std::size_t from, std::size_t n) {
                         for (std::size_t i = from; i < from + n; ++i)
                           write(first + i, a_.results[i]);

@@ -25,7 +25,7 @@ namespace driftd::tools {
 namespace {
 
 /// Frames are read in blocks of about this size, one ahead of the one that is worked on.
-constexpr std::size_t kBlockBytes = std::size_t{16} << 20;
+constexpr std::size_t kBlockBytes = std::size_t{32} << 20;
 constexpr std::int64_t kMostBlockFrames = 4096;
 constexpr std::size_t kReasonsShown = 5;
 /// Markers are sought in each of twice so many frames, then at distances of such a share.

@@ -121,6 +121,7 @@ class PicassoWriter final : public SpotWriter {
     const hsize_t begin = written_;
     const hsize_t count = rows_.size();
     written_ += count;
+    camera::silence_hdf5();  // which is for the thread that calls
     if (H5Dset_extent(dataset_.get(), &written_) < 0) fail();
     const Hdf5Handle to(H5Dget_space(dataset_.get()), H5Sclose);
     const Hdf5Handle from(H5Screate_simple(1, &count, nullptr), H5Sclose);

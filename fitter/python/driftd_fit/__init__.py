@@ -315,6 +315,8 @@ def _settings(model: str, estimator: str, fixed: Sequence[str],
               options: dict) -> libdriftfit.Options:
     settings = libdriftfit.Options()
     _library.driftfit_default_options(ctypes.byref(settings), ctypes.sizeof(settings))
+    if settings.excess_noise == 0 and options.get("excess_noise", 1) != 1:
+        raise FitError("excess_noise: the libdriftfit that is loaded is older and does not know it")
     settings.model = arguments.one_of("model", model, MODELS)
     settings.estimator = arguments.one_of("estimator", estimator, ESTIMATORS)
     for name in (fixed,) if isinstance(fixed, str) else fixed:

@@ -205,7 +205,12 @@ int main(void) {
   CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &result, NULL, NULL,
                      message, sizeof message) == DRIFTFIT_BAD_ARGUMENT);
   CHECK(strstr(message, "excess_noise is 17") != NULL);
-  options.excess_noise = 1;
+  options.excess_noise = 2;
+  options.estimator = DRIFTFIT_POISSON_LIKELIHOOD;
+  options.gain = NAN;
+  CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &result, NULL, NULL,
+                     message, sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  driftfit_default_options(&options, sizeof options);
   options.saturation = 100;
   CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &result, NULL, NULL,
                      message, sizeof message) == DRIFTFIT_OK);
