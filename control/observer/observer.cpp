@@ -61,8 +61,7 @@ StageEchoes first_echoes(Vec2 place_nm) noexcept {
 ObserverPlan make_plan(const ObserverSettings& settings) {
   const PreviewSettings preview = preview_of(settings);
   return {.settings = settings,
-          .first_gains = StagePreview(preview).gains({}),
-          .first_calmer = CalmerPreviews(preview).gains({}, preview.penalty)};
+          .first_gains = GainScheduler(preview).schedule(StagePreview(preview), {})};
 }
 
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
@@ -91,7 +90,6 @@ Observer::Observer(const ObserverSettings& settings) : stage_(settings.stage), s
 void Observer::adopt(const ObserverPlan& plan) noexcept {
   settings_ = plan.settings;
   first_gains_ = plan.first_gains;
-  first_calmer_ = plan.first_calmer;
   stage_.change_settings(settings_.stage);
   axes_ = {};
   forget_frames();
@@ -132,7 +130,6 @@ Observer::Axis Observer::axis_of(const Tuning& t) noexcept {
           .echoes = t.echoes,
           .echoed_nm = {},
           .gains = t.gains,
-          .calmer = t.calmer,
           .stage = t.stage,
           .usual_variance_nm2 = t.usual_variance_nm2,
           .taken_ns = t.taken_ns,
@@ -151,7 +148,6 @@ void Observer::begin(std::size_t i) noexcept {
   if (!axis.tuned) {
     model = first_model(frame_.variance_nm2[i], settings_.period_s);
     axis.gains = first_gains_;
-    axis.calmer = first_calmer_;
     axis.usual_variance_nm2 = frame_.variance_nm2[i];
   }
   axis.filter.start(model, target_nm(frame_, i, stage_, axis.stage), 0);
@@ -221,20 +217,16 @@ void Observer::catch_up(std::size_t i) noexcept {
 
 double Observer::wanted_nm(std::size_t i, double lead_s, const StageMotion& stage) const noexcept {
   const Axis& axis = axes_[i];
-  const DisturbanceFilter::State then = axis.filter.ahead(lead_s + axis.stage.late_s);
-  const std::size_t pairs = 1 + axis.filter.model().line_count;
-  const double told_nm = axes_of(total_nm_)[i];
-  const auto by = [&](const PreviewGains& g) {
-    return weighted(g.course, then, pairs) / axis.stage.gain -
-           g.from_place * axes_of(stage.place_nm)[i] -
-           g.from_speed * axes_of(stage.speed_nm_per_s)[i] - g.from_command * told_nm;
-  };
-  double wanted_nm = by(axis.gains);
-  for (std::size_t k = 0; k < axis.calmer.count; ++k) {
-    if (std::abs(wanted_nm - told_nm) <= settings_.change_limit_nm) break;
-    wanted_nm = by(axis.calmer.gains[k]);
+  StageAhead ahead{.place_nm = axes_of(stage.place_nm)[i],
+                   .speed_nm_per_s = axes_of(stage.speed_nm_per_s)[i],
+                   .told_nm = axes_of(total_nm_)[i],
+                   .course = axis.filter.ahead(lead_s + axis.stage.late_s),
+                   .pairs = 1 + axis.filter.model().line_count};
+  for (DisturbanceFilter::Pair& pair : ahead.course) {
+    pair.first /= axis.stage.gain;
+    pair.second /= axis.stage.gain;
   }
-  return wanted_nm;
+  return axis.gains.command_nm(ahead, settings_.change_limit_nm);
 }
 
 /// The command at `now_ns`, when the filters have seen what was at `taken_ns`.

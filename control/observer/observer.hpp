@@ -16,6 +16,7 @@
 
 #include "control/expectation.hpp"
 #include "control/observer/disturbance_filter.hpp"
+#include "control/observer/gain_schedule.hpp"
 #include "control/observer/stage_preview.hpp"
 #include "control/stage_model.hpp"
 #include "control/types.hpp"
@@ -79,8 +80,7 @@ struct Tuning {
   std::int64_t taken_ns = 0;  ///< the last frame that `filter` has seen
   DisturbanceFilter filter;
   StageEchoes echoes{};
-  PreviewGains gains;
-  CalmerGains calmer;
+  GainSchedule gains;
   StageError stage;
   double usual_variance_nm2 = 0;  ///< by the fits; the model's noise stands for it
 };
@@ -88,8 +88,7 @@ struct Tuning {
 /// All that an observer needs before it can act. Made outside the loop: it takes milliseconds.
 struct ObserverPlan {
   ObserverSettings settings;
-  PreviewGains first_gains;
-  CalmerGains first_calmer;
+  GainSchedule first_gains;
 };
 ObserverPlan make_plan(const ObserverSettings& settings);
 /// Another stage, or frames at another rate, by more than a rate that is measured changes by
@@ -170,8 +169,7 @@ class Observer {
     DisturbanceFilter filter{DisturbanceModel{}};
     StageEchoes echoes{};
     Vec2 echoed_nm;  ///< the echoes' last innovations
-    PreviewGains gains;
-    CalmerGains calmer;
+    GainSchedule gains;
     StageError stage;
     double usual_variance_nm2 = 0;
     std::int64_t taken_ns = 0;  ///< of the filter's last frame; 0: none
@@ -187,8 +185,7 @@ class Observer {
 
   ObserverSettings settings_;
   StageModel stage_;
-  PreviewGains first_gains_;
-  CalmerGains first_calmer_;
+  GainSchedule first_gains_;
   std::array<Axis, kAxes> axes_;
   std::array<std::optional<Axis>, kAxes> offered_;
   std::vector<ObserverFrame> seen_;  ///< ring

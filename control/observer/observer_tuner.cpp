@@ -55,7 +55,7 @@ double least_penalty(const ObserverSettings& settings) {
 
 ObserverTuner::ObserverTuner(const ObserverSettings& settings)
     : settings_(settings),
-      calmer_(preview_of(settings)),
+      scheduler_(preview_of(settings)),
       axes_{Axis(StagePreview(preview_of(settings))), Axis(StagePreview(preview_of(settings)))},
       stage_(settings.stage) {
   reset();
@@ -333,8 +333,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   tuning.taken_ns = frames_.back().taken_ns;
   tuning.filter = trial.filter;
   tuning.echoes = trial.echoes;
-  tuning.gains = axis.preview.gains(axis.model);
-  tuning.calmer = calmer_.gains(axis.model, penalty);
+  tuning.gains = scheduler_.schedule(axis.preview, axis.model);
   tuning.stage = axis.stage;
   tuning.usual_variance_nm2 = usual_variance_nm2(index);
   axis.filter = trial.filter;

@@ -75,7 +75,7 @@ class ObserverTuner {
   double age_s() const;
 
   ObserverSettings settings_;
-  CalmerPreviews calmer_;
+  GainScheduler scheduler_;
   std::array<Axis, kAxes> axes_;
   StageModel stage_;  ///< was told what the observer told
   std::deque<ObserverFrame> frames_;

@@ -8,9 +8,6 @@
 namespace driftd::control {
 namespace {
 
-/// Penalties of CalmerPreviews: 0.03 to 500,000.
-constexpr double kLeastCalmer = 0.03, kCalmerStep = 8;
-
 constexpr std::size_t kStates = StagePreview::kStates;
 using States = StagePreview::States;
 using Matrix = StagePreview::Matrix;
@@ -25,6 +22,30 @@ double dot(const States& x, const States& y) {
 }
 States product(const Matrix& m, const States& x) {
   return {dot(m[0], x), dot(m[1], x), dot(m[2], x)};
+}
+/// Upper triangular, root' root = m.
+Matrix root_of(const Matrix& m) {
+  Matrix root{};
+  for (std::size_t i = 0; i < kStates; ++i) {
+    for (std::size_t j = i; j < kStates; ++j) {
+      double rest = m[i][j];
+      for (std::size_t k = 0; k < i; ++k) rest -= root[k][i] * root[k][j];
+      root[i][j] = i == j ? std::sqrt(rest) : rest / root[i][i];
+    }
+  }
+  return root;
+}
+/// Of an upper triangular one.
+Matrix inverse(const Matrix& m) {
+  Matrix inverse{};
+  for (std::size_t j = 0; j < kStates; ++j) {
+    inverse[j][j] = 1 / m[j][j];
+    for (std::size_t i = j; i-- > 0;) {
+      for (std::size_t k = i + 1; k <= j; ++k) inverse[i][j] -= m[i][k] * inverse[k][j];
+      inverse[i][j] /= m[i][i];
+    }
+  }
+  return inverse;
 }
 Matrix product(const Matrix& m, const Matrix& n) {
   Matrix p{};
@@ -83,6 +104,8 @@ StagePreview::StagePreview(const PreviewSettings& settings) : settings_(settings
     worth = next;
     if (change < kStill * size) break;
   }
+  worth_ = worth;
+  whole_ = whole;
   stage_gains_.from_place = gains[0];
   stage_gains_.from_speed = gains[1];
   stage_gains_.from_command = gains[2];
@@ -97,12 +120,10 @@ StagePreview::StagePreview(const PreviewSettings& settings) : settings_(settings
   }
 }
 
-/// What comes in i frames weighs by B' (A - B K)'^(i - 1): summed over all frames to come, for a
-/// course that grows by `z` each frame, in closed form. A sum that is broken off would leave the
-/// stage short of its place.
-std::array<std::complex<double>, StagePreview::kStates> StagePreview::summed(
-    std::complex<double> z, const std::array<std::complex<double>, kStates>& from) const noexcept {
-  std::array<std::array<std::complex<double>, kStates>, kStates> m{};
+/// Sum of z^i (A - B K)^i `from` over all i.
+StagePreview::ComplexStates StagePreview::summed(std::complex<double> z,
+                                                 const ComplexStates& from) const noexcept {
+  std::array<ComplexStates, kStates> m{};
   for (std::size_t i = 0; i < kStates; ++i)
     for (std::size_t j = 0; j < kStates; ++j) m[i][j] = (i == j ? 1.0 : 0.0) - z * closed_[i][j];
   const auto determinant = [](const auto& c) {
@@ -111,7 +132,7 @@ std::array<std::complex<double>, StagePreview::kStates> StagePreview::summed(
            c[0][2] * (c[1][0] * c[2][1] - c[1][1] * c[2][0]);
   };
   const std::complex<double> whole = determinant(m);
-  std::array<std::complex<double>, kStates> x{};
+  ComplexStates x{};
   for (std::size_t n = 0; n < kStates; ++n) {  // Cramer's rule
     auto other = m;
     for (std::size_t i = 0; i < kStates; ++i) other[i][n] = from[i];
@@ -120,52 +141,76 @@ std::array<std::complex<double>, StagePreview::kStates> StagePreview::summed(
   return x;
 }
 
-PreviewGains StagePreview::gains(const DisturbanceModel& model) const noexcept {
+/// Weights of the course's states, where its place at instant j of this frame weighs now[j], and i
+/// frames later later_[j]' (A - B K)^(i - 1) `from`: summed over all frames to come in closed form.
+/// A sum that is broken off would leave the stage short of its place.
+DisturbanceFilter::State StagePreview::course(const std::array<double, kInstants>& now,
+                                              const States& from,
+                                              const DisturbanceModel& model) const noexcept {
   using Complex = std::complex<double>;
-  const auto weigh = [](const States& weights, const std::array<Complex, kStates>& x) {
+  const auto weigh = [](const States& weights, const ComplexStates& x) {
     return weights[0] * x[0] + weights[1] * x[1] + weights[2] * x[2];
   };
-  const std::array<Complex, kStates> b{to_command_[0], to_command_[1], to_command_[2]};
-  PreviewGains g = stage_gains_;
+  const ComplexStates begin{from[0], from[1], from[2]};
+  DisturbanceFilter::State course{};
   // A place that stays, and one that goes evenly: the derivative by the rate, at 0.
-  const auto stays = summed(1, b), goes = summed(1, stays);
+  const ComplexStates stays = summed(1, begin), goes = summed(1, stays);
   for (std::size_t j = 0; j < kInstants; ++j) {
     const double at_s = instant_s(settings_.period_s, j);
-    const double weight = now_[j] + weigh(later_[j], stays).real();
-    g.course[0].first += weight;
-    g.course[0].second += at_s * weight + settings_.period_s * weigh(later_[j], goes).real();
+    const double weight = now[j] + weigh(later_[j], stays).real();
+    course[0].first += weight;
+    course[0].second += at_s * weight + settings_.period_s * weigh(later_[j], goes).real();
   }
   for (std::size_t l = 0; l < model.line_count; ++l) {
     const Line& line = model.lines[l];
     const Complex rate{-line.fade_per_s, 2 * std::numbers::pi * line.frequency_hz};
     const Complex z = std::exp(rate * settings_.period_s);
-    const auto x = summed(z, b);
+    const ComplexStates x = summed(z, begin);
     Complex sum = 0;
     for (std::size_t j = 0; j < kInstants; ++j)
-      sum +=
-          std::exp(rate * instant_s(settings_.period_s, j)) * (now_[j] + z * weigh(later_[j], x));
-    g.course[l + 1] = {sum.real(), -sum.imag()};
+      sum += std::exp(rate * instant_s(settings_.period_s, j)) * (now[j] + z * weigh(later_[j], x));
+    course[l + 1] = {sum.real(), -sum.imag()};
   }
+  return course;
+}
+
+PreviewGains StagePreview::gains(const DisturbanceModel& model) const noexcept {
+  PreviewGains g = stage_gains_;
+  g.course = course(now_, to_command_, model);
   return g;
+}
+
+/// The cost to come is (x - c)' P (x - c) and a rest that no command changes: c is the best state
+/// for the course, P c the sum of what its places weigh. It never grows by the gains K, and with it
+/// |K (x - c)| is at most the root of K P^-1 K' times it.
+std::array<PreviewGains, StagePreview::kStates> StagePreview::to_do(
+    const DisturbanceModel& model) const noexcept {
+  const Matrix root = root_of(worth_), inverted = inverse(root);
+  const States change{stage_gains_.from_place, stage_gains_.from_speed,
+                      1 + stage_gains_.from_command};
+  double most = 0;
+  for (std::size_t m = 0; m < kStates; ++m) {
+    double sum = 0;
+    for (std::size_t n = 0; n < kStates; ++n) sum += change[n] * inverted[n][m];
+    most += sum * sum;
+  }
+  most = std::sqrt(most);
+  std::array<PreviewGains, kStates> to_do{};
+  for (std::size_t m = 0; m < kStates; ++m) {
+    States from{};
+    for (std::size_t n = 0; n < kStates; ++n) from[n] = most * whole_ * inverted[n][m];
+    std::array<double, kInstants> now{};
+    for (std::size_t j = 0; j < kInstants; ++j) now[j] = dot(later_[j], from);
+    to_do[m] = {.from_place = most * root[m][0],
+                .from_speed = most * root[m][1],
+                .from_command = most * root[m][2],
+                .course = course(now, product(closed_, from), model)};
+  }
+  return to_do;
 }
 
 double share_of_a_frame(const PreviewSettings& settings) noexcept {
   return 1 - transition(settings.response, settings.period_s).zz;
-}
-
-CalmerPreviews::CalmerPreviews(const PreviewSettings& settings) {
-  if (settings.response.order != 2 || share_of_a_frame(settings) >= kFastShare) return;
-  PreviewSettings calmer = settings;
-  calmer.penalty = kLeastCalmer;
-  for (std::size_t i = 0; i < CalmerGains::kMost; ++i, calmer.penalty *= kCalmerStep)
-    previews_.emplace_back(calmer);
-}
-
-CalmerGains CalmerPreviews::gains(const DisturbanceModel& model, double penalty) const noexcept {
-  CalmerGains calmer;
-  for (const StagePreview& preview : previews_)
-    if (preview.settings().penalty > penalty) calmer.gains[calmer.count++] = preview.gains(model);
-  return calmer;
 }
 
 }  // namespace driftd::control

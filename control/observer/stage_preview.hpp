@@ -10,7 +10,6 @@
 #include <array>
 #include <complex>
 #include <cstddef>
-#include <vector>
 
 #include "control/observer/disturbance_filter.hpp"
 #include "control/observer/disturbance_model.hpp"
@@ -24,6 +23,15 @@ struct PreviewSettings {
   double penalty = 0.03;  ///< of a squared change of command against a squared error
 };
 
+/// When a command takes effect.
+struct StageAhead {
+  double place_nm = 0;
+  double speed_nm_per_s = 0;
+  double told_nm = 0;                 ///< the command before
+  DisturbanceFilter::State course{};  ///< that the stage should go
+  std::size_t pairs = 1;              ///< of the course, that count
+};
+
 /// command = -from_place * place - from_speed * speed - from_command * command before + course *
 /// states, all at the moment when the command takes effect.
 struct PreviewGains {
@@ -31,14 +39,11 @@ struct PreviewGains {
   double from_speed = 0;  ///< s
   double from_command = -1;
   DisturbanceFilter::State course{};  ///< weights of the disturbance filter's states
-};
 
-/// Gains for higher and higher penalties: commands that would change by more than limits allow go
-/// by these. One that is only cut off would let a slow stage of second order swing for ever.
-struct CalmerGains {
-  static constexpr std::size_t kMost = 9;
-  std::array<PreviewGains, kMost> gains{};
-  std::size_t count = 0;
+  double command_nm(const StageAhead& ahead) const noexcept {
+    return weighted(course, ahead.course, ahead.pairs) - from_place * ahead.place_nm -
+           from_speed * ahead.speed_nm_per_s - from_command * ahead.told_nm;
+  }
 };
 
 class StagePreview {
@@ -50,11 +55,17 @@ class StagePreview {
   explicit StagePreview(const PreviewSettings& settings);
   /// The gains for a disturbance that goes as `model` says.
   PreviewGains gains(const DisturbanceModel& model) const noexcept;
+  /// How much is still to do, of a stage of second order: command_nm() of each is a length, and the
+  /// root of the sum of their squares is the largest change of command, nm, that the gains may ask
+  /// for from now on if the stage goes by them and the course as `model` says.
+  std::array<PreviewGains, kStates> to_do(const DisturbanceModel& model) const noexcept;
   const PreviewSettings& settings() const noexcept { return settings_; }
 
  private:
-  std::array<std::complex<double>, kStates> summed(
-      std::complex<double> z, const std::array<std::complex<double>, kStates>& from) const noexcept;
+  using ComplexStates = std::array<std::complex<double>, kStates>;
+  ComplexStates summed(std::complex<double> z, const ComplexStates& from) const noexcept;
+  DisturbanceFilter::State course(const std::array<double, kInstants>& now, const States& from,
+                                  const DisturbanceModel& model) const noexcept;
 
   PreviewSettings settings_;
   PreviewGains stage_gains_;  ///< without a course
@@ -64,17 +75,8 @@ class StagePreview {
   /// the states then depend on the command.
   std::array<double, kInstants> now_{};
   std::array<States, kInstants> later_{};
-};
-
-/// Those of a stage that is slow against the frames and of second order; of others there are none.
-class CalmerPreviews {
- public:
-  explicit CalmerPreviews(const PreviewSettings& settings);
-  /// Of penalties above `penalty`.
-  CalmerGains gains(const DisturbanceModel& model, double penalty) const noexcept;
-
- private:
-  std::vector<StagePreview> previews_;
+  Matrix worth_{};    ///< Riccati's: the cost to come, over the states
+  double whole_ = 1;  ///< the cost over the command
 };
 
 /// How far a stage goes of a change of command within a frame.
