@@ -11,6 +11,11 @@ namespace {
 /// The biweight's fixed point is reached to below 1e-3 nm well before (measured: tests).
 constexpr int kIterations = 12;
 constexpr double kLargestWeightRatio = 2;
+/// A biweight's weights follow the values, so that the mean's variance is larger than of fixed
+/// weights: by the fourth power of this share of the limit that a standard deviation is. Measured
+/// in the stillness bench: 1.03, 1.06 and 1.08 with 4, 16 and 100 markers, and nothing where the
+/// limit is many standard deviations.
+constexpr double kLossShare = 2.1;
 
 double mean_variance(const Vote& vote) noexcept {
   return 0.5 * (vote.variance_nm2.x + vote.variance_nm2.y);
@@ -112,6 +117,8 @@ Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
     const double sd_nm = std::hypot(sd_of(v), result.others_sd_nm);
     const double limit_nm = limits.limit_nm(sd_nm, result.scale);
     v.per_limit_nm2 = 1 / (limit_nm * limit_nm);
+    const double share = votes.size() > 1 ? kLossShare * sd_nm / limit_nm : 0;
+    v.loss = 1 + share * share * share * share;
     v.weight_at_centre = v.trust * std::min(cap, 1 / mean_variance(v));
   }
   double sum = 0;
@@ -133,6 +140,9 @@ Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
     result.reference_nm2 += v.weight * v.weight * v.reference_nm2;
     result.noise_nm2.x += v.weight * v.weight * (v.variance_nm2.x - v.reference_nm2);
     result.noise_nm2.y += v.weight * v.weight * (v.variance_nm2.y - v.reference_nm2);
+    const double constant_nm2 = v.reference_nm2 + v.floor_nm2, w2 = v.weight * v.weight * v.loss;
+    result.fit_noise_nm2.x += w2 * std::max(0.0, v.variance_nm2.x - constant_nm2);
+    result.fit_noise_nm2.y += w2 * std::max(0.0, v.variance_nm2.y - constant_nm2);
   }
   result.value_nm = centre;
   result.covariance_nm2 = covariance_of(votes, centre, result.used);

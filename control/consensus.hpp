@@ -26,6 +26,7 @@ struct Vote {
   // Of the consensus' own: the same in each of its iterations.
   double weight_at_centre = 0;
   double per_limit_nm2 = 0;  ///< 1 / limit^2
+  double loss = 1;           ///< of a robust mean against a plain one, as a factor of variance
 };
 
 /// Smallest distance from the consensus at which a vote has no weight: the larger of both. sd_nm is
@@ -48,6 +49,9 @@ struct Consensus {
   Covariance2 covariance_nm2;
   double reference_nm2 = 0;  ///< part of its variances that is the same in every frame
   Vec2 noise_nm2;            ///< formal variance without that part
+  /// What noise of the votes makes of value_nm from frame to frame: noise_nm2 without the floors,
+  /// and with what a robust mean loses against a plain one.
+  Vec2 fit_noise_nm2;
 };
 
 /// @param scratch  at least votes.size() doubles

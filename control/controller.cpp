@@ -199,6 +199,8 @@ void Controller::see(const DriftEstimate& drift, std::int64_t taken_ns,
                      std::int64_t now_ns) noexcept {
   const ImageToStage& m = settings_.image_to_stage;
   const Covariance2 spread_nm2 = m.spread(drift.frame_covariance_nm2);
+  const Covariance2 fits_nm2 =
+      m.spread({drift.frame_fit_noise_nm2.x, 0, drift.frame_fit_noise_nm2.y});
   const std::int64_t then_ns = std::min(taken_ns, now_ns);
   const Vec2 by_move = moved_.at(then_ns);
   const Vec2 step = difference(by_move, seen_move_nm_);
@@ -210,7 +212,8 @@ void Controller::see(const DriftEstimate& drift, std::int64_t taken_ns,
             .taken_ns = then_ns,
             .now_ns = now_ns,
             .sure = drift.markers_used >= kSureMarkers && !sees_move(),
-            .shaken_nm2 = shaken_nm2_},
+            .shaken_nm2 = shaken_nm2_,
+            .fit_noise_nm2 = {fits_nm2.xx, fits_nm2.yy}},
            difference(stage_.at(then_ns), by_move));
 }
 

@@ -446,6 +446,7 @@ void DriftEstimator::publish(const Consensus& tracking, const Consensus& witness
   estimate_.frame_drift_nm = tracking.value_nm;
   estimate_.frame_covariance_nm2 = tracking.covariance_nm2;
   estimate_.frame_noise_nm2 = tracking.noise_nm2;
+  estimate_.frame_fit_noise_nm2 = tracking.fit_noise_nm2;
   estimate_.frame_witness_nm = witnesses.value_nm;
   estimate_.frame_witness_noise_nm2 = witnesses.noise_nm2;
   estimate_.drift_nm = {drift.x / n, drift.y / n};

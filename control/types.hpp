@@ -92,8 +92,9 @@ struct DriftEstimate {
   bool witness_valid = false;
   Vec2 witness_nm;  ///< the witness markers' mean displacement: the out-of-loop check
   int witnesses_used = 0;
-  Vec2 frame_witness_nm;  ///< of this frame alone; only with witnesses_used > 0
-  Vec2 frame_noise_nm2;   ///< of frame_drift_nm: what differs from frame to frame, as promised
+  Vec2 frame_witness_nm;     ///< of this frame alone; only with witnesses_used > 0
+  Vec2 frame_noise_nm2;      ///< of frame_drift_nm: what differs from frame to frame, as promised
+  Vec2 frame_fit_noise_nm2;  ///< the same by the fits alone: Consensus::fit_noise_nm2
   Vec2 frame_witness_noise_nm2;  ///< of frame_witness_nm likewise
 };
 

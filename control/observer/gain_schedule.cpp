@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "control/observer/gain_schedule.hpp"
 
-#include <cmath>
-
 namespace driftd::control {
 namespace {
 
@@ -14,22 +12,14 @@ constexpr double kLeastPenalty = 0.03, kPenaltyStep = 8;
 /// 2 and 4 leave 1.03, and 2 is calm after 97 ms where 1 needs 136.
 constexpr double kCutOff = 2;
 
-double length_nm(const std::array<PreviewGains, StagePreview::kStates>& to_do,
-                 const StageAhead& ahead) noexcept {
-  double square = 0;
-  for (const PreviewGains& g : to_do) {
-    const double part = g.command_nm(ahead);
-    square += part * part;
-  }
-  return std::sqrt(square);
-}
-
 }  // namespace
 
-double GainSchedule::command_nm(const StageAhead& ahead, double change_limit_nm) const noexcept {
+std::size_t GainSchedule::set_for(const StageAhead& ahead, double change_limit_nm) const noexcept {
+  const double most_nm = kCutOff * change_limit_nm;
   std::size_t k = 0;
-  while (k + 1 < count && length_nm(sets[k].to_do, ahead) > kCutOff * change_limit_nm) ++k;
-  return sets[k].gains.command_nm(ahead);
+  // What is no number goes on to calmer gains, too.
+  while (k + 1 < count && !(sets[k].to_do.length_nm(ahead) <= most_nm)) ++k;
+  return k;
 }
 
 GainScheduler::GainScheduler(const PreviewSettings& settings) {

@@ -20,7 +20,7 @@ namespace driftd::control {
 
 struct GainSet {
   PreviewGains gains;
-  std::array<PreviewGains, StagePreview::kStates> to_do{};  ///< as of StagePreview
+  ToDo to_do;
 };
 
 /// A value without heap.
@@ -29,9 +29,10 @@ struct GainSchedule {
   // NOLINTNEXTLINE(google-explicit-constructor): gains are a schedule of one set
   GainSchedule(const PreviewGains& only) { sets[0].gains = only; }
 
+  /// The set to go by: the first that has no more to do than twice the limit, else the last. Its
+  /// command may still change by more than the limit.
   /// @param change_limit_nm  of a frame's change of command
-  /// @returns the command; it may still change by more than the limit
-  double command_nm(const StageAhead& ahead, double change_limit_nm) const noexcept;
+  std::size_t set_for(const StageAhead& ahead, double change_limit_nm) const noexcept;
 
   static constexpr std::size_t kMost = 10;
   std::array<GainSet, kMost> sets{};  ///< calmer and calmer

@@ -215,7 +215,8 @@ void Observer::catch_up(std::size_t i) noexcept {
   ++tunings_;
 }
 
-double Observer::wanted_nm(std::size_t i, double lead_s, const StageMotion& stage) const noexcept {
+Observer::WantedPlace Observer::wanted_on(std::size_t i, double lead_s,
+                                          const StageMotion& stage) const noexcept {
   const Axis& axis = axes_[i];
   StageAhead ahead{.place_nm = axes_of(stage.place_nm)[i],
                    .speed_nm_per_s = axes_of(stage.speed_nm_per_s)[i],
@@ -226,22 +227,24 @@ double Observer::wanted_nm(std::size_t i, double lead_s, const StageMotion& stag
     pair.first /= axis.stage.gain;
     pair.second /= axis.stage.gain;
   }
-  return axis.gains.command_nm(ahead, settings_.change_limit_nm);
+  const std::size_t set = axis.gains.set_for(ahead, settings_.change_limit_nm);
+  return {axis.gains.sets[set].gains.command_nm(ahead), set > 0};
 }
 
 /// The command at `now_ns`, when the filters have seen what was at `taken_ns`.
-Vec2 Observer::wanted(std::int64_t taken_ns, std::int64_t now_ns) const noexcept {
+Observer::Wanted Observer::wanted(std::int64_t taken_ns, std::int64_t now_ns) const noexcept {
   const double delay_s = 1e-6 * settings_.stage.delay_us;
   // The settings' dead time and nothing else: where the stage is when it obeys.
   const StageMotion then = stage_.motion_at(now_ns + nanoseconds(delay_s));
   const double lead_s = seconds_between(taken_ns, now_ns) + delay_s;
-  const Vec2 wanted{wanted_nm(0, lead_s, then), wanted_nm(1, lead_s, then)};
-  return is_finite(wanted) ? wanted : total_nm_;
+  const WantedPlace x = wanted_on(0, lead_s, then), y = wanted_on(1, lead_s, then);
+  const Vec2 place{x.nm, y.nm};
+  return {is_finite(place) ? place : total_nm_, {x.calmed, y.calmed}};
 }
 
 Vec2 Observer::coast(std::int64_t now_ns) const noexcept {
   if (count_ == 0 || now_ns < frame_.taken_ns) return total_nm_;
-  return wanted(frame_.taken_ns, now_ns);
+  return wanted(frame_.taken_ns, now_ns).place_nm;
 }
 
 double Observer::coasting_sd_nm(std::int64_t time_ns) const noexcept {
@@ -267,6 +270,7 @@ Vec2 Observer::see(const Sight& sight) noexcept {
             .taken_ns = sight.taken_ns,
             .moved_nm = axes_of(sight.moved_nm),
             .variance_nm2 = axes_of(sight.variance_nm2),
+            .fit_noise_nm2 = axes_of(sight.fit_noise_nm2),
             .shaken_nm2 = sight.shaken_nm2,
             .sure = sight.sure,
             .stage_moved_nm = {std::max(moved[0], kStageRings * before[0]),
@@ -281,7 +285,9 @@ Vec2 Observer::see(const Sight& sight) noexcept {
   seen_[count_ % kRemembered] = frame_;
   ++count_;
   for (std::size_t i = 0; i < kAxes; ++i) catch_up(i);
-  return wanted(sight.taken_ns, sight.now_ns);
+  const Wanted wanted_now = wanted(sight.taken_ns, sight.now_ns);
+  frame_.calmed = wanted_now.calmed;
+  return wanted_now.place_nm;
 }
 
 }  // namespace driftd::control

@@ -39,12 +39,13 @@ struct ObserverSettings {
 /// A frame with a drift.
 struct Sight {
   Vec2 moved_nm;              ///< the drift, in the stage's axes
-  Vec2 variance_nm2;          ///< of it, by the fits
+  Vec2 variance_nm2;          ///< of it, by the fits or by how they scatter
   std::int64_t taken_ns = 0;  ///< middle of the exposure
   std::int64_t now_ns = 0;    ///< when a command would be sent
   bool sure = false;          ///< so many markers agree that even a jump is believed at once
   /// Of what a move by intention has wrong: since the frame before, and of this one.
   double shaken_nm2 = 0;
+  Vec2 fit_noise_nm2 = {};  ///< of the drift, by the fits alone: for the forecast
 };
 
 /// What a tuner needs of a frame.
@@ -53,6 +54,7 @@ struct ObserverFrame {
   std::int64_t taken_ns = 0;  ///< 0: none
   Axes moved_nm{};
   Axes variance_nm2{};
+  Axes fit_noise_nm2{};
   double shaken_nm2 = 0;     ///< as of Sight
   bool sure = false;         ///< as of Sight
   Axes stage_moved_nm{};     ///< from frame to frame, the largest lately
@@ -60,6 +62,7 @@ struct ObserverFrame {
   StageMotion told_stage;    ///< the modelled stage when that takes effect
   std::int64_t told_ns = 0;  ///< 0: none
   std::array<Innovation, kAxes> innovations{};
+  std::array<bool, kAxes> calmed{};  ///< calmer gains than the penalty's commanded after it
 };
 
 /// How an axis of the stage differs from what the settings say.
@@ -180,8 +183,16 @@ class Observer {
   void begin(std::size_t i) noexcept;
   Innovation follow(Axis& axis, const ObserverFrame& frame, std::size_t i) const noexcept;
   void catch_up(std::size_t i) noexcept;
-  Vec2 wanted(std::int64_t taken_ns, std::int64_t now_ns) const noexcept;
-  double wanted_nm(std::size_t i, double lead_s, const StageMotion& stage) const noexcept;
+  struct WantedPlace {
+    double nm;
+    bool calmed;  ///< by calmer gains than the penalty's
+  };
+  struct Wanted {
+    Vec2 place_nm;
+    std::array<bool, kAxes> calmed;
+  };
+  Wanted wanted(std::int64_t taken_ns, std::int64_t now_ns) const noexcept;
+  WantedPlace wanted_on(std::size_t i, double lead_s, const StageMotion& stage) const noexcept;
 
   ObserverSettings settings_;
   StageModel stage_;

@@ -8,6 +8,8 @@
 namespace driftd::control {
 namespace {
 
+/// Fits that the stage's noise is a mean of.
+constexpr int kStageNoises = 32;
 constexpr double kLongestS = 8;
 constexpr std::size_t kMostFrames = 4096, kLeastFrames = 192;
 constexpr double kFirstS = 0.5, kEarlyS = 1, kEarlyUntilS = 4, kUsualS = 2;
@@ -28,6 +30,8 @@ constexpr double kNoticeFrames = 32;  ///< until a surprise is noticed
 /// Changes of command, rms over some seconds: of what the limits allow, and what follows.
 constexpr double kChangeS = 2, kMostShare = 1.0 / 3, kLeastShare = 1.0 / 4;
 constexpr double kPenaltyStep = 1.5, kMostPenalty = 10;
+/// Of the frames of that time, by calmer gains. After a knock they are few.
+constexpr double kMostCalmed = 1.0 / 2, kFewCalmed = 1.0 / 8;
 /// Of the settings' penalty a slow stage gets less, but so much.
 constexpr double kLeastPenalty = 0.1;
 constexpr double kLateFrames = 64;
@@ -156,6 +160,17 @@ double ObserverTuner::usual_variance_nm2(std::size_t axis) const {
   return sum / static_cast<double>(frames_.size());
 }
 
+/// A fit of 8 s knows the noise by some 2 %; where markers are few or dim the stage's is a small
+/// part of it, but the same all the time.
+void ObserverTuner::learn_stage_noise(std::size_t index, double noise_nm2) {
+  Axis& axis = axes_[index];
+  double fits_nm2 = 0;
+  for (const ObserverFrame& frame : frames_) fits_nm2 += frame.fit_noise_nm2[index];
+  fits_nm2 /= static_cast<double>(frames_.size());
+  axis.stage_noises = age_s() < kLongestS ? 1 : std::min(axis.stage_noises + 1, kStageNoises);
+  axis.stage_noise_nm2 += (noise_nm2 - fits_nm2 - axis.stage_noise_nm2) / axis.stage_noises;
+}
+
 PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage) const {
   PlaceRecord record;
   record.period_s = settings_.period_s;
@@ -240,22 +255,26 @@ bool ObserverTuner::is_better(const Trial& trial) {
          (trial.advantage > kLeastMargin && trial.long_advantage > kLongMargin);
 }
 
-/// The penalty that keeps changes of command within what the limits allow.
+/// The penalty that keeps changes of command within what the limits allow, and the stage by its own
+/// gains and not by calmer ones, whose changes are small.
 double ObserverTuner::adapted_penalty(std::size_t index) const {
   const Axis& axis = axes_[index];
-  double sum_nm2 = 0, count = 0;
+  double sum_nm2 = 0, count = 0, calmed = 0;
   Vec2 before = frames_.front().told_nm;
   for (const ObserverFrame& frame : frames_) {
     const double change_nm = index == 0 ? frame.told_nm.x - before.x : frame.told_nm.y - before.y;
     before = frame.told_nm;
     if (time_s(frame) < age_s() - kChangeS) continue;
     sum_nm2 += change_nm * change_nm;
+    calmed += frame.calmed[index] ? 1 : 0;
     ++count;
   }
   const double share = std::sqrt(sum_nm2 / std::max(count, 1.0)) / settings_.change_limit_nm;
   double penalty = axis.preview.settings().penalty;
-  if (share > kMostShare) penalty = std::min(kPenaltyStep * penalty, kMostPenalty);
-  if (share < kLeastShare) penalty = std::max(penalty / kPenaltyStep, least_penalty(settings_));
+  if (share > kMostShare || calmed > kMostCalmed * count)
+    penalty = std::min(kPenaltyStep * penalty, kMostPenalty);
+  else if (share < kLeastShare && calmed < kFewCalmed * count)
+    penalty = std::max(penalty / kPenaltyStep, least_penalty(settings_));
   return penalty;
 }
 
@@ -296,6 +315,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
     const FittedModel anew = fit_model(record, nothing);
     if (anew.log_likelihood > best.log_likelihood) best = anew;
   }
+  if (!surprised || axis.stage_noises == 0) learn_stage_noise(index, best.model.noise_nm2);
   ++axis.refits;
   schedule(axis);
   const double penalty = adapted_penalty(index);
@@ -353,7 +373,7 @@ std::optional<ResidualForecast> ObserverTuner::forecast(std::size_t index) const
   }
   return forecast_residual(axis.filter, axis.preview,
                            {.lead_s = late_s_ + 1e-6 * settings_.stage.delay_us + axis.stage.late_s,
-                            .variance_nm2 = axis.variance_nm2,
+                            .stage_noise_nm2 = axis.stage_noise_nm2,
                             .more_innovation_nm2 = more_nm2 / count});
 }
 

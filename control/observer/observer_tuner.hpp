@@ -54,6 +54,8 @@ class ObserverTuner {
     int refits = 0;
     DisturbanceFilter filter;  ///< of the model in use, at the last frame
     double variance_nm2 = 0;   ///< of a frame's drift by the fits; the model's noise stands for it
+    double stage_noise_nm2 = 0;  ///< what fitted noise is beyond the fits', mean of the last fits
+    int stage_noises = 0;        ///< fits in it
   };
   struct Trial {
     DisturbanceFilter filter;
@@ -68,6 +70,7 @@ class ObserverTuner {
   Trial tried(std::size_t axis, const DisturbanceModel& model, StageError stage, double from_s,
               double tuned_s) const;
   static bool is_better(const Trial& trial);
+  void learn_stage_noise(std::size_t axis, double noise_nm2);
   double adapted_penalty(std::size_t axis) const;
   void schedule(Axis& axis);
   void follow(std::size_t axis, const ObserverFrame& frame, double seconds);

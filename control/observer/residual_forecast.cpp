@@ -15,9 +15,6 @@ constexpr int kSteadyFrames = 1024;  ///< after which a filter's covariance is t
 constexpr int kMostFrames = 2048;    ///< until an answer has died away
 constexpr double kLeastShare = 1e-4;
 constexpr double kLeastNoiseNm2 = 1e-6;
-/// A robust mean's weights follow the values: its variance is larger than the fits say, by this in
-/// the worlds of the bench (coverage of 1.05 to 1.07).
-constexpr double kRobustLoss = 1.06;
 
 double instant_s(const PreviewSettings& settings, std::size_t j) {
   return settings.period_s * (static_cast<double>(j) + 0.5) / kInstants;
@@ -116,7 +113,7 @@ ResidualForecast forecast_residual(const DisturbanceFilter& filter, const StageP
   const PreviewSettings& settings = preview.settings();
   const DisturbanceModel& model = filter.model();
   ResidualForecast f;
-  f.stage_nm2 = std::max(0.0, model.noise_nm2 - kRobustLoss * facts.variance_nm2);
+  f.stage_nm2 = std::clamp(facts.stage_noise_nm2, 0.0, model.noise_nm2);
   const double now_nm2 = blind_nm2(filter, settings, facts.lead_s);
   const DisturbanceFilter sharp = steady(model, f.stage_nm2, settings.period_s);
   const double sharp_nm2 = std::min(now_nm2, blind_nm2(sharp, settings, facts.lead_s));

@@ -21,8 +21,8 @@ struct ResidualForecast {
 };
 
 struct ForecastFacts {
-  double lead_s = 0.004;    ///< from the middle of an exposure until its command moves the stage
-  double variance_nm2 = 0;  ///< of a frame's drift, by the fits; the rest of the noise is stage's
+  double lead_s = 0.004;       ///< from the middle of an exposure until its command moves the stage
+  double stage_noise_nm2 = 0;  ///< what the model's noise is beyond the fits'
   double more_innovation_nm2 = 0;  ///< mean square of the innovations beyond what the model says
 };
 

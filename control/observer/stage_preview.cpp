@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "control/observer/stage_preview.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -30,7 +31,8 @@ Matrix root_of(const Matrix& m) {
     for (std::size_t j = i; j < kStates; ++j) {
       double rest = m[i][j];
       for (std::size_t k = 0; k < i; ++k) rest -= root[k][i] * root[k][j];
-      root[i][j] = i == j ? std::sqrt(rest) : rest / root[i][i];
+      // Of a stage that is damped beyond measure, rounding leaves less than nothing.
+      root[i][j] = i == j ? std::sqrt(std::max(rest, kStill * m[i][i])) : rest / root[i][i];
     }
   }
   return root;
@@ -183,30 +185,38 @@ PreviewGains StagePreview::gains(const DisturbanceModel& model) const noexcept {
 /// The cost to come is (x - c)' P (x - c) and a rest that no command changes: c is the best state
 /// for the course, P c the sum of what its places weigh. It never grows by the gains K, and with it
 /// |K (x - c)| is at most the root of K P^-1 K' times it.
-std::array<PreviewGains, StagePreview::kStates> StagePreview::to_do(
-    const DisturbanceModel& model) const noexcept {
+ToDo StagePreview::to_do(const DisturbanceModel& model) const noexcept {
   const Matrix root = root_of(worth_), inverted = inverse(root);
   const States change{stage_gains_.from_place, stage_gains_.from_speed,
                       1 + stage_gains_.from_command};
-  double most = 0;
+  double most = 0;  // the root of K~ P^-1 K~'
   for (std::size_t m = 0; m < kStates; ++m) {
     double sum = 0;
     for (std::size_t n = 0; n < kStates; ++n) sum += change[n] * inverted[n][m];
     most += sum * sum;
   }
   most = std::sqrt(most);
-  std::array<PreviewGains, kStates> to_do{};
+  ToDo to_do;
   for (std::size_t m = 0; m < kStates; ++m) {
     States from{};
     for (std::size_t n = 0; n < kStates; ++n) from[n] = most * whole_ * inverted[n][m];
     std::array<double, kInstants> now{};
     for (std::size_t j = 0; j < kInstants; ++j) now[j] = dot(later_[j], from);
-    to_do[m] = {.from_place = most * root[m][0],
-                .from_speed = most * root[m][1],
-                .from_command = most * root[m][2],
-                .course = course(now, product(closed_, from), model)};
+    to_do.parts[m] = {.from_place = most * root[m][0],
+                      .from_speed = most * root[m][1],
+                      .from_command = most * root[m][2],
+                      .course = course(now, product(closed_, from), model)};
   }
   return to_do;
+}
+
+double ToDo::length_nm(const StageAhead& ahead) const noexcept {
+  double square_nm2 = 0;
+  for (const PreviewGains& part : parts) {
+    const double part_nm = part.command_nm(ahead);
+    square_nm2 += part_nm * part_nm;
+  }
+  return std::sqrt(square_nm2);
 }
 
 double share_of_a_frame(const PreviewSettings& settings) noexcept {

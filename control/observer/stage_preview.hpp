@@ -46,6 +46,16 @@ struct PreviewGains {
   }
 };
 
+/// How far a stage is from going along its course by some gains.
+struct ToDo {
+  std::array<PreviewGains, 3> parts{};  ///< whose command_nm() are lengths
+
+  /// The present change of command is not larger, and if the course rests no later one is, as long
+  /// as the stage goes by the gains. Beside a line that the stage is too slow to follow it stays
+  /// large, though little is asked for.
+  double length_nm(const StageAhead& ahead) const noexcept;
+};
+
 class StagePreview {
  public:
   static constexpr std::size_t kInstants = 4;
@@ -55,10 +65,8 @@ class StagePreview {
   explicit StagePreview(const PreviewSettings& settings);
   /// The gains for a disturbance that goes as `model` says.
   PreviewGains gains(const DisturbanceModel& model) const noexcept;
-  /// How much is still to do, of a stage of second order: command_nm() of each is a length, and the
-  /// root of the sum of their squares is the largest change of command, nm, that the gains may ask
-  /// for from now on if the stage goes by them and the course as `model` says.
-  std::array<PreviewGains, kStates> to_do(const DisturbanceModel& model) const noexcept;
+  /// Of a stage of second order.
+  ToDo to_do(const DisturbanceModel& model) const noexcept;
   const PreviewSettings& settings() const noexcept { return settings_; }
 
  private:

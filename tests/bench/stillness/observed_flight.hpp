@@ -51,7 +51,8 @@ class ObservedFlight {
          .variance_nm2 = {drift.frame_covariance_nm2.xx, drift.frame_covariance_nm2.yy},
          .taken_ns = taken_ns,
          .now_ns = now_ns,
-         .sure = drift.markers_used >= control::kSureMarkers});
+         .sure = drift.markers_used >= control::kSureMarkers,
+         .fit_noise_nm2 = drift.frame_fit_noise_nm2});
     if (frozen_) adopt();
     return wanted;
   }

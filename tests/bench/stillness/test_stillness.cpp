@@ -205,6 +205,25 @@ TEST_CASE("the observer holds a slow stage of second order by the bound, and for
   }
 }
 
+TEST_CASE("how still it will be is foretold where the stage cannot follow a line, too") {
+  if (driftd::test::kInstrumented) {
+    WARN("SKIPPED: minutes of arithmetic when instrumented");
+    return;
+  }
+  World world = shortened("slow_vibration", 30, 15);
+  world.scenario.stage.frequency_hz = world.belief.stage_resonance_hz = 8;
+  world.scenario.stage.damping = world.belief.stage_damping = 0.2;
+  world.belief.rate_limit_nm_per_s = 1000;
+  for (auto* axis : {&world.scenario.disturbance_x, &world.scenario.disturbance_y})
+    axis->sines = {{2, 2.1}, {2, 45}};
+  const Flight flight = fly(world, "observer-alone", 1);
+  // Calmer gains commanded all the time, and those that the forecast is of never: 0.51.
+  CHECK(std::sqrt(flight.foretold_nm2) == Approx(measure(flight, {1, 1}).rms_nm).epsilon(0.08));
+  // With few markers the stage's own noise is a small part of the frames': 0.76.
+  const Flight few = fly(shortened("markers_4", 30, 15), "observer-alone", 1);
+  CHECK(std::sqrt(few.foretold_nm2) == Approx(measure(few, {1, 1}).rms_nm).epsilon(0.12));
+}
+
 TEST_CASE("the observer tracks lines that drift, and takes lines that swell for no fault") {
   if (driftd::test::kInstrumented) {
     WARN("SKIPPED: minutes of arithmetic when instrumented");

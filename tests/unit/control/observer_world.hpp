@@ -106,7 +106,8 @@ class ObservedLock {
         observer_.see({.moved_nm = {sample_x_.measured(left_nm_.x), sample_y_.measured(left_nm_.y)},
                        .variance_nm2 = {noise_nm2_, noise_nm2_},
                        .taken_ns = taken_ns,
-                       .now_ns = now_ns});
+                       .now_ns = now_ns,
+                       .fit_noise_nm2 = {noise_nm2_, noise_nm2_}});
     observer_.told(told, now_ns);
     stage_.command(told, now_ns);
     return told;

@@ -107,6 +107,27 @@ TEST_CASE("with good votes it is nearly as good as the mean") {
   CHECK(predicted2 == Approx(error2).epsilon(0.1));
 }
 
+TEST_CASE("the noise by the fits is that of the consensus, what its robustness costs included") {
+  const int count = GENERATE(1, 4, 16, 100);
+  const double sd_nm = GENERATE(0.2, 2.0);  // the limit is the floor; four of them
+  CAPTURE(count, sd_nm);
+  std::mt19937 random(3);
+  double square_nm2 = 0, promised_nm2 = 0;
+  constexpr int kFrames = 8000;
+  for (int i = 0; i < kFrames; ++i) {
+    Voters v = good_voters(count, sd_nm, random);
+    for (Vote& vote : v.votes) {  // both are no noise of the frames'
+      vote.floor_nm2 = 0.02;
+      vote.reference_nm2 = 0.02;
+      vote.variance_nm2 = {vote.variance_nm2.x + 0.04, vote.variance_nm2.y + 0.04};
+    }
+    const Consensus c = v.agree();
+    square_nm2 += c.value_nm.x * c.value_nm.x + c.value_nm.y * c.value_nm.y;
+    promised_nm2 += c.fit_noise_nm2.x + c.fit_noise_nm2.y;
+  }
+  CHECK(promised_nm2 / square_nm2 == Approx(1).epsilon(0.05));
+}
+
 TEST_CASE("a quarter of wrong votes does not move it, wherever they are") {
   std::mt19937 random(6);
   for (const double far_nm : {20.0, 1e3, 1e9, 1e150}) {

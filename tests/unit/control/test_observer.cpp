@@ -101,9 +101,7 @@ Foretold fly_and_foretell(const ObserverSettings& settings) {
       lock.observer().offer(tuning_of(test::shaken(), lock.observer(), axis));
     mean_square(lock, 2000);
     all.seen_nm2 += mean_square(lock, 5000);
-    all.each.push_back(
-        forecast_residual(lock.observer().filter(0), preview,
-                          {.lead_s = 4e-3, .variance_nm2 = test::shaken().noise_nm2}));
+    all.each.push_back(forecast_residual(lock.observer().filter(0), preview, {.lead_s = 4e-3}));
     all.total_nm2 += all.each.back().total_nm2();
     all.lag_nm2 += all.each.back().lag_nm2;
   }
