@@ -38,8 +38,14 @@ DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptio
   }
   // The likelihood's map is the read noise alone; the light adds its own.
   Real light = 0.0f;
-  if (options.estimator == Estimator::PoissonLikelihood)
-    light = larger(summary.pedestal_adu - options.noise.offset_adu, zero) / gain_of(options);
+  if (options.estimator == Estimator::PoissonLikelihood) {
+    const Real there =
+        sum_of([&](const Real&, const Real& v) { return where(is_finite(v), one, zero); });
+    const Real sum =
+        sum_of([&](const Real& g, const Real& v) { return where(is_finite(v), g, zero); });
+    const Real mean = summary.pedestal_adu + sum / there;
+    light = larger(mean - options.noise.offset_adu, zero) / gain_of(options);
+  }
   return smaller(kMostNoise * (fourth + light), Real(std::numeric_limits<float>::max()));
 }
 

@@ -75,6 +75,8 @@ TEST_CASE("What a pixel that is gone shows makes no difference") {
     CHECK(converged(other[i].status));
     CHECK(other[i].x_px == Approx(one[i].x_px).margin(0.02 * one[i].x_sd_px));
     CHECK(other[i].chi_square == Approx(one[i].chi_square).epsilon(1e-3));
+    CHECK(other[i].background_adu ==
+          Approx(one[i].background_adu).margin(0.02 * one[i].background_sd_adu));
   }
 }
 
@@ -122,6 +124,7 @@ void take_away(NoisyPixels& s, int from, int to) {
     const int column = static_cast<int>(i) % s.camera.side;
     if (column < from || column >= to) continue;
     s.variances[i] = s.read_variances[i] = kInfinity;
+    s.pixels[i] = static_cast<float>(i % 7) * 9000;
   }
 }
 
@@ -150,6 +153,13 @@ TEST_CASE("Noise is no spot because most of its pixels are gone") {
   NoisyPixels s = test::draw_noisy({side, 1.3, 0, 100, 1, 0, 0}, 3000, 10);
   take_away(s, side / 2, side);
   CHECK(count_passing(fit(s.batch(estimator), s.options(estimator))) <= 3);
+}
+
+TEST_CASE("Pixels that are gone do not hide those that are noisy") {
+  const Estimator estimator = any_with_a_map();
+  NoisyPixels s = test::draw_noisy({9, 1.3, 1000, 10, 1, 20000, 2}, 300, 12);
+  take_away(s, 0, 1);
+  CHECK(count_passing(fit(s.batch(estimator), s.options(estimator))) >= 297);
 }
 
 TEST_CASE("A ROI of which nothing is left is no spot") {
