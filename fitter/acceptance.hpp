@@ -3,6 +3,8 @@
 // the reasons for its figures. Host and device; plain functions, callable from any thread.
 #pragma once
 
+#include <type_traits>
+
 #include "fitter/fit_values.hpp"
 #include "fitter/pixel_sums.hpp"
 
@@ -13,7 +15,8 @@ namespace driftd::fitter {
 constexpr float kMinLogLikelihoodGain = 25.0f;
 /// Amplitude and width over their standard deviations (from the residuals): what a gradient or an
 /// edge is fitted with is broad, and its amplitude and width are hardly determined. With the gain
-/// above, fewer than 1 in 10,000 ROIs of noise and 2 in 1,000 of gradients are left.
+/// above, about 1 in 10,000 ROIs of Gaussian noise and 2 in 1,000 of gradients are left; of noise
+/// with long tails, as of few photons, many more (docs/fitter.md).
 constexpr float kMinSignificance = 4.0f;
 /// Residuals, averaged over 3x3 pixels, over the amplitude: beads out of focus reach 0.32, a second
 /// spot as bright as the first more than 0.4.
@@ -37,9 +40,10 @@ DRIFTD_HD Mask<Real> inside_limits(const Vec<Model::kShape, Real>& p, int side) 
 /// @param l         a fit whose standard deviations come from its residuals
 /// @param squares   sum of its squared residuals
 /// @param constant  the same of a constant: the squares about the mean
+/// @param freedom   pixels less parameters
 template <class Real>
 DRIFTD_HD Mask<Real> significant(const LocalizationOf<Real>& l, const Real& squares,
-                                 const Real& constant, float freedom) {
+                                 const Real& constant, const std::type_identity_t<Real>& freedom) {
   return freedom * log_of(constant / squares) > kMinLogLikelihoodGain &&
          l.amplitude_adu > kMinSignificance * l.amplitude_sd_adu &&
          l.sigma_x_px > kMinSignificance * l.sigma_x_sd_px &&

@@ -43,13 +43,9 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed, Localiz
   l.background_sd_adu = sd[Model::kShape + 1];
 }
 
-/// Whether the normal matrix is the inverse of the covariance.
-DRIFTD_HD bool knows_its_variances(Estimator estimator) {
-  return estimator == Estimator::WeightedLeastSquares || estimator == Estimator::PoissonLikelihood;
-}
-
 /// From a minimum to the result. The verdict rests on the plain residuals whatever the estimator
-/// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise.
+/// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise;
+/// of a map of variances it knows which pixels are left out (left_out_pixels.hpp).
 template <class Search, class BackEnd>
 DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
                         const Minimum<Search>& minimum, const FitOptions& options)
@@ -64,7 +60,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
       Search::plain_sums(pixels, domain, minimum.parameters, at, minimum.evaluated_last);
   const PixelSummaryOf<Real>& summary = pixels.summary();
   const float count = static_cast<float>(pixels.side() * pixels.side());
-  const float freedom = count - static_cast<float>(n + 2);
+  const Real freedom = plain.count - static_cast<float>(n + 2);
   const Real pooled = plain.squares / freedom;
 
   LocalizationOf<Real> l;
@@ -76,7 +72,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   l.iterations = minimum.iterations;
 
   SymmetricMatrix<n + 2, Real> full =
-      full_matrix<n>(plain.product, plain.total, Real(count), alpha);
+      full_matrix<n>(plain.product, plain.total, plain.count, alpha);
   hold(full, plain.fixed);
   const Factors<n + 2, Real> h = factorize(full);
   const SymmetricMatrix<n + 2, Real> inverse_l = inverse_lower(h);

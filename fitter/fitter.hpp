@@ -10,6 +10,7 @@
 //    or its amplitude (a negative one always) or a width is below 4 standard deviations, or
 //  - its residuals, averaged over 3x3 pixels, exceed a third of the amplitude and five times their
 //    noise: another spot, or another shape.
+// Pixels that a map of variances takes away (Batch::variances) do not count in any of this.
 // Two spots closer than some three sigma pass as one wide spot at their centroid: sigma tells.
 // fitter/acceptance.hpp has the reasons for the figures, docs/fitter.md what they let through.
 //
@@ -159,7 +160,9 @@ struct Batch {
   const StartLevels* levels = nullptr;
   /// Variance of each pixel, adu^2, in the pixels' order; null: none given. WeightedLeastSquares
   /// needs them; PoissonLikelihood takes them as read noise. One that is not >= 0 (weighted: > 0)
-  /// makes BadInput.
+  /// makes BadInput. A pixel of infinite variance is not there, nor is one more than 16 times
+  /// noisier than the fourth noisiest (left_out_pixels.hpp); it must be finite and below saturation
+  /// still.
   const float* variances = nullptr;
   const Bounds* bounds = nullptr;  ///< `count`, beside those of the options; or null
 };

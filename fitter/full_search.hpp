@@ -161,7 +161,8 @@ struct FullSearch {
     return e;
   }
 
-  /// What unweighted least squares would find at the minimum.
+  /// What unweighted least squares would find at the minimum, of the pixels that a map does not
+  /// call gone.
   /// @post the profile set last is that of `p`. Set anew even where it is: to keep its moments
   /// during the search takes more than it gives where registers are short.
   template <class BackEnd>
@@ -170,8 +171,13 @@ struct FullSearch {
                                                       const Mask<Real>&) {
     const Shape s = shape(p);
     const ProfileMomentsOf<Real> m = pixels.set_profile(Model::profile(s));
+    if (d.noise.mapped) {
+      const WeightedSums<Real> there = pixels.plain_moments(d.noise, e.level.alpha, e.level.beta);
+      return {products(there, s), totals(there, s), there.value, there.w, d.fixed};
+    }
     return {Model::products(m.second(), s), Model::totals(m.first(), s),
-            pixels.residuals(e.level.alpha, e.level.beta).squares, d.fixed};
+            pixels.residuals(e.level.alpha, e.level.beta).squares,
+            Real(static_cast<float>(d.side * d.side)), d.fixed};
   }
 
  private:
@@ -207,6 +213,14 @@ struct FullSearch {
     e.gradient[kBeta] = total.sum;
   }
 
+  DRIFTD_HD static ProfileProducts<kShape, Real> products(const WeightedSums<Real>& m,
+                                                          const Shape& s) {
+    return Model::products([&](int a, int b) { return m.second[a][b]; }, s);
+  }
+  DRIFTD_HD static ProfileTotals<kShape, Real> totals(const WeightedSums<Real>& m, const Shape& s) {
+    return Model::totals([&](int a, int b) { return m.wf[a][b]; }, s);
+  }
+
   template <class BackEnd>
   DRIFTD_HD static void weigh(BackEnd& pixels, const Domain& d, const Parameters& p,
                               Evaluation& e) {
@@ -216,9 +230,7 @@ struct FullSearch {
     set_gradient({m.value, m.ef[1][0], m.ef[0][1], m.ef[2][0], m.ef[0][2]}, {m.e, m.ef[0][0]}, p,
                  e);
     e.chi_square *= gain;
-    e.normal = full_matrix<kShape>(Model::products([&](int a, int b) { return m.second[a][b]; }, s),
-                                   Model::totals([&](int a, int b) { return m.wf[a][b]; }, s), m.w,
-                                   e.level.alpha);
+    e.normal = full_matrix<kShape>(products(m, s), totals(m, s), m.w, e.level.alpha);
     for (int j = 0; j < kSearched; ++j) {
       e.gradient[j] *= gain;
       for (int k = 0; k <= j; ++k) e.normal(j, k) *= gain;
@@ -232,8 +244,8 @@ struct FullSearch {
     // the background is so far from the true one that the search creeps (at 1e-3, 1 in 200 dim
     // spots on no background took more than 20 iterations).
     constexpr float kFloorElectrons = 1e-2f;
-    PixelNoiseOf<Real> noise = {options.estimator, input.variances != nullptr, gain_of(options),
-                                0.0f, 0};
+    const bool mapped = input.variances != nullptr && knows_its_variances(options.estimator);
+    PixelNoiseOf<Real> noise = {options.estimator, mapped, gain_of(options), 0.0f, 0};
     if (options.estimator != Estimator::PoissonLikelihood) return noise;
     const NoiseModel& given = options.noise;
     const float read_e2 = noise.mapped ? 0.0f : given.read_noise_e * given.read_noise_e;

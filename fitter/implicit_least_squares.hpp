@@ -178,7 +178,8 @@ struct ImplicitLeastSquares {
                                                          const Parameters& p, const Evaluation& e,
                                                          const Mask<Real>& is_set) {
     const ProfileMomentsOf<Real> m = moments_at(pixels, profile(p), is_set);
-    return {Model::products(m.second(), p), Model::totals(m.first(), p), e.chi_square, 0};
+    return {Model::products(m.second(), p), Model::totals(m.first(), p), e.chi_square,
+            Real(static_cast<float>(pixels.side() * pixels.side())), 0};
   }
 };
 

@@ -154,6 +154,7 @@ struct PlainSums {
   ProfileProducts<n, Real> product;
   ProfileTotals<n, Real> total;
   Real squares;        ///< sum r^2
+  Real count;          ///< of pixels
   std::uint8_t fixed;  ///< bit j: parameter j (shape, amplitude, background)
 };
 
@@ -198,7 +199,10 @@ DRIFTD_HD ProfileMomentsOf<Real> moments_at(BackEnd& pixels, const ProfileOf<Rea
 //   ResidualMoments residuals(float alpha, float beta, ResidualTotals&);   likewise
 //   CubicMoments cubic_moments();                          for the profile set last
 //   WeightedMoments weighted_moments(const PixelNoise&, float alpha, float beta); likewise
+//   WeightedMoments plain_moments(const PixelNoise&, float alpha, float beta);    with the weight 1
+//                                                          of each pixel that the map does not
+//                                                          call gone; only where there is a map
 //   VarianceSums variance_sums(float alpha, float beta);   likewise
-//   SmoothedExtremes smoothed_residuals(float alpha, float beta);
+//   SmoothedExtremes smoothed_residuals(float alpha, float beta);  0 of pixels that are gone
 
 }  // namespace driftd::fitter

@@ -37,13 +37,26 @@ DRIFTD_HD float gain_of(const FitOptions& options) {
                                                                     : 1.0f;
 }
 
+/// Beside which no pixel counts; 1 over it is a normal number.
+constexpr float kMostShift = 1e30f;
+
 /// Map value of a pixel with this variance: squares take its weight, the likelihood its own shift.
 /// Of an infinite variance: a pixel that says nothing.
 template <class Real>
 DRIFTD_HD Real map_value(Estimator estimator, float gain, const Real& variance_adu2) {
-  constexpr float kMostShift = 1e30f;  // beside which no pixel counts; 1 over it is a normal number
   return estimator == Estimator::PoissonLikelihood ? smaller(variance_adu2 * gain, Real(kMostShift))
                                                    : 1.0f / variance_adu2;
+}
+
+/// Whether the estimator takes a map: the normal matrix is then the inverse of the covariance.
+DRIFTD_HD bool knows_its_variances(Estimator estimator) {
+  return estimator == Estimator::WeightedLeastSquares || estimator == Estimator::PoissonLikelihood;
+}
+
+/// Whether a pixel of this map value is one that says something.
+template <class Real>
+DRIFTD_HD Mask<Real> is_there(Estimator estimator, const Real& map) {
+  return estimator == Estimator::PoissonLikelihood ? map < kMostShift : map > 0.0f;
 }
 
 /// Smallest variance that makes sense.

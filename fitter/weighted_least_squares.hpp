@@ -20,4 +20,22 @@ struct WeightedLeastSquares {
   }
 };
 
+/// Squared residuals of the pixels that the map does not call gone, all of one weight.
+template <class Real>
+class PlainSquares {
+ public:
+  template <class OfRoi>
+  DRIFTD_HD explicit PlainSquares(const PixelNoiseOf<OfRoi>& noise) : of_map_(noise.estimator) {}
+
+  DRIFTD_HD PixelTerm<Real> of(const Real& pixel, const Real& model, const Real& map) const {
+    const Real zero = 0.0f;
+    const Mask<Real> there = is_there(of_map_, map);
+    const Real r = where(there, pixel - model, zero);
+    return {r * r, where(there, Real(1.0f), zero), r};
+  }
+
+ private:
+  Estimator of_map_;
+};
+
 }  // namespace driftd::fitter

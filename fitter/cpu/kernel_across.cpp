@@ -71,8 +71,7 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
       load_roi(f.pixels, job, f.index);
       const FitInput input = input_of(job, f.index);
       if constexpr (Search::kWeighs)
-        if (input.variances != nullptr)
-          f.pixels.load_map(input.variances, options.estimator, gain_of(options));
+        if (input.variances != nullptr) f.pixels.load_map(input.variances, options);
       f.fit.begin(f.pixels.summary(), input, job.roi_px, options);
       if (searching(f, options)) return true;
       job.results[f.index] = as_localization(f.fit.result());

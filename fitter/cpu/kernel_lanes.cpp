@@ -35,7 +35,7 @@ class Group {
     const float* maps[kLanes];
     const auto side = static_cast<std::size_t>(job_.roi_px);
     for (int k = 0; k < kLanes; ++k) maps[k] = job_.variances + index_[k] * side * side;
-    pixels.load_map(maps, job_.options->estimator, gain_of(*job_.options));
+    pixels.load_map(maps, *job_.options);
   }
 
   StartOf<Real> start() const {

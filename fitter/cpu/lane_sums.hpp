@@ -12,6 +12,7 @@
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/lanes.hpp"
 #include "fitter/cpu/workspace.hpp"
+#include "fitter/left_out_pixels.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/poisson_likelihood.hpp"
 #include "fitter/weighted_least_squares.hpp"
@@ -74,8 +75,10 @@ class LaneSums {
   }
 
   /// One map value for each pixel; a variance that is none makes a ROI unusable.
-  void load_map(const float* const (&variances)[kLanes], Estimator estimator, float gain) {
-    const float least = least_variance(estimator);
+  /// @pre the pixels are loaded
+  void load_map(const float* const (&variances)[kLanes], const FitOptions& options) {
+    const Estimator estimator = options.estimator;
+    const float gain = gain_of(options), least = least_variance(estimator);
     Mask valid(true);
     const int count = side_ * side_;
     for (int i = 0; i < count; i += kQuad) {
@@ -84,10 +87,17 @@ class LaneSums {
       load_quad(variances, from, variance);
       for (int k = 0; k < kQuad; ++k) {
         valid = valid && variance[k] >= least;  // false for NaN
-        at(w_.map, from + k, map_value(estimator, gain, variance[k]));
+        at(w_.map, from + k, variance[k]);
       }
     }
     summary_.usable = summary_.usable && valid;
+    mapped_ = knows_its_variances(estimator);
+    of_map_ = estimator;
+    const Real most = mapped_ ? leave_out_pixels(options) : Real(kInfinity);
+    for (int i = 0; i < count; ++i) {
+      const Real variance = Real::load(w_.map + kStep * i);
+      at(w_.map, i, map_value(estimator, gain, where(variance <= most, variance, Real(kInfinity))));
+    }
   }
 
   SmoothedExtremesOf<Real> smoothed_pixels() {
@@ -95,12 +105,14 @@ class LaneSums {
   }
 
   SmoothedExtremesOf<Real> smoothed_residuals(const Real& alpha, const Real& beta) {
+    const bool mapped = mapped_;
     Real scaled = 0.0f;
     int of_row = -1;
     return smoothed<false>([&](int row, int c) {
       if (row != of_row) scaled = alpha * y(0, row);
       of_row = row;
-      return residual(row, c, scaled, beta);
+      const Real r = residual(row, c, scaled, beta);
+      return mapped ? where(is_there(of_map_, map(row, c)), r, Real(0.0f)) : r;
     });
   }
 
@@ -169,6 +181,11 @@ class LaneSums {
     return {};
   }
 
+  WeightedSums<Real> plain_moments(const PixelNoiseOf<Real>& noise, const Real& alpha,
+                                   const Real& beta) const {
+    return weigh<true>(PlainSquares<Real>(noise), alpha, beta);
+  }
+
   VarianceSumsOf<Real> variance_sums(const Real& alpha, const Real& beta) const {
     Real w = 0.0f, wf = 0.0f, wff = 0.0f, wfff = 0.0f, squares = 0.0f, squares_f = 0.0f;
     for (int row = 0; row < side_; ++row) {
@@ -196,10 +213,12 @@ class LaneSums {
  private:
   static constexpr std::ptrdiff_t kStep = kLanes;  ///< from one vector to the next
   static constexpr int kQuad = 4;
+  static constexpr float kInfinity = std::numeric_limits<float>::infinity();
   static constexpr int kBlocks = kLanes / kQuad;  ///< of four lanes
 
   static void at(float* image, int i, const Real& value) { value.store(image + kStep * i); }
   Real pixel(int row, int c) const { return Real::load(w_.pixels + kStep * (row * side_ + c)); }
+  Real map(int row, int c) const { return Real::load(w_.map + kStep * (row * side_ + c)); }
   Real x(int power, int c) const { return Real::load(w_.x[power] + kStep * c); }
   Real y(int power, int row) const { return Real::load(w_.y[power] + kStep * row); }
   /// @param scaled  alpha Y of the row
@@ -278,6 +297,31 @@ class LaneSums {
     sums[4] = multiply_add(f * uuf, uuf, sums[4]);
   }
 
+  /// Of the map of variances. @return the largest that is not left out
+  Real leave_out_pixels(const FitOptions& options) {
+    const int count = side_ * side_;
+    const auto sum_of = [&](const auto& of) {
+      Real sum = 0.0f;
+      for (int i = 0; i < count; ++i)
+        sum += of(Real::load(w_.pixels + kStep * i), Real::load(w_.map + kStep * i));
+      return sum;
+    };
+    const auto largest_of = [&](const auto& of) {
+      Real largest = 0.0f;
+      for (int i = 0; i < count; ++i)
+        largest =
+            larger(largest, of(Real::load(w_.pixels + kStep * i), Real::load(w_.map + kStep * i)));
+      return largest;
+    };
+    const auto change = [&](const auto& of) {
+      for (int i = 0; i < count; ++i)
+        at(w_.pixels, i, of(Real::load(w_.pixels + kStep * i), Real::load(w_.map + kStep * i)));
+    };
+    const Real most = most_variance(summary_, options, sum_of, largest_of);
+    leave_out(most, static_cast<float>(count), sum_of, change, summary_);
+    return most;
+  }
+
   /// Sums of a row of residuals, by the column's powers.
   struct RowSums {
     Real squares = 0.0f, sum = 0.0f, by_x = 0.0f, by_ux = 0.0f, by_uux = 0.0f;
@@ -337,9 +381,9 @@ class LaneSums {
       Real w_xx[5] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
       Real value = 0.0f, e = 0.0f, w = 0.0f;
       for (int c = 0; c < side_; ++c) {
-        const Real map = kMapped ? Real::load(w_.map + kStep * (row * side_ + c)) : Real(0.0f);
+        const Real of_map = kMapped ? map(row, c) : Real(0.0f);
         const Real f = x(0, c), uf = x(1, c), uuf = x(2, c);
-        const PixelTerm<Real> of = term.of(pixel(row, c), multiply_add(scaled, f, beta), map);
+        const PixelTerm<Real> of = term.of(pixel(row, c), multiply_add(scaled, f, beta), of_map);
         value += of.value;
         e += of.residual;
         w += of.weight;
@@ -411,6 +455,8 @@ class LaneSums {
   int side_;
   PixelSummaryOf<Real> summary_;
   ProfileMomentsOf<Real> moments_;
+  bool mapped_ = false;
+  Estimator of_map_ = {};
 };
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE

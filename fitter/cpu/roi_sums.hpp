@@ -14,6 +14,7 @@
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/lanes.hpp"
 #include "fitter/cpu/workspace.hpp"
+#include "fitter/left_out_pixels.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
 #include "fitter/pixel_type.hpp"
@@ -64,6 +65,7 @@ class RoiSums {
       pedestal = std::nearbyint(pedestal);
     }
     summary_.pedestal_adu = pedestal;
+    mapped_ = false;
     store_rows(pedestal);
     const float low = hn::GetLane(hn::MinOfLanes(d_, lowest));
     const float high = hn::GetLane(hn::MaxOfLanes(d_, highest));
@@ -131,8 +133,14 @@ class RoiSums {
   }
 
   /// One map value for each pixel; a variance that is none makes the ROI unusable.
-  void load_map(const float* variances, Estimator estimator, float gain) {
-    const float least = least_variance(estimator);
+  /// @pre the pixels are loaded
+  void load_map(const float* variances, const FitOptions& options) {
+    const Estimator estimator = options.estimator;
+    const float gain = gain_of(options), least = least_variance(estimator);
+    mapped_ = knows_its_variances(estimator);
+    of_map_ = estimator;
+    const float infinity = std::numeric_limits<float>::infinity();
+    const float most = mapped_ ? leave_out_pixels(variances, options) : infinity;
     bool valid = true;
     for (int row = 0; row < side_; ++row) {
       float* const to = w_->map + row * stride();
@@ -140,7 +148,7 @@ class RoiSums {
       for (int c = 0; c < side_; ++c) {
         const float variance = variances[row * side_ + c];
         valid = valid && variance >= least;  // false for NaN
-        to[c] = map_value(estimator, gain, variance);
+        to[c] = map_value(estimator, gain, variance <= most ? variance : infinity);
       }
     }
     if (!valid) summary_.usable = false;
@@ -161,6 +169,11 @@ class RoiSums {
     return {};
   }
 
+  WeightedMoments plain_moments(const PixelNoise& noise, float alpha, float beta) {
+    square_rows();
+    return weigh<true>(PlainSquares<Lanes<D>>(noise), alpha, beta);
+  }
+
   VarianceSums variance_sums(float alpha, float beta) const;  // variance_sums.hpp
 
   SmoothedExtremes smoothed_residuals(float alpha, float beta) {
@@ -168,8 +181,11 @@ class RoiSums {
       const V scaled = hn::Mul(hn::Load(d_, w_->x[0] + c), hn::Set(d_, alpha));
       for (int row = 0; row < side_; ++row) {
         const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
-        const V r =
-            hn::NegMulAdd(scaled, hn::Set(d_, w_->y[0][row]), hn::Sub(g, hn::Set(d_, beta)));
+        V r = hn::NegMulAdd(scaled, hn::Set(d_, w_->y[0][row]), hn::Sub(g, hn::Set(d_, beta)));
+        if (mapped_) {
+          const Lanes<D> map = hn::Load(d_, row_of(w_->map, row) + c);
+          r = hn::IfThenElseZero(is_there(of_map_, map).m, r);
+        }
         hn::Store(r, d_, w_->scratch + row * stride() + c);
       }
     }
@@ -212,6 +228,31 @@ class RoiSums {
     }
     summary_.sum = total(sum);
     summary_.sum_squares = total(squares);
+  }
+
+  /// @return the largest variance that is not left out
+  float leave_out_pixels(const float* variances, const FitOptions& options) {
+    const auto for_each = [&](const auto& action) {
+      for (int row = 0; row < side_; ++row)
+        for (int c = 0; c < side_; ++c)
+          action(w_->pixels[row * stride() + c], variances[row * side_ + c]);
+    };
+    const auto sum_of = [&](const auto& of) {
+      float sum = 0;
+      for_each([&](float& pixel, float variance) { sum += of(pixel, variance); });
+      return sum;
+    };
+    const auto largest_of = [&](const auto& of) {
+      float largest = 0;
+      for_each([&](float& pixel, float v) { largest = larger(largest, of(pixel, v)); });
+      return largest;
+    };
+    const auto change = [&](const auto& of) {
+      for_each([&](float& pixel, float variance) { pixel = of(pixel, variance); });
+    };
+    const float most = most_variance(summary_, options, sum_of, largest_of);
+    leave_out(most, static_cast<float>(side_ * side_), sum_of, change, summary_);
+    return most;
   }
 
   template <bool kTotals>
@@ -451,6 +492,8 @@ class RoiSums {
   int stride_ = 0;  ///< of a padded row
   PixelSummary summary_ = {};
   ProfileMoments moments_ = {};
+  bool mapped_ = false;
+  Estimator of_map_ = {};
 };
 
 /// ROI `index` of a job.

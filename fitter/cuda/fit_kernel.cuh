@@ -25,7 +25,7 @@ template <class Search, int kThreads, int kMostPx>
 __device__ Localization fit_roi(RoiSums<kThreads, kMostPx>& pixels, const FitInput& input,
                                 const FitOptions& options) {
   if constexpr (Search::kWeighs)
-    if (input.variances != nullptr) pixels.load_map(input.variances, options.estimator);
+    if (input.variances != nullptr) pixels.load_map(input.variances, options);
   const auto any_of = [&](bool mask) { return pixels.group().any(mask); };
   return as_localization(fit_spot<Search>(pixels, input, options, any_of));
 }

@@ -10,6 +10,7 @@
 
 #include "fitter/cuda/thread_group.cuh"
 #include "fitter/fitter.hpp"
+#include "fitter/left_out_pixels.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
 #include "fitter/poisson_likelihood.hpp"
@@ -167,8 +168,9 @@ class RoiSums {
   }
 
   /// The map is read where it lies, at each evaluation: it would take a third of the shared memory.
-  __device__ void load_map(const float* variances, Estimator estimator) {
-    const float least = least_variance(estimator);
+  /// @pre the pixels are loaded
+  __device__ void load_map(const float* variances, const FitOptions& options) {
+    const float least = least_variance(options.estimator);
     float invalid[1] = {0};
     for_each_pixel([&](float&, int row, int column) {
       if (!(variances[row * side_ + column] >= least)) invalid[0] += 1;  // NaN, too
@@ -176,6 +178,7 @@ class RoiSums {
     group_.combine(invalid);
     if (invalid[0] > 0) summary_.usable = false;
     variances_ = variances;
+    if (knows_its_variances(options.estimator)) leave_out_pixels(options);
   }
 
   __device__ WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta) {
@@ -194,12 +197,14 @@ class RoiSums {
           weigh<false>(PoissonLikelihood<float>(noise), noise, alpha, beta, m);
         break;
     }
-    float sums[kWeightedSums];
-    int k = 0;
-    for_each_sum(m, [&](float& sum) { sums[k++] = sum; });
-    group_.combine(sums);
-    k = 0;
-    for_each_sum(m, [&](float& sum) { sum = sums[k++]; });
+    combine(m);
+    return m;
+  }
+
+  __device__ WeightedMoments plain_moments(const PixelNoise& noise, float alpha, float beta) {
+    WeightedMoments m = {};
+    weigh<true>(PlainSquares<float>(noise), noise, alpha, beta, m);
+    combine(m);
     return m;
   }
 
@@ -286,6 +291,44 @@ class RoiSums {
 #pragma unroll 4
       for (int r = row(); r < side_; r += kRowThreads) action(pixels_[r * kMostPx + c], r, c);
     }
+  }
+
+  __device__ bool is_left_out(int r, int c) const {
+    return !(variances_[r * side_ + c] <= most_variance_);
+  }
+
+  __device__ void leave_out_pixels(const FitOptions& options) {
+    const auto sum_of = [&](const auto& of) {
+      float sum[1] = {0};
+      for_each_pixel(
+          [&](float& pixel, int r, int c) { sum[0] += of(pixel, variances_[r * side_ + c]); });
+      group_.combine(sum);
+      return sum[0];
+    };
+    const auto largest_of = [&](const auto& of) {
+      float largest[1] = {0};
+      for_each_pixel([&](float& pixel, int r, int c) {
+        largest[0] = fmaxf(largest[0], of(pixel, variances_[r * side_ + c]));
+      });
+      group_.combine(largest, Largest{});
+      return largest[0];
+    };
+    const auto change = [&](const auto& of) {
+      for_each_pixel(
+          [&](float& pixel, int r, int c) { pixel = of(pixel, variances_[r * side_ + c]); });
+      group_.sync();
+    };
+    most_variance_ = most_variance(summary_, options, sum_of, largest_of);
+    leave_out(most_variance_, static_cast<float>(count()), sum_of, change, summary_);
+  }
+
+  __device__ void combine(WeightedMoments& m) {
+    float sums[kWeightedSums];
+    int k = 0;
+    for_each_sum(m, [&](float& sum) { sums[k++] = sum; });
+    group_.combine(sums);
+    k = 0;
+    for_each_sum(m, [&](float& sum) { sum = sums[k++]; });
   }
 
   template <bool kTotals>
@@ -406,7 +449,14 @@ class RoiSums {
       const auto row_sum = [&](int r) {
         const float sum = three_columns(r, c);
         if constexpr (!kResiduals) return sum;
-        return (sum + constant) + scaled * y_axis()[r].x;
+        const float y = y_axis()[r].x;
+        const float residual = (sum + constant) + scaled * y;
+        if (variances_ == nullptr) return residual;
+        float gone = 0;  // what pixels that are left out have added
+        for (int k = c; k < c + 3; ++k)
+          if (is_left_out(r, k))
+            gone += (pixels_[r * kMostPx + k] - beta) - alpha * x_axis()[k].x * y;
+        return residual - gone;
       };
       float above = row_sum(first);
       float here = row_sum(first + 1);
@@ -462,8 +512,11 @@ class RoiSums {
       float e_y[3] = {}, w_y[3] = {}, w_yy[5] = {};
       for_rows([&](int r) {
         const float4 y = y_axis()[r];
-        const float map =
-            kMapped ? map_value(noise.estimator, noise.gain, variances_[r * side_ + c]) : 0.0f;
+        float map = 0;
+        if constexpr (kMapped) {
+          const float variance = is_left_out(r, c) ? INFINITY : variances_[r * side_ + c];
+          map = map_value(noise.estimator, noise.gain, variance);
+        }
         const PixelTerm<float> of = term.of(pixels_[r * kMostPx + c], scaled * y.x + beta, map);
         const float inside = kPadded ? y.w : 1.0f;
         const float w = inside * of.weight;
@@ -504,6 +557,7 @@ class RoiSums {
   float* pixels_;  ///< less the pedestal
   int side_;
   const float* variances_ = nullptr;
+  float most_variance_ = INFINITY;  ///< beyond which a pixel is left out
   PixelSummary summary_;
   ProfileMoments moments_;
 };

@@ -63,7 +63,7 @@ inline CountedFit counted_fit(const fitter::Batch& batch, std::size_t index,
   const bool weighs = options.estimator != fitter::Estimator::ImplicitLeastSquares;
   if (weighs && batch.variances != nullptr) {
     input.variances = batch.variances + index * area;
-    pixels.load_map(input.variances, options.estimator, fitter::gain_of(options));
+    pixels.load_map(input.variances, options);
   }
   const auto with = [&]<class Implicit, class Full>() {
     return weighs ? count_evaluations<Full>(pixels, input, options, give_up_after)

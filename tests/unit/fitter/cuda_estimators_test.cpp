@@ -8,6 +8,7 @@
 
 #include "fitter/swarm.hpp"
 #include "support/hard_spots.hpp"
+#include "support/noisy_pixels.hpp"
 #include "support/precision.hpp"
 #include "unit/fitter/cuda_array.hpp"
 #include "unit/fitter/cuda_fits.hpp"
@@ -186,6 +187,29 @@ TEST_CASE("Bad variances are bad input on CUDA, of those ROIs alone") {
     CHECK(gpu[3].status == FitStatus::BadInput);
     CHECK(gpu[5].status == FitStatus::BadInput);
     CHECK(converged(gpu[4].status));
+  }
+}
+
+TEST_CASE("Pixels that the map calls noisy or gone are left out on CUDA as on the CPU") {
+  if (test::no_device()) return;
+  const auto estimator = GENERATE(Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood);
+  const int side = GENERATE(7, 9, 13, 16, 24, 40);
+  const double variance = GENERATE(100.0, 10000.0, double{std::numeric_limits<float>::infinity()});
+  for (const int noisy : {1, 2}) {
+    const auto s = test::draw_noisy({side, 1.3, 2000, 10, 1, variance, noisy}, 500, 79);
+    FitOptions options = s.options(estimator);
+    options.model = noisy == 1 ? Model::CircularGaussian : Model::EllipticalGaussian;
+    fitter::Batch batch = s.batch(estimator);
+    INFO("estimator " << static_cast<int>(estimator) << " variance " << variance << " noisy "
+                      << noisy);
+    const Fits cold = on_cuda(batch, options);
+    test::check_agreement(on_cpu(batch, options), cold, side);
+    CHECK(test::verdicts(s, cold).refused < 0.02);
+    const auto starts = s.starts();
+    batch.starts = starts.data();
+    const Fits warm = on_cuda(batch, options);
+    test::check_agreement(on_cpu(batch, options), warm, side);
+    CHECK(test::verdicts(s, warm).refused < 0.02);
   }
 }
 

@@ -112,9 +112,9 @@ TEST_CASE("A pixel of infinite variance is not there") {
   }
   fitter::Batch batch = batch_of(s);
   batch.variances = variances.data();
-  FitOptions options = options_of(Model::CircularGaussian, GENERATE(Estimator::WeightedLeastSquares,
-                                                                    Estimator::PoissonLikelihood));
-  options.spots_only = false;  // that verdict sees the pixel
+  const FitOptions options =
+      options_of(Model::CircularGaussian,
+                 GENERATE(Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood));
   const auto without = fit_batch(batch, options);
   batch.pixels = hot.data();
   std::vector<fitter::Start> starts;

@@ -177,6 +177,10 @@ class ScalarRoi {
                ? weighted(fitter::PoissonLikelihood<float>(noise), noise, alpha, beta)
                : weighted(fitter::WeightedLeastSquares<float>(noise), noise, alpha, beta);
   }
+  fitter::WeightedMoments plain_moments(const fitter::PixelNoise& noise, float alpha,
+                                        float beta) const {
+    return weighted(fitter::PlainSquares<float>(noise), noise, alpha, beta);
+  }
 
  private:
   struct Axis {

@@ -76,7 +76,10 @@ struct Rois {
   void load_map(Estimator estimator, float gain) {
     const float* maps[kLanes];
     for (Lane k = 0; k < kLanes; ++k) maps[k] = variances[k].data();
-    sums.load_map(maps, estimator, gain);
+    fitter::FitOptions options;
+    options.estimator = estimator;
+    options.noise.gain_e_per_adu = gain;
+    sums.load_map(maps, options);
   }
 
   /// Of lane k, after load().

@@ -175,7 +175,7 @@ class Searches(unittest.TestCase):
         images, truth = ellipses(200)
         images[:, 0, 0] = 5000
         variances = np.ones((SIDE, SIDE))
-        variances[0, 0] = 1e12
+        variances[0, :4] = 1e12  # four, so that none is left out of a fit's start value
         how = {"variances": variances, "spots_only": False, "backend": "cpu",
                "bounds": {"x": (2, 8), "y": (2, 8), "sigma_x": (1, 3), "sigma_y": (1, 3)}}
 

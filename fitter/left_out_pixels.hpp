@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Pixels that a map of variances calls gone (of infinite variance) or so noisy that they tell next
+// to nothing: they are left out of everything, start value, fit and verdict. A noisy pixel beside a
+// weak spot would otherwise be taken for its peak, and its residual for a lack of fit. Host and
+// device; what sums over pixels is the back end's.
+#pragma once
+
+#include <limits>
+
+#include "fitter/fitter.hpp"
+#include "fitter/pixel_sums.hpp"
+#include "fitter/pixel_terms.hpp"
+
+namespace driftd::fitter {
+
+/// How much noisier than the fourth noisiest pixel one may be. A bright spot's own peak is noisier
+/// than its surroundings, too, but by 14.4 times the fourth brightest pixel at most, from sigma
+/// 0.5 px on, wherever in its pixel the spot lies. Each pixel left out tells less than a sixteenth
+/// of what any but the three noisiest others tell.
+constexpr float kMostNoise = 16.0f;
+constexpr int kNoisiest = 4;
+
+/// Variance, adu^2, beyond which a pixel is left out.
+/// @param sum_of, largest_of  (f): of f(pixel less pedestal, variance), over all pixels
+template <class Real, class SumOf, class LargestOf>
+DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptions& options,
+                             const SumOf& sum_of, const LargestOf& largest_of) {
+  const Real one = 1.0f, zero = 0.0f;
+  Real fourth = std::numeric_limits<float>::infinity();
+  Mask<Real> found = Mask<Real>(false);
+  for (int k = 0; k < kNoisiest; ++k) {
+    const Real next =
+        largest_of([&](const Real&, const Real& v) { return where(v < fourth, v, zero); });
+    const Real as_noisy = sum_of(
+        [&](const Real&, const Real& v) { return where(v >= next && is_finite(v), one, zero); });
+    fourth = where(found, fourth, next);
+    found = found || as_noisy > static_cast<float>(kNoisiest) - 0.5f;
+  }
+  // The likelihood's map is the read noise alone; the light adds its own.
+  Real light = 0.0f;
+  if (options.estimator == Estimator::PoissonLikelihood) {
+    const Real there =
+        sum_of([&](const Real&, const Real& v) { return where(is_finite(v), one, zero); });
+    const Real sum =
+        sum_of([&](const Real& g, const Real& v) { return where(is_finite(v), g, zero); });
+    const Real mean = summary.pedestal_adu + sum / there;
+    light = larger(mean - options.noise.offset_adu, zero) / gain_of(options);
+  }
+  return smaller(kMostNoise * (fourth + light), Real(std::numeric_limits<float>::max()));
+}
+
+/// Makes the mean of all others of each pixel that is left out, and that mean the pedestal.
+/// @param most    most_variance()
+/// @param change  (f): makes f(pixel less pedestal, variance) of each pixel
+template <class Real, class SumOf, class Change>
+DRIFTD_HD void leave_out(const Real& most, float count, const SumOf& sum_of, const Change& change,
+                         PixelSummaryOf<Real>& summary) {
+  const Real one = 1.0f, zero = 0.0f;
+  const Real kept = sum_of([&](const Real&, const Real& v) { return where(v <= most, one, zero); });
+  const Real sum = sum_of([&](const Real& g, const Real& v) { return where(v <= most, g, zero); });
+  const Mask<Real> all_kept = kept > count - 0.5f;
+  const Real mean = where(all_kept || kept < 0.5f, zero, sum / kept);
+  change([&](const Real& g, const Real& v) { return where(v <= most, g - mean, zero); });
+  const Real rest = sum_of([&](const Real& g, const Real&) { return g; });
+  const Real squares = sum_of([&](const Real& g, const Real&) { return g * g; });
+  summary.pedestal_adu += mean;
+  summary.sum = where(all_kept, summary.sum, rest);
+  summary.sum_squares = where(all_kept, summary.sum_squares, squares);
+}
+
+}  // namespace driftd::fitter

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Fits of cameras some of whose pixels are much noisier than the others, or gone, with a map that
+// says so: start value and verdict see such pixels no more than the estimator does.
+#include <algorithm>
+#include <limits>
+
+#include "support/catch.hpp"
+#include "support/noisy_pixels.hpp"
+
+namespace driftd {
+namespace {
+
+using fitter::Estimator;
+using fitter::Localization;
+using test::NoisyCamera;
+using test::NoisyPixels;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::vector<Localization> fit(const fitter::Batch& batch, const fitter::FitOptions& options) {
+  std::vector<Localization> fits(batch.count);
+  fitter::fit_batch_cpu(batch, options, fits);
+  return fits;
+}
+
+Estimator any_with_a_map() {
+  return GENERATE(Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood);
+}
+
+std::size_t count_passing(const std::vector<Localization>& fits) {
+  return static_cast<std::size_t>(std::count_if(
+      fits.begin(), fits.end(), [](const Localization& l) { return converged(l.status); }));
+}
+
+TEST_CASE("A spot passes as it would without the noisy pixels of the map, and as precisely") {
+  const Estimator estimator = any_with_a_map();
+  const bool warm = GENERATE(false, true);
+  const int side = GENERATE(7, 9, 16, 33);
+  const double photons = GENERATE(1000.0, 10000.0);
+  const double variance = GENERATE(100.0, 10000.0, double{kInfinity});
+  const double gain = side % 2 == 0 ? 2 : 1;
+  constexpr std::size_t kCount = 300;
+  const auto verdicts = [&](int noisy) {
+    const NoisyPixels s =
+        test::draw_noisy({side, 1.3, photons, 10, gain, variance, noisy}, kCount, 5);
+    fitter::Batch batch = s.batch(estimator);
+    const auto starts = s.starts();
+    if (warm) batch.starts = starts.data();
+    return test::verdicts(s, fit(batch, s.options(estimator)));
+  };
+  const double refused = verdicts(0).refused;
+  CHECK(refused < 0.01);
+  for (const int noisy : {1, 2, 3}) {
+    INFO("estimator " << static_cast<int>(estimator) << " side " << side << " photons " << photons
+                      << " variance " << variance << " noisy " << noisy << " warm " << warm);
+    const test::Verdicts v = verdicts(noisy);
+    CHECK(v.refused < refused + 0.01);
+    CHECK(v.rms == Approx(1).margin(0.15));
+  }
+}
+
+TEST_CASE("What a pixel that is gone shows makes no difference") {
+  const Estimator estimator = any_with_a_map();
+  const int side = GENERATE(9, 33);
+  const NoisyPixels s = test::draw_noisy({side, 1.3, 3000, 10, 1, double{kInfinity}, 2}, 100, 6);
+  const auto one = fit(s.batch(estimator), s.options(estimator));
+  std::vector<float> others = s.pixels;
+  for (std::size_t i = 0; i < others.size(); ++i)
+    if (s.variances[i] == kInfinity) others[i] = 3;
+  fitter::Batch batch = s.batch(estimator);
+  batch.pixels = others.data();
+  const auto other = fit(batch, s.options(estimator));
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    CHECK(converged(one[i].status));
+    CHECK(converged(other[i].status));
+    CHECK(other[i].x_px == Approx(one[i].x_px).margin(0.02 * one[i].x_sd_px));
+    CHECK(other[i].chi_square == Approx(one[i].chi_square).epsilon(1e-3));
+    CHECK(other[i].background_adu ==
+          Approx(one[i].background_adu).margin(0.02 * one[i].background_sd_adu));
+  }
+}
+
+/// Chi-square of a fit over all pixels of its ROI.
+double chi_square_of_all(const NoisyPixels& s, std::size_t index, const Localization& l) {
+  const test::Spot found = {l.x_px, l.y_px, l.sigma_x_px, l.amplitude_adu, l.background_adu};
+  const int side = s.camera.side;
+  const auto first = index * static_cast<std::size_t>(side * side);
+  double sum = 0;
+  for (int i = 0; i < side * side; ++i) {
+    const std::size_t at = first + static_cast<std::size_t>(i);
+    const double r = s.pixels[at] - test::intensity(found, i % side, i / side);
+    sum += r * r / s.variances[at];
+  }
+  return sum;
+}
+
+TEST_CASE("No pixel of a bright spot is left out because its light makes it noisier") {
+  const double sigma = GENERATE(0.5, 0.7, 1.3);
+  const int side = GENERATE(7, 16);
+  constexpr std::size_t kCount = 300;
+  const NoisyPixels s = test::draw_noisy({side, sigma, 1e5, 0.5, 1, 0, 0}, kCount, 7);
+  const auto fits =
+      fit(s.batch(Estimator::WeightedLeastSquares), s.options(Estimator::WeightedLeastSquares));
+  INFO("sigma " << sigma << " side " << side);
+  CHECK(count_passing(fits) > kCount * 95 / 100);
+  for (std::size_t i = 0; i < kCount; ++i)
+    if (converged(fits[i].status))
+      CHECK(fits[i].chi_square == Approx(chi_square_of_all(s, i, fits[i])).epsilon(1e-2));
+}
+
+TEST_CASE("A pixel ten times as noisy as the others keeps its small say") {
+  const NoisyPixels clean = test::draw_noisy({9, 1.3, 1000, 100, 1, 0, 0}, 20, 8);
+  NoisyPixels s = clean;
+  for (std::size_t i = 40; i < s.variances.size(); i += 81) s.variances[i] *= 10;
+  const auto fits =
+      fit(s.batch(Estimator::WeightedLeastSquares), s.options(Estimator::WeightedLeastSquares));
+  for (std::size_t i = 0; i < fits.size(); ++i)
+    CHECK(fits[i].chi_square == Approx(chi_square_of_all(s, i, fits[i])).epsilon(1e-3));
+}
+
+/// Makes the pixels in the columns from .. to - 1 gone.
+void take_away(NoisyPixels& s, int from, int to) {
+  for (std::size_t i = 0; i < s.pixels.size(); ++i) {
+    const int column = static_cast<int>(i) % s.camera.side;
+    if (column < from || column >= to) continue;
+    s.variances[i] = s.read_variances[i] = kInfinity;
+    s.pixels[i] = static_cast<float>(i % 7) * 9000;
+  }
+}
+
+TEST_CASE("A spot beside another one that the map takes away is a spot alone") {
+  const Estimator estimator = any_with_a_map();
+  constexpr int kSide = 16;
+  const NoisyPixels s = test::draw_noisy({kSide, 1.3, 3000, 10, 1, 0, 0}, 200, 9);
+  NoisyPixels two = s;
+  for (std::size_t i = 0; i < two.pixels.size(); ++i) {
+    const int place = static_cast<int>(i % (kSide * kSide));
+    const float more =
+        static_cast<float>(test::intensity({14.5, 7.5, 1.3, 280, 0}, place % kSide, place / kSide));
+    two.pixels[i] += more;
+    two.variances[i] += more;
+  }
+  CHECK(count_passing(fit(two.batch(estimator), two.options(estimator))) < 50);
+  take_away(two, 11, kSide);
+  const auto v = test::verdicts(two, fit(two.batch(estimator), two.options(estimator)));
+  CHECK(v.refused < 0.02);
+  CHECK(v.rms == Approx(1).margin(0.2));
+}
+
+TEST_CASE("Noise is no spot because most of its pixels are gone") {
+  const Estimator estimator = any_with_a_map();
+  const int side = GENERATE(9, 16);
+  NoisyPixels s = test::draw_noisy({side, 1.3, 0, 100, 1, 0, 0}, 3000, 10);
+  take_away(s, side / 2, side);
+  CHECK(count_passing(fit(s.batch(estimator), s.options(estimator))) <= 3);
+}
+
+TEST_CASE("Pixels that are gone do not hide those that are noisy") {
+  const Estimator estimator = any_with_a_map();
+  NoisyPixels s = test::draw_noisy({9, 1.3, 1000, 10, 1, 20000, 2}, 300, 12);
+  take_away(s, 0, 1);
+  CHECK(count_passing(fit(s.batch(estimator), s.options(estimator))) >= 297);
+}
+
+TEST_CASE("A ROI of which nothing is left is no spot") {
+  const Estimator estimator = any_with_a_map();
+  const int side = GENERATE(9, 33);
+  NoisyPixels s = test::draw_noisy({side, 1.3, 3000, 10, 1, 0, 0}, 20, 11);
+  take_away(s, 0, side);
+  CHECK(count_passing(fit(s.batch(estimator), s.options(estimator))) == 0);
+}
+
+}  // namespace
+}  // namespace driftd
