@@ -20,9 +20,23 @@ Corner corner_of(const Place& place, int roi_px) noexcept {
   return {std::int64_t{place.x_px} - roi_px / 2, std::int64_t{place.y_px} - roi_px / 2};
 }
 
-bool inside(const Frames& frames, Corner corner, int roi_px) noexcept {
-  return corner.x_px >= 0 && corner.y_px >= 0 && corner.x_px + roi_px <= frames.width_px &&
-         corner.y_px + roi_px <= frames.height_px;
+/// Where the first pixel of a ROI is; `pixels` is null where the ROI leaves the frame.
+struct Window {
+  const unsigned char* pixels = nullptr;
+  std::size_t in_map = 0;
+};
+
+Window window_of(const Frames& frames, const Place& place, int roi_px) noexcept {
+  const Corner corner = corner_of(place, roi_px);
+  if (corner.x_px < 0 || corner.y_px < 0 || corner.x_px + roi_px > frames.width_px ||
+      corner.y_px + roi_px > frames.height_px)
+    return {};
+  const auto x = static_cast<std::size_t>(corner.x_px);
+  const auto y = static_cast<std::size_t>(corner.y_px);
+  return {static_cast<const unsigned char*>(frames.pixels) +
+              static_cast<std::size_t>(place.frame) * frames.frame_bytes + y * frames.row_bytes +
+              x * bytes_per_pixel(frames.type),
+          y * static_cast<std::size_t>(frames.width_px) + x};
 }
 
 PixelType type_of_cut(const Frames& frames) noexcept {
@@ -31,6 +45,7 @@ PixelType type_of_cut(const Frames& frames) noexcept {
 
 /// (pixel - offset) gain of a row; NaN at or above saturation and where there is no gain.
 /// @param gains, offsets  of the row, or null
+/// @param offset          where there are no `offsets`
 template <class Pixel>
 void convert_row(const unsigned char* row, std::size_t count, const float* gains,
                  const float* offsets, float offset, float saturation, float* converted) noexcept {
@@ -41,7 +56,8 @@ void convert_row(const unsigned char* row, std::size_t count, const float* gains
     const auto value = static_cast<float>(pixel);
     const float gain = gains != nullptr ? gains[i] : 1.0f;
     const float light = (value - (offsets != nullptr ? offsets[i] : offset)) * gain;
-    converted[i] = gain > 0 && value < saturation ? light : kNone;
+    const auto good = static_cast<int>(gain > 0) & static_cast<int>(value < saturation);
+    converted[i] = good != 0 ? light : kNone;
   }
 }
 
@@ -116,52 +132,47 @@ CutRois::CutRois(const FrameFits& fits, const FitOptions& options, std::size_t c
   if (fits.rois.starts != nullptr) starts_ = std::make_unique<Start[]>(capacity);
 }
 
-void CutRois::cut(std::size_t first, std::size_t count, std::size_t at) noexcept {
+void CutRois::cut_pixels(const Place& place, std::size_t at) noexcept {
   const Frames& frames = fits_->frames;
-  const int roi_px = fits_->rois.roi_px;
-  const auto side = static_cast<std::size_t>(roi_px);
-  const std::size_t row_bytes = side * bytes_per_pixel(frames.type);
+  const auto side = static_cast<std::size_t>(fits_->rois.roi_px);
+  std::byte* const pixels = pixels_.get() + at * roi_bytes_;
+  float* const variances = variances_ ? variances_.get() + at * side * side : nullptr;
+  const Window window = window_of(frames, place, fits_->rois.roi_px);
+  if (window.pixels == nullptr) {  // pixels all alike: bad input to every fit
+    std::memset(pixels, 0, roi_bytes_);
+    if (variances != nullptr) std::fill_n(variances, side * side, 1.0f);
+    return;
+  }
+  for (std::size_t row = 0; row < side; ++row) {
+    const unsigned char* const from = window.pixels + row * frames.row_bytes;
+    const std::size_t in_map = window.in_map + row * static_cast<std::size_t>(frames.width_px);
+    const float* const gains =
+        frames.gains_e_per_adu != nullptr ? frames.gains_e_per_adu + in_map : nullptr;
+    const float* const offsets =
+        frames.offsets_adu != nullptr ? frames.offsets_adu + in_map : nullptr;
+    if (frames.converted())
+      with_pixels(frames.type, nullptr, [&]<class Pixel>(const Pixel*) {
+        convert_row<Pixel>(from, side, gains, offsets, offset_adu_, saturation_adu_,
+                           reinterpret_cast<float*>(pixels) + row * side);
+      });
+    else
+      std::memcpy(pixels + row * roi_bytes_ / side, from, roi_bytes_ / side);
+    for (std::size_t i = 0; variances != nullptr && i < side; ++i) {
+      const float gain = gains != nullptr ? gains[i] : 1.0f;
+      variances[row * side + i] = frames.variances_adu2[in_map + i] * (gain * gain);
+    }
+  }
+}
+
+void CutRois::cut(std::size_t first, std::size_t count, std::size_t at) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const Place& place = fits_->places[first + i];
-    const Corner corner = corner_of(place, roi_px);
-    std::byte* const pixels = pixels_.get() + (at + i) * roi_bytes_;
-    float* const variances = variances_ ? variances_.get() + (at + i) * side * side : nullptr;
-    if (starts_) {
-      Start start = fits_->rois.starts[first + i];
-      start.x_px -= static_cast<float>(corner.x_px);
-      start.y_px -= static_cast<float>(corner.y_px);
-      starts_[at + i] = start;
-    }
-    if (!inside(frames, corner, roi_px)) {  // pixels all alike: bad input to every fit
-      std::memset(pixels, 0, roi_bytes_);
-      if (variances != nullptr) std::fill_n(variances, side * side, 1.0f);
-      continue;
-    }
-    const auto x = static_cast<std::size_t>(corner.x_px);
-    const auto y = static_cast<std::size_t>(corner.y_px);
-    const auto* const begin = static_cast<const unsigned char*>(frames.pixels) +
-                              static_cast<std::size_t>(place.frame) * frames.frame_bytes +
-                              y * frames.row_bytes + x * bytes_per_pixel(frames.type);
-    const auto of_map = [&](const float* map, std::size_t row) {
-      const auto width = static_cast<std::size_t>(frames.width_px);
-      return map != nullptr ? map + (y + row) * width + x : nullptr;
-    };
-    for (std::size_t row = 0; row < side; ++row) {
-      const unsigned char* const from = begin + row * frames.row_bytes;
-      const float* const gains = of_map(frames.gains_e_per_adu, row);
-      if (frames.converted())
-        with_pixels(frames.type, nullptr, [&]<class Pixel>(const Pixel*) {
-          convert_row<Pixel>(from, side, gains, of_map(frames.offsets_adu, row), offset_adu_,
-                             saturation_adu_, reinterpret_cast<float*>(pixels) + row * side);
-        });
-      else
-        std::memcpy(pixels + row * row_bytes, from, row_bytes);
-      if (variances == nullptr) continue;
-      const float* const variance = of_map(frames.variances_adu2, row);
-      for (std::size_t i_x = 0; i_x < side; ++i_x)
-        variances[row * side + i_x] =
-            gains != nullptr ? variance[i_x] * (gains[i_x] * gains[i_x]) : variance[i_x];
-    }
+    cut_pixels(place, at + i);
+    if (!starts_) continue;
+    const Corner corner = corner_of(place, fits_->rois.roi_px);
+    Start& start = starts_[at + i] = fits_->rois.starts[first + i];
+    start.x_px -= static_cast<float>(corner.x_px);
+    start.y_px -= static_cast<float>(corner.y_px);
   }
 }
 

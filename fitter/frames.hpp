@@ -70,6 +70,8 @@ class CutRois {
   static std::size_t bytes_of_each(const FrameFits& fits);
 
  private:
+  void cut_pixels(const Place& place, std::size_t at) noexcept;
+
   const FrameFits* fits_;
   float offset_adu_;  ///< of all pixels
   float saturation_adu_;
