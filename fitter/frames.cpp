@@ -121,7 +121,7 @@ std::size_t CutRois::bytes_of_each(const FrameFits& fits) {
 
 CutRois::CutRois(const FrameFits& fits, const FitOptions& options, std::size_t capacity)
     : fits_(&fits),
-      offset_adu_(fits.frames.gains_e_per_adu != nullptr ? options.noise.offset_adu : 0),
+      offset_adu_(options.noise.offset_adu),
       saturation_adu_(options.saturation_adu),
       type_(type_of_cut(fits.frames)) {
   const auto side = static_cast<std::size_t>(fits.rois.roi_px);

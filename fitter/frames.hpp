@@ -73,7 +73,7 @@ class CutRois {
   void cut_pixels(const Place& place, std::size_t at) noexcept;
 
   const FrameFits* fits_;
-  float offset_adu_;  ///< of all pixels
+  float offset_adu_;  ///< of all pixels, where there is no map
   float saturation_adu_;
   PixelType type_;
   std::size_t roi_bytes_;

@@ -148,27 +148,48 @@ static void refuses_senseless_frames(driftfit_fitter* fitter) {
 
 enum { MANY = (1 << 17) + 100 };
 
+static driftfit_place many[MANY]; /* all but the last are outside: nothing to search */
+static driftfit_start starts[MANY];
+static driftfit_levels levels[MANY];
+static driftfit_bounds bounds[MANY];
+static driftfit_result results[MANY];
+
+/* Of a size_t that the calls are counted in: an odd one does not stop. */
 static int stop(void* user, size_t done, size_t count) {
-  *(size_t*)user = done;
-  return count == MANY;
+  const size_t calls = (*(size_t*)user)++;
+  return done < count && calls % 2 == 0;
 }
 
-static void stops_between_blocks(driftfit_fitter* fitter) {
-  static driftfit_place many[MANY]; /* all outside: nothing to search */
-  static driftfit_result results[MANY];
+static void goes_on_between_blocks(driftfit_fitter* fitter) {
   driftfit_frames frames = whole();
-  size_t done = 0;
-  many[MANY - 1].x = many[MANY - 1].y = 10;
-  results[MANY - 1].status = 77;
+  driftfit_options options;
+  size_t calls = 0;
+  const driftfit_result untouched = {.status = 77};
+  const size_t last = MANY - 1;
+  driftfit_default_options(&options, sizeof options);
+  options.estimator = DRIFTFIT_LEAST_SQUARES;
+  options.fixed = 1u << DRIFTFIT_X | 1u << DRIFTFIT_BACKGROUND;
+  for (size_t i = 0; i < MANY; ++i) bounds[i] = options.bounds;
+  many[last].x = many[last].y = 10;
+  starts[last] = (driftfit_start){10.25f, 10, 1.3f, 1.3f};
+  levels[last] = (driftfit_levels){2000, 101.5f};
+  bounds[last].upper[DRIFTFIT_Y] = 3.75f; /* of the ROI */
+  results[last] = untouched;
   frames.places = many;
   frames.count = MANY;
-  CHECK(driftfit_fit_frames(fitter, NULL, &frames, results, stop, &done, NULL, 0) ==
+  frames.starts = starts;
+  frames.levels = levels;
+  frames.bounds = bounds;
+  CHECK(driftfit_fit_frames(fitter, &options, &frames, results, stop, &calls, NULL, 0) ==
         DRIFTFIT_CANCELLED);
-  CHECK(done == 1 << 17);
-  CHECK(results[done - 1].status == DRIFTFIT_BAD_INPUT && results[MANY - 1].status == 77);
-  CHECK(driftfit_fit_frames(fitter, NULL, &frames, results, NULL, NULL, NULL, 0) == DRIFTFIT_OK);
-  CHECK(results[MANY - 1].status <= DRIFTFIT_CONVERGED_STEP);
-  CHECK(results[MANY - 2].status == DRIFTFIT_BAD_INPUT);
+  CHECK(calls == 1 && results[0].status == DRIFTFIT_BAD_INPUT);
+  CHECK(results[(1 << 17) - 1].status == DRIFTFIT_BAD_INPUT && results[last].status == 77);
+  CHECK(driftfit_fit_frames(fitter, &options, &frames, results, stop, &calls, NULL, 0) ==
+        DRIFTFIT_OK);
+  CHECK(calls == 3 && results[last - 1].status == DRIFTFIT_BAD_INPUT);
+  CHECK(results[last].status <= DRIFTFIT_CONVERGED_STEP);
+  CHECK(results[last].x == 10.25f && results[last].y == 9.75f);
+  CHECK(results[last].background == 101.5f);
 }
 
 int main(void) {
@@ -179,7 +200,7 @@ int main(void) {
     finds_spots_in_the_frame(fitter);
     strides_are_filled_in(fitter);
     refuses_senseless_frames(fitter);
-    stops_between_blocks(fitter);
+    goes_on_between_blocks(fitter);
     driftfit_destroy(fitter);
   }
   return failures != 0;

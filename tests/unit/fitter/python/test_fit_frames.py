@@ -116,7 +116,7 @@ class AsCutByHand(unittest.TestCase):
         frames, places, truth = movie()
         sigma = np.full((len(places), 1), 1.3)
         levels = np.column_stack([np.full(len(places), 70.0), np.linspace(98, 103, len(places))])
-        single = {"y": (np.full(len(places), 3.2), np.linspace(4.5, 5, len(places))), "x": (3.5, 4.6)}
+        single = {"y": (np.full(len(places), 3.2), np.linspace(3.7, 4.5, len(places))), "x": (3.5, 4.6)}
         more = {"estimator": "least_squares", "levels": levels, "fixed": "background", "bounds": single,
                 "backend": "cpu"}
         start = np.column_stack([truth[:, :2], sigma]).astype(np.float32)
@@ -125,7 +125,8 @@ class AsCutByHand(unittest.TestCase):
         ours = fit_frames(frames, places, 9, start=start, threads=2, **more)
         self.check_same(ours, by_hand, places, 9)
         self.assertEqual(ours["background"][-1], 103)
-        # 20 iterations lead to the same minimum from anywhere; none leads away from the start.
+        upper = (places[:, 1] - 4 + single["y"][1]).astype(np.float32)
+        self.assertTrue((ours["y"] <= upper + 1e-5).all() and (abs(ours["y"] - upper) < 1e-5).sum() > 10)
         fixed = fit_frames(frames, places, 9, start=start, estimator="least_squares",
                            fixed=("x", "y"), backend="cpu")
         np.testing.assert_allclose(fixed["x"], start[:, 0], atol=1e-5)
@@ -186,6 +187,10 @@ class WhatCannotBeFitted(unittest.TestCase):
         fits = fit_frames(frames, places, 9, saturation=4000, backend="cpu", **maps())
         np.testing.assert_array_equal(np.flatnonzero(fits["status"] == 5), [bad])
         np.testing.assert_array_equal(np.delete(fits, bad), np.delete(expected, bad))
+        given["gain_map"] = np.full((HEIGHT, WIDTH), 1000)  # electrons above, pixels below
+        fits = fit_frames(frames, places, 9, saturation=4000, backend="cpu", **given | {
+            "variance_map": None})
+        np.testing.assert_array_equal(np.flatnonzero(fits["status"] == 5), [bad])
 
     def test_an_infinite_variance_takes_a_pixel_away(self):
         frames, places, truth = movie()
