@@ -4,12 +4,11 @@ without the maps of a camera, and beside the fits alone of ROIs that are cut alr
 
   /usr/bin/python3 tests/bench/frames_bench.py [--threads 1] [--backend cpu] [--json FILE]
 
-ns a fit: medians of runs in turn; the last columns are ratios of these.
+ns a fit: the least of runs in turn; the last columns are ratios of these.
 """
 import argparse
 import json
 import pathlib
-import statistics
 import sys
 import time
 
@@ -84,7 +83,7 @@ def main() -> None:
                             begin = time.perf_counter_ns()
                             run()
                             ns[name].append((time.perf_counter_ns() - begin) / len(places))
-                    now = {name: statistics.median(times) for name, times in ns.items()}
+                    now = {name: min(times) for name, times in ns.items()}
                     print(f"{side:4}  {estimator:9}  {'yes' if with_maps else 'no':4}  {now['frames']:10.0f}"
                           f"  {now['numpy']:10.0f}  {now['alone']:9.0f}  {now['numpy'] / now['frames']:14.2f}"
                           f"  {now['frames'] / now['alone']:14.2f}", flush=True)
