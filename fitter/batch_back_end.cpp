@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "fitter/batch_back_end.hpp"
 
+#include <algorithm>
+
+#include "fitter/cpu/parts.hpp"
 #include "fitter/options.hpp"
 
 namespace driftd::fitter {
@@ -12,6 +15,13 @@ bool all_readable(const Batch& batch, std::span<const Localization> results,
          host_can_read(batch.levels) && host_can_read(batch.variances) &&
          host_can_read(batch.bounds) && host_can_read(results.data()) &&
          host_can_read(reports.data());
+}
+
+bool all_readable(const FrameFits& fits, std::span<const Localization> results) {
+  const Frames& frames = fits.frames;
+  return host_can_read(frames.pixels) && host_can_read(frames.gains_e_per_adu) &&
+         host_can_read(frames.offsets_adu) && host_can_read(frames.variances_adu2) &&
+         host_can_read(fits.places) && all_readable(fits.rois, results);
 }
 
 }  // namespace
@@ -53,6 +63,33 @@ void BatchBackEnd::fit(const Batch& batch, const FitOptions& options,
       return;
   }
   fit_batch_cpu(batch, options, results, threads);
+}
+
+void BatchBackEnd::check(const FrameFits& fits, const FitOptions& options,
+                         std::span<const Localization> results) const {
+  check_frames(fits, options, results.size());
+  if (cuda_ && !all_readable(fits, results))
+    throw FitterError("fitter: frames, maps, places and results have to lie in the host's memory");
+}
+
+void BatchBackEnd::fit_frames(const FrameFits& fits, const FitOptions& options,
+                              std::span<Localization> results, int threads) {
+  if (!cuda_) return fit_frames_cpu(fits, options, results, threads);
+  check(fits, options, results);
+  constexpr std::size_t kBlockBytes = std::size_t{1} << 26;
+  const std::size_t block = std::min(kBlockBytes / CutRois::bytes_of_each(fits), results.size());
+  const FitOptions of_cut = options_of_cut(fits.frames, options);
+  CutRois cut(fits, options, block);
+  for (std::size_t done = 0; done < results.size(); done += block) {
+    const std::span<Localization> now =
+        results.subspan(done, std::min(block, results.size() - done));
+    cpu::run_in_parts(now.size(), threads, cpu::kPieceOfWork,
+                      [&](std::size_t, std::size_t from, std::size_t count) {
+                        cut.cut(done + from, count, from);
+                      });
+    fit(cut.batch(done, now.size()), of_cut, now, threads);
+    cut.to_frame(done, now);
+  }
 }
 
 void BatchBackEnd::search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,

@@ -9,6 +9,7 @@
 
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
+#include "fitter/frames.hpp"
 #include "fitter/swarm.hpp"
 
 namespace driftd::fitter {
@@ -32,6 +33,13 @@ class BatchBackEnd {
   /// @throws FitterError
   void fit(const Batch& batch, const FitOptions& options, std::span<Localization> results,
            int threads);
+  /// What fit_frames() checks before it begins. @throws FitterError
+  void check(const FrameFits& fits, const FitOptions& options,
+             std::span<const Localization> results) const;
+  /// As fit_frames_cpu(), and likewise. For a GPU, threads of the CPU cut blocks of ROIs. All
+  /// arrays lie where the CPU can read them.
+  void fit_frames(const FrameFits& fits, const FitOptions& options, std::span<Localization> results,
+                  int threads);
   /// As fit_swarm_cpu(), and likewise.
   void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
               std::span<Localization> results, std::span<SwarmReport> reports, int threads);

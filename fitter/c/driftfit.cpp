@@ -14,6 +14,7 @@
 #include "fitter/batch_back_end.hpp"
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
+#include "fitter/frames.hpp"
 #include "fitter/options.hpp"
 #include "fitter/swarm.hpp"
 
@@ -38,6 +39,8 @@ static_assert(sizeof(driftfit_swarm_report) == sizeof(SwarmReport));
 static_assert(offsetof(driftfit_swarm_report, chi_square) == offsetof(SwarmReport, chi_square));
 static_assert(sizeof(driftfit_levels) == sizeof(StartLevels));
 static_assert(sizeof(driftfit_bounds) == sizeof(Bounds));
+static_assert(sizeof(driftfit_place) == sizeof(Place));
+static_assert(offsetof(driftfit_place, frame) == offsetof(Place, frame));
 static_assert(offsetof(driftfit_bounds, upper) == offsetof(Bounds, upper));
 static_assert(DRIFTFIT_PARAMETERS == kParameters);
 static_assert(DRIFTFIT_AUTO == static_cast<int>(BackEnd::Auto));
@@ -53,6 +56,7 @@ constexpr std::size_t kSearchBlock = std::size_t{1} << 11;
 /// Sizes of the structs in their first versions.
 constexpr std::uint32_t kFirstOptions = offsetof(driftfit_options, offset) + sizeof(float);
 constexpr std::uint32_t kFirstImages = offsetof(driftfit_images, bounds) + sizeof(void*);
+constexpr std::uint32_t kFirstFrames = offsetof(driftfit_frames, variance_map) + sizeof(void*);
 constexpr std::uint32_t kFirstSwarm =
     offsetof(driftfit_swarm_options, first_image) + sizeof(std::uint64_t);
 
@@ -105,11 +109,16 @@ void check_one_of(const char* name, std::int32_t value, std::int32_t last, const
                       ", allowed are " + allowed);
 }
 
-/// @throws FitterError for a struct of no known version or a name unknown
-FitOptions options_from(const driftfit_options* given) {
+/// @throws FitterError for a struct of no known version
+driftfit_options all_options(const driftfit_options* given) {
   driftfit_options o;
   driftfit_default_options(&o, sizeof o);
   if (given != nullptr) take(*given, kFirstOptions, "options", "driftfit_default_options()", o);
+  return o;
+}
+
+/// @throws FitterError for a name unknown
+FitOptions options_from(const driftfit_options& o) {
   check_one_of("model", o.model, DRIFTFIT_ELLIPTICAL_GAUSSIAN,
                "0 (circular) and 1 (elliptical Gaussian)");
   check_one_of("estimator", o.estimator, DRIFTFIT_POISSON_LIKELIHOOD,
@@ -156,11 +165,16 @@ SwarmOptions swarm_from(const driftfit_swarm_options* given) {
 }
 
 /// @throws FitterError
+void check_pixel_type(std::int32_t type) {
+  check_one_of("pixel_type", type, DRIFTFIT_F32, "0 (u8), 1 (u16) and 2 (f32)");
+}
+
+/// @throws FitterError
 Batch batch_from(const driftfit_images* given) {
   if (given == nullptr) throw FitterError("driftfit: no images given");
   driftfit_images i = {};
   take(*given, kFirstImages, "images", "sizeof(driftfit_images)", i);
-  check_one_of("pixel_type", i.pixel_type, DRIFTFIT_F32, "0 (u8), 1 (u16) and 2 (f32)");
+  check_pixel_type(i.pixel_type);
   return {.pixels = i.pixels,
           .type = static_cast<PixelType>(i.pixel_type),
           .roi_px = i.side,
@@ -199,9 +213,54 @@ Job job_from(const driftfit_fitter* fitter, const driftfit_options* options,
   const Batch batch = batch_from(images);
   if (batch.count > 0 && results == nullptr)
     throw FitterError("driftfit: no place given for results");
-  Job job = {batch, options_from(options)};
+  Job job = {batch, options_from(all_options(options))};
   check_batch(job.batch, job.options, job.batch.count);
   return job;
+}
+
+/// @throws FitterError
+FrameFits frames_from(const driftfit_frames* given) {
+  if (given == nullptr) throw FitterError("driftfit: no frames given");
+  driftfit_frames f = {};
+  take(*given, kFirstFrames, "frames", "sizeof(driftfit_frames)", f);
+  check_pixel_type(f.pixel_type);
+  const auto type = static_cast<PixelType>(f.pixel_type);
+  const std::size_t row =
+      f.row_stride != 0 ? f.row_stride
+                        : static_cast<std::size_t>(std::max(f.width, 0)) * bytes_per_pixel(type);
+  return {.frames = {.pixels = f.pixels,
+                     .type = type,
+                     .width_px = f.width,
+                     .height_px = f.height,
+                     .count = f.frame_count,
+                     .row_bytes = row,
+                     .frame_bytes = f.frame_stride != 0
+                                        ? f.frame_stride
+                                        : static_cast<std::size_t>(std::max(f.height, 0)) * row,
+                     .gains_e_per_adu = f.gain_map,
+                     .offsets_adu = f.offset_map,
+                     .variances_adu2 = f.variance_map},
+          .places = reinterpret_cast<const Place*>(f.places),
+          .rois = {.roi_px = f.side,
+                   .count = f.count,
+                   .starts = reinterpret_cast<const Start*>(f.starts),
+                   .levels = reinterpret_cast<const StartLevels*>(f.levels),
+                   .bounds = reinterpret_cast<const Bounds*>(f.bounds)}};
+}
+
+/// Options of fits to pixels converted by maps. @throws FitterError
+FitOptions options_beside(const Frames& frames, const driftfit_options* given) {
+  driftfit_options o = all_options(given);
+  if (frames.gains_e_per_adu != nullptr) {
+    if (!(o.gain <= 0))
+      throw FitterError("driftfit: gain is " + std::to_string(o.gain) +
+                        " beside a gain_map, allowed is 0 (unknown)");
+    o.gain = 1;
+  }
+  if (frames.offsets_adu != nullptr && o.offset != 0)
+    throw FitterError("driftfit: offset is " + std::to_string(o.offset) +
+                      " beside an offset_map, allowed is 0");
+  return options_from(o);
 }
 
 /// Whom a call tells how it gets on.
@@ -339,6 +398,31 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const
                                   .bounds = nullptr};
   return driftfit_fit_images(fitter, options, &images, results, progress, user, message,
                              message_size);
+}
+
+int driftfit_fit_frames(driftfit_fitter* fitter, const driftfit_options* given,
+                        const driftfit_frames* frames, driftfit_result* results,
+                        driftfit_progress progress, void* user, char* message,
+                        size_t message_size) {
+  FrameFits fits;
+  FitOptions options;
+  const int checked = guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
+    if (fitter == nullptr) throw FitterError("driftfit: no fitter given");
+    fits = frames_from(frames);
+    if (fits.rois.count > 0 && results == nullptr)
+      throw FitterError("driftfit: no place given for results");
+    options = options_beside(fits.frames, given);
+    fitter->back_end.check(fits, options,
+                           {reinterpret_cast<const Localization*>(results), fits.rois.count});
+    return DRIFTFIT_OK;
+  });
+  if (checked != DRIFTFIT_OK) return checked;
+  auto* const found = reinterpret_cast<Localization*>(results);
+  return in_blocks(fits.rois.count, kBlock, {progress, user, message, message_size},
+                   [&](std::size_t first, std::size_t n) {
+                     fitter->back_end.fit_frames(part_of(fits, first, n), options,
+                                                 {found + first, n}, fitter->threads);
+                   });
 }
 
 void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size) {

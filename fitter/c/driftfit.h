@@ -157,6 +157,34 @@ typedef struct driftfit_swarm_report {
   float chi_square;      /* squared residuals there, pixel units squared; NaN: bad input */
 } driftfit_swarm_report;
 
+/* Where a ROI is cut: its pixel (side / 2, side / 2), side / 2 rounded down, is pixel (x, y) of a
+ * frame. x counts columns, y rows, frames count from 0. */
+typedef struct driftfit_place {
+  int32_t x, y, frame;
+} driftfit_place;
+
+/* What is fitted: `count` ROIs of side x side pixels, cut from whole frames. Later versions append
+ * members. Maps have a value for each pixel of a frame, row after row without gaps, or are null. */
+typedef struct driftfit_frames {
+  uint32_t size; /* sizeof(driftfit_frames) */
+  int32_t pixel_type;
+  int32_t width, height; /* of a frame: `side` or more */
+  size_t frame_count;
+  const void* pixels;
+  size_t row_stride;   /* bytes from a row to the next; 0: rows without gaps */
+  size_t frame_stride; /* bytes from a frame to the next; 0: frames without gaps */
+  int32_t side;
+  int32_t reserved; /* 0 */
+  size_t count;
+  const driftfit_place* places;  /* `count` */
+  const driftfit_start* starts;  /* as in driftfit_images, x and y of the frame */
+  const driftfit_levels* levels; /* as in driftfit_images */
+  const driftfit_bounds* bounds; /* as in driftfit_images, x and y of the ROI */
+  const float* gain_map;         /* electrons per pixel unit */
+  const float* offset_map;       /* pixel value without light */
+  const float* variance_map;     /* as variances of driftfit_images, pixel units squared */
+} driftfit_frames;
+
 typedef struct driftfit_fitter driftfit_fitter;
 
 /* Called after each block of fits, on the calling thread. Non-zero: stop. */
@@ -207,6 +235,22 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const
                  int32_t pixel_type, int32_t side, size_t count, const driftfit_start* starts,
                  driftfit_result* results, driftfit_progress progress, void* user, char* message,
                  size_t message_size);
+
+/* Fits ROIs of frames: what driftfit_fit_images() makes of the same ROIs cut by hand, x and y in
+ * the frame (the centre of its first pixel is (0, 0)). ROIs are cut a piece at a time by the
+ * threads that fit them; for a GPU in blocks of 64 MiB by all threads of the CPU. results
+ * frames->count of them, in the order of the places. A ROI that does not lie in its frame with all
+ * its pixels has DRIFTFIT_BAD_INPUT With a map of gains or offsets, a float is fitted in place of
+ * each pixel, (pixel - offset) * gain; without one of them, `offset` of the options, or no gain,
+ * takes its place. With gains, it is electrons, as is all that is said in pixel units, but for
+ * saturation, offsets and variances (which are converted: variance * gain^2): beside a map of gains
+ * `gain` has to be unknown, beside one of offsets `offset` has to be 0. A pixel whose gain is not >
+ * 0, or whose offset is no number, makes bad input of the ROIs that it is in. The maps of sCMOS
+ * cameras: Huang et al. 2013, Nature Methods 10, 653, whose gain is the inverse of this one. All
+ * arrays lie in memory of the host. Returns what driftfit_fit_images() does. */
+int driftfit_fit_frames(driftfit_fitter* fitter, const driftfit_options* options,
+                        const driftfit_frames* frames, driftfit_result* results,
+                        driftfit_progress progress, void* user, char* message, size_t message_size);
 
 /* The defaults, in as much of the struct as `size` bytes hold (sizeof(driftfit_swarm_options)). */
 void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size);

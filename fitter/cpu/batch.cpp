@@ -1,51 +1,98 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/parts.hpp"
+#include "fitter/frames.hpp"
 #include "fitter/options.hpp"
 
 namespace driftd::fitter {
+namespace {
+
+/// Calls each(fit, part, from, count) for pieces of `count` ROIs of a side, on threads;
+/// fit(job) fits in the memory of the thread. @param each  must not throw
+template <class Each>
+void fit_on_threads(int roi_px, std::size_t count, int threads, const Each& each) {
+  const cpu::Kernels kernels = cpu::choose_kernels();
+  if (cpu::batch_in_lanes(kernels, roi_px)) {
+    const auto workspaces = std::make_unique_for_overwrite<cpu::LaneWorkspace[]>(
+        cpu::parts_of(count, threads, cpu::kPieceInLanes));
+    cpu::run_in_parts(
+        count, threads, cpu::kPieceInLanes, [&](std::size_t part, std::size_t from, std::size_t n) {
+          each([&](const cpu::FitJob& job) { kernels.fit_in_lanes(job, workspaces[part]); }, part,
+               from, n);
+        });
+    return;
+  }
+  const auto workspaces = std::make_unique_for_overwrite<cpu::Workspace[]>(
+      cpu::kFlights * cpu::parts_of(count, threads, cpu::kPieceAcross));
+  cpu::run_in_parts(count, threads, cpu::kPieceAcross,
+                    [&](std::size_t part, std::size_t from, std::size_t n) {
+                      each(
+                          [&](const cpu::FitJob& job) {
+                            kernels.fit_across_lanes(job, &workspaces[part * cpu::kFlights]);
+                          },
+                          part, from, n);
+                    });
+}
+
+/// `count` of the batch, beginning with `from`; `results` are those of the whole.
+cpu::FitJob job_of(const Batch& batch, const FitOptions& options, Localization* results,
+                   std::size_t from, std::size_t count) {
+  const auto side = static_cast<std::size_t>(batch.roi_px);
+  const std::size_t bytes = cpu::roi_bytes(batch);
+  const auto share = [from](auto* of_all, std::size_t each = 1) {
+    return of_all != nullptr ? of_all + from * each : nullptr;
+  };
+  return {static_cast<const unsigned char*>(batch.pixels) + from * bytes,
+          bytes,
+          batch.type,
+          batch.roi_px,
+          count,
+          share(batch.starts),
+          share(batch.levels),
+          share(batch.bounds),
+          share(batch.variances, side * side),
+          &options,
+          results + from};
+}
+
+}  // namespace
 
 void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Localization> results,
                    int threads) {
   check_batch(batch, options, results.size());
-  const auto side = static_cast<std::size_t>(batch.roi_px);
-  const std::size_t bytes = cpu::roi_bytes(batch);
-  const auto* pixels = static_cast<const unsigned char*>(batch.pixels);
-  const cpu::Kernels kernels = cpu::choose_kernels();
-  const auto job_of = [&](std::size_t from, std::size_t count) {
-    const auto share = [from](auto* of_all, std::size_t each = 1) {
-      return of_all != nullptr ? of_all + from * each : nullptr;
-    };
-    return cpu::FitJob{pixels + from * bytes,
-                       bytes,
-                       batch.type,
-                       batch.roi_px,
-                       count,
-                       share(batch.starts),
-                       share(batch.levels),
-                       share(batch.bounds),
-                       share(batch.variances, side * side),
-                       &options,
-                       results.data() + from};
-  };
-  if (cpu::batch_in_lanes(kernels, batch.roi_px)) {
-    const auto workspaces = std::make_unique_for_overwrite<cpu::LaneWorkspace[]>(
-        cpu::parts_of(batch.count, threads, cpu::kPieceInLanes));
-    cpu::run_in_parts(batch.count, threads, cpu::kPieceInLanes,
-                      [&](std::size_t part, std::size_t from, std::size_t count) {
-                        kernels.fit_in_lanes(job_of(from, count), workspaces[part]);
-                      });
-    return;
-  }
-  const auto workspaces = std::make_unique_for_overwrite<cpu::Workspace[]>(
-      cpu::kFlights * cpu::parts_of(batch.count, threads, cpu::kPieceAcross));
-  cpu::run_in_parts(batch.count, threads, cpu::kPieceAcross,
-                    [&](std::size_t part, std::size_t from, std::size_t count) {
-                      kernels.fit_across_lanes(job_of(from, count),
-                                               &workspaces[part * cpu::kFlights]);
-                    });
+  fit_on_threads(batch.roi_px, batch.count, threads,
+                 [&](const auto& fit, std::size_t, std::size_t from, std::size_t count) {
+                   fit(job_of(batch, options, results.data(), from, count));
+                 });
+}
+
+void fit_frames_cpu(const FrameFits& fits, const FitOptions& options,
+                    std::span<Localization> results, int threads) {
+  check_frames(fits, options, results.size());
+  const FitOptions of_cut = options_of_cut(fits.frames, options);
+  // ROIs cut at a time, whole groups of lanes: those that stay in the second cache beside a
+  // LaneWorkspace.
+  constexpr std::size_t kCutBytes = std::size_t{1} << 16;
+  const std::size_t at_a_time =
+      (kCutBytes / CutRois::bytes_of_each(fits) / cpu::kMaxLanes + 1) * cpu::kMaxLanes;
+  std::vector<CutRois> cut;
+  const std::size_t parts = cpu::parts_of(fits.rois.count, threads, cpu::kPieceAcross);
+  cut.reserve(parts);
+  while (cut.size() < parts) cut.emplace_back(fits, options, at_a_time);
+  fit_on_threads(fits.rois.roi_px, fits.rois.count, threads,
+                 [&](const auto& fit, std::size_t part, std::size_t from, std::size_t count) {
+                   const std::size_t end = from + count;
+                   for (std::size_t n = 0; from < end; from += n) {
+                     n = std::min(at_a_time, end - from);
+                     cut[part].cut(from, n);
+                     fit(job_of(cut[part].batch(from, n), of_cut, &results[from], 0, n));
+                     cut[part].to_frame(from, results.subspan(from, n));
+                   }
+                 });
 }
 
 }  // namespace driftd::fitter

@@ -180,6 +180,76 @@ void create(Choices& choices) {
   driftfit_destroy(fitter);
 }
 
+/// Frames of some strides, in memory that ends with their last pixel, and places in and around
+/// them.
+void fit_frames(Choices& choices, driftfit_fitter* fitter) {
+  constexpr std::array<std::size_t, 4> kBytes{1, 2, 4, 4};
+  const driftfit_options options = some_options(choices);
+  driftfit_frames frames{};
+  frames.size = sizeof frames;
+  frames.pixel_type = static_cast<std::int32_t>(choices.up_to(3));
+  frames.side = static_cast<std::int32_t>(3 + choices.up_to(10));
+  frames.width = static_cast<std::int32_t>(choices.up_to(30));
+  frames.height = static_cast<std::int32_t>(choices.up_to(30));
+  frames.frame_count = choices.up_to(2);
+  frames.count = choices.up_to(20);
+  const auto width = static_cast<std::size_t>(frames.width);
+  const auto height = static_cast<std::size_t>(frames.height);
+  const std::size_t row = width * kBytes[static_cast<std::size_t>(frames.pixel_type)];
+  const auto have = choices.take<std::uint8_t>();
+  if ((have & 1U) != 0) frames.row_stride = choices.up_to(2 * row);
+  if ((have & 2U) != 0) frames.frame_stride = choices.up_to(height * row);
+  const std::size_t row_stride = frames.row_stride != 0 ? frames.row_stride : row;
+  const std::size_t frame_stride =
+      frames.frame_stride != 0 ? frames.frame_stride : height * row_stride;
+  std::vector<std::uint8_t> pixels;
+  if (frames.frame_count > 0 && height > 0)
+    pixels.resize((frames.frame_count - 1) * frame_stride + (height - 1) * row_stride + row);
+  for (std::uint8_t& pixel : pixels)
+    pixel = static_cast<std::uint8_t>(choices.take<std::uint8_t>() + 7);
+  frames.pixels = pixels.data();
+  std::vector<driftfit_place> places(frames.count);
+  for (driftfit_place& place : places) {
+    place = {choices.take<std::int8_t>(), choices.take<std::int8_t>(),
+             static_cast<std::int32_t>(choices.up_to(3)) % 2};
+    if (choices.up_to(31) == 31) place.frame = choices.take<std::int16_t>();
+    if (choices.up_to(15) == 15) place.x = choices.take<std::int32_t>();
+  }
+  frames.places = places.data();
+  std::array<std::vector<float>, 3> maps;
+  const std::array<const float**, 3> given{&frames.gain_map, &frames.offset_map,
+                                           &frames.variance_map};
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    if ((have >> (2 + i) & 1U) == 0) continue;
+    maps[i].assign(width * height, some_float(choices));
+    if (!maps[i].empty()) maps[i][choices.up_to(maps[i].size() - 1)] = some_float(choices);
+    *given[i] = maps[i].data();
+  }
+  std::vector<driftfit_start> starts;
+  for (std::size_t i = 0; (have & 32U) != 0 && i < frames.count; ++i)
+    starts.push_back(
+        {some_float(choices), some_float(choices), some_float(choices), some_float(choices)});
+  if (!starts.empty()) frames.starts = starts.data();
+  driftfit_result untouched{};
+  untouched.x = 77;
+  std::vector<driftfit_result> results(frames.count, untouched);
+  std::array<char, 400> message{};
+  message.fill('x');
+  const int code = driftfit_fit_frames(fitter, &options, &frames, results.data(), nullptr, nullptr,
+                                       message.data(), message.size());
+  check_message(code, message);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    require(code == DRIFTFIT_OK || results[i].x == 77, "nothing was fitted");
+    if (code != DRIFTFIT_OK) continue;
+    check_result(results[i]);
+    const std::int64_t left = std::int64_t{places[i].x} - frames.side / 2;
+    const std::int64_t top = std::int64_t{places[i].y} - frames.side / 2;
+    const bool inside = left >= 0 && top >= 0 && left + frames.side <= frames.width &&
+                        top + frames.side <= frames.height;
+    require(inside || results[i].status == DRIFTFIT_BAD_INPUT, "what is outside is bad input");
+  }
+}
+
 }  // namespace
 
 void fit_interface(Bytes bytes) {
@@ -191,6 +261,7 @@ void fit_interface(Bytes bytes) {
   Choices choices(bytes);
   const std::size_t call = choices.up_to(15);
   if (call == 15) return create(choices);
+  if (call == 14) return fit_frames(choices, fitter.get());
   const driftfit_options options = some_options(choices);
   const driftfit_swarm_options swarm = some_swarm(choices);
   const Images images = some_images(choices);

@@ -12,6 +12,9 @@
 
     fits, found = driftd_fit.search(images)     # each from where a particle swarm was best
 
+    fits = driftd_fit.fit_frames(frames, coordinates, 11, estimator="poisson",     # of an sCMOS
+                                 gain_map=gain, offset_map=offset, variance_map=variance)
+
 Lengths are pixels, the centre of an image's first pixel is (0, 0), x counts columns. Amplitude and
 background are in pixel units; ``*_sd`` are standard deviations. docs/fitter.md has the method.
 """
@@ -37,6 +40,8 @@ RESULT = np.dtype(
 START = np.dtype([(name, np.float32) for name in ("x", "y", "sigma_x", "sigma_y")])
 #: Start values of the other parameters.
 LEVELS = np.dtype([(name, np.float32) for name in ("amplitude", "background")])
+#: Where `Fitter.fit_frames` cuts; the bytes of driftfit_place.
+PLACE = np.dtype([(name, np.int32) for name in ("x", "y", "frame")])
 #: What a swarm found before the fit: its best place, the standard deviations of its last best ones
 #: and its sum of squared residuals; the bytes of driftfit_swarm_report.
 SWARM_REPORT = np.dtype([(name, np.float32) for name in
@@ -185,8 +190,78 @@ class Fitter:
         """
         self._check_open()
         settings = _settings(model, estimator, fixed, options)
-        work = _Work(images, settings, start, levels, variances, bounds)
+        work = _image_work(images, settings, start, levels, variances, bounds)
         self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
+        return work.results
+
+    def fit_frames(self, frames: np.ndarray, coordinates: np.ndarray, side: int,
+                   model: str = "circular", estimator: str = "implicit",
+                   start: np.ndarray | None = None,
+                   progress: Callable[[int, int], bool | None] | None = None, *,
+                   gain_map: np.ndarray | None = None, offset_map: np.ndarray | None = None,
+                   variance_map: np.ndarray | None = None, levels: np.ndarray | None = None,
+                   bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
+                   **options: float) -> np.ndarray:
+        """Fits the ROIs of whole frames: what `fit` makes of the same ROIs cut by hand, with ``x``
+        and ``y`` in the frame. They are cut a piece at a time by the threads that fit them.
+
+        With `gain_map` or `offset_map`, ``(pixel - offset) * gain`` is fitted in place of each pixel,
+        as float32; without one of them the option ``offset``, or no gain, takes its place. With
+        `gain_map` that is electrons: ``amplitude``, ``background``, `levels`, `bounds` and
+        ``min_background`` are then electrons, too. For sCMOS cameras, with "poisson" (Huang et al.
+        2013, Nature Methods 10, 653, whose gain is the inverse of this one).
+
+        Parameters
+        ----------
+        frames : array, shape (n, height, width) or (height, width)
+            uint8, uint16 or float32; a memory map, too. Not copied where the pixels of a row lie side
+            by side; a view with gaps between them, or turned over, is.
+        coordinates : array of numbers, shape (m, 3) of x, y, frame; or, of one frame, (m, 2) of x, y
+            The pixel in a ROI's middle, its pixel ``side // 2``: x counts columns, y rows, frames
+            count from 0. Rounded. A ROI that does not lie in its frame with all its pixels, and one
+            whose x or y is NaN, ends as ``bad_input``; the others do not care.
+        side : int
+            Of the ROIs, 4 to 64 pixels.
+        model, estimator, progress, fixed
+            As in `fit`.
+        start : as in `fit`, m of them
+            x and y in the frame.
+        gain_map : array, shape (height, width)
+            Electrons per pixel unit. Not with the option ``gain``. A pixel whose gain is not above 0
+            makes ``bad_input`` of the ROIs that it is in.
+        offset_map : array, shape (height, width)
+            Pixel values without light. Not with the option ``offset``.
+        variance_map : array, shape (height, width)
+            Variance of each pixel without light, pixel units squared: to poisson its read noise, to
+            weighted_least_squares the variance. Infinite: to these two the pixel is not there.
+            `driftctl calibrate camera --dark-only --maps` measures this map and that of offsets.
+        levels : as in `fit`, m of them
+        bounds : as in `fit`, arrays of shape (m,)
+            Those of x and y count from the ROI's first pixel.
+        **options
+            As in `fit`; ``saturation`` is compared with the pixels as they come.
+
+        Returns
+        -------
+        array, shape (m,), dtype `RESULT`
+            ``x`` and ``y`` in the frame, the centre of whose first pixel is (0, 0).
+
+        Raises
+        ------
+        TypeError, ValueError
+            Arrays or options of another kind, frames that are not there; the text says what was found
+            and what is allowed.
+        FitError
+            What the GPU reported, or a libdriftfit without this call.
+        """
+        self._check_open()
+        if not hasattr(_library, "driftfit_fit_frames"):
+            raise FitError("fit_frames: the libdriftfit that is loaded is older and does not know it")
+        settings = _settings(model, estimator, fixed, options)
+        work = _frame_work(frames, coordinates, side, settings, start, levels, bounds,
+                           {"gain_map": gain_map, "offset_map": offset_map,
+                            "variance_map": variance_map})
+        self._call(_library.driftfit_fit_frames, [ctypes.byref(settings)], work, [], progress)
         return work.results
 
     def search(self, images: np.ndarray, model: str = "circular", estimator: str = "implicit",
@@ -243,7 +318,7 @@ class Fitter:
                        | {name: options.pop(name) for name in arguments.SWARM_OPTIONS
                           if name in options})
         settings = _settings(model, estimator, fixed, options)
-        work = _Work(images, settings, None, levels, variances, bounds)
+        work = _image_work(images, settings, None, levels, variances, bounds)
         found = np.zeros(len(work.results), SWARM_REPORT)
         found["chi_square"] = np.nan
         self._call(_library.driftfit_search, [ctypes.byref(settings), ctypes.byref(swarm)], work,
@@ -268,7 +343,7 @@ class Fitter:
 
         message = ctypes.create_string_buffer(512)
         code = function(
-            self._handle, *settings, ctypes.byref(work.images), work.results.ctypes.data, *outputs,
+            self._handle, *settings, ctypes.byref(work.given), work.results.ctypes.data, *outputs,
             libdriftfit.Progress(report) if progress else libdriftfit.Progress(), None, message,
             len(message))
         if failure:
@@ -283,25 +358,42 @@ class _Work:
     """What is fitted, as the library takes it, with room for the results. Keeps the arrays alive.
     Bounds that are numbers go into `settings`."""
 
-    def __init__(self, images, settings: libdriftfit.Options, start, levels, variances, bounds):
-        images = arguments.images(images)
-        count, side = images.shape[:2]
+    def __init__(self, kind: type, pixels: np.ndarray, side: int, count: int,
+                 settings: libdriftfit.Options, start, levels, bounds, more: dict, **sizes: int):
         self._arrays = {
-            "pixels": images,
+            "pixels": pixels,
             "starts": None if start is None else
             arguments.records(start, "start", START, count, fewest=3),
             "levels": None if levels is None else
             arguments.records(levels, "levels", LEVELS, count),
-            "variances": None if variances is None else
-            arguments.variances(variances, images.shape),
             "bounds": None if bounds is None else
-            arguments.bounds(bounds, _PLACES, settings.lower, settings.upper, count)}
-        self.images = libdriftfit.Images(
-            ctypes.sizeof(libdriftfit.Images), PIXEL_TYPES[images.dtype], side, 0, count,
-            **{name: array.ctypes.data for name, array in self._arrays.items()
-               if array is not None})
+            arguments.bounds(bounds, _PLACES, settings.lower, settings.upper, count)} | more
+        self.given = kind(
+            size=ctypes.sizeof(kind), pixel_type=PIXEL_TYPES[pixels.dtype], side=side, count=count,
+            **sizes, **{name: array.ctypes.data for name, array in self._arrays.items()
+                        if array is not None})
         self.results = np.zeros(count, RESULT)
         self.results["status"] = STATUS.index("bad_input")
+
+
+def _image_work(images, settings, start, levels, variances, bounds) -> _Work:
+    images = arguments.images(images)
+    if variances is not None:
+        variances = arguments.variances(variances, images.shape)
+    return _Work(libdriftfit.Images, images, images.shape[1], len(images), settings, start, levels,
+                 bounds, {"variances": variances})
+
+
+def _frame_work(frames, coordinates, side, settings, start, levels, bounds, maps: dict) -> _Work:
+    frames = arguments.frames(frames)
+    count, height, width = frames.shape
+    side = arguments.number("side", side, arguments.SIDE)
+    places = arguments.places(coordinates, PLACE, count)
+    more = {name: None if given is None else arguments.camera_map(name, given, (height, width))
+            for name, given in maps.items()}
+    return _Work(libdriftfit.Frames, frames, side, len(places), settings, start, levels, bounds,
+                 {"places": places} | more, width=width, height=height, frame_count=count,
+                 row_stride=frames.strides[1], frame_stride=frames.strides[0] if count > 1 else 0)
 
 
 def _assign(made: ctypes.Structure, options: dict, known: dict) -> None:
@@ -357,7 +449,23 @@ def search(images: np.ndarray, model: str = "circular", estimator: str = "implic
                              bounds=bounds, fixed=fixed, **options)
 
 
-for _function in (fit, search):
+def fit_frames(frames: np.ndarray, coordinates: np.ndarray, side: int, model: str = "circular",
+               estimator: str = "implicit", start: np.ndarray | None = None, *,
+               backend: str = "auto", threads: int = 0, devices: Sequence[int] = (),
+               progress: Callable[[int, int], bool | None] | None = None,
+               gain_map: np.ndarray | None = None, offset_map: np.ndarray | None = None,
+               variance_map: np.ndarray | None = None, levels: np.ndarray | None = None,
+               bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
+               **options: float) -> np.ndarray:
+    """One `Fitter.fit_frames` with a `Fitter` of its own; see both."""
+    with Fitter(backend, threads, devices) as fitter:
+        return fitter.fit_frames(frames, coordinates, side, model, estimator, start, progress,
+                                 gain_map=gain_map, offset_map=offset_map,
+                                 variance_map=variance_map, levels=levels, bounds=bounds,
+                                 fixed=fixed, **options)
+
+
+for _function in (fit, search, fit_frames):
     _function.__doc__ = "\n\n".join([
         _function.__doc__, "backend, threads, devices are those of `Fitter`.",
         inspect.cleandoc(getattr(Fitter, _function.__name__).__doc__)])

@@ -50,6 +50,7 @@ SWARM_OPTIONS = {
     "max_velocity": Range(1e-3, 1), "spread_of_last": Range(2, 32, whole=True),
     "seed": Range(0, 2**64 - 1, whole=True), "first_image": Range(0, 2**64 - 1, whole=True)}
 THREADS, DEVICE = Range(0, 1024, whole=True), Range(0, 1023, whole=True)
+SIDE = Range(MIN_SIDE, MAX_SIDE, whole=True)
 
 
 def _kind(value) -> str:
@@ -101,20 +102,24 @@ def array(name: str, given) -> np.ndarray:
     return made
 
 
+def _pixels(name: str, given, shape: str) -> np.ndarray:
+    """An array of PIXEL_TYPES, of three dimensions where it has two."""
+    made = array(name, given)
+    if made.ndim == 0:
+        raise TypeError(f"{name}: a single value, {given!r}; allowed is an array of shape (n, "
+                        f"{shape}) or ({shape})")
+    if not isinstance(given, np.ndarray):
+        raise TypeError(f"{name}: {_kind(given)}; allowed is an array: "
+                        f"numpy.asarray({name}, numpy.float32)")
+    if made.dtype not in PIXEL_TYPES:
+        raise TypeError(f"{name} are {made.dtype}; allowed are "
+                        f"{', '.join(str(t) for t in PIXEL_TYPES)}: {_cure(name, made)}")
+    return made[np.newaxis] if made.ndim == 2 else made
+
+
 def images(given) -> np.ndarray:
     """(n, side, side), C-contiguous."""
-    made = array("images", given)
-    if made.ndim == 0:
-        raise TypeError(f"images: a single value, {given!r}; allowed is an array of shape (n, side, "
-                        "side) or (side, side)")
-    if not isinstance(given, np.ndarray):
-        raise TypeError(f"images: {_kind(given)}; allowed is an array: "
-                        "numpy.asarray(images, numpy.float32)")
-    if made.dtype not in PIXEL_TYPES:
-        raise TypeError(f"images are {made.dtype}; allowed are "
-                        f"{', '.join(str(t) for t in PIXEL_TYPES)}: {_cure(made)}")
-    if made.ndim == 2:
-        made = made[np.newaxis]
+    made = _pixels("images", given, "side, side")
     if made.ndim != 3 or made.shape[1] != made.shape[2]:
         raise ValueError(f"images have shape {made.shape}; allowed is (n, side, side)")
     if not MIN_SIDE <= made.shape[1] <= MAX_SIDE:
@@ -123,14 +128,55 @@ def images(given) -> np.ndarray:
     return np.ascontiguousarray(made)
 
 
-def _cure(made: np.ndarray) -> str:
+def _cure(name: str, made: np.ndarray) -> str:
     """The call that makes such pixels one of PIXEL_TYPES without loss, or nearly."""
     if made.dtype.newbyteorder("=") == np.uint16:
-        return "images.astype(numpy.uint16)"
+        return f"{name}.astype(numpy.uint16)"
     if made.dtype.kind in "iu":
-        return ("images.astype(numpy.uint16) where they are 0 to 65535, else "
-                "images.astype(numpy.float32)")
-    return "images.astype(numpy.float32)"
+        return (f"{name}.astype(numpy.uint16) where they are 0 to 65535, else "
+                f"{name}.astype(numpy.float32)")
+    return f"{name}.astype(numpy.float32)"
+
+
+def frames(given) -> np.ndarray:
+    """(n, height, width), the pixels of a row without gaps: copied only where they have some."""
+    made = _pixels("frames", given, "height, width")
+    if made.ndim != 3:
+        raise ValueError(f"frames have shape {made.shape}; allowed are (n, height, width) and "
+                         "(height, width)")
+    strides = made.strides if len(made) > 1 else made.strides[1:]
+    gapless = strides[-1] == made.itemsize and min(strides[:-1]) >= made.shape[2] * made.itemsize
+    return made if gapless else np.ascontiguousarray(made)
+
+
+def places(given, dtype: np.dtype, frame_count: int) -> np.ndarray:
+    """`dtype` from columns x, y and, where there are several frames, frame. Positions are rounded;
+    those that are no number become one outside of every frame."""
+    given = array("coordinates", given)
+    columns = (3,) if frame_count > 1 else (2, 3)
+    if given.ndim != 2 or given.shape[1] not in columns:
+        what = "(n, 3) of x, y, frame" + ("" if frame_count > 1 else ", and (n, 2) of x, y")
+        raise ValueError(f"coordinates have shape {given.shape}; allowed are, for {frame_count} "
+                         f"frame{'s' * (frame_count != 1)}, {what}")
+    made = np.zeros(len(given), dtype)
+    for name, column in zip(dtype.names, given.T):
+        if name == "frame":
+            wrong = np.flatnonzero(~((column >= 0) & (column < frame_count)))
+            if len(wrong):
+                raise ValueError(f"coordinates: the frame of {wrong[0]} is {column[wrong[0]]}; allowed "
+                                 f"are 0 to {frame_count - 1}")
+            made[name] = column
+        else:
+            pixel = np.rint(column.astype(float)).clip(-2**31, 2**31 - 1)
+            made[name] = np.where(np.isnan(pixel), -2**31, pixel)
+    return made
+
+
+def camera_map(name: str, given, shape: tuple) -> np.ndarray:
+    given = array(name, given)
+    if given.shape != shape:
+        raise ValueError(f"{name} has shape {given.shape}; allowed is that of a frame, {shape}")
+    return np.ascontiguousarray(given, np.float32)
 
 
 def records(given, what: str, dtype: np.dtype, count: int, fewest: int | None = None) -> np.ndarray:

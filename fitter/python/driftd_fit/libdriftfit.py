@@ -48,6 +48,17 @@ class Images(ctypes.Structure):
                    ("pixels", "starts", "levels", "variances", "bounds")])
 
 
+class Frames(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("pixel_type", ctypes.c_int32),
+                ("width", ctypes.c_int32), ("height", ctypes.c_int32),
+                ("frame_count", ctypes.c_size_t), ("pixels", ctypes.c_void_p),
+                ("row_stride", ctypes.c_size_t), ("frame_stride", ctypes.c_size_t),
+                ("side", ctypes.c_int32), ("reserved", ctypes.c_int32), ("count", ctypes.c_size_t)
+                ] + [(name, ctypes.c_void_p) for name in
+                     ("places", "starts", "levels", "bounds", "gain_map", "offset_map",
+                      "variance_map")]
+
+
 #: Called with user, done, total; other than 0 stops the fitting.
 Progress = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
 
@@ -90,6 +101,8 @@ def load() -> ctypes.CDLL:
     library.driftfit_default_options.restype = None
     library.driftfit_fit_images.argtypes = [pointer, pointer, pointer, pointer, Progress, pointer,
                                             ctypes.c_char_p, size]
+    if hasattr(library, "driftfit_fit_frames"):  # not in older ones
+        library.driftfit_fit_frames.argtypes = library.driftfit_fit_images.argtypes
     library.driftfit_default_swarm_options.argtypes = [pointer, ctypes.c_uint32]
     library.driftfit_default_swarm_options.restype = None
     library.driftfit_search.argtypes = [pointer, pointer, pointer, pointer, pointer, pointer,

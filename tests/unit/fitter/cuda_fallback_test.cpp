@@ -190,6 +190,84 @@ struct CFitter {
   }
 };
 
+/// The images of Work as frames of 5 x 10 of them, with every map and a start for each ROI.
+struct FrameWork {
+  static constexpr int kAcross = 5, kDown = 10, kWidth = kAcross * kSide;
+  std::vector<float> pixels = std::vector<float>(kFits * kSide * kSide), gains = pixels;
+  std::vector<float> offsets = std::vector<float>(pixels.size(), 3.0f), variances = gains;
+  std::vector<driftfit_place> places;
+  std::vector<driftfit_start> starts;
+  std::vector<driftfit_result> expected = std::vector<driftfit_result>(kFits), found = expected;
+  driftfit_frames frames = {};
+  driftfit_options options;
+
+  FrameWork() {
+    const Work work;
+    for (std::size_t i = 0; i < kFits; ++i) {
+      const std::size_t in_frame = i % (kAcross * kDown), frame = i / (kAcross * kDown);
+      const std::size_t x = in_frame % kAcross * kSide, row = in_frame / kAcross * kSide;
+      const std::size_t first = (frame * kDown * kSide + row) * kWidth + x;
+      for (std::size_t k = 0; k < kSide * kSide; ++k)
+        pixels[first + k / kSide * kWidth + k % kSide] = work.images.pixels[i * kSide * kSide + k];
+      places.push_back({static_cast<int>(x) + kSide / 2, static_cast<int>(row) + kSide / 2,
+                        static_cast<int>(frame)});
+      starts.push_back({static_cast<float>(x) + 3, static_cast<float>(row) + 3, 1.4f, 1.4f});
+    }
+    for (std::size_t i = 0; i < gains.size(); ++i) gains[i] = 1 + 0.01f * static_cast<float>(i % 9);
+    variances = gains;
+    frames.size = sizeof frames;
+    frames.pixel_type = DRIFTFIT_F32;
+    frames.width = kWidth;
+    frames.height = kDown * kSide;
+    frames.frame_count = kFits / (kAcross * kDown);
+    frames.pixels = pixels.data();
+    frames.side = kSide;
+    frames.count = kFits;
+    frames.places = places.data();
+    frames.starts = starts.data();
+    frames.gain_map = gains.data();
+    frames.offset_map = offsets.data();
+    frames.variance_map = variances.data();
+    driftfit_default_options(&options, sizeof options);
+    options.estimator = DRIFTFIT_POISSON_LIKELIHOOD;
+    const CFitter cpu(DRIFTFIT_CPU);
+    CHECK(fit(cpu.get) == DRIFTFIT_OK);
+    expected.swap(found);
+  }
+  int fit(driftfit_fitter* fitter) {
+    return driftfit_fit_frames(fitter, &options, &frames, found.data(), nullptr, nullptr, nullptr,
+                               0);
+  }
+  bool right() const {
+    return std::memcmp(expected.data(), found.data(), kFits * sizeof(found[0])) == 0;
+  }
+};
+
+TEST_CASE("libdriftfit: frames are cut for a GPU, and for the CPU where it fails") {
+  FrameWork work;
+  CHECK(converged(static_cast<FitStatus>(work.expected[kFits - 1].status)));
+  CHECK(work.expected[kFits - 1].y > FrameWork::kDown * kSide - kSide);
+  pretended::state() = {};
+  CFitter automatic(DRIFTFIT_AUTO);
+  REQUIRE(work.fit(automatic.get) == DRIFTFIT_OK);
+  CHECK(pretended::state().fitted == kFits);
+  CHECK(work.right());
+  CHECK(driftfit_backend(automatic.get) == std::string("cuda"));
+  for (const void* array :
+       {static_cast<const void*>(work.frames.pixels), static_cast<const void*>(work.frames.places),
+        static_cast<const void*>(work.frames.variance_map),
+        static_cast<const void*>(work.frames.starts)}) {
+    g_only_on_device = array;
+    CHECK(work.fit(automatic.get) == DRIFTFIT_BAD_ARGUMENT);
+  }
+  g_only_on_device = nullptr;
+  pretended::state().trouble = Trouble::LaunchFails;
+  work.found.assign(kFits, {});
+  CHECK(work.fit(automatic.get) == DRIFTFIT_OK);
+  CHECK(work.right());
+  CHECK(driftfit_backend(automatic.get) == std::string("cpu"));
+}
+
 TEST_CASE("libdriftfit: auto takes the CPU and tells why, cuda is refused") {
   for (const auto& [trouble, says] : pretended::at_start()) {
     pretended::state().trouble = trouble;

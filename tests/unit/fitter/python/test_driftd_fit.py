@@ -507,7 +507,8 @@ class Fits(unittest.TestCase):
                                capture_output=True, text=True, check=True).stdout.split("\n")
         symbols = [line.split()[2] for line in names if line and " A " not in line]
         later = {"driftfit_fit_images": ".1", "driftfit_search": ".2",
-                 "driftfit_default_swarm_options": ".2", "driftfit_backend_reason": ".3"}
+                 "driftfit_default_swarm_options": ".2", "driftfit_backend_reason": ".3",
+                 "driftfit_fit_frames": ".4"}
         for symbol in symbols:
             name, version = symbol.split("@@")
             self.assertRegex(name, r"^driftfit_\w+$")
