@@ -63,12 +63,12 @@ struct Passing {
 
 /// How many of `count` ROIs of noise pass.
 void print_noise(std::size_t count, int threads) {
-  const std::array kNoises = {gaussian("gaussian", 100, 10),     poisson("poisson 0.2", 0.2),
-                              poisson("poisson 1", 1),           poisson("poisson 3", 3),
-                              poisson("poisson 10", 10),         poisson("poisson 100", 100),
-                              multiplied("multiplied 0.2", 0.2), multiplied("multiplied 1", 1),
-                              multiplied("multiplied 3", 3),     multiplied("multiplied 10", 10),
-                              multiplied("multiplied 100", 100)};
+  const std::array noises = {gaussian("gaussian", 100, 10),     poisson("poisson 0.2", 0.2),
+                             poisson("poisson 1", 1),           poisson("poisson 3", 3),
+                             poisson("poisson 10", 10),         poisson("poisson 100", 100),
+                             multiplied("multiplied 0.2", 0.2), multiplied("multiplied 1", 1),
+                             multiplied("multiplied 3", 3),     multiplied("multiplied 10", 10),
+                             multiplied("multiplied 100", 100)};
   std::printf(
       "Of %zu ROIs of noise pass, and of those with an amplitude beyond %g of its standard "
       "deviations;\nhot: one pixel of 1000 times the variance, in the map\n",
@@ -77,7 +77,7 @@ void print_noise(std::size_t count, int threads) {
   for (const auto& [name, estimator] : kEstimators) std::printf(" %13s", name);
   std::printf("  hot: %13s %13s\n", "weighted", "poisson");
   const auto print = [](const Passing& p) { std::printf(" %6zu %6zu", p.all, p.clear); };
-  for (const Noise& noise : kNoises) {
+  for (const Noise& noise : noises) {
     for (const int side : {7, 9, 13, 16}) {
       const auto area = static_cast<std::size_t>(side * side);
       Generator generator(1);

@@ -12,7 +12,6 @@ namespace {
 
 using fitter::Estimator;
 using fitter::Localization;
-using test::NoisyCamera;
 using test::NoisyPixels;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -37,7 +36,7 @@ TEST_CASE("A spot passes as it would without the noisy pixels of the map, and as
   const bool warm = GENERATE(false, true);
   const int side = GENERATE(7, 9, 16, 33);
   const double photons = GENERATE(1000.0, 10000.0);
-  const double variance = GENERATE(100.0, 10000.0, double{kInfinity});
+  const double variance = GENERATE(100.0, 10000.0, std::numeric_limits<double>::infinity());
   const double gain = side % 2 == 0 ? 2 : 1;
   constexpr std::size_t kCount = 300;
   const auto verdicts = [&](int noisy) {
@@ -62,7 +61,8 @@ TEST_CASE("A spot passes as it would without the noisy pixels of the map, and as
 TEST_CASE("What a pixel that is gone shows makes no difference") {
   const Estimator estimator = any_with_a_map();
   const int side = GENERATE(9, 33);
-  const NoisyPixels s = test::draw_noisy({side, 1.3, 3000, 10, 1, double{kInfinity}, 2}, 100, 6);
+  const NoisyPixels s = test::draw_noisy(
+      {side, 1.3, 3000, 10, 1, std::numeric_limits<double>::infinity(), 2}, 100, 6);
   const auto one = fit(s.batch(estimator), s.options(estimator));
   std::vector<float> others = s.pixels;
   for (std::size_t i = 0; i < others.size(); ++i)
