@@ -223,9 +223,9 @@ Observer::WantedPlace Observer::wanted_on(std::size_t i, double lead_s,
                    .told_nm = axes_of(total_nm_)[i],
                    .course = axis.filter.ahead(lead_s + axis.stage.late_s),
                    .pairs = 1 + axis.filter.model().line_count};
-  for (DisturbanceFilter::Pair& pair : ahead.course) {
-    pair.first /= axis.stage.gain;
-    pair.second /= axis.stage.gain;
+  for (std::size_t p = 0; p < ahead.pairs; ++p) {
+    ahead.course[p].first /= axis.stage.gain;
+    ahead.course[p].second /= axis.stage.gain;
   }
   const std::size_t set = axis.gains.set_for(ahead, settings_.change_limit_nm);
   return {axis.gains.sets[set].gains.command_nm(ahead), set > 0};

@@ -161,13 +161,16 @@ double ObserverTuner::usual_variance_nm2(std::size_t axis) const {
 }
 
 /// A fit of 8 s knows the noise by some 2 %; where markers are few or dim the stage's is a small
-/// part of it, but the same all the time.
+/// part of it, but the same all the time, in the next lock, too. Until something is known, that of
+/// a shorter fit has to do.
 void ObserverTuner::learn_stage_noise(std::size_t index, double noise_nm2) {
   Axis& axis = axes_[index];
   double fits_nm2 = 0;
   for (const ObserverFrame& frame : frames_) fits_nm2 += frame.fit_noise_nm2[index];
   fits_nm2 /= static_cast<double>(frames_.size());
-  axis.stage_noises = age_s() < kLongestS ? 1 : std::min(axis.stage_noises + 1, kStageNoises);
+  const bool whole = age_s() >= kLongestS;
+  if (!whole && axis.stage_noises > 1) return;
+  axis.stage_noises = whole ? std::min(axis.stage_noises + 1, kStageNoises) : 1;
   axis.stage_noise_nm2 += (noise_nm2 - fits_nm2 - axis.stage_noise_nm2) / axis.stage_noises;
 }
 

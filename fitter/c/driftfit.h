@@ -240,12 +240,12 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const
  * the frame (the centre of its first pixel is (0, 0)). ROIs are cut a piece at a time by the
  * threads that fit them; for a GPU in blocks of 64 MiB by all threads of the CPU. results
  * frames->count of them, in the order of the places. A ROI that does not lie in its frame with all
- * its pixels has DRIFTFIT_BAD_INPUT With a map of gains or offsets, a float is fitted in place of
+ * its pixels has DRIFTFIT_BAD_INPUT. With a map of gains or offsets, a float is fitted in place of
  * each pixel, (pixel - offset) * gain; without one of them, `offset` of the options, or no gain,
  * takes its place. With gains, it is electrons, as is all that is said in pixel units, but for
  * saturation, offsets and variances (which are converted: variance * gain^2): beside a map of gains
- * `gain` has to be unknown, beside one of offsets `offset` has to be 0. A pixel whose gain is not >
- * 0, or whose offset is no number, makes bad input of the ROIs that it is in. The maps of sCMOS
+ * `gain` has to be unknown, beside one of offsets `offset` has to be 0. A pixel whose gain is not
+ * above 0, or whose offset is no number, makes bad input of the ROIs that it is in. The maps of sCMOS
  * cameras: Huang et al. 2013, Nature Methods 10, 653, whose gain is the inverse of this one. All
  * arrays lie in memory of the host. Returns what driftfit_fit_images() does. */
 int driftfit_fit_frames(driftfit_fitter* fitter, const driftfit_options* options,

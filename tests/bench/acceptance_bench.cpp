@@ -160,6 +160,35 @@ void print_spots(std::size_t count, int threads) {
   }
 }
 
+/// What it costs of the spots to ask for an amplitude beyond kAsked of its standard deviations.
+void print_cost(std::size_t count, int threads) {
+  std::printf(
+      "\nPer cent of the spots that pass (of %zu; sigma 1.3 px, 9x9) whose amplitude is below %g "
+      "of its "
+      "standard deviations\n%7s %10s %9s %9s\n",
+      count, double{kAsked}, "photons", "background", "implicit", "poisson");
+  struct Light {
+    double photons, background;
+  };
+  for (const Light light : {Light{200, 10}, {100, 1}, {60, 1}, {100, 10}}) {
+    const test::NoisyPixels s =
+        test::draw_noisy({9, 1.3, light.photons, light.background, 1, 1, 0}, count, 1);
+    std::printf("%7g %10g", light.photons, light.background);
+    for (const auto estimator : {Estimator::ImplicitLeastSquares, Estimator::PoissonLikelihood}) {
+      std::vector<fitter::Localization> fits(count);
+      fitter::fit_batch_cpu(s.batch(estimator), s.options(estimator), fits, threads);
+      double passed = 0, faint = 0;
+      for (const auto& l : fits) {
+        if (!converged(l.status)) continue;
+        ++passed;
+        if (!(l.amplitude_adu > kAsked * l.amplitude_sd_adu)) ++faint;
+      }
+      std::printf(" %9.2f", 100 * faint / passed);
+    }
+    std::printf("\n");
+  }
+}
+
 }  // namespace
 }  // namespace driftd
 
@@ -173,5 +202,6 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (noise > 0) driftd::print_noise(noise, threads);
   if (spots > 0) driftd::print_spots(spots, threads);
+  if (spots > 0) driftd::print_cost(20 * spots, threads);
   return 0;
 }

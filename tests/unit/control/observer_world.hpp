@@ -107,7 +107,7 @@ class ObservedLock {
                        .variance_nm2 = {noise_nm2_, noise_nm2_},
                        .taken_ns = taken_ns,
                        .now_ns = now_ns,
-                       .fit_noise_nm2 = {noise_nm2_, noise_nm2_}});
+                       .fit_noise_nm2 = {fit_share * noise_nm2_, fit_share * noise_nm2_}});
     observer_.told(told, now_ns);
     stage_.command(told, now_ns);
     return told;
@@ -124,6 +124,8 @@ class ObservedLock {
   }
   Vec2 left_nm() const { return left_nm_; }
   Observer& observer() { return observer_; }
+
+  double fit_share = 1;  ///< of the noise is the fits'; the rest is the stage's
 
  private:
   static StageModelSettings later(StageModelSettings stage, double late_s) {

@@ -352,6 +352,21 @@ TEST_CASE("tuner: of a stage that was described wrong it foretells what is left"
   CHECK(std::sqrt(foretold_nm2 / left_nm2) == Approx(1).epsilon(0.15));
 }
 
+TEST_CASE("tuner: the stage's own noise is learnt, and still known in the next lock") {
+  ObservedLock lock(test::shaken(), {}, 8);
+  lock.fit_share = 0.5;
+  ObserverTuner tuner(test::observer_settings());
+  fly_tuned(lock, tuner, 15'000);
+  const auto before = tuner.forecast(0);
+  REQUIRE(before);
+  CHECK(before->stage_nm2 == Approx(0.5 * test::shaken().noise_nm2).epsilon(0.1));
+  lock.observer().reset();
+  fly_tuned(lock, tuner, 1000);  // too short to know better
+  const auto after = tuner.forecast(0);
+  REQUIRE(after);
+  CHECK(after->stage_nm2 == Approx(before->stage_nm2).epsilon(0.01));
+}
+
 TEST_CASE("tuner: a model that is right is kept") {
   ObservedLock lock(test::shaken(), {}, 6);
   ObserverTuner tuner(test::observer_settings());
