@@ -15,8 +15,9 @@ namespace driftd::fitter {
 
 /// How much noisier than the fourth noisiest pixel one may be. A bright spot's own peak is noisier
 /// than its surroundings, too, but by 14.4 times the fourth brightest pixel at most, from sigma
-/// 0.5 px on, wherever in its pixel the spot lies. Each pixel left out tells less than a sixteenth
-/// of what any but the three noisiest others tell.
+/// 0.5 px on, wherever in its pixel the spot lies, if it lies well within the ROI. To weighted
+/// least squares a pixel left out tells less than a sixteenth of what any but the three noisiest
+/// others tell; to the likelihood, of what a pixel of mean light does.
 constexpr float kMostNoise = 16.0f;
 constexpr int kNoisiest = 4;
 
@@ -36,13 +37,14 @@ DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptio
     fourth = where(found, fourth, next);
     found = found || as_noisy > static_cast<float>(kNoisiest) - 0.5f;
   }
-  // The likelihood's map is the read noise alone; the light adds its own.
+  // The likelihood's map is the read noise alone; the light adds its own: the mean light of all but
+  // the noisiest, as a hot pixel may be bright, too.
   Real light = 0.0f;
   if (options.estimator == Estimator::PoissonLikelihood) {
     const Real there =
-        sum_of([&](const Real&, const Real& v) { return where(is_finite(v), one, zero); });
+        sum_of([&](const Real&, const Real& v) { return where(v <= fourth, one, zero); });
     const Real sum =
-        sum_of([&](const Real& g, const Real& v) { return where(is_finite(v), g, zero); });
+        sum_of([&](const Real& g, const Real& v) { return where(v <= fourth, g, zero); });
     const Real mean = summary.pedestal_adu + sum / there;
     light = larger(mean - options.noise.offset_adu, zero) / gain_of(options);
   }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -228,6 +229,10 @@ FrameFits frames_from(const driftfit_frames* given) {
   const std::size_t row =
       f.row_stride != 0 ? f.row_stride
                         : static_cast<std::size_t>(std::max(f.width, 0)) * bytes_per_pixel(type);
+  const auto height = static_cast<std::size_t>(std::max(f.height, 1));
+  if (row > std::numeric_limits<std::size_t>::max() / height)
+    throw FitterError("driftfit: row_stride is " + std::to_string(row) +
+                      " bytes, more than memory has for " + std::to_string(f.height) + " rows");
   return {.frames = {.pixels = f.pixels,
                      .type = type,
                      .width_px = f.width,

@@ -119,7 +119,8 @@ typedef struct driftfit_images {
   const driftfit_start* starts;  /* `count`, or null: each fit begins with its own estimate */
   const driftfit_levels* levels; /* `count`, or null: those that fit the start best */
   const float* variances;        /* of each pixel, pixel units squared; or null. Likelihood: its
-                                  * read noise */
+                                  * read noise. Infinite: weighted least squares and likelihood
+                                  * leave the pixel out, if it is finite and below saturation */
   const driftfit_bounds* bounds; /* `count`, beside those of the options; or null */
 } driftfit_images;
 
@@ -245,9 +246,9 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const
  * takes its place. With gains, it is electrons, as is all that is said in pixel units, but for
  * saturation, offsets and variances (which are converted: variance * gain^2): beside a map of gains
  * `gain` has to be unknown, beside one of offsets `offset` has to be 0. A pixel whose gain is not
- * above 0, or whose offset is no number, makes bad input of the ROIs that it is in. The maps of sCMOS
- * cameras: Huang et al. 2013, Nature Methods 10, 653, whose gain is the inverse of this one. All
- * arrays lie in memory of the host. Returns what driftfit_fit_images() does. */
+ * above 0, or whose offset is no number, makes bad input of the ROIs that it is in. The maps of
+ * sCMOS cameras: Huang et al. 2013, Nature Methods 10, 653, whose gain is the inverse of this one.
+ * All arrays lie in memory of the host. Returns what driftfit_fit_images() does. */
 int driftfit_fit_frames(driftfit_fitter* fitter, const driftfit_options* options,
                         const driftfit_frames* frames, driftfit_result* results,
                         driftfit_progress progress, void* user, char* message, size_t message_size);
@@ -257,7 +258,7 @@ void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size
 
 /* As driftfit_fit_images(), each fit starting from where a particle swarm found the least squares
  * of the whole image; the bounds given, of the options (not with implicit) and of single images,
- * are its domain too.
+ * are its domain too. The swarm sees all pixels, whatever the variances say of them.
  *   swarm       null: the defaults
  *   images      without starts
  *   reports     images->count of them, or null */

@@ -74,8 +74,8 @@ void fit_frames_cpu(const FrameFits& fits, const FitOptions& options,
                     std::span<Localization> results, int threads) {
   check_frames(fits, options, results.size());
   const FitOptions of_cut = options_of_cut(fits.frames, options);
-  // ROIs cut at a time, whole groups of lanes: those that stay in the second cache beside a
-  // LaneWorkspace.
+  // ROIs cut at a time, whole groups of lanes: what stays in the second cache beside a
+  // LaneWorkspace. More only of ROIs of which one group is larger.
   constexpr std::size_t kCutBytes = std::size_t{1} << 16;
   const std::size_t at_a_time =
       (kCutBytes / CutRois::bytes_of_each(fits) / cpu::kMaxLanes + 1) * cpu::kMaxLanes;

@@ -21,6 +21,8 @@ struct NoisyCamera {
   double gain_e_per_adu;
   double noisy_adu2;  ///< variance of the noisy pixels; infinity: they say anything
   int noisy;          ///< how many; the first lies within 2 px of the spot's middle in half of them
+  /// Their variance is that of a dark current, whose mean they have as well (with gain 1).
+  bool bright = false;
 };
 
 struct NoisyPixels {
@@ -92,7 +94,8 @@ inline NoisyPixels draw_noisy(const NoisyCamera& camera, std::size_t count, std:
       const float more = static_cast<float>(camera.noisy_adu2);
       const bool gone = std::isinf(more);
       s.pixels[at] = gone ? std::uniform_real_distribution<float>(0, 65535)(generator)
-                          : s.pixels[at] + static_cast<float>(std::sqrt(more) * normal(generator));
+                          : s.pixels[at] + static_cast<float>(std::sqrt(more) * normal(generator)) +
+                                (camera.bright ? more : 0.0f);
       s.read_variances[at] += more;
       s.variances[at] += more;
     }

@@ -153,7 +153,9 @@ class Fitter:
         levels : array, shape (n,), dtype `LEVELS`; or shape (n, 2) of amplitude, background
             Start values of these; None: those that fit each start best.
         variances : array, the shape of images or (side, side) for all of them
-            Variance of each pixel, pixel units squared; to poisson, its read noise.
+            Variance of each pixel, pixel units squared: to poisson its read noise, to
+            weighted_least_squares all of it, the light's included. Infinite: to these two the pixel is
+            not there; it still has to be finite and below ``saturation``.
         bounds : mapping of a name of `PARAMETERS` to (lower, upper)
             Each a number, or an array of shape (n,). Not with implicit.
         fixed : names of `PARAMETERS`
@@ -218,7 +220,7 @@ class Fitter:
             by side; a view with gaps between them, or turned over, is.
         coordinates : array of numbers, shape (m, 3) of x, y, frame; or, of one frame, (m, 2) of x, y
             The pixel in a ROI's middle, its pixel ``side // 2``: x counts columns, y rows, frames
-            count from 0. Rounded. A ROI that does not lie in its frame with all its pixels, and one
+            count from 0. x and y are rounded. A ROI that does not lie in its frame with all its pixels, and one
             whose x or y is NaN, ends as ``bad_input``; the others do not care.
         side : int
             Of the ROIs, 4 to 64 pixels.
@@ -232,9 +234,8 @@ class Fitter:
         offset_map : array, shape (height, width)
             Pixel values without light. Not with the option ``offset``.
         variance_map : array, shape (height, width)
-            Variance of each pixel without light, pixel units squared: to poisson its read noise, to
-            weighted_least_squares the variance. Infinite: to these two the pixel is not there.
-            `driftctl calibrate camera --dark-only --maps` measures this map and that of offsets.
+            As `variances` of `fit`. `driftctl calibrate camera --dark-only --maps` measures that for
+            poisson, and the map of offsets.
         levels : as in `fit`, m of them
         bounds : as in `fit`, arrays of shape (m,)
             Those of x and y count from the ROI's first pixel.
@@ -279,7 +280,7 @@ class Fitter:
         Parameters
         ----------
         images, model, estimator, progress, levels, variances, bounds
-            As in `fit`.
+            As in `fit`. The swarm itself sees all pixels, whatever `variances` say of them.
         particles : int
             A whole multiple of 16, 16 to 1024.
         iterations : int

@@ -161,10 +161,13 @@ def places(given, dtype: np.dtype, frame_count: int) -> np.ndarray:
     made = np.zeros(len(given), dtype)
     for name, column in zip(dtype.names, given.T):
         if name == "frame":
-            wrong = np.flatnonzero(~((column >= 0) & (column < frame_count)))
+            wrong = np.flatnonzero(~((column >= 0) & (column < frame_count) &
+                                     (column == np.trunc(column.astype(float)))))
             if len(wrong):
-                raise ValueError(f"coordinates: the frame of {wrong[0]} is {column[wrong[0]]}; allowed "
-                                 f"are 0 to {frame_count - 1}")
+                allowed = (f"whole numbers from 0 to {frame_count - 1}" if frame_count else
+                           "none, as there are no frames")
+                raise ValueError(f"coordinates: the frame of {wrong[0]} is {column[wrong[0]]}; allowed: "
+                                 f"{allowed}")
             made[name] = column
         else:
             pixel = np.rint(column.astype(float)).clip(-2**31, 2**31 - 1)
@@ -176,7 +179,7 @@ def camera_map(name: str, given, shape: tuple) -> np.ndarray:
     given = array(name, given)
     if given.shape != shape:
         raise ValueError(f"{name} has shape {given.shape}; allowed is that of a frame, {shape}")
-    return np.ascontiguousarray(given, np.float32)
+    return np.require(given, np.float32, ["C", "ALIGNED"])
 
 
 def records(given, what: str, dtype: np.dtype, count: int, fewest: int | None = None) -> np.ndarray:
@@ -200,7 +203,7 @@ def variances(given, shape: tuple) -> np.ndarray:
     given = array("variances", given)
     if given.shape not in (shape, shape[1:]):
         raise ValueError(f"variances have shape {given.shape}; allowed are {shape} and {shape[1:]}")
-    return np.ascontiguousarray(np.broadcast_to(given, shape), np.float32)
+    return np.require(np.broadcast_to(given, shape), np.float32, ["C", "ALIGNED"])
 
 
 def bounds(given, places: Mapping[str, int], lower, upper, count: int) -> np.ndarray | None:

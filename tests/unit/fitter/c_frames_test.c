@@ -107,6 +107,10 @@ static void refuses_senseless_frames(driftfit_fitter* fitter) {
   frames.row_stride = WIDTH;
   refused(fitter, &frames, NULL, "row_stride is 40 bytes, allowed are 80");
   frames = whole();
+  frames.row_stride = SIZE_MAX / 2;
+  frames.frame_stride = 0;
+  refused(fitter, &frames, NULL, "more than memory has for");
+  frames = whole();
   frames.frame_stride = FRAMES;
   refused(fitter, &frames, NULL, "frame_stride is 2 bytes, allowed are 80");
   frames = whole();

@@ -243,6 +243,43 @@ struct FrameWork {
   }
 };
 
+TEST_CASE("libdriftfit: frames that are more than a block are cut block after block") {
+  constexpr int kWide = 64;
+  constexpr std::size_t kMany = 2100;  // 32 KiB each with variances: two blocks of 64 MiB
+  std::vector<float> pixels(2 * kWide * kWide, 100), variances(kWide * kWide, 2);
+  for (int i = 0; i < kWide * kWide; ++i)  // the second frame has a spot
+    pixels[kWide * kWide + i] +=
+        500 *
+        std::exp(-0.1f * (std::pow(i % kWide - 30.0f, 2.0f) + std::pow(i / kWide - 34.0f, 2.0f)));
+  std::vector<driftfit_place> places(kMany, {kWide / 2, kWide / 2, 0});
+  for (const std::size_t i : {kMany - 1, kMany - 30, std::size_t{3}}) places[i].frame = 1;
+  driftfit_frames frames = {};
+  frames.size = sizeof frames;
+  frames.pixel_type = DRIFTFIT_F32;
+  frames.width = frames.height = frames.side = kWide;
+  frames.frame_count = 2;
+  frames.pixels = pixels.data();
+  frames.count = kMany;
+  frames.places = places.data();
+  frames.variance_map = variances.data();
+  driftfit_options options;
+  driftfit_default_options(&options, sizeof options);
+  options.estimator = DRIFTFIT_WEIGHTED_LEAST_SQUARES;
+  pretended::state() = {};
+  std::vector<driftfit_result> found(kMany), expected(kMany);
+  const CFitter gpu(DRIFTFIT_AUTO), cpu(DRIFTFIT_CPU);
+  const auto fit = [&](driftfit_fitter* fitter, std::vector<driftfit_result>& results) {
+    return driftfit_fit_frames(fitter, &options, &frames, results.data(), nullptr, nullptr, nullptr,
+                               0);
+  };
+  REQUIRE(fit(gpu.get, found) == DRIFTFIT_OK);
+  CHECK(pretended::state().fitted == kMany);
+  REQUIRE(fit(cpu.get, expected) == DRIFTFIT_OK);
+  CHECK(std::memcmp(found.data(), expected.data(), kMany * sizeof found[0]) == 0);
+  CHECK(converged(static_cast<FitStatus>(found[kMany - 30].status)));
+  CHECK(found[kMany - 30].y == Approx(34).margin(0.01));
+}
+
 TEST_CASE("libdriftfit: frames are cut for a GPU, and for the CPU where it fails") {
   FrameWork work;
   CHECK(converged(static_cast<FitStatus>(work.expected[kFits - 1].status)));

@@ -58,6 +58,45 @@ TEST_CASE("A spot passes as it would without the noisy pixels of the map, and as
   }
 }
 
+TEST_CASE("Noisy pixels that are bright do not hide by their own light") {
+  const int side = GENERATE(7, 9, 16);
+  const int noisy = GENERATE(1, 2, 3);
+  const double variance = GENERATE(1e3, 1e4, 6e4);
+  const Estimator estimator = any_with_a_map();
+  // To weighted least squares 1e3 is less than 16 times the spot's own noise.
+  if (estimator == Estimator::WeightedLeastSquares && variance < 5e3) return;
+  CAPTURE(side, noisy, variance, static_cast<int>(estimator));
+  const NoisyPixels s = test::draw_noisy({side, 1.3, 1000, 10, 1, variance, noisy, true}, 300, 8);
+  const test::Verdicts v = test::verdicts(s, fit(s.batch(estimator), s.options(estimator)));
+  CHECK(v.refused < 0.01);
+  CHECK(v.rms == Approx(1).margin(0.15));
+}
+
+TEST_CASE("A pixel whose read noise is small beside the light is kept, however small the others'") {
+  // Of 1000 photons on 10, the mean light is 14 to 30 electrons a pixel: 16 times that is beyond
+  // 100.
+  const int side = GENERATE(7, 16);
+  NoisyPixels s = test::draw_noisy({side, 1.3, 1000, 10, 1, 0, 0}, 100, 9);
+  const std::size_t area = s.pixels.size() / 100,
+                    middle = area / 2 + (side % 2 == 0 ? static_cast<std::size_t>(side) / 2 : 0);
+  const auto kept =
+      fit(s.batch(Estimator::PoissonLikelihood), s.options(Estimator::PoissonLikelihood));
+  for (std::size_t i = 0; i < 100; ++i) s.read_variances[i * area + middle] = 100;
+  const auto noisier =
+      fit(s.batch(Estimator::PoissonLikelihood), s.options(Estimator::PoissonLikelihood));
+  for (std::size_t i = 0; i < 100; ++i) s.read_variances[i * area + middle] = kInfinity;
+  const auto gone =
+      fit(s.batch(Estimator::PoissonLikelihood), s.options(Estimator::PoissonLikelihood));
+  double known = 0, left_out = 0;
+  for (std::size_t i = 0; i < 100; ++i) {
+    known += noisier[i].amplitude_sd_adu < gone[i].amplitude_sd_adu ? 1 : 0;
+    left_out += noisier[i].amplitude_sd_adu == gone[i].amplitude_sd_adu ? 1 : 0;
+    CHECK(converged(kept[i].status));
+  }
+  CHECK(known > 90);
+  CHECK(left_out == 0);
+}
+
 TEST_CASE("What a pixel that is gone shows makes no difference") {
   const Estimator estimator = any_with_a_map();
   const int side = GENERATE(9, 33);
