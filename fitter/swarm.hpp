@@ -40,8 +40,8 @@ void check_swarm(const Batch& batch, const SwarmOptions& swarm,
 
 /// As fit_batch_cpu(), each fit starting from its swarm's best place. The domain of the search is
 /// the ROI and the widths that a spot may have in it, within the bounds of the options and of the
-/// batch. The swarm sees all pixels, whatever a map of variances says of them. A fit that ends as no
-/// spot is tried again from its peak, as any.
+/// batch. The swarm sees all pixels, whatever a map of variances says of them. A fit that ends as
+/// no spot is tried again from its peak, as any.
 /// @param batch    with no start values
 /// @param reports  one for each ROI, or empty
 /// @throws FitterError

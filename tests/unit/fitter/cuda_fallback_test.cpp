@@ -244,13 +244,14 @@ struct FrameWork {
 };
 
 TEST_CASE("libdriftfit: frames that are more than a block are cut block after block") {
-  constexpr int kWide = 64;
+  constexpr std::size_t kWide = 64;
   constexpr std::size_t kMany = 2100;  // 32 KiB each with variances: two blocks of 64 MiB
   std::vector<float> pixels(2 * kWide * kWide, 100), variances(kWide * kWide, 2);
-  for (int i = 0; i < kWide * kWide; ++i)  // the second frame has a spot
-    pixels[kWide * kWide + i] +=
-        500 *
-        std::exp(-0.1f * (std::pow(i % kWide - 30.0f, 2.0f) + std::pow(i / kWide - 34.0f, 2.0f)));
+  for (std::size_t y = 0; y < kWide; ++y)  // the second frame has a spot
+    for (std::size_t x = 0; x < kWide; ++x)
+      pixels[(kWide + y) * kWide + x] +=
+          500 * std::exp(-0.1f * (std::pow(static_cast<float>(x) - 30, 2.0f) +
+                                  std::pow(static_cast<float>(y) - 34, 2.0f)));
   std::vector<driftfit_place> places(kMany, {kWide / 2, kWide / 2, 0});
   for (const std::size_t i : {kMany - 1, kMany - 30, std::size_t{3}}) places[i].frame = 1;
   driftfit_frames frames = {};
