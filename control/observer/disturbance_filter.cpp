@@ -133,16 +133,20 @@ bool DisturbanceFilter::is_jump(double innovation_nm, double sure_nm) noexcept {
   return again;
 }
 
-/// Turns the frequencies by how far the phases had to be corrected, as a phase-locked loop does.
+/// Turns the frequencies by how far the phases had to be corrected, as a phase-locked loop does. A
+/// line whose amplitude is within three standard deviations of nothing has hardly a phase: while
+/// filters found their lines these changed places else.
 void DisturbanceFilter::track(double innovation_nm) noexcept {
   if (!(turned_s_ > 0)) return;
   for (std::size_t i = 1; i < pairs(); ++i) {
     const Pair &p = state_[i], &k = gains_[i];
     const double power_nm2 = p.first * p.first + p.second * p.second;
     if (!(power_nm2 > 0)) continue;
+    const Block& unsure = covariance_[i][i];
+    const double sure = std::min(1.0, power_nm2 / (9 * (unsure.a + unsure.d)));
     const double step =
-        std::clamp((p.first * k.second - p.second * k.first) * innovation_nm / power_nm2,
-                   -kMostPhaseStep, kMostPhaseStep);
+        sure * std::clamp((p.first * k.second - p.second * k.first) * innovation_nm / power_nm2,
+                          -kMostPhaseStep, kMostPhaseStep);
     const double pull = kTrackShare * 0.5 * std::hypot(k.first, k.second);
     double& hz = model_.lines[i - 1].frequency_hz;
     hz = std::clamp(hz + pull * step / (2 * std::numbers::pi * turned_s_), kLeastHz, kMostHz);

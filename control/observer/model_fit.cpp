@@ -312,21 +312,28 @@ void drop_lines(const PlaceRecord& record, Best& best) {
   }
 }
 
+PlaceRecord reversed(const PlaceRecord& record) {
+  PlaceRecord back = record;
+  back.judged_from = 0;
+  std::reverse(back.place_nm.begin(), back.place_nm.end());
+  std::reverse(back.more_noise_nm2.begin(), back.more_noise_nm2.end());
+  if (!back.step_s.empty()) std::reverse(back.step_s.begin() + 1, back.step_s.end());
+  return back;
+}
+
+DisturbanceModel with_frequencies(DisturbanceModel model, const DisturbanceModel& of) {
+  for (std::size_t i = 0; i < model.line_count; ++i)
+    model.lines[i].frequency_hz = of.lines[i].frequency_hz;
+  return model;
+}
+
 /// The model with lines that are tracked, from where they are at the record's beginning: found by
 /// tracking them to its end and back.
 DisturbanceModel tracking_from(const PlaceRecord& record, DisturbanceModel model) {
   model.tracks = true;
-  PlaceRecord there = record, back = record;
-  there.judged_from = back.judged_from = 0;
-  std::reverse(back.place_nm.begin(), back.place_nm.end());
-  std::reverse(back.more_noise_nm2.begin(), back.more_noise_nm2.end());
-  if (!back.step_s.empty()) std::reverse(back.step_s.begin() + 1, back.step_s.end());
-  for (const PlaceRecord* way : {&there, &back}) {
-    const DisturbanceModel end = replay(*way, model).end;
-    for (std::size_t i = 0; i < model.line_count; ++i)
-      model.lines[i].frequency_hz = end.lines[i].frequency_hz;
-  }
-  return model;
+  PlaceRecord there = record;
+  there.judged_from = 0;
+  return at_beginning(record, with_frequencies(model, replay(there, model).end));
 }
 
 /// With lines that are tracked; from those of `start`, too, if that tracks. Fixed lines have to be
@@ -335,7 +342,7 @@ DisturbanceModel tracking_from(const PlaceRecord& record, DisturbanceModel model
 Best tracked(const PlaceRecord& record, const Best& fixed, const DisturbanceModel& start) {
   Best best = judged(record, tracking_from(record, fixed.model));
   if (start.tracks && start.line_count > 0) {
-    Best before = judged(record, tracking_from(record, start));
+    Best before = judged(record, at_beginning(record, start));
     if (before.likelihood > best.likelihood) best = std::move(before);
   }
   best = improved(record, std::move(best));
@@ -347,9 +354,7 @@ Best tracked(const PlaceRecord& record, const Best& fixed, const DisturbanceMode
 }
 
 FittedModel finished(const Best& best) {
-  DisturbanceModel model = best.model;
-  for (std::size_t i = 0; i < model.line_count; ++i)
-    model.lines[i].frequency_hz = best.replay.end.lines[i].frequency_hz;
+  const DisturbanceModel model = with_frequencies(best.model, best.replay.end);
   return {.model = scaled(model, best.replay.mean_nm2 / best.replay.settled_nm2),
           .start = best.model,
           .log_likelihood = best.likelihood,
@@ -357,6 +362,11 @@ FittedModel finished(const Best& best) {
 }
 
 }  // namespace
+
+DisturbanceModel at_beginning(const PlaceRecord& record, const DisturbanceModel& model) {
+  if (!model.tracks) return model;
+  return with_frequencies(model, replay(reversed(record), model).end);
+}
 
 FittedModel judge_model(const PlaceRecord& record, const DisturbanceModel& model) {
   return finished(judged(record, model));

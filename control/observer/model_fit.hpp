@@ -30,6 +30,10 @@ struct FittedModel {
   double innovation_nm2 = 0;  ///< mean square of the innovations
 };
 
+/// A model whose tracked frequencies are those at the record's end with those at its beginning:
+/// tracked back to there.
+DisturbanceModel at_beginning(const PlaceRecord& record, const DisturbanceModel& model);
+
 /// How likely the record is under a model, whose variances are scaled to fit.
 FittedModel judge_model(const PlaceRecord& record, const DisturbanceModel& model);
 
@@ -38,6 +42,7 @@ FittedModel judge_model(const PlaceRecord& record, const DisturbanceModel& model
 std::vector<double> innovations_nm(const PlaceRecord& record, const DisturbanceModel& model);
 
 /// The best model that is found from `start` on: lines are moved, added and dropped.
+/// @param start  tracked frequencies as they are at the record's end
 FittedModel fit_model(const PlaceRecord& record, const DisturbanceModel& start);
 
 }  // namespace driftd::control

@@ -93,7 +93,7 @@ void ObserverTuner::follow(std::size_t index, const ObserverFrame& frame, double
     return;
   }
   const DisturbanceModel first = first_model(frame.variance_nm2[index], settings_.period_s);
-  axis.filter.start(axis.has_model ? axis.model : first, place_nm, 0);
+  axis.filter.start(axis.has_model ? present_model(axis) : first, place_nm, 0);
 }
 
 double ObserverTuner::time_s(const ObserverFrame& frame) const {
@@ -203,6 +203,11 @@ PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage) const {
   return record;
 }
 
+/// The model in use, with the frequencies that it has tracked.
+DisturbanceModel ObserverTuner::present_model(const Axis& axis) {
+  return axis.model.tracks ? axis.filter.model() : axis.model;
+}
+
 /// The stage as the frames show it, under the model in use.
 StageError ObserverTuner::fitted_stage(std::size_t index, StageError now, std::size_t judged_from,
                                        StageEvidence evidence) const {
@@ -219,7 +224,8 @@ StageError ObserverTuner::fitted_stage(std::size_t index, StageError now, std::s
                         .by = kByS,
                         .sd = 3e-4,
                         .most = 5e-4};
-  const std::vector<double> found = fit_stage(record, axis.model, {gain, late}, evidence);
+  const DisturbanceModel model = at_beginning(record, present_model(axis));
+  const std::vector<double> found = fit_stage(record, model, {gain, late}, evidence);
   return {
       .gain = std::clamp(now.gain + found[0], kLeastGain, kMostGain),
       .late_s = std::clamp(now.late_s + found[1], -1e-6 * settings_.stage.delay_us, kMostLateS)};
@@ -300,7 +306,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   record = record_of(index, stage);
   record.judged_from = judged_from;
   const DisturbanceModel nothing = first_model(usual_variance_nm2(index), settings_.period_s);
-  const DisturbanceModel start = axis.has_model ? axis.model : nothing;
+  const DisturbanceModel start = axis.has_model ? present_model(axis) : nothing;
   FittedModel best = fit_model(record, start);
   if (young && stage != axis.stage) {
     // Lines that are not known yet pull at the stage: the stage as it was, the lines fitted as
@@ -329,7 +335,6 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   if (!surprised && axis.calm_until_s > age_s()) {  // what it was before may be what it is again
     Trial calm = tried(index, axis.calm, axis.stage, judged_s, axis.tuned_s);
     if (is_better(calm) && calm.advantage > trial.advantage - kMargin) {
-      best.model = axis.calm;
       axis.calm_until_s = 0;
       trial = calm;
     }
@@ -340,7 +345,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
       axis.calm = axis.model;
       axis.calm_until_s = axis.has_model && !axis.model.tracks ? age_s() + kLongestS : 0;
     }
-    axis.model = best.model;
+    axis.model = trial.filter.model();  // tracked lines may have changed places
     axis.has_model = true;
     axis.stage = stage;
     axis.tuned_s = age_s();

@@ -64,6 +64,7 @@ class ObserverTuner {
     double long_advantage = 0;  ///< since the model in use was found
   };
   double usual_variance_nm2(std::size_t axis) const;
+  static DisturbanceModel present_model(const Axis& axis);
   PlaceRecord record_of(std::size_t axis, StageError stage) const;
   StageError fitted_stage(std::size_t axis, StageError now, std::size_t judged_from,
                           StageEvidence evidence) const;

@@ -35,7 +35,8 @@ class RandomMotion {
     velocity_ += std::sqrt(kVelocityShare) * walk_sd * normal();
     double place = walk_nm_;
     for (std::size_t i = 0; i < model_.line_count; ++i) {
-      const Line& line = model_.lines[i];
+      Line& line = model_.lines[i];
+      line.frequency_hz *= 1 + drift_per_s * kPeriodS;
       auto& [c, s] = lines_[i];
       const double angle = 2 * std::numbers::pi * line.frequency_hz * kPeriodS;
       const double left = std::exp(-line.fade_per_s * kPeriodS);
@@ -48,6 +49,8 @@ class RandomMotion {
     return place;
   }
   double measured(double place) { return place + std::sqrt(model_.noise_nm2) * normal(); }
+
+  double drift_per_s = 0;  ///< by which share the lines' frequencies grow
 
  private:
   DisturbanceModel model_;
@@ -121,6 +124,9 @@ class ObservedLock {
     const Vec2 told = observer_.coast(now_ns);
     observer_.told(told, now_ns);
     stage_.command(told, now_ns);
+  }
+  void drift_lines(double share_per_s) {
+    sample_x_.drift_per_s = sample_y_.drift_per_s = share_per_s;
   }
   Vec2 left_nm() const { return left_nm_; }
   Observer& observer() { return observer_; }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <random>
 
 #include "control/observer/disturbance_filter.hpp"
 #include "support/catch.hpp"
@@ -183,6 +185,29 @@ TEST_CASE("disturbance filter: a tracked line's frequency is found") {
     filter.update(std::sin(2 * std::numbers::pi * 30 * kPeriodS * i));
   }
   CHECK(filter.model().lines[0].frequency_hz == Approx(30).margin(0.05));
+}
+
+TEST_CASE("disturbance filter: tracked lines do not change places while they are found") {
+  DisturbanceModel model{.walk_nm2_per_s = 1, .noise_nm2 = 0.08, .lines = {}, .tracks = true};
+  constexpr std::array<double, 4> kHz = {2.1, 17.3, 29.7, 50}, kAmplitudes = {2, 1, 1, 0.6};
+  model.line_count = kHz.size();
+  for (std::size_t i = 0; i < kHz.size(); ++i)
+    model.lines[i] = {.frequency_hz = kHz[i], .fade_per_s = 0.05, .kick_nm2_per_s = 0.1};
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> noise(0, std::sqrt(model.noise_nm2));
+    DisturbanceFilter filter(model);
+    for (int k = 0; k < 2000; ++k) {
+      double place = noise(random);
+      for (std::size_t i = 0; i < kHz.size(); ++i)
+        place += kAmplitudes[i] * std::sin(2 * std::numbers::pi * kHz[i] * kPeriodS * k + seed);
+      filter.predict(kPeriodS);
+      filter.update(place);
+    }
+    CAPTURE(seed);
+    for (std::size_t i = 0; i < kHz.size(); ++i)
+      CHECK(filter.model().lines[i].frequency_hz == Approx(kHz[i]).margin(0.8));
+  }
 }
 
 }  // namespace

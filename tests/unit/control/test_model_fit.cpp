@@ -92,12 +92,27 @@ TEST_CASE("model fit: a line that has stopped is dropped, one that has begun is 
   }
 }
 
-TEST_CASE("model fit: a line that drifts is tracked") {
+/// A line from 29 to 31.46 Hz.
+PlaceRecord drifting_record() {
   PlaceRecord record = record_of({.walk_nm2_per_s = 1, .noise_nm2 = 0.09}, 5);
   for (std::size_t i = 0; i < record.place_nm.size(); ++i) {
     const double t = kPeriodS * static_cast<double>(i);
     record.place_nm[i] += std::sin(2 * std::numbers::pi * (29 * t + 0.5 * 0.3 * t * t));
   }
+  return record;
+}
+
+TEST_CASE("model fit: a line that drifts is tracked back to where it was") {
+  DisturbanceModel model{.walk_nm2_per_s = 1, .noise_nm2 = 0.09};
+  model.lines[0] = {.frequency_hz = 31.46, .fade_per_s = 0.1, .kick_nm2_per_s = 0.05};
+  model.line_count = 1;
+  CHECK(at_beginning(drifting_record(), model).lines[0].frequency_hz == 31.46);  // it is fixed
+  model.tracks = true;
+  CHECK(at_beginning(drifting_record(), model).lines[0].frequency_hz == Approx(29).margin(0.2));
+}
+
+TEST_CASE("model fit: a line that drifts is tracked") {
+  const PlaceRecord record = drifting_record();
   const FittedModel fit = fit_model(record, knows_nothing());
   REQUIRE(fit.model.line_count >= 1);
   CHECK(fit.model.tracks);

@@ -41,16 +41,23 @@ Tuning tuning_of(const DisturbanceModel& model, const Observer& observer, std::s
   return tuning;
 }
 
+/// @param offered  is called for each tuning that the observer gets
 /// @returns the mean square of what is left
-double fly_tuned(ObservedLock& lock, ObserverTuner& tuner, int frames) {
+double fly_tuned(
+    ObservedLock& lock, ObserverTuner& tuner, int frames,
+    const std::function<void(const Tuning&)>& offered = [](const Tuning&) {}) {
   double sum = 0;
   for (int i = 0; i < frames; ++i) {
     lock.fly();
     sum += lock.left_nm().x * lock.left_nm().x + lock.left_nm().y * lock.left_nm().y;
     tuner.take(lock.observer().frame());
-    for (std::size_t axis = 0; axis < kAxes; ++axis)
-      if (tuner.is_due(axis))
-        if (const auto tuning = tuner.tune(axis)) lock.observer().offer(*tuning);
+    for (std::size_t axis = 0; axis < kAxes; ++axis) {
+      if (!tuner.is_due(axis)) continue;
+      const auto tuning = tuner.tune(axis);
+      if (!tuning) continue;
+      lock.observer().offer(*tuning);
+      offered(*tuning);
+    }
   }
   return sum / (2 * frames);
 }
@@ -377,6 +384,34 @@ TEST_CASE("tuner: a model that is right is kept") {
   }
   CHECK(tunings[5] > 2);
   CHECK(tunings[29] - tunings[15] <= 4);  // of 14 refits
+}
+
+TEST_CASE("tuner: where lines drift it commands by the frequencies that its filter has") {
+  // Gains that belong to other lines, or to where a line was, leave much of it.
+  DisturbanceModel sample{.walk_nm2_per_s = 1, .noise_nm2 = 0.09};
+  sample.lines[0] = {.frequency_hz = 2.2, .fade_per_s = 0.05, .kick_nm2_per_s = 0.4};
+  sample.lines[1] = {.frequency_hz = 18, .fade_per_s = 0.05, .kick_nm2_per_s = 0.1};
+  sample.lines[2] = {.frequency_hz = 50, .fade_per_s = 0.05, .kick_nm2_per_s = 0.1};
+  sample.line_count = 3;
+  ObservedLock lock(sample, {}, 4);
+  lock.drift_lines(0.01);
+  const ObserverSettings settings = test::observer_settings();
+  ObserverTuner tuner(settings);
+  const StagePreview preview(preview_of(settings));
+  int tracked = 0;
+  const auto check = [&](const Tuning& tuning) {
+    const DisturbanceModel& model = tuning.filter.model();
+    const StageAhead ahead{.place_nm = 1,
+                           .speed_nm_per_s = 0,
+                           .told_nm = 1,
+                           .course = tuning.filter.state(),
+                           .pairs = 1 + model.line_count};
+    tracked += model.tracks ? 1 : 0;
+    CHECK(tuning.gains.sets[0].gains.command_nm(ahead) ==
+          Approx(preview.gains(model).command_nm(ahead)).epsilon(1e-9));
+  };
+  fly_tuned(lock, tuner, 10'000, check);
+  CHECK(tracked > 0);
 }
 
 ObserverSettings ringing_stage(double hz, double damping) {
