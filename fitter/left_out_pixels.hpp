@@ -21,6 +21,27 @@ namespace driftd::fitter {
 constexpr float kMostNoise = 16.0f;
 constexpr int kNoisiest = 4;
 
+/// Of four classes of pixels: rows and columns are even or odd. Next to a spot's peak lie pixels of
+/// all four.
+DRIFTD_HD int class_of(int row, int column) {
+  return row % 2 * 2 + column % 2;
+}
+
+/// Whether there is surely no pixel to be left out, so that nothing has to be looked for. The
+/// fourth noisiest pixel is at least as noisy as the least of the classes' noisiest, of whatever
+/// classes, as long as no pixel is in two of them; light only raises the limit. False does not say
+/// that there is one.
+/// @param largest  variance of each class, from 0 on
+template <class Real>
+DRIFTD_HD Mask<Real> none_to_leave_out(const Real (&largest)[kNoisiest]) {
+  Real most = largest[0], least = largest[0];
+  for (int k = 1; k < kNoisiest; ++k) {
+    most = larger(most, largest[k]);
+    least = smaller(least, largest[k]);
+  }
+  return most <= smaller(kMostNoise * least, Real(std::numeric_limits<float>::max()));
+}
+
 /// Variance, adu^2, beyond which a pixel is left out.
 /// @param sum_of, largest_of  (f): of f(pixel less pedestal, variance), over all pixels
 template <class Real, class SumOf, class LargestOf>

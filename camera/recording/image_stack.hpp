@@ -64,6 +64,7 @@ class ImageStack {
   /// TimeIncrement).
   std::optional<double> recorded_rate_hz() const noexcept { return facts_.recorded_rate_hz; }
   const std::vector<std::string>& notes() const noexcept { return facts_.notes; }
+  const StackFacts& facts() const noexcept { return facts_; }
   /// Whether the metadata give this frame the page of an earlier one: its own was never recorded.
   bool is_repeat(std::int64_t frame) const noexcept;
   /// Copies frames first .. first + count - 1, row-major without gaps, in the host's byte order, to

@@ -93,7 +93,8 @@ class LaneSums {
     summary_.usable = summary_.usable && valid;
     mapped_ = knows_its_variances(estimator);
     of_map_ = estimator;
-    const Real most = mapped_ ? leave_out_pixels(options) : Real(kInfinity);
+    const bool search = mapped_ && !all(none_to_leave_out());
+    const Real most = search ? leave_out_pixels(options) : Real(kInfinity);
     for (int i = 0; i < count; ++i) {
       const Real variance = Real::load(w_.map + kStep * i);
       at(w_.map, i, map_value(estimator, gain, where(variance <= most, variance, Real(kInfinity))));
@@ -295,6 +296,18 @@ class LaneSums {
     sums[2] = multiply_add(ff, uuf, sums[2]);
     sums[3] = multiply_add(f * uf, uuf, sums[3]);
     sums[4] = multiply_add(f * uuf, uuf, sums[4]);
+  }
+
+  /// By the map of variances.
+  Mask none_to_leave_out() const {
+    Real largest[kNoisiest] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (int row = 0; row < side_; ++row) {
+      for (int c = 0; c < side_; ++c) {
+        Real& of_class = largest[class_of(row, c)];
+        of_class = larger(of_class, map(row, c));
+      }
+    }
+    return fitter::none_to_leave_out(largest);
   }
 
   /// Of the map of variances. @return the largest that is not left out

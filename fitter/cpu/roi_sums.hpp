@@ -6,6 +6,7 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -140,13 +141,18 @@ class RoiSums {
     mapped_ = knows_its_variances(estimator);
     of_map_ = estimator;
     const float infinity = std::numeric_limits<float>::infinity();
-    const float most = mapped_ ? leave_out_pixels(variances, options) : infinity;
+    for (int row = 0; row < side_; ++row) {
+      float* const to = w_->map + row * stride();
+      std::copy_n(variances + static_cast<std::ptrdiff_t>(row) * side_, side_, to);
+      std::fill(to + side_, to + stride(), 0.0f);
+    }
+    const bool search = mapped_ && !none_to_leave_out();
+    const float most = search ? leave_out_pixels(variances, options) : infinity;
     bool valid = true;
     for (int row = 0; row < side_; ++row) {
       float* const to = w_->map + row * stride();
-      for (int c = 0; c < stride(); ++c) to[c] = 0;
       for (int c = 0; c < side_; ++c) {
-        const float variance = variances[row * side_ + c];
+        const float variance = to[c];
         valid = valid && variance >= least;  // false for NaN
         to[c] = map_value(estimator, gain, variance <= most ? variance : infinity);
       }
@@ -228,6 +234,26 @@ class RoiSums {
     }
     summary_.sum = total(sum);
     summary_.sum_squares = total(squares);
+  }
+
+  /// By the map of variances.
+  bool none_to_leave_out() const {
+    const V zero = hn::Zero(d_);
+    V largest[kNoisiest] = {zero, zero, zero, zero};
+    for (int c = 0; c < stride(); c += lanes()) {
+      V of_rows[2] = {zero, zero};  // even and odd
+      for (int row = 0; row < side_; ++row)
+        of_rows[row % 2] = hn::Max(of_rows[row % 2], hn::Load(d_, row_of(w_->map, row) + c));
+      const V half = hn::Mul(hn::Iota(d_, static_cast<float>(c)), hn::Set(d_, 0.5f));
+      const auto even = hn::Eq(hn::Floor(half), half);
+      for (int k = 0; k < 2; ++k) {
+        largest[2 * k] = hn::Max(largest[2 * k], hn::IfThenElseZero(even, of_rows[k]));
+        largest[2 * k + 1] = hn::Max(largest[2 * k + 1], hn::IfThenZeroElse(even, of_rows[k]));
+      }
+    }
+    float of_class[kNoisiest];
+    for (int k = 0; k < kNoisiest; ++k) of_class[k] = hn::GetLane(hn::MaxOfLanes(d_, largest[k]));
+    return fitter::none_to_leave_out(of_class);
   }
 
   /// @return the largest variance that is not left out

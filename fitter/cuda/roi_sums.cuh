@@ -172,13 +172,20 @@ class RoiSums {
   __device__ void load_map(const float* variances, const FitOptions& options) {
     const float least = least_variance(options.estimator);
     float invalid[1] = {0};
+    float largest[2] = {0, 0};  // of even and odd rows
     for_each_pixel([&](float&, int row, int column) {
-      if (!(variances[row * side_ + column] >= least)) invalid[0] += 1;  // NaN, too
+      const float variance = variances[row * side_ + column];
+      if (!(variance >= least)) invalid[0] += 1;  // NaN, too
+      const bool odd = row % 2 != 0;
+      largest[0] = fmaxf(largest[0], odd ? 0.0f : variance);
+      largest[1] = fmaxf(largest[1], odd ? variance : 0.0f);
     });
     group_.combine(invalid);
     if (invalid[0] > 0) summary_.usable = false;
     variances_ = variances;
-    if (knows_its_variances(options.estimator)) leave_out_pixels(options);
+    if (!knows_its_variances(options.estimator)) return;
+    // A group that shares its warp looks where a neighbour has to, too: all join every sum.
+    if (group_.any(!none_to_leave_out(largest))) leave_out_pixels(options);
   }
 
   __device__ WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta) {
@@ -295,6 +302,16 @@ class RoiSums {
 
   __device__ bool is_left_out(int r, int c) const {
     return !(variances_[r * side_ + c] <= most_variance_);
+  }
+
+  /// @param of_rows  largest variance in this thread's even and odd rows
+  __device__ bool none_to_leave_out(float (&of_rows)[2]) {
+    static_assert(kColumnThreads % 2 == 0, "a thread's columns are all even, or all odd");
+    group_.largest_by_parity(of_rows);
+    const auto from = [](float v, int lane) { return __shfl_sync(kWholeWarp, v, lane, kWidth); };
+    const float of_class[kNoisiest] = {from(of_rows[0], 0), from(of_rows[0], 1),
+                                       from(of_rows[1], 0), from(of_rows[1], 1)};
+    return fitter::none_to_leave_out(of_class);
   }
 
   __device__ void leave_out_pixels(const FitOptions& options) {
@@ -451,7 +468,7 @@ class RoiSums {
         if constexpr (!kResiduals) return sum;
         const float y = y_axis()[r].x;
         const float residual = (sum + constant) + scaled * y;
-        if (variances_ == nullptr) return residual;
+        if (most_variance_ == INFINITY) return residual;
         float gone = 0;  // what pixels that are left out have added
         for (int k = c; k < c + 3; ++k)
           if (is_left_out(r, k))

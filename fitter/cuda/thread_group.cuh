@@ -69,6 +69,11 @@ class ThreadGroup {
   __device__ void sum_by_parity(float (&v)[n]) {
     combine_from<2>(v, Sum{});
   }
+  /// The largest likewise.
+  template <int n>
+  __device__ void largest_by_parity(float (&v)[n]) {
+    combine_from<2>(v, Largest{});
+  }
 
  private:
   template <int kFirst, int n, class Operation>

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/drift_gaps.hpp"
 #include "tools/driftfit/drift_trace.hpp"
 #include "tools/driftfit/errors.hpp"
@@ -160,6 +161,8 @@ std::vector<Pick> picks_inside(const Options& options, const camera::StackShape&
 struct Run {
   const Options& options;
   camera::ImageStack& stack;
+  const camera::StackShape& recorded;  ///< as the file holds it; the stack may be converted
+  const CameraMaps& maps;
   FrameRange range;
   const std::function<bool()>& stop;
 };
@@ -189,12 +192,13 @@ struct Markers {
 }
 
 Markers picked_markers(const Run& run) {
-  const auto& [options, stack, range, stop] = run;
+  const auto& [options, stack, recorded, maps, range, stop] = run;
   Markers markers{picks_inside(options, stack.shape()), range.first, options.roi_px};
   if (options.roi_px > 0) return markers;
   std::vector<std::byte> frame(stack.shape().frame_bytes());
   stack.read(range.first, 1, frame.data());
-  const control::SpotSize size = size_of_spots(stack.shape(), frame.data(), options.detection);
+  const control::SpotSize size =
+      size_of_spots(stack.shape(), frame.data(), options.detection, maps);
   markers.roi_px = size.chosen() ? size.roi_px : control::kAssumedRoiPx;
   markers.size_reason =
       size.chosen() ? size.reason
@@ -206,22 +210,22 @@ Markers picked_markers(const Run& run) {
 /// Those found, or none and why not.
 Markers search_in(const Run& run, std::int64_t frame_number, const std::byte* frame,
                   SpotFitter& fitter, std::vector<std::string>& rejected) {
-  const auto& [options, stack, range, stop] = run;
-  const control::SpotSize size = size_of_spots(stack.shape(), frame, options.detection);
+  const auto& [options, stack, recorded, maps, range, stop] = run;
+  const control::SpotSize size = size_of_spots(stack.shape(), frame, options.detection, maps);
   if (!size.chosen()) {
     rejected = {size.reason};
     return {};
   }
   const bool given = options.roi_px > 0 && options.detection.expected_sigma_px > 0;
-  MarkerSearchResult search =
-      find_markers(stack.shape(), frame, control::settings_for(size, options.detection), fitter);
+  MarkerSearchResult search = find_markers(
+      stack.shape(), frame, control::settings_for(size, options.detection), fitter, maps);
   rejected = std::move(search.rejected);
   return {std::move(search.markers), frame_number, size.roi_px, given ? "" : size.reason};
 }
 
 /// Every frame at the start of the range, then ever fewer: a recording may begin in the dark.
 Markers markers_of(const Run& run, SpotFitter& fitter) {
-  const auto& [options, stack, range, stop] = run;
+  const auto& [options, stack, recorded, maps, range, stop] = run;
   if (!options.find_markers) return picked_markers(run);
   std::vector<std::byte> frame(stack.shape().frame_bytes());
   std::vector<std::string> rejected_in_first;
@@ -301,8 +305,8 @@ std::string check_coverage(const Options& options, const DriftTrace& trace,
 /// Follows the markers from the frame they were found in to the end.
 MarkerTracks tracks_of(const Run& run, const Markers& markers, SpotFitter& fitter,
                        Results& results) {
-  const auto& [options, stack, range, stop] = run;
-  MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter);
+  const auto& [options, stack, recorded, maps, range, stop] = run;
+  MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps.variances());
   MarkerTracks tracks(markers.picks.size());
   for (std::int64_t frame = range.first; frame < markers.frame; ++frame) {
     tracks.add_frame({}, {.not_sought = static_cast<int>(markers.picks.size())});
@@ -326,14 +330,14 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, SpotFitter& fitte
   return tracks;
 }
 
-Outcome follow_markers(const Options& as_given, camera::ImageStack& stack, FrameRange range,
-                       const std::function<bool()>& stop) {
-  SpotFitter fitter(as_given.fitter);
-  const Markers markers = markers_of({as_given, stack, range, stop}, fitter);
-  Options options = as_given;
+Outcome follow_markers(const Run& as_given) {
+  const auto& [given, stack, recorded, maps, range, stop] = as_given;
+  SpotFitter fitter(given.fitter);
+  const Markers markers = markers_of(as_given, fitter);
+  Options options = given;
   options.roi_px = markers.roi_px;
-  const Run run{options, stack, range, stop};
-  Results results(options, stack.shape());
+  const Run run{options, stack, recorded, maps, range, stop};
+  Results results(options, recorded);
   const MarkerTracks tracks = tracks_of(run, markers, fitter, results);
   const DriftTrace trace = trace_of(options, stack, range, tracks);
   const std::string gaps = check_coverage(options, trace, tracks);
@@ -364,17 +368,19 @@ Outcome follow_markers(const Options& as_given, camera::ImageStack& stack, Frame
   return outcome;
 }
 
-Outcome localize_every_spot(const Options& options, camera::ImageStack& stack, FrameRange range,
-                            const std::function<bool()>& stop) {
+Outcome localize_every_spot(const Run& run) {
+  const auto& [options, stack, recorded, maps, range, stop] = run;
   SpotFitter fitter(options.fitter);
-  Results results(options, stack.shape());
-  EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter);
+  Results results(options, recorded);
+  EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter, maps);
   {
     Blocks blocks(options, stack, range, stop);
     WritingBehind writing(results, !stack.reads_beside_others());
     while (blocks.read()) {
       for (std::int64_t begin = 0, end = 0; begin < blocks.count(); begin = end + 1) {
-        const auto is_repeat = [&](std::int64_t i) { return stack.is_repeat(blocks.first() + i); };
+        const auto is_repeat = [&](std::int64_t i) {
+          return run.stack.is_repeat(blocks.first() + i);
+        };
         end = begin;
         while (end < blocks.count() && !is_repeat(end)) ++end;
         if (end == begin) continue;
@@ -394,14 +400,24 @@ Outcome localize_every_spot(const Options& options, camera::ImageStack& stack, F
 
 }  // namespace
 
-Outcome analyse(const Options& options, const std::function<bool()>& stop) {
+Outcome analyse(const Options& as_given, const std::function<bool()>& stop) {
+  Options options = as_given;
   camera::StackSettings settings = options.stack;
   settings.last_frame = options.last_frame;
-  const std::unique_ptr<camera::ImageStack> stack = open_input(settings);
+  std::unique_ptr<camera::ImageStack> stack = open_input(settings);
   const FrameRange range = range_of(options, stack->shape());
   check_roi(options.roi_px, options, stack->shape());
-  Outcome outcome = options.every_spot ? localize_every_spot(options, *stack, range, stop)
-                                       : follow_markers(options, *stack, range, stop);
+  const camera::StackShape recorded = stack->shape();
+  CameraMaps maps(options.maps, recorded);
+  fitter::FitOptions& fit = options.fitter.options;
+  stack = maps.applied_to(std::move(stack), fit.noise, fit.saturation_adu);
+  const Run run{options, *stack, recorded, maps, range, stop};
+  Outcome outcome = options.every_spot ? localize_every_spot(run) : follow_markers(run);
+  if (maps.variances() != nullptr) {
+    outcome.summary +=
+        fmt::format("{} of {} pixels are too noisy by the map to be taken for spots\n",
+                    maps.hot().count(), stack->shape().pixels());
+  }
   for (const std::string& note : stack->notes()) {
     outcome.summary = options.stack.path.string() + ": " + note + "\n" + outcome.summary;
   }

@@ -9,7 +9,8 @@
 
 namespace driftd::tools {
 
-/// Picks, or the description of a stack, that cannot be used; a stack is camera::RecordingError.
+/// Picks, a camera's map, or the description of a stack, that cannot be used; a stack is
+/// camera::RecordingError.
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
   InputError(const std::filesystem::path& path, const std::string& what)

@@ -22,12 +22,14 @@ int origin(int centre_px, int roi_px, int size_px) noexcept {
 }  // namespace
 
 EverySpot::EverySpot(const camera::StackShape& shape, int roi_px, double min_net_gradient,
-                     SpotFitter& fitter)
+                     SpotFitter& fitter, const CameraMaps& maps)
     : shape_(shape),
       roi_px_(roi_px),
       fitter_(fitter),
-      search_({.box_px = roi_px % 2 == 1 ? roi_px : roi_px - 1,
-               .min_net_gradient = min_net_gradient}) {}
+      hot_(maps.hot()),
+      search_(
+          {.box_px = roi_px % 2 == 1 ? roi_px : roi_px - 1, .min_net_gradient = min_net_gradient}),
+      rois_(shape, roi_px, maps.variances()) {}
 
 void EverySpot::search(const std::byte* frames, std::size_t count) {
   candidates_.resize(count);
@@ -36,8 +38,10 @@ void EverySpot::search(const std::byte* frames, std::size_t count) {
   std::vector<std::exception_ptr> failures(workers);
   const auto work = [&](std::size_t worker) {
     try {
+      std::vector<std::byte> copy;
       for (std::size_t i = next++; i < count; i = next++) {
-        candidates_[i] = search_.find(shape_, frames + i * shape_.frame_bytes());
+        candidates_[i] =
+            search_.find(shape_, hot_.filled(shape_, frames + i * shape_.frame_bytes(), copy));
       }
     } catch (...) {
       failures[worker] = std::current_exception();
@@ -61,21 +65,15 @@ Pick EverySpot::roi_of(const Spot& spot) const noexcept {
 }
 
 void EverySpot::fit(const std::byte* frames, std::int64_t first) {
-  const std::size_t roi_bytes =
-      static_cast<std::size_t>(roi_px_) * static_cast<std::size_t>(roi_px_) * bytes_of(shape_.type);
-  pixels_.resize(spots_.size() * roi_bytes);
+  rois_.resize(spots_.size());
   fits_.resize(spots_.size());
   for (std::size_t i = 0; i < spots_.size(); ++i) {
     const auto frame = static_cast<std::size_t>(spots_[i].frame - first);
     const Pick roi = roi_of(spots_[i]);
-    cut_roi(shape_, frames + frame * shape_.frame_bytes(), static_cast<int>(roi.x_px),
-            static_cast<int>(roi.y_px), roi_px_, pixels_.data() + i * roi_bytes);
+    rois_.cut(i, frames + frame * shape_.frame_bytes(), static_cast<int>(roi.x_px),
+              static_cast<int>(roi.y_px));
   }
-  fitter_.fit({.pixels = pixels_.data(),
-               .type = fitter_type(shape_.type),
-               .roi_px = roi_px_,
-               .count = spots_.size()},
-              fits_);
+  fitter_.fit(rois_.batch(), fits_);
 }
 
 /// Leaves those of spots_ that fits_ found to be spots, near where they were sought.

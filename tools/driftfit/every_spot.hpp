@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "tools/driftfit/camera_maps.hpp"
+#include "tools/driftfit/cut_rois.hpp"
 #include "tools/driftfit/picks.hpp"
 #include "tools/driftfit/spot.hpp"
 #include "tools/driftfit/spot_fitter.hpp"
@@ -18,9 +20,9 @@ namespace driftd::tools {
 
 class EverySpot {
  public:
-  /// @param fitter  must outlive this
+  /// @param fitter, maps  must outlive this
   EverySpot(const camera::StackShape& shape, int roi_px, double min_net_gradient,
-            SpotFitter& fitter);
+            SpotFitter& fitter, const CameraMaps& maps);
 
   /// Those fitted in `count` frames one after another, in the order of frames; valid until the
   /// next call. The same for any number of threads. @throws fitter::FitterError
@@ -37,9 +39,10 @@ class EverySpot {
   camera::StackShape shape_;
   int roi_px_;
   SpotFitter& fitter_;
+  const HotPixels& hot_;
   SpotSearch search_;
   std::vector<std::vector<FoundSpot>> candidates_;  ///< by frame
-  std::vector<std::byte> pixels_;
+  CutRois rois_;
   std::vector<fitter::Localization> fits_;
   std::vector<Spot> spots_;
   std::int64_t found_ = 0;

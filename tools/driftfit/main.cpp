@@ -27,7 +27,7 @@ constexpr int kExitInterrupted = 130;
 constexpr const char* kExitCodes =
     "Exit codes (without 0, nothing is written):\n"
     "  0    done\n"
-    "  1    the stack or the picks cannot be used, or hold no marker\n"
+    "  1    the stack, the picks or a map cannot be used, or hold no marker\n"
     "  2    wrong usage\n"
     "  3    a result cannot be written\n"
     "  4    the fitter refused its settings or failed, or something else did\n"

@@ -23,8 +23,9 @@ double median(std::vector<double>& values) {
 }  // namespace
 
 MarkerFollower::MarkerFollower(const camera::StackShape& shape, int roi_px,
-                               std::span<const Pick> picks, SpotFitter& fitter)
-    : shape_(shape), roi_px_(roi_px), fitter_(fitter) {
+                               std::span<const Pick> picks, SpotFitter& fitter,
+                               const float* variances)
+    : shape_(shape), roi_px_(roi_px), fitter_(fitter), rois_(shape, roi_px, variances) {
   for (const Pick& pick : picks) {
     Marker marker{.x_px = pick.x_px, .y_px = pick.y_px};
     marker.roi_x_px = marker.roi_y_px = -2 * roi_px;  // far off: centred by the next line
@@ -53,26 +54,21 @@ bool MarkerFollower::inside_roi(const Marker& m) const noexcept {
 }
 
 void MarkerFollower::fit(const std::byte* frame, std::span<const std::size_t> which, bool again) {
-  const std::size_t roi_bytes =
-      static_cast<std::size_t>(roi_px_) * static_cast<std::size_t>(roi_px_) * bytes_of(shape_.type);
-  pixels_.resize(which.size() * roi_bytes);
+  rois_.resize(which.size());
   fits_.resize(which.size());
   starts_.clear();
   for (std::size_t i = 0; i < which.size(); ++i) {
     const Marker& m = markers_[which[i]];
-    cut_roi(shape_, frame, m.roi_x_px, m.roi_y_px, roi_px_, pixels_.data() + i * roi_bytes);
+    rois_.cut(i, frame, m.roi_x_px, m.roi_y_px);
     const double x_px = again ? m.found_x_px : m.x_px;
     const double y_px = again ? m.found_y_px : m.y_px;
     starts_.push_back({static_cast<float>(x_px - m.roi_x_px), static_cast<float>(y_px - m.roi_y_px),
                        again ? (m.found ? m.fit.sigma_x_px : 0) : m.sigma_x_px,
                        again ? (m.found ? m.fit.sigma_y_px : 0) : m.sigma_y_px});
   }
-  fitter_.fit({.pixels = pixels_.data(),
-               .type = fitter_type(shape_.type),
-               .roi_px = roi_px_,
-               .count = which.size(),
-               .starts = starts_.data()},
-              fits_);
+  fitter::Batch batch = rois_.batch();
+  batch.starts = starts_.data();
+  fitter_.fit(batch, fits_);
   for (std::size_t i = 0; i < which.size(); ++i) {
     Marker& m = markers_[which[i]];
     m.fit = fits_[i];

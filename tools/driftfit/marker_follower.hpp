@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "tools/driftfit/cut_rois.hpp"
 #include "tools/driftfit/picks.hpp"
 #include "tools/driftfit/spot.hpp"
 #include "tools/driftfit/spot_fitter.hpp"
@@ -21,9 +22,10 @@ namespace driftd::tools {
 
 class MarkerFollower {
  public:
-  /// @param fitter  must outlive the follower
+  /// @param fitter     must outlive the follower
+  /// @param variances  likewise; of each pixel of a frame, or null
   MarkerFollower(const camera::StackShape& shape, int roi_px, std::span<const Pick> picks,
-                 SpotFitter& fitter);
+                 SpotFitter& fitter, const float* variances = nullptr);
 
   /// The markers found in the next frame, in their order; valid until the next call.
   /// @throws fitter::FitterError
@@ -53,7 +55,7 @@ class MarkerFollower {
   int roi_px_;
   SpotFitter& fitter_;
   std::vector<Marker> markers_;
-  std::vector<std::byte> pixels_;
+  CutRois rois_;
   std::vector<fitter::Start> starts_;
   std::vector<fitter::Localization> fits_;
   std::vector<std::size_t> which_;

@@ -8,12 +8,20 @@
 #include <cstdint>
 #include <span>
 
+#include "tools/driftfit/cut_rois.hpp"
+
 namespace driftd::tools {
 namespace {
 
 constexpr float kHighest = 60000;
 
-std::vector<std::uint16_t> scaled(std::span<const float> pixels) {
+/// A frame as 16 bits.
+struct SearchImage {
+  std::vector<std::uint16_t> pixels;
+  float scale = 1;  ///< of them over the frame's, whose zero may be elsewhere
+};
+
+SearchImage scaled(std::span<const float> pixels) {
   float low = std::numeric_limits<float>::infinity();
   float high = -low;
   for (const float value : pixels) {
@@ -21,26 +29,27 @@ std::vector<std::uint16_t> scaled(std::span<const float> pixels) {
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  std::vector<std::uint16_t> result(pixels.size(), 0);
-  if (!(high > low)) return result;
+  SearchImage image{std::vector<std::uint16_t>(pixels.size(), 0)};
+  if (!(high > low)) return image;
+  image.scale = kHighest / (high - low);
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     if (!std::isfinite(pixels[i])) continue;
     const float share = std::clamp((pixels[i] - low) / (high - low), 0.0f, 1.0f);
-    result[i] = static_cast<std::uint16_t>(std::lround(share * kHighest));
+    image.pixels[i] = static_cast<std::uint16_t>(std::lround(share * kHighest));
   }
-  return result;
+  return image;
 }
 
-std::vector<std::uint16_t> as_u16(const camera::StackShape& shape, const std::byte* frame) {
+SearchImage as_u16(const camera::StackShape& shape, const std::byte* frame) {
   const std::size_t pixels = shape.pixels();
   switch (shape.type) {
     case camera::PixelType::U8: {
       const auto* bytes = reinterpret_cast<const std::uint8_t*>(frame);
-      return {bytes, bytes + pixels};
+      return {{bytes, bytes + pixels}};
     }
     case camera::PixelType::U16: {
       const auto* words = reinterpret_cast<const std::uint16_t*>(frame);
-      return {words, words + pixels};
+      return {{words, words + pixels}};
     }
     case camera::PixelType::F32:
       break;
@@ -48,33 +57,38 @@ std::vector<std::uint16_t> as_u16(const camera::StackShape& shape, const std::by
   return scaled({reinterpret_cast<const float*>(frame), pixels});
 }
 
+/// A fit of a frame's own pixels as one of the image's, as far as markers are judged by it.
+void scale(fitter::Localization& fit, float by, fitter::Estimator estimator) {
+  fit.amplitude_adu *= by;
+  const bool squares = estimator == fitter::Estimator::ImplicitLeastSquares ||
+                       estimator == fitter::Estimator::LeastSquares;
+  if (squares) fit.chi_square *= by * by;
+}
+
 }  // namespace
 
 control::SpotSize size_of_spots(const camera::StackShape& shape, const std::byte* frame,
-                                const control::DetectionSettings& settings) {
-  return control::choose_spot_size(as_u16(shape, frame), shape.width_px, shape.height_px, settings);
+                                const control::DetectionSettings& settings,
+                                const CameraMaps& maps) {
+  std::vector<std::byte> copy;
+  return control::choose_spot_size(as_u16(shape, maps.hot().filled(shape, frame, copy)).pixels,
+                                   shape.width_px, shape.height_px, settings);
 }
 
 MarkerSearchResult find_markers(const camera::StackShape& shape, const std::byte* frame,
-                                const control::DetectionSettings& settings, SpotFitter& fitter) {
-  const std::vector<std::uint16_t> image = as_u16(shape, frame);
+                                const control::DetectionSettings& settings, SpotFitter& fitter,
+                                const CameraMaps& maps) {
+  std::vector<std::byte> copy;
+  const SearchImage image = as_u16(shape, maps.hot().filled(shape, frame, copy));
   const auto candidates =
-      control::find_candidates(image, shape.width_px, shape.height_px, settings);
-  camera::StackShape counts = shape;
-  counts.type = camera::PixelType::U16;
-  const std::size_t roi_bytes = static_cast<std::size_t>(settings.roi_px) *
-                                static_cast<std::size_t>(settings.roi_px) * sizeof(std::uint16_t);
-  std::vector<std::byte> rois(candidates.size() * roi_bytes);
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    cut_roi(counts, reinterpret_cast<const std::byte*>(image.data()), candidates[i].roi_x_px,
-            candidates[i].roi_y_px, settings.roi_px, rois.data() + i * roi_bytes);
-  }
+      control::find_candidates(image.pixels, shape.width_px, shape.height_px, settings);
+  CutRois rois(shape, settings.roi_px, maps.variances());
+  rois.resize(candidates.size());
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    rois.cut(i, frame, candidates[i].roi_x_px, candidates[i].roi_y_px);
   std::vector<fitter::Localization> fits(candidates.size());
-  fitter.fit({.pixels = rois.data(),
-              .type = fitter_type(counts.type),
-              .roi_px = settings.roi_px,
-              .count = candidates.size()},
-             fits);
+  fitter.fit(rois.batch(), fits);
+  for (fitter::Localization& fit : fits) scale(fit, image.scale, fitter.options().estimator);
   const auto judged =
       control::judge_candidates(candidates, fits, shape.width_px, shape.height_px, 0, 0, settings);
   MarkerSearchResult result;

@@ -8,6 +8,7 @@
 
 #include "control/marker_detection.hpp"
 #include "control/spot_size.hpp"
+#include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/picks.hpp"
 #include "tools/driftfit/spot.hpp"
 #include "tools/driftfit/spot_fitter.hpp"
@@ -16,16 +17,19 @@ namespace driftd::tools {
 
 /// How wide the frame's spots are and which ROI suits them: what is 0 of `settings` is chosen.
 control::SpotSize size_of_spots(const camera::StackShape& shape, const std::byte* frame,
-                                const control::DetectionSettings& settings);
+                                const control::DetectionSettings& settings,
+                                const CameraMaps& maps = {});
 
 struct MarkerSearchResult {
   std::vector<Pick> markers;
   std::vector<std::string> rejected;  ///< "at 12.0, 34.0: SNR 4.2 below 10.0"
 };
 
-/// Floating-point frames are searched as 16 bits between their lowest and highest pixel.
+/// Floating-point frames are searched as 16 bits between their lowest and highest pixel, and fitted
+/// as they are. Both without the hot pixels of the maps; fits have their variances.
 /// @throws fitter::FitterError
 MarkerSearchResult find_markers(const camera::StackShape& shape, const std::byte* frame,
-                                const control::DetectionSettings& settings, SpotFitter& fitter);
+                                const control::DetectionSettings& settings, SpotFitter& fitter,
+                                const CameraMaps& maps = {});
 
 }  // namespace driftd::tools

@@ -196,6 +196,29 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->check(clients::in_range(0, kMost, "NONNEGATIVE"))
       ->capture_default_str()
       ->group(group);
+  app.add_option("--excess-noise", o.fitter.excess_noise,
+                 "Variance of the signal over that of its photons, by a camera's multiplication: 2 "
+                 "for an EMCCD; --gain and --read-noise are then before the multiplication")
+      ->check(clients::in_range(1, 16, "FLOAT in [1 - 16]"))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--gain-map", o.maps.gain,
+                 "TIFF of the frames' size: electrons per count of each pixel, in place of --gain")
+      ->group(group);
+  app.add_option("--offset-map", o.maps.offset,
+                 "TIFF: dark level of each pixel, counts, in place of --offset")
+      ->group(group);
+  app.add_option("--variance-map", o.maps.variance,
+                 "TIFF: variance of each pixel's read noise, counts squared, in place of "
+                 "--read-noise; infinite: a pixel that is gone. For --estimator poisson and "
+                 "weighted; pixels much noisier than most are not taken for spots")
+      ->group(group);
+  app.add_option("--map-origin", o.maps.origin_px,
+                 "X,Y: column and row of larger maps where the frames begin, from 0")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(clients::in_range(0, 1 << 24, "NONNEGATIVE"))
+      ->group(group);
   app.add_option("--saturation", fit.saturation_adu,
                  "A spot with a pixel at or above is not fitted (default: no limit)")
       ->check(positive())
@@ -304,9 +327,22 @@ void check_effects(const CLI::App& app, const Options& o) {
         Rule{!drift,
              "is for the drift, which is not asked for: --output, --drift or --drift-csv does",
              {"--min-markers", "--min-drift-share", "--warn-drift-share", "--reference"}},
-        Rule{!(o.fitter.options.noise.gain_e_per_adu > 0),
+        Rule{!(o.fitter.options.noise.gain_e_per_adu > 0) && o.maps.gain.empty(),
              "is in electrons: --gain says how many a count is",
+             {"--read-noise", "--excess-noise"}},
+        Rule{!o.maps.gain.empty(), "is for all pixels; --gain-map has each one's", {"--gain"}},
+        Rule{
+            !o.maps.offset.empty(), "is for all pixels; --offset-map has each one's", {"--offset"}},
+        Rule{!o.maps.variance.empty(),
+             "is for all pixels; --variance-map has each one's",
              {"--read-noise"}},
+        Rule{o.fitter.options.estimator != fitter::Estimator::PoissonLikelihood &&
+                 o.fitter.options.estimator != fitter::Estimator::WeightedLeastSquares,
+             "is for --estimator poisson or weighted, which know the noise of each pixel",
+             {"--variance-map"}},
+        Rule{!o.maps.any(),
+             "is for maps: --gain-map, --offset-map or --variance-map names one",
+             {"--map-origin"}},
         Rule{!gpu,
              "is for a GPU, which is not used: --backend cuda uses it, and without --backend cpu "
              "--every-spot and --search swarm do",
@@ -350,6 +386,11 @@ void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
   o.detection.roi_px = o.roi_px;
   o.find_markers = o.picks.empty() && !o.every_spot;
   fill_outputs(o, texts.prefix);
+  const std::size_t numbers = o.maps.origin_px.size();
+  if (numbers != 0 && numbers != 2) {
+    throw UsageError("--map-origin: given numbers are " + std::to_string(numbers) +
+                     ", allowed are two, X,Y: 512,0");
+  }
   check_effects(app, o);
 }
 

@@ -9,6 +9,7 @@
 
 #include "camera/recording/image_stack.hpp"
 #include "control/marker_detection.hpp"
+#include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/spot_fitter.hpp"
 
 namespace CLI {
@@ -46,6 +47,7 @@ struct Options {
   double min_net_gradient = 0;  ///< 0: by the frame's own noise
 
   int roi_px = 0;  ///< 0: chosen from the image
+  CameraMapFiles maps;
   SpotFitterSettings fitter;
 
   double pixel_nm = 100;

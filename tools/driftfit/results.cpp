@@ -13,7 +13,8 @@ Units units_of(const Options& options) {
   return {.pixel_nm = options.pixel_nm,
           .roi_px = options.roi_px,
           .estimator = options.fitter.options.estimator,
-          .noise = options.fitter.options.noise};
+          .noise = options.fitter.options.noise,
+          .excess_noise = options.fitter.excess_noise};
 }
 
 }  // namespace
@@ -33,6 +34,13 @@ std::vector<YamlEntry> settings_of(const Options& options) {
   }
   entries.emplace_back("Baseline", static_cast<double>(fit.noise.offset_adu));
   entries.emplace_back("Read Noise", static_cast<double>(fit.noise.read_noise_e));
+  if (options.fitter.excess_noise > 1) {
+    entries.emplace_back("Excess Noise", static_cast<double>(options.fitter.excess_noise));
+  }
+  const CameraMapFiles& maps = options.maps;
+  if (!maps.gain.empty()) entries.emplace_back("Gain Map", maps.gain.string());
+  if (!maps.offset.empty()) entries.emplace_back("Offset Map", maps.offset.string());
+  if (!maps.variance.empty()) entries.emplace_back("Variance Map", maps.variance.string());
   if (options.every_spot && options.min_net_gradient > 0) {
     entries.emplace_back("Min. Net Gradient", options.min_net_gradient);
   }
@@ -64,7 +72,9 @@ OutputFile* Results::add(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::path description =
       std::filesystem::path(options_.stack.path).replace_extension(".yaml");
-  for (const std::filesystem::path& input : {options_.stack.path, options_.picks, description}) {
+  for (const std::filesystem::path& input :
+       {options_.stack.path, options_.picks, description, options_.maps.gain, options_.maps.offset,
+        options_.maps.variance}) {
     if (!input.empty() && std::filesystem::equivalent(path, input, error)) {
       throw OutputError(path, "is an input");
     }

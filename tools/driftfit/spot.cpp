@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 
 namespace driftd::tools {
@@ -24,7 +23,9 @@ Photons photons_of(const fitter::Localization& fit, const Units& units) {
     photons.background_sd = std::sqrt(static_cast<double>(fit.chi_square) / degrees) * gain;
   } else {
     const auto read_noise = static_cast<double>(noise.read_noise_e);
-    photons.background_sd = std::sqrt(std::max(0.0, photons.background) + read_noise * read_noise);
+    photons.background_sd =
+        std::sqrt(static_cast<double>(units.excess_noise) * std::max(0.0, photons.background) +
+                  read_noise * read_noise);
   }
   return photons;
 }
@@ -39,20 +40,6 @@ fitter::PixelType fitter_type(camera::PixelType type) noexcept {
       break;
   }
   return fitter::PixelType::F32;
-}
-
-void cut_roi(const camera::StackShape& shape, const std::byte* frame, int x_px, int y_px,
-             int roi_px, std::byte* out) noexcept {
-  const std::size_t pixel_bytes = bytes_of(shape.type);
-  const auto side = static_cast<std::size_t>(roi_px);
-  const auto width = static_cast<std::size_t>(shape.width_px);
-  const std::byte* from =
-      frame +
-      (static_cast<std::size_t>(y_px) * width + static_cast<std::size_t>(x_px)) * pixel_bytes;
-  for (std::size_t row = 0; row < side; ++row) {
-    std::memcpy(out + row * side * pixel_bytes, from + row * width * pixel_bytes,
-                side * pixel_bytes);
-  }
 }
 
 }  // namespace driftd::tools

@@ -35,6 +35,7 @@ struct Units {
   int roi_px = 0;
   fitter::Estimator estimator = fitter::Estimator::ImplicitLeastSquares;
   fitter::NoiseModel noise;  ///< an unknown gain counts as 1: "photons" are then counts
+  float excess_noise = 1;    ///< see SpotFitterSettings
 };
 
 struct Photons {
@@ -48,10 +49,6 @@ Photons photons_of(const fitter::Localization& fit, const Units& units);
 
 /// A stack's pixels as the fitter knows them.
 fitter::PixelType fitter_type(camera::PixelType type) noexcept;
-
-/// Copies a square out of a frame; it must lie inside.
-void cut_roi(const camera::StackShape& shape, const std::byte* frame, int x_px, int y_px,
-             int roi_px, std::byte* out) noexcept;
 
 /// Takes localizations in the order of frames, and writes them. Owned and called by one thread.
 class SpotWriter {

@@ -20,13 +20,16 @@ std::string counted(std::size_t count, const char* what) {
 
 /// Variance of pixels under the noise model, adu^2: shot noise of what is above the offset, read
 /// noise, and never less than one electron's.
+/// @param read  variances of each pixel's read noise, adu^2, or null: by the noise model
 template <class Pixel>
 void add_variances(const Pixel* pixels, std::size_t count, const fitter::NoiseModel& noise,
-                   std::vector<float>& variances) {
+                   const float* read, std::vector<float>& variances) {
   const float gain = noise.gain_e_per_adu > 0 ? noise.gain_e_per_adu : 1.0f;
   for (std::size_t i = 0; i < count; ++i) {
     const float electrons = (static_cast<float>(pixels[i]) - noise.offset_adu) * gain;
-    const float variance_e2 = std::max(electrons + noise.read_noise_e * noise.read_noise_e, 1.0f);
+    const float read_e2 =
+        read != nullptr ? read[i] * (gain * gain) : noise.read_noise_e * noise.read_noise_e;
+    const float variance_e2 = std::max(electrons + read_e2, 1.0f);
     variances.push_back(variance_e2 / (gain * gain));
   }
 }
@@ -58,6 +61,10 @@ SpotFitter::SpotFitter(const SpotFitterSettings& settings)
       threads_(settings.threads > 0
                    ? settings.threads
                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))) {
+  // A signal of twice the variance is one of half the photons: to the fit, no more is known of it.
+  fitter::NoiseModel& noise = settings_.options.noise;
+  noise.gain_e_per_adu /= settings.excess_noise;
+  noise.read_noise_e /= settings.excess_noise;
   check(settings);
   const bool much = settings.large_batches || settings.cold_start == ColdStart::Swarm;
   gpu_sought_ = settings.back_end == BackEnd::Auto && much && fitter::cuda_device_count() > 0;
@@ -81,13 +88,16 @@ void SpotFitter::weigh(const fitter::Batch& batch) {
   variances_.reserve(count);
   switch (batch.type) {
     case fitter::PixelType::U8:
-      add_variances(static_cast<const std::uint8_t*>(batch.pixels), count, noise, variances_);
+      add_variances(static_cast<const std::uint8_t*>(batch.pixels), count, noise, batch.variances,
+                    variances_);
       break;
     case fitter::PixelType::U16:
-      add_variances(static_cast<const std::uint16_t*>(batch.pixels), count, noise, variances_);
+      add_variances(static_cast<const std::uint16_t*>(batch.pixels), count, noise, batch.variances,
+                    variances_);
       break;
     case fitter::PixelType::F32:
-      add_variances(static_cast<const float*>(batch.pixels), count, noise, variances_);
+      add_variances(static_cast<const float*>(batch.pixels), count, noise, batch.variances,
+                    variances_);
       break;
   }
 }

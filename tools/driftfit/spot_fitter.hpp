@@ -27,6 +27,9 @@ struct SpotFitterSettings {
   /// Many spots in each call: `Auto` then takes a GPU. For few spots the CPU is faster.
   bool large_batches = false;
   ColdStart cold_start = ColdStart::Peak;
+  /// Variance of the signal over that of its photons, by a camera's multiplication. Gain and read
+  /// noise of the options are before it: of electrons that the light has made.
+  float excess_noise = 1;
   fitter::FitOptions options;
 };
 
@@ -36,9 +39,11 @@ class SpotFitter {
   explicit SpotFitter(const SpotFitterSettings& settings);
 
   /// Weights for weighted least squares are made here, from the noise model (an unknown gain
-  /// counts as 1). @throws fitter::FitterError
+  /// counts as 1). Variances of the batch are those of the pixels' read noise, whatever the
+  /// estimator. @throws fitter::FitterError
   void fit(fitter::Batch batch, std::span<fitter::Localization> results);
 
+  /// As the fits have them: without the excess noise.
   const fitter::FitOptions& options() const noexcept { return settings_.options; }
   /// What fits now: "CPU, 2 threads", "CUDA, 1 device"; with the reason where a GPU is there
   /// unused.

@@ -213,6 +213,31 @@ TEST_CASE("Pixels that the map calls noisy or gone are left out on CUDA as on th
   }
 }
 
+TEST_CASE("Whose neighbours have pixels to be left out has the same bits on CUDA") {
+  if (test::no_device()) return;
+  const auto estimator = GENERATE(Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood);
+  const int side = GENERATE(7, 9, 16, 17, 24, 40);
+  const auto step = GENERATE(std::size_t{2}, std::size_t{9}, std::size_t{64});
+  const auto area = static_cast<std::size_t>(side * side);
+  const test::NoisyPixels clean = test::draw_noisy({side, 1.3, 1000, 10, 1, 0, 0}, 257, 80);
+  test::NoisyPixels mixed = clean, noisy = clean;
+  for (std::size_t i = 0; i < clean.truth.size(); ++i) {
+    for (const std::size_t pixel : {std::size_t{3}, area - 1}) {
+      const std::size_t at = i * area + pixel;
+      noisy.variances[at] = noisy.read_variances[at] = 1e5f;
+      if (i % step == 0) mixed.variances[at] = mixed.read_variances[at] = 1e5f;
+    }
+  }
+  const FitOptions options = clean.options(estimator);
+  const Fits of_mixed = on_cuda(mixed.batch(estimator), options);
+  const Fits of_clean = on_cuda(clean.batch(estimator), options);
+  const Fits of_noisy = on_cuda(noisy.batch(estimator), options);
+  for (std::size_t i = 0; i < of_mixed.size(); ++i) {
+    CAPTURE(side, step, i);
+    CHECK(test::same_bits(&of_mixed[i], i % step == 0 ? &of_noisy[i] : &of_clean[i], 1));
+  }
+}
+
 TEST_CASE("Wherever the rarer arrays lie, the bits are the same") {
   if (test::no_device()) return;
   constexpr int kSide = 7;

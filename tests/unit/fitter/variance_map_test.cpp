@@ -2,6 +2,8 @@
 // Fits of cameras some of whose pixels are much noisier than the others, or gone, with a map that
 // says so: start value and verdict see such pixels no more than the estimator does.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "support/catch.hpp"
@@ -207,6 +209,103 @@ TEST_CASE("A ROI of which nothing is left is no spot") {
   NoisyPixels s = test::draw_noisy({side, 1.3, 3000, 10, 1, 0, 0}, 20, 11);
   take_away(s, 0, side);
   CHECK(count_passing(fit(s.batch(estimator), s.options(estimator))) == 0);
+}
+
+/// Row and column.
+struct Place {
+  int row, column;
+};
+
+/// Spots under a map that is 10 all over.
+NoisyPixels evenly_noisy(int side, std::size_t count) {
+  NoisyPixels s = test::draw_noisy({side, 1.3, 1000, 10, 1, 0, 0}, count, 13);
+  std::fill(s.variances.begin(), s.variances.end(), 10.0f);
+  return s;
+}
+
+/// Sets the variance of these places in each step-th ROI.
+void set_variance(NoisyPixels& s, const std::vector<Place>& places, float variance,
+                  std::size_t step = 1) {
+  const auto side = static_cast<std::size_t>(s.camera.side);
+  for (std::size_t i = 0; i < s.truth.size(); i += step)
+    for (const Place& p : places)
+      s.variances[i * side * side + static_cast<std::size_t>(p.row) * side +
+                  static_cast<std::size_t>(p.column)] = variance;
+}
+
+std::size_t count_other_bits(const std::vector<Localization>& a,
+                             const std::vector<Localization>& b) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    count += std::memcmp(&a[i], &b[i], sizeof(a[i])) != 0 ? 1u : 0u;
+  return count;
+}
+
+TEST_CASE("Pixels beyond the limit are left out wherever they lie, those at the limit are not") {
+  const int side = GENERATE(7, 8, 9, 16, 33, 40);
+  const int last = side - 1;
+  // By whether rows and columns are even: in one class, in two, in three, the last ones, in none.
+  const std::vector<Place> places = GENERATE_COPY(
+      std::vector<Place>{{2, 2}}, std::vector<Place>{{1, 1}, {3, 3}, {5, 1}},
+      std::vector<Place>{{2, 3}, {4, 1}, {3, 2}}, std::vector<Place>{{2, 2}, {2, 3}, {3, 2}},
+      std::vector<Place>{{2, 2}, {2, 3}}, std::vector<Place>{{2, 2}, {3, 2}},
+      std::vector<Place>{{2, 3}, {3, 3}}, std::vector<Place>{{last, last}},
+      std::vector<Place>{{last, 0}, {0, last}, {last, last - 1}},
+      std::vector<Place>{{0, 0}, {1, 1}, {last - 1, last}});
+  constexpr std::size_t kCount = 37;
+  constexpr float kLimit = 160;
+  const auto fits_with = [&](float variance) {
+    NoisyPixels s = evenly_noisy(side, kCount);
+    set_variance(s, places, variance);
+    return fit(s.batch(Estimator::WeightedLeastSquares),
+               s.options(Estimator::WeightedLeastSquares));
+  };
+  const auto gone = fits_with(kInfinity);
+  CAPTURE(side, places.front().row, places.front().column, places.size());
+  CHECK(count_other_bits(fits_with(std::nextafter(kLimit, kInfinity)), gone) == 0);
+  CHECK(count_other_bits(fits_with(1e30f), gone) == 0);
+  CHECK(count_other_bits(fits_with(kLimit), gone) == kCount);
+}
+
+TEST_CASE("Four pixels as noisy are kept in whatever class; four that are gone are not") {
+  const int side = GENERATE(7, 16, 33);
+  const auto places = GENERATE(std::vector<Place>{{1, 1}, {3, 3}, {5, 1}, {3, 5}},
+                               std::vector<Place>{{2, 2}, {2, 3}, {3, 2}, {3, 3}});
+  CAPTURE(side, places.back().row);
+  const auto fits_with = [&](float variance, float shown) {
+    NoisyPixels s = evenly_noisy(side, 37);
+    set_variance(s, places, variance);
+    for (std::size_t i = 0; i < s.pixels.size(); ++i)
+      if (s.variances[i] == variance) s.pixels[i] += shown;
+    return fit(s.batch(Estimator::WeightedLeastSquares),
+               s.options(Estimator::WeightedLeastSquares));
+  };
+  CHECK(count_other_bits(fits_with(1000, 0), fits_with(kInfinity, 0)) == 37);
+  // What pixels that are gone show would be most of each pixel's sum.
+  CHECK(count_passing(fits_with(kInfinity, 3000)) == 37);
+}
+
+TEST_CASE("A fit's bits do not depend on whether its neighbours have pixels to be left out") {
+  const Estimator estimator = any_with_a_map();
+  const int side = GENERATE(7, 9, 16, 33);
+  const auto step = GENERATE(std::size_t{2}, std::size_t{5}, std::size_t{19});
+  CAPTURE(side, step, static_cast<int>(estimator));
+  const NoisyPixels clean = test::draw_noisy({side, 1.3, 1000, 10, 1, 0, 0}, 37, 14);
+  NoisyPixels mixed = clean;
+  set_variance(mixed, {{2, 3}, {side - 1, side - 1}}, 1e5f, step);
+  mixed.read_variances = mixed.variances;
+  NoisyPixels noisy = mixed;
+  set_variance(noisy, {{2, 3}, {side - 1, side - 1}}, 1e5f);
+  noisy.read_variances = noisy.variances;
+  NoisyPixels quiet = clean;
+  quiet.read_variances = quiet.variances;
+  const auto of_mixed = fit(mixed.batch(estimator), mixed.options(estimator));
+  const auto of_quiet = fit(quiet.batch(estimator), quiet.options(estimator));
+  const auto of_noisy = fit(noisy.batch(estimator), noisy.options(estimator));
+  for (std::size_t i = 0; i < of_mixed.size(); ++i) {
+    const auto& alone = i % step == 0 ? of_noisy[i] : of_quiet[i];
+    CHECK(std::memcmp(&of_mixed[i], &alone, sizeof(alone)) == 0);
+  }
 }
 
 }  // namespace

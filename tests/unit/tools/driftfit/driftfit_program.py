@@ -21,7 +21,7 @@ except ImportError:
     h5py = None
 
 SOURCE = pathlib.Path(__file__).resolve().parents[4]
-PROGRAM = os.environ.get("DRIFTFIT", str(SOURCE / "build/release/bin/driftfit"))
+PROGRAM = os.environ.get("DRIFTFIT", os.path.join(os.environ.get("DRIFTD_BIN", SOURCE / "build/release/bin"), "driftfit"))
 PLACES = np.array([(20.3, 22.1), (75.6, 19.8), (24.2, 71.5), (70.9, 74.4), (47.1, 48.6)])
 
 

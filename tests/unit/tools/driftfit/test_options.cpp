@@ -77,6 +77,29 @@ TEST_CASE("what of a stack is used is chosen by options") {
   CHECK_THROWS_AS(parsed("s.tif -o o --channel -1"), CLI::ParseError);
 }
 
+TEST_CASE("maps of a camera are files, and where in them the frames begin") {
+  const Options o = parsed(
+      "-o o --gain-map g.tif --offset-map b.tif --variance-map v.tif --estimator poisson "
+      "--excess-noise 1.5 --map-origin 20,7 s.tif");
+  CHECK(o.stack.path == "s.tif");
+  CHECK(o.maps.gain == "g.tif");
+  CHECK(o.maps.offset == "b.tif");
+  CHECK(o.maps.variance == "v.tif");
+  CHECK(o.maps.origin_px == std::vector<int>{20, 7});
+  CHECK(o.fitter.excess_noise == 1.5f);
+  const Options none = parsed("s.tif -o o");
+  CHECK_FALSE(none.maps.any());
+  CHECK(none.fitter.excess_noise == 1);
+  for (const char* wrong : {"--map-origin 3", "--map-origin 1,2,3"})
+    CHECK_THROWS_WITH(parsed(std::string("s.tif -o o --gain-map g ") + wrong),
+                      contains("allowed are two, X,Y"));
+  for (const char* wrong :
+       {"--map-origin -1,0", "--map-origin x,0", "--excess-noise 0.9", "--excess-noise 17"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(parsed(std::string("s.tif -o o --gain-map g ") + wrong), CLI::ParseError);
+  }
+}
+
 TEST_CASE("what makes no sense is refused") {
   for (const char* line :
        {"", "s.tif --estimator best -o o", "s.tif --search all -o o", "s.tif --roi 3 -o o",
@@ -113,7 +136,17 @@ TEST_CASE("an option without effect is refused, with what it is for") {
            {"--min-drift-share 0.2", {"-o o --every-spot", "--thunderstorm t"}, {"--drift d"}},
            {"--warn-drift-share 0.2", {"-o o --every-spot", "--picasso t"}, {"--drift d"}},
            {"--reference 0", {"-o o --every-spot", "--picasso t"}, {"--drift d"}},
-           {"--read-noise 1", {"-o o", "-o o --every-spot --offset 100"}, {"-o o --gain 2"}},
+           {"--read-noise 1",
+            {"-o o", "-o o --every-spot --offset 100",
+             "-o o --gain 2 --variance-map v --estimator poisson"},
+            {"-o o --gain 2", "-o o --gain-map g"}},
+           {"--excess-noise 2", {"-o o"}, {"-o o --gain 2", "-o o --gain-map g"}},
+           {"--gain 2", {"-o o --gain-map g"}, {"-o o --offset-map b"}},
+           {"--offset 100", {"-o o --offset-map b"}, {"-o o --gain-map g"}},
+           {"--variance-map v",
+            {"-o o", "-o o --estimator least-squares"},
+            {"-o o --estimator weighted", "-o o --estimator poisson --picks p"}},
+           {"--map-origin 3,4", {"-o o"}, {"-o o --gain-map g", "-o o --offset-map b"}},
            {"--devices 0",
             {"-o o", "-o o --every-spot --backend cpu"},
             {"-o o --every-spot", "-o o --search swarm", "-o o --backend cuda"}}}) {

@@ -46,5 +46,43 @@ TEST_CASE("a swarm searches what has no start and leaves alone what has one") {
   CHECK(differ > kSpots / 3);
 }
 
+/// Fits with a read noise of 3 electrons of every pixel, told by the noise model or a map.
+fitter::Localization one_fit(fitter::Estimator estimator, bool map, float excess_noise) {
+  const auto sample = test::draw_hard(test::Hard::Ordinary, 1, 3);
+  SpotFitterSettings settings;
+  settings.back_end = BackEnd::Cpu;
+  settings.options.estimator = estimator;
+  settings.options.noise = {2, map ? 100.0f : 3.0f, 5};
+  settings.excess_noise = excess_noise;
+  fitter::Batch batch = sample.batch();
+  const std::vector<float> variances(static_cast<std::size_t>(batch.roi_px * batch.roi_px),
+                                     2.25f);  // adu^2
+  if (map) batch.variances = variances.data();
+  Fits fits(1);
+  SpotFitter(settings).fit(batch, fits);
+  return fits[0];
+}
+
+TEST_CASE("a map of the read noise is its read noise") {
+  const auto estimator =
+      GENERATE(fitter::Estimator::WeightedLeastSquares, fitter::Estimator::PoissonLikelihood);
+  const float excess_noise = GENERATE(1.0f, 2.0f);
+  const auto by_map = one_fit(estimator, true, excess_noise);
+  const auto by_model = one_fit(estimator, false, excess_noise);
+  REQUIRE(fitter::converged(by_model.status));
+  CHECK(by_map.x_px == Approx(by_model.x_px).margin(1e-5));
+  CHECK(by_map.x_sd_px == Approx(by_model.x_sd_px).epsilon(1e-4));
+}
+
+TEST_CASE("of a signal of twice the variance less is known") {
+  const auto estimator =
+      GENERATE(fitter::Estimator::ImplicitLeastSquares, fitter::Estimator::WeightedLeastSquares,
+               fitter::Estimator::PoissonLikelihood);
+  const double ratio = static_cast<double>(one_fit(estimator, false, 2).x_sd_px) /
+                       static_cast<double>(one_fit(estimator, false, 1).x_sd_px);
+  CHECK(ratio > 1.2);
+  CHECK(ratio < std::sqrt(2.0) + 0.01);
+}
+
 }  // namespace
 }  // namespace driftd::tools

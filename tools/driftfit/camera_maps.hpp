@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// What is known of each pixel of a camera: gain, offset and variance. Maps are files of one page;
+// with gains or offsets the recording is read in electrons, or counts above the offset. Made and
+// used by one thread.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "camera/recording/image_stack.hpp"
+#include "fitter/fitter.hpp"
+#include "tools/driftfit/hot_pixels.hpp"
+
+namespace driftd::tools {
+
+struct CameraMapFiles {
+  std::filesystem::path gain, offset, variance;  ///< empty: none
+  /// x and y in the maps of the frames' first pixel; none: maps have the frames' size.
+  std::vector<int> origin_px;
+
+  bool any() const noexcept { return !gain.empty() || !offset.empty() || !variance.empty(); }
+};
+
+/// Maps of a recording's frames, cut to them.
+class CameraMaps {
+ public:
+  CameraMaps() = default;  ///< none
+  /// @throws InputError for a map that is not what it says: of another size, or with pixels that
+  /// have no such gain (finite, above 0), offset (finite) or variance (0 or more; infinite: gone);
+  /// camera::RecordingError for a file that is no TIFF
+  CameraMaps(const CameraMapFiles& files, const camera::StackShape& frames);
+
+  /// The recording as floats, (pixel - offset) gain; itself without those maps. A pixel at or
+  /// above saturation becomes NaN.
+  /// @param noise  of the pixels as recorded, says what a map does not; then that of those read:
+  ///   of gain 1 and offset 0 where maps have made them so, and the read noise of the median pixel
+  /// @param saturation_adu  of the pixels as recorded; infinite where it has been applied
+  std::unique_ptr<camera::ImageStack> applied_to(std::unique_ptr<camera::ImageStack> stack,
+                                                 fitter::NoiseModel& noise, float& saturation_adu);
+
+  /// Of each pixel of a frame as applied_to() reads it, squares of its unit; null: no map.
+  const float* variances() const noexcept {
+    return variances_.empty() ? nullptr : variances_.data();
+  }
+  const HotPixels& hot() const noexcept { return hot_; }
+
+ private:
+  std::vector<float> gains_, offsets_, variances_;
+  HotPixels hot_;
+};
+
+}  // namespace driftd::tools

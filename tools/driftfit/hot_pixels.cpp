@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "tools/driftfit/hot_pixels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+namespace driftd::tools {
+namespace {
+
+/// What is deeper in a hole stays as it is. No fit finds a spot there.
+constexpr int kReachPx = 32;
+/// What rounding to whole counts adds: where the median pixel has none, as in a map of whole
+/// numbers.
+constexpr float kRounding = 1.0f / 12.0f;
+
+float median_of(std::vector<float> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+HotPixels::HotPixels(int width_px, std::span<const float> variances) {
+  median_ = median_of({variances.begin(), variances.end()});
+  const float usual = median_ > 0 ? median_ : kRounding;
+  const float most = std::min(kMostNoise * usual, std::numeric_limits<float>::max());
+  std::vector<std::uint32_t> left;
+  std::vector<bool> known(variances.size());
+  for (std::size_t i = 0; i < variances.size(); ++i) {
+    known[i] = variances[i] <= most;
+    if (!known[i]) left.push_back(static_cast<std::uint32_t>(i));
+  }
+  count_ = left.size();
+  const auto width = std::int64_t{width_px};
+  const auto height = static_cast<std::int64_t>(variances.size()) / width;
+  for (int ring = 0; ring < kReachPx && !left.empty(); ++ring) {
+    const std::size_t first = fills_.size();
+    std::vector<std::uint32_t> deeper;
+    for (const std::uint32_t pixel : left) {
+      const std::int64_t x = pixel % width;
+      const std::int64_t y = pixel / width;
+      const std::size_t before = sources_.size();
+      for (std::int64_t v = std::max<std::int64_t>(0, y - 1); v <= std::min(height - 1, y + 1); ++v)
+        for (std::int64_t u = std::max<std::int64_t>(0, x - 1); u <= std::min(width - 1, x + 1);
+             ++u)
+          if (known[static_cast<std::size_t>(v * width + u)])
+            sources_.push_back(static_cast<std::uint32_t>(v * width + u));
+      const auto found = static_cast<std::uint32_t>(sources_.size() - before);
+      if (found > 0)
+        fills_.push_back({pixel, found});
+      else
+        deeper.push_back(pixel);
+    }
+    for (std::size_t i = first; i < fills_.size(); ++i) known[fills_[i].pixel] = true;
+    left = std::move(deeper);
+  }
+}
+
+template <class Pixel>
+void HotPixels::fill(Pixel* frame) const noexcept {
+  const std::uint32_t* source = sources_.data();
+  for (const Fill& hole : fills_) {
+    float sum = 0;
+    for (std::uint32_t i = 0; i < hole.sources; ++i) sum += static_cast<float>(frame[*source++]);
+    const float mean = sum / static_cast<float>(hole.sources);
+    frame[hole.pixel] =
+        static_cast<Pixel>(std::is_floating_point_v<Pixel> ? mean : std::round(mean));
+  }
+}
+
+const std::byte* HotPixels::filled(const camera::StackShape& shape, const std::byte* frame,
+                                   std::vector<std::byte>& copy) const {
+  if (fills_.empty()) return frame;
+  copy.assign(frame, frame + shape.frame_bytes());
+  switch (shape.type) {
+    case camera::PixelType::U8:
+      fill(reinterpret_cast<std::uint8_t*>(copy.data()));
+      break;
+    case camera::PixelType::U16:
+      fill(reinterpret_cast<std::uint16_t*>(copy.data()));
+      break;
+    case camera::PixelType::F32:
+      fill(reinterpret_cast<float*>(copy.data()));
+      break;
+  }
+  return copy.data();
+}
+
+}  // namespace driftd::tools

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Pixels that a camera's map calls much noisier than most, or gone. For the search for spots alone
+// each is given the mean of its neighbours, so that it is not taken for a spot; fits see the pixels
+// as they are, with their variances.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "camera/recording/image_stack.hpp"
+
+namespace driftd::tools {
+
+class HotPixels {
+ public:
+  /// So many times noisier than the median pixel is too noisy for the search: what fits leave out.
+  static constexpr float kMostNoise = 16;
+
+  HotPixels() = default;  ///< none
+  /// @param width_px   of a row of the map
+  /// @param variances  of the pixels of a frame, e-^2 or anything in proportion
+  HotPixels(int width_px, std::span<const float> variances);
+
+  std::size_t count() const noexcept { return count_; }
+  float median_variance() const noexcept { return median_; }
+  /// A frame with them filled in: `copy`, or where there are none the frame itself.
+  /// @param frame  of the shape of the map
+  const std::byte* filled(const camera::StackShape& shape, const std::byte* frame,
+                          std::vector<std::byte>& copy) const;
+
+ private:
+  struct Fill {
+    std::uint32_t pixel;
+    std::uint32_t sources;  ///< how many
+  };
+  template <class Pixel>
+  void fill(Pixel* frame) const noexcept;
+
+  float median_ = 0;
+  std::size_t count_ = 0;
+  std::vector<Fill> fills_;  ///< from the rims of holes inwards
+  std::vector<std::uint32_t> sources_;
+};
+
+}  // namespace driftd::tools
