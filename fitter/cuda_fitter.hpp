@@ -46,6 +46,10 @@ struct CudaVersions {
 };
 CudaVersions cuda_versions() noexcept;
 
+/// Memory of the host that all devices reach; null: there is no device, or not so much.
+void* allocate_pinned(std::size_t bytes) noexcept;
+void free_pinned(void* memory) noexcept;
+
 /// Copies `bytes` bytes between any two of host and devices. @throws FitterError
 void cuda_copy(void* to, const void* from, std::size_t bytes);
 

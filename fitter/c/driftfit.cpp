@@ -306,6 +306,14 @@ int32_t driftfit_cuda_devices(void) {
   return cuda_device_count();
 }
 
+void* driftfit_allocate_pinned(size_t bytes) {
+  return allocate_pinned(bytes);
+}
+
+void driftfit_free_pinned(void* memory) {
+  free_pinned(memory);
+}
+
 void driftfit_default_options(driftfit_options* options, uint32_t size) {
   const FitOptions d;
   const driftfit_options all = {.size = size,

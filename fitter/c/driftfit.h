@@ -198,6 +198,12 @@ const char* driftfit_version(void);
  * without CUDA. */
 int32_t driftfit_cuda_devices(void);
 
+/* Memory of the host that GPUs read and write directly ("pinned"), for arrays that are fitted
+ * often: batches from it go as fast as the bus. Null without a GPU, and where there is not so much.
+ * It is never swapped out; driftfit_free_pinned() ends it (null is allowed). */
+void* driftfit_allocate_pinned(size_t bytes);
+void driftfit_free_pinned(void* memory);
+
 /* The defaults, in as much of the struct as `size` bytes hold (sizeof(driftfit_options)). */
 void driftfit_default_options(driftfit_options* options, uint32_t size);
 

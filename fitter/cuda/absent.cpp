@@ -33,6 +33,12 @@ CudaVersions cuda_versions() noexcept {
   return {};
 }
 
+void* allocate_pinned(std::size_t) noexcept {
+  return nullptr;
+}
+
+void free_pinned(void*) noexcept {}
+
 void cuda_copy(void*, const void*, std::size_t) {
   throw FitterError(kAbsent);
 }

@@ -44,6 +44,15 @@ CudaVersions cuda_versions() noexcept {
   return versions;
 }
 
+void* allocate_pinned(std::size_t bytes) noexcept {
+  void* memory = nullptr;
+  return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess ? memory : nullptr;
+}
+
+void free_pinned(void* memory) noexcept {
+  cudaFreeHost(memory);
+}
+
 void cuda_copy(void* to, const void* from, std::size_t bytes) {
   cuda::check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying");
 }

@@ -12,6 +12,8 @@
 
     fits, found = driftd_fit.search(images)     # each from where a particle swarm was best
 
+    driftd_fit.fit(images)                      # of CuPy or torch on a GPU: where they lie
+
     fits = driftd_fit.fit_frames(frames, coordinates, 11, estimator="poisson",     # of an sCMOS
                                  gain_map=gain, offset_map=offset, variance_map=variance)
 
@@ -22,11 +24,12 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import weakref
 from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import arguments, libdriftfit
+from . import arguments, gpu, libdriftfit
 from .arguments import MAX_SIDE, MIN_SIDE, PIXEL_TYPES  # noqa: F401 (for callers)
 from .libdriftfit import PARAMETERS, FitError, LibraryMissing  # noqa: F401 (raised there)
 
@@ -132,13 +135,16 @@ class Fitter:
             progress: Callable[[int, int], bool | None] | None = None, *,
             levels: np.ndarray | None = None, variances: np.ndarray | None = None,
             bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-            **options: float) -> np.ndarray:
+            out: np.ndarray | None = None, **options: float) -> np.ndarray:
         """Fits every image.
 
         Parameters
         ----------
         images : array, shape (n, side, side) or (side, side)
-            uint8, uint16 or float32; 4 to 64 pixels a side. Not copied when C-contiguous.
+            uint8, uint16 or float32; 4 to 64 pixels a side. Not copied when C-contiguous. Arrays on a
+            GPU that the fitter uses (CuPy, torch, whatever has ``__cuda_array_interface__`` or
+            DLPack) are fitted where they lie; they have to be C-contiguous, and so `start`, `levels`
+            and `variances` may be, with all columns and float32.
         model : "circular" or "elliptical"
             One width, or one along each axis.
         estimator : "implicit", "least_squares", "weighted_least_squares" or "poisson"
@@ -160,6 +166,10 @@ class Fitter:
             Each a number, or an array of shape (n,). Not with implicit.
         fixed : names of `PARAMETERS`
             These keep their start values. Not with implicit.
+        out : array, shape (n,), dtype `RESULT`
+            Receives the results and is returned: an array that is used again, or of `pinned`, spares a
+            new one. Or on the GPU, shape (n, 14) of float32: the columns are the fields of `RESULT`,
+            the last one is the four bytes of status and iterations.
         **options
             gain : electrons per pixel unit, 1e-12 to 1e12; None or 0 (default): not known.
                 Uncertainties then come from the residuals.
@@ -192,9 +202,9 @@ class Fitter:
         """
         self._check_open()
         settings = _settings(model, estimator, fixed, options)
-        work = _image_work(images, settings, start, levels, variances, bounds)
+        work = _image_work(images, settings, start, levels, variances, bounds, out)
         self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
-        return work.results
+        return work.results if out is None else out
 
     def fit_frames(self, frames: np.ndarray, coordinates: np.ndarray, side: int,
                    model: str = "circular", estimator: str = "implicit",
@@ -333,9 +343,16 @@ class Fitter:
     def _call(self, function, settings: list, work: "_Work", outputs: list, progress) -> None:
         if progress is not None and not callable(progress):
             raise TypeError(f"progress is {progress!r}; allowed is a function of done and n")
+        if work.on_gpu and self.backend == "cpu":
+            raise ValueError(f"{work.on_gpu} on a GPU, and this Fitter is on the cpu "
+                             f"({self.backend_reason}); allowed are numpy arrays: .get() of CuPy, "
+                             ".cpu().numpy() of torch")
         failure: list[BaseException] = []
+        fitted = 0
 
         def report(_user, done, total):
+            nonlocal fitted
+            fitted = done
             try:
                 return 1 if progress(done, total) else 0
             except BaseException as error:  # must not cross C; raised again below
@@ -344,7 +361,7 @@ class Fitter:
 
         message = ctypes.create_string_buffer(512)
         code = function(
-            self._handle, *settings, ctypes.byref(work.given), work.results.ctypes.data, *outputs,
+            self._handle, *settings, ctypes.byref(work.given), _pointer(work.results), *outputs,
             libdriftfit.Progress(report) if progress else libdriftfit.Progress(), None, message,
             len(message))
         if failure:
@@ -353,14 +370,22 @@ class Fitter:
             raise ValueError(message.value.decode())
         if code not in (0, _CANCELLED):
             raise FitError(message.value.decode())
+        if code == _CANCELLED and isinstance(work.results, np.ndarray):
+            work.results[fitted:] = np.zeros((), RESULT)
+            work.results["status"][fitted:] = STATUS.index("bad_input")
+
+
+def _pointer(array: np.ndarray | gpu.GpuArray) -> int:
+    return array.pointer if isinstance(array, gpu.GpuArray) else array.ctypes.data
 
 
 class _Work:
     """What is fitted, as the library takes it, with room for the results. Keeps the arrays alive.
     Bounds that are numbers go into `settings`."""
 
-    def __init__(self, kind: type, pixels: np.ndarray, side: int, count: int,
-                 settings: libdriftfit.Options, start, levels, bounds, more: dict, **sizes: int):
+    def __init__(self, kind: type, pixels: np.ndarray | gpu.GpuArray, side: int, count: int,
+                 settings: libdriftfit.Options, start, levels, bounds, more: dict, out=None,
+                 **sizes: int):
         self._arrays = {
             "pixels": pixels,
             "starts": None if start is None else
@@ -371,18 +396,21 @@ class _Work:
             arguments.bounds(bounds, _PLACES, settings.lower, settings.upper, count)} | more
         self.given = kind(
             size=ctypes.sizeof(kind), pixel_type=PIXEL_TYPES[pixels.dtype], side=side, count=count,
-            **sizes, **{name: array.ctypes.data for name, array in self._arrays.items()
+            **sizes, **{name: _pointer(array) for name, array in self._arrays.items()
                         if array is not None})
-        self.results = np.zeros(count, RESULT)
-        self.results["status"] = STATUS.index("bad_input")
+        self.results = (np.empty(count, RESULT) if out is None else
+                        arguments.results(out, RESULT, count))
+        #: Names of what lies there.
+        self.on_gpu = ", ".join(name for name, array in (self._arrays | {"out": self.results}).items()
+                                if isinstance(array, gpu.GpuArray))
 
 
-def _image_work(images, settings, start, levels, variances, bounds) -> _Work:
+def _image_work(images, settings, start, levels, variances, bounds, out=None) -> _Work:
     images = arguments.images(images)
     if variances is not None:
         variances = arguments.variances(variances, images.shape)
-    return _Work(libdriftfit.Images, images, images.shape[1], len(images), settings, start, levels,
-                 bounds, {"variances": variances})
+    return _Work(libdriftfit.Images, images, images.shape[1], images.shape[0], settings, start, levels,
+                 bounds, {"variances": variances}, out)
 
 
 def _frame_work(frames, coordinates, side, settings, start, levels, bounds, maps: dict) -> _Work:
@@ -425,16 +453,48 @@ def _swarm(options: dict) -> libdriftfit.SwarmOptions:
     return swarm
 
 
+def pinned(shape, dtype=np.float32) -> np.ndarray:
+    """An array of zeros that GPUs read and write directly, for images, or with dtype `RESULT` for
+    `out`: from there and to there fits are fastest. An ordinary one where there is no GPU.
+
+    Raises
+    ------
+    MemoryError
+        There is not so much of it: it is never swapped out.
+    """
+    global _library
+    if _library is None:
+        _library = libdriftfit.load()
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if size == 0 or not hasattr(_library, "driftfit_allocate_pinned") or (
+            _library.driftfit_cuda_devices() == 0):
+        return np.zeros(shape, dtype)
+    memory = _library.driftfit_allocate_pinned(size)
+    if not memory:
+        raise MemoryError(f"pinned: {size} bytes that GPUs read directly cannot be had")
+    held = (ctypes.c_uint8 * size).from_address(memory)
+    weakref.finalize(held, _library.driftfit_free_pinned, memory)
+    ctypes.memset(memory, 0, size)
+    return np.frombuffer(held, dtype).reshape(shape)
+
+
+def _home(images, backend: str) -> tuple[int, ...]:
+    """The GPU that has the images."""
+    made = None if backend == "cpu" else gpu.gpu_array("images", images)
+    return () if made is None or made.pointer == 0 else (gpu.device_of(made),)
+
+
 def fit(images: np.ndarray, model: str = "circular", estimator: str = "implicit",
         start: np.ndarray | None = None, *, backend: str = "auto", threads: int = 0,
         devices: Sequence[int] = (), progress: Callable[[int, int], bool | None] | None = None,
         levels: np.ndarray | None = None, variances: np.ndarray | None = None,
         bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-        **options: float) -> np.ndarray:
-    """One `Fitter.fit` with a `Fitter` of its own; see both."""
-    with Fitter(backend, threads, devices) as fitter:
+        out: np.ndarray | None = None, **options: float) -> np.ndarray:
+    """One `Fitter.fit` with a `Fitter` of its own, on the GPU that has the images; see both."""
+    with Fitter(backend, threads, devices or _home(images, backend)) as fitter:
         return fitter.fit(images, model, estimator, start, progress, levels=levels,
-                          variances=variances, bounds=bounds, fixed=fixed, **options)
+                          variances=variances, bounds=bounds, fixed=fixed, out=out, **options)
 
 
 def search(images: np.ndarray, model: str = "circular", estimator: str = "implicit", *,
@@ -443,8 +503,8 @@ def search(images: np.ndarray, model: str = "circular", estimator: str = "implic
            iterations: int = 30, seed: int = 0, levels: np.ndarray | None = None,
            variances: np.ndarray | None = None, bounds: Mapping[str, tuple] | None = None,
            fixed: Sequence[str] = (), **options: float) -> tuple[np.ndarray, np.ndarray]:
-    """One `Fitter.search` with a `Fitter` of its own; see both."""
-    with Fitter(backend, threads) as fitter:
+    """One `Fitter.search` with a `Fitter` of its own, on the GPU that has the images; see both."""
+    with Fitter(backend, threads, _home(images, backend)) as fitter:
         return fitter.search(images, model, estimator, progress, particles=particles,
                              iterations=iterations, seed=seed, levels=levels, variances=variances,
                              bounds=bounds, fixed=fixed, **options)

@@ -11,6 +11,8 @@ from typing import Mapping, NamedTuple
 
 import numpy as np
 
+from .gpu import GpuArray, gpu_array
+
 PIXEL_TYPES = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32): 2}
 MIN_SIDE, MAX_SIDE = 4, 64
 _LARGEST = float(np.finfo(np.float32).max)
@@ -117,15 +119,26 @@ def _pixels(name: str, given, shape: str) -> np.ndarray:
     return made[np.newaxis] if made.ndim == 2 else made
 
 
-def images(given) -> np.ndarray:
+def images(given) -> np.ndarray | GpuArray:
     """(n, side, side), C-contiguous."""
-    made = _pixels("images", given, "side, side")
-    if made.ndim != 3 or made.shape[1] != made.shape[2]:
+    made = gpu_array("images", given)
+    if made is not None:
+        if made.dtype not in PIXEL_TYPES:
+            raise TypeError(f"images are {made.dtype}; allowed are "
+                            f"{', '.join(str(t) for t in PIXEL_TYPES)}: {_cure('images', made)}")
+        if len(made.shape) == 2:
+            made = made._replace(shape=(1, *made.shape))
+        return _image_shape(made)
+    return np.ascontiguousarray(_image_shape(_pixels("images", given, "side, side")))
+
+
+def _image_shape(made):
+    if len(made.shape) != 3 or made.shape[1] != made.shape[2]:
         raise ValueError(f"images have shape {made.shape}; allowed is (n, side, side)")
     if not MIN_SIDE <= made.shape[1] <= MAX_SIDE:
         raise ValueError(f"images have {made.shape[1]} x {made.shape[1]} pixels; allowed are "
                          f"{MIN_SIDE} to {MAX_SIDE} a side")
-    return np.ascontiguousarray(made)
+    return made
 
 
 def _cure(name: str, made: np.ndarray) -> str:
@@ -140,6 +153,9 @@ def _cure(name: str, made: np.ndarray) -> str:
 
 def frames(given) -> np.ndarray:
     """(n, height, width), the pixels of a row without gaps: copied only where they have some."""
+    if gpu_array("frames", given) is not None:
+        raise TypeError(f"frames: {_kind(given)} on a GPU; allowed are those in memory of the host: "
+                        "frames.get() of CuPy, frames.cpu().numpy() of torch")
     made = _pixels("frames", given, "height, width")
     if made.ndim != 3:
         raise ValueError(f"frames have shape {made.shape}; allowed are (n, height, width) and "
@@ -182,8 +198,20 @@ def camera_map(name: str, given, shape: tuple) -> np.ndarray:
     return np.require(given, np.float32, ["C", "ALIGNED"])
 
 
-def records(given, what: str, dtype: np.dtype, count: int, fewest: int | None = None) -> np.ndarray:
-    """`dtype` from the same or from columns; the last one given stands for the missing ones."""
+def _on_gpu(name: str, made: GpuArray, shape: tuple) -> GpuArray:
+    if made.shape != shape or made.dtype != np.float32:
+        raise ValueError(f"{name}, on a GPU, have shape {made.shape} of {made.dtype}; allowed is {shape} "
+                         "of float32")
+    return made
+
+
+def records(given, what: str, dtype: np.dtype, count: int,
+            fewest: int | None = None) -> np.ndarray | GpuArray:
+    """`dtype` from the same or from columns; the last one given stands for the missing ones. On a GPU:
+    all columns."""
+    made = gpu_array(what, given)
+    if made is not None:
+        return _on_gpu(what, made, (count, len(dtype)))
     given = array(what, given)
     if given.dtype == dtype:
         if given.shape != (count,):
@@ -199,7 +227,27 @@ def records(given, what: str, dtype: np.dtype, count: int, fewest: int | None = 
     return made
 
 
-def variances(given, shape: tuple) -> np.ndarray:
+def results(given, dtype: np.dtype, count: int) -> np.ndarray | GpuArray:
+    """Room for `count` of `dtype`; on a GPU rows of so many float32 as have its bytes."""
+    made = gpu_array("out", given)
+    if made is not None:
+        made = _on_gpu("out", made, (count, dtype.itemsize // 4))
+        if not made.writeable:
+            raise ValueError("out is read-only")
+        return made
+    if not isinstance(given, np.ndarray) or given.dtype != dtype or given.shape != (count,):
+        found = f"{_kind(given)}" if not isinstance(given, np.ndarray) else (
+            f"an array of shape {given.shape} of {given.dtype}")
+        raise TypeError(f"out is {found}; allowed is one of shape ({count},) of driftd_fit.RESULT")
+    if not (given.flags.c_contiguous and given.flags.writeable and given.flags.aligned):
+        raise ValueError("out is read-only or has gaps; allowed is a C-contiguous array to write to")
+    return given
+
+
+def variances(given, shape: tuple) -> np.ndarray | GpuArray:
+    made = gpu_array("variances", given)
+    if made is not None:
+        return _on_gpu("variances", made, shape)
     given = array("variances", given)
     if given.shape not in (shape, shape[1:]):
         raise ValueError(f"variances have shape {given.shape}; allowed are {shape} and {shape[1:]}")

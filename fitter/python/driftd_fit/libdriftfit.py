@@ -103,6 +103,10 @@ def load() -> ctypes.CDLL:
                                             ctypes.c_char_p, size]
     if hasattr(library, "driftfit_fit_frames"):  # not in older ones
         library.driftfit_fit_frames.argtypes = library.driftfit_fit_images.argtypes
+    if hasattr(library, "driftfit_allocate_pinned"):
+        library.driftfit_allocate_pinned.argtypes, library.driftfit_allocate_pinned.restype = (
+            [size], pointer)
+        library.driftfit_free_pinned.argtypes, library.driftfit_free_pinned.restype = [pointer], None
     library.driftfit_default_swarm_options.argtypes = [pointer, ctypes.c_uint32]
     library.driftfit_default_swarm_options.restype = None
     library.driftfit_search.argtypes = [pointer, pointer, pointer, pointer, pointer, pointer,

@@ -47,6 +47,12 @@ bool host_can_read(const void* memory) noexcept {
 CudaVersions cuda_versions() noexcept {
   return {13000, 13000};
 }
+void* allocate_pinned(std::size_t) noexcept {
+  return nullptr;
+}
+
+void free_pinned(void*) noexcept {}
+
 void cuda_copy(void* to, const void* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
 }

@@ -508,7 +508,8 @@ class Fits(unittest.TestCase):
         symbols = [line.split()[2] for line in names if line and " A " not in line]
         later = {"driftfit_fit_images": ".1", "driftfit_search": ".2",
                  "driftfit_default_swarm_options": ".2", "driftfit_backend_reason": ".3",
-                 "driftfit_fit_frames": ".4"}
+                 "driftfit_fit_frames": ".4", "driftfit_allocate_pinned": ".5",
+                 "driftfit_free_pinned": ".5"}
         for symbol in symbols:
             name, version = symbol.split("@@")
             self.assertRegex(name, r"^driftfit_\w+$")
