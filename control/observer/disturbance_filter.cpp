@@ -14,6 +14,8 @@ constexpr double kJumpSigma = 5;
 constexpr double kSurpriseFrames = 64, kMostSurprise = 9;
 constexpr double kMostPhaseStep = 0.2;  ///< rad
 constexpr double kTrackShare = 0.5;
+/// While a filter finds its lines their phases say nothing: tracked at once, they change places.
+constexpr double kTrackFromS = 0.5, kSureSigma = 3;
 constexpr double kLeastHz = 0.05, kMostHz = 1e4;
 constexpr double kFarthestNm = 1e9;  ///< the square of an absurd place would not be finite
 
@@ -40,6 +42,7 @@ void DisturbanceFilter::start(const DisturbanceModel& model, double place_nm,
   ignored_nm_ = 0;
   surprise_ = 1;
   frozen_ = false;
+  age_s_ = 0;
 }
 
 DisturbanceFilter::Block DisturbanceFilter::turn_of(std::size_t pair,
@@ -57,6 +60,7 @@ void DisturbanceFilter::predict(double seconds) noexcept {
   if (seconds != turned_s_ || model_.tracks)
     for (std::size_t i = 0; i < pairs(); ++i) turns_[i] = turn_of(i, seconds);
   turned_s_ = seconds;
+  age_s_ += seconds;
   for (std::size_t i = 0; i < pairs(); ++i) {
     const Block& t = turns_[i];
     const Pair p = state_[i];
@@ -133,17 +137,17 @@ bool DisturbanceFilter::is_jump(double innovation_nm, double sure_nm) noexcept {
   return again;
 }
 
-/// Turns the frequencies by how far the phases had to be corrected, as a phase-locked loop does. A
-/// line whose amplitude is within three standard deviations of nothing has hardly a phase: while
-/// filters found their lines these changed places else.
+/// Turns the frequencies by how far the phases had to be corrected, as a phase-locked loop does; by
+/// less where an amplitude is within three standard deviations of nothing, and the phase uncertain.
 void DisturbanceFilter::track(double innovation_nm) noexcept {
-  if (!(turned_s_ > 0)) return;
+  if (!(turned_s_ > 0) || age_s_ < kTrackFromS) return;
   for (std::size_t i = 1; i < pairs(); ++i) {
     const Pair &p = state_[i], &k = gains_[i];
     const double power_nm2 = p.first * p.first + p.second * p.second;
     if (!(power_nm2 > 0)) continue;
     const Block& unsure = covariance_[i][i];
-    const double sure = std::min(1.0, power_nm2 / (9 * (unsure.a + unsure.d)));
+    const double doubt_nm2 = kSureSigma * kSureSigma * std::max(unsure.a + unsure.d, 0.0);
+    const double sure = power_nm2 < doubt_nm2 ? power_nm2 / doubt_nm2 : 1;
     const double step =
         sure * std::clamp((p.first * k.second - p.second * k.first) * innovation_nm / power_nm2,
                           -kMostPhaseStep, kMostPhaseStep);

@@ -87,6 +87,7 @@ class DisturbanceFilter {
   bool heeded_ = false;  ///< the last measurement was
   double surprise_ = 1;
   bool frozen_ = false;
+  double age_s_ = 0;  ///< since start()
 };
 
 /// a * first + b * second of each pair, summed.

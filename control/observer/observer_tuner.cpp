@@ -237,6 +237,7 @@ ObserverTuner::Trial ObserverTuner::tried(std::size_t index, const DisturbanceMo
                                           StageError stage, double from_s, double tuned_s) const {
   const double usual_nm2 = usual_variance_nm2(index);
   Trial trial;
+  trial.stage = stage;
   trial.filter.start(model, target_nm(frames_.front(), index, stage_, stage), 0);
   trial.echoes = first_echoes(stage_nm(frames_.front(), stage_, stage));
   std::int64_t before_ns = frames_.front().taken_ns;
@@ -347,7 +348,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
     }
     axis.model = trial.filter.model();  // tracked lines may have changed places
     axis.has_model = true;
-    axis.stage = stage;
+    axis.stage = trial.stage;
     axis.tuned_s = age_s();
   } else if (other_penalty && axis.has_model && !axis.model.tracks) {
     trial = tried(index, axis.model, axis.stage, age_s(), age_s());

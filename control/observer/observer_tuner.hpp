@@ -58,6 +58,7 @@ class ObserverTuner {
     int stage_noises = 0;        ///< fits in it
   };
   struct Trial {
+    StageError stage;
     DisturbanceFilter filter;
     StageEchoes echoes{};
     double advantage = 0;       ///< lately

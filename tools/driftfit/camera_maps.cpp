@@ -21,8 +21,8 @@ struct Kind {
   bool (*allowed)(float);
   const char* what_is_allowed;
 };
-constexpr Kind kGain{"gain", [](float v) { return std::isfinite(v) && v > 0; },
-                     "finite numbers above 0 (a dead pixel: any, and an infinite variance)"};
+constexpr Kind kGain{"gain", [](float v) { return v >= 1e-12f && v <= 1e12f; },
+                     "1e-12 to 1e12 (a dead pixel: any of these, and an infinite variance)"};
 constexpr Kind kOffset{"offset", [](float v) { return std::isfinite(v); }, "finite numbers"};
 constexpr Kind kVariance{"variance", [](float v) { return v >= 0; },
                          "0, numbers above it, and infinity for a pixel that is gone"};
@@ -116,6 +116,7 @@ std::vector<float> read_map(const std::filesystem::path& path, const Kind& kind,
 struct Conversion {
   std::vector<float> gains, offsets;  ///< of each pixel, or none: then all have
   float gain = 1, offset = 0;
+  std::vector<std::size_t> gone;  ///< read as 0, whatever they show
   float saturation_adu = 0;
 };
 
@@ -166,6 +167,7 @@ class ConvertedStack final : public camera::ImageStack {
                           (gains != nullptr ? gains[i] : by_.gain);
       to[i] = value < by_.saturation_adu ? light : kNone;
     }
+    for (const std::size_t i : by_.gone) to[i] = 0;
   }
 
   std::unique_ptr<camera::ImageStack> stack_;
@@ -181,19 +183,27 @@ CameraMaps::CameraMaps(const CameraMapFiles& files, const camera::StackShape& fr
       variances_(read_map(files.variance, kVariance, files, frames)) {
   if (variances_.empty()) return;
   for (std::size_t i = 0; i < gains_.size(); ++i) variances_[i] *= gains_[i] * gains_[i];
-  hot_ = HotPixels(frames.width_px, variances_);
+  const float gain = gains_.empty() ? 1 : median_of(gains_);
+  hot_ = HotPixels(frames.width_px, variances_, gain * gain / 12);
   if (!std::isfinite(hot_.median_variance()))
     throw InputError(files.variance, "half of the pixels or more are gone (infinite variances)");
 }
 
 std::unique_ptr<camera::ImageStack> CameraMaps::applied_to(
     std::unique_ptr<camera::ImageStack> stack, fitter::NoiseModel& noise, float& saturation_adu) {
-  if (!gains_.empty() || !offsets_.empty()) {
+  std::vector<std::size_t> gone;
+  for (std::size_t i = 0; i < variances_.size(); ++i)
+    if (std::isinf(variances_[i])) gone.push_back(i);
+  if (!gains_.empty() || !offsets_.empty() || !gone.empty()) {
+    if (stack->shape().type != camera::PixelType::F32)
+      rounding_noise_ =
+          std::sqrt(1.0 / 12) * (gains_.empty() ? 1.0 : static_cast<double>(median_of(gains_)));
     if (!gains_.empty()) noise.gain_e_per_adu = 1;
     stack = std::make_unique<ConvertedStack>(std::move(stack),
                                              Conversion{.gains = std::move(gains_),
                                                         .offsets = std::move(offsets_),
                                                         .offset = noise.offset_adu,
+                                                        .gone = std::move(gone),
                                                         .saturation_adu = saturation_adu});
     noise.offset_adu = 0;
     saturation_adu = std::numeric_limits<float>::infinity();

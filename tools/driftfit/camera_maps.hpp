@@ -29,12 +29,12 @@ class CameraMaps {
  public:
   CameraMaps() = default;  ///< none
   /// @throws InputError for a map that is not what it says: of another size, or with pixels that
-  /// have no such gain (finite, above 0), offset (finite) or variance (0 or more; infinite: gone);
+  /// have no such gain (1e-12 to 1e12), offset (finite) or variance (0 or more; infinite: gone);
   /// camera::RecordingError for a file that is no TIFF
   CameraMaps(const CameraMapFiles& files, const camera::StackShape& frames);
 
-  /// The recording as floats, (pixel - offset) gain; itself without those maps. A pixel at or
-  /// above saturation becomes NaN.
+  /// The recording as floats, (pixel - offset) gain, with pixels that are gone (of infinite
+  /// variance) as 0; itself where no map says so. A pixel at or above saturation becomes NaN.
   /// @param noise  of the pixels as recorded, says what a map does not; then that of those read:
   ///   of gain 1 and offset 0 where maps have made them so, and the read noise of the median pixel
   /// @param saturation_adu  of the pixels as recorded; infinite where it has been applied
@@ -46,10 +46,14 @@ class CameraMaps {
     return variances_.empty() ? nullptr : variances_.data();
   }
   const HotPixels& hot() const noexcept { return hot_; }
+  /// Standard deviation that rounding to whole counts has left in what applied_to() reads; 0: the
+  /// pixels tell it themselves.
+  double rounding_noise() const noexcept { return rounding_noise_; }
 
  private:
   std::vector<float> gains_, offsets_, variances_;
   HotPixels hot_;
+  double rounding_noise_ = 0;
 };
 
 }  // namespace driftd::tools

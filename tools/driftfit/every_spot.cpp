@@ -27,8 +27,9 @@ EverySpot::EverySpot(const camera::StackShape& shape, int roi_px, double min_net
       roi_px_(roi_px),
       fitter_(fitter),
       hot_(maps.hot()),
-      search_(
-          {.box_px = roi_px % 2 == 1 ? roi_px : roi_px - 1, .min_net_gradient = min_net_gradient}),
+      search_({.box_px = roi_px % 2 == 1 ? roi_px : roi_px - 1,
+               .min_net_gradient = min_net_gradient,
+               .least_noise = maps.rounding_noise()}),
       rois_(shape, roi_px, maps.variances()) {}
 
 void EverySpot::search(const std::byte* frames, std::size_t count) {

@@ -11,9 +11,8 @@ namespace {
 
 /// What is deeper in a hole stays as it is. No fit finds a spot there.
 constexpr int kReachPx = 32;
-/// What rounding to whole counts adds: where the median pixel has none, as in a map of whole
-/// numbers.
-constexpr float kRounding = 1.0f / 12.0f;
+
+}  // namespace
 
 float median_of(std::vector<float> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -21,11 +20,9 @@ float median_of(std::vector<float> values) {
   return *middle;
 }
 
-}  // namespace
-
-HotPixels::HotPixels(int width_px, std::span<const float> variances) {
+HotPixels::HotPixels(int width_px, std::span<const float> variances, float rounding) {
   median_ = median_of({variances.begin(), variances.end()});
-  const float usual = median_ > 0 ? median_ : kRounding;
+  const float usual = median_ > 0 ? median_ : rounding;
   const float most = std::min(kMostNoise * usual, std::numeric_limits<float>::max());
   std::vector<std::uint32_t> left;
   std::vector<bool> known(variances.size());

@@ -13,6 +13,9 @@
 
 namespace driftd::tools {
 
+/// @param values  at least one
+float median_of(std::vector<float> values);
+
 class HotPixels {
  public:
   /// So many times noisier than the median pixel is too noisy for the search: what fits leave out.
@@ -21,7 +24,9 @@ class HotPixels {
   HotPixels() = default;  ///< none
   /// @param width_px   of a row of the map
   /// @param variances  of the pixels of a frame, e-^2 or anything in proportion
-  HotPixels(int width_px, std::span<const float> variances);
+  /// @param rounding   variance that rounding to whole counts has left, likewise: that of a pixel
+  ///   where the median is 0, as in a map of whole numbers
+  HotPixels(int width_px, std::span<const float> variances, float rounding = 1.0f / 12.0f);
 
   std::size_t count() const noexcept { return count_; }
   float median_variance() const noexcept { return median_; }

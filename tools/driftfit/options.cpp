@@ -154,7 +154,9 @@ void add_spot_options(CLI::App& app, Options& o) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--min-net-gradient", o.min_net_gradient,
-                 "--every-spot: least net gradient, adu (default: 8 times what noise makes)")
+                 "--every-spot: least net gradient, adu, with a gain map electrons (default: 8 "
+                 "times what noise "
+                 "makes)")
       ->check(positive())
       ->group(group);
 }

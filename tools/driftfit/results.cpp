@@ -41,6 +41,9 @@ std::vector<YamlEntry> settings_of(const Options& options) {
   if (!maps.gain.empty()) entries.emplace_back("Gain Map", maps.gain.string());
   if (!maps.offset.empty()) entries.emplace_back("Offset Map", maps.offset.string());
   if (!maps.variance.empty()) entries.emplace_back("Variance Map", maps.variance.string());
+  if (!maps.origin_px.empty())
+    entries.emplace_back(
+        "Map Origin", std::to_string(maps.origin_px[0]) + "," + std::to_string(maps.origin_px[1]));
   if (options.every_spot && options.min_net_gradient > 0) {
     entries.emplace_back("Min. Net Gradient", options.min_net_gradient);
   }

@@ -18,8 +18,9 @@ constexpr std::size_t kNoiseSamples = 16384;
 
 /// Standard deviation of a pixel's noise, from the differences of horizontal neighbours: spots and
 /// background hardly show in their median.
+/// @param least  of float pixels
 template <class Pixel>
-double pixel_noise(const camera::StackShape& shape, const Pixel* frame) {
+double pixel_noise(const camera::StackShape& shape, const Pixel* frame, double least) {
   const std::size_t pixels = shape.pixels();
   const std::size_t stride = std::max<std::size_t>(1, pixels / kNoiseSamples);
   std::vector<float> differences;
@@ -28,11 +29,11 @@ double pixel_noise(const camera::StackShape& shape, const Pixel* frame) {
         std::abs(static_cast<float>(frame[i + 1]) - static_cast<float>(frame[i]));
     if (std::isfinite(difference)) differences.push_back(difference);
   }
-  if (differences.empty()) return 0;
+  if (differences.empty()) return least;
   const auto middle = differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
   std::nth_element(differences.begin(), middle, differences.end());
   const double sd = static_cast<double>(*middle) / (kMadOfNormal * std::sqrt(2.0));
-  return sizeof(Pixel) < sizeof(float) ? std::max(sd, kQuantisationNoise) : sd;
+  return std::max(sd, sizeof(Pixel) < sizeof(float) ? kQuantisationNoise : least);
 }
 
 /// Whether the largest of its box is the first of its equals in reading order, and none is no
@@ -124,13 +125,19 @@ float SpotSearch::net_gradient_at_border(const camera::StackShape& shape, const 
                                          int y) const {
   const int reach = half_px_ + 1;
   const float* weight = weights_.data();
-  float sum = 0;  // beyond the border its pixels go on
-  for (int v = y - reach; v <= y + reach; ++v) {
-    const Pixel* const row =
-        frame + static_cast<std::ptrdiff_t>(std::clamp(v, 0, shape.height_px - 1)) * shape.width_px;
-    for (int u = x - reach; u <= x + reach; ++u)
-      sum += *weight++ * static_cast<float>(row[std::clamp(u, 0, shape.width_px - 1)]);
-  }
+  const auto at = [&](int u, int v) {
+    const std::ptrdiff_t row = std::clamp(v, 0, shape.height_px - 1);
+    return static_cast<float>(frame[row * shape.width_px + std::clamp(u, 0, shape.width_px - 1)]);
+  };
+  float sum = 0;
+  for (int v = y - reach; v <= y + reach; ++v)
+    for (int u = x - reach; u <= x + reach; ++u) {
+      float pixel = at(u, v);
+      if (!std::isfinite(pixel))  // the box has none
+        pixel = at(std::clamp(u, x - half_px_, x + half_px_),
+                   std::clamp(v, y - half_px_, y + half_px_));
+      sum += *weight++ * pixel;
+    }
   return sum;
 }
 
@@ -140,9 +147,10 @@ std::vector<FoundSpot> SpotSearch::find_in(const camera::StackShape& shape,
   std::vector<FoundSpot> found;
   const int width = shape.width_px;
   const int height = shape.height_px;
-  const double least = settings_.min_net_gradient > 0
-                           ? settings_.min_net_gradient
-                           : kNoiseSds * unit_noise_ * pixel_noise(shape, frame);
+  const double least =
+      settings_.min_net_gradient > 0
+          ? settings_.min_net_gradient
+          : kNoiseSds * unit_noise_ * pixel_noise(shape, frame, settings_.least_noise);
   const int reach = half_px_ + 1;
   // What is not the largest of its box, whatever the order of equals, is out at once.
   const auto box = static_cast<std::size_t>(settings_.box_px);
@@ -157,8 +165,8 @@ std::vector<FoundSpot> SpotSearch::find_in(const camera::StackShape& shape,
       const Pixel* centre = frame + static_cast<std::ptrdiff_t>(y) * width + x;
       if (*centre < of_box[x - half_px_] || !is_first(centre, width, half_px_)) continue;
       const bool inside = x >= reach && x < width - reach && y >= reach && y < height - reach;
-      const float sum =
-          inside ? net_gradient(centre, width) : net_gradient_at_border(shape, frame, x, y);
+      float sum = inside ? net_gradient(centre, width) : 0;
+      if (!inside || !std::isfinite(sum)) sum = net_gradient_at_border(shape, frame, x, y);
       if (static_cast<double>(sum) > least) found.push_back({x, y, sum});
     }
   }

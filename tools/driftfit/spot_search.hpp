@@ -15,6 +15,7 @@ struct SpotSearchSettings {
   int box_px = 7;  ///< odd, at least 3
   /// adu; not above 0: kNoiseSds standard deviations of the net gradient of the frame's own noise.
   double min_net_gradient = 0;
+  double least_noise = 0;  ///< standard deviation of float pixels: what their rounding has left
 };
 
 /// A box around noise's maximum has a net gradient of some 4 standard deviations; of 10^7 pixels
@@ -40,9 +41,11 @@ class SpotSearch {
   template <class Pixel>
   std::vector<FoundSpot> find_in(const camera::StackShape& shape, const Pixel* frame) const;
 
-  /// Of the box around a pixel that has half a box and one more on every side.
+  /// Of the box around a pixel that has half a box and one more on every side. No number where one
+  /// of these is none.
   template <class Pixel>
   float net_gradient(const Pixel* centre, int width) const;
+  /// Beyond the border, and where a pixel beside the box is no number, the pixels before go on.
   template <class Pixel>
   float net_gradient_at_border(const camera::StackShape& shape, const Pixel* frame, int x,
                                int y) const;

@@ -188,25 +188,44 @@ TEST_CASE("disturbance filter: a tracked line's frequency is found") {
 }
 
 TEST_CASE("disturbance filter: tracked lines do not change places while they are found") {
+  const double period_s = GENERATE(0.001, 0.002), larger = GENERATE(1, 3, 10),
+               kick = GENERATE(0.01, 0.1, 0.3);
+  CAPTURE(period_s, larger, kick);
   DisturbanceModel model{.walk_nm2_per_s = 1, .noise_nm2 = 0.08, .lines = {}, .tracks = true};
   constexpr std::array<double, 4> kHz = {2.1, 17.3, 29.7, 50}, kAmplitudes = {2, 1, 1, 0.6};
   model.line_count = kHz.size();
   for (std::size_t i = 0; i < kHz.size(); ++i)
-    model.lines[i] = {.frequency_hz = kHz[i], .fade_per_s = 0.05, .kick_nm2_per_s = 0.1};
+    model.lines[i] = {.frequency_hz = kHz[i] + 0.1, .fade_per_s = 0.05, .kick_nm2_per_s = kick};
   for (unsigned seed = 1; seed <= 10; ++seed) {
     std::mt19937 random(seed);
     std::normal_distribution<double> noise(0, std::sqrt(model.noise_nm2));
     DisturbanceFilter filter(model);
-    for (int k = 0; k < 2000; ++k) {
+    for (double t = 0; t < 3; t += period_s) {
       double place = noise(random);
       for (std::size_t i = 0; i < kHz.size(); ++i)
-        place += kAmplitudes[i] * std::sin(2 * std::numbers::pi * kHz[i] * kPeriodS * k + seed);
-      filter.predict(kPeriodS);
+        place += larger * kAmplitudes[i] * std::sin(2 * std::numbers::pi * kHz[i] * t + seed);
+      filter.predict(period_s);
       filter.update(place);
     }
     CAPTURE(seed);
     for (std::size_t i = 0; i < kHz.size(); ++i)
       CHECK(filter.model().lines[i].frequency_hz == Approx(kHz[i]).margin(0.8));
+  }
+}
+
+TEST_CASE("disturbance filter: noise does not carry a line about that is not there") {
+  DisturbanceModel model{.walk_nm2_per_s = 1, .noise_nm2 = 0.08, .lines = {}, .tracks = true};
+  model.lines[0] = {.frequency_hz = 30, .fade_per_s = 0.05, .kick_nm2_per_s = 0.03};
+  model.line_count = 1;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> noise(0, std::sqrt(model.noise_nm2));
+    DisturbanceFilter filter(model);
+    for (int i = 0; i < 5000; ++i) {
+      filter.predict(kPeriodS);
+      filter.update(noise(random));
+    }
+    CHECK(filter.model().lines[0].frequency_hz == Approx(30).margin(2));
   }
 }
 

@@ -185,6 +185,39 @@ class Found(WithMaps):
             # 0.025 px for a marker: 0.011 px for the five, and the reference's.
             self.assertLess(np.std(np.loadtxt(out) - drift, axis=0).max(), 0.02)
 
+    def test_maps_of_whole_numbers_make_no_spots_of_noise(self):
+        random = np.random.default_rng(5)
+        counts = (random.poisson(0.05, (40, SIDE, SIDE)) + 100).astype(np.uint16)
+        stack = self.save("dark", counts)
+        offset = self.save("offset", np.full((SIDE, SIDE), 100, np.uint16))
+        gain = self.save("gain", np.full((SIDE, SIDE), 2, np.uint16))
+        for maps in ([], ["--offset-map", offset], ["--offset-map", offset, "--gain-map", gain]):
+            with self.subTest(maps=maps):
+                self.localize(stack, *(maps if "--gain-map" in maps else [*maps, "--gain", 1]))
+                self.assertLess(int(re.search(r"(\d+) spots found", self.said)[1]), 10, self.said)
+
+    def test_a_pixel_that_is_gone_may_show_anything(self):
+        camera = Camera(0)
+        stack, truth = movie(camera, 20, 2000, 5)
+        for x, y in ((SIDE // 2, SIDE // 2), *np.rint(truth[0]).astype(int) + [2, 0]):
+            camera.variance[y, x], stack[:, y, x] = np.inf, 65535
+        kept = self.localize(self.save("movie", stack), *self.map_options(camera), "--saturation", 60000)
+        self.assertEqual(len(kept), 320, self.said)
+        camera.gain[np.isinf(camera.variance)] = 1e12
+        self.assertTrue((self.localize(self.save("movie", stack), *self.map_options(camera)) == kept).all())
+        alone = self.localize(self.save("movie", stack), "--variance-map", self.save("variance", camera.variance),
+                              "--gain", 0.5, "--offset", 100, "--saturation", 60000)
+        self.assertEqual(len(alone), 320, self.said)
+
+    def test_a_saturated_pixel_beside_a_roi_takes_nothing_from_it(self):
+        camera = Camera(0)
+        stack, truth = movie(camera, 1, 3000, 5)
+        stack = np.repeat(stack, 10, 0)
+        for x, y in np.rint(truth[0]).astype(int):
+            stack[:, y, x + 5] = 65535  # of ROIs of 9 px the first one beside them
+        found = self.localize(self.save("movie", stack), *self.map_options(camera), "--roi", 9, "--saturation", 60000)
+        self.assertEqual(len(found), 160, self.said)
+
     def test_saturation_is_that_of_the_pixels_as_they_were(self):
         camera = Camera(0)
         frames, _ = movie(camera, 4, 1000, 5)

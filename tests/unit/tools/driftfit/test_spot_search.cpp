@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <limits>
 #include <random>
+#include <utility>
 
 #include "support/catch.hpp"
 #include "tools/driftfit/spot_search.hpp"
@@ -50,6 +52,42 @@ TEST_CASE("of a plateau the first pixel counts, and a threshold is obeyed") {
   CHECK(found[0].x_px == 5);
   const double above = static_cast<double>(found[0].net_gradient) + 1;
   CHECK(SpotSearch({.box_px = 3, .min_net_gradient = above}).find(shape, bytes).empty());
+}
+
+TEST_CASE("a pixel that is no number hides the spot whose box it is in, and no other") {
+  Scene scene;
+  scene.spots = {{30, 20}};
+  const auto counts = scene.frame(0, 0);
+  camera::StackShape shape = scene.shape();
+  shape.type = camera::PixelType::F32;
+  const auto index = [&](int x, int y) {
+    return static_cast<std::size_t>(y) * static_cast<std::size_t>(shape.width_px) +
+           static_cast<std::size_t>(x);
+  };
+  const auto found_beside = [&](int x, int y) {
+    std::vector<float> frame(counts.begin(), counts.end());
+    frame[index(x, y)] = std::numeric_limits<float>::quiet_NaN();
+    return SpotSearch({.box_px = 7, .least_noise = 0.3})
+        .find(shape, reinterpret_cast<const std::byte*>(frame.data()))
+        .size();
+  };
+  for (const auto& [x, y] : {std::pair{27, 20}, {33, 23}, {30, 17}, {30, 20}})
+    CHECK(found_beside(x, y) == 0);
+  for (const auto& [x, y] : {std::pair{26, 20}, {34, 20}, {30, 24}, {29, 16}, {34, 24}, {0, 0}})
+    CHECK(found_beside(x, y) == 1);
+}
+
+TEST_CASE("float pixels that were rounded have the noise of that") {
+  // Three of four pixels alike: the median difference is 0.
+  const camera::StackShape shape{
+      .width_px = 64, .height_px = 64, .frames = 1, .type = camera::PixelType::F32};
+  std::vector<float> frame(64 * 64);
+  std::mt19937 random(1);
+  std::bernoulli_distribution one(0.05);
+  for (float& pixel : frame) pixel = one(random) ? 1.0f : 0.0f;
+  const auto* bytes = reinterpret_cast<const std::byte*>(frame.data());
+  CHECK(SpotSearch({.box_px = 7}).find(shape, bytes).size() > 10);
+  CHECK(SpotSearch({.box_px = 7, .least_noise = 0.289}).find(shape, bytes).empty());
 }
 
 TEST_CASE("noise alone gives next to no spots, at any level") {
