@@ -82,6 +82,15 @@ struct NoiseModel {
   float offset_adu = 0;
 };
 
+/// The noise of a camera that multiplies electrons at random (EMCCD). A signal of twice the
+/// variance is one of half the photons: to the fit, no more is known of it.
+/// @param excess  variance of the signal over that of its photons, from 1 on
+inline NoiseModel with_excess(NoiseModel noise, float excess) noexcept {
+  noise.gain_e_per_adu /= excess;
+  noise.read_noise_e /= excess;
+  return noise;
+}
+
 struct FitOptions {
   Model model = Model::CircularGaussian;
   Estimator estimator = Estimator::ImplicitLeastSquares;

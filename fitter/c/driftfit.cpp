@@ -141,11 +141,10 @@ FitOptions options_from(const driftfit_options& o) {
   if (!(o.saturation <= 0)) options.saturation_adu = o.saturation;
   options.min_background_adu = o.min_background;
   check_range("excess_noise", static_cast<double>(o.excess_noise), 1, 16);
-  // A signal of twice the variance is one of half the photons: to the fit, no more is known of it.
   const bool multiplied = o.excess_noise > 1;
   const bool assumed = multiplied && options.estimator == Estimator::PoissonLikelihood;
   const float gain = o.gain <= 0 && assumed ? 1.0f : o.gain;
-  options.noise = {gain / o.excess_noise, o.read_noise / o.excess_noise, o.offset};
+  options.noise = with_excess({gain, o.read_noise, o.offset}, o.excess_noise);
   return options;
 }
 

@@ -184,7 +184,7 @@ CameraMaps::CameraMaps(const CameraMapFiles& files, const camera::StackShape& fr
   if (variances_.empty()) return;
   for (std::size_t i = 0; i < gains_.size(); ++i) variances_[i] *= gains_[i] * gains_[i];
   const float gain = gains_.empty() ? 1 : median_of(gains_);
-  hot_ = HotPixels(frames.width_px, variances_, gain * gain / 12);
+  hot_ = HotPixels(frames.width_px, variances_, gain * gain * kRoundingVariance);
   if (!std::isfinite(hot_.median_variance()))
     throw InputError(files.variance, "half of the pixels or more are gone (infinite variances)");
 }
@@ -196,8 +196,7 @@ std::unique_ptr<camera::ImageStack> CameraMaps::applied_to(
     if (std::isinf(variances_[i])) gone.push_back(i);
   if (!gains_.empty() || !offsets_.empty() || !gone.empty()) {
     if (stack->shape().type != camera::PixelType::F32)
-      rounding_noise_ =
-          std::sqrt(1.0 / 12) * (gains_.empty() ? 1.0 : static_cast<double>(median_of(gains_)));
+      rounding_noise_ = std::sqrt(kRoundingVariance) * (gains_.empty() ? 1 : median_of(gains_));
     if (!gains_.empty()) noise.gain_e_per_adu = 1;
     stack = std::make_unique<ConvertedStack>(std::move(stack),
                                              Conversion{.gains = std::move(gains_),

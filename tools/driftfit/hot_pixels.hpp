@@ -13,6 +13,9 @@
 
 namespace driftd::tools {
 
+/// What rounding to whole counts adds to a pixel's variance, counts^2.
+constexpr float kRoundingVariance = 1.0f / 12.0f;
+
 /// @param values  at least one
 float median_of(std::vector<float> values);
 
@@ -26,7 +29,7 @@ class HotPixels {
   /// @param variances  of the pixels of a frame, e-^2 or anything in proportion
   /// @param rounding   variance that rounding to whole counts has left, likewise: that of a pixel
   ///   where the median is 0, as in a map of whole numbers
-  HotPixels(int width_px, std::span<const float> variances, float rounding = 1.0f / 12.0f);
+  HotPixels(int width_px, std::span<const float> variances, float rounding = kRoundingVariance);
 
   std::size_t count() const noexcept { return count_; }
   float median_variance() const noexcept { return median_; }

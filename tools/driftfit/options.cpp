@@ -153,10 +153,10 @@ void add_spot_options(CLI::App& app, Options& o) {
       ->check(positive())
       ->capture_default_str()
       ->group(group);
-  app.add_option("--min-net-gradient", o.min_net_gradient,
-                 "--every-spot: least net gradient, adu, with a gain map electrons (default: 8 "
-                 "times what noise "
-                 "makes)")
+  app.add_option(
+         "--min-net-gradient", o.min_net_gradient,
+         "--every-spot: least net gradient, adu, with a gain map electrons (default: 8 times "
+         "what noise makes)")
       ->check(positive())
       ->group(group);
 }

@@ -61,10 +61,7 @@ SpotFitter::SpotFitter(const SpotFitterSettings& settings)
       threads_(settings.threads > 0
                    ? settings.threads
                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))) {
-  // A signal of twice the variance is one of half the photons: to the fit, no more is known of it.
-  fitter::NoiseModel& noise = settings_.options.noise;
-  noise.gain_e_per_adu /= settings.excess_noise;
-  noise.read_noise_e /= settings.excess_noise;
+  settings_.options.noise = fitter::with_excess(settings_.options.noise, settings.excess_noise);
   check(settings);
   const bool much = settings.large_batches || settings.cold_start == ColdStart::Swarm;
   gpu_sought_ = settings.back_end == BackEnd::Auto && much && fitter::cuda_device_count() > 0;
