@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import math
 import weakref
 from typing import Callable, Mapping, Sequence
 
@@ -168,7 +169,8 @@ class Fitter:
             These keep their start values. Not with implicit.
         out : array, shape (n,), dtype `RESULT`
             Receives the results and is returned: an array that is used again, or of `pinned`, spares a
-            new one. Or on the GPU, shape (n, 14) of float32: the columns are the fields of `RESULT`,
+            new one. What is not done, by `progress` or an error, is ``bad_input`` there, too. Or on
+            the GPU, without `progress`, shape (n, 14) of float32: the columns are the fields of `RESULT`,
             the last one is the four bytes of status and iterations.
         **options
             gain : electrons per pixel unit, 1e-12 to 1e12; None or 0 (default): not known.
@@ -203,6 +205,9 @@ class Fitter:
         self._check_open()
         settings = _settings(model, estimator, fixed, options)
         work = _image_work(images, settings, start, levels, variances, bounds, out)
+        if progress is not None and isinstance(work.results, gpu.GpuArray):
+            raise ValueError("progress may end the fits, and out lies on a GPU, where those not done "
+                             "would not be told; allowed is one of both")
         self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
         return work.results if out is None else out
 
@@ -364,15 +369,15 @@ class Fitter:
             self._handle, *settings, ctypes.byref(work.given), _pointer(work.results), *outputs,
             libdriftfit.Progress(report) if progress else libdriftfit.Progress(), None, message,
             len(message))
+        if code and isinstance(work.results, np.ndarray):
+            work.results[fitted:] = np.zeros((), RESULT)
+            work.results["status"][fitted:] = STATUS.index("bad_input")
         if failure:
             raise failure[0]
         if code == _BAD_ARGUMENT:
             raise ValueError(message.value.decode())
         if code not in (0, _CANCELLED):
             raise FitError(message.value.decode())
-        if code == _CANCELLED and isinstance(work.results, np.ndarray):
-            work.results[fitted:] = np.zeros((), RESULT)
-            work.results["status"][fitted:] = STATUS.index("bad_input")
 
 
 def _pointer(array: np.ndarray | gpu.GpuArray) -> int:
@@ -400,6 +405,10 @@ class _Work:
                         if array is not None})
         self.results = (np.empty(count, RESULT) if out is None else
                         arguments.results(out, RESULT, count))
+        if out is not None and any(
+                isinstance(array, np.ndarray) and isinstance(self.results, np.ndarray)
+                and np.may_share_memory(array, self.results) for array in self._arrays.values()):
+            raise ValueError("out shares memory with what is fitted; allowed is room of its own")
         #: Names of what lies there.
         self.on_gpu = ", ".join(name for name, array in (self._arrays | {"out": self.results}).items()
                                 if isinstance(array, gpu.GpuArray))
@@ -466,7 +475,10 @@ def pinned(shape, dtype=np.float32) -> np.ndarray:
     if _library is None:
         _library = libdriftfit.load()
     dtype = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if dtype.hasobject or dtype.subdtype:
+        raise TypeError(f"pinned: elements of {dtype}; allowed are numbers and records of numbers")
+    shape = np.broadcast_to(np.zeros((), dtype), shape).shape
+    size = math.prod(shape) * dtype.itemsize
     if size == 0 or not hasattr(_library, "driftfit_allocate_pinned") or (
             _library.driftfit_cuda_devices() == 0):
         return np.zeros(shape, dtype)
@@ -474,7 +486,8 @@ def pinned(shape, dtype=np.float32) -> np.ndarray:
     if not memory:
         raise MemoryError(f"pinned: {size} bytes that GPUs read directly cannot be had")
     held = (ctypes.c_uint8 * size).from_address(memory)
-    weakref.finalize(held, _library.driftfit_free_pinned, memory)
+    # Not at exit: others may still write there.
+    weakref.finalize(held, _library.driftfit_free_pinned, memory).atexit = False
     ctypes.memset(memory, 0, size)
     return np.frombuffer(held, dtype).reshape(shape)
 
@@ -492,7 +505,7 @@ def fit(images: np.ndarray, model: str = "circular", estimator: str = "implicit"
         bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
         out: np.ndarray | None = None, **options: float) -> np.ndarray:
     """One `Fitter.fit` with a `Fitter` of its own, on the GPU that has the images; see both."""
-    with Fitter(backend, threads, devices or _home(images, backend)) as fitter:
+    with Fitter(backend, threads, tuple(devices) or _home(images, backend)) as fitter:
         return fitter.fit(images, model, estimator, start, progress, levels=levels,
                           variances=variances, bounds=bounds, fixed=fixed, out=out, **options)
 

@@ -129,7 +129,8 @@ def images(given) -> np.ndarray | GpuArray:
         if len(made.shape) == 2:
             made = made._replace(shape=(1, *made.shape))
         return _image_shape(made)
-    return np.ascontiguousarray(_image_shape(_pixels("images", given, "side, side")))
+    made = _image_shape(_pixels("images", given, "side, side"))
+    return np.require(made, requirements=["C", "ALIGNED"])
 
 
 def _image_shape(made):
@@ -235,19 +236,22 @@ def results(given, dtype: np.dtype, count: int) -> np.ndarray | GpuArray:
         if not made.writeable:
             raise ValueError("out is read-only")
         return made
-    if not isinstance(given, np.ndarray) or given.dtype != dtype or given.shape != (count,):
-        found = f"{_kind(given)}" if not isinstance(given, np.ndarray) else (
+    if (not isinstance(given, np.ndarray) or isinstance(given, np.ma.MaskedArray)
+            or given.dtype != dtype or given.shape != (count,)):
+        found = _kind(given) if type(given) is not np.ndarray else (
             f"an array of shape {given.shape} of {given.dtype}")
         raise TypeError(f"out is {found}; allowed is one of shape ({count},) of driftd_fit.RESULT")
-    if not (given.flags.c_contiguous and given.flags.writeable and given.flags.aligned):
-        raise ValueError("out is read-only or has gaps; allowed is a C-contiguous array to write to")
+    if not (given.flags.c_contiguous and given.flags.writeable) or given.ctypes.data % 4:
+        raise ValueError("out is read-only, has gaps or lies at an address that is no multiple of 4; "
+                         "allowed is a C-contiguous array to write to")
     return given
 
 
 def variances(given, shape: tuple) -> np.ndarray | GpuArray:
     made = gpu_array("variances", given)
     if made is not None:
-        return _on_gpu("variances", made, shape)
+        alone = made.shape == shape[1:] and shape[0] == 1
+        return _on_gpu("variances", made._replace(shape=shape) if alone else made, shape)
     given = array("variances", given)
     if given.shape not in (shape, shape[1:]):
         raise ValueError(f"variances have shape {given.shape}; allowed are {shape} and {shape[1:]}")

@@ -81,6 +81,8 @@ def _require_contiguous(name: str, made: GpuArray, strides) -> None:
     if strides is None or 0 in made.shape:
         return
     expected = made.dtype.itemsize
+    if len(strides) != len(made.shape):
+        raise ValueError(f"{name}: {len(strides)} strides of {len(made.shape)} dimensions")
     for length, stride in zip(reversed(made.shape), reversed(tuple(strides))):
         if length > 1 and stride != expected:
             raise ValueError(f"{name}: an array on a GPU with gaps, or in another order, strides "

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """driftd_fit with arrays of other libraries on a GPU, with `out` and `pinned`. Without a GPU: what is
 refused, and what is read from the two interfaces, of arrays that only say that they lie on one."""
+import ctypes
 import gc
 import sys
 import unittest
@@ -135,9 +136,39 @@ class Out(unittest.TestCase):
         frozen.flags.writeable = False
         for out, error in ((np.zeros(199, RESULT), TypeError), (np.zeros((200, 14)), TypeError),
                            ([0] * 200, TypeError), (np.zeros(400, RESULT)[::2], ValueError),
-                           (frozen, ValueError)):
+                           (frozen, ValueError),
+                           (np.zeros(200 * RESULT.itemsize + 1, np.uint8)[1:].view(RESULT), ValueError),
+                           (np.ma.zeros(200, RESULT), TypeError)):
             with self.subTest(out=type(out)), self.assertRaisesRegex(error, "out is"):
                 fit(array, backend="cpu", out=out)
+
+    def test_it_is_not_what_is_fitted(self):
+        room = np.zeros(200 * 81 * 4 + 200 * RESULT.itemsize, np.uint8)
+        images = room[:200 * 81 * 4].view(np.float32).reshape(200, 9, 9)
+        with self.assertRaisesRegex(ValueError, "shares memory"):
+            fit(images, backend="cpu", out=room[RESULT.itemsize:201 * RESULT.itemsize].view(RESULT))
+        fit(images, backend="cpu", out=room[200 * 81 * 4:].view(RESULT))
+
+    def test_on_a_gpu_nothing_ends_the_fits(self):
+        with self.assertRaisesRegex(ValueError, "progress.*GPU"):
+            fit(spots(), backend="cpu", out=Interface(np.zeros((200, 14), np.float32)),
+                progress=lambda done, n: False)
+
+    def test_devices_may_be_an_array(self):
+        with self.assertRaises((ValueError, driftd_fit.FitError)) as refused:
+            fit(spots(), backend="cuda", devices=np.array([900, 901]))
+        self.assertNotIn("ambiguous", str(refused.exception))
+
+    def test_an_error_of_progress_leaves_no_old_results(self):
+        n = 140_000
+        out = np.full(n * RESULT.itemsize, 1, np.uint8).view(RESULT)
+        with self.assertRaisesRegex(RuntimeError, "no more"):
+            fit(np.tile(spots(1_000, 5), (n // 1_000, 1, 1)), backend="cpu", out=out, progress=self.fail_once)
+        self.assertTrue((out["status"][-100:] == 5).all())
+
+    @staticmethod
+    def fail_once(*_):
+        raise RuntimeError("no more")
 
     def test_what_is_cancelled_is_bad_input(self):
         n = 140_000  # more than a block
@@ -175,6 +206,37 @@ class Pinned(unittest.TestCase):
         images, out = pinned((200, 9, 9), np.uint16), pinned(200, RESULT)
         images[:] = spots()
         self.assertEqual(fit(images, out=out).tobytes(), fit(spots()).tobytes())
+
+    def test_it_is_kept_while_a_view_is_and_given_back_once(self):
+        kept, freed = {}, []
+
+        class Library:
+            driftfit_cuda_devices = staticmethod(lambda: 1)
+
+            @staticmethod
+            def driftfit_allocate_pinned(size):
+                block = ctypes.create_string_buffer(b"\1" * size, size)
+                kept[ctypes.addressof(block)] = block
+                return ctypes.addressof(block)
+
+            driftfit_free_pinned = staticmethod(freed.append)
+
+        real, driftd_fit._library = driftd_fit._library, Library
+        try:
+            view = pinned((20, 9, 9), np.uint16)[10:]
+            gc.collect()
+            self.assertEqual((len(kept), freed, view.any()), (1, [], False))
+            del view
+            gc.collect()
+            self.assertEqual(freed, list(kept))
+            for shape, dtype, error in ((-1, float, ValueError), (3, object, TypeError),
+                                        (3, ("f4", (2, 2)), TypeError)):
+                with self.assertRaises(error):
+                    pinned(shape, dtype)
+            self.assertEqual(pinned(0).shape, (0,))
+            self.assertEqual(len(kept), 1)
+        finally:
+            driftd_fit._library = real
 
     @unittest.skipUnless(GPU, "no GPU")
     def test_more_than_there_is_is_refused(self):
