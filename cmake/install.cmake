@@ -70,5 +70,6 @@ install(DIRECTORY clients/python/driftd fitter/python/driftd_fit fitter/python/p
   FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 install(FILES clients/python/stage_driver_example.py clients/python/remote_example.py clients/python/tiling_example.py
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/python)
-install(FILES fitter/matlab/fit2dgaussian_mex.c fitter/matlab/fit2dgaussian.m
+install(FILES fitter/matlab/fit2dgaussian_mex.c fitter/matlab/fit2dgaussian.m fitter/matlab/driftfit_mex.c
+  fitter/matlab/driftfit.m fitter/matlab/arrays.h
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/matlab)

@@ -47,14 +47,14 @@ struct CircularGaussian {
     return {{p[2], p[2], p[2]}};
   }
 
-  /// @param m  moments with the profile
+  /// @param m  sums of X_a Y_b (AxisElement), by a and b
   template <class Real, class Moments>
   DRIFTD_HD static ProfileTotals<kShape, Real> totals(const Moments& m, const Parameters<Real>& p) {
     const Real s = 1.0f / p[2];
     return {m(0, 0), {{s * s * m(1, 0), s * s * m(0, 1), s * s * s * (m(2, 0) + m(0, 2))}}};
   }
 
-  /// @param q  moments with the square of the profile (weight 1) or its cube (weight f)
+  /// @param q  sums of products of two of each, by Pair
   template <class Real, class Moments>
   DRIFTD_HD static ProfileProducts<kShape, Real> products(const Moments& q,
                                                           const Parameters<Real>& p) {
@@ -62,16 +62,16 @@ struct CircularGaussian {
     const Real s2 = s * s;
     const Real s3 = s2 * s;
     ProfileProducts<kShape, Real> r;
-    r.ff = q(0, 0);
-    r.fd[0] = s2 * q(1, 0);
-    r.fd[1] = s2 * q(0, 1);
-    r.fd[2] = s3 * (q(2, 0) + q(0, 2));
-    r.dd(0, 0) = s2 * s2 * q(2, 0);
-    r.dd(1, 0) = s2 * s2 * q(1, 1);
-    r.dd(1, 1) = s2 * s2 * q(0, 2);
-    r.dd(2, 0) = s2 * s3 * (q(3, 0) + q(1, 2));
-    r.dd(2, 1) = s2 * s3 * (q(2, 1) + q(0, 3));
-    r.dd(2, 2) = s3 * s3 * (q(4, 0) + 2.0f * q(2, 2) + q(0, 4));
+    r.ff = q(k00, k00);
+    r.fd[0] = s2 * q(k01, k00);
+    r.fd[1] = s2 * q(k00, k01);
+    r.fd[2] = s3 * (q(k02, k00) + q(k00, k02));
+    r.dd(0, 0) = s2 * s2 * q(k11, k00);
+    r.dd(1, 0) = s2 * s2 * q(k01, k01);
+    r.dd(1, 1) = s2 * s2 * q(k00, k11);
+    r.dd(2, 0) = s2 * s3 * (q(k12, k00) + q(k01, k02));
+    r.dd(2, 1) = s2 * s3 * (q(k02, k01) + q(k00, k12));
+    r.dd(2, 2) = s3 * s3 * (q(k22, k00) + 2.0f * q(k02, k02) + q(k00, k22));
     return r;
   }
 

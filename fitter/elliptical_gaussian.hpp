@@ -60,21 +60,21 @@ struct EllipticalGaussian {
     const Real s2 = s * s, s3 = s2 * s;
     const Real t2 = t * t, t3 = t2 * t;
     ProfileProducts<kShape, Real> r;
-    r.ff = q(0, 0);
-    r.fd[0] = s2 * q(1, 0);
-    r.fd[1] = t2 * q(0, 1);
-    r.fd[2] = s3 * q(2, 0);
-    r.fd[3] = t3 * q(0, 2);
-    r.dd(0, 0) = s2 * s2 * q(2, 0);
-    r.dd(1, 0) = s2 * t2 * q(1, 1);
-    r.dd(1, 1) = t2 * t2 * q(0, 2);
-    r.dd(2, 0) = s2 * s3 * q(3, 0);
-    r.dd(2, 1) = s3 * t2 * q(2, 1);
-    r.dd(2, 2) = s3 * s3 * q(4, 0);
-    r.dd(3, 0) = s2 * t3 * q(1, 2);
-    r.dd(3, 1) = t2 * t3 * q(0, 3);
-    r.dd(3, 2) = s3 * t3 * q(2, 2);
-    r.dd(3, 3) = t3 * t3 * q(0, 4);
+    r.ff = q(k00, k00);
+    r.fd[0] = s2 * q(k01, k00);
+    r.fd[1] = t2 * q(k00, k01);
+    r.fd[2] = s3 * q(k02, k00);
+    r.fd[3] = t3 * q(k00, k02);
+    r.dd(0, 0) = s2 * s2 * q(k11, k00);
+    r.dd(1, 0) = s2 * t2 * q(k01, k01);
+    r.dd(1, 1) = t2 * t2 * q(k00, k11);
+    r.dd(2, 0) = s2 * s3 * q(k12, k00);
+    r.dd(2, 1) = s3 * t2 * q(k02, k01);
+    r.dd(2, 2) = s3 * s3 * q(k22, k00);
+    r.dd(3, 0) = s2 * t3 * q(k01, k02);
+    r.dd(3, 1) = t2 * t3 * q(k00, k12);
+    r.dd(3, 2) = s3 * t3 * q(k02, k02);
+    r.dd(3, 3) = t3 * t3 * q(k00, k22);
     return r;
   }
 

@@ -93,6 +93,10 @@ inline NoiseModel with_excess(NoiseModel noise, float excess) noexcept {
 
 struct FitOptions {
   Model model = Model::CircularGaussian;
+  /// Whether a pixel is the mean of the Gaussian over its area, as a camera without gaps counts,
+  /// instead of the value at its centre. Same place; sigma is the spot's own, not some 1 / (24
+  /// sigma) px larger.
+  bool integrated = false;
   Estimator estimator = Estimator::ImplicitLeastSquares;
   /// bit(Parameter) of each that keeps its start value. Not with ImplicitLeastSquares.
   std::uint8_t fixed = 0;

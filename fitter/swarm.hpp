@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Particle swarm fits (PSFIT): a search over the whole ROI that needs no start value, whose best
-// place the Levenberg-Marquardt fit then starts from. Here on the CPU; CudaBatchFitter::search().
+// place the Levenberg-Marquardt fit then starts from. A swarm sees the Gaussian at the pixels'
+// centres, also where the fit integrates. Here on the CPU; CudaBatchFitter::search().
 #pragma once
 
 #include <cstdint>

@@ -129,6 +129,8 @@ FitOptions options_from(const driftfit_options& o) {
   FitOptions options;
   options.model = static_cast<Model>(o.model);
   options.estimator = static_cast<Estimator>(o.estimator);
+  check_one_of("integrated", o.integrated, 1, "0 and 1");
+  options.integrated = o.integrated != 0;
   options.fixed = static_cast<std::uint8_t>(o.fixed);
   options.spots_only = o.spots_only != 0;
   options.bounds = std::bit_cast<Bounds>(o.bounds);
@@ -332,7 +334,8 @@ void driftfit_default_options(driftfit_options* options, uint32_t size) {
                                 .fixed = d.fixed,
                                 .spots_only = d.spots_only ? 1 : 0,
                                 .bounds = std::bit_cast<driftfit_bounds>(d.bounds),
-                                .excess_noise = 1};
+                                .excess_noise = 1,
+                                .integrated = d.integrated ? 1 : 0};
   if (options != nullptr) std::memcpy(options, &all, std::min<std::size_t>(size, sizeof all));
 }
 

@@ -95,6 +95,9 @@ typedef struct driftfit_options {
   float excess_noise; /* 1 (default) to 16: variance of the signal over that of its photons, by a
                        * camera's multiplication; 2 for an EMCCD. read_noise is referred to before
                        * it. */
+  /* The third version ended here. */
+  int32_t integrated; /* 1: a pixel is the Gaussian's mean over its area; 0 (default): its value at
+                       * the pixel's centre */
 } driftfit_options;
 
 /* Start values in pixels, the centre of the first pixel at (0, 0). sigma_x <= 0: none given. */
@@ -151,7 +154,8 @@ typedef struct driftfit_swarm_options {
   uint64_t first_image; /* 0; number of the first image: calls that count on give what one gives */
 } driftfit_swarm_options;
 
-/* What the swarm found, before the fit improved it; pixels. */
+/* What the swarm found, before the fit improved it; pixels. By the Gaussian at the pixels' centres,
+ * also where the fit integrates. */
 typedef struct driftfit_swarm_report {
   driftfit_start best;
   driftfit_start spread; /* standard deviation of the last best places: how far it contracted */

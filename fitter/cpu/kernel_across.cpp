@@ -82,7 +82,7 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
   Flying flights[kFlights];
   int flying = 0;
   for (int k = 0; k < kFlights; ++k) {
-    flights[flying].pixels.attach(workspaces[k], job.roi_px);
+    flights[flying].pixels.attach(workspaces[k], job.roi_px, options.integrated);
     if (launch(flights[flying])) ++flying;
   }
   while (flying > 0) {

@@ -97,7 +97,7 @@ template <class Search>
 void fit_all(const FitJob& job, LaneWorkspace& workspace) {
   for (std::size_t first = 0; first < job.count; first += kLanes) {
     const Group group(job, first);
-    LaneSums pixels(workspace, job.roi_px);
+    LaneSums pixels(workspace, job.roi_px, job.options->integrated);
     group.load(pixels);
     FitInputOf<Real> input;
     input.start = group.start();

@@ -28,7 +28,8 @@ class LaneSums {
   static constexpr int kLanes = Real::kCount;
   static constexpr bool kKeepsMoments = true;
 
-  LaneSums(LaneWorkspace& workspace, int side) : w_(workspace), side_(side) {}
+  LaneSums(LaneWorkspace& workspace, int side, bool integrated)
+      : w_(workspace), side_(side), integrated_(integrated) {}
 
   int side() const { return side_; }
   const PixelSummaryOf<Real>& summary() const { return summary_; }
@@ -126,8 +127,7 @@ class LaneSums {
 
   const ProfileMomentsOf<Real>& moments() const { return moments_; }
   const ProfileMomentsOf<Real>& set_profile(const ProfileOf<Real>& p) {
-    ProfileMomentsOf<Real> m = {set_axis(p.x_px, p.sigma_x_px, w_.x),
-                                set_axis(p.y_px, p.sigma_y_px, w_.y), 0.0f};
+    ProfileMomentsOf<Real> m = integrated_ ? set_axes<true>(p) : set_axes<false>(p);
     int row = 0;
     for (; row + 1 < side_; row += 2) {
       Real first = 0.0f, second = 0.0f;
@@ -159,7 +159,7 @@ class LaneSums {
 
   CubicMomentsOf<Real> cubic_moments() const {
     CubicMomentsOf<Real> m;
-    for (int k = 0; k < 5; ++k) m.x[k] = m.y[k] = 0.0f;
+    for (int k = 0; k < kPairs; ++k) m.x[k] = m.y[k] = 0.0f;
     for (int i = 0; i < side_; ++i) {
       add_cubic(x(0, i), x(1, i), x(2, i), m.x);
       add_cubic(y(0, i), y(1, i), y(2, i), m.y);
@@ -260,6 +260,7 @@ class LaneSums {
   }
 
   using AxisMemory = float (&)[3][kMostLaneRoiPx * kMaxLanes];
+  template <bool kIntegrated>
   AxisMomentsOf<Real> set_axis(const Real& centre, const Real& sigma, AxisMemory axis) const {
     // exp(-28) is far below single precision of the peak, and its cube is still a normal number.
     constexpr float kLog2E = 1.44269504f;
@@ -267,35 +268,44 @@ class LaneSums {
     const Real factor = (-0.5f * kLog2E) / (sigma * sigma);
     // Single values: the compiler would keep an array in memory.
     Real sum = 0.0f, sum_u = 0.0f, sum_uu = 0.0f;
-    Real square = 0.0f, square_u = 0.0f, square_uu = 0.0f, square_uuu = 0.0f, square_uuuu = 0.0f;
+    Real s00 = 0.0f, s01 = 0.0f, s11 = 0.0f, s12 = 0.0f, s22 = 0.0f, s02 = 0.0f;
+    const auto gaussian = [&](const Real& at) {
+      return exp2_of(Real(hn::Max((at * at * factor).v, smallest.v)));
+    };
     const int side = side_;
     for (int i = 0; i < side; ++i) {
       const Real u = static_cast<float>(i) - centre;
-      const Real f = exp2_of(Real(hn::Max((u * u * factor).v, smallest.v)));
-      const Real uf = u * f;
-      const Real uuf = u * uf;
+      const auto [f, uf, uuf] = axis_element<kIntegrated>(u, gaussian);
       at(axis[0], i, f);
       at(axis[1], i, uf);
       at(axis[2], i, uuf);
       sum += f;
       sum_u += uf;
       sum_uu += uuf;
-      square = multiply_add(f, f, square);
-      square_u = multiply_add(f, uf, square_u);
-      square_uu = multiply_add(uf, uf, square_uu);
-      square_uuu = multiply_add(uf, uuf, square_uuu);
-      square_uuuu = multiply_add(uuf, uuf, square_uuuu);
+      s00 = multiply_add(f, f, s00);
+      s01 = multiply_add(f, uf, s01);
+      s11 = multiply_add(uf, uf, s11);
+      s12 = multiply_add(uf, uuf, s12);
+      s22 = multiply_add(uuf, uuf, s22);
+      if constexpr (kIntegrated) s02 = multiply_add(f, uuf, s02);
     }
-    return {{sum, sum_u, sum_uu}, {square, square_u, square_uu, square_uuu, square_uuuu}};
+    return {{sum, sum_u, sum_uu}, {s00, s01, s11, s12, s22, kIntegrated ? s02 : s11}};
   }
 
-  static void add_cubic(const Real& f, const Real& uf, const Real& uuf, Real (&sums)[5]) {
+  template <bool kIntegrated>
+  ProfileMomentsOf<Real> set_axes(const ProfileOf<Real>& p) const {
+    return {set_axis<kIntegrated>(p.x_px, p.sigma_x_px, w_.x),
+            set_axis<kIntegrated>(p.y_px, p.sigma_y_px, w_.y), 0.0f};
+  }
+
+  static void add_cubic(const Real& f, const Real& uf, const Real& uuf, Real (&sums)[kPairs]) {
     const Real ff = f * f;
-    sums[0] = multiply_add(ff, f, sums[0]);
-    sums[1] = multiply_add(ff, uf, sums[1]);
-    sums[2] = multiply_add(ff, uuf, sums[2]);
-    sums[3] = multiply_add(f * uf, uuf, sums[3]);
-    sums[4] = multiply_add(f * uuf, uuf, sums[4]);
+    sums[k00] = multiply_add(ff, f, sums[k00]);
+    sums[k01] = multiply_add(ff, uf, sums[k01]);
+    sums[k11] = multiply_add(f * uf, uf, sums[k11]);
+    sums[k12] = multiply_add(f * uf, uuf, sums[k12]);
+    sums[k22] = multiply_add(f * uuf, uuf, sums[k22]);
+    sums[k02] = multiply_add(ff, uuf, sums[k02]);
   }
 
   /// By the map of variances.
@@ -391,7 +401,7 @@ class LaneSums {
       const Real of_row = y(0, row);
       const Real scaled = alpha * of_row;
       Real e_x[3] = {0.0f, 0.0f, 0.0f}, w_x[3] = {0.0f, 0.0f, 0.0f};
-      Real w_xx[5] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+      Real w_xx[kPairs] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
       Real value = 0.0f, e = 0.0f, w = 0.0f;
       for (int c = 0; c < side_; ++c) {
         const Real of_map = kMapped ? map(row, c) : Real(0.0f);
@@ -407,22 +417,24 @@ class LaneSums {
         w_x[0] += wf;
         w_x[1] += wuf;
         w_x[2] += wuuf;
-        w_xx[0] = multiply_add(wf, f, w_xx[0]);
-        w_xx[1] = multiply_add(wf, uf, w_xx[1]);
-        w_xx[2] = multiply_add(wuf, uf, w_xx[2]);
-        w_xx[3] = multiply_add(wuf, uuf, w_xx[3]);
-        w_xx[4] = multiply_add(wuuf, uuf, w_xx[4]);
+        w_xx[k00] = multiply_add(wf, f, w_xx[k00]);
+        w_xx[k01] = multiply_add(wf, uf, w_xx[k01]);
+        w_xx[k11] = multiply_add(wuf, uf, w_xx[k11]);
+        w_xx[k12] = multiply_add(wuf, uuf, w_xx[k12]);
+        w_xx[k22] = multiply_add(wuuf, uuf, w_xx[k22]);
+        w_xx[k02] = multiply_add(wf, uuf, w_xx[k02]);
       }
       sums.value += value;
       sums.e += e;
       sums.w += w;
       const Real y_v[3] = {of_row, y(1, row), y(2, row)};
-      const Real yy_v[5] = {y_v[0] * y_v[0], y_v[0] * y_v[1], y_v[1] * y_v[1], y_v[1] * y_v[2],
-                            y_v[2] * y_v[2]};
-      for (int a = 0; a < 5; ++a) {
-        for (int b = 0; a + b < 5; ++b) {
-          if (a * b != 3) sums.second[a][b] = multiply_add(w_xx[a], yy_v[b], sums.second[a][b]);
-          if (a + b >= 3 || a * b == 1) continue;
+      const Real yy_v[kPairs] = {y_v[0] * y_v[0], y_v[0] * y_v[1], y_v[1] * y_v[1],
+                                 y_v[1] * y_v[2], y_v[2] * y_v[2], y_v[0] * y_v[2]};
+      for (int a = 0; a < kPairs; ++a) {
+        for (int b = 0; b < kPairs; ++b) {
+          if (reads_pairs(a, b))
+            sums.second[a][b] = multiply_add(w_xx[a], yy_v[b], sums.second[a][b]);
+          if (!reads_first(a, b)) continue;
           sums.ef[a][b] = multiply_add(e_x[a], y_v[b], sums.ef[a][b]);
           sums.wf[a][b] = multiply_add(w_x[a], y_v[b], sums.wf[a][b]);
         }
@@ -466,6 +478,7 @@ class LaneSums {
 
   LaneWorkspace& w_;
   int side_;
+  bool integrated_;
   PixelSummaryOf<Real> summary_;
   ProfileMomentsOf<Real> moments_;
   bool mapped_ = false;

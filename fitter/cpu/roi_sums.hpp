@@ -33,9 +33,10 @@ class RoiSums {
   using V = hn::Vec<D>;
   static constexpr bool kKeepsMoments = true;
 
-  void attach(Workspace& workspace, int side) {
+  void attach(Workspace& workspace, int side, bool integrated) {
     w_ = &workspace;
     side_ = side;
+    integrated_ = integrated;
     stride_ = (side + lanes() - 1) / lanes() * lanes();
   }
 
@@ -95,25 +96,7 @@ class RoiSums {
 
   const ProfileMoments& moments() const { return moments_; }
   const ProfileMoments& set_profile(const Profile& p) {
-    const AxisSums x = profile_axis(p.x_px, p.sigma_x_px, w_->x);
-    const AxisSums y = profile_axis(p.y_px, p.sigma_y_px, w_->y);
-    V sum = hn::Zero(d_);
-    for (int c = 0; c < stride(); c += lanes()) {
-      V column = hn::Zero(d_);
-      for (int row = 0; row < side_; ++row) {
-        column = hn::MulAdd(hn::Load(d_, row_of(w_->pixels, row) + c), hn::Set(d_, w_->y[0][row]),
-                            column);
-      }
-      sum = hn::MulAdd(column, hn::Load(d_, w_->x[0] + c), sum);
-    }
-    float t[16 + kMaxLanes];
-    totals(t, x.first[0], x.first[1], x.first[2], x.second[0], x.second[1], x.second[2],
-           x.second[3], x.second[4], y.first[0], y.first[1], y.first[2], y.second[0], y.second[1],
-           y.second[2], y.second[3], y.second[4]);
-    moments_ = {{{t[0], t[1], t[2]}, {t[3], t[4], t[5], t[6], t[7]}},
-                {{t[8], t[9], t[10]}, {t[11], t[12], t[13], t[14], t[15]}},
-                total(sum)};
-    return moments_;
+    return integrated_ ? set_profile_as<true>(p) : set_profile_as<false>(p);
   }
 
   ResidualMoments residuals(float alpha, float beta) const {
@@ -125,12 +108,12 @@ class RoiSums {
   }
 
   CubicMoments cubic_moments() const {
-    V sums[10];
+    V sums[2 * kPairs];
     cubic_axis(w_->x, sums);
-    cubic_axis(w_->y, sums + 5);
-    float t[10 + kMaxLanes];
+    cubic_axis(w_->y, sums + kPairs);
+    float t[2 * kPairs + kMaxLanes];
     totals_from<0>(t, sums);
-    return {{t[0], t[1], t[2], t[3], t[4]}, {t[5], t[6], t[7], t[8], t[9]}};
+    return {{t[0], t[1], t[2], t[3], t[4], t[5]}, {t[6], t[7], t[8], t[9], t[10], t[11]}};
   }
 
   /// One map value for each pixel; a variance that is none makes the ROI unusable.
@@ -323,32 +306,64 @@ class RoiSums {
   /// Vectors whose lanes add up to AxisMoments.
   struct AxisSums {
     V first[3];
-    V second[5];
+    V second[kPairs];
   };
 
+  template <bool kIntegrated>
+  const ProfileMoments& set_profile_as(const Profile& p) {
+    const AxisSums x = profile_axis<kIntegrated>(p.x_px, p.sigma_x_px, w_->x);
+    const AxisSums y = profile_axis<kIntegrated>(p.y_px, p.sigma_y_px, w_->y);
+    V sum = hn::Zero(d_);
+    for (int c = 0; c < stride(); c += lanes()) {
+      V column = hn::Zero(d_);
+      for (int row = 0; row < side_; ++row) {
+        column = hn::MulAdd(hn::Load(d_, row_of(w_->pixels, row) + c), hn::Set(d_, w_->y[0][row]),
+                            column);
+      }
+      sum = hn::MulAdd(column, hn::Load(d_, w_->x[0] + c), sum);
+    }
+    float t[16 + kMaxLanes];
+    totals(t, x.first[0], x.first[1], x.first[2], x.second[0], x.second[1], x.second[2],
+           x.second[3], x.second[4], y.first[0], y.first[1], y.first[2], y.second[0], y.second[1],
+           y.second[2], y.second[3], y.second[4]);
+    const float x02 = kIntegrated ? total(x.second[k02]) : t[5];
+    const float y02 = kIntegrated ? total(y.second[k02]) : t[13];
+    moments_ = {{{t[0], t[1], t[2]}, {t[3], t[4], t[5], t[6], t[7], x02}},
+                {{t[8], t[9], t[10]}, {t[11], t[12], t[13], t[14], t[15], y02}},
+                total(sum)};
+    return moments_;
+  }
+
+  template <bool kIntegrated>
   AxisSums profile_axis(float centre, float sigma, float (&axis)[3][kMaxRoiPx]) const {
     // exp(-28) is far below single precision of the peak, and its cube is still a normal number.
     const V smallest = hn::Set(d_, -28.0f);
     const V factor = hn::Set(d_, -0.5f / (sigma * sigma));
     const V zero = hn::Zero(d_);
-    AxisSums s = {{zero, zero, zero}, {zero, zero, zero, zero, zero}};
+    AxisSums s = {{zero, zero, zero}, {zero, zero, zero, zero, zero, zero}};
+    const auto gaussian = [&](const Lanes<D>& at) {
+      const Lanes<D> exponent = at * at * factor;
+      return Lanes<D>(hn::Exp(d_, hn::Max(exponent.v, smallest)));
+    };
     for (int c = 0; c < stride(); c += lanes()) {
       const V u = hn::Sub(hn::Iota(d_, static_cast<float>(c)), hn::Set(d_, centre));
-      const V exponent = hn::Max(hn::Mul(hn::Mul(u, u), factor), smallest);
-      const V f = hn::IfThenElseZero(columns_below(c, side_), hn::Exp(d_, exponent));
-      const V uf = hn::Mul(u, f);
-      const V uuf = hn::Mul(u, uf);
+      const auto inside = columns_below(c, side_);
+      const AxisElement<Lanes<D>> of = axis_element<kIntegrated>(Lanes<D>(u), gaussian);
+      const V f = hn::IfThenElseZero(inside, of.f.v);
+      const V uf = hn::IfThenElseZero(inside, of.uf.v);
+      const V uuf = hn::IfThenElseZero(inside, of.uuf.v);
       hn::Store(f, d_, axis[0] + c);
       hn::Store(uf, d_, axis[1] + c);
       hn::Store(uuf, d_, axis[2] + c);
       s.first[0] = hn::Add(s.first[0], f);
       s.first[1] = hn::Add(s.first[1], uf);
       s.first[2] = hn::Add(s.first[2], uuf);
-      s.second[0] = hn::MulAdd(f, f, s.second[0]);
-      s.second[1] = hn::MulAdd(f, uf, s.second[1]);
-      s.second[2] = hn::MulAdd(uf, uf, s.second[2]);
-      s.second[3] = hn::MulAdd(uf, uuf, s.second[3]);
-      s.second[4] = hn::MulAdd(uuf, uuf, s.second[4]);
+      s.second[k00] = hn::MulAdd(f, f, s.second[k00]);
+      s.second[k01] = hn::MulAdd(f, uf, s.second[k01]);
+      s.second[k11] = hn::MulAdd(uf, uf, s.second[k11]);
+      s.second[k12] = hn::MulAdd(uf, uuf, s.second[k12]);
+      s.second[k22] = hn::MulAdd(uuf, uuf, s.second[k22]);
+      if constexpr (kIntegrated) s.second[k02] = hn::MulAdd(f, uuf, s.second[k02]);
     }
     return s;
   }
@@ -386,31 +401,33 @@ class RoiSums {
     }
   }
 
-  /// @param sums  five, whose lanes add up to the moments
+  /// @param sums  of each pair, whose lanes add up to the moments
   void cubic_axis(const float (&axis)[3][kMaxRoiPx], V* sums) const {
-    for (int k = 0; k < 5; ++k) sums[k] = hn::Zero(d_);
+    for (int k = 0; k < kPairs; ++k) sums[k] = hn::Zero(d_);
     for (int c = 0; c < stride(); c += lanes()) {
       const V f = hn::Load(d_, axis[0] + c);
       const V uf = hn::Load(d_, axis[1] + c);
       const V uuf = hn::Load(d_, axis[2] + c);
       const V ff = hn::Mul(f, f);
-      sums[0] = hn::MulAdd(ff, f, sums[0]);
-      sums[1] = hn::MulAdd(ff, uf, sums[1]);
-      sums[2] = hn::MulAdd(ff, uuf, sums[2]);
-      sums[3] = hn::MulAdd(hn::Mul(f, uf), uuf, sums[3]);
-      sums[4] = hn::MulAdd(hn::Mul(f, uuf), uuf, sums[4]);
+      sums[k00] = hn::MulAdd(ff, f, sums[k00]);
+      sums[k01] = hn::MulAdd(ff, uf, sums[k01]);
+      sums[k11] = hn::MulAdd(hn::Mul(f, uf), uf, sums[k11]);
+      sums[k12] = hn::MulAdd(hn::Mul(f, uf), uuf, sums[k12]);
+      sums[k22] = hn::MulAdd(hn::Mul(f, uuf), uuf, sums[k22]);
+      sums[k02] = hn::MulAdd(ff, uuf, sums[k02]);
     }
   }
 
-  /// v^k Y^2 by row, for k = 0 .. 4.
+  /// The pairs of each row.
   void square_rows() {
     for (int row = 0; row < side_; ++row) {
       const float f = w_->y[0][row], vf = w_->y[1][row], vvf = w_->y[2][row];
-      w_->yy[0][row] = f * f;
-      w_->yy[1][row] = f * vf;
-      w_->yy[2][row] = vf * vf;
-      w_->yy[3][row] = vf * vvf;
-      w_->yy[4][row] = vvf * vvf;
+      w_->yy[k00][row] = f * f;
+      w_->yy[k01][row] = f * vf;
+      w_->yy[k11][row] = vf * vf;
+      w_->yy[k12][row] = vf * vvf;
+      w_->yy[k22][row] = vvf * vvf;
+      w_->yy[k02][row] = f * vvf;
     }
   }
 
@@ -425,7 +442,7 @@ class RoiSums {
       const V x = hn::Load(d_, w_->x[0] + c);
       const V scaled = hn::Mul(x, hn::Set(d_, alpha));
       V e_y[3] = {zero, zero, zero}, w_y[3] = {zero, zero, zero};
-      V w_yy[5] = {zero, zero, zero, zero, zero};
+      V w_yy[kPairs] = {zero, zero, zero, zero, zero, zero};
       for (int row = 0; row < side_; ++row) {
         const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
         const V map = kMapped ? hn::Load(d_, row_of(w_->map, row) + c) : zero;
@@ -441,18 +458,19 @@ class RoiSums {
           e_y[k] = hn::MulAdd(residual, y, e_y[k]);
           w_y[k] = hn::MulAdd(weight, y, w_y[k]);
         }
-        for (int k = 0; k < 5; ++k)
+        for (int k = 0; k < kPairs; ++k)
           w_yy[k] = hn::MulAdd(weight, hn::Set(d_, w_->yy[k][row]), w_yy[k]);
       }
       const V ux = hn::Load(d_, w_->x[1] + c);
       const V uux = hn::Load(d_, w_->x[2] + c);
       const V x_u[3] = {x, ux, uux};
-      const V xx_u[5] = {hn::Mul(x, x), hn::Mul(x, ux), hn::Mul(ux, ux), hn::Mul(ux, uux),
-                         hn::Mul(uux, uux)};
-      for (int a = 0; a < 5; ++a) {
-        for (int b = 0; a + b < 5; ++b) {
-          if (a * b != 3) sums.second[a][b] = hn::MulAdd(w_yy[b], xx_u[a], sums.second[a][b]);
-          if (a + b >= 3 || a * b == 1) continue;
+      const V xx_u[kPairs] = {hn::Mul(x, x),    hn::Mul(x, ux),    hn::Mul(ux, ux),
+                              hn::Mul(ux, uux), hn::Mul(uux, uux), hn::Mul(x, uux)};
+      for (int a = 0; a < kPairs; ++a) {
+        for (int b = 0; b < kPairs; ++b) {
+          if (reads_pairs(a, b))
+            sums.second[a][b] = hn::MulAdd(w_yy[b], xx_u[a], sums.second[a][b]);
+          if (!reads_first(a, b)) continue;
           sums.ef[a][b] = hn::MulAdd(e_y[b], x_u[a], sums.ef[a][b]);
           sums.wf[a][b] = hn::MulAdd(w_y[b], x_u[a], sums.wf[a][b]);
         }
@@ -515,6 +533,7 @@ class RoiSums {
 
   Workspace* w_ = nullptr;
   int side_ = 0;
+  bool integrated_ = false;
   int stride_ = 0;  ///< of a padded row
   PixelSummary summary_ = {};
   ProfileMoments moments_ = {};

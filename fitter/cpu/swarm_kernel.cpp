@@ -20,7 +20,7 @@ template <class Model>
 class Swarm {
  public:
   Swarm(const SwarmJob& job, SwarmWorkspace& w) : job_(job), options_(*job.options), w_(w) {
-    roi_.attach(w.roi, job.rois.roi_px);
+    roi_.attach(w.roi, job.rois.roi_px, false);
   }
 
   SwarmReport search(std::size_t index) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "fitter/fitter.hpp"
+#include "fitter/pixel_sums.hpp"
 
 namespace driftd::fitter::cpu {
 
@@ -20,10 +21,10 @@ constexpr int kMostLaneRoiPx = 32;
 struct alignas(64) Workspace {
   alignas(64) float pixels[kMaxPixels];   ///< rows padded with 0, less the pedestal
   alignas(64) float scratch[kMaxPixels];  ///< while loading: unpadded; at the end: residuals
-  alignas(64) float map[kMaxPixels];   ///< of weighted estimators: map_value(), rows padded with 0
-  alignas(64) float x[3][kMaxRoiPx];   ///< X, u X, u^2 X by column, 0 beyond the ROI
-  alignas(64) float y[3][kMaxRoiPx];   ///< Y, v Y, v^2 Y by row, 0 beyond the ROI
-  alignas(64) float yy[5][kMaxRoiPx];  ///< v^k Y^2 by row, for weighted estimators
+  alignas(64) float map[kMaxPixels];  ///< of weighted estimators: map_value(), rows padded with 0
+  alignas(64) float x[3][kMaxRoiPx];  ///< X_k (AxisElement) by column, 0 beyond the ROI
+  alignas(64) float y[3][kMaxRoiPx];  ///< Y_k by row, 0 beyond the ROI
+  alignas(64) float yy[kPairs][kMaxRoiPx];  ///< pairs of Y by row, for weighted estimators
 };
 
 /// Of fits one to a lane; a vector for each element.
@@ -31,8 +32,8 @@ struct alignas(64) LaneWorkspace {
   static constexpr int kPixels = kMostLaneRoiPx * kMostLaneRoiPx;
   alignas(64) float pixels[kPixels * kMaxLanes];          ///< row-major, less the pedestals
   alignas(64) float map[kPixels * kMaxLanes];             ///< of weighted estimators: map_value()
-  alignas(64) float x[3][kMostLaneRoiPx * kMaxLanes];     ///< X, u X, u^2 X by column
-  alignas(64) float y[3][kMostLaneRoiPx * kMaxLanes];     ///< Y, v Y, v^2 Y by row
+  alignas(64) float x[3][kMostLaneRoiPx * kMaxLanes];     ///< X_k (AxisElement) by column
+  alignas(64) float y[3][kMostLaneRoiPx * kMaxLanes];     ///< Y_k by row
   alignas(64) float rows[3][kMostLaneRoiPx * kMaxLanes];  ///< of the smoothing
 };
 

@@ -60,7 +60,8 @@ __global__ void __launch_bounds__(kBatchThreads<kThreads>,
   const std::uint32_t wanted = blockIdx.x * groups + group;
   const std::uint32_t index = wanted < job.count ? wanted : job.count - 1;  // in step, unused
   using Sums = RoiSums<kThreads, kMostPx>;
-  Sums pixels(reinterpret_cast<float*>(memory) + group * Sums::kFloats, job.roi_px);
+  Sums pixels(reinterpret_cast<float*>(memory) + group * Sums::kFloats, job.roi_px,
+              job.options.integrated);
   const FitInput input = input_of(job, index);
   load(pixels, job, index);
   const Localization l = fit_roi<Search>(pixels, input, job.options);
@@ -109,7 +110,7 @@ __global__ void __launch_bounds__(kThreadRois<kSide>, kBatchThreadsAtOnce / kThr
 
 template <class Search, int kThreads, int kMostPx>
 __device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std::uint32_t stamp) {
-  RoiSums<kThreads, kMostPx> pixels(memory, job.roi_px);
+  RoiSums<kThreads, kMostPx> pixels(memory, job.roi_px, job.options.integrated);
   const unsigned char* const slot =
       static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
   const Start start = pixels.load_slot(reinterpret_cast<const uint4*>(slot), job.saturation);
@@ -189,9 +190,9 @@ Kernel thread_kernel(int roi_px) {
 }
 
 template <class Search>
-Kernel batch_kernel(int roi_px) {
+Kernel batch_kernel(int roi_px, bool integrated) {
   if constexpr (!Search::kWeighs)
-    if (roi_px <= kMostThreadPx) return thread_kernel<Search>(roi_px);
+    if (roi_px <= kMostThreadPx && !integrated) return thread_kernel<Search>(roi_px);
   if (roi_px <= 16) return batch<Search, 4, 16>();
   if (roi_px <= 32) return batch<Search, 16, 32>();
   return batch<Search, 128, 64>();

@@ -4,7 +4,7 @@
 
 namespace driftd::fitter::cuda {
 
-template Kernel batch_kernel<FullSearch<CircularGaussian>>(int);
+template Kernel batch_kernel<FullSearch<CircularGaussian>>(int, bool);
 template Kernel live_kernel<FullSearch<CircularGaussian>>(int);
 
 }  // namespace driftd::fitter::cuda

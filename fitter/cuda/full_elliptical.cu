@@ -4,7 +4,7 @@
 
 namespace driftd::fitter::cuda {
 
-template Kernel batch_kernel<FullSearch<EllipticalGaussian>>(int);
+template Kernel batch_kernel<FullSearch<EllipticalGaussian>>(int, bool);
 template Kernel live_kernel<FullSearch<EllipticalGaussian>>(int);
 
 }  // namespace driftd::fitter::cuda

@@ -4,7 +4,7 @@
 
 namespace driftd::fitter::cuda {
 
-template Kernel batch_kernel<ImplicitLeastSquares<CircularGaussian>>(int);
+template Kernel batch_kernel<ImplicitLeastSquares<CircularGaussian>>(int, bool);
 template Kernel live_kernel<ImplicitLeastSquares<CircularGaussian>>(int);
 
 }  // namespace driftd::fitter::cuda

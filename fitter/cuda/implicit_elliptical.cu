@@ -4,7 +4,7 @@
 
 namespace driftd::fitter::cuda {
 
-template Kernel batch_kernel<ImplicitLeastSquares<EllipticalGaussian>>(int);
+template Kernel batch_kernel<ImplicitLeastSquares<EllipticalGaussian>>(int, bool);
 template Kernel live_kernel<ImplicitLeastSquares<EllipticalGaussian>>(int);
 
 }  // namespace driftd::fitter::cuda

@@ -32,7 +32,8 @@ int Kernel::groups(int of_block) const {
 }
 
 Kernel batch_kernel(const FitOptions& options, int roi_px) {
-  return of_search(options, [&]<class Search>() { return batch_kernel<Search>(roi_px); });
+  return of_search(
+      options, [&]<class Search>() { return batch_kernel<Search>(roi_px, options.integrated); });
 }
 
 Kernel live_kernel(const FitOptions& options, int roi_px) {

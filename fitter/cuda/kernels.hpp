@@ -90,7 +90,7 @@ SwarmKernel swarm_kernel(Model model, int roi_px);
 
 /// The same of one search, e.g. FullSearch<CircularGaussian>; fit_kernel.cuh.
 template <class Search>
-Kernel batch_kernel(int roi_px);
+Kernel batch_kernel(int roi_px, bool integrated);
 template <class Search>
 Kernel live_kernel(int roi_px);
 

@@ -31,11 +31,12 @@ class RoiSums {
                                  (kThreads < kWarpThreads ? (kThreads > 4 ? kThreads : 4) : 0);
 
   /// @param memory  kFloats floats of this group, 16-byte aligned
-  __device__ RoiSums(float* memory, int side)
+  __device__ RoiSums(float* memory, int side, bool integrated)
       : group_(memory + 8 * kMostPx + kMostPx * kMostPx),
         axes_(reinterpret_cast<float4*>(memory)),
         pixels_(memory + 8 * kMostPx),
-        side_(side) {}
+        side_(side),
+        integrated_(integrated) {}
 
   __device__ int side() const { return side_; }
   __device__ const PixelSummary& summary() const { return summary_; }
@@ -109,15 +110,24 @@ class RoiSums {
     const float centre = is_y ? p.y_px : p.x_px;
     const float sigma = is_y ? p.sigma_y_px : p.sigma_x_px;
     const float factor = (-0.5f * kLog2E) / (sigma * sigma);
+    const int places = integrated_ ? kPlacesInPixel : 1;
     float4* const axis = axes_ + (is_y ? kMostPx : 0);
-    float m[9] = {};
+    float m[10] = {};
     group_.sync();  // all are done with the profile before
     const auto element = [&](int i) {
       const float u = static_cast<float>(i) - centre;
       const float inside = !kPadded || i < side_ ? 1.0f : 0.0f;
-      const float f = inside * exp2f(fmaxf(u * u * factor, kSmallest));
-      const float uf = u * f;
-      const float uuf = u * uf;
+      float f = 0, uf = 0, uuf = 0;
+      // One body for both kinds of pixels: two take a third longer to compile.
+#pragma unroll 1
+      for (int k = 0; k < places; ++k) {
+        const PlaceInPixel place = integrated_ ? place_in_pixel(k) : PlaceInPixel{0, 1};
+        const float at = u + place.px;
+        const float of_place = inside * place.weight * exp2f(fmaxf(at * at * factor, kSmallest));
+        f += of_place;
+        uf += at * of_place;
+        uuf += at * at * of_place;
+      }
       axis[i] = make_float4(f, uf, uuf, inside);
       m[0] += f;
       m[1] += uf;
@@ -127,6 +137,7 @@ class RoiSums {
       m[5] += uf * uf;
       m[6] += uf * uuf;
       m[7] += uuf * uuf;
+      m[8] += f * uuf;
     };
     if constexpr (kPadded) {
       element(group_.index() / 2);
@@ -144,17 +155,17 @@ class RoiSums {
       });
 #pragma unroll
       for (int k = 0; k < together(); ++k)
-        m[8] += of_column[k] * x_axis()[c + k * kColumnThreads].x;
+        m[9] += of_column[k] * x_axis()[c + k * kColumnThreads].x;
     });
     group_.sum_by_parity(m);
     const auto from = [](float v, int lane) { return __shfl_sync(kWholeWarp, v, lane, kWidth); };
     ProfileMoments moments;
 #pragma unroll
-    for (int k = 0; k < 8; ++k) {
+    for (int k = 0; k < 9; ++k) {
       (k < 3 ? moments.x.first[k] : moments.x.second[k - 3]) = from(m[k], 0);
       (k < 3 ? moments.y.first[k] : moments.y.second[k - 3]) = from(m[k], 1);
     }
-    moments.profile_pixels = from(m[8], 0) + from(m[8], 1);
+    moments.profile_pixels = from(m[9], 0) + from(m[9], 1);
     if constexpr (kKeepsMoments) moments_ = moments;
     return moments;
   }
@@ -340,12 +351,20 @@ class RoiSums {
   }
 
   __device__ void combine(WeightedMoments& m) {
-    float sums[kWeightedSums];
+    // Few threads to a ROI gain from two sums less; a warp loses more by a second way through.
+    if (kThreads >= kWarpThreads || integrated_) return combine_all<true>(m);
+    combine_all<false>(m);
+    m.second[k02][k00] = m.second[k11][k00];
+    m.second[k00][k02] = m.second[k00][k11];
+  }
+  template <bool kRepeated>
+  __device__ void combine_all(WeightedMoments& m) {
+    float sums[kWeightedSums - (kRepeated ? 0 : kRepeats)];
     int k = 0;
-    for_each_sum(m, [&](float& sum) { sums[k++] = sum; });
+    for_each_sum<kRepeated>(m, [&](float& sum) { sums[k++] = sum; });
     group_.combine(sums);
     k = 0;
-    for_each_sum(m, [&](float& sum) { sum = sums[k++]; });
+    for_each_sum<kRepeated>(m, [&](float& sum) { sum = sums[k++]; });
   }
 
   template <bool kTotals>
@@ -502,31 +521,32 @@ class RoiSums {
             static_cast<float>(at / kWeight)};
   }
 
-  __device__ void cubic_axis(const float4* axis, float (&third)[5]) {
-    float m[5] = {};
+  __device__ void cubic_axis(const float4* axis, float (&third)[kPairs]) {
+    float m[kPairs] = {};
     for (int i = group_.index(); i < side_; i += kThreads) {
       const float4 a = axis[i];
       const float ff = a.x * a.x;
-      m[0] += ff * a.x;
-      m[1] += ff * a.y;
-      m[2] += ff * a.z;
-      m[3] += a.x * a.y * a.z;
-      m[4] += a.x * a.z * a.z;
+      m[k00] += ff * a.x;
+      m[k01] += ff * a.y;
+      m[k11] += a.x * a.y * a.y;
+      m[k12] += a.x * a.y * a.z;
+      m[k22] += a.x * a.z * a.z;
+      m[k02] += ff * a.z;
     }
     group_.combine(m);
 #pragma unroll
-    for (int k = 0; k < 5; ++k) third[k] = m[k];
+    for (int k = 0; k < kPairs; ++k) third[k] = m[k];
   }
 
-  /// This thread's share. Column by column: first over its rows, then with the powers of u that
-  /// belong to it.
+  /// This thread's share. Column by column: first over its rows, then with what of the column
+  /// belongs to them. One body for both kinds of pixels: two would make live fits twice as slow.
   template <bool kMapped, class Term>
   __device__ void weigh(const Term& term, const PixelNoise& noise, float alpha, float beta,
                         WeightedMoments& m) const {
     for (int c = column(); c < side_; c += kColumnThreads) {
       const float4 x = x_axis()[c];
       const float scaled = alpha * x.x;
-      float e_y[3] = {}, w_y[3] = {}, w_yy[5] = {};
+      float e_y[3] = {}, w_y[3] = {}, w_yy[kPairs] = {};
       for_rows([&](int r) {
         const float4 y = y_axis()[r];
         float map = 0;
@@ -538,7 +558,7 @@ class RoiSums {
         const float inside = kPadded ? y.w : 1.0f;
         const float w = inside * of.weight;
         const float e = inside * of.residual;
-        const float w_f = w * y.x, w_uuf = w * y.z;
+        const float w_f = w * y.x, w_vf = w * y.y, w_vvf = w * y.z;
         m.value += inside * of.value;
         m.e += e;
         m.w += w;
@@ -546,22 +566,23 @@ class RoiSums {
         e_y[1] += e * y.y;
         e_y[2] += e * y.z;
         w_y[0] += w_f;
-        w_y[1] += w * y.y;
-        w_y[2] += w_uuf;
-        w_yy[0] += w_f * y.x;
-        w_yy[1] += w_f * y.y;
-        w_yy[2] += w_f * y.z;
-        w_yy[3] += w_uuf * y.y;
-        w_yy[4] += w_uuf * y.z;
+        w_y[1] += w_vf;
+        w_y[2] += w_vvf;
+        w_yy[k00] += w_f * y.x;
+        w_yy[k01] += w_f * y.y;
+        w_yy[k11] += w_vf * y.y;
+        w_yy[k12] += w_vvf * y.y;
+        w_yy[k22] += w_vvf * y.z;
+        w_yy[k02] += w_f * y.z;
       });
       const float x_u[3] = {x.x, x.y, x.z};
-      const float xx_u[5] = {x.x * x.x, x.x * x.y, x.y * x.y, x.y * x.z, x.z * x.z};
+      const float xx_u[kPairs] = {x.x * x.x, x.x * x.y, x.y * x.y, x.y * x.z, x.z * x.z, x.x * x.z};
 #pragma unroll
-      for (int a = 0; a < 5; ++a) {
+      for (int a = 0; a < kPairs; ++a) {
 #pragma unroll
-        for (int b = 0; a + b < 5; ++b) {
-          if (a * b != 3) m.second[a][b] += w_yy[b] * xx_u[a];
-          if (a + b >= 3 || a * b == 1) continue;
+        for (int b = 0; b < kPairs; ++b) {
+          if (reads_pairs(a, b)) m.second[a][b] += w_yy[b] * xx_u[a];
+          if (!reads_first(a, b)) continue;
           m.ef[a][b] += e_y[b] * x_u[a];
           m.wf[a][b] += w_y[b] * x_u[a];
         }
@@ -570,9 +591,10 @@ class RoiSums {
   }
 
   ThreadGroup<kThreads> group_;
-  float4* axes_;   ///< {X, u X, u^2 X, 0} by column, then the same by row
+  float4* axes_;   ///< {X, X_1, X_2 (AxisElement), 0} by column, then the same by row
   float* pixels_;  ///< less the pedestal
   int side_;
+  bool integrated_;
   const float* variances_ = nullptr;
   float most_variance_ = INFINITY;  ///< beyond which a pixel is left out
   PixelSummary summary_;

@@ -39,7 +39,7 @@ class SwarmKernelOf {
   __device__ SwarmKernelOf(float* memory, const SwarmJob& job)
       : job_(job),
         side_(job.rois.roi_px),
-        roi_(memory, side_),
+        roi_(memory, side_, false),
         shared_(*reinterpret_cast<SwarmMemory<Model>*>(memory + Sums::kFloats)),
         takes_part_(static_cast<int>(threadIdx.x) < job.options.particles) {}
 

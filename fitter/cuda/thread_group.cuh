@@ -35,7 +35,7 @@ class ThreadGroup {
   static constexpr int kCount = kThreads;
   static constexpr int kWarps = kThreads > kWarpThreads ? kThreads / kWarpThreads : 1;
   /// Most values that one call combines, even and odd threads counted separately.
-  static constexpr int kMostValues = 26;
+  static constexpr int kMostValues = 28;
   /// Shared memory a group needs: two buffers, so that one barrier per call suffices.
   static constexpr int kScratch = kWarps > 1 ? 2 * kWarps* kMostValues : 0;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The CUDA back end of pixel_sums.hpp with a ROI in every thread, for batches of small ROIs: no sum
 // crosses threads. Pixel i of all ROIs of a block lies in one row of shared memory; the profile of
-// the columns lies in registers, that of a row is made where it is needed.
+// the columns lies in registers, that of a row is made where it is needed. Gaussians at the pixels'
+// centres only.
 #pragma once
 
 #include <cmath>
@@ -198,20 +199,22 @@ class ThreadSums {
     m.first[0] += f;
     m.first[1] += uf;
     m.first[2] += uuf;
-    m.second[0] += f * f;
-    m.second[1] += f * uf;
-    m.second[2] += uf * uf;
-    m.second[3] += uf * uuf;
-    m.second[4] += uuf * uuf;
+    m.second[k00] += f * f;
+    m.second[k01] += f * uf;
+    m.second[k11] += uf * uf;
+    m.second[k12] += uf * uuf;
+    m.second[k22] += uuf * uuf;
+    m.second[k02] += uf * uf;
   }
 
-  __device__ static void add_cubic(float u, float f, float (&m)[5]) {
+  __device__ static void add_cubic(float u, float f, float (&m)[kPairs]) {
     const float uf = u * f, uuf = u * uf, ff = f * f;
-    m[0] += ff * f;
-    m[1] += ff * uf;
-    m[2] += ff * uuf;
-    m[3] += f * uf * uuf;
-    m[4] += f * uuf * uuf;
+    m[k00] += ff * f;
+    m[k01] += ff * uf;
+    m[k11] += ff * uuf;
+    m[k12] += f * uf * uuf;
+    m[k22] += f * uuf * uuf;
+    m[k02] += ff * uuf;
   }
 
   template <bool kResiduals>

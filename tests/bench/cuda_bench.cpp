@@ -419,6 +419,7 @@ struct Kind {
   const char* estimator_name;
   fitter::Model model;
   fitter::Estimator estimator;
+  bool integrated = false;
 };
 
 std::vector<Kind> all_kinds() {
@@ -432,6 +433,9 @@ std::vector<Kind> all_kinds() {
                                           std::pair{"weighted", Estimator::WeightedLeastSquares},
                                           std::pair{"likelihood", Estimator::PoissonLikelihood}})
       kinds.push_back({model_name, name, model, estimator});
+  for (const auto& [name, estimator] : {std::pair{"implicit", Estimator::ImplicitLeastSquares},
+                                        std::pair{"likelihood", Estimator::PoissonLikelihood}})
+    kinds.push_back({"integrated", name, fitter::Model::CircularGaussian, estimator, true});
   return kinds;
 }
 
@@ -439,6 +443,7 @@ fitter::FitOptions options_of(const Kind& kind, int side) {
   fitter::FitOptions options = test::paper_options(side);
   options.model = kind.model;
   options.estimator = kind.estimator;
+  options.integrated = kind.integrated;
   return options;
 }
 

@@ -226,6 +226,7 @@ int main(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(driftd::kModels));
   app.add_option("--estimator", settings.options.estimator)
       ->transform(CLI::CheckedTransformer(driftd::kEstimators));
+  app.add_flag("--integrated", settings.options.integrated, "The Gaussian's mean over each pixel");
   app.add_flag("--map", settings.map, "With a map of variances");
   std::int64_t target = 0;
   app.add_option("--target", target, "Instruction set; default: the best one")

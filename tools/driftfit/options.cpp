@@ -42,6 +42,9 @@ constexpr double kMost = 1e38;
 CLI::Validator positive() {
   return clients::in_range(kLeast, kMost, "POSITIVE");
 }
+CLI::Validator not_empty() {
+  return {[](const std::string& text) { return text.empty() ? "allowed is a name" : ""; }, "TEXT"};
+}
 CLI::Validator frame_number() {
   return clients::in_range(0, 0x1p40, "NONNEGATIVE");
 }
@@ -174,6 +177,10 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->check(one_of(kModels))
       ->capture_default_str()
       ->group(group);
+  app.add_flag("--integrated", fit.integrated,
+               "A pixel is the Gaussian's mean over its area, instead of its value at the centre: "
+               "sigma is then the spot's own")
+      ->group(group);
   app.add_option("--estimator", texts.estimator,
                  "What is minimized: implicit and least-squares squares, weighted squares over "
                  "the noise model's variances, poisson the deviance")
@@ -206,14 +213,17 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->group(group);
   app.add_option("--gain-map", o.maps.gain,
                  "TIFF of the frames' size: electrons per count of each pixel, in place of --gain")
+      ->check(not_empty())
       ->group(group);
   app.add_option("--offset-map", o.maps.offset,
                  "TIFF: dark level of each pixel, counts, in place of --offset")
+      ->check(not_empty())
       ->group(group);
   app.add_option("--variance-map", o.maps.variance,
                  "TIFF: variance of each pixel's read noise, counts squared, in place of "
                  "--read-noise; infinite: a pixel that is gone. For --estimator poisson and "
                  "weighted; pixels much noisier than most are not taken for spots")
+      ->check(not_empty())
       ->group(group);
   app.add_option("--map-origin", o.maps.origin_px,
                  "X,Y: column and row of larger maps where the frames begin, from 0")

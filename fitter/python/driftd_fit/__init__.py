@@ -69,6 +69,10 @@ def converged(fits: np.ndarray) -> np.ndarray:
     return fits["status"] <= 2
 
 
+_FITTING = ("this Fitter is fitting, in another thread or in the call that asks for progress, and does "
+            "one thing at a time")
+
+
 class Fitter:
     """A back end with its memory, for many calls; `fit` makes one for a single call.
 
@@ -93,7 +97,7 @@ class Fitter:
 
     def __init__(self, backend: str = "auto", threads: int = 0, devices: Sequence[int] = ()):
         global _library
-        self._handle = ctypes.c_void_p()
+        self._handle, self._fitting = ctypes.c_void_p(), False
         number = arguments.one_of("backend", backend, BACKENDS)
         if _library is None:
             _library = libdriftfit.load()
@@ -117,7 +121,15 @@ class Fitter:
         return _library.driftfit_backend_reason(self._handle).decode()
 
     def close(self) -> None:
-        """Gives the memory back; twice does no harm."""
+        """Gives the memory back; twice does no harm.
+
+        Raises
+        ------
+        RuntimeError
+            It is fitting: in `progress`, or another thread.
+        """
+        if self._fitting:
+            raise RuntimeError(_FITTING)
         if self._handle:
             _library.driftfit_destroy(self._handle)
             self._handle = ctypes.c_void_p()
@@ -180,6 +192,8 @@ class Fitter:
             excess_noise : variance of the signal over that of its photons, 1 (default) to 16: 2 for an
                 EMCCD. To the likelihood and to uncertainties by `gain`; the gain is the whole one, and
                 the read noise that referred to before the multiplication.
+            integrated : True: a pixel is the Gaussian's mean over its area; False (default): its
+                value at the pixel's centre, which makes sigma some 1 / (24 sigma) px larger.
             saturation : pixels at or above are bad input; 0 (default): none are.
             min_background : limit of the background (-inf: none).
             spots_only : True (default): a minimum that is no spot is not converged; False: any
@@ -365,10 +379,16 @@ class Fitter:
                 return 1
 
         message = ctypes.create_string_buffer(512)
-        code = function(
-            self._handle, *settings, ctypes.byref(work.given), _pointer(work.results), *outputs,
-            libdriftfit.Progress(report) if progress else libdriftfit.Progress(), None, message,
-            len(message))
+        if self._fitting:
+            raise RuntimeError(_FITTING)
+        self._fitting = True
+        try:
+            code = function(
+                self._handle, *settings, ctypes.byref(work.given), _pointer(work.results), *outputs,
+                libdriftfit.Progress(report) if progress else libdriftfit.Progress(), None, message,
+                len(message))
+        finally:
+            self._fitting = False
         if code and isinstance(work.results, np.ndarray):
             work.results[fitted:] = np.zeros((), RESULT)
             work.results["status"][fitted:] = STATUS.index("bad_input")
@@ -443,10 +463,13 @@ def _assign(made: ctypes.Structure, options: dict, known: dict) -> None:
 
 def _settings(model: str, estimator: str, fixed: Sequence[str],
               options: dict) -> libdriftfit.Options:
-    settings = libdriftfit.Options()
+    settings = libdriftfit.Options(integrated=-1)
     _library.driftfit_default_options(ctypes.byref(settings), ctypes.sizeof(settings))
-    if settings.excess_noise == 0 and options.get("excess_noise", 1) != 1:
-        raise FitError("excess_noise: the libdriftfit that is loaded is older and does not know it")
+    unknown = [name for name, older, default in (
+        ("excess_noise", settings.excess_noise == 0, 1), ("integrated", settings.integrated == -1, 0))
+        if older and options.get(name, default) != default]
+    if unknown:
+        raise FitError(f"{unknown[0]}: the libdriftfit that is loaded is older and does not know it")
     settings.model = arguments.one_of("model", model, MODELS)
     settings.estimator = arguments.one_of("estimator", estimator, ESTIMATORS)
     for name in (fixed,) if isinstance(fixed, str) else fixed:

@@ -45,7 +45,7 @@ FIT_OPTIONS = {
     "min_step": Range(0, 1), "saturation": Range(0, _LARGEST, infinite=True),
     "min_background": Range(-_LARGEST, _LARGEST, infinite=True),
     "gain": Range(1e-12, 1e12, also=(None, 0)), "read_noise": NOT_NEGATIVE, "offset": ANY,
-    "excess_noise": Range(1, 16), "spots_only": Range(0, 1, whole=True)}
+    "excess_noise": Range(1, 16), "integrated": Range(0, 1, whole=True), "spots_only": Range(0, 1, whole=True)}
 SWARM_OPTIONS = {
     "particles": Range(16, 1024, whole=True), "iterations": Range(1, 1000, whole=True),
     "inertia": Range(0, 2), "own_pull": Range(0, 4), "swarm_pull": Range(0, 4),

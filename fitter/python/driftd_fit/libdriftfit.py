@@ -28,7 +28,7 @@ class Options(ctypes.Structure):
                 + [("fixed", ctypes.c_uint32), ("spots_only", ctypes.c_int32),
                    ("lower", ctypes.c_float * len(PARAMETERS)),
                    ("upper", ctypes.c_float * len(PARAMETERS)),
-                   ("excess_noise", ctypes.c_float)])
+                   ("excess_noise", ctypes.c_float), ("integrated", ctypes.c_int32)])
 
 
 class SwarmOptions(ctypes.Structure):

@@ -200,7 +200,12 @@ int main(void) {
   driftfit_options options;
   driftfit_default_options(&options, sizeof options);
   CHECK(options.size == sizeof options && options.max_iterations == 20);
-  CHECK(options.excess_noise == 1);
+  CHECK(options.excess_noise == 1 && options.integrated == 0);
+  options.integrated = 2;
+  CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &result, NULL, NULL,
+                     message, sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "integrated is 2, allowed are 0 and 1") != NULL);
+  options.integrated = 0;
   options.excess_noise = 17;
   CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &result, NULL, NULL,
                      message, sizeof message) == DRIFTFIT_BAD_ARGUMENT);

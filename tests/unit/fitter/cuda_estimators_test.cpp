@@ -81,15 +81,16 @@ void check_type(int side, const FitOptions& options) {
 
 TEST_CASE("Every model and estimator agrees with the CPU for every ROI side and pixel type") {
   if (test::no_device()) return;
-  const FitOptions options = options_of(
+  FitOptions options = options_of(
       any_model(), GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
                             Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood));
+  options.integrated = GENERATE(false, true);
   // Below 7 px the likelihood's background often ends at its limit, and rounding decides whether it
   // is held there, which is what uncertainties then differ by.
   const int least = options.estimator == Estimator::PoissonLikelihood ? 7 : fitter::kMinRoiPx + 1;
   for (int side = least; side <= fitter::kMaxRoiPx; side += side < 20 ? 1 : 7) {
     INFO("model " << static_cast<int>(options.model) << " estimator "
-                  << static_cast<int>(options.estimator));
+                  << static_cast<int>(options.estimator) << " integrated " << options.integrated);
     if (side < 9) check_type<std::uint8_t>(side, options);
     check_type<std::uint16_t>(side, options);
     check_type<float>(side, options);

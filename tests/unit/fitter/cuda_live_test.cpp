@@ -57,6 +57,7 @@ TEST_CASE("Live fits of every model and estimator on CUDA agree with the CPU") {
   options.estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
                                Estimator::PoissonLikelihood);
   options.noise = {0.5f, 1.5f, 0};
+  options.integrated = GENERATE(false, true);
   if (options.estimator != Estimator::ImplicitLeastSquares) options.bounds.upper[2] = 12;
   const CudaMode mode = any_mode();
   for (const int side : {7, 9, 13, 16, 17, 24, 32, 33, 48, 64}) {

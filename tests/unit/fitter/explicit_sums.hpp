@@ -42,14 +42,32 @@ inline Image difference(Image a, const Image& b) {
   return a;
 }
 
+/// X of a pixel, and the two that its derivatives are made of: fitter::AxisElement.
+struct Element {
+  double f, uf, uuf;
+};
+
+/// @param u           from the spot's centre to the pixel's
+/// @param integrated  over the pixel, by what the integrals are in closed form
+inline Element element(double u, double sigma, bool integrated) {
+  const auto gaussian = [sigma](double at) { return std::exp(-0.5 * std::pow(at / sigma, 2)); };
+  if (!integrated) return {gaussian(u), u * gaussian(u), u * u * gaussian(u)};
+  const double low = u - 0.5, high = u + 0.5, variance = sigma * sigma;
+  const double root = std::sqrt(2.0) * sigma;
+  const double f =
+      std::sqrt(std::acos(-1.0)) / 2 * root * (std::erf(high / root) - std::erf(low / root));
+  return {f, variance * (gaussian(low) - gaussian(high)),
+          variance * (f + low * gaussian(low) - high * gaussian(high))};
+}
+
 /// The spot's profile. @param p  x, y, sigma; or x, y, sigma_x, sigma_y
-inline Image gaussian(const std::vector<double>& p, int side) {
+inline Image gaussian(const std::vector<double>& p, int side, bool integrated = false) {
   const double sigma_x = p[2], sigma_y = p.size() > 3 ? p[3] : p[2];
   Image f;
   for (int row = 0; row < side; ++row)
     for (int column = 0; column < side; ++column)
-      f.push_back(std::exp(-0.5 * std::pow((column - p[0]) / sigma_x, 2) -
-                           0.5 * std::pow((row - p[1]) / sigma_y, 2)));
+      f.push_back(element(column - p[0], sigma_x, integrated).f *
+                  element(row - p[1], sigma_y, integrated).f);
   return f;
 }
 
@@ -101,8 +119,12 @@ class ScalarRoi {
  public:
   static constexpr bool kKeepsMoments = false;
   /// @param variances  of the pixels, adu^2, or none
-  ScalarRoi(const Image& pixels, int side, double pedestal, Image variances = {})
-      : side_(side), pixels_(scaled(pixels, 1, -pedestal)), variances_(std::move(variances)) {
+  ScalarRoi(const Image& pixels, int side, double pedestal, Image variances = {},
+            bool integrated = false)
+      : side_(side),
+        integrated_(integrated),
+        pixels_(scaled(pixels, 1, -pedestal)),
+        variances_(std::move(variances)) {
     summary_ = {f32(pedestal), f32(sum(pixels_)), f32(sum(pixels_, pixels_)), true};
   }
 
@@ -122,19 +144,12 @@ class ScalarRoi {
   fitter::ProfileMoments set_profile(const fitter::Profile& p) {
     x_ = axis(p.x_px, p.sigma_x_px);
     y_ = axis(p.y_px, p.sigma_y_px);
-    f_.clear();
-    u_.clear();
-    v_.clear();
-    for (std::size_t i = 0; i < pixels_.size(); ++i) {
-      const std::size_t row = i / x_.f.size(), column = i % x_.f.size();
-      f_.push_back(x_.f[column] * y_.f[row]);
-      u_.push_back(x_.u[column]);
-      v_.push_back(y_.u[row]);
-    }
+    f_ = image_of(0, 0);
     fitter::ProfileMoments m;
     for (const auto& [to, from] : {std::pair{&m.x, &x_}, {&m.y, &y_}}) {
-      moments(*from, 1, to->first);
-      moments(*from, 2, to->second);
+      for (std::size_t k = 0; k < 3; ++k) to->first[k] = f32(sum(from->of[k]));
+      for (std::size_t k = 0; k < fitter::kPairs; ++k)
+        to->second[k] = f32(sum(from->of[kFirst[k]], from->of[kSecond[k]]));
     }
     m.profile_pixels = f32(sum(f_, pixels_));
     return m;
@@ -142,8 +157,10 @@ class ScalarRoi {
 
   fitter::CubicMoments cubic_moments() const {
     fitter::CubicMoments m;
-    moments(x_, 3, m.x);
-    moments(y_, 3, m.y);
+    for (std::size_t k = 0; k < fitter::kPairs; ++k) {
+      m.x[k] = f32(sum(x_.of[0], x_.of[kFirst[k]], x_.of[kSecond[k]]));
+      m.y[k] = f32(sum(y_.of[0], y_.of[kFirst[k]], y_.of[kSecond[k]]));
+    }
     return m;
   }
 
@@ -163,8 +180,8 @@ class ScalarRoi {
   fitter::ResidualMoments residuals(float alpha, float beta, fitter::ResidualTotals& total) const {
     const Image r = residual_image(alpha, beta);
     total = {f32(sum(r)), f32(sum(r, f_))};
-    return {f32(sum(r, r)), f32(sum(r, u_, f_)), f32(sum(r, v_, f_)), f32(sum(r, u_, u_, f_)),
-            f32(sum(r, v_, v_, f_))};
+    return {f32(sum(r, r)), f32(sum(r, image_of(1, 0))), f32(sum(r, image_of(0, 1))),
+            f32(sum(r, image_of(2, 0))), f32(sum(r, image_of(0, 2)))};
   }
   fitter::ResidualMoments residuals(float alpha, float beta) const {
     fitter::ResidualTotals unused;
@@ -183,26 +200,30 @@ class ScalarRoi {
   }
 
  private:
+  /// Which two of X, X_1, X_2 a fitter::Pair is.
+  static constexpr std::size_t kFirst[fitter::kPairs] = {0, 0, 1, 1, 2, 0};
+  static constexpr std::size_t kSecond[fitter::kPairs] = {0, 1, 1, 2, 2, 2};
+
   struct Axis {
-    Image f, u;
+    Image of[3];  ///< X, X_1, X_2
   };
   Axis axis(double centre, double sigma) const {
     Axis a;
     for (int i = 0; i < side_; ++i) {
-      a.u.push_back(i - centre);
-      a.f.push_back(std::exp(-0.5 * std::pow((i - centre) / sigma, 2)));
+      const Element e = element(i - centre, sigma, integrated_);
+      a.of[0].push_back(e.f);
+      a.of[1].push_back(e.uf);
+      a.of[2].push_back(e.uuf);
     }
     return a;
   }
 
-  template <std::size_t n>
-  static void moments(const Axis& a, int power, float (&to)[n]) {
-    for (std::size_t k = 0; k < n; ++k) {
-      double total = 0;
-      for (std::size_t i = 0; i < a.f.size(); ++i)
-        total += std::pow(a.u[i], k) * std::pow(a.f[i], power);
-      to[k] = f32(total);
-    }
+  /// X_a Y_b
+  Image image_of(std::size_t a, std::size_t b) const {
+    Image product;
+    for (const double y : y_.of[b])
+      for (const double x : x_.of[a]) product.push_back(x * y);
+    return product;
   }
 
   Image residual_image(double alpha, double beta) const {
@@ -213,22 +234,24 @@ class ScalarRoi {
   fitter::WeightedMoments weighted(const Term& term, const fitter::PixelNoise& noise, float alpha,
                                    float beta) const {
     fitter::WeightedMoments m = {};
+    Image weights, residuals;
     for (std::size_t i = 0; i < pixels_.size(); ++i) {
-      const float f = f32(f_[i]), u = f32(u_[i]), v = f32(v_[i]);
       const float map =
           noise.mapped ? fitter::map_value(noise.estimator, noise.gain, f32(variances_[i])) : 0.0f;
-      const fitter::PixelTerm<float> of = term.of(f32(pixels_[i]), alpha * f + beta, map);
+      const fitter::PixelTerm<float> of = term.of(f32(pixels_[i]), alpha * f32(f_[i]) + beta, map);
       m.value += of.value;
       m.e += of.residual;
       m.w += of.weight;
-      for (int a = 0; a < 5; ++a) {
-        for (int b = 0; a + b < 5; ++b) {
-          const float power = f * std::pow(u, f32(a)) * std::pow(v, f32(b));
-          m.second[a][b] += of.weight * f * power;
-          if (a + b > 2) continue;
-          m.ef[a][b] += of.residual * power;
-          m.wf[a][b] += of.weight * power;
-        }
+      weights.push_back(of.weight);
+      residuals.push_back(of.residual);
+    }
+    for (std::size_t a = 0; a < fitter::kPairs; ++a) {
+      for (std::size_t b = 0; b < fitter::kPairs; ++b) {
+        m.second[a][b] =
+            f32(sum(weights, image_of(kFirst[a], kFirst[b]), image_of(kSecond[a], kSecond[b])));
+        if (a > 2 || b > 2) continue;
+        m.ef[a][b] = f32(sum(residuals, image_of(a, b)));
+        m.wf[a][b] = f32(sum(weights, image_of(a, b)));
       }
     }
     return m;
@@ -250,10 +273,11 @@ class ScalarRoi {
   }
 
   int side_;
+  bool integrated_;
   Image pixels_, variances_;
   fitter::PixelSummary summary_;
   Axis x_, y_;
-  Image f_, u_, v_;  ///< of each pixel
+  Image f_;  ///< of each pixel
 };
 
 }  // namespace driftd::test

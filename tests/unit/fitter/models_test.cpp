@@ -32,7 +32,10 @@ void check_products(const fitter::ProfileProducts<n>& product, const Image& weig
 
 TEMPLATE_TEST_CASE("A model's sums are those over its pixels", "", CircularGaussian,
                    EllipticalGaussian) {
-  const auto profile = [](const std::vector<double>& p) { return test::gaussian(p, kSide); };
+  const bool integrated = GENERATE(false, true);
+  const auto profile = [integrated](const std::vector<double>& p) {
+    return test::gaussian(p, kSide, integrated);
+  };
   auto shape = test::some_shape<TestType>();
   const bool in_corner = GENERATE(false, true);
   if (in_corner) shape[0] = 0.3, shape[1] = 6.8;  // where x and y do not part
@@ -40,7 +43,7 @@ TEMPLATE_TEST_CASE("A model's sums are those over its pixels", "", CircularGauss
   const auto d = test::derivatives(profile, shape);
   const auto p = test::as_vec<TestType::kShape>(shape);
   const Image pixels = test::uneven(kSide);
-  test::ScalarRoi roi(pixels, kSide, 0);
+  test::ScalarRoi roi(pixels, kSide, 0, {}, integrated);
   const fitter::ProfileMoments m = roi.set_profile(TestType::profile(p));
 
   const auto total = TestType::totals(m.first(), p);
@@ -55,6 +58,23 @@ TEMPLATE_TEST_CASE("A model's sums are those over its pixels", "", CircularGauss
   check_products(TestType::products(m.second(), p), one, f, d);
   const fitter::CubicMoments third = roi.cubic_moments();
   check_products(TestType::products(SeparableMoments<float>{third.x, third.y}, p), f, f, d);
+}
+
+TEST_CASE("What is integrated over a pixel is what the integrals are") {
+  for (const double sigma : {0.4, 0.5, 0.7, 1.3, 4.0}) {
+    for (double u = -4; u <= 4; u += 0.05) {
+      CAPTURE(sigma, u);
+      const auto of = fitter::axis_element<true>(test::f32(u), [sigma](float at) {
+        return test::f32(std::exp(-0.5 * std::pow(double{at} / sigma, 2)));
+      });
+      const test::Element expected = test::element(u, sigma, true);
+      const double error = sigma > 0.45 ? 1e-6 : 5e-6;  // the header's
+      CHECK(double{of.f} == Approx(expected.f).epsilon(0).margin(error));
+      CHECK(double{of.uf} == Approx(expected.uf).epsilon(0).margin(error));
+      CHECK(double{of.uuf} ==
+            Approx(expected.uuf).epsilon(0).margin(std::max(1.0, sigma * sigma) * error));
+    }
+  }
 }
 
 template <class Model>

@@ -335,6 +335,24 @@ class Fits(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "excess_noise is 0.5; allowed are 1 to 16"):
             fit(images[:1], backend="cpu", excess_noise=0.5)
 
+    def test_sigma_is_the_spots_own_where_pixels_are_integrated(self):
+        """Spots as sums over 21 x 21 places of each pixel."""
+        side, fine, sigma = 9, 21, 0.8
+        at = (np.arange(side * fine) + 0.5) / fine - 0.5
+        profiles = [np.exp(-(at - centre) ** 2 / (2 * sigma**2)).reshape(side, fine).mean(1)
+                    for centre in (4.2, 3.7)]
+        images = (20 + 500 * profiles[1][:, None] * profiles[0])[None].astype(np.float32)
+        for estimator in ("implicit", "least_squares", "poisson"):
+            for model in driftd_fit.MODELS:
+                told = {integrated: fit(images, model, estimator, backend="cpu", integrated=integrated)[0]
+                        for integrated in (False, True)}
+                self.assertAlmostEqual(told[True]["sigma_x"], sigma, delta=1e-3)
+                self.assertAlmostEqual(told[True]["amplitude"], 500, delta=1)
+                self.assertAlmostEqual(told[False]["sigma_x"], sigma + 1 / (24 * sigma), delta=5e-3)
+                self.assertAlmostEqual(told[True]["x"], 4.2, delta=1e-3)
+        with self.assertRaisesRegex(ValueError, "integrated is 2; allowed are whole numbers 0 to 1"):
+            fit(images, backend="cpu", integrated=2)
+
     def test_saturation_is_in_pixel_units(self):
         images = spots(2)[0].astype(np.float32) / 2000  # all below 1
         self.assertTrue(converged(fit(images, backend="cpu", saturation=0.9)).all())
@@ -358,6 +376,10 @@ class Fits(unittest.TestCase):
             self.assertFalse(converged(some)[-1])
             with self.assertRaises(ZeroDivisionError):
                 fitter.fit(images, progress=lambda done, n: 1 / 0)
+            for wrong in (fitter.close, lambda: fitter.fit(images[:1])):
+                with self.assertRaisesRegex(RuntimeError, "this Fitter is fitting"):
+                    fitter.fit(images, progress=lambda done, n: wrong())
+            self.assertTrue(converged(fitter.fit(images[:1]))[0])
 
     def test_mistakes_say_what_is_allowed(self):
         good, _ = spots(2)

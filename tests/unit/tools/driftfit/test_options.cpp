@@ -93,11 +93,16 @@ TEST_CASE("maps of a camera are files, and where in them the frames begin") {
   for (const char* wrong : {"--map-origin 3", "--map-origin 1,2,3"})
     CHECK_THROWS_WITH(parsed(std::string("s.tif -o o --gain-map g ") + wrong),
                       contains("allowed are two, X,Y"));
-  for (const char* wrong :
-       {"--map-origin -1,0", "--map-origin x,0", "--excess-noise 0.9", "--excess-noise 17"}) {
+  for (const char* wrong : {"--map-origin -1,0", "--map-origin x,0", "--excess-noise 0.9",
+                            "--excess-noise 17", "--offset-map=", "--variance-map="}) {
     CAPTURE(wrong);
     CHECK_THROWS_AS(parsed(std::string("s.tif -o o --gain-map g ") + wrong), CLI::ParseError);
   }
+}
+
+TEST_CASE("pixels are integrated on request") {
+  CHECK(parsed("s.tif -o o --integrated").fitter.options.integrated);
+  CHECK_FALSE(parsed("s.tif -o o").fitter.options.integrated);
 }
 
 TEST_CASE("what makes no sense is refused") {
