@@ -54,7 +54,7 @@ inline CountedFit counted_fit(const fitter::Batch& batch, std::size_t index,
   const std::size_t area = side * side;
   const auto workspace = std::make_unique<fitter::cpu::Workspace>();
   target::RoiSums<target::hn::CappedTag<float, 16>, 0> pixels;
-  pixels.attach(*workspace, batch.roi_px);
+  pixels.attach(*workspace, batch.roi_px, options.integrated);
   pixels.load(static_cast<const float*>(batch.pixels) + index * area, options.saturation_adu);
   fitter::FitInput input;
   if (batch.starts != nullptr) input.start = batch.starts[index];
