@@ -54,7 +54,7 @@ struct CircularGaussian {
     return {m(0, 0), {{s * s * m(1, 0), s * s * m(0, 1), s * s * s * (m(2, 0) + m(0, 2))}}};
   }
 
-  /// @param q  sums of products of two of each, by Pair
+  /// @param q  sums of products of two of each, by pair
   template <class Real, class Moments>
   DRIFTD_HD static ProfileProducts<kShape, Real> products(const Moments& q,
                                                           const Parameters<Real>& p) {

@@ -45,6 +45,19 @@ DRIFTD_HD constexpr PlaceInPixel place_in_pixel(int k) {
   return kPlaces[k];
 }
 
+/// Adds a place's share of the mean over a pixel.
+/// @param u  from the spot's centre to the pixel's
+template <class Real, class Gaussian>
+DRIFTD_HD void add_place(const PlaceInPixel& place, const Real& u, const Gaussian& gaussian,
+                         AxisElement<Real>& mean) {
+  const Real at = u + place.px;
+  const Real f = place.weight * gaussian(at);
+  const Real uf = at * f;
+  mean.f = mean.f + f;
+  mean.uf = mean.uf + uf;
+  mean.uuf = mean.uuf + at * uf;
+}
+
 /// @tparam kIntegrated  whether over the pixel
 /// @param u         from the spot's centre to the pixel's
 /// @param gaussian  of a distance from the spot's centre
@@ -56,22 +69,14 @@ DRIFTD_HD AxisElement<Real> axis_element(const Real& u, const Gaussian& gaussian
     return {f, uf, u * uf};
   } else {
     AxisElement<Real> mean = {Real(0.0f), Real(0.0f), Real(0.0f)};
-    for (int k = 0; k < kPlacesInPixel; ++k) {
-      const PlaceInPixel place = place_in_pixel(k);
-      const Real at = u + place.px;
-      const Real f = place.weight * gaussian(at);
-      const Real uf = at * f;
-      mean.f = mean.f + f;
-      mean.uf = mean.uf + uf;
-      mean.uuf = mean.uuf + at * uf;
-    }
+    for (int k = 0; k < kPlacesInPixel; ++k) add_place(place_in_pixel(k), u, gaussian, mean);
     return mean;
   }
 }
 
-/// A product of two of X, X_1 and X_2, by its number in sums of them.
-enum Pair : int { k00, k01, k11, k12, k22, k02 };
-constexpr int kPairs = 6;  ///< k11 and k02 differ only where X is integrated over the pixel
+/// Pairs, the products of two of X, X_1 and X_2, by their number in sums of them. k11 and k02
+/// differ only where X is integrated over the pixel.
+constexpr int k00 = 0, k01 = 1, k11 = 2, k12 = 3, k22 = 4, k02 = 5, kPairs = 6;
 
 /// Sums over one axis: first[k] = sum X_k, second[pair] = sum X_i X_j.
 template <class Real>

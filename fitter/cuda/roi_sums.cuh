@@ -117,17 +117,15 @@ class RoiSums {
     const auto element = [&](int i) {
       const float u = static_cast<float>(i) - centre;
       const float inside = !kPadded || i < side_ ? 1.0f : 0.0f;
-      float f = 0, uf = 0, uuf = 0;
+      const auto gaussian = [&](float at) {
+        return inside * exp2f(fmaxf(at * at * factor, kSmallest));
+      };
+      AxisElement<float> of = {0, 0, 0};
       // One body for both kinds of pixels: two take a third longer to compile.
 #pragma unroll 1
-      for (int k = 0; k < places; ++k) {
-        const PlaceInPixel place = integrated_ ? place_in_pixel(k) : PlaceInPixel{0, 1};
-        const float at = u + place.px;
-        const float of_place = inside * place.weight * exp2f(fmaxf(at * at * factor, kSmallest));
-        f += of_place;
-        uf += at * of_place;
-        uuf += at * at * of_place;
-      }
+      for (int k = 0; k < places; ++k)
+        add_place(integrated_ ? place_in_pixel(k) : PlaceInPixel{0, 1}, u, gaussian, of);
+      const float f = of.f, uf = of.uf, uuf = of.uuf;
       axis[i] = make_float4(f, uf, uuf, inside);
       m[0] += f;
       m[1] += uf;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -200,12 +201,12 @@ class ScalarRoi {
   }
 
  private:
-  /// Which two of X, X_1, X_2 a fitter::Pair is.
+  /// Which two of X, X_1, X_2 a pair is.
   static constexpr std::size_t kFirst[fitter::kPairs] = {0, 0, 1, 1, 2, 0};
   static constexpr std::size_t kSecond[fitter::kPairs] = {0, 1, 1, 2, 2, 2};
 
   struct Axis {
-    Image of[3];  ///< X, X_1, X_2
+    std::array<Image, 3> of;  ///< X, X_1, X_2
   };
   Axis axis(double centre, double sigma) const {
     Axis a;
