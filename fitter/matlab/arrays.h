@@ -80,4 +80,21 @@ static int is_real_float(const mxArray* array) {
   return (mxIsDouble(array) || mxIsSingle(array)) && !mxIsComplex(array) && !mxIsSparse(array);
 }
 
+/* Of the results, a row: double where it is the status, single else. */
+static mxArray* row_from(const driftfit_result* results, size_t count, int is_status,
+                         float (*value_of)(const driftfit_result*, int), int which) {
+  mxArray* row =
+      mxCreateNumericMatrix(1, count, is_status ? mxDOUBLE_CLASS : mxSINGLE_CLASS, mxREAL);
+  size_t i;
+  for (i = 0; i < count; ++i) {
+    const float value = value_of(&results[i], which);
+    if (is_status) {
+      mxGetPr(row)[i] = value;
+    } else {
+      ((float*)mxGetData(row))[i] = value;
+    }
+  }
+  return row;
+}
+
 #endif

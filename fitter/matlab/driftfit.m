@@ -16,12 +16,13 @@ function results = driftfit (images, varargin)
 %   start       3 x N or 3 x 1: x, y, sigma; or 4 rows: x, y, sigma_x, sigma_y; pixels, x counts
 %               columns, y rows, the centre of images(1, 1, :) is (0, 0). []: each fit estimates
 %               its own
-%   levels      2 x N or 2 x 1, beside start: amplitude, background               (those that fit)
+%   levels      2 x N or 2 x 1: amplitude, background to start from               (those that fit)
 %   variances   S x S x N, or S x S for all images, single or double, of each pixel. Weighted least
 %               squares: its noise; poisson: its read noise. Inf: the pixel is not there.
-%   fixed       name, or cell of names, of parameters that keep their start value: x, y, sigma_x,
-%               sigma_y, amplitude, background; a circular Gaussian's sigma is sigma_x. Not with
-%               implicit.
+%               One below 0, or NaN, makes status 5.
+%   fixed       name, or cell of names, of parameters that keep their start value, which start or
+%               levels has to give: x, y, sigma_x, sigma_y, amplitude, background; a circular
+%               Gaussian's sigma is sigma_x. Not with implicit.
 %   bounds      struct of [lower, upper] by a parameter's name. Not with implicit.
 %   gain        electrons per pixel unit; 0: not known. Uncertainties, likelihood         (0)
 %   offset, read_noise, excess_noise   pixel value without light; electrons rms; 2 for an EMCCD
@@ -31,8 +32,8 @@ function results = driftfit (images, varargin)
 %   min_decrease, min_step   as in driftfit.h     (-Inf, true, 20, 0.01, 1e4, 0, 1e-6, 1e-4)
 %
 % results is a struct of rows of N numbers, single:
-%   x, y, sigma_x, sigma_y (pixels), amplitude, background (pixel units), chi_square (of the
-%   deviance by poisson), x_sd, y_sd, sigma_x_sd, sigma_y_sd, amplitude_sd, background_sd: standard
+%   x, y, sigma_x, sigma_y (pixels), amplitude, background (pixel units), chi_square (poisson:
+%   the deviance), x_sd, y_sd, sigma_x_sd, sigma_y_sd, amplitude_sd, background_sd: standard
 %   deviations, iterations; and double:
 %   status      0, 1, 2: converged, by min_chi_square, min_decrease, min_step; 3: max_iterations; 4:
 %               not converged, or no spot; 5: pixels not finite, all equal or saturated, no results

@@ -43,36 +43,39 @@ static void fail(const char* format, const char* name, const char* detail) {
   check(DRIFTFIT_BAD_ARGUMENT, text);
 }
 
-static int is_number(const mxArray* value) {
-  return (is_real_float(value) || mxIsLogical(value)) && mxGetNumberOfElements(value) == 1;
-}
-
 static double number_of(const char* name, const mxArray* value) {
-  if (!is_number(value)) fail("%s has to be a number%s", name, "");
+  if (!(is_real_float(value) || mxIsLogical(value)) || mxGetNumberOfElements(value) != 1)
+    fail("%s has to be one number, single, double or logical%s", name, "");
   return mxIsLogical(value) ? mxGetScalar(value) : number_at(value, 0);
 }
 
-static size_t place_of(const char* name, const mxArray* value, const char* const* names,
-                       size_t count) {
-  char allowed[200] = "", given[40];
+static size_t place_in(const char* const* names, size_t count, const char* what,
+                       const char* given) {
+  char allowed[200] = "";
   size_t i;
   for (i = 0; i < count; ++i) {
+    if (strcmp(given, names[i]) == 0) return i;
     if (i > 0) strcat(allowed, ", ");
     strcat(allowed, names[i]);
   }
-  if (!mxIsChar(value) || mxGetString(value, given, sizeof given) != 0)
-    fail("%s has to be one of %s", name, allowed);
-  for (i = 0; i < count; ++i)
-    if (strcmp(given, names[i]) == 0) return i;
-  fail("%s has to be one of %s", name, allowed);
+  fail("%s has to be one of %s", what, allowed);
   return 0;
 }
 
-/* The library's x runs along the columns of memory, our y. A circular Gaussian has one width. */
+static size_t place_of(const char* what, const mxArray* value, const char* const* names,
+                       size_t count) {
+  char given[40];
+  if (!mxIsChar(value) || mxGetString(value, given, sizeof given) != 0) given[0] = '\0';
+  return place_in(names, count, what, given);
+}
+
+/* The library's x runs along the columns of memory, our y. */
 static size_t transposed(size_t parameter, int32_t model) {
   if (parameter <= DRIFTFIT_Y) return DRIFTFIT_Y - parameter;
-  if (parameter <= DRIFTFIT_SIGMA_Y && model == DRIFTFIT_ELLIPTICAL_GAUSSIAN)
-    return DRIFTFIT_SIGMA_X + DRIFTFIT_SIGMA_Y - parameter;
+  if (parameter > DRIFTFIT_SIGMA_Y) return parameter;
+  if (model == DRIFTFIT_ELLIPTICAL_GAUSSIAN) return DRIFTFIT_SIGMA_X + DRIFTFIT_SIGMA_Y - parameter;
+  require(parameter == DRIFTFIT_SIGMA_X,
+          "a circular Gaussian has no sigma_y of its own: fixed and bounds name sigma_x");
   return parameter;
 }
 
@@ -94,12 +97,12 @@ static void set_bounds(const mxArray* value, driftfit_options* options) {
   for (i = 0; i < mxGetNumberOfFields(value); ++i) {
     const char* name = mxGetFieldNameByNumber(value, i);
     const mxArray* limits = mxGetFieldByNumber(value, 0, i);
-    size_t place;
-    mxArray* text = mxCreateString(name);
-    place = transposed(place_of("a bound", text, kParameters, COUNT(kParameters)), options->model);
-    mxDestroyArray(text);
+    const size_t place =
+        transposed(place_in(kParameters, COUNT(kParameters), "a bound", name), options->model);
     if (limits == NULL || !is_real_float(limits) || mxGetNumberOfElements(limits) != 2)
       fail("bounds.%s has to be [lower, upper]%s", name, "");
+    if (!(number_at(limits, 0) <= number_at(limits, 1)))
+      fail("bounds.%s has to be [lower, upper], the lower one first%s", name, "");
     options->bounds.lower[place] = (float)number_at(limits, 0);
     options->bounds.upper[place] = (float)number_at(limits, 1);
   }
@@ -112,7 +115,7 @@ static float* columns_from(const char* name, const mxArray* value, size_t least_
   float* columns;
   size_t i;
   *rows = mxGetM(value);
-  if (mxIsEmpty(value)) return NULL;
+  if (mxIsEmpty(value) && count > 0) return NULL;
   if (!is_real_float(value) || mxGetNumberOfDimensions(value) != 2 || *rows < least_rows ||
       *rows > most_rows || (given != count && given != 1))
     fail("%s has to have as many columns as there are images, or one, and %s", name,
@@ -132,6 +135,7 @@ static const driftfit_start* starts_from(const mxArray* value, size_t count, int
   for (i = 0; i < count; ++i) {
     const float* at = given + rows * i;
     const int elliptical = rows == 4 && model == DRIFTFIT_ELLIPTICAL_GAUSSIAN;
+    require(at[2] > 0 && at[rows - 1] > 0, "start has to have widths above 0");
     starts[i].x = at[1];
     starts[i].y = at[0];
     starts[i].sigma_x = at[elliptical ? 3 : 2];
@@ -160,7 +164,7 @@ static const float* variances_from(const mxArray* value, const driftfit_images* 
   const size_t given = dimensions == 3 ? (size_t)size[2] : 1;
   float* variances;
   size_t i;
-  if (mxIsEmpty(value)) return NULL;
+  if (mxIsEmpty(value) && images->count > 0) return NULL;
   require(is_real_float(value) && dimensions <= 3 && (size_t)size[0] == side &&
               (size_t)size[1] == side && (given == images->count || given == 1),
           "variances have to be S x S x N or S x S, single or double");
@@ -248,20 +252,9 @@ static mxArray* struct_from(const driftfit_result* results, size_t count) {
   const int fields = (int)COUNT(kFields);
   mxArray* made = mxCreateStructMatrix(1, 1, fields, kFields);
   int field;
-  size_t i;
   for (field = 0; field < fields; ++field) {
     const int is_status = field == fields - 1;
-    mxArray* row =
-        mxCreateNumericMatrix(1, count, is_status ? mxDOUBLE_CLASS : mxSINGLE_CLASS, mxREAL);
-    for (i = 0; i < count; ++i) {
-      const float value = value_of(&results[i], field);
-      if (is_status) {
-        mxGetPr(row)[i] = value;
-      } else {
-        ((float*)mxGetData(row))[i] = value;
-      }
-    }
-    mxSetFieldByNumber(made, 0, field, row);
+    mxSetFieldByNumber(made, 0, field, row_from(results, count, is_status, value_of, field));
   }
   return made;
 }
@@ -271,7 +264,9 @@ void mexFunction(int outputs, mxArray* output[], int inputs, const mxArray* inpu
   driftfit_images images;
   driftfit_options options;
   driftfit_result* results;
-  require(inputs == 2 && outputs <= 1 && mxIsStruct(input[1]), "call driftfit, not driftfit_mex");
+  require(
+      inputs == 2 && outputs <= 1 && mxIsStruct(input[1]) && mxGetNumberOfElements(input[1]) == 1,
+      "call driftfit, not driftfit_mex");
   images = images_from(input[0]);
   take_options(input[1], &options, &images);
   results = mxCalloc(images.count + 1, sizeof *results);

@@ -62,21 +62,6 @@ static float value_of(const driftfit_result* result, int output) {
   }
 }
 
-static mxArray* output_from(const driftfit_result* results, size_t count, int output) {
-  mxArray* array =
-      mxCreateNumericMatrix(1, count, output == STATUS ? mxDOUBLE_CLASS : mxSINGLE_CLASS, mxREAL);
-  size_t i;
-  for (i = 0; i < count; ++i) {
-    const float value = value_of(&results[i], output);
-    if (output == STATUS) {
-      mxGetPr(array)[i] = value;
-    } else {
-      ((float*)mxGetData(array))[i] = value;
-    }
-  }
-  return array;
-}
-
 void mexFunction(int outputs, mxArray* output[], int inputs, const mxArray* input[]) {
   char message[256];
   driftfit_images images;
@@ -94,5 +79,6 @@ void mexFunction(int outputs, mxArray* output[], int inputs, const mxArray* inpu
   check(
       driftfit_fit_images(fitter, &options, &images, results, NULL, NULL, message, sizeof message),
       message);
-  for (i = 0; i < outputs || i < 1; ++i) output[i] = output_from(results, images.count, i);
+  for (i = 0; i < outputs || i < 1; ++i)
+    output[i] = row_from(results, images.count, i == STATUS, value_of, i);
 }

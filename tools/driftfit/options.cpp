@@ -43,7 +43,8 @@ CLI::Validator positive() {
   return clients::in_range(kLeast, kMost, "POSITIVE");
 }
 CLI::Validator not_empty() {
-  return {[](const std::string& text) { return text.empty() ? "allowed is a name" : ""; }, "TEXT"};
+  return {[](const std::string& text) { return text.empty() ? "is empty, allowed is a file" : ""; },
+          ""};
 }
 CLI::Validator frame_number() {
   return clients::in_range(0, 0x1p40, "NONNEGATIVE");
