@@ -30,7 +30,7 @@ from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import arguments, gpu, libdriftfit
+from . import arguments, gpu, interrupts, libdriftfit
 from .arguments import MAX_SIDE, MIN_SIDE, PIXEL_TYPES  # noqa: F401 (for callers)
 from .libdriftfit import PARAMETERS, FitError, LibraryMissing  # noqa: F401 (raised there)
 
@@ -95,9 +95,11 @@ class Fitter:
         A back end that is none, or a number that is not allowed.
     """
 
+    _handle, _fitting = None, False
+
     def __init__(self, backend: str = "auto", threads: int = 0, devices: Sequence[int] = ()):
         global _library
-        self._handle, self._fitting = ctypes.c_void_p(), False
+        self._handle = ctypes.c_void_p()
         number = arguments.one_of("backend", backend, BACKENDS)
         if _library is None:
             _library = libdriftfit.load()
@@ -137,8 +139,9 @@ class Fitter:
     def __enter__(self) -> "Fitter":
         return self
 
-    def __exit__(self, *_) -> None:
-        self.close()
+    def __exit__(self, error, *_) -> None:
+        if not (error and self._fitting):  # let that error out; the memory goes with the last fit
+            self.close()
 
     def __del__(self) -> None:
         self.close()
@@ -373,25 +376,29 @@ class Fitter:
             nonlocal fitted
             fitted = done
             try:
-                return 1 if progress(done, total) else 0
+                interrupt.raises = True
+                return 1 if interrupt.seen or progress(done, total) else 0
             except BaseException as error:  # must not cross C; raised again below
                 failure.append(error)
                 return 1
+            finally:
+                interrupt.raises = False
 
         message = ctypes.create_string_buffer(512)
         if self._fitting:
             raise RuntimeError(_FITTING)
         self._fitting = True
         try:
-            code = function(
-                self._handle, *settings, ctypes.byref(work.given), _pointer(work.results), *outputs,
-                libdriftfit.Progress(report) if progress else libdriftfit.Progress(), None, message,
-                len(message))
+            with interrupts.noted() as interrupt:
+                code = function(
+                    self._handle, *settings, ctypes.byref(work.given), _pointer(work.results), *outputs,
+                    libdriftfit.Progress(report) if progress else libdriftfit.Progress(), None, message,
+                    len(message))
+                if code and isinstance(work.results, np.ndarray):
+                    work.results[fitted:] = np.zeros((), RESULT)
+                    work.results["status"][fitted:] = STATUS.index("bad_input")
         finally:
             self._fitting = False
-        if code and isinstance(work.results, np.ndarray):
-            work.results[fitted:] = np.zeros((), RESULT)
-            work.results["status"][fitted:] = STATUS.index("bad_input")
         if failure:
             raise failure[0]
         if code == _BAD_ARGUMENT:

@@ -2,8 +2,11 @@
 """The Python binding of libdriftfit, on the CPU."""
 import inspect
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 import unittest
 
 try:
@@ -380,6 +383,20 @@ class Fits(unittest.TestCase):
                 with self.assertRaisesRegex(RuntimeError, "this Fitter is fitting"):
                     fitter.fit(images, progress=lambda done, n: wrong())
             self.assertTrue(converged(fitter.fit(images[:1]))[0])
+            many = np.repeat(images, 10, axis=0)
+            for inside in (True, False):  # of progress, or while C fits
+                seen = []
+                interrupt = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+                interrupt.start()
+                with self.subTest(inside=inside), self.assertRaises(KeyboardInterrupt):
+                    fitter.fit(many, progress=lambda done, n: seen.append(done) or (inside and time.sleep(5)))
+                interrupt.join()
+                self.assertLess(len(seen), 20)  # blocks, of 23
+            self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+            with self.assertRaises(KeyError), Fitter("cpu") as other:
+                other._fitting = True  # as by another thread
+                raise KeyError
+            other._fitting = False
 
     def test_mistakes_say_what_is_allowed(self):
         good, _ = spots(2)
