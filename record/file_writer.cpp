@@ -153,6 +153,8 @@ FileWriter::FileWriter(std::filesystem::path path, const Header& header, ChunkRo
   // Without effect once HDF5 is in use. A thread that a dead disk keeps within it would keep
   // exit().
   H5dont_atexit();
+  // HDF5 would keep up to 21 MiB of freed blocks by their sizes, some more every few minutes.
+  H5set_free_list_limits(0, 0, 0, 0, 0, 0);
   camera::silence_hdf5();
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   // Without HDF5's own lock others can read the file while it grows.
