@@ -7,6 +7,7 @@
 
 #include "fitter/fit_values.hpp"
 #include "fitter/pixel_sums.hpp"
+#include "fitter/spot_model.hpp"
 
 namespace driftd::fitter {
 
@@ -24,14 +25,14 @@ constexpr float kMaxStructure = 1.0f / 3.0f;
 /// The same over the noise expected of such an average: keeps weak spots from failing by noise.
 constexpr float kMinStructureSignificance = 5.0f;
 
-template <class Model, class Real>
+template <SpotModel Model, class Real>
 DRIFTD_HD Mask<Real> inside_limits(const Vec<Model::kShape, Real>& p, int side) {
   constexpr float kMargin = 1e-3f;
   const ProfileOf<Real> f = Model::profile(p);
   const float first = -0.5f + kMargin;
   const float last = static_cast<float>(side) - 0.5f - kMargin;
-  const float narrowest = Model::kMinSigmaPx * (1.0f + kMargin);
-  const float widest = Model::max_sigma_px(side) * (1.0f - kMargin);
+  const float narrowest = kMinSigmaPx * (1.0f + kMargin);
+  const float widest = max_sigma_px(side) * (1.0f - kMargin);
   return f.x_px > first && f.x_px < last && f.y_px > first && f.y_px < last &&
          f.sigma_x_px > narrowest && f.sigma_x_px < widest && f.sigma_y_px > narrowest &&
          f.sigma_y_px < widest;

@@ -15,13 +15,6 @@ struct CircularGaussian {
   template <class Real>
   using Parameters = Vec<kShape, Real>;
 
-  /// Below, a spot is one pixel (its neighbours have 4 % of the peak), and so may be noise or a
-  /// defect; above half a side not even the one-sigma contour fits into the ROI.
-  static constexpr float kMinSigmaPx = 0.4f;
-  DRIFTD_HD static constexpr float max_sigma_px(int side) {
-    return 0.5f * static_cast<float>(side);
-  }
-
   template <class Real>
   DRIFTD_HD static Parameters<Real> from_start(const StartOf<Real>& s) {
     return {{s.x_px, s.y_px, s.sigma_x_px}};
@@ -32,7 +25,7 @@ struct CircularGaussian {
     return {p[0], p[1], p[2], p[2]};
   }
 
-  /// The ROI's area from pixel edge to pixel edge, and the widths above.
+  /// The ROI's area from pixel edge to pixel edge, and the widths that a spot may have.
   DRIFTD_HD static Parameters<float> lowest(int) { return {{-0.5f, -0.5f, kMinSigmaPx}}; }
   DRIFTD_HD static Parameters<float> highest(int side) {
     const float last = static_cast<float>(side) - 0.5f;
@@ -90,8 +83,6 @@ struct CircularGaussian {
     l.sigma_x_px = l.sigma_y_px = p[2];
   }
 
-  static constexpr int kSigmaY = 2;  ///< which of the parameters it is
-
   /// @param sd  of the shape, and maybe more
   template <int n, class Real>
   DRIFTD_HD static void store_sd(const Vec<n, Real>& sd, LocalizationOf<Real>& l) {
@@ -100,13 +91,5 @@ struct CircularGaussian {
     l.sigma_x_sd_px = l.sigma_y_sd_px = sd[2];
   }
 };
-
-/// A model's limits of its shape.
-template <class Model, class Real>
-DRIFTD_HD Vec<Model::kShape, Real> limited(Vec<Model::kShape, Real> p, int side) {
-  const Vec<Model::kShape> lowest = Model::lowest(side), highest = Model::highest(side);
-  for (int j = 0; j < Model::kShape; ++j) p[j] = clamped(p[j], Real(lowest[j]), Real(highest[j]));
-  return p;
-}
 
 }  // namespace driftd::fitter

@@ -4,7 +4,6 @@
 // this file; see circular_gaussian.hpp. Host and device.
 #pragma once
 
-#include "fitter/circular_gaussian.hpp"
 #include "fitter/fit_values.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/small_matrix.hpp"
@@ -15,11 +14,6 @@ struct EllipticalGaussian {
   static constexpr int kShape = 4;  ///< x, y, sigma_x, sigma_y
   template <class Real>
   using Parameters = Vec<kShape, Real>;
-
-  static constexpr float kMinSigmaPx = CircularGaussian::kMinSigmaPx;
-  DRIFTD_HD static constexpr float max_sigma_px(int side) {
-    return CircularGaussian::max_sigma_px(side);
-  }
 
   template <class Real>
   DRIFTD_HD static Parameters<Real> from_start(const StartOf<Real>& s) {
@@ -93,8 +87,6 @@ struct EllipticalGaussian {
     l.sigma_x_px = p[2];
     l.sigma_y_px = p[3];
   }
-
-  static constexpr int kSigmaY = 3;
 
   template <int n, class Real>
   DRIFTD_HD static void store_sd(const Vec<n, Real>& sd, LocalizationOf<Real>& l) {

@@ -3,6 +3,7 @@
 // the verdict. Host and device; the back end owns all memory.
 #pragma once
 
+#include <concepts>
 #include <type_traits>
 
 #include "fitter/acceptance.hpp"
@@ -11,6 +12,8 @@
 #include "fitter/full_search.hpp"
 #include "fitter/implicit_least_squares.hpp"
 #include "fitter/levenberg_marquardt.hpp"
+#include "fitter/pixel_sums.hpp"
+#include "fitter/spot_model.hpp"
 #include "fitter/uncertainty.hpp"
 
 namespace driftd::fitter {
@@ -33,8 +36,20 @@ DRIFTD_HD Mask<Real> usable_start(const StartOf<Real>& s) {
          is_finite(s.sigma_y_px);
 }
 
+/// A search for a spot. A search that weighs its pixels takes a map where there is one.
+template <class S, class Real = typename S::Real, class Parameters = typename S::Parameters>
+concept SpotSearch = SearchSpace<S> && SpotModel<typename S::Model> &&
+    requires(Parameters& p, const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input,
+             const FitOptions& options, const ProfileMomentsOf<Real>& moments,
+             const typename S::Domain& domain) {
+  { S::domain(summary, input, int{}, options) } -> std::same_as<typename S::Domain>;
+  { S::shape(p) } -> std::convertible_to<Vec<S::Model::kShape, Real>>;
+  { S::profile(p) } -> std::same_as<ProfileOf<Real>>;
+  { S::prepare(moments, summary, domain, p) } -> std::same_as<typename S::Prepared>;
+};
+
 /// @param fixed  bit j: parameter j
-template <class Model, class Real>
+template <SpotModel Model, class Real>
 DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed, LocalizationOf<Real>& l) {
   for (int j = 0; j < Model::kShape + 2; ++j)
     if ((fixed >> j & 1u) != 0) sd[j] = 0.0f;
@@ -46,7 +61,7 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed, Localiz
 /// From a minimum to the result. The verdict rests on the plain residuals whatever the estimator
 /// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise;
 /// of a map of variances it knows which pixels are left out (left_out_pixels.hpp).
-template <class Search, class BackEnd>
+template <SpotSearch Search, SumsOverPixels BackEnd>
 DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
                         const Minimum<Search>& minimum, const FitOptions& options)
     -> LocalizationOf<typename Search::Real> {
@@ -86,7 +101,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   if (options.spots_only)
     l.status = where(l.converged() && !spot, Real(code_of(FitStatus::NotConverged)), l.status);
 
-  if constexpr (Search::kWeighs) {
+  if constexpr (Search::kWeighsPixels) {
     if (knows_its_variances(options.estimator)) {
       const Factors<n + 2, Real> weighted = factorize(at.equations());
       Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_lower(weighted));
@@ -112,7 +127,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
 /// A fit as a state machine over LevenbergMarquardt: begin(), then whatever the masks ask for until
 /// all is done. A warm start that leads nowhere (the spot jumped) is tried again cold. No call sums
 /// over pixels, so that a back end may do so for several fits at once.
-template <class Search>
+template <SpotSearch Search>
 class SpotFit {
  public:
   using Real = typename Search::Real;
@@ -172,7 +187,7 @@ class SpotFit {
 };
 
 /// One evaluation of a search at the trial of a fit.
-template <class Search, class BackEnd>
+template <SpotSearch Search, SumsOverPixels BackEnd>
 DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>& fit) {
   typename Search::Parameters& p = fit.trial();
   const auto moments = pixels.set_profile(Search::profile(p));
@@ -183,7 +198,7 @@ DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>&
 /// The whole fit over loaded pixels. Several fits of a back end (lanes of a vector, groups of a
 /// warp) stay in step: each joins every sum and takes part in a decision where it is its own.
 /// @param any_of  whether a mask is set for one of all that stay in step
-template <class Search, class BackEnd, class AnyOf>
+template <SpotSearch Search, SumsOverPixels BackEnd, class AnyOf>
 DRIFTD_HD LocalizationOf<typename Search::Real> fit_spot(
     BackEnd& pixels, const FitInputOf<typename Search::Real>& input, const FitOptions& options,
     const AnyOf& any_of) {

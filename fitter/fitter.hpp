@@ -40,6 +40,7 @@ enum class Model : std::uint8_t {
   CircularGaussian,   ///< x, y, sigma
   EllipticalGaussian  ///< x, y, sigma_x, sigma_y, the axes along rows and columns
 };
+constexpr Model kLastModel = Model::EllipticalGaussian;
 
 enum class Estimator : std::uint8_t {
   /// Amplitude and background eliminated: Leutenegger & Weber 2021. The fastest.
@@ -55,6 +56,7 @@ enum class Estimator : std::uint8_t {
   /// adding its variance to pixels and model (Huang et al. 2013). Chi-square is the deviance.
   PoissonLikelihood
 };
+constexpr Estimator kLastEstimator = Estimator::PoissonLikelihood;
 
 /// All parameters of a fit. The circular model has no SigmaY: SigmaX is its sigma.
 enum class Parameter : std::uint8_t { X, Y, SigmaX, SigmaY, Amplitude, Background };

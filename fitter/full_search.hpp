@@ -17,14 +17,15 @@
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
 #include "fitter/small_matrix.hpp"
+#include "fitter/spot_model.hpp"
 
 namespace driftd::fitter {
 
-template <class M, class R = float>
+template <SpotModel M, class R = float>
 struct FullSearch {
   using Model = M;
   using Real = R;
-  static constexpr bool kWeighs = true;  ///< needs weighted_moments(), and a map where there is one
+  static constexpr bool kWeighsPixels = true;
   static constexpr int kShape = Model::kShape;
   static constexpr int kAlpha = kShape, kBeta = kShape + 1;
   static constexpr int kSearched = kShape + 2;
@@ -70,7 +71,7 @@ struct FullSearch {
       d.lower[j] = lowest[j];
       d.upper[j] = highest[j];
     }
-    const bool likelihood = options.estimator == Estimator::PoissonLikelihood;
+    const bool likelihood = is_likelihood(options.estimator);
     d.lower[kAlpha] = likelihood ? 0.0f : -kHuge;
     d.lower[kBeta] = options.min_background_adu - d.pedestal_adu;
     if (likelihood) d.lower[kBeta] = larger(d.lower[kBeta], d.noise.floor - d.noise.shift);
@@ -144,7 +145,7 @@ struct FullSearch {
     return e;
   }
 
-  template <class BackEnd>
+  template <WeightedSumsOverPixels BackEnd>
   DRIFTD_HD static Evaluation linearize(BackEnd& pixels, const Domain& d, const Parameters& p,
                                         const Prepared& at) {
     Evaluation e;
@@ -165,7 +166,7 @@ struct FullSearch {
   /// call gone.
   /// @post the profile set last is that of `p`. Set anew even where it is: to keep its moments
   /// during the search takes more than it gives where registers are short.
-  template <class BackEnd>
+  template <WeightedSumsOverPixels BackEnd>
   DRIFTD_HD static PlainSums<kShape, Real> plain_sums(BackEnd& pixels, const Domain& d,
                                                       const Parameters& p, const Evaluation& e,
                                                       const Mask<Real>&) {
@@ -193,9 +194,7 @@ struct FullSearch {
     return 2.0f * sqrt_of(summary.sum_squares / count - mean * mean);
   }
 
-  DRIFTD_HD static bool likelihood(const Domain& d) {
-    return d.noise.estimator == Estimator::PoissonLikelihood;
-  }
+  DRIFTD_HD static bool likelihood(const Domain& d) { return is_likelihood(d.noise.estimator); }
 
   /// All weights are 1: the normal matrix is then made of the profile's moments, without pixels.
   DRIFTD_HD static bool unweighted(const Domain& d) {
@@ -221,7 +220,7 @@ struct FullSearch {
     return Model::totals([&](int a, int b) { return m.wf[a][b]; }, s);
   }
 
-  template <class BackEnd>
+  template <WeightedSumsOverPixels BackEnd>
   DRIFTD_HD static void weigh(BackEnd& pixels, const Domain& d, const Parameters& p,
                               Evaluation& e) {
     const WeightedSums<Real> m = pixels.weighted_moments(d.noise, e.level.alpha, e.level.beta);
@@ -246,7 +245,7 @@ struct FullSearch {
     constexpr float kFloorElectrons = 1e-2f;
     const bool mapped = input.variances != nullptr && knows_its_variances(options.estimator);
     PixelNoiseOf<Real> noise = {options.estimator, mapped, gain_of(options), 0.0f, 0};
-    if (options.estimator != Estimator::PoissonLikelihood) return noise;
+    if (!is_likelihood(options.estimator)) return noise;
     const NoiseModel& given = options.noise;
     const float read_e2 = noise.mapped ? 0.0f : given.read_noise_e * given.read_noise_e;
     noise.shift = summary.pedestal_adu - given.offset_adu + read_e2 / noise.gain;

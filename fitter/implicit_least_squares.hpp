@@ -17,11 +17,11 @@
 // A parameter at a limit is held for the step as in full_search.hpp.
 #pragma once
 
-#include "fitter/circular_gaussian.hpp"
 #include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/small_matrix.hpp"
+#include "fitter/spot_model.hpp"
 
 namespace driftd::fitter {
 
@@ -74,12 +74,11 @@ DRIFTD_HD EvaluationOf<n, Real> where(const Mask<Real>& mask, const EvaluationOf
       where(mask, yes.held, no.held)};
 }
 
-template <class M, class R = float>
+template <SpotModel M, class R = float>
 struct ImplicitLeastSquares {
   using Model = M;
   using Real = R;
-  static constexpr bool kWeighs =
-      false;  ///< needs weighted_moments(), and a map where there is one
+  static constexpr bool kWeighsPixels = false;
   static constexpr int kSearched = Model::kShape;
   using Parameters = Vec<kSearched, Real>;
 
@@ -146,7 +145,7 @@ struct ImplicitLeastSquares {
   }
 
   /// Second half: chi-square, gradient and normal matrix, from the moments of the residuals.
-  template <class BackEnd>
+  template <SumsOverPixels BackEnd>
   DRIFTD_HD static Evaluation linearize(BackEnd& pixels, const Domain& domain, const Parameters& p,
                                         const Prepared& at) {
     const Real alpha = at.level.alpha;
@@ -173,7 +172,7 @@ struct ImplicitLeastSquares {
 
   /// @param is_set  the profile set last is that of `p`
   /// @post it is
-  template <class BackEnd>
+  template <SumsOverPixels BackEnd>
   DRIFTD_HD static PlainSums<kSearched, Real> plain_sums(BackEnd& pixels, const Domain&,
                                                          const Parameters& p, const Evaluation& e,
                                                          const Mask<Real>& is_set) {

@@ -61,7 +61,7 @@ DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptio
   // The likelihood's map is the read noise alone; the light adds its own: the mean light of all but
   // the noisiest, as a hot pixel may be bright, too.
   Real light = 0.0f;
-  if (options.estimator == Estimator::PoissonLikelihood) {
+  if (is_likelihood(options.estimator)) {
     const Real there =
         sum_of([&](const Real&, const Real& v) { return where(v <= fourth, one, zero); });
     const Real sum =

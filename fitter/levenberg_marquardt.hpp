@@ -16,6 +16,8 @@
 // limit the search is over. most_evaluations() of fitter.hpp follows.
 #pragma once
 
+#include <concepts>
+
 #include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/real.hpp"
@@ -23,7 +25,23 @@
 
 namespace driftd::fitter {
 
-template <class Search>
+/// What is searched: parameters, their limits, and the equations about a point.
+template <class S, class Parameters = typename S::Parameters>
+concept SearchSpace = requires(const Parameters& p, const typename S::Domain& domain,
+                               const typename S::Evaluation& at,
+                               const FitInputOf<typename S::Real>& input) {
+  { S::kSearched } -> std::convertible_to<int>;
+  { S::kWeighsPixels } -> std::convertible_to<bool>;
+  { domain.limited(p) } -> std::same_as<Parameters>;
+  { S::from_start(input, domain) } -> std::same_as<Parameters>;
+  { S::reachable(domain, p, p) } -> std::same_as<Parameters>;
+  { S::step_scale(p) } -> std::same_as<Parameters>;
+  { at.chi_square } -> std::convertible_to<typename S::Real>;
+  { at.gradient } -> std::convertible_to<Vec<S::kSearched, typename S::Real>>;
+  factorize(at.equations());
+};
+
+template <SearchSpace Search>
 struct Minimum {
   typename Search::Parameters parameters;
   typename Search::Evaluation at;
@@ -35,7 +53,7 @@ struct Minimum {
 ///   while (any(searching())) advance(evaluation of trial());
 /// @tparam Search  which parameters are searched, and how: implicit_least_squares.hpp,
 /// full_search.hpp
-template <class Search>
+template <SearchSpace Search>
 class LevenbergMarquardt {
  public:
   using Real = typename Search::Real;
@@ -93,7 +111,7 @@ class LevenbergMarquardt {
 
     const Mask<Real> lowered = lower && !first_;
     lambda_ = where(lowered, larger(0.1f * lambda_, Real(kLeastDamping)), lambda_);
-    if constexpr (Search::kWeighs)  // see kOvershot
+    if constexpr (Search::kWeighsPixels)  // see kOvershot
       lambda_ = where(lowered && decrease < kOvershot * predicted_,
                       larger(lambda_, Real(kHalfStep)), lambda_);
     raise_damping(searching_ && !lower, options);
@@ -152,7 +170,7 @@ class LevenbergMarquardt {
       unsolved = unsolved && !solved && searching_;
     }
     trial_ = where(searching_, Search::reachable(domain_, best_.parameters, to), trial_);
-    if constexpr (Search::kWeighs) {
+    if constexpr (Search::kWeighsPixels) {
       predicted_ = 0.0f;
       for (int j = 0; j < Search::kSearched; ++j)
         predicted_ += (trial_[j] - best_.parameters[j]) * best_.at.gradient[j];

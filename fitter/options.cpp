@@ -38,9 +38,8 @@ bool unbounded(const Bounds& bounds) {
 
 /// The search, as against what ends it.
 void check_search(const FitOptions& options) {
-  if (options.model > Model::EllipticalGaussian) throw FitterError("fitter: unknown model");
-  if (options.estimator > Estimator::PoissonLikelihood)
-    throw FitterError("fitter: unknown estimator");
+  if (options.model > kLastModel) throw FitterError("fitter: unknown model");
+  if (options.estimator > kLastEstimator) throw FitterError("fitter: unknown estimator");
   if ((options.fixed >> kParameters) != 0)
     throw FitterError("fitter: fixed is " + std::to_string(options.fixed) +
                       ", allowed are bits 0 to " + std::to_string(kParameters - 1));

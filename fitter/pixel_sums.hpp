@@ -7,8 +7,10 @@
 // Plain values, host and device.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
+#include "fitter/pixel_terms.hpp"
 #include "fitter/small_matrix.hpp"
 
 namespace driftd::fitter {
@@ -20,6 +22,13 @@ struct ProfileOf {
   Real sigma_x_px, sigma_y_px;
 };
 using Profile = ProfileOf<float>;
+
+/// Widths that a spot may have. Below, it is one pixel (its neighbours have 4 % of the peak), and
+/// so may be noise or a defect; above half a side not even the one-sigma contour fits into the ROI.
+constexpr float kMinSigmaPx = 0.4f;
+DRIFTD_HD constexpr float max_sigma_px(int side) {
+  return 0.5f * static_cast<float>(side);
+}
 
 /// The profile of one axis at one pixel, X, and what its derivatives are made of: dX/dx0 = X_1 /
 /// sigma^2, dX/dsigma = X_2 / sigma^3. At the pixel's centre X_k is u^k X; over the pixel, the mean
@@ -248,34 +257,49 @@ DRIFTD_HD SymmetricMatrix<n + 2, Real> full_matrix(const ProfileProducts<n, Real
   return h;
 }
 
+/// A back end: what sums over the pixels of a loaded ROI. Its Real is a float, or a fit in every
+/// lane. A count or sum is of the pixels less the pedestal; `moments()` is what `set_profile()`
+/// gave last, if it keeps that; what follows is for the profile set last, with levels alpha and
+/// beta.
+template <class B, class Real = typename B::Real>
+concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
+                                  const ProfileOf<Real>& profile, ProfileMomentsOf<Real>& moments) {
+  { loaded.side() } -> std::same_as<int>;
+  { loaded.summary() } -> std::same_as<const PixelSummaryOf<Real>&>;
+  { pixels.smoothed_pixels() } -> std::same_as<SmoothedExtremesOf<Real>>;
+  { pixels.count_above(level) } -> std::same_as<Real>;
+  moments = pixels.set_profile(profile);
+  requires !B::kKeepsMoments || requires {
+    moments = pixels.moments();
+  };
+  { pixels.residuals(level, level) } -> std::same_as<ResidualMomentsOf<Real>>;
+  { pixels.cubic_moments() } -> std::same_as<CubicMomentsOf<Real>>;
+  { pixels.variance_sums(level, level) } -> std::same_as<VarianceSumsOf<Real>>;
+  /// 0 of pixels that are gone
+  { pixels.smoothed_residuals(level, level) } -> std::same_as<SmoothedExtremesOf<Real>>;
+};
+
+/// One for a search that weighs its pixels, or has all parameters. `plain_moments()`, only where
+/// there is a map, are weighted moments with the weight 1 of each pixel that is not gone.
+template <class B, class Real = typename B::Real>
+concept WeightedSumsOverPixels = SumsOverPixels<B> &&
+    requires(B& pixels, const PixelNoiseOf<Real>& noise, const Real& level,
+             ResidualTotalsOf<Real>& totals) {
+  { pixels.residuals(level, level, totals) } -> std::same_as<ResidualMomentsOf<Real>>;
+  { pixels.weighted_moments(noise, level, level) } -> std::same_as<WeightedSums<Real>>;
+  { pixels.plain_moments(noise, level, level) } -> std::same_as<WeightedSums<Real>>;
+};
+
 /// @return moments with the profile set; not set again where it is already and the back end keeps
 /// them
 /// @param is_set  the profile set last
-template <class Real, class BackEnd>
-DRIFTD_HD ProfileMomentsOf<Real> moments_at(BackEnd& pixels, const ProfileOf<Real>& profile,
-                                            const Mask<Real>& is_set) {
+template <SumsOverPixels BackEnd>
+DRIFTD_HD ProfileMomentsOf<typename BackEnd::Real> moments_at(
+    BackEnd& pixels, const ProfileOf<typename BackEnd::Real>& profile,
+    const Mask<typename BackEnd::Real>& is_set) {
   if constexpr (BackEnd::kKeepsMoments)
     if (all(is_set)) return pixels.moments();
   return pixels.set_profile(profile);
 }
-
-// A back end is a type with these members (duck-typed, so that it inlines on host and device):
-//   int side() const;
-//   Real                                                   float, or a fit in every lane
-//   const PixelSummaryOf<Real>& summary() const;
-//   SmoothedExtremes smoothed_pixels();
-//   float count_above(float level);                        pixels (less the pedestal) above a level
-//   ProfileMoments set_profile(const Profile&);
-//   static constexpr bool kKeepsMoments;
-//   const ProfileMoments& moments();                       what it was, if they are kept
-//   ResidualMoments residuals(float alpha, float beta);    for the profile set last
-//   ResidualMoments residuals(float alpha, float beta, ResidualTotals&);   likewise
-//   CubicMoments cubic_moments();                          for the profile set last
-//   WeightedMoments weighted_moments(const PixelNoise&, float alpha, float beta); likewise
-//   WeightedMoments plain_moments(const PixelNoise&, float alpha, float beta);    with the weight 1
-//                                                          of each pixel that the map does not
-//                                                          call gone; only where there is a map
-//   VarianceSums variance_sums(float alpha, float beta);   likewise
-//   SmoothedExtremes smoothed_residuals(float alpha, float beta);  0 of pixels that are gone
 
 }  // namespace driftd::fitter

@@ -5,6 +5,7 @@
 // weighted residual, for a Real of real.hpp. Host and device.
 #pragma once
 
+#include <concepts>
 #include <limits>
 
 #include "fitter/fitter.hpp"
@@ -19,6 +20,13 @@ struct PixelTerm {
   Real value, weight, residual;
 };
 
+/// See above.
+template <class E, class Real>
+concept WeighingEstimator = requires(const E& estimator, const Real& value) {
+  { E::kNeedsMap } -> std::convertible_to<bool>;
+  { estimator.of(value, value, value) } -> std::same_as<PixelTerm<Real>>;
+};
+
 /// What the pixels' noise is to the estimators, for one ROI.
 template <class Real>
 struct PixelNoiseOf {
@@ -30,11 +38,21 @@ struct PixelNoiseOf {
 };
 using PixelNoise = PixelNoiseOf<float>;
 
+/// Whether pixels are counts to it, of which it knows gain, offset and read noise: what it expects
+/// of a pixel is above 0, and so are its amplitudes.
+DRIFTD_HD bool is_likelihood(Estimator estimator) {
+  return estimator == Estimator::PoissonLikelihood;
+}
+
+/// Whether the estimator takes a map: the normal matrix is then the inverse of the covariance.
+DRIFTD_HD bool knows_its_variances(Estimator estimator) {
+  return estimator == Estimator::WeightedLeastSquares || is_likelihood(estimator);
+}
+
 /// The likelihood's scale, 1 for squares.
 DRIFTD_HD float gain_of(const FitOptions& options) {
   const bool known = options.noise.gain_e_per_adu > 0;
-  return options.estimator == Estimator::PoissonLikelihood && known ? options.noise.gain_e_per_adu
-                                                                    : 1.0f;
+  return is_likelihood(options.estimator) && known ? options.noise.gain_e_per_adu : 1.0f;
 }
 
 /// Beside which no pixel counts; 1 over it is a normal number.
@@ -44,24 +62,19 @@ constexpr float kMostShift = 1e30f;
 /// Of an infinite variance: a pixel that says nothing.
 template <class Real>
 DRIFTD_HD Real map_value(Estimator estimator, float gain, const Real& variance_adu2) {
-  return estimator == Estimator::PoissonLikelihood ? smaller(variance_adu2 * gain, Real(kMostShift))
-                                                   : 1.0f / variance_adu2;
-}
-
-/// Whether the estimator takes a map: the normal matrix is then the inverse of the covariance.
-DRIFTD_HD bool knows_its_variances(Estimator estimator) {
-  return estimator == Estimator::WeightedLeastSquares || estimator == Estimator::PoissonLikelihood;
+  return is_likelihood(estimator) ? smaller(variance_adu2 * gain, Real(kMostShift))
+                                  : 1.0f / variance_adu2;
 }
 
 /// Whether a pixel of this map value is one that says something.
 template <class Real>
 DRIFTD_HD Mask<Real> is_there(Estimator estimator, const Real& map) {
-  return estimator == Estimator::PoissonLikelihood ? map < kMostShift : map > 0.0f;
+  return is_likelihood(estimator) ? map < kMostShift : map > 0.0f;
 }
 
 /// Smallest variance that makes sense.
 DRIFTD_HD float least_variance(Estimator estimator) {
-  return estimator == Estimator::PoissonLikelihood ? 0.0f : std::numeric_limits<float>::min();
+  return is_likelihood(estimator) ? 0.0f : std::numeric_limits<float>::min();
 }
 
 }  // namespace driftd::fitter

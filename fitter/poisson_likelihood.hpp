@@ -21,6 +21,8 @@ namespace driftd::fitter {
 template <class Real>
 class PoissonLikelihood {
  public:
+  static constexpr bool kNeedsMap = false;
+
   template <class OfRoi>
   DRIFTD_HD explicit PoissonLikelihood(const PixelNoiseOf<OfRoi>& noise)
       : shift_(noise.shift), floor_(noise.floor) {}

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: MIT
-// What the particle swarms of the back ends share beside swarm-inl.hpp: limits, the domain, random
+// What the particle swarms of the back ends share beside swarm_step.hpp: limits, the domain, random
 // numbers and the report. Host and device.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
+#include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/philox.hpp"
+#include "fitter/pixel_sums.hpp"
 #include "fitter/small_matrix.hpp"
+#include "fitter/spot_model.hpp"
 #include "fitter/swarm.hpp"
 
 namespace driftd::fitter {
 
 constexpr int kMaxParticles = 1024;
-constexpr int kMaxDimensions = 4;
+constexpr int kMaxDimensions = kMostShape;
 /// Best places that a spread is taken over, at most.
 constexpr int kMaxSpreadOfLast = 32;
 /// Random numbers of a particle in an iteration: two for each dimension.
 constexpr int kDraws = 2 * kMaxDimensions;
 
 /// Where a swarm searches: the ROI and the widths of its model, within the bounds given.
-template <class Model>
+template <SpotModel Model>
 struct SwarmDomain {
   float lowest[Model::kShape], highest[Model::kShape];
 
@@ -39,12 +42,13 @@ struct SwarmDomain {
 };
 
 /// @param own  bounds of this ROI, or null
-template <class Model>
+template <SpotModel Model>
 DRIFTD_HD SwarmDomain<Model> swarm_domain(int side, const Bounds& of_all, const Bounds* own) {
   SwarmDomain<Model> d;
+  const Vec<Model::kShape> lowest = Model::lowest(side), highest = Model::highest(side);
   for (int j = 0; j < Model::kShape; ++j) {
-    d.lowest[j] = j < 2 ? 0.0f : Model::kMinSigmaPx;
-    d.highest[j] = j < 2 ? static_cast<float>(side - 1) : Model::max_sigma_px(side);
+    d.lowest[j] = j < 2 ? 0.0f : lowest[j];
+    d.highest[j] = j < 2 ? static_cast<float>(side - 1) : highest[j];
   }
   d.narrow(of_all);
   if (own != nullptr) d.narrow(*own);
@@ -59,7 +63,7 @@ DRIFTD_HD Philox swarm_numbers(std::uint64_t seed, std::uint32_t roi, std::uint3
 }
 
 /// The swarm's best places, as many as the spread is taken over.
-template <class Model>
+template <SpotModel Model>
 struct BestPlaces {
   float last[Model::kShape][kMaxSpreadOfLast];
   int count;
@@ -73,15 +77,21 @@ struct BestPlaces {
   /// @param value  chi-square there
   DRIFTD_HD SwarmReport report(const float* best, float value, int spread_of_last) const {
     const int kept = count < spread_of_last ? count : spread_of_last;
-    float sd[Model::kShape] = {};
+    Vec<Model::kShape> place, sd;
     for (int j = 0; j < Model::kShape; ++j) {
+      place[j] = best[j];
+      sd[j] = 0;
       float mean = 0, squares = 0;
       for (int k = 0; k < kept; ++k) mean += last[j][k] / static_cast<float>(kept);
       for (int k = 0; k < kept; ++k) squares += (last[j][k] - mean) * (last[j][k] - mean);
       if (kept > 1) sd[j] = std::sqrt(squares / static_cast<float>(kept - 1));
     }
-    constexpr int kY = Model::kSigmaY;
-    return {{best[0], best[1], best[2], best[kY]}, {sd[0], sd[1], sd[2], sd[kY]}, value};
+    const Profile at = Model::profile(place);
+    LocalizationOf<float> l;
+    Model::store_sd(sd, l);
+    return {{at.x_px, at.y_px, at.sigma_x_px, at.sigma_y_px},
+            {l.x_sd_px, l.y_sd_px, l.sigma_x_sd_px, l.sigma_y_sd_px},
+            value};
   }
 };
 

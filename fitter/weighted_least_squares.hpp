@@ -10,6 +10,8 @@ namespace driftd::fitter {
 
 template <class Real>
 struct WeightedLeastSquares {
+  static constexpr bool kNeedsMap = true;
+
   template <class OfRoi>
   DRIFTD_HD explicit WeightedLeastSquares(const PixelNoiseOf<OfRoi>&) {}
 

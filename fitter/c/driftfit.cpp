@@ -47,7 +47,8 @@ static_assert(DRIFTFIT_PARAMETERS == kParameters);
 static_assert(DRIFTFIT_AUTO == static_cast<int>(BackEnd::Auto));
 static_assert(DRIFTFIT_CUDA == static_cast<int>(BackEnd::Cuda));
 static_assert(DRIFTFIT_BACKGROUND == static_cast<int>(Parameter::Background));
-static_assert(DRIFTFIT_POISSON_LIKELIHOOD == static_cast<int>(Estimator::PoissonLikelihood));
+static_assert(DRIFTFIT_ELLIPTICAL_GAUSSIAN == static_cast<int>(kLastModel));
+static_assert(DRIFTFIT_POISSON_LIKELIHOOD == static_cast<int>(kLastEstimator));
 static_assert(DRIFTFIT_BAD_INPUT == static_cast<int>(FitStatus::BadInput));
 static_assert(DRIFTFIT_F32 == static_cast<int>(PixelType::F32));
 
@@ -203,21 +204,21 @@ Batch part_of(const Batch& all, std::size_t first, std::size_t count) {
 }
 
 /// What a call was given, once it is known to make sense.
-struct Job {
+struct CheckedCall {
   Batch batch;
   FitOptions options;
 };
 
 /// @throws FitterError
-Job job_from(const driftfit_fitter* fitter, const driftfit_options* options,
-             const driftfit_images* images, const driftfit_result* results) {
+CheckedCall checked_call(const driftfit_fitter* fitter, const driftfit_options* options,
+                         const driftfit_images* images, const driftfit_result* results) {
   if (fitter == nullptr) throw FitterError("driftfit: no fitter given");
   const Batch batch = batch_from(images);
   if (batch.count > 0 && results == nullptr)
     throw FitterError("driftfit: no place given for results");
-  Job job = {batch, options_from(all_options(options))};
-  check_batch(job.batch, job.options, job.batch.count);
-  return job;
+  CheckedCall call = {batch, options_from(all_options(options))};
+  check_batch(call.batch, call.options, call.batch.count);
+  return call;
 }
 
 /// @throws FitterError
@@ -383,16 +384,16 @@ int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* given,
                         const driftfit_images* images, driftfit_result* results,
                         driftfit_progress progress, void* user, char* message,
                         size_t message_size) {
-  Job job;
+  CheckedCall call;
   const int checked = guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
-    job = job_from(fitter, given, images, results);
+    call = checked_call(fitter, given, images, results);
     return DRIFTFIT_OK;
   });
   if (checked != DRIFTFIT_OK) return checked;
   auto* const fits = reinterpret_cast<Localization*>(results);
-  return in_blocks(job.batch.count, kBlock, {progress, user, message, message_size},
+  return in_blocks(call.batch.count, kBlock, {progress, user, message, message_size},
                    [&](std::size_t first, std::size_t n) {
-                     fitter->back_end.fit(part_of(job.batch, first, n), job.options,
+                     fitter->back_end.fit(part_of(call.batch, first, n), call.options,
                                           {fits + first, n}, fitter->threads);
                    });
 }
@@ -459,24 +460,24 @@ int driftfit_search(driftfit_fitter* fitter, const driftfit_options* options,
                     const driftfit_swarm_options* given, const driftfit_images* images,
                     driftfit_result* results, driftfit_swarm_report* reports,
                     driftfit_progress progress, void* user, char* message, size_t message_size) {
-  Job job;
+  CheckedCall call;
   SwarmOptions swarm;
   const int checked = guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
-    job = job_from(fitter, options, images, results);
+    call = checked_call(fitter, options, images, results);
     swarm = swarm_from(given);
-    check_swarm(job.batch, swarm);
+    check_swarm(call.batch, swarm);
     return DRIFTFIT_OK;
   });
   if (checked != DRIFTFIT_OK) return checked;
   auto* const fits = reinterpret_cast<Localization*>(results);
   auto* const found = reinterpret_cast<SwarmReport*>(reports);
   const std::uint64_t first_roi = swarm.first_roi;
-  return in_blocks(job.batch.count, kSearchBlock, {progress, user, message, message_size},
+  return in_blocks(call.batch.count, kSearchBlock, {progress, user, message, message_size},
                    [&](std::size_t first, std::size_t n) {
                      swarm.first_roi = first_roi + first;
                      const std::span<SwarmReport> block(found == nullptr ? found : found + first,
                                                         found == nullptr ? 0 : n);
-                     fitter->back_end.search(part_of(job.batch, first, n), job.options, swarm,
+                     fitter->back_end.search(part_of(call.batch, first, n), call.options, swarm,
                                              {fits + first, n}, block, fitter->threads);
                    });
 }

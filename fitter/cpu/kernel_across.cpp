@@ -2,10 +2,9 @@
 // Fits with their pixels across the lanes: the faster way for one or two ROIs, and for large ones.
 #include <cstdint>
 
-#include "fitter/circular_gaussian.hpp"
+#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/roi_sums.hpp"
-#include "fitter/elliptical_gaussian.hpp"
 #include "fitter/fit_spot.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -70,7 +69,7 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
       f.index = next++;
       load_roi(f.pixels, job, f.index);
       const FitInput input = input_of(job, f.index);
-      if constexpr (Search::kWeighs)
+      if constexpr (Search::kWeighsPixels)
         if (input.variances != nullptr) f.pixels.load_map(input.variances, options);
       f.fit.begin(f.pixels.summary(), input, job.roi_px, options);
       if (searching(f, options)) return true;
@@ -102,21 +101,9 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
   }
 }
 
-template <class Model, class Sums>
-void fit_model(const FitJob& job, Workspace* workspaces) {
-  if (job.options->estimator == Estimator::ImplicitLeastSquares)
-    return fit_all<ImplicitLeastSquares<Model>, Sums>(job, workspaces);
-  fit_all<FullSearch<Model>, Sums>(job, workspaces);
-}
-
 template <class Sums>
 void fit_chosen(const FitJob& job, Workspace* workspaces) {
-  switch (job.options->model) {
-    case Model::CircularGaussian:
-      return fit_model<CircularGaussian, Sums>(job, workspaces);
-    case Model::EllipticalGaussian:
-      return fit_model<EllipticalGaussian, Sums>(job, workspaces);
-  }
+  with_search<float>(*job.options, [&]<class Search>() { fit_all<Search, Sums>(job, workspaces); });
 }
 
 }  // namespace

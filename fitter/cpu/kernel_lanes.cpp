@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "fitter/circular_gaussian.hpp"
+#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
-#include "fitter/elliptical_gaussian.hpp"
 #include "fitter/fit_spot.hpp"
 #include "fitter/pixel_type.hpp"
 
@@ -102,7 +101,7 @@ void fit_all(const FitJob& job, LaneWorkspace& workspace) {
     FitInputOf<Real> input;
     input.start = group.start();
     BoundsOf<Real> bounds;
-    if constexpr (Search::kWeighs) {
+    if constexpr (Search::kWeighsPixels) {
       if (job.levels != nullptr) input.levels = group.levels();
       if (job.bounds != nullptr) {
         bounds = group.bounds();
@@ -118,22 +117,10 @@ void fit_all(const FitJob& job, LaneWorkspace& workspace) {
   }
 }
 
-template <class Model>
-void fit_model(const FitJob& job, LaneWorkspace& workspace) {
-  if (job.options->estimator == Estimator::ImplicitLeastSquares)
-    return fit_all<ImplicitLeastSquares<Model, Real>>(job, workspace);
-  fit_all<FullSearch<Model, Real>>(job, workspace);
-}
-
 }  // namespace
 
 void fit_in_lanes(const FitJob& job, LaneWorkspace& workspace) {
-  switch (job.options->model) {
-    case Model::CircularGaussian:
-      return fit_model<CircularGaussian>(job, workspace);
-    case Model::EllipticalGaussian:
-      return fit_model<EllipticalGaussian>(job, workspace);
-  }
+  with_search<Real>(*job.options, [&]<class Search>() { fit_all<Search>(job, workspace); });
 }
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE

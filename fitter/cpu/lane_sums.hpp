@@ -9,13 +9,12 @@
 #include <cstring>
 #include <limits>
 
+#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/lanes.hpp"
 #include "fitter/cpu/workspace.hpp"
 #include "fitter/left_out_pixels.hpp"
 #include "fitter/pixel_sums.hpp"
-#include "fitter/poisson_likelihood.hpp"
-#include "fitter/weighted_least_squares.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
@@ -169,17 +168,9 @@ class LaneSums {
 
   WeightedSums<Real> weighted_moments(const PixelNoiseOf<Real>& noise, const Real& alpha,
                                       const Real& beta) {
-    switch (noise.estimator) {
-      case Estimator::ImplicitLeastSquares:  // never ask
-      case Estimator::LeastSquares:
-        break;
-      case Estimator::WeightedLeastSquares:
-        return weigh<true>(WeightedLeastSquares<Real>(noise), alpha, beta);
-      case Estimator::PoissonLikelihood:
-        return noise.mapped ? weigh<true>(PoissonLikelihood<Real>(noise), alpha, beta)
-                            : weigh<false>(PoissonLikelihood<Real>(noise), alpha, beta);
-    }
-    return {};
+    return with_weights<Real>(noise, [&](const auto& estimator, auto mapped) {
+      return weigh<mapped()>(estimator, alpha, beta);
+    });
   }
 
   WeightedSums<Real> plain_moments(const PixelNoiseOf<Real>& noise, const Real& alpha,

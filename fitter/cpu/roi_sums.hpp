@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/lanes.hpp"
 #include "fitter/cpu/workspace.hpp"
@@ -19,8 +20,6 @@
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
 #include "fitter/pixel_type.hpp"
-#include "fitter/poisson_likelihood.hpp"
-#include "fitter/weighted_least_squares.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
@@ -30,6 +29,7 @@ namespace driftd::fitter::cpu::HWY_NAMESPACE {
 template <class D, int kVectors>
 class RoiSums {
  public:
+  using Real = float;
   using V = hn::Vec<D>;
   static constexpr bool kKeepsMoments = true;
 
@@ -145,17 +145,9 @@ class RoiSums {
 
   WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta) {
     square_rows();
-    switch (noise.estimator) {
-      case Estimator::ImplicitLeastSquares:  // never ask
-      case Estimator::LeastSquares:
-        break;
-      case Estimator::WeightedLeastSquares:
-        return weigh<true>(WeightedLeastSquares<Lanes<D>>(noise), alpha, beta);
-      case Estimator::PoissonLikelihood:
-        return noise.mapped ? weigh<true>(PoissonLikelihood<Lanes<D>>(noise), alpha, beta)
-                            : weigh<false>(PoissonLikelihood<Lanes<D>>(noise), alpha, beta);
-    }
-    return {};
+    return with_weights<Lanes<D>>(noise, [&](const auto& estimator, auto mapped) {
+      return weigh<mapped()>(estimator, alpha, beta);
+    });
   }
 
   WeightedMoments plain_moments(const PixelNoise& noise, float alpha, float beta) {

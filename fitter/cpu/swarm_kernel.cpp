@@ -2,10 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "fitter/circular_gaussian.hpp"
+#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/roi_sums.hpp"
-#include "fitter/elliptical_gaussian.hpp"
 #include "fitter/swarm_search.hpp"
 #include "fitter/swarm_step.hpp"
 
@@ -127,8 +126,11 @@ class Swarm {
 
   V value_at(const V* at) const {
     V across[kMaxRoiPx], down[kMaxRoiPx];
-    const Axis x = profile(at[0], at[2], across);
-    const Axis y = profile(at[1], at[Model::kSigmaY], down);
+    Vec<kDimensions, Real> place;
+    for (int j = 0; j < kDimensions; ++j) place[j] = at[j];
+    const ProfileOf<Real> p = Model::profile(place);
+    const Axis x = profile(p.x_px.v, p.sigma_x_px.v, across);
+    const Axis y = profile(p.y_px.v, p.sigma_y_px.v, down);
     V fg = hn::Zero(d_);
     for (int row = 0; row < roi_.side(); ++row) {
       const float* const pixels = roi_.pixels_of(row);
@@ -176,12 +178,7 @@ void search_all(const SwarmJob& job, SwarmWorkspace& workspace) {
 }  // namespace
 
 void search_swarms(const SwarmJob& job, SwarmWorkspace& workspace) {
-  switch (job.rois.options->model) {
-    case Model::CircularGaussian:
-      return search_all<CircularGaussian>(job, workspace);
-    case Model::EllipticalGaussian:
-      return search_all<EllipticalGaussian>(job, workspace);
-  }
+  with_model(job.rois.options->model, [&]<class Model>() { search_all<Model>(job, workspace); });
 }
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE

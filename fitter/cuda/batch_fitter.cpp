@@ -101,8 +101,9 @@ constexpr std::size_t kInputs = 5;
 constexpr std::size_t kResults = 5, kReports = 6;
 constexpr std::size_t kArrays = 7;
 
-struct Lane {
-  Lane(const RuntimeCalls& calls, int on_device)
+/// A stream of a device, and the memory by which a chunk of each array gets there and back.
+struct Pipeline {
+  Pipeline(const RuntimeCalls& calls, int on_device)
       : device(on_device), stream(calls, Stream::Priority::Lowest) {}
 
   int device;
@@ -111,18 +112,18 @@ struct Lane {
 };
 
 /// One call of fit() or search().
-struct Call {
+struct BatchCall {
   const Batch& batch;
   const FitOptions& options;
   const SwarmOptions* swarm;  ///< null: fit()
   std::array<Array, kArrays> arrays;
   Kernel kernel;
-  std::vector<Lane*> lanes;
+  std::vector<Pipeline*> pipelines;
   std::vector<Chunk> chunks;
 
   std::size_t devices() const {
     std::set<int> used;
-    for (const Lane* lane : lanes) used.insert(lane->device);
+    for (const Pipeline* pipeline : pipelines) used.insert(pipeline->device);
     return used.size();
   }
   bool any(Place place) const {
@@ -143,10 +144,10 @@ class BatchFitter final : public CudaBatchFitter {
     for (int stream = 0; stream < cuda.streams; ++stream) {
       for (const int device : cuda.devices) {
         check(calls_.set_device(device), "taking the device");
-        Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>(calls_, device));
-        lane.passages[kPixels].reserve(calls_, chunk_bytes_, true);
-        lane.passages[kStarts].reserve(calls_, kMostFits * sizeof(Start), true);
-        lane.passages[kResults].reserve(calls_, kMostFits * sizeof(Localization), true);
+        Pipeline& pipeline = *pipelines_.emplace_back(std::make_unique<Pipeline>(calls_, device));
+        pipeline.passages[kPixels].reserve(calls_, chunk_bytes_, true);
+        pipeline.passages[kStarts].reserve(calls_, kMostFits * sizeof(Start), true);
+        pipeline.passages[kResults].reserve(calls_, kMostFits * sizeof(Localization), true);
       }
     }
   }
@@ -169,10 +170,10 @@ class BatchFitter final : public CudaBatchFitter {
            Localization* results, SwarmReport* reports) {
     if (batch.count == 0) return;
     const CallersDevice callers(calls_);
-    const Call call = plan(batch, options, swarm, results, reports);
+    const BatchCall call = plan(batch, options, swarm, results, reports);
     // The streams here do not wait for the default one by themselves.
     if (call.any(Place::Device)) {
-      check(calls_.set_device(call.lanes.front()->device), "taking the device");
+      check(calls_.set_device(call.pipelines.front()->device), "taking the device");
       check(calls_.synchronize_stream(cudaStreamLegacy), "waiting for the batch");
     }
     try {
@@ -180,13 +181,14 @@ class BatchFitter final : public CudaBatchFitter {
         run_in_threads(call);
       } else {
         for (std::size_t k = 0; k < call.chunks.size(); ++k)
-          enqueue(call, k, *call.lanes[k % call.lanes.size()]);
+          enqueue(call, k, *call.pipelines[k % call.pipelines.size()]);
       }
     } catch (...) {
-      for (Lane* lane : call.lanes) calls_.synchronize_stream(lane->stream.get());
+      for (Pipeline* pipeline : call.pipelines) calls_.synchronize_stream(pipeline->stream.get());
       throw;
     }
-    for (Lane* lane : call.lanes) check(calls_.synchronize_stream(lane->stream.get()), "fitting");
+    for (Pipeline* pipeline : call.pipelines)
+      check(calls_.synchronize_stream(pipeline->stream.get()), "fitting");
   }
 
   Array locate(const void* memory, std::size_t each) const {
@@ -204,11 +206,11 @@ class BatchFitter final : public CudaBatchFitter {
     return array;
   }
 
-  Call plan(const Batch& batch, const FitOptions& options, const SwarmOptions* swarm,
-            Localization* results, SwarmReport* reports) const {
+  BatchCall plan(const Batch& batch, const FitOptions& options, const SwarmOptions* swarm,
+                 Localization* results, SwarmReport* reports) const {
     const auto side = static_cast<std::size_t>(batch.roi_px);
     const std::size_t pixels = side * side;
-    Call call = {batch, options, swarm, {}, batch_kernel(options, batch.roi_px), {}, {}};
+    BatchCall call = {batch, options, swarm, {}, batch_kernel(options, batch.roi_px), {}, {}};
     call.arrays = {locate(batch.pixels, pixels * bytes_per_pixel(batch.type)),
                    locate(batch.starts, sizeof(Start)),
                    locate(batch.levels, sizeof(StartLevels)),
@@ -223,9 +225,9 @@ class BatchFitter final : public CudaBatchFitter {
         throw FitterError("CUDA: the batch lies on more than one device");
       home = array.device;
     }
-    for (const auto& lane : lanes_)
-      if (home < 0 || lane->device == home) call.lanes.push_back(lane.get());
-    if (call.lanes.empty())
+    for (const auto& pipeline : pipelines_)
+      if (home < 0 || pipeline->device == home) call.pipelines.push_back(pipeline.get());
+    if (call.pipelines.empty())
       throw FitterError("CUDA: the batch lies on device " + std::to_string(home) +
                         ", which this fitter does not use");
     if (!call.any(Place::Pinned) && !call.any(Place::Pageable) && swarm == nullptr) {
@@ -237,25 +239,25 @@ class BatchFitter final : public CudaBatchFitter {
       call.chunks = cut(batch.count, call.devices(), swarm == nullptr ? kFewestFits : kFewestSwarms,
                         std::min(kMostFits, chunk_bytes_ / largest));
     }
-    if (call.lanes.size() > call.chunks.size()) call.lanes.resize(call.chunks.size());
+    if (call.pipelines.size() > call.chunks.size()) call.pipelines.resize(call.chunks.size());
     return call;
   }
 
   /// A thread a stream, because the processor copies pageable memory.
-  void run_in_threads(const Call& call) {
-    std::vector<std::exception_ptr> failures(call.lanes.size());
-    const auto run_lane = [&](std::size_t first) {
+  void run_in_threads(const BatchCall& call) {
+    std::vector<std::exception_ptr> failures(call.pipelines.size());
+    const auto run_pipeline = [&](std::size_t first) {
       try {
-        for (std::size_t k = first; k < call.chunks.size(); k += call.lanes.size())
-          enqueue(call, k, *call.lanes[first]);
+        for (std::size_t k = first; k < call.chunks.size(); k += call.pipelines.size())
+          enqueue(call, k, *call.pipelines[first]);
       } catch (...) {
         failures[first] = std::current_exception();
       }
     };
     {
       std::vector<std::jthread> threads;
-      for (std::size_t i = 1; i < call.lanes.size(); ++i) threads.emplace_back(run_lane, i);
-      run_lane(0);
+      for (std::size_t i = 1; i < call.pipelines.size(); ++i) threads.emplace_back(run_pipeline, i);
+      run_pipeline(0);
     }
     for (const auto& failure : failures)
       if (failure) std::rethrow_exception(failure);
@@ -298,39 +300,39 @@ class BatchFitter final : public CudaBatchFitter {
 
   /// Chunk k on a stream, which keeps the order of its own chunks. Returns when the results are
   /// there only if some memory is pageable.
-  void enqueue(const Call& call, std::size_t k, Lane& lane) const {
+  void enqueue(const BatchCall& call, std::size_t k, Pipeline& pipeline) const {
     const Chunk& chunk = call.chunks[k];
     const auto& arrays = call.arrays;
-    cudaStream_t stream = lane.stream.get();
-    check(calls_.set_device(lane.device), "taking the device");
+    cudaStream_t stream = pipeline.stream.get();
+    check(calls_.set_device(pipeline.device), "taking the device");
     std::array<const void*, kInputs> in;
     for (std::size_t i = 0; i < kInputs; ++i)
-      in[i] = bring(arrays[i], chunk, lane.passages[i], stream);
-    Job job = {in[kPixels],
-               arrays[kPixels].each,
-               call.batch.type,
-               call.batch.roi_px,
-               static_cast<std::uint32_t>(chunk.count),
-               static_cast<const Start*>(in[kStarts]),
-               static_cast<const StartLevels*>(in[kLevels]),
-               static_cast<const float*>(in[kVariances]),
-               static_cast<const Bounds*>(in[kBounds]),
-               call.options,
-               call.options.saturation_adu,
-               room(arrays[kResults], chunk, lane.passages[kResults])};
-    if (call.swarm != nullptr) job.starts = launch_swarm(call, chunk, lane, job);
+      in[i] = bring(arrays[i], chunk, pipeline.passages[i], stream);
+    KernelArgument job = {in[kPixels],
+                          arrays[kPixels].each,
+                          call.batch.type,
+                          call.batch.roi_px,
+                          static_cast<std::uint32_t>(chunk.count),
+                          static_cast<const Start*>(in[kStarts]),
+                          static_cast<const StartLevels*>(in[kLevels]),
+                          static_cast<const float*>(in[kVariances]),
+                          static_cast<const Bounds*>(in[kBounds]),
+                          call.options,
+                          call.options.saturation_adu,
+                          room(arrays[kResults], chunk, pipeline.passages[kResults])};
+    if (call.swarm != nullptr) job.starts = launch_swarm(call, chunk, pipeline, job);
     launch_fits(call.kernel, job, stream);
     for (const std::size_t out : {kResults, kReports})
-      send_back(arrays[out], chunk, lane.passages[out], stream);
+      send_back(arrays[out], chunk, pipeline.passages[out], stream);
     if (!call.any(Place::Pageable)) return;
     check(calls_.synchronize_stream(stream), "fitting");
     for (const std::size_t out : {kResults, kReports})
       if (arrays[out].place == Place::Pageable)
-        std::memcpy(arrays[out].from(chunk.from), lane.passages[out].staged(),
+        std::memcpy(arrays[out].from(chunk.from), pipeline.passages[out].staged(),
                     chunk.count * arrays[out].each);
   }
 
-  void launch_fits(const Kernel& kernel, Job& job, cudaStream_t stream) const {
+  void launch_fits(const Kernel& kernel, KernelArgument& job, cudaStream_t stream) const {
     constexpr int kThreads = 128;
     const auto groups = static_cast<unsigned>(kernel.groups(kThreads));
     void* arguments[] = {&job};
@@ -341,26 +343,26 @@ class BatchFitter final : public CudaBatchFitter {
   }
 
   /// The best places, for the fits to start from.
-  const Start* launch_swarm(const Call& call, const Chunk& chunk, Lane& lane,
-                            const Job& rois) const {
+  const Start* launch_swarm(const BatchCall& call, const Chunk& chunk, Pipeline& pipeline,
+                            const KernelArgument& rois) const {
     constexpr unsigned kWarp = 32;
-    auto* const starts = static_cast<Start*>(lane.passages[kStarts].on_device());
-    SwarmJob job = {
+    auto* const starts = static_cast<Start*>(pipeline.passages[kStarts].on_device());
+    SwarmArgument job = {
         rois, static_cast<std::uint32_t>(call.swarm->first_roi + chunk.from), *call.swarm, starts,
-        static_cast<SwarmReport*>(room(call.arrays[kReports], chunk, lane.passages[kReports]))};
+        static_cast<SwarmReport*>(room(call.arrays[kReports], chunk, pipeline.passages[kReports]))};
     const SwarmKernel kernel = swarm_kernel(call.options.model, call.batch.roi_px);
     const auto particles = static_cast<unsigned>(call.swarm->particles);
     void* arguments[] = {&job};
     check(calls_.launch(kernel.function, {rois.count, 1, 1},
                         {(particles + kWarp - 1) / kWarp * kWarp, 1, 1}, arguments,
-                        kernel.shared_bytes, lane.stream.get()),
+                        kernel.shared_bytes, pipeline.stream.get()),
           "starting the swarms");
     return starts;
   }
 
   const RuntimeCalls calls_;
   std::size_t chunk_bytes_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<Pipeline>> pipelines_;
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ constexpr int kLiveThreads = 128;
 template <class Search, int kThreads, int kMostPx>
 __device__ Localization fit_roi(RoiSums<kThreads, kMostPx>& pixels, const FitInput& input,
                                 const FitOptions& options) {
-  if constexpr (Search::kWeighs)
+  if constexpr (Search::kWeighsPixels)
     if (input.variances != nullptr) pixels.load_map(input.variances, options);
   const auto any_of = [&](bool mask) { return pixels.group().any(mask); };
   return as_localization(fit_spot<Search>(pixels, input, options, any_of));
@@ -41,7 +41,7 @@ __device__ const std::uint32_t* shared_words(RoiSums<kThreads, kMostPx>& pixels,
   return reinterpret_cast<const std::uint32_t*>(memory);
 }
 
-__device__ inline FitInput input_of(const Job& job, std::size_t index) {
+__device__ inline FitInput input_of(const KernelArgument& job, std::size_t index) {
   FitInput input;
   input.start = job.starts != nullptr ? job.starts[index] : Start{};
   if (job.levels != nullptr) input.levels = job.levels[index];
@@ -53,7 +53,7 @@ __device__ inline FitInput input_of(const Job& job, std::size_t index) {
 template <class Search, int kThreads, int kMostPx>
 __global__ void __launch_bounds__(kBatchThreads<kThreads>,
                                   kBatchThreadsAtOnce / kBatchThreads<kThreads>)
-    fit_batch(const __grid_constant__ Job job) {
+    fit_batch(const __grid_constant__ KernelArgument job) {
   extern __shared__ float4 memory[];
   const int groups = static_cast<int>(blockDim.x) / kThreads;
   const int group = static_cast<int>(threadIdx.x) / kThreads;
@@ -81,7 +81,7 @@ constexpr int kThreadRois = kSide > 9 ? 64 : 128;
 
 template <class Search, int kSide>
 __global__ void __launch_bounds__(kThreadRois<kSide>, kBatchThreadsAtOnce / kThreadRois<kSide>)
-    fit_in_threads(const __grid_constant__ Job job) {
+    fit_in_threads(const __grid_constant__ KernelArgument job) {
   constexpr int kRois = kThreadRois<kSide>;
   extern __shared__ float4 shared[];
   float* const memory = reinterpret_cast<float*>(shared);
@@ -109,7 +109,8 @@ __global__ void __launch_bounds__(kThreadRois<kSide>, kBatchThreadsAtOnce / kThr
 }
 
 template <class Search, int kThreads, int kMostPx>
-__device__ void fit_slot(float* memory, const Job& job, std::uint32_t index, std::uint32_t stamp) {
+__device__ void fit_slot(float* memory, const KernelArgument& job, std::uint32_t index,
+                         std::uint32_t stamp) {
   RoiSums<kThreads, kMostPx> pixels(memory, job.roi_px, job.options.integrated);
   const unsigned char* const slot =
       static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
@@ -143,7 +144,8 @@ __device__ inline Task next_task(const Task* doorbell, std::uint32_t last) {
 ///               watching over the bus does not scale with the watchers.
 template <class Search, int kThreads, int kMostPx>
 __global__ void __launch_bounds__(kLiveThreads)
-    fit_live(const __grid_constant__ Job job, Task task, const Task* doorbell, Task* relay) {
+    fit_live(const __grid_constant__ KernelArgument job, Task task, const Task* doorbell,
+             Task* relay) {
   extern __shared__ float4 memory[];
   __shared__ Task next;
   const int groups = static_cast<int>(blockDim.x) / kThreads;
@@ -191,7 +193,7 @@ Kernel thread_kernel(int roi_px) {
 
 template <class Search>
 Kernel batch_kernel(int roi_px, bool integrated) {
-  if constexpr (!Search::kWeighs)
+  if constexpr (!Search::kWeighsPixels)
     if (roi_px <= kMostThreadPx && !integrated) return thread_kernel<Search>(roi_px);
   if (roi_px <= 16) return batch<Search, 4, 16>();
   if (roi_px <= 32) return batch<Search, 16, 32>();

@@ -3,27 +3,9 @@
 
 #include <algorithm>
 
-#include "fitter/circular_gaussian.hpp"
-#include "fitter/elliptical_gaussian.hpp"
-#include "fitter/full_search.hpp"
-#include "fitter/implicit_least_squares.hpp"
+#include "fitter/choice.hpp"
 
 namespace driftd::fitter::cuda {
-namespace {
-
-/// Calls find.operator()<Search>() for the search that the options ask for.
-template <class Find>
-Kernel of_search(const FitOptions& options, const Find& find) {
-  const bool circular = options.model == Model::CircularGaussian;
-  if (options.estimator == Estimator::ImplicitLeastSquares)
-    return circular ? find.template operator()<ImplicitLeastSquares<CircularGaussian>>()
-                    : find.template operator()<ImplicitLeastSquares<EllipticalGaussian>>();
-  return circular ? find.template operator()<FullSearch<CircularGaussian>>()
-                  : find.template operator()<FullSearch<EllipticalGaussian>>();
-}
-
-}  // namespace
-
 int Kernel::groups(int of_block) const {
   const int by_memory = static_cast<int>(kMostSharedBytes / group_bytes);
   const int a_warp = std::max(1, 32 / threads);
@@ -32,12 +14,16 @@ int Kernel::groups(int of_block) const {
 }
 
 Kernel batch_kernel(const FitOptions& options, int roi_px) {
-  return of_search(
+  return with_search<float>(
       options, [&]<class Search>() { return batch_kernel<Search>(roi_px, options.integrated); });
 }
 
 Kernel live_kernel(const FitOptions& options, int roi_px) {
-  return of_search(options, [&]<class Search>() { return live_kernel<Search>(roi_px); });
+  return with_search<float>(options, [&]<class Search>() { return live_kernel<Search>(roi_px); });
+}
+
+SwarmKernel swarm_kernel(Model model, int roi_px) {
+  return with_model(model, [&]<class M>() { return swarm_kernel<M>(roi_px); });
 }
 
 }  // namespace driftd::fitter::cuda

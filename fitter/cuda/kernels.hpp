@@ -12,7 +12,7 @@
 namespace driftd::fitter::cuda {
 
 /// The argument of every kernel. All pointers are such as the device may follow.
-struct Job {
+struct KernelArgument {
   const void* pixels;        ///< `count` ROIs, row-major
   std::size_t stride_bytes;  ///< from one to the next
   PixelType type;            ///< live: always U16
@@ -58,8 +58,8 @@ struct alignas(8) Task {
 };
 
 /// The argument of a swarm kernel: the ROIs of a batch, a block each, a particle a thread.
-struct SwarmJob {
-  Job rois;             ///< starts, levels, variances and results unused
+struct SwarmArgument {
+  KernelArgument rois;  ///< starts, levels, variances and results unused
   std::uint32_t first;  ///< number of its first ROI
   SwarmOptions options;
   Start* starts;         ///< receives the best places
@@ -68,7 +68,8 @@ struct SwarmJob {
 
 /// Several groups of threads, one a ROI, make a block.
 struct Kernel {
-  const void* function;     ///< batch: (Job); live: (Job, Task, const Task* doorbell, Task* relay)
+  /// batch: (KernelArgument); live: (KernelArgument, Task, const Task* doorbell, Task* relay)
+  const void* function;
   int threads;              ///< for one ROI
   int most_threads;         ///< of a block
   std::size_t group_bytes;  ///< shared memory for one ROI
@@ -81,7 +82,8 @@ struct Kernel {
 Kernel batch_kernel(const FitOptions& options, int roi_px);
 Kernel live_kernel(const FitOptions& options, int roi_px);
 
-/// (SwarmJob): a block of as many threads as particles, in whole warps, with its shared memory.
+/// (SwarmArgument): a block of as many threads as particles, in whole warps, with its shared
+/// memory.
 struct SwarmKernel {
   const void* function;
   std::size_t shared_bytes;
@@ -93,5 +95,8 @@ template <class Search>
 Kernel batch_kernel(int roi_px, bool integrated);
 template <class Search>
 Kernel live_kernel(int roi_px);
+/// The same of one model, e.g. CircularGaussian; swarm_kernel.cuh.
+template <class Spot>
+SwarmKernel swarm_kernel(int roi_px);
 
 }  // namespace driftd::fitter::cuda

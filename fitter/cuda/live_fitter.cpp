@@ -251,7 +251,7 @@ class CudaLiveFitter final : public LiveFitter {
   std::vector<Localization> results_;
   Stream stream_;
   int groups_;
-  Job job_;
+  KernelArgument job_;
   Task task_ = {0, 0};
   void* passed_doorbell_;
   void* passed_relay_ = nullptr;

@@ -9,7 +9,8 @@ namespace driftd::fitter::cuda {
 
 /// ROI `index` of a batch.
 template <int kThreads, int kMostPx>
-__device__ void load(RoiSums<kThreads, kMostPx>& pixels, const Job& job, std::size_t index) {
+__device__ void load(RoiSums<kThreads, kMostPx>& pixels, const KernelArgument& job,
+                     std::size_t index) {
   const void* const roi = static_cast<const unsigned char*>(job.pixels) + index * job.stride_bytes;
   with_pixels(job.type, roi, [&](const auto* of_type) { pixels.load(of_type, job.saturation); });
 }

@@ -8,13 +8,12 @@
 #include <limits>
 #include <type_traits>
 
+#include "fitter/choice.hpp"
 #include "fitter/cuda/thread_group.cuh"
 #include "fitter/fitter.hpp"
 #include "fitter/left_out_pixels.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
-#include "fitter/poisson_likelihood.hpp"
-#include "fitter/weighted_least_squares.hpp"
 
 namespace driftd::fitter::cuda {
 
@@ -22,6 +21,7 @@ namespace driftd::fitter::cuda {
 template <int kThreads, int kMostPx>
 class RoiSums {
  public:
+  using Real = float;
   /// Not where groups share a warp: they would have to agree on who sets his profile anew, because
   /// all join every sum.
   static constexpr bool kKeepsMoments = kThreads >= kWarpThreads;
@@ -199,20 +199,9 @@ class RoiSums {
 
   __device__ WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta) {
     WeightedMoments m = {};
-    switch (noise.estimator) {
-      case Estimator::ImplicitLeastSquares:  // never ask
-      case Estimator::LeastSquares:
-        break;
-      case Estimator::WeightedLeastSquares:
-        weigh<true>(WeightedLeastSquares<float>(noise), noise, alpha, beta, m);
-        break;
-      case Estimator::PoissonLikelihood:
-        if (noise.mapped)
-          weigh<true>(PoissonLikelihood<float>(noise), noise, alpha, beta, m);
-        else
-          weigh<false>(PoissonLikelihood<float>(noise), noise, alpha, beta, m);
-        break;
-    }
+    with_weights<float>(noise, [&](const auto& estimator, auto mapped) {
+      weigh<mapped()>(estimator, noise, alpha, beta, m);
+    });
     combine(m);
     return m;
   }

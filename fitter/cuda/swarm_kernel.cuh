@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The canonical particle swarm of PSFIT's figures 1 and 2: a block a ROI, a particle a thread. The
-// counterpart of cpu/swarm_kernel.cpp; see there.
+// counterpart of cpu/swarm_kernel.cpp; see there. Each model is instantiated in a file of its own.
+#pragma once
+
 #include <cstdint>
 #include <limits>
 
-#include "fitter/circular_gaussian.hpp"
+#include "fitter/cuda/kernels.hpp"
 #include "fitter/cuda/load_roi.cuh"
-#include "fitter/elliptical_gaussian.hpp"
 #include "fitter/swarm_search.hpp"
 #include "fitter/swarm_step.hpp"
 
 namespace driftd::fitter::cuda {
-namespace {
 
 /// The best particle of a warp.
 template <class Model>
@@ -36,7 +36,7 @@ class SwarmKernelOf {
   static constexpr std::size_t kSharedBytes =
       sizeof(float) * Sums::kFloats + sizeof(SwarmMemory<Model>);
 
-  __device__ SwarmKernelOf(float* memory, const SwarmJob& job)
+  __device__ SwarmKernelOf(float* memory, const SwarmArgument& job)
       : job_(job),
         side_(job.rois.roi_px),
         roi_(memory, side_, false),
@@ -140,8 +140,11 @@ class SwarmKernelOf {
   }
 
   __device__ float value_here() const {
-    const Axis x = axis(at_[0], at_[2]);
-    const Axis y = axis(at_[1], at_[Model::kSigmaY]);
+    Vec<kDimensions> place;
+    for (int j = 0; j < kDimensions; ++j) place[j] = at_[j];
+    const Profile profile = Model::profile(place);
+    const Axis x = axis(profile.x_px, profile.sigma_x_px);
+    const Axis y = axis(profile.y_px, profile.sigma_y_px);
     float x_sum = 0, x_squares = 0, y_sum = 0, y_squares = 0, fg = 0;
     for (int first = 0; first < side_; first += kColumns) {
       float across[kColumns];
@@ -201,7 +204,7 @@ class SwarmKernelOf {
     if (threadIdx.x == 0) shared_.best_places.add(swarm_best_, job_.options.spread_of_last);
   }
 
-  const SwarmJob& job_;
+  const SwarmArgument& job_;
   int side_;
   Sums roi_;
   SwarmMemory<Model>& shared_;
@@ -215,30 +218,24 @@ class SwarmKernelOf {
 };
 
 template <class Model, int kMostPx, int kColumns>
-__global__ void __launch_bounds__(kMaxParticles) search_rois(const __grid_constant__ SwarmJob job) {
+__global__ void __launch_bounds__(kMaxParticles)
+    search_rois(const __grid_constant__ SwarmArgument job) {
   extern __shared__ float4 memory[];
   SwarmKernelOf<Model, kMostPx, kColumns>(reinterpret_cast<float*>(memory), job).search();
 }
 
 template <class Model, int kMostPx, int kColumns>
-SwarmKernel make() {
+SwarmKernel swarm() {
   return {reinterpret_cast<const void*>(&search_rois<Model, kMostPx, kColumns>),
           SwarmKernelOf<Model, kMostPx, kColumns>::kSharedBytes};
 }
 
 template <class Model>
-SwarmKernel of_model(int roi_px) {
-  if (roi_px <= 12) return make<Model, 16, 12>();
-  if (roi_px <= 16) return make<Model, 16, 16>();
-  if (roi_px <= 32) return make<Model, 32, 16>();
-  return make<Model, 64, 16>();
-}
-
-}  // namespace
-
-SwarmKernel swarm_kernel(Model model, int roi_px) {
-  return model == Model::CircularGaussian ? of_model<CircularGaussian>(roi_px)
-                                          : of_model<EllipticalGaussian>(roi_px);
+SwarmKernel swarm_kernel(int roi_px) {
+  if (roi_px <= 12) return swarm<Model, 16, 12>();
+  if (roi_px <= 16) return swarm<Model, 16, 16>();
+  if (roi_px <= 32) return swarm<Model, 32, 16>();
+  return swarm<Model, 64, 16>();
 }
 
 }  // namespace driftd::fitter::cuda

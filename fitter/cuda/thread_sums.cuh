@@ -17,6 +17,7 @@ namespace driftd::fitter::cuda {
 template <int kSide, int kRois>
 class ThreadSums {
  public:
+  using Real = float;
   static constexpr bool kKeepsMoments = false;  // in registers, which are short
   static constexpr int kPixels = kSide * kSide;
   /// A row of one pixel, and one float more: neighbours in a ROI lie in different banks.

@@ -110,7 +110,7 @@ inline cudaError_t launch_live(const void*, dim3, dim3, void** arguments, std::s
                                cudaStream_t) {
   if (const cudaError_t error = launch_trouble(); error != cudaSuccess) return error;
   if (state().trouble == Trouble::NoResults) return cudaSuccess;
-  const auto& job = *static_cast<const fitter::cuda::Job*>(arguments[0]);
+  const auto& job = *static_cast<const fitter::cuda::KernelArgument*>(arguments[0]);
   const auto& task = *static_cast<const fitter::cuda::Task*>(arguments[1]);
   for (std::size_t i = 0; i < task.count; ++i) {
     std::vector<fitter::Localization> fit(1);
@@ -135,7 +135,7 @@ inline cudaError_t launch_live(const void*, dim3, dim3, void** arguments, std::s
 inline cudaError_t launch_batch(const void*, dim3, dim3, void** arguments, std::size_t,
                                 cudaStream_t) {
   if (const cudaError_t error = launch_trouble(); error != cudaSuccess) return error;
-  const auto& job = *static_cast<const fitter::cuda::Job*>(arguments[0]);
+  const auto& job = *static_cast<const fitter::cuda::KernelArgument*>(arguments[0]);
   state().fitted += job.count;
   fitter::fit_batch_cpu({job.pixels, job.type, job.roi_px, job.count, job.starts, job.levels,
                          job.variances, job.bounds},

@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "fitter/circular_gaussian.hpp"
+#include "fitter/choice.hpp"
 #include "fitter/cpu/roi_sums.hpp"
-#include "fitter/elliptical_gaussian.hpp"
 #include "fitter/fit_spot.hpp"
 
 namespace driftd::test {
@@ -48,8 +47,6 @@ CountedFit count_evaluations(Sums& pixels, const fitter::FitInput& input,
 inline CountedFit counted_fit(const fitter::Batch& batch, std::size_t index,
                               const fitter::FitOptions& options, int give_up_after) {
   namespace target = fitter::cpu::HWY_NAMESPACE;
-  using fitter::CircularGaussian;
-  using fitter::EllipticalGaussian;
   const auto side = static_cast<std::size_t>(batch.roi_px);
   const std::size_t area = side * side;
   const auto workspace = std::make_unique<fitter::cpu::Workspace>();
@@ -65,15 +62,9 @@ inline CountedFit counted_fit(const fitter::Batch& batch, std::size_t index,
     input.variances = batch.variances + index * area;
     pixels.load_map(input.variances, options);
   }
-  const auto with = [&]<class Implicit, class Full>() {
-    return weighs ? count_evaluations<Full>(pixels, input, options, give_up_after)
-                  : count_evaluations<Implicit>(pixels, input, options, give_up_after);
-  };
-  if (options.model == fitter::Model::CircularGaussian)
-    return with.template operator()<fitter::ImplicitLeastSquares<CircularGaussian>,
-                                    fitter::FullSearch<CircularGaussian>>();
-  return with.template operator()<fitter::ImplicitLeastSquares<EllipticalGaussian>,
-                                  fitter::FullSearch<EllipticalGaussian>>();
+  return fitter::with_search<float>(options, [&]<class Search>() {
+    return count_evaluations<Search>(pixels, input, options, give_up_after);
+  });
 }
 
 }  // namespace driftd::test

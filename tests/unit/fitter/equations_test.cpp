@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The equations of each step: their matrix and gradient against loops over the pixels, their
 // solution against the equations.
+#include "fitter/circular_gaussian.hpp"
 #include "fitter/elliptical_gaussian.hpp"
 #include "fitter/full_search.hpp"
 #include "support/catch.hpp"

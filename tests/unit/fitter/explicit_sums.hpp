@@ -118,6 +118,7 @@ fitter::Vec<n> as_vec(const std::vector<double>& p) {
 /// A back end as pixel_sums.hpp describes it.
 class ScalarRoi {
  public:
+  using Real = float;
   static constexpr bool kKeepsMoments = false;
   /// @param variances  of the pixels, adu^2, or none
   ScalarRoi(const Image& pixels, int side, double pedestal, Image variances = {},

@@ -3,6 +3,7 @@
 // likelihood needs beside. Its equations: equations_test.cpp.
 #include "fitter/full_search.hpp"
 
+#include "fitter/circular_gaussian.hpp"
 #include "fitter/elliptical_gaussian.hpp"
 #include "support/catch.hpp"
 #include "unit/fitter/explicit_sums.hpp"

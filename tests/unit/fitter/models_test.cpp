@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The models' sums against loops over the pixels, their derivatives against differences, their
 // limits on each side, and what is told of them.
+#include "fitter/circular_gaussian.hpp"
 #include "fitter/elliptical_gaussian.hpp"
+#include "fitter/spot_model.hpp"
 #include "support/catch.hpp"
 #include "unit/fitter/explicit_sums.hpp"
 

@@ -19,7 +19,7 @@ using fitter::Vec;
 template <bool weighs>
 struct TwoParameters {
   using Real = float;
-  static constexpr bool kWeighs = weighs;
+  static constexpr bool kWeighsPixels = weighs;
   static constexpr int kSearched = 2;
   using Parameters = Vec<2>;
   struct Domain {

@@ -3,6 +3,7 @@
 #include "fitter/swarm_search.hpp"
 #include "fitter/swarm_step.hpp"
 
+#include "fitter/circular_gaussian.hpp"
 #include "fitter/elliptical_gaussian.hpp"
 #include "support/catch.hpp"
 #include "unit/fitter/explicit_sums.hpp"

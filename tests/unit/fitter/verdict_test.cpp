@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "fitter/circular_gaussian.hpp"
 #include "fitter/elliptical_gaussian.hpp"
 #include "fitter/fit_spot.hpp"
 #include "support/catch.hpp"

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What a model of a spot has to say: circular_gaussian.hpp tells each member's meaning. Host and
+// device.
+#pragma once
+
+#include <concepts>
+
+#include "fitter/fit_values.hpp"
+#include "fitter/pixel_sums.hpp"
+#include "fitter/small_matrix.hpp"
+
+namespace driftd::fitter {
+
+/// Parameters of a spot's shape, at most.
+constexpr int kMostShape = kParameters - 2;
+
+template <class M, class Shape = typename M::template Parameters<float>>
+concept SpotModel = std::same_as<Shape, Vec<M::kShape>> &&
+                    M::kShape <= kMostShape&& requires(const Shape& p, const Start& start,
+                                                       const ProfileMoments& moments,
+                                                       const ResidualMoments& residuals,
+                                                       const Vec<M::kShape + 2>& sd, int side,
+                                                       LocalizationOf<float>& result) {
+  { M::from_start(start) } -> std::same_as<Shape>;
+  { M::profile(p) } -> std::same_as<Profile>;
+  { M::lowest(side) } -> std::same_as<Shape>;
+  { M::highest(side) } -> std::same_as<Shape>;
+  { M::step_scale(p) } -> std::same_as<Shape>;
+  { M::totals(moments.first(), p) } -> std::same_as<ProfileTotals<M::kShape>>;
+  { M::products(moments.second(), p) } -> std::same_as<ProfileProducts<M::kShape>>;
+  { M::residual_products(residuals, p) } -> std::same_as<Shape>;
+  M::store(p, result);
+  M::store_sd(sd, result);
+};
+
+/// A model's limits of its shape.
+template <SpotModel Model, class Real>
+DRIFTD_HD Vec<Model::kShape, Real> limited(Vec<Model::kShape, Real> p, int side) {
+  const Vec<Model::kShape> lowest = Model::lowest(side), highest = Model::highest(side);
+  for (int j = 0; j < Model::kShape; ++j) p[j] = clamped(p[j], Real(lowest[j]), Real(highest[j]));
+  return p;
+}
+
+}  // namespace driftd::fitter
