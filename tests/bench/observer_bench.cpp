@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// What the observer costs the loop: a frame of both axes, from the drift to the command and to what
+// the stage monitor is told, by how many lines are followed and which stage is commanded.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <numbers>
+#include <random>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "control/observer/observer.hpp"
+
+namespace driftd::control {
+namespace {
+
+constexpr double kPeriodS = 0.002, kNoiseNm2 = 0.1;
+constexpr std::int64_t kPeriodNs = 2'000'000, kLatencyNs = 1'500'000;
+
+DisturbanceModel model_of(std::size_t lines, bool tracks) {
+  DisturbanceModel model{.walk_nm2_per_s = 1, .noise_nm2 = kNoiseNm2};
+  model.line_count = lines;
+  model.tracks = tracks;
+  for (std::size_t i = 0; i < lines; ++i)
+    model.lines[i] = {.frequency_hz = 3 + 17.3 * static_cast<double>(i),
+                      .fade_per_s = 0.3,
+                      .kick_nm2_per_s = 0.05};
+  return model;
+}
+
+/// us of each frame, once both axes are tuned.
+std::vector<double> time_frames(const ObserverSettings& settings, const DisturbanceModel& model,
+                                std::size_t frames) {
+  Observer observer(settings);
+  const StagePreview preview(preview_of(settings));
+  const GainScheduler scheduler(preview_of(settings));
+  std::mt19937 random(1);
+  std::normal_distribution<double> noise(0, std::sqrt(kNoiseNm2));
+  std::vector<double> us;
+  us.reserve(frames);
+  // The sample moves as the model says, less what the stage did: an ideal one.
+  Vec2 stage_nm;
+  double checked = 0;
+  for (std::size_t k = 0; us.size() < frames; ++k) {
+    const auto taken_ns = static_cast<std::int64_t>(k + 1) * kPeriodNs;
+    const double t_s = 1e-9 * static_cast<double>(taken_ns);
+    double motion_nm = 5 * t_s;
+    for (std::size_t i = 0; i < model.line_count; ++i)
+      motion_nm += std::sin(2 * std::numbers::pi * model.lines[i].frequency_hz * t_s);
+    const Sight sight{.moved_nm = {motion_nm + stage_nm.x + noise(random),
+                                   motion_nm + stage_nm.y + noise(random)},
+                      .variance_nm2 = {kNoiseNm2, kNoiseNm2},
+                      .taken_ns = taken_ns,
+                      .now_ns = taken_ns + kLatencyNs,
+                      .sure = true,
+                      .fit_noise_nm2 = {kNoiseNm2, kNoiseNm2}};
+    const auto begin = std::chrono::steady_clock::now();
+    const Vec2 command_nm = observer.see(sight);
+    observer.told(command_nm, sight.now_ns);
+    const auto expectation = observer.expectation();
+    const auto end = std::chrono::steady_clock::now();
+    checked += command_nm.x + (expectation ? 1 : 0);
+    stage_nm = command_nm;
+    if (observer.is_tuned(0) && observer.is_tuned(1)) {
+      us.push_back(std::chrono::duration<double, std::micro>(end - begin).count());
+      continue;
+    }
+    for (std::size_t axis = 0; k % 8 == 7 && axis < kAxes; ++axis) {
+      Tuning tuning;
+      tuning.axis = axis;
+      tuning.epoch = observer.epoch();
+      tuning.taken_ns = observer.frame().taken_ns;
+      tuning.filter = DisturbanceFilter(model);
+      tuning.gains = scheduler.schedule(preview, model);
+      tuning.usual_variance_nm2 = kNoiseNm2;
+      observer.offer(tuning);
+    }
+    if (k > 1000) throw std::runtime_error("no tuning took over");
+  }
+  if (!std::isfinite(checked)) throw std::runtime_error("a command is not finite");
+  return us;
+}
+
+double percentile(const std::vector<double>& sorted, double share) {
+  return sorted[std::min(sorted.size() - 1,
+                         static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+}
+
+void run(std::size_t frames) {
+  const ObserverSettings fast{
+      .period_s = kPeriodS,
+      .stage = {.image_to_stage = {}, .delay_us = 2500, .time_constant_us = 1500}};
+  ObserverSettings slow = fast;
+  slow.stage.delay_us = 9000;
+  slow.stage.resonance_hz = 7.85;
+  slow.stage.damping = 0.7;
+  std::printf(
+      "| stage | lines | tracked | p50 us | p99 | p99.9 |\n| --- | --- | --- | --- | --- | --- "
+      "|\n");
+  for (const auto& [name, settings] :
+       {std::pair{"first order, 1.5 ms", fast}, {"second order, 7.85 Hz", slow}})
+    for (const std::size_t lines : {std::size_t{0}, std::size_t{3}, kMaxLines})
+      for (const bool tracks : {false, true}) {
+        if (lines == 0 && tracks) continue;
+        std::vector<double> us = time_frames(settings, model_of(lines, tracks), frames);
+        std::sort(us.begin(), us.end());
+        std::printf("| %s | %zu | %s | %.2f | %.2f | %.2f |\n", name, lines, tracks ? "yes" : "no",
+                    percentile(us, 0.5), percentile(us, 0.99), percentile(us, 0.999));
+      }
+}
+
+}  // namespace
+}  // namespace driftd::control
+
+int main(int argc, char** argv) try {
+  CLI::App app("What the observer costs the loop a frame");
+  std::size_t frames = 100'000;
+  app.add_option("--frames", frames)->check(CLI::Range(1000, 10'000'000))->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  driftd::control::run(frames);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "driftd_observer_bench: %s\n", error.what());
+  return 1;
+}
