@@ -143,6 +143,11 @@ FitOptions options_from(const driftfit_options& o) {
   options.min_step = o.min_step;
   if (!(o.saturation <= 0)) options.saturation_adu = o.saturation;
   options.min_background_adu = o.min_background;
+  // By the names that the caller knows; check_options() has its own.
+  constexpr auto kHuge = static_cast<double>(std::numeric_limits<float>::max());
+  check_range("gain", static_cast<double>(o.gain), -kHuge, kHuge);
+  check_range("read_noise", static_cast<double>(o.read_noise), 0, kHuge);
+  check_range("offset", static_cast<double>(o.offset), -kHuge, kHuge);
   check_range("excess_noise", static_cast<double>(o.excess_noise), 1, 16);
   const bool multiplied = o.excess_noise > 1;
   const bool assumed = multiplied && options.estimator == Estimator::PoissonLikelihood;

@@ -215,6 +215,7 @@ int main(void) {
   options.gain = NAN;
   CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &result, NULL, NULL,
                      message, sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, " gain is nan, allowed are ") != NULL);
   driftfit_default_options(&options, sizeof options);
   options.saturation = 100;
   CHECK(driftfit_fit(fitter, &options, pixels, DRIFTFIT_U8, SIDE, 1, NULL, &result, NULL, NULL,
