@@ -39,6 +39,7 @@ DRIFTD_HD auto with_search(const FitOptions& options, const Action& action) {
   });
 }
 
+/// action(Weighing, std::bool_constant<each pixel has a map value>)
 template <class Real, WeighingEstimator<Real> Weighing, class Noise, class Action>
 DRIFTD_HD auto with_map_or_not(const Noise& noise, const Action& action) {
   if constexpr (!Weighing::kNeedsMap)
@@ -46,10 +47,11 @@ DRIFTD_HD auto with_map_or_not(const Noise& noise, const Action& action) {
   return action(Weighing(noise), std::true_type());
 }
 
-/// action(estimator, std::bool_constant<each pixel has a map value>) with the struct of an
-/// estimator that weighs its pixels; the others never ask.
+/// The same with the struct of an estimator that weighs its pixels; the others never ask, and get
+/// zeros.
 template <class Real, class Noise, class Action>
 DRIFTD_HD auto with_weights(const Noise& noise, const Action& action) {
+  // Of every estimator: what sums of weights are to the back end, or nothing.
   using Result = decltype(with_map_or_not<Real, WeightedLeastSquares<Real>>(noise, action));
   switch (noise.estimator) {
     case Estimator::ImplicitLeastSquares:

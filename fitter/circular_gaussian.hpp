@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The circular Gaussian, parameters (x, y, sigma): Leutenegger & Weber 2021, equations 10 and 11,
-// with its sums written as products of one-dimensional moments. A model is this file: another one
-// provides the same members. Host and device.
+// with its sums written as products of one-dimensional moments. spot_model.hpp says which members a
+// model has, docs/adding-a-fit.md how one is added. Host and device.
 #pragma once
 
 #include "fitter/fit_values.hpp"
@@ -85,7 +85,8 @@ struct CircularGaussian {
 
   /// @param sd  of the shape, and maybe more
   template <int n, class Real>
-  DRIFTD_HD static void store_sd(const Vec<n, Real>& sd, LocalizationOf<Real>& l) {
+  DRIFTD_HD static void store_sd(const Vec<n, Real>& sd, const Parameters<Real>&,
+                                 LocalizationOf<Real>& l) {
     l.x_sd_px = sd[0];
     l.y_sd_px = sd[1];
     l.sigma_x_sd_px = l.sigma_y_sd_px = sd[2];

@@ -89,7 +89,8 @@ struct EllipticalGaussian {
   }
 
   template <int n, class Real>
-  DRIFTD_HD static void store_sd(const Vec<n, Real>& sd, LocalizationOf<Real>& l) {
+  DRIFTD_HD static void store_sd(const Vec<n, Real>& sd, const Parameters<Real>&,
+                                 LocalizationOf<Real>& l) {
     l.x_sd_px = sd[0];
     l.y_sd_px = sd[1];
     l.sigma_x_sd_px = sd[2];

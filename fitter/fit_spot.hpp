@@ -36,7 +36,6 @@ DRIFTD_HD Mask<Real> usable_start(const StartOf<Real>& s) {
          is_finite(s.sigma_y_px);
 }
 
-/// A search for a spot. A search that weighs its pixels takes a map where there is one.
 template <class S, class Real = typename S::Real, class Parameters = typename S::Parameters>
 concept SpotSearch = SearchSpace<S> && SpotModel<typename S::Model> &&
     requires(Parameters& p, const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input,
@@ -48,12 +47,24 @@ concept SpotSearch = SearchSpace<S> && SpotModel<typename S::Model> &&
   { S::prepare(moments, summary, domain, p) } -> std::same_as<typename S::Prepared>;
 };
 
+template <class S, class B>
+concept SearchOver = SpotSearch<S> && SumsOverPixels<B> &&
+    requires(B& pixels, const typename S::Domain& domain, const typename S::Parameters& p,
+             const typename S::Prepared& prepared, const typename S::Evaluation& at,
+             const Mask<typename S::Real>& is_set) {
+  { S::linearize(pixels, domain, p, prepared) } -> std::same_as<typename S::Evaluation>;
+  {
+    S::plain_sums(pixels, domain, p, at, is_set)
+    } -> std::same_as<PlainSums<S::Model::kShape, typename S::Real>>;
+};
+
 /// @param fixed  bit j: parameter j
 template <SpotModel Model, class Real>
-DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed, LocalizationOf<Real>& l) {
+DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed,
+                        const Vec<Model::kShape, Real>& p, LocalizationOf<Real>& l) {
   for (int j = 0; j < Model::kShape + 2; ++j)
     if ((fixed >> j & 1u) != 0) sd[j] = 0.0f;
-  Model::store_sd(sd, l);
+  Model::store_sd(sd, p, l);
   l.amplitude_sd_adu = sd[Model::kShape];
   l.background_sd_adu = sd[Model::kShape + 1];
 }
@@ -61,9 +72,11 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed, Localiz
 /// From a minimum to the result. The verdict rests on the plain residuals whatever the estimator
 /// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise;
 /// of a map of variances it knows which pixels are left out (left_out_pixels.hpp).
-template <SpotSearch Search, SumsOverPixels BackEnd>
-DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
-                        const Minimum<Search>& minimum, const FitOptions& options)
+template <class Search, class BackEnd>
+requires SearchOver<Search, BackEnd> DRIFTD_HD auto conclude(BackEnd& pixels,
+                                                             const typename Search::Domain& domain,
+                                                             const Minimum<Search>& minimum,
+                                                             const FitOptions& options)
     -> LocalizationOf<typename Search::Real> {
   using Spot = typename Search::Model;
   using Real = typename Search::Real;
@@ -91,7 +104,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   hold(full, plain.fixed);
   const Factors<n + 2, Real> h = factorize(full);
   const SymmetricMatrix<n + 2, Real> inverse_l = inverse_lower(h);
-  store_sd<Spot>(standard_deviations(inverse_diagonal(h, inverse_l), pooled), plain.fixed, l);
+  store_sd<Spot>(standard_deviations(inverse_diagonal(h, inverse_l), pooled), plain.fixed, p, l);
   // Summed whatever the other tests say: the lanes of a back end must meet in it.
   const SmoothedExtremesOf<Real> structure = pixels.smoothed_residuals(alpha, at.level.beta);
   const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
@@ -101,13 +114,13 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   if (options.spots_only)
     l.status = where(l.converged() && !spot, Real(code_of(FitStatus::NotConverged)), l.status);
 
-  if constexpr (Search::kWeighsPixels) {
+  if constexpr (Search::kSearchesLevels) {
     if (knows_its_variances(options.estimator)) {
       const Factors<n + 2, Real> weighted = factorize(at.equations());
       Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_lower(weighted));
       for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others
         variance[j] = where(at.held.of[j], 1.0f / at.normal(j, j), variance[j]);
-      store_sd<Spot>(standard_deviations(variance, Real(1.0f)), plain.fixed, l);
+      store_sd<Spot>(standard_deviations(variance, Real(1.0f)), plain.fixed, p, l);
       return l;
     }
   }
@@ -120,7 +133,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
           ? photon_variance(options.noise, alpha, l.background_adu)
           : residual_variance(pixels.variance_sums(alpha, at.level.beta), count, plain.total.f,
                               n + 1, pooled);
-  store_sd<Spot>(standard_deviations(inverse(h, inverse_l), cubic, variance), plain.fixed, l);
+  store_sd<Spot>(standard_deviations(inverse(h, inverse_l), cubic, variance), plain.fixed, p, l);
   return l;
 }
 
@@ -187,8 +200,9 @@ class SpotFit {
 };
 
 /// One evaluation of a search at the trial of a fit.
-template <SpotSearch Search, SumsOverPixels BackEnd>
-DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>& fit) {
+template <class Search, class BackEnd>
+requires SearchOver<Search, BackEnd> DRIFTD_HD typename Search::Evaluation evaluate(
+    BackEnd& pixels, SpotFit<Search>& fit) {
   typename Search::Parameters& p = fit.trial();
   const auto moments = pixels.set_profile(Search::profile(p));
   const auto prepared = Search::prepare(moments, pixels.summary(), fit.domain(), p);
@@ -198,8 +212,8 @@ DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>&
 /// The whole fit over loaded pixels. Several fits of a back end (lanes of a vector, groups of a
 /// warp) stay in step: each joins every sum and takes part in a decision where it is its own.
 /// @param any_of  whether a mask is set for one of all that stay in step
-template <SpotSearch Search, SumsOverPixels BackEnd, class AnyOf>
-DRIFTD_HD LocalizationOf<typename Search::Real> fit_spot(
+template <class Search, class BackEnd, class AnyOf>
+requires SearchOver<Search, BackEnd> DRIFTD_HD LocalizationOf<typename Search::Real> fit_spot(
     BackEnd& pixels, const FitInputOf<typename Search::Real>& input, const FitOptions& options,
     const AnyOf& any_of) {
   SpotFit<Search> fit;

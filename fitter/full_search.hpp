@@ -25,7 +25,7 @@ template <SpotModel M, class R = float>
 struct FullSearch {
   using Model = M;
   using Real = R;
-  static constexpr bool kWeighsPixels = true;
+  static constexpr bool kSearchesLevels = true;
   static constexpr int kShape = Model::kShape;
   static constexpr int kAlpha = kShape, kBeta = kShape + 1;
   static constexpr int kSearched = kShape + 2;

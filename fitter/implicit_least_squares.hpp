@@ -78,7 +78,7 @@ template <SpotModel M, class R = float>
 struct ImplicitLeastSquares {
   using Model = M;
   using Real = R;
-  static constexpr bool kWeighsPixels = false;
+  static constexpr bool kSearchesLevels = false;
   static constexpr int kSearched = Model::kShape;
   using Parameters = Vec<kSearched, Real>;
 

@@ -31,7 +31,8 @@ concept SearchSpace = requires(const Parameters& p, const typename S::Domain& do
                                const typename S::Evaluation& at,
                                const FitInputOf<typename S::Real>& input) {
   { S::kSearched } -> std::convertible_to<int>;
-  { S::kWeighsPixels } -> std::convertible_to<bool>;
+  /// Amplitude and background, too: it takes start levels, bounds and a map.
+  { S::kSearchesLevels } -> std::convertible_to<bool>;
   { domain.limited(p) } -> std::same_as<Parameters>;
   { S::from_start(input, domain) } -> std::same_as<Parameters>;
   { S::reachable(domain, p, p) } -> std::same_as<Parameters>;
@@ -111,7 +112,7 @@ class LevenbergMarquardt {
 
     const Mask<Real> lowered = lower && !first_;
     lambda_ = where(lowered, larger(0.1f * lambda_, Real(kLeastDamping)), lambda_);
-    if constexpr (Search::kWeighsPixels)  // see kOvershot
+    if constexpr (Search::kSearchesLevels)  // see kOvershot
       lambda_ = where(lowered && decrease < kOvershot * predicted_,
                       larger(lambda_, Real(kHalfStep)), lambda_);
     raise_damping(searching_ && !lower, options);
@@ -170,7 +171,7 @@ class LevenbergMarquardt {
       unsolved = unsolved && !solved && searching_;
     }
     trial_ = where(searching_, Search::reachable(domain_, best_.parameters, to), trial_);
-    if constexpr (Search::kWeighsPixels) {
+    if constexpr (Search::kSearchesLevels) {
       predicted_ = 0.0f;
       for (int j = 0; j < Search::kSearched; ++j)
         predicted_ += (trial_[j] - best_.parameters[j]) * best_.at.gradient[j];

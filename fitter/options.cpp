@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "fitter/choice.hpp"
+
 namespace driftd::fitter {
 
 namespace {
@@ -60,6 +62,11 @@ void check_search(const FitOptions& options) {
 
 }  // namespace
 
+bool needs_variances(Estimator estimator) {
+  const PixelNoise mapped = {estimator, true, 1, 0, 1};
+  return with_weights<float>(mapped, [](const auto& weighing, auto) { return weighing.kNeedsMap; });
+}
+
 void check_roi_px(int roi_px) {
   check_range("roi_px", roi_px, kMinRoiPx, kMaxRoiPx);
 }
@@ -97,7 +104,7 @@ std::size_t bytes_per_pixel(PixelType type) {
 
 void check_live_options(const FitOptions& options) {
   check_options(options);
-  if (options.estimator == Estimator::WeightedLeastSquares)
+  if (needs_variances(options.estimator))
     throw FitterError(
         "fitter: weighted least squares needs the variance of each pixel, which only a "
         "batch has");
@@ -114,7 +121,7 @@ void check_batch(const Batch& batch, const FitOptions& options, std::size_t resu
     throw FitterError("fitter: a fixed amplitude or background needs start levels");
   if ((options.fixed & ~kLevels) != 0 && batch.starts == nullptr)
     throw FitterError("fitter: a fixed position or width needs start values");
-  if (options.estimator == Estimator::WeightedLeastSquares && batch.variances == nullptr)
+  if (needs_variances(options.estimator) && batch.variances == nullptr)
     throw FitterError("fitter: weighted least squares needs the variances of the pixels");
   if (options.estimator == Estimator::ImplicitLeastSquares && batch.bounds != nullptr)
     throw FitterError("fitter: implicit least squares takes no bounds");

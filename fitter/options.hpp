@@ -11,6 +11,9 @@ namespace driftd::fitter {
 /// @throws FitterError naming the setting, what it is and what is allowed
 void check_range(const char* name, double value, double low, double high);
 
+/// Whether it does nothing without the variances of the pixels.
+bool needs_variances(Estimator estimator);
+
 /// @throws FitterError outside kMinRoiPx .. kMaxRoiPx
 void check_roi_px(int roi_px);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a back end has to sum over the pixels of one ROI, and nothing else. Both Gaussian models are
+// What a back end has to sum over the pixels of one ROI, and nothing else. Models are
 // separable, f(x, y) = X(x) Y(y) with X = exp(-u^2 / 2 sigma_x^2), u = x - x0, and Y likewise with
 // v = y - y0. So every sum over f and its derivatives alone is a product of two one-dimensional
 // moments (2 side exponentials instead of side^2), and only four sums need the residuals' pixels.
@@ -279,7 +279,7 @@ concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
   { pixels.smoothed_residuals(level, level) } -> std::same_as<SmoothedExtremesOf<Real>>;
 };
 
-/// One for a search that weighs its pixels, or has all parameters. `plain_moments()`, only where
+/// One for FullSearch. `plain_moments()`, only where
 /// there is a map, are weighted moments with the weight 1 of each pixel that is not gone.
 template <class B, class Real = typename B::Real>
 concept WeightedSumsOverPixels = SumsOverPixels<B> &&

@@ -20,13 +20,6 @@ struct PixelTerm {
   Real value, weight, residual;
 };
 
-/// See above.
-template <class E, class Real>
-concept WeighingEstimator = requires(const E& estimator, const Real& value) {
-  { E::kNeedsMap } -> std::convertible_to<bool>;
-  { estimator.of(value, value, value) } -> std::same_as<PixelTerm<Real>>;
-};
-
 /// What the pixels' noise is to the estimators, for one ROI.
 template <class Real>
 struct PixelNoiseOf {
@@ -37,6 +30,16 @@ struct PixelNoiseOf {
   float floor;  ///< adu; likelihood: a model plus shift below this counts as this
 };
 using PixelNoise = PixelNoiseOf<float>;
+
+/// An estimator that weighs its pixels. One that needs a map knows its variances (below).
+template <class E, class Real>
+concept WeighingEstimator = requires(const E& estimator, const Real& value,
+                                     const PixelNoiseOf<Real>& noise, const PixelNoise& of_float) {
+  E(noise);
+  E(of_float);  // across the lanes, whose pixels are vectors
+  { E::kNeedsMap } -> std::convertible_to<bool>;
+  { estimator.of(value, value, value) } -> std::same_as<PixelTerm<Real>>;
+};
 
 /// Whether pixels are counts to it, of which it knows gain, offset and read noise: what it expects
 /// of a pixel is above 0, and so are its amplitudes.

@@ -88,7 +88,7 @@ struct BestPlaces {
     }
     const Profile at = Model::profile(place);
     LocalizationOf<float> l;
-    Model::store_sd(sd, l);
+    Model::store_sd(sd, place, l);
     return {{at.x_px, at.y_px, at.sigma_x_px, at.sigma_y_px},
             {l.x_sd_px, l.y_sd_px, l.sigma_x_sd_px, l.sigma_y_sd_px},
             value};

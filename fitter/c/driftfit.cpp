@@ -17,6 +17,7 @@
 #include "fitter/fitter.hpp"
 #include "fitter/frames.hpp"
 #include "fitter/options.hpp"
+#include "fitter/pixel_terms.hpp"
 #include "fitter/swarm.hpp"
 
 using namespace driftd::fitter;
@@ -121,9 +122,9 @@ driftfit_options all_options(const driftfit_options* given) {
 
 /// @throws FitterError for a name unknown
 FitOptions options_from(const driftfit_options& o) {
-  check_one_of("model", o.model, DRIFTFIT_ELLIPTICAL_GAUSSIAN,
+  check_one_of("model", o.model, static_cast<int>(kLastModel),
                "0 (circular) and 1 (elliptical Gaussian)");
-  check_one_of("estimator", o.estimator, DRIFTFIT_POISSON_LIKELIHOOD,
+  check_one_of("estimator", o.estimator, static_cast<int>(kLastEstimator),
                "0 (implicit), 1 (plain), 2 (weighted least squares) and 3 (Poisson likelihood)");
   if (o.fixed >= 1u << DRIFTFIT_PARAMETERS)
     throw FitterError("driftfit: fixed is " + std::to_string(o.fixed) + ", allowed are six bits");
@@ -150,7 +151,7 @@ FitOptions options_from(const driftfit_options& o) {
   check_range("offset", static_cast<double>(o.offset), -kHuge, kHuge);
   check_range("excess_noise", static_cast<double>(o.excess_noise), 1, 16);
   const bool multiplied = o.excess_noise > 1;
-  const bool assumed = multiplied && options.estimator == Estimator::PoissonLikelihood;
+  const bool assumed = multiplied && is_likelihood(options.estimator);
   const float gain = o.gain <= 0 && assumed ? 1.0f : o.gain;
   options.noise = with_excess({gain, o.read_noise, o.offset}, o.excess_noise);
   return options;

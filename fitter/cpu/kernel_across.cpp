@@ -69,7 +69,7 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
       f.index = next++;
       load_roi(f.pixels, job, f.index);
       const FitInput input = input_of(job, f.index);
-      if constexpr (Search::kWeighsPixels)
+      if constexpr (Search::kSearchesLevels)
         if (input.variances != nullptr) f.pixels.load_map(input.variances, options);
       f.fit.begin(f.pixels.summary(), input, job.roi_px, options);
       if (searching(f, options)) return true;

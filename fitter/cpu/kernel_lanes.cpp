@@ -101,7 +101,7 @@ void fit_all(const FitJob& job, LaneWorkspace& workspace) {
     FitInputOf<Real> input;
     input.start = group.start();
     BoundsOf<Real> bounds;
-    if constexpr (Search::kWeighsPixels) {
+    if constexpr (Search::kSearchesLevels) {
       if (job.levels != nullptr) input.levels = group.levels();
       if (job.bounds != nullptr) {
         bounds = group.bounds();

@@ -24,7 +24,7 @@ constexpr int kLiveThreads = 128;
 template <class Search, int kThreads, int kMostPx>
 __device__ Localization fit_roi(RoiSums<kThreads, kMostPx>& pixels, const FitInput& input,
                                 const FitOptions& options) {
-  if constexpr (Search::kWeighsPixels)
+  if constexpr (Search::kSearchesLevels)
     if (input.variances != nullptr) pixels.load_map(input.variances, options);
   const auto any_of = [&](bool mask) { return pixels.group().any(mask); };
   return as_localization(fit_spot<Search>(pixels, input, options, any_of));
@@ -193,7 +193,7 @@ Kernel thread_kernel(int roi_px) {
 
 template <class Search>
 Kernel batch_kernel(int roi_px, bool integrated) {
-  if constexpr (!Search::kWeighsPixels)
+  if constexpr (!Search::kSearchesLevels)
     if (roi_px <= kMostThreadPx && !integrated) return thread_kernel<Search>(roi_px);
   if (roi_px <= 16) return batch<Search, 4, 16>();
   if (roi_px <= 32) return batch<Search, 16, 32>();

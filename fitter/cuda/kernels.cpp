@@ -6,6 +6,7 @@
 #include "fitter/choice.hpp"
 
 namespace driftd::fitter::cuda {
+
 int Kernel::groups(int of_block) const {
   const int by_memory = static_cast<int>(kMostSharedBytes / group_bytes);
   const int a_warp = std::max(1, 32 / threads);

@@ -125,7 +125,7 @@ void SpotFitter::search_cold(const fitter::Batch& batch, std::span<fitter::Local
 
 void SpotFitter::fit(fitter::Batch batch, std::span<fitter::Localization> results) {
   if (batch.count == 0) return;
-  if (settings_.options.estimator == fitter::Estimator::WeightedLeastSquares) {
+  if (fitter::needs_variances(settings_.options.estimator)) {
     weigh(batch);
     batch.variances = variances_.data();
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fitter/options.hpp"
+#include "fitter/pixel_terms.hpp"
 #include "support/catch.hpp"
 #include "unit/fitter/fits.hpp"
 
@@ -259,6 +260,16 @@ TEST_CASE("A setting out of its range is told with as many digits as it takes") 
   options.bounds.lower[1] = 1e-8f;
   options.bounds.upper[1] = -2.5f;
   CHECK_THAT(said(options), contains("bounds of parameter 1 are 1e-08 to -2.5, allowed"));
+}
+
+TEST_CASE("An estimator that needs the pixels' variances knows them") {
+  CHECK(fitter::needs_variances(fitter::Estimator::WeightedLeastSquares));
+  CHECK_FALSE(fitter::needs_variances(fitter::Estimator::ImplicitLeastSquares));
+  for (int i = 0; i <= static_cast<int>(fitter::kLastEstimator); ++i) {
+    const auto estimator = static_cast<fitter::Estimator>(i);
+    CAPTURE(i);
+    if (fitter::needs_variances(estimator)) CHECK(fitter::knows_its_variances(estimator));
+  }
 }
 
 TEST_CASE("Settings and arrays that make no sense are refused with a sentence") {

@@ -11,10 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "fitter/choice.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
-#include "fitter/poisson_likelihood.hpp"
-#include "fitter/weighted_least_squares.hpp"
 
 namespace driftd::test {
 
@@ -192,9 +191,9 @@ class ScalarRoi {
 
   fitter::WeightedMoments weighted_moments(const fitter::PixelNoise& noise, float alpha,
                                            float beta) const {
-    return noise.estimator == fitter::Estimator::PoissonLikelihood
-               ? weighted(fitter::PoissonLikelihood<float>(noise), noise, alpha, beta)
-               : weighted(fitter::WeightedLeastSquares<float>(noise), noise, alpha, beta);
+    return fitter::with_weights<float>(noise, [&](const auto& estimator, auto) {
+      return weighted(estimator, noise, alpha, beta);
+    });
   }
   fitter::WeightedMoments plain_moments(const fitter::PixelNoise& noise, float alpha,
                                         float beta) const {

@@ -115,7 +115,7 @@ TEMPLATE_TEST_CASE("A model tells each parameter and its uncertainty by name", "
   CHECK(l.sigma_x_px == 3);
   CHECK(l.sigma_y_px == start.sigma_y_px);
   const fitter::Vec<4> sd = {{5, 6, 7, 8}};
-  TestType::store_sd(sd, l);
+  TestType::store_sd(sd, {}, l);
   CHECK(l.x_sd_px == 5);
   CHECK(l.y_sd_px == 6);
   CHECK(l.sigma_x_sd_px == 7);

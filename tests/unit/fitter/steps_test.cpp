@@ -19,7 +19,7 @@ using fitter::Vec;
 template <bool weighs>
 struct TwoParameters {
   using Real = float;
-  static constexpr bool kWeighsPixels = weighs;
+  static constexpr bool kSearchesLevels = weighs;
   static constexpr int kSearched = 2;
   using Parameters = Vec<2>;
   struct Domain {
