@@ -33,9 +33,12 @@ std::optional<std::string> lock_memory() {
     return "memory is not locked: the limit is " + std::to_string(limit.rlim_cur) +
            " bytes; set LimitMEMLOCK=infinity (systemd) or memlock unlimited (limits.conf)";
   }
+  // NOLINTBEGIN(concurrency-mt-unsafe): under the allocator's lock; a thread that allocates
+  // meanwhile goes by the old value or the new one.
   mallopt(M_TOP_PAD, kHeapReserveBytes);
   mallopt(M_TRIM_THRESHOLD, kHeapKeptBytes);
   mallopt(M_MMAP_THRESHOLD, kLargeBlockBytes);
+  // NOLINTEND(concurrency-mt-unsafe)
   if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return "memory is not locked: " + text_of(errno);
   return std::nullopt;
 }
