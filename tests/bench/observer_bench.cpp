@@ -8,19 +8,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <numbers>
-#include <random>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "control/observer/observer.hpp"
+#include "unit/control/observer_world.hpp"
 
 namespace driftd::control {
 namespace {
 
-constexpr double kPeriodS = 0.002, kNoiseNm2 = 0.1;
 constexpr std::int64_t kPeriodNs = 2'000'000, kLatencyNs = 1'500'000;
+constexpr double kNoiseNm2 = 0.1;
 
 DisturbanceModel model_of(std::size_t lines, bool tracks) {
   DisturbanceModel model{.walk_nm2_per_s = 1, .noise_nm2 = kNoiseNm2};
@@ -33,27 +32,26 @@ DisturbanceModel model_of(std::size_t lines, bool tracks) {
   return model;
 }
 
-/// us of each frame, once both axes are tuned.
-std::vector<double> time_frames(const ObserverSettings& settings, const DisturbanceModel& model,
-                                std::size_t frames) {
+struct Timed {
+  std::vector<double> us;  ///< of each frame, once both axes are tuned; sorted
+  double left_nm = 0;      ///< rms of the sample's place meanwhile: the lock is one
+};
+
+/// A sample that moves as the model says, and a stage that is as it is described.
+Timed time_frames(const ObserverSettings& settings, const DisturbanceModel& model,
+                  std::size_t frames) {
   Observer observer(settings);
   const StagePreview preview(preview_of(settings));
   const GainScheduler scheduler(preview_of(settings));
-  std::mt19937 random(1);
-  std::normal_distribution<double> noise(0, std::sqrt(kNoiseNm2));
-  std::vector<double> us;
-  us.reserve(frames);
-  // The sample moves as the model says, less what the stage did: an ideal one.
-  Vec2 stage_nm;
-  double checked = 0;
-  for (std::size_t k = 0; us.size() < frames; ++k) {
-    const auto taken_ns = static_cast<std::int64_t>(k + 1) * kPeriodNs;
-    const double t_s = 1e-9 * static_cast<double>(taken_ns);
-    double motion_nm = 5 * t_s;
-    for (std::size_t i = 0; i < model.line_count; ++i)
-      motion_nm += std::sin(2 * std::numbers::pi * model.lines[i].frequency_hz * t_s);
-    const Sight sight{.moved_nm = {motion_nm + stage_nm.x + noise(random),
-                                   motion_nm + stage_nm.y + noise(random)},
+  StageModel stage(settings.stage);
+  test::RandomMotion x(model, 1), y(model, 2);
+  Timed timed;
+  timed.us.reserve(frames);
+  for (std::int64_t k = 1; timed.us.size() < frames; ++k) {
+    const std::int64_t taken_ns = k * kPeriodNs;
+    const Vec2 stage_nm = stage.at(taken_ns);
+    const Vec2 place_nm = {x.advance() + stage_nm.x, y.advance() + stage_nm.y};
+    const Sight sight{.moved_nm = {x.measured(place_nm.x), y.measured(place_nm.y)},
                       .variance_nm2 = {kNoiseNm2, kNoiseNm2},
                       .taken_ns = taken_ns,
                       .now_ns = taken_ns + kLatencyNs,
@@ -64,13 +62,14 @@ std::vector<double> time_frames(const ObserverSettings& settings, const Disturba
     observer.told(command_nm, sight.now_ns);
     const auto expectation = observer.expectation();
     const auto end = std::chrono::steady_clock::now();
-    checked += command_nm.x + (expectation ? 1 : 0);
-    stage_nm = command_nm;
+    stage.command(command_nm, sight.now_ns);
     if (observer.is_tuned(0) && observer.is_tuned(1)) {
-      us.push_back(std::chrono::duration<double, std::micro>(end - begin).count());
+      if (!expectation) throw std::runtime_error("the stage monitor is told nothing");
+      timed.us.push_back(std::chrono::duration<double, std::micro>(end - begin).count());
+      timed.left_nm += place_nm.x * place_nm.x / static_cast<double>(frames);
       continue;
     }
-    for (std::size_t axis = 0; k % 8 == 7 && axis < kAxes; ++axis) {
+    for (std::size_t axis = 0; k % 8 == 0 && axis < kAxes; ++axis) {
       Tuning tuning;
       tuning.axis = axis;
       tuning.epoch = observer.epoch();
@@ -82,8 +81,9 @@ std::vector<double> time_frames(const ObserverSettings& settings, const Disturba
     }
     if (k > 1000) throw std::runtime_error("no tuning took over");
   }
-  if (!std::isfinite(checked)) throw std::runtime_error("a command is not finite");
-  return us;
+  timed.left_nm = std::sqrt(timed.left_nm);
+  std::sort(timed.us.begin(), timed.us.end());
+  return timed;
 }
 
 double percentile(const std::vector<double>& sorted, double share) {
@@ -93,24 +93,23 @@ double percentile(const std::vector<double>& sorted, double share) {
 
 void run(std::size_t frames) {
   const ObserverSettings fast{
-      .period_s = kPeriodS,
+      .period_s = test::kPeriodS,
       .stage = {.image_to_stage = {}, .delay_us = 2500, .time_constant_us = 1500}};
   ObserverSettings slow = fast;
   slow.stage.delay_us = 9000;
   slow.stage.resonance_hz = 7.85;
   slow.stage.damping = 0.7;
-  std::printf(
-      "| stage | lines | tracked | p50 us | p99 | p99.9 |\n| --- | --- | --- | --- | --- | --- "
-      "|\n");
+  std::printf("| stage | lines | tracked | p50 us | p99 | p99.9 | left nm |\n");
+  std::printf("| --- | --- | --- | --- | --- | --- | --- |\n");
   for (const auto& [name, settings] :
        {std::pair{"first order, 1.5 ms", fast}, {"second order, 7.85 Hz", slow}})
     for (const std::size_t lines : {std::size_t{0}, std::size_t{3}, kMaxLines})
       for (const bool tracks : {false, true}) {
         if (lines == 0 && tracks) continue;
-        std::vector<double> us = time_frames(settings, model_of(lines, tracks), frames);
-        std::sort(us.begin(), us.end());
-        std::printf("| %s | %zu | %s | %.2f | %.2f | %.2f |\n", name, lines, tracks ? "yes" : "no",
-                    percentile(us, 0.5), percentile(us, 0.99), percentile(us, 0.999));
+        const Timed timed = time_frames(settings, model_of(lines, tracks), frames);
+        std::printf("| %s | %zu | %s | %.2f | %.2f | %.2f | %.2f |\n", name, lines,
+                    tracks ? "yes" : "no", percentile(timed.us, 0.5), percentile(timed.us, 0.99),
+                    percentile(timed.us, 0.999), timed.left_nm);
       }
 }
 
