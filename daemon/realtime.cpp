@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/realtime.hpp"
 
-#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -13,12 +12,6 @@
 
 namespace driftd::daemon {
 namespace {
-
-// With locked memory the pages of a heap are had when it grows, under its lock: what threads take
-// in their course is there from the beginning, and is not given back to be had again.
-constexpr int kHeapReserveBytes = 1 << 20;  ///< of each thread's heap (glibc: M_TOP_PAD)
-constexpr int kHeapKeptBytes = 16 << 20;    ///< free at a heap's end before some is given back
-constexpr int kLargeBlockBytes = 4 << 20;   ///< from here on a block is mapped for itself
 
 std::string text_of(int error) {
   return std::generic_category().message(error);
@@ -33,12 +26,6 @@ std::optional<std::string> lock_memory() {
     return "memory is not locked: the limit is " + std::to_string(limit.rlim_cur) +
            " bytes; set LimitMEMLOCK=infinity (systemd) or memlock unlimited (limits.conf)";
   }
-  // NOLINTBEGIN(concurrency-mt-unsafe): under the allocator's lock; a thread that allocates
-  // meanwhile goes by the old value or the new one.
-  mallopt(M_TOP_PAD, kHeapReserveBytes);
-  mallopt(M_TRIM_THRESHOLD, kHeapKeptBytes);
-  mallopt(M_MMAP_THRESHOLD, kLargeBlockBytes);
-  // NOLINTEND(concurrency-mt-unsafe)
   if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return "memory is not locked: " + text_of(errno);
   return std::nullopt;
 }

@@ -105,8 +105,11 @@ Hdf5Handle make_table(hid_t file, const TableLayout& layout, hsize_t chunk) {
     H5Pset_deflate(properties.get(), kDeflate);
   }
   const Hdf5Handle type = file_type(layout);
+  // HDF5 would keep the last 1 MiB of every table. Appending needs the chunk that it fills.
+  const Hdf5Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+  H5Pset_chunk_cache(access.get(), 1, chunk * H5Tget_size(type.get()), 1);
   return {H5Dcreate2(file, layout.name, type.get(), space.get(), H5P_DEFAULT, properties.get(),
-                     H5P_DEFAULT),
+                     access.get()),
           H5Dclose};
 }
 
@@ -153,8 +156,6 @@ FileWriter::FileWriter(std::filesystem::path path, const Header& header, ChunkRo
   // Without effect once HDF5 is in use. A thread that a dead disk keeps within it would keep
   // exit().
   H5dont_atexit();
-  // HDF5 would keep up to 21 MiB of freed blocks by their sizes, some more every few minutes.
-  H5set_free_list_limits(0, 0, 0, 0, 0, 0);
   camera::silence_hdf5();
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   // Without HDF5's own lock others can read the file while it grows.
