@@ -36,6 +36,7 @@ DRIFTD_HD Mask<Real> usable_start(const StartOf<Real>& s) {
          is_finite(s.sigma_y_px);
 }
 
+/// A search for a spot.
 template <class S, class Real = typename S::Real, class Parameters = typename S::Parameters>
 concept SpotSearch = SearchSpace<S> && SpotModel<typename S::Model> &&
     requires(Parameters& p, const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input,
@@ -47,8 +48,9 @@ concept SpotSearch = SearchSpace<S> && SpotModel<typename S::Model> &&
   { S::prepare(moments, summary, domain, p) } -> std::same_as<typename S::Prepared>;
 };
 
-template <class S, class B>
-concept SearchOver = SpotSearch<S> && SumsOverPixels<B> &&
+/// A back end with what a search asks of it.
+template <class B, class S>
+concept SumsFor = SpotSearch<S> && SumsOverPixels<B> &&
     requires(B& pixels, const typename S::Domain& domain, const typename S::Parameters& p,
              const typename S::Prepared& prepared, const typename S::Evaluation& at,
              const Mask<typename S::Real>& is_set) {
@@ -72,11 +74,9 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed,
 /// From a minimum to the result. The verdict rests on the plain residuals whatever the estimator
 /// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise;
 /// of a map of variances it knows which pixels are left out (left_out_pixels.hpp).
-template <class Search, class BackEnd>
-requires SearchOver<Search, BackEnd> DRIFTD_HD auto conclude(BackEnd& pixels,
-                                                             const typename Search::Domain& domain,
-                                                             const Minimum<Search>& minimum,
-                                                             const FitOptions& options)
+template <class Search, SumsFor<Search> BackEnd>
+DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
+                        const Minimum<Search>& minimum, const FitOptions& options)
     -> LocalizationOf<typename Search::Real> {
   using Spot = typename Search::Model;
   using Real = typename Search::Real;
@@ -200,9 +200,8 @@ class SpotFit {
 };
 
 /// One evaluation of a search at the trial of a fit.
-template <class Search, class BackEnd>
-requires SearchOver<Search, BackEnd> DRIFTD_HD typename Search::Evaluation evaluate(
-    BackEnd& pixels, SpotFit<Search>& fit) {
+template <class Search, SumsFor<Search> BackEnd>
+DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>& fit) {
   typename Search::Parameters& p = fit.trial();
   const auto moments = pixels.set_profile(Search::profile(p));
   const auto prepared = Search::prepare(moments, pixels.summary(), fit.domain(), p);
@@ -212,8 +211,8 @@ requires SearchOver<Search, BackEnd> DRIFTD_HD typename Search::Evaluation evalu
 /// The whole fit over loaded pixels. Several fits of a back end (lanes of a vector, groups of a
 /// warp) stay in step: each joins every sum and takes part in a decision where it is its own.
 /// @param any_of  whether a mask is set for one of all that stay in step
-template <class Search, class BackEnd, class AnyOf>
-requires SearchOver<Search, BackEnd> DRIFTD_HD LocalizationOf<typename Search::Real> fit_spot(
+template <class Search, SumsFor<Search> BackEnd, class AnyOf>
+DRIFTD_HD LocalizationOf<typename Search::Real> fit_spot(
     BackEnd& pixels, const FitInputOf<typename Search::Real>& input, const FitOptions& options,
     const AnyOf& any_of) {
   SpotFit<Search> fit;

@@ -279,8 +279,8 @@ concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
   { pixels.smoothed_residuals(level, level) } -> std::same_as<SmoothedExtremesOf<Real>>;
 };
 
-/// One for FullSearch. `plain_moments()`, only where
-/// there is a map, are weighted moments with the weight 1 of each pixel that is not gone.
+/// One for FullSearch. Plain moments are weighted moments with the weight 1 of each pixel that is
+/// not gone; they are asked for only where there is a map.
 template <class B, class Real = typename B::Real>
 concept WeightedSumsOverPixels = SumsOverPixels<B> &&
     requires(B& pixels, const PixelNoiseOf<Real>& noise, const Real& level,

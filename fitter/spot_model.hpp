@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model of a spot has to say: circular_gaussian.hpp tells each member's meaning. Host and
+// What a model of a spot has to say; docs/adding-a-fit.md tells each member's meaning. Host and
 // device.
 #pragma once
 
@@ -22,7 +22,8 @@ struct AnyMoments {
 };
 
 template <class M, class Shape = typename M::template Parameters<float>>
-concept SpotModel = std::same_as<Shape, Vec<M::kShape>> &&(M::kShape <= kMostShape) &&
+concept SpotModel = std::same_as<Shape, Vec<M::kShape>> &&(M::kShape >= 2) &&
+                    (M::kShape <= kMostShape) &&
                     requires(const Shape& p, const Start& start, const AnyMoments& moments,
                              const ResidualMoments& residuals, int side,
                              const Vec<M::kShape + 2>& sd, const Vec<M::kShape>& spread,

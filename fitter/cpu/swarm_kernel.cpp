@@ -13,8 +13,7 @@ namespace driftd::fitter::cpu::HWY_NAMESPACE {
 namespace {
 
 /// The canonical swarm of PSFIT's figures 1 and 2, one particle to a lane, over the shape of the
-/// spot: amplitude and background are eliminated as in implicit_least_squares.hpp, which leaves
-/// its own parameters alone.
+/// spot: amplitude and background are eliminated as in implicit_least_squares.hpp.
 template <class Model>
 class Swarm {
  public:
@@ -120,25 +119,11 @@ class Swarm {
     Axis a = {hn::Zero(d_), hn::Zero(d_)};
     for (int i = 0; i < roi_.side(); ++i) {
       const V u = hn::Sub(hn::Set(d_, static_cast<float>(i)), centre);
-      values[i] = power_of_two(hn::Max(hn::Mul(hn::Mul(u, u), factor), smallest));
+      values[i] = exp2_of(Real(hn::Max(hn::Mul(hn::Mul(u, u), factor), smallest))).v;
       a.sum = hn::Add(a.sum, values[i]);
       a.squares = hn::MulAdd(values[i], values[i], a.squares);
     }
     return a;
-  }
-
-  /// 2^x to 2.4e-7 for x from -100 to 0, in half of hn::Exp's time: 2^r by a polynomial on [-1/2,
-  /// 1/2] (minimax), and the rest added to its exponent.
-  static V power_of_two(V x) {
-    const V to_round = hn::Set(d_, 12582912.0f);  // 1.5 * 2^23: beside it there are no fractions
-    const V rounded = hn::Add(x, to_round);
-    const V r = hn::Sub(x, hn::Sub(rounded, to_round));
-    V y = hn::Set(d_, 1.32764713e-3f);
-    for (const float c : {9.67554096e-3f, 5.55071309e-2f, 0.240221202f, 0.693146944f, 1.00000012f})
-      y = hn::MulAdd(y, r, hn::Set(d_, c));
-    const hn::RebindToSigned<D> bits;
-    return hn::BitCast(
-        d_, hn::Add(hn::BitCast(bits, y), hn::ShiftLeft<23>(hn::BitCast(bits, rounded))));
   }
 
   V value_at(const V* at) const {
