@@ -142,6 +142,7 @@ bool has(const std::string& text, const std::string& part) {
 /// waits for a reader.
 struct StuckDisk {
   int reader = -1;
+  Asker asker;  ///< of the place that is saved
   std::optional<Fixture> f{std::in_place};
 
   ~StuckDisk() {
@@ -153,8 +154,7 @@ struct StuckDisk {
   void save_on_it() {
     std::filesystem::create_directories(fifo().parent_path());
     REQUIRE(mkfifo(fifo().c_str(), 0600) == 0);
-    f->places.save(
-        "stuck", "", false, [](const Outcome&) {}, f->now_ns);
+    f->places.save("stuck", "", false, asker.answer(), f->now_ns);
   }
   void answer() {
     if (reader < 0) reader = open(fifo().c_str(), O_RDONLY | O_NONBLOCK);
@@ -440,6 +440,7 @@ TEST_CASE("a disk that does not answer is told, and a lock does not happen later
   f.turn_all(0);  // one late order a turn
   REQUIRE(asker.answered());
   CHECK(asker.code() == "timeout");
+  CHECK(disk.asker.code() == "timeout");  // it is stuck
   disk.answer();
   Asker list;
   f.places.list(list.answer(), f.now_ns);
