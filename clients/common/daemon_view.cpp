@@ -39,8 +39,10 @@ std::string words(std::string code) {
   return code;
 }
 
+/// Of what a message says, which may be any number.
 std::string duration(double seconds) {
-  const auto whole = static_cast<long>(seconds);
+  constexpr double kMost = 1e11;
+  const auto whole = static_cast<long>(seconds > 0 ? std::min(seconds, kMost) : 0.0);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 

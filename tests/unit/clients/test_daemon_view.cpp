@@ -164,6 +164,19 @@ TEST_CASE("Values that do not exist are dashes") {
   CHECK(contains(line_of(lines, "latency"), "p50 -"));
 }
 
+TEST_CASE("Times that no clock has are shown as the least or the most") {
+  json status = driftd::test::protocol_examples().at("status");
+  const auto up = [&status](double seconds) {
+    status["uptime_s"] = seconds;
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    return view.summary(kNow_ns).front();
+  };
+  CHECK(contains(up(3661), "up 1:01:01"));
+  CHECK(contains(up(1e308), "up 27777777:46:40"));
+  CHECK(contains(up(-5), "up 0:00:00"));
+}
+
 TEST_CASE("A daemon that fell silent is not shown as locked") {
   const DaemonView view = view_of_examples();
   const std::int64_t later_ns = kNow_ns + 5'000'000'000;
