@@ -9,6 +9,7 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "record/file_reader.hpp"
@@ -152,6 +153,40 @@ TEST_CASE("a file's writer needs no more memory the longer the file is") {
   // When HDF5 keeps the whole index, 10 MB more; with 1 MiB of each table's last chunks, 0.8 MB.
   write(20000);
   CHECK(mallinfo2().uordblks < before + (std::size_t{256} << 10));
+}
+
+/// Calls by which this process wrote to files.
+long writes() {
+  std::ifstream io("/proc/self/io");
+  for (std::string word; io >> word;)
+    if (long count = 0; word == "syscw:" && io >> count) return count;
+  return -1;
+}
+
+TEST_CASE("rows wait for a flush, of every table") {
+  const Folder folder;
+  FileWriter writer(folder.file("a.h5"), header(), {.frames = 16, .localizations = 16});
+  const StageRow stage;
+  const ClockRow clock;
+  const CounterRow counters;
+  const LocalizationRow spot;
+  const Event event{1, 2, "warning", "marker_lost", "marker 3", "{}"};
+  const long before = writes();
+  if (before < 0) {
+    WARN("SKIPPED: /proc/self/io cannot be read");
+    return;
+  }
+  for (int i = 0; i < 12; ++i) {
+    append(writer, frames(static_cast<std::uint64_t>(i), 1));
+    writer.append(std::span(&spot, 1));
+    writer.append(std::span(&stage, 1));
+    writer.append(std::span(&clock, 1));
+    writer.append(std::span(&counters, 1));
+    writer.append(std::span(&event, 1));
+  }
+  CHECK(writes() - before <= 2);
+  writer.flush();
+  CHECK(writes() - before > 2);
 }
 
 TEST_CASE("no room ends a record with a whole file") {
