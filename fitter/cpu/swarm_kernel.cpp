@@ -23,7 +23,7 @@ class Swarm {
 
   SwarmReport search(std::size_t index) {
     load_roi(roi_, job_.rois, index);
-    roi_number_ = static_cast<std::uint32_t>(job_.first + index);
+    roi_number_ = job_.first + index;
     const FitJob& rois = job_.rois;
     domain_ = swarm_domain<Model>(rois.roi_px, rois.options->bounds,
                                   rois.bounds != nullptr ? rois.bounds + index : nullptr);
@@ -169,7 +169,7 @@ class Swarm {
   const SwarmOptions& options_;
   SwarmWorkspace& w_;
   RoiSums<D, 0> roi_;
-  std::uint32_t roi_number_ = 0;
+  std::uint64_t roi_number_ = 0;
   SwarmDomain<Model> domain_ = {};
   float swarm_best_[kMaxDimensions] = {};
   float swarm_value_ = 0;

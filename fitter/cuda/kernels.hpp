@@ -60,7 +60,7 @@ struct alignas(8) Task {
 /// The argument of a swarm kernel: the ROIs of a batch, a block each, a particle a thread.
 struct SwarmArgument {
   KernelArgument rois;  ///< starts, levels, variances and results unused
-  std::uint32_t first;  ///< number of its first ROI
+  std::uint64_t first;  ///< number of its first ROI
   SwarmOptions options;
   Start* starts;         ///< receives the best places
   SwarmReport* reports;  ///< receives what the swarms found; may be null

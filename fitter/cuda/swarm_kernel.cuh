@@ -211,7 +211,7 @@ class SwarmKernelOf {
   bool takes_part_;  ///< a whole warp has more threads than there may be particles
   PixelSummary summary_;
   SwarmDomain<Model> domain_;
-  std::uint32_t roi_number_;
+  std::uint64_t roi_number_;
   float at_[kDimensions], velocity_[kDimensions];
   float best_[kDimensions], best_value_;  ///< of this particle
   float swarm_best_[kDimensions], swarm_value_;

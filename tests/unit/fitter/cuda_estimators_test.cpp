@@ -305,7 +305,7 @@ TEST_CASE("A swarm on CUDA begins as its CPU twin does") {
   swarm.particles = GENERATE(16, 48, 256, 1024);
   swarm.iterations = 1;  // later ones part: rounding decides which of two places is better
   swarm.seed = 0x123456789abcdefu;
-  swarm.first_roi = 1000;
+  swarm.first_roi = 0x1234567800000000u - 100;  // numbers of 64 bits, with a carry among them
   const Found cpu = search_cpu(sample.batch(), options, swarm);
   const Found gpu = search_cuda(sample.batch(), options, swarm);
   int same = 0;

@@ -39,6 +39,9 @@ TEST_CASE("All of seed, ROI, particle, iteration and block make other numbers") 
   const auto numbers = fitter::swarm_numbers(seed, 1, 2, 3, 4);
   const auto expected = fitter::philox({{1, 2, 3, 4}}, 0x9abcdef0u, 0x12345678u);
   for (int k = 0; k < 4; ++k) CHECK(numbers.v[k] == expected.v[k]);
+  const auto far = fitter::swarm_numbers(seed, 0x1234567800000001u, 2, 3, 4);
+  const auto of_far = fitter::philox({{1, 0x56780002u, 0x12340003u, 4}}, 0x9abcdef0u, 0x12345678u);
+  for (int k = 0; k < 4; ++k) CHECK(far.v[k] == of_far.v[k]);
 }
 
 TEST_CASE("A swarm's domain is the ROI within all bounds") {

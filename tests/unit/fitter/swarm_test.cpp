@@ -144,6 +144,8 @@ TEST_CASE("Blocks that count on give the bits of one batch") {
   const Found block = search(rest, swarm, 2);
   swarm.first_roi = 0;
   CHECK(search(rest, swarm).reports[0].best.x_px != block.reports[0].best.x_px);
+  swarm.first_roi = (std::uint64_t{1} << 32) + kFirst;
+  CHECK(search(rest, swarm).reports[0].best.x_px != block.reports[0].best.x_px);
   for (std::size_t i = 0; i < rest.count; ++i) {
     CHECK(block.reports[i].best.x_px == whole.reports[kFirst + i].best.x_px);
     CHECK(block.reports[i].spread.x_px == whole.reports[kFirst + i].spread.x_px);
