@@ -124,18 +124,29 @@ __device__ void fit_slot(float* memory, const KernelArgument& job, std::uint32_t
          make_uint4(words[3 * part], words[3 * part + 1], words[3 * part + 2], stamp));
 }
 
-/// Waits until the doorbell has changed. After some milliseconds in vain it looks less often, so
-/// that an idle kernel leaves the bus alone.
-__device__ inline Task next_task(const Task* doorbell, std::uint32_t last) {
+/// Waits until the host's doorbell, or a relay of the device, has changed; what was written before
+/// it was rung is then seen. After some milliseconds in vain it looks less often, so that an idle
+/// kernel leaves the bus alone.
+template <bool kOfHost>
+__device__ Task next_task(const Task* doorbell, std::uint32_t last) {
   constexpr int kPatience = 4000;
   constexpr unsigned kNapNs = 500;
   for (int looks = 0;; ++looks) {
     std::uint64_t both;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(both) : "l"(doorbell) : "memory");
+    if constexpr (kOfHost)
+      asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(both) : "l"(doorbell) : "memory");
+    else
+      asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(both) : "l"(doorbell) : "memory");
     const Task now = {static_cast<std::uint32_t>(both), static_cast<std::uint32_t>(both >> 32)};
     if (now.stamp != last || now.count == Task::kStop) return now;
     if (looks > kPatience) __nanosleep(kNapNs);
   }
+}
+
+/// To those who wait at the relay, with all that was seen before.
+__device__ inline void pass_on(const Task& task, Task* relay) {
+  const std::uint64_t both = std::uint64_t{task.count} << 32 | task.stamp;
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(relay), "l"(both) : "memory");
 }
 
 /// @param task   to do at once, where relay is null
@@ -155,9 +166,12 @@ __global__ void __launch_bounds__(kLiveThreads)
   do {
     if (relay != nullptr) {
       if (threadIdx.x == 0) {
-        next = next_task(blockIdx.x == 0 ? doorbell : relay, task.stamp);
-        if (blockIdx.x == 0)
-          __stwt(reinterpret_cast<uint2*>(relay), make_uint2(next.stamp, next.count));
+        if (blockIdx.x == 0) {
+          next = next_task<true>(doorbell, task.stamp);
+          pass_on(next, relay);
+        } else {
+          next = next_task<false>(relay, task.stamp);
+        }
       }
       __syncthreads();
       task = next;
