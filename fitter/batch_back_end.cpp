@@ -2,6 +2,10 @@
 #include "fitter/batch_back_end.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <future>
+#include <vector>
 
 #include "fitter/cpu/parts.hpp"
 #include "fitter/options.hpp"
@@ -24,7 +28,36 @@ bool all_readable(const FrameFits& fits, std::span<const Localization> results) 
          host_can_read(fits.places) && all_readable(fits.rois, results);
 }
 
+/// Of frames that the host cannot read. @throws FitterError
+void check_of_gpu(const Frames& frames) {
+  const auto is_multiple = [](const void* address, std::size_t bytes) {
+    return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+  };
+  for (const float* map : {frames.gains_e_per_adu, frames.offsets_adu, frames.variances_adu2}) {
+    if (map != nullptr && host_can_read(map))
+      throw FitterError("fitter: frames lie in a GPU's memory, maps have to lie there, too");
+    if (!is_multiple(map, sizeof(float)))
+      throw FitterError("fitter: a map in a GPU's memory has to lie at a multiple of 4 bytes");
+  }
+  const std::size_t pixel = bytes_per_pixel(frames.type);
+  if (!is_multiple(frames.pixels, pixel) || frames.row_bytes % pixel != 0 ||
+      frames.frame_bytes % pixel != 0)
+    throw FitterError(
+        "fitter: frames in a GPU's memory, row_stride and frame_stride have to be multiples of a "
+        "pixel, " +
+        std::to_string(pixel) + " bytes");
+}
+
 }  // namespace
+
+std::byte* BatchBackEnd::PinnedBlock::of(std::size_t bytes, int device) noexcept {
+  if (bytes > asked_for_) {
+    memory_.reset();
+    asked_for_ = std::bit_ceil(bytes);
+    memory_.reset(static_cast<std::byte*>(allocate_pinned(asked_for_, device)));
+  }
+  return memory_.get();
+}
 
 BatchBackEnd::BatchBackEnd(BackEnd wish, const CudaBatchOptions& cuda) : wish_(wish) {
   if (wish == BackEnd::Cpu) {
@@ -33,6 +66,7 @@ BatchBackEnd::BatchBackEnd(BackEnd wish, const CudaBatchOptions& cuda) : wish_(w
   }
   try {
     cuda_ = make_cuda_batch_fitter(cuda);
+    device_ = cuda.devices.front();
     reason_ = wish == BackEnd::Cuda ? "CUDA was asked for" : "there is a GPU that can be used";
   } catch (const FitterError& error) {
     if (wish == BackEnd::Cuda) throw;
@@ -68,27 +102,46 @@ void BatchBackEnd::fit(const Batch& batch, const FitOptions& options,
 void BatchBackEnd::check(const FrameFits& fits, const FitOptions& options,
                          std::span<const Localization> results) const {
   check_frames(fits, options, results.size());
-  if (cuda_ && !all_readable(fits, results))
-    throw FitterError("fitter: frames, maps, places and results have to lie in the host's memory");
+  if (!cuda_ || host_can_read(fits.places)) check_places(fits);
+  if (!cuda_) return;
+  if (!host_can_read(fits.frames.pixels)) return check_of_gpu(fits.frames);
+  if (!all_readable(fits, results))
+    throw FitterError(
+        "fitter: of frames in the host's memory, maps, places, what is known of each ROI and "
+        "results have to lie there, too");
 }
 
 void BatchBackEnd::fit_frames(const FrameFits& fits, const FitOptions& options,
                               std::span<Localization> results, int threads) {
   if (!cuda_) return fit_frames_cpu(fits, options, results, threads);
   check(fits, options, results);
-  constexpr std::size_t kBlockBytes = std::size_t{1} << 26;
-  const std::size_t block = std::min(kBlockBytes / CutRois::bytes_of_each(fits), results.size());
+  if (results.empty()) return;
+  if (!host_can_read(fits.frames.pixels)) return cuda_->fit_frames(fits, options, results);
+  constexpr std::size_t kBlockBytes = std::size_t{1} << 24;
+  const std::size_t each = CutRois::bytes_of_each(fits);
+  const std::size_t block = std::min(kBlockBytes / each, results.size());
   const FitOptions of_cut = options_of_cut(fits.frames, options);
-  CutRois cut(fits, options, block);
+  std::vector<CutRois> cut;
+  for (std::size_t begin = 0; begin < results.size() && cut.size() < cut_.size(); begin += block)
+    cut.emplace_back(fits, options, block, cut_[cut.size()].of(block * each, device_));
+  const auto part = [&](std::size_t begin) {
+    return results.subspan(begin, std::min(block, results.size() - begin));
+  };
+  const auto cut_from = [&](std::size_t begin) {
+    return std::async(std::launch::async, [&, begin] {
+      cpu::run_in_parts(part(begin).size(), threads, cpu::kPieceOfWork,
+                        [&](std::size_t, std::size_t from, std::size_t count) {
+                          cut[begin / block % cut.size()].cut(begin + from, count, from);
+                        });
+    });
+  };
+  std::future<void> next = cut_from(0);
   for (std::size_t done = 0; done < results.size(); done += block) {
-    const std::span<Localization> now =
-        results.subspan(done, std::min(block, results.size() - done));
-    cpu::run_in_parts(now.size(), threads, cpu::kPieceOfWork,
-                      [&](std::size_t, std::size_t from, std::size_t count) {
-                        cut.cut(done + from, count, from);
-                      });
-    fit(cut.batch(done, now.size()), of_cut, now, threads);
-    cut.to_frame(done, now);
+    next.get();
+    if (done + block < results.size()) next = cut_from(done + block);
+    const CutRois& rois = cut[done / block % cut.size()];
+    fit(rois.batch(done, part(done).size()), of_cut, part(done), threads);
+    rois.to_frame(done, part(done));
   }
 }
 

@@ -3,6 +3,8 @@
 // time.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,8 +38,9 @@ class BatchBackEnd {
   /// What fit_frames() checks before it begins. @throws FitterError
   void check(const FrameFits& fits, const FitOptions& options,
              std::span<const Localization> results) const;
-  /// As fit_frames_cpu(), and likewise. For a GPU, threads of the CPU cut blocks of ROIs. All
-  /// arrays lie where the CPU can read them.
+  /// As fit_frames_cpu(), and likewise. Frames of the host are cut for a GPU by threads of the CPU,
+  /// a block while the one before is fitted; then all arrays lie where the CPU can read them.
+  /// Frames on a GPU are cut there: CudaBatchFitter::fit_frames().
   void fit_frames(const FrameFits& fits, const FitOptions& options, std::span<Localization> results,
                   int threads);
   /// As fit_swarm_cpu(), and likewise.
@@ -49,11 +52,26 @@ class BatchBackEnd {
   const std::string& reason() const noexcept { return reason_; }
 
  private:
+  /// Grows to what is asked of it, by twice at least; null where there is not so much.
+  class PinnedBlock {
+   public:
+    std::byte* of(std::size_t bytes, int device) noexcept;
+
+   private:
+    struct Free {
+      void operator()(std::byte* memory) const noexcept { free_pinned(memory); }
+    };
+    std::unique_ptr<std::byte, Free> memory_;
+    std::size_t asked_for_ = 0;
+  };
+
   template <class OnGpu>
   bool done_on_gpu(bool cpu_could, const OnGpu& on_gpu);
 
   BackEnd wish_;
+  std::array<PinnedBlock, 2> cut_;  ///< ROIs of frames, in turn; from their first use on
   std::unique_ptr<CudaBatchFitter> cuda_;
+  int device_ = 0;  ///< its first
   std::string reason_;
 };
 

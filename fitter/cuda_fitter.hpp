@@ -19,6 +19,7 @@
 
 #include "fitter/cuda_mode.hpp"
 #include "fitter/fitter.hpp"
+#include "fitter/frames.hpp"
 #include "fitter/swarm.hpp"
 
 namespace driftd::fitter {
@@ -35,8 +36,8 @@ std::optional<int> cuda_device_of(const void* memory) noexcept;
 /// Why `device` cannot run the fits (it is too old for the kernels, taken by others); "" if it can.
 std::string cuda_obstacle(int device = 0);
 
-/// Whether `memory` lies where the processor reads it; false also where CUDA does not say. A null
-/// pointer does.
+/// Whether `memory` lies where the processor reads it. Where CUDA does not say, because something
+/// failed before, the system does. A null pointer does.
 bool host_can_read(const void* memory) noexcept;
 
 /// 1000 * major + 10 * minor; 0: there is none.
@@ -47,7 +48,8 @@ struct CudaVersions {
 CudaVersions cuda_versions() noexcept;
 
 /// Memory of the host that all devices reach; null: there is no device, or not so much.
-void* allocate_pinned(std::size_t bytes) noexcept;
+/// @param device  by which it is had; nothing: the calling thread's current one
+void* allocate_pinned(std::size_t bytes, std::optional<int> device = std::nullopt) noexcept;
 void free_pinned(void* memory) noexcept;
 
 /// Copies `bytes` bytes between any two of host and devices. @throws FitterError
@@ -74,9 +76,8 @@ struct CudaBatchOptions {
 };
 
 /// Any number of ROIs at the speed of the bus: in chunks, copied and fitted in turn on several
-/// streams of several devices. Holds its memory from construction on, that of the rarer arrays
-/// (levels, variances, bounds, reports) from their first use; called by one thread at a time, may
-/// be shared by none.
+/// streams of several devices. Its memory grows with what is fitted, and stays; called by one
+/// thread at a time, may be shared by none.
 class CudaBatchFitter {
  public:
   virtual ~CudaBatchFitter() = default;
@@ -91,6 +92,12 @@ class CudaBatchFitter {
   /// @throws FitterError for senseless arguments and for what CUDA reports
   virtual void fit(const Batch& batch, const FitOptions& options,
                    std::span<Localization> results) = 0;
+
+  /// As fit_frames_cpu(), and as fit(): ROIs are cut by the device. Frames (pixels at multiples
+  /// of their bytes) and maps lie in the memory of one of the devices, all else as for fit().
+  /// Places there are not looked at first: one in a frame that is not there is BadInput.
+  virtual void fit_frames(const FrameFits& fits, const FitOptions& options,
+                          std::span<Localization> results) = 0;
 
   /// As fit_swarm_cpu(), and as fit(): a block an ROI, a particle a thread. From the same random
   /// numbers, but rounding soon parts the ways of the particles: results agree where both find the

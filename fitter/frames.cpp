@@ -6,19 +6,12 @@
 #include <limits>
 #include <string>
 
+#include "fitter/cut_pixels.hpp"
 #include "fitter/options.hpp"
 #include "fitter/pixel_type.hpp"
 
 namespace driftd::fitter {
 namespace {
-
-struct Corner {
-  std::int64_t x_px, y_px;
-};
-
-Corner corner_of(const Place& place, int roi_px) noexcept {
-  return {std::int64_t{place.x_px} - roi_px / 2, std::int64_t{place.y_px} - roi_px / 2};
-}
 
 /// Where the first pixel of a ROI is; `pixels` is null where the ROI leaves the frame.
 struct Window {
@@ -28,9 +21,7 @@ struct Window {
 
 Window window_of(const Frames& frames, const Place& place, int roi_px) noexcept {
   const Corner corner = corner_of(place, roi_px);
-  if (corner.x_px < 0 || corner.y_px < 0 || corner.x_px + roi_px > frames.width_px ||
-      corner.y_px + roi_px > frames.height_px)
-    return {};
+  if (!is_within(frames, place, roi_px)) return {};
   const auto x = static_cast<std::size_t>(corner.x_px);
   const auto y = static_cast<std::size_t>(corner.y_px);
   return {static_cast<const unsigned char*>(frames.pixels) +
@@ -39,25 +30,17 @@ Window window_of(const Frames& frames, const Place& place, int roi_px) noexcept 
           y * static_cast<std::size_t>(frames.width_px) + x};
 }
 
-PixelType type_of_cut(const Frames& frames) noexcept {
-  return frames.converted() ? PixelType::F32 : frames.type;
-}
-
-/// (pixel - offset) gain of a row; NaN at or above saturation and where there is no gain.
+/// Converts the pixels of a row.
 /// @param gains, offsets  of the row, or null
 /// @param offset          where there are no `offsets`
 template <class Pixel>
 void convert_row(const unsigned char* row, std::size_t count, const float* gains,
                  const float* offsets, float offset, float saturation, float* converted) noexcept {
-  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
   for (std::size_t i = 0; i < count; ++i) {
     Pixel pixel;
     std::memcpy(&pixel, row + i * sizeof pixel, sizeof pixel);
-    const auto value = static_cast<float>(pixel);
-    const float gain = gains != nullptr ? gains[i] : 1.0f;
-    const float light = (value - (offsets != nullptr ? offsets[i] : offset)) * gain;
-    const auto good = static_cast<int>(gain > 0) & static_cast<int>(value < saturation);
-    converted[i] = good != 0 ? light : kNone;
+    converted[i] = converted_pixel(static_cast<float>(pixel), gains != nullptr ? gains[i] : 1.0f,
+                                   offsets != nullptr ? offsets[i] : offset, saturation);
   }
 }
 
@@ -95,13 +78,21 @@ void check_frames(const FrameFits& fits, const FitOptions& options, std::size_t 
   check_stride("row_stride", frames.row_bytes, row);
   check_stride("frame_stride", frames.frame_bytes, row);
   if (fits.places == nullptr) throw FitterError("fitter: no places given");
-  for (std::size_t i = 0; i < rois.count; ++i) {
+}
+
+void check_places(const FrameFits& fits) {
+  const Frames& frames = fits.frames;
+  for (std::size_t i = 0; i < fits.rois.count; ++i) {
     const auto frame = static_cast<std::int64_t>(fits.places[i].frame);
     if (frame >= 0 && static_cast<std::size_t>(frame) < frames.count) continue;
     throw FitterError("fitter: place " + std::to_string(i) + " is in frame " +
                       std::to_string(frame) + ", of frames there are " +
                       std::to_string(frames.count) + ", counted from 0");
   }
+}
+
+PixelType type_of_cut(const Frames& frames) noexcept {
+  return frames.converted() ? PixelType::F32 : frames.type;
 }
 
 FitOptions options_of_cut(const Frames& frames, const FitOptions& options) {
@@ -119,24 +110,32 @@ std::size_t CutRois::bytes_of_each(const FrameFits& fits) {
   return side * side * (bytes_per_pixel(type_of_cut(fits.frames)) + variance);
 }
 
-CutRois::CutRois(const FrameFits& fits, const FitOptions& options, std::size_t capacity)
+CutRois::CutRois(const FrameFits& fits, const FitOptions& options, std::size_t capacity,
+                 std::byte* memory)
     : fits_(&fits),
       offset_adu_(options.noise.offset_adu),
       saturation_adu_(options.saturation_adu),
       type_(type_of_cut(fits.frames)) {
   const auto side = static_cast<std::size_t>(fits.rois.roi_px);
-  roi_bytes_ = side * side * bytes_per_pixel(type_);
-  pixels_ = std::make_unique_for_overwrite<std::byte[]>(capacity * roi_bytes_);
-  if (fits.frames.variances_adu2 != nullptr)
-    variances_ = std::make_unique_for_overwrite<float[]>(capacity * side * side);
+  const std::size_t pixels = side * side;
+  roi_bytes_ = pixels * bytes_per_pixel(type_);
+  if (memory == nullptr) {
+    own_ = std::make_unique_for_overwrite<std::byte[]>(capacity * bytes_of_each(fits));
+    memory = own_.get();
+  }
+  pixels_ = memory;
+  if (fits.frames.variances_adu2 != nullptr) {
+    variances_ = reinterpret_cast<float*>(memory);
+    pixels_ += capacity * pixels * sizeof(float);
+  }
   if (fits.rois.starts != nullptr) starts_ = std::make_unique<Start[]>(capacity);
 }
 
 void CutRois::cut_pixels(const Place& place, std::size_t at) noexcept {
   const Frames& frames = fits_->frames;
   const auto side = static_cast<std::size_t>(fits_->rois.roi_px);
-  std::byte* const pixels = pixels_.get() + at * roi_bytes_;
-  float* const variances = variances_ ? variances_.get() + at * side * side : nullptr;
+  std::byte* const pixels = pixels_ + at * roi_bytes_;
+  float* const variances = variances_ != nullptr ? variances_ + at * side * side : nullptr;
   const Window window = window_of(frames, place, fits_->rois.roi_px);
   if (window.pixels == nullptr) {  // pixels all alike: bad input to every fit
     std::memset(pixels, 0, roi_bytes_);
@@ -159,14 +158,14 @@ void CutRois::cut_pixels(const Place& place, std::size_t at) noexcept {
       std::memcpy(pixels + row * roi_bytes_ / side, from, roi_bytes_ / side);
     for (std::size_t i = 0; variances != nullptr && i < side; ++i) {
       const float gain = gains != nullptr ? gains[i] : 1.0f;
-      variances[row * side + i] = frames.variances_adu2[in_map + i] * (gain * gain);
+      variances[row * side + i] = converted_variance(frames.variances_adu2[in_map + i], gain);
     }
   }
 }
 
 void CutRois::cut(std::size_t first, std::size_t count, std::size_t at) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    const Place& place = fits_->places[first + i];
+    const Place place = fits_->places[first + i];
     cut_pixels(place, at + i);
     if (!starts_) continue;
     const Corner corner = corner_of(place, fits_->rois.roi_px);
@@ -178,10 +177,10 @@ void CutRois::cut(std::size_t first, std::size_t count, std::size_t at) noexcept
 
 Batch CutRois::batch(std::size_t first, std::size_t count) const noexcept {
   Batch cut = fits_->rois;
-  cut.pixels = pixels_.get();
+  cut.pixels = pixels_;
   cut.type = type_;
   cut.count = count;
-  cut.variances = variances_.get();
+  cut.variances = variances_;
   cut.starts = starts_.get();
   if (cut.levels != nullptr) cut.levels += first;
   if (cut.bounds != nullptr) cut.bounds += first;

@@ -12,9 +12,9 @@
 
 namespace driftd::fitter {
 
-/// Frames in the host's memory, and what is known of each pixel of the camera.
+/// Frames, and what is known of each pixel of the camera.
 struct Frames {
-  const void* pixels = nullptr;  ///< of any alignment
+  const void* pixels = nullptr;  ///< in the host's memory of any alignment
   PixelType type = PixelType::U16;
   int width_px = 0, height_px = 0;
   std::size_t count = 0;
@@ -45,8 +45,13 @@ struct FrameFits {
 /// `count` of the ROIs, beginning with `first`.
 FrameFits part_of(const FrameFits& all, std::size_t first, std::size_t count);
 
-/// As check_batch(). @throws FitterError also for frames and places that are not what they say
+/// As check_batch(). @throws FitterError also for frames that are not what they say
 void check_frames(const FrameFits& fits, const FitOptions& options, std::size_t results);
+/// @throws FitterError for a place in a frame that is not there
+void check_places(const FrameFits& fits);
+
+/// Of the pixels that are fitted.
+PixelType type_of_cut(const Frames& frames) noexcept;
 
 /// The options of fits whose pixels are cut from `frames`. Of those given, noise and limits are
 /// meant for the pixels fitted (electrons with a map of gains), but for saturation_adu, and for
@@ -57,7 +62,9 @@ FitOptions options_of_cut(const Frames& frames, const FitOptions& options);
 class CutRois {
  public:
   /// @param fits, options  have to outlive it
-  CutRois(const FrameFits& fits, const FitOptions& options, std::size_t capacity);
+  /// @param memory  of `capacity` times bytes_of_each(), as aligned as a float; null: its own
+  CutRois(const FrameFits& fits, const FitOptions& options, std::size_t capacity,
+          std::byte* memory = nullptr);
 
   /// Cuts `count` ROIs, beginning with `first`, to the places from `at` on. Different threads may
   /// cut to different places.
@@ -77,8 +84,9 @@ class CutRois {
   float saturation_adu_;
   PixelType type_;
   std::size_t roi_bytes_;
-  std::unique_ptr<std::byte[]> pixels_;
-  std::unique_ptr<float[]> variances_;
+  std::unique_ptr<std::byte[]> own_;
+  float* variances_ = nullptr;  ///< null without a map
+  std::byte* pixels_;
   std::unique_ptr<Start[]> starts_;
 };
 

@@ -211,7 +211,7 @@ void driftfit_free_pinned(void* memory);
 /* The defaults, in as much of the struct as `size` bytes hold (sizeof(driftfit_options)). */
 void driftfit_default_options(driftfit_options* options, uint32_t size);
 
-/* Makes a fitter with its threads' or GPU's memory.
+/* Makes a fitter. It takes memory, a GPU's too, as its calls need it, and keeps it.
  *   threads       of the CPU; 0: one per core
  *   devices       GPUs to share the work, `device_count` of them; null and 0: the first
  *   fitter        receives it; null when the call fails. driftfit_destroy() ends it
@@ -235,8 +235,8 @@ const char* driftfit_backend_reason(const driftfit_fitter* fitter);
  *   progress    may be null; `user` is handed to it
  * With a GPU, all arrays of the images and the results may each lie in memory of the host (fastest
  * when pinned) or of one of the fitter's devices (written by its default stream, or by streams that
- * are done). Returns DRIFTFIT_OK, also when some fits failed (see their status), _BAD_ARGUMENT,
- * _NO_MEMORY, _CANCELLED or _FAILED. */
+ * are done). On the CPU they all lie in memory of the host. Returns DRIFTFIT_OK, also when some fits
+ * failed (see their status), _BAD_ARGUMENT, _NO_MEMORY, _CANCELLED or _FAILED. */
 int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* options,
                         const driftfit_images* images, driftfit_result* results,
                         driftfit_progress progress, void* user, char* message, size_t message_size);
@@ -248,17 +248,21 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const
                  size_t message_size);
 
 /* Fits ROIs of frames: what driftfit_fit_images() makes of the same ROIs cut by hand, x and y in
- * the frame (the centre of its first pixel is (0, 0)). ROIs are cut a piece at a time by the
- * threads that fit them; for a GPU in blocks of 64 MiB by all threads of the CPU. results
- * frames->count of them, in the order of the places. A ROI that does not lie in its frame with all
- * its pixels has DRIFTFIT_BAD_INPUT. With a map of gains or offsets, a float is fitted in place of
+ * the frame (the centre of its first pixel is (0, 0)). results: frames->count of them, in the order
+ * of the places. ROIs are cut a piece at a time by the threads that fit them; for a GPU by all
+ * threads of the CPU, a block of 16 MiB while the one before is fitted; then all arrays lie in
+ * memory of the host. Or frames and maps lie in memory of one of the fitter's devices, pixels and
+ * strides at multiples of a pixel: then the device cuts, and the other arrays lie where those of
+ * driftfit_fit_images() may. A ROI that does not lie in its frame with all its pixels has
+ * DRIFTFIT_BAD_INPUT; places in memory of a device are not looked at before: there one in a frame
+ * that is not there has it, too. With a map of gains or offsets, a float is fitted in place of
  * each pixel, (pixel - offset) * gain; without one of them, `offset` of the options, or no gain,
  * takes its place. With gains, it is electrons, as is all that is said in pixel units, but for
  * saturation, offsets and variances (which are converted: variance * gain^2): beside a map of gains
  * `gain` has to be unknown, beside one of offsets `offset` has to be 0. A pixel whose gain is not
  * above 0, or whose offset is no number, makes bad input of the ROIs that it is in. The maps of
  * sCMOS cameras: Huang et al. 2013, Nature Methods 10, 653, whose gain is the inverse of this one.
- * All arrays lie in memory of the host. Returns what driftfit_fit_images() does. */
+ * Returns what driftfit_fit_images() does. */
 int driftfit_fit_frames(driftfit_fitter* fitter, const driftfit_options* options,
                         const driftfit_frames* frames, driftfit_result* results,
                         driftfit_progress progress, void* user, char* message, size_t message_size);

@@ -73,6 +73,7 @@ void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Loca
 void fit_frames_cpu(const FrameFits& fits, const FitOptions& options,
                     std::span<Localization> results, int threads) {
   check_frames(fits, options, results.size());
+  check_places(fits);
   const FitOptions of_cut = options_of_cut(fits.frames, options);
   // ROIs cut at a time, whole groups of lanes: what stays in the second cache beside a
   // LaneWorkspace. More only of ROIs of which one group is larger.

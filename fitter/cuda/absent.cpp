@@ -33,7 +33,7 @@ CudaVersions cuda_versions() noexcept {
   return {};
 }
 
-void* allocate_pinned(std::size_t) noexcept {
+void* allocate_pinned(std::size_t, std::optional<int>) noexcept {
   return nullptr;
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -12,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "fitter/cuda/cut_rois.hpp"
 #include "fitter/cuda/kernels.hpp"
 #include "fitter/options.hpp"
 
@@ -45,21 +48,21 @@ std::vector<Chunk> cut(std::size_t count, std::size_t devices, std::size_t fewes
   return chunks;
 }
 
-enum class Place { Nowhere, Pageable, Pinned, Device };
+enum class Where : std::uint8_t { Nowhere, Pageable, Pinned, Device };
 
 /// An array of the caller's, `each` bytes an ROI. What is read is never written through it.
 struct Array {
   void* memory = nullptr;
   std::size_t each = 0;
-  Place place = Place::Nowhere;
-  int device = -1;  ///< where Place::Device
+  Where place = Where::Nowhere;
+  int device = -1;  ///< where Where::Device
 
   void* from(std::size_t index) const {
-    return place == Place::Nowhere ? nullptr : static_cast<unsigned char*>(memory) + index * each;
+    return place == Where::Nowhere ? nullptr : static_cast<unsigned char*>(memory) + index * each;
   }
 };
 
-/// Memory that grows to what is asked of it, and then stays.
+/// Memory that grows to what is asked of it, by twice at least, and then stays.
 template <class Memory>
 class Growing {
  public:
@@ -68,8 +71,9 @@ class Growing {
     if (bytes <= bytes_) return;
     memory_.reset();
     bytes_ = 0;
-    memory_.emplace(calls, bytes);
-    bytes_ = bytes;
+    const std::size_t grown = std::bit_ceil(bytes);
+    memory_.emplace(calls, grown);
+    bytes_ = grown;
   }
   const Memory& operator*() const { return *memory_; }
 
@@ -96,10 +100,11 @@ class Passage {
 };
 
 /// The arrays of a call.
-constexpr std::size_t kPixels = 0, kStarts = 1, kLevels = 2, kVariances = 3, kBounds = 4;
-constexpr std::size_t kInputs = 5;
-constexpr std::size_t kResults = 5, kReports = 6;
-constexpr std::size_t kArrays = 7;
+constexpr std::size_t kPixels = 0, kStarts = 1, kLevels = 2, kVariances = 3, kBounds = 4,
+                      kPlaces = 5;
+constexpr std::size_t kInputs = 6;
+constexpr std::size_t kResults = 6, kReports = 7;
+constexpr std::size_t kArrays = 8;
 
 /// A stream of a device, and the memory by which a chunk of each array gets there and back.
 struct Pipeline {
@@ -111,22 +116,30 @@ struct Pipeline {
   std::array<Passage, kArrays> passages;
 };
 
-/// One call of fit() or search().
-struct BatchCall {
-  const Batch& batch;
+/// What fit_frames() was given.
+struct FramesGiven {
+  const FrameFits& fits;
   const FitOptions& options;
-  const SwarmOptions* swarm;  ///< null: fit()
-  std::array<Array, kArrays> arrays;
-  Kernel kernel;
-  std::vector<Pipeline*> pipelines;
-  std::vector<Chunk> chunks;
+};
+
+/// One call of fit(), fit_frames() or search().
+struct BatchCall {
+  const Batch& batch;  ///< of fit_frames() without pixels, which are cut by the device
+  const FitOptions& options;
+  const SwarmOptions* swarm = nullptr;  ///< null but for search()
+  const FramesGiven* frames = nullptr;  ///< null but for fit_frames()
+  std::array<Array, kArrays> arrays = {};
+  int home = -1;  ///< the device on which something lies; -1: none
+  Kernel kernel = {};
+  std::vector<Pipeline*> pipelines = {};
+  std::vector<Chunk> chunks = {};
 
   std::size_t devices() const {
     std::set<int> used;
     for (const Pipeline* pipeline : pipelines) used.insert(pipeline->device);
     return used.size();
   }
-  bool any(Place place) const {
+  bool any(Where place) const {
     return std::any_of(arrays.begin(), arrays.end(),
                        [place](const Array& array) { return array.place == place; });
   }
@@ -144,10 +157,7 @@ class BatchFitter final : public CudaBatchFitter {
     for (int stream = 0; stream < cuda.streams; ++stream) {
       for (const int device : cuda.devices) {
         check(calls_.set_device(device), "taking the device");
-        Pipeline& pipeline = *pipelines_.emplace_back(std::make_unique<Pipeline>(calls_, device));
-        pipeline.passages[kPixels].reserve(calls_, chunk_bytes_, true);
-        pipeline.passages[kStarts].reserve(calls_, kMostFits * sizeof(Start), true);
-        pipeline.passages[kResults].reserve(calls_, kMostFits * sizeof(Localization), true);
+        pipelines_.push_back(std::make_unique<Pipeline>(calls_, device));
       }
     }
   }
@@ -155,29 +165,37 @@ class BatchFitter final : public CudaBatchFitter {
   void fit(const Batch& batch, const FitOptions& options,
            std::span<Localization> results) override {
     check_batch(batch, options, results.size());
-    run(batch, options, nullptr, results.data(), nullptr);
+    run({batch, options}, results.data(), nullptr);
+  }
+
+  void fit_frames(const FrameFits& fits, const FitOptions& options,
+                  std::span<Localization> results) override {
+    check_frames(fits, options, results.size());
+    Batch rois = fits.rois;
+    rois.type = type_of_cut(fits.frames);
+    const FramesGiven given = {fits, options};
+    run({rois, options_of_cut(fits.frames, options), nullptr, &given}, results.data(), nullptr);
   }
 
   void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
               std::span<Localization> results, std::span<SwarmReport> reports) override {
     check_batch(batch, options, results.size());
     check_swarm(batch, swarm, reports);
-    run(batch, options, &swarm, results.data(), reports.data());
+    run({batch, options, &swarm}, results.data(), reports.data());
   }
 
  private:
-  void run(const Batch& batch, const FitOptions& options, const SwarmOptions* swarm,
-           Localization* results, SwarmReport* reports) {
-    if (batch.count == 0) return;
+  void run(BatchCall call, Localization* results, SwarmReport* reports) {
+    if (call.batch.count == 0) return;
     const CallersDevice callers(calls_);
-    const BatchCall call = plan(batch, options, swarm, results, reports);
+    plan(call, results, reports);
     // The streams here do not wait for the default one by themselves.
-    if (call.any(Place::Device)) {
+    if (call.home >= 0) {
       check(calls_.set_device(call.pipelines.front()->device), "taking the device");
       check(calls_.synchronize_stream(cudaStreamLegacy), "waiting for the batch");
     }
     try {
-      if (call.any(Place::Pageable)) {
+      if (call.any(Where::Pageable)) {
         run_in_threads(call);
       } else {
         for (std::size_t k = 0; k < call.chunks.size(); ++k)
@@ -187,40 +205,66 @@ class BatchFitter final : public CudaBatchFitter {
       for (Pipeline* pipeline : call.pipelines) calls_.synchronize_stream(pipeline->stream.get());
       throw;
     }
-    for (Pipeline* pipeline : call.pipelines)
-      check(calls_.synchronize_stream(pipeline->stream.get()), "fitting");
+    cudaError_t first = cudaSuccess;  // after all of them nothing is written any more
+    for (Pipeline* pipeline : call.pipelines) {
+      const cudaError_t now = calls_.synchronize_stream(pipeline->stream.get());
+      if (first == cudaSuccess) first = now;
+    }
+    check(first, "fitting");
   }
 
-  Array locate(const void* memory, std::size_t each) const {
+  /// @param alignment  of what is read there by the device
+  Array locate(const void* memory, std::size_t each, std::size_t alignment = alignof(float)) const {
     if (memory == nullptr) return {};
-    Array array = {const_cast<void*>(memory), each, Place::Pageable, -1};
+    Array array = {const_cast<void*>(memory), each, Where::Pageable, -1};
     cudaPointerAttributes attributes;
     check(calls_.pointer_attributes(&attributes, memory), "asking where the batch lies");
     if (attributes.type == cudaMemoryTypeManaged)
       throw FitterError("CUDA: managed memory is not supported");
-    if (attributes.type == cudaMemoryTypeHost) array.place = Place::Pinned;
+    if (attributes.type == cudaMemoryTypeHost) array.place = Where::Pinned;
     if (attributes.type == cudaMemoryTypeDevice) {
-      array.place = Place::Device;
+      array.place = Where::Device;
       array.device = attributes.device;
+      if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0)
+        throw FitterError(
+            "CUDA: an array in a GPU's memory has an address that is no multiple of " +
+            std::to_string(alignment));
     }
     return array;
   }
 
-  BatchCall plan(const Batch& batch, const FitOptions& options, const SwarmOptions* swarm,
-                 Localization* results, SwarmReport* reports) const {
+  /// The device that has the frames and all of their maps, of which none is copied.
+  int home_of(const Frames& frames) const {
+    Array pixels = locate(frames.pixels, 1, bytes_per_pixel(frames.type));
+    for (const float* map : {frames.gains_e_per_adu, frames.offsets_adu, frames.variances_adu2}) {
+      const Array there = locate(map, sizeof(float));
+      if (map != nullptr && there.device != pixels.device) pixels.place = Where::Nowhere;
+    }
+    if (pixels.place != Where::Device)
+      throw FitterError("CUDA: frames and maps do not all lie in the memory of one GPU");
+    return pixels.device;
+  }
+
+  /// Where everything lies, and who fits which part of it.
+  void plan(BatchCall& call, Localization* results, SwarmReport* reports) const {
+    const Batch& batch = call.batch;
     const auto side = static_cast<std::size_t>(batch.roi_px);
     const std::size_t pixels = side * side;
-    BatchCall call = {batch, options, swarm, {}, batch_kernel(options, batch.roi_px), {}, {}};
-    call.arrays = {locate(batch.pixels, pixels * bytes_per_pixel(batch.type)),
-                   locate(batch.starts, sizeof(Start)),
-                   locate(batch.levels, sizeof(StartLevels)),
-                   locate(batch.variances, pixels * sizeof(float)),
-                   locate(batch.bounds, sizeof(Bounds)),
-                   locate(results, sizeof(Localization)),
-                   locate(reports, sizeof(SwarmReport))};
-    int home = -1;
+    call.kernel = batch_kernel(call.options, batch.roi_px);
+    const std::size_t pixel = bytes_per_pixel(batch.type);
+    call.arrays = {
+        locate(batch.pixels, pixels * pixel, pixel),
+        locate(batch.starts, sizeof(Start)),
+        locate(batch.levels, sizeof(StartLevels)),
+        locate(batch.variances, pixels * sizeof(float)),
+        locate(batch.bounds, sizeof(Bounds)),
+        locate(call.frames != nullptr ? call.frames->fits.places : nullptr, sizeof(Place)),
+        locate(results, sizeof(Localization)),
+        locate(reports, sizeof(SwarmReport))};
+    int& home = call.home;
+    if (call.frames != nullptr) home = home_of(call.frames->fits.frames);
     for (const Array& array : call.arrays) {
-      if (array.place != Place::Device) continue;
+      if (array.place != Where::Device) continue;
       if (home >= 0 && array.device != home)
         throw FitterError("CUDA: the batch lies on more than one device");
       home = array.device;
@@ -230,17 +274,24 @@ class BatchFitter final : public CudaBatchFitter {
     if (call.pipelines.empty())
       throw FitterError("CUDA: the batch lies on device " + std::to_string(home) +
                         ", which this fitter does not use");
-    if (!call.any(Place::Pinned) && !call.any(Place::Pageable) && swarm == nullptr) {
+    if (call.frames != nullptr && call.arrays[kPlaces].place != Where::Device)
+      check_places(call.frames->fits);
+    const bool on_device = !call.any(Where::Pinned) && !call.any(Where::Pageable);
+    if (on_device && call.swarm == nullptr && call.frames == nullptr) {
       constexpr std::size_t kMostOfALaunch = std::numeric_limits<std::int32_t>::max() / 128;
       for (std::size_t from = 0; from < batch.count; from += kMostOfALaunch)
         call.chunks.push_back({from, std::min(kMostOfALaunch, batch.count - from)});
     } else {
-      const std::size_t largest = std::max(call.arrays[kPixels].each, call.arrays[kVariances].each);
-      call.chunks = cut(batch.count, call.devices(), swarm == nullptr ? kFewestFits : kFewestSwarms,
-                        std::min(kMostFits, chunk_bytes_ / largest));
+      const bool varies = call.frames != nullptr
+                              ? call.frames->fits.frames.variances_adu2 != nullptr
+                              : batch.variances != nullptr;
+      const std::size_t largest = pixels * std::max(pixel, varies ? sizeof(float) : 0);
+      const std::size_t most = std::min(kMostFits, chunk_bytes_ / largest);
+      std::size_t fewest = call.swarm == nullptr ? kFewestFits : kFewestSwarms;
+      if (on_device && call.swarm == nullptr) fewest = most;  // no copy waits for the last one
+      call.chunks = cut(batch.count, call.devices(), fewest, most);
     }
     if (call.pipelines.size() > call.chunks.size()) call.pipelines.resize(call.chunks.size());
-    return call;
   }
 
   /// A thread a stream, because the processor copies pageable memory.
@@ -267,9 +318,9 @@ class BatchFitter final : public CudaBatchFitter {
   const void* bring(const Array& array, const Chunk& chunk, Passage& passage,
                     cudaStream_t stream) const {
     const void* from = array.from(chunk.from);
-    if (array.place == Place::Nowhere || array.place == Place::Device) return from;
+    if (array.place == Where::Nowhere || array.place == Where::Device) return from;
     const std::size_t bytes = chunk.count * array.each;
-    const bool staged = array.place == Place::Pageable;
+    const bool staged = array.place == Where::Pageable;
     passage.reserve(calls_, bytes, staged);
     if (staged) {
       std::memcpy(passage.staged(), from, bytes);
@@ -280,19 +331,25 @@ class BatchFitter final : public CudaBatchFitter {
     return passage.on_device();
   }
 
+  /// The device's part of a passage, through which nothing passes.
+  void* room(Passage& passage, std::size_t bytes) const {
+    passage.reserve(calls_, bytes, false);
+    return passage.on_device();
+  }
+
   /// Where the device writes the part of an array that belongs to a chunk.
   void* room(const Array& array, const Chunk& chunk, Passage& passage) const {
-    if (array.place == Place::Nowhere || array.place == Place::Device)
+    if (array.place == Where::Nowhere || array.place == Where::Device)
       return array.from(chunk.from);
-    passage.reserve(calls_, chunk.count * array.each, array.place == Place::Pageable);
+    passage.reserve(calls_, chunk.count * array.each, array.place == Where::Pageable);
     return passage.on_device();
   }
 
   /// Copies that part to the host, for pageable memory as far as pinned memory.
   void send_back(const Array& array, const Chunk& chunk, const Passage& passage,
                  cudaStream_t stream) const {
-    if (array.place == Place::Nowhere || array.place == Place::Device) return;
-    void* const to = array.place == Place::Pageable ? passage.staged() : array.from(chunk.from);
+    if (array.place == Where::Nowhere || array.place == Where::Device) return;
+    void* const to = array.place == Where::Pageable ? passage.staged() : array.from(chunk.from);
     check(calls_.copy(to, passage.on_device(), chunk.count * array.each, cudaMemcpyDeviceToHost,
                       stream),
           "copying from the device");
@@ -308,8 +365,9 @@ class BatchFitter final : public CudaBatchFitter {
     std::array<const void*, kInputs> in;
     for (std::size_t i = 0; i < kInputs; ++i)
       in[i] = bring(arrays[i], chunk, pipeline.passages[i], stream);
+    const auto side = static_cast<std::size_t>(call.batch.roi_px);
     KernelArgument job = {in[kPixels],
-                          arrays[kPixels].each,
+                          side * side * bytes_per_pixel(call.batch.type),
                           call.batch.type,
                           call.batch.roi_px,
                           static_cast<std::uint32_t>(chunk.count),
@@ -320,14 +378,23 @@ class BatchFitter final : public CudaBatchFitter {
                           call.options,
                           call.options.saturation_adu,
                           room(arrays[kResults], chunk, pipeline.passages[kResults])};
+    CutArgument cut = {};
+    if (call.frames != nullptr) {
+      cut = launch_cut(*call.frames, static_cast<const Place*>(in[kPlaces]), job, pipeline);
+      job.pixels = cut.pixels;
+      job.variances = cut.variances;
+      job.starts = cut.starts_of_rois;
+    }
     if (call.swarm != nullptr) job.starts = launch_swarm(call, chunk, pipeline, job);
     launch_fits(call.kernel, job, stream);
+    if (call.frames != nullptr)
+      launch_cutting(to_frame_kernel(), cut, job.count, stream, "moving the results");
     for (const std::size_t out : {kResults, kReports})
       send_back(arrays[out], chunk, pipeline.passages[out], stream);
-    if (!call.any(Place::Pageable)) return;
+    if (!call.any(Where::Pageable)) return;
     check(calls_.synchronize_stream(stream), "fitting");
     for (const std::size_t out : {kResults, kReports})
-      if (arrays[out].place == Place::Pageable)
+      if (arrays[out].place == Where::Pageable)
         std::memcpy(arrays[out].from(chunk.from), pipeline.passages[out].staged(),
                     chunk.count * arrays[out].each);
   }
@@ -342,13 +409,50 @@ class BatchFitter final : public CudaBatchFitter {
           "starting the fits");
   }
 
+  /// The ROIs of a chunk, in the memory by which others would have been brought.
+  CutArgument launch_cut(const FramesGiven& given, const Place* places, const KernelArgument& job,
+                         Pipeline& pipeline) const {
+    const Frames& frames = given.fits.frames;
+    const auto side = static_cast<std::size_t>(job.roi_px);
+    const std::size_t pixels = side * side * job.count;
+    CutArgument cut = {frames,
+                       job.roi_px,
+                       job.count,
+                       places,
+                       job.starts,
+                       given.options.noise.offset_adu,
+                       given.options.saturation_adu,
+                       room(pipeline.passages[kPixels], pixels * bytes_per_pixel(job.type)),
+                       nullptr,
+                       nullptr,
+                       static_cast<Localization*>(job.results)};
+    if (frames.variances_adu2 != nullptr)
+      cut.variances =
+          static_cast<float*>(room(pipeline.passages[kVariances], pixels * sizeof(float)));
+    if (job.starts != nullptr)
+      cut.starts_of_rois =
+          static_cast<Start*>(room(pipeline.passages[kStarts], job.count * sizeof(Start)));
+    constexpr std::size_t kWarp = 32;
+    launch_cutting(cut_kernel(), cut, kWarp * job.count, pipeline.stream.get(), "cutting the ROIs");
+    return cut;
+  }
+
+  void launch_cutting(const void* kernel, CutArgument& cut, std::size_t threads,
+                      cudaStream_t stream, const char* purpose) const {
+    void* arguments[] = {&cut};
+    check(calls_.launch(kernel, {static_cast<unsigned>((threads - 1) / kCutThreads + 1), 1, 1},
+                        {kCutThreads, 1, 1}, arguments, 0, stream),
+          purpose);
+  }
+
   /// The best places, for the fits to start from.
   const Start* launch_swarm(const BatchCall& call, const Chunk& chunk, Pipeline& pipeline,
                             const KernelArgument& rois) const {
     constexpr unsigned kWarp = 32;
-    auto* const starts = static_cast<Start*>(pipeline.passages[kStarts].on_device());
+    auto* const starts =
+        static_cast<Start*>(room(pipeline.passages[kStarts], rois.count * sizeof(Start)));
     SwarmArgument job = {
-        rois, static_cast<std::uint32_t>(call.swarm->first_roi + chunk.from), *call.swarm, starts,
+        rois, call.swarm->first_roi + chunk.from, *call.swarm, starts,
         static_cast<SwarmReport*>(room(call.arrays[kReports], chunk, pipeline.passages[kReports]))};
     const SwarmKernel kernel = swarm_kernel(call.options.model, call.batch.roi_px);
     const auto particles = static_cast<unsigned>(call.swarm->particles);

@@ -2,6 +2,9 @@
 // The calls of cuda_fitter.hpp on the real runtime.
 #include "fitter/cuda_fitter.hpp"
 
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include "fitter/cuda/batch_fitter.hpp"
 #include "fitter/cuda/kernels.hpp"
 #include "fitter/cuda/live_fitter.hpp"
@@ -32,9 +35,13 @@ std::optional<int> cuda_device_of(const void* memory) noexcept {
 }
 
 bool host_can_read(const void* memory) noexcept {
+  if (memory == nullptr) return true;
   cudaPointerAttributes attributes;
-  return memory == nullptr || (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess &&
-                               attributes.type != cudaMemoryTypeDevice);
+  if (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess)
+    return attributes.type != cudaMemoryTypeDevice;
+  char byte;
+  const iovec to = {&byte, 1}, from = {const_cast<void*>(memory), 1};
+  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1;
 }
 
 CudaVersions cuda_versions() noexcept {
@@ -44,7 +51,10 @@ CudaVersions cuda_versions() noexcept {
   return versions;
 }
 
-void* allocate_pinned(std::size_t bytes) noexcept {
+void* allocate_pinned(std::size_t bytes, std::optional<int> device) noexcept {
+  const cuda::RuntimeCalls calls;
+  const cuda::CallersDevice callers(calls);
+  if (device && cudaSetDevice(*device) != cudaSuccess) return nullptr;
   void* memory = nullptr;
   return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess ? memory : nullptr;
 }

@@ -28,7 +28,8 @@ enum class Trouble {
   NoMapping,  ///< of pinned memory
   NoStream,
   LaunchFails,
-  NoResults,  ///< a launch that does nothing
+  LaterLaunchFails,  ///< of fits, when some were made
+  NoResults,         ///< a launch that does nothing
   SyncFails,
   CopyFails
 };
@@ -51,10 +52,16 @@ inline const std::vector<Named>& at_start() {
       {Trouble::Exclusive,
        "CUDA: taking device 0 (Pretended, compute capability 9.0): "
        "CUDA-capable device(s) is/are busy or unavailable"},
+      {Trouble::NoStream, "CUDA: creating a stream"}};
+  return all;
+}
+
+/// What can keep it from having memory: a live fitter at the start, a batch's from its first fits.
+inline const std::vector<Named>& of_memory() {
+  static const std::vector<Named> all = {
       {Trouble::MemoryFull, "CUDA: allocating device memory: out of memory"},
       {Trouble::PinnedFull, "CUDA: allocating pinned memory: out of memory"},
-      {Trouble::NoMapping, "CUDA: mapping pinned memory"},
-      {Trouble::NoStream, "CUDA: creating a stream"}};
+      {Trouble::NoMapping, "CUDA: mapping pinned memory"}};
   return all;
 }
 
@@ -63,14 +70,19 @@ inline const std::vector<Named>& later() {
   static const std::vector<Named> all = {
       {Trouble::LaunchFails, "CUDA: starting the fits: unspecified launch failure"},
       {Trouble::SyncFails, "CUDA: fitting: an illegal memory access"},
-      {Trouble::CopyFails, "CUDA: copying to the device"},
-      {Trouble::MemoryFull, "CUDA: allocating device memory: out of memory"}};
+      {Trouble::CopyFails, "CUDA: copying to the device"}};
+  return all;
+}
+
+inline std::vector<Named> both(std::vector<Named> all, const std::vector<Named>& more) {
+  all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
 struct State {
   Trouble trouble = Trouble::None;
-  int allocations = 0;  ///< pinned ones not given back
+  int allocations = 0;           ///< pinned ones not given back
+  std::size_t pinned_bytes = 0;  ///< of all that were asked for
   std::size_t fitted = 0;
   int current_device = 0;
 };
@@ -92,6 +104,7 @@ inline cudaError_t allocate(void** memory, std::size_t bytes) {
 inline cudaError_t host_alloc(void** memory, std::size_t bytes, unsigned) {
   if (state().trouble == Trouble::PinnedFull) return cudaErrorMemoryAllocation;
   ++state().allocations;
+  state().pinned_bytes += bytes;
   return allocate(memory, bytes);
 }
 
@@ -102,6 +115,8 @@ inline cudaError_t free_host(void* memory) {
 }
 
 inline cudaError_t launch_trouble() {
+  if (state().trouble == Trouble::LaterLaunchFails && state().fitted > 0)
+    return cudaErrorLaunchFailure;
   return fails_by(Trouble::LaunchFails, cudaErrorLaunchFailure);
 }
 

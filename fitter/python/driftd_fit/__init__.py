@@ -222,9 +222,6 @@ class Fitter:
         self._check_open()
         settings = _settings(model, estimator, fixed, options)
         work = _image_work(images, settings, start, levels, variances, bounds, out)
-        if progress is not None and isinstance(work.results, gpu.GpuArray):
-            raise ValueError("progress may end the fits, and out lies on a GPU, where those not done "
-                             "would not be told; allowed is one of both")
         self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
         return work.results if out is None else out
 
@@ -235,9 +232,10 @@ class Fitter:
                    gain_map: np.ndarray | None = None, offset_map: np.ndarray | None = None,
                    variance_map: np.ndarray | None = None, levels: np.ndarray | None = None,
                    bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-                   **options: float) -> np.ndarray:
+                   out: np.ndarray | None = None, **options: float) -> np.ndarray:
         """Fits the ROIs of whole frames: what `fit` makes of the same ROIs cut by hand, with ``x``
-        and ``y`` in the frame. They are cut a piece at a time by the threads that fit them.
+        and ``y`` in the frame. They are cut a piece at a time by the threads that fit them; for a GPU
+        in blocks by all threads, or by itself from frames that lie there.
 
         With `gain_map` or `offset_map`, ``(pixel - offset) * gain`` is fitted in place of each pixel,
         as float32; without one of them the option ``offset``, or no gain, takes its place. With
@@ -249,11 +247,13 @@ class Fitter:
         ----------
         frames : array, shape (n, height, width) or (height, width)
             uint8, uint16 or float32; a memory map, too. Not copied where the pixels of a row lie side
-            by side; a view with gaps between them, or turned over, is.
+            by side; a view with gaps between them, or turned over, is. Or an array on a GPU, as images of
+            `fit`: then the maps lie there, too, and what else is given as one likes.
         coordinates : array of numbers, shape (m, 3) of x, y, frame; or, of one frame, (m, 2) of x, y
             The pixel in a ROI's middle, its pixel ``side // 2``: x counts columns, y rows, frames
             count from 0. x and y are rounded. A ROI that does not lie in its frame with all its pixels, and one
-            whose x or y is NaN, ends as ``bad_input``; the others do not care.
+            whose x or y is NaN, ends as ``bad_input``; the others do not care. On a GPU: (m, 3) of int32, of
+            which a frame that is not there is ``bad_input``, too.
         side : int
             Of the ROIs, 4 to 64 pixels.
         model, estimator, progress, fixed
@@ -271,6 +271,7 @@ class Fitter:
         levels : as in `fit`, m of them
         bounds : as in `fit`, arrays of shape (m,)
             Those of x and y count from the ROI's first pixel.
+        out : as in `fit`, m of them
         **options
             As in `fit`; ``saturation`` is compared with the pixels as they come.
 
@@ -293,9 +294,9 @@ class Fitter:
         settings = _settings(model, estimator, fixed, options)
         work = _frame_work(frames, coordinates, side, settings, start, levels, bounds,
                            {"gain_map": gain_map, "offset_map": offset_map,
-                            "variance_map": variance_map})
+                            "variance_map": variance_map}, out)
         self._call(_library.driftfit_fit_frames, [ctypes.byref(settings)], work, [], progress)
-        return work.results
+        return work.results if out is None else out
 
     def search(self, images: np.ndarray, model: str = "circular", estimator: str = "implicit",
                progress: Callable[[int, int], bool | None] | None = None, *,
@@ -365,6 +366,9 @@ class Fitter:
     def _call(self, function, settings: list, work: "_Work", outputs: list, progress) -> None:
         if progress is not None and not callable(progress):
             raise TypeError(f"progress is {progress!r}; allowed is a function of done and n")
+        if progress is not None and isinstance(work.results, gpu.GpuArray):
+            raise ValueError("progress may end the fits, and out lies on a GPU, where those not done "
+                             "would not be told; allowed is one of both")
         if work.on_gpu and self.backend == "cpu":
             raise ValueError(f"{work.on_gpu} on a GPU, and this Fitter is on the cpu "
                              f"({self.backend_reason}); allowed are numpy arrays: .get() of CuPy, "
@@ -407,6 +411,13 @@ class Fitter:
             raise FitError(message.value.decode())
 
 
+def _overlap(array: np.ndarray | gpu.GpuArray | None, other: np.ndarray | gpu.GpuArray) -> bool:
+    if isinstance(array, np.ndarray) and isinstance(other, np.ndarray):
+        return np.may_share_memory(array, other)
+    return (isinstance(array, gpu.GpuArray) and isinstance(other, gpu.GpuArray)
+            and array.pointer < other.end and other.pointer < array.end)
+
+
 def _pointer(array: np.ndarray | gpu.GpuArray) -> int:
     return array.pointer if isinstance(array, gpu.GpuArray) else array.ctypes.data
 
@@ -432,9 +443,7 @@ class _Work:
                         if array is not None})
         self.results = (np.empty(count, RESULT) if out is None else
                         arguments.results(out, RESULT, count))
-        if out is not None and any(
-                isinstance(array, np.ndarray) and isinstance(self.results, np.ndarray)
-                and np.may_share_memory(array, self.results) for array in self._arrays.values()):
+        if out is not None and any(_overlap(array, self.results) for array in self._arrays.values()):
             raise ValueError("out shares memory with what is fitted; allowed is room of its own")
         #: Names of what lies there.
         self.on_gpu = ", ".join(name for name, array in (self._arrays | {"out": self.results}).items()
@@ -449,16 +458,19 @@ def _image_work(images, settings, start, levels, variances, bounds, out=None) ->
                  bounds, {"variances": variances}, out)
 
 
-def _frame_work(frames, coordinates, side, settings, start, levels, bounds, maps: dict) -> _Work:
+def _frame_work(frames, coordinates, side, settings, start, levels, bounds, maps: dict,
+                out=None) -> _Work:
     frames = arguments.frames(frames)
     count, height, width = frames.shape
     side = arguments.number("side", side, arguments.SIDE)
     places = arguments.places(coordinates, PLACE, count)
+    on_gpu = isinstance(frames, gpu.GpuArray)
     more = {name: None if given is None else arguments.camera_map(name, given, (height, width))
             for name, given in maps.items()}
-    return _Work(libdriftfit.Frames, frames, side, len(places), settings, start, levels, bounds,
-                 {"places": places} | more, width=width, height=height, frame_count=count,
-                 row_stride=frames.strides[1], frame_stride=frames.strides[0] if count > 1 else 0)
+    return _Work(libdriftfit.Frames, frames, side, places.shape[0], settings, start, levels, bounds,
+                 {"places": places} | more, out, width=width, height=height, frame_count=count,
+                 row_stride=0 if on_gpu else frames.strides[1],
+                 frame_stride=frames.strides[0] if count > 1 and not on_gpu else 0)
 
 
 def _assign(made: ctypes.Structure, options: dict, known: dict) -> None:
@@ -522,9 +534,9 @@ def pinned(shape, dtype=np.float32) -> np.ndarray:
     return np.frombuffer(held, dtype).reshape(shape)
 
 
-def _home(images, backend: str) -> tuple[int, ...]:
-    """The GPU that has the images."""
-    made = None if backend == "cpu" else gpu.gpu_array("images", images)
+def _home(name: str, given, backend: str) -> tuple[int, ...]:
+    """The GPU that has `given`."""
+    made = None if backend == "cpu" else gpu.gpu_array(name, given)
     return () if made is None or made.pointer == 0 else (gpu.device_of(made),)
 
 
@@ -535,7 +547,7 @@ def fit(images: np.ndarray, model: str = "circular", estimator: str = "implicit"
         bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
         out: np.ndarray | None = None, **options: float) -> np.ndarray:
     """One `Fitter.fit` with a `Fitter` of its own, on the GPU that has the images; see both."""
-    with Fitter(backend, threads, tuple(devices) or _home(images, backend)) as fitter:
+    with Fitter(backend, threads, tuple(devices) or _home("images", images, backend)) as fitter:
         return fitter.fit(images, model, estimator, start, progress, levels=levels,
                           variances=variances, bounds=bounds, fixed=fixed, out=out, **options)
 
@@ -547,7 +559,7 @@ def search(images: np.ndarray, model: str = "circular", estimator: str = "implic
            variances: np.ndarray | None = None, bounds: Mapping[str, tuple] | None = None,
            fixed: Sequence[str] = (), **options: float) -> tuple[np.ndarray, np.ndarray]:
     """One `Fitter.search` with a `Fitter` of its own, on the GPU that has the images; see both."""
-    with Fitter(backend, threads, _home(images, backend)) as fitter:
+    with Fitter(backend, threads, _home("images", images, backend)) as fitter:
         return fitter.search(images, model, estimator, progress, particles=particles,
                              iterations=iterations, seed=seed, levels=levels, variances=variances,
                              bounds=bounds, fixed=fixed, **options)
@@ -560,13 +572,13 @@ def fit_frames(frames: np.ndarray, coordinates: np.ndarray, side: int, model: st
                gain_map: np.ndarray | None = None, offset_map: np.ndarray | None = None,
                variance_map: np.ndarray | None = None, levels: np.ndarray | None = None,
                bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-               **options: float) -> np.ndarray:
-    """One `Fitter.fit_frames` with a `Fitter` of its own; see both."""
-    with Fitter(backend, threads, devices) as fitter:
+               out: np.ndarray | None = None, **options: float) -> np.ndarray:
+    """One `Fitter.fit_frames` with a `Fitter` of its own, on the GPU that has the frames; see both."""
+    with Fitter(backend, threads, tuple(devices) or _home("frames", frames, backend)) as fitter:
         return fitter.fit_frames(frames, coordinates, side, model, estimator, start, progress,
                                  gain_map=gain_map, offset_map=offset_map,
                                  variance_map=variance_map, levels=levels, bounds=bounds,
-                                 fixed=fixed, **options)
+                                 fixed=fixed, out=out, **options)
 
 
 for _function in (fit, search, fit_frames):

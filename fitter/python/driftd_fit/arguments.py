@@ -113,19 +113,21 @@ def _pixels(name: str, given, shape: str) -> np.ndarray:
     if not isinstance(given, np.ndarray):
         raise TypeError(f"{name}: {_kind(given)}; allowed is an array: "
                         f"numpy.asarray({name}, numpy.float32)")
+    _require_pixel_type(name, made)
+    return made[np.newaxis] if made.ndim == 2 else made
+
+
+def _require_pixel_type(name: str, made) -> None:
     if made.dtype not in PIXEL_TYPES:
         raise TypeError(f"{name} are {made.dtype}; allowed are "
                         f"{', '.join(str(t) for t in PIXEL_TYPES)}: {_cure(name, made)}")
-    return made[np.newaxis] if made.ndim == 2 else made
 
 
 def images(given) -> np.ndarray | GpuArray:
     """(n, side, side), C-contiguous."""
     made = gpu_array("images", given)
     if made is not None:
-        if made.dtype not in PIXEL_TYPES:
-            raise TypeError(f"images are {made.dtype}; allowed are "
-                            f"{', '.join(str(t) for t in PIXEL_TYPES)}: {_cure('images', made)}")
+        _require_pixel_type("images", made)
         if len(made.shape) == 2:
             made = made._replace(shape=(1, *made.shape))
         return _image_shape(made)
@@ -152,29 +154,46 @@ def _cure(name: str, made: np.ndarray) -> str:
     return f"{name}.astype(numpy.float32)"
 
 
-def frames(given) -> np.ndarray:
+def frames(given) -> np.ndarray | GpuArray:
     """(n, height, width), the pixels of a row without gaps: copied only where they have some."""
-    if gpu_array("frames", given) is not None:
-        raise TypeError(f"frames: {_kind(given)} on a GPU; allowed are those in memory of the host: "
-                        "frames.get() of CuPy, frames.cpu().numpy() of torch")
+    made = gpu_array("frames", given)
+    if made is not None:
+        _require_pixel_type("frames", made)
+        if len(made.shape) == 2:
+            made = made._replace(shape=(1, *made.shape))
+        _require_frame_shape(made)
+        return made
     made = _pixels("frames", given, "height, width")
-    if made.ndim != 3:
-        raise ValueError(f"frames have shape {made.shape}; allowed are (n, height, width) and "
-                         "(height, width)")
+    _require_frame_shape(made)
     strides = made.strides if len(made) > 1 else made.strides[1:]
     gapless = strides[-1] == made.itemsize and min(strides[:-1]) >= made.shape[2] * made.itemsize
     return made if gapless else np.ascontiguousarray(made)
 
 
-def places(given, dtype: np.dtype, frame_count: int) -> np.ndarray:
+def _require_frame_shape(made) -> None:
+    if len(made.shape) != 3:
+        raise ValueError(f"frames have shape {made.shape}; allowed are (n, height, width) and "
+                         "(height, width)")
+
+
+def places(given, dtype: np.dtype, frame_count: int) -> np.ndarray | GpuArray:
     """`dtype` from columns x, y and, where there are several frames, frame. Positions are rounded;
-    those that are no number become one outside of every frame."""
+    those that are no number become one outside of every frame. On a GPU: all columns, int32."""
+    made = gpu_array("coordinates", given)
+    if made is not None:
+        if len(made.shape) != 2 or made.shape[1] != 3 or made.dtype != np.int32:
+            raise ValueError(f"coordinates, on a GPU, have shape {made.shape} of {made.dtype}; allowed "
+                             "is (n, 3) of int32: x, y, frame")
+        return made
     given = array("coordinates", given)
     columns = (3,) if frame_count > 1 else (2, 3)
     if given.ndim != 2 or given.shape[1] not in columns:
         what = "(n, 3) of x, y, frame" + ("" if frame_count > 1 else ", and (n, 2) of x, y")
         raise ValueError(f"coordinates have shape {given.shape}; allowed are, for {frame_count} "
                          f"frame{'s' * (frame_count != 1)}, {what}")
+    ready = given.shape[1] == 3 and given.dtype == np.int32 and given.flags.carray and len(given)
+    if ready and given[:, 2].min() >= 0 and given[:, 2].max() < frame_count:
+        return given.view(dtype)[:, 0]
     made = np.zeros(len(given), dtype)
     for name, column in zip(dtype.names, given.T):
         if name == "frame":
@@ -192,7 +211,10 @@ def places(given, dtype: np.dtype, frame_count: int) -> np.ndarray:
     return made
 
 
-def camera_map(name: str, given, shape: tuple) -> np.ndarray:
+def camera_map(name: str, given, shape: tuple) -> np.ndarray | GpuArray:
+    made = gpu_array(name, given)
+    if made is not None:
+        return _on_gpu(name, made, shape)
     given = array(name, given)
     if given.shape != shape:
         raise ValueError(f"{name} has shape {given.shape}; allowed is that of a frame, {shape}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,10 @@ class GpuArray(NamedTuple):
     dtype: np.dtype
     writeable: bool
     owner: object
+
+    @property
+    def end(self) -> int:
+        return self.pointer + math.prod(self.shape) * self.dtype.itemsize
 
 
 class _Tensor(ctypes.Structure):
@@ -99,10 +104,15 @@ def gpu_array(name: str, given) -> GpuArray | None:
     except (RuntimeError, TypeError) as error:  # torch's, of a tensor that requires a gradient
         raise TypeError(f"{name}: {error}") from None
     if interface is not None:
-        return _by_interface(name, given, interface)
-    if not hasattr(given, "__dlpack_device__") or given.__dlpack_device__()[0] != _DLPACK_CUDA:
+        made = _by_interface(name, given, interface)
+    elif hasattr(given, "__dlpack_device__") and given.__dlpack_device__()[0] == _DLPACK_CUDA:
+        made = _by_dlpack(name, given.__dlpack__(stream=_LEGACY_STREAM))
+    else:
         return None
-    return _by_dlpack(name, given.__dlpack__(stream=_LEGACY_STREAM))
+    if made.pointer % made.dtype.itemsize:
+        raise ValueError(f"{name}: an array on a GPU at an address that is no multiple of its elements' "
+                         f"{made.dtype.itemsize} bytes; allowed is a copy: {name}.copy()")
+    return made
 
 
 def device_of(array: GpuArray) -> int:

@@ -15,7 +15,7 @@ namespace pretended = test::pretended;
 using pretended::Trouble;
 
 std::vector<pretended::Named> troubles() {
-  auto all = pretended::at_start();
+  auto all = pretended::both(pretended::at_start(), pretended::of_memory());
   all.push_back({Trouble::LaunchFails, "CUDA: starting the fit: unspecified launch failure"});
   return all;
 }

@@ -217,7 +217,7 @@ TEST_CASE("A live fitter alone reports its failure and stays failed") {
 TEST_CASE("What fails at start is said, and nothing is leaked") {
   const auto calls = pretended::live_calls();
   const int before = pretended::state().allocations;
-  std::vector<pretended::Named> troubles = pretended::at_start();
+  auto troubles = pretended::both(pretended::at_start(), pretended::of_memory());
   troubles.push_back({Trouble::LaunchFails, "CUDA: starting the fit: unspecified launch failure"});
   for (const auto& [trouble, says] : troubles) {
     pretended::state().trouble = trouble;

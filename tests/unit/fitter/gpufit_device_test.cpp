@@ -30,6 +30,7 @@ class PretendedGpu final : public CudaBatchFitter {
     if (fitted_on.empty() || fitted_on.back() != device_) fitted_on.push_back(device_);
     fit_batch_cpu(batch, options, results);
   }
+  void fit_frames(const FrameFits&, const FitOptions&, std::span<Localization>) override {}
   void search(const Batch&, const FitOptions&, const SwarmOptions&, std::span<Localization>,
               std::span<SwarmReport>) override {}
 
@@ -55,6 +56,10 @@ std::string cuda_obstacle(int) {
 bool host_can_read(const void*) noexcept {
   return false;  // a GPU that fails is reported, not replaced
 }
+void* allocate_pinned(std::size_t, std::optional<int>) noexcept {
+  return nullptr;
+}
+void free_pinned(void*) noexcept {}
 CudaVersions cuda_versions() noexcept {
   return {12000, 12000};
 }

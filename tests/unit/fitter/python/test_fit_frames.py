@@ -62,6 +62,22 @@ class AsCutByHand(unittest.TestCase):
                                       in_frame(by_hand, places, side).view(np.uint8))
         self.assertGreater(converged(ours).mean(), 0.9)
 
+    def test_coordinates_of_every_kind(self):
+        frames, places, _ = movie()
+        expected = fit_frames(frames, places, 9)
+        ready = places.astype(np.int32)
+        blob = np.zeros(ready.nbytes + 1, np.uint8)
+        blob[1:] = ready.ravel().view(np.uint8)
+        frozen = ready.copy()
+        frozen.flags.writeable = False
+        for given in (ready, frozen, np.asfortranarray(ready), np.repeat(ready, 2, 0)[::2], ready.astype(">i4"),
+                      ready + np.array([0.3, -0.3, 0]), blob[1:].view(np.int32).reshape(ready.shape), ready.tolist()):
+            np.testing.assert_array_equal(fit_frames(frames, given, 9).view(np.uint8), expected.view(np.uint8))
+        for frame in (-1, FRAMES):
+            ready[7, 2] = frame
+            with self.assertRaisesRegex(ValueError, f"frame of 7 is {frame}"):
+                fit_frames(frames, ready, 9)
+
     def test_every_pixel_type_side_and_number_of_threads(self):
         for dtype in driftd_fit.PIXEL_TYPES:
             frames, places, truth = movie(dtype)

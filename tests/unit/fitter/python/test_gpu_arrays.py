@@ -87,6 +87,13 @@ class OfOtherLibraries(unittest.TestCase):
         for flat in (array[:1], array[:0], array[4:5, :1, :1]):  # no gap between a single one and none
             self.assertIsNotNone(gpu.gpu_array("images", Interface(flat, strides=flat.strides)))
 
+    def test_addresses_between_elements_are_refused(self):
+        array = spots()
+        address = array.ctypes.data
+        with self.assertRaisesRegex(ValueError, "images.*no multiple of its elements' 2 bytes"):
+            gpu.gpu_array("images", Interface(array, data=(address + 1, False)))
+        self.assertIsNotNone(gpu.gpu_array("images", Interface(array, data=(address + 2, False))))
+
     def test_what_cannot_be_fitted_is_refused(self):
         array = spots()
         with Fitter("cpu") as fitter:
@@ -110,11 +117,27 @@ class OfOtherLibraries(unittest.TestCase):
                      "float64"),
                     (lambda: fitter.fit(array, out=Interface(np.zeros((200, 13), np.float32))),
                      ValueError, r"\(200, 14\)"),
-                    (lambda: fitter.fit_frames(Interface(array), [[4, 4, 0]], 7), TypeError,
-                     "frames.*GPU.*get")):
+                    (lambda: fitter.fit_frames(Interface(array), [[4, 4, 0]], 7), ValueError,
+                     "pixels on a GPU.*cpu.*get"),
+                    (lambda: fitter.fit_frames(Interface(array[0, 0]), [[4, 4]], 7), ValueError,
+                     r"frames have shape \(9,\)"),
+                    (lambda: fitter.fit_frames(Interface(array.astype(float)), [[4, 4]], 7), TypeError,
+                     r"frames are float64.*astype\(numpy.float32\)"),
+                    (lambda: fitter.fit_frames(array, Interface(np.zeros((5, 3), np.int32)), 7), ValueError,
+                     "places on a GPU"),
+                    (lambda: fitter.fit_frames(array, Interface(np.zeros((5, 3))), 7), ValueError,
+                     r"coordinates.*float64.*\(n, 3\) of int32"),
+                    (lambda: fitter.fit_frames(array, Interface(np.zeros((5, 2), np.int32)), 7), ValueError,
+                     r"coordinates.*\(5, 2\)"),
+                    (lambda: fitter.fit_frames(array, [[4, 4, 0]], 7,
+                                               gain_map=Interface(np.ones((9, 8), np.float32))), ValueError,
+                     r"gain_map.*\(9, 8\).*\(9, 9\)"),
+                    (lambda: fitter.fit_frames(array, [[4, 4, 0]], 7,
+                                               out=Interface(np.zeros((1, 14), np.float32))), ValueError,
+                     "out on a GPU")):
                 with self.subTest(text=text), self.assertRaisesRegex(error, text):
                     call()
-            read_only = Interface(np.zeros((200, 14), np.float32), data=(1, True))
+            read_only = Interface(np.zeros((200, 14), np.float32), data=(4, True))
             with self.assertRaisesRegex(ValueError, "read-only"):
                 fitter.fit(array, out=read_only)
 
@@ -148,6 +171,19 @@ class Out(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "shares memory"):
             fit(images, backend="cpu", out=room[RESULT.itemsize:201 * RESULT.itemsize].view(RESULT))
         fit(images, backend="cpu", out=room[200 * 81 * 4:].view(RESULT))
+
+    def test_nor_on_a_gpu(self):
+        room = np.zeros((200, 14), np.float32)
+        coordinates = room.view(np.int32).ravel()[:600].reshape(200, 3)
+        images = np.zeros((200, 9, 9), np.float32)
+        for call in (lambda: fit(images, backend="cpu", start=Interface(room.ravel()[:800].reshape(200, 4)),
+                                 out=Interface(room)),
+                     lambda: driftd_fit.fit_frames(images[0], Interface(coordinates), 7, backend="cpu",
+                                                   out=Interface(room))):
+            with self.assertRaisesRegex(ValueError, "shares memory"):
+                call()
+        with self.assertRaisesRegex(ValueError, "out on a GPU"):  # of another array
+            fit(images, backend="cpu", out=Interface(room))
 
     def test_on_a_gpu_nothing_ends_the_fits(self):
         with self.assertRaisesRegex(ValueError, "progress.*GPU"):
@@ -280,6 +316,33 @@ class OnTheGpu(unittest.TestCase):
             back = out.array if isinstance(out, Only) else out
             back = back.get() if cupy and isinstance(back, cupy.ndarray) else back.cpu().numpy()
             self.assertEqual(back.tobytes(), expected.tobytes())
+
+    def test_frames(self):
+        frames = np.random.default_rng(2).poisson(20, (7, 60, 83)).astype(np.uint16)
+        coordinates = np.array([[x, y, f] for f in range(7) for y in range(5, 55, 11)
+                                for x in range(5, 80, 11)], np.int32)
+        for (x, y, f), spot in zip(coordinates, spots(len(coordinates))):
+            frames[f, y - 4:y + 5, x - 4:x + 5] += spot
+        coordinates[3] = 1, 1, 0
+        maps = {name: np.random.default_rng(i).uniform(0.5, 2, (60, 83)).astype(np.float32)
+                for i, name in enumerate(("gain_map", "offset_map", "variance_map"))}
+        for more in ({}, {"estimator": "poisson"} | maps):
+            expected = driftd_fit.fit_frames(frames, coordinates, 9, backend="cuda", **more)
+            self.assertEqual(expected["status"][3], 5)
+            self.assertGreater(np.mean(expected["status"] < 3), 0.9)
+            for put in self.put():
+                there = {name: value if isinstance(value, str) else put(value)
+                         for name, value in more.items()}
+                found = driftd_fit.fit_frames(put(frames), coordinates, 9, **there)
+                self.assertEqual(found.tobytes(), expected.tobytes())
+                out = put(np.zeros((len(coordinates), 14), np.float32))
+                self.assertIs(driftd_fit.fit_frames(put(frames), put(coordinates), 9, out=out, **there), out)
+                back = out.array if isinstance(out, Only) else out
+                back = back.get() if cupy and isinstance(back, cupy.ndarray) else back.cpu().numpy()
+                self.assertEqual(back.tobytes(), expected.tobytes())
+            if more:
+                with self.assertRaisesRegex(ValueError, "maps have to lie there, too"):
+                    driftd_fit.fit_frames(self.put()[-1](frames), coordinates, 9, **more)
 
     def test_a_swarm(self):
         array = spots(50)
