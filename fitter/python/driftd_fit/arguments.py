@@ -117,6 +117,15 @@ def _pixels(name: str, given, shape: str) -> np.ndarray:
     return made[np.newaxis] if made.ndim == 2 else made
 
 
+def _gpu_pixels(name: str, given) -> GpuArray | None:
+    """The same of what lies on a GPU."""
+    made = gpu_array(name, given)
+    if made is None:
+        return None
+    _require_pixel_type(name, made)
+    return made._replace(shape=(1, *made.shape)) if len(made.shape) == 2 else made
+
+
 def _require_pixel_type(name: str, made) -> None:
     if made.dtype not in PIXEL_TYPES:
         raise TypeError(f"{name} are {made.dtype}; allowed are "
@@ -125,11 +134,8 @@ def _require_pixel_type(name: str, made) -> None:
 
 def images(given) -> np.ndarray | GpuArray:
     """(n, side, side), C-contiguous."""
-    made = gpu_array("images", given)
+    made = _gpu_pixels("images", given)
     if made is not None:
-        _require_pixel_type("images", made)
-        if len(made.shape) == 2:
-            made = made._replace(shape=(1, *made.shape))
         return _image_shape(made)
     made = _image_shape(_pixels("images", given, "side, side"))
     return np.require(made, requirements=["C", "ALIGNED"])
@@ -156,24 +162,20 @@ def _cure(name: str, made: np.ndarray) -> str:
 
 def frames(given) -> np.ndarray | GpuArray:
     """(n, height, width), the pixels of a row without gaps: copied only where they have some."""
-    made = gpu_array("frames", given)
+    made = _gpu_pixels("frames", given)
     if made is not None:
-        _require_pixel_type("frames", made)
-        if len(made.shape) == 2:
-            made = made._replace(shape=(1, *made.shape))
-        _require_frame_shape(made)
-        return made
-    made = _pixels("frames", given, "height, width")
-    _require_frame_shape(made)
+        return _frame_shape(made)
+    made = _frame_shape(_pixels("frames", given, "height, width"))
     strides = made.strides if len(made) > 1 else made.strides[1:]
     gapless = strides[-1] == made.itemsize and min(strides[:-1]) >= made.shape[2] * made.itemsize
     return made if gapless else np.ascontiguousarray(made)
 
 
-def _require_frame_shape(made) -> None:
+def _frame_shape(made):
     if len(made.shape) != 3:
         raise ValueError(f"frames have shape {made.shape}; allowed are (n, height, width) and "
                          "(height, width)")
+    return made
 
 
 def places(given, dtype: np.dtype, frame_count: int) -> np.ndarray | GpuArray:

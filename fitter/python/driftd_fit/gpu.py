@@ -109,7 +109,7 @@ def gpu_array(name: str, given) -> GpuArray | None:
         made = _by_dlpack(name, given.__dlpack__(stream=_LEGACY_STREAM))
     else:
         return None
-    if made.pointer % made.dtype.itemsize:
+    if made.pointer % max(made.dtype.itemsize, 1):
         raise ValueError(f"{name}: an array on a GPU at an address that is no multiple of its elements' "
                          f"{made.dtype.itemsize} bytes; allowed is a copy: {name}.copy()")
     return made

@@ -109,6 +109,7 @@ class OfOtherLibraries(unittest.TestCase):
                     (lambda: fitter.fit(Interface(array[:, :3, :3].copy())), ValueError, "3 x 3"),
                     (lambda: fitter.fit(Interface(array[0, 0])), ValueError, r"shape \(9,\)"),
                     (lambda: fitter.fit(Interface(array, mask=1)), TypeError, "mask"),
+                    (lambda: fitter.fit(Interface(array, typestr="|V0", strides=None)), TypeError, r"\|V0"),
                     (lambda: fitter.fit(array, start=Interface(np.zeros((200, 3), np.float32))),
                      ValueError, r"start.*\(200, 3\).*\(200, 4\)"),
                     (lambda: fitter.fit(array, variances=Interface(np.ones((9, 9), np.float32))),
