@@ -54,11 +54,11 @@ enum class Where : std::uint8_t { Nowhere, Pageable, Pinned, Device };
 struct Array {
   void* memory = nullptr;
   std::size_t each = 0;
-  Where place = Where::Nowhere;
-  int device = -1;  ///< where Where::Device
+  Where where = Where::Nowhere;
+  int device = -1;  ///< of Where::Device
 
   void* from(std::size_t index) const {
-    return place == Where::Nowhere ? nullptr : static_cast<unsigned char*>(memory) + index * each;
+    return where == Where::Nowhere ? nullptr : static_cast<unsigned char*>(memory) + index * each;
   }
 };
 
@@ -139,9 +139,9 @@ struct BatchCall {
     for (const Pipeline* pipeline : pipelines) used.insert(pipeline->device);
     return used.size();
   }
-  bool any(Where place) const {
+  bool any(Where where) const {
     return std::any_of(arrays.begin(), arrays.end(),
-                       [place](const Array& array) { return array.place == place; });
+                       [where](const Array& array) { return array.where == where; });
   }
 };
 
@@ -221,9 +221,9 @@ class BatchFitter final : public CudaBatchFitter {
     check(calls_.pointer_attributes(&attributes, memory), "asking where the batch lies");
     if (attributes.type == cudaMemoryTypeManaged)
       throw FitterError("CUDA: managed memory is not supported");
-    if (attributes.type == cudaMemoryTypeHost) array.place = Where::Pinned;
+    if (attributes.type == cudaMemoryTypeHost) array.where = Where::Pinned;
     if (attributes.type == cudaMemoryTypeDevice) {
-      array.place = Where::Device;
+      array.where = Where::Device;
       array.device = attributes.device;
       if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0)
         throw FitterError(
@@ -238,9 +238,9 @@ class BatchFitter final : public CudaBatchFitter {
     Array pixels = locate(frames.pixels, 1, bytes_per_pixel(frames.type));
     for (const float* map : {frames.gains_e_per_adu, frames.offsets_adu, frames.variances_adu2}) {
       const Array there = locate(map, sizeof(float));
-      if (map != nullptr && there.device != pixels.device) pixels.place = Where::Nowhere;
+      if (map != nullptr && there.device != pixels.device) pixels.where = Where::Nowhere;
     }
-    if (pixels.place != Where::Device)
+    if (pixels.where != Where::Device)
       throw FitterError("CUDA: frames and maps do not all lie in the memory of one GPU");
     return pixels.device;
   }
@@ -264,7 +264,7 @@ class BatchFitter final : public CudaBatchFitter {
     int& home = call.home;
     if (call.frames != nullptr) home = home_of(call.frames->fits.frames);
     for (const Array& array : call.arrays) {
-      if (array.place != Where::Device) continue;
+      if (array.where != Where::Device) continue;
       if (home >= 0 && array.device != home)
         throw FitterError("CUDA: the batch lies on more than one device");
       home = array.device;
@@ -274,7 +274,7 @@ class BatchFitter final : public CudaBatchFitter {
     if (call.pipelines.empty())
       throw FitterError("CUDA: the batch lies on device " + std::to_string(home) +
                         ", which this fitter does not use");
-    if (call.frames != nullptr && call.arrays[kPlaces].place != Where::Device)
+    if (call.frames != nullptr && call.arrays[kPlaces].where != Where::Device)
       check_places(call.frames->fits);
     const bool on_device = !call.any(Where::Pinned) && !call.any(Where::Pageable);
     if (on_device && call.swarm == nullptr && call.frames == nullptr) {
@@ -318,9 +318,9 @@ class BatchFitter final : public CudaBatchFitter {
   const void* bring(const Array& array, const Chunk& chunk, Passage& passage,
                     cudaStream_t stream) const {
     const void* from = array.from(chunk.from);
-    if (array.place == Where::Nowhere || array.place == Where::Device) return from;
+    if (array.where == Where::Nowhere || array.where == Where::Device) return from;
     const std::size_t bytes = chunk.count * array.each;
-    const bool staged = array.place == Where::Pageable;
+    const bool staged = array.where == Where::Pageable;
     passage.reserve(calls_, bytes, staged);
     if (staged) {
       std::memcpy(passage.staged(), from, bytes);
@@ -339,17 +339,17 @@ class BatchFitter final : public CudaBatchFitter {
 
   /// Where the device writes the part of an array that belongs to a chunk.
   void* room(const Array& array, const Chunk& chunk, Passage& passage) const {
-    if (array.place == Where::Nowhere || array.place == Where::Device)
+    if (array.where == Where::Nowhere || array.where == Where::Device)
       return array.from(chunk.from);
-    passage.reserve(calls_, chunk.count * array.each, array.place == Where::Pageable);
+    passage.reserve(calls_, chunk.count * array.each, array.where == Where::Pageable);
     return passage.on_device();
   }
 
   /// Copies that part to the host, for pageable memory as far as pinned memory.
   void send_back(const Array& array, const Chunk& chunk, const Passage& passage,
                  cudaStream_t stream) const {
-    if (array.place == Where::Nowhere || array.place == Where::Device) return;
-    void* const to = array.place == Where::Pageable ? passage.staged() : array.from(chunk.from);
+    if (array.where == Where::Nowhere || array.where == Where::Device) return;
+    void* const to = array.where == Where::Pageable ? passage.staged() : array.from(chunk.from);
     check(calls_.copy(to, passage.on_device(), chunk.count * array.each, cudaMemcpyDeviceToHost,
                       stream),
           "copying from the device");
@@ -394,7 +394,7 @@ class BatchFitter final : public CudaBatchFitter {
     if (!call.any(Where::Pageable)) return;
     check(calls_.synchronize_stream(stream), "fitting");
     for (const std::size_t out : {kResults, kReports})
-      if (arrays[out].place == Where::Pageable)
+      if (arrays[out].where == Where::Pageable)
         std::memcpy(arrays[out].from(chunk.from), pipeline.passages[out].staged(),
                     chunk.count * arrays[out].each);
   }
