@@ -170,6 +170,29 @@ TEST_CASE("Wherever places, starts and results of frames on the GPU lie, the bit
   }
 }
 
+TEST_CASE("Frames of the host are cut in blocks, which come in order") {
+  if (test::no_device()) return;
+  constexpr std::size_t kTimes = 6;  // of 8 MB with variances and converted: three blocks of 16 MiB
+  const World<std::uint16_t> world;
+  FrameFits once = world.fits();
+  once.frames.gains_e_per_adu = world.gains.data();
+  once.frames.variances_adu2 = world.variances.data();
+  FitOptions options;
+  options.estimator = Estimator::PoissonLikelihood;
+  const Fits expected = cut_by_cpu(once, options);
+  FrameFits fits = once;
+  std::vector<Place> places;
+  for (std::size_t i = 0; i < kTimes; ++i)
+    places.insert(places.end(), world.places.begin(), world.places.end());
+  fits.places = places.data();
+  fits.rois.count = places.size();
+  fitter::BatchBackEnd back_end(fitter::BackEnd::Cuda);
+  Fits found(places.size());
+  back_end.fit_frames(fits, options, found, 3);
+  for (std::size_t i = 0; i < kTimes; ++i)
+    CHECK(test::same_bits(found.data() + i * kCount, expected.data(), kCount));
+}
+
 TEST_CASE("Places on the GPU in frames that are not there are bad input, and on the host refused") {
   if (test::no_device()) return;
   World<std::uint16_t> world;
