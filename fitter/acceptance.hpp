@@ -7,7 +7,6 @@
 
 #include "fitter/fit_values.hpp"
 #include "fitter/pixel_sums.hpp"
-#include "fitter/spot_model.hpp"
 
 namespace driftd::fitter {
 
@@ -25,10 +24,9 @@ constexpr float kMaxStructure = 1.0f / 3.0f;
 /// The same over the noise expected of such an average: keeps weak spots from failing by noise.
 constexpr float kMinStructureSignificance = 5.0f;
 
-template <SpotModel Model, class Real>
-DRIFTD_HD Mask<Real> inside_limits(const Vec<Model::kShape, Real>& p, int side) {
+template <class Real>
+DRIFTD_HD Mask<Real> inside_limits(const ProfileOf<Real>& f, int side) {
   constexpr float kMargin = 1e-3f;
-  const ProfileOf<Real> f = Model::profile(p);
   const float first = -0.5f + kMargin;
   const float last = static_cast<float>(side) - 0.5f - kMargin;
   const float narrowest = kMinSigmaPx * (1.0f + kMargin);

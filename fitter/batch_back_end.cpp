@@ -17,8 +17,9 @@ bool all_readable(const Batch& batch, std::span<const Localization> results,
                   std::span<const SwarmReport> reports = {}) {
   return host_can_read(batch.pixels) && host_can_read(batch.starts) &&
          host_can_read(batch.levels) && host_can_read(batch.variances) &&
-         host_can_read(batch.bounds) && host_can_read(results.data()) &&
-         host_can_read(reports.data());
+         host_can_read(batch.bounds) && host_can_read(batch.angles_rad) &&
+         host_can_read(batch.angle_bounds) && host_can_read(batch.details) &&
+         host_can_read(results.data()) && host_can_read(reports.data());
 }
 
 bool all_readable(const FrameFits& fits, std::span<const Localization> results) {

@@ -17,11 +17,14 @@
 
 namespace driftd::fitter {
 
-/// action.operator()<M>() with a model's struct.
+/// action.operator()<M>() with the struct of a separable model; of the others with the circular
+/// one, by which a swarm looks for them. Their own searches are in pixelwise_choice.hpp.
 template <class Action>
 DRIFTD_HD auto with_model(Model model, const Action& action) {
   switch (model) {
     case Model::CircularGaussian:
+    case Model::RotatedGaussian:
+    case Model::LineGaussian:
       break;
     case Model::EllipticalGaussian:
       return action.template operator()<EllipticalGaussian>();

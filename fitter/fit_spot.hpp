@@ -108,7 +108,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   // Summed whatever the other tests say: the lanes of a back end must meet in it.
   const SmoothedExtremesOf<Real> structure = pixels.smoothed_residuals(alpha, at.level.beta);
   const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
-  const Mask<Real> spot = h.positive_definite && inside_limits<Spot>(p, pixels.side()) &&
+  const Mask<Real> spot = h.positive_definite && inside_limits(Spot::profile(p), pixels.side()) &&
                           significant(l, plain.squares, constant, freedom) &&
                           structureless(structure, alpha, sqrt_of(pooled));
   if (options.spots_only)
@@ -140,7 +140,8 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
 /// A fit as a state machine over LevenbergMarquardt: begin(), then whatever the masks ask for until
 /// all is done. A warm start that leads nowhere (the spot jumped) is tried again cold. No call sums
 /// over pixels, so that a back end may do so for several fits at once.
-template <SpotSearch Search>
+/// @tparam Result  has converged(), where() and a bad_input()
+template <SearchSpace Search, class Result = LocalizationOf<typename Search::Real>>
 class SpotFit {
  public:
   using Real = typename Search::Real;
@@ -149,7 +150,7 @@ class SpotFit {
 
   DRIFTD_HD void begin(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input, int side,
                        const FitOptions& options) {
-    result_ = bad_input<Real>();
+    result_ = bad_input<Result>();
     const Domain domain = Search::domain(summary, input, side, options);
     search_.set_domain(domain);
     const Mask<Real> usable = summary.usable && domain.valid();
@@ -171,7 +172,7 @@ class SpotFit {
   DRIFTD_HD Parameters& trial() { return search_.trial(); }
   DRIFTD_HD const Domain& domain() const { return search_.domain(); }
   DRIFTD_HD const Minimum<Search>& minimum() const { return search_.minimum(); }
-  DRIFTD_HD const LocalizationOf<Real>& result() const { return result_; }
+  DRIFTD_HD const Result& result() const { return result_; }
 
   /// Those that need it.
   DRIFTD_HD void start(const StartOf<Real>& cold, const FitOptions& options) {
@@ -187,7 +188,7 @@ class SpotFit {
   }
 
   /// Those at their minimum.
-  DRIFTD_HD void finish(const LocalizationOf<Real>& concluded, const FitOptions& options) {
+  DRIFTD_HD void finish(const Result& concluded, const FitOptions& options) {
     result_ = where(at_minimum_, concluded, result_);
     if (options.spots_only) needs_start_ = at_minimum_ && warm_ && !concluded.converged();
     at_minimum_ = Mask<Real>(false);
@@ -195,7 +196,7 @@ class SpotFit {
 
  private:
   LevenbergMarquardt<Search> search_;
-  LocalizationOf<Real> result_;
+  Result result_;
   Mask<Real> warm_, needs_start_, at_minimum_;
 };
 

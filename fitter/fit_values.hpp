@@ -13,6 +13,8 @@ template <class Real>
 struct FitInputOf {
   StartOf<Real> start = {};
   StartLevelsOf<Real> levels = {Real(NAN), Real(NAN)};
+  Real angle_rad = 0.0f;
+  AngleBoundsOf<Real> angle_bounds = {};
   const BoundsOf<Real>* bounds = nullptr;
   const float* variances = nullptr;  ///< of the pixels, adu^2; not with lanes, which load their own
 };
@@ -21,6 +23,12 @@ using FitInput = FitInputOf<float>;
 /// A FitStatus as a number.
 DRIFTD_HD constexpr float code_of(FitStatus status) {
   return static_cast<float>(static_cast<std::uint8_t>(status));
+}
+
+/// Of a status as a number, whether it is converged().
+template <class Real>
+DRIFTD_HD Mask<Real> is_converged(const Real& status) {
+  return status < 0.5f + code_of(FitStatus::ConvergedStep);
 }
 
 /// A Localization, its status and iterations as numbers.
@@ -35,9 +43,7 @@ struct LocalizationOf {
   Real amplitude_sd_adu, background_sd_adu;
   Real status, iterations;
 
-  DRIFTD_HD Mask<Real> converged() const {
-    return status < 0.5f + code_of(FitStatus::ConvergedStep);
-  }
+  DRIFTD_HD Mask<Real> converged() const { return is_converged(status); }
 };
 
 /// Calls action(number...) for each number of localizations side by side.
@@ -70,13 +76,14 @@ DRIFTD_HD LocalizationOf<Real> where(const Mask<Real>& mask, const LocalizationO
   return r;
 }
 
-template <class Real>
-DRIFTD_HD LocalizationOf<Real> bad_input() {
-  LocalizationOf<Real> l;
-  for_each_number([](Real& number) { number = NAN; }, l);
-  l.status = code_of(FitStatus::BadInput);
-  l.iterations = 0.0f;
-  return l;
+/// @tparam Result  with a status and iterations, and for_each_number()
+template <class Result>
+DRIFTD_HD Result bad_input() {
+  Result r;
+  for_each_number([](auto& number) { number = NAN; }, r);
+  r.status = code_of(FitStatus::BadInput);
+  r.iterations = 0.0f;
+  return r;
 }
 
 DRIFTD_HD Localization as_localization(const LocalizationOf<float>& l) {

@@ -37,10 +37,19 @@ struct FitterError : std::runtime_error {
 };
 
 enum class Model : std::uint8_t {
-  CircularGaussian,   ///< x, y, sigma
-  EllipticalGaussian  ///< x, y, sigma_x, sigma_y, the axes along rows and columns
+  CircularGaussian,    ///< x, y, sigma
+  EllipticalGaussian,  ///< x, y, sigma_x, sigma_y, the axes along rows and columns
+  /// x, y, sigma_x, sigma_y, and the angle of the axis of sigma_x (FitDetails). Batches only;
+  /// ImplicitLeastSquares is LeastSquares to it.
+  RotatedGaussian,
+  /// x, sigma (sigma_x), of one dimension: the pixels of a ROI, row after row, are a line. Batches
+  /// only, with start values, and any minimum counts: without spots_only. Its y is 0.
+  LineGaussian
 };
-constexpr Model kLastModel = Model::EllipticalGaussian;
+constexpr Model kLastModel = Model::LineGaussian;
+constexpr bool is_separable(Model model) noexcept {
+  return model < Model::RotatedGaussian;
+}
 
 enum class Estimator : std::uint8_t {
   /// Amplitude and background eliminated: Leutenegger & Weber 2021. The fastest.
@@ -64,6 +73,28 @@ constexpr int kParameters = 6;
 constexpr std::uint8_t bit(Parameter p) noexcept {
   return static_cast<std::uint8_t>(1u << static_cast<unsigned>(p));
 }
+
+/// The rotated model's angle has the bit and the place behind those of the Parameters.
+constexpr int kAngle = kParameters;
+constexpr std::uint8_t kAngleBit = 1u << kAngle;
+
+/// Limits of an angle.
+template <class Real>
+struct AngleBoundsOf {
+  Real lower_rad = -std::numeric_limits<float>::infinity();
+  Real upper_rad = std::numeric_limits<float>::infinity();
+};
+using AngleBounds = AngleBoundsOf<float>;
+
+/// What Localization has no room for. Rows and columns of the covariance are in the order of
+/// Parameter, the last ones the angle's: units are those of Localization, rad, and their products.
+/// 0 for what is fixed or the model does not have; the circular model's sigma_y is its sigma_x. NaN
+/// where the errors are.
+struct FitDetails {
+  static constexpr int kOrder = kParameters + 1;
+  float angle_rad, angle_sd_rad;  ///< of the rotated model, else 0
+  float covariance[kOrder][kOrder];
+};
 
 /// Limits of each Parameter, beside those of the model (see NotConverged above).
 template <class Real>
@@ -100,7 +131,8 @@ struct FitOptions {
   /// sigma) px larger.
   bool integrated = false;
   Estimator estimator = Estimator::ImplicitLeastSquares;
-  /// bit(Parameter) of each that keeps its start value. Not with ImplicitLeastSquares.
+  /// bit(Parameter) of each that keeps its start value, kAngleBit of the angle. Not with
+  /// ImplicitLeastSquares.
   std::uint8_t fixed = 0;
   /// Whether a minimum that is no spot (above) is NotConverged. False: any minimum will do.
   bool spots_only = true;
@@ -180,6 +212,13 @@ struct Batch {
   /// still.
   const float* variances = nullptr;
   const Bounds* bounds = nullptr;  ///< `count`, beside those of the options; or null
+  /// Of the rotated model, `count` start values, from x towards y, or null: 0. A quarter of a turn
+  /// more, and the widths exchanged, make the same spot: of those the nearest to the start value is
+  /// found; if a width or the angle is fixed or bounded, of those by half turns.
+  const float* angles_rad = nullptr;
+  const AngleBounds* angle_bounds = nullptr;  ///< `count`, or null
+  /// Receives `count`; null: they are not wanted. They take about as long as the fits.
+  FitDetails* details = nullptr;
 };
 
 /// Fits a batch on `threads` CPU threads (0: all cores); results in input order.

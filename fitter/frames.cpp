@@ -61,6 +61,9 @@ FrameFits part_of(const FrameFits& all, std::size_t first, std::size_t count) {
   if (all.rois.starts != nullptr) part.rois.starts += first;
   if (all.rois.levels != nullptr) part.rois.levels += first;
   if (all.rois.bounds != nullptr) part.rois.bounds += first;
+  if (all.rois.angles_rad != nullptr) part.rois.angles_rad += first;
+  if (all.rois.angle_bounds != nullptr) part.rois.angle_bounds += first;
+  if (all.rois.details != nullptr) part.rois.details += first;
   return part;
 }
 
@@ -184,6 +187,9 @@ Batch CutRois::batch(std::size_t first, std::size_t count) const noexcept {
   cut.starts = starts_.get();
   if (cut.levels != nullptr) cut.levels += first;
   if (cut.bounds != nullptr) cut.bounds += first;
+  if (cut.angles_rad != nullptr) cut.angles_rad += first;
+  if (cut.angle_bounds != nullptr) cut.angle_bounds += first;
+  if (cut.details != nullptr) cut.details += first;
   return cut;
 }
 

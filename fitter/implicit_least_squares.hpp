@@ -14,23 +14,17 @@
 // sums of products about zero (C_ff = sum f^2 and so on).
 // The normal matrix therefore needs no pixel; residuals, not differences of large sums, give the
 // chi-square and the gradient, so that single precision suffices.
-// A parameter at a limit is held for the step as in full_search.hpp.
+// A parameter at a limit is held for the step as in searched_levels.hpp.
 #pragma once
 
 #include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
+#include "fitter/searched_levels.hpp"
 #include "fitter/small_matrix.hpp"
 #include "fitter/spot_model.hpp"
 
 namespace driftd::fitter {
-
-/// Amplitude and background less the pedestal.
-template <class Real>
-struct LevelsOf {
-  Real alpha, beta;
-};
-using Levels = LevelsOf<float>;
 
 /// Which parameters lie at a limit beyond which the minimum is, or have no room at all: they are
 /// held for the step (projected Newton), and their gradient is set to 0.

@@ -42,9 +42,10 @@ bool unbounded(const Bounds& bounds) {
 void check_search(const FitOptions& options) {
   if (options.model > kLastModel) throw FitterError("fitter: unknown model");
   if (options.estimator > kLastEstimator) throw FitterError("fitter: unknown estimator");
-  if ((options.fixed >> kParameters) != 0)
+  const int bits = options.model == Model::RotatedGaussian ? kParameters + 1 : kParameters;
+  if ((options.fixed >> bits) != 0)
     throw FitterError("fitter: fixed is " + std::to_string(options.fixed) +
-                      ", allowed are bits 0 to " + std::to_string(kParameters - 1));
+                      ", allowed are bits 0 to " + std::to_string(bits - 1) + " with this model");
   for (int j = 0; j < kParameters; ++j) {
     const float lower = options.bounds.lower[j];
     const float upper = options.bounds.upper[j];
@@ -104,6 +105,8 @@ std::size_t bytes_per_pixel(PixelType type) {
 
 void check_live_options(const FitOptions& options) {
   check_options(options);
+  if (!is_separable(options.model))
+    throw FitterError("fitter: this model is fitted in batches only");
   if (needs_variances(options.estimator))
     throw FitterError(
         "fitter: weighted least squares needs the variance of each pixel, which only a "
@@ -123,8 +126,16 @@ void check_batch(const Batch& batch, const FitOptions& options, std::size_t resu
     throw FitterError("fitter: a fixed position or width needs start values");
   if (needs_variances(options.estimator) && batch.variances == nullptr)
     throw FitterError("fitter: weighted least squares needs the variances of the pixels");
-  if (options.estimator == Estimator::ImplicitLeastSquares && batch.bounds != nullptr)
+  if (options.estimator == Estimator::ImplicitLeastSquares &&
+      (batch.bounds != nullptr || batch.angle_bounds != nullptr))
     throw FitterError("fitter: implicit least squares takes no bounds");
+  if (options.model != Model::RotatedGaussian &&
+      (batch.angles_rad != nullptr || batch.angle_bounds != nullptr))
+    throw FitterError("fitter: angles are given, which only the rotated model has");
+  if (batch.angles_rad != nullptr && batch.starts == nullptr)
+    throw FitterError("fitter: an angle to start from needs the other start values");
+  if (options.model == Model::LineGaussian && (options.spots_only || batch.starts == nullptr))
+    throw FitterError("fitter: a line needs start values, and is never a spot");
   if (results != batch.count) {
     throw FitterError("fitter: " + std::to_string(batch.count) + " ROIs but room for " +
                       std::to_string(results) + " results");

@@ -45,6 +45,15 @@ DRIFTD_HD float reciprocal_of(float v) {
 DRIFTD_HD float sqrt_of(float v) {
   return std::sqrt(v);
 }
+DRIFTD_HD float exp2_of(float v) {
+  return std::exp2(v);
+}
+DRIFTD_HD float cos_of(float v) {
+  return std::cos(v);
+}
+DRIFTD_HD float sin_of(float v) {
+  return std::sin(v);
+}
 DRIFTD_HD float log_of(float v) {
   return std::log(v);
 }

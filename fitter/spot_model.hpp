@@ -9,12 +9,10 @@
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/real.hpp"
+#include "fitter/searched_levels.hpp"
 #include "fitter/small_matrix.hpp"
 
 namespace driftd::fitter {
-
-/// Parameters of a spot's shape, at most.
-constexpr int kMostShape = kParameters - 2;
 
 /// Moments as a model may read them.
 struct AnyMoments {
@@ -23,7 +21,7 @@ struct AnyMoments {
 
 template <class M, class Shape = typename M::template Parameters<float>>
 concept SpotModel = std::same_as<Shape, Vec<M::kShape>> &&(M::kShape >= 2) &&
-                    (M::kShape <= kMostShape) &&
+                    (M::kShape <= kMostSeparable) &&
                     requires(const Shape& p, const Start& start, const AnyMoments& moments,
                              const ResidualMoments& residuals, int side,
                              const Vec<M::kShape + 2>& sd, const Vec<M::kShape>& spread,

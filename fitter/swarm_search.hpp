@@ -17,7 +17,7 @@
 namespace driftd::fitter {
 
 constexpr int kMaxParticles = 1024;
-constexpr int kMaxDimensions = kMostShape;
+constexpr int kMaxDimensions = kMostSeparable;
 /// Best places that a spread is taken over, at most.
 constexpr int kMaxSpreadOfLast = 32;
 /// Random numbers of a particle in an iteration: two for each dimension.

@@ -48,7 +48,11 @@ static_assert(DRIFTFIT_PARAMETERS == kParameters);
 static_assert(DRIFTFIT_AUTO == static_cast<int>(BackEnd::Auto));
 static_assert(DRIFTFIT_CUDA == static_cast<int>(BackEnd::Cuda));
 static_assert(DRIFTFIT_BACKGROUND == static_cast<int>(Parameter::Background));
-static_assert(DRIFTFIT_ELLIPTICAL_GAUSSIAN == static_cast<int>(kLastModel));
+static_assert(DRIFTFIT_ROTATED_GAUSSIAN == static_cast<int>(Model::RotatedGaussian));
+static_assert(DRIFTFIT_ANGLE == kAngle);
+static_assert(DRIFTFIT_DETAILED == FitDetails::kOrder);
+static_assert(sizeof(driftfit_details) == sizeof(FitDetails));
+static_assert(offsetof(driftfit_details, covariance) == offsetof(FitDetails, covariance));
 static_assert(DRIFTFIT_POISSON_LIKELIHOOD == static_cast<int>(kLastEstimator));
 static_assert(DRIFTFIT_BAD_INPUT == static_cast<int>(FitStatus::BadInput));
 static_assert(DRIFTFIT_F32 == static_cast<int>(PixelType::F32));
@@ -122,12 +126,13 @@ driftfit_options all_options(const driftfit_options* given) {
 
 /// @throws FitterError for a name unknown
 FitOptions options_from(const driftfit_options& o) {
-  check_one_of("model", o.model, static_cast<int>(kLastModel),
-               "0 (circular) and 1 (elliptical Gaussian)");
+  check_one_of("model", o.model, DRIFTFIT_ROTATED_GAUSSIAN,
+               "0 (circular), 1 (elliptical) and 2 (rotated Gaussian)");
   check_one_of("estimator", o.estimator, static_cast<int>(kLastEstimator),
                "0 (implicit), 1 (plain), 2 (weighted least squares) and 3 (Poisson likelihood)");
-  if (o.fixed >= 1u << DRIFTFIT_PARAMETERS)
-    throw FitterError("driftfit: fixed is " + std::to_string(o.fixed) + ", allowed are six bits");
+  if (o.fixed >= 1u << DRIFTFIT_DETAILED)
+    throw FitterError("driftfit: fixed is " + std::to_string(o.fixed) +
+                      ", allowed are six bits, and a seventh for the rotated model's angle");
   FitOptions options;
   options.model = static_cast<Model>(o.model);
   options.estimator = static_cast<Estimator>(o.estimator);
@@ -191,7 +196,9 @@ Batch batch_from(const driftfit_images* given) {
           .starts = reinterpret_cast<const Start*>(i.starts),
           .levels = reinterpret_cast<const StartLevels*>(i.levels),
           .variances = i.variances,
-          .bounds = reinterpret_cast<const Bounds*>(i.bounds)};
+          .bounds = reinterpret_cast<const Bounds*>(i.bounds),
+          .angles_rad = i.angles,
+          .details = reinterpret_cast<FitDetails*>(i.details)};
 }
 
 /// `count` of the fits, beginning with `first`.
@@ -206,6 +213,8 @@ Batch part_of(const Batch& all, std::size_t first, std::size_t count) {
   if (all.levels != nullptr) part.levels += first;
   if (all.variances != nullptr) part.variances += first_pixel;
   if (all.bounds != nullptr) part.bounds += first;
+  if (all.angles_rad != nullptr) part.angles_rad += first;
+  if (all.details != nullptr) part.details += first;
   return part;
 }
 
@@ -258,7 +267,9 @@ FrameFits frames_from(const driftfit_frames* given) {
                    .count = f.count,
                    .starts = reinterpret_cast<const Start*>(f.starts),
                    .levels = reinterpret_cast<const StartLevels*>(f.levels),
-                   .bounds = reinterpret_cast<const Bounds*>(f.bounds)}};
+                   .bounds = reinterpret_cast<const Bounds*>(f.bounds),
+                   .angles_rad = f.angles,
+                   .details = reinterpret_cast<FitDetails*>(f.details)}};
 }
 
 /// Options of fits to pixels converted by maps. @throws FitterError
@@ -417,7 +428,9 @@ int driftfit_fit(driftfit_fitter* fitter, const driftfit_options* options, const
                                   .starts = starts,
                                   .levels = nullptr,
                                   .variances = nullptr,
-                                  .bounds = nullptr};
+                                  .bounds = nullptr,
+                                  .angles = nullptr,
+                                  .details = nullptr};
   return driftfit_fit_images(fitter, options, &images, results, progress, user, message,
                              message_size);
 }

@@ -32,8 +32,15 @@ enum {
 enum { DRIFTFIT_AUTO = 0, DRIFTFIT_CPU = 1, DRIFTFIT_CUDA = 2 };
 enum { DRIFTFIT_U8 = 0, DRIFTFIT_U16 = 1, DRIFTFIT_F32 = 2 }; /* pixels */
 
-/* Models. Elliptical: widths of its own in x and y. */
-enum { DRIFTFIT_CIRCULAR_GAUSSIAN = 0, DRIFTFIT_ELLIPTICAL_GAUSSIAN = 1 };
+/* Models. Elliptical: widths of its own in x and y. Rotated: widths of its own along two axes at
+ * right angles, sigma_x along the one at `angle` from x towards y (driftfit_details). A quarter of
+ * a turn more and the widths exchanged make the same spot, which is told by the angle nearest to
+ * the start value, 0 without one; half turns where a width or the angle is fixed or bounded. */
+enum {
+  DRIFTFIT_CIRCULAR_GAUSSIAN = 0,
+  DRIFTFIT_ELLIPTICAL_GAUSSIAN = 1,
+  DRIFTFIT_ROTATED_GAUSSIAN = 2
+};
 
 /* Estimators. The first searches x, y and widths alone and is the fastest; the others search all
  * parameters, which can be fixed and bounded. The third needs variances; the fourth is the maximum
@@ -53,7 +60,9 @@ enum {
   DRIFTFIT_SIGMA_Y = 3,
   DRIFTFIT_AMPLITUDE = 4,
   DRIFTFIT_BACKGROUND = 5,
-  DRIFTFIT_PARAMETERS = 6
+  DRIFTFIT_PARAMETERS = 6,
+  DRIFTFIT_ANGLE = 6, /* of the rotated model; can be fixed, and has no bounds */
+  DRIFTFIT_DETAILED = 7
 };
 
 /* How a fit ended. The first three are converged; with the others the numbers are no result. */
@@ -88,7 +97,8 @@ typedef struct driftfit_options {
   float read_noise;       /* electrons, rms */
   float offset;           /* pixel value without light */
   /* The first version ended here. */
-  uint32_t fixed;     /* bit 1u << DRIFTFIT_X ..: keeps its start value; not with implicit */
+  uint32_t fixed;     /* bit 1u << DRIFTFIT_X .. DRIFTFIT_ANGLE: keeps its start value; not with
+                       * implicit */
   int32_t spots_only; /* 1: a minimum that is no spot is not converged; 0: any minimum will do */
   driftfit_bounds bounds; /* of all images; not with implicit */
   /* The second version ended here. */
@@ -110,6 +120,14 @@ typedef struct driftfit_levels {
   float amplitude, background;
 } driftfit_levels;
 
+/* What driftfit_result has no room for. Rows and columns of the covariance: x, y, sigma_x, sigma_y,
+ * amplitude, background, angle; 0 of what is fixed and of what the model does not have, but for the
+ * circular model's sigma_y, which is its sigma_x. NaN where the errors are. */
+typedef struct driftfit_details {
+  float angle, angle_sd; /* rotated model, rad; else 0 */
+  float covariance[DRIFTFIT_DETAILED][DRIFTFIT_DETAILED];
+} driftfit_details;
+
 /* What is fitted: `count` images of side x side pixels, row after row, image after image without
  * gaps. Later versions append members. */
 typedef struct driftfit_images {
@@ -125,6 +143,9 @@ typedef struct driftfit_images {
                                   * read noise. Infinite: weighted least squares and likelihood
                                   * leave the pixel out, if it is finite and below saturation */
   const driftfit_bounds* bounds; /* `count`, beside those of the options; or null */
+  /* The first version ended here. */
+  const float* angles;       /* rotated model, beside starts: `count` angles, rad; or null: 0 */
+  driftfit_details* details; /* receives `count`; or null. They take about as long as the fits */
 } driftfit_images;
 
 /* Lengths in pixels; amplitude and background in pixel units; *_sd: standard deviations. */
@@ -188,6 +209,9 @@ typedef struct driftfit_frames {
   const float* gain_map;         /* electrons per pixel unit */
   const float* offset_map;       /* pixel value without light */
   const float* variance_map;     /* as variances of driftfit_images, pixel units squared */
+  /* The first version ended here. */
+  const float* angles; /* this and the next: as in driftfit_images */
+  driftfit_details* details;
 } driftfit_frames;
 
 typedef struct driftfit_fitter driftfit_fitter;
@@ -233,10 +257,10 @@ const char* driftfit_backend_reason(const driftfit_fitter* fitter);
  *   options     null: the defaults
  *   results     images->count of them, in the order of the images
  *   progress    may be null; `user` is handed to it
- * With a GPU, all arrays of the images and the results may each lie in memory of the host (fastest
- * when pinned) or of one of the fitter's devices (written by its default stream, or by streams that
- * are done). On the CPU they all lie in memory of the host. Returns DRIFTFIT_OK, also when some fits
- * failed (see their status), _BAD_ARGUMENT, _NO_MEMORY, _CANCELLED or _FAILED. */
+ * With a GPU, all arrays of the images, details and results may each lie in memory of the host
+ * (fastest when pinned) or of one of the fitter's devices (written by its default stream, or by
+ * streams that are done). On the CPU they all lie in memory of the host. Returns DRIFTFIT_OK, also
+ * when some fits failed (see their status), _BAD_ARGUMENT, _NO_MEMORY, _CANCELLED or _FAILED. */
 int driftfit_fit_images(driftfit_fitter* fitter, const driftfit_options* options,
                         const driftfit_images* images, driftfit_result* results,
                         driftfit_progress progress, void* user, char* message, size_t message_size);
@@ -272,10 +296,9 @@ void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size
 
 /* As driftfit_fit_images(), each fit starting from where a particle swarm found the least squares
  * of the whole image; the bounds given, of the options (not with implicit) and of single images,
- * are its domain too. The swarm sees all pixels, whatever the variances say of them.
- *   swarm       null: the defaults
- *   images      without starts
- *   reports     images->count of them, or null */
+ * are its domain too. The swarm sees all pixels, whatever the variances say of them; for the
+ * rotated model it looks for a round spot. swarm       null: the defaults images      without
+ * starts reports     images->count of them, or null */
 int driftfit_search(driftfit_fitter* fitter, const driftfit_options* options,
                     const driftfit_swarm_options* swarm, const driftfit_images* images,
                     driftfit_result* results, driftfit_swarm_report* reports,

@@ -11,30 +11,39 @@
 namespace driftd::fitter {
 namespace {
 
-/// Calls each(fit, part, from, count) for pieces of `count` ROIs of a side, on threads;
+/// Memory of each thread, made where the fits are of that kind.
+template <class Workspace>
+std::unique_ptr<Workspace[]> workspaces(bool wanted, std::size_t count) {
+  return wanted ? std::make_unique_for_overwrite<Workspace[]>(count) : nullptr;
+}
+
+/// Calls each(fit, part, from, count) for pieces of ROIs like those of a batch, on threads;
 /// fit(job) fits in the memory of the thread. @param each  must not throw
 template <class Each>
-void fit_on_threads(int roi_px, std::size_t count, int threads, const Each& each) {
+void fit_on_threads(const Batch& like, Model model, int threads, const Each& each) {
   const cpu::Kernels kernels = cpu::choose_kernels();
-  if (cpu::batch_in_lanes(kernels, roi_px)) {
-    const auto workspaces = std::make_unique_for_overwrite<cpu::LaneWorkspace[]>(
-        cpu::parts_of(count, threads, cpu::kPieceInLanes));
-    cpu::run_in_parts(
-        count, threads, cpu::kPieceInLanes, [&](std::size_t part, std::size_t from, std::size_t n) {
-          each([&](const cpu::FitJob& job) { kernels.fit_in_lanes(job, workspaces[part]); }, part,
-               from, n);
-        });
-    return;
-  }
-  const auto workspaces = std::make_unique_for_overwrite<cpu::Workspace[]>(
-      cpu::kFlights * cpu::parts_of(count, threads, cpu::kPieceAcross));
-  cpu::run_in_parts(count, threads, cpu::kPieceAcross,
+  const bool separable = is_separable(model);
+  const bool pixelwise = !separable || like.details != nullptr;
+  if (pixelwise && kernels.fit_pixelwise == nullptr)
+    throw FitterError(
+        "fitter: models that are not separable, and details, need a processor whose vectors have "
+        "several lanes");
+  const bool in_lanes = separable && cpu::batch_in_lanes(kernels, like.roi_px);
+  const bool across = separable && !in_lanes;
+  const std::size_t whole = across ? cpu::kPieceAcross : cpu::kPieceInLanes;
+  const std::size_t parts = cpu::parts_of(like.count, threads, whole);
+  const auto of_pixels = workspaces<cpu::PixelwiseWorkspace>(pixelwise, parts);
+  const auto of_lanes = workspaces<cpu::LaneWorkspace>(in_lanes, parts);
+  const auto of_flights = workspaces<cpu::Workspace>(across, cpu::kFlights * parts);
+  cpu::run_in_parts(like.count, threads, whole,
                     [&](std::size_t part, std::size_t from, std::size_t n) {
-                      each(
-                          [&](const cpu::FitJob& job) {
-                            kernels.fit_across_lanes(job, &workspaces[part * cpu::kFlights]);
-                          },
-                          part, from, n);
+                      const auto fit = [&](const cpu::FitJob& job) {
+                        if (in_lanes) kernels.fit_in_lanes(job, of_lanes[part]);
+                        if (across)
+                          kernels.fit_across_lanes(job, &of_flights[part * cpu::kFlights]);
+                        if (pixelwise) kernels.fit_pixelwise(job, of_pixels[part]);
+                      };
+                      each(fit, part, from, n);
                     });
 }
 
@@ -56,7 +65,10 @@ cpu::FitJob job_of(const Batch& batch, const FitOptions& options, Localization* 
           share(batch.bounds),
           share(batch.variances, side * side),
           &options,
-          results + from};
+          results + from,
+          share(batch.angles_rad),
+          share(batch.angle_bounds),
+          share(batch.details)};
 }
 
 }  // namespace
@@ -64,7 +76,7 @@ cpu::FitJob job_of(const Batch& batch, const FitOptions& options, Localization* 
 void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Localization> results,
                    int threads) {
   check_batch(batch, options, results.size());
-  fit_on_threads(batch.roi_px, batch.count, threads,
+  fit_on_threads(batch, options.model, threads,
                  [&](const auto& fit, std::size_t, std::size_t from, std::size_t count) {
                    fit(job_of(batch, options, results.data(), from, count));
                  });
@@ -84,7 +96,7 @@ void fit_frames_cpu(const FrameFits& fits, const FitOptions& options,
   const std::size_t parts = cpu::parts_of(fits.rois.count, threads, cpu::kPieceAcross);
   cut.reserve(parts);
   while (cut.size() < parts) cut.emplace_back(fits, options, at_a_time);
-  fit_on_threads(fits.rois.roi_px, fits.rois.count, threads,
+  fit_on_threads(fits.rois, options.model, threads,
                  [&](const auto& fit, std::size_t part, std::size_t from, std::size_t count) {
                    const std::size_t end = from + count;
                    for (std::size_t n = 0; from < end; from += n) {

@@ -28,6 +28,9 @@ struct FitJob {
   const float* variances;
   const FitOptions* options;
   Localization* results;
+  const float* angles_rad = nullptr;  ///< this and the next two: see Batch
+  const AngleBounds* angle_bounds = nullptr;
+  FitDetails* details = nullptr;
 };
 
 /// The memory of one swarm; never shared.
@@ -55,6 +58,9 @@ struct Kernels {
   /// A fit in every lane, roi_px at most kMostLaneRoiPx. A ROI's result depends neither on its lane
   /// nor on the other ROIs. Null where vectors have one lane.
   void (*fit_in_lanes)(const FitJob& job, LaneWorkspace& workspace);
+  /// Fits of the rotated model, with their details if wanted; of the others the details of results
+  /// that are there. Also null where vectors have one lane.
+  void (*fit_pixelwise)(const FitJob& job, PixelwiseWorkspace& workspace);
   void (*search_swarms)(const SwarmJob& job, SwarmWorkspace& workspace);
 };
 
@@ -76,8 +82,9 @@ namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
 void fit_across_lanes(const FitJob& job, Workspace* workspaces);
 void fit_in_lanes(const FitJob& job, LaneWorkspace& workspace);
+void fit_pixelwise(const FitJob& job, PixelwiseWorkspace& workspace);
 void search_swarms(const SwarmJob& job, SwarmWorkspace& workspace);
-/// All three.
+/// All of them.
 Kernels kernels();
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The CPU back end of pixel_sums.hpp with a ROI in every lane: pixel i of all ROIs lies in one
-// vector, so that no sum crosses lanes. For ROIs up to kMostLaneRoiPx.
+// The CPU back end of pixel_sums.hpp, and of pixelwise.hpp, with a ROI in every lane: pixel i of
+// all ROIs lies in one vector, so that no sum crosses lanes.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
-class LaneSums {
+/// @tparam Workspace  LaneWorkspaceOf some side
+template <class Workspace>
+class LaneSumsIn {
  public:
   using D = hn::CappedTag<float, kMaxLanes>;
   using Real = Lanes<D>;
@@ -27,10 +29,11 @@ class LaneSums {
   static constexpr int kLanes = Real::kCount;
   static constexpr bool kKeepsMoments = true;
 
-  LaneSums(LaneWorkspace& workspace, int side, bool integrated)
+  LaneSumsIn(Workspace& workspace, int side, bool integrated)
       : w_(workspace), side_(side), integrated_(integrated) {}
 
   int side() const { return side_; }
+  bool integrated() const { return integrated_; }
   const PixelSummaryOf<Real>& summary() const { return summary_; }
 
   /// @param rois  of each lane
@@ -114,6 +117,26 @@ class LaneSums {
       of_row = row;
       const Real r = residual(row, c, scaled, beta);
       return mapped ? where(is_there(of_map_, map(row, c)), r, Real(0.0f)) : r;
+    });
+  }
+
+  /// What pixelwise.hpp asks for.
+  template <class Action>
+  void for_each_pixel(const PixelNoiseOf<Real>&, const Action& action) const {
+    for (int row = 0; row < side_; ++row)
+      for (int c = 0; c < side_; ++c)
+        action(Real(static_cast<float>(c)), Real(static_cast<float>(row)), pixel(row, c),
+               mapped_ ? map(row, c) : Real(0.0f));
+  }
+  template <std::size_t n>
+  static void combine(Real (&)[n]) {}
+  static bool any_of(const Mask& mask) { return any(mask); }
+  /// 0 of pixels that are gone.
+  template <class Image>
+  SmoothedExtremesOf<Real> smoothed_image(const Image& image) {
+    return smoothed<false>([&](int row, int c) {
+      const Real value = image(row, c, pixel(row, c));
+      return mapped_ ? where(is_there(of_map_, map(row, c)), value, Real(0.0f)) : value;
     });
   }
 
@@ -250,7 +273,7 @@ class LaneSums {
     pixel[3] = hn::BitCast(D(), hn::InterleaveUpper(pairs, ab_high, ce_high));
   }
 
-  using AxisMemory = float (&)[3][kMostLaneRoiPx * kMaxLanes];
+  using AxisMemory = float (&)[3][Workspace::kAxis];
   template <bool kIntegrated>
   AxisMomentsOf<Real> set_axis(const Real& centre, const Real& sigma, AxisMemory axis) const {
     // exp(-28) is far below single precision of the peak, and its cube is still a normal number.
@@ -467,7 +490,7 @@ class LaneSums {
     return e;
   }
 
-  LaneWorkspace& w_;
+  Workspace& w_;
   int side_;
   bool integrated_;
   PixelSummaryOf<Real> summary_;
@@ -475,6 +498,7 @@ class LaneSums {
   bool mapped_ = false;
   Estimator of_map_ = {};
 };
+using LaneSums = LaneSumsIn<LaneWorkspace>;
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

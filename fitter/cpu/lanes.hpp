@@ -77,6 +77,8 @@ struct Lanes {
     const auto exponent = hn::ShiftLeft<23>(hn::BitCast(bits, shifted.v));
     return hn::BitCast(d, hn::Add(hn::BitCast(bits, p.v), exponent));
   }
+  DRIFTD_HD friend Lanes cos_of(const Lanes& a) { return hn::Cos(d, a.v); }
+  DRIFTD_HD friend Lanes sin_of(const Lanes& a) { return hn::Sin(d, a.v); }
   DRIFTD_HD friend Lanes log_of(const Lanes& a) { return hn::Log(d, a.v); }
   DRIFTD_HD friend BinaryParts<Lanes> binary_parts(const Lanes& a) {
     const hn::RebindToSigned<D> bits;

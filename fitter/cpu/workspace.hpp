@@ -3,6 +3,8 @@
 // never shared.
 #pragma once
 
+#include <cstddef>
+
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
 
@@ -28,13 +30,18 @@ struct alignas(64) Workspace {
 };
 
 /// Of fits one to a lane; a vector for each element.
-struct alignas(64) LaneWorkspace {
-  static constexpr int kPixels = kMostLaneRoiPx * kMostLaneRoiPx;
-  alignas(64) float pixels[kPixels * kMaxLanes];          ///< row-major, less the pedestals
-  alignas(64) float map[kPixels * kMaxLanes];             ///< of weighted estimators: map_value()
-  alignas(64) float x[3][kMostLaneRoiPx * kMaxLanes];     ///< X_k (AxisElement) by column
-  alignas(64) float y[3][kMostLaneRoiPx * kMaxLanes];     ///< Y_k by row
-  alignas(64) float rows[3][kMostLaneRoiPx * kMaxLanes];  ///< of the smoothing
+template <std::size_t kMostPx>
+struct alignas(64) LaneWorkspaceOf {
+  static constexpr std::size_t kAxis = kMostPx * kMaxLanes;
+  static constexpr std::size_t kPixels = kMostPx * kAxis;
+  alignas(64) float pixels[kPixels];  ///< row-major, less the pedestals
+  alignas(64) float map[kPixels];     ///< of weighted estimators: map_value()
+  alignas(64) float x[3][kAxis];      ///< X_k (AxisElement) by column
+  alignas(64) float y[3][kAxis];      ///< Y_k by row
+  alignas(64) float rows[3][kAxis];   ///< of the smoothing
 };
+using LaneWorkspace = LaneWorkspaceOf<kMostLaneRoiPx>;
+/// Of fits pixel by pixel, which never have their pixels across the lanes.
+using PixelwiseWorkspace = LaneWorkspaceOf<kMaxRoiPx>;
 
 }  // namespace driftd::fitter::cpu

@@ -101,10 +101,11 @@ class Passage {
 
 /// The arrays of a call.
 constexpr std::size_t kPixels = 0, kStarts = 1, kLevels = 2, kVariances = 3, kBounds = 4,
-                      kPlaces = 5;
-constexpr std::size_t kInputs = 6;
-constexpr std::size_t kResults = 6, kReports = 7;
-constexpr std::size_t kArrays = 8;
+                      kPlaces = 5, kAngles = 6, kAngleBounds = 7;
+constexpr std::size_t kInputs = 8;
+constexpr std::size_t kResults = 8, kReports = 9, kDetails = 10;
+constexpr std::size_t kOutputs[] = {kResults, kReports, kDetails};
+constexpr std::size_t kArrays = 11;
 
 /// A stream of a device, and the memory by which a chunk of each array gets there and back.
 struct Pipeline {
@@ -250,7 +251,8 @@ class BatchFitter final : public CudaBatchFitter {
     const Batch& batch = call.batch;
     const auto side = static_cast<std::size_t>(batch.roi_px);
     const std::size_t pixels = side * side;
-    call.kernel = batch_kernel(call.options, batch.roi_px);
+    call.kernel = batch_kernel(call.options, batch.roi_px,
+                               batch.bounds != nullptr || batch.angle_bounds != nullptr);
     const std::size_t pixel = bytes_per_pixel(batch.type);
     call.arrays = {
         locate(batch.pixels, pixels * pixel, pixel),
@@ -259,8 +261,11 @@ class BatchFitter final : public CudaBatchFitter {
         locate(batch.variances, pixels * sizeof(float)),
         locate(batch.bounds, sizeof(Bounds)),
         locate(call.frames != nullptr ? call.frames->fits.places : nullptr, sizeof(Place)),
+        locate(batch.angles_rad, sizeof(float)),
+        locate(batch.angle_bounds, sizeof(AngleBounds)),
         locate(results, sizeof(Localization)),
-        locate(reports, sizeof(SwarmReport))};
+        locate(reports, sizeof(SwarmReport)),
+        locate(batch.details, sizeof(FitDetails))};
     int& home = call.home;
     if (call.frames != nullptr) home = home_of(call.frames->fits.frames);
     for (const Array& array : call.arrays) {
@@ -366,18 +371,22 @@ class BatchFitter final : public CudaBatchFitter {
     for (std::size_t i = 0; i < kInputs; ++i)
       in[i] = bring(arrays[i], chunk, pipeline.passages[i], stream);
     const auto side = static_cast<std::size_t>(call.batch.roi_px);
-    KernelArgument job = {in[kPixels],
-                          side * side * bytes_per_pixel(call.batch.type),
-                          call.batch.type,
-                          call.batch.roi_px,
-                          static_cast<std::uint32_t>(chunk.count),
-                          static_cast<const Start*>(in[kStarts]),
-                          static_cast<const StartLevels*>(in[kLevels]),
-                          static_cast<const float*>(in[kVariances]),
-                          static_cast<const Bounds*>(in[kBounds]),
-                          call.options,
-                          call.options.saturation_adu,
-                          room(arrays[kResults], chunk, pipeline.passages[kResults])};
+    KernelArgument job = {
+        in[kPixels],
+        side * side * bytes_per_pixel(call.batch.type),
+        call.batch.type,
+        call.batch.roi_px,
+        static_cast<std::uint32_t>(chunk.count),
+        static_cast<const Start*>(in[kStarts]),
+        static_cast<const StartLevels*>(in[kLevels]),
+        static_cast<const float*>(in[kVariances]),
+        static_cast<const Bounds*>(in[kBounds]),
+        call.options,
+        call.options.saturation_adu,
+        room(arrays[kResults], chunk, pipeline.passages[kResults]),
+        static_cast<const float*>(in[kAngles]),
+        static_cast<const AngleBounds*>(in[kAngleBounds]),
+        static_cast<FitDetails*>(room(arrays[kDetails], chunk, pipeline.passages[kDetails]))};
     CutArgument cut = {};
     if (call.frames != nullptr) {
       cut = launch_cut(*call.frames, static_cast<const Place*>(in[kPlaces]), job, pipeline);
@@ -387,13 +396,15 @@ class BatchFitter final : public CudaBatchFitter {
     }
     if (call.swarm != nullptr) job.starts = launch_swarm(call, chunk, pipeline, job);
     launch_fits(call.kernel, job, stream);
+    if (job.details != nullptr && is_separable(call.options.model))
+      launch_fits(details_kernel(call.options.model, job.roi_px), job, stream);
     if (call.frames != nullptr)
       launch_cutting(to_frame_kernel(), cut, job.count, stream, "moving the results");
-    for (const std::size_t out : {kResults, kReports})
+    for (const std::size_t out : kOutputs)
       send_back(arrays[out], chunk, pipeline.passages[out], stream);
     if (!call.any(Where::Pageable)) return;
     check(calls_.synchronize_stream(stream), "fitting");
-    for (const std::size_t out : {kResults, kReports})
+    for (const std::size_t out : kOutputs)
       if (arrays[out].where == Where::Pageable)
         std::memcpy(arrays[out].from(chunk.from), pipeline.passages[out].staged(),
                     chunk.count * arrays[out].each);

@@ -47,6 +47,8 @@ __device__ inline FitInput input_of(const KernelArgument& job, std::size_t index
   if (job.levels != nullptr) input.levels = job.levels[index];
   if (job.bounds != nullptr) input.bounds = job.bounds + index;
   if (job.variances != nullptr) input.variances = job.variances + index * (job.roi_px * job.roi_px);
+  if (job.angles_rad != nullptr) input.angle_rad = job.angles_rad[index];
+  if (job.angle_bounds != nullptr) input.angle_bounds = job.angle_bounds[index];
   return input;
 }
 

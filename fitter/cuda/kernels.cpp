@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fitter/choice.hpp"
+#include "fitter/pixelwise_choice.hpp"
 
 namespace driftd::fitter::cuda {
 
@@ -14,9 +15,17 @@ int Kernel::groups(int of_block) const {
   return std::max(a_warp, std::min(by_memory, by_threads) / a_warp * a_warp);
 }
 
-Kernel batch_kernel(const FitOptions& options, int roi_px) {
+Kernel batch_kernel(const FitOptions& options, int roi_px, bool of_fits) {
+  if (!is_separable(options.model))
+    return with_pixelwise_search<float>(
+        options, of_fits, [&]<class Search>() { return pixelwise_kernel<Search>(roi_px); });
   return with_search<float>(
       options, [&]<class Search>() { return batch_kernel<Search>(roi_px, options.integrated); });
+}
+
+Kernel details_kernel(Model model, int roi_px) {
+  return with_covariance_search<float>(
+      model, [&]<class Search>() { return pixelwise_kernel<Search>(roi_px); });
 }
 
 Kernel live_kernel(const FitOptions& options, int roi_px) {

@@ -23,8 +23,11 @@ struct KernelArgument {
   const float* variances;
   const Bounds* bounds;
   FitOptions options;
-  float saturation;  ///< pixels at or above are bad input
-  void* results;     ///< batch: Localization; live: StampedResult
+  float saturation;                   ///< pixels at or above are bad input
+  void* results;                      ///< batch: Localization; live: StampedResult
+  const float* angles_rad = nullptr;  ///< this and the next two: batch, see Batch
+  const AngleBounds* angle_bounds = nullptr;
+  FitDetails* details = nullptr;
 };
 
 /// Live slots hold the start value in the first whole 16 bytes behind the pixels, so that one read
@@ -79,7 +82,10 @@ struct Kernel {
   int groups(int of_block) const;
 };
 
-Kernel batch_kernel(const FitOptions& options, int roi_px);
+/// @param of_fits  whether bounds or angle bounds of single fits are given
+Kernel batch_kernel(const FitOptions& options, int roi_px, bool of_fits = false);
+/// What finds the details of results that are there, of separable models.
+Kernel details_kernel(Model model, int roi_px);
 Kernel live_kernel(const FitOptions& options, int roi_px);
 
 /// (SwarmArgument): a block of as many threads as particles, in whole warps, with its shared
@@ -95,6 +101,9 @@ template <class Search>
 Kernel batch_kernel(int roi_px, bool integrated);
 template <class Search>
 Kernel live_kernel(int roi_px);
+/// The same of a pixel-by-pixel search; pixelwise_kernel.cuh.
+template <class Search>
+Kernel pixelwise_kernel(int roi_px);
 /// The same of one model, e.g. CircularGaussian; swarm_kernel.cuh.
 template <class Spot>
 SwarmKernel swarm_kernel(int roi_px);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The CUDA back end of pixel_sums.hpp: one ROI in shared memory, its columns and rows dealt out to
-// the threads of a group. Even threads sum over the profile's columns, odd ones over its rows.
+// The CUDA back end of pixel_sums.hpp and pixelwise.hpp: one ROI in shared memory, its columns and
+// rows dealt out to the threads of a group. Even threads sum over the profile's columns, odd ones
+// over its rows.
 #pragma once
 
 #include <cmath>
@@ -39,6 +40,7 @@ class RoiSums {
         integrated_(integrated) {}
 
   __device__ int side() const { return side_; }
+  __device__ bool integrated() const { return integrated_; }
   __device__ const PixelSummary& summary() const { return summary_; }
   __device__ ThreadGroup<kThreads>& group() { return group_; }
   /// Less the pedestal, once loaded; rows kMostPx apart.
@@ -89,6 +91,53 @@ class RoiSums {
   }
   __device__ SmoothedExtremes smoothed_residuals(float alpha, float beta) {
     return smoothed<true>(alpha, beta);
+  }
+
+  /// What pixelwise.hpp asks for.
+  template <class Action>
+  __device__ void for_each_pixel(const PixelNoise& noise, const Action& action) {
+    for_each_pixel([&](float& pixel, int row, int column) {
+      float map = 0;
+      if (noise.mapped) {
+        const float variance = is_left_out(row, column) ? INFINITY : variance_of(row, column);
+        map = map_value(noise.estimator, noise.gain, variance);
+      }
+      action(static_cast<float>(column), static_cast<float>(row), pixel, map);
+    });
+  }
+  template <int n>
+  __device__ void combine(float (&sums)[n]) {
+    constexpr int kMost = ThreadGroup<kThreads>::kMostValues;
+    if constexpr (n <= kMost) {
+      group_.combine(sums);
+    } else {
+      float first[kMost], rest[n - kMost];
+#pragma unroll
+      for (int k = 0; k < n; ++k) (k < kMost ? first[k] : rest[k - kMost]) = sums[k];
+      group_.combine(first);
+      combine(rest);
+#pragma unroll
+      for (int k = 0; k < n; ++k) sums[k] = k < kMost ? first[k] : rest[k - kMost];
+    }
+  }
+  __device__ bool any_of(bool mask) const {
+    return group_.any(mask);
+  }
+  /// 0 of pixels that are gone.
+  /// @param memory  for the image: kMostPx rows
+  template <class Image>
+  __device__ SmoothedExtremes smoothed_image(float* memory, const Image& image) {
+    for_each_pixel([&](float& pixel, int row, int column) {
+      const bool gone = most_variance_ != INFINITY && is_left_out(row, column);
+      memory[row * kMostPx + column] = gone ? 0.0f : image(row, column, pixel);
+    });
+    group_.sync();
+    float* const pixels = pixels_;
+    pixels_ = memory;
+    const SmoothedExtremes extremes = smoothed<false>(0, 0);
+    pixels_ = pixels;
+    group_.sync();
+    return extremes;
   }
 
   __device__ float count_above(float level) {
@@ -298,8 +347,11 @@ class RoiSums {
     }
   }
 
+  __device__ float variance_of(int r, int c) const {
+    return variances_[r * side_ + c];
+  }
   __device__ bool is_left_out(int r, int c) const {
-    return !(variances_[r * side_ + c] <= most_variance_);
+    return !(variance_of(r, c) <= most_variance_);
   }
 
   /// @param of_rows  largest variance in this thread's even and odd rows

@@ -2,6 +2,7 @@
 #include "fitter/gpufit/call.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <exception>
@@ -15,7 +16,6 @@
 #include <vector>
 
 #include "fitter/batch_back_end.hpp"
-#include "fitter/cpu/parts.hpp"
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/gpufit/gpufit.h"
@@ -27,9 +27,10 @@ namespace {
 constexpr std::size_t kBlock = 1024;
 /// Fewest fits worth a thread, or a GPU: some 100 us, of which starting it takes tens.
 constexpr std::size_t kFewestFits = 64;
-/// Fits that are translated for the GPU at a time, and threads that do.
-constexpr std::size_t kGpuBlock = 131072;
-constexpr int kGpuThreads = 4;
+/// Fits that a thread translates, copies and has fitted by the GPU at a time, and such threads.
+constexpr std::size_t kGpuBlock = 16384;
+constexpr std::size_t kGpuThreads = 8;
+constexpr std::size_t kFewestOfAThread = 8192;
 constexpr int kMostIterations = 255;
 /// Gpufit's tolerance is absolute where chi-square is below 1. Here the relative one holds there,
 /// too, down to a chi-square of this times the tolerance, where no step could satisfy it any more.
@@ -39,22 +40,40 @@ constexpr float kSmallestStep = 1e-6f;
 
 /// Gpufit's parameters of a model, in its order.
 using Order = std::span<const Parameter>;
+/// Gpufit's rotation, which turns the other way than FitDetails::angle_rad.
+constexpr auto kRotation = static_cast<Parameter>(kAngle);
 
 Order order_of(int model_id) {
   using enum Parameter;
+  static constexpr Parameter kLine[] = {Amplitude, X, SigmaX, Background};
   static constexpr Parameter kCircular[] = {Amplitude, X, Y, SigmaX, Background};
   static constexpr Parameter kElliptical[] = {Amplitude, X, Y, SigmaX, SigmaY, Background};
+  static constexpr Parameter kRotated[] = {Amplitude, X, Y, SigmaX, SigmaY, Background, kRotation};
+  if (model_id == GAUSS_1D) return kLine;
   if (model_id == GAUSS_2D) return kCircular;
   if (model_id == GAUSS_2D_ELLIPTIC) return kElliptical;
+  if (model_id == GAUSS_2D_ROTATED) return kRotated;
   throw FitterError("gpufit: model_id is " + std::to_string(model_id) +
-                    ", fitted are 1 (GAUSS_2D) and 2 (GAUSS_2D_ELLIPTIC)");
+                    ", fitted are 0 (GAUSS_1D), 1 (GAUSS_2D), 2 (GAUSS_2D_ELLIPTIC) and 3 "
+                    "(GAUSS_2D_ROTATED)");
 }
 
 void require(bool good, const char* text) {
   if (!good) throw FitterError(std::string("gpufit: ") + text);
 }
 
-int side_of(std::size_t n_points) {
+/// Of the ROI that has the points. Those of one dimension fill it row after row, and may leave the
+/// end empty.
+int side_of(const Call& call) {
+  const std::size_t n_points = call.n_points;
+  if (call.model_id == GAUSS_1D) {
+    constexpr std::size_t kFewest = 5, kMost = std::size_t{kMaxRoiPx} * kMaxRoiPx;
+    if (n_points < kFewest || n_points > kMost)
+      throw FitterError("gpufit: n_points is " + std::to_string(n_points) +
+                        ", fitted in one dimension are 5 to 4096 points");
+    const double root = std::ceil(std::sqrt(static_cast<double>(n_points)));
+    return std::max(static_cast<int>(root), kMinRoiPx);
+  }
   const int side = static_cast<int>(std::lround(std::sqrt(static_cast<double>(n_points))));
   if (static_cast<std::size_t>(side) * static_cast<std::size_t>(side) != n_points ||
       side < kMinRoiPx || side > kMaxRoiPx)
@@ -84,6 +103,17 @@ void check_arrays(const Call& call) {
           "an output is null");
 }
 
+std::size_t roi_points(const Call& call) {
+  const auto side = static_cast<std::size_t>(side_of(call));
+  return side * side;
+}
+
+Model model_of(int model_id) {
+  if (model_id == GAUSS_1D) return Model::LineGaussian;
+  if (model_id == GAUSS_2D) return Model::CircularGaussian;
+  return model_id == GAUSS_2D_ROTATED ? Model::RotatedGaussian : Model::EllipticalGaussian;
+}
+
 FitOptions options_of(const Call& call, Order order) {
   if (call.estimator_id != LSE && call.estimator_id != MLE)
     throw FitterError("gpufit: estimator_id is " + std::to_string(call.estimator_id) +
@@ -93,10 +123,11 @@ FitOptions options_of(const Call& call, Order order) {
     throw FitterError("gpufit: max_n_iterations is " + std::to_string(call.max_n_iterations) +
                       ", allowed is 1 or more");
   FitOptions options;
-  options.model = call.model_id == GAUSS_2D ? Model::CircularGaussian : Model::EllipticalGaussian;
-  options.estimator = call.estimator_id == MLE  ? Estimator::PoissonLikelihood
-                      : call.weights != nullptr ? Estimator::WeightedLeastSquares
-                                                : Estimator::LeastSquares;
+  options.model = model_of(call.model_id);
+  const bool weighted = call.weights != nullptr || roi_points(call) > call.n_points;
+  options.estimator = call.estimator_id == MLE ? Estimator::PoissonLikelihood
+                      : weighted               ? Estimator::WeightedLeastSquares
+                                               : Estimator::LeastSquares;
   for (std::size_t j = 0; j < order.size(); ++j)
     if (call.parameters_to_fit[j] == 0)
       options.fixed = static_cast<std::uint8_t>(options.fixed | bit(order[j]));
@@ -110,6 +141,7 @@ FitOptions options_of(const Call& call, Order order) {
 
 /// A model with a negative width is the same as with a positive one.
 void set_start(Parameter which, float value, Start& start, StartLevels& levels) {
+  if (which == kRotation) return;
   switch (which) {
     case Parameter::X:
       start.x_px = value;
@@ -132,7 +164,9 @@ void set_start(Parameter which, float value, Start& start, StartLevels& levels) 
   }
 }
 
-float value_of(Parameter which, const Localization& l) {
+/// @param details  null but of the rotated model
+float value_of(Parameter which, const Localization& l, const FitDetails* details) {
+  if (which == kRotation) return -details->angle_rad;
   switch (which) {
     case Parameter::X:
       return l.x_px;
@@ -161,56 +195,110 @@ struct Arrays {
   std::vector<StartLevels> levels;
   std::vector<Bounds> bounds;
   std::vector<float> variances;
+  std::vector<float> pixels;  ///< of ROIs that have more pixels than the fits points
   std::vector<Localization> results;
+  std::vector<float> angles;  ///< this and the next two: of the rotated model
+  std::vector<AngleBounds> angle_bounds;
+  std::vector<FitDetails> details;
 };
 
-/// Some fits of a call at a time: translates, has them fitted, and writes the outputs.
+/// Some fits of a call at a time, in arrays of their own.
 class Block {
  public:
-  /// @param threads  that translate and write
-  Block(const Call& call, Order order, int side, Arrays& arrays, int threads)
-      : call_(call), order_(order), side_(side), a_(arrays), threads_(threads) {}
+  Block(const Call& call, const FitOptions& options, Arrays& arrays)
+      : call_(call),
+        options_(options),
+        order_(order_of(call.model_id)),
+        side_(side_of(call)),
+        a_(arrays) {}
 
-  /// @param run  takes a Batch and the span for its results
-  template <class Run>
-  void fit(std::size_t first, std::size_t count, const FitOptions& options, const Run& run) {
-    const bool weighted = options.estimator == Estimator::WeightedLeastSquares;
-    const bool bounded = call_.constraints != nullptr;
+  /// What the fitter is to fit.
+  Batch translate(std::size_t first, std::size_t count) {
+    const std::size_t roi = roi_points(call_);
+    const bool filled_up = roi > call_.n_points;
+    const bool mapped = filled_up || options_.estimator == Estimator::WeightedLeastSquares;
+    const bool bounded = is_bounded();
+    const bool rotated = is_rotated();
+    first_ = first;
+    a_.angles.resize(rotated ? count : 0);
+    a_.angle_bounds.resize(rotated && bounded ? count : 0);
+    a_.details.resize(rotated ? count : 0);
     a_.starts.resize(count);
     a_.levels.resize(count);
     if (bounded) a_.bounds.resize(count);
-    if (weighted) a_.variances.resize(count * call_.n_points);
+    if (mapped) a_.variances.resize(count * roi);
+    if (filled_up) a_.pixels.resize(count * roi);
     a_.results.resize(count);
-    cpu::run_in_parts(
-        count, threads_, cpu::kPieceOfWork, [&](std::size_t, std::size_t from, std::size_t n) {
-          for (std::size_t i = from; i < from + n; ++i) {
-            translate_start(first + i, a_.starts[i], a_.levels[i]);
-            if (bounded) a_.bounds[i] = bounds_of(first + i);
-          }
-          if (!weighted) return;
-          const float* const weights = call_.weights + first * call_.n_points;
-          for (std::size_t k = from * call_.n_points; k < (from + n) * call_.n_points; ++k)
-            a_.variances[k] = 1.0f / weights[k];
-        });
-    run(Batch{.pixels = call_.data + first * call_.n_points,
-              .type = PixelType::F32,
-              .roi_px = side_,
-              .count = count,
-              .starts = a_.starts.data(),
-              .levels = a_.levels.data(),
-              .variances = weighted ? a_.variances.data() : nullptr,
-              .bounds = bounded ? a_.bounds.data() : nullptr},
-        std::span<Localization>(a_.results));
-    cpu::run_in_parts(count, threads_, cpu::kPieceOfWork,
-                      [&](std::size_t, std::size_t from, std::size_t n) {
-                        for (std::size_t i = from; i < from + n; ++i)
-                          write(first + i, a_.results[i]);
-                      });
+    for (std::size_t i = 0; i < count; ++i) {
+      translate_start(first + i, a_.starts[i], a_.levels[i]);
+      if (bounded) a_.bounds[i] = bounds_of(first + i);
+      if (rotated) translate_angle(first + i, i);
+      if (mapped) set_variances(first + i, &a_.variances[i * roi], roi);
+      if (filled_up) fill_up(first + i, &a_.pixels[i * roi], roi);
+    }
+    return {.pixels = filled_up ? a_.pixels.data() : call_.data + first * call_.n_points,
+            .type = PixelType::F32,
+            .roi_px = side_,
+            .count = count,
+            .starts = a_.starts.data(),
+            .levels = a_.levels.data(),
+            .variances = mapped ? a_.variances.data() : nullptr,
+            .bounds = bounded ? a_.bounds.data() : nullptr,
+            .angles_rad = rotated ? a_.angles.data() : nullptr,
+            .angle_bounds = rotated && bounded ? a_.angle_bounds.data() : nullptr,
+            .details = rotated ? a_.details.data() : nullptr};
+  }
+
+  std::span<Localization> results() { return a_.results; }
+
+  /// The results of what was translated last.
+  void write() const {
+    for (std::size_t i = 0; i < a_.results.size(); ++i)
+      write(first_ + i, a_.results[i], is_rotated() ? &a_.details[i] : nullptr);
   }
 
  private:
+  /// Pixels that are no points are not there.
+  void set_variances(std::size_t fit, float* variances, std::size_t roi) const {
+    const bool likelihood = options_.estimator == Estimator::PoissonLikelihood;
+    const float* const weights =
+        likelihood || call_.weights == nullptr ? nullptr : call_.weights + fit * call_.n_points;
+    for (std::size_t k = 0; k < call_.n_points; ++k)
+      variances[k] = weights != nullptr ? 1.0f / weights[k] : likelihood ? 0.0f : 1.0f;
+    std::fill(variances + call_.n_points, variances + roi, std::numeric_limits<float>::infinity());
+  }
+
+  void fill_up(std::size_t fit, float* pixels, std::size_t roi) const {
+    const float* const points = call_.data + fit * call_.n_points;
+    std::copy_n(points, call_.n_points, pixels);
+    std::fill(pixels + call_.n_points, pixels + roi, points[0]);
+  }
+
+  bool is_rotated() const { return options_.model == Model::RotatedGaussian; }
+
+  bool is_bounded() const {
+    bool is = false;
+    for (std::size_t j = 0; j < order_.size() && call_.constraints != nullptr; ++j)
+      is = is || (call_.constraint_types[j] != NONE && call_.parameters_to_fit[j] != 0);
+    return is;
+  }
+
+  /// Into place `i` of the arrays. The rotation is the last parameter.
+  void translate_angle(std::size_t fit, std::size_t i) {
+    const std::size_t last = order_.size() - 1;
+    a_.angles[i] = -call_.initial_parameters[fit * order_.size() + last];
+    if (a_.angle_bounds.empty()) return;
+    AngleBounds& bounds = a_.angle_bounds[i] = {};
+    if (call_.parameters_to_fit[last] == 0) return;
+    const float* const pair = call_.constraints + (fit * order_.size() + last) * 2;
+    const int type = call_.constraint_types[last];
+    if ((type & LOWER) != 0) bounds.upper_rad = -pair[LOWER_BOUND];
+    if ((type & UPPER) != 0) bounds.lower_rad = -pair[UPPER_BOUND];
+  }
+
   void translate_start(std::size_t fit, Start& start, StartLevels& levels) const {
     const float* value = call_.initial_parameters + fit * order_.size();
+    start = {};
     for (const Parameter p : order_) set_start(p, *value++, start, levels);
   }
 
@@ -218,7 +306,7 @@ class Block {
     Bounds bounds;
     const float* pair = call_.constraints + fit * order_.size() * 2;
     for (std::size_t j = 0; j < order_.size(); ++j, pair += 2) {
-      if (call_.parameters_to_fit[j] == 0) continue;
+      if (call_.parameters_to_fit[j] == 0 || order_[j] == kRotation) continue;
       const auto place = static_cast<std::size_t>(order_[j]);
       const int type = call_.constraint_types[j];
       if ((type & LOWER) != 0) bounds.lower[place] = pair[LOWER_BOUND];
@@ -227,7 +315,7 @@ class Block {
     return bounds;
   }
 
-  void write(std::size_t fit, const Localization& l) const {
+  void write(std::size_t fit, const Localization& l, const FitDetails* details) const {
     call_.output_states[fit] = state_of(l.status);
     call_.output_chi_squares[fit] = l.chi_square;
     call_.output_n_iterations[fit] = l.iterations;
@@ -235,45 +323,54 @@ class Block {
       const std::size_t place = fit * order_.size() + j;
       const bool kept = l.status == FitStatus::BadInput || call_.parameters_to_fit[j] == 0;
       call_.output_parameters[place] =
-          kept ? call_.initial_parameters[place] : value_of(order_[j], l);
+          kept ? call_.initial_parameters[place] : value_of(order_[j], l, details);
     }
   }
 
   const Call& call_;
+  const FitOptions& options_;
   Order order_;
   int side_;
   Arrays& a_;
-  int threads_;
+  std::size_t first_ = 0;
 };
 
-/// All fits of a call on all cores, block by block.
-void fit_on_cpu(const Call& call, const FitOptions& options) {
-  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::size_t threads = std::clamp<std::size_t>(call.n_fits / kFewestFits, 1, cores);
-  const std::size_t size = std::clamp<std::size_t>(call.n_fits / threads, 1, kBlock);
+/// Has all fits of a call done, block by block, by so many threads.
+/// @param size  of a block
+/// @param work  (thread, first fit, count): does a block
+template <class Work>
+void fit_in_blocks(const Call& call, std::size_t threads, std::size_t size, const Work& work) {
   std::atomic<std::size_t> next = 0;
   std::vector<std::exception_ptr> failures(threads);
-  const auto work = [&](std::size_t thread) noexcept {
+  const auto run = [&](std::size_t thread) noexcept {
     try {
-      Arrays arrays;
-      Block block(call, order_of(call.model_id), side_of(call.n_points), arrays, 1);
       for (std::size_t first = next.fetch_add(size); first < call.n_fits;
            first = next.fetch_add(size))
-        block.fit(first, std::min(size, call.n_fits - first), options,
-                  [&](const Batch& batch, std::span<Localization> results) {
-                    fit_batch_cpu(batch, options, results, 1);
-                  });
+        work(thread, first, std::min(size, call.n_fits - first));
     } catch (...) {
       failures[thread] = std::current_exception();
     }
   };
   {
-    std::vector<std::jthread> workers;
-    for (std::size_t thread = 1; thread < threads; ++thread) workers.emplace_back(work, thread);
-    work(0);
+    std::vector<std::jthread> others;
+    for (std::size_t thread = 1; thread < threads; ++thread) others.emplace_back(run, thread);
+    run(0);
   }
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
+}
+
+void fit_on_cpu(const Call& call, const FitOptions& options) {
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::size_t threads = std::clamp<std::size_t>(call.n_fits / kFewestFits, 1, cores);
+  const std::size_t size = std::clamp<std::size_t>(call.n_fits / threads, 1, kBlock);
+  std::vector<Arrays> arrays(threads);
+  fit_in_blocks(call, threads, size, [&](std::size_t thread, std::size_t first, std::size_t count) {
+    Block block(call, options, arrays[thread]);
+    const Batch batch = block.translate(first, count);
+    fit_batch_cpu(batch, options, block.results(), 1);
+    block.write();
+  });
 }
 
 bool has_gpu() {
@@ -281,39 +378,65 @@ bool has_gpu() {
   return has;
 }
 
-/// A GPU, which fits for one call at a time. Its fitter and the arrays stay for the next
-/// call: to make the one and to touch the others first takes as long as many fits.
+/// A GPU, which fits for one call at a time. Threads translate, copy and write, each a block of its
+/// own, so that one of these is done while the GPU fits the blocks of others. Their fitters and
+/// arrays stay for the next call: to make the ones and to touch the others first takes as long as
+/// many fits.
 class Gpu {
  public:
   explicit Gpu(int device) : device_(device) {}
   /// False: it cannot be used, and nothing was done.
   bool fit(const Call& call, const FitOptions& options) {
     const std::lock_guard lock(one_at_a_time_);
-    if (!back_end_) back_end_.emplace(BackEnd::Auto, CudaBatchOptions{.devices = {device_}});
-    if (!back_end_->on_gpu()) return false;
-    const int threads = call.n_fits < kGpuBlock / 16 ? 1 : kGpuThreads;
-    Block block(call, order_of(call.model_id), side_of(call.n_points), arrays_, threads);
-    for (std::size_t first = 0; first < call.n_fits; first += kGpuBlock)
-      block.fit(first, std::min(kGpuBlock, call.n_fits - first), options,
-                [&](const Batch& batch, std::span<Localization> results) {
-                  back_end_->fit(batch, options, results, kAllCores);
-                });
+    if (!usable()) return false;
+    const std::size_t threads =
+        std::clamp<std::size_t>(call.n_fits / kFewestOfAThread, 1, kGpuThreads);
+    const std::size_t size = std::clamp<std::size_t>(call.n_fits / threads, 1, kGpuBlock);
+    for (std::size_t k = 0; k < threads; ++k) back_end_of(workers_[k]);
+    fit_in_blocks(call, threads, size,
+                  [&](std::size_t thread, std::size_t first, std::size_t count) {
+                    Worker& worker = workers_[thread];
+                    Block block(call, options, worker.arrays);
+                    const Batch batch = block.translate(first, count);
+                    worker.back_end->fit(batch, options, block.results(), kAllCores);
+                    block.write();
+                  });
     return true;
   }
 
   /// What keeps it from being used; "" if nothing does.
   std::string obstacle() {
     const std::lock_guard lock(one_at_a_time_);
-    if (!back_end_) return cuda_obstacle(device_);
-    return back_end_->on_gpu() ? std::string() : back_end_->reason();
+    if (!workers_[0].back_end) return cuda_obstacle(device_);
+    for (const Worker& worker : workers_)
+      if (worker.back_end && !worker.back_end->on_gpu()) return worker.back_end->reason();
+    return {};
   }
 
  private:
   static constexpr int kAllCores = 0;  ///< where the GPU fails in the middle of a call
+  struct Worker {
+    std::optional<BatchBackEnd> back_end;
+    Arrays arrays;
+  };
+
+  BatchBackEnd& back_end_of(Worker& worker) {
+    if (!worker.back_end)
+      worker.back_end.emplace(BackEnd::Auto, CudaBatchOptions{.devices = {device_}, .streams = 1});
+    return *worker.back_end;
+  }
+
+  /// Once it has failed to one it is left by all.
+  bool usable() {
+    back_end_of(workers_[0]);
+    for (const Worker& worker : workers_)
+      if (worker.back_end && !worker.back_end->on_gpu()) return false;
+    return true;
+  }
+
   int device_;
   std::mutex one_at_a_time_;
-  std::optional<BatchBackEnd> back_end_;
-  Arrays arrays_;
+  std::array<Worker, kGpuThreads> workers_;
 };
 
 /// Stays where it is.
@@ -332,7 +455,7 @@ std::size_t parameters_of(int model_id) {
 
 void check(const Call& call) {
   const Order order = order_of(call.model_id);
-  side_of(call.n_points);
+  side_of(call);
   require(call.user_info_size == 0, "user_info is given, and these models have none");
   check_arrays(call);
   check_constraints(call, order);

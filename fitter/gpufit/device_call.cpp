@@ -55,6 +55,9 @@ void fit_on_device(Call call) {
                           : "gpufit: there is no GPU to have the arrays");
   check(call);
   const bool weighted = call.estimator_id == LSE;
+  // Points of one dimension are made ROIs by the host.
+  const bool line = call.model_id == GAUSS_1D;
+  Mirror<float> data(line ? writable(call.data) : nullptr, call.n_points);
   Mirror<float> weights(weighted ? writable(call.weights) : nullptr, call.n_points);
   Mirror<float> constraints(writable(call.constraints), 2 * n);
   Mirror<float> parameters(call.output_parameters, n);
@@ -64,14 +67,14 @@ void fit_on_device(Call call) {
   for (std::size_t first = 0; first < call.n_fits; first += kFits) {
     Call part = call;
     part.n_fits = std::min(kFits, call.n_fits - first);
-    part.data += first * call.n_points;
+    part.data = line ? data.read(first, part.n_fits) : call.data + first * call.n_points;
     part.weights = weights.read(first, part.n_fits);
     part.constraints = constraints.read(first, part.n_fits);
     part.initial_parameters = part.output_parameters = parameters.read(first, part.n_fits);
     part.output_states = states.room(part.n_fits);
     part.output_chi_squares = chi_squares.room(part.n_fits);
     part.output_n_iterations = iterations.room(part.n_fits);
-    fit(part, DataIn::Device);
+    fit(part, line ? DataIn::Host : DataIn::Device);
     parameters.write(first, part.n_fits);
     states.write(first, part.n_fits);
     chi_squares.write(first, part.n_fits);

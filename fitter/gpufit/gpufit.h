@@ -27,8 +27,9 @@ typedef char driftds_libGpufit_takes_REAL_as_float[sizeof(REAL) == sizeof(float)
 extern "C" {
 #endif
 
-/* Fitted are GAUSS_2D (amplitude, x0, y0, sigma, offset) and GAUSS_2D_ELLIPTIC (amplitude, x0, y0,
- * sigma_x, sigma_y, offset). The others are an ERROR. */
+/* Fitted are GAUSS_1D (amplitude, x0, sigma, offset; 5 to 4096 points), GAUSS_2D (amplitude, x0, y0,
+ * sigma, offset), GAUSS_2D_ELLIPTIC (amplitude, x0, y0, sigma_x, sigma_y, offset) and
+ * GAUSS_2D_ROTATED (the same and rotation, rad). The others are an ERROR. */
 enum ModelID {
   GAUSS_1D = 0,
   GAUSS_2D = 1,

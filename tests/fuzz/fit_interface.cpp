@@ -59,6 +59,7 @@ driftfit_options some_options(Choices& choices) {
   if (is(12)) options.spots_only = 1;
   if (is(13)) options.size = static_cast<std::uint32_t>(choices.up_to(sizeof options));
   if (is(14) && is(15)) options.model = choices.take<std::int32_t>();
+  if (is(18)) options.model = DRIFTFIT_ROTATED_GAUSSIAN;
   if (is(14) && is(16)) options.estimator = choices.take<std::int32_t>();
   for (std::size_t i = 0; i < DRIFTFIT_PARAMETERS && is(17); ++i) {
     options.bounds.lower[i] = some_float(choices);
@@ -74,6 +75,8 @@ struct Images {
   std::vector<driftfit_levels> levels;
   std::vector<float> variances;
   std::vector<driftfit_bounds> bounds;
+  std::vector<float> angles;
+  std::vector<driftfit_details> details;
   driftfit_images given{};
 };
 
@@ -91,7 +94,9 @@ Images some_images(Choices& choices) {
                   .starts = nullptr,
                   .levels = nullptr,
                   .variances = nullptr,
-                  .bounds = nullptr};
+                  .bounds = nullptr,
+                  .angles = nullptr,
+                  .details = nullptr};
   const auto side = static_cast<std::size_t>(std::clamp(images.given.side, 0, 64));
   const std::size_t count = images.given.count, pixels = count * side * side;
   const auto have = choices.take<std::uint8_t>();
@@ -122,6 +127,14 @@ Images some_images(Choices& choices) {
     images.variances.assign(pixels, some);
     if (pixels > 0) images.variances[choices.up_to(pixels - 1)] = some_float(choices);
     images.given.variances = images.variances.data();
+  }
+  if ((have & 32U) != 0) {
+    images.details.resize(count);
+    images.given.details = images.details.data();
+  }
+  if ((have & 64U) != 0) {
+    for (std::size_t i = 0; i < count; ++i) images.angles.push_back(some_float(choices));
+    images.given.angles = images.angles.data();
   }
   const std::size_t bytes = pixels * kBytes[static_cast<std::size_t>(images.given.pixel_type)];
   images.pixels.resize(bytes);
@@ -216,6 +229,8 @@ void fit_frames(Choices& choices, driftfit_fitter* fitter) {
     if (choices.up_to(15) == 15) place.x = choices.take<std::int32_t>();
   }
   frames.places = places.data();
+  std::vector<driftfit_details> details((have & 64U) != 0 ? frames.count : 0);
+  frames.details = details.data();
   std::array<std::vector<float>, 3> maps;
   const std::array<const float**, 3> given{&frames.gain_map, &frames.offset_map,
                                            &frames.variance_map};

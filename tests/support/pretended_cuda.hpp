@@ -153,7 +153,7 @@ inline cudaError_t launch_batch(const void*, dim3, dim3, void** arguments, std::
   const auto& job = *static_cast<const fitter::cuda::KernelArgument*>(arguments[0]);
   state().fitted += job.count;
   fitter::fit_batch_cpu({job.pixels, job.type, job.roi_px, job.count, job.starts, job.levels,
-                         job.variances, job.bounds},
+                         job.variances, job.bounds, job.angles_rad, job.angle_bounds, job.details},
                         job.options, {static_cast<fitter::Localization*>(job.results), job.count});
   return cudaSuccess;
 }

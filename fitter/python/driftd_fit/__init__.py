@@ -10,6 +10,9 @@
     driftd_fit.fit(images, model="elliptical", estimator="poisson", fixed=("sigma_x",),
                    start=start, bounds={"sigma_y": (0.8, 2.5)}, gain=4.0, offset=100)
 
+    details = np.empty(len(images), driftd_fit.DETAILS)     # angles and covariances
+    driftd_fit.fit(images, model="rotated", details=details)
+
     fits, found = driftd_fit.search(images)     # each from where a particle swarm was best
 
     driftd_fit.fit(images)                      # of CuPy or torch on a GPU: where they lie
@@ -40,6 +43,10 @@ RESULT = np.dtype(
      ("x", "y", "sigma_x", "sigma_y", "amplitude", "background", "chi_square", "x_sd", "y_sd",
       "sigma_x_sd", "sigma_y_sd", "amplitude_sd", "background_sd")]
     + [("status", np.uint8), ("iterations", np.uint8), ("_reserved", np.uint16)])
+#: What `details` receive; the bytes of driftfit_details. Rows and columns of the covariance are those
+#: of `PARAMETERS` and the angle.
+DETAILS = np.dtype([("angle", np.float32), ("angle_sd", np.float32),
+                    ("covariance", np.float32, (len(PARAMETERS) + 1,) * 2)])
 #: Start values; sigma_x <= 0: none.
 START = np.dtype([(name, np.float32) for name in ("x", "y", "sigma_x", "sigma_y")])
 #: Start values of the other parameters.
@@ -55,11 +62,12 @@ SWARM_REPORT = np.dtype([(name, np.float32) for name in
 STATUS = ("converged_residuum", "converged_decrease", "converged_step", "iteration_limit",
           "not_converged", "bad_input")
 
-MODELS = {"circular": 0, "elliptical": 1}
+MODELS = {"circular": 0, "elliptical": 1, "rotated": 2}
 ESTIMATORS = {"implicit": 0, "least_squares": 1, "weighted_least_squares": 2, "poisson": 3}
 BACKENDS = {"auto": 0, "cpu": 1, "cuda": 2}
 _BAD_ARGUMENT, _CANCELLED = 1, 4
 _PLACES = {name: i for i, name in enumerate(PARAMETERS)}
+_FIXED_PLACES = _PLACES | {"angle": len(PARAMETERS)}
 
 _library: ctypes.CDLL | None = None
 
@@ -151,7 +159,8 @@ class Fitter:
             progress: Callable[[int, int], bool | None] | None = None, *,
             levels: np.ndarray | None = None, variances: np.ndarray | None = None,
             bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-            out: np.ndarray | None = None, **options: float) -> np.ndarray:
+            out: np.ndarray | None = None, angles: np.ndarray | None = None,
+            details: np.ndarray | None = None, **options: float) -> np.ndarray:
         """Fits every image.
 
         Parameters
@@ -161,8 +170,9 @@ class Fitter:
             GPU that the fitter uses (CuPy, torch, whatever has ``__cuda_array_interface__`` or
             DLPack) are fitted where they lie; they have to be C-contiguous, and so `start`, `levels`
             and `variances` may be, with all columns and float32.
-        model : "circular" or "elliptical"
-            One width, or one along each axis.
+        model : "circular", "elliptical" or "rotated"
+            One width; one along each axis; or one along each of two axes at right angles, sigma_x along
+            the one at an angle that `details` tell.
         estimator : "implicit", "least_squares", "weighted_least_squares" or "poisson"
             The first searches position and widths alone, and is the fastest; the others search all
             parameters. weighted_least_squares needs `variances`; poisson is the maximum likelihood
@@ -180,13 +190,21 @@ class Fitter:
             not there; it still has to be finite and below ``saturation``.
         bounds : mapping of a name of `PARAMETERS` to (lower, upper)
             Each a number, or an array of shape (n,). Not with implicit.
-        fixed : names of `PARAMETERS`
+        fixed : names of `PARAMETERS`, and "angle" of the rotated model
             These keep their start values. Not with implicit.
         out : array, shape (n,), dtype `RESULT`
             Receives the results and is returned: an array that is used again, or of `pinned`, spares a
             new one. What is not done, by `progress` or an error, is ``bad_input`` there, too. Or on
             the GPU, without `progress`, shape (n, 14) of float32: the columns are the fields of `RESULT`,
             the last one is the four bytes of status and iterations.
+        angles : array, shape (n,)
+            Of the rotated model, beside `start`: rad, from x towards y; None: 0. A quarter of a turn
+            more and the widths exchanged make the same spot, which is told by the angle nearest to
+            this; half turns where a width or the angle is fixed or bounded.
+        details : array, shape (n,), dtype `DETAILS`
+            Receives angles and covariances, which take about as long as the fits; None: they are not
+            wanted. What is not done is NaN. Or on the GPU, without `progress`, shape (n, 51) of
+            float32.
         **options
             gain : electrons per pixel unit, 1e-12 to 1e12; None or 0 (default): not known.
                 Uncertainties then come from the residuals.
@@ -221,7 +239,7 @@ class Fitter:
         """
         self._check_open()
         settings = _settings(model, estimator, fixed, options)
-        work = _image_work(images, settings, start, levels, variances, bounds, out)
+        work = _image_work(images, settings, start, levels, variances, bounds, out, angles, details)
         self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
         return work.results if out is None else out
 
@@ -232,7 +250,8 @@ class Fitter:
                    gain_map: np.ndarray | None = None, offset_map: np.ndarray | None = None,
                    variance_map: np.ndarray | None = None, levels: np.ndarray | None = None,
                    bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-                   out: np.ndarray | None = None, **options: float) -> np.ndarray:
+                   out: np.ndarray | None = None, angles: np.ndarray | None = None,
+                   details: np.ndarray | None = None, **options: float) -> np.ndarray:
         """Fits the ROIs of whole frames: what `fit` makes of the same ROIs cut by hand, with ``x``
         and ``y`` in the frame. They are cut a piece at a time by the threads that fit them; for a GPU
         in blocks by all threads, or by itself from frames that lie there.
@@ -271,7 +290,7 @@ class Fitter:
         levels : as in `fit`, m of them
         bounds : as in `fit`, arrays of shape (m,)
             Those of x and y count from the ROI's first pixel.
-        out : as in `fit`, m of them
+        out, angles, details : as in `fit`, m of them
         **options
             As in `fit`; ``saturation`` is compared with the pixels as they come.
 
@@ -294,7 +313,7 @@ class Fitter:
         settings = _settings(model, estimator, fixed, options)
         work = _frame_work(frames, coordinates, side, settings, start, levels, bounds,
                            {"gain_map": gain_map, "offset_map": offset_map,
-                            "variance_map": variance_map}, out)
+                            "variance_map": variance_map}, out, angles, details)
         self._call(_library.driftfit_fit_frames, [ctypes.byref(settings)], work, [], progress)
         return work.results if out is None else out
 
@@ -366,9 +385,10 @@ class Fitter:
     def _call(self, function, settings: list, work: "_Work", outputs: list, progress) -> None:
         if progress is not None and not callable(progress):
             raise TypeError(f"progress is {progress!r}; allowed is a function of done and n")
-        if progress is not None and isinstance(work.results, gpu.GpuArray):
-            raise ValueError("progress may end the fits, and out lies on a GPU, where those not done "
-                             "would not be told; allowed is one of both")
+        for name, array in (("out", work.results), ("details", work.details)):
+            if progress is not None and isinstance(array, gpu.GpuArray):
+                raise ValueError(f"progress may end the fits, and {name} lies on a GPU, where those not "
+                                 "done would not be told; allowed is one of both")
         if work.on_gpu and self.backend == "cpu":
             raise ValueError(f"{work.on_gpu} on a GPU, and this Fitter is on the cpu "
                              f"({self.backend_reason}); allowed are numpy arrays: .get() of CuPy, "
@@ -428,7 +448,7 @@ class _Work:
 
     def __init__(self, kind: type, pixels: np.ndarray | gpu.GpuArray, side: int, count: int,
                  settings: libdriftfit.Options, start, levels, bounds, more: dict, out=None,
-                 **sizes: int):
+                 angles=None, details=None, **sizes: int):
         self._arrays = {
             "pixels": pixels,
             "starts": None if start is None else
@@ -436,30 +456,41 @@ class _Work:
             "levels": None if levels is None else
             arguments.records(levels, "levels", LEVELS, count),
             "bounds": None if bounds is None else
-            arguments.bounds(bounds, _PLACES, settings.lower, settings.upper, count)} | more
+            arguments.bounds(bounds, _PLACES, settings.lower, settings.upper, count),
+            "angles": None if angles is None else arguments.angles(angles, count)} | more
+        self.details = (None if details is None else
+                        arguments.room("details", details, DETAILS, count))
+        if isinstance(self.details, np.ndarray):  # of what is not done, and with older libraries
+            self.details.view(np.float32)[:] = np.nan
         self.given = kind(
             size=ctypes.sizeof(kind), pixel_type=PIXEL_TYPES[pixels.dtype], side=side, count=count,
-            **sizes, **{name: _pointer(array) for name, array in self._arrays.items()
+            **sizes, **{name: _pointer(array)
+                        for name, array in (self._arrays | {"details": self.details}).items()
                         if array is not None})
         self.results = (np.empty(count, RESULT) if out is None else
-                        arguments.results(out, RESULT, count))
-        if out is not None and any(_overlap(array, self.results) for array in self._arrays.values()):
-            raise ValueError("out shares memory with what is fitted; allowed is room of its own")
+                        arguments.room("out", out, RESULT, count))
+        written = {"details": self.details} | ({} if out is None else {"out": self.results})
+        for name, room in written.items():
+            others = list(self._arrays.values()) + [self.results] * (name != "out")
+            if any(_overlap(array, room) for array in others):
+                raise ValueError(f"{name} shares memory with what is fitted, or with out; allowed is room "
+                                 "of its own")
         #: Names of what lies there.
-        self.on_gpu = ", ".join(name for name, array in (self._arrays | {"out": self.results}).items()
+        self.on_gpu = ", ".join(name for name, array in (self._arrays | written).items()
                                 if isinstance(array, gpu.GpuArray))
 
 
-def _image_work(images, settings, start, levels, variances, bounds, out=None) -> _Work:
+def _image_work(images, settings, start, levels, variances, bounds, out=None, angles=None,
+                details=None) -> _Work:
     images = arguments.images(images)
     if variances is not None:
         variances = arguments.variances(variances, images.shape)
     return _Work(libdriftfit.Images, images, images.shape[1], images.shape[0], settings, start, levels,
-                 bounds, {"variances": variances}, out)
+                 bounds, {"variances": variances}, out, angles, details)
 
 
 def _frame_work(frames, coordinates, side, settings, start, levels, bounds, maps: dict,
-                out=None) -> _Work:
+                out=None, angles=None, details=None) -> _Work:
     frames = arguments.frames(frames)
     count, height, width = frames.shape
     side = arguments.number("side", side, arguments.SIDE)
@@ -468,7 +499,7 @@ def _frame_work(frames, coordinates, side, settings, start, levels, bounds, maps
     more = {name: None if given is None else arguments.camera_map(name, given, (height, width))
             for name, given in maps.items()}
     return _Work(libdriftfit.Frames, frames, side, places.shape[0], settings, start, levels, bounds,
-                 {"places": places} | more, out, width=width, height=height, frame_count=count,
+                 {"places": places} | more, out, angles, details, width=width, height=height, frame_count=count,
                  row_stride=0 if on_gpu else frames.strides[1],
                  frame_stride=frames.strides[0] if count > 1 and not on_gpu else 0)
 
@@ -490,9 +521,11 @@ def _settings(model: str, estimator: str, fixed: Sequence[str],
     if unknown:
         raise FitError(f"{unknown[0]}: the libdriftfit that is loaded is older and does not know it")
     settings.model = arguments.one_of("model", model, MODELS)
+    if fixed and "angle" in fixed and model != "rotated":
+        raise ValueError(f"fixed is {fixed!r}, and the {model} model has no angle")
     settings.estimator = arguments.one_of("estimator", estimator, ESTIMATORS)
     for name in (fixed,) if isinstance(fixed, str) else fixed:
-        settings.fixed |= 1 << arguments.one_of("a parameter", name, _PLACES)
+        settings.fixed |= 1 << arguments.one_of("a parameter", name, _FIXED_PLACES)
     _assign(settings, options, arguments.FIT_OPTIONS)
     return settings
 
@@ -545,11 +578,13 @@ def fit(images: np.ndarray, model: str = "circular", estimator: str = "implicit"
         devices: Sequence[int] = (), progress: Callable[[int, int], bool | None] | None = None,
         levels: np.ndarray | None = None, variances: np.ndarray | None = None,
         bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-        out: np.ndarray | None = None, **options: float) -> np.ndarray:
+        out: np.ndarray | None = None, angles: np.ndarray | None = None,
+        details: np.ndarray | None = None, **options: float) -> np.ndarray:
     """One `Fitter.fit` with a `Fitter` of its own, on the GPU that has the images; see both."""
     with Fitter(backend, threads, tuple(devices) or _home("images", images, backend)) as fitter:
         return fitter.fit(images, model, estimator, start, progress, levels=levels,
-                          variances=variances, bounds=bounds, fixed=fixed, out=out, **options)
+                          variances=variances, bounds=bounds, fixed=fixed, out=out, angles=angles,
+                          details=details, **options)
 
 
 def search(images: np.ndarray, model: str = "circular", estimator: str = "implicit", *,
@@ -572,13 +607,14 @@ def fit_frames(frames: np.ndarray, coordinates: np.ndarray, side: int, model: st
                gain_map: np.ndarray | None = None, offset_map: np.ndarray | None = None,
                variance_map: np.ndarray | None = None, levels: np.ndarray | None = None,
                bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-               out: np.ndarray | None = None, **options: float) -> np.ndarray:
+               out: np.ndarray | None = None, angles: np.ndarray | None = None,
+               details: np.ndarray | None = None, **options: float) -> np.ndarray:
     """One `Fitter.fit_frames` with a `Fitter` of its own, on the GPU that has the frames; see both."""
     with Fitter(backend, threads, tuple(devices) or _home("frames", frames, backend)) as fitter:
         return fitter.fit_frames(frames, coordinates, side, model, estimator, start, progress,
                                  gain_map=gain_map, offset_map=offset_map,
                                  variance_map=variance_map, levels=levels, bounds=bounds,
-                                 fixed=fixed, out=out, **options)
+                                 fixed=fixed, out=out, angles=angles, details=details, **options)
 
 
 for _function in (fit, search, fit_frames):

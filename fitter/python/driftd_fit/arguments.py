@@ -252,23 +252,34 @@ def records(given, what: str, dtype: np.dtype, count: int,
     return made
 
 
-def results(given, dtype: np.dtype, count: int) -> np.ndarray | GpuArray:
+def room(name: str, given, dtype: np.dtype, count: int) -> np.ndarray | GpuArray:
     """Room for `count` of `dtype`; on a GPU rows of so many float32 as have its bytes."""
-    made = gpu_array("out", given)
+    made = gpu_array(name, given)
     if made is not None:
-        made = _on_gpu("out", made, (count, dtype.itemsize // 4))
+        made = _on_gpu(name, made, (count, dtype.itemsize // 4))
         if not made.writeable:
-            raise ValueError("out is read-only")
+            raise ValueError(f"{name} is read-only")
         return made
     if (not isinstance(given, np.ndarray) or isinstance(given, np.ma.MaskedArray)
             or given.dtype != dtype or given.shape != (count,)):
         found = _kind(given) if type(given) is not np.ndarray else (
             f"an array of shape {given.shape} of {given.dtype}")
-        raise TypeError(f"out is {found}; allowed is one of shape ({count},) of driftd_fit.RESULT")
+        kind = "RESULT" if name == "out" else name.upper()
+        raise TypeError(f"{name} is {found}; allowed is one of shape ({count},) of driftd_fit.{kind}")
     if not (given.flags.c_contiguous and given.flags.writeable) or given.ctypes.data % 4:
-        raise ValueError("out is read-only, has gaps or lies at an address that is no multiple of 4; "
+        raise ValueError(f"{name} is read-only, has gaps or lies at an address that is no multiple of 4; "
                          "allowed is a C-contiguous array to write to")
     return given
+
+
+def angles(given, count: int) -> np.ndarray | GpuArray:
+    made = gpu_array("angles", given)
+    if made is not None:
+        return _on_gpu("angles", made, (count,))
+    given = array("angles", given)
+    if given.shape != (count,):
+        raise ValueError(f"angles have shape {given.shape}; allowed is ({count},)")
+    return np.require(given, np.float32, ["C", "ALIGNED"])
 
 
 def variances(given, shape: tuple) -> np.ndarray | GpuArray:

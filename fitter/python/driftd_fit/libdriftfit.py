@@ -45,7 +45,7 @@ class Images(ctypes.Structure):
                  ("side", ctypes.c_int32), ("reserved", ctypes.c_int32),
                  ("count", ctypes.c_size_t)]
                 + [(name, ctypes.c_void_p) for name in
-                   ("pixels", "starts", "levels", "variances", "bounds")])
+                   ("pixels", "starts", "levels", "variances", "bounds", "angles", "details")])
 
 
 class Frames(ctypes.Structure):
@@ -56,7 +56,7 @@ class Frames(ctypes.Structure):
                 ("side", ctypes.c_int32), ("reserved", ctypes.c_int32), ("count", ctypes.c_size_t)
                 ] + [(name, ctypes.c_void_p) for name in
                      ("places", "starts", "levels", "bounds", "gain_map", "offset_map",
-                      "variance_map")]
+                      "variance_map", "angles", "details")]
 
 
 #: Called with user, done, total; other than 0 stops the fitting.

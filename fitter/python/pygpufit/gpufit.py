@@ -6,8 +6,9 @@
     parameters, states, chi_squares, iterations, seconds = gf.fit(
         data, None, gf.ModelID.GAUSS_2D, initial_parameters, tolerance=1e-4)
 
-Fitted are GAUSS_2D (amplitude, x, y, sigma, offset) and GAUSS_2D_ELLIPTIC (amplitude, x, y,
-sigma_x, sigma_y, offset) on square images of 4 to 64 pixels a side, by both estimators;
+Fitted are GAUSS_1D (amplitude, x, sigma, offset) on 5 to 4096 points, and GAUSS_2D (amplitude, x, y,
+sigma, offset), GAUSS_2D_ELLIPTIC (amplitude, x, y, sigma_x, sigma_y, offset) and GAUSS_2D_ROTATED (the
+same and rotation, in radians) on square images of 4 to 64 pixels a side, by both estimators;
 docs/gpufit.md says what else differs from Gpufit. Mistakes are a RuntimeError, as there.
 """
 import ctypes
@@ -234,7 +235,8 @@ def _check_integer(name, value):
 
 
 def _check_model(model_id, count):
-    wanted = {ModelID.GAUSS_2D: 5, ModelID.GAUSS_2D_ELLIPTIC: 6}.get(model_id, count)
+    wanted = {ModelID.GAUSS_1D: 4, ModelID.GAUSS_2D: 5, ModelID.GAUSS_2D_ELLIPTIC: 6,
+              ModelID.GAUSS_2D_ROTATED: 7}.get(model_id, count)
     if count != wanted:
         raise RuntimeError(f"initial_parameters has {count} parameters, the model has {wanted}")
 

@@ -72,16 +72,63 @@ static void all_parameters(driftfit_fitter* fitter, const uint8_t* pixels) {
   CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_OK);
   CHECK(result.status <= DRIFTFIT_CONVERGED_STEP);
 
-  options.fixed = 64;
+  options.fixed = 1u << DRIFTFIT_ANGLE;
   CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_BAD_ARGUMENT);
   options.fixed = 0;
-  options.model = 2;
+  options.model = 3;
   CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_BAD_ARGUMENT);
   images.size = 16;
   CHECK(driftfit_fit_images(fitter, NULL, &images, &result, NULL, NULL, message, sizeof message) ==
         DRIFTFIT_BAD_ARGUMENT);
   CHECK(strstr(message, "images.size is 16") != NULL);
   CHECK(fit(fitter, NULL, NULL, &result) == DRIFTFIT_BAD_ARGUMENT);
+}
+
+/* The rotated model, its details, and callers whose images ended with `bounds`. */
+static void rotated(driftfit_fitter* fitter) {
+  float pixels[SIDE * SIDE];
+  const driftfit_start start = {4, 4, 1.2f, 1.2f};
+  const float angle = 0.5f;
+  driftfit_result result = {0};
+  driftfit_details details, untouched;
+  driftfit_options options;
+  driftfit_images images = {0};
+  for (int i = 0; i < SIDE * SIDE; ++i) {
+    const double u = i % SIDE - 4.3, v = i / SIDE - 3.8;
+    const double a = (u * cos(0.6) + v * sin(0.6)) / 1.7, b = (v * cos(0.6) - u * sin(0.6)) / 1.1;
+    pixels[i] = (float)(20 + 200 * exp(-(a * a + b * b) / 2)) + (float)(i * 7 % 5) * 0.3f;
+  }
+  images.size = sizeof images;
+  images.pixel_type = DRIFTFIT_F32;
+  images.side = SIDE;
+  images.count = 1;
+  images.pixels = pixels;
+  images.details = &details;
+  driftfit_default_options(&options, sizeof options);
+  options.model = DRIFTFIT_ROTATED_GAUSSIAN;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_OK);
+  CHECK(result.status <= DRIFTFIT_CONVERGED_STEP);
+  CHECK(fabsf(details.angle - 0.6f) < 0.02f && details.angle_sd > 0 && details.angle_sd < 0.02f);
+  CHECK(fabsf(result.sigma_x - 1.7f) < 0.03f && fabsf(result.sigma_y - 1.1f) < 0.03f);
+  CHECK(fabsf(sqrtf(details.covariance[DRIFTFIT_X][DRIFTFIT_X]) - result.x_sd) < 1e-6f);
+  CHECK(details.covariance[DRIFTFIT_ANGLE][DRIFTFIT_Y] ==
+        details.covariance[DRIFTFIT_Y][DRIFTFIT_ANGLE]);
+
+  images.starts = &start;
+  images.angles = &angle;
+  options.estimator = DRIFTFIT_LEAST_SQUARES;
+  options.fixed = 1u << DRIFTFIT_ANGLE;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_OK);
+  CHECK(details.angle == 0.5f && details.angle_sd == 0);
+
+  memset(&details, 0x5a, sizeof details);
+  untouched = details;
+  images.size = offsetof(driftfit_images, angles);
+  options.fixed = 0;
+  CHECK(images.size == 64);
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_OK);
+  CHECK(result.status <= DRIFTFIT_CONVERGED_STEP);
+  CHECK(memcmp(&details, &untouched, sizeof details) == 0);
 }
 
 enum { SEARCHED = 3 };
@@ -237,6 +284,7 @@ int main(void) {
         DRIFTFIT_OK);
   first_version(fitter, pixels);
   all_parameters(fitter, pixels);
+  rotated(fitter);
   swarms(fitter, pixels);
   driftfit_destroy(fitter);
   driftfit_destroy(NULL);

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <functional>
 
 #include "fitter/batch_back_end.hpp"
@@ -419,6 +420,44 @@ struct GpufitCall {
 
 bool says(const char* text) {
   return std::string(gpufit_get_last_error()).find(text) != std::string::npos;
+}
+
+TEST_CASE("libGpufit fits ellipses and then lines on a GPU, whose arrays stay from call to call") {
+  CHECK(in_a_process([] {
+    constexpr std::size_t kPoints = kSide * kSide;
+    std::vector<float> ellipses, lines, start_of_ellipse, start_of_line;
+    for (std::size_t i = 0; i < kFits; ++i) {
+      for (std::size_t k = 0; k < kPoints; ++k) {
+        const double u = static_cast<double>(k % kSide) - 3.2;
+        const double v = static_cast<double>(k / kSide) - 2.9;
+        ellipses.push_back(
+            static_cast<float>(20 + 300 * std::exp(-0.5 * (0.6 * u * u + 0.4 * u * v + v * v))));
+        const double w = (static_cast<double>(k) - 25.4) / 4;
+        lines.push_back(static_cast<float>(20 + 300 * std::exp(-0.5 * w * w)));
+      }
+      for (const float v : {250.0f, 3.0f, 3.0f, 1.3f, 1.0f, 15.0f, 0.0f})
+        start_of_ellipse.push_back(v);
+      for (const float v : {250.0f, 24.0f, 3.0f, 15.0f}) start_of_line.push_back(v);
+    }
+    int all[] = {1, 1, 1, 1, 1, 1, 1};
+    std::vector<float> found(7 * kFits), chi_squares(kFits);
+    std::vector<int> states(kFits), steps(kFits);
+    const auto fitted = [&](int model, std::vector<float>& data, std::vector<float>& start) {
+      return gpufit(kFits, kPoints, data.data(), nullptr, model, start.data(), 1e-6f, 50, all, LSE,
+                    0, nullptr, found.data(), states.data(), chi_squares.data(),
+                    steps.data()) == OK &&
+             states[0] == CONVERGED && states[kFits - 1] == CONVERGED;
+    };
+    const auto near = [](float value, double truth) {
+      return std::fabs(static_cast<double>(value) - truth) < 2e-3;
+    };
+    bool good = fitted(GAUSS_2D_ROTATED, ellipses, start_of_ellipse);
+    // a = 0.6, b = 0.2, c = 1: tan 2 angle = 2 b / (a - c), and Gpufit turns the other way.
+    good = good && near(found[1], 3.2) && near(found[2], 2.9) && near(found[6], 0.3927);
+    good = good && fitted(GAUSS_1D, lines, start_of_line);
+    good = good && near(found[1], 25.4) && near(found[2], 4) && near(found[4 * kFits - 3], 25.4);
+    return good && pretended::state().fitted > 0;
+  }));
 }
 
 TEST_CASE("libGpufit takes the CPU where the GPU cannot be had, and tells why") {

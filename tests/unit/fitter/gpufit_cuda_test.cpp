@@ -16,7 +16,10 @@ constexpr std::size_t kFew = 64;
 struct Case {
   int model_id, estimator_id;
   bool weighted, constrained;
-  std::size_t parameters() const { return model_id == GAUSS_2D ? 5 : 6; }
+  std::size_t parameters() const {
+    if (model_id == GAUSS_2D_ROTATED) return 7;
+    return model_id == GAUSS_2D ? 5 : 6;
+  }
 };
 
 struct Input {
@@ -30,8 +33,9 @@ Input draw(const Case& c) {
   for (const float v : in.data) in.weights.push_back(1 / std::max(v, 1.0f));
   for (std::size_t i = 0; i < kFits; ++i) {
     for (const float v : {100.0f, 4.0f, 4.0f, 1.4f}) in.start.push_back(v);
-    if (c.model_id == GAUSS_2D_ELLIPTIC) in.start.push_back(1.4f);
+    if (c.model_id != GAUSS_2D) in.start.push_back(1.4f);
     in.start.push_back(4);
+    if (c.model_id == GAUSS_2D_ROTATED) in.start.push_back(0.3f);
     for (std::size_t j = 0; j < c.parameters(); ++j)
       for (const float v : {j == 1 ? 3.9f : -1e6f, 1e6f}) in.constraints.push_back(v);
   }
@@ -45,8 +49,8 @@ struct Output {
   std::vector<int> states, steps;
 };
 
-int types[] = {NONE, LOWER_UPPER, NONE, NONE, NONE, NONE};
-int all[] = {1, 1, 1, 1, 1, 1};
+int types[] = {NONE, LOWER_UPPER, NONE, NONE, NONE, NONE, NONE};
+int all[] = {1, 1, 1, 1, 1, 1, 1};
 
 void fit(const Case& c, Input& in, std::size_t first, std::size_t count, Output& out) {
   const std::size_t n = c.parameters();
@@ -89,7 +93,10 @@ TEST_CASE("Gpufit's calls fit on the GPU what they fit on the CPU") {
 
 TEST_CASE("Arrays on the GPU are fitted there") {
   if (test::no_device()) return;
-  const Case c = any_case();
+  const Case c =
+      GENERATE(Case{GAUSS_2D, LSE, true, false}, Case{GAUSS_2D, MLE, false, true},
+               Case{GAUSS_2D_ELLIPTIC, LSE, false, true}, Case{GAUSS_2D_ROTATED, LSE, false, false},
+               Case{GAUSS_2D_ROTATED, MLE, false, true});
   Input in = draw(c);
   Output host(c), back(c);
   fit(c, in, 0, kFits, host);

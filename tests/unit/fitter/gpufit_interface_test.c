@@ -70,9 +70,11 @@ static int call(size_t n_points, int model, int most, int* to_fit, REAL* outputs
 
 static void mistakes(void) {
   CHECK(strcmp(gpufit_get_last_error(), "") == 0);
-  CHECK(call(POINTS, GAUSS_2D_ROTATED, 20, all, parameters) == ERROR);
-  CHECK(strcmp(gpufit_get_last_error(),
-               "gpufit: model_id is 3, fitted are 1 (GAUSS_2D) and 2 (GAUSS_2D_ELLIPTIC)") == 0);
+  CHECK(call(POINTS, CAUCHY_2D_ELLIPTIC, 20, all, parameters) == ERROR);
+  CHECK(
+      strcmp(gpufit_get_last_error(),
+             "gpufit: model_id is 4, fitted are 0 (GAUSS_1D), 1 (GAUSS_2D), 2 (GAUSS_2D_ELLIPTIC) "
+             "and 3 (GAUSS_2D_ROTATED)") == 0);
   CHECK(call(80, GAUSS_2D, 20, all, parameters) == ERROR);
   CHECK(strstr(gpufit_get_last_error(), "n_points is 80") != NULL);
   CHECK(call(0, GAUSS_2D, 20, all, parameters) == ERROR);

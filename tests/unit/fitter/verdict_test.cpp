@@ -32,7 +32,7 @@ bool inside(int parameter, float value) {
   auto p = test::as_vec<Model::kShape>(test::some_shape<Model>());
   p[parameter] = value;
   CAPTURE(parameter, value);
-  return fitter::inside_limits<Model>(p, kSide);
+  return fitter::inside_limits(Model::profile(p), kSide);
 }
 
 TEMPLATE_TEST_CASE("A spot lies within each limit", "", CircularGaussian, EllipticalGaussian) {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// The ROIs of a job that lie side by side in lanes, and what is known of each.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "fitter/cpu/kernel.hpp"
+#include "fitter/cpu/lane_sums.hpp"
+#include "fitter/fit_values.hpp"
+#include "fitter/pixel_type.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace driftd::fitter::cpu::HWY_NAMESPACE {
+
+/// ROIs side by side: lane k fits number first + k, the lanes beyond the last ROI that one again.
+class LaneGroup {
+  using Real = LaneSums::Real;
+  static constexpr int kLanes = LaneSums::kLanes;
+
+ public:
+  LaneGroup(const FitJob& job, std::size_t first) : job_(job) {
+    for (std::size_t k = 0; k < std::size_t{kLanes}; ++k)
+      index_[k] = std::min(first + k, job.count - 1);
+  }
+
+  template <class Pixels>
+  void load(Pixels& pixels) const {
+    with_pixels(job_.type, job_.pixels, [&]<class T>(const T*) { load_as<T>(pixels); });
+  }
+
+  template <class Pixels>
+  void load_map(Pixels& pixels) const {
+    const float* maps[kLanes];
+    const auto side = static_cast<std::size_t>(job_.roi_px);
+    for (int k = 0; k < kLanes; ++k) maps[k] = job_.variances + index_[k] * side * side;
+    pixels.load_map(maps, *job_.options);
+  }
+
+  StartOf<Real> start() const {
+    if (job_.starts == nullptr) return {};
+    return {gathered([&](std::size_t i) { return job_.starts[i].x_px; }),
+            gathered([&](std::size_t i) { return job_.starts[i].y_px; }),
+            gathered([&](std::size_t i) { return job_.starts[i].sigma_x_px; }),
+            gathered([&](std::size_t i) { return job_.starts[i].sigma_y_px; })};
+  }
+
+  StartLevelsOf<Real> levels() const {
+    return {gathered([&](std::size_t i) { return job_.levels[i].amplitude_adu; }),
+            gathered([&](std::size_t i) { return job_.levels[i].background_adu; })};
+  }
+
+  BoundsOf<Real> bounds() const {
+    BoundsOf<Real> b;
+    for (int j = 0; j < kParameters; ++j) {
+      b.lower[j] = gathered([&](std::size_t i) { return job_.bounds[i].lower[j]; });
+      b.upper[j] = gathered([&](std::size_t i) { return job_.bounds[i].upper[j]; });
+    }
+    return b;
+  }
+
+  Real angles() const {
+    return gathered([&](std::size_t i) { return job_.angles_rad[i]; });
+  }
+
+  AngleBoundsOf<Real> angle_bounds() const {
+    return {gathered([&](std::size_t i) { return job_.angle_bounds[i].lower_rad; }),
+            gathered([&](std::size_t i) { return job_.angle_bounds[i].upper_rad; })};
+  }
+
+  /// What fits have found before.
+  StartOf<Real> found() const {
+    return {gathered([&](std::size_t i) { return job_.results[i].x_px; }),
+            gathered([&](std::size_t i) { return job_.results[i].y_px; }),
+            gathered([&](std::size_t i) { return job_.results[i].sigma_x_px; }),
+            gathered([&](std::size_t i) { return job_.results[i].sigma_y_px; })};
+  }
+  StartLevelsOf<Real> found_levels() const {
+    return {gathered([&](std::size_t i) { return job_.results[i].amplitude_adu; }),
+            gathered([&](std::size_t i) { return job_.results[i].background_adu; })};
+  }
+
+  /// Calls action(lane, number of the ROI), for each ROI once.
+  template <class Action>
+  void for_each_roi(const Action& action) const {
+    for (std::size_t k = 0; k < std::size_t{kLanes} && (k == 0 || index_[k] > index_[k - 1]); ++k)
+      action(k, index_[k]);
+  }
+
+  void store(const LocalizationOf<Real>& l) const {
+    alignas(64) float of[kLocalizationNumbers][kLanes];
+    int row = 0;
+    for_each_number([&](const Real& number) { number.store(of[row++]); }, l);
+    for_each_roi([&](std::size_t lane, std::size_t i) {
+      LocalizationOf<float> one;
+      row = 0;
+      for_each_number([&](float& number) { number = of[row++][lane]; }, one);
+      job_.results[i] = as_localization(one);
+    });
+  }
+
+ private:
+  template <class T, class Pixels>
+  void load_as(Pixels& pixels) const {
+    const T* rois[kLanes];
+    for (int k = 0; k < kLanes; ++k)
+      rois[k] = reinterpret_cast<const T*>(static_cast<const unsigned char*>(job_.pixels) +
+                                           index_[k] * job_.stride_bytes);
+    pixels.load(rois, job_.options->saturation_adu);
+  }
+
+  template <class OfRoi>
+  Real gathered(const OfRoi& of_roi) const {
+    alignas(64) float values[kLanes];
+    for (int k = 0; k < kLanes; ++k) values[k] = of_roi(index_[k]);
+    return Real::load(values);
+  }
+
+  const FitJob& job_;
+  std::size_t index_[kLanes];
+};
+
+}  // namespace driftd::fitter::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();

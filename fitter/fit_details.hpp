@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// From the parameters that a pixel-by-pixel fit searched to those that users get, one fit at a
+// time: Localization and FitDetails. Host and device.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "fitter/fit_values.hpp"
+#include "fitter/fitter.hpp"
+#include "fitter/line_gaussian.hpp"
+#include "fitter/pixelwise.hpp"
+#include "fitter/rotated_gaussian.hpp"
+
+namespace driftd::fitter {
+
+/// Places in the order of users.
+constexpr int kX = 0, kY = 1, kSigmaX = 2, kSigmaY = 3, kAmplitude = 4, kBackground = 5;
+static_assert(kSigmaY == static_cast<int>(Parameter::SigmaY) &&
+              kBackground == static_cast<int>(Parameter::Background) && kAngle == kBackground + 1);
+
+/// A covariance in the order of users.
+struct UsersCovariance {
+  static constexpr int kOrder = FitDetails::kOrder;
+  float of[kOrder][kOrder];
+
+  DRIFTD_HD float sd(int j) const { return std::sqrt(of[j][j]); }
+};
+
+/// How users' numbers change with those that were searched: row i, of parameter i.
+template <int n>
+struct Jacobian {
+  float of[FitDetails::kOrder][std::size_t{n}];
+};
+
+/// J C J^T.
+template <int n>
+DRIFTD_HD UsersCovariance users_covariance(const SymmetricMatrix<n>& covariance,
+                                           const Jacobian<n>& jacobian) {
+  UsersCovariance users;
+  for (int a = 0; a < FitDetails::kOrder; ++a) {
+    float row[std::size_t{n}];
+    for (int j = 0; j < n; ++j) {
+      row[j] = 0;
+      for (int k = 0; k < n; ++k)
+        row[j] += jacobian.of[a][k] * (j < k ? covariance(k, j) : covariance(j, k));
+    }
+    for (int b = 0; b <= a; ++b) {
+      float sum = 0;
+      for (int j = 0; j < n; ++j) sum += row[j] * jacobian.of[b][j];
+      users.of[a][b] = users.of[b][a] = sum;
+    }
+  }
+  return users;
+}
+
+/// The axes of a form. @param angle_rad  of the first one, of all that there are the nearest to
+/// this
+struct Axes {
+  float sigma_x_px, sigma_y_px, angle_rad;
+  float cosine, sine;
+
+  DRIFTD_HD Axes(const QuadraticForm<float>& form, float near_rad) {
+    constexpr float kQuarterTurn = 1.57079633f;
+    // Of the narrower one; quarters of a turn from there lie the others, in turn.
+    const float narrower = 0.5f * std::atan2(2.0f * form.b, form.a - form.c);
+    const float quarters = std::round((near_rad - narrower) / kQuarterTurn);
+    angle_rad = narrower + quarters * kQuarterTurn;
+    const ProfileOf<float> widths = form.profile();
+    const bool change = std::fmod(quarters, 2.0f) != 0;
+    sigma_x_px = change ? widths.sigma_y_px : widths.sigma_x_px;
+    sigma_y_px = change ? widths.sigma_x_px : widths.sigma_y_px;
+    cosine = std::cos(angle_rad);
+    sine = std::sin(angle_rad);
+  }
+};
+
+/// A fit as users get it: of the rotated model, in one way or the other.
+template <class Model>
+struct UsersFit {
+  static constexpr int kShape = Model::kShape, n = kShape + 2;
+  float y_px, sigma_x_px, sigma_y_px, angle_rad;
+  Jacobian<n> jacobian = {};
+
+  /// @param start_rad  what the angle began with
+  DRIFTD_HD UsersFit(const Vec<n>& p, float start_rad, const AngleBounds& bounds) : y_px(p[1]) {
+    jacobian.of[kX][0] = jacobian.of[kY][1] = 1;
+    jacobian.of[kAmplitude][kShape] = jacobian.of[kBackground][kShape + 1] = 1;
+    if constexpr (Model::kHasAngle) {
+      constexpr float kHalfTurn = 3.14159265f;
+      sigma_x_px = p[2];
+      sigma_y_px = p[3];
+      const bool free = bounds.lower_rad < -kHalfTurn && bounds.upper_rad > kHalfTurn;
+      angle_rad = free ? p[4] + kHalfTurn * std::round((start_rad - p[4]) / kHalfTurn) : p[4];
+      jacobian.of[kSigmaX][2] = jacobian.of[kSigmaY][3] = jacobian.of[kAngle][4] = 1;
+    } else {
+      const QuadraticForm<float> form =
+          Model::shape(Vec<kShape>{{p[0], p[1], p[2], p[3], p[4]}}, 0);
+      const Axes axes(form, start_rad);
+      sigma_x_px = axes.sigma_x_px;
+      sigma_y_px = axes.sigma_y_px;
+      angle_rad = axes.angle_rad;
+      // Of 1 / sigma^2, which are the form's values along its axes, and of the angle.
+      const float cc = axes.cosine * axes.cosine, ss = axes.sine * axes.sine;
+      const float cs = axes.cosine * axes.sine;
+      const float x3 = sigma_x_px * sigma_x_px * sigma_x_px;
+      const float y3 = sigma_y_px * sigma_y_px * sigma_y_px;
+      const float apart = 1 / (sigma_x_px * sigma_x_px) - 1 / (sigma_y_px * sigma_y_px);
+      for (int j = 0; j < 3; ++j) {
+        const float da = form.da[j], db = form.db[j], dc = form.dc[j];
+        jacobian.of[kSigmaX][2 + j] = -0.5f * x3 * (cc * da + 2 * cs * db + ss * dc);
+        jacobian.of[kSigmaY][2 + j] = -0.5f * y3 * (ss * da - 2 * cs * db + cc * dc);
+        jacobian.of[kAngle][2 + j] = ((cc - ss) * db - cs * (da - dc)) / apart;
+      }
+    }
+  }
+};
+
+/// Of one dimension.
+template <>
+struct UsersFit<LineGaussian> {
+  static constexpr int n = LineGaussian::kShape + 2;
+  float y_px = 0, sigma_x_px, sigma_y_px, angle_rad = 0;
+  Jacobian<n> jacobian = {};
+
+  DRIFTD_HD UsersFit(const Vec<n>& p, float, const AngleBounds&)
+      : sigma_x_px(p[1]), sigma_y_px(p[1]) {
+    jacobian.of[kX][0] = jacobian.of[kSigmaX][1] = jacobian.of[kSigmaY][1] = 1;
+    jacobian.of[kAmplitude][2] = jacobian.of[kBackground][3] = 1;
+  }
+};
+
+/// @param details  receives them; or null
+template <class Model, int n>
+DRIFTD_HD Localization as_localization(const PixelwiseResult<n, float>& r, float start_rad,
+                                       const AngleBounds& bounds, FitDetails* details) {
+  const UsersFit<Model> fit(r.parameters, start_rad, bounds);
+  const UsersCovariance covariance = users_covariance(r.covariance, fit.jacobian);
+  if (details != nullptr) {
+    details->angle_rad = fit.angle_rad;
+    details->angle_sd_rad = covariance.sd(kAngle);
+    for (int a = 0; a < FitDetails::kOrder; ++a)
+      for (int b = 0; b < FitDetails::kOrder; ++b) details->covariance[a][b] = covariance.of[a][b];
+  }
+  return {r.parameters[0],
+          fit.y_px,
+          fit.sigma_x_px,
+          fit.sigma_y_px,
+          r.parameters[n - 2],
+          r.parameters[n - 1],
+          r.chi_square,
+          covariance.sd(kX),
+          covariance.sd(kY),
+          covariance.sd(kSigmaX),
+          covariance.sd(kSigmaY),
+          covariance.sd(kAmplitude),
+          covariance.sd(kBackground),
+          static_cast<FitStatus>(static_cast<std::uint8_t>(r.status)),
+          static_cast<std::uint8_t>(r.iterations),
+          {}};
+}
+
+/// Of a separable model, whose shape is the first of users' parameters.
+template <int n>
+DRIFTD_HD void set_details(const PixelwiseResult<n, float>& r, FitDetails& details) {
+  constexpr int kShape = n - 2;
+  const auto searched = [](int users) {  // which of n; the circular sigma is both widths
+    if (users < kAmplitude) return users < kShape ? users : kShape - 1;
+    return users == kAngle ? -1 : kShape + users - kAmplitude;
+  };
+  details.angle_rad = details.angle_sd_rad = 0;
+  for (int a = 0; a < FitDetails::kOrder; ++a) {
+    for (int b = 0; b < FitDetails::kOrder; ++b) {
+      const int j = searched(a), k = searched(b);
+      details.covariance[a][b] = j < 0 || k < 0 ? 0.0f : r.covariance(j < k ? k : j, j < k ? j : k);
+    }
+  }
+}
+
+}  // namespace driftd::fitter

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: MIT
+// Fits of models that are not separable, and the covariances of those that are: all sums run over
+// the pixels, with the model's value and derivatives at each. The counterpart of pixel_sums.hpp and
+// fit_spot.hpp, from which it has the iteration and the rules of the verdict. Host and device.
+#pragma once
+
+#include <concepts>
+
+#include "fitter/acceptance.hpp"
+#include "fitter/choice.hpp"
+#include "fitter/fit_spot.hpp"
+#include "fitter/fit_values.hpp"
+#include "fitter/fitter.hpp"
+#include "fitter/pixel_sums.hpp"
+#include "fitter/pixel_terms.hpp"
+#include "fitter/searched_levels.hpp"
+#include "fitter/small_matrix.hpp"
+#include "fitter/uncertainty.hpp"
+
+namespace driftd::fitter {
+
+/// A model's value at a place and its derivatives by the shape's parameters.
+template <int n, class Real>
+struct ShapeAt {
+  Real f;
+  Vec<n, Real> d;
+};
+
+/// exp(-q / 2), as far from 0 as the separable profiles keep theirs.
+template <class Real>
+DRIFTD_HD Real gaussian_of(const Real& q) {
+  constexpr float kHalfLog2E = 0.72134752f;
+  constexpr float kSmallest = -28.0f * 2.0f * kHalfLog2E;
+  return exp2_of(larger(q * Real(-kHalfLog2E), Real(kSmallest)));
+}
+
+/// A model whose `shape(p, side)` gives, by `at(x, y)`, its ShapeAt.
+template <class M, class P = typename M::template Parameters<float>>
+concept PixelwiseModel = requires(const P& p, float place, int side) {
+  { M::shape(p, side).at(place, place) } -> std::same_as<ShapeAt<M::kShape, float>>;
+  { M::lowest(side) } -> std::same_as<P>;
+  { M::highest(side) } -> std::same_as<P>;
+  { M::step_scale(p) } -> std::same_as<P>;
+};
+
+/// A separable model, pixel by pixel.
+template <SpotModel M>
+struct Pixelwise : M {
+  template <class Real>
+  struct Shape {
+    typename M::template Parameters<Real> p;
+    ProfileOf<Real> profile;
+    Real x_factor, y_factor;  ///< 1 / sigma^2
+
+    DRIFTD_HD ShapeAt<M::kShape, Real> at(const Real& x, const Real& y) const {
+      const Real u = x - profile.x_px, v = y - profile.y_px;
+      const Real f = gaussian_of(u * u * x_factor + v * v * y_factor);
+      const Real uf = u * f, vf = v * f;
+      return {f, M::residual_products(ResidualMomentsOf<Real>{f, uf, vf, u * uf, v * vf}, p)};
+    }
+  };
+
+  template <class Real>
+  DRIFTD_HD static Shape<Real> shape(const Vec<M::kShape, Real>& p, int) {
+    const ProfileOf<Real> profile = M::profile(p);
+    return {p, profile, 1.0f / (profile.sigma_x_px * profile.sigma_x_px),
+            1.0f / (profile.sigma_y_px * profile.sigma_y_px)};
+  }
+};
+
+/// At the pixel's centre, or the mean over the pixel.
+template <class Shape, class Real>
+DRIFTD_HD auto shape_in_pixel(const Shape& shape, bool integrated, const Real& x, const Real& y) {
+  auto mean = shape.at(x, y);
+  if (!integrated) return mean;
+  constexpr int n = sizeof(mean.d.v) / sizeof(mean.d.v[0]);
+  mean.f = Real(0.0f);
+  for (int j = 0; j < n; ++j) mean.d[j] = Real(0.0f);
+  for (int k = 0; k < kPlacesInPixel * kPlacesInPixel; ++k) {
+    const PlaceInPixel in_x = place_in_pixel(k % kPlacesInPixel);
+    const PlaceInPixel in_y = place_in_pixel(k / kPlacesInPixel);
+    const auto there = shape.at(x + in_x.px, y + in_y.px);
+    const Real weight = in_x.weight * in_y.weight;
+    mean.f += weight * there.f;
+    for (int j = 0; j < n; ++j) mean.d[j] += weight * there.d[j];
+  }
+  return mean;
+}
+
+/// What a back end calls for each pixel.
+template <class Real>
+struct AnyPixelAction {
+  /// @param map  its map value, if it has one
+  void operator()(const Real& x, const Real& y, const Real& pixel, const Real& map) const;
+};
+template <class Real>
+struct AnyImage {
+  Real operator()(int row, int column, const Real& pixel) const;
+};
+
+/// A back end: a loaded ROI with what its pixels are, for all of them or for those of a thread.
+template <class B, class Real = typename B::Real>
+concept PixelsOneByOne = requires(B& pixels, const B& loaded, const PixelNoiseOf<Real>& noise,
+                                  const Real& level, Real (&sums)[2],
+                                  const AnyPixelAction<Real>& action, const AnyImage<Real>& image) {
+  { loaded.side() } -> std::same_as<int>;
+  { loaded.integrated() } -> std::same_as<bool>;
+  { loaded.summary() } -> std::same_as<const PixelSummaryOf<Real>&>;
+  { pixels.smoothed_pixels() } -> std::same_as<SmoothedExtremesOf<Real>>;
+  { pixels.count_above(level) } -> std::same_as<Real>;
+  pixels.for_each_pixel(noise, action);  // less the pedestal
+  pixels.combine(sums);
+  { pixels.any_of(loaded.summary().usable) } -> std::same_as<bool>;
+  { pixels.smoothed_image(image) } -> std::same_as<SmoothedExtremesOf<Real>>;
+};
+
+/// sum w J J^T and sum w J r over the shape, amplitude and background.
+template <int n, class Real>
+struct EquationSums {
+  static constexpr int kCount = n * (n + 1) / 2 + n + 1;
+
+  Real value;
+  Vec<n, Real> gradient;
+  SymmetricMatrix<n, Real> normal;
+};
+
+/// All pixels alike.
+struct Unweighted {
+  template <class Real>
+  DRIFTD_HD PixelTerm<Real> of(const Real& pixel, const Real& model, const Real&) const {
+    const Real r = pixel - model;
+    return {r * r, Real(1.0f), r};
+  }
+};
+
+template <PixelwiseModel M, class R = float>
+struct PixelwiseSearch : SearchedLevels<M, R> {
+  using Base = SearchedLevels<M, R>;
+  using Model = M;
+  using Real = R;
+  using Base::kAlpha, Base::kBeta, Base::kSearched, Base::kShape;
+  using Base::shape;
+  using typename Base::Domain;
+  using typename Base::Parameters;
+  using typename Base::Shape;
+  using Evaluation = EvaluationOf<kSearched, Real>;
+  using Sums = EquationSums<kSearched, Real>;
+  using Pixel = ShapeAt<kShape, Real>;
+  /// Whether fits are made by it, and not only their covariances.
+  static constexpr bool kIsFitted = !SpotModel<Model>;
+
+  DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input,
+                                 int side, const FitOptions& options) {
+    Domain d = Base::domain(summary, input, side, options);
+    if constexpr (Base::kIsRotated) {
+      if (Model::kHasAngle && (options.fixed & kAngleBit) == 0) {
+        constexpr int j = kMostSeparable;
+        d.lower[j] = larger(d.lower[j], input.angle_bounds.lower_rad);
+        d.upper[j] = smaller(d.upper[j], input.angle_bounds.upper_rad);
+      }
+    }
+    return d;
+  }
+
+  DRIFTD_HD static Parameters from_start(const FitInputOf<Real>& input, const Domain& d) {
+    Parameters p = Base::from_start(input, d);
+    // Of a cold start, which knows of columns and rows.
+    if constexpr (Base::kIsLine) p[0] += input.start.y_px * static_cast<float>(d.side);
+    if constexpr (Base::kIsRotated) {
+      const Shape told_apart = Model::told_apart(shape(p));
+      for (int j = 0; j < kShape; ++j) p[j] = told_apart[j];
+    }
+    return p;
+  }
+
+  /// The equations about `p`, in which levels that are missing, or dark, are set.
+  template <PixelsOneByOne BackEnd>
+  DRIFTD_HD static Evaluation evaluate(BackEnd& pixels, const Domain& d, Parameters& p) {
+    const auto at = Model::shape(shape(p), d.side);
+    Mask<Real> missing = is_nan(p[kAlpha]) || is_nan(p[kBeta]);
+    if (Base::likelihood(d))  // dark: see reachable()
+      missing = missing || (!(p[kAlpha] > 0.0f) && d.upper[kAlpha] > 0.0f);
+    if (pixels.any_of(missing)) {
+      const LevelsOf<Real> best = best_levels(pixels, d, at);
+      Parameters with = p;
+      with[kAlpha] = best.alpha;
+      if (Base::likelihood(d))
+        with[kAlpha] = larger(Base::least_amplitude(pixels.summary(), d.side), best.alpha);
+      with[kBeta] = best.beta;
+      p = where(missing, d.limited(with), p);
+    }
+    Evaluation e;
+    e.level = {p[kAlpha], p[kBeta]};
+    const Sums sums = weighted(pixels, d, at, e.level);
+    const float gain = d.noise.gain;
+    e.chi_square = gain * sums.value;
+    for (int j = 0; j < kSearched; ++j) {
+      e.gradient[j] = gain * sums.gradient[j];
+      for (int k = 0; k <= j; ++k) e.normal(j, k) = gain * sums.normal(j, k);
+    }
+    e.held = hold_at_limits(p, d.lower, d.upper, e.gradient);
+    for (int j = 0; j < kShape; ++j) {  // on which nothing depends, as on a round spot's angle
+      const Mask<Real> idle = !(e.normal(j, j) > 0.0f);
+      e.held.of[j] = e.held.of[j] || idle;
+      e.gradient[j] = where(idle, Real(0.0f), e.gradient[j]);
+    }
+    return e;
+  }
+
+  /// By the estimator.
+  template <PixelsOneByOne BackEnd, class AtPlace>
+  DRIFTD_HD static Sums weighted(BackEnd& pixels, const Domain& d, const AtPlace& at,
+                                 const LevelsOf<Real>& level) {
+    if (is_unweighted(d)) return sums(pixels, d, at, level, Unweighted());
+    return with_weights<Real>(d.noise, [&](const auto& estimator, auto) {
+      return sums(pixels, d, at, level, estimator);
+    });
+  }
+
+  /// What unweighted least squares would find, of the pixels that a map does not call gone.
+  template <PixelsOneByOne BackEnd, class AtPlace>
+  DRIFTD_HD static Sums plain(BackEnd& pixels, const Domain& d, const AtPlace& place,
+                              const Evaluation& at) {
+    if (is_unweighted(d)) return {at.chi_square, at.gradient, at.normal};
+    if (d.noise.mapped) return sums(pixels, d, place, at.level, PlainSquares<Real>(d.noise));
+    return sums(pixels, d, place, at.level, Unweighted());
+  }
+
+  /// @param term  what an estimator says of a pixel
+  template <PixelsOneByOne BackEnd, class AtPlace, class Term>
+  DRIFTD_HD static Sums sums(BackEnd& pixels, const Domain& d, const AtPlace& at,
+                             const LevelsOf<Real>& level, const Term& term) {
+    Real s[Sums::kCount];
+    for (Real& sum : s) sum = Real(0.0f);
+    const bool integrated = pixels.integrated();
+    pixels.for_each_pixel(
+        d.noise, [&](const Real& x, const Real& y, const Real& g, const Real& map) {
+          const Pixel pixel = shape_in_pixel(at, integrated, x, y);
+          const PixelTerm<Real> of = term.of(g, level.alpha * pixel.f + level.beta, map);
+          const Parameters j = jacobian(pixel, level.alpha);
+          int k = 0;
+          s[k++] += of.value;
+          for (int a = 0; a < kSearched; ++a) {
+            s[k++] += of.residual * j[a];
+            const Real w = of.weight * j[a];
+            for (int b = 0; b <= a; ++b) s[k++] += w * j[b];
+          }
+        });
+    pixels.combine(s);
+    Sums result;
+    int k = 0;
+    result.value = s[k++];
+    for (int a = 0; a < kSearched; ++a) {
+      result.gradient[a] = s[k++];
+      for (int b = 0; b <= a; ++b) result.normal(a, b) = s[k++];
+    }
+    return result;
+  }
+
+  DRIFTD_HD static Parameters jacobian(const Pixel& pixel, const Real& alpha) {
+    Parameters j;
+    for (int a = 0; a < kShape; ++a) j[a] = alpha * pixel.d[a];
+    j[kAlpha] = pixel.f;
+    j[kBeta] = Real(1.0f);
+    return j;
+  }
+
+ private:
+  DRIFTD_HD static bool is_unweighted(const Domain& d) {
+    return d.noise.estimator == Estimator::ImplicitLeastSquares || Base::unweighted(d);
+  }
+
+  /// Of plain least squares, the background not below its limit: as in implicit_least_squares.hpp.
+  template <PixelsOneByOne BackEnd, class AtPlace>
+  DRIFTD_HD static LevelsOf<Real> best_levels(BackEnd& pixels, const Domain& d, const AtPlace& at) {
+    Real s[3] = {Real(0.0f), Real(0.0f), Real(0.0f)};  // f, f f, f g
+    const bool integrated = pixels.integrated();
+    pixels.for_each_pixel(d.noise, [&](const Real& x, const Real& y, const Real& g, const Real&) {
+      const Real f = shape_in_pixel(at, integrated, x, y).f;
+      s[0] += f;
+      s[1] += f * f;
+      s[2] += f * g;
+    });
+    pixels.combine(s);
+    const float per_pixel = 1.0f / static_cast<float>(d.side * d.side);
+    const Real sum_g = pixels.summary().sum;
+    const Real alpha = (s[2] - s[0] * sum_g * per_pixel) / (s[1] - s[0] * s[0] * per_pixel);
+    const Real beta = (sum_g - alpha * s[0]) * per_pixel;
+    const Mask<Real> at_limit = beta < d.lower[kBeta];
+    return {where(at_limit, (s[2] - d.lower[kBeta] * s[0]) / s[1], alpha),
+            where(at_limit, d.lower[kBeta], beta)};
+  }
+};
+
+/// What such a fit found, in the parameters that were searched.
+template <int n, class R>
+struct PixelwiseResult {
+  using Real = R;
+  Vec<n, Real> parameters;  ///< the shape's, amplitude and background in adu
+  SymmetricMatrix<n, Real> covariance;
+  Real chi_square, status, iterations;
+
+  DRIFTD_HD Mask<Real> converged() const { return is_converged(status); }
+};
+
+/// Calls action(number...) for each number of results side by side.
+template <class Action, int n, class Real, class... Others>
+DRIFTD_HD void for_each_number(Action&& action, PixelwiseResult<n, Real>& r, Others&... others) {
+  for (int j = 0; j < n; ++j) {
+    action(r.parameters[j], others.parameters[j]...);
+    for (int k = 0; k <= j; ++k) action(r.covariance(j, k), others.covariance(j, k)...);
+  }
+  action(r.chi_square, others.chi_square...);
+  action(r.status, others.status...);
+  action(r.iterations, others.iterations...);
+}
+
+template <int n, class Real>
+DRIFTD_HD PixelwiseResult<n, Real> where(const Mask<Real>& mask,
+                                         const PixelwiseResult<n, Real>& yes,
+                                         const PixelwiseResult<n, Real>& no) {
+  PixelwiseResult<n, Real> r;
+  for_each_number([&](Real& to, const Real& a, const Real& b) { to = where(mask, a, b); }, r, yes,
+                  no);
+  return r;
+}
+
+/// sum f J J^T of all pixels, and the sums that tell their variance (uncertainty.hpp).
+template <int n, class Real>
+struct VarianceOfPixels {
+  SymmetricMatrix<n, Real> cubic;
+  VarianceSumsOf<Real> sums;
+};
+
+template <class Search, PixelsOneByOne BackEnd, class AtPlace>
+DRIFTD_HD auto variance_of_pixels(BackEnd& pixels, const typename Search::Domain& d,
+                                  const AtPlace& at, const LevelsOf<typename Search::Real>& level) {
+  using Real = typename Search::Real;
+  constexpr int n = Search::kSearched, kCubic = n * (n + 1) / 2;
+  Real s[std::size_t{kCubic + kVarianceSums}];
+  for (Real& sum : s) sum = Real(0.0f);
+  const bool integrated = pixels.integrated();
+  pixels.for_each_pixel(d.noise, [&](const Real& x, const Real& y, const Real& g, const Real&) {
+    const typename Search::Pixel pixel = shape_in_pixel(at, integrated, x, y);
+    const Real f = pixel.f;
+    const Vec<n, Real> j = Search::jacobian(pixel, level.alpha);
+    int k = 0;
+    for (int a = 0; a < n; ++a) {
+      const Real w = f * j[a];
+      for (int b = 0; b <= a; ++b) s[k++] += w * j[b];
+    }
+    const Real r = g - (level.alpha * f + level.beta);
+    const Real root = kVarianceRatio / (kVarianceRatio + f);
+    const Real w = root * root, wf = w * f, rr = r * r;
+    s[k++] += w;
+    s[k++] += wf;
+    s[k++] += wf * f;
+    s[k++] += wf * f * f;
+    s[k++] += w * rr;
+    s[k++] += wf * rr;
+  });
+  pixels.combine(s);
+  VarianceOfPixels<n, Real> result;
+  int k = 0;
+  for (int a = 0; a < n; ++a)
+    for (int b = 0; b <= a; ++b) result.cubic(a, b) = s[k++];
+  for (Real& w : result.sums.w) w = s[k++];
+  for (Real& squares : result.sums.squares) squares = s[k++];
+  return result;
+}
+
+/// H^-1 (v0 H + v1 T) H^-1: uncertainty.hpp.
+/// @param inverse  H^-1
+/// @param cubic    T
+template <int n, class Real>
+DRIFTD_HD SymmetricMatrix<n, Real> sandwich(const SymmetricMatrix<n, Real>& inverse,
+                                            const SymmetricMatrix<n, Real>& cubic,
+                                            const PixelVarianceOf<Real>& variance) {
+  const auto of = [](const SymmetricMatrix<n, Real>& m, int j, int k) {
+    return j < k ? m(k, j) : m(j, k);
+  };
+  SymmetricMatrix<n, Real> result;
+  for (int a = 0; a < n; ++a) {
+    Vec<n, Real> row;  // of H^-1 T
+    for (int j = 0; j < n; ++j) {
+      row[j] = Real(0.0f);
+      for (int k = 0; k < n; ++k) row[j] += of(inverse, a, k) * of(cubic, k, j);
+    }
+    for (int b = 0; b <= a; ++b) {
+      Real sum = Real(0.0f);
+      for (int j = 0; j < n; ++j) sum += row[j] * of(inverse, j, b);
+      result(a, b) = variance.constant * inverse(a, b) + variance.slope * sum;
+    }
+  }
+  return result;
+}
+
+/// Whether a minimum is a spot: acceptance.hpp.
+/// @param plain  what unweighted least squares would find; h and inverse_h are of its matrix
+template <class Search, PixelsOneByOne BackEnd, int n, class Real>
+DRIFTD_HD Mask<Real> is_spot(BackEnd& pixels, const typename Search::Domain& d,
+                             const Minimum<Search>& minimum, const EquationSums<n, Real>& plain,
+                             const Factors<n, Real>& h, const SymmetricMatrix<n, Real>& inverse_h) {
+  const auto p = Search::shape(minimum.parameters);
+  const auto shape = Search::Model::shape(p, d.side);
+  const LevelsOf<Real> level = minimum.at.level;
+  const PixelSummaryOf<Real>& summary = pixels.summary();
+  const Real freedom = plain.normal(n - 1, n - 1) - static_cast<float>(n);
+  const Real pooled = plain.value / freedom;
+  // Summed whatever the other tests say: the threads of a back end must meet in it.
+  const bool integrated = pixels.integrated();
+  const SmoothedExtremesOf<Real> structure =
+      pixels.smoothed_image([&](int row, int column, const Real& g) {
+        const Real f = shape_in_pixel(shape, integrated, Real(static_cast<float>(column)),
+                                      Real(static_cast<float>(row)))
+                           .f;
+        return g - (level.alpha * f + level.beta);
+      });
+  const auto sd = [&](int j) {
+    return (d.fixed >> j & 1u) != 0 ? Real(0.0f) : sqrt_of(pooled * inverse_h(j, j));
+  };
+  constexpr int kSigmaY = Search::kShape > 3 ? 3 : 2;
+  LocalizationOf<Real> l;
+  l.amplitude_adu = level.alpha;
+  l.amplitude_sd_adu = sd(Search::kAlpha);
+  l.sigma_x_px = p[2];
+  l.sigma_x_sd_px = sd(2);
+  l.sigma_y_px = p[kSigmaY];
+  l.sigma_y_sd_px = sd(kSigmaY);
+  const float count = static_cast<float>(d.side * d.side);
+  const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
+  return h.positive_definite && inside_limits(Search::Model::profile(p), d.side) &&
+         significant(l, plain.value, constant, freedom) &&
+         structureless(structure, level.alpha, sqrt_of(pooled));
+}
+
+/// From a minimum to the result, by the rules of fit_spot.hpp's conclude().
+template <class Search, PixelsOneByOne BackEnd>
+DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain& d,
+                                  const Minimum<Search>& minimum, const FitOptions& options)
+    -> PixelwiseResult<Search::kSearched, typename Search::Real> {
+  using Real = typename Search::Real;
+  constexpr int n = Search::kSearched;
+  const auto shape = Search::Model::shape(Search::shape(minimum.parameters), d.side);
+  const auto& at = minimum.at;
+  const EquationSums<n, Real> plain = Search::plain(pixels, d, shape, at);
+  const PixelSummaryOf<Real>& summary = pixels.summary();
+  const float count = static_cast<float>(d.side * d.side);
+  const Real freedom = plain.normal(n - 1, n - 1) - static_cast<float>(n);
+  const Real pooled = plain.value / freedom;
+
+  PixelwiseResult<n, Real> result;
+  result.parameters = minimum.parameters;
+  result.parameters[Search::kBeta] += summary.pedestal_adu;
+  result.chi_square = at.chi_square;
+  result.status = minimum.status;
+  result.iterations = minimum.iterations;
+
+  SymmetricMatrix<n, Real> full = plain.normal;
+  hold(full, d.fixed);
+  const Factors<n, Real> h = factorize(full);
+  const SymmetricMatrix<n, Real> inverse_h = inverse(h, inverse_lower(h));
+  if constexpr (!Search::kIsLine) {
+    const Mask<Real> spot = is_spot(pixels, d, minimum, plain, h, inverse_h);
+    if (options.spots_only)
+      result.status =
+          where(result.converged() && !spot, Real(code_of(FitStatus::NotConverged)), result.status);
+  }
+  if (knows_its_variances(options.estimator)) {
+    const Factors<n, Real> weighted = factorize(at.equations());
+    result.covariance = inverse(weighted, inverse_lower(weighted));
+    for (int j = 0; j < n; ++j)  // of what a bound keeps: given all others
+      result.covariance(j, j) =
+          where(at.held.of[j], 1.0f / at.normal(j, j), result.covariance(j, j));
+  } else {
+    const VarianceOfPixels<n, Real> of = variance_of_pixels<Search>(pixels, d, shape, at.level);
+    const PixelVarianceOf<Real> variance =
+        options.noise.gain_e_per_adu > 0
+            ? photon_variance(options.noise, at.level.alpha, result.parameters[Search::kBeta])
+            : residual_variance(of.sums, count, plain.normal(n - 1, n - 2), n - 1, pooled);
+    result.covariance = sandwich(inverse_h, of.cubic, variance);
+  }
+  for (int j = 0; j < n; ++j)
+    for (int k = 0; k <= j; ++k)
+      if (((d.fixed >> j | d.fixed >> k) & 1u) != 0) result.covariance(j, k) = Real(0.0f);
+  return result;
+}
+
+/// The whole fit of loaded pixels, as fit_spot().
+template <class Search, PixelsOneByOne BackEnd>
+DRIFTD_HD auto fit_pixelwise(BackEnd& pixels, const FitInputOf<typename Search::Real>& input,
+                             const FitOptions& options) {
+  using Real = typename Search::Real;
+  SpotFit<Search, PixelwiseResult<Search::kSearched, Real>> fit;
+  fit.begin(pixels.summary(), input, pixels.side(), options);
+  while (pixels.any_of(fit.unfinished())) {
+    if (pixels.any_of(fit.needs_start())) fit.start(cold_start(pixels), options);
+    while (pixels.any_of(fit.searching()))
+      fit.advance(Search::evaluate(pixels, fit.domain(), fit.trial()), options);
+    fit.finish(conclude_pixelwise<Search>(pixels, fit.domain(), fit.minimum(), options), options);
+  }
+  return fit.result();
+}
+
+/// The same as if a fit had ended at `found`, its parameters: for the covariance.
+template <class Search, PixelsOneByOne BackEnd>
+DRIFTD_HD auto concluded_at(BackEnd& pixels, const FitInputOf<typename Search::Real>& found,
+                            const FitOptions& options) {
+  Minimum<Search> minimum = {};
+  const typename Search::Domain d = Search::domain(pixels.summary(), found, pixels.side(), options);
+  minimum.parameters = Search::from_start(found, d);
+  minimum.at = Search::evaluate(pixels, d, minimum.parameters);
+  return conclude_pixelwise<Search>(pixels, d, minimum, options);
+}
+
+}  // namespace driftd::fitter

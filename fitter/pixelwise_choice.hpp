@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Every pixel-by-pixel search there is, from what the options ask for to the type that does it.
+// Host and device.
+#pragma once
+
+#include "fitter/choice.hpp"
+#include "fitter/line_gaussian.hpp"
+#include "fitter/pixelwise.hpp"
+#include "fitter/rotated_gaussian.hpp"
+
+namespace driftd::fitter {
+
+/// Whether a width or the angle of the rotated model has limits of its own.
+/// @param of_fits  whether bounds or angles of single fits are given
+DRIFTD_HD bool searches_axes(const FitOptions& options, bool of_fits) {
+  constexpr unsigned kAxes = bit(Parameter::SigmaX) | bit(Parameter::SigmaY) | kAngleBit;
+  const int sigma_x = static_cast<int>(Parameter::SigmaX);
+  bool bounded = of_fits || (options.fixed & kAxes) != 0;
+  for (int j = sigma_x; j < sigma_x + 2; ++j)
+    bounded = bounded || options.bounds.lower[j] > -Bounds::kUnbounded ||
+              options.bounds.upper[j] < Bounds::kUnbounded;
+  return bounded;
+}
+
+/// action.operator()<Search>() with the search of a model that is not separable.
+/// @param of_fits  as above
+template <class Real, class Action>
+DRIFTD_HD auto with_pixelwise_search(const FitOptions& options, bool of_fits,
+                                     const Action& action) {
+  if (options.model == Model::LineGaussian)
+    return action.template operator()<PixelwiseSearch<LineGaussian, Real>>();
+  if (searches_axes(options, of_fits))
+    return action.template operator()<PixelwiseSearch<RotatedByAxes, Real>>();
+  return action.template operator()<PixelwiseSearch<RotatedGaussian, Real>>();
+}
+
+/// The same of a separable model, for its covariances.
+template <class Real, class Action>
+DRIFTD_HD auto with_covariance_search(Model model, const Action& action) {
+  return with_model(model, [&]<class M>() {
+    return action.template operator()<PixelwiseSearch<Pixelwise<M>, Real>>();
+  });
+}
+
+}  // namespace driftd::fitter
