@@ -33,6 +33,11 @@ struct Jacobian {
   float of[FitDetails::kOrder][std::size_t{n}];
 };
 
+/// A product with an element of a Jacobian, 0 of what does not change: also of what is infinite.
+DRIFTD_HD float times(float element, float value) {
+  return element != 0 ? element * value : 0.0f;
+}
+
 /// J C J^T.
 template <int n>
 DRIFTD_HD UsersCovariance users_covariance(const SymmetricMatrix<n>& covariance,
@@ -43,11 +48,11 @@ DRIFTD_HD UsersCovariance users_covariance(const SymmetricMatrix<n>& covariance,
     for (int j = 0; j < n; ++j) {
       row[j] = 0;
       for (int k = 0; k < n; ++k)
-        row[j] += jacobian.of[a][k] * (j < k ? covariance(k, j) : covariance(j, k));
+        row[j] += times(jacobian.of[a][k], j < k ? covariance(k, j) : covariance(j, k));
     }
     for (int b = 0; b <= a; ++b) {
       float sum = 0;
-      for (int j = 0; j < n; ++j) sum += row[j] * jacobian.of[b][j];
+      for (int j = 0; j < n; ++j) sum += times(jacobian.of[b][j], row[j]);
       users.of[a][b] = users.of[b][a] = sum;
     }
   }
@@ -84,19 +89,21 @@ struct UsersFit {
 
   /// @param start_rad  what the angle began with
   DRIFTD_HD UsersFit(const Vec<n>& p, float start_rad, const AngleBounds& bounds) : y_px(p[1]) {
+    const float near_rad = is_finite(start_rad) ? start_rad : 0.0f;
     jacobian.of[kX][0] = jacobian.of[kY][1] = 1;
     jacobian.of[kAmplitude][kShape] = jacobian.of[kBackground][kShape + 1] = 1;
     if constexpr (Model::kHasAngle) {
       constexpr float kHalfTurn = 3.14159265f;
       sigma_x_px = p[2];
       sigma_y_px = p[3];
-      const bool free = bounds.lower_rad < -kHalfTurn && bounds.upper_rad > kHalfTurn;
-      angle_rad = free ? p[4] + kHalfTurn * std::round((start_rad - p[4]) / kHalfTurn) : p[4];
+      const float nearest = p[4] + kHalfTurn * std::round((near_rad - p[4]) / kHalfTurn);
+      const bool allowed = nearest >= bounds.lower_rad && nearest <= bounds.upper_rad;
+      angle_rad = allowed ? nearest : p[4];
       jacobian.of[kSigmaX][2] = jacobian.of[kSigmaY][3] = jacobian.of[kAngle][4] = 1;
     } else {
       const QuadraticForm<float> form =
           Model::shape(Vec<kShape>{{p[0], p[1], p[2], p[3], p[4]}}, 0);
-      const Axes axes(form, start_rad);
+      const Axes axes(form, near_rad);
       sigma_x_px = axes.sigma_x_px;
       sigma_y_px = axes.sigma_y_px;
       angle_rad = axes.angle_rad;
@@ -168,11 +175,13 @@ DRIFTD_HD void set_details(const PixelwiseResult<n, float>& r, FitDetails& detai
     if (users < kAmplitude) return users < kShape ? users : kShape - 1;
     return users == kAngle ? -1 : kShape + users - kAmplitude;
   };
-  details.angle_rad = details.angle_sd_rad = 0;
+  const bool fitted = is_finite(r.parameters[0]);
+  details.angle_rad = details.angle_sd_rad = fitted ? 0.0f : NAN;
   for (int a = 0; a < FitDetails::kOrder; ++a) {
     for (int b = 0; b < FitDetails::kOrder; ++b) {
       const int j = searched(a), k = searched(b);
-      details.covariance[a][b] = j < 0 || k < 0 ? 0.0f : r.covariance(j < k ? k : j, j < k ? j : k);
+      const float known = j < 0 || k < 0 ? 0.0f : r.covariance(j < k ? k : j, j < k ? j : k);
+      details.covariance[a][b] = fitted ? known : NAN;
     }
   }
 }

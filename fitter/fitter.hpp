@@ -212,6 +212,8 @@ struct Batch {
   /// still.
   const float* variances = nullptr;
   const Bounds* bounds = nullptr;  ///< `count`, beside those of the options; or null
+  /// Of the rotated model, whether they hold for widths, too.
+  bool bounds_widths = true;
   /// Of the rotated model, `count` start values, from x towards y, or null: 0. A quarter of a turn
   /// more, and the widths exchanged, make the same spot: of those the nearest to the start value is
   /// found; if a width or the angle is fixed or bounded, of those by half turns.

@@ -47,6 +47,8 @@ DRIFTD_HD Mask<Real> none_to_leave_out(const Real (&largest)[kNoisiest]) {
 template <class Real, class SumOf, class LargestOf>
 DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptions& options,
                              const SumOf& sum_of, const LargestOf& largest_of) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  if (options.model == Model::LineGaussian) return kMost;  // has no neighbours in four classes
   const Real one = 1.0f, zero = 0.0f;
   Real fourth = std::numeric_limits<float>::infinity();
   Mask<Real> found = Mask<Real>(false);
@@ -69,7 +71,7 @@ DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptio
     const Real mean = summary.pedestal_adu + sum / there;
     light = larger(mean - options.noise.offset_adu, zero) / gain_of(options);
   }
-  return smaller(kMostNoise * (fourth + light), Real(std::numeric_limits<float>::max()));
+  return smaller(kMostNoise * (fourth + light), Real(kMost));
 }
 
 /// Makes the mean of all others of each pixel that is left out, and that mean the pedestal.

@@ -4,7 +4,10 @@
 // fit_spot.hpp, from which it has the iteration and the rules of the verdict. Host and device.
 #pragma once
 
+#include <cmath>
 #include <concepts>
+#include <cstdint>
+#include <limits>
 
 #include "fitter/acceptance.hpp"
 #include "fitter/choice.hpp"
@@ -22,6 +25,7 @@ namespace driftd::fitter {
 /// A model's value at a place and its derivatives by the shape's parameters.
 template <int n, class Real>
 struct ShapeAt {
+  static constexpr int kParameters = n;
   Real f;
   Vec<n, Real> d;
 };
@@ -73,10 +77,12 @@ template <class Shape, class Real>
 DRIFTD_HD auto shape_in_pixel(const Shape& shape, bool integrated, const Real& x, const Real& y) {
   auto mean = shape.at(x, y);
   if (!integrated) return mean;
-  constexpr int n = sizeof(mean.d.v) / sizeof(mean.d.v[0]);
+  constexpr int n = decltype(mean)::kParameters;
   mean.f = Real(0.0f);
   for (int j = 0; j < n; ++j) mean.d[j] = Real(0.0f);
-  for (int k = 0; k < kPlacesInPixel * kPlacesInPixel; ++k) {
+  // How many is not known to the compiler, which would write them all out.
+  const int places = integrated ? kPlacesInPixel * kPlacesInPixel : 1;
+  for (int k = 0; k < places; ++k) {
     const PlaceInPixel in_x = place_in_pixel(k % kPlacesInPixel);
     const PlaceInPixel in_y = place_in_pixel(k / kPlacesInPixel);
     const auto there = shape.at(x + in_x.px, y + in_y.px);
@@ -124,14 +130,22 @@ struct EquationSums {
   SymmetricMatrix<n, Real> normal;
 };
 
-/// All pixels alike.
-struct Unweighted {
-  template <class Real>
-  DRIFTD_HD PixelTerm<Real> of(const Real& pixel, const Real& model, const Real&) const {
-    const Real r = pixel - model;
-    return {r * r, Real(1.0f), r};
-  }
-};
+/// Whose squares a sum is of: the estimator's own, or plain ones, of pixels that are there.
+enum class Squares : std::uint8_t { Own, Plain };
+
+/// What the estimator says of a pixel. Asked at each pixel, because one sum for all takes a quarter
+/// of the time to compile that one for each takes, and as long to run.
+template <class Real>
+DRIFTD_HD PixelTerm<Real> pixel_term(const PixelNoiseOf<Real>& noise, Squares which,
+                                     const Real& pixel, const Real& model, const Real& map) {
+  if (which == Squares::Own && noise.estimator != Estimator::ImplicitLeastSquares &&
+      noise.estimator != Estimator::LeastSquares)
+    return with_weights<Real>(
+        noise, [&](const auto& estimator, auto) { return estimator.of(pixel, model, map); });
+  const Mask<Real> there = Mask<Real>(!noise.mapped) || is_there(noise.estimator, map);
+  const Real r = where(there, pixel - model, Real(0.0f));
+  return {r * r, where(there, Real(1.0f), Real(0.0f)), r};
+}
 
 template <PixelwiseModel M, class R = float>
 struct PixelwiseSearch : SearchedLevels<M, R> {
@@ -154,18 +168,24 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
     Domain d = Base::domain(summary, input, side, options);
     if constexpr (Base::kIsRotated) {
       if (Model::kHasAngle && (options.fixed & kAngleBit) == 0) {
+        // No search goes round so often.
         constexpr int j = kMostSeparable;
-        d.lower[j] = larger(d.lower[j], input.angle_bounds.lower_rad);
-        d.upper[j] = smaller(d.upper[j], input.angle_bounds.upper_rad);
+        constexpr float kFar = 100;
+        const Real low = input.angle_bounds.lower_rad, high = input.angle_bounds.upper_rad;
+        const Real start = clamped(input.angle_rad, low, high);
+        d.lower[j] = larger(start - kFar, low);
+        d.upper[j] = smaller(start + kFar, high);
       }
     }
+    if constexpr (Base::kIsLine)  // which is not looked for
+      d.lower[0] = where(usable_start(input.start), d.lower[0], Real(Base::kHuge));
     return d;
   }
 
   DRIFTD_HD static Parameters from_start(const FitInputOf<Real>& input, const Domain& d) {
     Parameters p = Base::from_start(input, d);
-    // Of a cold start, which knows of columns and rows.
-    if constexpr (Base::kIsLine) p[0] += input.start.y_px * static_cast<float>(d.side);
+    if (kIsFitted && d.noise.estimator == Estimator::ImplicitLeastSquares)
+      p[kAlpha] = p[kBeta] = Real(NAN);  // not searched, to whoever asks for it
     if constexpr (Base::kIsRotated) {
       const Shape told_apart = Model::told_apart(shape(p));
       for (int j = 0; j < kShape; ++j) p[j] = told_apart[j];
@@ -191,12 +211,12 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
     }
     Evaluation e;
     e.level = {p[kAlpha], p[kBeta]};
-    const Sums sums = weighted(pixels, d, at, e.level);
+    const Sums of = sums(pixels, d, at, e.level, Squares::Own);
     const float gain = d.noise.gain;
-    e.chi_square = gain * sums.value;
+    e.chi_square = gain * of.value;
     for (int j = 0; j < kSearched; ++j) {
-      e.gradient[j] = gain * sums.gradient[j];
-      for (int k = 0; k <= j; ++k) e.normal(j, k) = gain * sums.normal(j, k);
+      e.gradient[j] = gain * of.gradient[j];
+      for (int k = 0; k <= j; ++k) e.normal(j, k) = gain * of.normal(j, k);
     }
     e.held = hold_at_limits(p, d.lower, d.upper, e.gradient);
     for (int j = 0; j < kShape; ++j) {  // on which nothing depends, as on a round spot's angle
@@ -207,36 +227,25 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
     return e;
   }
 
-  /// By the estimator.
-  template <PixelsOneByOne BackEnd, class AtPlace>
-  DRIFTD_HD static Sums weighted(BackEnd& pixels, const Domain& d, const AtPlace& at,
-                                 const LevelsOf<Real>& level) {
-    if (is_unweighted(d)) return sums(pixels, d, at, level, Unweighted());
-    return with_weights<Real>(d.noise, [&](const auto& estimator, auto) {
-      return sums(pixels, d, at, level, estimator);
-    });
-  }
-
   /// What unweighted least squares would find, of the pixels that a map does not call gone.
   template <PixelsOneByOne BackEnd, class AtPlace>
   DRIFTD_HD static Sums plain(BackEnd& pixels, const Domain& d, const AtPlace& place,
                               const Evaluation& at) {
     if (is_unweighted(d)) return {at.chi_square, at.gradient, at.normal};
-    if (d.noise.mapped) return sums(pixels, d, place, at.level, PlainSquares<Real>(d.noise));
-    return sums(pixels, d, place, at.level, Unweighted());
+    return sums(pixels, d, place, at.level, Squares::Plain);
   }
 
-  /// @param term  what an estimator says of a pixel
-  template <PixelsOneByOne BackEnd, class AtPlace, class Term>
+  template <PixelsOneByOne BackEnd, class AtPlace>
   DRIFTD_HD static Sums sums(BackEnd& pixels, const Domain& d, const AtPlace& at,
-                             const LevelsOf<Real>& level, const Term& term) {
+                             const LevelsOf<Real>& level, Squares which) {
     Real s[Sums::kCount];
     for (Real& sum : s) sum = Real(0.0f);
     const bool integrated = pixels.integrated();
     pixels.for_each_pixel(
         d.noise, [&](const Real& x, const Real& y, const Real& g, const Real& map) {
           const Pixel pixel = shape_in_pixel(at, integrated, x, y);
-          const PixelTerm<Real> of = term.of(g, level.alpha * pixel.f + level.beta, map);
+          const PixelTerm<Real> of =
+              pixel_term(d.noise, which, g, level.alpha * pixel.f + level.beta, map);
           const Parameters j = jacobian(pixel, level.alpha);
           int k = 0;
           s[k++] += of.value;
@@ -429,8 +438,9 @@ DRIFTD_HD Mask<Real> is_spot(BackEnd& pixels, const typename Search::Domain& d,
   l.sigma_y_sd_px = sd(kSigmaY);
   const float count = static_cast<float>(d.side * d.side);
   const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
-  return h.positive_definite && inside_limits(Search::Model::profile(p), d.side) &&
-         significant(l, plain.value, constant, freedom) &&
+  Mask<Real> inside = inside_limits(Search::Model::profile(p), d.side);
+  if constexpr (Search::kIsRotated) inside = inside && Search::Model::inside(p);
+  return h.positive_definite && inside && significant(l, plain.value, constant, freedom) &&
          structureless(structure, level.alpha, sqrt_of(pooled));
 }
 
@@ -457,6 +467,9 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   result.iterations = minimum.iterations;
 
   SymmetricMatrix<n, Real> full = plain.normal;
+  Held<n, Real> idle;  // on which nothing depends
+  for (int j = 0; j < n; ++j) idle.of[j] = !(full(j, j) > 0.0f) && is_finite(plain.value);
+  hold(full, idle);
   hold(full, d.fixed);
   const Factors<n, Real> h = factorize(full);
   const SymmetricMatrix<n, Real> inverse_h = inverse(h, inverse_lower(h));
@@ -480,6 +493,9 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
             : residual_variance(of.sums, count, plain.normal(n - 1, n - 2), n - 1, pooled);
     result.covariance = sandwich(inverse_h, of.cubic, variance);
   }
+  for (int j = 0; j < n; ++j)
+    result.covariance(j, j) =
+        where(idle.of[j], Real(std::numeric_limits<float>::infinity()), result.covariance(j, j));
   for (int j = 0; j < n; ++j)
     for (int k = 0; k <= j; ++k)
       if (((d.fixed >> j | d.fixed >> k) & 1u) != 0) result.covariance(j, k) = Real(0.0f);

@@ -11,7 +11,7 @@
 namespace driftd::fitter {
 
 /// Whether a width or the angle of the rotated model has limits of its own.
-/// @param of_fits  whether bounds or angles of single fits are given
+/// @param of_fits  whether single fits have bounds of their own for them
 DRIFTD_HD bool searches_axes(const FitOptions& options, bool of_fits) {
   constexpr unsigned kAxes = bit(Parameter::SigmaX) | bit(Parameter::SigmaY) | kAngleBit;
   const int sigma_x = static_cast<int>(Parameter::SigmaX);

@@ -11,6 +11,8 @@
 // Users get the latter of both. Host and device.
 #pragma once
 
+#include <limits>
+
 #include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
@@ -53,10 +55,12 @@ struct RotatedGaussian {
 
   template <class Real>
   DRIFTD_HD static Parameters<Real> from_start(const StartOf<Real>& start, const Real& angle_rad) {
-    const Real sigma_y = where(start.sigma_y_px > 0.0f, start.sigma_y_px, start.sigma_x_px);
+    const Real low = kMinSigmaPx, high = max_sigma_px(kMaxRoiPx);
+    const Real sigma_x = clamped(start.sigma_x_px, low, high);
+    const Real sigma_y =
+        where(start.sigma_y_px > 0.0f, clamped(start.sigma_y_px, low, high), sigma_x);
     const Real cosine = cos_of(angle_rad), sine = sin_of(angle_rad);
-    const Real in_x = 1.0f / (start.sigma_x_px * start.sigma_x_px);
-    const Real in_y = 1.0f / (sigma_y * sigma_y);
+    const Real in_x = 1.0f / (sigma_x * sigma_x), in_y = 1.0f / (sigma_y * sigma_y);
     const Real a = cosine * cosine * in_x + sine * sine * in_y;
     const Real c = sine * sine * in_x + cosine * cosine * in_y;
     const Real b = cosine * sine * (in_x - in_y);
@@ -70,7 +74,7 @@ struct RotatedGaussian {
     return p;
   }
 
-  /// The widest is at most ten times as wide as the narrowest.
+  /// Of the sections; along a diagonal the widest may be 60 times as wide as the narrowest.
   DRIFTD_HD static Parameters<float> lowest(int) {
     return {{-0.5f, -0.5f, kMinSigmaPx, kMinSigmaPx, -kMostRho}};
   }
@@ -104,8 +108,15 @@ struct RotatedGaussian {
     return shape(p, 0).profile();
   }
 
+  /// Whether none of the limits that the profile does not tell of is reached.
+  template <class Real>
+  DRIFTD_HD static Mask<Real> inside(const Parameters<Real>& p) {
+    constexpr float kMargin = 1e-5f;
+    return abs_of(p[4]) < kMostRho - kMargin;
+  }
+
  private:
-  static constexpr float kMostRho = 0.98f;
+  static constexpr float kMostRho = 0.9995f;
 };
 
 struct RotatedByAxes {
@@ -130,11 +141,12 @@ struct RotatedByAxes {
   }
 
   DRIFTD_HD static Parameters<float> lowest(int) {
-    return {{-0.5f, -0.5f, kMinSigmaPx, kMinSigmaPx, -kMostRad}};
+    return {{-0.5f, -0.5f, kMinSigmaPx, kMinSigmaPx, -std::numeric_limits<float>::infinity()}};
   }
   DRIFTD_HD static Parameters<float> highest(int side) {
     const float last = static_cast<float>(side) - 0.5f;
-    return {{last, last, max_sigma_px(side), max_sigma_px(side), kMostRad}};
+    return {{last, last, max_sigma_px(side), max_sigma_px(side),
+             std::numeric_limits<float>::infinity()}};
   }
 
   template <class Real>
@@ -166,8 +178,10 @@ struct RotatedByAxes {
     return {p[0], p[1], smaller(p[2], p[3]), larger(p[2], p[3])};
   }
 
- private:
-  static constexpr float kMostRad = 1000;  ///< of which a float's sine still knows four digits
+  template <class Real>
+  DRIFTD_HD static Mask<Real> inside(const Parameters<Real>&) {
+    return Mask<Real>(true);
+  }
 };
 
 }  // namespace driftd::fitter

@@ -35,7 +35,8 @@ enum { DRIFTFIT_U8 = 0, DRIFTFIT_U16 = 1, DRIFTFIT_F32 = 2 }; /* pixels */
 /* Models. Elliptical: widths of its own in x and y. Rotated: widths of its own along two axes at
  * right angles, sigma_x along the one at `angle` from x towards y (driftfit_details). A quarter of
  * a turn more and the widths exchanged make the same spot, which is told by the angle nearest to
- * the start value, 0 without one; half turns where a width or the angle is fixed or bounded. */
+ * the start value, 0 without one; half turns where a width or the angle is fixed or bounded, or
+ * images have bounds of their own. */
 enum {
   DRIFTFIT_CIRCULAR_GAUSSIAN = 0,
   DRIFTFIT_ELLIPTICAL_GAUSSIAN = 1,
@@ -122,7 +123,8 @@ typedef struct driftfit_levels {
 
 /* What driftfit_result has no room for. Rows and columns of the covariance: x, y, sigma_x, sigma_y,
  * amplitude, background, angle; 0 of what is fixed and of what the model does not have, but for the
- * circular model's sigma_y, which is its sigma_x. NaN where the errors are. */
+ * circular model's sigma_y, which is its sigma_x. NaN where the errors are, all of it with
+ * bad input. They cost the circular and the elliptical model as much time again, or twice. */
 typedef struct driftfit_details {
   float angle, angle_sd; /* rotated model, rad; else 0 */
   float covariance[DRIFTFIT_DETAILED][DRIFTFIT_DETAILED];
@@ -145,7 +147,7 @@ typedef struct driftfit_images {
   const driftfit_bounds* bounds; /* `count`, beside those of the options; or null */
   /* The first version ended here. */
   const float* angles;       /* rotated model, beside starts: `count` angles, rad; or null: 0 */
-  driftfit_details* details; /* receives `count`; or null. They take about as long as the fits */
+  driftfit_details* details; /* receives `count`; or null */
 } driftfit_images;
 
 /* Lengths in pixels; amplitude and background in pixel units; *_sd: standard deviations. */

@@ -68,7 +68,8 @@ cpu::FitJob job_of(const Batch& batch, const FitOptions& options, Localization* 
           results + from,
           share(batch.angles_rad),
           share(batch.angle_bounds),
-          share(batch.details)};
+          share(batch.details),
+          batch.bounds_widths};
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ void fit_pixelwise(const FitJob& job, PixelwiseWorkspace& workspace) {
                                  [&]<class Search>() { find_details<Search>(job, workspace); });
     return;
   }
-  const bool of_fits = job.bounds != nullptr || job.angle_bounds != nullptr;
+  const bool of_fits = (job.bounds != nullptr && job.bounds_widths) || job.angle_bounds != nullptr;
   with_pixelwise_search<Real>(*job.options, of_fits,
                               [&]<class Search>() { fit_by_pixels<Search>(job, workspace); });
 }

@@ -29,7 +29,7 @@ constexpr std::size_t kBlock = 1024;
 constexpr std::size_t kFewestFits = 64;
 /// Fits that a thread translates, copies and has fitted by the GPU at a time, and such threads.
 constexpr std::size_t kGpuBlock = 16384;
-constexpr std::size_t kGpuThreads = 8;
+constexpr std::size_t kGpuThreads = 12;
 constexpr std::size_t kFewestOfAThread = 8192;
 constexpr int kMostIterations = 255;
 /// Gpufit's tolerance is absolute where chi-square is below 1. Here the relative one holds there,
@@ -131,6 +131,11 @@ FitOptions options_of(const Call& call, Order order) {
   for (std::size_t j = 0; j < order.size(); ++j)
     if (call.parameters_to_fit[j] == 0)
       options.fixed = static_cast<std::uint8_t>(options.fixed | bit(order[j]));
+  if (options.model == Model::LineGaussian) {  // the ROI may have more pixels
+    const auto points = static_cast<float>(call.n_points);
+    options.bounds.upper[static_cast<int>(Parameter::X)] = points - 0.5f;
+    options.bounds.upper[static_cast<int>(Parameter::SigmaX)] = 0.5f * points;
+  }
   options.spots_only = false;
   options.max_iterations = std::min(call.max_n_iterations, kMostIterations);
   options.min_decrease = std::clamp(call.tolerance, 0.0f, 1.0f);
@@ -166,7 +171,7 @@ void set_start(Parameter which, float value, Start& start, StartLevels& levels) 
 
 /// @param details  null but of the rotated model
 float value_of(Parameter which, const Localization& l, const FitDetails* details) {
-  if (which == kRotation) return -details->angle_rad;
+  if (which == kRotation) return details != nullptr ? -details->angle_rad : 0.0f;
   switch (which) {
     case Parameter::X:
       return l.x_px;
@@ -221,7 +226,7 @@ class Block {
     const bool rotated = is_rotated();
     first_ = first;
     a_.angles.resize(rotated ? count : 0);
-    a_.angle_bounds.resize(rotated && bounded ? count : 0);
+    a_.angle_bounds.resize(rotated && bounds_axes() ? count : 0);
     a_.details.resize(rotated ? count : 0);
     a_.starts.resize(count);
     a_.levels.resize(count);
@@ -244,8 +249,9 @@ class Block {
             .levels = a_.levels.data(),
             .variances = mapped ? a_.variances.data() : nullptr,
             .bounds = bounded ? a_.bounds.data() : nullptr,
+            .bounds_widths = bounds_axes(),
             .angles_rad = rotated ? a_.angles.data() : nullptr,
-            .angle_bounds = rotated && bounded ? a_.angle_bounds.data() : nullptr,
+            .angle_bounds = a_.angle_bounds.empty() ? nullptr : a_.angle_bounds.data(),
             .details = rotated ? a_.details.data() : nullptr};
   }
 
@@ -276,10 +282,24 @@ class Block {
 
   bool is_rotated() const { return options_.model == Model::RotatedGaussian; }
 
+  /// Whether parameter j has bounds.
+  bool is_bounded(std::size_t j) const {
+    return call_.constraints != nullptr && call_.constraint_types[j] != NONE &&
+           call_.parameters_to_fit[j] != 0;
+  }
   bool is_bounded() const {
     bool is = false;
-    for (std::size_t j = 0; j < order_.size() && call_.constraints != nullptr; ++j)
-      is = is || (call_.constraint_types[j] != NONE && call_.parameters_to_fit[j] != 0);
+    for (std::size_t j = 0; j < order_.size(); ++j) is = is || is_bounded(j);
+    return is;
+  }
+  /// Whether a width or the rotation has.
+  bool bounds_axes() const {
+    bool is = false;
+    for (std::size_t j = 0; j < order_.size(); ++j) {
+      const Parameter p = order_[j];
+      const bool of_axes = p == Parameter::SigmaX || p == Parameter::SigmaY || p == kRotation;
+      is = is || (of_axes && is_bounded(j));
+    }
     return is;
   }
 
@@ -360,9 +380,12 @@ void fit_in_blocks(const Call& call, std::size_t threads, std::size_t size, cons
     if (failure) std::rethrow_exception(failure);
 }
 
+std::size_t cores() {
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
 void fit_on_cpu(const Call& call, const FitOptions& options) {
-  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::size_t threads = std::clamp<std::size_t>(call.n_fits / kFewestFits, 1, cores);
+  const std::size_t threads = std::clamp<std::size_t>(call.n_fits / kFewestFits, 1, cores());
   const std::size_t size = std::clamp<std::size_t>(call.n_fits / threads, 1, kBlock);
   std::vector<Arrays> arrays(threads);
   fit_in_blocks(call, threads, size, [&](std::size_t thread, std::size_t first, std::size_t count) {
@@ -389,8 +412,8 @@ class Gpu {
   bool fit(const Call& call, const FitOptions& options) {
     const std::lock_guard lock(one_at_a_time_);
     if (!usable()) return false;
-    const std::size_t threads =
-        std::clamp<std::size_t>(call.n_fits / kFewestOfAThread, 1, kGpuThreads);
+    const std::size_t most = std::min(kGpuThreads, cores());
+    const std::size_t threads = std::clamp<std::size_t>(call.n_fits / kFewestOfAThread, 1, most);
     const std::size_t size = std::clamp<std::size_t>(call.n_fits / threads, 1, kGpuBlock);
     for (std::size_t k = 0; k < threads; ++k) back_end_of(workers_[k]);
     fit_in_blocks(call, threads, size,

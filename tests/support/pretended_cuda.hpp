@@ -152,8 +152,17 @@ inline cudaError_t launch_batch(const void*, dim3, dim3, void** arguments, std::
   if (const cudaError_t error = launch_trouble(); error != cudaSuccess) return error;
   const auto& job = *static_cast<const fitter::cuda::KernelArgument*>(arguments[0]);
   state().fitted += job.count;
-  fitter::fit_batch_cpu({job.pixels, job.type, job.roi_px, job.count, job.starts, job.levels,
-                         job.variances, job.bounds, job.angles_rad, job.angle_bounds, job.details},
+  fitter::fit_batch_cpu({.pixels = job.pixels,
+                         .type = job.type,
+                         .roi_px = job.roi_px,
+                         .count = job.count,
+                         .starts = job.starts,
+                         .levels = job.levels,
+                         .variances = job.variances,
+                         .bounds = job.bounds,
+                         .angles_rad = job.angles_rad,
+                         .angle_bounds = job.angle_bounds,
+                         .details = job.details},
                         job.options, {static_cast<fitter::Localization*>(job.results), job.count});
   return cudaSuccess;
 }

@@ -200,10 +200,10 @@ class Fitter:
         angles : array, shape (n,)
             Of the rotated model, beside `start`: rad, from x towards y; None: 0. A quarter of a turn
             more and the widths exchanged make the same spot, which is told by the angle nearest to
-            this; half turns where a width or the angle is fixed or bounded.
+            this; half turns where a width or the angle is fixed or bounded, or images have bounds of their own.
         details : array, shape (n,), dtype `DETAILS`
-            Receives angles and covariances, which take about as long as the fits; None: they are not
-            wanted. What is not done is NaN. Or on the GPU, without `progress`, shape (n, 51) of
+            Receives angles and covariances, which cost the circular and the elliptical model as much time again
+            or twice; None: they are not wanted. What is not done is NaN, after an error, too. Or on the GPU, without `progress`, shape (n, 51) of
             float32.
         **options
             gain : electrons per pixel unit, 1e-12 to 1e12; None or 0 (default): not known.
@@ -521,11 +521,12 @@ def _settings(model: str, estimator: str, fixed: Sequence[str],
     if unknown:
         raise FitError(f"{unknown[0]}: the libdriftfit that is loaded is older and does not know it")
     settings.model = arguments.one_of("model", model, MODELS)
-    if fixed and "angle" in fixed and model != "rotated":
-        raise ValueError(f"fixed is {fixed!r}, and the {model} model has no angle")
     settings.estimator = arguments.one_of("estimator", estimator, ESTIMATORS)
-    for name in (fixed,) if isinstance(fixed, str) else fixed:
+    names = (fixed,) if isinstance(fixed, str) else tuple(fixed)
+    for name in names:
         settings.fixed |= 1 << arguments.one_of("a parameter", name, _FIXED_PLACES)
+    if "angle" in names and model != "rotated":
+        raise ValueError(f"fixed is {fixed!r}, and the {model} model has no angle")
     _assign(settings, options, arguments.FIT_OPTIONS)
     return settings
 

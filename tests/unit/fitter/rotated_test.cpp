@@ -363,6 +363,8 @@ TEST_CASE("Details of fits of nothing are no numbers, and those of the circular 
   CHECK(fits[0].l.status == fitter::FitStatus::BadInput);
   CHECK(std::isnan(fits[0].l.x_px));
   CHECK(std::isnan(fits[0].d.covariance[0][0]));
+  CHECK(std::isnan(fits[0].d.covariance[6][6]));
+  CHECK(std::isnan(fits[0].d.angle_rad));
   CHECK(std::isfinite(fits[1].d.covariance[0][0]));
   if (options.model == Model::RotatedGaussian) return;
   for (int k = 0; k < FitDetails::kOrder; ++k)

@@ -96,6 +96,48 @@ class Details(unittest.TestCase):
         self.assertAlmostEqual(details["angle"].mean(), 0.4 + np.pi / 2, delta=0.02)
         self.assertAlmostEqual(fits["sigma_y"].mean(), 1.7, delta=0.05)
 
+    def test_long_ellipses_are_right_or_refused(self):
+        y, x = np.mgrid[:48, :48]
+        for angle in (0, 0.4, np.pi / 4):
+            for ratio in (8, 12, 16):
+                u, v = x - 24, y - 23.5
+                a, b = (u * np.cos(angle) + v * np.sin(angle)) / ratio, v * np.cos(angle) - u * np.sin(angle)
+                images = (500 * np.exp(-(a**2 + b**2) / 2) + 20).astype(np.float32)[None]
+                for bounds in ({}, {"sigma_x": (0.4, 24)}):
+                    details = np.empty(1, driftd_fit.DETAILS)
+                    one = fit(images, "rotated", "poisson", gain=1, bounds=bounds, details=details)[0]
+                    self.assertLessEqual(one["status"], 2)
+                    narrow, wide = sorted((one["sigma_x"], one["sigma_y"]))  # at 45 degrees both are near
+                    self.assertAlmostEqual(wide, ratio, delta=0.02)
+                    self.assertAlmostEqual(narrow, 1, delta=2e-3)
+
+    def test_far_angles_and_round_spots_with_bounds(self):
+        images = self.ellipses(5)
+        start = np.tile(np.float32([6, 6, 1.5, 1.2]), (5, 1))
+        for angle in (-5000.0, 3000.3, 1e4):
+            for bounds in ({}, {"sigma_x": (0.4, 6)}):
+                fits = fit(images, "rotated", "poisson", start, gain=1, angles=np.full(5, angle), bounds=bounds)
+                self.assertTrue(converged(fits).all())
+                np.testing.assert_allclose(np.sort([fits["sigma_x"], fits["sigma_y"]], 0).mean(1), [1.1, 1.7],
+                                           atol=0.06)
+        y, x = np.mgrid[:13, :13]
+        round_ = (500 * np.exp(-((x - 6)**2 + (y - 6.2)**2) / 4.5) + 20).astype(np.float32)[None]
+        for bounds in ({}, {"sigma_x": (0.5, 4)}, {"sigma_x": (1.5, 1.5), "sigma_y": (1.5, 1.5)}):
+            for estimator in ("least_squares", "poisson"):
+                details = np.empty(1, driftd_fit.DETAILS)
+                one = fit(round_, "rotated", estimator, gain=1, bounds=bounds, details=details)[0]
+                with self.subTest(bounds=bounds, estimator=estimator):
+                    self.assertLessEqual(one["status"], 2)
+                    self.assertAlmostEqual(one["sigma_y"], 1.5, delta=1e-3)
+                    self.assertTrue(0 < one["x_sd"] < 0.1)
+                    self.assertFalse(details["angle_sd"][0] < 1)
+
+    def test_fixed_may_be_any_sequence(self):
+        images = self.ellipses(3)
+        start = np.tile(np.float32([6, 6, 1.5, 1.2]), (3, 1))
+        for fixed in (iter(("x",)), np.array(["x"]), ["x"], "x"):
+            self.assertTrue((fit(images, "rotated", "poisson", start, fixed=fixed)["x"] == 6).all())
+
     def test_frames(self):
         images = self.ellipses(20)
         by_image, by_frame = (np.empty(20, driftd_fit.DETAILS) for _ in range(2))

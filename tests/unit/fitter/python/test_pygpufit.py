@@ -223,6 +223,37 @@ class Rotated(unittest.TestCase):
         self.assertTrue((found[:, 6] >= bounds[:, 12]).all())
         self.assertGreater((found[:, 6] == bounds[:, 13]).mean(), 0.9)
 
+    def test_a_wide_constraint_of_the_rotation_holds(self):
+        truth = [500, 7, 7, 1.2, 2.4, 10, -1.5]
+        data = rotated(truth, 15).astype(np.float32)
+        types, bounds = np.array([0, 0, 0, 0, 0, 0, 3], np.int32), np.zeros((1, 14), np.float32)
+        for low, high, first in ((-4, 4, -3.9), (-4, 4, 10), (-6, 6, 5), (-9, -6, -7.5)):
+            bounds[0, 12:] = low, high
+            start = np.array([[400, 7, 7, 1.2, 2.4, 10, first]], np.float32)
+            found = fitted(data, start, ROTATED, constraints=bounds, constraint_types=types)[0][0]
+            self.assertTrue(low <= found[6] <= high, (low, high, first, found))
+            if (low, high) != (-9, -6):
+                np.testing.assert_allclose(rotated(found, 15)[0], data[0], atol=1)
+
+    def test_constraints_of_the_others_alone_leave_the_nearest_rotation(self):
+        data, truth, start = rotated_spots(20)
+        types, bounds = np.array([1, 0, 0, 0, 0, 0, 0], np.int32), np.zeros((20, 14), np.float32)
+        start[:, 3:5], start[:, 6] = 1.4, 0
+        free = fitted(data, start, ROTATED)[0]
+        found = fitted(data, start, ROTATED, constraints=bounds, constraint_types=types)[0]
+        np.testing.assert_allclose(found, free, rtol=1e-2, atol=1e-2)
+        self.assertLessEqual(np.abs(found[:, 6]).max(), np.pi / 4 + 1e-3)
+
+    def test_odd_initial_values(self):
+        truth = np.array([500, 7, 7, 1.2, 2.4, 10, 0.3])
+        data = rotated(truth, 15).astype(np.float32)
+        for place, odd in ((6, np.nan), (6, np.inf), (6, 3000.3), (3, 1e-20), (4, 1e25), (3, 0), (3, np.nan)):
+            start = truth.astype(np.float32)[None].copy()
+            start[0, place] = odd
+            found = fitted(data, start, ROTATED)[0]
+            with self.subTest(place=place, odd=odd):
+                np.testing.assert_allclose(rotated(found, 15)[0], data[0], atol=1)
+
     def test_a_round_start_finds_the_rotation(self):
         data, truth, start = rotated_spots(100)
         start[:, 3] = start[:, 4] = 1.4
@@ -291,12 +322,30 @@ class Lines(unittest.TestCase):
                        constraint_types=np.array([0, 0, 2, 0], np.int32))[0]
         self.assertTrue((found[:, 2] == bounds[:, 5]).all())
 
-    def test_a_place_beyond_the_first_row_and_no_start_width(self):
+    def test_a_place_beyond_the_first_row_and_what_cannot_be_begun(self):
         data = line([500, 77.3, 6, 20], 101).astype(np.float32)
         found = fitted(data, np.array([[400, 75, 4, 10]], np.float32), gf.ModelID.GAUSS_1D)[0][0]
         np.testing.assert_allclose(found, [500, 77.3, 6, 20], rtol=1e-4)
-        found = fitted(data, np.array([[400, 0, 0, 10]], np.float32), gf.ModelID.GAUSS_1D)[0][0]
-        np.testing.assert_allclose(found, [500, 77.3, 6, 20], rtol=1e-4)
+        for odd in ([400, 75, 0, 10], [400, np.nan, 4, 10], [400, 75, np.nan, 10]):
+            start = np.array([odd], np.float32)
+            found, states = gf.fit(data, None, gf.ModelID.GAUSS_1D, start)[:2]
+            self.assertEqual(states[0], SINGULAR_HESSIAN)
+            np.testing.assert_array_equal(found, start)
+
+    def test_place_and_width_end_with_the_points(self):
+        for points, place, sigma in ((5, 8, 2.5), (26, 30, 4), (50, 20, 80)):
+            data = line([500, place, sigma, 20], points).astype(np.float32)
+            start = np.array([[400, points / 2, points / 4, 10]], np.float32)
+            found = gf.fit(data, None, gf.ModelID.GAUSS_1D, start, 1e-6, 100)[0][0]
+            self.assertLessEqual(found[1], points - 0.5)
+            self.assertLessEqual(found[2], points / 2)
+
+    def test_points_of_small_weights_count(self):
+        data, truth, start = lines(6, 30)
+        weights = np.ones_like(data)
+        weights[:, 11] = 1 / 40
+        found, _, chi, _, _ = fitted(data, start, gf.ModelID.GAUSS_1D, weights)
+        np.testing.assert_allclose(chi, (weights * (line(found, 30) - data)**2).sum(1), rtol=1e-4)
 
     def test_the_fewest_points(self):
         for weights in (None, np.ones((1, 5), np.float32)):
