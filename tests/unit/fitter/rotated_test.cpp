@@ -11,6 +11,7 @@
 #include "fitter/fitter.hpp"
 #include "fitter/frames.hpp"
 #include "support/catch.hpp"
+#include "support/instrumented.hpp"
 #include "unit/fitter/fits.hpp"
 #include "unit/fitter/hard_images.hpp"
 
@@ -91,6 +92,7 @@ TEST_CASE("An ellipse in any direction is found as it is") {
   }();
   const int side = GENERATE(9, 13, 32, 33, 64);
   for (const double angle : {-0.75, -0.4, 0.0, 0.1, 0.7}) {
+    if (test::kInstrumented && angle < 0.7) continue;  // which takes some ten times as long
     for (const double ratio : {0.7, 1.25, 1.6}) {
       const Ellipse truth = {side / 2.0 - 0.3, side / 2.0 - 0.8, 1.1 * ratio, 1.1, angle, 900, 20};
       const std::vector<double> expected = image(truth, side, options.integrated ? 15 : 1);
@@ -268,7 +270,7 @@ struct Coverage {
 /// @param order  the parameters that there are
 Coverage coverage(const Ellipse& truth, const FitOptions& options, const std::vector<int>& order,
                   int side) {
-  constexpr std::size_t kCount = 4000;
+  constexpr std::size_t kCount = test::kInstrumented ? 60 : 4000;
   std::mt19937_64 generator(5);
   const std::vector<double> expected = image(truth, side, options.integrated ? 9 : 1);
   const float gain = options.noise.gain_e_per_adu;
@@ -340,6 +342,7 @@ TEST_CASE("Covariances are those of the fits' errors") {
   const Coverage found = coverage(truth, options, order, 13);
   CAPTURE(static_cast<int>(options.model), static_cast<int>(options.estimator), options.integrated,
           gain_known);
+  if (test::kInstrumented) return;
   CHECK(found.fits > 3990);
   // 4,000 sums of n squares: 2.2 % for n = 1. What the residuals of one image tell of its noise is
   // too little for the amplitude of narrow spots, which hangs on the few brightest pixels.
@@ -375,7 +378,7 @@ TEST_CASE("Details of fits of nothing are no numbers, and those of the circular 
 
 TEST_CASE("Noise and edges are no ellipses") {
   std::mt19937_64 generator(8);
-  constexpr std::size_t kCount = 5000;
+  constexpr std::size_t kCount = test::kInstrumented ? 200 : 5000;
   std::vector<float> pixels;
   for (std::size_t i = 0; i < kCount; ++i)
     for (int k = 0; k < 11 * 11; ++k)
@@ -440,6 +443,7 @@ TEST_CASE("Hard images end, and what has converged is a number") {
       GENERATE(Model::CircularGaussian, Model::EllipticalGaussian, Model::RotatedGaussian);
   options.integrated = GENERATE(false, true);
   for (const int side : {4, 7, 12, 33}) {
+    if (test::kInstrumented && side > 7) break;
     const test::HardImages images = test::hard_images(side, 300 + static_cast<unsigned>(side));
     for (const test::HardInput& input : test::hard_inputs(images, options, 9)) {
       const Batch batch = input.batch(images);
