@@ -89,7 +89,8 @@ using AngleBounds = AngleBoundsOf<float>;
 /// What Localization has no room for. Rows and columns of the covariance are in the order of
 /// Parameter, the last ones the angle's: units are those of Localization, rad, and their products.
 /// 0 for what is fixed or the model does not have; the circular model's sigma_y is its sigma_x. NaN
-/// where the errors are.
+/// where the errors are, all of it with BadInput; infinite where nothing depends on it, as on a
+/// round spot's angle.
 struct FitDetails {
   static constexpr int kOrder = kParameters + 1;
   float angle_rad, angle_sd_rad;  ///< of the rotated model, else 0
@@ -219,7 +220,7 @@ struct Batch {
   /// found; if a width or the angle is fixed or bounded, of those by half turns.
   const float* angles_rad = nullptr;
   const AngleBounds* angle_bounds = nullptr;  ///< `count`, or null
-  /// Receives `count`; null: they are not wanted. They take about as long as the fits.
+  /// Receives `count`; null: they are not wanted. Separable models take as much time again, or twice.
   FitDetails* details = nullptr;
 };
 

@@ -299,8 +299,10 @@ void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size
 /* As driftfit_fit_images(), each fit starting from where a particle swarm found the least squares
  * of the whole image; the bounds given, of the options (not with implicit) and of single images,
  * are its domain too. The swarm sees all pixels, whatever the variances say of them; for the
- * rotated model it looks for a round spot. swarm       null: the defaults images      without
- * starts reports     images->count of them, or null */
+ * rotated model it looks for a round spot.
+ *   swarm       null: the defaults
+ *   images      without starts
+ *   reports     images->count of them, or null */
 int driftfit_search(driftfit_fitter* fitter, const driftfit_options* options,
                     const driftfit_swarm_options* swarm, const driftfit_images* images,
                     driftfit_result* results, driftfit_swarm_report* reports,
