@@ -155,8 +155,6 @@ class SpotFit {
     search_.set_domain(domain);
     const Mask<Real> usable = summary.usable && domain.valid();
     warm_ = usable && usable_start(input.start);
-    if constexpr (requires { requires Search::kIsRotated; })
-      warm_ = warm_ && is_finite(input.angle_rad);
     needs_start_ = usable && !warm_;
     at_minimum_ = Mask<Real>(false);
     search_.begin(warm_, Search::from_start(input, domain), options);

@@ -47,8 +47,17 @@ enum class Model : std::uint8_t {
   LineGaussian
 };
 constexpr Model kLastModel = Model::LineGaussian;
+/// Whether it is a product of a profile in x and one in y.
 constexpr bool is_separable(Model model) noexcept {
-  return model < Model::RotatedGaussian;
+  switch (model) {
+    case Model::CircularGaussian:
+    case Model::EllipticalGaussian:
+      return true;
+    case Model::RotatedGaussian:
+    case Model::LineGaussian:
+      return false;
+  }
+  return false;
 }
 
 enum class Estimator : std::uint8_t {
@@ -220,9 +229,18 @@ struct Batch {
   /// found; if a width or the angle is fixed or bounded, of those by half turns.
   const float* angles_rad = nullptr;
   const AngleBounds* angle_bounds = nullptr;  ///< `count`, or null
-  /// Receives `count`; null: they are not wanted. Separable models take as much time again, or twice.
+  /// Receives `count`; null: they are not wanted. Separable models take as much time again, or
+  /// twice.
   FitDetails* details = nullptr;
+
+  /// Whether single fits may have bounds of their own for widths or angle.
+  bool bounds_axes() const noexcept {
+    return (bounds != nullptr && bounds_widths) || angle_bounds != nullptr;
+  }
 };
+
+/// `count` of the ROIs, beginning with `first`; what a batch does not have it lacks, too.
+Batch part_of(const Batch& all, std::size_t first, std::size_t count);
 
 /// Fits a batch on `threads` CPU threads (0: all cores); results in input order.
 /// Same input gives the same bits for any number of threads. @throws FitterError

@@ -57,13 +57,7 @@ void check_stride(const char* name, std::size_t bytes, std::size_t row_bytes) {
 FrameFits part_of(const FrameFits& all, std::size_t first, std::size_t count) {
   FrameFits part = all;
   part.places += first;
-  part.rois.count = count;
-  if (all.rois.starts != nullptr) part.rois.starts += first;
-  if (all.rois.levels != nullptr) part.rois.levels += first;
-  if (all.rois.bounds != nullptr) part.rois.bounds += first;
-  if (all.rois.angles_rad != nullptr) part.rois.angles_rad += first;
-  if (all.rois.angle_bounds != nullptr) part.rois.angle_bounds += first;
-  if (all.rois.details != nullptr) part.rois.details += first;
+  part.rois = part_of(all.rois, first, count);
   return part;
 }
 
@@ -179,17 +173,11 @@ void CutRois::cut(std::size_t first, std::size_t count, std::size_t at) noexcept
 }
 
 Batch CutRois::batch(std::size_t first, std::size_t count) const noexcept {
-  Batch cut = fits_->rois;
+  Batch cut = part_of(fits_->rois, first, count);
   cut.pixels = pixels_;
   cut.type = type_;
-  cut.count = count;
   cut.variances = variances_;
   cut.starts = starts_.get();
-  if (cut.levels != nullptr) cut.levels += first;
-  if (cut.bounds != nullptr) cut.bounds += first;
-  if (cut.angles_rad != nullptr) cut.angles_rad += first;
-  if (cut.angle_bounds != nullptr) cut.angle_bounds += first;
-  if (cut.details != nullptr) cut.details += first;
   return cut;
 }
 

@@ -103,6 +103,26 @@ std::size_t bytes_per_pixel(PixelType type) {
   throw FitterError("fitter: unknown pixel type");
 }
 
+Batch part_of(const Batch& all, std::size_t first, std::size_t count) {
+  const auto side = static_cast<std::size_t>(all.roi_px);
+  const auto skip = [first](auto*& of_all, std::size_t each = 1) {
+    if (of_all != nullptr) of_all += first * each;
+  };
+  Batch part = all;
+  part.count = count;
+  const auto* pixels = static_cast<const unsigned char*>(all.pixels);
+  skip(pixels, side * side * bytes_per_pixel(all.type));
+  part.pixels = pixels;
+  skip(part.starts);
+  skip(part.levels);
+  skip(part.variances, side * side);
+  skip(part.bounds);
+  skip(part.angles_rad);
+  skip(part.angle_bounds);
+  skip(part.details);
+  return part;
+}
+
 void check_live_options(const FitOptions& options) {
   check_options(options);
   if (!is_separable(options.model))

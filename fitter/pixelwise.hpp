@@ -183,10 +183,12 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
   }
 
   DRIFTD_HD static Parameters from_start(const FitInputOf<Real>& input, const Domain& d) {
-    Parameters p = Base::from_start(input, d);
+    FitInputOf<Real> known = input;  // an angle that is no number is none
+    known.angle_rad = where(is_finite(input.angle_rad), input.angle_rad, Real(0.0f));
+    Parameters p = Base::from_start(known, d);
     if (kIsFitted && d.noise.estimator == Estimator::ImplicitLeastSquares)
       p[kAlpha] = p[kBeta] = Real(NAN);  // not searched, to whoever asks for it
-    if constexpr (Base::kIsRotated) {
+    if constexpr (requires { Model::told_apart(shape(p)); }) {
       const Shape told_apart = Model::told_apart(shape(p));
       for (int j = 0; j < kShape; ++j) p[j] = told_apart[j];
     }
@@ -439,7 +441,7 @@ DRIFTD_HD Mask<Real> is_spot(BackEnd& pixels, const typename Search::Domain& d,
   const float count = static_cast<float>(d.side * d.side);
   const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
   Mask<Real> inside = inside_limits(Search::Model::profile(p), d.side);
-  if constexpr (Search::kIsRotated) inside = inside && Search::Model::inside(p);
+  if constexpr (requires { Search::Model::inside(p); }) inside = inside && Search::Model::inside(p);
   return h.positive_definite && inside && significant(l, plain.value, constant, freedom) &&
          structureless(structure, level.alpha, sqrt_of(pooled));
 }

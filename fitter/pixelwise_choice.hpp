@@ -11,11 +11,11 @@
 namespace driftd::fitter {
 
 /// Whether a width or the angle of the rotated model has limits of its own.
-/// @param of_fits  whether single fits have bounds of their own for them
-DRIFTD_HD bool searches_axes(const FitOptions& options, bool of_fits) {
+/// @param bounds_axes  Batch::bounds_axes()
+DRIFTD_HD bool searches_axes(const FitOptions& options, bool bounds_axes) {
   constexpr unsigned kAxes = bit(Parameter::SigmaX) | bit(Parameter::SigmaY) | kAngleBit;
   const int sigma_x = static_cast<int>(Parameter::SigmaX);
-  bool bounded = of_fits || (options.fixed & kAxes) != 0;
+  bool bounded = bounds_axes || (options.fixed & kAxes) != 0;
   for (int j = sigma_x; j < sigma_x + 2; ++j)
     bounded = bounded || options.bounds.lower[j] > -Bounds::kUnbounded ||
               options.bounds.upper[j] < Bounds::kUnbounded;
@@ -23,13 +23,13 @@ DRIFTD_HD bool searches_axes(const FitOptions& options, bool of_fits) {
 }
 
 /// action.operator()<Search>() with the search of a model that is not separable.
-/// @param of_fits  as above
+/// @param bounds_axes  as above
 template <class Real, class Action>
-DRIFTD_HD auto with_pixelwise_search(const FitOptions& options, bool of_fits,
+DRIFTD_HD auto with_pixelwise_search(const FitOptions& options, bool bounds_axes,
                                      const Action& action) {
   if (options.model == Model::LineGaussian)
     return action.template operator()<PixelwiseSearch<LineGaussian, Real>>();
-  if (searches_axes(options, of_fits))
+  if (searches_axes(options, bounds_axes))
     return action.template operator()<PixelwiseSearch<RotatedByAxes, Real>>();
   return action.template operator()<PixelwiseSearch<RotatedGaussian, Real>>();
 }

@@ -68,12 +68,6 @@ struct RotatedGaussian {
     return {{start.x_px, start.y_px, s, t, -b * s * t}};
   }
 
-  /// Nothing to do: a round spot is like any other.
-  template <class Real>
-  DRIFTD_HD static Parameters<Real> told_apart(const Parameters<Real>& p) {
-    return p;
-  }
-
   /// Of the sections; along a diagonal the widest may be 60 times as wide as the narrowest.
   DRIFTD_HD static Parameters<float> lowest(int) {
     return {{-0.5f, -0.5f, kMinSigmaPx, kMinSigmaPx, -kMostRho}};
@@ -176,11 +170,6 @@ struct RotatedByAxes {
   template <class Real>
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters<Real>& p) {
     return {p[0], p[1], smaller(p[2], p[3]), larger(p[2], p[3])};
-  }
-
-  template <class Real>
-  DRIFTD_HD static Mask<Real> inside(const Parameters<Real>&) {
-    return Mask<Real>(true);
   }
 };
 

@@ -201,23 +201,6 @@ Batch batch_from(const driftfit_images* given) {
           .details = reinterpret_cast<FitDetails*>(i.details)};
 }
 
-/// `count` of the fits, beginning with `first`.
-Batch part_of(const Batch& all, std::size_t first, std::size_t count) {
-  const auto side = static_cast<std::size_t>(all.roi_px);
-  const std::size_t first_pixel = first * side * side;
-  Batch part = all;
-  part.count = count;
-  part.pixels =
-      static_cast<const unsigned char*>(all.pixels) + first_pixel * bytes_per_pixel(all.type);
-  if (all.starts != nullptr) part.starts += first;
-  if (all.levels != nullptr) part.levels += first;
-  if (all.variances != nullptr) part.variances += first_pixel;
-  if (all.bounds != nullptr) part.bounds += first;
-  if (all.angles_rad != nullptr) part.angles_rad += first;
-  if (all.details != nullptr) part.details += first;
-  return part;
-}
-
 /// What a call was given, once it is known to make sense.
 struct CheckedCall {
   Batch batch;

@@ -47,29 +47,23 @@ void fit_on_threads(const Batch& like, Model model, int threads, const Each& eac
                     });
 }
 
-/// `count` of the batch, beginning with `from`; `results` are those of the whole.
-cpu::FitJob job_of(const Batch& batch, const FitOptions& options, Localization* results,
-                   std::size_t from, std::size_t count) {
-  const auto side = static_cast<std::size_t>(batch.roi_px);
-  const std::size_t bytes = cpu::roi_bytes(batch);
-  const auto share = [from](auto* of_all, std::size_t each = 1) {
-    return of_all != nullptr ? of_all + from * each : nullptr;
-  };
-  return {static_cast<const unsigned char*>(batch.pixels) + from * bytes,
-          bytes,
+/// @param results  as many as the batch has ROIs
+cpu::FitJob job_of(const Batch& batch, const FitOptions& options, Localization* results) {
+  return {batch.pixels,
+          cpu::roi_bytes(batch),
           batch.type,
           batch.roi_px,
-          count,
-          share(batch.starts),
-          share(batch.levels),
-          share(batch.bounds),
-          share(batch.variances, side * side),
+          batch.count,
+          batch.starts,
+          batch.levels,
+          batch.bounds,
+          batch.variances,
           &options,
-          results + from,
-          share(batch.angles_rad),
-          share(batch.angle_bounds),
-          share(batch.details),
-          batch.bounds_widths};
+          results,
+          batch.angles_rad,
+          batch.angle_bounds,
+          batch.details,
+          batch.bounds_axes()};
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ void fit_batch_cpu(const Batch& batch, const FitOptions& options, std::span<Loca
   check_batch(batch, options, results.size());
   fit_on_threads(batch, options.model, threads,
                  [&](const auto& fit, std::size_t, std::size_t from, std::size_t count) {
-                   fit(job_of(batch, options, results.data(), from, count));
+                   fit(job_of(part_of(batch, from, count), options, results.data() + from));
                  });
 }
 
@@ -103,7 +97,7 @@ void fit_frames_cpu(const FrameFits& fits, const FitOptions& options,
                    for (std::size_t n = 0; from < end; from += n) {
                      n = std::min(at_a_time, end - from);
                      cut[part].cut(from, n);
-                     fit(job_of(cut[part].batch(from, n), of_cut, &results[from], 0, n));
+                     fit(job_of(cut[part].batch(from, n), of_cut, &results[from]));
                      cut[part].to_frame(from, results.subspan(from, n));
                    }
                  });

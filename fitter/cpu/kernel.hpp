@@ -31,7 +31,7 @@ struct FitJob {
   const float* angles_rad = nullptr;  ///< this and the next two: see Batch
   const AngleBounds* angle_bounds = nullptr;
   FitDetails* details = nullptr;
-  bool bounds_widths = true;
+  bool bounds_axes = false;  ///< Batch::bounds_axes()
 };
 
 /// The memory of one swarm; never shared.

@@ -29,14 +29,7 @@ void fit_all(const FitJob& job, LaneWorkspace& workspace) {
     BoundsOf<Real> bounds;
     if constexpr (Search::kSearchesLevels) {
       if (job.levels != nullptr) input.levels = group.levels();
-      if (job.bounds != nullptr) {
-        bounds = group.bounds();
-        input.bounds = &bounds;
-      }
-      if (job.variances != nullptr) {
-        group.load_map(pixels);
-        input.variances = job.variances;
-      }
+      group.add_limits(pixels, bounds, input);
     }
     group.store(fit_spot<Search>(pixels, input, *job.options,
                                  [](const Mask<Real>& mask) { return any(mask); }));

@@ -46,14 +46,7 @@ void for_each_group(const FitJob& job, PixelwiseWorkspace& workspace, const Run&
     group.load(pixels);
     FitInputOf<Real> input;
     BoundsOf<Real> bounds;
-    if (job.bounds != nullptr) {
-      bounds = group.bounds();
-      input.bounds = &bounds;
-    }
-    if (job.variances != nullptr) {
-      group.load_map(pixels);
-      input.variances = job.variances;
-    }
+    group.add_limits(pixels, bounds, input);
     run(group, pixels, input);
   }
 }
@@ -96,8 +89,7 @@ void fit_pixelwise(const FitJob& job, PixelwiseWorkspace& workspace) {
                                  [&]<class Search>() { find_details<Search>(job, workspace); });
     return;
   }
-  const bool of_fits = (job.bounds != nullptr && job.bounds_widths) || job.angle_bounds != nullptr;
-  with_pixelwise_search<Real>(*job.options, of_fits,
+  with_pixelwise_search<Real>(*job.options, job.bounds_axes,
                               [&]<class Search>() { fit_by_pixels<Search>(job, workspace); });
 }
 

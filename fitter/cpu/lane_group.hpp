@@ -59,6 +59,20 @@ class LaneGroup {
     return b;
   }
 
+  /// The map and the bounds, as far as there are.
+  /// @param memory  of the bounds, which the input then refers to
+  template <class Pixels>
+  void add_limits(Pixels& pixels, BoundsOf<Real>& memory, FitInputOf<Real>& input) const {
+    if (job_.bounds != nullptr) {
+      memory = bounds();
+      input.bounds = &memory;
+    }
+    if (job_.variances != nullptr) {
+      load_map(pixels);
+      input.variances = job_.variances;
+    }
+  }
+
   Real angles() const {
     return gathered([&](std::size_t i) { return job_.angles_rad[i]; });
   }

@@ -251,9 +251,7 @@ class BatchFitter final : public CudaBatchFitter {
     const Batch& batch = call.batch;
     const auto side = static_cast<std::size_t>(batch.roi_px);
     const std::size_t pixels = side * side;
-    call.kernel = batch_kernel(
-        call.options, batch.roi_px,
-        (batch.bounds != nullptr && batch.bounds_widths) || batch.angle_bounds != nullptr);
+    call.kernel = batch_kernel(call.options, batch.roi_px, batch.bounds_axes());
     const std::size_t pixel = bytes_per_pixel(batch.type);
     call.arrays = {
         locate(batch.pixels, pixels * pixel, pixel),

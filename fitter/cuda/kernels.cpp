@@ -15,10 +15,10 @@ int Kernel::groups(int of_block) const {
   return std::max(a_warp, std::min(by_memory, by_threads) / a_warp * a_warp);
 }
 
-Kernel batch_kernel(const FitOptions& options, int roi_px, bool of_fits) {
+Kernel batch_kernel(const FitOptions& options, int roi_px, bool bounds_axes) {
   if (!is_separable(options.model))
     return with_pixelwise_search<float>(
-        options, of_fits, [&]<class Search>() { return pixelwise_kernel<Search>(roi_px); });
+        options, bounds_axes, [&]<class Search>() { return pixelwise_kernel<Search>(roi_px); });
   return with_search<float>(
       options, [&]<class Search>() { return batch_kernel<Search>(roi_px, options.integrated); });
 }

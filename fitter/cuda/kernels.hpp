@@ -82,8 +82,8 @@ struct Kernel {
   int groups(int of_block) const;
 };
 
-/// @param of_fits  whether single fits have bounds of their own for widths or angle
-Kernel batch_kernel(const FitOptions& options, int roi_px, bool of_fits = false);
+/// @param bounds_axes  Batch::bounds_axes()
+Kernel batch_kernel(const FitOptions& options, int roi_px, bool bounds_axes = false);
 /// What finds the details of results that are there, of separable models.
 Kernel details_kernel(Model model, int roi_px);
 Kernel live_kernel(const FitOptions& options, int roi_px);

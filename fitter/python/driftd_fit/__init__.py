@@ -322,7 +322,7 @@ class Fitter:
                particles: int = 256, iterations: int = 30, seed: int = 0,
                levels: np.ndarray | None = None, variances: np.ndarray | None = None,
                bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-               **options: float) -> tuple[np.ndarray, np.ndarray]:
+               details: np.ndarray | None = None, **options: float) -> tuple[np.ndarray, np.ndarray]:
         """Fits every image from where a particle swarm found its least squares.
 
         The swarm searches the whole image and needs no start value. Where the model does not
@@ -331,8 +331,9 @@ class Fitter:
 
         Parameters
         ----------
-        images, model, estimator, progress, levels, variances, bounds
-            As in `fit`. The swarm itself sees all pixels, whatever `variances` say of them.
+        images, model, estimator, progress, levels, variances, bounds, details
+            As in `fit`. The swarm itself sees all pixels, whatever `variances` say of them, and looks for a
+            round spot where the model is "rotated".
         particles : int
             A whole multiple of 16, 16 to 1024.
         iterations : int
@@ -371,7 +372,7 @@ class Fitter:
                        | {name: options.pop(name) for name in arguments.SWARM_OPTIONS
                           if name in options})
         settings = _settings(model, estimator, fixed, options)
-        work = _image_work(images, settings, None, levels, variances, bounds)
+        work = _image_work(images, settings, None, levels, variances, bounds, details=details)
         found = np.zeros(len(work.results), SWARM_REPORT)
         found["chi_square"] = np.nan
         self._call(_library.driftfit_search, [ctypes.byref(settings), ctypes.byref(swarm)], work,
@@ -593,12 +594,13 @@ def search(images: np.ndarray, model: str = "circular", estimator: str = "implic
            progress: Callable[[int, int], bool | None] | None = None, particles: int = 256,
            iterations: int = 30, seed: int = 0, levels: np.ndarray | None = None,
            variances: np.ndarray | None = None, bounds: Mapping[str, tuple] | None = None,
-           fixed: Sequence[str] = (), **options: float) -> tuple[np.ndarray, np.ndarray]:
+           fixed: Sequence[str] = (), details: np.ndarray | None = None,
+           **options: float) -> tuple[np.ndarray, np.ndarray]:
     """One `Fitter.search` with a `Fitter` of its own, on the GPU that has the images; see both."""
     with Fitter(backend, threads, _home("images", images, backend)) as fitter:
         return fitter.search(images, model, estimator, progress, particles=particles,
                              iterations=iterations, seed=seed, levels=levels, variances=variances,
-                             bounds=bounds, fixed=fixed, **options)
+                             bounds=bounds, fixed=fixed, details=details, **options)
 
 
 def fit_frames(frames: np.ndarray, coordinates: np.ndarray, side: int, model: str = "circular",

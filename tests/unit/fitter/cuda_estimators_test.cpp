@@ -24,14 +24,9 @@ using fitter::Parameter;
 using test::Fits;
 using Reports = std::vector<fitter::SwarmReport>;
 
-fitter::CudaBatchFitter& cuda() {
-  static const auto fitter = fitter::make_cuda_batch_fitter();
-  return *fitter;
-}
-
 Fits on_cuda(const fitter::Batch& batch, const FitOptions& options) {
   Fits fits(batch.count);
-  cuda().fit(batch, options, fits);
+  test::cuda_fitter().fit(batch, options, fits);
   return fits;
 }
 
@@ -285,7 +280,7 @@ struct Found {
 Found search_cuda(const fitter::Batch& batch, const FitOptions& options,
                   const fitter::SwarmOptions& swarm) {
   Found found = {Fits(batch.count), Reports(batch.count)};
-  cuda().search(batch, options, swarm, found.fits, found.reports);
+  test::cuda_fitter().search(batch, options, swarm, found.fits, found.reports);
   return found;
 }
 
@@ -395,7 +390,8 @@ TEST_CASE("A search on CUDA gives the same bits however it is cut, and keeps to 
   REQUIRE(cudaMemset(there.get(), 0xa5, kCount * sizeof(fitter::SwarmReport)) == cudaSuccess);
   fitter::Batch on_device = sample.batch();
   on_device.pixels = pixels.get();
-  cuda().search(on_device, options, swarm, {results.get(), kCount}, {there.get(), kCount});
+  test::cuda_fitter().search(on_device, options, swarm, {results.get(), kCount},
+                             {there.get(), kCount});
   REQUIRE(cudaMemcpy(parts.fits.data(), results.get(), kCount * sizeof(fitter::Localization),
                      cudaMemcpyDefault) == cudaSuccess);
   REQUIRE(cudaMemcpy(parts.reports.data(), there.get(), kCount * sizeof(fitter::SwarmReport),
@@ -417,7 +413,8 @@ TEST_CASE("Unusable pixels and senseless searches on CUDA are said") {
   CHECK_THROWS_WITH(search_cuda(batch, {}, swarm), contains("whole multiples of 16"));
   Fits fits(1);
   Reports two(2);
-  CHECK_THROWS_WITH(cuda().search(batch, {}, {}, fits, two), contains("2 swarm reports"));
+  CHECK_THROWS_WITH(test::cuda_fitter().search(batch, {}, {}, fits, two),
+                    contains("2 swarm reports"));
 }
 
 }  // namespace

@@ -24,16 +24,21 @@ inline bool no_device() {
 
 using Fits = std::vector<fitter::Localization>;
 
+/// One for all cases.
+inline fitter::CudaBatchFitter& cuda_fitter() {
+  static const auto fitter = fitter::make_cuda_batch_fitter();
+  return *fitter;
+}
+
 template <class Pixel>
 Fits fit_all_cuda(const std::vector<Pixel>& pixels, int side,
                   const fitter::FitOptions& options = {},
                   const std::vector<fitter::Start>& starts = {}) {
-  static const auto cuda = fitter::make_cuda_batch_fitter();
   Fits results(pixels.size() / static_cast<std::size_t>(side * side));
   std::memset(results.data(), 0xa5, results.size() * sizeof(results[0]));  // poison
-  cuda->fit({pixels.data(), pixel_type<Pixel>(), side, results.size(),
-             starts.empty() ? nullptr : starts.data()},
-            options, results);
+  cuda_fitter().fit({pixels.data(), pixel_type<Pixel>(), side, results.size(),
+                     starts.empty() ? nullptr : starts.data()},
+                    options, results);
   return results;
 }
 

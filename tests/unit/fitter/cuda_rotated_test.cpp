@@ -23,11 +23,6 @@ using fitter::FitOptions;
 using fitter::Model;
 using test::Fits;
 
-fitter::CudaBatchFitter& cuda() {
-  static const auto fitter = fitter::make_cuda_batch_fitter();
-  return *fitter;
-}
-
 struct Found {
   Fits fits;
   std::vector<FitDetails> details;
@@ -37,7 +32,7 @@ Found on(bool gpu, Batch batch, const FitOptions& options) {
   Found found = {Fits(batch.count), std::vector<FitDetails>(batch.count)};
   batch.details = found.details.data();
   if (gpu)
-    cuda().fit(batch, options, found.fits);
+    test::cuda_fitter().fit(batch, options, found.fits);
   else
     fitter::fit_batch_cpu(batch, options, found.fits, 0);
   return found;
@@ -167,7 +162,7 @@ TEST_CASE("Details may lie on the GPU, and those of many chunks are those of few
   const test::CudaArray<FitDetails> there(true, back.data(), kCount);
   batch.details = there.get();
   Fits fits(kCount);
-  cuda().fit(batch, options, fits);
+  test::cuda_fitter().fit(batch, options, fits);
   REQUIRE(cudaMemcpy(back.data(), there.get(), kCount * sizeof(FitDetails), cudaMemcpyDefault) ==
           cudaSuccess);
   CHECK(std::memcmp(back.data(), whole.details.data(), kCount * sizeof(FitDetails)) == 0);
