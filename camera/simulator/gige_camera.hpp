@@ -47,6 +47,8 @@ class FrameProducer {
   FrameProducer& operator=(const FrameProducer&) = delete;
   /// Called right after the exposure. `image` is empty when the camera does not stream.
   virtual MadeFrame make(const FramePlan& plan, std::span<std::byte> image) = 0;
+  /// Called when that image is sent: the time until the next one, of the same settings, is free.
+  virtual void prepare(const SensorSettings& /*settings*/) {}
   /// Whether the cable is out now.
   virtual bool camera_away() = 0;
   /// What the camera's clock shows too much at `time_ns` (CLOCK_MONOTONIC); nothing: it shows none.

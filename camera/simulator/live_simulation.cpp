@@ -46,6 +46,12 @@ MadeFrame LiveSimulation::make(const FramePlan& plan, std::span<std::byte> image
   return made;
 }
 
+void LiveSimulation::prepare(const SensorSettings& settings) {
+  const CameraModel& camera = simulation_.scenario().camera;
+  const std::lock_guard lock(mutex_);
+  simulation_.prepare(part_of_sensor(settings, camera.width_px, camera.height_px));
+}
+
 bool LiveSimulation::camera_away() {
   const std::lock_guard lock(mutex_);
   return simulation_.camera_away();

@@ -36,6 +36,7 @@ class LiveSimulation final : public FrameProducer {
   LiveSimulation(const Scenario& scenario, TruthSink sink);
 
   MadeFrame make(const FramePlan& plan, std::span<std::byte> image) override;
+  void prepare(const SensorSettings& settings) override;
   bool camera_away() override;
   std::optional<std::int64_t> clock_error_ns(std::int64_t time_ns) override;
 

@@ -36,17 +36,21 @@ void read_out(std::span<const std::uint16_t> part, const SensorSettings& image, 
   const auto down = static_cast<std::size_t>(image.binning_y);
   const unsigned top = (1U << bit_depth) - 1;
   for (std::size_t y = 0; y < height; ++y) {
-    for (std::size_t x = 0; x < width; ++x) {
-      unsigned sum = 0;
-      for (std::size_t j = 0; j < down; ++j) {
-        for (std::size_t i = 0; i < across; ++i) {
-          sum += part[(y * down + j) * width * across + x * across + i];
+    const auto row = levels.subspan((image.reverse_y ? height - 1 - y : y) * width, width);
+    if (across == 1 && down == 1) {
+      std::copy_n(&part[y * width], width, row.begin());
+    } else {
+      for (std::size_t x = 0; x < width; ++x) {
+        unsigned sum = 0;
+        for (std::size_t j = 0; j < down; ++j) {
+          for (std::size_t i = 0; i < across; ++i) {
+            sum += part[(y * down + j) * width * across + x * across + i];
+          }
         }
+        row[x] = static_cast<std::uint16_t>(std::min(sum, top));
       }
-      const std::size_t to_x = image.reverse_x ? width - 1 - x : x;
-      const std::size_t to_y = image.reverse_y ? height - 1 - y : y;
-      levels[to_y * width + to_x] = static_cast<std::uint16_t>(std::min(sum, top));
     }
+    if (image.reverse_x) std::reverse(row.begin(), row.end());
   }
 }
 

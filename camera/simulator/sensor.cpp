@@ -116,7 +116,11 @@ Sensor::Sensor(const CameraModel& camera, const OpticsModel& optics, std::uint64
   bits_.resize((pixels + BulkRandom::kLanes - 1) / BulkRandom::kLanes * BulkRandom::kLanes);
 }
 
-void Sensor::draw_background(double background_e, std::size_t pixels) {
+void Sensor::prepare(const SensorSettings& settings) {
+  const std::size_t pixels = settings.pixels();
+  const double background_e = camera_.background_e * (settings.exposure_us / camera_.exposure_us);
+  if (prepared_px_ == pixels && background_e == background_e_) return;
+  prepared_px_ = pixels;
   if (background_e != background_e_) {
     const PoissonGaussCdf cdf(background_e, camera_.read_noise_e);
     background_ = QuantileTable(cdf, cdf.low(), cdf.high());
@@ -194,9 +198,9 @@ void Sensor::digitise(const SensorSettings& settings, std::uint16_t* levels) con
 void Sensor::image(std::span<const Spot> spots, const SensorSettings& settings,
                    std::uint16_t* levels, const ExposureConditions& conditions) {
   const double exposure = settings.exposure_us / camera_.exposure_us;
-  const double background_e = camera_.background_e * exposure;
-  draw_background(background_e, settings.pixels());
-  shape_background(background_e, settings, conditions);
+  prepare(settings);
+  prepared_px_ = 0;
+  shape_background(background_e_, settings, conditions);
   patches_.clear();
   for (const Spot& spot : spots) {
     patches_.push_back(

@@ -61,9 +61,11 @@ class Sensor {
   /// Exposes one image of the region; `levels` gets width * height values at full bit depth.
   void image(std::span<const Spot> spots, const SensorSettings& settings, std::uint16_t* levels,
              const ExposureConditions& conditions = {});
+  /// Draws ahead what the next image of these settings needs and no exposure changes: the noise of
+  /// its background, half of the work. Images are the same with and without.
+  void prepare(const SensorSettings& settings);
 
  private:
-  void draw_background(double background_e, std::size_t pixels);
   void shape_background(double background_e, const SensorSettings& settings,
                         const ExposureConditions& conditions);
   SpotPatch add(const Spot& spot, double electrons, const SensorSettings& settings,
@@ -79,6 +81,7 @@ class Sensor {
   BulkRandom bulk_;
   QuantileTable background_;
   double background_e_ = -1;       ///< what background_ was made for
+  std::size_t prepared_px_ = 0;    ///< so many of electrons_ are drawn from background_ already
   std::vector<float> offset_adu_;  ///< per sensor pixel, plus 1/2 for rounding
   std::vector<float> adu_per_e_;   ///< per sensor pixel at 0 dB
   std::vector<float> signal_e_;    ///< expected from the spots; zero between images

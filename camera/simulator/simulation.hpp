@@ -63,6 +63,8 @@ class Simulation {
   }
   /// An image of part of the sensor as a frame with that truth shows it, by the light of now.
   void image_of(const Truth& truth, const SensorSettings& part, std::uint16_t* levels);
+  /// What the next image of these settings needs, ahead of its exposure: less is left for then.
+  void prepare(const SensorSettings& settings) { sensor_.prepare(settings); }
   /// Exposes from `start_ns` on. With `levels`, draws the image (width * height values).
   Truth expose(std::int64_t start_ns, const SensorSettings& settings, std::uint16_t* levels);
 

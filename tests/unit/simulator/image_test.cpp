@@ -379,4 +379,9 @@ TEST_CASE("Bins hold the sum of their pixels up to the top level, mirrored") {
   std::vector<std::uint16_t> levels(6);
   read_out(part, image, 10, levels);
   CHECK(levels == std::vector<std::uint16_t>{23, 100, 15, 1023, 70, 3});
+  image = region(0, 0, 6, 2);
+  image.reverse_x = image.reverse_y = true;
+  levels.resize(12);
+  read_out(part, image, 10, levels);
+  CHECK(levels == std::vector<std::uint16_t>(part.rbegin(), part.rend()));
 }

@@ -265,3 +265,31 @@ TEST_CASE("The same seed images the same pixels") {
   CHECK(draw(1) == draw(1));
   CHECK(draw(1) != draw(2));
 }
+
+TEST_CASE("Images whose noise was drawn ahead are the same images") {
+  const CameraModel camera = plain_camera(32);
+  SensorSettings settings = whole_sensor(camera);
+  Sensor ahead(camera, {}, 5);
+  Sensor sensor(camera, {}, 5);
+  std::vector<std::uint16_t> image(32 * 32), expected(32 * 32), before(32 * 32);
+  const auto expose = [&] {
+    before = expected;
+    ahead.image({}, settings, image.data());
+    sensor.image({}, settings, expected.data());
+  };
+  for (int i = 0; i < 3; ++i) {
+    if (i != 1) ahead.prepare(settings);
+    expose();
+    CHECK(image == expected);
+    CHECK(image != before);
+  }
+  SECTION("not those of another exposure") {
+    ahead.prepare(settings);
+    settings.exposure_us *= 4;
+    expose();
+    Moments levels;
+    for (const std::uint16_t value : image) levels.add(value);
+    const double mean = camera.offset_adu + 4 * camera.background_e / camera.gain_e_per_adu;
+    CHECK(levels.mean() == Approx(mean).epsilon(0.01));
+  }
+}
