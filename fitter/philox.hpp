@@ -10,28 +10,43 @@
 
 namespace driftd::fitter {
 
-struct Philox {
-  std::uint32_t v[4];
+/// @tparam Word  std::uint32_t, or a vector of them with wide_product() and ^
+template <class Word>
+struct PhiloxOf {
+  Word v[4];
+};
+using Philox = PhiloxOf<std::uint32_t>;
+
+/// A product of 64 bits, as two words.
+template <class Word>
+struct WideProduct {
+  Word high, low;
 };
 
-DRIFTD_HD Philox philox(Philox counter, std::uint32_t key0, std::uint32_t key1) {
-  constexpr std::uint64_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u;
+DRIFTD_HD WideProduct<std::uint32_t> wide_product(std::uint32_t a, std::uint32_t b) {
+  const std::uint64_t product = static_cast<std::uint64_t>(a) * b;
+  return {static_cast<std::uint32_t>(product >> 32), static_cast<std::uint32_t>(product)};
+}
+
+template <class Word = std::uint32_t>
+DRIFTD_HD PhiloxOf<Word> philox(PhiloxOf<Word> counter, std::uint32_t key0, std::uint32_t key1) {
+  constexpr std::uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = kMultiply0 * counter.v[0];
-    const std::uint64_t b = kMultiply1 * counter.v[2];
-    counter = {
-        {static_cast<std::uint32_t>(b >> 32) ^ counter.v[1] ^ key0, static_cast<std::uint32_t>(b),
-         static_cast<std::uint32_t>(a >> 32) ^ counter.v[3] ^ key1, static_cast<std::uint32_t>(a)}};
+    const WideProduct<Word> a = wide_product(counter.v[0], kMultiply0);
+    const WideProduct<Word> b = wide_product(counter.v[2], kMultiply1);
+    counter = {{b.high ^ counter.v[1] ^ key0, b.low, a.high ^ counter.v[3] ^ key1, a.low}};
     key0 += kWeyl0;
     key1 += kWeyl1;
   }
   return counter;
 }
 
-/// In [0, 1), in steps of 2^-24.
+constexpr float kUniformStep = 5.9604644775390625e-8f;  // 2^-24
+
+/// In [0, 1).
 DRIFTD_HD float uniform(std::uint32_t bits) {
-  return static_cast<float>(bits >> 8) * 5.9604644775390625e-8f;
+  return static_cast<float>(bits >> 8) * kUniformStep;
 }
 
 }  // namespace driftd::fitter

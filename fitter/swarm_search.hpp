@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
@@ -56,13 +57,16 @@ DRIFTD_HD SwarmDomain<Model> swarm_domain(int side, const Bounds& of_all, const 
 }
 
 /// Four random numbers of a particle, of two blocks that an iteration may need.
-DRIFTD_HD Philox swarm_numbers(std::uint64_t seed, std::uint64_t roi, std::uint32_t particle,
-                               std::uint32_t iteration, std::uint32_t block) {
+/// @tparam Word  of philox.hpp: numbers of one particle, or of each of a vector
+template <class Word = std::uint32_t>
+DRIFTD_HD PhiloxOf<Word> swarm_numbers(std::uint64_t seed, std::uint64_t roi,
+                                       std::type_identity_t<Word> particle, std::uint32_t iteration,
+                                       std::uint32_t block) {
   constexpr std::uint32_t kFree = 16;  // bits that neither particle nor iteration needs
   const auto high = static_cast<std::uint32_t>(roi >> 32);
-  return philox({{static_cast<std::uint32_t>(roi), particle | high << kFree,
-                  iteration | high >> kFree << kFree, block}},
-                static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+  return philox<Word>({{static_cast<std::uint32_t>(roi), particle ^ (high << kFree),
+                        iteration | high >> kFree << kFree, block}},
+                      static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
 }
 
 /// The swarm's best places, as many as the spread is taken over.

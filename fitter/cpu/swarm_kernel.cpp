@@ -12,6 +12,33 @@ HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 namespace {
 
+#if HWY_TARGET != HWY_SCALAR
+/// Words of philox.hpp, one in each even lane: where a vector multiplies to 64 bits, whose halves
+/// then lie where they are needed. What is in the odd lanes does not matter.
+template <class D>
+struct EvenWords {
+  using Narrow = hn::RebindToUnsigned<D>;
+  using Wide = hn::RepartitionToWide<Narrow>;
+  hn::Vec<Narrow> v;
+
+  EvenWords() = default;
+  DRIFTD_HD EvenWords(hn::Vec<Narrow> of) : v(of) {}
+  DRIFTD_HD EvenWords(std::uint32_t of_all) : v(hn::Set(Narrow(), of_all)) {}
+  DRIFTD_HD friend EvenWords operator^(const EvenWords& a, const EvenWords& b) {
+    return hn::Xor(a.v, b.v);
+  }
+  DRIFTD_HD friend WideProduct<EvenWords> wide_product(const EvenWords& a, std::uint32_t b) {
+    const auto product = hn::BitCast(Narrow(), hn::MulEven(a.v, hn::Set(Narrow(), b)));
+    return {hn::DupOdd(product), product};
+  }
+  /// The words of `odd` in the odd lanes.
+  DRIFTD_HD friend hn::Vec<Narrow> interleaved(const EvenWords& even, const EvenWords& odd) {
+    const auto moved = hn::ShiftLeft<32>(hn::BitCast(Wide(), odd.v));
+    return hn::OddEven(hn::BitCast(Narrow(), moved), even.v);
+  }
+};
+#endif
+
 /// The canonical swarm of PSFIT's figures 1 and 2, one particle to a lane, over the shape of the
 /// spot: amplitude and background are eliminated as in implicit_least_squares.hpp.
 template <class Model>
@@ -48,12 +75,30 @@ class Swarm {
   /// Numbers for all particles.
   void draw(std::uint32_t iteration, int numbers) {
     for (int block = 0; 4 * block < numbers; ++block) {
-      for (int i = 0; i < options_.particles; ++i) {
-        const Philox r = swarm_numbers(options_.seed, roi_number_, static_cast<std::uint32_t>(i),
-                                       iteration, static_cast<std::uint32_t>(block));
-        for (int k = 0; k < 4; ++k) random(4 * block + k)[i] = uniform(r.v[k]);
-      }
+      for (int i = 0; i < options_.particles; i += lanes()) draw(iteration, block, i);
     }
+  }
+
+  /// Four numbers for each of a vector of particles, as uniform() makes them.
+  void draw(std::uint32_t iteration, int block, int first) {
+    const auto particle = static_cast<std::uint32_t>(first), of = static_cast<std::uint32_t>(block);
+#if HWY_TARGET == HWY_SCALAR
+    const Philox r = swarm_numbers(options_.seed, roi_number_, particle, iteration, of);
+    for (int k = 0; k < 4; ++k) random(4 * block + k)[first] = uniform(r.v[k]);
+#else
+    using Words = EvenWords<D>;
+    const hn::RebindToUnsigned<D> du;
+    const hn::RebindToSigned<D> di;
+    const PhiloxOf<Words> even =
+        swarm_numbers<Words>(options_.seed, roi_number_, hn::Iota(du, particle), iteration, of);
+    const PhiloxOf<Words> odd =
+        swarm_numbers<Words>(options_.seed, roi_number_, hn::Iota(du, particle + 1), iteration, of);
+    for (int k = 0; k < 4; ++k) {
+      const auto bits = hn::ShiftRight<8>(interleaved(even.v[k], odd.v[k]));
+      const V value = hn::ConvertTo(d_, hn::BitCast(di, bits));
+      hn::Store(hn::Mul(value, hn::Set(d_, kUniformStep)), d_, random(4 * block + k) + first);
+    }
+#endif
   }
 
   void scatter() {
@@ -153,14 +198,14 @@ class Swarm {
   }
 
   void update_swarm_best() {
-    int best = -1;
-    for (int i = 0; i < options_.particles; ++i) {
-      if (w_.best_value[i] < swarm_value_) {
-        swarm_value_ = w_.best_value[i];
-        best = i;
-      }
-    }
-    if (best < 0) return;
+    V least = hn::Load(d_, w_.best_value);
+    for (int i = lanes(); i < options_.particles; i += lanes())
+      least = hn::Min(least, hn::Load(d_, w_.best_value + i));
+    const float value = hn::GetLane(hn::MinOfLanes(d_, least));
+    if (!(value < swarm_value_)) return;
+    swarm_value_ = value;
+    int best = 0;
+    while (w_.best_value[best] != value) ++best;
     for (int j = 0; j < kDimensions; ++j) swarm_best_[j] = w_.best[j][best];
     best_places_.add(swarm_best_, options_.spread_of_last);
   }

@@ -3,12 +3,17 @@
 // but seed and ROI number decides what it does.
 #include "fitter/swarm.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
+#include "fitter/elliptical_gaussian.hpp"
 #include "fitter/options.hpp"
+#include "fitter/swarm_search.hpp"
 #include "support/catch.hpp"
 #include "support/hard_spots.hpp"
+#include "unit/fitter/explicit_sums.hpp"
 #include "unit/fitter/fits.hpp"
 
 namespace driftd {
@@ -150,6 +155,82 @@ TEST_CASE("Blocks that count on give the bits of one batch") {
     CHECK(block.reports[i].best.x_px == whole.reports[kFirst + i].best.x_px);
     CHECK(block.reports[i].spread.x_px == whole.reports[kFirst + i].spread.x_px);
     CHECK(block.fits[i].x_px == whole.fits[kFirst + i].x_px);
+  }
+}
+
+/// Sum of squared residuals of a shape with its best levels.
+double chi_square_of(const std::vector<double>& shape, const test::Image& g, int side) {
+  const test::Image f = test::gaussian(shape, side);
+  const double n = side * side, mean = test::sum(g) / n, mean_f = test::sum(f) / n;
+  const double fg = test::sum(f, g) - n * mean_f * mean;
+  const double ff = test::sum(f, f) - n * mean_f * mean_f;
+  const double gg = test::sum(g, g) - n * mean * mean;
+  return fg > 0 ? gg - fg * fg / ff : gg;
+}
+
+TEST_CASE("Two steps of a swarm are those of its random numbers, particle by particle") {
+  const auto sample = test::draw_hard(test::Hard::TwoSpots, 20, 4);
+  constexpr int kSide = test::HardSample::kSidePx;
+  constexpr std::size_t kPixels = kSide * kSide;
+  SwarmOptions o;
+  o.particles = 48;
+  o.iterations = 2;
+  o.seed = 0x123456789abcdef0u;
+  o.first_roi = 0x1234567800000001u;
+  const Reports reports = search(sample.batch(), o).reports;
+
+  const auto d = fitter::swarm_domain<fitter::EllipticalGaussian>(kSide, {}, nullptr);
+  struct Particle {
+    std::vector<double> at, velocity, best;
+    double best_value;
+  };
+  for (std::size_t roi = 0; roi < reports.size(); ++roi) {
+    const test::Image g(&sample.pixels[roi * kPixels], &sample.pixels[roi * kPixels] + kPixels);
+    std::vector<Particle> swarm;
+    for (std::uint32_t i = 0; i < 48; ++i) {
+      const auto random = fitter::swarm_numbers(o.seed, o.first_roi + roi, i, 0, 0);
+      Particle p;
+      for (std::size_t j = 0; j < 4; ++j)
+        p.at.push_back(d.lowest[j] + fitter::uniform(random.v[j]) * (d.highest[j] - d.lowest[j]));
+      p.velocity.assign(4, 0);
+      p.best = p.at;
+      p.best_value = chi_square_of(p.at, g, kSide);
+      swarm.push_back(p);
+    }
+    const auto best_of = [&] {
+      return *std::min_element(swarm.begin(), swarm.end(), [](const auto& a, const auto& b) {
+        return a.best_value < b.best_value;
+      });
+    };
+    for (std::uint32_t step = 1; step <= 2; ++step) {
+      const Particle best = best_of();
+      for (std::uint32_t i = 0; i < 48; ++i) {
+        Particle& p = swarm[i];
+        for (std::size_t j = 0; j < 4; ++j) {
+          const auto random = fitter::swarm_numbers(o.seed, o.first_roi + roi, i, step,
+                                                    static_cast<std::uint32_t>(j / 2));
+          const double own = fitter::uniform(random.v[2 * j % 4]);
+          const double of_swarm = fitter::uniform(random.v[2 * j % 4 + 1]);
+          const double fastest = o.max_velocity * (d.highest[j] - d.lowest[j]);
+          p.velocity[j] =
+              std::clamp(o.inertia * p.velocity[j] + o.own_pull * own * (p.best[j] - p.at[j]) +
+                             o.swarm_pull * of_swarm * (best.best[j] - p.at[j]),
+                         -fastest, fastest);
+          p.at[j] = std::clamp<double>(p.at[j] + p.velocity[j], d.lowest[j], d.highest[j]);
+        }
+        const double value = chi_square_of(p.at, g, kSide);
+        if (value < p.best_value) {
+          p.best = p.at;
+          p.best_value = value;
+        }
+      }
+    }
+    const Particle best = best_of();
+    CHECK(reports[roi].best.x_px == Approx(best.best[0]).margin(1e-4));
+    CHECK(reports[roi].best.y_px == Approx(best.best[1]).margin(1e-4));
+    CHECK(reports[roi].best.sigma_x_px == Approx(best.best[2]).margin(1e-4));
+    CHECK(reports[roi].best.sigma_y_px == Approx(best.best[3]).margin(1e-4));
+    CHECK(reports[roi].chi_square == Approx(best.best_value).epsilon(1e-4));
   }
 }
 
