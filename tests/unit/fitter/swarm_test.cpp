@@ -168,13 +168,13 @@ double chi_square_of(const std::vector<double>& shape, const test::Image& g, int
   return fg > 0 ? gg - fg * fg / ff : gg;
 }
 
-TEST_CASE("Two steps of a swarm are those of its random numbers, particle by particle") {
+TEST_CASE("The steps of a swarm are those of its random numbers, particle by particle") {
   const auto sample = test::draw_hard(test::Hard::TwoSpots, 20, 4);
   constexpr int kSide = test::HardSample::kSidePx;
   constexpr std::size_t kPixels = kSide * kSide;
   SwarmOptions o;
   o.particles = 48;
-  o.iterations = 2;
+  o.iterations = 6;
   o.seed = 0x123456789abcdef0u;
   o.first_roi = 0x1234567800000001u;
   const Reports reports = search(sample.batch(), o).reports;
@@ -202,7 +202,7 @@ TEST_CASE("Two steps of a swarm are those of its random numbers, particle by par
         return a.best_value < b.best_value;
       });
     };
-    for (std::uint32_t step = 1; step <= 2; ++step) {
+    for (std::uint32_t step = 1; step <= 6; ++step) {
       const Particle best = best_of();
       for (std::uint32_t i = 0; i < 48; ++i) {
         Particle& p = swarm[i];
