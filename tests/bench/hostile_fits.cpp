@@ -130,7 +130,10 @@ class HostileFits {
         std::uniform_int_distribution<int>(small ? 4 : kSmall + 1, small ? kSmall : 64)(random_);
     const std::uint64_t seed = random_();
     const test::HardImages images = many_images(side, seed);
-    for (std::size_t m = 0; m < kModels.size(); ++m) {
+    // Pixel by pixel to the last iteration takes ten times as long as all others: every eighth
+    // time.
+    const std::size_t models = random_() % 8 == 0 ? kModels.size() : kModels.size() - 1;
+    for (std::size_t m = 0; m < models; ++m) {
       for (std::size_t e = 0; e < kEstimators.size(); ++e) {
         FitOptions options;
         options.model = kModels[m];
@@ -164,7 +167,7 @@ class HostileFits {
       for (std::size_t e = 0; e < kEstimators.size(); ++e) {
         const Tally& t = tallies_[m][e];
         const auto share = [&t](std::size_t n) {
-          return 100 * static_cast<double>(n) / static_cast<double>(t.fits);
+          return t.fits == 0 ? 0 : 100 * static_cast<double>(n) / static_cast<double>(t.fits);
         };
         std::printf("%-12s%-15s%14zu%10.1f%%%10.1f%%%10.1f%%%16.0f\n", kModelNames[m],
                     kEstimatorNames[e], t.fits, share(t.converged), share(t.unfinished),
