@@ -212,7 +212,7 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
     const StreamFaults faults{made.fate == FrameFate::Corrupt, made.packet_loss};
     deliver(sender_.keep(header, acquisition, faults), made.delivery_delay_ns);
   }
-  if (waiting_.empty()) producer_.prepare(plan.sensor);
+  if (waiting_.empty()) producer_.prepare(plan.sensor);  // else one may be due meanwhile
   if (acquisition.single_frame) registers_.stop_acquisition();
 }
 

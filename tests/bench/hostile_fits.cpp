@@ -27,9 +27,11 @@ namespace driftd {
 namespace {
 
 using fitter::Batch;
+using fitter::Bounds;
 using fitter::Estimator;
 using fitter::FitDetails;
 using fitter::FitOptions;
+using fitter::FitStatus;
 using fitter::Localization;
 using fitter::Model;
 using Clock = std::chrono::steady_clock;
@@ -73,16 +75,17 @@ class Watchdog {
 };
 
 /// What is wrong with a result, or null.
-const char* fault_of(const Localization& l, const FitOptions& options) {
+/// @param own  bounds of this fit, or null
+const char* fault_of(const Localization& l, const FitOptions& options, const Bounds* own) {
   const std::array values = {l.x_px,          l.y_px,           l.sigma_x_px, l.sigma_y_px,
                              l.amplitude_adu, l.background_adu, l.chi_square};
   const std::array sds = {l.x_sd_px,       l.y_sd_px,          l.sigma_x_sd_px,
                           l.sigma_y_sd_px, l.amplitude_sd_adu, l.background_sd_adu};
-  if (l.status > fitter::FitStatus::BadInput) return "the status is none";
+  if (l.status > FitStatus::BadInput) return "the status is none";
   if (l.iterations > options.max_iterations) return "more iterations than allowed";
   for (const float sd : sds)
     if (sd < 0) return "an uncertainty is negative";
-  if (l.status == fitter::FitStatus::BadInput) {
+  if (l.status == FitStatus::BadInput) {
     for (const float v : values)
       if (!std::isnan(v)) return "bad input has a number";
     return nullptr;
@@ -93,10 +96,24 @@ const char* fault_of(const Localization& l, const FitOptions& options) {
   if (!(l.sigma_x_px > 0 && l.sigma_y_px > 0)) return "converged to no width";
   for (std::size_t j = 0; j < 6; ++j) {
     if (options.fixed >> j & 1) continue;
-    if (values[j] < options.bounds.lower[j]) return "converged below a bound";
-    if (values[j] > options.bounds.upper[j]) return "converged above a bound";
+    for (const Bounds* bounds : {&options.bounds, own}) {
+      if (bounds == nullptr) continue;
+      if (values[j] < bounds->lower[j]) return "converged below a bound";
+      if (values[j] > bounds->upper[j]) return "converged above a bound";
+    }
   }
   return nullptr;
+}
+
+/// @param status  of the fit that they are of
+const char* fault_of(const FitDetails& d, FitStatus status) {
+  if (status == FitStatus::BadInput)
+    return std::isnan(d.angle_rad) && std::isnan(d.covariance[0][0]) ? nullptr
+                                                                     : "details of bad input";
+  if (!converged(status)) return nullptr;
+  for (int j = 0; j < FitDetails::kOrder; ++j)
+    if (d.covariance[j][j] < 0) return "converged with a negative variance";
+  return std::isfinite(d.angle_rad) ? nullptr : "converged to no angle";
 }
 
 /// Small ones are many: a call for each few would keep a GPU waiting. Large ones take most of the
@@ -183,6 +200,7 @@ class HostileFits {
     results_.resize(batch.count);
     std::memset(results_.data(), 0xa5, results_.size() * sizeof(results_[0]));  // poison
     details_.resize(batch.count);
+    std::memset(details_.data(), 0xa5, details_.size() * sizeof(details_[0]));
     if (random_() % 2 == 0) batch.details = details_.data();
     watchdog_.begin(what_);
     const auto begin = Clock::now();
@@ -196,9 +214,12 @@ class HostileFits {
     for (std::size_t i = 0; i < batch.count; ++i) {
       const Localization& l = results_[i];
       tally.converged += converged(l.status) ? 1U : 0U;
-      tally.unfinished += l.status == fitter::FitStatus::IterationLimit ? 1U : 0U;
-      tally.bad += l.status == fitter::FitStatus::BadInput ? 1U : 0U;
-      if (const char* fault = fault_of(l, input.options)) {
+      tally.unfinished += l.status == FitStatus::IterationLimit ? 1U : 0U;
+      tally.bad += l.status == FitStatus::BadInput ? 1U : 0U;
+      const Bounds* own = batch.bounds != nullptr ? batch.bounds + i : nullptr;
+      const char* fault = fault_of(l, input.options, own);
+      if (fault == nullptr && batch.details != nullptr) fault = fault_of(details_[i], l.status);
+      if (fault != nullptr) {
         std::printf("%s: %s, \"%s\": %g %g, %g %g, %g %g\n", fault, what_.c_str(),
                     images.kinds[i].c_str(), static_cast<double>(l.x_px),
                     static_cast<double>(l.y_px), static_cast<double>(l.sigma_x_px),
@@ -229,9 +250,11 @@ int main(int argc, char** argv) {
   bool gpu = false;
   int threads = 1;
   std::uint64_t seed = 1;
-  app.add_option("--fits", fits)->capture_default_str();
+  app.add_option("--fits", fits)->capture_default_str()->check(CLI::Range(1.0, 1e12));
   app.add_flag("--gpu", gpu);
-  app.add_option("--threads", threads, "of the CPU")->capture_default_str();
+  app.add_option("--threads", threads, "of the CPU")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   app.add_option("--seed", seed)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   driftd::HostileFits hostile(gpu, threads, seed);

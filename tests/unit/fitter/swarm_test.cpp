@@ -172,9 +172,10 @@ TEST_CASE("The steps of a swarm are those of its random numbers, particle by par
   const auto sample = test::draw_hard(test::Hard::TwoSpots, 20, 4);
   constexpr int kSide = test::HardSample::kSidePx;
   constexpr std::size_t kPixels = kSide * kSide;
+  constexpr int kParticles = 48, kSteps = 6;
   SwarmOptions o;
-  o.particles = 48;
-  o.iterations = 6;
+  o.particles = kParticles;
+  o.iterations = kSteps;
   o.seed = 0x123456789abcdef0u;
   o.first_roi = 0x1234567800000001u;
   const Reports reports = search(sample.batch(), o).reports;
@@ -187,7 +188,7 @@ TEST_CASE("The steps of a swarm are those of its random numbers, particle by par
   for (std::size_t roi = 0; roi < reports.size(); ++roi) {
     const test::Image g(&sample.pixels[roi * kPixels], &sample.pixels[roi * kPixels] + kPixels);
     std::vector<Particle> swarm;
-    for (std::uint32_t i = 0; i < 48; ++i) {
+    for (std::uint32_t i = 0; i < kParticles; ++i) {
       const auto random = fitter::swarm_numbers(o.seed, o.first_roi + roi, i, 0, 0);
       Particle p;
       for (std::size_t j = 0; j < 4; ++j)
@@ -202,9 +203,9 @@ TEST_CASE("The steps of a swarm are those of its random numbers, particle by par
         return a.best_value < b.best_value;
       });
     };
-    for (std::uint32_t step = 1; step <= 6; ++step) {
+    for (std::uint32_t step = 1; step <= kSteps; ++step) {
       const Particle best = best_of();
-      for (std::uint32_t i = 0; i < 48; ++i) {
+      for (std::uint32_t i = 0; i < kParticles; ++i) {
         Particle& p = swarm[i];
         for (std::size_t j = 0; j < 4; ++j) {
           const auto random = fitter::swarm_numbers(o.seed, o.first_roi + roi, i, step,
