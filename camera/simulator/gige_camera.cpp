@@ -212,8 +212,9 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
     const StreamFaults faults{made.fate == FrameFate::Corrupt, made.packet_loss};
     deliver(sender_.keep(header, acquisition, faults), made.delivery_delay_ns);
   }
-  if (waiting_.empty()) producer_.prepare(plan.sensor);  // else one may be due meanwhile
+  // At once: the client may ask for the next one as soon as it has this.
   if (acquisition.single_frame) registers_.stop_acquisition();
+  if (waiting_.empty()) producer_.prepare(plan.sensor);  // else one may be due meanwhile
 }
 
 void GigeCamera::deliver(std::size_t slot, std::int64_t delay_ns) {

@@ -62,7 +62,7 @@ class Sensor {
   void image(std::span<const Spot> spots, const SensorSettings& settings, std::uint16_t* levels,
              const ExposureConditions& conditions = {});
   /// Draws ahead what the next image of these settings needs and no exposure changes: the noise of
-  /// its background, half of the work. Images are the same with and without.
+  /// its background, half of the work. While settings stay, images are the same with and without.
   void prepare(const SensorSettings& settings);
 
  private:

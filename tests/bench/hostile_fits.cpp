@@ -264,5 +264,5 @@ int main(int argc, char** argv) {
       right = hostile.fit_some();
     hostile.print();
   }
-  return right ? 0 : 1;
+  return right && static_cast<double>(hostile.fits()) >= fits ? 0 : 1;
 }

@@ -283,6 +283,19 @@ TEST_CASE("Images whose noise was drawn ahead are the same images") {
     CHECK(image == expected);
     CHECK(image != before);
   }
+  SECTION("not those of a smaller region") {
+    SensorSettings part = settings;
+    part.height_px = 8;
+    ahead.prepare(part);
+    expose();
+    before.assign(image.begin(), image.end());
+    ahead.image({}, settings, image.data());
+    CHECK_FALSE(std::equal(image.begin() + 8 * 32, image.end(), before.begin() + 8 * 32));
+    before.assign(image.begin(), image.end());
+    ahead.prepare(part);
+    ahead.image({}, settings, image.data());
+    CHECK_FALSE(std::equal(image.begin() + 8 * 32, image.end(), before.begin() + 8 * 32));
+  }
   SECTION("not those of another exposure") {
     ahead.prepare(settings);
     settings.exposure_us *= 4;
