@@ -30,7 +30,7 @@ std::string number(const json& object, const char* pointer, const char* format =
 
 std::string text(const json& object, const char* pointer) {
   const json* value = find(object, pointer);
-  return value != nullptr && value->is_string() ? value->get<std::string>() : "-";
+  return value != nullptr && value->is_string() ? plain(value->get<std::string>()) : "-";
 }
 
 /// Reason and health codes as words.
@@ -57,7 +57,7 @@ std::string limits(const json& correction) {
   if (limited == nullptr || !limited->is_array() || limited->empty()) return {};
   std::string names;
   for (const json& limit : *limited) {
-    if (limit.is_string()) names += ' ' + limit.get<std::string>();
+    if (limit.is_string()) names += ' ' + plain(limit.get<std::string>());
   }
   return "   limited:" + names;
 }
@@ -288,6 +288,16 @@ Line marker_line(const json& marker) {
 
 }  // namespace
 
+std::string plain(std::string text) {
+  const auto byte = [&text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool second_set = byte(i) == 0xc2 && i + 1 < text.size() && byte(i + 1) < 0xa0;
+    if (second_set) text[i] = text[i + 1] = ' ';
+    if (byte(i) < 0x20 || byte(i) == 0x7f) text[i] = ' ';
+  }
+  return text;
+}
+
 void DaemonView::update(const Message& message, std::int64_t now_ns) {
   lost_ += message.lost;
   if (message.restarted) {
@@ -296,9 +306,7 @@ void DaemonView::update(const Message& message, std::int64_t now_ns) {
     if (message.topic == "position") correction_ = nullptr;
   }
   last_ns_ = now_ns;
-  if (const json* state = find(message.body, "/state"); state != nullptr && state->is_string()) {
-    state_ = state->get<std::string>();
-  }
+  if (const std::string state = text(message.body, "/state"); state != "-") state_ = state;
   if (message.topic == "status") {
     status_ = message.body;
     // No frames come: the last position tells of a past.

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <thread>
 
+#include "clients/common/daemon_view.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -31,14 +33,6 @@ std::size_t columns() {
   return known ? size.ws_col : 80;
 }
 
-/// For a terminal and a log: on one line, and no control characters, which would steer the
-/// terminal.
-std::string plain(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, ' ');
-  return text;
-}
-
 /// What the daemon says of the run.
 struct Word {
   json body;
@@ -54,7 +48,7 @@ std::optional<Word> read_word(json body) {
   word.phase = body.at("phase").get<std::string>();
   if (std::ranges::find(kPhases, word.phase) == kPhases.end()) return std::nullopt;
   const auto text = body.find("text");
-  if (text != body.end() && !text->is_null()) word.text = plain(text->get<std::string>());
+  if (text != body.end() && !text->is_null()) word.text = clients::plain(text->get<std::string>());
   const auto progress = body.find("progress");
   if (progress != body.end() && !progress->is_null()) {
     const auto share = progress->get<double>();

@@ -37,7 +37,8 @@ void show(const clients::DaemonView& view) {
   for (const auto& lines : {view.summary(kNowNs), view.marker_table(10), view.events()}) {
     require(lines.size() < 100, "a view is short");
     for (const clients::Line& line : lines)
-      require(line.text.find('\n') == std::string::npos, "a line is one", line.text);
+      require(line.text == clients::plain(line.text), "a line is one, of no control characters",
+              line.text);
   }
   require(!view.one_line(kNowNs).empty(), "a view says something");
 }

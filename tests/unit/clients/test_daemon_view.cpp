@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "clients/common/daemon_view.hpp"
 
+#include <functional>
+#include <string>
+
 #include "support/catch.hpp"
 #include "support/protocol_examples.hpp"
 
@@ -162,6 +165,35 @@ TEST_CASE("Values that do not exist are dashes") {
   const std::vector<Line> lines = view.summary(kNow_ns);
   CHECK(contains(line_of(lines, "drift "), "          -          - nm   sd - / -"));
   CHECK(contains(line_of(lines, "latency"), "p50 -"));
+}
+
+TEST_CASE("What a daemon, a camera or a marker says stays in its line and steers no terminal") {
+  CHECK(driftd::clients::plain("a\nb\t\x1b[31mc\x7f d") == "a b  [31mc  d");
+  CHECK(driftd::clients::plain("20 \xc2\xb5m, \xc2\x9b"
+                               "2J \xc2") == "20 \xc2\xb5m,   2J \xc2");
+  const std::string hostile = "x\n\x1b[2J\xc2\x9b";
+  std::function<void(json&)> spoil = [&](json& value) {
+    if (value.is_string()) value = value.get<std::string>() + hostile;
+    if (value.is_structured())
+      for (json& part : value) spoil(part);
+  };
+  DaemonView view;
+  for (const char* topic : {"status", "position", "correction", "markers", "event"}) {
+    json body = driftd::test::protocol_examples().at(topic);
+    spoil(body);
+    view.update(message(topic, body), kNow_ns);
+  }
+  std::vector<Line> all = view.summary(kNow_ns);
+  for (const auto& more : {view.marker_table(20), view.events()})
+    all.insert(all.end(), more.begin(), more.end());
+  all.push_back({view.one_line(kNow_ns)});
+  all.push_back({view.one_line(kNow_ns + 10'000'000'000)});
+  CHECK(all.size() > 20);
+  for (const Line& line : all) {
+    CAPTURE(line.text);
+    CHECK(line.text == driftd::clients::plain(line.text));
+  }
+  CHECK(view.state() == driftd::clients::plain(view.state()));
 }
 
 TEST_CASE("Times that no clock has are shown as the least or the most") {
