@@ -38,6 +38,15 @@ DRIFTD_HD float times(float element, float value) {
   return element != 0 ? element * value : 0.0f;
 }
 
+/// NaN where the errors are: a matrix that is not of a minimum can have variances below 0.
+DRIFTD_HD void tell_what_is_not_known(FitDetails& details) {
+  constexpr int kOrder = FitDetails::kOrder;
+  for (int a = 0; a < kOrder; ++a) {
+    if (details.covariance[a][a] >= 0) continue;
+    for (int b = 0; b < kOrder; ++b) details.covariance[a][b] = details.covariance[b][a] = NAN;
+  }
+}
+
 /// J C J^T.
 template <int n>
 DRIFTD_HD UsersCovariance users_covariance(const SymmetricMatrix<n>& covariance,
@@ -148,6 +157,7 @@ DRIFTD_HD Localization as_localization(const PixelwiseResult<n, float>& r, float
     details->angle_sd_rad = covariance.sd(kAngle);
     for (int a = 0; a < FitDetails::kOrder; ++a)
       for (int b = 0; b < FitDetails::kOrder; ++b) details->covariance[a][b] = covariance.of[a][b];
+    tell_what_is_not_known(*details);
   }
   return {r.parameters[0],
           fit.y_px,
@@ -184,6 +194,7 @@ DRIFTD_HD void set_details(const PixelwiseResult<n, float>& r, FitDetails& detai
       details.covariance[a][b] = fitted ? known : NAN;
     }
   }
+  tell_what_is_not_known(details);
 }
 
 }  // namespace driftd::fitter

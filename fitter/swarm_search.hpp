@@ -21,8 +21,6 @@ constexpr int kMaxParticles = 1024;
 constexpr int kMaxDimensions = kMostSeparable;
 /// Best places that a spread is taken over, at most.
 constexpr int kMaxSpreadOfLast = 32;
-/// Random numbers of a particle in an iteration: two for each dimension.
-constexpr int kDraws = 2 * kMaxDimensions;
 
 /// Where a swarm searches: the ROI and the widths of its model, within the bounds given.
 template <SpotModel Model>
@@ -56,16 +54,17 @@ DRIFTD_HD SwarmDomain<Model> swarm_domain(int side, const Bounds& of_all, const 
   return d;
 }
 
-/// Four random numbers of a particle, of two blocks that an iteration may need.
-/// @tparam Word  of philox.hpp: numbers of one particle, or of each of a vector
+/// Random words of a particle in an iteration, one for each dimension.
+/// @tparam Word  of philox.hpp: of one particle, or of each of a vector
 template <class Word = std::uint32_t>
 DRIFTD_HD PhiloxOf<Word> swarm_numbers(std::uint64_t seed, std::uint64_t roi,
-                                       std::type_identity_t<Word> particle, std::uint32_t iteration,
-                                       std::uint32_t block) {
+                                       std::type_identity_t<Word> particle,
+                                       std::uint32_t iteration) {
+  static_assert(kMaxDimensions <= 4);
   constexpr std::uint32_t kFree = 16;  // bits that neither particle nor iteration needs
   const auto high = static_cast<std::uint32_t>(roi >> 32);
   return philox<Word>({{static_cast<std::uint32_t>(roi), particle ^ (high << kFree),
-                        iteration | high >> kFree << kFree, block}},
+                        iteration | high >> kFree << kFree, 0u}},
                       static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
 }
 

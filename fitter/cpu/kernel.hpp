@@ -41,7 +41,6 @@ struct alignas(64) SwarmWorkspace {
   alignas(64) float velocity[kMaxDimensions][kMaxParticles];
   alignas(64) float best[kMaxDimensions][kMaxParticles];
   alignas(64) float best_value[kMaxParticles];
-  alignas(64) float random[kDraws][kMaxParticles];
 };
 
 struct SwarmJob {

@@ -70,46 +70,53 @@ class Swarm {
   static constexpr int kColumns = hn::MaxLanes(D()) < 4 ? 1 : 4;
   static constexpr int lanes() { return static_cast<int>(hn::MaxLanes(d_)); }
 
-  float* random(int number) { return w_.random[static_cast<std::size_t>(number)]; }
-
-  /// Numbers for all particles.
-  void draw(std::uint32_t iteration, int numbers) {
-    for (int block = 0; 4 * block < numbers; ++block) {
-      for (int i = 0; i < options_.particles; i += lanes()) draw(iteration, block, i);
-    }
-  }
-
-  /// Four numbers for each of a vector of particles, as uniform() makes them.
-  void draw(std::uint32_t iteration, int block, int first) {
-    const auto particle = static_cast<std::uint32_t>(first), of = static_cast<std::uint32_t>(block);
+  /// The random numbers of a vector of particles from `first` on, a pair for each dimension.
+  struct Random {
+    UniformPair<V> of[kMaxDimensions];
+  };
+  Random random(std::uint32_t iteration, int first) const {
+    const auto particle = static_cast<std::uint32_t>(first);
+    Random numbers;
 #if HWY_TARGET == HWY_SCALAR
-    const Philox r = swarm_numbers(options_.seed, roi_number_, particle, iteration, of);
-    for (int k = 0; k < 4; ++k) random(4 * block + k)[first] = uniform(r.v[k]);
+    const Philox words = swarm_numbers(options_.seed, roi_number_, particle, iteration);
+    for (int j = 0; j < kDimensions; ++j) {
+      const UniformPair<float> pair = uniform_pair(words.v[j]);
+      numbers.of[j] = {hn::Set(d_, pair.of_low), hn::Set(d_, pair.of_high)};
+    }
 #else
     using Words = EvenWords<D>;
     const hn::RebindToUnsigned<D> du;
-    const hn::RebindToSigned<D> di;
     const PhiloxOf<Words> even =
-        swarm_numbers<Words>(options_.seed, roi_number_, hn::Iota(du, particle), iteration, of);
+        swarm_numbers<Words>(options_.seed, roi_number_, hn::Iota(du, particle), iteration);
     const PhiloxOf<Words> odd =
-        swarm_numbers<Words>(options_.seed, roi_number_, hn::Iota(du, particle + 1), iteration, of);
-    for (int k = 0; k < 4; ++k) {
-      const auto bits = hn::ShiftRight<8>(interleaved(even.v[k], odd.v[k]));
-      const V value = hn::ConvertTo(d_, hn::BitCast(di, bits));
-      hn::Store(hn::Mul(value, hn::Set(d_, kUniformStep)), d_, random(4 * block + k) + first);
+        swarm_numbers<Words>(options_.seed, roi_number_, hn::Iota(du, particle + 1), iteration);
+    for (int j = 0; j < kDimensions; ++j) {
+      const auto words = interleaved(even.v[j], odd.v[j]);
+      numbers.of[j] = {uniform(hn::And(words, hn::Set(du, 0xFFFFu))),
+                       uniform(hn::ShiftRight<16>(words))};
     }
 #endif
+    return numbers;
   }
 
+#if HWY_TARGET != HWY_SCALAR
+  /// As uniform_pair() makes them.
+  static V uniform(hn::Vec<hn::RebindToUnsigned<D>> half) {
+    const hn::RebindToSigned<D> di;
+    return hn::MulAdd(hn::ConvertTo(d_, hn::BitCast(di, half)), hn::Set(d_, kUniformStep),
+                      hn::Set(d_, 0.5f * kUniformStep));
+  }
+#endif
+
   void scatter() {
-    draw(0, kDimensions);
     swarm_value_ = std::numeric_limits<float>::infinity();
     best_places_.count = 0;
     for (int i = 0; i < options_.particles; i += lanes()) {
+      const Random numbers = random(0, i);
       V at[kMaxDimensions];
       for (int j = 0; j < kDimensions; ++j) {
         const V extent = hn::Set(d_, domain_.highest[j] - domain_.lowest[j]);
-        at[j] = hn::MulAdd(hn::Load(d_, random(j) + i), extent, hn::Set(d_, domain_.lowest[j]));
+        at[j] = hn::MulAdd(numbers.of[j].of_low, extent, hn::Set(d_, domain_.lowest[j]));
         hn::Store(at[j], d_, w_.position[j] + i);
         hn::Store(at[j], d_, w_.best[j] + i);
         hn::Store(hn::Zero(d_), d_, w_.velocity[j] + i);
@@ -120,10 +127,10 @@ class Swarm {
   }
 
   void iterate(std::uint32_t iteration) {
-    draw(iteration, 2 * kDimensions);
     for (int i = 0; i < options_.particles; i += lanes()) {
+      const Random numbers = random(iteration, i);
       V at[kMaxDimensions];
-      for (int j = 0; j < kDimensions; ++j) at[j] = moved(i, j);
+      for (int j = 0; j < kDimensions; ++j) at[j] = moved(i, j, numbers.of[j]);
       const V value = value_at(at);
       const V before = hn::Load(d_, w_.best_value + i);
       const auto better = hn::Lt(value, before);
@@ -137,14 +144,13 @@ class Swarm {
   }
 
   /// Dimension j of the particles from i on, a step further.
-  V moved(int i, int j) {
+  V moved(int i, int j, const UniformPair<V>& random) {
     const V fastest = hn::Set(d_, options_.max_velocity * (domain_.highest[j] - domain_.lowest[j]));
     const V position = hn::Load(d_, w_.position[j] + i);
     const V own = hn::Sub(hn::Load(d_, w_.best[j] + i), position);
     const V swarm = hn::Sub(hn::Set(d_, swarm_best_[j]), position);
     const V v = next_velocity<Real>(options_, hn::Load(d_, w_.velocity[j] + i), own, swarm,
-                                    hn::Load(d_, random(2 * j) + i),
-                                    hn::Load(d_, random(2 * j + 1) + i), fastest)
+                                    random.of_low, random.of_high, fastest)
                     .v;
     const V to = hn::Min(hn::Max(hn::Add(position, v), hn::Set(d_, domain_.lowest[j])),
                          hn::Set(d_, domain_.highest[j]));

@@ -81,23 +81,16 @@ class SwarmKernelOf {
     summary_ = shared_.summary;
   }
 
-  __device__ void draw(std::uint32_t iteration, int numbers, float (&random)[kDraws]) const {
-#pragma unroll
-    for (int block = 0; block < kDraws / 4; ++block) {
-      if (4 * block >= numbers) break;
-      const Philox r = swarm_numbers(job_.options.seed, roi_number_, threadIdx.x, iteration,
-                                     static_cast<std::uint32_t>(block));
-#pragma unroll
-      for (int k = 0; k < 4; ++k) random[4 * block + k] = uniform(r.v[k]);
-    }
+  __device__ Philox random(std::uint32_t iteration) const {
+    return swarm_numbers(job_.options.seed, roi_number_, threadIdx.x, iteration);
   }
 
   __device__ void scatter() {
-    float random[kDraws];
-    draw(0, kDimensions, random);
+    const Philox words = random(0);
 #pragma unroll
     for (int j = 0; j < kDimensions; ++j) {
-      at_[j] = best_[j] = domain_.lowest[j] + random[j] * (domain_.highest[j] - domain_.lowest[j]);
+      const float share = uniform_pair(words.v[j]).of_low;
+      at_[j] = best_[j] = domain_.lowest[j] + share * (domain_.highest[j] - domain_.lowest[j]);
       velocity_[j] = 0;
     }
     best_value_ = takes_part_ ? fminf(value_here(), kInfinity) : kInfinity;  // NaN is none
@@ -106,14 +99,13 @@ class SwarmKernelOf {
   }
 
   __device__ void iterate(std::uint32_t iteration) {
-    float random[kDraws];
-    draw(iteration, 2 * kDimensions, random);
+    const Philox words = random(iteration);
 #pragma unroll
     for (int j = 0; j < kDimensions; ++j) {
       const float fastest = job_.options.max_velocity * (domain_.highest[j] - domain_.lowest[j]);
-      velocity_[j] =
-          next_velocity(job_.options, velocity_[j], best_[j] - at_[j], swarm_best_[j] - at_[j],
-                        random[2 * j], random[2 * j + 1], fastest);
+      const UniformPair<float> random = uniform_pair(words.v[j]);
+      velocity_[j] = next_velocity(job_.options, velocity_[j], best_[j] - at_[j],
+                                   swarm_best_[j] - at_[j], random.of_low, random.of_high, fastest);
       at_[j] = clamped(at_[j] + velocity_[j], domain_.lowest[j], domain_.highest[j]);
     }
     const float value = value_here();

@@ -116,11 +116,11 @@ const char* fault_of(const FitDetails& d, FitStatus status) {
   return std::isfinite(d.angle_rad) ? nullptr : "converged to no angle";
 }
 
-/// Small ones are many: a call for each few would keep a GPU waiting. Large ones take most of the
-/// time.
-test::HardImages many_images(int side, std::uint64_t seed) {
+/// Small ones are many: large ones take most of the time.
+/// @param times  as many as that: a GPU would wait for calls of few
+test::HardImages many_images(int side, std::uint64_t times, std::uint64_t seed) {
   test::HardImages all = {side, {}, {}};
-  const std::uint64_t copies = side <= kSmall ? 24 : 1;
+  const std::uint64_t copies = times * (side <= kSmall ? 24 : 1);
   for (std::uint64_t i = 0; i < copies; ++i) {
     const test::HardImages images = test::hard_images(side, seed + i);
     all.kinds.insert(all.kinds.end(), images.kinds.begin(), images.kinds.end());
@@ -146,7 +146,7 @@ class HostileFits {
     const int side =
         std::uniform_int_distribution<int>(small ? 4 : kSmall + 1, small ? kSmall : 64)(random_);
     const std::uint64_t seed = random_();
-    const test::HardImages images = many_images(side, seed);
+    const test::HardImages images = many_images(side, cuda_ ? 16 : 1, seed);
     // Pixel by pixel to the last iteration takes ten times as long as all others: every eighth
     // time.
     const std::size_t models = random_() % 8 == 0 ? kModels.size() : kModels.size() - 1;
@@ -246,11 +246,12 @@ class HostileFits {
 
 int main(int argc, char** argv) {
   CLI::App app("Fits of images that are no spots: that each ends, and in what is promised");
-  double fits = 1e6;
+  double fits = 1e6, most_s = 1e9;
   bool gpu = false;
   int threads = 1;
   std::uint64_t seed = 1;
   app.add_option("--fits", fits)->capture_default_str()->check(CLI::Range(1.0, 1e12));
+  app.add_option("--seconds", most_s, "ends there with fewer")->check(CLI::PositiveNumber);
   app.add_flag("--gpu", gpu);
   app.add_option("--threads", threads, "of the CPU")
       ->capture_default_str()
@@ -258,11 +259,14 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   driftd::HostileFits hostile(gpu, threads, seed);
-  bool right = true;
-  for (int tenth = 1; right && tenth <= 10; ++tenth) {
-    while (right && static_cast<double>(hostile.fits()) < tenth * fits / 10)
+  const auto end = driftd::Clock::now() + std::chrono::duration<double>(most_s);
+  bool right = true, in_time = true;
+  for (int tenth = 1; right && in_time && tenth <= 10; ++tenth) {
+    while (right && in_time && static_cast<double>(hostile.fits()) < tenth * fits / 10) {
       right = hostile.fit_some();
+      in_time = driftd::Clock::now() < end;
+    }
     hostile.print();
   }
-  return right && static_cast<double>(hostile.fits()) >= fits ? 0 : 1;
+  return right && hostile.fits() > 0 ? 0 : 1;
 }

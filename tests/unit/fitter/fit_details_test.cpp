@@ -98,5 +98,37 @@ TEST_CASE("An angle by quarters changes the axes, and their errors with them") {
   }
 }
 
+TEST_CASE("A variance below 0 is told as not known, with its row and column, and no other") {
+  fitter::PixelwiseResult<5, float> found = {};
+  found.parameters = {{3, 4, 1.5f, 100, 10}};
+  for (int j = 0; j < 5; ++j)
+    for (int k = 0; k <= j; ++k) found.covariance(j, k) = j == k ? 1.0f : 0.25f;
+  found.covariance(1, 1) = -1;
+  fitter::FitDetails details = {};
+  fitter::set_details(found, details);
+  const auto& c = details.covariance;
+  for (int a = 0; a < fitter::kAngle; ++a) {
+    for (int b = 0; b < fitter::kAngle; ++b) {
+      CAPTURE(a, b);
+      const bool not_known = a == fitter::kY || b == fitter::kY;
+      CHECK(std::isnan(c[a][b]) == not_known);
+    }
+  }
+  CHECK(c[fitter::kX][fitter::kX] == 1);
+  CHECK(c[fitter::kX][fitter::kAmplitude] == 0.25f);
+  CHECK(c[fitter::kAngle][fitter::kAngle] == 0);
+
+  fitter::PixelwiseResult<7, float> rotated = {};
+  rotated.parameters = {{3, 4, 1.5f, 1.1f, 0.3f, 100, 10}};
+  for (int j = 0; j < 7; ++j) rotated.covariance(j, j) = j == 2 ? -1.0f : 1.0f;
+  const fitter::Localization l =
+      fitter::as_localization<RotatedByAxes>(rotated, 0.3f, AngleBounds(), &details);
+  CHECK(std::isnan(l.sigma_x_sd_px));
+  CHECK(l.sigma_y_sd_px == 1);
+  CHECK(std::isnan(c[fitter::kSigmaX][fitter::kSigmaX]));
+  CHECK(std::isnan(c[fitter::kSigmaX][fitter::kY]));
+  CHECK(c[fitter::kSigmaY][fitter::kSigmaY] == 1);
+}
+
 }  // namespace
 }  // namespace driftd

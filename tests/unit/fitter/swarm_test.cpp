@@ -189,10 +189,11 @@ TEST_CASE("The steps of a swarm are those of its random numbers, particle by par
     const test::Image g(&sample.pixels[roi * kPixels], &sample.pixels[roi * kPixels] + kPixels);
     std::vector<Particle> swarm;
     for (std::uint32_t i = 0; i < kParticles; ++i) {
-      const auto random = fitter::swarm_numbers(o.seed, o.first_roi + roi, i, 0, 0);
+      const auto random = fitter::swarm_numbers(o.seed, o.first_roi + roi, i, 0);
       Particle p;
       for (std::size_t j = 0; j < 4; ++j)
-        p.at.push_back(d.lowest[j] + fitter::uniform(random.v[j]) * (d.highest[j] - d.lowest[j]));
+        p.at.push_back(d.lowest[j] +
+                       fitter::uniform_pair(random.v[j]).of_low * (d.highest[j] - d.lowest[j]));
       p.velocity.assign(4, 0);
       p.best = p.at;
       p.best_value = chi_square_of(p.at, g, kSide);
@@ -207,11 +208,9 @@ TEST_CASE("The steps of a swarm are those of its random numbers, particle by par
       const Particle best = best_of();
       for (std::uint32_t i = 0; i < kParticles; ++i) {
         Particle& p = swarm[i];
+        const auto random = fitter::swarm_numbers(o.seed, o.first_roi + roi, i, step);
         for (std::size_t j = 0; j < 4; ++j) {
-          const auto random = fitter::swarm_numbers(o.seed, o.first_roi + roi, i, step,
-                                                    static_cast<std::uint32_t>(j / 2));
-          const double own = fitter::uniform(random.v[2 * j % 4]);
-          const double of_swarm = fitter::uniform(random.v[2 * j % 4 + 1]);
+          const auto [own, of_swarm] = fitter::uniform_pair(random.v[j]);
           const double fastest = o.max_velocity * (d.highest[j] - d.lowest[j]);
           p.velocity[j] =
               std::clamp(o.inertia * p.velocity[j] + o.own_pull * own * (p.best[j] - p.at[j]) +
