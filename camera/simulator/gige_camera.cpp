@@ -205,6 +205,8 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
   const auto image = sender_.begin(bytes + lines * padding);
   const MadeFrame made = producer_.make(plan, image.first(bytes));
   pad_lines(image, lines, padding);
+  // First: the client may ask for the next one as soon as it has this.
+  if (acquisition.single_frame) registers_.stop_acquisition();
   if (made.fate != FrameFate::Drop) {
     const std::int64_t time_ns = plan.camera_time_ns + made.time_error_ns;
     const FrameHeader header{frame_id_,
@@ -212,8 +214,6 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
     const StreamFaults faults{made.fate == FrameFate::Corrupt, made.packet_loss};
     deliver(sender_.keep(header, acquisition, faults), made.delivery_delay_ns);
   }
-  // At once: the client may ask for the next one as soon as it has this.
-  if (acquisition.single_frame) registers_.stop_acquisition();
   if (waiting_.empty()) producer_.prepare(plan.sensor);  // else one may be due meanwhile
 }
 

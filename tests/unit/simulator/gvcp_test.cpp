@@ -33,6 +33,10 @@ class PatternProducer final : public FrameProducer {
     const bool late = plan.frame_count % 4 == 2;
     return {fate.load(), 0, time_error, late ? late_by_ns.load() : 0};
   }
+  void prepare(const SensorSettings& /*settings*/) override {
+    ++prepared;
+    std::this_thread::sleep_for(std::chrono::milliseconds(preparing_ms));
+  }
   bool camera_away() override { return away; }
   std::optional<std::int64_t> clock_error_ns(std::int64_t) override {
     if (!clock_shown) return std::nullopt;
@@ -42,6 +46,7 @@ class PatternProducer final : public FrameProducer {
   std::atomic<std::int64_t> clock_error{0}, time_error{0};
   std::atomic<std::int64_t> late_by_ns{0};  ///< of every fourth frame
   std::atomic<bool> away{false};
+  std::atomic<int> prepared{0}, preparing_ms{0};
   std::atomic<FrameFate> fate{FrameFate::Send};
 };
 
@@ -457,6 +462,23 @@ TEST_CASE("With the software trigger each command gives one frame") {
   }
   CHECK_FALSE(bench.streams());
   CHECK(bench.camera.frames_sent() == 3);
+}
+
+TEST_CASE("Single frames that are asked for as soon as the last one is there all come") {
+  Bench bench("127.71.0.41", 1000);
+  bench.producer.preparing_ms = 20;
+  bench.take_control();
+  bench.client.write(feature::kAcquisitionMode, 2);
+  bench.start_stream(9000);
+  constexpr int kFrames = 20;
+  for (int i = 0; i < kFrames; ++i) {
+    CHECK(whole_frame(bench).size() == 3);
+    CHECK(bench.client.read(feature::kAcquisition) == 0);
+    if (i + 1 < kFrames) REQUIRE(bench.client.write(feature::kAcquisition, 1) == Status::Success);
+  }
+  CHECK_FALSE(bench.streams());
+  CHECK(bench.camera.frames_sent() == kFrames);
+  CHECK(bench.producer.prepared == kFrames);
 }
 
 TEST_CASE("A frame that is delivered late holds those behind it, and all come in order") {
