@@ -258,6 +258,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--seed", seed)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  if (gpu && driftd::fitter::cuda_device_count() == 0) {
+    std::fputs("--gpu: no CUDA device was found\n", stderr);
+    return 2;
+  }
   driftd::HostileFits hostile(gpu, threads, seed);
   const auto end = driftd::Clock::now() + std::chrono::duration<double>(most_s);
   bool right = true, in_time = true;
