@@ -189,9 +189,11 @@ std::vector<Option> noise_options() {
            .max = 65535}),
       row<&Config::camera, &Camera::readout_us>(
           "camera.readout_us", 1000,
-          {.text = "From the end of the exposure to the last byte at the computer: sensor read-out "
-                   "and transfer. The controller dates each frame by it; a transfer over 1 Gbit/s "
-                   "takes 8 ns a byte.",
+          {.text =
+               "From the end of the exposure to the last byte at the computer: sensor read-out "
+               "and transfer. The controller dates each frame by it; a transfer over 1 Gbit/s "
+               "takes 8 ns a byte. What it is wrong by, `driftctl calibrate` finds as dead time "
+               "of the stage, and the lock is as good: calibrate again where you change it.",
            .unit = "us",
            .min = 0,
            .max = 1'000'000}),

@@ -99,9 +99,13 @@ class Calibrate(unittest.TestCase):
         self.assertLess(result["proposal"]["residual_nm"], 5)
         self.assertEqual(result["markers"][0]["id"], 1)
 
-        # What it proposes is taken over while idle, by a reload, and holds the sample.
+        self.hold_as_proposed(result)
+
+    def hold_as_proposed(self, result: dict, **sections) -> None:
+        """What is proposed is taken over while idle, by a reload, and holds the sample."""
+        rig = self.rig
         stage = result["proposal"]["stage"]
-        rig.config(**{**IGNORANT, "stage": {
+        rig.config(**{**IGNORANT, **sections, "stage": {
             "image_to_stage": json.dumps(stage["image_to_stage"]), "delay_us": stage["delay_us"],
             "time_constant_us": stage["time_constant_us"], "resonance_hz": stage["resonance_hz"],
             "damping": stage["damping"]}})
@@ -111,6 +115,18 @@ class Calibrate(unittest.TestCase):
         rig.wait_state("locked")
         rig.wait_still(1.5)
         self.assertEqual(rig.status()["stage"], "following")
+
+    def test_a_readout_that_is_told_wrong_is_found_as_dead_time_and_the_lock_is_as_good(self):
+        # As if frames were taken so much earlier than they are: then the stage moves earlier, too.
+        too_long_us = 2500
+        self.start(camera={"readout_us": 1000 + too_long_us})
+        self.begin(seconds=15)
+        over = self.wait_over()
+        self.assertEqual(over["phase"], "done", over)
+        dead_us = over["result"]["delay_us"] + too_long_us
+        self.assertGreater(dead_us, 1000 * DELAY_MS - 500)
+        self.assertLess(dead_us, 1000 * DELAY_MS + 1500)
+        self.hold_as_proposed(over["result"], camera={"readout_us": 1000 + too_long_us})
 
     def test_it_is_refused_where_it_cannot_be(self):
         self.start()
