@@ -97,9 +97,9 @@ using AngleBounds = AngleBoundsOf<float>;
 
 /// What Localization has no room for. Rows and columns of the covariance are in the order of
 /// Parameter, the last ones the angle's: units are those of Localization, rad, and their products.
-/// 0 for what is fixed or the model does not have; the circular model's sigma_y is its sigma_x. NaN
-/// where the errors are, all of it with BadInput; infinite where nothing depends on it, as on a
-/// round spot's angle.
+/// 0 for what is fixed or the model does not have; the circular model's sigma_y is its sigma_x.
+/// Infinite where nothing depends on it, as on a round spot's angle. NaN with BadInput; with other
+/// statuses not converged() it is for diagnosis only, and NaN in place of variances below 0.
 struct FitDetails {
   static constexpr int kOrder = kParameters + 1;
   float angle_rad, angle_sd_rad;  ///< of the rotated model, else 0

@@ -340,6 +340,7 @@ Status DeviceRegisters::write(std::uint32_t address, std::span<const std::uint8_
   const std::uint32_t value = gvcp::get32(data.data());
   const Status status = check_word(address, value);
   if (status == Status::Success) {
+    if (address == feature::kAcquisition && (value != 0) != (word(address) != 0)) ++starts_;
     const bool test_bit = address == reg::kStreamPacketSize;  // reads back as 0
     arv_fake_camera_write_register(memory_->camera, address,
                                    test_bit ? value & ~gvcp::kPacketSizeFireTest : value);
@@ -364,6 +365,7 @@ Acquisition DeviceRegisters::acquisition() const {
   const std::lock_guard lock(mutex_);
   Acquisition a;
   a.running = word(feature::kAcquisition) != 0;
+  a.starts = starts_;
   a.single_frame = word(feature::kAcquisitionMode) == 2;
   if (word(feature::kTriggerMode) != 0) {
     a.trigger = word(feature::kTriggerSource) != 0 ? TriggerSource::Software : TriggerSource::Line;
@@ -397,6 +399,12 @@ Acquisition DeviceRegisters::acquisition() const {
 
 void DeviceRegisters::stop_acquisition() {
   set(feature::kAcquisition, 0);
+}
+
+void DeviceRegisters::end_acquisition(const Acquisition& acquisition) {
+  const std::lock_guard lock(mutex_);
+  if (acquisition.starts != starts_) return;
+  arv_fake_camera_write_register(memory_->camera, feature::kAcquisition, 0);
 }
 
 }  // namespace driftd::simulator

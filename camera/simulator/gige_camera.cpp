@@ -184,7 +184,9 @@ void pad_lines(std::span<std::byte> image, std::size_t lines, std::size_t paddin
 
 void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t start_ns) {
   // The settings of before the exposure hold; whether the client stopped meanwhile does not.
-  const bool streaming = acquisition.running && !away_ && registers_.acquisition().running;
+  const Acquisition now = registers_.acquisition();
+  const bool streaming =
+      acquisition.running && !away_ && now.running && now.starts == acquisition.starts;
   FramePlan plan;
   plan.sensor = acquisition.sensor;
   plan.start_ns = start_ns;
@@ -206,13 +208,14 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
   const MadeFrame made = producer_.make(plan, image.first(bytes));
   pad_lines(image, lines, padding);
   // First: the client may ask for the next one as soon as it has this.
-  if (acquisition.single_frame) registers_.stop_acquisition();
+  if (acquisition.single_frame) registers_.end_acquisition(acquisition);
   if (made.fate != FrameFate::Drop) {
     const std::int64_t time_ns = plan.camera_time_ns + made.time_error_ns;
     const FrameHeader header{frame_id_,
                              static_cast<std::uint64_t>(to_ticks(time_ns, model_.dialect.tick_hz))};
     const StreamFaults faults{made.fate == FrameFate::Corrupt, made.packet_loss};
     deliver(sender_.keep(header, acquisition, faults), made.delivery_delay_ns);
+    if (acquisition.single_frame && !waiting_.empty()) deliver_until(waiting_.back().due_ns);
   }
   if (waiting_.empty()) producer_.prepare(plan.sensor);  // else one may be due meanwhile
 }

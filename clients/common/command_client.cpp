@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "clients/common/plain.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -76,6 +78,7 @@ Reply CommandClient::request(const nlohmann::json& command, const std::function<
     throw Refused(fmt::format("{} answered something that driftd does not", endpoint_),
                   "bad_reply");
   }
+  make_plain(reply.body);
   if (!reply.body["ok"].get<bool>()) {
     throw Refused(reply.body.value("error", "no reason given"), reply.body.value("code", ""));
   }

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <ctime>
 
+#include "clients/common/plain.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -188,6 +190,7 @@ void add_text(const json& status, const char* pointer, Tone tone, std::vector<Li
     std::size_t end = rest.size();
     if (end > kColumns - kIndent) end = rest.rfind(' ', kColumns - kIndent);
     if (end == std::string::npos || end == 0) end = kColumns - kIndent;
+    if (end == kColumns - kIndent) end = cut(rest, end).size();
     lines.push_back({std::string(kIndent, ' ') + rest.substr(0, end), tone});
     rest.erase(0, std::min(rest.size(), end + (end < rest.size() && rest[end] == ' ' ? 1 : 0)));
   }
@@ -201,7 +204,7 @@ void add_camera_warnings(const json& status, std::vector<Line>& lines) {
     if (text(note, "/severity") != "warning") continue;
     const std::string line = fmt::format("{:<12}{}: asked {}, has {}", "", text(note, "/key"),
                                          text(note, "/asked"), text(note, "/got"));
-    lines.push_back({line.substr(0, kColumns), Tone::Warning});
+    lines.push_back({cut(line, kColumns), Tone::Warning});
   }
 }
 
@@ -224,9 +227,9 @@ void add_stage(const json& status, std::vector<Line>& lines) {
   const json* driver = find(status, "/stage_driver");
   if (driver == nullptr || !driver->is_object()) return;
   const std::string state = text(*driver, "/state");
-  lines.push_back({fmt::format("stage       {}: {}", text(*driver, "/driver"), words(state))
-                       .substr(0, kColumns),
-                   state == "ready" ? Tone::Plain : Tone::Bad});
+  lines.push_back(
+      {cut(fmt::format("stage       {}: {}", text(*driver, "/driver"), words(state)), kColumns),
+       state == "ready" ? Tone::Plain : Tone::Bad});
   if (state != "ready") add_text(*driver, "/text", Tone::Bad, lines);
   const json* axes = find(*driver, "/axes");
   std::string places;
@@ -287,16 +290,6 @@ Line marker_line(const json& marker) {
 }
 
 }  // namespace
-
-std::string plain(std::string text) {
-  const auto byte = [&text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool second_set = byte(i) == 0xc2 && i + 1 < text.size() && byte(i + 1) < 0xa0;
-    if (second_set) text[i] = text[i + 1] = ' ';
-    if (byte(i) < 0x20 || byte(i) == 0x7f) text[i] = ' ';
-  }
-  return text;
-}
 
 void DaemonView::update(const Message& message, std::int64_t now_ns) {
   lost_ += message.lost;
@@ -404,10 +397,10 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   lines.push_back(latency_line(status_));
   lines.push_back(fitter_line(status_));
   add_text(status_, "/fitter/size_reason", Tone::Plain, lines);
-  lines.push_back({"            " + text(status_, "/fitter/reason").substr(0, 68)});
-  lines.push_back({"            " + (text(status_, "/fitter/estimator") + ", " +
-                                     text(status_, "/fitter/estimator_reason"))
-                                        .substr(0, 68)});
+  lines.push_back({"            " + cut(text(status_, "/fitter/reason"), 68)});
+  lines.push_back({"            " + cut(text(status_, "/fitter/estimator") + ", " +
+                                            text(status_, "/fitter/estimator_reason"),
+                                        68)});
   return lines;
 }
 

@@ -20,10 +20,6 @@ struct Line {
   Tone tone = Tone::Plain;
 };
 
-/// For a terminal and a log: on one line, and without control characters (of Unicode both sets),
-/// which would steer the terminal.
-std::string plain(std::string text);
-
 class DaemonView {
  public:
   void update(const Message& message, std::int64_t now_ns);

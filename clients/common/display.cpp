@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "clients/common/plain.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -104,7 +106,7 @@ void Display::draw(std::vector<Line> lines) {
   std::string output;
   if (drawn_lines_ > 0) output += fmt::format("\033[{}A", drawn_lines_);
   for (Line& line : lines) {
-    line.text.resize(std::min(line.text.size(), window.columns));
+    line.text = cut(line.text, window.columns);
     output += coloured(line) + "\033[K\n";
   }
   output += "\033[J";

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <thread>
 
-#include "clients/common/daemon_view.hpp"
+#include "clients/common/plain.hpp"
 
 namespace driftd::clients {
 namespace {
@@ -48,7 +48,7 @@ std::optional<Word> read_word(json body) {
   word.phase = body.at("phase").get<std::string>();
   if (std::ranges::find(kPhases, word.phase) == kPhases.end()) return std::nullopt;
   const auto text = body.find("text");
-  if (text != body.end() && !text->is_null()) word.text = clients::plain(text->get<std::string>());
+  if (text != body.end() && !text->is_null()) word.text = plain(text->get<std::string>());
   const auto progress = body.find("progress");
   if (progress != body.end() && !progress->is_null()) {
     const auto share = progress->get<double>();

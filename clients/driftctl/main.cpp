@@ -17,6 +17,7 @@
 #include "clients/common/display.hpp"
 #include "clients/common/find_daemon.hpp"
 #include "clients/common/option_range.hpp"
+#include "clients/common/plain.hpp"
 #include "clients/common/stop_signal.hpp"
 #include "clients/common/subscriber.hpp"
 #include "clients/common/yaml_edit.hpp"
@@ -220,7 +221,7 @@ void watch(const Options& options) {
     if (!options.json) {
       display.show(view, "");
     } else if (message) {
-      fmt::print("{} {}\n", message->topic, message->text);
+      fmt::print("{} {}\n", plain(message->topic), plain(message->text));
       std::fflush(stdout);
     }
   }

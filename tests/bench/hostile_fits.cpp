@@ -110,9 +110,9 @@ const char* fault_of(const FitDetails& d, FitStatus status) {
   if (status == FitStatus::BadInput)
     return std::isnan(d.angle_rad) && std::isnan(d.covariance[0][0]) ? nullptr
                                                                      : "details of bad input";
-  if (!converged(status)) return nullptr;
   for (int j = 0; j < FitDetails::kOrder; ++j)
-    if (d.covariance[j][j] < 0) return "converged with a negative variance";
+    if (d.covariance[j][j] < 0) return "a negative variance";
+  if (!converged(status)) return nullptr;
   return std::isfinite(d.angle_rad) ? nullptr : "converged to no angle";
 }
 
@@ -251,7 +251,7 @@ int main(int argc, char** argv) {
   int threads = 1;
   std::uint64_t seed = 1;
   app.add_option("--fits", fits)->capture_default_str()->check(CLI::Range(1.0, 1e12));
-  app.add_option("--seconds", most_s, "ends there with fewer")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", most_s, "begins no more images then")->check(CLI::Range(0.0, 1e9));
   app.add_flag("--gpu", gpu);
   app.add_option("--threads", threads, "of the CPU")
       ->capture_default_str()

@@ -9,6 +9,7 @@
 #include "camera/simulator/sim_wire.hpp"
 #include "camera/simulator/stage_input.hpp"
 #include "clients/common/daemon_view.hpp"
+#include "clients/common/plain.hpp"
 #include "clients/exporter/daemon_watch.hpp"
 #include "clients/exporter/metrics.hpp"
 #include "clients/stage/correction.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "clients/common/daemon_view.hpp"
+#include "clients/common/plain.hpp"
 
 #include <functional>
 #include <string>
@@ -7,9 +8,12 @@
 #include "support/catch.hpp"
 #include "support/protocol_examples.hpp"
 
+using driftd::clients::cut;
 using driftd::clients::DaemonView;
 using driftd::clients::Line;
+using driftd::clients::make_plain;
 using driftd::clients::Message;
+using driftd::clients::plain;
 using driftd::clients::Tone;
 using nlohmann::json;
 
@@ -168,9 +172,9 @@ TEST_CASE("Values that do not exist are dashes") {
 }
 
 TEST_CASE("What a daemon, a camera or a marker says stays in its line and steers no terminal") {
-  CHECK(driftd::clients::plain("a\nb\t\x1b[31mc\x7f d") == "a b  [31mc  d");
-  CHECK(driftd::clients::plain("20 \xc2\xb5m, \xc2\x9b"
-                               "2J \xc2") == "20 \xc2\xb5m,   2J \xc2");
+  CHECK(plain("a\nb\t\x1b[31mc\x7f d") == "a b  [31mc  d");
+  CHECK(plain("20 \xc2\xb5m, \xc2\x9b"
+              "2J \xc2") == "20 \xc2\xb5m,   2J \xc2");
   const std::string hostile = "x\n\x1b[2J\xc2\x9b";
   std::function<void(json&)> spoil = [&](json& value) {
     if (value.is_string()) value = value.get<std::string>() + hostile;
@@ -191,9 +195,33 @@ TEST_CASE("What a daemon, a camera or a marker says stays in its line and steers
   CHECK(all.size() > 20);
   for (const Line& line : all) {
     CAPTURE(line.text);
-    CHECK(line.text == driftd::clients::plain(line.text));
+    CHECK(line.text == plain(line.text));
   }
-  CHECK(view.state() == driftd::clients::plain(view.state()));
+  CHECK(view.state() == plain(view.state()));
+}
+
+TEST_CASE("Texts are cut between characters") {
+  CHECK(cut("abc", 3) == "abc");
+  CHECK(cut("abc", 2) == "ab");
+  CHECK(cut("a\u015b", 2) == "a");
+  CHECK(cut("a\u015bb", 3) == "a\u015b");
+  CHECK(cut("\u20ac", 2).empty());
+  json status = driftd::test::protocol_examples().at("status");
+  for (const char* key : {"/camera/problem", "/fitter/reason", "/fitter/estimator_reason"}) {
+    for (std::size_t before = 50; before < 90; ++before) {
+      status[json::json_pointer(key)] = std::string(before, 'a') + "\u015b\u20ac end";
+      DaemonView view;
+      view.set_status(status, kNow_ns);
+      for (const Line& line : view.summary(kNow_ns))
+        CHECK_NOTHROW(json(line.text).dump());  // throws where it is not UTF-8
+    }
+  }
+}
+
+TEST_CASE("What replies say is plain") {
+  json reply = {{"error", "a\nb"}, {"list", {"\x1b[2J", 1}}, {"part", {{"text", "c\xc2\x9b"}}}};
+  make_plain(reply);
+  CHECK(reply == json({{"error", "a b"}, {"list", {" [2J", 1}}, {"part", {{"text", "c  "}}}}));
 }
 
 TEST_CASE("Times that no clock has are shown as the least or the most") {

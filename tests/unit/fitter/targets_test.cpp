@@ -8,7 +8,9 @@
 #include <string>
 
 #include "fitter/cpu/kernel.hpp"
+#include "fitter/swarm.hpp"
 #include "support/catch.hpp"
+#include "support/hard_spots.hpp"
 #include "support/instrumented.hpp"
 #include "unit/fitter/fits.hpp"
 
@@ -52,6 +54,37 @@ TEST_CASE("The best target is used, whoever has asked Highway before") {  // the
   const std::string asked_before = fitter::make_cpu_live_fitter(9, 1, {})->description();
   hwy::GetChosenTarget().DeInit();
   CHECK(fitter::make_cpu_live_fitter(9, 1, {})->description() == asked_before);
+}
+
+TEST_CASE("All targets move a swarm alike") {
+  const auto sample = test::draw_hard(test::Hard::TwoSpots, 30, 4);
+  fitter::FitOptions options;
+  options.model = fitter::Model::EllipticalGaussian;
+  fitter::SwarmOptions swarm;
+  swarm.particles = 96;
+  swarm.iterations = 3;  // differences of rounding grow with each
+  std::map<std::string, std::vector<fitter::SwarmReport>> reports;
+  const std::int64_t supported = hwy::SupportedTargets();
+  for (int shift = 0; shift < 63; ++shift) {
+    const std::int64_t bit = std::int64_t{1} << shift;
+    if ((supported & bit) == 0) continue;
+    const OnlyTargets only(bit);
+    auto& found = reports[fitter::make_cpu_live_fitter(9, 1, {})->description()];
+    Fits polished(30);
+    found.resize(30);
+    fitter::fit_swarm_cpu(sample.batch(), options, swarm, polished, found, 1);
+  }
+  CHECK(reports.size() > 1);
+  const auto& first = reports.begin()->second;
+  for (const auto& [target, found] : reports) {
+    CAPTURE(target);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CHECK(found[i].best.x_px == Approx(first[i].best.x_px).margin(1e-4));
+      CHECK(found[i].best.y_px == Approx(first[i].best.y_px).margin(1e-4));
+      CHECK(found[i].best.sigma_x_px == Approx(first[i].best.sigma_x_px).margin(1e-4));
+      CHECK(found[i].chi_square == Approx(first[i].chi_square).epsilon(1e-4));
+    }
+  }
 }
 
 TEST_CASE("All targets give the same answer") {

@@ -465,20 +465,50 @@ TEST_CASE("With the software trigger each command gives one frame") {
 }
 
 TEST_CASE("Single frames that are asked for as soon as the last one is there all come") {
+  const int preparing_ms = GENERATE(0, 10);
   Bench bench("127.71.0.41", 1000);
-  bench.producer.preparing_ms = 20;
+  bench.producer.preparing_ms = preparing_ms;
   bench.take_control();
   bench.client.write(feature::kAcquisitionMode, 2);
   bench.start_stream(9000);
-  constexpr int kFrames = 20;
-  for (int i = 0; i < kFrames; ++i) {
+  const int frames = preparing_ms > 0 ? 20 : 200;
+  for (int i = 0; i < frames; ++i) {
     CHECK(whole_frame(bench).size() == 3);
     CHECK(bench.client.read(feature::kAcquisition) == 0);
-    if (i + 1 < kFrames) REQUIRE(bench.client.write(feature::kAcquisition, 1) == Status::Success);
+    if (i + 1 < frames) REQUIRE(bench.client.write(feature::kAcquisition, 1) == Status::Success);
   }
   CHECK_FALSE(bench.streams());
-  CHECK(bench.camera.frames_sent() == kFrames);
-  CHECK(bench.producer.prepared == kFrames);
+  CHECK(bench.camera.frames_sent() == static_cast<std::uint64_t>(frames));
+  CHECK(bench.producer.prepared == frames);
+}
+
+TEST_CASE("A single frame that is delivered late comes") {
+  Bench bench("127.71.0.42", 1000);
+  bench.producer.late_by_ns = 20'000'000;  // of every fourth frame
+  bench.take_control();
+  bench.client.write(feature::kAcquisitionMode, 2);
+  bench.start_stream(9000);
+  for (int i = 0; i < 9; ++i) {
+    CHECK(whole_frame(bench).size() == 3);
+    REQUIRE(bench.client.write(feature::kAcquisition, 1) == Status::Success);
+  }
+}
+
+TEST_CASE("A single frame that is stopped does not stop what is started after it") {
+  Bench bench("127.71.0.43", 1000);
+  bench.take_control();
+  bench.client.write(feature::kAcquisitionMode, 2);
+  bench.start_stream(9000);
+  for (int i = 0; i < 30; ++i) {
+    bench.client.write(feature::kAcquisitionMode, 2);
+    bench.client.write(feature::kAcquisition, 1);
+    bench.client.write(feature::kAcquisition, 0);
+    bench.client.write(feature::kAcquisitionMode, 1);
+    bench.client.write(feature::kAcquisition, 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    CHECK(bench.client.read(feature::kAcquisition) == 1);
+    bench.client.write(feature::kAcquisition, 0);
+  }
 }
 
 TEST_CASE("A frame that is delivered late holds those behind it, and all come in order") {

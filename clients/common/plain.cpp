@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "clients/common/plain.hpp"
+
+#include <utility>
+
+namespace driftd::clients {
+
+std::string plain(std::string text) {
+  const auto byte = [&text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool second_set = byte(i) == 0xc2 && i + 1 < text.size() && byte(i + 1) < 0xa0;
+    if (second_set) text[i] = text[i + 1] = ' ';
+    if (byte(i) < 0x20 || byte(i) == 0x7f) text[i] = ' ';
+  }
+  return text;
+}
+
+void make_plain(nlohmann::json& value) {
+  if (value.is_string()) value = plain(std::move(value.get_ref<std::string&>()));
+  if (!value.is_structured()) return;
+  for (nlohmann::json& part : value) make_plain(part);
+}
+
+std::string cut(const std::string& text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  const auto inside = [&text](std::size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80U;
+  };
+  while (most_bytes > 0 && inside(most_bytes)) --most_bytes;
+  return text.substr(0, most_bytes);
+}
+
+}  // namespace driftd::clients
