@@ -27,6 +27,7 @@ namespace {
 class PatternProducer final : public FrameProducer {
  public:
   MadeFrame make(const FramePlan& plan, std::span<std::byte> image) override {
+    if (!image.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(making_ms));
     for (std::size_t i = 0; i < image.size(); ++i) {
       image[i] = static_cast<std::byte>((i + plan.frame_id) & 0xff);
     }
@@ -46,7 +47,7 @@ class PatternProducer final : public FrameProducer {
   std::atomic<std::int64_t> clock_error{0}, time_error{0};
   std::atomic<std::int64_t> late_by_ns{0};  ///< of every fourth frame
   std::atomic<bool> away{false};
-  std::atomic<int> prepared{0}, preparing_ms{0};
+  std::atomic<int> prepared{0}, preparing_ms{0}, making_ms{0};
   std::atomic<FrameFate> fate{FrameFate::Send};
 };
 
@@ -498,17 +499,14 @@ TEST_CASE("A single frame that is stopped does not stop what is started after it
   Bench bench("127.71.0.43", 1000);
   bench.take_control();
   bench.client.write(feature::kAcquisitionMode, 2);
+  bench.producer.making_ms = 40;
   bench.start_stream(9000);
-  for (int i = 0; i < 30; ++i) {
-    bench.client.write(feature::kAcquisitionMode, 2);
-    bench.client.write(feature::kAcquisition, 1);
-    bench.client.write(feature::kAcquisition, 0);
-    bench.client.write(feature::kAcquisitionMode, 1);
-    bench.client.write(feature::kAcquisition, 1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    CHECK(bench.client.read(feature::kAcquisition) == 1);
-    bench.client.write(feature::kAcquisition, 0);
-  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it is being made
+  bench.client.write(feature::kAcquisition, 0);
+  bench.client.write(feature::kAcquisitionMode, 1);
+  bench.client.write(feature::kAcquisition, 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  CHECK(bench.client.read(feature::kAcquisition) == 1);
 }
 
 TEST_CASE("A frame that is delivered late holds those behind it, and all come in order") {
