@@ -184,6 +184,7 @@ TEST_CASE("What a daemon, a camera or a marker says stays in its line and steers
   DaemonView view;
   for (const char* topic : {"status", "position", "correction", "markers", "event"}) {
     json body = driftd::test::protocol_examples().at(topic);
+    if (topic == std::string("correction")) body["limited"] = {"step", "rate"};
     spoil(body);
     view.update(message(topic, body), kNow_ns);
   }
