@@ -38,7 +38,7 @@ DRIFTD_HD float times(float element, float value) {
   return element != 0 ? element * value : 0.0f;
 }
 
-/// NaN where the errors are: a matrix that is not of a minimum can have variances below 0.
+/// NaN for variances below 0, which a matrix that is not of a minimum can have, row and column.
 DRIFTD_HD void tell_what_is_not_known(FitDetails& details) {
   constexpr int kOrder = FitDetails::kOrder;
   for (int a = 0; a < kOrder; ++a) {

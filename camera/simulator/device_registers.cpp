@@ -340,7 +340,7 @@ Status DeviceRegisters::write(std::uint32_t address, std::span<const std::uint8_
   const std::uint32_t value = gvcp::get32(data.data());
   const Status status = check_word(address, value);
   if (status == Status::Success) {
-    if (address == feature::kAcquisition && (value != 0) != (word(address) != 0)) ++starts_;
+    if (address == feature::kAcquisition && (value != 0) != (word(address) != 0)) ++changes_;
     const bool test_bit = address == reg::kStreamPacketSize;  // reads back as 0
     arv_fake_camera_write_register(memory_->camera, address,
                                    test_bit ? value & ~gvcp::kPacketSizeFireTest : value);
@@ -365,7 +365,7 @@ Acquisition DeviceRegisters::acquisition() const {
   const std::lock_guard lock(mutex_);
   Acquisition a;
   a.running = word(feature::kAcquisition) != 0;
-  a.starts = starts_;
+  a.changes = changes_;
   a.single_frame = word(feature::kAcquisitionMode) == 2;
   if (word(feature::kTriggerMode) != 0) {
     a.trigger = word(feature::kTriggerSource) != 0 ? TriggerSource::Software : TriggerSource::Line;
@@ -403,7 +403,7 @@ void DeviceRegisters::stop_acquisition() {
 
 void DeviceRegisters::end_acquisition(const Acquisition& acquisition) {
   const std::lock_guard lock(mutex_);
-  if (acquisition.starts != starts_) return;
+  if (acquisition.changes != changes_) return;
   arv_fake_camera_write_register(memory_->camera, feature::kAcquisition, 0);
 }
 

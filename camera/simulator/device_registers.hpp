@@ -28,7 +28,7 @@ enum class TriggerSource : std::uint8_t { Free, Software, Line };
 /// All the stream thread needs of the registers, taken at once.
 struct Acquisition {
   bool running = false;
-  std::uint32_t starts = 0;  ///< how often a client has started or stopped it
+  std::uint32_t changes = 0;  ///< how often a client has started or stopped it
   bool single_frame = false;
   TriggerSource trigger = TriggerSource::Free;
   SensorSettings sensor;
@@ -62,7 +62,7 @@ class DeviceRegisters {
   void set(std::uint32_t address, std::uint32_t value);
   Acquisition acquisition() const;
   void stop_acquisition();
-  /// The same of that one: not of another that a client has started since.
+  /// Only if no client has started or stopped it since `acquisition`.
   void end_acquisition(const Acquisition& acquisition);
 
  private:
@@ -78,8 +78,8 @@ class DeviceRegisters {
   void fit_region_to_binning();
   double gain_db() const;
 
-  mutable std::mutex mutex_;  ///< guards memory_ and starts_
-  std::uint32_t starts_ = 0;
+  mutable std::mutex mutex_;  ///< guards memory_ and changes_
+  std::uint32_t changes_ = 0;
   std::unique_ptr<Memory> memory_;
   CameraIdentity identity_;
   CameraModel model_;

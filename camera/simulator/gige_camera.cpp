@@ -186,7 +186,7 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
   // The settings of before the exposure hold; whether the client stopped meanwhile does not.
   const Acquisition now = registers_.acquisition();
   const bool streaming =
-      acquisition.running && !away_ && now.running && now.starts == acquisition.starts;
+      acquisition.running && !away_ && now.running && now.changes == acquisition.changes;
   FramePlan plan;
   plan.sensor = acquisition.sensor;
   plan.start_ns = start_ns;

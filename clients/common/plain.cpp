@@ -26,8 +26,10 @@ std::string cut(const std::string& text, std::size_t most_bytes) {
   const auto inside = [&text](std::size_t i) {
     return (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80U;
   };
-  while (most_bytes > 0 && inside(most_bytes)) --most_bytes;
-  return text.substr(0, most_bytes);
+  std::size_t end = most_bytes;
+  // A character has at most three bytes more: what has others is no UTF-8, and cut anywhere.
+  while (end > 0 && most_bytes - end < 3 && inside(end)) --end;
+  return text.substr(0, end);
 }
 
 }  // namespace driftd::clients

@@ -14,7 +14,7 @@ std::string plain(std::string text);
 /// The same of each text in `value`; names of members stay.
 void make_plain(nlohmann::json& value);
 
-/// The beginning of UTF-8: at most so many bytes, whole characters.
+/// The beginning of a text in UTF-8: at most so many bytes, whole characters.
 std::string cut(const std::string& text, std::size_t most_bytes);
 
 }  // namespace driftd::clients

@@ -48,7 +48,7 @@ std::optional<Word> read_word(json body) {
   word.phase = body.at("phase").get<std::string>();
   if (std::ranges::find(kPhases, word.phase) == kPhases.end()) return std::nullopt;
   const auto text = body.find("text");
-  if (text != body.end() && !text->is_null()) word.text = plain(text->get<std::string>());
+  if (text != body.end() && !text->is_null()) word.text = text->get<std::string>();
   const auto progress = body.find("progress");
   if (progress != body.end() && !progress->is_null()) {
     const auto share = progress->get<double>();
@@ -275,7 +275,7 @@ void ProgressLine::show(const std::string& phase, std::optional<double> progress
   }
   line += phase + (text.empty() ? "" : ": " + text);
   if (terminal_) {
-    line.resize(std::min(line.size(), columns() - 1));
+    line = cut(line, columns() - 1);
     fmt::print(stderr, "\r\033[K{}", line);
     open_ = true;
   } else {

@@ -272,5 +272,5 @@ int main(int argc, char** argv) {
     }
     hostile.print();
   }
-  return right && hostile.fits() > 0 ? 0 : 1;
+  return right && hostile.fits() > 0 ? 0 : 1;  // none: of --fits nan
 }

@@ -96,6 +96,15 @@ TEST_CASE("A refusal carries the daemon's reason and code") {
   CHECK_THROWS_WITH(client.request("lock"), "no markers are known yet");
 }
 
+TEST_CASE("What replies and refusals say is one line and steers no terminal") {
+  OneAnswer daemon({R"({"ok":true,"by":"a\nb","list":["\u001b[2J",1]})"});
+  const Reply reply = CommandClient(daemon.endpoint()).request("record");
+  CHECK(reply.body["by"] == "a b");
+  CHECK(reply.body["list"] == json({" [2J", 1}));
+  OneAnswer other({R"({"ok":false,"error":"no\n\u009b2J","code":"refused"})"});
+  CHECK_THROWS_WITH(CommandClient(other.endpoint()).request("lock"), "no   2J");
+}
+
 TEST_CASE("What is no reply of driftd is refused, not trusted") {
   CHECK(code_of_refusal(R"({"ok":false,"error":"e","code":"timeout"})") == "timeout");
   CHECK(code_of_refusal("hello") == "bad_reply");

@@ -207,6 +207,7 @@ TEST_CASE("Texts are cut between characters") {
   CHECK(cut("a\u015b", 2) == "a");
   CHECK(cut("a\u015bb", 3) == "a\u015b");
   CHECK(cut("\u20ac", 2).empty());
+  CHECK(cut(std::string(100, '\x80'), 68).size() == 65);  // no UTF-8: ends all the same
   json status = driftd::test::protocol_examples().at("status");
   for (const char* key : {"/camera/problem", "/fitter/reason", "/fitter/estimator_reason"}) {
     for (std::size_t before = 50; before < 90; ++before) {

@@ -34,19 +34,16 @@ class OnlyTargets {
 
 using Fits = std::vector<fitter::Localization>;
 
-/// By the name of the target that was really used.
-std::map<std::string, Fits> fits_by_target(const std::vector<std::uint16_t>& pixels, int side,
-                                           const fitter::FitOptions& options) {
-  std::map<std::string, Fits> fits;
+/// With each target alone that this processor can run: action(name of the target really used).
+template <class Action>
+void with_each_target(const Action& action) {
   const std::int64_t supported = hwy::SupportedTargets();
   for (int shift = 0; shift < 63; ++shift) {
     const std::int64_t bit = std::int64_t{1} << shift;
     if ((supported & bit) == 0) continue;
     const OnlyTargets only(bit);
-    const std::string name = fitter::make_cpu_live_fitter(side, 1, {})->description();
-    fits[name] = test::fit_all(pixels, side, options);
+    action(fitter::make_cpu_live_fitter(9, 1, {})->description());
   }
-  return fits;
 }
 
 TEST_CASE("The best target is used, whoever has asked Highway before") {  // the first: nobody has
@@ -64,16 +61,11 @@ TEST_CASE("All targets move a swarm alike") {
   swarm.particles = 96;
   swarm.iterations = 3;  // differences of rounding grow with each
   std::map<std::string, std::vector<fitter::SwarmReport>> reports;
-  const std::int64_t supported = hwy::SupportedTargets();
-  for (int shift = 0; shift < 63; ++shift) {
-    const std::int64_t bit = std::int64_t{1} << shift;
-    if ((supported & bit) == 0) continue;
-    const OnlyTargets only(bit);
-    auto& found = reports[fitter::make_cpu_live_fitter(9, 1, {})->description()];
+  with_each_target([&](const std::string& target) {
     Fits polished(30);
-    found.resize(30);
-    fitter::fit_swarm_cpu(sample.batch(), options, swarm, polished, found, 1);
-  }
+    reports[target].resize(30);
+    fitter::fit_swarm_cpu(sample.batch(), options, swarm, polished, reports[target], 1);
+  });
   CHECK(reports.size() > 1);
   const auto& first = reports.begin()->second;
   for (const auto& [target, found] : reports) {
@@ -95,7 +87,10 @@ TEST_CASE("All targets give the same answer") {
                                Estimator::PoissonLikelihood);
   const int spots = test::kInstrumented ? 60 : 300;
   const auto images = test::simulate_spots<std::uint16_t>(side, 2000, 100, spots, 43);
-  const auto by_target = fits_by_target(images.pixels, side, options);
+  std::map<std::string, Fits> by_target;
+  with_each_target([&](const std::string& target) {
+    by_target[target] = test::fit_all(images.pixels, side, options);
+  });
   CHECK(by_target.size() > 1);
   const Fits& first = by_target.begin()->second;
   std::size_t compared = 0, verdicts = 0;
@@ -184,15 +179,12 @@ TEST_CASE(
     options.fixed = GENERATE(std::uint8_t{0}, bit(Parameter::Y), bit(Parameter::SigmaY),
                              bit(Parameter::Amplitude), bit(Parameter::Background));
   options.noise = {0.5f, 2, 10};
-  const std::int64_t supported = hwy::SupportedTargets();
   Fits first;
-  for (int shift = 0; shift < 63; ++shift) {
-    if ((supported >> shift & 1) == 0) continue;
-    const OnlyTargets only(std::int64_t{1} << shift);
+  with_each_target([&](const std::string& target) {
     const Fits fits = input.fit(options);
     if (first.empty()) first = fits;
     for (std::size_t i = 0; i < fits.size(); ++i) {
-      CAPTURE(shift, i, static_cast<int>(options.estimator), int{options.fixed});
+      CAPTURE(target, i, static_cast<int>(options.estimator), int{options.fixed});
       CHECK(converged(fits[i].status) == converged(first[i].status));
       const auto found = values_of(fits[i]), expected = values_of(first[i]);
       for (std::size_t j = 0; j < found.size(); ++j) {
@@ -204,7 +196,7 @@ TEST_CASE(
         CHECK(found[j].sd == Approx(expected[j].sd).epsilon(0.01));
       }
     }
-  }
+  });
   CHECK(converged(first[0].status));
 }
 
