@@ -340,7 +340,7 @@ Status DeviceRegisters::write(std::uint32_t address, std::span<const std::uint8_
   const std::uint32_t value = gvcp::get32(data.data());
   const Status status = check_word(address, value);
   if (status == Status::Success) {
-    if (address == feature::kAcquisition && (value != 0) != (word(address) != 0)) ++changes_;
+    if (address == feature::kAcquisition && (value == 0 || word(address) == 0)) ++changes_;
     const bool test_bit = address == reg::kStreamPacketSize;  // reads back as 0
     arv_fake_camera_write_register(memory_->camera, address,
                                    test_bit ? value & ~gvcp::kPacketSizeFireTest : value);
@@ -398,7 +398,9 @@ Acquisition DeviceRegisters::acquisition() const {
 }
 
 void DeviceRegisters::stop_acquisition() {
-  set(feature::kAcquisition, 0);
+  const std::lock_guard lock(mutex_);
+  ++changes_;
+  arv_fake_camera_write_register(memory_->camera, feature::kAcquisition, 0);
 }
 
 void DeviceRegisters::end_acquisition(const Acquisition& acquisition) {

@@ -28,7 +28,7 @@ enum class TriggerSource : std::uint8_t { Free, Software, Line };
 /// All the stream thread needs of the registers, taken at once.
 struct Acquisition {
   bool running = false;
-  std::uint32_t changes = 0;  ///< how often a client has started or stopped it
+  std::uint32_t changes = 0;  ///< how often it was started and stopped, but for its own ends
   bool single_frame = false;
   TriggerSource trigger = TriggerSource::Free;
   SensorSettings sensor;
@@ -62,7 +62,7 @@ class DeviceRegisters {
   void set(std::uint32_t address, std::uint32_t value);
   Acquisition acquisition() const;
   void stop_acquisition();
-  /// Only if no client has started or stopped it since `acquisition`.
+  /// By itself, unless it was started or stopped since `acquisition`.
   void end_acquisition(const Acquisition& acquisition);
 
  private:

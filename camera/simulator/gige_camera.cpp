@@ -125,7 +125,8 @@ void GigeCamera::run_stream() {
     update_power();
     const Acquisition acquisition = registers_.acquisition();
     const bool streaming = acquisition.running && !away_;
-    if (!streaming) waiting_.clear();
+    // Not what waits of a single frame, which ends by itself.
+    if (away_ || (!streaming && acquisition.changes != sent_changes_)) waiting_.clear();
     deliver_until(monotonic_ns());
     if (streaming && acquisition.trigger == TriggerSource::Software) {
       if (control_.take_trigger(std::chrono::nanoseconds(kIdlePeriodNs))) {
@@ -184,9 +185,7 @@ void pad_lines(std::span<std::byte> image, std::size_t lines, std::size_t paddin
 
 void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t start_ns) {
   // The settings of before the exposure hold; whether the client stopped meanwhile does not.
-  const Acquisition now = registers_.acquisition();
-  const bool streaming =
-      acquisition.running && !away_ && now.running && now.changes == acquisition.changes;
+  const bool streaming = acquisition.running && !away_ && registers_.acquisition().running;
   FramePlan plan;
   plan.sensor = acquisition.sensor;
   plan.start_ns = start_ns;
@@ -215,7 +214,7 @@ void GigeCamera::make_and_send(const Acquisition& acquisition, std::int64_t star
                              static_cast<std::uint64_t>(to_ticks(time_ns, model_.dialect.tick_hz))};
     const StreamFaults faults{made.fate == FrameFate::Corrupt, made.packet_loss};
     deliver(sender_.keep(header, acquisition, faults), made.delivery_delay_ns);
-    if (acquisition.single_frame && !waiting_.empty()) deliver_until(waiting_.back().due_ns);
+    sent_changes_ = acquisition.changes;
   }
   if (waiting_.empty()) producer_.prepare(plan.sensor);  // else one may be due meanwhile
 }

@@ -115,6 +115,7 @@ class GigeCamera {
     std::int64_t due_ns = 0;
   };
   std::deque<Waiting> waiting_;
+  std::uint32_t sent_changes_ = 0;  ///< Acquisition::changes of the last one
   std::thread control_thread_;
   std::thread stream_thread_;
 };

@@ -73,12 +73,11 @@ Reply CommandClient::request(const nlohmann::json& command, const std::function<
                                   keyed));
   }
   Reply reply;
-  reply.body = nlohmann::json::parse(parts.front().to_string_view(), nullptr, false);
+  reply.body = parse_plain(parts.front().to_string_view());
   if (!reply.body.is_object() || !reply.body.contains("ok") || !reply.body["ok"].is_boolean()) {
     throw Refused(fmt::format("{} answered something that driftd does not", endpoint_),
                   "bad_reply");
   }
-  make_plain(reply.body);
   if (!reply.body["ok"].get<bool>()) {
     throw Refused(reply.body.value("error", "no reason given"), reply.body.value("code", ""));
   }

@@ -32,7 +32,7 @@ std::string number(const json& object, const char* pointer, const char* format =
 
 std::string text(const json& object, const char* pointer) {
   const json* value = find(object, pointer);
-  return value != nullptr && value->is_string() ? plain(value->get<std::string>()) : "-";
+  return value != nullptr && value->is_string() ? value->get<std::string>() : "-";
 }
 
 /// Reason and health codes as words.
@@ -59,7 +59,7 @@ std::string limits(const json& correction) {
   if (limited == nullptr || !limited->is_array() || limited->empty()) return {};
   std::string names;
   for (const json& limit : *limited) {
-    if (limit.is_string()) names += ' ' + plain(limit.get<std::string>());
+    if (limit.is_string()) names += ' ' + limit.get<std::string>();
   }
   return "   limited:" + names;
 }
@@ -299,7 +299,9 @@ void DaemonView::update(const Message& message, std::int64_t now_ns) {
     if (message.topic == "position") correction_ = nullptr;
   }
   last_ns_ = now_ns;
-  if (const std::string state = text(message.body, "/state"); state != "-") state_ = state;
+  if (const json* state = find(message.body, "/state"); state != nullptr && state->is_string()) {
+    state_ = state->get<std::string>();
+  }
   if (message.topic == "status") {
     status_ = message.body;
     // No frames come: the last position tells of a past.

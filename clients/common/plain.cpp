@@ -15,10 +15,13 @@ std::string plain(std::string text) {
   return text;
 }
 
-void make_plain(nlohmann::json& value) {
-  if (value.is_string()) value = plain(std::move(value.get_ref<std::string&>()));
-  if (!value.is_structured()) return;
-  for (nlohmann::json& part : value) make_plain(part);
+nlohmann::json parse_plain(std::string_view message) {
+  using nlohmann::json;
+  const auto clean = [](int, json::parse_event_t, json& value) {
+    if (value.is_string()) value = plain(std::move(value.get_ref<std::string&>()));
+    return true;
+  };
+  return json::parse(message, clean, /*allow_exceptions=*/false);
 }
 
 std::string cut(const std::string& text, std::size_t most_bytes) {

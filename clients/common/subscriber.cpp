@@ -3,6 +3,8 @@
 
 #include <cerrno>
 
+#include "clients/common/plain.hpp"
+
 namespace driftd::clients {
 
 std::optional<Message> parse_message(std::string_view data) {
@@ -11,7 +13,7 @@ std::optional<Message> parse_message(std::string_view data) {
   Message message;
   message.topic = data.substr(0, space);
   message.text = data.substr(space + 1);
-  message.body = nlohmann::json::parse(message.text, nullptr, /*allow_exceptions=*/false);
+  message.body = parse_plain(message.text);
   if (!message.body.is_object()) return std::nullopt;
   return message;
 }

@@ -386,7 +386,8 @@ int run(int argc, char** argv) {
   app.add_option("--timeout", options.timeout_s, "Seconds to wait for an answer")
       ->check(clients::in_range(1e-3, 1e6, "POSITIVE"))
       ->capture_default_str();
-  app.add_flag("--json", options.json, "Print the JSON as it came");
+  app.add_flag("--json", options.json,
+               "Print the JSON that came, control characters in its texts as blanks");
   add_commands(app, options);
   add_standard_flags(app, "driftctl");
   try {

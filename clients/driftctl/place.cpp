@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "clients/common/plain.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -64,7 +66,7 @@ void show(const CommonOptions& options, const std::string& name) {
   const json& place = body.at("place");
   fmt::print("{}\n", line_of(place));
   for (const auto& [key, value] : place.at("instrument").items())
-    fmt::print("{}: {}\n", key, value.get<std::string>());
+    fmt::print("{}: {}\n", plain(key), value.get<std::string>());
   if (const json& stage = place.at("stage"); stage.is_object())
     fmt::print("stage: {} ({}) at {} nm\n", stage.at("driver").get<std::string>(),
                stage.at("description").get<std::string>(), stage.at("position_nm").dump());

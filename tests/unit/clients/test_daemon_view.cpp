@@ -11,8 +11,9 @@
 using driftd::clients::cut;
 using driftd::clients::DaemonView;
 using driftd::clients::Line;
-using driftd::clients::make_plain;
 using driftd::clients::Message;
+using driftd::clients::parse_message;
+using driftd::clients::parse_plain;
 using driftd::clients::plain;
 using driftd::clients::Tone;
 using nlohmann::json;
@@ -186,7 +187,7 @@ TEST_CASE("What a daemon, a camera or a marker says stays in its line and steers
     json body = driftd::test::protocol_examples().at(topic);
     if (topic == std::string("correction")) body["limited"] = {"step", "rate"};
     spoil(body);
-    view.update(message(topic, body), kNow_ns);
+    view.update(*parse_message(topic + (' ' + body.dump())), kNow_ns);
   }
   std::vector<Line> all = view.summary(kNow_ns);
   for (const auto& more : {view.marker_table(20), view.events()})
@@ -220,10 +221,13 @@ TEST_CASE("Texts are cut between characters") {
   }
 }
 
-TEST_CASE("What replies say is plain") {
-  json reply = {{"error", "a\nb"}, {"list", {"\x1b[2J", 1}}, {"part", {{"text", "c\xc2\x9b"}}}};
-  make_plain(reply);
-  CHECK(reply == json({{"error", "a b"}, {"list", {" [2J", 1}}, {"part", {{"text", "c  "}}}}));
+TEST_CASE("What is received is plain, however deep, and what is no JSON is discarded") {
+  const json sent = {{"error", "a\nb"}, {"list", {"\x1b[2J", 1}}, {"part", {{"t", "c\xc2\x9b"}}}};
+  CHECK(parse_plain(sent.dump()) ==
+        json({{"error", "a b"}, {"list", {" [2J", 1}}, {"part", {{"t", "c  "}}}}));
+  CHECK(parse_plain("{\"error\":").is_discarded());
+  const std::string open(300'000, '['), close(300'000, ']');
+  CHECK(parse_plain(open + close).is_array());
 }
 
 TEST_CASE("Times that no clock has are shown as the least or the most") {

@@ -463,6 +463,13 @@ TEST_CASE("With the software trigger each command gives one frame") {
   }
   CHECK_FALSE(bench.streams());
   CHECK(bench.camera.frames_sent() == 3);
+  // At once after it was stopped and started anew, too.
+  for (int i = 0; i < 20; ++i) {
+    bench.client.write(feature::kAcquisition, 0);
+    bench.client.write(feature::kAcquisition, 1);
+    REQUIRE(bench.client.write(feature::kTriggerSoftware, 1) == Status::Success);
+    CHECK(whole_frame(bench).size() == 3);
+  }
 }
 
 TEST_CASE("Single frames that are asked for as soon as the last one is there all come") {
@@ -493,6 +500,19 @@ TEST_CASE("A single frame that is delivered late comes") {
     CHECK(whole_frame(bench).size() == 3);
     REQUIRE(bench.client.write(feature::kAcquisition, 1) == Status::Success);
   }
+}
+
+TEST_CASE("A single frame that is delivered late does not come where it was stopped before") {
+  Bench bench("127.71.0.44", 1000);
+  bench.producer.late_by_ns = 300'000'000;  // of the second frame
+  bench.take_control();
+  bench.client.write(feature::kAcquisitionMode, 2);
+  bench.start_stream(9000);
+  CHECK(whole_frame(bench).size() == 3);
+  REQUIRE(bench.client.write(feature::kAcquisition, 1) == Status::Success);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  REQUIRE(bench.client.write(feature::kAcquisition, 0) == Status::Success);
+  CHECK_FALSE(bench.streams());
 }
 
 TEST_CASE("A single frame that is stopped does not stop what is started after it") {
