@@ -178,8 +178,10 @@ DRIFTD_HD Localization as_localization(const PixelwiseResult<n, float>& r, float
 }
 
 /// Of a separable model, whose shape is the first of users' parameters.
+/// @param fit  whose covariance it is: of what has no error there, it tells NaN
 template <int n>
-DRIFTD_HD void set_details(const PixelwiseResult<n, float>& r, FitDetails& details) {
+DRIFTD_HD void set_details(const PixelwiseResult<n, float>& r, const Localization& fit,
+                           FitDetails& details) {
   constexpr int kShape = n - 2;
   const auto searched = [](int users) {  // which of n; the circular sigma is both widths
     if (users < kAmplitude) return users < kShape ? users : kShape - 1;
@@ -194,6 +196,10 @@ DRIFTD_HD void set_details(const PixelwiseResult<n, float>& r, FitDetails& detai
       details.covariance[a][b] = fitted ? known : NAN;
     }
   }
+  const float sd[] = {fit.x_sd_px,       fit.y_sd_px,          fit.sigma_x_sd_px,
+                      fit.sigma_y_sd_px, fit.amplitude_sd_adu, fit.background_sd_adu};
+  for (int j = 0; j <= kBackground; ++j)
+    if (std::isnan(sd[j])) details.covariance[j][j] = NAN;
   tell_what_is_not_known(details);
 }
 

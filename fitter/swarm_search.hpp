@@ -61,11 +61,13 @@ DRIFTD_HD PhiloxOf<Word> swarm_numbers(std::uint64_t seed, std::uint64_t roi,
                                        std::type_identity_t<Word> particle,
                                        std::uint32_t iteration) {
   static_assert(kMaxDimensions <= 4);
-  constexpr std::uint32_t kFree = 16;  // bits that neither particle nor iteration needs
-  const auto high = static_cast<std::uint32_t>(roi >> 32);
-  return philox<Word>({{static_cast<std::uint32_t>(roi), particle ^ (high << kFree),
-                        iteration | high >> kFree << kFree, 0u}},
-                      static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+  constexpr std::uint32_t kParticleBits = 16;
+  static_assert(kMaxParticles <= 1 << kParticleBits);
+  // What differs most is where all rounds mix it.
+  return philox<Word>(
+      {{particle ^ (iteration << kParticleBits), static_cast<std::uint32_t>(roi >> 32),
+        static_cast<std::uint32_t>(roi), 0u}},
+      static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
 }
 
 /// The swarm's best places, as many as the spread is taken over.

@@ -29,7 +29,7 @@ DRIFTD_HD Real swarm_chi_square(const PixelSummary& summary, float count, const 
   const Real c_ff = ff - f * f * (1.0f / count);
   const Real c_fg = fg - f * mean;
   const float constant = summary.sum_squares - summary.sum * summary.sum / count;
-  return where(c_fg > 0.0f, constant - c_fg * c_fg / c_ff, Real(constant));
+  return where(c_fg > 0.0f, constant - c_fg * (c_fg / c_ff), Real(constant));
 }
 
 }  // namespace driftd::fitter

@@ -71,14 +71,15 @@ void fit_by_pixels(const FitJob& job, PixelwiseWorkspace& workspace) {
 
 template <class Search>
 void find_details(const FitJob& job, PixelwiseWorkspace& workspace) {
-  for_each_group(
-      job, workspace, [&](const LaneGroup& group, Pixels& pixels, FitInputOf<Real>& input) {
-        input.start = group.found();
-        input.levels = group.found_levels();
-        const ResultsByLane found(concluded_at<Search>(pixels, input, *job.options));
-        group.for_each_roi(
-            [&](std::size_t lane, std::size_t i) { set_details(found[lane], job.details[i]); });
-      });
+  for_each_group(job, workspace,
+                 [&](const LaneGroup& group, Pixels& pixels, FitInputOf<Real>& input) {
+                   input.start = group.found();
+                   input.levels = group.found_levels();
+                   const ResultsByLane found(concluded_at<Search>(pixels, input, *job.options));
+                   group.for_each_roi([&](std::size_t lane, std::size_t i) {
+                     set_details(found[lane], job.results[i], job.details[i]);
+                   });
+                 });
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kPixelwiseThreads)
     input.start = {l.x_px, l.y_px, l.sigma_x_px, l.sigma_y_px};
     input.levels = {l.amplitude_adu, l.background_adu};
     const auto found = concluded_at<Search>(pixels, input, job.options);
-    if (pixels.group().index() == 0) set_details(found, job.details[index]);
+    if (pixels.group().index() == 0) set_details(found, l, job.details[index]);
   });
 }
 

@@ -98,14 +98,15 @@ TEST_CASE("An angle by quarters changes the axes, and their errors with them") {
   }
 }
 
-TEST_CASE("A variance below 0 is told as not known, with its row and column, and no other") {
+TEST_CASE("What has a variance below 0, or no error, is told as not known, and no other") {
   fitter::PixelwiseResult<5, float> found = {};
   found.parameters = {{3, 4, 1.5f, 100, 10}};
   for (int j = 0; j < 5; ++j)
     for (int k = 0; k <= j; ++k) found.covariance(j, k) = j == k ? 1.0f : 0.25f;
   found.covariance(1, 1) = -1;
   fitter::FitDetails details = {};
-  fitter::set_details(found, details);
+  fitter::Localization fit = {};
+  fitter::set_details(found, fit, details);
   const auto& c = details.covariance;
   for (int a = 0; a < fitter::kAngle; ++a) {
     for (int b = 0; b < fitter::kAngle; ++b) {
@@ -117,6 +118,14 @@ TEST_CASE("A variance below 0 is told as not known, with its row and column, and
   CHECK(c[fitter::kX][fitter::kX] == 1);
   CHECK(c[fitter::kX][fitter::kAmplitude] == 0.25f);
   CHECK(c[fitter::kAngle][fitter::kAngle] == 0);
+
+  found.covariance(1, 1) = 1;
+  fit.amplitude_sd_adu = NAN;
+  fitter::set_details(found, fit, details);
+  CHECK(c[fitter::kY][fitter::kY] == 1);
+  CHECK(std::isnan(c[fitter::kAmplitude][fitter::kAmplitude]));
+  CHECK(std::isnan(c[fitter::kX][fitter::kAmplitude]));
+  CHECK(c[fitter::kX][fitter::kY] == 0.25f);
 
   fitter::PixelwiseResult<7, float> rotated = {};
   rotated.parameters = {{3, 4, 1.5f, 1.1f, 0.3f, 100, 10}};
