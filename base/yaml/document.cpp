@@ -34,10 +34,11 @@ bool is_closed(std::string_view line) {
   return false;
 }
 
-/// Sees what yaml-cpp lets pass: a quote that is never closed swallows all the lines below it.
-class QuoteCheck : public YAML::EventHandler {
+/// Sees what yaml-cpp lets pass: a quote that is never closed swallows all the lines below it, and
+/// escapes ("\_" and "\N") that it makes bytes of which are no text.
+class ScalarCheck : public YAML::EventHandler {
  public:
-  QuoteCheck(std::string_view text, Mistakes& mistakes) : mistakes_(mistakes) {
+  ScalarCheck(std::string_view text, Mistakes& mistakes) : mistakes_(mistakes) {
     while (true) {
       const std::size_t end = text.find('\n');
       lines_.push_back(text.substr(0, end));
@@ -47,13 +48,19 @@ class QuoteCheck : public YAML::EventHandler {
   }
   /// Where the document begins that was read last.
   Place start() const { return start_; }
+  bool all_are_text() const { return all_are_text_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override { start_ = place_of(mark); }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
-                const std::string&) override {
+                const std::string& value) override {
+    if (first_no_text(value) != std::string_view::npos) {
+      all_are_text_ = false;
+      mistakes_.add(place_of(mark), "",
+                    "found an escape of what is no text in UTF-8; allowed the character itself");
+    }
     if (tag != "!" || mark.is_null()) return;  // "!": quoted, or a block
     const auto line = static_cast<std::size_t>(mark.line);
     const auto column = static_cast<std::size_t>(mark.column);
@@ -75,6 +82,7 @@ class QuoteCheck : public YAML::EventHandler {
   Mistakes& mistakes_;
   std::vector<std::string_view> lines_;
   Place start_;
+  bool all_are_text_ = true;
 };
 
 Place place_at(std::string_view text, std::size_t offset) {
@@ -112,6 +120,13 @@ Place place_of(const YAML::Mark& mark) {
   return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
 }
 
+std::string words_of(const YAML::Exception& error) {
+  std::string words = error.msg;
+  std::ranges::replace_if(
+      words, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return words;
+}
+
 std::optional<YAML::Node> read_document(const std::string& text, Mistakes& mistakes) {
   if (const std::size_t at = first_no_text(text); at != std::string::npos) {
     mistakes.add(place_at(text, at), "", "found a byte that is no text; allowed UTF-8");
@@ -120,16 +135,17 @@ std::optional<YAML::Node> read_document(const std::string& text, Mistakes& mista
   try {
     std::istringstream in(text);
     YAML::Parser parser(in);
-    QuoteCheck check(text, mistakes);
+    ScalarCheck check(text, mistakes);
     parser.HandleNextDocument(check);
     // One at a time: YAML::LoadAll() never ends on a text that begins with a comma.
     if (parser.HandleNextDocument(check)) {
       mistakes.add(check.start(), "", "found more than one YAML document; allowed one");
       return std::nullopt;
     }
+    if (!check.all_are_text()) return std::nullopt;
     return YAML::Load(text);
   } catch (const YAML::Exception& error) {
-    mistakes.add(place_of(error.mark), "", "not valid YAML: " + error.msg);
+    mistakes.add(place_of(error.mark), "", "not valid YAML: " + words_of(error));
     return std::nullopt;
   }
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/yaml/document.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -27,7 +28,7 @@ class YamlMap {
     try {
       root_ = YAML::Load(file);
     } catch (const YAML::Exception& error) {
-      throw InputError(path, place(error.mark) + "is not YAML: " + error.msg);
+      throw InputError(path, place(error.mark) + "is not YAML: " + yaml::words_of(error));
     }
     if (!root_.IsMap()) throw InputError(path, "holds no keys with values");
   }

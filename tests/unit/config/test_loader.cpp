@@ -250,6 +250,18 @@ TEST_CASE("a file is UTF-8", "[config]") {
             .camera.id == "M\xC3\xBCller");
 }
 
+TEST_CASE("escapes, too, stand for text, and a refusal is text whatever was escaped", "[config]") {
+  const std::string refused =
+      ": found an escape of what is no text in UTF-8; allowed the character itself";
+  CHECK(mistakes_of("camera:\n  id: \"a\\_b\"\n") == "f:2:7" + refused);
+  CHECK(mistakes_of("camera: {id: \"\\N\", \"\\_\": 1}\n") ==
+        "f:1:14" + refused + "\nf:1:20" + refused);
+  CHECK(mistakes_of("camera: {id: \"\\uDFFF\"}\n").find("f:1:") == 0);
+  CHECK(load_text("camera: {id: \"M\\u00FCller\"}\n", "f").camera.id == "M\xC3\xBCller");
+  CHECK(mistakes_of("camera: {id: \"\\\x04\"}\n").ends_with("unknown escape character: ?"));
+  CHECK(mistakes_of("camera: {id: \"\\\xC3\xBC\"}\n").ends_with("unknown escape character: ?"));
+}
+
 TEST_CASE("a quote that is not closed does not swallow the lines below it", "[config]") {
   CHECK(mistakes_of("camera:\n  id: \"12\n  exposure_us: 900\n") ==
         "f:2:7: found a quote that is not closed; allowed text on one line");
