@@ -25,8 +25,10 @@ class Loader {
   }
 
   void load(const std::string& text, const std::string& name) {
-    if (const auto root = yaml::read_document(text, mistakes_)) read_root(*root);
-    check_combinations();
+    if (const auto root = yaml::read_document(text, mistakes_)) {
+      read_root(*root);
+      check_combinations();
+    }
     if (!mistakes_.empty()) throw ConfigError(mistakes_.report(name));
   }
 

@@ -39,6 +39,8 @@ bool is_closed(std::string_view line) {
 class ScalarCheck : public YAML::EventHandler {
  public:
   ScalarCheck(std::string_view text, Mistakes& mistakes) : mistakes_(mistakes) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // in no column
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     while (true) {
       const std::size_t end = text.find('\n');
       lines_.push_back(text.substr(0, end));
@@ -54,18 +56,23 @@ class ScalarCheck : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
                 const std::string& value) override {
     if (first_no_text(value) != std::string_view::npos) {
       all_are_text_ = false;
       mistakes_.add(place_of(mark), "",
-                    "found an escape of what is no text in UTF-8; allowed the character itself");
+                    "found an escape that makes no text; allowed text in UTF-8");
     }
-    if (tag != "!" || mark.is_null()) return;  // "!": quoted, or a block
+    if (mark.is_null()) return;
     const auto line = static_cast<std::size_t>(mark.line);
     const auto column = static_cast<std::size_t>(mark.column);
     if (line >= lines_.size() || column >= lines_[line].size()) return;
-    const std::string_view rest = lines_[line].substr(column);
+    std::string_view rest = lines_[line].substr(column);
+    while (rest.front() == '&' || rest.front() == '!') {  // an anchor or a tag before the text
+      const std::size_t next = rest.find_first_not_of(' ', rest.find(' '));
+      if (next == std::string_view::npos) return;
+      rest.remove_prefix(next);
+    }
     if ((rest.front() == '"' || rest.front() == '\'') && !is_closed(rest)) {
       mistakes_.add(place_of(mark), "",
                     "found a quote that is not closed; allowed text on one line");

@@ -61,7 +61,9 @@ Reply CommandClient::request(const nlohmann::json& command, const std::function<
   socket.connect(endpoint_);
   // One whose key is refused has no connection any more, and sending would wait for ever.
   socket.set(zmq::sockopt::sndtimeo, static_cast<int>(timeout_.count()));
-  const bool sent = socket.send(zmq::buffer(command.dump()), zmq::send_flags::none).has_value();
+  // What is no UTF-8, from a command line, is sent as U+FFFD.
+  const std::string text = command.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const bool sent = socket.send(zmq::buffer(text), zmq::send_flags::none).has_value();
 
   std::vector<zmq::message_t> parts;
   if (sent) parts = receive(socket, timeout_, give_up);

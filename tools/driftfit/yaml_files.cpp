@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/yaml/document.hpp"
+#include "base/yaml/reader.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -39,6 +40,10 @@ class YamlMap {
     throw InputError(path_, place(node.Mark()) + what);
   }
 
+  [[noreturn]] void refuse(const YAML::Node& node, const char* key, const char* allowed) const {
+    fail(node, std::string(key) + " is '" + yaml::key_text(node) + "', allowed " + allowed);
+  }
+
   [[nodiscard]] std::string text(const YAML::Node& node, const char* key) const {
     if (!node.IsScalar()) fail(node, std::string(key) + " is not a single value");
     return node.Scalar();
@@ -47,11 +52,9 @@ class YamlMap {
   [[nodiscard]] std::optional<std::int64_t> count(const char* key) const {
     const YAML::Node node = find(key);
     if (!node) return std::nullopt;
-    const std::string found = text(node, key);
     std::int64_t value = 0;
-    if (!YAML::convert<std::int64_t>::decode(node, value) || value < 1) {
-      fail(node, std::string(key) + " is '" + found + "', allowed are whole numbers from 1");
-    }
+    if (!YAML::convert<std::int64_t>::decode(node, value) || value < 1)
+      refuse(node, key, "are whole numbers from 1");
     return value;
   }
 
@@ -82,15 +85,11 @@ RawDescription read_raw_description(const std::filesystem::path& path) {
   if (const YAML::Node node = map.find("Data Type")) {
     const std::string found = map.text(node, "Data Type");
     description.type = camera::pixel_type_named(found);
-    if (!description.type) {
-      map.fail(node, "Data Type is '" + found + "', allowed are uint8, uint16, float32");
-    }
+    if (!description.type) map.refuse(node, "Data Type", "are uint8, uint16, float32");
   }
   if (const YAML::Node node = map.find("Byte Order")) {
     const std::string found = map.text(node, "Byte Order");
-    if (found != "<" && found != ">") {
-      map.fail(node, "Byte Order is '" + found + "', allowed are < and >");
-    }
+    if (found != "<" && found != ">") map.refuse(node, "Byte Order", "are < and >");
     description.byte_order = found == "<" ? camera::ByteOrder::Little : camera::ByteOrder::Big;
   }
   return description;
@@ -100,7 +99,7 @@ std::vector<Pick> read_yaml_picks(const std::filesystem::path& path) {
   const YamlMap map(path);
   if (const YAML::Node node = map.find("Shape")) {
     const std::string shape = map.text(node, "Shape");
-    if (shape != "Circle") map.fail(node, "Shape is '" + shape + "', allowed is Circle");
+    if (shape != "Circle") map.refuse(node, "Shape", "is Circle");
   }
   const YAML::Node centers = map.find("Centers");
   if (!centers) throw InputError(path, "has no key Centers");

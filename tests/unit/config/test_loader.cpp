@@ -251,13 +251,14 @@ TEST_CASE("a file is UTF-8", "[config]") {
 }
 
 TEST_CASE("escapes, too, stand for text, and a refusal is text whatever was escaped", "[config]") {
-  const std::string refused =
-      ": found an escape of what is no text in UTF-8; allowed the character itself";
+  const std::string refused = ": found an escape that makes no text; allowed text in UTF-8";
   CHECK(mistakes_of("camera:\n  id: \"a\\_b\"\n") == "f:2:7" + refused);
   CHECK(mistakes_of("camera: {id: \"\\N\", \"\\_\": 1}\n") ==
         "f:1:14" + refused + "\nf:1:20" + refused);
   CHECK(mistakes_of("camera: {id: \"\\uDFFF\"}\n").find("f:1:") == 0);
   CHECK(load_text("camera: {id: \"M\\u00FCller\"}\n", "f").camera.id == "M\xC3\xBCller");
+  CHECK(mistakes_of("camera: {id: \"\\u009b3\\u0085\\u00a0\"}\n") ==
+        "f:1:14: camera.id: found \"?3?\xC2\xA0\"; allowed text on one line");
   CHECK(mistakes_of("camera: {id: \"\\\x04\"}\n").ends_with("unknown escape character: ?"));
   CHECK(mistakes_of("camera: {id: \"\\\xC3\xBC\"}\n").ends_with("unknown escape character: ?"));
 }
@@ -269,6 +270,18 @@ TEST_CASE("a quote that is not closed does not swallow the lines below it", "[co
         "f:2:7: found a quote that is not closed; allowed text on one line");
   CHECK(mistakes_of("camera:\n  id: \"a\\\"\n") ==
         "f:2:7: found a quote that is not closed; allowed text on one line");
+  CHECK(mistakes_of("camera:\n  id: &a  \"12\n  exposure_us: 900 # \"\n") ==
+        "f:2:7: found a quote that is not closed; allowed text on one line");
+  CHECK(mistakes_of("camera:\n  id: !!str &a '12\n  exposure_us: 900 # '\n") ==
+        "f:2:7: found a quote that is not closed; allowed text on one line");
+  CHECK(mistakes_of("\xEF\xBB\xBF"
+                    "camera: {id: \"12\n  exposure_us: 900\"}\n") ==
+        "f:1:14: found a quote that is not closed; allowed text on one line");
+  CHECK(load_text("\xEF\xBB\xBF"
+                  "camera: {'id': \"x\"}\n",
+                  "f")
+            .camera.id == "x");
+  CHECK(load_text("camera: {id: &a\n  \"x\"}\n", "f").camera.id == "x");
   CHECK(load_text("camera:\n  id: \"a\\\"b\"\n", "f").camera.id == "a\"b");
   CHECK(load_text("camera:\n  id: 'it''s'\n", "f").camera.id == "it's");
   CHECK(load_text("camera:\n  id: it's\n", "f").camera.id == "it's");

@@ -3,6 +3,7 @@
 // CPU's: which arrays are copied, and that fits beyond one portion find their own.
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -16,9 +17,10 @@ namespace {
 
 int devices = 1;
 std::size_t copied_bytes = 0;
-std::size_t fitted_on_gpu = 0;
 int current_device = 0;
 std::optional<int> device_of_data;
+std::mutex of_fitted;  ///< of the next two: blocks are fitted on threads
+std::size_t fitted_on_gpu = 0;
 std::vector<int> fitted_on;  ///< device after device
 
 class PretendedGpu final : public CudaBatchFitter {
@@ -26,8 +28,11 @@ class PretendedGpu final : public CudaBatchFitter {
   explicit PretendedGpu(int device) : device_(device) {}
   void fit(const Batch& batch, const FitOptions& options,
            std::span<Localization> results) override {
-    fitted_on_gpu += batch.count;
-    if (fitted_on.empty() || fitted_on.back() != device_) fitted_on.push_back(device_);
+    {
+      const std::lock_guard lock(of_fitted);
+      fitted_on_gpu += batch.count;
+      if (fitted_on.empty() || fitted_on.back() != device_) fitted_on.push_back(device_);
+    }
     fit_batch_cpu(batch, options, results);
   }
   void fit_frames(const FrameFits&, const FitOptions&, std::span<Localization>) override {}

@@ -34,6 +34,8 @@ TEST_CASE("Picasso's picks are read, keys of other versions are left alone") {
 TEST_CASE("picks of another shape, or that are no points, are refused") {
   CHECK_THAT(complaint("p.yaml", "Shape: Rectangle\nCenters: [[1, 2]]\n"),
              contains("line 1") && contains("'Rectangle', allowed is Circle"));
+  CHECK_THAT(complaint("p.yaml", "Shape: \"\\e[31m\\_\"\n"),
+             contains("'?[31m?', allowed is Circle"));
   CHECK_THAT(complaint("p.yaml", "Shape: Circle\n"), contains("has no key Centers"));
   CHECK_THAT(complaint("p.yaml", "Centers: []\n"), contains("names no pick"));
   CHECK_THAT(complaint("p.yaml", "Centers: 5\n"), contains("must be a list"));
