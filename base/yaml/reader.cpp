@@ -23,8 +23,8 @@ bool is_control(char c) {
 
 /// Where in UTF-8 the next control character of Unicode's second set, U+0080 to U+009F, begins.
 std::size_t find_second_control(std::string_view text) {
-  for (std::size_t at = text.find('\xC2'); at + 1 < text.size(); at = text.find('\xC2', at + 1))
-    if (static_cast<unsigned char>(text[at + 1]) < 0xA0) return at;
+  for (std::size_t at = 0; at + 1 < text.size(); ++at)
+    if (text[at] == '\xC2' && static_cast<unsigned char>(text[at + 1]) < 0xA0) return at;
   return std::string_view::npos;
 }
 

@@ -87,7 +87,8 @@ TEST_CASE("a description of plain pixels that makes no sense is refused by line 
   };
   CHECK_THAT(with("Width: 4\nHeight: -1\nData Type: uint8\n"),
              contains("line 2, column 9: Height is '-1'"));
-  CHECK_THAT(with("Width: [4]\nHeight: 1\nData Type: uint8\n"), contains("Width is not a single"));
+  CHECK_THAT(with("Width: [4]\nHeight: 1\nData Type: uint8\n"),
+             contains("Width is 'a list of 1', allowed are whole numbers"));
   CHECK_THAT(with("Width: 4\nHeight: 2\nData Type: int64\n"),
              contains("line 3") && contains("'int64', allowed are uint8, uint16, float32"));
   CHECK_THAT(with("Width: 4\nHeight: 2\nData Type: uint8\nByte Order: '='\n"),
