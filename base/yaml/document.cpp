@@ -58,8 +58,8 @@ class ScalarCheck : public YAML::EventHandler {
   void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
   void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
                 const std::string& value) override {
-    if (first_no_text(value) != std::string_view::npos) {
-      all_are_text_ = false;
+    if (all_are_text_ && first_no_text(value) != std::string_view::npos) {
+      all_are_text_ = false;  // one tells
       mistakes_.add(place_of(mark), "",
                     "found an escape that makes no text; allowed text in UTF-8");
     }
@@ -127,13 +127,6 @@ Place place_of(const YAML::Mark& mark) {
   return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
 }
 
-std::string words_of(const YAML::Exception& error) {
-  std::string words = error.msg;
-  std::ranges::replace_if(
-      words, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return words;
-}
-
 std::optional<YAML::Node> read_document(const std::string& text, Mistakes& mistakes) {
   if (const std::size_t at = first_no_text(text); at != std::string::npos) {
     mistakes.add(place_at(text, at), "", "found a byte that is no text; allowed UTF-8");
@@ -152,7 +145,7 @@ std::optional<YAML::Node> read_document(const std::string& text, Mistakes& mista
     if (!check.all_are_text()) return std::nullopt;
     return YAML::Load(text);
   } catch (const YAML::Exception& error) {
-    mistakes.add(place_of(error.mark), "", "not valid YAML: " + words_of(error));
+    mistakes.add(place_of(error.mark), "", "not valid YAML: " + printable(error.msg));
     return std::nullopt;
   }
 }

@@ -14,8 +14,6 @@
 namespace driftd::yaml {
 
 Place place_of(const YAML::Mark& mark);
-/// What is wrong with a text that is no YAML: of printable ASCII, whatever byte the parser met.
-std::string words_of(const YAML::Exception& error);
 
 /// The file's bytes. No value when it cannot be read or is far too large; why is then among the
 /// mistakes.

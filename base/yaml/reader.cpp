@@ -17,22 +17,6 @@ bool is_plain(const YAML::Node& node) {
   return node.IsScalar() && node.Tag() == "?";
 }
 
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
-/// Where in UTF-8 the next control character of Unicode's second set, U+0080 to U+009F, begins.
-std::size_t find_second_control(std::string_view text) {
-  for (std::size_t at = 0; at + 1 < text.size(); ++at)
-    if (text[at] == '\xC2' && static_cast<unsigned char>(text[at + 1]) < 0xA0) return at;
-  return std::string_view::npos;
-}
-
-bool is_one_line(std::string_view text) {
-  return std::ranges::none_of(text, is_control) &&
-         find_second_control(text) == std::string_view::npos;
-}
-
 std::optional<double> number_within(const YAML::Node& node, const Range& range) {
   if (range.or_auto && node.IsScalar() && node.Scalar() == "auto") return 0;
   const auto value = is_plain(node) ? parse_real(node.Scalar()) : std::nullopt;
@@ -79,11 +63,7 @@ std::string key_text(const YAML::Node& node) {
     while ((static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // within a character
     text = text.substr(0, end) + "...";
   }
-  std::ranges::replace_if(text, is_control, '?');
-  constexpr auto kNone = std::string::npos;
-  for (std::size_t at; (at = find_second_control(text)) != kNone;) text.replace(at, 2, "?");
-  for (std::size_t at; (at = first_no_text(text)) != kNone;) text[at] = '?';
-  return text;
+  return printable(std::move(text));
 }
 
 std::string describe(const YAML::Node& node) {
@@ -135,7 +115,7 @@ std::optional<std::string> Reader::text(const std::string& key, const YAML::Node
   const bool known =
       node.IsScalar() &&
       (choices.empty() || std::ranges::find(choices, node.Scalar()) != choices.end());
-  if (known && is_one_line(node.Scalar())) return node.Scalar();
+  if (known && printable(node.Scalar()) == node.Scalar()) return node.Scalar();
   refuse(key, node, known ? "text on one line" : allowed_text(choices));
   return std::nullopt;
 }

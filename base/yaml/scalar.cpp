@@ -64,4 +64,20 @@ std::size_t first_no_text(std::string_view bytes) {
   return std::string_view::npos;
 }
 
+std::string printable(std::string text, char instead) {
+  const auto byte = [&text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool second_set = byte(i) == 0xc2 && i + 1 < text.size() && byte(i + 1) < 0xa0;
+    if (second_set) text[i] = text[i + 1] = instead;
+    if (byte(i) < 0x20 || byte(i) == 0x7f) text[i] = instead;
+  }
+  for (std::size_t from = 0; from < text.size(); ++from) {
+    const std::size_t next = first_no_text(std::string_view(text).substr(from));
+    if (next == std::string_view::npos) break;
+    from += next;
+    text[from] = instead;
+  }
+  return text;
+}
+
 }  // namespace driftd::yaml

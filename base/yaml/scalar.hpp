@@ -22,4 +22,8 @@ std::string format_real(double value);
 /// and the code points that Unicode sets aside as noncharacters count as none. npos: all text.
 std::size_t first_no_text(std::string_view bytes);
 
+/// For a terminal and a log: on one line, without control characters (of Unicode both sets) and
+/// without bytes that are no text, each byte of which becomes `instead`.
+std::string printable(std::string text, char instead = '?');
+
 }  // namespace driftd::yaml

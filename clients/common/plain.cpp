@@ -3,16 +3,12 @@
 
 #include <utility>
 
+#include "base/yaml/scalar.hpp"
+
 namespace driftd::clients {
 
 std::string plain(std::string text) {
-  const auto byte = [&text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool second_set = byte(i) == 0xc2 && i + 1 < text.size() && byte(i + 1) < 0xa0;
-    if (second_set) text[i] = text[i + 1] = ' ';
-    if (byte(i) < 0x20 || byte(i) == 0x7f) text[i] = ' ';
-  }
-  return text;
+  return yaml::printable(std::move(text), ' ');
 }
 
 nlohmann::json parse_plain(std::string_view message) {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/yaml/document.hpp"
+#include "base/yaml/scalar.hpp"
 
 namespace driftd::clients {
 namespace {
@@ -404,7 +404,7 @@ std::string with_values(std::string text, const KeyValues& values) {
     } catch (const EditError& error) {
       throw EditError(fmt::format("{} {}", key, error.what()));
     } catch (const YAML::Exception& error) {
-      throw EditError(fmt::format("not valid YAML: {}", yaml::words_of(error)));
+      throw EditError(fmt::format("not valid YAML: {}", yaml::printable(error.msg)));
     }
   }
   return text;

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/yaml/document.hpp"
 #include "base/yaml/reader.hpp"
+#include "base/yaml/scalar.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -29,7 +29,7 @@ class YamlMap {
     try {
       root_ = YAML::Load(file);
     } catch (const YAML::Exception& error) {
-      throw InputError(path, place(error.mark) + "is not YAML: " + yaml::words_of(error));
+      throw InputError(path, place(error.mark) + "is not YAML: " + yaml::printable(error.msg));
     }
     if (!root_.IsMap()) throw InputError(path, "holds no keys with values");
   }

@@ -67,6 +67,16 @@ TEST_CASE("numbers are written as people write them", "[yaml]") {
   CHECK(format_real(0) == "0");
 }
 
+TEST_CASE("what is told is on one line, and text", "[yaml]") {
+  CHECK(printable("") == "");
+  CHECK(printable("M\xC3\xBCller, 5 \xC2\xB5m\xC2\xA0!") == "M\xC3\xBCller, 5 \xC2\xB5m\xC2\xA0!");
+  CHECK(printable("a\tb\n\x1B[2J\x7F", ' ') == "a b  [2J ");
+  CHECK(printable("\xC2\x85\xC2\x9B\xC2\x80") == "??????");  // the second set
+  CHECK(printable("\xFC\xE4"
+                  "b\xE2\x82 \xC2") == "??b?? ?");
+  CHECK(printable("\xC3\xBC\x80\xC3\xBC") == "\xC3\xBC?\xC3\xBC");
+}
+
 TEST_CASE("text is UTF-8 as RFC 3629 has it", "[yaml]") {
   constexpr std::size_t kNone = std::string_view::npos;
   CHECK(first_no_text("") == kNone);

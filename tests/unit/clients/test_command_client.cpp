@@ -84,6 +84,12 @@ TEST_CASE("A command goes out as JSON and its reply comes back") {
   CHECK(json::parse(daemon.asked()) == json{{"command", "markers"}, {"find", true}});
 }
 
+TEST_CASE("What is no UTF-8 in a command goes out as U+FFFD") {
+  OneAnswer daemon({R"({"ok":true})"});
+  CommandClient(daemon.endpoint()).request({{"command", "place"}, {"note", "a\xff"}});
+  CHECK(json::parse(daemon.asked())["note"] == "a\xEF\xBF\xBD");
+}
+
 TEST_CASE("A second part is kept byte by byte") {
   const std::string bytes("\0\1\xff\0", 4);
   OneAnswer daemon({R"({"ok":true})", bytes});

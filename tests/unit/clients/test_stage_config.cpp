@@ -116,6 +116,10 @@ TEST_CASE("what makes no sense for a stage is a mistake", "[stage]") {
   CHECK(mistakes_of("") ==
         "f:1:1: controller.driver: found none; allowed the kind of controller\n"
         "f:1:1: controller.device: found nothing; allowed where the controller is");
+  // What it lacks because it is no YAML is not told.
+  CHECK(mistakes_of("controller: {driver: \"\\_\"}\n") ==
+        "f:1:22: found an escape that makes no text; allowed text in UTF-8");
+  CHECK(mistakes_of("controller: {\n").starts_with("f:2:1: not valid YAML: "));
   CHECK(mistakes_of(kController) == "");
   CHECK(mistakes_of("controller: {driver: pi, device: a}\n").find("allowed one of none, pi_gcs2") !=
         std::string::npos);

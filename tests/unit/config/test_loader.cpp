@@ -253,12 +253,11 @@ TEST_CASE("a file is UTF-8", "[config]") {
 TEST_CASE("escapes, too, stand for text, and a refusal is text whatever was escaped", "[config]") {
   const std::string refused = ": found an escape that makes no text; allowed text in UTF-8";
   CHECK(mistakes_of("camera:\n  id: \"a\\_b\"\n") == "f:2:7" + refused);
-  CHECK(mistakes_of("camera: {id: \"\\N\", \"\\_\": 1}\n") ==
-        "f:1:14" + refused + "\nf:1:20" + refused);
+  CHECK(mistakes_of("camera: {id: \"\\N\", \"\\_\": 1}\n") == "f:1:14" + refused);  // one tells
   CHECK(mistakes_of("camera: {id: \"\\uDFFF\"}\n").find("f:1:") == 0);
   CHECK(load_text("camera: {id: \"M\\u00FCller\"}\n", "f").camera.id == "M\xC3\xBCller");
   CHECK(mistakes_of("camera: {id: \"\\u009b3\\u0085\\u00a0\"}\n") ==
-        "f:1:14: camera.id: found \"?3?\xC2\xA0\"; allowed text on one line");
+        "f:1:14: camera.id: found \"??3??\xC2\xA0\"; allowed text on one line");
   CHECK(mistakes_of("\xC3\xBC: 1\n").starts_with("f:1:1: \xC3\xBC: "));  // at the beginning
   CHECK(mistakes_of("camera: {id: \"\\\x04\"}\n").ends_with("unknown escape character: ?"));
   CHECK(mistakes_of("camera: {id: \"\\\xC3\xBC\"}\n").ends_with("unknown escape character: ?"));
