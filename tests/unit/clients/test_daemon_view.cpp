@@ -175,7 +175,7 @@ TEST_CASE("Values that do not exist are dashes") {
 TEST_CASE("What a daemon, a camera or a marker says stays in its line and steers no terminal") {
   CHECK(plain("a\nb\t\x1b[31mc\x7f d") == "a b  [31mc  d");
   CHECK(plain("20 \xc2\xb5m, \xc2\x9b"
-              "2J \xc2") == "20 \xc2\xb5m,   2J \xc2");
+              "2J \xc2") == "20 \xc2\xb5m,   2J  ");
   const std::string hostile = "x\n\x1b[2J\xc2\x9b";
   std::function<void(json&)> spoil = [&](json& value) {
     if (value.is_string()) value = value.get<std::string>() + hostile;
