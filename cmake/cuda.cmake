@@ -3,7 +3,7 @@
 # DRIFTD_HAVE_CUDA for fitter/. AUTO takes it when there is a CUDA compiler; ON fails without one.
 # DRIFTD_CUDA_ARCHITECTURES: what machine code is made for, as CMAKE_CUDA_ARCHITECTURES, e.g. 90-real
 # for a quick build; by default one of every generation that the compiler knows, and PTX for those
-# to come.
+# to come. DRIFTD_CUDA_CODE is made of it for the compiler.
 set(DRIFTD_HAVE_CUDA OFF)
 set(reason "DRIFTD_CUDA=OFF")
 if(NOT DRIFTD_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -31,6 +31,38 @@ if(NOT DRIFTD_CUDA STREQUAL "OFF")
       set(all_architectures 75-real 80-real 90-real 100-real 120)
     endif()
     set(DRIFTD_CUDA_ARCHITECTURES "${all_architectures}" CACHE STRING "CUDA architectures")
+    # One PTX for all to 9.0 and one for all from 10.0, of the oldest of them: the kernels' is the
+    # same for each (the compiler has two optimizers), and takes longer than what is made of it.
+    foreach(architecture ${DRIFTD_CUDA_ARCHITECTURES})
+      if(NOT architecture MATCHES "^([0-9]+)(-real|-virtual)?$")
+        message(FATAL_ERROR "DRIFTD_CUDA_ARCHITECTURES has '${architecture}'; it must be of numbers "
+          "like 90, 90-real or 90-virtual")
+      endif()
+      set(number ${CMAKE_MATCH_1})
+      set(kind "${CMAKE_MATCH_2}")
+      set(group upto90)
+      if(number GREATER_EQUAL 100)
+        set(group from100)
+      endif()
+      if(NOT DEFINED ptx_${group} OR number LESS ptx_${group})
+        set(ptx_${group} ${number})
+      endif()
+      if(NOT kind STREQUAL "-virtual")
+        list(APPEND codes_${group} sm_${number})
+      endif()
+      if(NOT kind STREQUAL "-real")
+        set(kept_${group} ON)
+      endif()
+    endforeach()
+    foreach(group upto90 from100)
+      if(kept_${group})
+        list(APPEND codes_${group} compute_${ptx_${group}})
+      endif()
+      if(DEFINED codes_${group})
+        list(JOIN codes_${group} "," codes)
+        list(APPEND DRIFTD_CUDA_CODE "--generate-code=arch=compute_${ptx_${group}},code=[${codes}]")
+      endif()
+    endforeach()
   endif()
 endif()
 if(DRIFTD_HAVE_CUDA)

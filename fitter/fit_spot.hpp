@@ -45,6 +45,7 @@ concept SpotSearch = SearchSpace<S> && SpotModel<typename S::Model> &&
   { S::domain(summary, input, int{}, options) } -> std::same_as<typename S::Domain>;
   { S::shape(p) } -> std::convertible_to<Vec<S::Model::kShape, Real>>;
   { S::profile(p) } -> std::same_as<ProfileOf<Real>>;
+  { S::wants_moments(domain, p) } -> std::same_as<bool>;
   { S::prepare(moments, summary, domain, p) } -> std::same_as<typename S::Prepared>;
 };
 
@@ -148,13 +149,14 @@ class SpotFit {
   using Parameters = typename Search::Parameters;
   using Domain = typename Search::Domain;
 
+  /// @param cold  without regard to the start values
   DRIFTD_HD void begin(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input, int side,
-                       const FitOptions& options) {
+                       const FitOptions& options, bool cold = false) {
     result_ = bad_input<Result>();
     const Domain domain = Search::domain(summary, input, side, options);
     search_.set_domain(domain);
     const Mask<Real> usable = summary.usable && domain.valid();
-    warm_ = usable && usable_start(input.start);
+    warm_ = usable && usable_start(input.start) && !Mask<Real>(cold);
     needs_start_ = usable && !warm_;
     at_minimum_ = Mask<Real>(false);
     search_.begin(warm_, Search::from_start(input, domain), options);
@@ -204,9 +206,19 @@ class SpotFit {
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>& fit) {
   typename Search::Parameters& p = fit.trial();
-  const auto moments = pixels.set_profile(Search::profile(p));
+  const auto moments =
+      pixels.set_profile(Search::profile(p), Search::wants_moments(fit.domain(), p));
   const auto prepared = Search::prepare(moments, pixels.summary(), fit.domain(), p);
   return Search::linearize(pixels, fit.domain(), p, prepared);
+}
+
+/// Until all fits have concluded, or are to be tried again.
+template <class Search, SumsFor<Search> BackEnd, class AnyOf>
+DRIFTD_HD void try_once(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& options,
+                        const AnyOf& any_of) {
+  if (any_of(fit.needs_start())) fit.start(cold_start(pixels), options);
+  while (any_of(fit.searching())) fit.advance(evaluate(pixels, fit), options);
+  fit.finish(conclude<Search>(pixels, fit.domain(), fit.minimum(), options), options);
 }
 
 /// The whole fit over loaded pixels. Several fits of a back end (lanes of a vector, groups of a
@@ -218,11 +230,7 @@ DRIFTD_HD LocalizationOf<typename Search::Real> fit_spot(
     const AnyOf& any_of) {
   SpotFit<Search> fit;
   fit.begin(pixels.summary(), input, pixels.side(), options);
-  while (any_of(fit.unfinished())) {
-    if (any_of(fit.needs_start())) fit.start(cold_start(pixels), options);
-    while (any_of(fit.searching())) fit.advance(evaluate(pixels, fit), options);
-    fit.finish(conclude<Search>(pixels, fit.domain(), fit.minimum(), options), options);
-  }
+  while (any_of(fit.unfinished())) try_once(pixels, fit, options, any_of);
   return fit.result();
 }
 

@@ -36,13 +36,16 @@ struct FullSearch : SearchedLevels<M, R> {
 
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(shape(p)); }
 
+  /// Whether prepare() reads the profile's moments.
+  DRIFTD_HD static bool wants_moments(const Domain& d, const Parameters& p) {
+    return unweighted(d) || any(lacks_levels(d, p));
+  }
+
   /// Sets levels that are missing in `p`, or dark.
   DRIFTD_HD static Prepared prepare(const ProfileMomentsOf<Real>& m,
                                     const PixelSummaryOf<Real>& summary, const Domain& d,
                                     Parameters& p) {
-    Mask<Real> missing = is_nan(p[kAlpha]) || is_nan(p[kBeta]);
-    if (likelihood(d))  // dark: see reachable()
-      missing = missing || (!(p[kAlpha] > 0.0f) && d.upper[kAlpha] > 0.0f);
+    const Mask<Real> missing = lacks_levels(d, p);
     if (any(missing)) {
       using Implicit = ImplicitLeastSquares<Model, Real>;
       const LevelsOf<Real> best =
@@ -89,10 +92,12 @@ struct FullSearch : SearchedLevels<M, R> {
                                                       const Parameters& p, const Evaluation& e,
                                                       const Mask<Real>&) {
     const Shape s = shape(p);
-    const ProfileMomentsOf<Real> m = pixels.set_profile(Model::profile(s));
-    if (d.noise.mapped) {
-      const WeightedSums<Real> there = pixels.plain_moments(d.noise, e.level.alpha, e.level.beta);
-      return {products(there, s), totals(there, s), there.value, there.w, d.fixed};
+    const ProfileMomentsOf<Real> m = pixels.set_profile(Model::profile(s), true);
+    if constexpr (BackEnd::kTakesMaps) {
+      if (d.noise.mapped) {
+        const WeightedSums<Real> there = pixels.plain_moments(d.noise, e.level.alpha, e.level.beta);
+        return {products(there, s), totals(there, s), there.value, there.w, d.fixed};
+      }
     }
     return {Model::products(m.second(), s), Model::totals(m.first(), s),
             pixels.residuals(e.level.alpha, e.level.beta).squares,
@@ -101,6 +106,13 @@ struct FullSearch : SearchedLevels<M, R> {
 
  private:
   using Base::least_amplitude, Base::likelihood, Base::unweighted;
+
+  DRIFTD_HD static Mask<Real> lacks_levels(const Domain& d, const Parameters& p) {
+    Mask<Real> missing = is_nan(p[kAlpha]) || is_nan(p[kBeta]);
+    if (likelihood(d))  // dark: see reachable()
+      missing = missing || (!(p[kAlpha] > 0.0f) && d.upper[kAlpha] > 0.0f);
+    return missing;
+  }
 
   /// @param r  of the weighted residuals, r.squares what is minimized
   DRIFTD_HD static void set_gradient(const ResidualMomentsOf<Real>& r,

@@ -116,6 +116,8 @@ struct ImplicitLeastSquares {
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(p); }
   DRIFTD_HD static Parameters step_scale(const Parameters& p) { return Model::step_scale(p); }
 
+  DRIFTD_HD static bool wants_moments(const Domain&, const Parameters&) { return true; }
+
   /// First half of an evaluation: the amplitudes (equation 6), from the profile's moments.
   DRIFTD_HD static Prepared prepare(const ProfileMomentsOf<Real>& m,
                                     const PixelSummaryOf<Real>& summary, const Domain& domain,

@@ -258,7 +258,8 @@ DRIFTD_HD SymmetricMatrix<n + 2, Real> full_matrix(const ProfileProducts<n, Real
 }
 
 /// A back end: what sums over the pixels of a loaded ROI. Its Real is a float, or a fit in every
-/// lane. A count or sum is of the pixels less the pedestal; `moments()` is what `set_profile()`
+/// lane. A count or sum is of the pixels less the pedestal; `set_profile()` is told whether the
+/// moments are wanted: if not, those it returns are nothing; `moments()` is what `set_profile()`
 /// gave last, if it keeps that; what follows is for the profile set last, with levels alpha and
 /// beta.
 template <class B, class Real = typename B::Real>
@@ -268,7 +269,7 @@ concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
   { loaded.summary() } -> std::same_as<const PixelSummaryOf<Real>&>;
   { pixels.smoothed_pixels() } -> std::same_as<SmoothedExtremesOf<Real>>;
   { pixels.count_above(level) } -> std::same_as<Real>;
-  moments = pixels.set_profile(profile);
+  moments = pixels.set_profile(profile, bool());
   requires !B::kKeepsMoments || requires {
     moments = pixels.moments();
   };
@@ -279,15 +280,17 @@ concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
   { pixels.smoothed_residuals(level, level) } -> std::same_as<SmoothedExtremesOf<Real>>;
 };
 
-/// One for FullSearch. Plain moments are weighted moments with the weight 1 of each pixel that is
-/// not gone; they are asked for only where there is a map.
+/// One for FullSearch, with maps of variances or without. Plain moments are weighted moments with
+/// the weight 1 of each pixel that is not gone; they are asked for only where there is a map.
 template <class B, class Real = typename B::Real>
 concept WeightedSumsOverPixels = SumsOverPixels<B> &&
     requires(B& pixels, const PixelNoiseOf<Real>& noise, const Real& level,
              ResidualTotalsOf<Real>& totals) {
   { pixels.residuals(level, level, totals) } -> std::same_as<ResidualMomentsOf<Real>>;
   { pixels.weighted_moments(noise, level, level) } -> std::same_as<WeightedSums<Real>>;
-  { pixels.plain_moments(noise, level, level) } -> std::same_as<WeightedSums<Real>>;
+  requires !B::kTakesMaps || requires {
+    { pixels.plain_moments(noise, level, level) } -> std::same_as<WeightedSums<Real>>;
+  };
 };
 
 /// @return moments with the profile set; not set again where it is already and the back end keeps
@@ -299,7 +302,7 @@ DRIFTD_HD ProfileMomentsOf<typename BackEnd::Real> moments_at(
     const Mask<typename BackEnd::Real>& is_set) {
   if constexpr (BackEnd::kKeepsMoments)
     if (all(is_set)) return pixels.moments();
-  return pixels.set_profile(profile);
+  return pixels.set_profile(profile, true);
 }
 
 }  // namespace driftd::fitter

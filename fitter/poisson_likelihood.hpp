@@ -13,6 +13,8 @@
 // R.
 #pragma once
 
+#include <type_traits>
+
 #include "fitter/pixel_terms.hpp"
 #include "fitter/real.hpp"
 
@@ -29,23 +31,39 @@ class PoissonLikelihood {
 
   DRIFTD_HD PixelTerm<Real> of(const Real& pixel, const Real& model, const Real& own_shift) const {
     constexpr float kLn2 = 0.693147181f;
+    constexpr float kNear = 0.29f;  // within which R holds
+    constexpr float kLeastRatio = 1e-30f;
     const Real shift = shift_ + own_shift;
-    const Real q = larger(pixel + shift, Real(0.0f));
-    const Real m = larger(model + shift, floor_);
+    const Real q = at_least(pixel + shift, Real(0.0f));
+    const Real m = at_least(model + shift, floor_);
     const Real weight = reciprocal_of(m);
-    const Real rise = m - q;
-    const Real x = -rise * weight;
-    // q = 0 contributes no logarithm: the parts of 0 are finite.
-    const BinaryParts<Real> ratio = binary_parts(q * weight);
-    const Mask<Real> near = abs_of(ratio.exponent) < 0.5f;
-    const Real y = ratio.rest;  // x, but for rounding, where near
+    const Real excess = q - m;
+    const Real x = excess * weight;
     // R on [sqrt(1/2) - 1, sqrt(2) - 1], with the least relative error of the bracket: 3e-7.
-    Real r = 0.0858871848f;
-    for (const float c : {-0.140645846f, 0.14858517f, -0.166013818f, 0.199713291f, -0.250007083f,
-                          0.333336751f, -0.499999993f})
-      r = r * y + c;
-    const Real half = where(near, m * (x * x) * ((1.0f + x) * r + 1.0f),
-                            rise + q * (ratio.exponent * kLn2 + (y + y * y * r)));
+    const auto bracket_part = [](const Real& y) {
+      Real r = 0.0858871848f;
+      for (const float c : {-0.140645846f, 0.14858517f, -0.166013818f, 0.199713291f, -0.250007083f,
+                            0.333336751f, -0.499999993f})
+        r = r * y + c;
+      return r;
+    };
+    // q = 0 contributes no logarithm: what is taken for that of 0 is a number.
+    const Real ratio = 1.0f + x;
+    Mask<Real> near;
+    Real r, log_ratio;
+    if constexpr (std::is_same_v<Real,
+                                 float>) {  // a GPU has a logarithm, which errs by 2e-7 at most
+      near = abs_of(x) < kNear;
+      r = bracket_part(x);
+      log_ratio = kLn2 * log2_of(at_least(ratio, kLeastRatio));
+    } else {
+      const BinaryParts<Real> parts = binary_parts(q * weight);
+      const Real& y = parts.rest;  // x, but for rounding, where near
+      near = abs_of(parts.exponent) < 0.5f;
+      r = bracket_part(y);
+      log_ratio = parts.exponent * kLn2 + (y + y * y * r);
+    }
+    const Real half = where(near, excess * x * (ratio * r + 1.0f), q * log_ratio - excess);
     return {half + half, weight, x};
   }
 

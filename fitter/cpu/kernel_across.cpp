@@ -25,7 +25,9 @@ struct Flight {
 template <class Search, class Sums>
 void evaluate_all(Flight<Search, Sums>* flights, int count) {
   for (int k = 0; k < count; ++k) {
-    flights[k].pixels.set_profile(Search::profile(flights[k].fit.trial()));
+    Flight<Search, Sums>& f = flights[k];
+    const auto& trial = f.fit.trial();
+    f.pixels.set_profile(Search::profile(trial), Search::wants_moments(f.fit.domain(), trial));
   }
   for (int k = 0; k < count; ++k) {
     Flight<Search, Sums>& f = flights[k];

@@ -28,6 +28,7 @@ class LaneSumsIn {
   using Mask = Real::Mask;
   static constexpr int kLanes = Real::kCount;
   static constexpr bool kKeepsMoments = true;
+  static constexpr bool kTakesMaps = true;
 
   LaneSumsIn(Workspace& workspace, int side, bool integrated)
       : w_(workspace), side_(side), integrated_(integrated) {}
@@ -148,8 +149,9 @@ class LaneSumsIn {
   }
 
   const ProfileMomentsOf<Real>& moments() const { return moments_; }
-  const ProfileMomentsOf<Real>& set_profile(const ProfileOf<Real>& p) {
+  const ProfileMomentsOf<Real>& set_profile(const ProfileOf<Real>& p, bool moments) {
     ProfileMomentsOf<Real> m = integrated_ ? set_axes<true>(p) : set_axes<false>(p);
+    if (!moments) return moments_;
     int row = 0;
     for (; row + 1 < side_; row += 2) {
       Real first = 0.0f, second = 0.0f;

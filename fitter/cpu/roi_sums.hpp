@@ -32,6 +32,7 @@ class RoiSums {
   using Real = float;
   using V = hn::Vec<D>;
   static constexpr bool kKeepsMoments = true;
+  static constexpr bool kTakesMaps = true;
 
   void attach(Workspace& workspace, int side, bool integrated) {
     w_ = &workspace;
@@ -95,8 +96,8 @@ class RoiSums {
   }
 
   const ProfileMoments& moments() const { return moments_; }
-  const ProfileMoments& set_profile(const Profile& p) {
-    return integrated_ ? set_profile_as<true>(p) : set_profile_as<false>(p);
+  const ProfileMoments& set_profile(const Profile& p, bool moments) {
+    return integrated_ ? set_profile_as<true>(p, moments) : set_profile_as<false>(p, moments);
   }
 
   ResidualMoments residuals(float alpha, float beta) const {
@@ -302,9 +303,10 @@ class RoiSums {
   };
 
   template <bool kIntegrated>
-  const ProfileMoments& set_profile_as(const Profile& p) {
+  const ProfileMoments& set_profile_as(const Profile& p, bool moments) {
     const AxisSums x = profile_axis<kIntegrated>(p.x_px, p.sigma_x_px, w_->x);
     const AxisSums y = profile_axis<kIntegrated>(p.y_px, p.sigma_y_px, w_->y);
+    if (!moments) return moments_;
     V sum = hn::Zero(d_);
     for (int c = 0; c < stride(); c += lanes()) {
       V column = hn::Zero(d_);

@@ -29,7 +29,7 @@ constexpr std::size_t kFewestSwarms = 1024;
 
 /// All are made for the same devices.
 const void* any_kernel() {
-  return batch_kernel(FitOptions(), kMinRoiPx).function;
+  return batch_kernel(FitOptions(), {kMinRoiPx}).function;
 }
 
 struct Chunk {
@@ -115,6 +115,7 @@ struct Pipeline {
   int device;
   Stream stream;
   std::array<Passage, kArrays> passages;
+  Growing<DeviceMemory> again;  ///< KernelArgument's
 };
 
 /// What fit_frames() was given.
@@ -251,7 +252,10 @@ class BatchFitter final : public CudaBatchFitter {
     const Batch& batch = call.batch;
     const auto side = static_cast<std::size_t>(batch.roi_px);
     const std::size_t pixels = side * side;
-    call.kernel = batch_kernel(call.options, batch.roi_px, batch.bounds_axes());
+    const bool mapped =
+        batch.variances != nullptr ||
+        (call.frames != nullptr && call.frames->fits.frames.variances_adu2 != nullptr);
+    call.kernel = batch_kernel(call.options, {batch.roi_px, batch.bounds_axes(), mapped});
     const std::size_t pixel = bytes_per_pixel(batch.type);
     call.arrays = {
         locate(batch.pixels, pixels * pixel, pixel),
@@ -394,9 +398,9 @@ class BatchFitter final : public CudaBatchFitter {
       job.starts = cut.starts_of_rois;
     }
     if (call.swarm != nullptr) job.starts = launch_swarm(call, chunk, pipeline, job);
-    launch_fits(call.kernel, job, stream);
+    launch_fits(call.kernel, job, pipeline);
     if (job.details != nullptr && is_separable(call.options.model))
-      launch_fits(details_kernel(call.options.model, job.roi_px), job, stream);
+      launch(details_kernel(call.options.model, job.roi_px), job, kAllBlocks, stream);
     if (call.frames != nullptr)
       launch_cutting(to_frame_kernel(), cut, job.count, stream, "moving the results");
     for (const std::size_t out : kOutputs)
@@ -409,11 +413,29 @@ class BatchFitter final : public CudaBatchFitter {
                     chunk.count * arrays[out].each);
   }
 
-  void launch_fits(const Kernel& kernel, KernelArgument& job, cudaStream_t stream) const {
+  void launch_fits(const Kernel& kernel, KernelArgument job, Pipeline& pipeline) const {
+    constexpr unsigned kSecondBlocks = 2048;  // few are wanted; as many as a large GPU runs at once
+    cudaStream_t stream = pipeline.stream.get();
+    const bool two_tries = kernel.defers && job.starts != nullptr && job.options.spots_only;
+    if (two_tries) {
+      pipeline.again.reserve(calls_, (std::size_t{job.count} + 1) * sizeof(std::uint32_t));
+      job.again = static_cast<std::uint32_t*>((*pipeline.again).get());
+      check(calls_.set(job.again, 0, sizeof(std::uint32_t), stream), "preparing the fits");
+    }
+    launch(kernel, job, kAllBlocks, stream);
+    if (!two_tries) return;
+    job.is_second_try = true;
+    launch(kernel, job, kSecondBlocks, stream);
+  }
+
+  static constexpr unsigned kAllBlocks = std::numeric_limits<unsigned>::max();
+  void launch(const Kernel& kernel, KernelArgument& job, unsigned most_blocks,
+              cudaStream_t stream) const {
     constexpr int kThreads = 128;
     const auto groups = static_cast<unsigned>(kernel.groups(kThreads));
     void* arguments[] = {&job};
-    check(calls_.launch(kernel.function, {(job.count + groups - 1) / groups, 1, 1},
+    check(calls_.launch(kernel.function,
+                        {std::min((job.count + groups - 1) / groups, most_blocks), 1, 1},
                         {groups * static_cast<unsigned>(kernel.threads), 1, 1}, arguments,
                         groups * kernel.group_bytes, stream),
           "starting the fits");

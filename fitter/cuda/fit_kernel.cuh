@@ -74,40 +74,76 @@ __global__ void __launch_bounds__(kBatchThreads<kThreads>,
   for (int i = pixels.group().index(); i < kWords; i += kThreads) result[i] = words[i];
 }
 
-/// A ROI in every thread, for small ROIs and a search of few parameters: larger ones and other
-/// searches have not enough registers.
-constexpr int kMostThreadPx = 13;
-/// Of a block: what 48 KiB hold.
-template <int kSide>
-constexpr int kThreadRois = kSide > 9 ? 64 : 128;
-
+/// A ROI in every thread, for small ROIs. In every two threads, where shared memory holds too few
+/// of them to keep a multiprocessor busy: a full search is slower so, for want of registers.
+constexpr int kMostThreadPx = 16;
 template <class Search, int kSide>
-__global__ void __launch_bounds__(kThreadRois<kSide>, kBatchThreadsAtOnce / kThreadRois<kSide>)
+using SumsInThreads = ThreadSums<kSide, (kSide > 14 && !Search::kSearchesLevels) ? 2 : 1>;
+
+/// Warps of a multiprocessor, each a block: as many as its 65,536 registers and shared memory of
+/// 227 KiB serve without losing more by registers kept in memory than is gained.
+template <class Search, int kSide>
+constexpr int kWarpsAtOnce = [] {
+  constexpr int kReservedBytes = 1024;
+  constexpr int kShared =
+      (227 << 10) / (sizeof(float) * SumsInThreads<Search, kSide>::kFloats + kReservedBytes);
+  constexpr int kImplicit = SumsInThreads<Search, kSide>::kThreads == 1 ? 16 : 12;
+  constexpr int kRegisters = !Search::kSearchesLevels ? kImplicit : kSide < 13 ? 12 : 8;
+  return kRegisters < kShared ? kRegisters : kShared;
+}();
+
+/// A warp waits for its slowest fit, so fits that are to be tried again are left to a second
+/// launch, where they have warps of their own.
+template <class Search, int kSide>
+__global__ void __launch_bounds__(kWarpThreads, kWarpsAtOnce<Search, kSide>)
     fit_in_threads(const __grid_constant__ KernelArgument job) {
-  constexpr int kRois = kThreadRois<kSide>;
+  using Sums = SumsInThreads<Search, kSide>;
   extern __shared__ float4 shared[];
   float* const memory = reinterpret_cast<float*>(shared);
-  const std::uint32_t first = blockIdx.x * kRois;
-  const std::uint32_t count = min(job.count - first, std::uint32_t{kRois});
-  ThreadSums<kSide, kRois> pixels(memory);
-  const void* const rois = static_cast<const unsigned char*>(job.pixels) + first * job.stride_bytes;
-  with_pixels(job.type, rois, [&](const auto* of_type) {
-    pixels.load(memory, of_type, static_cast<int>(count), job.saturation);
-  });
-  Localization l;
-  if (threadIdx.x < count) {
-    const auto own = [](bool mask) { return mask; };
-    l = as_localization(
-        fit_spot<Search>(pixels, input_of(job, first + threadIdx.x), job.options, own));
+  const auto any_of = [](bool mask) { return Sums::any(mask); };
+  const std::uint32_t total = job.is_second_try ? job.again[0] : job.count;
+  for (std::uint32_t first = blockIdx.x * Sums::kRois; first < total;
+       first += gridDim.x * Sums::kRois) {
+    const std::uint32_t count = min(total - first, std::uint32_t{Sums::kRois});
+    /// Of the batch. @param roi  of the warp
+    const auto second_number = [&](std::uint32_t roi) { return job.again[1 + first + roi]; };
+    with_pixels(job.type, job.pixels, [&](const auto* of_type) {
+      constexpr std::size_t kPixels = Sums::kPixels;
+      const auto load = [&](const auto& rois) {
+        Sums::load(memory, rois, static_cast<int>(count));
+      };
+      if (job.is_second_try)
+        load([&](int roi) { return of_type + second_number(roi) * kPixels; });
+      else
+        load([&](int roi) { return of_type + first * kPixels + roi * Sums::kPixels; });
+    });
+    Sums pixels(memory);
+    pixels.summarize(job.type != PixelType::F32, job.saturation);
+    const std::uint32_t own = min(static_cast<std::uint32_t>(Sums::roi()), count - 1);
+    const std::uint32_t index = job.is_second_try ? second_number(own) : first + own;
+    SpotFit<Search> fit;
+    fit.begin(pixels.summary(), input_of(job, index), kSide, job.options, job.is_second_try);
+    while (any_of(fit.unfinished())) {
+      try_once(pixels, fit, job.options, any_of);
+      if (job.again != nullptr) break;
+    }
+    const bool counts = Sums::roi() < count && Sums::part() == 0;
+    if (fit.needs_start() && counts) job.again[1 + atomicAdd(job.again, 1u)] = index;
+    const Localization l = as_localization(fit.result());
+    auto* const results = static_cast<Localization*>(job.results);
+    if (job.is_second_try) {
+      if (counts) results[index] = l;
+    } else {  // through shared memory, so that neighbours write to neighbours
+      constexpr std::uint32_t kWords = sizeof(Localization) / sizeof(std::uint32_t);
+      __syncwarp();
+      if (counts) reinterpret_cast<Localization*>(memory)[Sums::roi()] = l;
+      __syncwarp();
+      for (std::uint32_t i = threadIdx.x; i < count * kWords; i += kWarpThreads)
+        reinterpret_cast<std::uint32_t*>(results + first)[i] =
+            reinterpret_cast<const std::uint32_t*>(memory)[i];
+    }
+    __syncwarp();
   }
-  // The results in one piece, so that neighbours write to neighbours.
-  constexpr std::uint32_t kWords = sizeof(Localization) / sizeof(std::uint32_t);
-  __syncthreads();
-  if (threadIdx.x < count) reinterpret_cast<Localization*>(memory)[threadIdx.x] = l;
-  __syncthreads();
-  auto* const results = static_cast<std::uint32_t*>(job.results) + std::size_t{first} * kWords;
-  for (std::uint32_t i = threadIdx.x; i < count * kWords; i += kRois)
-    results[i] = reinterpret_cast<const std::uint32_t*>(memory)[i];
 }
 
 template <class Search, int kThreads, int kMostPx>
@@ -200,17 +236,14 @@ template <class Search, int kSide = kMinRoiPx>
 Kernel thread_kernel(int roi_px) {
   if constexpr (kSide < kMostThreadPx)
     if (roi_px > kSide) return thread_kernel<Search, kSide + 1>(roi_px);
-  constexpr int kRois = kThreadRois<kSide>;
-  constexpr std::size_t kBytes = sizeof(float) * ThreadSums<kSide, kRois>::kFloats;
-  static_assert(kBytes <= Kernel::kMostSharedBytes);
-  return {reinterpret_cast<const void*>(&fit_in_threads<Search, kSide>), 1, kRois,
-          (kBytes + kRois - 1) / kRois};
+  using Sums = SumsInThreads<Search, kSide>;
+  return {reinterpret_cast<const void*>(&fit_in_threads<Search, kSide>), Sums::kThreads,
+          kWarpThreads, sizeof(float) * Sums::kPitch, true};
 }
 
 template <class Search>
-Kernel batch_kernel(int roi_px, bool integrated) {
-  if constexpr (!Search::kSearchesLevels)
-    if (roi_px <= kMostThreadPx && !integrated) return thread_kernel<Search>(roi_px);
+Kernel batch_kernel(int roi_px, bool in_threads) {
+  if (roi_px <= kMostThreadPx && in_threads) return thread_kernel<Search>(roi_px);
   if (roi_px <= 16) return batch<Search, 4, 16>();
   if (roi_px <= 32) return batch<Search, 16, 32>();
   return batch<Search, 128, 64>();

@@ -15,12 +15,14 @@ int Kernel::groups(int of_block) const {
   return std::max(a_warp, std::min(by_memory, by_threads) / a_warp * a_warp);
 }
 
-Kernel batch_kernel(const FitOptions& options, int roi_px, bool bounds_axes) {
+Kernel batch_kernel(const FitOptions& options, const BatchKind& batch) {
   if (!is_separable(options.model))
-    return with_pixelwise_search<float>(
-        options, bounds_axes, [&]<class Search>() { return pixelwise_kernel<Search>(roi_px); });
+    return with_pixelwise_search<float>(options, batch.bounds_axes, [&]<class Search>() {
+      return pixelwise_kernel<Search>(batch.roi_px);
+    });
+  const bool in_threads = !options.integrated && !batch.mapped;
   return with_search<float>(
-      options, [&]<class Search>() { return batch_kernel<Search>(roi_px, options.integrated); });
+      options, [&]<class Search>() { return batch_kernel<Search>(batch.roi_px, in_threads); });
 }
 
 Kernel details_kernel(Model model, int roi_px) {

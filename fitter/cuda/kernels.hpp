@@ -28,6 +28,10 @@ struct KernelArgument {
   const float* angles_rad = nullptr;  ///< this and the next two: batch, see Batch
   const AngleBounds* angle_bounds = nullptr;
   FitDetails* details = nullptr;
+  /// batch, of a kernel that defers: how many fits are to be tried again, then which: written by
+  /// the first launch, read by the second. Null: all are tried again at once.
+  std::uint32_t* again = nullptr;
+  bool is_second_try = false;
 };
 
 /// Live slots hold the start value in the first whole 16 bytes behind the pixels, so that one read
@@ -76,14 +80,20 @@ struct Kernel {
   int threads;              ///< for one ROI
   int most_threads;         ///< of a block
   std::size_t group_bytes;  ///< shared memory for one ROI
+  bool defers = false;      ///< see KernelArgument::again
 
   static constexpr std::size_t kMostSharedBytes = std::size_t{47} << 10;
   /// ROIs in a block of at most `of_block` threads and 48 KiB, which every device has.
   int groups(int of_block) const;
 };
 
-/// @param bounds_axes  Batch::bounds_axes()
-Kernel batch_kernel(const FitOptions& options, int roi_px, bool bounds_axes = false);
+/// What of a batch, beside its options, says which kernel fits it.
+struct BatchKind {
+  int roi_px;
+  bool bounds_axes = false;  ///< Batch::bounds_axes()
+  bool mapped = false;       ///< with a map of variances
+};
+Kernel batch_kernel(const FitOptions& options, const BatchKind& batch);
 /// What finds the details of results that are there, of separable models.
 Kernel details_kernel(Model model, int roi_px);
 Kernel live_kernel(const FitOptions& options, int roi_px);
@@ -97,8 +107,9 @@ struct SwarmKernel {
 SwarmKernel swarm_kernel(Model model, int roi_px);
 
 /// The same of one search, e.g. FullSearch<CircularGaussian>; fit_kernel.cuh.
+/// @param in_threads  a thread may fit a ROI by itself: pixels' centres, and no map
 template <class Search>
-Kernel batch_kernel(int roi_px, bool integrated);
+Kernel batch_kernel(int roi_px, bool in_threads);
 template <class Search>
 Kernel live_kernel(int roi_px);
 /// The same of a pixel-by-pixel search; pixelwise_kernel.cuh.

@@ -26,6 +26,7 @@ class RoiSums {
   /// Not where groups share a warp: they would have to agree on who sets his profile anew, because
   /// all join every sum.
   static constexpr bool kKeepsMoments = kThreads >= kWarpThreads;
+  static constexpr bool kTakesMaps = true;
   /// Shared memory of a group, in floats: the profile of both axes, the pixels, the threads' own; a
   /// bit more, so that groups of fewer threads than a warp meet no bank conflicts.
   static constexpr int kFloats = 8 * kMostPx + kMostPx * kMostPx + ThreadGroup<kThreads>::kScratch +
@@ -152,7 +153,7 @@ class RoiSums {
     return moments_;
   }
 
-  __device__ ProfileMoments set_profile(const Profile& p) {
+  __device__ ProfileMoments set_profile(const Profile& p, bool moments_wanted) {
     constexpr float kLog2E = 1.44269504f;
     constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number
     const bool is_y = (group_.index() & 1) != 0;
@@ -192,6 +193,7 @@ class RoiSums {
       for (int i = group_.index() / 2; i < side_; i += kThreads / 2) element(i);
     }
     group_.sync();
+    if (!group_.any(moments_wanted)) return {};
     for_columns([&](int c, auto together) {
       float of_column[together()] = {};
       for_rows([&](int r) {

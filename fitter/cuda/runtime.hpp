@@ -36,6 +36,7 @@ struct RuntimeCalls {
   decltype(&cudaGraphLaunch) launch_graph = cudaGraphLaunch;
   decltype(&cudaGraphExecKernelNodeSetParams) set_graph_node = cudaGraphExecKernelNodeSetParams;
   decltype(&cudaMemcpyAsync) copy = cudaMemcpyAsync;
+  decltype(&cudaMemsetAsync) set = cudaMemsetAsync;
 };
 
 /// @throws FitterError "CUDA: <purpose>: <CUDA's words>"

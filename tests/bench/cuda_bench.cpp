@@ -42,6 +42,7 @@ struct Settings {
   std::vector<std::size_t> batches = {10, 100, 1000, 10000, 100000, 1000000};
   std::vector<std::string> places = {"pinned", "device"};
   std::vector<int> live_sides = {9, 16, 32};
+  std::vector<int> estimator_sides = {9, 16};
   int streams = fitter::CudaBatchOptions().streams;
   std::size_t chunk_kib = fitter::CudaBatchOptions().chunk_bytes >> 10;
   int frames = 20000;
@@ -448,13 +449,13 @@ fitter::FitOptions options_of(const Kind& kind, int side) {
 }
 
 /// A million fits of every model and estimator, and what one CPU core makes of some of them.
-json measure_estimators() {
+json measure_estimators(const Settings& settings) {
   constexpr std::size_t kFits = 1000000, kOnCpu = 20000;
   const auto cuda = fitter::make_cuda_batch_fitter();
   json rows;
   std::printf("%-11s %-14s %4s %14s %14s %12s %6s   (M fits/s, 1,000,000 a call)\n", "model",
               "estimator", "side", "in the device", "pinned", "cpu, 1 core", "iter");
-  for (const int side : {9, 16}) {
+  for (const int side : settings.estimator_sides) {
     const Workload device(side, kFits, true), pinned(side, kFits, false);
     const std::vector<float> ones(kFits * device.roi(), 1.0f);
     const Array<float> on_device(true, ones.size()), on_host(false, ones.size());
@@ -628,7 +629,7 @@ int run(const Settings& settings) {
     if (section == "accuracy") report["accuracy"] = bench::measure_accuracy();
     if (section == "devices") report["devices"] = measure_devices();
     if (section == "estimators") {
-      report["estimators"] = measure_estimators();
+      report["estimators"] = measure_estimators(settings);
       report["live_estimators"] = measure_live_estimators(settings);
     }
     if (section == "swarm") report["swarm"] = measure_swarm();
@@ -656,6 +657,10 @@ int main(int argc, char** argv) {
   app.add_option("--streams", settings.streams, "Of the batches")->check(CLI::Range(1, 64));
   app.add_option("--chunk-kib", settings.chunk_kib, "Of the batches, KiB of pixels");
   app.add_option("--live-sides", settings.live_sides, "ROI sides of the live calls, px")
+      ->delimiter(',')
+      ->check(CLI::Range(4, 64));
+  app.add_option("--estimator-sides", settings.estimator_sides,
+                 "ROI sides of the estimators' batches, px")
       ->delimiter(',')
       ->check(CLI::Range(4, 64));
   app.add_option("--places", settings.places, "Of the batches: pinned, device")->delimiter(',');

@@ -92,6 +92,42 @@ TEST_CASE("Every model and estimator agrees with the CPU for every ROI side and 
   }
 }
 
+/// Noise alone, so that nearly every fit is tried again.
+std::vector<float> noise_images(int side, std::size_t count) {
+  std::mt19937_64 generator(74);
+  std::normal_distribution<float> noise(100, 5);
+  std::vector<float> pixels(count * static_cast<std::size_t>(side * side));
+  for (float& pixel : pixels) pixel = noise(generator);
+  return pixels;
+}
+
+TEST_CASE("A fit that is tried again on CUDA is that of a cold start") {
+  if (test::no_device()) return;
+  const FitOptions options =
+      options_of(any_model(), GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
+                                       Estimator::PoissonLikelihood));
+  const auto [side, count] =
+      GENERATE(std::pair{4, 1001u}, std::pair{9, 150'000u}, std::pair{13, 999u},
+               std::pair{15, 999u}, std::pair{16, 1001u}, std::pair{20, 1001u});
+  const auto pixels = noise_images(side, count);
+  fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, side, count};
+  const Fits cold = on_cuda(batch, options);
+  const float middle = 0.5f * static_cast<float>(side);
+  std::vector<fitter::Start> starts(count, {middle, middle, 1, 1});
+  for (std::size_t i = 0; i < count; i += 3) starts[i].sigma_x_px = 0;  // none
+  batch.starts = starts.data();
+  const Fits warm = on_cuda(batch, options);
+  std::size_t same = 0, wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_same = test::same_bits(&warm[i], &cold[i], 1);
+    same += is_same ? 1u : 0u;
+    if (!is_same && !converged(warm[i].status)) ++wrong;
+  }
+  CAPTURE(side, count);
+  CHECK(wrong == 0);
+  CHECK(same > count * 9 / 10);
+}
+
 TEST_CASE("The likelihood fit on CUDA agrees with the CPU at few photons") {
   if (test::no_device()) return;
   const auto cell =

@@ -77,7 +77,7 @@ TEMPLATE_TEST_CASE("Implicit least squares: the best levels, and the equations t
   const auto domain = Search::domain(roi.summary(), {}, kSide, options);
   const auto p = test::as_vec<TestType::kShape>(shape);
   const auto prepared =
-      Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), domain, p);
+      Search::prepare(roi.set_profile(Search::profile(p), true), roi.summary(), domain, p);
   const auto e = Search::linearize(roi, domain, p, prepared);
 
   const Image r = test::difference(pixels, model(shape));
@@ -102,7 +102,7 @@ TEMPLATE_TEST_CASE("Implicit least squares holds what lies at a limit while the 
   auto p = test::as_vec<TestType::kShape>(test::some_shape<TestType>());
   p[0] = edge;
   const auto prepared =
-      Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), domain, p);
+      Search::prepare(roi.set_profile(Search::profile(p), true), roi.summary(), domain, p);
   const auto e = Search::linearize(roi, domain, p, prepared);
   CAPTURE(beyond, side_of_limit);
   CHECK((e.gradient[0] == 0) == beyond);
@@ -176,7 +176,7 @@ TEMPLATE_TEST_CASE("Every estimator's value and equations are those of its pixel
   if (mapped) input.variances = &some;  // the ROI has them
   const auto domain = Search::domain(roi.summary(), input, kSide, options);
   const auto prepared =
-      Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), domain, p);
+      Search::prepare(roi.set_profile(Search::profile(p), true), roi.summary(), domain, p);
   const auto e = Search::linearize(roi, domain, p, prepared);
 
   const Expected of = expected(estimator, pixels, model(all), variances);

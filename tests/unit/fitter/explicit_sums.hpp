@@ -119,6 +119,7 @@ class ScalarRoi {
  public:
   using Real = float;
   static constexpr bool kKeepsMoments = false;
+  static constexpr bool kTakesMaps = true;
   /// @param variances  of the pixels, adu^2, or none
   ScalarRoi(const Image& pixels, int side, double pedestal, Image variances = {},
             bool integrated = false)
@@ -142,7 +143,7 @@ class ScalarRoi {
         std::count_if(pixels_.begin(), pixels_.end(), [&](double v) { return v > level; }));
   }
 
-  fitter::ProfileMoments set_profile(const fitter::Profile& p) {
+  fitter::ProfileMoments set_profile(const fitter::Profile& p, bool) {
     x_ = axis(p.x_px, p.sigma_x_px);
     y_ = axis(p.y_px, p.sigma_y_px);
     f_ = image_of(0, 0);

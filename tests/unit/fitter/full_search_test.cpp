@@ -151,7 +151,7 @@ fitter::Levels prepared(const FitOptions& options, double amplitude,
   input.levels = given;
   const auto d = Search::domain(roi.summary(), input, kSide, options);
   auto p = Search::from_start(input, d);
-  const auto e = Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), d, p);
+  const auto e = Search::prepare(roi.set_profile(Search::profile(p), true), roi.summary(), d, p);
   CHECK(p[3] == e.level.alpha);
   CHECK(p[4] == e.level.beta);
   return {e.level.alpha, e.level.beta + kPedestal};
@@ -189,6 +189,31 @@ TEST_CASE("A likelihood without amplitude begins with the least that explains th
   CHECK(prepared(options, 80, {0, 10}).beta == 10);
 }
 
+TEST_CASE("The profile's moments are asked for where they are read, and only there") {
+  const float given = 20, dark = 0;
+  for (const Estimator estimator : {Estimator::LeastSquares, Estimator::PoissonLikelihood}) {
+    const bool likelihood = estimator == Estimator::PoissonLikelihood;
+    const auto wanted = [&](const fitter::StartLevels& levels) {
+      test::ScalarRoi roi(test::scaled(test::gaussian({3.3, 4.6, 1.2}, kSide), 80, 30), kSide,
+                          kPedestal);
+      FitInput input;
+      input.start = {3.3f, 4.6f, 1.2f, 0};
+      input.levels = levels;
+      const auto d = Search::domain(roi.summary(), input, kSide, options_of(estimator));
+      auto p = Search::from_start(input, d);
+      const bool wants = Search::wants_moments(d, p);
+      const auto start = p;
+      Search::prepare({}, roi.summary(), d, p);
+      if (!wants) CHECK((p[3] == start[3] && p[4] == start[4]));
+      return wants;
+    };
+    CHECK(wanted({given, given}) == !likelihood);
+    CHECK(wanted({NAN, given}));
+    CHECK(wanted({given, NAN}));
+    CHECK(wanted({dark, given}));
+  }
+}
+
 /// The search at some parameters, of a spot of amplitude 80 at (3.3, 4.6) on 30 adu.
 struct Evaluated {
   test::ScalarRoi roi;
@@ -201,7 +226,7 @@ struct Evaluated {
         domain(Search::domain(roi.summary(), {}, kSide, options)),
         p(at) {
     const auto prepared =
-        Search::prepare(roi.set_profile(Search::profile(p)), roi.summary(), domain, p);
+        Search::prepare(roi.set_profile(Search::profile(p), true), roi.summary(), domain, p);
     e = Search::linearize(roi, domain, p, prepared);
   }
 

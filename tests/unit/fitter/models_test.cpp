@@ -46,7 +46,7 @@ TEMPLATE_TEST_CASE("A model's sums are those over its pixels", "", CircularGauss
   const auto p = test::as_vec<TestType::kShape>(shape);
   const Image pixels = test::uneven(kSide);
   test::ScalarRoi roi(pixels, kSide, 0, {}, integrated);
-  const fitter::ProfileMoments m = roi.set_profile(TestType::profile(p));
+  const fitter::ProfileMoments m = roi.set_profile(TestType::profile(p), true);
 
   const auto total = TestType::totals(m.first(), p);
   const auto rho = TestType::residual_products(roi.residuals(15, -4), p);

@@ -163,7 +163,7 @@ std::vector<double> explicit_sd(const std::vector<float>& pixels, int side,
   };
   const std::vector<double> p = {l.x_px, l.y_px, l.sigma_x_px, l.amplitude_adu, l.background_adu};
   test::ScalarRoi roi({pixels.begin(), pixels.end()}, side, 0);
-  roi.set_profile({l.x_px, l.y_px, l.sigma_x_px, l.sigma_x_px});
+  roi.set_profile({l.x_px, l.y_px, l.sigma_x_px, l.sigma_x_px}, true);
   const test::Image f = test::gaussian({p[0], p[1], p[2]}, side), one(f.size(), 1);
   const auto v = fitter::residual_variance(roi.variance_sums(l.amplitude_adu, l.background_adu),
                                            static_cast<float>(side * side), test::f32(test::sum(f)),
