@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Decides from DRIFTD_CUDA (AUTO, ON, OFF) whether the CUDA back end is built, says so, and sets
 # DRIFTD_HAVE_CUDA for fitter/. AUTO takes it when there is a CUDA compiler; ON fails without one.
-# DRIFTD_CUDA_ARCHITECTURES: what machine code is made for, as CMAKE_CUDA_ARCHITECTURES, e.g. 90-real
-# for a quick build; by default one of every generation that the compiler knows, and PTX for those
+# DRIFTD_CUDA_ARCHITECTURES: what machine code is made for, numbers as in CMAKE_CUDA_ARCHITECTURES,
+# with -real or -virtual behind them or nothing, e.g. 90-real for a quick build; by default one of every generation that the compiler knows, and PTX for those
 # to come. DRIFTD_CUDA_CODE is made of it for the compiler.
 set(DRIFTD_HAVE_CUDA OFF)
 set(reason "DRIFTD_CUDA=OFF")
@@ -33,6 +33,15 @@ if(NOT DRIFTD_CUDA STREQUAL "OFF")
     set(DRIFTD_CUDA_ARCHITECTURES "${all_architectures}" CACHE STRING "CUDA architectures")
     # One PTX for all to 9.0 and one for all from 10.0, of the oldest of them: the kernels' is the
     # same for each (the compiler has two optimizers), and takes longer than what is made of it.
+    if(NOT DRIFTD_CUDA_ARCHITECTURES)
+      message(FATAL_ERROR "DRIFTD_CUDA_ARCHITECTURES is empty; it must name at least one, e.g. 90-real")
+    endif()
+    set(DRIFTD_CUDA_CODE)
+    foreach(group upto90 from100)
+      unset(ptx_${group})
+      set(codes_${group})
+      set(kept_${group} OFF)
+    endforeach()
     foreach(architecture ${DRIFTD_CUDA_ARCHITECTURES})
       if(NOT architecture MATCHES "^([0-9]+)(-real|-virtual)?$")
         message(FATAL_ERROR "DRIFTD_CUDA_ARCHITECTURES has '${architecture}'; it must be of numbers "
@@ -58,7 +67,7 @@ if(NOT DRIFTD_CUDA STREQUAL "OFF")
       if(kept_${group})
         list(APPEND codes_${group} compute_${ptx_${group}})
       endif()
-      if(DEFINED codes_${group})
+      if(codes_${group})
         list(JOIN codes_${group} "," codes)
         list(APPEND DRIFTD_CUDA_CODE "--generate-code=arch=compute_${ptx_${group}},code=[${codes}]")
       endif()

@@ -52,7 +52,7 @@ class PoissonLikelihood {
     Mask<Real> near;
     Real r, log_ratio;
     if constexpr (std::is_same_v<Real,
-                                 float>) {  // a GPU has a logarithm, which errs by 2e-7 at most
+                                 float>) {  // a GPU has a logarithm of its own
       near = abs_of(x) < kNear;
       r = bracket_part(x);
       log_ratio = kLn2 * log2_of(at_least(ratio, kLeastRatio));

@@ -496,7 +496,7 @@ class LaneSumsIn {
   int side_;
   bool integrated_;
   PixelSummaryOf<Real> summary_;
-  ProfileMomentsOf<Real> moments_;
+  ProfileMomentsOf<Real> moments_ = {};
   bool mapped_ = false;
   Estimator of_map_ = {};
 };

@@ -106,8 +106,9 @@ TEST_CASE("A fit that is tried again on CUDA is that of a cold start") {
   const FitOptions options =
       options_of(any_model(), GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
                                        Estimator::PoissonLikelihood));
+  // Of 600,000 the first launch has 131,072: its second tries are more than run at once.
   const auto [side, count] =
-      GENERATE(std::pair{4, 1001u}, std::pair{9, 150'000u}, std::pair{13, 999u},
+      GENERATE(std::pair{4, 600'000u}, std::pair{9, 1001u}, std::pair{13, 999u},
                std::pair{15, 999u}, std::pair{16, 1001u}, std::pair{20, 1001u});
   const auto pixels = noise_images(side, count);
   fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, side, count};
