@@ -51,8 +51,8 @@ class PoissonLikelihood {
     const Real ratio = 1.0f + x;
     Mask<Real> near;
     Real r, log_ratio;
-    if constexpr (std::is_same_v<Real,
-                                 float>) {  // a GPU has a logarithm of its own
+    // A GPU has a logarithm of its own.
+    if constexpr (std::is_same_v<Real, float>) {
       near = abs_of(x) < kNear;
       r = bracket_part(x);
       log_ratio = kLn2 * log2_of(at_least(ratio, kLeastRatio));

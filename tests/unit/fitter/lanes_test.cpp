@@ -273,6 +273,25 @@ TEST_CASE("A lane's weighted sums are those of its own pixels, profile, map and 
   }
 }
 
+TEST_CASE("A lane's likelihood is that of Poisson counts, near the model and far from it") {
+  constexpr fitter::PixelNoise kNoise = {Estimator::PoissonLikelihood, false, 1, 3, 0.01f};
+  const fitter::PoissonLikelihood<Real> likelihood(kNoise);
+  const float model = GENERATE(0.5f, 20.0f, 3000.0f);
+  const Real pixel = by_lane(0.1f * model - kNoise.shift, 0.31f * model);
+  const auto of = likelihood.of(pixel, Real(model), Real(0.0f));
+  const double m = model + kNoise.shift;
+  for (Lane k = 0; k < kLanes; ++k) {
+    const double q = std::max(0.0, double{each(pixel)[k]} + kNoise.shift);
+    CAPTURE(model, q);
+    CHECK(each(of.value)[k] == Approx(2 * (m - q - q * std::log(m / q))).epsilon(1e-5));
+    CHECK(each(of.weight)[k] == Approx(1 / m).epsilon(1e-6));
+    CHECK(each(of.residual)[k] == Approx((q - m) / m).epsilon(1e-5).margin(1e-6));
+  }
+  const Real far = likelihood.of(Real(-10.0f), Real(4.0f), Real(0.0f)).value;
+  CHECK(each(far)[0] == 2 * 7);
+  CHECK(each(likelihood.of(Real(1.0f), Real(-10.0f), Real(0.0f)).weight)[0] == Approx(100));
+}
+
 TEST_CASE("A lane's smoothed extremes are those of its own pixels, and of equals the first") {
   const int side = GENERATE(4, 5, 9, 32);
   const bool ties = GENERATE(false, true);
