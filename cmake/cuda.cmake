@@ -2,8 +2,9 @@
 # Decides from DRIFTD_CUDA (AUTO, ON, OFF) whether the CUDA back end is built, says so, and sets
 # DRIFTD_HAVE_CUDA for fitter/. AUTO takes it when there is a CUDA compiler; ON fails without one.
 # DRIFTD_CUDA_ARCHITECTURES: what machine code is made for, numbers as in CMAKE_CUDA_ARCHITECTURES,
-# with -real or -virtual behind them or nothing, e.g. 90-real for a quick build; by default one of every generation that the compiler knows, and PTX for those
-# to come. DRIFTD_CUDA_CODE is made of it for the compiler.
+# with -real or -virtual behind them or nothing, e.g. 90-real for a quick build; by default one of
+# every generation that the compiler knows, and PTX for those to come. DRIFTD_CUDA_CODE is made of it
+# for the compiler.
 set(DRIFTD_HAVE_CUDA OFF)
 set(reason "DRIFTD_CUDA=OFF")
 if(NOT DRIFTD_CUDA MATCHES "^(AUTO|ON|OFF)$")
