@@ -79,8 +79,8 @@ template <class Real>
 struct BinaryParts {
   Real exponent, rest;
 };
-/// Bits of sqrt(1/2), for binary_parts(): what is left of a number's own above a multiple of 2^23 is
-/// 1 + rest. The parts of 0 are {-127, 0}.
+/// Bits of sqrt(1/2), for binary_parts(): what is left of a number's own above a multiple of 2^23
+/// is 1 + rest. The parts of 0 are {-127, 0}.
 constexpr std::int32_t kBitsOfRootHalf = 0x3f3504f3;
 
 /// The second where one of them is no number.
