@@ -43,7 +43,7 @@ struct CircularGaussian {
   /// @param m  sums of X_a Y_b (AxisElement), by a and b
   template <class Real, class Moments>
   DRIFTD_HD static ProfileTotals<kShape, Real> totals(const Moments& m, const Parameters<Real>& p) {
-    const Real s = 1.0f / p[2];
+    const Real s = reciprocal_of(p[2]);
     return {m(0, 0), {{s * s * m(1, 0), s * s * m(0, 1), s * s * s * (m(2, 0) + m(0, 2))}}};
   }
 
@@ -51,7 +51,7 @@ struct CircularGaussian {
   template <class Real, class Moments>
   DRIFTD_HD static ProfileProducts<kShape, Real> products(const Moments& q,
                                                           const Parameters<Real>& p) {
-    const Real s = 1.0f / p[2];
+    const Real s = reciprocal_of(p[2]);
     const Real s2 = s * s;
     const Real s3 = s2 * s;
     ProfileProducts<kShape, Real> r;
@@ -72,7 +72,7 @@ struct CircularGaussian {
   template <class Real>
   DRIFTD_HD static Parameters<Real> residual_products(const ResidualMomentsOf<Real>& r,
                                                       const Parameters<Real>& p) {
-    const Real s = 1.0f / p[2];
+    const Real s = reciprocal_of(p[2]);
     return {{s * s * r.u, s * s * r.v, s * s * s * (r.uu + r.vv)}};
   }
 

@@ -40,8 +40,8 @@ struct EllipticalGaussian {
 
   template <class Real, class Moments>
   DRIFTD_HD static ProfileTotals<kShape, Real> totals(const Moments& m, const Parameters<Real>& p) {
-    const Real s = 1.0f / p[2];
-    const Real t = 1.0f / p[3];
+    const Real s = reciprocal_of(p[2]);
+    const Real t = reciprocal_of(p[3]);
     return {m(0, 0),
             {{s * s * m(1, 0), t * t * m(0, 1), s * s * s * m(2, 0), t * t * t * m(0, 2)}}};
   }
@@ -49,8 +49,8 @@ struct EllipticalGaussian {
   template <class Real, class Moments>
   DRIFTD_HD static ProfileProducts<kShape, Real> products(const Moments& q,
                                                           const Parameters<Real>& p) {
-    const Real s = 1.0f / p[2];
-    const Real t = 1.0f / p[3];
+    const Real s = reciprocal_of(p[2]);
+    const Real t = reciprocal_of(p[3]);
     const Real s2 = s * s, s3 = s2 * s;
     const Real t2 = t * t, t3 = t2 * t;
     ProfileProducts<kShape, Real> r;
@@ -75,8 +75,8 @@ struct EllipticalGaussian {
   template <class Real>
   DRIFTD_HD static Parameters<Real> residual_products(const ResidualMomentsOf<Real>& r,
                                                       const Parameters<Real>& p) {
-    const Real s = 1.0f / p[2];
-    const Real t = 1.0f / p[3];
+    const Real s = reciprocal_of(p[2]);
+    const Real t = reciprocal_of(p[3]);
     return {{s * s * r.u, t * t * r.v, s * s * s * r.uu, t * t * t * r.vv}};
   }
 

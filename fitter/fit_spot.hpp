@@ -96,7 +96,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   Spot::store(p, l);
   l.amplitude_adu = alpha;
   l.background_adu = at.level.beta + summary.pedestal_adu;
-  l.chi_square = at.chi_square;
+  l.chi_square = plain.squares;
   l.status = minimum.status;
   l.iterations = minimum.iterations;
 
@@ -117,6 +117,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
 
   if constexpr (Search::kSearchesLevels) {
     if (knows_its_variances(options.estimator)) {
+      l.chi_square = at.chi_square;
       const Factors<n + 2, Real> weighted = factorize(at.equations());
       Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_lower(weighted));
       for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others
@@ -132,8 +133,9 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   const PixelVarianceOf<Real> variance =
       options.noise.gain_e_per_adu > 0
           ? photon_variance(options.noise, alpha, l.background_adu)
-          : residual_variance(pixels.variance_sums(alpha, at.level.beta), count, plain.total.f,
-                              n + 1, pooled);
+          : residual_variance(
+                variance_sums(pixels.quotient_sums(alpha, at.level.beta), count, plain.total.f),
+                count, plain.total.f, n + 1, pooled);
   store_sd<Spot>(standard_deviations(inverse(h, inverse_l), cubic, variance), plain.fixed, p, l);
   return l;
 }
@@ -206,7 +208,7 @@ class SpotFit {
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>& fit) {
   typename Search::Parameters& p = fit.trial();
-  const auto moments =
+  const auto& moments =
       pixels.set_profile(Search::profile(p), Search::wants_moments(fit.domain(), p));
   const auto prepared = Search::prepare(moments, pixels.summary(), fit.domain(), p);
   return Search::linearize(pixels, fit.domain(), p, prepared);

@@ -26,15 +26,16 @@ struct FullSearch : SearchedLevels<M, R> {
   using typename Base::Parameters;
   using typename Base::Shape;
 
-  /// Between the two halves of an evaluation.
-  struct Prepared {
-    LevelsOf<Real> level;
-    SymmetricMatrix<kSearched, Real> normal;  ///< only where no pixel has a weight of its own
-  };
-
   using Evaluation = EvaluationOf<kSearched, Real>;
+  /// What an evaluation has without pixels: the levels; where no pixel has a weight of its own all,
+  /// chi-square as unexplained_squares().
+  using Prepared = Evaluation;
 
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(shape(p)); }
+
+  DRIFTD_HD static Real least_told(const Domain& d) {
+    return unweighted(d) ? kLeastTold * d.sum_squares : Real(0.0f);
+  }
 
   /// Whether prepare() reads the profile's moments.
   DRIFTD_HD static bool wants_moments(const Domain& d, const Parameters& p) {
@@ -49,36 +50,35 @@ struct FullSearch : SearchedLevels<M, R> {
     if (any(missing)) {
       using Implicit = ImplicitLeastSquares<Model, Real>;
       const LevelsOf<Real> best =
-          Implicit::prepare(m, summary, {d.side, d.lower[kBeta]}, shape(p)).level;
+          Implicit::prepare(m, summary, {d.side, d.lower[kBeta], {}}, shape(p)).level;
       Parameters with = p;
       with[kAlpha] = best.alpha;
       if (likelihood(d)) with[kAlpha] = larger(least_amplitude(summary, d.side), best.alpha);
       with[kBeta] = best.beta;
       p = where(missing, d.limited(with), p);
     }
-    Prepared e;
+    Evaluation e;
     e.level = {p[kAlpha], p[kBeta]};
     if (unweighted(d)) {
       const Shape s = shape(p);
-      e.normal = full_matrix<kShape>(Model::products(m.second(), s), Model::totals(m.first(), s),
-                                     Real(static_cast<float>(d.side * d.side)), e.level.alpha);
+      const float count = static_cast<float>(d.side * d.side);
+      const ProfileTotals<kShape, Real> total = Model::totals(m.first(), s);
+      e.normal =
+          full_matrix<kShape>(Model::products(m.second(), s), total, Real(count), e.level.alpha);
+      e.gradient = gradient(m.residuals(e.level.alpha, e.level.beta),
+                            summary.sum - e.level.alpha * total.f - count * e.level.beta, p);
+      e.chi_square = unexplained_squares(m, summary, count, e.level.alpha, e.level.beta);
     }
     return e;
   }
 
   template <WeightedSumsOverPixels BackEnd>
   DRIFTD_HD static Evaluation linearize(BackEnd& pixels, const Domain& d, const Parameters& p,
-                                        const Prepared& at) {
-    Evaluation e;
-    e.level = at.level;
-    if (unweighted(d)) {
-      ResidualTotalsOf<Real> total;
-      const ResidualMomentsOf<Real> r = pixels.residuals(e.level.alpha, e.level.beta, total);
-      e.normal = at.normal;
-      set_gradient(r, total, p, e);
-    } else {
+                                        Evaluation e) {
+    if (unweighted(d))
+      e.chi_square = squares_of_residuals(pixels, e.chi_square, e.level.alpha, e.level.beta);
+    else
       weigh(pixels, d, p, e);
-    }
     e.held = hold_at_limits(p, d.lower, d.upper, e.gradient);
     return e;
   }
@@ -92,7 +92,7 @@ struct FullSearch : SearchedLevels<M, R> {
                                                       const Parameters& p, const Evaluation& e,
                                                       const Mask<Real>&) {
     const Shape s = shape(p);
-    const ProfileMomentsOf<Real> m = pixels.set_profile(Model::profile(s), true);
+    const ProfileMomentsOf<Real>& m = pixels.set_profile(Model::profile(s), true);
     if constexpr (BackEnd::kTakesMaps) {
       if (d.noise.mapped) {
         const WeightedSums<Real> there = pixels.plain_moments(d.noise, e.level.alpha, e.level.beta);
@@ -100,8 +100,8 @@ struct FullSearch : SearchedLevels<M, R> {
       }
     }
     return {Model::products(m.second(), s), Model::totals(m.first(), s),
-            pixels.residuals(e.level.alpha, e.level.beta).squares,
-            Real(static_cast<float>(d.side * d.side)), d.fixed};
+            pixels.squares(e.level.alpha, e.level.beta), Real(static_cast<float>(d.side * d.side)),
+            d.fixed};
   }
 
  private:
@@ -114,15 +114,16 @@ struct FullSearch : SearchedLevels<M, R> {
     return missing;
   }
 
-  /// @param r  of the weighted residuals, r.squares what is minimized
-  DRIFTD_HD static void set_gradient(const ResidualMomentsOf<Real>& r,
-                                     const ResidualTotalsOf<Real>& total, const Parameters& p,
-                                     Evaluation& e) {
-    e.chi_square = r.squares;
+  /// @param r    of the residuals, weighted where they have weights
+  /// @param sum  of the same
+  DRIFTD_HD static Parameters gradient(const ResidualMomentsOf<Real>& r, const Real& sum,
+                                       const Parameters& p) {
+    Parameters g;
     const Shape rho = Model::residual_products(r, shape(p));
-    for (int j = 0; j < kShape; ++j) e.gradient[j] = e.level.alpha * rho[j];
-    e.gradient[kAlpha] = total.f;
-    e.gradient[kBeta] = total.sum;
+    for (int j = 0; j < kShape; ++j) g[j] = p[kAlpha] * rho[j];
+    g[kAlpha] = r.f;
+    g[kBeta] = sum;
+    return g;
   }
 
   DRIFTD_HD static ProfileProducts<kShape, Real> products(const WeightedSums<Real>& m,
@@ -139,9 +140,8 @@ struct FullSearch : SearchedLevels<M, R> {
     const WeightedSums<Real> m = pixels.weighted_moments(d.noise, e.level.alpha, e.level.beta);
     const Shape s = shape(p);
     const float gain = d.noise.gain;
-    set_gradient({m.value, m.ef[1][0], m.ef[0][1], m.ef[2][0], m.ef[0][2]}, {m.e, m.ef[0][0]}, p,
-                 e);
-    e.chi_square *= gain;
+    e.gradient = gradient({m.ef[0][0], m.ef[1][0], m.ef[0][1], m.ef[2][0], m.ef[0][2]}, m.e, p);
+    e.chi_square = gain * m.value;
     e.normal = full_matrix<kShape>(products(m, s), totals(m, s), m.w, e.level.alpha);
     for (int j = 0; j < kSearched; ++j) {
       e.gradient[j] *= gain;

@@ -12,8 +12,10 @@
 //   J_j.(g - h) = alpha rho_j                                (as sum r = sum r f = 0, equation 4)
 // Where the background would pass its lower limit it stays there, and the same equations hold with
 // sums of products about zero (C_ff = sum f^2 and so on).
-// The normal matrix therefore needs no pixel; residuals, not differences of large sums, give the
-// chi-square and the gradient, so that single precision suffices.
+// The normal matrix therefore needs no pixel, and the gradient only the pixels' moments, whose
+// differences from the model's lose no more than what a bright spot's position has to spare. Of the
+// chi-square every digit counts near the minimum, where the search reads its changes from the
+// gradients (levenberg_marquardt.hpp).
 // A parameter at a limit is held for the step as in searched_levels.hpp.
 #pragma once
 
@@ -79,7 +81,8 @@ struct ImplicitLeastSquares {
   /// What does not change during the fit of one ROI.
   struct Domain {
     int side;
-    Real min_beta;  ///< limit of the background, less the pedestal
+    Real min_beta;     ///< limit of the background, less the pedestal
+    Real sum_squares;  ///< of the pixels
 
     DRIFTD_HD Mask<Real> valid() const { return Mask<Real>(true); }
     DRIFTD_HD Parameters limited(const Parameters& p) const {
@@ -94,13 +97,15 @@ struct ImplicitLeastSquares {
     LevelsOf<Real> level;
     Real inverse_c_ff;  ///< 1 / C_ff
     Real about_mean;    ///< 1 / N; 0 where the background is at its limit
+    ResidualMomentsOf<Real> residuals;
+    Real unexplained;  ///< squares
   };
 
   using Evaluation = EvaluationOf<kSearched, Real>;
 
   DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>&,
                                  int side, const FitOptions& options) {
-    return {side, options.min_background_adu - summary.pedestal_adu};
+    return {side, options.min_background_adu - summary.pedestal_adu, summary.sum_squares};
   }
 
   DRIFTD_HD static Parameters from_start(const FitInputOf<Real>& input, const Domain&) {
@@ -111,6 +116,8 @@ struct ImplicitLeastSquares {
                                         const Parameters& to) {
     return domain.limited(to);
   }
+
+  DRIFTD_HD static Real least_told(const Domain& domain) { return kLeastTold * domain.sum_squares; }
 
   DRIFTD_HD static const Parameters& shape(const Parameters& p) { return p; }
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(p); }
@@ -128,28 +135,29 @@ struct ImplicitLeastSquares {
     const Real f = e.total.f;
     const Real sum_g = summary.sum;
     const float per_pixel = 1.0f / static_cast<float>(domain.side * domain.side);
-    const Real inverse_c_ff = 1.0f / (e.product.ff - f * f * per_pixel);
-    const Real alpha = (m.profile_pixels - f * sum_g * per_pixel) * inverse_c_ff;
+    const Real inverse_c_ff = reciprocal_of(e.product.ff - f * f * per_pixel);
+    const Real alpha = (m.pixels.f - f * sum_g * per_pixel) * inverse_c_ff;
     const Real beta = (sum_g - alpha * f) * per_pixel;
     const Mask<Real> at_limit = beta < domain.min_beta;
-    const Real inverse_ff = 1.0f / e.product.ff;
+    const Real inverse_ff = reciprocal_of(e.product.ff);
     e.about_mean = where(at_limit, Real(0.0f), Real(per_pixel));
     e.inverse_c_ff = where(at_limit, inverse_ff, inverse_c_ff);
-    e.level = {where(at_limit, (m.profile_pixels - domain.min_beta * f) * inverse_ff, alpha),
+    e.level = {where(at_limit, (m.pixels.f - domain.min_beta * f) * inverse_ff, alpha),
                where(at_limit, domain.min_beta, beta)};
+    e.residuals = m.residuals(e.level.alpha, e.level.beta);
+    e.unexplained = unexplained_squares(m, summary, 1.0f / per_pixel, e.level.alpha, e.level.beta);
     return e;
   }
 
-  /// Second half: chi-square, gradient and normal matrix, from the moments of the residuals.
+  /// Second half: chi-square, gradient and normal matrix.
   template <SumsOverPixels BackEnd>
   DRIFTD_HD static Evaluation linearize(BackEnd& pixels, const Domain& domain, const Parameters& p,
                                         const Prepared& at) {
     const Real alpha = at.level.alpha;
-    const ResidualMomentsOf<Real> r = pixels.residuals(alpha, at.level.beta);
-    const Parameters rho = Model::residual_products(r, p);
+    const Parameters rho = Model::residual_products(at.residuals, p);
     Evaluation e;
     e.level = at.level;
-    e.chi_square = r.squares;
+    e.chi_square = squares_of_residuals(pixels, at.unexplained, alpha, at.level.beta);
     Parameters c_f;
     for (int j = 0; j < kSearched; ++j) {
       c_f[j] = at.product.fd[j] - at.total.f * at.total.d[j] * at.about_mean;
@@ -172,8 +180,9 @@ struct ImplicitLeastSquares {
   DRIFTD_HD static PlainSums<kSearched, Real> plain_sums(BackEnd& pixels, const Domain&,
                                                          const Parameters& p, const Evaluation& e,
                                                          const Mask<Real>& is_set) {
-    const ProfileMomentsOf<Real> m = moments_at(pixels, profile(p), is_set);
-    return {Model::products(m.second(), p), Model::totals(m.first(), p), e.chi_square,
+    const ProfileMomentsOf<Real>& m = moments_at(pixels, profile(p), is_set);
+    return {Model::products(m.second(), p), Model::totals(m.first(), p),
+            pixels.squares(e.level.alpha, e.level.beta),
             Real(static_cast<float>(pixels.side() * pixels.side())), 0};
   }
 };

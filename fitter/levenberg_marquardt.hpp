@@ -37,6 +37,8 @@ concept SearchSpace = requires(const Parameters& p, const typename S::Domain& do
   { S::from_start(input, domain) } -> std::same_as<Parameters>;
   { S::reachable(domain, p, p) } -> std::same_as<Parameters>;
   { S::step_scale(p) } -> std::same_as<Parameters>;
+  /// The least difference of two evaluations' chi-squares that tells their order.
+  { S::least_told(domain) } -> std::same_as<typename S::Real>;
   { at.chi_square } -> std::convertible_to<typename S::Real>;
   { at.gradient } -> std::convertible_to<Vec<S::kSearched, typename S::Real>>;
   factorize(at.equations());
@@ -92,15 +94,13 @@ class LevenbergMarquardt {
 
   /// Takes the evaluation at trial(); whose search goes on has a new one then.
   DRIFTD_HD void advance(const Evaluation& at, const FitOptions& options) {
-    const Real decrease = best_.at.chi_square - at.chi_square;
+    const Real decrease = decrease_to(at);
     const Mask<Real> lower = first_ || decrease > 0.0f;
     const Mask<Real> flat =
         !first_ && abs_of(decrease) < options.min_decrease * best_.at.chi_square;
-    Mask<Real> small = searching_ && !first_ && is_small(trial_, options.min_step);
-    if (any(small)) {
-      const Mask<Real> within_rounding = abs_of(decrease) <= kRounding * best_.at.chi_square;
-      small = small && (within_rounding || undamped_is_small(options.min_step));
-    }
+    Mask<Real> small = searching_ && !first_ && !flat && is_small(trial_, options.min_step);
+    const Mask<Real> told = small && abs_of(decrease) > kRounding * best_.at.chi_square;
+    if (any(told)) small = small && (!told || undamped_is_small(options.min_step));
     const Mask<Real> accepted = searching_ && (lower || flat);
     accept(accepted, at);
     best_.evaluated_last = where(searching_, accepted, best_.evaluated_last);
@@ -124,6 +124,17 @@ class LevenbergMarquardt {
   }
 
  private:
+  /// From the best evaluation to one at trial(). Where the difference of their chi-squares would be
+  /// their rounding, from the gradients at both: the trapezoidal rule, which is wrong by a part of
+  /// the decrease as small as the step is beside sigma.
+  DRIFTD_HD Real decrease_to(const Evaluation& at) const {
+    const Real difference = best_.at.chi_square - at.chi_square;
+    Real by_gradients = 0.0f;
+    for (int j = 0; j < Search::kSearched; ++j)
+      by_gradients += (trial_[j] - best_.parameters[j]) * (best_.at.gradient[j] + at.gradient[j]);
+    return where(abs_of(difference) < Search::least_told(domain_), by_gradients, difference);
+  }
+
   /// Those of the mask that search still.
   DRIFTD_HD void end(const Mask<Real>& mask, FitStatus status) {
     const Mask<Real> now = searching_ && mask;

@@ -2,8 +2,9 @@
 // What a back end has to sum over the pixels of one ROI, and nothing else. Models are
 // separable, f(x, y) = X(x) Y(y) with X = exp(-u^2 / 2 sigma_x^2), u = x - x0, and Y likewise with
 // v = y - y0. So every sum over f and its derivatives alone is a product of two one-dimensional
-// moments (2 side exponentials instead of side^2), and only four sums need the residuals' pixels.
-// Where pixels have weights of their own, nothing factorizes, and all sums run over pixels.
+// moments (2 side exponentials instead of side^2), and only five sums need the pixels, whatever the
+// levels: sums over residuals are differences of these and those. Where pixels have weights of
+// their own, nothing factorizes, and all sums run over pixels.
 // Plain values, host and device.
 #pragma once
 
@@ -102,14 +103,33 @@ struct SeparableMoments {
   DRIFTD_HD Real operator()(int a, int b) const { return x[a] * y[b]; }
 };
 
-/// After a back end's `set_profile`: g are the pixels less the pedestal.
+/// Sums over the residuals r = g - (alpha f + beta) or, with both levels 0, over the pixels g less
+/// the pedestal.
+template <class Real>
+struct ResidualMomentsOf {
+  Real f;             ///< sum r f
+  Real u, v, uu, vv;  ///< sum r X_1 Y, sum r X Y_1, sum r X_2 Y, sum r X Y_2
+};
+using ResidualMoments = ResidualMomentsOf<float>;
+
+/// After a back end's `set_profile`.
 template <class Real>
 struct ProfileMomentsOf {
   AxisMomentsOf<Real> x, y;
-  Real profile_pixels;  ///< sum f g
+  ResidualMomentsOf<Real> pixels;
 
   DRIFTD_HD SeparableMoments<Real> first() const { return {x.first, y.first}; }
   DRIFTD_HD SeparableMoments<Real> second() const { return {x.second, y.second}; }
+
+  DRIFTD_HD ResidualMomentsOf<Real> residuals(const Real& alpha, const Real& beta) const {
+    const SeparableMoments<Real> one = first(), two = second();
+    const auto rest = [&](const Real& of_pixels, const Real& of_profile, const Real& of_one) {
+      return of_pixels - (alpha * of_profile + beta * of_one);
+    };
+    return {rest(pixels.f, two(k00, k00), one(0, 0)), rest(pixels.u, two(k01, k00), one(1, 0)),
+            rest(pixels.v, two(k00, k01), one(0, 1)), rest(pixels.uu, two(k02, k00), one(2, 0)),
+            rest(pixels.vv, two(k00, k02), one(0, 2))};
+  }
 };
 using ProfileMoments = ProfileMomentsOf<float>;
 
@@ -120,35 +140,19 @@ struct CubicMomentsOf {
 };
 using CubicMoments = CubicMomentsOf<float>;
 
-/// Sums from which the pixels' variance is estimated, over the residuals r with the weight
-/// w = (c / (c + f))^2, c = kVarianceRatio: w[k] = sum w f^k, squares[k] = sum w f^k r^2.
+/// Sums over the residuals r from which the pixels' variance is estimated, with the quotients
+/// q = 1 / (c + f), c = kVarianceRatio. Those with f follow, because f q = 1 - c q.
 template <class Real>
-struct VarianceSumsOf {
-  Real w[4];
-  Real squares[2];
+struct QuotientSumsOf {
+  Real q, qq;        ///< sum q^k
+  Real q_rr, qq_rr;  ///< sum q^k r^2
 };
-using VarianceSums = VarianceSumsOf<float>;
-constexpr int kVarianceSums = 6;
+using QuotientSums = QuotientSumsOf<float>;
+constexpr int kQuotientSums = 4;
 
 /// Background's variance over what the peak adds: where it is this, the estimate is the most
 /// precise there can be; it is right wherever.
 constexpr float kVarianceRatio = 0.1f;
-
-/// Sums over the residuals r = g - (alpha f + beta).
-template <class Real>
-struct ResidualMomentsOf {
-  Real squares;       ///< sum r^2
-  Real u, v, uu, vv;  ///< sum r X_1 Y, sum r X Y_1, sum r X_2 Y, sum r X Y_2
-};
-using ResidualMoments = ResidualMomentsOf<float>;
-
-/// What ResidualMoments leaves out, because it is 0 with the best levels.
-template <class Real>
-struct ResidualTotalsOf {
-  Real sum;  ///< sum r
-  Real f;    ///< sum r f
-};
-using ResidualTotals = ResidualTotalsOf<float>;
 
 /// Sums with a weight w and a weighted residual e of each pixel (see pixel_terms.hpp): ef[a][b] =
 /// sum e X_a Y_b, wf likewise, second[a][b] = sum w of a pair of the columns and one of the rows.
@@ -273,9 +277,12 @@ concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
   requires !B::kKeepsMoments || requires {
     moments = pixels.moments();
   };
-  { pixels.residuals(level, level) } -> std::same_as<ResidualMomentsOf<Real>>;
+  /// of the residuals
+  { pixels.squares(level, level) } -> std::same_as<Real>;
+  /// Whether a mask is set for one of all fits that stay in step.
+  { pixels.any_of(loaded.summary().usable) } -> std::same_as<bool>;
   { pixels.cubic_moments() } -> std::same_as<CubicMomentsOf<Real>>;
-  { pixels.variance_sums(level, level) } -> std::same_as<VarianceSumsOf<Real>>;
+  { pixels.quotient_sums(level, level) } -> std::same_as<QuotientSumsOf<Real>>;
   /// 0 of pixels that are gone
   { pixels.smoothed_residuals(level, level) } -> std::same_as<SmoothedExtremesOf<Real>>;
 };
@@ -284,9 +291,7 @@ concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
 /// the weight 1 of each pixel that is not gone; they are asked for only where there is a map.
 template <class B, class Real = typename B::Real>
 concept WeightedSumsOverPixels = SumsOverPixels<B> &&
-    requires(B& pixels, const PixelNoiseOf<Real>& noise, const Real& level,
-             ResidualTotalsOf<Real>& totals) {
-  { pixels.residuals(level, level, totals) } -> std::same_as<ResidualMomentsOf<Real>>;
+    requires(B& pixels, const PixelNoiseOf<Real>& noise, const Real& level) {
   { pixels.weighted_moments(noise, level, level) } -> std::same_as<WeightedSums<Real>>;
   requires !B::kTakesMaps || requires {
     { pixels.plain_moments(noise, level, level) } -> std::same_as<WeightedSums<Real>>;
@@ -297,12 +302,38 @@ concept WeightedSumsOverPixels = SumsOverPixels<B> &&
 /// them
 /// @param is_set  the profile set last
 template <SumsOverPixels BackEnd>
-DRIFTD_HD ProfileMomentsOf<typename BackEnd::Real> moments_at(
-    BackEnd& pixels, const ProfileOf<typename BackEnd::Real>& profile,
-    const Mask<typename BackEnd::Real>& is_set) {
-  if constexpr (BackEnd::kKeepsMoments)
-    if (all(is_set)) return pixels.moments();
-  return pixels.set_profile(profile, true);
+DRIFTD_HD decltype(auto) moments_at(BackEnd& pixels,
+                                    const ProfileOf<typename BackEnd::Real>& profile,
+                                    const Mask<typename BackEnd::Real>& is_set) {
+  if constexpr (BackEnd::kKeepsMoments) {
+    if (!all(is_set)) pixels.set_profile(profile, true);
+    return pixels.moments();
+  } else {
+    return pixels.set_profile(profile, true);
+  }
+}
+
+/// sum r^2 by the moments alone: the pixels' squares less what the model explains of them.
+template <class Real>
+DRIFTD_HD Real unexplained_squares(const ProfileMomentsOf<Real>& m,
+                                   const PixelSummaryOf<Real>& summary, float count,
+                                   const Real& alpha, const Real& beta) {
+  const Real twice_f = m.pixels.f + m.residuals(alpha, beta).f - beta * m.first()(0, 0);
+  return summary.sum_squares - (alpha * twice_f + beta * (2.0f * summary.sum - count * beta));
+}
+
+/// How small a change of what unexplained_squares() gives still tells something, by the pixels'
+/// squares: rounding is 2e-7 of these.
+constexpr float kLeastTold = 1e-4f;
+
+/// sum r^2 to a thousandth, from the pixels where `unexplained` is too small a difference.
+template <SumsOverPixels BackEnd, class Real = typename BackEnd::Real>
+DRIFTD_HD Real squares_of_residuals(BackEnd& pixels, const Real& unexplained, const Real& alpha,
+                                    const Real& beta) {
+  constexpr float kMostTimes = 4096;
+  const Mask<Real> exact = pixels.summary().sum_squares < kMostTimes * unexplained;
+  if (!pixels.any_of(!exact)) return unexplained;
+  return where(exact, unexplained, pixels.squares(alpha, beta));
 }
 
 }  // namespace driftd::fitter

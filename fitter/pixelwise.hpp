@@ -195,6 +195,8 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
     return p;
   }
 
+  DRIFTD_HD static Real least_told(const Domain&) { return 0.0f; }
+
   /// The equations about `p`, in which levels that are missing, or dark, are set.
   template <PixelsOneByOne BackEnd>
   DRIFTD_HD static Evaluation evaluate(BackEnd& pixels, const Domain& d, Parameters& p) {
@@ -340,7 +342,7 @@ DRIFTD_HD PixelwiseResult<n, Real> where(const Mask<Real>& mask,
 template <int n, class Real>
 struct VarianceOfPixels {
   SymmetricMatrix<n, Real> cubic;
-  VarianceSumsOf<Real> sums;
+  QuotientSumsOf<Real> sums;
 };
 
 template <class Search, PixelsOneByOne BackEnd, class AtPlace>
@@ -348,7 +350,7 @@ DRIFTD_HD auto variance_of_pixels(BackEnd& pixels, const typename Search::Domain
                                   const AtPlace& at, const LevelsOf<typename Search::Real>& level) {
   using Real = typename Search::Real;
   constexpr int n = Search::kSearched, kCubic = n * (n + 1) / 2;
-  Real s[std::size_t{kCubic + kVarianceSums}];
+  Real s[std::size_t{kCubic + kQuotientSums}];
   for (Real& sum : s) sum = Real(0.0f);
   const bool integrated = pixels.integrated();
   pixels.for_each_pixel(d.noise, [&](const Real& x, const Real& y, const Real& g, const Real&) {
@@ -361,22 +363,19 @@ DRIFTD_HD auto variance_of_pixels(BackEnd& pixels, const typename Search::Domain
       for (int b = 0; b <= a; ++b) s[k++] += w * j[b];
     }
     const Real r = g - (level.alpha * f + level.beta);
-    const Real root = kVarianceRatio / (kVarianceRatio + f);
-    const Real w = root * root, wf = w * f, rr = r * r;
-    s[k++] += w;
-    s[k++] += wf;
-    s[k++] += wf * f;
-    s[k++] += wf * f * f;
-    s[k++] += w * rr;
-    s[k++] += wf * rr;
+    const Real q = reciprocal_of(kVarianceRatio + f);
+    const Real qr = q * r;
+    s[k++] += q;
+    s[k++] += q * q;
+    s[k++] += qr * r;
+    s[k++] += qr * qr;
   });
   pixels.combine(s);
   VarianceOfPixels<n, Real> result;
   int k = 0;
   for (int a = 0; a < n; ++a)
     for (int b = 0; b <= a; ++b) result.cubic(a, b) = s[k++];
-  for (Real& w : result.sums.w) w = s[k++];
-  for (Real& squares : result.sums.squares) squares = s[k++];
+  result.sums = {s[k], s[k + 1], s[k + 2], s[k + 3]};
   return result;
 }
 
@@ -489,10 +488,12 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
           where(at.held.of[j], 1.0f / at.normal(j, j), result.covariance(j, j));
   } else {
     const VarianceOfPixels<n, Real> of = variance_of_pixels<Search>(pixels, d, shape, at.level);
+    const Real profile = plain.normal(n - 1, n - 2);  // sum f
     const PixelVarianceOf<Real> variance =
         options.noise.gain_e_per_adu > 0
             ? photon_variance(options.noise, at.level.alpha, result.parameters[Search::kBeta])
-            : residual_variance(of.sums, count, plain.normal(n - 1, n - 2), n - 1, pooled);
+            : residual_variance(variance_sums(of.sums, count, profile), count, profile, n - 1,
+                                pooled);
     result.covariance = sandwich(inverse_h, of.cubic, variance);
   }
   for (int j = 0; j < n; ++j)

@@ -45,7 +45,7 @@ struct SearchedLevels {
 
   struct Domain {
     int side;
-    Real pedestal_adu;
+    Real pedestal_adu, sum_squares;  ///< of the pixels
     PixelNoiseOf<Real> noise;
     Parameters lower, upper;
     std::uint8_t fixed;  ///< bit j: parameter j
@@ -68,6 +68,7 @@ struct SearchedLevels {
     Domain d;
     d.side = side;
     d.pedestal_adu = summary.pedestal_adu;
+    d.sum_squares = summary.sum_squares;
     d.noise = noise_of(summary, input, options);
     const Vec<kShape> lowest = Model::lowest(side), highest = Model::highest(side);
     for (int j = 0; j < kShape; ++j) {

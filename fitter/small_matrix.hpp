@@ -102,7 +102,7 @@ DRIFTD_HD Factors<n, Real> factorize(const SymmetricMatrix<n, Real>& a,
       f.lower(i, j) = unscaled[j] * f.inverse_d[j];
       pivot -= unscaled[j] * f.lower(i, j);
     }
-    f.inverse_d[i] = 1.0f / pivot;
+    f.inverse_d[i] = reciprocal_of(pivot);
     f.positive_definite = f.positive_definite && pivot > kLostDigits * a(i, i);
   }
   return f;

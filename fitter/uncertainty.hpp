@@ -32,6 +32,28 @@ DRIFTD_HD PixelVarianceOf<Real> photon_variance(const NoiseModel& noise, const R
           larger(amplitude_adu, Real(0.0f)) * per_electron};
 }
 
+/// Sums over the residuals r with the weight w = (c / (c + f))^2, c = kVarianceRatio:
+/// w[k] = sum w f^k, squares[k] = sum w f^k r^2.
+template <class Real>
+struct VarianceSumsOf {
+  Real w[4];
+  Real squares[2];
+};
+using VarianceSums = VarianceSumsOf<float>;
+
+/// @param count    of pixels
+/// @param profile  sum f
+template <class Real>
+DRIFTD_HD VarianceSumsOf<Real> variance_sums(const QuotientSumsOf<Real>& sums, float count,
+                                             const Real& profile) {
+  constexpr float c = kVarianceRatio;
+  const Real t = c * sums.q, tt = c * c * sums.qq;  // w = t^2 and w f = c (t - t^2) of a pixel
+  const Real t_rr = c * sums.q_rr, tt_rr = c * c * sums.qq_rr;
+  return {{tt, c * (t - tt), c * c * (count - 2.0f * t + tt),
+           c * c * (profile - c * (2.0f * count - 3.0f * t + tt))},
+          {tt_rr, c * (t_rr - tt_rr)}};
+}
+
 /// What the residuals of unweighted least squares tell: v0 and v1 by weighted least squares from
 /// E r_i^2 = (1 - h_i) v_i. The leverage h_i of a pixel, J_i^T H^-1 J_i, is 1 / N for the
 /// background and nearly proportional to f for the others (f^2 (2 + 4 ln^2 f) / (pi sigma^2) far

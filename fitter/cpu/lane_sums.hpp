@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
+#include "fitter/cpu/lane_pair.hpp"
 #include "fitter/cpu/lanes.hpp"
 #include "fitter/cpu/workspace.hpp"
 #include "fitter/left_out_pixels.hpp"
@@ -25,6 +27,7 @@ class LaneSumsIn {
  public:
   using D = hn::CappedTag<float, kMaxLanes>;
   using Real = Lanes<D>;
+  using Abreast = std::conditional_t<kManyRegisters, PairOf<Real>, Real>;
   using Mask = Real::Mask;
   static constexpr int kLanes = Real::kCount;
   static constexpr bool kKeepsMoments = true;
@@ -76,6 +79,7 @@ class LaneSumsIn {
     summary_.sum_squares = squares;
     summary_.usable =
         squares <= std::numeric_limits<float>::max() && lowest < highest && highest < saturation;
+    has_windows_ = false;
   }
 
   /// One map value for each pixel; a variance that is none makes a ROI unusable.
@@ -98,6 +102,7 @@ class LaneSumsIn {
     mapped_ = knows_its_variances(estimator);
     of_map_ = estimator;
     const bool search = mapped_ && !all(none_to_leave_out());
+    has_windows_ = false;
     const Real most = search ? leave_out_pixels(options) : Real(kInfinity);
     for (int i = 0; i < count; ++i) {
       const Real variance = Real::load(w_.map + kStep * i);
@@ -106,19 +111,41 @@ class LaneSumsIn {
   }
 
   SmoothedExtremesOf<Real> smoothed_pixels() {
-    return smoothed<true>([&](int row, int c) { return pixel(row, c); });
+    set_windows();
+    SmoothedExtremesOf<Real> e = {-kInfinity, kInfinity, 0.0f, 0.0f};
+    for (int row = 0; row + 2 < side_; ++row) {
+      for (int c = 0; c + 2 < side_; ++c) {
+        const Real sum = window(row, c);
+        const Mask higher = sum > e.highest;
+        e.x_px = where(higher, Real(static_cast<float>(c + 1)), e.x_px);
+        e.y_px = where(higher, Real(static_cast<float>(row + 1)), e.y_px);
+        add_to(e, sum);
+      }
+    }
+    return as_means(e);
   }
 
   SmoothedExtremesOf<Real> smoothed_residuals(const Real& alpha, const Real& beta) {
-    const bool mapped = mapped_;
-    Real scaled = 0.0f;
-    int of_row = -1;
-    return smoothed<false>([&](int row, int c) {
-      if (row != of_row) scaled = alpha * y(0, row);
-      of_row = row;
-      const Real r = residual(row, c, scaled, beta);
-      return mapped ? where(is_there(of_map_, map(row, c)), r, Real(0.0f)) : r;
-    });
+    if (mapped_) {
+      return smoothed_image([&](int row, int c, const Real& pixel) {
+        return multiply_add(-x(0, c), alpha * y(0, row), pixel - beta);
+      });
+    }
+    set_windows();
+    SmoothedExtremesOf<Real> e = {-kInfinity, kInfinity, 0.0f, 0.0f};
+    for (int row = 0; row + 2 < side_; ++row) {
+      const Real scaled = -alpha * (y(0, row) + y(0, row + 1) + y(0, row + 2));
+      Real left = x(0, 0), middle = x(0, 1);
+      for (int c = 0; c + 2 < side_; ++c) {
+        const Real right = x(0, c + 2);
+        add_to(e, multiply_add(left + middle + right, scaled, window(row, c)));
+        left = middle;
+        middle = right;
+      }
+    }
+    e.highest -= 9.0f * beta;
+    e.lowest -= 9.0f * beta;
+    return as_means(e);
   }
 
   /// What pixelwise.hpp asks for.
@@ -135,50 +162,73 @@ class LaneSumsIn {
   /// 0 of pixels that are gone.
   template <class Image>
   SmoothedExtremesOf<Real> smoothed_image(const Image& image) {
-    return smoothed<false>([&](int row, int c) {
-      const Real value = image(row, c, pixel(row, c));
-      return mapped_ ? where(is_there(of_map_, map(row, c)), value, Real(0.0f)) : value;
-    });
+    SmoothedExtremesOf<Real> e = {-kInfinity, kInfinity, 0.0f, 0.0f};
+    for_each_window(
+        [&](int row, int c) {
+          const Real value = image(row, c, pixel(row, c));
+          return mapped_ ? where(is_there(of_map_, map(row, c)), value, Real(0.0f)) : value;
+        },
+        [&](int, int, const Real& sum) { add_to(e, sum); });
+    return as_means(e);
   }
 
   Real count_above(const Real& level) const {
     Real count = 0.0f;
-    for (int i = 0; i < side_ * side_; ++i)
-      count += where(Real::load(w_.pixels + kStep * i) > level, Real(1.0f), Real(0.0f));
+    for (int row = 0; row < side_; ++row) {
+      Real of_row = 0.0f;
+      for (int c = 0; c < side_; ++c)
+        of_row += where(pixel(row, c) > level, Real(1.0f), Real(0.0f));
+      count += of_row;
+    }
     return count;
   }
 
   const ProfileMomentsOf<Real>& moments() const { return moments_; }
   const ProfileMomentsOf<Real>& set_profile(const ProfileOf<Real>& p, bool moments) {
-    ProfileMomentsOf<Real> m = integrated_ ? set_axes<true>(p) : set_axes<false>(p);
+    integrated_ ? set_axes<true>(p) : set_axes<false>(p);
     if (!moments) return moments_;
-    int row = 0;
-    for (; row + 1 < side_; row += 2) {
-      Real first = 0.0f, second = 0.0f;
+    Real f = 0.0f, u = 0.0f, v = 0.0f, uu = 0.0f, vv = 0.0f;
+    for_rows([&](int row, auto together) {
+      Real by_x[together()], by_ux[together()], by_uux[together()];
+      for (int k = 0; k < together(); ++k) by_x[k] = by_ux[k] = by_uux[k] = 0.0f;
       for (int c = 0; c < side_; ++c) {
-        const Real f = x(0, c);
-        first = multiply_add(pixel(row, c), f, first);
-        second = multiply_add(pixel(row + 1, c), f, second);
+        for (int k = 0; k < together(); ++k) {
+          const Real g = pixel(row + k, c);
+          by_x[k] = multiply_add(g, x(0, c), by_x[k]);
+          by_ux[k] = multiply_add(g, x(1, c), by_ux[k]);
+          by_uux[k] = multiply_add(g, x(2, c), by_uux[k]);
+        }
       }
-      m.profile_pixels = multiply_add(first, y(0, row), m.profile_pixels);
-      m.profile_pixels = multiply_add(second, y(0, row + 1), m.profile_pixels);
-    }
-    if (row < side_) {
-      Real last = 0.0f;
-      for (int c = 0; c < side_; ++c) last = multiply_add(pixel(row, c), x(0, c), last);
-      m.profile_pixels = multiply_add(last, y(0, row), m.profile_pixels);
-    }
-    moments_ = m;
+      for (int k = 0; k < together(); ++k) {
+        const Real of_row = y(0, row + k);
+        f = multiply_add(by_x[k], of_row, f);
+        u = multiply_add(by_ux[k], of_row, u);
+        v = multiply_add(by_x[k], y(1, row + k), v);
+        uu = multiply_add(by_uux[k], of_row, uu);
+        vv = multiply_add(by_x[k], y(2, row + k), vv);
+      }
+    });
+    moments_.pixels = {f, u, v, uu, vv};
     return moments_;
   }
 
-  ResidualMomentsOf<Real> residuals(const Real& alpha, const Real& beta) const {
-    ResidualTotalsOf<Real> none;
-    return residuals<false>(alpha, beta, none);
-  }
-  ResidualMomentsOf<Real> residuals(const Real& alpha, const Real& beta,
-                                    ResidualTotalsOf<Real>& total) const {
-    return residuals<true>(alpha, beta, total);
+  Real squares(const Real& alpha, const Real& beta) const {
+    Real squares = 0.0f;
+    for_rows([&](int row, auto together) {
+      Real scaled[together()], of_row[together()];
+      for (int k = 0; k < together(); ++k) {
+        scaled[k] = alpha * y(0, row + k);
+        of_row[k] = 0.0f;
+      }
+      for (int c = 0; c < side_; ++c) {
+        for (int k = 0; k < together(); ++k) {
+          const Real r = residual(row + k, c, scaled[k], beta);
+          of_row[k] = multiply_add(r, r, of_row[k]);
+        }
+      }
+      for (int k = 0; k < together(); ++k) squares += of_row[k];  // in parts, which rounds less
+    });
+    return squares;
   }
 
   CubicMomentsOf<Real> cubic_moments() const {
@@ -193,45 +243,51 @@ class LaneSumsIn {
 
   WeightedSums<Real> weighted_moments(const PixelNoiseOf<Real>& noise, const Real& alpha,
                                       const Real& beta) {
-    return with_weights<Real>(noise, [&](const auto& estimator, auto mapped) {
+    return with_weights<Abreast>(noise, [&](const auto& estimator, auto mapped) {
       return weigh<mapped()>(estimator, alpha, beta);
     });
   }
 
   WeightedSums<Real> plain_moments(const PixelNoiseOf<Real>& noise, const Real& alpha,
                                    const Real& beta) const {
-    return weigh<true>(PlainSquares<Real>(noise), alpha, beta);
+    return weigh<true>(PlainSquares<Abreast>(noise), alpha, beta);
   }
 
-  VarianceSumsOf<Real> variance_sums(const Real& alpha, const Real& beta) const {
-    Real w = 0.0f, wf = 0.0f, wff = 0.0f, wfff = 0.0f, squares = 0.0f, squares_f = 0.0f;
+  QuotientSumsOf<Real> quotient_sums(const Real& alpha, const Real& beta) const {
+    Real q = 0.0f, qq = 0.0f, q_rr = 0.0f, qq_rr = 0.0f;
     for (int row = 0; row < side_; ++row) {
       const Real of_row = y(0, row);
       const Real scaled = alpha * of_row;
       for (int c = 0; c < side_; ++c) {
-        const Real f = x(0, c) * of_row;
         const Real r = residual(row, c, scaled, beta);
-        const Real root = kVarianceRatio * Real(hn::ApproximateReciprocal((f + kVarianceRatio).v));
-        const Real weight = root * root;
-        const Real weight_f = weight * f;
-        const Real weight_ff = weight_f * f;
-        const Real rr = r * r;
-        w += weight;
-        wf += weight_f;
-        wff += weight_ff;
-        wfff = multiply_add(weight_ff, f, wfff);
-        squares = multiply_add(weight, rr, squares);
-        squares_f = multiply_add(weight_f, rr, squares_f);
+        const Real here = reciprocal_of(multiply_add(x(0, c), of_row, kVarianceRatio));
+        const Real qr = here * r;
+        q += here;
+        qq = multiply_add(here, here, qq);
+        q_rr = multiply_add(qr, r, q_rr);
+        qq_rr = multiply_add(qr, qr, qq_rr);
       }
     }
-    return {{w, wf, wff, wfff}, {squares, squares_f}};
+    return {q, qq, q_rr, qq_rr};
   }
 
  private:
   static constexpr std::ptrdiff_t kStep = kLanes;  ///< from one vector to the next
   static constexpr int kQuad = 4;
+  static constexpr int kRowsTogether = 2;
+  static constexpr int kAbreast = kManyRegisters ? 2 : 1;
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
   static constexpr int kBlocks = kLanes / kQuad;  ///< of four lanes
+
+  /// Some rows at a time, which have independent sums. The action gets the first and how many.
+  template <class Action>
+  void for_rows(const Action& action) const {
+    constexpr std::integral_constant<int, kRowsTogether> kTogether;
+    constexpr std::integral_constant<int, 1> kOne;
+    int row = 0;
+    for (; row + kRowsTogether <= side_; row += kRowsTogether) action(row, kTogether);
+    for (; row < side_; ++row) action(row, kOne);
+  }
 
   static void at(float* image, int i, const Real& value) { value.store(image + kStep * i); }
   Real pixel(int row, int c) const { return Real::load(w_.pixels + kStep * (row * side_ + c)); }
@@ -275,26 +331,40 @@ class LaneSumsIn {
     pixel[3] = hn::BitCast(D(), hn::InterleaveUpper(pairs, ab_high, ce_high));
   }
 
-  using AxisMemory = float (&)[3][Workspace::kAxis];
+  /// Both axes, one after the other or abreast.
   template <bool kIntegrated>
-  AxisMomentsOf<Real> set_axis(const Real& centre, const Real& sigma, AxisMemory axis) const {
+  void set_axes(const ProfileOf<Real>& p) {
+    for (int first = 0; first < 2; first += kAbreast) set_axes<kIntegrated>(p, first);
+  }
+  /// Not inlined: the compiler then keeps its constants in registers.
+  /// @param first  0: x, 1: y
+  template <bool kIntegrated>
+  HWY_NOINLINE void set_axes(const ProfileOf<Real>& p, int first) {
     // exp(-28) is far below single precision of the peak, and its cube is still a normal number.
     constexpr float kLog2E = 1.44269504f;
-    const Real smallest = -28.0f * kLog2E;
-    const Real factor = (-0.5f * kLog2E) / (sigma * sigma);
-    // Single values: the compiler would keep an array in memory.
-    Real sum = 0.0f, sum_u = 0.0f, sum_uu = 0.0f;
-    Real s00 = 0.0f, s01 = 0.0f, s11 = 0.0f, s12 = 0.0f, s22 = 0.0f, s02 = 0.0f;
-    const auto gaussian = [&](const Real& at) {
-      return exp2_of(Real(hn::Max((at * at * factor).v, smallest.v)));
+    constexpr float kSmallest = -28.0f * kLog2E;
+    const auto of_axes = [&](const Real& x, const Real& y) {
+      return joined<Abreast>(first == 0 ? x : y, y);
     };
-    const int side = side_;
-    for (int i = 0; i < side; ++i) {
-      const Real u = static_cast<float>(i) - centre;
-      const auto [f, uf, uuf] = axis_element<kIntegrated>(u, gaussian);
-      at(axis[0], i, f);
-      at(axis[1], i, uf);
-      at(axis[2], i, uuf);
+    const Abreast centre = of_axes(p.x_px, p.y_px), sigma = of_axes(p.sigma_x_px, p.sigma_y_px);
+    const Abreast factor = Abreast(-0.5f * kLog2E) * reciprocal_of(sigma * sigma);
+    auto& memory = first == 0 ? w_.x : w_.y;
+    // Single values: the compiler would keep an array in memory.
+    Abreast sum = 0.0f, sum_u = 0.0f, sum_uu = 0.0f;
+    Abreast s00 = 0.0f, s01 = 0.0f, s11 = 0.0f, s12 = 0.0f, s22 = 0.0f, s02 = 0.0f;
+    const auto gaussian = [&](const Abreast& at) {
+      return exp2_of(largest_of(at * at * factor, Abreast(kSmallest)));
+    };
+    const auto set = [&](int power, int i, const Abreast& value) {
+      at(memory[power], i, part<0>(value));
+      if constexpr (kAbreast > 1) at(w_.y[power], i, part<1>(value));
+    };
+    Real place = 0.0f;
+    for (int i = 0, side = side_; i < side; ++i, place += 1.0f) {
+      const auto [f, uf, uuf] = axis_element<kIntegrated>(Abreast(place) - centre, gaussian);
+      set(0, i, f);
+      set(1, i, uf);
+      set(2, i, uuf);
       sum += f;
       sum_u += uf;
       sum_uu += uuf;
@@ -305,13 +375,13 @@ class LaneSumsIn {
       s22 = multiply_add(uuf, uuf, s22);
       if constexpr (kIntegrated) s02 = multiply_add(f, uuf, s02);
     }
-    return {{sum, sum_u, sum_uu}, {s00, s01, s11, s12, s22, kIntegrated ? s02 : s11}};
-  }
-
-  template <bool kIntegrated>
-  ProfileMomentsOf<Real> set_axes(const ProfileOf<Real>& p) const {
-    return {set_axis<kIntegrated>(p.x_px, p.sigma_x_px, w_.x),
-            set_axis<kIntegrated>(p.y_px, p.sigma_y_px, w_.y), 0.0f};
+    if constexpr (!kIntegrated) s02 = s11;
+    const auto moments = [&]<int k>(AxisMomentsOf<Real>& of, std::integral_constant<int, k>) {
+      of = {{part<k>(sum), part<k>(sum_u), part<k>(sum_uu)},
+            {part<k>(s00), part<k>(s01), part<k>(s11), part<k>(s12), part<k>(s22), part<k>(s02)}};
+    };
+    moments(first == 0 ? moments_.x : moments_.y, std::integral_constant<int, 0>());
+    if constexpr (kAbreast > 1) moments(moments_.y, std::integral_constant<int, 1>());
   }
 
   static void add_cubic(const Real& f, const Real& uf, const Real& uuf, Real (&sums)[kPairs]) {
@@ -361,84 +431,44 @@ class LaneSumsIn {
     return most;
   }
 
-  /// Sums of a row of residuals, by the column's powers.
-  struct RowSums {
-    Real squares = 0.0f, sum = 0.0f, by_x = 0.0f, by_ux = 0.0f, by_uux = 0.0f;
-  };
-
-  template <int kRows, bool kTotals>
-  void add_rows(int row, const Real& alpha, const Real& beta, ResidualMomentsOf<Real>& m,
-                ResidualTotalsOf<Real>& total) const {
-    RowSums s[std::size_t{kRows}];
-    Real scaled[std::size_t{kRows}];
-    for (int k = 0; k < kRows; ++k) scaled[k] = alpha * y(0, row + k);
-    for (int c = 0; c < side_; ++c) {
-      const Real f = x(0, c), uf = x(1, c), uuf = x(2, c);
-      for (int k = 0; k < kRows; ++k) {
-        const Real r = hn::NegMulAdd(f.v, scaled[k].v, (pixel(row + k, c) - beta).v);
-        s[k].squares = multiply_add(r, r, s[k].squares);
-        if constexpr (kTotals) s[k].sum += r;
-        s[k].by_x = multiply_add(r, f, s[k].by_x);
-        s[k].by_ux = multiply_add(r, uf, s[k].by_ux);
-        s[k].by_uux = multiply_add(r, uuf, s[k].by_uux);
-      }
-    }
-    for (int k = 0; k < kRows; ++k) {
-      const Real of_row = y(0, row + k);
-      m.squares += s[k].squares;  // in parts, which rounds less
-      m.u = multiply_add(s[k].by_ux, of_row, m.u);
-      m.v = multiply_add(s[k].by_x, y(1, row + k), m.v);
-      m.uu = multiply_add(s[k].by_uux, of_row, m.uu);
-      m.vv = multiply_add(s[k].by_x, y(2, row + k), m.vv);
-      if constexpr (kTotals) {
-        total.sum += s[k].sum;
-        total.f = multiply_add(s[k].by_x, of_row, total.f);
-      }
-    }
-  }
-
-  template <bool kTotals>
-  ResidualMomentsOf<Real> residuals(const Real& alpha, const Real& beta,
-                                    ResidualTotalsOf<Real>& total) const {
-    ResidualMomentsOf<Real> m = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-    total = {0.0f, 0.0f};
-    int row = 0;
-    for (; row + 1 < side_; row += 2) add_rows<2, kTotals>(row, alpha, beta, m, total);
-    if (row < side_) add_rows<1, kTotals>(row, alpha, beta, m, total);
-    return m;
-  }
-
   /// Row by row: first over its columns, then with the powers of v that belong to it.
   template <bool kMapped, class Term>
   WeightedSums<Real> weigh(const Term& term, const Real& alpha, const Real& beta) const {
     WeightedSums<Real> sums;
     for_each_sum(sums, [](Real& sum) { sum = 0.0f; });
+    for (int c = 0; c < side_; ++c) {
+      const Real f = x(0, c), uf = x(1, c), uuf = x(2, c);
+      const Real pairs[kPairs] = {f * f, f * uf, uf * uf, uf * uuf, uuf * uuf, f * uuf};
+      for (int k = 0; k < kPairs; ++k) at(w_.xx[k], c, pairs[k]);
+    }
     for (int row = 0; row < side_; ++row) {
       const Real of_row = y(0, row);
       const Real scaled = alpha * of_row;
       Real e_x[3] = {0.0f, 0.0f, 0.0f}, w_x[3] = {0.0f, 0.0f, 0.0f};
       Real w_xx[kPairs] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
       Real value = 0.0f, e = 0.0f, w = 0.0f;
-      for (int c = 0; c < side_; ++c) {
-        const Real of_map = kMapped ? map(row, c) : Real(0.0f);
-        const Real f = x(0, c), uf = x(1, c), uuf = x(2, c);
-        const PixelTerm<Real> of = term.of(pixel(row, c), multiply_add(scaled, f, beta), of_map);
-        value += of.value;
-        e += of.residual;
-        w += of.weight;
-        e_x[0] = multiply_add(of.residual, f, e_x[0]);
-        e_x[1] = multiply_add(of.residual, uf, e_x[1]);
-        e_x[2] = multiply_add(of.residual, uuf, e_x[2]);
-        const Real wf = of.weight * f, wuf = of.weight * uf, wuuf = of.weight * uuf;
-        w_x[0] += wf;
-        w_x[1] += wuf;
-        w_x[2] += wuuf;
-        w_xx[k00] = multiply_add(wf, f, w_xx[k00]);
-        w_xx[k01] = multiply_add(wf, uf, w_xx[k01]);
-        w_xx[k11] = multiply_add(wuf, uf, w_xx[k11]);
-        w_xx[k12] = multiply_add(wuf, uuf, w_xx[k12]);
-        w_xx[k22] = multiply_add(wuuf, uuf, w_xx[k22]);
-        w_xx[k02] = multiply_add(wf, uuf, w_xx[k02]);
+      const auto add = [&](const Real& of_value, const Real& residual, const Real& weight, int c) {
+        value += of_value;
+        e += residual;
+        w += weight;
+        for (int k = 0; k < 3; ++k) {
+          const Real f = x(k, c);
+          e_x[k] = multiply_add(residual, f, e_x[k]);
+          w_x[k] = multiply_add(weight, f, w_x[k]);
+        }
+        for (int k = 0; k < kPairs; ++k)
+          w_xx[k] = multiply_add(weight, Real::load(w_.xx[k] + kStep * c), w_xx[k]);
+      };
+      for (int c = 0; c < side_; c += kAbreast) {
+        const int last = c + kAbreast <= side_ ? c + kAbreast - 1 : c;
+        const auto here = [&](const auto& of) { return joined<Abreast>(of(c), of(last)); };
+        const Abreast g = here([&](int i) { return pixel(row, i); });
+        const Abreast model = here([&](int i) { return multiply_add(scaled, x(0, i), beta); });
+        const Abreast of_map = kMapped ? here([&](int i) { return map(row, i); }) : Abreast(0.0f);
+        const PixelTerm<Abreast> of = term.of(g, model, of_map);
+        add(part<0>(of.value), part<0>(of.residual), part<0>(of.weight), c);
+        if constexpr (kAbreast > 1)
+          if (last > c) add(part<1>(of.value), part<1>(of.residual), part<1>(of.weight), last);
       }
       sums.value += value;
       sums.e += e;
@@ -459,44 +489,51 @@ class LaneSumsIn {
     return sums;
   }
 
-  /// @tparam kPlaces  whether the place of the highest is wanted
-  /// @param image     of (row, column), asked row by row
-  template <bool kPlaces, class Image>
-  SmoothedExtremesOf<Real> smoothed(const Image& image) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    SmoothedExtremesOf<Real> e = {-infinity, infinity, 0.0f, 0.0f};
+  /// Sums of 3x3 neighbours.
+  /// @param image   of (row, column), asked row by row
+  /// @param action  of the upper left one's row and column, and the sum
+  template <class Image, class Action>
+  void for_each_window(const Image& image, const Action& action) {
     for (int row = 0; row < side_; ++row) {
-      float* const here = w_.rows[row % 3];
       Real left = image(row, 0), middle = image(row, 1);
-      for (int c = 1; c + 1 < side_; ++c) {
-        const Real right = image(row, c + 1);
+      for (int c = 0; c + 2 < side_; ++c) {
+        const Real right = image(row, c + 2);
         const Real three = left + middle + right;
         left = middle;
         middle = right;
-        if (row >= 2) {
-          const Real window = Real::load(w_.rows[(row + 1) % 3] + kStep * c) +
-                              Real::load(w_.rows[(row + 2) % 3] + kStep * c) + three;
-          if constexpr (kPlaces) {
-            const Mask higher = window > e.highest;
-            e.x_px = where(higher, Real(static_cast<float>(c)), e.x_px);
-            e.y_px = where(higher, Real(static_cast<float>(row - 1)), e.y_px);
-          }
-          e.highest = hn::Max(window.v, e.highest.v);
-          e.lowest = hn::Min(window.v, e.lowest.v);
-        }
-        at(here, c, three);
+        if (row >= 2)
+          action(row - 2, c,
+                 Real::load(w_.rows[(row + 1) % 3] + kStep * c) +
+                     Real::load(w_.rows[(row + 2) % 3] + kStep * c) + three);
+        at(w_.rows[row % 3], c, three);
       }
     }
+  }
+  static void add_to(SmoothedExtremesOf<Real>& e, const Real& sum) {
+    e.highest = hn::Max(sum.v, e.highest.v);
+    e.lowest = hn::Min(sum.v, e.lowest.v);
+  }
+  static SmoothedExtremesOf<Real> as_means(SmoothedExtremesOf<Real> e) {
     e.highest *= 1.0f / 9.0f;
     e.lowest *= 1.0f / 9.0f;
     return e;
   }
+
+  /// Of the pixels: a cold start and the verdict both need them.
+  void set_windows() {
+    if (has_windows_) return;
+    for_each_window([&](int row, int c) { return pixel(row, c); },
+                    [&](int row, int c, const Real& sum) { at(w_.windows, row * side_ + c, sum); });
+    has_windows_ = true;
+  }
+  Real window(int row, int c) const { return Real::load(w_.windows + kStep * (row * side_ + c)); }
 
   Workspace& w_;
   int side_;
   bool integrated_;
   PixelSummaryOf<Real> summary_;
   ProfileMomentsOf<Real> moments_ = {};
+  bool has_windows_ = false;
   bool mapped_ = false;
   Estimator of_map_ = {};
 };

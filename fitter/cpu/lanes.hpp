@@ -62,6 +62,8 @@ struct Lanes {
   DRIFTD_HD friend Lanes where(const Mask& mask, const Lanes& yes, const Lanes& no) {
     return hn::IfThenElse(mask.m, yes.v, no.v);
   }
+  /// Either where one is no number.
+  DRIFTD_HD friend Lanes largest_of(const Lanes& a, const Lanes& b) { return hn::Max(a.v, b.v); }
   DRIFTD_HD friend Lanes sqrt_of(const Lanes& a) { return hn::Sqrt(a.v); }
   /// 2^a to within 1.7e-7 of it, for -126 < a < 127; 1 of 0. In half the time of Highway's Exp: the
   /// sum with kShift rounds to a whole number, whose bits move into the exponent as they are.
@@ -89,6 +91,7 @@ struct Lanes {
   }
   /// 1 / a to within a unit in the last place or two.
   DRIFTD_HD friend Lanes reciprocal_of(const Lanes& a) {
+    if constexpr (HWY_ARCH_ARM) return 1.0f / a;  // whose approximation has eight bits
     const Lanes near = hn::ApproximateReciprocal(a.v);
     return near * Lanes(hn::NegMulAdd(near.v, a.v, hn::Set(d, 2.0f)));
   }

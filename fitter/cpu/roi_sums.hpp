@@ -100,13 +100,22 @@ class RoiSums {
     return integrated_ ? set_profile_as<true>(p, moments) : set_profile_as<false>(p, moments);
   }
 
-  ResidualMoments residuals(float alpha, float beta) const {
-    ResidualTotals none;
-    return residuals<false>(alpha, beta, none);
+  float squares(float alpha, float beta) const {
+    V squares = hn::Zero(d_);
+    for (int c = 0; c < stride(); c += lanes()) {
+      const V background = hn::IfThenElseZero(columns_below(c, side_), hn::Set(d_, beta));
+      const V scaled = hn::Mul(hn::Load(d_, w_->x[0] + c), hn::Set(d_, alpha));
+      V of_column = hn::Zero(d_);
+      for (int row = 0; row < side_; ++row) {
+        const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
+        const V r = hn::NegMulAdd(scaled, hn::Set(d_, w_->y[0][row]), hn::Sub(g, background));
+        of_column = hn::MulAdd(r, r, of_column);
+      }
+      squares = hn::Add(squares, of_column);  // in parts, which rounds less
+    }
+    return total(squares);
   }
-  ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) const {
-    return residuals<true>(alpha, beta, total);
-  }
+  static bool any_of(bool mask) { return mask; }
 
   CubicMoments cubic_moments() const {
     V sums[2 * kPairs];
@@ -156,7 +165,7 @@ class RoiSums {
     return weigh<true>(PlainSquares<Lanes<D>>(noise), alpha, beta);
   }
 
-  VarianceSums variance_sums(float alpha, float beta) const;  // variance_sums.hpp
+  QuotientSums quotient_sums(float alpha, float beta) const;  // quotient_sums.hpp
 
   SmoothedExtremes smoothed_residuals(float alpha, float beta) {
     for (int c = 0; c < stride(); c += lanes()) {
@@ -257,45 +266,6 @@ class RoiSums {
     return most;
   }
 
-  template <bool kTotals>
-  ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) const {
-    V squares = hn::Zero(d_), u = squares, v = squares, uu = squares, vv = squares;
-    V sum = squares, by_f = squares;
-    for (int c = 0; c < stride(); c += lanes()) {
-      const V background = hn::IfThenElseZero(columns_below(c, side_), hn::Set(d_, beta));
-      const V x = hn::Load(d_, w_->x[0] + c);
-      const V scaled = hn::Mul(x, hn::Set(d_, alpha));
-      V by_y = hn::Zero(d_), by_vy = by_y, by_vvy = by_y, squares_here = by_y, sum_here = by_y;
-      for (int row = 0; row < side_; ++row) {
-        const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
-        const V y = hn::Set(d_, w_->y[0][row]);
-        const V r = hn::NegMulAdd(scaled, y, hn::Sub(g, background));
-        squares_here = hn::MulAdd(r, r, squares_here);
-        if constexpr (kTotals) sum_here = hn::Add(sum_here, r);
-        by_y = hn::MulAdd(r, y, by_y);
-        by_vy = hn::MulAdd(r, hn::Set(d_, w_->y[1][row]), by_vy);
-        by_vvy = hn::MulAdd(r, hn::Set(d_, w_->y[2][row]), by_vvy);
-      }
-      squares = hn::Add(squares, squares_here);  // in parts, which rounds less
-      if constexpr (kTotals) {
-        sum = hn::Add(sum, sum_here);
-        by_f = hn::MulAdd(by_y, x, by_f);
-      }
-      u = hn::MulAdd(by_y, hn::Load(d_, w_->x[1] + c), u);
-      v = hn::MulAdd(by_vy, x, v);
-      uu = hn::MulAdd(by_y, hn::Load(d_, w_->x[2] + c), uu);
-      vv = hn::MulAdd(by_vvy, x, vv);
-    }
-    float t[7 + kMaxLanes];
-    if constexpr (kTotals) {
-      totals(t, squares, u, v, uu, vv, sum, by_f);
-      total = {t[5], t[6]};
-    } else {
-      totals(t, squares, u, v, uu, vv);
-    }
-    return {t[0], t[1], t[2], t[3], t[4]};
-  }
-
   /// Vectors whose lanes add up to AxisMoments.
   struct AxisSums {
     V first[3];
@@ -307,24 +277,31 @@ class RoiSums {
     const AxisSums x = profile_axis<kIntegrated>(p.x_px, p.sigma_x_px, w_->x);
     const AxisSums y = profile_axis<kIntegrated>(p.y_px, p.sigma_y_px, w_->y);
     if (!moments) return moments_;
-    V sum = hn::Zero(d_);
+    V f = hn::Zero(d_), u = f, v = f, uu = f, vv = f;
     for (int c = 0; c < stride(); c += lanes()) {
-      V column = hn::Zero(d_);
+      V by_y = hn::Zero(d_), by_vy = by_y, by_vvy = by_y;
       for (int row = 0; row < side_; ++row) {
-        column = hn::MulAdd(hn::Load(d_, row_of(w_->pixels, row) + c), hn::Set(d_, w_->y[0][row]),
-                            column);
+        const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
+        by_y = hn::MulAdd(g, hn::Set(d_, w_->y[0][row]), by_y);
+        by_vy = hn::MulAdd(g, hn::Set(d_, w_->y[1][row]), by_vy);
+        by_vvy = hn::MulAdd(g, hn::Set(d_, w_->y[2][row]), by_vvy);
       }
-      sum = hn::MulAdd(column, hn::Load(d_, w_->x[0] + c), sum);
+      const V of_column = hn::Load(d_, w_->x[0] + c);
+      f = hn::MulAdd(by_y, of_column, f);
+      u = hn::MulAdd(by_y, hn::Load(d_, w_->x[1] + c), u);
+      v = hn::MulAdd(by_vy, of_column, v);
+      uu = hn::MulAdd(by_y, hn::Load(d_, w_->x[2] + c), uu);
+      vv = hn::MulAdd(by_vvy, of_column, vv);
     }
-    float t[16 + kMaxLanes];
+    float t[21 + kMaxLanes];
     totals(t, x.first[0], x.first[1], x.first[2], x.second[0], x.second[1], x.second[2],
            x.second[3], x.second[4], y.first[0], y.first[1], y.first[2], y.second[0], y.second[1],
-           y.second[2], y.second[3], y.second[4]);
+           y.second[2], y.second[3], y.second[4], f, u, v, uu, vv);
     const float x02 = kIntegrated ? total(x.second[k02]) : t[5];
     const float y02 = kIntegrated ? total(y.second[k02]) : t[13];
     moments_ = {{{t[0], t[1], t[2]}, {t[3], t[4], t[5], t[6], t[7], x02}},
                 {{t[8], t[9], t[10]}, {t[11], t[12], t[13], t[14], t[15], y02}},
-                total(sum)};
+                {t[16], t[17], t[18], t[19], t[20]}};
     return moments_;
   }
 
@@ -546,4 +523,4 @@ void load_roi(Sums& pixels, const FitJob& job, std::size_t index) {
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#include "fitter/cpu/variance_sums.hpp"
+#include "fitter/cpu/quotient_sums.hpp"

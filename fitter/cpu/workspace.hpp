@@ -34,11 +34,14 @@ template <std::size_t kMostPx>
 struct alignas(64) LaneWorkspaceOf {
   static constexpr std::size_t kAxis = kMostPx * kMaxLanes;
   static constexpr std::size_t kPixels = kMostPx * kAxis;
-  alignas(64) float pixels[kPixels];  ///< row-major, less the pedestals
-  alignas(64) float map[kPixels];     ///< of weighted estimators: map_value()
-  alignas(64) float x[3][kAxis];      ///< X_k (AxisElement) by column
-  alignas(64) float y[3][kAxis];      ///< Y_k by row
-  alignas(64) float rows[3][kAxis];   ///< of the smoothing
+  alignas(64) float pixels[kPixels];    ///< row-major, less the pedestals
+  alignas(64) float map[kPixels];       ///< of weighted estimators: map_value()
+  alignas(64) float x[3][kAxis];        ///< X_k (AxisElement) by column
+  alignas(64) float y[3][kAxis];        ///< Y_k by row
+  alignas(64) float xx[kPairs][kAxis];  ///< pairs of X by column, for weighted estimators
+  alignas(64) float rows[3][kAxis];     ///< of the smoothing
+  alignas(
+      64) float windows[kPixels];  ///< row-major, 3x3 sums of the pixels by their upper left one
 };
 using LaneWorkspace = LaneWorkspaceOf<kMostLaneRoiPx>;
 /// Of fits pixel by pixel, which never have their pixels across the lanes.

@@ -26,7 +26,7 @@ __device__ Localization fit_roi(RoiSums<kThreads, kMostPx>& pixels, const FitInp
                                 const FitOptions& options) {
   if constexpr (Search::kSearchesLevels)
     if (input.variances != nullptr) pixels.load_map(input.variances, options);
-  const auto any_of = [&](bool mask) { return pixels.group().any(mask); };
+  const auto any_of = [&](bool mask) { return pixels.any_of(mask); };
   return as_localization(fit_spot<Search>(pixels, input, options, any_of));
 }
 
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kWarpThreads, kWarpsAtOnce<Search, kSide>)
   using Sums = SumsInThreads<Search, kSide>;
   extern __shared__ float4 shared[];
   float* const memory = reinterpret_cast<float*>(shared);
-  const auto any_of = [](bool mask) { return Sums::any(mask); };
+  const auto any_of = [](bool mask) { return Sums::any_of(mask); };
   const std::uint32_t total = job.is_second_try ? job.again[0] : job.count;
   for (std::uint32_t first = blockIdx.x * Sums::kRois; first < total;
        first += gridDim.x * Sums::kRois) {

@@ -162,7 +162,7 @@ class RoiSums {
     const float factor = (-0.5f * kLog2E) / (sigma * sigma);
     const int places = integrated_ ? kPlacesInPixel : 1;
     float4* const axis = axes_ + (is_y ? kMostPx : 0);
-    float m[10] = {};
+    float m[14] = {};
     group_.sync();  // all are done with the profile before
     const auto element = [&](int i) {
       const float u = static_cast<float>(i) - centre;
@@ -195,16 +195,28 @@ class RoiSums {
     group_.sync();
     if (!group_.any(moments_wanted)) return {};
     for_columns([&](int c, auto together) {
-      float of_column[together()] = {};
+      struct Column {
+        float by_y = 0, by_vy = 0, by_vvy = 0;
+      } column[together()];
       for_rows([&](int r) {
-        const float y = y_axis()[r].x;
+        const float4 y = y_axis()[r];
 #pragma unroll
-        for (int k = 0; k < together(); ++k)
-          of_column[k] += pixels_[r * kMostPx + c + k * kColumnThreads] * y;
+        for (int k = 0; k < together(); ++k) {
+          const float g = pixels_[r * kMostPx + c + k * kColumnThreads];
+          column[k].by_y += g * y.x;
+          column[k].by_vy += g * y.y;
+          column[k].by_vvy += g * y.z;
+        }
       });
 #pragma unroll
-      for (int k = 0; k < together(); ++k)
-        m[9] += of_column[k] * x_axis()[c + k * kColumnThreads].x;
+      for (int k = 0; k < together(); ++k) {
+        const float4 x = x_axis()[c + k * kColumnThreads];
+        m[9] += column[k].by_y * x.x;
+        m[10] += column[k].by_y * x.y;
+        m[11] += column[k].by_vy * x.x;
+        m[12] += column[k].by_y * x.z;
+        m[13] += column[k].by_vvy * x.x;
+      }
     });
     group_.sum_by_parity(m);
     const auto from = [](float v, int lane) { return __shfl_sync(kWholeWarp, v, lane, kWidth); };
@@ -214,17 +226,38 @@ class RoiSums {
       (k < 3 ? moments.x.first[k] : moments.x.second[k - 3]) = from(m[k], 0);
       (k < 3 ? moments.y.first[k] : moments.y.second[k - 3]) = from(m[k], 1);
     }
-    moments.profile_pixels = from(m[9], 0) + from(m[9], 1);
+    const auto of_both = [&](float v) { return from(v, 0) + from(v, 1); };
+    moments.pixels = {of_both(m[9]), of_both(m[10]), of_both(m[11]), of_both(m[12]),
+                      of_both(m[13])};
     if constexpr (kKeepsMoments) moments_ = moments;
     return moments;
   }
 
-  __device__ ResidualMoments residuals(float alpha, float beta) {
-    ResidualTotals none;
-    return residuals<false>(alpha, beta, none);
-  }
-  __device__ ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) {
-    return residuals<true>(alpha, beta, total);
+  __device__ float squares(float alpha, float beta) {
+    float s[1] = {0};
+    for_columns([&](int c, auto together) {
+      float of_column[together()] = {}, scaled[together()], background[together()];
+#pragma unroll
+      for (int k = 0; k < together(); ++k) {
+        const float4 x = x_axis()[c + k * kColumnThreads];
+        scaled[k] = alpha * x.x;
+        background[k] = kPadded ? beta * x.w : beta;
+      }
+      for_rows([&](int r) {
+        const float4 y = y_axis()[r];
+#pragma unroll
+        for (int k = 0; k < together(); ++k) {
+          const float g = pixels_[r * kMostPx + c + k * kColumnThreads];
+          const float residual =
+              (g - (kPadded ? background[k] * y.w : background[k])) - scaled[k] * y.x;
+          of_column[k] += residual * residual;
+        }
+      });
+#pragma unroll
+      for (int k = 0; k < together(); ++k) s[0] += of_column[k];
+    });
+    group_.combine(s);
+    return s[0];
   }
 
   /// The map is read where it lies, at each evaluation: it would take a third of the shared memory.
@@ -264,7 +297,7 @@ class RoiSums {
     return m;
   }
 
-  __device__ VarianceSums variance_sums(float alpha, float beta);  // variance_sums.cuh
+  __device__ QuotientSums quotient_sums(float alpha, float beta);  // quotient_sums.cuh
 
   __device__ CubicMoments cubic_moments() {
     CubicMoments moments;
@@ -406,52 +439,6 @@ class RoiSums {
     group_.combine(sums);
     k = 0;
     for_each_sum<kRepeated>(m, [&](float& sum) { sum = sums[k++]; });
-  }
-
-  template <bool kTotals>
-  __device__ ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) {
-    float s[kTotals ? 7 : 5] = {};
-    for_columns([&](int c, auto together) {
-      struct Column {
-        float squares = 0, by_y = 0, by_vy = 0, by_vvy = 0, sum = 0;
-      } column[together()];
-      float scaled[together()], background[together()];
-#pragma unroll
-      for (int k = 0; k < together(); ++k) {
-        const float4 x = x_axis()[c + k * kColumnThreads];
-        scaled[k] = alpha * x.x;
-        background[k] = kPadded ? beta * x.w : beta;
-      }
-      for_rows([&](int r) {
-        const float4 y = y_axis()[r];
-#pragma unroll
-        for (int k = 0; k < together(); ++k) {
-          const float g = pixels_[r * kMostPx + c + k * kColumnThreads];
-          const float residual =
-              (g - (kPadded ? background[k] * y.w : background[k])) - scaled[k] * y.x;
-          column[k].squares += residual * residual;
-          if constexpr (kTotals) column[k].sum += residual;
-          column[k].by_y += residual * y.x;
-          column[k].by_vy += residual * y.y;
-          column[k].by_vvy += residual * y.z;
-        }
-      });
-#pragma unroll
-      for (int k = 0; k < together(); ++k) {
-        const float4 x = x_axis()[c + k * kColumnThreads];
-        s[0] += column[k].squares;
-        s[1] += column[k].by_y * x.y;
-        s[2] += column[k].by_vy * x.x;
-        s[3] += column[k].by_y * x.z;
-        s[4] += column[k].by_vvy * x.x;
-        if constexpr (!kTotals) continue;
-        s[5] += column[k].sum;
-        s[6] += column[k].by_y * x.x;
-      }
-    });
-    group_.combine(s);
-    if constexpr (kTotals) total = {s[5], s[6]};
-    return {s[0], s[1], s[2], s[3], s[4]};
   }
 
   __device__ void clear_padding() {
@@ -644,4 +631,4 @@ class RoiSums {
 
 }  // namespace driftd::fitter::cuda
 
-#include "fitter/cuda/variance_sums.cuh"
+#include "fitter/cuda/quotient_sums.cuh"

@@ -45,7 +45,7 @@ class ThreadSums {
   __device__ static int part() { return static_cast<int>(threadIdx.x) % kThreads; }
   __device__ const PixelSummary& summary() const { return summary_; }
   /// Whether to go on: true where it is for one of those who are in step.
-  __device__ static bool any(bool condition) {
+  __device__ static bool any_of(bool condition) {
     if constexpr (kThreads == 1) return condition;
     return __any_sync(kWholeWarp, condition);
   }
@@ -150,31 +150,52 @@ class ThreadSums {
       x_[c] = gaussian(u, x_factor);
       add(u, x_[c], m.x);
     }
-    if (!any(moments)) return m;
+    if (!any_of(moments)) return m;
+    const float to_centre = kMiddle - x_px_;
+    float s[5] = {};
     for_rows([&](int row) {
       const float v = static_cast<float>(row) - y_px_;
       const float f = gaussian(v, y_factor_);
       add(v, f, m.y);
       const Row g = row_of_pixels(row);
-      float of_row = 0;
+      float by_x[3] = {};
 #pragma unroll
-      for (int c = 0; c < kSide; ++c) of_row += g.of[c] * x_[c];
-      m.profile_pixels += of_row * f;
+      for (int c = 0; c < kSide; ++c) {
+        const float column = about_middle(c);
+        const float product = g.of[c] * x_[c];
+        by_x[0] += product;
+        by_x[1] += column * product;
+        by_x[2] += column * column * product;
+      }
+      move(to_centre, by_x);
+      s[0] += f * by_x[0];
+      s[1] += f * by_x[1];
+      s[2] += f * v * by_x[0];
+      s[3] += f * by_x[2];
+      s[4] += f * v * v * by_x[0];
     });
     combine(m.y.first);
     combine(m.y.second);
-    float profile_pixels[1] = {m.profile_pixels};
-    combine(profile_pixels);
-    m.profile_pixels = profile_pixels[0];
+    combine(s);
+    m.pixels = {s[0], s[1], s[2], s[3], s[4]};
     return m;
   }
 
-  __device__ ResidualMoments residuals(float alpha, float beta) const {
-    ResidualTotals none;
-    return residuals<false>(alpha, beta, none);
-  }
-  __device__ ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) const {
-    return residuals<true>(alpha, beta, total);
+  __device__ float squares(float alpha, float beta) const {
+    float s[1] = {0};
+    for_rows([&](int row) {
+      const float scaled = alpha * row_profile(row);
+      const Row g = row_of_pixels(row);
+      float of_row = 0;
+#pragma unroll
+      for (int c = 0; c < kSide; ++c) {
+        const float r = (g.of[c] - beta) - scaled * x_[c];
+        of_row += r * r;
+      }
+      s[0] += of_row;  // in parts, which rounds less
+    });
+    combine(s);
+    return s[0];
   }
 
   __device__ WeightedMoments weighted_moments(const PixelNoise& noise, float alpha,
@@ -198,29 +219,25 @@ class ThreadSums {
     return m;
   }
 
-  __device__ VarianceSums variance_sums(float alpha, float beta) const {
-    VarianceSums s = {};
+  __device__ QuotientSums quotient_sums(float alpha, float beta) const {
+    float s[kQuotientSums] = {};
     for_rows([&](int row) {
       const float y = row_profile(row);
+      const float scaled = alpha * y;
       const Row g = row_of_pixels(row);
 #pragma unroll
       for (int c = 0; c < kSide; ++c) {
-        const float f = x_[c] * y;
-        const float r = (g.of[c] - beta) - alpha * f;
-        const float root = __fdividef(kVarianceRatio, kVarianceRatio + f);
-        const float w = root * root;
-        const float wf = w * f, rr = r * r;
-        s.w[0] += w;
-        s.w[1] += wf;
-        s.w[2] += wf * f;
-        s.w[3] += wf * f * f;
-        s.squares[0] += w * rr;
-        s.squares[1] += wf * rr;
+        const float r = (g.of[c] - beta) - scaled * x_[c];
+        const float q = __fdividef(1.0f, kVarianceRatio + y * x_[c]);
+        const float qr = q * r;
+        s[0] += q;
+        s[1] += q * q;
+        s[2] += qr * r;
+        s[3] += qr * qr;
       }
     });
-    combine(s.w);
-    combine(s.squares);
-    return s;
+    combine(s);
+    return {s[0], s[1], s[2], s[3]};
   }
 
  private:
@@ -310,42 +327,6 @@ class ThreadSums {
     m[k12] += f * uf * uuf;
     m[k22] += f * uuf * uuf;
     m[k02] += ff * uuf;
-  }
-
-  template <bool kTotals>
-  __device__ ResidualMoments residuals(float alpha, float beta, ResidualTotals& total) const {
-    const float to_centre = kMiddle - x_px_;
-    float s[kTotals ? 7 : 5] = {};
-    for_rows([&](int row) {
-      const float v = static_cast<float>(row) - y_px_;
-      const float f = gaussian(v, y_factor_);
-      const float scaled = alpha * f;
-      const Row g = row_of_pixels(row);
-      float squares = 0, residual = 0, by_x[3] = {};
-#pragma unroll
-      for (int c = 0; c < kSide; ++c) {
-        const float column = about_middle(c);
-        const float r = (g.of[c] - beta) - scaled * x_[c];
-        const float product = r * x_[c];
-        if constexpr (kTotals) residual += r;
-        squares += r * r;
-        by_x[0] += product;
-        by_x[1] += column * product;
-        by_x[2] += column * column * product;
-      }
-      move(to_centre, by_x);
-      s[0] += squares;  // in parts, which rounds less
-      s[1] += f * by_x[1];
-      s[2] += f * v * by_x[0];
-      s[3] += f * by_x[2];
-      s[4] += f * v * v * by_x[0];
-      if constexpr (!kTotals) return;
-      s[5] += residual;
-      s[6] += f * by_x[0];
-    });
-    combine(s);
-    if constexpr (kTotals) total = {s[5], s[6]};
-    return {s[0], s[1], s[2], s[3], s[4]};
   }
 
   template <class Term>

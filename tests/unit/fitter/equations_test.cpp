@@ -87,6 +87,31 @@ TEMPLATE_TEST_CASE("Implicit least squares: the best levels, and the equations t
   check_equations(e.normal, e.gradient, Image(r.size(), 1), r, test::derivatives(model, shape));
 }
 
+TEMPLATE_TEST_CASE(
+    "Of residuals that are nothing beside their pixels, chi-square is that of the pixels", "",
+    ImplicitLeastSquares<CircularGaussian>, FullSearch<EllipticalGaussian>) {
+  auto all = test::some_shape<typename TestType::Model>();
+  const Image f = test::gaussian(all, kSide);
+  const Image pixels = test::difference(test::scaled(f, 4e4, 500), test::uneven(kSide));
+  test::ScalarRoi roi(pixels, kSide, kPedestal);
+  fitter::FitOptions options;
+  options.estimator = Estimator::LeastSquares;
+  const auto domain = TestType::domain(roi.summary(), {}, kSide, options);
+  all.insert(all.end(), {4e4, 500 - kPedestal});
+  auto p = test::as_vec<TestType::kSearched>(all);
+  const auto prepared =
+      TestType::prepare(roi.set_profile(TestType::profile(p), true), roi.summary(), domain, p);
+  const auto e = TestType::linearize(roi, domain, p, prepared);
+  const Image r =
+      test::difference(pixels, test::scaled(f, e.level.alpha, double{e.level.beta} + kPedestal));
+  CHECK(double{roi.summary().sum_squares} > 1e5 * test::sum(r, r));
+  CHECK(e.chi_square == Approx(test::sum(r, r)).epsilon(1e-3));
+  CHECK(TestType::least_told(domain) == Approx(1e-4 * double{roi.summary().sum_squares}));
+  const auto plain = TestType::plain_sums(roi, domain, p, e, false);
+  CHECK(plain.squares == Approx(test::sum(r, r)).epsilon(1e-3));
+  CHECK(plain.count == kSide * kSide);
+}
+
 TEMPLATE_TEST_CASE("Implicit least squares holds what lies at a limit while the minimum is beyond",
                    "", CircularGaussian, EllipticalGaussian) {
   using Search = ImplicitLeastSquares<TestType>;

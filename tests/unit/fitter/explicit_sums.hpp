@@ -153,7 +153,9 @@ class ScalarRoi {
       for (std::size_t k = 0; k < fitter::kPairs; ++k)
         to->second[k] = f32(sum(from->of[kFirst[k]], from->of[kSecond[k]]));
     }
-    m.profile_pixels = f32(sum(f_, pixels_));
+    m.pixels = {f32(sum(pixels_, f_)), f32(sum(pixels_, image_of(1, 0))),
+                f32(sum(pixels_, image_of(0, 1))), f32(sum(pixels_, image_of(2, 0))),
+                f32(sum(pixels_, image_of(0, 2)))};
     return m;
   }
 
@@ -166,29 +168,18 @@ class ScalarRoi {
     return m;
   }
 
-  fitter::VarianceSums variance_sums(float alpha, float beta) const {
+  fitter::QuotientSums quotient_sums(float alpha, float beta) const {
     const Image r = residual_image(alpha, beta);
-    fitter::VarianceSums sums = {};
-    for (int k = 0; k < 4; ++k) {
-      Image weight = f_;
-      for (double& f : weight)
-        f = std::pow(f, k) * std::pow(1 + f / double{fitter::kVarianceRatio}, -2);
-      sums.w[k] = f32(sum(weight));
-      if (k < 2) sums.squares[k] = f32(sum(weight, r, r));
-    }
-    return sums;
+    Image q = f_;
+    for (double& of : q) of = 1 / (of + double{fitter::kVarianceRatio});
+    return {f32(sum(q)), f32(sum(q, q)), f32(sum(q, r, r)), f32(sum(q, q, r, r))};
   }
 
-  fitter::ResidualMoments residuals(float alpha, float beta, fitter::ResidualTotals& total) const {
+  float squares(float alpha, float beta) const {
     const Image r = residual_image(alpha, beta);
-    total = {f32(sum(r)), f32(sum(r, f_))};
-    return {f32(sum(r, r)), f32(sum(r, image_of(1, 0))), f32(sum(r, image_of(0, 1))),
-            f32(sum(r, image_of(2, 0))), f32(sum(r, image_of(0, 2)))};
+    return f32(sum(r, r));
   }
-  fitter::ResidualMoments residuals(float alpha, float beta) const {
-    fitter::ResidualTotals unused;
-    return residuals(alpha, beta, unused);
-  }
+  static bool any_of(bool mask) { return mask; }
 
   fitter::WeightedMoments weighted_moments(const fitter::PixelNoise& noise, float alpha,
                                            float beta) const {

@@ -204,16 +204,18 @@ TEST_CASE("A lane's sums are those of its own pixels and profile") {
   const auto m = rois.sums.set_profile(at.profile, true);
   CHECK(&rois.sums.moments() == &rois.sums.set_profile(at.profile, true));
   const auto third = rois.sums.cubic_moments();
-  const auto variance = rois.sums.variance_sums(at.alpha, at.beta);
-  const auto r = rois.sums.residuals(at.alpha, at.beta);
-  fitter::ResidualTotalsOf<Real> total;
-  const auto again = rois.sums.residuals(at.alpha, at.beta, total);
+  const auto variance = rois.sums.quotient_sums(at.alpha, at.beta);
+  const auto squares = rois.sums.squares(at.alpha, at.beta);
   for (Lane k = 0; k < kLanes; ++k) {
     CAPTURE(side, k);
     test::ScalarRoi scalar = rois.scalar(k);
     const fitter::ProfileMoments of = scalar.set_profile(at.of(k), true);
     const float alpha = each(at.alpha)[k], beta = each(at.beta)[k];
-    check_sum(m.profile_pixels, k, of.profile_pixels, 1e3);
+    check_sum(m.pixels.f, k, of.pixels.f, 1e3);
+    check_sum(m.pixels.u, k, of.pixels.u, 1e3);
+    check_sum(m.pixels.v, k, of.pixels.v, 1e3);
+    check_sum(m.pixels.uu, k, of.pixels.uu, 1e3);
+    check_sum(m.pixels.vv, k, of.pixels.vv, 1e3);
     const fitter::CubicMoments of_third = scalar.cubic_moments();
     for (const auto& [axis, expected, cubic, of_cubic] :
          {std::tuple{&m.x, &of.x, third.x, of_third.x}, {&m.y, &of.y, third.y, of_third.y}}) {
@@ -225,22 +227,12 @@ TEST_CASE("A lane's sums are those of its own pixels and profile") {
         check_sum(cubic[a], k, of_cubic[a], of_cubic[alike]);
       }
     }
-    fitter::ResidualTotals of_total;
-    const fitter::ResidualMoments of_r = scalar.residuals(alpha, beta, of_total);
-    for (const auto& found : {r, again}) {
-      check_sum(found.squares, k, of_r.squares, of_r.squares);
-      check_sum(found.u, k, of_r.u, of_r.squares);
-      check_sum(found.v, k, of_r.v, of_r.squares);
-      check_sum(found.uu, k, of_r.uu, of_r.squares);
-      check_sum(found.vv, k, of_r.vv, of_r.squares);
-    }
-    check_sum(total.sum, k, of_total.sum, of_r.squares);
-    check_sum(total.f, k, of_total.f, of_r.squares);
-    const fitter::VarianceSums of_variance = scalar.variance_sums(alpha, beta);
-    for (int a = 0; a < 4; ++a)  // with quick reciprocals
-      CHECK(each(variance.w[a])[k] == Approx(of_variance.w[a]).epsilon(2e-3));
-    for (int a = 0; a < 2; ++a)
-      CHECK(each(variance.squares[a])[k] == Approx(of_variance.squares[a]).epsilon(2e-3));
+    check_sum(squares, k, scalar.squares(alpha, beta), 0);
+    const fitter::QuotientSums of_variance = scalar.quotient_sums(alpha, beta);
+    check_sum(variance.q, k, of_variance.q, 0);
+    check_sum(variance.qq, k, of_variance.qq, 0);
+    check_sum(variance.q_rr, k, of_variance.q_rr, 0);
+    check_sum(variance.qq_rr, k, of_variance.qq_rr, 0);
   }
 }
 

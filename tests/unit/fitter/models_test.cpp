@@ -49,7 +49,7 @@ TEMPLATE_TEST_CASE("A model's sums are those over its pixels", "", CircularGauss
   const fitter::ProfileMoments m = roi.set_profile(TestType::profile(p), true);
 
   const auto total = TestType::totals(m.first(), p);
-  const auto rho = TestType::residual_products(roi.residuals(15, -4), p);
+  const auto rho = TestType::residual_products(m.residuals(15, -4), p);
   const Image residuals = test::difference(pixels, test::scaled(f, 15, -4));
   CHECK(total.f == about(test::sum(f)));
   for (int j = 0; j < TestType::kShape; ++j) {

@@ -23,6 +23,8 @@ struct TwoParameters {
   static constexpr int kSearched = 2;
   using Parameters = Vec<2>;
   struct Domain {
+    float least_told = 0;
+
     Parameters limited(const Parameters& p) const {
       return {{fitter::clamped(p[0], -100.0f, 100.0f), fitter::clamped(p[1], -100.0f, 100.0f)}};
     }
@@ -38,6 +40,7 @@ struct TwoParameters {
     }
   };
   static Parameters from_start(const fitter::FitInput&, const Domain&) { return {}; }
+  static float least_told(const Domain& d) { return d.least_told; }
   static Parameters step_scale(const Parameters&) { return {{10, 1}}; }
   static Parameters reachable(const Domain& d, const Parameters&, const Parameters& to) {
     return d.limited(to);
@@ -144,6 +147,24 @@ TEST_CASE("A value that hardly changes ends the search there, though rounding le
   CHECK(fit.best(0) == 13);
   CHECK(Begun().advance({1000, 999.99f}) == false);
   CHECK(Begun().advance({1000, 1000.01f}) == false);
+}
+
+TEST_CASE("Where values tell nothing, the gradients at both places say which is lower") {
+  const auto goes_on_at = [](float value, Vec<2> gradient) {
+    Begun fit;
+    fit.search.set_domain({5});
+    fit.search.begin(true, {{10, 20}}, fit.options);
+    CHECK_FALSE(fit.advance({1000}));  // the next is 3 and -0.75 from it
+    fit.search.advance({value, {{{2, 0}, {0, 4}}}, gradient}, fit.options);
+    CHECK(fit.search.searching());
+    return fit.best(0);
+  };
+  CHECK(goes_on_at(1004.9f, {{12, -6}}) == 13);
+  CHECK(goes_on_at(1004.9f, {{-13.4f, 6}}) == 10);  // 3 (12 - 13.4) - 0.75 (-6 + 6)
+  CHECK(goes_on_at(1004.9f, {{-13.4f, -2}}) == 13);
+  CHECK(goes_on_at(995.1f, {{-13.4f, 6}}) == 10);
+  CHECK(goes_on_at(994.9f, {{-13.4f, 6}}) == 13);
+  CHECK(goes_on_at(1005.1f, {{12, -6}}) == 10);
 }
 
 TEST_CASE("A step small in each parameter's scale ends the search, at the better of both places") {

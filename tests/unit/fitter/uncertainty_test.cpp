@@ -165,9 +165,10 @@ std::vector<double> explicit_sd(const std::vector<float>& pixels, int side,
   test::ScalarRoi roi({pixels.begin(), pixels.end()}, side, 0);
   roi.set_profile({l.x_px, l.y_px, l.sigma_x_px, l.sigma_x_px}, true);
   const test::Image f = test::gaussian({p[0], p[1], p[2]}, side), one(f.size(), 1);
-  const auto v = fitter::residual_variance(roi.variance_sums(l.amplitude_adu, l.background_adu),
-                                           static_cast<float>(side * side), test::f32(test::sum(f)),
-                                           4, l.chi_square / static_cast<float>(side * side - 5));
+  const float count = static_cast<float>(side * side), profile = test::f32(test::sum(f));
+  const auto quotients = roi.quotient_sums(l.amplitude_adu, l.background_adu);
+  const auto v = fitter::residual_variance(fitter::variance_sums(quotients, count, profile), count,
+                                           profile, 4, l.chi_square / (count - 5));
   if (side > 4) CHECK(v.slope > 0);
   const test::Image variance = test::scaled(f, v.slope, v.constant);
   const auto d = test::derivatives(model, p);
