@@ -133,9 +133,9 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   const PixelVarianceOf<Real> variance =
       options.noise.gain_e_per_adu > 0
           ? photon_variance(options.noise, alpha, l.background_adu)
-          : residual_variance(
-                variance_sums(pixels.quotient_sums(alpha, at.level.beta), count, plain.total.f),
-                count, plain.total.f, n + 1, pooled);
+          : residual_variance(variance_sums(pixels.quotient_sums(alpha, at.level.beta), count,
+                                            plain.total.f, plain.squares),
+                              count, plain.total.f, n + 1, pooled);
   store_sd<Spot>(standard_deviations(inverse(h, inverse_l), cubic, variance), plain.fixed, p, l);
   return l;
 }

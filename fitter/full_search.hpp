@@ -33,8 +33,9 @@ struct FullSearch : SearchedLevels<M, R> {
 
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(shape(p)); }
 
-  DRIFTD_HD static Real least_told(const Domain& d) {
-    return unweighted(d) ? kLeastTold * d.sum_squares : Real(0.0f);
+  DRIFTD_HD static Real least_told(const Domain& d, const Evaluation& from, const Evaluation& to) {
+    if (!unweighted(d)) return 0.0f;
+    return fitter::least_told(d.sum_squares, d.side, from.level.beta, to.level.beta);
   }
 
   /// Whether prepare() reads the profile's moments.

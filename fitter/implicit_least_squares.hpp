@@ -29,15 +29,14 @@
 namespace driftd::fitter {
 
 /// Which parameters lie at a limit beyond which the minimum is, or have no room at all: they are
-/// held for the step (projected Newton), and their gradient is set to 0.
+/// held for the step (projected Newton).
 template <int n, class Real, class Limits>
 DRIFTD_HD Held<n, Real> hold_at_limits(const Vec<n, Real>& p, const Limits& lower,
-                                       const Limits& upper, Vec<n, Real>& gradient) {
+                                       const Limits& upper, const Vec<n, Real>& gradient) {
   Held<n, Real> held;
   for (int j = 0; j < n; ++j) {
     held.of[j] = !(Real(lower[j]) < upper[j]) || (p[j] <= lower[j] && gradient[j] < 0.0f) ||
                  (p[j] >= upper[j] && gradient[j] > 0.0f);
-    gradient[j] = where(held.of[j], Real(0.0f), gradient[j]);
   }
   return held;
 }
@@ -48,7 +47,7 @@ struct EvaluationOf {
   LevelsOf<Real> level;
   Real chi_square;
   SymmetricMatrix<n, Real> normal;  ///< J^T W J
-  Vec<n, Real> gradient;            ///< J^T W (g - h), downhill; 0 for what is held
+  Vec<n, Real> gradient;            ///< J^T W (g - h), downhill
   Held<n, Real> held;
 
   /// Of the next step: those of what is held say "0".
@@ -56,6 +55,11 @@ struct EvaluationOf {
     SymmetricMatrix<n, Real> a = normal;
     hold(a, held);
     return a;
+  }
+  DRIFTD_HD Vec<n, Real> right_side() const {
+    Vec<n, Real> b;
+    for (int j = 0; j < n; ++j) b[j] = where(held.of[j], Real(0.0f), gradient[j]);
+    return b;
   }
 };
 
@@ -117,7 +121,13 @@ struct ImplicitLeastSquares {
     return domain.limited(to);
   }
 
-  DRIFTD_HD static Real least_told(const Domain& domain) { return kLeastTold * domain.sum_squares; }
+  /// Where the background reaches its limit, the gradient has a kink.
+  DRIFTD_HD static Real least_told(const Domain& d, const Evaluation& from, const Evaluation& to) {
+    const Mask<Real> free = from.level.beta > d.min_beta, still = to.level.beta > d.min_beta;
+    return where((free && still) || (!free && !still),
+                 fitter::least_told(d.sum_squares, d.side, from.level.beta, to.level.beta),
+                 Real(0.0f));
+  }
 
   DRIFTD_HD static const Parameters& shape(const Parameters& p) { return p; }
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(p); }

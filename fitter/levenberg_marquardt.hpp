@@ -38,9 +38,11 @@ concept SearchSpace = requires(const Parameters& p, const typename S::Domain& do
   { S::reachable(domain, p, p) } -> std::same_as<Parameters>;
   { S::step_scale(p) } -> std::same_as<Parameters>;
   /// The least difference of two evaluations' chi-squares that tells their order.
-  { S::least_told(domain) } -> std::same_as<typename S::Real>;
+  { S::least_told(domain, at, at) } -> std::same_as<typename S::Real>;
   { at.chi_square } -> std::convertible_to<typename S::Real>;
+  /// Half of what chi-square falls by, at limits, too; right_side() is 0 for what is held there.
   { at.gradient } -> std::convertible_to<Vec<S::kSearched, typename S::Real>>;
+  { at.right_side() } -> std::convertible_to<Vec<S::kSearched, typename S::Real>>;
   factorize(at.equations());
 };
 
@@ -99,7 +101,7 @@ class LevenbergMarquardt {
     const Mask<Real> flat =
         !first_ && abs_of(decrease) < options.min_decrease * best_.at.chi_square;
     Mask<Real> small = searching_ && !first_ && !flat && is_small(trial_, options.min_step);
-    const Mask<Real> told = small && abs_of(decrease) > kRounding * best_.at.chi_square;
+    const Mask<Real> told = small && !(abs_of(decrease) <= kRounding * best_.at.chi_square);
     if (any(told)) small = small && (!told || undamped_is_small(options.min_step));
     const Mask<Real> accepted = searching_ && (lower || flat);
     accept(accepted, at);
@@ -125,14 +127,15 @@ class LevenbergMarquardt {
 
  private:
   /// From the best evaluation to one at trial(). Where the difference of their chi-squares would be
-  /// their rounding, from the gradients at both: the trapezoidal rule, which is wrong by a part of
-  /// the decrease as small as the step is beside sigma.
+  /// near their rounding, from the gradients at both: the trapezoidal rule, which is wrong by a
+  /// part of the decrease as small as the step is beside sigma.
   DRIFTD_HD Real decrease_to(const Evaluation& at) const {
     const Real difference = best_.at.chi_square - at.chi_square;
     Real by_gradients = 0.0f;
     for (int j = 0; j < Search::kSearched; ++j)
       by_gradients += (trial_[j] - best_.parameters[j]) * (best_.at.gradient[j] + at.gradient[j]);
-    return where(abs_of(difference) < Search::least_told(domain_), by_gradients, difference);
+    return where(abs_of(difference) < Search::least_told(domain_, best_.at, at), by_gradients,
+                 difference);
   }
 
   /// Those of the mask that search still.
@@ -157,7 +160,7 @@ class LevenbergMarquardt {
 
   DRIFTD_HD Mask<Real> undamped_is_small(float min_step) const {
     const auto factors = factorize(best_.at.equations());
-    Parameters to = solve(factors, best_.at.gradient);
+    Parameters to = solve(factors, best_.at.right_side());
     for (int j = 0; j < Search::kSearched; ++j) to[j] += best_.parameters[j];
     return factors.positive_definite && is_small(domain_.limited(to), min_step);
   }
@@ -174,7 +177,7 @@ class LevenbergMarquardt {
     Mask<Real> unsolved = searching_;
     while (any(unsolved)) {
       const auto factors = factorize(equations, lambda_);
-      const Parameters step = solve(factors, best_.at.gradient);
+      const Parameters step = solve(factors, best_.at.right_side());
       const Mask<Real> solved = unsolved && factors.positive_definite;
       for (int j = 0; j < Search::kSearched; ++j)
         to[j] = where(solved, best_.parameters[j] + step[j], to[j]);

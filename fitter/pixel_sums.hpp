@@ -141,7 +141,7 @@ struct CubicMomentsOf {
 using CubicMoments = CubicMomentsOf<float>;
 
 /// Sums over the residuals r from which the pixels' variance is estimated, with the quotients
-/// q = 1 / (c + f), c = kVarianceRatio. Those with f follow, because f q = 1 - c q.
+/// q = f / (c + f), c = kVarianceRatio. Others follow, because f q = f - c q.
 template <class Real>
 struct QuotientSumsOf {
   Real q, qq;        ///< sum q^k
@@ -264,8 +264,8 @@ DRIFTD_HD SymmetricMatrix<n + 2, Real> full_matrix(const ProfileProducts<n, Real
 /// A back end: what sums over the pixels of a loaded ROI. Its Real is a float, or a fit in every
 /// lane. A count or sum is of the pixels less the pedestal; `set_profile()` is told whether the
 /// moments are wanted: if not, those it returns are nothing; `moments()` is what `set_profile()`
-/// gave last, if it keeps that; what follows is for the profile set last, with levels alpha and
-/// beta.
+/// gave last, wanted, if it keeps that; what follows is for the profile set last, with levels alpha
+/// and beta.
 template <class B, class Real = typename B::Real>
 concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
                                   const ProfileOf<Real>& profile, ProfileMomentsOf<Real>& moments) {
@@ -322,18 +322,34 @@ DRIFTD_HD Real unexplained_squares(const ProfileMomentsOf<Real>& m,
   return summary.sum_squares - (alpha * twice_f + beta * (2.0f * summary.sum - count * beta));
 }
 
-/// How small a change of what unexplained_squares() gives still tells something, by the pixels'
-/// squares: rounding is 2e-7 of these.
-constexpr float kLeastTold = 1e-4f;
+/// What unexplained_squares() is a difference of, and so a measure of its rounding, which is 2e-7
+/// of this. Where the background is far from the pixels' mean, the terms with it are the largest.
+template <class Real>
+DRIFTD_HD Real terms_of_squares(const Real& sum_squares, float count, const Real& beta) {
+  return sum_squares + count * beta * beta;
+}
+
+/// How small a change from one unexplained_squares() to another still tells something.
+/// @param sum_squares  of the pixels
+template <class Real>
+DRIFTD_HD Real least_told(const Real& sum_squares, int side, const Real& from_beta,
+                          const Real& to_beta) {
+  constexpr float kLeast = 1e-5f;
+  const float count = static_cast<float>(side * side);
+  return kLeast * (terms_of_squares(sum_squares, count, from_beta) + count * to_beta * to_beta);
+}
 
 /// sum r^2 to a thousandth, from the pixels where `unexplained` is too small a difference.
 template <SumsOverPixels BackEnd, class Real = typename BackEnd::Real>
 DRIFTD_HD Real squares_of_residuals(BackEnd& pixels, const Real& unexplained, const Real& alpha,
                                     const Real& beta) {
   constexpr float kMostTimes = 4096;
-  const Mask<Real> exact = pixels.summary().sum_squares < kMostTimes * unexplained;
-  if (!pixels.any_of(!exact)) return unexplained;
-  return where(exact, unexplained, pixels.squares(alpha, beta));
+  const float count = static_cast<float>(pixels.side() * pixels.side());
+  // False of no number, which pixels would not make one.
+  const Mask<Real> lost =
+      terms_of_squares(pixels.summary().sum_squares, count, beta) >= kMostTimes * unexplained;
+  if (!pixels.any_of(lost)) return unexplained;
+  return where(lost, pixels.squares(alpha, beta), unexplained);
 }
 
 }  // namespace driftd::fitter

@@ -195,7 +195,9 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
     return p;
   }
 
-  DRIFTD_HD static Real least_told(const Domain&) { return 0.0f; }
+  DRIFTD_HD static Real least_told(const Domain&, const Evaluation&, const Evaluation&) {
+    return 0.0f;
+  }
 
   /// The equations about `p`, in which levels that are missing, or dark, are set.
   template <PixelsOneByOne BackEnd>
@@ -363,7 +365,7 @@ DRIFTD_HD auto variance_of_pixels(BackEnd& pixels, const typename Search::Domain
       for (int b = 0; b <= a; ++b) s[k++] += w * j[b];
     }
     const Real r = g - (level.alpha * f + level.beta);
-    const Real q = reciprocal_of(kVarianceRatio + f);
+    const Real q = f * reciprocal_of(kVarianceRatio + f);
     const Real qr = q * r;
     s[k++] += q;
     s[k++] += q * q;
@@ -492,8 +494,8 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
     const PixelVarianceOf<Real> variance =
         options.noise.gain_e_per_adu > 0
             ? photon_variance(options.noise, at.level.alpha, result.parameters[Search::kBeta])
-            : residual_variance(variance_sums(of.sums, count, profile), count, profile, n - 1,
-                                pooled);
+            : residual_variance(variance_sums(of.sums, count, profile, plain.value), count, profile,
+                                n - 1, pooled);
     result.covariance = sandwich(inverse_h, of.cubic, variance);
   }
   for (int j = 0; j < n; ++j)

@@ -43,15 +43,14 @@ using VarianceSums = VarianceSumsOf<float>;
 
 /// @param count    of pixels
 /// @param profile  sum f
+/// @param squares  sum r^2
 template <class Real>
-DRIFTD_HD VarianceSumsOf<Real> variance_sums(const QuotientSumsOf<Real>& sums, float count,
-                                             const Real& profile) {
-  constexpr float c = kVarianceRatio;
-  const Real t = c * sums.q, tt = c * c * sums.qq;  // w = t^2 and w f = c (t - t^2) of a pixel
-  const Real t_rr = c * sums.q_rr, tt_rr = c * c * sums.qq_rr;
-  return {{tt, c * (t - tt), c * c * (count - 2.0f * t + tt),
-           c * c * (profile - c * (2.0f * count - 3.0f * t + tt))},
-          {tt_rr, c * (t_rr - tt_rr)}};
+DRIFTD_HD VarianceSumsOf<Real> variance_sums(const QuotientSumsOf<Real>& s, float count,
+                                             const Real& profile, const Real& squares) {
+  constexpr float c = kVarianceRatio;  // of a pixel w = (1 - q)^2, w f = c (q - q^2)
+  return {{count - 2.0f * s.q + s.qq, c * (s.q - s.qq), c * c * s.qq,
+           c * c * (profile - c * (s.q + s.qq))},
+          {squares - 2.0f * s.q_rr + s.qq_rr, c * (s.q_rr - s.qq_rr)}};
 }
 
 /// What the residuals of unweighted least squares tell: v0 and v1 by weighted least squares from

@@ -15,18 +15,6 @@ template <class Real>
 struct PairOf {
   struct Mask {
     typename Real::Mask a, b;
-
-    Mask() = default;
-    DRIFTD_HD Mask(const typename Real::Mask& of_a, const typename Real::Mask& of_b)
-        : a(of_a), b(of_b) {}
-    DRIFTD_HD explicit Mask(bool set) : a(set), b(set) {}
-    DRIFTD_HD friend Mask operator&&(const Mask& l, const Mask& r) {
-      return {l.a && r.a, l.b && r.b};
-    }
-    DRIFTD_HD friend Mask operator||(const Mask& l, const Mask& r) {
-      return {l.a || r.a, l.b || r.b};
-    }
-    DRIFTD_HD friend Mask operator!(const Mask& m) { return {!m.a, !m.b}; }
   };
 
   Real a, b;

@@ -21,13 +21,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
-/// @tparam Workspace  LaneWorkspaceOf some side
-template <class Workspace>
+/// @tparam Workspace    LaneWorkspaceOf some side
+/// @tparam kTwoAbreast  whether long chains of operations have another to overlap with
+template <class Workspace, bool kTwoAbreast = kManyRegisters>
 class LaneSumsIn {
  public:
   using D = hn::CappedTag<float, kMaxLanes>;
   using Real = Lanes<D>;
-  using Abreast = std::conditional_t<kManyRegisters, PairOf<Real>, Real>;
+  using Abreast = std::conditional_t<kTwoAbreast, PairOf<Real>, Real>;
   using Mask = Real::Mask;
   static constexpr int kLanes = Real::kCount;
   static constexpr bool kKeepsMoments = true;
@@ -79,7 +80,7 @@ class LaneSumsIn {
     summary_.sum_squares = squares;
     summary_.usable =
         squares <= std::numeric_limits<float>::max() && lowest < highest && highest < saturation;
-    has_windows_ = false;
+    has_windows_ = mapped_ = false;
   }
 
   /// One map value for each pixel; a variance that is none makes a ROI unusable.
@@ -260,7 +261,8 @@ class LaneSumsIn {
       const Real scaled = alpha * of_row;
       for (int c = 0; c < side_; ++c) {
         const Real r = residual(row, c, scaled, beta);
-        const Real here = reciprocal_of(multiply_add(x(0, c), of_row, kVarianceRatio));
+        const Real f = x(0, c) * of_row;
+        const Real here = f * reciprocal_of(f + kVarianceRatio);
         const Real qr = here * r;
         q += here;
         qq = multiply_add(here, here, qq);
@@ -275,7 +277,7 @@ class LaneSumsIn {
   static constexpr std::ptrdiff_t kStep = kLanes;  ///< from one vector to the next
   static constexpr int kQuad = 4;
   static constexpr int kRowsTogether = 2;
-  static constexpr int kAbreast = kManyRegisters ? 2 : 1;
+  static constexpr int kAbreast = kTwoAbreast ? 2 : 1;
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
   static constexpr int kBlocks = kLanes / kQuad;  ///< of four lanes
 

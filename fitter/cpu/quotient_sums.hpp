@@ -8,19 +8,19 @@ namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
 template <class D, int kVectors>
 QuotientSums RoiSums<D, kVectors>::quotient_sums(float alpha, float beta) const {
-  const V ratio = hn::Set(d_, kVarianceRatio), one = hn::Set(d_, 1.0f);
+  const V ratio = hn::Set(d_, kVarianceRatio);
   V q = hn::Zero(d_), qq = q, q_rr = q, qq_rr = q;
   for (int c = 0; c < stride(); c += lanes()) {
     const auto inside = columns_below(c, side_);
     const V background = hn::IfThenElseZero(inside, hn::Set(d_, beta));
-    const V one_inside = hn::IfThenElseZero(inside, one);
     const V x = hn::Load(d_, w_->x[0] + c);
     const V scaled = hn::Mul(x, hn::Set(d_, alpha));
     for (int row = 0; row < side_; ++row) {
       const V y = hn::Set(d_, w_->y[0][row]);
       const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
       const V r = hn::NegMulAdd(scaled, y, hn::Sub(g, background));
-      const V here = hn::Mul(one_inside, reciprocal_of(Lanes<D>(hn::MulAdd(x, y, ratio))).v);
+      const V f = hn::Mul(x, y);  // 0 beyond the ROI
+      const V here = hn::Mul(f, reciprocal_of(Lanes<D>(hn::Add(f, ratio))).v);
       const V qr = hn::Mul(here, r);
       q = hn::Add(q, here);
       qq = hn::MulAdd(here, here, qq);

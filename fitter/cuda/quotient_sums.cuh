@@ -13,7 +13,7 @@ __device__ QuotientSums RoiSums<kThreads, kMostPx>::quotient_sums(float alpha, f
   for_each_pixel([&](float& pixel, int row, int column) {
     const float f = x_axis()[column].x * y_axis()[row].x;
     const float r = (pixel - beta) - alpha * f;
-    const float q = __fdividef(1.0f, kVarianceRatio + f);
+    const float q = __fdividef(f, kVarianceRatio + f);
     const float qr = q * r;
     s[0] += q;
     s[1] += q * q;

@@ -228,7 +228,8 @@ class ThreadSums {
 #pragma unroll
       for (int c = 0; c < kSide; ++c) {
         const float r = (g.of[c] - beta) - scaled * x_[c];
-        const float q = __fdividef(1.0f, kVarianceRatio + y * x_[c]);
+        const float f = y * x_[c];
+        const float q = __fdividef(f, kVarianceRatio + f);
         const float qr = q * r;
         s[0] += q;
         s[1] += q * q;

@@ -106,7 +106,9 @@ TEMPLATE_TEST_CASE(
       test::difference(pixels, test::scaled(f, e.level.alpha, double{e.level.beta} + kPedestal));
   CHECK(double{roi.summary().sum_squares} > 1e5 * test::sum(r, r));
   CHECK(e.chi_square == Approx(test::sum(r, r)).epsilon(1e-3));
-  CHECK(TestType::least_told(domain) == Approx(1e-4 * double{roi.summary().sum_squares}));
+  const double terms =
+      double{roi.summary().sum_squares} + 2 * kSide * kSide * std::pow(double{e.level.beta}, 2);
+  CHECK(TestType::least_told(domain, e, e) == Approx(1e-5 * terms));
   const auto plain = TestType::plain_sums(roi, domain, p, e, false);
   CHECK(plain.squares == Approx(test::sum(r, r)).epsilon(1e-3));
   CHECK(plain.count == kSide * kSide);
@@ -130,15 +132,32 @@ TEMPLATE_TEST_CASE("Implicit least squares holds what lies at a limit while the 
       Search::prepare(roi.set_profile(Search::profile(p), true), roi.summary(), domain, p);
   const auto e = Search::linearize(roi, domain, p, prepared);
   CAPTURE(beyond, side_of_limit);
-  CHECK((e.gradient[0] == 0) == beyond);
+  CHECK(e.gradient[0] != 0);
+  CHECK((e.right_side()[0] == 0) == beyond);
   const auto step = e.equations();
   CHECK(step(0, 0) == (beyond ? 1 : e.normal(0, 0)));
   for (int j = 1; j < TestType::kShape; ++j) {
     CHECK_FALSE(e.held.of[j]);
     CHECK(e.gradient[j] != 0);
+    CHECK(e.right_side()[j] == e.gradient[j]);
     CHECK(step(j, 0) == (beyond ? 0 : e.normal(j, 0)));
     CHECK(step(j, j) == e.normal(j, j));
   }
+}
+
+TEST_CASE("Where the background comes to its limit, or leaves it, gradients tell nothing") {
+  using Search = ImplicitLeastSquares<CircularGaussian>;
+  const Search::Domain domain = {kSide, -4, 900};
+  const auto least_told = [&](float from, float to) {
+    Search::Evaluation a = {}, b = {};
+    a.level.beta = from;
+    b.level.beta = to;
+    return Search::least_told(domain, a, b);
+  };
+  CHECK(least_told(1, 2) == Approx(1e-5 * (900 + kSide * kSide * 5)));
+  CHECK(least_told(-4, -4) == Approx(1e-5 * (900 + kSide * kSide * 32)));
+  CHECK(least_told(1, -4) == 0);
+  CHECK(least_told(-4, 1) == 0);
 }
 
 /// What the estimators are to minimize: the textbook's formulas in electrons.
@@ -204,6 +223,8 @@ TEMPLATE_TEST_CASE("Every estimator's value and equations are those of its pixel
       Search::prepare(roi.set_profile(Search::profile(p), true), roi.summary(), domain, p);
   const auto e = Search::linearize(roi, domain, p, prepared);
 
+  // Whose value is a difference of sums.
+  CHECK((Search::least_told(domain, e, e) > 0) == (estimator == Estimator::LeastSquares));
   const Expected of = expected(estimator, pixels, model(all), variances);
   CHECK(e.chi_square == about(of.value, of.value));
   for (const bool held : e.held.of) CHECK_FALSE(held);

@@ -171,7 +171,7 @@ class ScalarRoi {
   fitter::QuotientSums quotient_sums(float alpha, float beta) const {
     const Image r = residual_image(alpha, beta);
     Image q = f_;
-    for (double& of : q) of = 1 / (of + double{fitter::kVarianceRatio});
+    for (double& of : q) of /= of + double{fitter::kVarianceRatio};
     return {f32(sum(q)), f32(sum(q, q)), f32(sum(q, r, r)), f32(sum(q, q, r, r))};
   }
 

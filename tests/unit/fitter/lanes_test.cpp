@@ -15,10 +15,11 @@ namespace driftd {
 namespace {
 
 using fitter::Estimator;
-using target = fitter::cpu::HWY_NAMESPACE::LaneSums;
-using Real = target::Real;
+namespace target = fitter::cpu::HWY_NAMESPACE;
+using Real = target::LaneSums::Real;
+using Pair = target::PairOf<Real>;
 using Lane = std::size_t;
-constexpr Lane kLanes = target::kLanes;
+constexpr Lane kLanes = target::LaneSums::kLanes;
 
 std::vector<float> each(const Real& v) {
   alignas(64) float values[kLanes];
@@ -46,7 +47,8 @@ Real by_lane(float first, float step) {
 }
 
 /// A ROI for each lane.
-template <class T>
+/// @tparam kTwoAbreast  as processors with many registers have it
+template <class T, bool kTwoAbreast = false>
 struct Rois {
   int side;
   bool integrated;
@@ -54,7 +56,7 @@ struct Rois {
   std::vector<std::vector<float>> variances;
   std::unique_ptr<fitter::cpu::LaneWorkspace> workspace =
       std::make_unique<fitter::cpu::LaneWorkspace>();
-  target sums{*workspace, side, integrated};
+  target::LaneSumsIn<fitter::cpu::LaneWorkspace, kTwoAbreast> sums{*workspace, side, integrated};
 
   explicit Rois(int side_px, bool over_pixels = false)
       : side(side_px), integrated(over_pixels), images(kLanes), variances(kLanes) {
@@ -196,9 +198,10 @@ void check_sum(const Real& sum, Lane k, double expected, double scale) {
   CHECK(each(sum)[k] == Approx(expected).epsilon(2e-4).margin(2e-6 * std::fabs(scale)));
 }
 
-TEST_CASE("A lane's sums are those of its own pixels and profile") {
+TEMPLATE_TEST_CASE("A lane's sums are those of its own pixels and profile", "", std::false_type,
+                   std::true_type) {
   const int side = GENERATE(4, 5, 8, 9, 32);
-  Rois<float> rois(side, GENERATE(false, true));
+  Rois<float, TestType::value> rois(side, GENERATE(false, true));
   rois.load();
   const Point at;
   const auto m = rois.sums.set_profile(at.profile, true);
@@ -236,13 +239,14 @@ TEST_CASE("A lane's sums are those of its own pixels and profile") {
   }
 }
 
-TEST_CASE("A lane's weighted sums are those of its own pixels, profile, map and noise") {
+TEMPLATE_TEST_CASE("A lane's weighted sums are those of its own pixels, profile, map and noise", "",
+                   std::false_type, std::true_type) {
   const int side = GENERATE(4, 5, 9, 16);
   const auto [estimator, mapped] =
       GENERATE(table<Estimator, bool>({{Estimator::WeightedLeastSquares, true},
                                        {Estimator::PoissonLikelihood, false},
                                        {Estimator::PoissonLikelihood, true}}));
-  Rois<float> rois(side, GENERATE(false, true));
+  Rois<float, TestType::value> rois(side, GENERATE(false, true));
   rois.load();
   Point at;
   at.noise.estimator = estimator;
@@ -317,6 +321,74 @@ TEST_CASE("A lane's smoothed extremes are those of its own pixels, and of equals
     check_sum(residuals.lowest, k, of_residuals.lowest, 100);
     CHECK(each(above)[k] == scalar.count_above(each(level)[k]));
   }
+}
+
+TEST_CASE("Smoothed extremes are those of the pixels loaded last") {
+  Rois<float> rois(6);
+  rois.load();
+  const Point at;
+  const auto check = [&](Lane changed) {
+    rois.sums.set_profile(at.profile, true);
+    const auto pixels = rois.sums.smoothed_pixels();
+    const auto residuals = rois.sums.smoothed_residuals(at.alpha, at.beta);
+    for (Lane k = 0; k < kLanes; ++k) {
+      CAPTURE(changed, k);
+      test::ScalarRoi scalar = rois.scalar(k);
+      scalar.set_profile(at.of(k), true);
+      check_sum(pixels.highest, k, scalar.smoothed_pixels().highest, 100);
+      const auto of_residuals = scalar.smoothed_residuals(each(at.alpha)[k], each(at.beta)[k]);
+      check_sum(residuals.highest, k, of_residuals.highest, 100);
+    }
+  };
+  check(0);
+  for (Lane k = 0; k < kLanes; ++k) {
+    rois.images[k][3 * 6 + 3] += 400;
+    rois.load();
+    check(k);
+  }
+}
+
+TEST_CASE("Of a pixel that a map calls gone the smoothed residual is none") {
+  Rois<float> rois(6);
+  const Point at;
+  for (Lane k = 0; k < kLanes; ++k) rois.images[k][3 * 6 + 3] += 400;
+  rois.load();
+  rois.sums.set_profile(at.profile, true);
+  const auto all = each(rois.sums.smoothed_residuals(at.alpha, at.beta).highest);
+  for (Lane k = 0; k < kLanes; ++k) rois.variances[k][3 * 6 + 3] = INFINITY;
+  rois.load_map(Estimator::PoissonLikelihood, 1);
+  rois.sums.set_profile(at.profile, true);
+  const auto left = each(rois.sums.smoothed_residuals(at.alpha, at.beta).highest);
+  for (Lane k = 0; k < kLanes; ++k) CHECK(left[k] < all[k] - 20);
+}
+
+TEST_CASE("Of two numbers as one each is what it would be alone") {
+  const Real a = by_lane(0.3f, 0.21f), b = by_lane(2.5f, -0.3f), c = by_lane(-1, 0.4f);
+  const Pair p(a, b), q(b, c);
+  const auto check = [](const Pair& found, const Real& of_a, const Real& of_b) {
+    CHECK(each(target::part<0>(found)) == each(of_a));
+    CHECK(each(target::part<1>(found)) == each(of_b));
+  };
+  check(p + q, a + b, b + c);
+  check(p - q, a - b, b - c);
+  check(p * q, a * b, b * c);
+  check(Pair(2.0f), 2.0f, 2.0f);
+  check(Pair(a), a, a);
+  check(where(p < q, p, Pair(7.0f)), where(a < b, a, Real(7.0f)), where(b < c, b, Real(7.0f)));
+  check(where(p > q, p, Pair(7.0f)), where(a > b, a, Real(7.0f)), where(b > c, b, Real(7.0f)));
+  check(multiply_add(p, q, p), multiply_add(a, b, a), multiply_add(b, c, b));
+  check(largest_of(p, q), largest_of(a, b), largest_of(b, c));
+  check(exp2_of(q), exp2_of(b), exp2_of(c));
+  check(abs_of(q), abs_of(b), abs_of(c));
+  check(reciprocal_of(p), reciprocal_of(a), reciprocal_of(b));
+  const auto parts = binary_parts(p);
+  check(parts.exponent, binary_parts(a).exponent, binary_parts(b).exponent);
+  check(parts.rest, binary_parts(a).rest, binary_parts(b).rest);
+  Pair sum = p;
+  check(sum += q, a + b, b + c);
+  check(target::joined<Pair>(a, c), a, c);
+  CHECK(each(target::joined<Real>(a, c)) == each(a));
+  CHECK(each(target::part<0>(a)) == each(a));
 }
 
 TEST_CASE("A profile far from its centre is small, and its cube still a number") {

@@ -33,14 +33,18 @@ struct TwoParameters {
     float chi_square;
     SymmetricMatrix<2> normal = {{{2, 0}, {0, 4}}};
     Vec<2> gradient = {{12, -6}};  ///< undamped, a step of 6 and -1.5
+    bool first_is_held = false;
 
     const SymmetricMatrix<2>& equations() const { return normal; }
+    Vec<2> right_side() const { return {{first_is_held ? 0 : gradient[0], gradient[1]}}; }
     friend Evaluation where(bool mask, const Evaluation& yes, const Evaluation& no) {
       return mask ? yes : no;
     }
   };
   static Parameters from_start(const fitter::FitInput&, const Domain&) { return {}; }
-  static float least_told(const Domain& d) { return d.least_told; }
+  static float least_told(const Domain& d, const Evaluation&, const Evaluation&) {
+    return d.least_told;
+  }
   static Parameters step_scale(const Parameters&) { return {{10, 1}}; }
   static Parameters reachable(const Domain& d, const Parameters&, const Parameters& to) {
     return d.limited(to);
@@ -150,12 +154,12 @@ TEST_CASE("A value that hardly changes ends the search there, though rounding le
 }
 
 TEST_CASE("Where values tell nothing, the gradients at both places say which is lower") {
-  const auto goes_on_at = [](float value, Vec<2> gradient) {
+  const auto goes_on_at = [](float value, Vec<2> gradient, bool held = false) {
     Begun fit;
     fit.search.set_domain({5});
     fit.search.begin(true, {{10, 20}}, fit.options);
     CHECK_FALSE(fit.advance({1000}));  // the next is 3 and -0.75 from it
-    fit.search.advance({value, {{{2, 0}, {0, 4}}}, gradient}, fit.options);
+    fit.search.advance({value, {{{2, 0}, {0, 4}}}, gradient, held}, fit.options);
     CHECK(fit.search.searching());
     return fit.best(0);
   };
@@ -165,6 +169,24 @@ TEST_CASE("Where values tell nothing, the gradients at both places say which is 
   CHECK(goes_on_at(995.1f, {{-13.4f, 6}}) == 10);
   CHECK(goes_on_at(994.9f, {{-13.4f, 6}}) == 13);
   CHECK(goes_on_at(1005.1f, {{12, -6}}) == 10);
+  const bool held = true;  // at a limit, and the value falls there
+  CHECK(goes_on_at(1004.9f, {{100, 200}}, held) == 13);
+}
+
+TEST_CASE("By the gradients a step lowers the value by the whole trapezoid") {
+  const auto is_flat_within = [](float min_decrease) {
+    FitOptions options;
+    options.min_decrease = min_decrease;
+    Begun fit(options);
+    fit.search.set_domain({5});
+    fit.search.begin(true, {{10, 20}}, fit.options);
+    CHECK_FALSE(fit.advance({1000}));
+    fit.search.advance({1000, {{{2, 0}, {0, 4}}}, {{8, 2}}}, fit.options);
+    return !fit.search.searching();
+  };
+  // 3 (12 + 8) - 0.75 (-6 + 2) = 63 of 1000
+  CHECK(is_flat_within(0.0631f));
+  CHECK_FALSE(is_flat_within(0.0629f));
 }
 
 TEST_CASE("A step small in each parameter's scale ends the search, at the better of both places") {
