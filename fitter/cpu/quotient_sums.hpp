@@ -8,11 +8,9 @@ namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
 template <class D, int kVectors>
 QuotientSums RoiSums<D, kVectors>::quotient_sums(float alpha, float beta) const {
-  const V ratio = hn::Set(d_, kVarianceRatio);
+  const V ratio = hn::Set(d_, kVarianceRatio), background = hn::Set(d_, beta);
   V q = hn::Zero(d_), qq = q, q_rr = q, qq_rr = q;
   for (int c = 0; c < stride(); c += lanes()) {
-    const auto inside = columns_below(c, side_);
-    const V background = hn::IfThenElseZero(inside, hn::Set(d_, beta));
     const V x = hn::Load(d_, w_->x[0] + c);
     const V scaled = hn::Mul(x, hn::Set(d_, alpha));
     for (int row = 0; row < side_; ++row) {

@@ -348,18 +348,23 @@ TEST_CASE("Smoothed extremes are those of the pixels loaded last") {
   }
 }
 
-TEST_CASE("Of a pixel that a map calls gone the smoothed residual is none") {
+TEST_CASE("Of a pixel that a map calls gone no smoothed extreme tells") {
   Rois<float> rois(6);
   const Point at;
   for (Lane k = 0; k < kLanes; ++k) rois.images[k][3 * 6 + 3] += 400;
   rois.load();
   rois.sums.set_profile(at.profile, true);
   const auto all = each(rois.sums.smoothed_residuals(at.alpha, at.beta).highest);
+  const auto pixels = each(rois.sums.smoothed_pixels().highest);
   for (Lane k = 0; k < kLanes; ++k) rois.variances[k][3 * 6 + 3] = INFINITY;
   rois.load_map(Estimator::PoissonLikelihood, 1);
   rois.sums.set_profile(at.profile, true);
   const auto left = each(rois.sums.smoothed_residuals(at.alpha, at.beta).highest);
-  for (Lane k = 0; k < kLanes; ++k) CHECK(left[k] < all[k] - 20);
+  const auto pixels_left = each(rois.sums.smoothed_pixels().highest);
+  for (Lane k = 0; k < kLanes; ++k) {
+    CHECK(left[k] < all[k] - 20);
+    CHECK(pixels_left[k] < pixels[k] - 20);
+  }
 }
 
 TEST_CASE("Of two numbers as one each is what it would be alone") {
