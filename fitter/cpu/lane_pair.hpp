@@ -57,8 +57,8 @@ struct PairOf {
     return {reciprocal_of(v.a), reciprocal_of(v.b)};
   }
   DRIFTD_HD friend BinaryParts<PairOf> binary_parts(const PairOf& v) {
-    const BinaryParts<Real> a = binary_parts(v.a), b = binary_parts(v.b);
-    return {{a.exponent, b.exponent}, {a.rest, b.rest}};
+    const BinaryParts<Real> of_a = binary_parts(v.a), of_b = binary_parts(v.b);
+    return {{of_a.exponent, of_b.exponent}, {of_a.rest, of_b.rest}};
   }
 };
 
