@@ -40,8 +40,7 @@ struct alignas(64) LaneWorkspaceOf {
   alignas(64) float y[3][kAxis];        ///< Y_k by row
   alignas(64) float xx[kPairs][kAxis];  ///< pairs of X by column, for weighted estimators
   alignas(64) float rows[3][kAxis];     ///< of the smoothing
-  alignas(
-      64) float windows[kPixels];  ///< row-major, 3x3 sums of the pixels by their upper left one
+  alignas(64) float windows[kPixels];   ///< 3x3 sums of the pixels, by their upper left one
 };
 using LaneWorkspace = LaneWorkspaceOf<kMostLaneRoiPx>;
 /// Of fits pixel by pixel, which never have their pixels across the lanes.
