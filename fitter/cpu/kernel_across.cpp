@@ -112,15 +112,18 @@ void fit_chosen(const FitJob& job, Workspace* workspaces) {
 
 void fit_across_lanes(const FitJob& job, Workspace* workspaces) {
   // Narrow ROIs would leave most lanes of a wide vector empty; loops over a number of vectors that
-  // the compiler does not know take twice the time.
+  // the compiler does not know take twice the time. What no side needs is not compiled.
   using Narrow = hn::CappedTag<float, kMaxLanes / 2>;
   using Wide = hn::CappedTag<float, kMaxLanes>;
-  const auto width = static_cast<std::size_t>(job.roi_px);
-  if (width <= hn::MaxLanes(Narrow())) return fit_chosen<RoiSums<Narrow, 1>>(job, workspaces);
-  if (width <= hn::MaxLanes(Wide())) return fit_chosen<RoiSums<Wide, 1>>(job, workspaces);
-  if (width <= 2 * hn::MaxLanes(Wide())) return fit_chosen<RoiSums<Wide, 2>>(job, workspaces);
-  if (width <= 4 * hn::MaxLanes(Wide())) return fit_chosen<RoiSums<Wide, 4>>(job, workspaces);
-  fit_chosen<RoiSums<Wide, 0>>(job, workspaces);
+  constexpr int kNarrow = hn::MaxLanes(Narrow()), kWide = hn::MaxLanes(Wide());
+  const int width = job.roi_px;
+  if (width <= kNarrow) return fit_chosen<RoiSums<Narrow, 1>>(job, workspaces);
+  if constexpr (kWide > kNarrow)
+    if (width <= kWide) return fit_chosen<RoiSums<Wide, 1>>(job, workspaces);
+  if (width <= 2 * kWide) return fit_chosen<RoiSums<Wide, 2>>(job, workspaces);
+  if constexpr (kMaxRoiPx > 4 * kWide)
+    if (width > 4 * kWide) return fit_chosen<RoiSums<Wide, 0>>(job, workspaces);
+  fit_chosen<RoiSums<Wide, 4>>(job, workspaces);
 }
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE

@@ -384,6 +384,7 @@ class Failing(WithDriver):
 
     def test_settings_that_never_work_end_the_driver(self):
         self.stage.axes = [stages.Axis("1")]
+        self.stage.slow_s = {"connect": 1.0}  # the last report goes where one before it has been
         self.start(wait=None)
         self.thread.join(5)
         self.assertIsInstance(self.error, stages.SettingsError)
