@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -63,11 +64,11 @@ bool batch_in_lanes(const Kernels& kernels, int roi_px) {
 std::size_t live_in_lanes(const Kernels& kernels, int roi_px, Estimator estimator,
                           std::size_t count) {
   if (!batch_in_lanes(kernels, roi_px)) return 0;
-  // A group of lanes takes as long as this many fits across them, or less: measured with
+  // A group of lanes takes as long as this many warm fits across them, or less: measured with
   // driftd_lanes_bench (docs/benchmarks.md) with 4, 8 and 16 lanes and sides from 5 to 32.
-  const double lanes = static_cast<double>(kernels.lanes);
+  const double squares = 0.0125 * static_cast<double>(kernels.lanes) * (6 + roi_px);
   const double as_long_as =
-      (estimator == Estimator::PoissonLikelihood ? 1.6 : 1.0) * roi_px * lanes / 45;
+      std::max(1.5, estimator == Estimator::PoissonLikelihood ? 1.9 * squares : squares);
   const std::size_t rest = count % kernels.lanes;
   return static_cast<double>(rest) < as_long_as ? count - rest : count;
 }

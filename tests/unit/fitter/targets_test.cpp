@@ -217,6 +217,23 @@ TEST_CASE("Live ROIs are fitted one to a lane, but for the last few that would n
     CHECK(fitter::cpu::live_in_lanes(kernels, side, squares, 33) == 32);
     CHECK(fitter::cpu::live_in_lanes(kernels, side, squares, 47) == 47);
   }
+  // As driftd_lanes_bench found it: the larger and the costlier, the more must share a group.
+  const auto first_in_lanes = [&](int side, Estimator estimator) {
+    std::size_t count = 1;
+    while (fitter::cpu::live_in_lanes(kernels, side, estimator, count) == 0) ++count;
+    return count;
+  };
+  const auto likelihood = Estimator::PoissonLikelihood;
+  CHECK(first_in_lanes(7, squares) == 3);
+  CHECK(first_in_lanes(13, squares) == 4);
+  CHECK(first_in_lanes(32, squares) == 8);
+  CHECK(first_in_lanes(7, likelihood) == 5);
+  CHECK(first_in_lanes(13, likelihood) == 8);
+  kernels.lanes = 8;
+  CHECK(first_in_lanes(9, squares) == 2);
+  CHECK(first_in_lanes(32, squares) == 4);
+  kernels.lanes = 4;
+  CHECK(first_in_lanes(7, squares) == 2);  // one alone never
   CHECK(fitter::cpu::batch_in_lanes(kernels, fitter::cpu::kMostLaneRoiPx));
 }
 
