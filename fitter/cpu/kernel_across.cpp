@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fits with their pixels across the lanes: the faster way for one or two ROIs, and for large ones.
+// Fits with their pixels across the lanes: the faster way for few ROIs, and for large ones.
 #include <cstdint>
 
 #include "fitter/choice.hpp"
@@ -112,7 +112,8 @@ void fit_chosen(const FitJob& job, Workspace* workspaces) {
 
 void fit_across_lanes(const FitJob& job, Workspace* workspaces) {
   // Narrow ROIs would leave most lanes of a wide vector empty; loops over a number of vectors that
-  // the compiler does not know take twice the time. What no side needs is not compiled.
+  // the compiler does not know take twice the time. What no side needs with several lanes is not
+  // compiled.
   using Narrow = hn::CappedTag<float, kMaxLanes / 2>;
   using Wide = hn::CappedTag<float, kMaxLanes>;
   constexpr int kNarrow = hn::MaxLanes(Narrow()), kWide = hn::MaxLanes(Wide());

@@ -225,6 +225,7 @@ TEST_CASE("Live ROIs are fitted one to a lane, but for the last few that would n
   };
   const auto likelihood = Estimator::PoissonLikelihood;
   CHECK(first_in_lanes(7, squares) == 3);
+  CHECK(first_in_lanes(9, squares) == 3);  // exactly at the limit
   CHECK(first_in_lanes(13, squares) == 4);
   CHECK(first_in_lanes(32, squares) == 8);
   CHECK(first_in_lanes(7, likelihood) == 5);
