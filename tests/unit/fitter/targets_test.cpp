@@ -200,6 +200,46 @@ TEST_CASE(
   CHECK(converged(first[0].status));
 }
 
+TEST_CASE("Pixels go across the lanes at every side, all of them") {
+  const fitter::FitOptions options;
+  std::vector<fitter::cpu::Workspace> workspaces(fitter::cpu::kFlights);
+  int targets = 0;
+  with_each_target([&](const std::string& target) {
+    const fitter::cpu::Kernels kernels = fitter::cpu::choose_kernels();
+    for (int side = fitter::kMinRoiPx; side <= fitter::kMaxRoiPx; ++side) {
+      constexpr std::size_t kCount = 20;
+      const auto images = test::simulate_spots<std::uint16_t>(side, 5000, 100, kCount, 47);
+      Fits fits(kCount);
+      fitter::cpu::FitJob job = {};
+      job.pixels = images.pixels.data();
+      job.stride_bytes = sizeof(std::uint16_t) * static_cast<std::size_t>(side * side);
+      job.type = fitter::PixelType::U16;
+      job.roi_px = side;
+      job.count = kCount;
+      job.options = &options;
+      job.results = fits.data();
+      kernels.fit_across_lanes(job, workspaces.data());
+      INFO(target << ", side " << side);
+      std::size_t found = 0;
+      for (std::size_t i = 0; i < kCount; ++i) {
+        if (!converged(fits[i].status)) continue;
+        ++found;
+        CHECK(fits[i].x_px == Approx(images.truth[i].x_px).margin(5 * fits[i].x_sd_px));
+        CHECK(fits[i].y_px == Approx(images.truth[i].y_px).margin(5 * fits[i].y_sd_px));
+        const test::Spot spot = {fits[i].x_px, fits[i].y_px, fits[i].sigma_x_px,
+                                 fits[i].amplitude_adu, fits[i].background_adu};
+        double squares = 0;  // of all columns, which a row's vectors must cover
+        for (int k = 0; k < side * side; ++k)
+          squares += std::pow(images.roi(i)[k] - test::intensity(spot, k % side, k / side), 2);
+        CHECK(fits[i].chi_square == Approx(squares).epsilon(1e-3));
+      }
+      CHECK(found >= kCount / 2);  // of 4 px, which hold a part of a spot
+    }
+    ++targets;
+  });
+  CHECK(targets > 1);
+}
+
 TEST_CASE("Live ROIs are fitted one to a lane, but for the last few that would not fill a vector") {
   using fitter::Estimator;
   fitter::cpu::Kernels kernels = fitter::cpu::choose_kernels();
