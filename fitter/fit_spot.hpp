@@ -117,7 +117,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
 
   if constexpr (Search::kSearchesLevels) {
     if (knows_its_variances(options.estimator)) {
-      l.chi_square = at.chi_square;
+      l.chi_square = Search::value(pixels, domain, at);
       const Factors<n + 2, Real> weighted = factorize(at.equations());
       Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_lower(weighted));
       for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others

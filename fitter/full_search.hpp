@@ -33,7 +33,9 @@ struct FullSearch : SearchedLevels<M, R> {
 
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(shape(p)); }
 
+  /// No likelihoods tell their order: an evaluation has only their size (pixel_terms.hpp).
   DRIFTD_HD static Real least_told(const Domain& d, const Evaluation& from, const Evaluation& to) {
+    if (likelihood(d)) return Base::kHuge;
     if (!unweighted(d)) return 0.0f;
     return fitter::least_told(d.sum_squares, d.side, from.level.beta, to.level.beta);
   }
@@ -82,6 +84,13 @@ struct FullSearch : SearchedLevels<M, R> {
       weigh(pixels, d, p, e);
     e.held = hold_at_limits(p, d.lower, d.upper, e.gradient);
     return e;
+  }
+
+  /// What is minimized, at an evaluation whose profile is the one set last.
+  template <WeightedSumsOverPixels BackEnd>
+  DRIFTD_HD static Real value(BackEnd& pixels, const Domain& d, const Evaluation& e) {
+    if (!likelihood(d)) return e.chi_square;
+    return d.noise.gain * pixels.values(d.noise, e.level.alpha, e.level.beta);
   }
 
   /// What unweighted least squares would find at the minimum, of the pixels that a map does not

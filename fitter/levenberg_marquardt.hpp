@@ -37,7 +37,7 @@ concept SearchSpace = requires(const Parameters& p, const typename S::Domain& do
   { S::from_start(input, domain) } -> std::same_as<Parameters>;
   { S::reachable(domain, p, p) } -> std::same_as<Parameters>;
   { S::step_scale(p) } -> std::same_as<Parameters>;
-  /// The least difference of two evaluations' chi-squares that tells their order.
+  /// The least difference of two evaluations' chi-squares that tells their order; infinite: none.
   { S::least_told(domain, at, at) } -> std::same_as<typename S::Real>;
   { at.chi_square } -> std::convertible_to<typename S::Real>;
   /// Half of what chi-square falls by, at limits, too; right_side() is 0 for what is held there.
@@ -126,9 +126,9 @@ class LevenbergMarquardt {
   }
 
  private:
-  /// From the best evaluation to one at trial(). Where the difference of their chi-squares would be
-  /// near their rounding, from the gradients at both: the trapezoidal rule, which is wrong by a
-  /// part of the decrease as small as the step is beside sigma.
+  /// From the best evaluation to one at trial(). Where the difference of their chi-squares does not
+  /// tell, as near their rounding, from the gradients at both: the trapezoidal rule, which is wrong
+  /// by a part of the decrease as small as the step is beside sigma.
   DRIFTD_HD Real decrease_to(const Evaluation& at) const {
     const Real difference = best_.at.chi_square - at.chi_square;
     Real by_gradients = 0.0f;

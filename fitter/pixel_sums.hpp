@@ -287,12 +287,14 @@ concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
   { pixels.smoothed_residuals(level, level) } -> std::same_as<SmoothedExtremesOf<Real>>;
 };
 
-/// One for FullSearch, with maps of variances or without. Plain moments are weighted moments with
-/// the weight 1 of each pixel that is not gone; they are asked for only where there is a map.
+/// One for FullSearch, with maps of variances or without. Values are the sum of a likelihood's
+/// value(). Plain moments are weighted moments with the weight 1 of each pixel that is not gone;
+/// they are asked for only where there is a map.
 template <class B, class Real = typename B::Real>
 concept WeightedSumsOverPixels = SumsOverPixels<B> &&
     requires(B& pixels, const PixelNoiseOf<Real>& noise, const Real& level) {
   { pixels.weighted_moments(noise, level, level) } -> std::same_as<WeightedSums<Real>>;
+  { pixels.values(noise, level, level) } -> std::same_as<Real>;
   requires !B::kTakesMaps || requires {
     { pixels.plain_moments(noise, level, level) } -> std::same_as<WeightedSums<Real>>;
   };

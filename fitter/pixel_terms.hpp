@@ -13,8 +13,10 @@
 
 namespace driftd::fitter {
 
-/// With value = sum of `value` over the pixels and h the model: `residual` is minus half the
-/// derivative of `value` by h, and `weight` (close to) half the second.
+/// With h the model: `residual` is minus half the derivative by h of what is minimized, and
+/// `weight` (close to) half the second. `value` is what is minimized; of a likelihood, to which
+/// that costs as much as all else, only something of its size: the search goes by the residuals,
+/// and its value() is asked for once, at the minimum.
 template <class Real>
 struct PixelTerm {
   Real value, weight, residual;
@@ -40,6 +42,20 @@ concept WeighingEstimator = requires(const E& estimator, const Real& value,
   { E::kNeedsMap } -> std::convertible_to<bool>;
   { estimator.of(value, value, value) } -> std::same_as<PixelTerm<Real>>;
 };
+
+/// One that says by value() what is minimized: a likelihood.
+template <class E, class Real>
+concept HasValueApart = requires(const E& estimator, const Real& value) {
+  { estimator.value(value, value, value) } -> std::same_as<Real>;
+};
+
+/// The value() of an estimator that has one, else 0: it is not asked for.
+template <class Real, class E>
+DRIFTD_HD Real value_apart(const E& estimator, const Real& pixel, const Real& model,
+                           const Real& map) {
+  if constexpr (HasValueApart<E, Real>) return estimator.value(pixel, model, map);
+  return Real(0.0f);
+}
 
 /// Whether pixels are counts to it, of which it knows gain, offset and read noise: what it expects
 /// of a pixel is above 0, and so are its amplitudes.

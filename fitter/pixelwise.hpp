@@ -195,8 +195,8 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
     return p;
   }
 
-  DRIFTD_HD static Real least_told(const Domain&, const Evaluation&, const Evaluation&) {
-    return 0.0f;
+  DRIFTD_HD static Real least_told(const Domain& d, const Evaluation&, const Evaluation&) {
+    return Base::likelihood(d) ? Base::kHuge : 0.0f;
   }
 
   /// The equations about `p`, in which levels that are missing, or dark, are set.
@@ -231,6 +231,25 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
       e.gradient[j] = where(idle, Real(0.0f), e.gradient[j]);
     }
     return e;
+  }
+
+  /// What is minimized.
+  template <PixelsOneByOne BackEnd, class AtPlace>
+  DRIFTD_HD static Real value(BackEnd& pixels, const Domain& d, const AtPlace& place,
+                              const Evaluation& at) {
+    if (!Base::likelihood(d)) return at.chi_square;
+    Real s[1] = {Real(0.0f)};
+    const bool integrated = pixels.integrated();
+    pixels.for_each_pixel(d.noise,
+                          [&](const Real& x, const Real& y, const Real& g, const Real& map) {
+                            const Real f = shape_in_pixel(place, integrated, x, y).f;
+                            const Real model = at.level.alpha * f + at.level.beta;
+                            s[0] += with_weights<Real>(d.noise, [&](const auto& estimator, auto) {
+                              return value_apart(estimator, g, model, map);
+                            });
+                          });
+    pixels.combine(s);
+    return d.noise.gain * s[0];
   }
 
   /// What unweighted least squares would find, of the pixels that a map does not call gone.
@@ -465,7 +484,7 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   PixelwiseResult<n, Real> result;
   result.parameters = minimum.parameters;
   result.parameters[Search::kBeta] += summary.pedestal_adu;
-  result.chi_square = at.chi_square;
+  result.chi_square = Search::value(pixels, d, shape, at);
   result.status = minimum.status;
   result.iterations = minimum.iterations;
 

@@ -29,16 +29,20 @@ class PoissonLikelihood {
   DRIFTD_HD explicit PoissonLikelihood(const PixelNoiseOf<OfRoi>& noise)
       : shift_(noise.shift), floor_(noise.floor) {}
 
+  /// The value is Pearson's chi-square, excess^2 / m, in which a photon where hardly any is
+  /// expected counts about as in the deviance.
   DRIFTD_HD PixelTerm<Real> of(const Real& pixel, const Real& model, const Real& own_shift) const {
+    constexpr float kMostCounted = 4;
+    const Counts here = counts(pixel, model, own_shift);
+    return {here.excess * at_most(here.x, Real(kMostCounted)), here.weight, here.x};
+  }
+
+  DRIFTD_HD Real value(const Real& pixel, const Real& model, const Real& own_shift) const {
     constexpr float kLn2 = 0.693147181f;
     constexpr float kNear = 0.29f;  // within which R holds
     constexpr float kLeastRatio = 1e-30f;
-    const Real shift = shift_ + own_shift;
-    const Real q = at_least(pixel + shift, Real(0.0f));
-    const Real m = at_least(model + shift, floor_);
-    const Real weight = reciprocal_of(m);
-    const Real excess = q - m;
-    const Real x = excess * weight;
+    const Counts here = counts(pixel, model, own_shift);
+    const Real& x = here.x;
     // R on [sqrt(1/2) - 1, sqrt(2) - 1], with the least relative error of the bracket: 3e-7.
     const auto bracket_part = [](const Real& y) {
       Real r = 0.0858871848f;
@@ -57,17 +61,30 @@ class PoissonLikelihood {
       r = bracket_part(x);
       log_ratio = kLn2 * log2_of(at_least(ratio, kLeastRatio));
     } else {
-      const BinaryParts<Real> parts = binary_parts(q * weight);
+      const BinaryParts<Real> parts = binary_parts(here.q * here.weight);
       const Real& y = parts.rest;  // x, but for rounding, where near
       near = abs_of(parts.exponent) < 0.5f;
       r = bracket_part(y);
       log_ratio = parts.exponent * kLn2 + (y + y * y * r);
     }
-    const Real half = where(near, excess * x * (ratio * r + 1.0f), q * log_ratio - excess);
-    return {half + half, weight, x};
+    const Real half =
+        where(near, here.excess * x * (ratio * r + 1.0f), here.q * log_ratio - here.excess);
+    return half + half;
   }
 
  private:
+  struct Counts {
+    Real q, weight, excess, x;
+  };
+  DRIFTD_HD Counts counts(const Real& pixel, const Real& model, const Real& own_shift) const {
+    const Real shift = shift_ + own_shift;
+    const Real q = at_least(pixel + shift, Real(0.0f));
+    const Real m = at_least(model + shift, floor_);
+    const Real weight = reciprocal_of(m);
+    const Real excess = q - m;
+    return {q, weight, excess, excess * weight};
+  }
+
   Real shift_, floor_;
 };
 

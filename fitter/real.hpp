@@ -101,6 +101,15 @@ template <>
 DRIFTD_HD float at_least(const float& value, const float& limit) {
   return std::fmax(value, limit);  // one instruction of a GPU
 }
+/// Likewise.
+template <class Real>
+DRIFTD_HD Real at_most(const Real& value, const Real& limit) {
+  return smaller(value, limit);
+}
+template <>
+DRIFTD_HD float at_most(const float& value, const float& limit) {
+  return std::fmin(value, limit);
+}
 /// NaN stays NaN.
 template <class Real>
 DRIFTD_HD Real clamped(const Real& value, const Real& low, const Real& high) {

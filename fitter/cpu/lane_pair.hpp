@@ -51,6 +51,12 @@ struct PairOf {
   DRIFTD_HD friend PairOf largest_of(const PairOf& l, const PairOf& r) {
     return {largest_of(l.a, r.a), largest_of(l.b, r.b)};
   }
+  DRIFTD_HD friend PairOf at_least(const PairOf& value, const PairOf& limit) {
+    return {at_least(value.a, limit.a), at_least(value.b, limit.b)};
+  }
+  DRIFTD_HD friend PairOf at_most(const PairOf& value, const PairOf& limit) {
+    return {at_most(value.a, limit.a), at_most(value.b, limit.b)};
+  }
   DRIFTD_HD friend PairOf exp2_of(const PairOf& v) { return {exp2_of(v.a), exp2_of(v.b)}; }
   DRIFTD_HD friend PairOf abs_of(const PairOf& v) { return {abs_of(v.a), abs_of(v.b)}; }
   DRIFTD_HD friend PairOf reciprocal_of(const PairOf& v) {

@@ -254,6 +254,25 @@ class LaneSumsIn {
     return weigh<true>(PlainSquares<Abreast>(noise), alpha, beta);
   }
 
+  Real values(const PixelNoiseOf<Real>& noise, const Real& alpha, const Real& beta) const {
+    return with_weights<Abreast>(noise, [&](const auto& estimator, auto mapped) {
+      Real sum = 0.0f;
+      for (int row = 0; row < side_; ++row) {
+        Real of_row = 0.0f;
+        for_row<mapped()>(
+            row, alpha * y(0, row), beta,
+            [&](const auto& g, const auto& model, const auto& of_map, int c, int last) {
+              const Abreast value = value_apart(estimator, g, model, of_map);
+              of_row += part<0>(value);
+              if constexpr (kAbreast > 1)
+                if (last > c) of_row += part<1>(value);
+            });
+        sum += of_row;
+      }
+      return sum;
+    });
+  }
+
   QuotientSumsOf<Real> quotient_sums(const Real& alpha, const Real& beta) const {
     Real q = 0.0f, qq = 0.0f, q_rr = 0.0f, qq_rr = 0.0f;
     for (int row = 0; row < side_; ++row) {
@@ -433,6 +452,20 @@ class LaneSumsIn {
     return most;
   }
 
+  /// Calls action(pixel, model, map value, column, last) for as many columns of a row at a time as
+  /// are abreast; at an odd end twice the same one, which is the last.
+  template <bool kMapped, class Action>
+  void for_row(int row, const Real& scaled, const Real& beta, const Action& action) const {
+    for (int c = 0; c < side_; c += kAbreast) {
+      const int last = c + kAbreast <= side_ ? c + kAbreast - 1 : c;
+      const auto here = [&](const auto& of) { return joined<Abreast>(of(c), of(last)); };
+      const Abreast g = here([&](int i) { return pixel(row, i); });
+      const Abreast model = here([&](int i) { return multiply_add(scaled, x(0, i), beta); });
+      const Abreast of_map = kMapped ? here([&](int i) { return map(row, i); }) : Abreast(0.0f);
+      action(g, model, of_map, c, last);
+    }
+  }
+
   /// Row by row: first over its columns, then with the powers of v that belong to it.
   template <bool kMapped, class Term>
   WeightedSums<Real> weigh(const Term& term, const Real& alpha, const Real& beta) const {
@@ -461,17 +494,14 @@ class LaneSumsIn {
         for (int k = 0; k < kPairs; ++k)
           w_xx[k] = multiply_add(weight, Real::load(w_.xx[k] + kStep * c), w_xx[k]);
       };
-      for (int c = 0; c < side_; c += kAbreast) {
-        const int last = c + kAbreast <= side_ ? c + kAbreast - 1 : c;
-        const auto here = [&](const auto& of) { return joined<Abreast>(of(c), of(last)); };
-        const Abreast g = here([&](int i) { return pixel(row, i); });
-        const Abreast model = here([&](int i) { return multiply_add(scaled, x(0, i), beta); });
-        const Abreast of_map = kMapped ? here([&](int i) { return map(row, i); }) : Abreast(0.0f);
-        const PixelTerm<Abreast> of = term.of(g, model, of_map);
-        add(part<0>(of.value), part<0>(of.residual), part<0>(of.weight), c);
-        if constexpr (kAbreast > 1)
-          if (last > c) add(part<1>(of.value), part<1>(of.residual), part<1>(of.weight), last);
-      }
+      for_row<kMapped>(row, scaled, beta,
+                       [&](const auto& g, const auto& model, const auto& of_map, int c, int last) {
+                         const PixelTerm<Abreast> of = term.of(g, model, of_map);
+                         add(part<0>(of.value), part<0>(of.residual), part<0>(of.weight), c);
+                         if constexpr (kAbreast > 1)
+                           if (last > c)
+                             add(part<1>(of.value), part<1>(of.residual), part<1>(of.weight), last);
+                       });
       sums.value += value;
       sums.e += e;
       sums.w += w;

@@ -64,6 +64,15 @@ struct Lanes {
   }
   /// Either where one is no number.
   DRIFTD_HD friend Lanes largest_of(const Lanes& a, const Lanes& b) { return hn::Max(a.v, b.v); }
+  /// The limit where the value is no number, as these instructions of an x86 have it.
+  DRIFTD_HD friend Lanes at_least(const Lanes& value, const Lanes& limit) {
+    if constexpr (HWY_ARCH_X86) return hn::Max(value.v, limit.v);
+    return larger(value, limit);
+  }
+  DRIFTD_HD friend Lanes at_most(const Lanes& value, const Lanes& limit) {
+    if constexpr (HWY_ARCH_X86) return hn::Min(value.v, limit.v);
+    return smaller(value, limit);
+  }
   DRIFTD_HD friend Lanes sqrt_of(const Lanes& a) { return hn::Sqrt(a.v); }
   /// 2^a to within 1.7e-7 of it, for -126 < a < 127; 1 of 0. In half the time of Highway's Exp: the
   /// sum with kShift rounds to a whole number, whose bits move into the exponent as they are.

@@ -165,6 +165,22 @@ class RoiSums {
     return weigh<true>(PlainSquares<Lanes<D>>(noise), alpha, beta);
   }
 
+  float values(const PixelNoise& noise, float alpha, float beta) const {
+    return with_weights<Lanes<D>>(noise, [&](const auto& estimator, auto mapped) {
+      V sum = hn::Zero(d_);
+      for (int c = 0; c < stride(); c += lanes()) {
+        const V scaled = hn::Mul(hn::Load(d_, w_->x[0] + c), hn::Set(d_, alpha));
+        V of_columns = hn::Zero(d_);
+        for_column<mapped()>(c, scaled, beta, [&](const V& g, const V& model, const V& map, int) {
+          const Lanes<D> value = value_apart<Lanes<D>>(estimator, g, model, map);
+          of_columns = hn::Add(of_columns, value.v);
+        });
+        sum = hn::Add(sum, hn::IfThenElseZero(columns_below(c, side_), of_columns));
+      }
+      return total(sum);
+    });
+  }
+
   QuotientSums quotient_sums(float alpha, float beta) const;  // quotient_sums.hpp
 
   SmoothedExtremes smoothed_residuals(float alpha, float beta) {
@@ -402,6 +418,17 @@ class RoiSums {
     }
   }
 
+  /// Calls action(pixels, model, map values, row) for each row of a vector of columns.
+  template <bool kMapped, class Action>
+  void for_column(int c, const V& scaled, float beta, const Action& action) const {
+    for (int row = 0; row < side_; ++row) {
+      const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
+      const V map = kMapped ? hn::Load(d_, row_of(w_->map, row) + c) : hn::Zero(d_);
+      const V model = hn::MulAdd(scaled, hn::Set(d_, w_->y[0][row]), hn::Set(d_, beta));
+      action(g, model, map, row);
+    }
+  }
+
   /// Column by column: first over its rows, then with the powers of u that belong to it.
   template <bool kMapped, class Term>
   WeightedMoments weigh(const Term& term, float alpha, float beta) const {
@@ -414,10 +441,7 @@ class RoiSums {
       const V scaled = hn::Mul(x, hn::Set(d_, alpha));
       V e_y[3] = {zero, zero, zero}, w_y[3] = {zero, zero, zero};
       V w_yy[kPairs] = {zero, zero, zero, zero, zero, zero};
-      for (int row = 0; row < side_; ++row) {
-        const V g = hn::Load(d_, row_of(w_->pixels, row) + c);
-        const V map = kMapped ? hn::Load(d_, row_of(w_->map, row) + c) : zero;
-        const V model = hn::MulAdd(scaled, hn::Set(d_, w_->y[0][row]), hn::Set(d_, beta));
+      for_column<kMapped>(c, scaled, beta, [&](const V& g, const V& model, const V& map, int row) {
         const PixelTerm<Lanes<D>> of = term.of(g, model, map);
         const V weight = hn::IfThenElseZero(inside, of.weight.v);
         const V residual = hn::IfThenElseZero(inside, of.residual.v);
@@ -431,7 +455,7 @@ class RoiSums {
         }
         for (int k = 0; k < kPairs; ++k)
           w_yy[k] = hn::MulAdd(weight, hn::Set(d_, w_->yy[k][row]), w_yy[k]);
-      }
+      });
       const V ux = hn::Load(d_, w_->x[1] + c);
       const V uux = hn::Load(d_, w_->x[2] + c);
       const V x_u[3] = {x, ux, uux};

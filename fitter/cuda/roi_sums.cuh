@@ -297,6 +297,23 @@ class RoiSums {
     return m;
   }
 
+  __device__ float values(const PixelNoise& noise, float alpha, float beta) {
+    float s[1] = {0};
+    with_weights<float>(noise, [&](const auto& estimator, auto mapped) {
+      for (int c = column(); c < side_; c += kColumnThreads) {
+        float of_column = 0;
+        for_column<mapped()>(noise, c, alpha, beta,
+                             [&](float pixel, float model, float map, const float4& y) {
+                               const float inside = kPadded ? y.w : 1.0f;
+                               of_column += inside * value_apart(estimator, pixel, model, map);
+                             });
+        s[0] += of_column;
+      }
+    });
+    group_.combine(s);
+    return s[0];
+  }
+
   __device__ QuotientSums quotient_sums(float alpha, float beta);  // quotient_sums.cuh
 
   __device__ CubicMoments cubic_moments() {
@@ -566,6 +583,22 @@ class RoiSums {
     for (int k = 0; k < kPairs; ++k) third[k] = m[k];
   }
 
+  /// Calls action(pixel, model, map value, profile of the row) for this thread's share of a column.
+  template <bool kMapped, class Action>
+  __device__ void for_column(const PixelNoise& noise, int c, float alpha, float beta,
+                             const Action& action) const {
+    const float scaled = alpha * x_axis()[c].x;
+    for_rows([&](int r) {
+      const float4 y = y_axis()[r];
+      float map = 0;
+      if constexpr (kMapped) {
+        const float variance = is_left_out(r, c) ? INFINITY : variances_[r * side_ + c];
+        map = map_value(noise.estimator, noise.gain, variance);
+      }
+      action(pixels_[r * kMostPx + c], scaled * y.x + beta, map, y);
+    });
+  }
+
   /// This thread's share. Column by column: first over its rows, then with what of the column
   /// belongs to them. One body for both kinds of pixels: two would make live fits twice as slow.
   template <bool kMapped, class Term>
@@ -573,36 +606,30 @@ class RoiSums {
                         WeightedMoments& m) const {
     for (int c = column(); c < side_; c += kColumnThreads) {
       const float4 x = x_axis()[c];
-      const float scaled = alpha * x.x;
       float e_y[3] = {}, w_y[3] = {}, w_yy[kPairs] = {};
-      for_rows([&](int r) {
-        const float4 y = y_axis()[r];
-        float map = 0;
-        if constexpr (kMapped) {
-          const float variance = is_left_out(r, c) ? INFINITY : variances_[r * side_ + c];
-          map = map_value(noise.estimator, noise.gain, variance);
-        }
-        const PixelTerm<float> of = term.of(pixels_[r * kMostPx + c], scaled * y.x + beta, map);
-        const float inside = kPadded ? y.w : 1.0f;
-        const float w = inside * of.weight;
-        const float e = inside * of.residual;
-        const float w_f = w * y.x, w_vf = w * y.y, w_vvf = w * y.z;
-        m.value += inside * of.value;
-        m.e += e;
-        m.w += w;
-        e_y[0] += e * y.x;
-        e_y[1] += e * y.y;
-        e_y[2] += e * y.z;
-        w_y[0] += w_f;
-        w_y[1] += w_vf;
-        w_y[2] += w_vvf;
-        w_yy[k00] += w_f * y.x;
-        w_yy[k01] += w_f * y.y;
-        w_yy[k11] += w_vf * y.y;
-        w_yy[k12] += w_vvf * y.y;
-        w_yy[k22] += w_vvf * y.z;
-        w_yy[k02] += w_f * y.z;
-      });
+      for_column<kMapped>(noise, c, alpha, beta,
+                          [&](float pixel, float model, float map, const float4& y) {
+                            const PixelTerm<float> of = term.of(pixel, model, map);
+                            const float inside = kPadded ? y.w : 1.0f;
+                            const float w = inside * of.weight;
+                            const float e = inside * of.residual;
+                            const float w_f = w * y.x, w_vf = w * y.y, w_vvf = w * y.z;
+                            m.value += inside * of.value;
+                            m.e += e;
+                            m.w += w;
+                            e_y[0] += e * y.x;
+                            e_y[1] += e * y.y;
+                            e_y[2] += e * y.z;
+                            w_y[0] += w_f;
+                            w_y[1] += w_vf;
+                            w_y[2] += w_vvf;
+                            w_yy[k00] += w_f * y.x;
+                            w_yy[k01] += w_f * y.y;
+                            w_yy[k11] += w_vf * y.y;
+                            w_yy[k12] += w_vvf * y.y;
+                            w_yy[k22] += w_vvf * y.z;
+                            w_yy[k02] += w_f * y.z;
+                          });
       const float x_u[3] = {x.x, x.y, x.z};
       const float xx_u[kPairs] = {x.x * x.x, x.x * x.y, x.y * x.y, x.y * x.z, x.z * x.z, x.x * x.z};
 #pragma unroll

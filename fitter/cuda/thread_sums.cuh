@@ -207,6 +207,24 @@ class ThreadSums {
     return m;
   }
 
+  __device__ float values(const PixelNoise& noise, float alpha, float beta) const {
+    float s[1] = {};
+    with_weights<float>(noise, [&](const auto& estimator, auto mapped) {
+      if constexpr (mapped()) return;
+      for_rows([&](int row) {
+        const float scaled = alpha * row_profile(row);
+        const Row g = row_of_pixels(row);
+        float of_row = 0;
+#pragma unroll
+        for (int c = 0; c < kSide; ++c)
+          of_row += value_apart(estimator, g.of[c], scaled * x_[c] + beta, 0.0f);
+        s[0] += of_row;
+      });
+    });
+    combine(s);
+    return s[0];
+  }
+
   __device__ CubicMoments cubic_moments() const {
     CubicMoments m = {};
 #pragma unroll

@@ -162,16 +162,16 @@ TEST_CASE("Where the background comes to its limit, or leaves it, gradients tell
 
 /// What the estimators are to minimize: the textbook's formulas in electrons.
 struct Expected {
-  double value;
-  Image weight;    ///< of derivatives in adu
-  Image residual;  ///< adu
+  double value, squares;  ///< the latter over their variance
+  Image weight;           ///< of derivatives in adu
+  Image residual;         ///< adu
 };
 
 constexpr double kGain = 0.5, kReadNoise = 3, kOffset = 4;
 
 Expected expected(Estimator estimator, const Image& pixels, const Image& model,
                   const Image& variances) {
-  Expected of = {0, Image(pixels.size(), 1), test::difference(pixels, model)};
+  Expected of = {0, 0, Image(pixels.size(), 1), test::difference(pixels, model)};
   if (estimator == Estimator::PoissonLikelihood) {
     for (std::size_t i = 0; i < pixels.size(); ++i) {
       const double read =
@@ -181,12 +181,13 @@ Expected expected(Estimator estimator, const Image& pixels, const Image& model,
       of.value += 2 * (m - q - (q > 0 ? q * std::log(m / q) : 0));
       of.weight[i] = kGain * kGain / m;
       of.residual[i] = (q - m) / kGain;
+      of.squares += (q - m) * (q - m) / m;
     }
     return of;
   }
   if (estimator == Estimator::WeightedLeastSquares)
     for (std::size_t i = 0; i < pixels.size(); ++i) of.weight[i] = 1 / variances[i];
-  of.value = test::sum(of.weight, of.residual, of.residual);
+  of.value = of.squares = test::sum(of.weight, of.residual, of.residual);
   return of;
 }
 
@@ -223,10 +224,11 @@ TEMPLATE_TEST_CASE("Every estimator's value and equations are those of its pixel
       Search::prepare(roi.set_profile(Search::profile(p), true), roi.summary(), domain, p);
   const auto e = Search::linearize(roi, domain, p, prepared);
 
-  // Whose value is a difference of sums.
-  CHECK((Search::least_told(domain, e, e) > 0) == (estimator == Estimator::LeastSquares));
+  // Whose value is a difference of sums, or not known before the minimum.
+  CHECK((Search::least_told(domain, e, e) > 0) == (estimator != Estimator::WeightedLeastSquares));
   const Expected of = expected(estimator, pixels, model(all), variances);
-  CHECK(e.chi_square == about(of.value, of.value));
+  CHECK(Search::value(roi, domain, e) == about(of.value, of.value));
+  CHECK(e.chi_square == about(of.squares, of.squares));
   for (const bool held : e.held.of) CHECK_FALSE(held);
   check_equations(e.normal, e.gradient, of.weight, of.residual, test::derivatives(model, all));
 }

@@ -187,6 +187,15 @@ class ScalarRoi {
       return weighted(estimator, noise, alpha, beta);
     });
   }
+  float values(const fitter::PixelNoise& noise, float alpha, float beta) const {
+    return fitter::with_weights<float>(noise, [&](const auto& estimator, auto) {
+      double sum = 0;
+      for (std::size_t i = 0; i < pixels_.size(); ++i)
+        sum += fitter::value_apart(estimator, f32(pixels_[i]), alpha * f32(f_[i]) + beta,
+                                   map_of(noise, i));
+      return f32(sum);
+    });
+  }
   fitter::WeightedMoments plain_moments(const fitter::PixelNoise& noise, float alpha,
                                         float beta) const {
     return weighted(fitter::PlainSquares<float>(noise), noise, alpha, beta);
@@ -219,6 +228,11 @@ class ScalarRoi {
     return product;
   }
 
+  float map_of(const fitter::PixelNoise& noise, std::size_t i) const {
+    if (!noise.mapped) return 0.0f;
+    return fitter::map_value(noise.estimator, noise.gain, f32(variances_[i]));
+  }
+
   Image residual_image(double alpha, double beta) const {
     return difference(pixels_, scaled(f_, alpha, beta));
   }
@@ -229,9 +243,8 @@ class ScalarRoi {
     fitter::WeightedMoments m = {};
     Image weights, residuals;
     for (std::size_t i = 0; i < pixels_.size(); ++i) {
-      const float map =
-          noise.mapped ? fitter::map_value(noise.estimator, noise.gain, f32(variances_[i])) : 0.0f;
-      const fitter::PixelTerm<float> of = term.of(f32(pixels_[i]), alpha * f32(f_[i]) + beta, map);
+      const fitter::PixelTerm<float> of =
+          term.of(f32(pixels_[i]), alpha * f32(f_[i]) + beta, map_of(noise, i));
       m.value += of.value;
       m.e += of.residual;
       m.w += of.weight;

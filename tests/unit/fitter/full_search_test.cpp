@@ -133,12 +133,23 @@ TEST_CASE("A step is relative to the widths, and for both levels to the amplitud
 
 TEST_CASE("A likelihood keeps a tenth of its amplitude in a step, squares may lose all") {
   const Search::Parameters from = {{3, 4, 1.2f, 50, 20}}, to = {{9, 5, 1.3f, -8, 21}};
+  CHECK(Search::reachable(domain(options_of(Estimator::PoissonLikelihood)), from, to)[3] == 5);
+  CHECK(Search::reachable(domain(options_of(Estimator::LeastSquares)), from, to)[3] == -8);
+}
+
+TEST_CASE(
+    "A likelihood moves and widens by half a width a step at most, squares as far as limits") {
+  const Search::Parameters from = {{3, 4, 1.2f, 50, 20}}, to = {{9, 3.5f, 0.1f, 300, 90}};
   const auto likelihood =
       Search::reachable(domain(options_of(Estimator::PoissonLikelihood)), from, to);
-  CHECK(likelihood[0] == 7.5f);
-  CHECK(likelihood[1] == 5);
-  CHECK(likelihood[3] == 5);
-  CHECK(Search::reachable(domain(options_of(Estimator::LeastSquares)), from, to)[3] == -8);
+  CHECK(likelihood[0] == Approx(3.6));
+  CHECK(likelihood[1] == 3.5f);
+  CHECK(likelihood[2] == Approx(0.6));
+  CHECK(likelihood[3] == 300);
+  CHECK(likelihood[4] == 90);
+  const auto squares = Search::reachable(domain(options_of(Estimator::LeastSquares)), from, to);
+  CHECK(squares[0] == 7.5f);
+  CHECK(squares[2] == 0.4f);
 }
 
 /// The levels that a search begins with at a spot of `amplitude` on 30 adu.

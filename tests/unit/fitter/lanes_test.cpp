@@ -257,9 +257,11 @@ TEMPLATE_TEST_CASE("A lane's weighted sums are those of its own pixels, profile,
   std::vector<Real> sums;
   for_each_sum(found, [&](const Real& sum) { sums.push_back(sum); });
   CHECK(sums.size() == fitter::kWeightedSums);
+  const Real values = rois.sums.values(at.noise, at.alpha, at.beta);
   for (Lane k = 0; k < kLanes; ++k) {
     test::ScalarRoi scalar = rois.scalar(k);
     scalar.set_profile(at.of(k), true);
+    check_sum(values, k, scalar.values(at.noise_of(k), each(at.alpha)[k], each(at.beta)[k]), 1);
     auto of = scalar.weighted_moments(at.noise_of(k), each(at.alpha)[k], each(at.beta)[k]);
     std::size_t i = 0;
     for_each_sum(of, [&](float expected) {
@@ -275,15 +277,18 @@ TEST_CASE("A lane's likelihood is that of Poisson counts, near the model and far
   const float model = GENERATE(0.5f, 20.0f, 3000.0f);
   const Real pixel = by_lane(0.1f * model - kNoise.shift, 0.31f * model);
   const auto of = likelihood.of(pixel, Real(model), Real(0.0f));
+  const Real value = likelihood.value(pixel, Real(model), Real(0.0f));
   const double m = model + kNoise.shift;
   for (Lane k = 0; k < kLanes; ++k) {
     const double q = std::max(0.0, double{each(pixel)[k]} + kNoise.shift);
     CAPTURE(model, q);
-    CHECK(each(of.value)[k] == Approx(2 * (m - q - q * std::log(m / q))).epsilon(1e-5));
+    CHECK(each(value)[k] == Approx(2 * (m - q - q * std::log(m / q))).epsilon(1e-5));
+    const double squares = q < 5 * m ? (q - m) * (q - m) / m : 4 * (q - m);
+    CHECK(each(of.value)[k] == Approx(squares).epsilon(1e-5).margin(1e-6));
     CHECK(each(of.weight)[k] == Approx(1 / m).epsilon(1e-6));
     CHECK(each(of.residual)[k] == Approx((q - m) / m).epsilon(1e-5).margin(1e-6));
   }
-  const Real far = likelihood.of(Real(-10.0f), Real(4.0f), Real(0.0f)).value;
+  const Real far = likelihood.value(Real(-10.0f), Real(4.0f), Real(0.0f));
   CHECK(each(far)[0] == 2 * 7);
   CHECK(each(likelihood.of(Real(1.0f), Real(-10.0f), Real(0.0f)).weight)[0] == Approx(100));
 }

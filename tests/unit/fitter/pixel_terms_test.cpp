@@ -18,9 +18,14 @@ TEST_CASE("The likelihood of a pixel is that of Poisson counts, near its model a
                                     1.8f * model, 7 * model);
   const float own_shift = GENERATE(0.0f, 2.0f);
   CAPTURE(model, pixel, own_shift);
-  const auto of = fitter::PoissonLikelihood<float>(kLikelihood).of(pixel, model, own_shift);
+  const fitter::PoissonLikelihood<float> likelihood(kLikelihood);
+  const auto of = likelihood.of(pixel, model, own_shift);
   const double q = pixel + kShift + own_shift, m = model + kShift + own_shift;
-  CHECK(of.value == Approx(2 * (m - q - q * std::log(m / q))).epsilon(1e-5).margin(1e-9 * m));
+  const double deviance = 2 * (m - q - q * std::log(m / q));
+  CHECK(likelihood.value(pixel, model, own_shift) ==
+        Approx(deviance).epsilon(1e-5).margin(1e-9 * m));
+  CHECK(of.value ==
+        Approx(q < 5 * m ? (q - m) * (q - m) / m : 4 * (q - m)).epsilon(1e-5).margin(1e-9 * m));
   CHECK(of.weight == Approx(1 / m).epsilon(1e-6));
   CHECK(of.residual == Approx((q - m) / m).epsilon(1e-5).margin(1e-6));
 }
@@ -28,9 +33,20 @@ TEST_CASE("The likelihood of a pixel is that of Poisson counts, near its model a
 TEST_CASE("There are no negative photons, and always some expected") {
   const fitter::PoissonLikelihood<float> likelihood(kLikelihood);
   const auto dark = likelihood.of(-10.0f, 4.0f, 0.0f);
-  CHECK(dark.value == 2 * 7);
+  CHECK(dark.value == 7);
+  CHECK(likelihood.value(-10.0f, 4.0f, 0.0f) == 2 * 7);
   CHECK(dark.residual == -1);
   CHECK(likelihood.of(1.0f, -10.0f, 0.0f).weight == Approx(100));
+}
+
+TEST_CASE("A photon where hardly any is expected is about as large as its deviance") {
+  const PixelNoise dark = {Estimator::PoissonLikelihood, false, 1, 0, 0.01f};
+  const fitter::PoissonLikelihood<float> likelihood(dark);
+  const float photons = GENERATE(1.0f, 100.0f, 1e4f);
+  const float size = likelihood.of(photons, 0.0f, 0.0f).value;
+  const float deviance = likelihood.value(photons, 0.0f, 0.0f);
+  CHECK(size > deviance / 8);
+  CHECK(size < deviance);
 }
 
 TEST_CASE("A weighted square is the residual's over the variance") {

@@ -201,7 +201,9 @@ TEST_CASE(
 }
 
 TEST_CASE("Pixels go across the lanes at every side, all of them") {
-  const fitter::FitOptions options;
+  using fitter::Estimator;
+  fitter::FitOptions options;
+  options.estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::PoissonLikelihood);
   std::vector<fitter::cpu::Workspace> workspaces(fitter::cpu::kFlights);
   int targets = 0;
   with_each_target([&](const std::string& target) {
@@ -228,10 +230,14 @@ TEST_CASE("Pixels go across the lanes at every side, all of them") {
         CHECK(fits[i].y_px == Approx(images.truth[i].y_px).margin(5 * fits[i].y_sd_px));
         const test::Spot spot = {fits[i].x_px, fits[i].y_px, fits[i].sigma_x_px,
                                  fits[i].amplitude_adu, fits[i].background_adu};
-        double squares = 0;  // of all columns, which a row's vectors must cover
-        for (int k = 0; k < side * side; ++k)
-          squares += std::pow(images.roi(i)[k] - test::intensity(spot, k % side, k / side), 2);
-        CHECK(fits[i].chi_square == Approx(squares).epsilon(1e-3));
+        double sum = 0;  // of all columns, which a row's vectors must cover
+        for (int k = 0; k < side * side; ++k) {
+          const double q = images.roi(i)[k], m = test::intensity(spot, k % side, k / side);
+          sum += options.estimator == Estimator::ImplicitLeastSquares
+                     ? (q - m) * (q - m)
+                     : 2 * (m - q - (q > 0 ? q * std::log(m / q) : 0));
+        }
+        CHECK(fits[i].chi_square == Approx(sum).epsilon(1e-3));
       }
       CHECK(found >= kCount / 2);  // of 4 px, which hold a part of a spot
     }
