@@ -272,6 +272,8 @@ concept SumsOverPixels = requires(B& pixels, const B& loaded, const Real& level,
   { loaded.side() } -> std::same_as<int>;
   { loaded.summary() } -> std::same_as<const PixelSummaryOf<Real>&>;
   { pixels.smoothed_pixels() } -> std::same_as<SmoothedExtremesOf<Real>>;
+  /// The moving average there: at a window's middle, once smoothed_pixels() was called.
+  { pixels.smoothed_pixel(level, level) } -> std::same_as<Real>;
   { pixels.count_above(level) } -> std::same_as<Real>;
   moments = pixels.set_profile(profile, bool());
   requires !B::kKeepsMoments || requires {

@@ -113,6 +113,7 @@ concept PixelsOneByOne = requires(B& pixels, const B& loaded, const PixelNoiseOf
   { loaded.integrated() } -> std::same_as<bool>;
   { loaded.summary() } -> std::same_as<const PixelSummaryOf<Real>&>;
   { pixels.smoothed_pixels() } -> std::same_as<SmoothedExtremesOf<Real>>;
+  { pixels.smoothed_pixel(level, level) } -> std::same_as<Real>;
   { pixels.count_above(level) } -> std::same_as<Real>;
   pixels.for_each_pixel(noise, action);  // less the pedestal
   pixels.combine(sums);

@@ -126,6 +126,14 @@ class LaneSumsIn {
     return as_means(e);
   }
 
+  Real smoothed_pixel(const Real& x_px, const Real& y_px) const {
+    const hn::RebindToSigned<D> whole;
+    const Real window = (y_px - 1.0f) * static_cast<float>(side_) + (x_px - 1.0f);
+    const auto place =
+        hn::Add(hn::ConvertTo(whole, (window * static_cast<float>(kLanes)).v), hn::Iota(whole, 0));
+    return (1.0f / 9.0f) * Real(hn::GatherIndex(D(), w_.windows, place));
+  }
+
   SmoothedExtremesOf<Real> smoothed_residuals(const Real& alpha, const Real& beta) {
     if (mapped_) {
       return smoothed_image([&](int row, int c, const Real& pixel) {

@@ -80,6 +80,13 @@ class RoiSums {
   const float* pixels_of(int row) const { return row_of(w_->pixels, row); }
 
   SmoothedExtremes smoothed_pixels() { return smoothed(w_->pixels); }
+  float smoothed_pixel(float x_px, float y_px) const {
+    const int left = static_cast<int>(x_px) - 1, above = static_cast<int>(y_px) - 1;
+    float sum = 0;
+    for (int row = above; row < above + 3; ++row)
+      for (int c = left; c < left + 3; ++c) sum += row_of(w_->pixels, row)[c];
+    return sum / 9.0f;
+  }
 
   float count_above(float level) const {
     const V limit = hn::Set(d_, level);

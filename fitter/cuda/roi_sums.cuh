@@ -90,6 +90,13 @@ class RoiSums {
   __device__ SmoothedExtremes smoothed_pixels() {
     return smoothed<false>(0, 0);
   }
+  __device__ float smoothed_pixel(float x_px, float y_px) const {
+    const int left = static_cast<int>(x_px) - 1, above = static_cast<int>(y_px) - 1;
+    float sum = 0;
+#pragma unroll
+    for (int r = 0; r < 3; ++r) sum += three_columns(above + r, left);
+    return sum / 9.0f;
+  }
   __device__ SmoothedExtremes smoothed_residuals(float alpha, float beta) {
     return smoothed<true>(alpha, beta);
   }

@@ -123,6 +123,13 @@ class ThreadSums {
   __device__ SmoothedExtremes smoothed_pixels() const {
     return smoothed<false>(0, 0);
   }
+  __device__ float smoothed_pixel(float x_px, float y_px) const {
+    const float* from = own_ + (static_cast<int>(y_px) - 1) * kSide + static_cast<int>(x_px) - 1;
+    float sum = 0;
+#pragma unroll
+    for (int r = 0; r < 3; ++r, from += kSide) sum += from[0] + from[1] + from[2];
+    return sum * (1.0f / 9.0f);
+  }
   __device__ SmoothedExtremes smoothed_residuals(float alpha, float beta) const {
     return smoothed<true>(alpha, beta);
   }

@@ -50,14 +50,15 @@ TEST_CASE("A noise-free spot is found to single precision") {
   CHECK(fit.background_adu == Approx(spot.background_adu).epsilon(2e-4));
 }
 
-TEST_CASE("Few fits exhaust the iterations, and most take four or five") {
+TEST_CASE("Few fits exhaust the iterations, and most take three or four") {
   const auto images = test::simulate_spots<std::uint16_t>(9, 1600, 40, 20000, 3);
   const auto fits = test::fit_all(images.pixels, 9);
   const auto count = [&](auto&& condition) {
     return std::count_if(fits.begin(), fits.end(), condition);
   };
-  // Figure 8 of the paper: four and five iterations for most, none near twenty.
-  CHECK(count([](const auto& l) { return l.iterations == 4 || l.iterations == 5; }) > 18000);
+  // Figure 8 of the paper: four and five iterations for most, none near twenty. From its start
+  // values it was 94 % here, too.
+  CHECK(count([](const auto& l) { return l.iterations == 3 || l.iterations == 4; }) > 18000);
   CHECK(count([](const auto& l) { return l.iterations > 8; }) == 0);
 }
 

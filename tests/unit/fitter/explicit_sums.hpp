@@ -134,6 +134,15 @@ class ScalarRoi {
   const fitter::PixelSummary& summary() const { return summary_; }
 
   fitter::SmoothedExtremes smoothed_pixels() const { return smoothed(pixels_); }
+  float smoothed_pixel(float x_px, float y_px) const {
+    double nine = 0;
+    for (int k = 0; k < 9; ++k) {
+      const int row = static_cast<int>(y_px) + k / 3 - 1,
+                column = static_cast<int>(x_px) + k % 3 - 1;
+      nine += pixels_.at(static_cast<std::size_t>(row * side_ + column));
+    }
+    return f32(nine / 9);
+  }
   fitter::SmoothedExtremes smoothed_residuals(float alpha, float beta) const {
     return smoothed(residual_image(alpha, beta));
   }

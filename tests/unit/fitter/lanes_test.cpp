@@ -312,6 +312,15 @@ TEST_CASE("A lane's smoothed extremes are those of its own pixels, and of equals
   const auto residuals = rois.sums.smoothed_residuals(at.alpha, at.beta);
   const Real level = by_lane(-20, 10);
   const Real above = rois.sums.count_above(level);
+  const auto middle = [&](Lane k, Lane step) {  // of a window, another in each lane
+    return static_cast<float>(1 + k * step % (n - 2));
+  };
+  std::vector<float> x_px, y_px;
+  for (Lane k = 0; k < kLanes; ++k) {
+    x_px.push_back(middle(k, 1));
+    y_px.push_back(middle(k, 3));
+  }
+  const Real one_window = rois.sums.smoothed_pixel(of_lanes(x_px), of_lanes(y_px));
   for (Lane k = 0; k < kLanes; ++k) {
     CAPTURE(side, ties, k);
     test::ScalarRoi scalar = rois.scalar(k);
@@ -320,6 +329,7 @@ TEST_CASE("A lane's smoothed extremes are those of its own pixels, and of equals
     check_sum(pixels.lowest, k, expected.lowest, 100);
     CHECK(each(pixels.x_px)[k] == expected.x_px);
     CHECK(each(pixels.y_px)[k] == expected.y_px);
+    check_sum(one_window, k, scalar.smoothed_pixel(x_px[k], y_px[k]), 100);
     scalar.set_profile(at.of(k), true);
     const auto of_residuals = scalar.smoothed_residuals(each(at.alpha)[k], each(at.beta)[k]);
     check_sum(residuals.highest, k, of_residuals.highest, 100);

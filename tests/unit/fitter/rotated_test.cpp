@@ -116,6 +116,36 @@ TEST_CASE("An ellipse in any direction is found as it is") {
   }
 }
 
+TEST_CASE("What a fit of an ellipse minimizes is told") {
+  FitOptions options = rotated(any_estimator());
+  options.noise = {0.5f, 0, 10};
+  const Ellipse truth = {6.2, 5.7, 1.7, 1.2, 0.4, 900, 40};
+  std::mt19937_64 random(5);
+  std::vector<float> pixels;
+  for (const double m : image(truth, 13))
+    pixels.push_back(
+        10 + 2 * static_cast<float>(std::poisson_distribution<int>(0.5 * (m - 10))(random)));
+  const std::vector<float> variances(pixels.size(), 3);
+  Batch batch = {.pixels = pixels.data(), .type = fitter::PixelType::F32, .roi_px = 13, .count = 1};
+  if (options.estimator == Estimator::WeightedLeastSquares) batch.variances = variances.data();
+  const Fit found = fit(batch, options).front();
+  REQUIRE(converged(found.l.status));
+  const std::vector<double> model =
+      image({found.l.x_px, found.l.y_px, found.l.sigma_x_px, found.l.sigma_y_px, found.d.angle_rad,
+             found.l.amplitude_adu, found.l.background_adu},
+            13);
+  double expected = 0;
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    const double r = pixels[i] - model[i];
+    const double q = 0.5 * (pixels[i] - 10), m = 0.5 * (model[i] - 10);  // electrons
+    if (options.estimator == Estimator::PoissonLikelihood)
+      expected += 2 * (m - q - (q > 0 ? q * std::log(m / q) : 0));
+    else
+      expected += options.estimator == Estimator::WeightedLeastSquares ? r * r / 3 : r * r;
+  }
+  CHECK(found.l.chi_square == Approx(expected).epsilon(1e-4));
+}
+
 TEST_CASE("Of the angles that make the same ellipse the one nearest to the start is told") {
   const Ellipse truth = {5.8, 6.3, 1.7, 1.1, 0.4, 900, 20};
   const std::vector<double> expected = image(truth, 13);

@@ -309,24 +309,77 @@ TEST_CASE("A spot must explain more than a constant does, where spots are asked 
   CHECK(others > 0);
 }
 
-/// Tells what a cold start asks for.
+/// Tells what a cold start asks for. Smoothed, it is a parabola about 2.8, 5.3.
 struct AskedPixels {
+  float x_px = 3, y_px = 5;  ///< of the peak
   float level = 0;
-  fitter::SmoothedExtremes smoothed_pixels() const { return {10, -4, 3, 5}; }
+  float count = 16.0221225f;  ///< (4 + 1.1) pi
+
+  static int side() { return 9; }
+  fitter::SmoothedExtremes smoothed_pixels() const {
+    return {smoothed_pixel(std::clamp(x_px, 1.0f, 7.0f), std::clamp(y_px, 1.0f, 7.0f)), -4, x_px,
+            y_px};
+  }
+  float smoothed_pixel(float x, float y) const {
+    for (const float place : {x, y}) CHECK((place >= 1 && place <= 7));
+    return 10 - (x - 2.8f) * (x - 2.8f) - 3 * (y - 5.3f) * (y - 5.3f);
+  }
   float count_above(float asked) {
     level = asked;
-    return 12.5663706f;  // 4 pi
+    return count;
   }
 };
 
 TEST_CASE("A cold start is at the peak, as wide as what is above one sigma's level") {
   AskedPixels pixels;
   const fitter::Start start = fitter::cold_start(pixels);
-  CHECK(start.x_px == 3);
-  CHECK(start.y_px == 5);
+  CHECK(start.x_px == Approx(2.8));
+  CHECK(start.y_px == Approx(5.3));
   CHECK(start.sigma_x_px == Approx(2));
   CHECK(start.sigma_y_px == Approx(2));
-  CHECK(pixels.level == Approx(-4 + 14 * std::exp(-0.5)));
+  const float highest = pixels.smoothed_pixels().highest;
+  CHECK(pixels.level == Approx(-4 + (highest + 4) * std::exp(-0.5)));
+  pixels.count = 1;
+  CHECK(fitter::cold_start(pixels).sigma_x_px == 0.5f);
+}
+
+TEST_CASE("A cold start beside no pixels is at the peak, and within the ROI whatever is there") {
+  AskedPixels pixels;
+  for (const float edge : {1.0f, 7.0f}) {
+    pixels.x_px = edge;
+    pixels.y_px = 5;
+    CHECK(fitter::cold_start(pixels).x_px == edge);
+    CHECK(fitter::cold_start(pixels).y_px == Approx(5.3));
+    pixels.x_px = 3;
+    pixels.y_px = edge;
+    CHECK(fitter::cold_start(pixels).x_px == Approx(2.8));
+    CHECK(fitter::cold_start(pixels).y_px == edge);
+  }
+  for (const float nowhere : {0.0f, 127.0f, 1.6e7f}) {  // of pixels that are no numbers
+    pixels.x_px = pixels.y_px = nowhere;
+    const fitter::Start start = fitter::cold_start(pixels);
+    CHECK(start.x_px == std::clamp(nowhere, 1.0f, 7.0f));
+    CHECK(start.y_px == std::clamp(nowhere, 1.0f, 7.0f));
+  }
+}
+
+/// A plain, or a ridge: no place is above its neighbours.
+struct FlatPixels : AskedPixels {
+  float slope;
+  explicit FlatPixels(float s) : slope(s) {}
+  fitter::SmoothedExtremes smoothed_pixels() const { return {8, 8, 4, 4}; }
+  float smoothed_pixel(float x, float) const { return 8 + slope * (x - 4); }
+};
+
+TEST_CASE(
+    "A cold start on a plain, or where rounding has a neighbour above the peak, stays there") {
+  for (const float slope : {0.0f, 1e-6f, -1e-6f, NAN}) {
+    FlatPixels pixels(slope);
+    const fitter::Start start = fitter::cold_start(pixels);
+    CHECK(start.x_px >= 3.5f);
+    CHECK(start.x_px <= 4.5f);
+    CHECK(start.y_px == 4);
+  }
 }
 
 TEST_CASE("A start is used if it has a width and all of it are numbers") {
