@@ -87,7 +87,7 @@ constexpr int kWarpsAtOnce = [] {
   constexpr int kReservedBytes = 1024;
   constexpr int kShared =
       (227 << 10) / (sizeof(float) * SumsInThreads<Search, kSide>::kFloats + kReservedBytes);
-  constexpr int kImplicit = kSide < 11 ? 16 : 12;
+  constexpr int kImplicit = kSide + Search::kSearched < 14 ? 16 : 12;
   constexpr int kRegisters = !Search::kSearchesLevels ? kImplicit : kSide < 13 ? 12 : 8;
   return kRegisters < kShared ? kRegisters : kShared;
 }();
