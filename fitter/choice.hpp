@@ -43,8 +43,10 @@ DRIFTD_HD auto with_search(const FitOptions& options, const Action& action) {
 }
 
 /// action(Weighing, std::bool_constant<each pixel has a map value>)
-template <class Real, WeighingEstimator<Real> Weighing, class Noise, class Action>
+template <class Real, Estimator kOf, WeighingEstimator<Real> Weighing, class Noise, class Action>
 DRIFTD_HD auto with_map_or_not(const Noise& noise, const Action& action) {
+  static_assert(is_likelihood(kOf) == HasValueApart<Weighing, Real>,
+                "a likelihood, and nothing else, says its value() apart");
   if constexpr (!Weighing::kNeedsMap)
     if (!noise.mapped) return action(Weighing(noise), std::false_type());
   return action(Weighing(noise), std::true_type());
@@ -55,15 +57,18 @@ DRIFTD_HD auto with_map_or_not(const Noise& noise, const Action& action) {
 template <class Real, class Noise, class Action>
 DRIFTD_HD auto with_weights(const Noise& noise, const Action& action) {
   // Of every estimator: what sums of weights are to the back end, or nothing.
-  using Result = decltype(with_map_or_not<Real, WeightedLeastSquares<Real>>(noise, action));
+  using Squares = WeightedLeastSquares<Real>;
+  constexpr auto kWeighted = Estimator::WeightedLeastSquares;
+  constexpr auto kPoisson = Estimator::PoissonLikelihood;
+  using Result = decltype(with_map_or_not<Real, kWeighted, Squares>(noise, action));
   switch (noise.estimator) {
     case Estimator::ImplicitLeastSquares:
     case Estimator::LeastSquares:
       break;
     case Estimator::WeightedLeastSquares:
-      return with_map_or_not<Real, WeightedLeastSquares<Real>>(noise, action);
+      return with_map_or_not<Real, kWeighted, Squares>(noise, action);
     case Estimator::PoissonLikelihood:
-      return with_map_or_not<Real, PoissonLikelihood<Real>>(noise, action);
+      return with_map_or_not<Real, kPoisson, PoissonLikelihood<Real>>(noise, action);
   }
   return Result();
 }

@@ -150,7 +150,9 @@ struct FitOptions {
   int max_iterations = 20;
   float lambda_start = 0.01f;
   float lambda_max = 1e4f;
-  float min_chi_square = 0;    ///< stop (i): residuum below this, adu^2; 0: never
+  /// Stop (i): residuum below this, adu^2; 0: never. This and the next are of what PixelTerm calls
+  /// value: to a likelihood Pearson's chi-square, not the deviance that is told.
+  float min_chi_square = 0;
   float min_decrease = 1e-6f;  ///< stop (ii): relative decrease of chi-square
   float min_step = 1e-4f;      ///< stop (iii): relative change of every parameter
   /// A pixel at or above makes BadInput; infinity: none does.

@@ -59,7 +59,7 @@ DRIFTD_HD Real value_apart(const E& estimator, const Real& pixel, const Real& mo
 
 /// Whether pixels are counts to it, of which it knows gain, offset and read noise: what it expects
 /// of a pixel is above 0, and so are its amplitudes.
-DRIFTD_HD bool is_likelihood(Estimator estimator) {
+DRIFTD_HD constexpr bool is_likelihood(Estimator estimator) {
   return estimator == Estimator::PoissonLikelihood;
 }
 

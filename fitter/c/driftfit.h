@@ -89,7 +89,8 @@ typedef struct driftfit_options {
   int32_t max_iterations; /* 20 */
   float lambda_start;     /* 0.01, damping */
   float lambda_max;       /* 1e4 */
-  float min_chi_square;   /* 0: stop below this chi-square; pixel units squared */
+  float min_chi_square;   /* 0: stop below this chi-square; pixel units squared. By likelihood this
+                           * and the next are of Pearson's, the squares over what is expected */
   float min_decrease;     /* 1e-6: stop below this relative decrease of chi-square */
   float min_step;         /* 1e-4: stop when every parameter changes by less, relatively */
   float saturation;       /* pixels at or above are bad input; <= 0: none are (default) */

@@ -68,7 +68,7 @@ std::size_t live_in_lanes(const Kernels& kernels, int roi_px, Estimator estimato
   // driftd_lanes_bench (docs/benchmarks.md) with 4, 8 and 16 lanes and sides from 5 to 32.
   const double squares = static_cast<double>(kernels.lanes) * (6 + roi_px) / 80;
   const double as_long_as =
-      std::max(1.5, estimator == Estimator::PoissonLikelihood ? 1.9 * squares : squares);
+      std::max(1.5, estimator == Estimator::PoissonLikelihood ? 1.7 * squares : squares);
   const std::size_t rest = count % kernels.lanes;
   return static_cast<double>(rest) < as_long_as ? count - rest : count;
 }

@@ -221,7 +221,8 @@ class Fitter:
                 minimum will do.
             max_iterations : 1 to 255 (20).
             lambda_start, lambda_max : damping, 1e-9 to 1e9 (0.01, 1e4).
-            min_chi_square : stop below this chi-square (0), pixel units squared.
+            min_chi_square : stop below this chi-square (0), pixel units squared; by poisson this and
+                the next are of Pearson's chi-square, not of the deviance that results tell.
             min_decrease : stop below this relative decrease of chi-square, 0 to 1 (1e-6).
             min_step : stop when every parameter changes by less, relatively, 0 to 1 (1e-4).
 

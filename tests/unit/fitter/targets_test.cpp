@@ -275,7 +275,7 @@ TEST_CASE("Live ROIs are fitted one to a lane, but for the last few that would n
   CHECK(first_in_lanes(13, squares) == 4);
   CHECK(first_in_lanes(32, squares) == 8);
   CHECK(first_in_lanes(7, likelihood) == 5);
-  CHECK(first_in_lanes(13, likelihood) == 8);
+  CHECK(first_in_lanes(13, likelihood) == 7);
   kernels.lanes = 8;
   CHECK(first_in_lanes(9, squares) == 2);
   CHECK(first_in_lanes(32, squares) == 4);
