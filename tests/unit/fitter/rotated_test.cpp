@@ -10,6 +10,8 @@
 
 #include "fitter/fitter.hpp"
 #include "fitter/frames.hpp"
+#include "fitter/pixelwise.hpp"
+#include "fitter/rotated_gaussian.hpp"
 #include "support/catch.hpp"
 #include "support/instrumented.hpp"
 #include "unit/fitter/fits.hpp"
@@ -114,6 +116,15 @@ TEST_CASE("An ellipse in any direction is found as it is") {
       is(found.l.background_adu, 20, 0.02);
     }
   }
+}
+
+TEST_CASE("Of an ellipse, too, no likelihoods tell their order") {
+  using Search = fitter::PixelwiseSearch<fitter::RotatedGaussian>;
+  Search::Domain domain = {};
+  domain.noise.estimator = Estimator::PoissonLikelihood;
+  CHECK(Search::least_told(domain, {}, {}) == INFINITY);
+  domain.noise.estimator = Estimator::LeastSquares;
+  CHECK(Search::least_told(domain, {}, {}) == 0);
 }
 
 TEST_CASE("What a fit of an ellipse minimizes is told") {
