@@ -343,6 +343,23 @@ TEST_CASE("A cold start is at the peak, as wide as what is above one sigma's lev
   CHECK(fitter::cold_start(pixels).sigma_x_px == 0.5f);
 }
 
+TEST_CASE("A cold start is where a spot is, and on the average about as wide") {
+  constexpr int kWide = 15, kPlaces = 7;  // of the spot in a pixel, along each axis
+  for (const double sigma : {1.0, 1.3, 1.7, 2.0}) {
+    double widths = 0;  // pixels are counted, which one alone is too coarse for
+    for (int i = 0; i < kPlaces * kPlaces; ++i) {
+      const double x = 7 + (i % kPlaces - 3) / 7.0, y = 7 + (i / kPlaces - 3) / 7.0;
+      test::ScalarRoi roi(test::scaled(test::gaussian({x, y, sigma}, kWide), 500, 30), kWide, 0);
+      const fitter::Start start = fitter::cold_start(roi);
+      CAPTURE(sigma, x, y);
+      CHECK(start.x_px == Approx(x).margin(0.05));
+      CHECK(start.y_px == Approx(y).margin(0.05));
+      widths += start.sigma_x_px;
+    }
+    CHECK(widths / (kPlaces * kPlaces) == Approx(sigma).epsilon(0.12));
+  }
+}
+
 TEST_CASE("A cold start beside no pixels is at the peak, and within the ROI whatever is there") {
   AskedPixels pixels;
   for (const float edge : {1.0f, 7.0f}) {
