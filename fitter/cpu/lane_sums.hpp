@@ -269,12 +269,10 @@ class LaneSumsIn {
         Real of_row = 0.0f;
         for_row<mapped()>(
             row, alpha * y(0, row), beta,
-            [&](const auto& g, const auto& model, const auto& of_map, int c, int last) {
-              const Abreast value = value_apart(estimator, g, model, of_map);
-              of_row += part<0>(value);
-              if constexpr (kAbreast > 1)
-                if (last > c) of_row += part<1>(value);
-            });
+            [&](const Abreast& g, const Abreast& model, const Abreast& of_map) {
+              return value_apart(estimator, g, model, of_map);
+            },
+            [&](const Abreast& value, auto which, int /*c*/) { of_row += part<which()>(value); });
         sum += of_row;
       }
       return sum;
@@ -460,17 +458,22 @@ class LaneSumsIn {
     return most;
   }
 
-  /// Calls action(pixel, model, map value, column, last) for as many columns of a row at a time as
-  /// are abreast; at an odd end twice the same one, which is the last.
-  template <bool kMapped, class Action>
-  void for_row(int row, const Real& scaled, const Real& beta, const Action& action) const {
+  /// The terms of a row's pixels, as many columns at a time as are abreast.
+  /// @param term    from pixels, the model's and the map's values
+  /// @param action  takes a term, which of those abreast is meant (a constant), and its column
+  template <bool kMapped, class Term, class Action>
+  void for_row(int row, const Real& scaled, const Real& beta, const Term& term,
+               const Action& action) const {
     for (int c = 0; c < side_; c += kAbreast) {
       const int last = c + kAbreast <= side_ ? c + kAbreast - 1 : c;
       const auto here = [&](const auto& of) { return joined<Abreast>(of(c), of(last)); };
       const Abreast g = here([&](int i) { return pixel(row, i); });
       const Abreast model = here([&](int i) { return multiply_add(scaled, x(0, i), beta); });
       const Abreast of_map = kMapped ? here([&](int i) { return map(row, i); }) : Abreast(0.0f);
-      action(g, model, of_map, c, last);
+      const auto terms = term(g, model, of_map);
+      action(terms, std::integral_constant<int, 0>(), c);
+      if constexpr (kAbreast > 1)
+        if (last > c) action(terms, std::integral_constant<int, 1>(), last);
     }
   }
 
@@ -490,8 +493,9 @@ class LaneSumsIn {
       Real e_x[3] = {0.0f, 0.0f, 0.0f}, w_x[3] = {0.0f, 0.0f, 0.0f};
       Real w_xx[kPairs] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
       Real value = 0.0f, e = 0.0f, w = 0.0f;
-      const auto add = [&](const Real& of_value, const Real& residual, const Real& weight, int c) {
-        value += of_value;
+      const auto add = [&](const PixelTerm<Abreast>& of, auto which, int c) {
+        const Real &residual = part<which()>(of.residual), &weight = part<which()>(of.weight);
+        value += part<which()>(of.value);
         e += residual;
         w += weight;
         for (int k = 0; k < 3; ++k) {
@@ -502,14 +506,12 @@ class LaneSumsIn {
         for (int k = 0; k < kPairs; ++k)
           w_xx[k] = multiply_add(weight, Real::load(w_.xx[k] + kStep * c), w_xx[k]);
       };
-      for_row<kMapped>(row, scaled, beta,
-                       [&](const auto& g, const auto& model, const auto& of_map, int c, int last) {
-                         const PixelTerm<Abreast> of = term.of(g, model, of_map);
-                         add(part<0>(of.value), part<0>(of.residual), part<0>(of.weight), c);
-                         if constexpr (kAbreast > 1)
-                           if (last > c)
-                             add(part<1>(of.value), part<1>(of.residual), part<1>(of.weight), last);
-                       });
+      for_row<kMapped>(
+          row, scaled, beta,
+          [&](const Abreast& g, const Abreast& model, const Abreast& of_map) {
+            return term.of(g, model, of_map);
+          },
+          add);
       sums.value += value;
       sums.e += e;
       sums.w += w;
