@@ -103,6 +103,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   using Real = typename Search::Real;
   constexpr int n = Spot::kShape;
   const Vec<n, Real> p = Search::shape(minimum.parameters);
+  const Vec<n, Real> found = Search::shape(minimum.found());
   const auto& at = minimum.at;
   const Real alpha = at.level.alpha;
   const PlainSums<n, Real> plain =
@@ -112,16 +113,18 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   const Real freedom = plain.count - static_cast<float>(n + 2);
   const Real pooled = plain.squares / freedom;
 
+  SymmetricMatrix<n + 2, Real> full =
+      full_matrix<n>(plain.product, plain.total, plain.count, alpha);
+  const LevelsOf<Real> level = Search::levels(domain, minimum, full);
+
   LocalizationOf<Real> l;
-  Spot::store(p, l);
-  l.amplitude_adu = alpha;
-  l.background_adu = at.level.beta + summary.pedestal_adu;
-  l.chi_square = plain.squares;
+  Spot::store(found, l);
+  l.amplitude_adu = level.alpha;
+  l.background_adu = level.beta + summary.pedestal_adu;
+  l.chi_square = larger(plain.squares - minimum.decrease(), Real(0.0f));
   l.status = minimum.status;
   l.iterations = minimum.iterations;
 
-  SymmetricMatrix<n + 2, Real> full =
-      full_matrix<n>(plain.product, plain.total, plain.count, alpha);
   hold(full, plain.fixed);
   const Factors<n + 2, Real> h = factorize(full);
   const SymmetricMatrix<n + 2, Real> inverse_l = inverse_lower(h);
@@ -129,7 +132,8 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   // Summed whatever the other tests say: the lanes of a back end must meet in it.
   const SmoothedExtremesOf<Real> structure = pixels.smoothed_residuals(alpha, at.level.beta);
   const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
-  const Mask<Real> spot = h.positive_definite && inside_limits(Spot::profile(p), pixels.side()) &&
+  const Mask<Real> spot = h.positive_definite &&
+                          inside_limits(Spot::profile(found), pixels.side()) &&
                           significant(l, plain.squares, constant, freedom) &&
                           structureless(structure, alpha, sqrt_of(pooled));
   if (options.spots_only)
@@ -137,7 +141,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
 
   if constexpr (Search::kSearchesLevels) {
     if (knows_its_variances(options.estimator)) {
-      l.chi_square = Search::value(pixels, domain, at);
+      l.chi_square = larger(Search::value(pixels, domain, at) - minimum.decrease(), Real(0.0f));
       const Factors<n + 2, Real> weighted = factorize(at.equations());
       Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_lower(weighted));
       for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others
@@ -224,13 +228,17 @@ class SpotFit {
   Mask<Real> warm_, needs_start_, at_minimum_;
 };
 
-/// One evaluation of a search at the trial of a fit.
+/// One evaluation of a search at the trial of a fit. Beside others a fit that has ended is
+/// evaluated where it was before, so that what conclude() finds in the back end does not depend on
+/// them.
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>& fit) {
-  typename Search::Parameters& p = fit.trial();
+  const Mask<typename Search::Real> ended = fit.minimum().is_at_trial;
+  typename Search::Parameters p = where(ended, fit.minimum().parameters, fit.trial());
   const auto& moments =
       pixels.set_profile(Search::profile(p), Search::wants_moments(fit.domain(), p));
   const auto prepared = Search::prepare(moments, pixels.summary(), fit.domain(), p);
+  fit.trial() = where(ended, fit.trial(), p);
   return Search::linearize(pixels, fit.domain(), p, prepared);
 }
 

@@ -40,6 +40,13 @@ struct FullSearch : SearchedLevels<M, R> {
     return fitter::least_told(d.sum_squares, d.side, from.level.beta, to.level.beta);
   }
 
+  /// Where the search ended.
+  template <class Minimum, class Matrix>
+  DRIFTD_HD static LevelsOf<Real> levels(const Domain&, const Minimum& minimum, const Matrix&) {
+    const Parameters found = minimum.found();
+    return {found[kAlpha], found[kBeta]};
+  }
+
   /// Whether prepare() reads the profile's moments.
   DRIFTD_HD static bool wants_moments(const Domain& d, const Parameters& p) {
     return unweighted(d) || any(lacks_levels(d, p));

@@ -19,6 +19,8 @@
 // A parameter at a limit is held for the step as in searched_levels.hpp.
 #pragma once
 
+#include <limits>
+
 #include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/pixel_sums.hpp"
@@ -127,6 +129,33 @@ struct ImplicitLeastSquares {
     return where((free && still) || (!free && !still),
                  fitter::least_told(d.sum_squares, d.side, from.level.beta, to.level.beta),
                  Real(0.0f));
+  }
+
+  DRIFTD_HD static float most_in_small_step(const Domain&) {
+    return std::numeric_limits<float>::infinity();
+  }
+
+  /// Where the search ended: the best levels for that shape, to first order in the last step.
+  /// @param full  the normal matrix of the shape and both levels
+  template <class Minimum>
+  DRIFTD_HD static LevelsOf<Real> levels(const Domain& domain, const Minimum& minimum,
+                                         const SymmetricMatrix<kSearched + 2, Real>& full) {
+    constexpr int a = kSearched, b = kSearched + 1;
+    const Parameters to = minimum.found();
+    Real of_a = 0.0f, of_b = 0.0f;
+    for (int j = 0; j < kSearched; ++j) {
+      const Real step = to[j] - minimum.parameters[j];
+      of_a -= full(a, j) * step;
+      of_b -= full(b, j) * step;
+    }
+    const LevelsOf<Real>& from = minimum.at.level;
+    const Mask<Real> free = from.beta > domain.min_beta;
+    const Real determinant = full(a, a) * full(b, b) - full(b, a) * full(b, a);
+    const Real to_a =
+        where(free, (of_a * full(b, b) - of_b * full(b, a)) / determinant, of_a / full(a, a));
+    const Real to_b =
+        where(free, (of_b * full(a, a) - of_a * full(b, a)) / determinant, Real(0.0f));
+    return {from.alpha + to_a, larger(from.beta + to_b, domain.min_beta)};
   }
 
   DRIFTD_HD static const Parameters& shape(const Parameters& p) { return p; }

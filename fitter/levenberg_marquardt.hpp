@@ -11,6 +11,9 @@
 // A small step counts where the undamped one is small, too, because damping makes any step small;
 // or where chi-square changed by no more than it is rounded: no shorter step will tell more.
 //
+// The step that these criteria would end at is not evaluated where the gradient tells what it
+// brings (end_at_trial()): the same minimum, for an evaluation less.
+//
 // Every search ends: an accepted step counts an iteration and lowers the damping by one factor of
 // 10 at most, never below kLeastDamping; a refused one raises it by one factor of 10, and past its
 // limit the search is over. most_evaluations() of fitter.hpp follows.
@@ -39,6 +42,8 @@ concept SearchSpace = requires(const Parameters& p, const typename S::Domain& do
   { S::step_scale(p) } -> std::same_as<Parameters>;
   /// The least difference of two evaluations' chi-squares that tells their order; infinite: none.
   { S::least_told(domain, at, at) } -> std::same_as<typename S::Real>;
+  /// The most that chi-square may change in a step that counts as small; infinite: anything.
+  { S::most_in_small_step(domain) } -> std::convertible_to<float>;
   { at.chi_square } -> std::convertible_to<typename S::Real>;
   /// Half of what chi-square falls by, at limits, too; right_side() is 0 for what is held there.
   { at.gradient } -> std::convertible_to<Vec<S::kSearched, typename S::Real>>;
@@ -48,10 +53,24 @@ concept SearchSpace = requires(const Parameters& p, const typename S::Domain& do
 
 template <SearchSpace Search>
 struct Minimum {
-  typename Search::Parameters parameters;
-  typename Search::Evaluation at;
+  typename Search::Parameters parameters;      ///< the best ones evaluated
+  typename Search::Evaluation at;              ///< of these
   typename Search::Real status, iterations;    ///< as in LocalizationOf
   Mask<typename Search::Real> evaluated_last;  ///< the last parameters evaluated are these
+  typename Search::Parameters trial;           ///< the last one
+  Mask<typename Search::Real> is_at_trial;     ///< the search ended there, without an evaluation
+
+  /// Where the search ended.
+  DRIFTD_HD typename Search::Parameters found() const {
+    return where(is_at_trial, trial, parameters);
+  }
+  /// By how much chi-square is lower there than where it was evaluated, by the gradient.
+  DRIFTD_HD typename Search::Real decrease() const {
+    const typename Search::Parameters to = found();
+    typename Search::Real sum = 0.0f;
+    for (int j = 0; j < Search::kSearched; ++j) sum += (to[j] - parameters[j]) * at.gradient[j];
+    return sum;
+  }
 };
 
 /// A state machine, so that a back end may advance several fits side by side:
@@ -71,11 +90,11 @@ class LevenbergMarquardt {
     domain_ = domain;
     searching_ = first_ = Mask<Real>(false);
     // Fits that never begin are computed, too, beside others.
-    trial_ = domain.limited(Search::from_start({}, domain));
-    best_.parameters = trial_;
+    best_.trial = domain.limited(Search::from_start({}, domain));
+    best_.parameters = best_.trial;
     best_.at = {};
     best_.status = best_.iterations = predicted_ = 0.0f;
-    best_.evaluated_last = Mask<Real>(false);
+    best_.evaluated_last = best_.is_at_trial = Mask<Real>(false);
     lambda_ = 1.0f;
   }
 
@@ -83,14 +102,15 @@ class LevenbergMarquardt {
   DRIFTD_HD void begin(const Mask<Real>& which, const Parameters& start,
                        const FitOptions& options) {
     lambda_ = where(which, Real(options.lambda_start), lambda_);
-    trial_ = where(which, domain_.limited(start), trial_);
+    best_.is_at_trial = best_.is_at_trial && !which;
+    best_.trial = where(which, domain_.limited(start), best_.trial);
     best_.iterations = where(which, Real(0.0f), best_.iterations);
     first_ = first_ || which;
     searching_ = searching_ || which;
   }
 
   DRIFTD_HD const Domain& domain() const { return domain_; }
-  DRIFTD_HD Parameters& trial() { return trial_; }
+  DRIFTD_HD Parameters& trial() { return best_.trial; }
   DRIFTD_HD const Mask<Real>& searching() const { return searching_; }
   DRIFTD_HD const Minimum<Search>& minimum() const { return best_; }
 
@@ -100,7 +120,8 @@ class LevenbergMarquardt {
     const Mask<Real> lower = first_ || decrease > 0.0f;
     const Mask<Real> flat =
         !first_ && abs_of(decrease) < options.min_decrease * best_.at.chi_square;
-    Mask<Real> small = searching_ && !first_ && !flat && is_small(trial_, options.min_step);
+    Mask<Real> small = searching_ && !first_ && !flat && is_small(best_.trial, options.min_step) &&
+                       abs_of(decrease) < Search::most_in_small_step(domain_);
     const Mask<Real> told = small && !(abs_of(decrease) <= kRounding * best_.at.chi_square);
     if (any(told)) small = small && (!told || undamped_is_small(options.min_step));
     const Mask<Real> accepted = searching_ && (lower || flat);
@@ -133,7 +154,8 @@ class LevenbergMarquardt {
     const Real difference = best_.at.chi_square - at.chi_square;
     Real by_gradients = 0.0f;
     for (int j = 0; j < Search::kSearched; ++j)
-      by_gradients += (trial_[j] - best_.parameters[j]) * (best_.at.gradient[j] + at.gradient[j]);
+      by_gradients +=
+          (best_.trial[j] - best_.parameters[j]) * (best_.at.gradient[j] + at.gradient[j]);
     return where(abs_of(difference) < Search::least_told(domain_, best_.at, at), by_gradients,
                  difference);
   }
@@ -146,7 +168,7 @@ class LevenbergMarquardt {
   }
 
   DRIFTD_HD void accept(const Mask<Real>& mask, const Evaluation& at) {
-    best_.parameters = where(mask, trial_, best_.parameters);
+    best_.parameters = where(mask, best_.trial, best_.parameters);
     best_.at = where(mask, at, best_.at);
   }
 
@@ -184,12 +206,33 @@ class LevenbergMarquardt {
       raise_damping(unsolved && !solved, options);
       unsolved = unsolved && !solved && searching_;
     }
-    trial_ = where(searching_, Search::reachable(domain_, best_.parameters, to), trial_);
-    if constexpr (Search::kSearchesLevels) {
-      predicted_ = 0.0f;
-      for (int j = 0; j < Search::kSearched; ++j)
-        predicted_ += (trial_[j] - best_.parameters[j]) * best_.at.gradient[j];
+    const Parameters reached = Search::reachable(domain_, best_.parameters, to);
+    best_.trial = where(searching_, reached, best_.trial);
+    Real predicted = 0.0f;
+    Mask<Real> whole = Mask<Real>(true);
+    for (int j = 0; j < Search::kSearched; ++j) {
+      predicted += (best_.trial[j] - best_.parameters[j]) * best_.at.gradient[j];
+      whole = whole && !(abs_of(reached[j] - to[j]) > 0.0f);
     }
+    if constexpr (Search::kSearchesLevels) predicted_ = predicted;
+    end_at_trial(whole, predicted, options);
+  }
+
+  /// Where the trial is the last, its search ends there, without an evaluation that would only say
+  /// so: where it is near, undamped and not cut off by a limit, so that it brings what is
+  /// predicted.
+  /// @param whole      the trial is as far as the equations want it
+  /// @param predicted  what chi-square falls by to the trial
+  DRIFTD_HD void end_at_trial(const Mask<Real>& whole, const Real& predicted,
+                              const FitOptions& options) {
+    const Mask<Real> flat = predicted < options.min_decrease * best_.at.chi_square;
+    const Mask<Real> small =
+        is_small(best_.trial, options.min_step) && predicted < Search::most_in_small_step(domain_);
+    const Mask<Real> last = searching_ && whole && (flat || small) && lambda_ < kUndamped &&
+                            is_small(best_.trial, kNear);
+    best_.is_at_trial = best_.is_at_trial || last;
+    end(last && flat, FitStatus::ConvergedDecrease);
+    end(last, FitStatus::ConvergedStep);
   }
 
   /// Of chi-square, relative: its pixels' shares are added up in parts.
@@ -202,9 +245,10 @@ class LevenbergMarquardt {
   /// and a damping of 1 about halves the step.
   static constexpr float kOvershot = 0.25f;
   static constexpr float kHalfStep = 1.0f;
+  static constexpr float kUndamped = 2e-2f;  ///< damping below this is as good as none
+  static constexpr float kNear = 1e-2f;      ///< in scales of a step
 
-  Parameters trial_;
-  Real predicted_;  ///< decrease to come, if weights are right
+  Real predicted_;  ///< decrease to the trial, if weights are right
   Minimum<Search> best_;
   Domain domain_;
   Real lambda_;

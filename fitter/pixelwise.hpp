@@ -483,9 +483,9 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   const Real pooled = plain.value / freedom;
 
   PixelwiseResult<n, Real> result;
-  result.parameters = minimum.parameters;
+  result.parameters = minimum.found();
   result.parameters[Search::kBeta] += summary.pedestal_adu;
-  result.chi_square = Search::value(pixels, d, shape, at);
+  result.chi_square = larger(Search::value(pixels, d, shape, at) - minimum.decrease(), Real(0.0f));
   result.status = minimum.status;
   result.iterations = minimum.iterations;
 

@@ -124,6 +124,13 @@ struct SearchedLevels {
     return s;
   }
 
+  /// By likelihood that of a step of 0.03 standard deviations: a bright spot's background moves by
+  /// more in a step that is small beside the amplitude.
+  DRIFTD_HD static float most_in_small_step(const Domain& d) {
+    constexpr float kMost = 1e-3f;
+    return likelihood(d) ? kMost : kHuge;
+  }
+
   /// Both levels count in units of the amplitude.
   DRIFTD_HD static Parameters step_scale(const Parameters& p) {
     const Shape of_shape = Model::step_scale(shape(p));

@@ -4,6 +4,7 @@
 #include "fitter/circular_gaussian.hpp"
 #include "fitter/elliptical_gaussian.hpp"
 #include "fitter/full_search.hpp"
+#include "fitter/levenberg_marquardt.hpp"
 #include "support/catch.hpp"
 #include "unit/fitter/explicit_sums.hpp"
 
@@ -143,6 +144,59 @@ TEMPLATE_TEST_CASE("Implicit least squares holds what lies at a limit while the 
     CHECK(step(j, 0) == (beyond ? 0 : e.normal(j, 0)));
     CHECK(step(j, j) == e.normal(j, j));
   }
+}
+
+TEMPLATE_TEST_CASE("Beside an evaluation the best levels follow the shape", "", CircularGaussian,
+                   EllipticalGaussian) {
+  using Search = ImplicitLeastSquares<TestType>;
+  constexpr int n = TestType::kShape;
+  const bool limited = GENERATE(false, true);
+  const auto shape = test::some_shape<TestType>();
+  const Image pixels =
+      test::difference(test::scaled(test::gaussian(shape, kSide), 4000, 30), test::uneven(kSide));
+  const double least = limited ? 33 : -1e9;
+  test::ScalarRoi roi(pixels, kSide, kPedestal);
+  fitter::FitOptions options;
+  options.min_background_adu = test::f32(least);
+  const auto domain = Search::domain(roi.summary(), {}, kSide, options);
+  const auto p = test::as_vec<n>(shape);
+  const auto prepared =
+      Search::prepare(roi.set_profile(Search::profile(p), true), roi.summary(), domain, p);
+  fitter::Minimum<Search> minimum = {};
+  minimum.parameters = p;
+  minimum.at.level = prepared.level;
+  const auto plain = Search::plain_sums(roi, domain, p, minimum.at, true);
+  const auto full =
+      fitter::full_matrix<n>(plain.product, plain.total, plain.count, prepared.level.alpha);
+  for (int j = 0; j < n; ++j) {
+    CAPTURE(j, limited);
+    std::vector<double> to = shape;
+    to[static_cast<std::size_t>(j)] += 3e-3;
+    minimum.trial = test::as_vec<n>(to);
+    const auto levels = [&](bool is_at_trial) {
+      minimum.is_at_trial = is_at_trial;
+      return Search::levels(domain, minimum, full);
+    };
+    CHECK(levels(false).alpha == prepared.level.alpha);
+    CHECK(levels(false).beta == prepared.level.beta);
+    const BestLevels best = best_levels(test::gaussian(to, kSide), pixels, least);
+    const BestLevels before = best_levels(test::gaussian(shape, kSide), pixels, least);
+    const double moved = best.alpha - before.alpha;
+    CHECK(levels(true).alpha - prepared.level.alpha == Approx(moved).epsilon(0.05).margin(0.06));
+    CHECK(levels(true).beta - prepared.level.beta ==
+          Approx(best.beta - before.beta).epsilon(0.05).margin(0.01));
+    if (j >= 2) CHECK(std::abs(moved) > 1.5);
+    CHECK((levels(true).beta == domain.min_beta) == limited);
+  }
+}
+
+TEST_CASE("A likelihood's step is small by what it brings, too") {
+  using Search = FullSearch<CircularGaussian>;
+  Search::Domain domain = {};
+  domain.noise.estimator = Estimator::PoissonLikelihood;
+  CHECK(Search::most_in_small_step(domain) == 1e-3f);
+  domain.noise.estimator = Estimator::WeightedLeastSquares;
+  CHECK(Search::most_in_small_step(domain) == INFINITY);
 }
 
 TEST_CASE("Where the background comes to its limit, or leaves it, gradients tell nothing") {

@@ -24,6 +24,7 @@ struct TwoParameters {
   using Parameters = Vec<2>;
   struct Domain {
     float least_told = 0;
+    float most_in_small_step = INFINITY;
 
     Parameters limited(const Parameters& p) const {
       return {{fitter::clamped(p[0], -100.0f, 100.0f), fitter::clamped(p[1], -100.0f, 100.0f)}};
@@ -45,6 +46,7 @@ struct TwoParameters {
   static float least_told(const Domain& d, const Evaluation&, const Evaluation&) {
     return d.least_told;
   }
+  static float most_in_small_step(const Domain& d) { return d.most_in_small_step; }
   static Parameters step_scale(const Parameters&) { return {{10, 1}}; }
   static Parameters reachable(const Domain& d, const Parameters&, const Parameters& to) {
     return d.limited(to);
@@ -219,6 +221,112 @@ TEST_CASE("A step made small by damping is a minimum if it changes no more than 
   CHECK_FALSE(fit.advance({1000, 1001, 1001}));  // a step of 0.05, of 10 allowed 1
   CHECK(fit.advance({value}));
   CHECK(fit.status() == FitStatus::ConvergedStep);
+}
+
+/// A search with next to no damping whose first place has this gradient and chi-square 1000, or the
+/// values and gradients of several places in turn.
+using Evaluation = Begun<>::Search::Evaluation;
+constexpr SymmetricMatrix<2> kNormal = {{{2, 0}, {0, 4}}};
+Begun<> undamped(std::initializer_list<Vec<2>> gradients,
+                 const Begun<>::Search::Domain& domain = {}, Vec<2> start = {{10, 20}},
+                 float damping = 1e-5f) {
+  Begun fit;
+  fit.options.lambda_start = damping;
+  fit.search.set_domain(domain);
+  fit.search.begin(true, start, fit.options);
+  float value = 1000;
+  for (const Vec<2>& gradient : gradients) {
+    REQUIRE(fit.search.searching());
+    fit.search.advance({value, kNormal, gradient}, fit.options);
+    for (int j = 0; j < 2; ++j)  // as predicted
+      value -= (fit.trial(j) - fit.best(j)) * gradient[j];
+  }
+  return fit;
+}
+
+TEST_CASE("The last step is not evaluated where it brings next to nothing") {
+  // A decrease of (0.03 0.03) / 2 + (0.03 0.03) / 4 = 6.75e-4, of 1000 times 1e-6
+  Begun fit = undamped({{{0.03f, 0.03f}}});
+  CHECK_FALSE(fit.search.searching());
+  CHECK(fit.status() == FitStatus::ConvergedDecrease);
+  const auto& minimum = fit.search.minimum();
+  CHECK(minimum.is_at_trial);
+  CHECK(fit.best(0) == 10);
+  CHECK(minimum.found()[0] == Approx(10 + 0.015).epsilon(1e-6));
+  CHECK(minimum.found()[1] == Approx(20 + 0.0075).epsilon(1e-6));
+  CHECK(minimum.decrease() == Approx(6.75e-4).epsilon(1e-2));
+  CHECK(minimum.evaluated_last);
+  CHECK(minimum.iterations == 1);
+  CHECK(undamped({{{0.04f, 0.03f}}}).search.searching());  // 1.03e-3
+}
+
+TEST_CASE("The last step is not evaluated where it is small in each scale") {
+  // Allowed are 1e-4 of 10 and of 1.
+  Begun fit = undamped({{{0.0019f, 3.9e-4f}}});
+  CHECK_FALSE(fit.search.searching());
+  fit.options.min_decrease = 0;
+  const auto ends = [&](float min_step, float most_in_small_step = INFINITY) {
+    fit.options.min_step = min_step;
+    fit.search.set_domain({0, most_in_small_step});
+    fit.search.begin(true, {{10, 20}}, fit.options);
+    fit.search.advance({1000, kNormal, {{0.0019f, 3.9e-4f}}}, fit.options);
+    const bool is = !fit.search.searching();
+    CHECK(fit.search.minimum().is_at_trial == is);
+    if (is) CHECK(fit.status() == FitStatus::ConvergedStep);
+    return is;
+  };
+  CHECK(ends(1e-4f));
+  CHECK_FALSE(ends(0.96e-4f));  // of the second
+  // It brings 0.0019^2 / 2 + 0.00039^2 / 4 = 1.84e-6.
+  CHECK(ends(1e-4f, 1.9e-6f));
+  CHECK_FALSE(ends(1e-4f, 1.8e-6f));
+}
+
+TEST_CASE("A last step is short, undamped and whole, or it is evaluated") {
+  const Vec<2> little = {{0.03f, 0.03f}};
+  CHECK_FALSE(undamped({little}, {}, {{10, 20}}, 1.9e-2f).search.searching());
+  CHECK(undamped({little}, {}, {{10, 20}}, 2.1e-2f).search.searching());
+  CHECK(undamped({little}, {}, {{10, 99.995f}}).search.searching());  // to 100 at most
+  // Of the second's scale of 1 it may take a hundredth: of curvature 4.
+  const auto ends = [](float gradient) {
+    Begun fit;
+    fit.options.min_decrease = 1;
+    fit.options.lambda_start = 1e-5f;
+    fit.search.begin(true, {{10, 20}}, fit.options);
+    fit.search.advance({1000, kNormal, {{0, gradient}}}, fit.options);
+    return !fit.search.searching();
+  };
+  CHECK(ends(0.0399f));
+  CHECK_FALSE(ends(0.0401f));
+}
+
+TEST_CASE("A search begun again is not where the one before ended") {
+  Begun fit = undamped({{{0.03f, 0.03f}}});
+  CHECK(fit.search.minimum().is_at_trial);
+  fit.search.begin(true, {{-4, 30}}, fit.options);
+  fit.search.advance({4.9f, kNormal, {{12, -6}}}, [] {
+    FitOptions options;
+    options.min_chi_square = 5;
+    return options;
+  }());
+  CHECK_FALSE(fit.search.searching());
+  CHECK(fit.search.minimum().found()[0] == -4);
+  CHECK(fit.search.minimum().decrease() == 0);
+}
+
+TEST_CASE("A step that changes too much for a small one goes on") {
+  FitOptions options;
+  options.min_step = 1.6f;  // any step is small
+  const auto ends = [&](float value) {
+    Begun fit(options);
+    fit.search.set_domain({0, 5});
+    fit.search.begin(true, {{10, 20}}, fit.options);
+    return fit.advance({1000, value});
+  };
+  CHECK(ends(995.1f));
+  CHECK(ends(1004.9f));
+  CHECK_FALSE(ends(994.9f));
+  CHECK_FALSE(ends(1005.1f));
 }
 
 TEST_CASE("A search begun beside one under way leaves it alone") {
