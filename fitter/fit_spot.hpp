@@ -121,7 +121,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   Spot::store(found, l);
   l.amplitude_adu = level.alpha;
   l.background_adu = level.beta + summary.pedestal_adu;
-  l.chi_square = larger(plain.squares - minimum.decrease(), Real(0.0f));
+  l.chi_square = plain.squares - minimum.decrease();
   l.status = minimum.status;
   l.iterations = minimum.iterations;
 
@@ -141,7 +141,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
 
   if constexpr (Search::kSearchesLevels) {
     if (knows_its_variances(options.estimator)) {
-      l.chi_square = larger(Search::value(pixels, domain, at) - minimum.decrease(), Real(0.0f));
+      l.chi_square = Search::value(pixels, domain, at) - minimum.decrease();
       const Factors<n + 2, Real> weighted = factorize(at.equations());
       Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_lower(weighted));
       for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others

@@ -131,8 +131,12 @@ struct ImplicitLeastSquares {
                  Real(0.0f));
   }
 
-  DRIFTD_HD static float most_in_small_step(const Domain&) {
+  DRIFTD_HD static Real most_in_small_step(const Domain&, const Evaluation&) {
     return std::numeric_limits<float>::infinity();
+  }
+  /// From its limit the background may rise in any step.
+  DRIFTD_HD static Mask<Real> tells_ahead(const Domain& d, const Evaluation& at) {
+    return at.level.beta > d.min_beta;
   }
 
   /// Where the search ended: the best levels for that shape, to first order in the last step.
@@ -141,21 +145,19 @@ struct ImplicitLeastSquares {
   DRIFTD_HD static LevelsOf<Real> levels(const Domain& domain, const Minimum& minimum,
                                          const SymmetricMatrix<kSearched + 2, Real>& full) {
     constexpr int a = kSearched, b = kSearched + 1;
-    const Parameters to = minimum.found();
+    const LevelsOf<Real>& from = minimum.at.level;
     Real of_a = 0.0f, of_b = 0.0f;
     for (int j = 0; j < kSearched; ++j) {
-      const Real step = to[j] - minimum.parameters[j];
+      const Real step = minimum.trial[j] - minimum.parameters[j];
       of_a -= full(a, j) * step;
       of_b -= full(b, j) * step;
     }
-    const LevelsOf<Real>& from = minimum.at.level;
-    const Mask<Real> free = from.beta > domain.min_beta;
     const Real determinant = full(a, a) * full(b, b) - full(b, a) * full(b, a);
-    const Real to_a =
-        where(free, (of_a * full(b, b) - of_b * full(b, a)) / determinant, of_a / full(a, a));
     const Real to_b =
-        where(free, (of_b * full(a, a) - of_a * full(b, a)) / determinant, Real(0.0f));
-    return {from.alpha + to_a, larger(from.beta + to_b, domain.min_beta)};
+        larger((of_b * full(a, a) - of_a * full(b, a)) / determinant, domain.min_beta - from.beta);
+    const Real to_a = (of_a - full(b, a) * to_b) / full(a, a);
+    return {where(minimum.is_at_trial, from.alpha + to_a, from.alpha),
+            where(minimum.is_at_trial, from.beta + to_b, from.beta)};
   }
 
   DRIFTD_HD static const Parameters& shape(const Parameters& p) { return p; }

@@ -43,7 +43,9 @@ concept SearchSpace = requires(const Parameters& p, const typename S::Domain& do
   /// The least difference of two evaluations' chi-squares that tells their order; infinite: none.
   { S::least_told(domain, at, at) } -> std::same_as<typename S::Real>;
   /// The most that chi-square may change in a step that counts as small; infinite: anything.
-  { S::most_in_small_step(domain) } -> std::convertible_to<float>;
+  { S::most_in_small_step(domain, at) } -> std::same_as<typename S::Real>;
+  /// Whether the equations there tell what a short step brings.
+  { S::tells_ahead(domain, at) } -> std::same_as<Mask<typename S::Real>>;
   { at.chi_square } -> std::convertible_to<typename S::Real>;
   /// Half of what chi-square falls by, at limits, too; right_side() is 0 for what is held there.
   { at.gradient } -> std::convertible_to<Vec<S::kSearched, typename S::Real>>;
@@ -121,7 +123,7 @@ class LevenbergMarquardt {
     const Mask<Real> flat =
         !first_ && abs_of(decrease) < options.min_decrease * best_.at.chi_square;
     Mask<Real> small = searching_ && !first_ && !flat && is_small(best_.trial, options.min_step) &&
-                       abs_of(decrease) < Search::most_in_small_step(domain_);
+                       abs_of(decrease) < Search::most_in_small_step(domain_, best_.at);
     const Mask<Real> told = small && !(abs_of(decrease) <= kRounding * best_.at.chi_square);
     if (any(told)) small = small && (!told || undamped_is_small(options.min_step));
     const Mask<Real> accepted = searching_ && (lower || flat);
@@ -220,16 +222,18 @@ class LevenbergMarquardt {
 
   /// Where the trial is the last, its search ends there, without an evaluation that would only say
   /// so: where it is near, undamped and not cut off by a limit, so that it brings what is
-  /// predicted.
+  /// predicted. That is little, because conclude() tells of the evaluation before it.
   /// @param whole      the trial is as far as the equations want it
   /// @param predicted  what chi-square falls by to the trial
   DRIFTD_HD void end_at_trial(const Mask<Real>& whole, const Real& predicted,
                               const FitOptions& options) {
     const Mask<Real> flat = predicted < options.min_decrease * best_.at.chi_square;
-    const Mask<Real> small =
-        is_small(best_.trial, options.min_step) && predicted < Search::most_in_small_step(domain_);
-    const Mask<Real> last = searching_ && whole && (flat || small) && lambda_ < kUndamped &&
-                            is_small(best_.trial, kNear);
+    const Mask<Real> small = is_small(best_.trial, options.min_step) &&
+                             predicted < Search::most_in_small_step(domain_, best_.at);
+    const Mask<Real> short_enough = lambda_ < kUndamped && is_small(best_.trial, kNear) &&
+                                    predicted < kLittle * best_.at.chi_square;
+    const Mask<Real> last = searching_ && whole && (flat || small) && short_enough &&
+                            Search::tells_ahead(domain_, best_.at);
     best_.is_at_trial = best_.is_at_trial || last;
     end(last && flat, FitStatus::ConvergedDecrease);
     end(last, FitStatus::ConvergedStep);
@@ -247,6 +251,7 @@ class LevenbergMarquardt {
   static constexpr float kHalfStep = 1.0f;
   static constexpr float kUndamped = 2e-2f;  ///< damping below this is as good as none
   static constexpr float kNear = 1e-2f;      ///< in scales of a step
+  static constexpr float kLittle = 1e-2f;    ///< of chi-square
 
   Real predicted_;  ///< decrease to the trial, if weights are right
   Minimum<Search> best_;

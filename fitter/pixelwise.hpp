@@ -485,7 +485,7 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   PixelwiseResult<n, Real> result;
   result.parameters = minimum.found();
   result.parameters[Search::kBeta] += summary.pedestal_adu;
-  result.chi_square = larger(Search::value(pixels, d, shape, at) - minimum.decrease(), Real(0.0f));
+  result.chi_square = Search::value(pixels, d, shape, at) - minimum.decrease();
   result.status = minimum.status;
   result.iterations = minimum.iterations;
 

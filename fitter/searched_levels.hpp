@@ -124,11 +124,17 @@ struct SearchedLevels {
     return s;
   }
 
-  /// By likelihood that of a step of 0.03 standard deviations: a bright spot's background moves by
-  /// more in a step that is small beside the amplitude.
-  DRIFTD_HD static float most_in_small_step(const Domain& d) {
-    constexpr float kMost = 1e-3f;
-    return likelihood(d) ? kMost : kHuge;
+  /// By likelihood that of a step of 0.03 standard deviations, or a 10,000th where the fit is poor:
+  /// a bright spot's background moves by more in a step that is small beside the amplitude.
+  template <class Evaluation>
+  DRIFTD_HD static Real most_in_small_step(const Domain& d, const Evaluation& at) {
+    constexpr float kMost = 1e-3f, kMostShare = 1e-4f;
+    if (!likelihood(d)) return kHuge;
+    return larger(kMostShare * at.chi_square, Real(kMost));
+  }
+  template <class Evaluation>
+  DRIFTD_HD static Mask<Real> tells_ahead(const Domain&, const Evaluation&) {
+    return Mask<Real>(true);
   }
 
   /// Both levels count in units of the amplitude.

@@ -92,7 +92,7 @@ typedef struct driftfit_options {
   float min_chi_square;   /* 0: stop below this chi-square; pixel units squared. By likelihood this
                            * and the next are of Pearson's, the squares over what is expected */
   float min_decrease;     /* 1e-6: stop below this relative decrease of chi-square */
-  float min_step;         /* 1e-4: stop when every parameter changes by less, relatively */
+  float min_step;         /* 1e-4: stop when every parameter changes by less, relatively (a likelihood hardly) */
   float saturation;       /* pixels at or above are bad input; <= 0: none are (default) */
   float min_background;   /* limit of the background; -infinity (default): none */
   float gain;             /* electrons per pixel unit, for uncertainties; <= 0 (default): unknown */

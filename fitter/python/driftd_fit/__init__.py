@@ -224,7 +224,7 @@ class Fitter:
             min_chi_square : stop below this chi-square (0), pixel units squared; by poisson this and
                 the next are of Pearson's chi-square, not of the deviance that results tell.
             min_decrease : stop below this relative decrease of chi-square, 0 to 1 (1e-6).
-            min_step : stop when every parameter changes by less, relatively, 0 to 1 (1e-4).
+            min_step : stop when every parameter changes by less, relatively, and a likelihood hardly, 0 to 1 (1e-4).
 
         Returns
         -------

@@ -53,6 +53,26 @@ std::array<double, 4> apart(const Localization& a, const Localization& b) {
           std::abs(double{a.background_adu} - b.background_adu) / a.background_sd_adu};
 }
 
+/// From where these ended, as far as rounding lets a search go.
+std::vector<Localization> searched_on(const std::vector<float>& pixels, int side,
+                                      fitter::FitOptions options,
+                                      const std::vector<Localization>& fits) {
+  options.spots_only = false;
+  options.min_decrease = 0;
+  options.min_step = 1e-7f;
+  options.max_iterations = 100;
+  options.lambda_max = 1e6f;
+  std::vector<fitter::StartLevels> levels;
+  for (const Localization& l : fits) levels.push_back({l.amplitude_adu, l.background_adu});
+  const auto starts = test::starts_from(fits);
+  fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, side, fits.size()};
+  batch.starts = starts.data();
+  if (options.estimator != Estimator::ImplicitLeastSquares) batch.levels = levels.data();
+  std::vector<Localization> further(fits.size());
+  fitter::fit_batch_cpu(batch, options, further);
+  return further;
+}
+
 TEST_CASE("Fits end within a small part of a standard deviation of the minimum") {
   const auto model = GENERATE(Model::CircularGaussian, Model::EllipticalGaussian);
   const auto estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
@@ -70,20 +90,7 @@ TEST_CASE("Fits end within a small part of a standard deviation of the minimum")
   options.estimator = estimator;
   options.noise = {1, 0, 0};
   const auto fits = test::fit_all(pixels, kind.side, options);
-  fitter::FitOptions on = options;
-  on.spots_only = false;
-  on.min_decrease = 0;
-  on.min_step = 1e-7f;
-  on.max_iterations = 100;
-  on.lambda_max = 1e6f;
-  std::vector<fitter::StartLevels> levels;
-  for (const Localization& l : fits) levels.push_back({l.amplitude_adu, l.background_adu});
-  const auto starts = test::starts_from(fits);
-  fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, kind.side, fits.size()};
-  batch.starts = starts.data();
-  if (estimator != Estimator::ImplicitLeastSquares) batch.levels = levels.data();
-  std::vector<Localization> further(fits.size());
-  fitter::fit_batch_cpu(batch, on, further);
+  const auto further = searched_on(pixels, kind.side, options, fits);
 
   int count = 0;
   std::array<double, 4> squares = {}, most = {};
@@ -110,6 +117,48 @@ TEST_CASE("Fits end within a small part of a standard deviation of the minimum")
   CAPTURE(least_gain, most_gain);
   CHECK(least_gain > -2e-4);
   CHECK(most_gain < (in_the_dark ? 1e-2 : 2e-4));
+}
+
+TEST_CASE("Of pixels with next to no noise uncertainties and chi-square are those of the end") {
+  const auto estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares);
+  constexpr int kSide = 9;
+  std::mt19937 generator(11);
+  std::normal_distribution<float> noise(0, 0.01f);
+  const test::Spot spot = {4.2, 3.9, 1.3, 1000, 100};
+  std::vector<float> pixels;
+  std::vector<fitter::Start> starts;
+  for (int i = 0; i < kFits; ++i) {
+    for (const float pixel : test::clean_image(spot, kSide))
+      pixels.push_back(pixel + noise(generator));
+    starts.push_back({4.2f + 1e-4f * static_cast<float>(i % 100), 3.9f, 1.3f, 1.3f});
+  }
+  fitter::FitOptions options;
+  options.estimator = estimator;
+  const auto fits = test::fit_all(pixels, kSide, options, starts);
+  const auto further = searched_on(pixels, kSide, options, fits);
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    CAPTURE(i, static_cast<int>(estimator));
+    REQUIRE(converged(fits[i].status));
+    CHECK(fits[i].x_sd_px == Approx(further[i].x_sd_px).epsilon(0.1));
+    CHECK(fits[i].chi_square == Approx(further[i].chi_square).epsilon(0.02));
+  }
+}
+
+TEST_CASE("A background leaves its limit in a last step, too") {
+  const auto pixels = draw({"on nothing", 1e5, 0, 4, 4, 32}, Model::CircularGaussian);
+  fitter::FitOptions options;
+  options.min_background_adu = 0;
+  const auto fits = test::fit_all(pixels, 32, options);
+  const auto further = searched_on(pixels, 32, options, fits);
+  int at_limit = 0, left_it = 0;
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(converged(fits[i].status));
+    CHECK((fits[i].background_adu == 0) == (further[i].background_adu == 0));
+    ++(fits[i].background_adu == 0 ? at_limit : left_it);
+  }
+  CHECK(at_limit > kFits / 5);
+  CHECK(left_it > kFits / 5);
 }
 
 }  // namespace

@@ -187,16 +187,22 @@ TEMPLATE_TEST_CASE("Beside an evaluation the best levels follow the shape", "", 
           Approx(best.beta - before.beta).epsilon(0.05).margin(0.01));
     if (j >= 2) CHECK(std::abs(moved) > 1.5);
     CHECK((levels(true).beta == domain.min_beta) == limited);
+    CHECK(Search::tells_ahead(domain, minimum.at) != limited);
   }
 }
 
 TEST_CASE("A likelihood's step is small by what it brings, too") {
   using Search = FullSearch<CircularGaussian>;
   Search::Domain domain = {};
-  domain.noise.estimator = Estimator::PoissonLikelihood;
-  CHECK(Search::most_in_small_step(domain) == 1e-3f);
-  domain.noise.estimator = Estimator::WeightedLeastSquares;
-  CHECK(Search::most_in_small_step(domain) == INFINITY);
+  Search::Evaluation at = {};
+  const auto most = [&](Estimator estimator, float chi_square) {
+    domain.noise.estimator = estimator;
+    at.chi_square = chi_square;
+    return Search::most_in_small_step(domain, at);
+  };
+  CHECK(most(Estimator::PoissonLikelihood, 9) == 1e-3f);
+  CHECK(most(Estimator::PoissonLikelihood, 50) == Approx(5e-3));
+  CHECK(most(Estimator::WeightedLeastSquares, 50) == INFINITY);
 }
 
 TEST_CASE("Where the background comes to its limit, or leaves it, gradients tell nothing") {

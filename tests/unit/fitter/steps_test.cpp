@@ -25,6 +25,7 @@ struct TwoParameters {
   struct Domain {
     float least_told = 0;
     float most_in_small_step = INFINITY;
+    bool tells_ahead = true;
 
     Parameters limited(const Parameters& p) const {
       return {{fitter::clamped(p[0], -100.0f, 100.0f), fitter::clamped(p[1], -100.0f, 100.0f)}};
@@ -46,7 +47,10 @@ struct TwoParameters {
   static float least_told(const Domain& d, const Evaluation&, const Evaluation&) {
     return d.least_told;
   }
-  static float most_in_small_step(const Domain& d) { return d.most_in_small_step; }
+  static float most_in_small_step(const Domain& d, const Evaluation&) {
+    return d.most_in_small_step;
+  }
+  static bool tells_ahead(const Domain& d, const Evaluation&) { return d.tells_ahead; }
   static Parameters step_scale(const Parameters&) { return {{10, 1}}; }
   static Parameters reachable(const Domain& d, const Parameters&, const Parameters& to) {
     return d.limited(to);
@@ -298,6 +302,21 @@ TEST_CASE("A last step is short, undamped and whole, or it is evaluated") {
   };
   CHECK(ends(0.0399f));
   CHECK_FALSE(ends(0.0401f));
+}
+
+TEST_CASE("A last step brings little beside what is left, where that is told, or it is evaluated") {
+  const auto ends = [](float value, bool tells_ahead = true) {
+    Begun fit;
+    fit.options.lambda_start = 1e-5f;
+    fit.options.min_decrease = 1;
+    fit.search.set_domain({0, INFINITY, tells_ahead});
+    fit.search.begin(true, {{10, 20}}, fit.options);
+    fit.search.advance({value, kNormal, {{0.03f, 0.03f}}}, fit.options);  // brings 6.75e-4
+    return !fit.search.searching();
+  };
+  CHECK(ends(0.068f));
+  CHECK_FALSE(ends(0.067f));
+  CHECK_FALSE(ends(0.068f, false));
 }
 
 TEST_CASE("A search begun again is not where the one before ended") {
