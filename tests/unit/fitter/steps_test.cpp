@@ -291,6 +291,7 @@ TEST_CASE("A last step is short, undamped and whole, or it is evaluated") {
   CHECK_FALSE(undamped({little}, {}, {{10, 20}}, 1.9e-2f).search.searching());
   CHECK(undamped({little}, {}, {{10, 20}}, 2.1e-2f).search.searching());
   CHECK(undamped({little}, {}, {{10, 99.995f}}).search.searching());  // to 100 at most
+  CHECK(undamped({little}, {}, {{99.99f, 20}}).search.searching());
   // Of the second's scale of 1 it may take a hundredth: of curvature 4.
   const auto ends = [](float gradient) {
     Begun fit;
@@ -322,13 +323,11 @@ TEST_CASE("A last step brings little beside what is left, where that is told, or
 TEST_CASE("A search begun again is not where the one before ended") {
   Begun fit = undamped({{{0.03f, 0.03f}}});
   CHECK(fit.search.minimum().is_at_trial);
+  fit.options.lambda_max = 2e-4f;
   fit.search.begin(true, {{-4, 30}}, fit.options);
-  fit.search.advance({4.9f, kNormal, {{12, -6}}}, [] {
-    FitOptions options;
-    options.min_chi_square = 5;
-    return options;
-  }());
-  CHECK_FALSE(fit.search.searching());
+  CHECK_FALSE(fit.advance({1000, 1001}));
+  CHECK(fit.advance({1001}));  // past the most damping
+  CHECK(fit.trial(0) != -4);
   CHECK(fit.search.minimum().found()[0] == -4);
   CHECK(fit.search.minimum().decrease() == 0);
 }
