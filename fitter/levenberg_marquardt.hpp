@@ -227,7 +227,7 @@ class LevenbergMarquardt {
   /// @param predicted  what chi-square falls by to the trial
   DRIFTD_HD void end_at_trial(const Mask<Real>& whole, const Real& predicted,
                               const FitOptions& options) {
-    const Mask<Real> flat = predicted < options.min_decrease * best_.at.chi_square;
+    const Mask<Real> flat = predicted < kSure * options.min_decrease * best_.at.chi_square;
     const Mask<Real> small = is_small(best_.trial, options.min_step) &&
                              predicted < Search::most_in_small_step(domain_, best_.at);
     const Mask<Real> short_enough = lambda_ < kUndamped && is_small(best_.trial, kNear) &&
@@ -252,6 +252,8 @@ class LevenbergMarquardt {
   static constexpr float kUndamped = 2e-2f;  ///< damping below this is as good as none
   static constexpr float kNear = 1e-2f;      ///< in scales of a step
   static constexpr float kLittle = 1e-2f;    ///< of chi-square
+  /// A spot that the model does not fit may fall by twice of what is predicted.
+  static constexpr float kSure = 0.5f;
 
   Real predicted_;  ///< decrease to the trial, if weights are right
   Minimum<Search> best_;
