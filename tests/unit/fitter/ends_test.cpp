@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How near to the minimum a search ends, beside one from there that goes on as far as rounding lets
 // it.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <random>
@@ -117,6 +118,29 @@ TEST_CASE("Fits end within a small part of a standard deviation of the minimum")
   CAPTURE(least_gain, most_gain);
   CHECK(least_gain > -2e-4);
   CHECK(most_gain < (in_the_dark ? 1e-2 : 2e-4));
+}
+
+TEST_CASE("Spots that the model does not fit end near their minimum, too") {
+  const auto estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares);
+  const auto pixels = draw({"bright", 3e4, 100, 1, 2, 13}, Model::EllipticalGaussian);
+  fitter::FitOptions options;  // of a round one
+  options.estimator = estimator;
+  options.noise = {1, 0, 0};
+  const auto fits = test::fit_all(pixels, 13, options);
+  const auto further = searched_on(pixels, 13, options, fits);
+  int count = 0;
+  double squares = 0, most = 0;
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    if (!converged(fits[i].status)) continue;
+    ++count;
+    const double x = apart(fits[i], further[i])[0];
+    squares += x * x;
+    most = std::max(most, x);
+  }
+  CAPTURE(static_cast<int>(estimator), most, std::sqrt(squares / count));
+  CHECK(count > kFits / 2);
+  CHECK(std::sqrt(squares / count) < 0.015);
+  CHECK(most < 0.1);
 }
 
 TEST_CASE("Of pixels with next to no noise uncertainties and chi-square are those of the end") {
