@@ -164,9 +164,47 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   return l;
 }
 
-/// A fit as a state machine over LevenbergMarquardt: begin(), then whatever the masks ask for until
-/// all is done. A warm start that leads nowhere (the spot jumped) is tried again cold. No call sums
-/// over pixels, so that a back end may do so for several fits at once.
+/// Where a search stands that is left for later, as a result, so that it needs no other memory:
+/// parameters in the order of its numbers, the damping in chi-square's place, and a status beside
+/// those of FitStatus.
+constexpr float kLeft = 6;
+template <class Result>
+DRIFTD_HD auto was_left(const Result& r) {
+  return r.status > kLeft - 0.5f;
+}
+template <class Result, class Search>
+DRIFTD_HD Result left_at(const SearchState<Search>& state) {
+  constexpr int n = Search::kSearched;
+  Result l = bad_input<Result>();
+  l.x_px = state.parameters[0];
+  l.y_px = state.parameters[1];
+  l.sigma_x_px = state.parameters[2];
+  if constexpr (n > 3) l.sigma_y_px = state.parameters[3];
+  if constexpr (n > 4) l.amplitude_adu = state.parameters[4];
+  if constexpr (n > 5) l.background_adu = state.parameters[5];
+  l.chi_square = state.damping;
+  l.iterations = state.iterations;
+  l.status = kLeft;
+  return l;
+}
+template <class Search, class Real>
+DRIFTD_HD SearchState<Search> state_of(const LocalizationOf<Real>& left) {
+  constexpr int n = Search::kSearched;
+  static_assert(n <= 6);
+  SearchState<Search> state;
+  state.parameters[0] = left.x_px;
+  state.parameters[1] = left.y_px;
+  state.parameters[2] = left.sigma_x_px;
+  if constexpr (n > 3) state.parameters[3] = left.sigma_y_px;
+  if constexpr (n > 4) state.parameters[4] = left.amplitude_adu;
+  if constexpr (n > 5) state.parameters[5] = left.background_adu;
+  state.damping = left.chi_square;
+  state.iterations = left.iterations;
+  return state;
+}
+
+/// One try of a fit as a state machine over LevenbergMarquardt: begin(), then whatever the masks
+/// ask for. No call sums over pixels, so that a back end may do so for several fits at once.
 /// @tparam Result  has converged(), where() and a bad_input()
 template <SearchSpace Search, class Result = LocalizationOf<typename Search::Real>>
 class SpotFit {
@@ -175,17 +213,29 @@ class SpotFit {
   using Parameters = typename Search::Parameters;
   using Domain = typename Search::Domain;
 
-  /// @param cold  without regard to the start values
-  DRIFTD_HD void begin(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input, int side,
-                       const FitOptions& options, bool cold = false) {
-    result_ = bad_input<Result>();
+  /// @param which    the others do nothing
+  /// @param is_next  not the first try: cold, or where the one before was left
+  /// @param before   its results
+  DRIFTD_HD void begin(const Mask<Real>& which, const PixelSummaryOf<Real>& summary,
+                       const FitInputOf<Real>& input, int side, const FitOptions& options,
+                       bool is_next = false, const Result& before = bad_input<Result>()) {
     const Domain domain = Search::domain(summary, input, side, options);
     search_.set_domain(domain);
-    const Mask<Real> usable = summary.usable && domain.valid();
-    warm_ = usable && usable_start(input.start) && !Mask<Real>(cold);
-    needs_start_ = usable && !warm_;
-    at_minimum_ = Mask<Real>(false);
-    search_.begin(warm_, Search::from_start(input, domain), options);
+    const Mask<Real> usable = which && summary.usable && domain.valid();
+    warm_ = usable && usable_start(input.start);
+    SearchState<Search> state = {Search::from_start(input, domain), Real(options.lambda_start),
+                                 Real(0.0f)};
+    if (is_next) {
+      const Mask<Real> stands = usable && was_left(before);
+      needs_start_ = usable && !stands;
+      state = state_of<Search>(before);
+      warm_ = warm_ && stands;
+      search_.begin(stands, state);
+    } else {
+      needs_start_ = usable && !warm_;
+      search_.begin(warm_, state);
+    }
+    at_minimum_ = left_ = tries_again_ = Mask<Real>(false);
   }
 
   /// start() with a cold_start()
@@ -194,18 +244,16 @@ class SpotFit {
   DRIFTD_HD const Mask<Real>& searching() const { return search_.searching(); }
   /// finish() with conclude() at minimum()
   DRIFTD_HD const Mask<Real>& at_minimum() const { return at_minimum_; }
-  DRIFTD_HD Mask<Real> unfinished() const { return needs_start_ || at_minimum_ || searching(); }
 
   /// A search may complete its first trial from the profile's moments.
   DRIFTD_HD Parameters& trial() { return search_.trial(); }
   DRIFTD_HD const Domain& domain() const { return search_.domain(); }
   DRIFTD_HD const Minimum<Search>& minimum() const { return search_.minimum(); }
-  DRIFTD_HD const Result& result() const { return result_; }
 
   /// Those that need it.
   DRIFTD_HD void start(const StartOf<Real>& cold, const FitOptions& options) {
-    warm_ = warm_ && !needs_start_;
-    search_.begin(needs_start_, Search::from_start({cold}, search_.domain()), options);
+    search_.begin(needs_start_, {Search::from_start({cold}, search_.domain()),
+                                 Real(options.lambda_start), Real(0.0f)});
     needs_start_ = Mask<Real>(false);
   }
 
@@ -215,17 +263,27 @@ class SpotFit {
     at_minimum_ = at_minimum_ || (before && !searching());
   }
 
-  /// Those at their minimum.
-  DRIFTD_HD void finish(const Result& concluded, const FitOptions& options) {
-    result_ = where(at_minimum_, concluded, result_);
-    if (options.spots_only) needs_start_ = at_minimum_ && warm_ && !concluded.converged();
-    at_minimum_ = Mask<Real>(false);
+  /// Leaves those that search for later, where they stand.
+  /// @pre this is their first try, and each has been advanced
+  DRIFTD_HD void leave() {
+    left_ = searching();
+    search_.pause();
   }
+  DRIFTD_HD const Mask<Real>& left() const { return left_; }
+  /// What begin() goes on with.
+  DRIFTD_HD Result standing() const { return left_at<Result>(search_.state()); }
+
+  /// @return of those at their minimum; the others have bad input, or are left
+  DRIFTD_HD Result finish(const Result& concluded, const FitOptions& options) {
+    if (options.spots_only) tries_again_ = at_minimum_ && warm_ && !concluded.converged();
+    return where(at_minimum_, concluded, bad_input<Result>());
+  }
+  /// A warm start that led nowhere (the spot jumped) is to be tried again cold.
+  DRIFTD_HD const Mask<Real>& tries_again() const { return tries_again_; }
 
  private:
   LevenbergMarquardt<Search> search_;
-  Result result_;
-  Mask<Real> warm_, needs_start_, at_minimum_;
+  Mask<Real> warm_, needs_start_, at_minimum_, left_, tries_again_;
 };
 
 /// One evaluation of a search at the trial of a fit. Beside others a fit that has ended is
@@ -242,26 +300,42 @@ DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>&
   return Search::linearize(pixels, fit.domain(), p, prepared);
 }
 
-/// Until all fits have concluded, or are to be tried again.
-template <class Search, SumsFor<Search> BackEnd, class AnyOf>
-DRIFTD_HD void try_once(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& options,
-                        const AnyOf& any_of) {
+/// Until each is at its minimum, or left for later.
+/// @param any_of   whether a mask is set for one of all that stay in step
+/// @param too_few  whether those that search are better left
+template <class Search, SumsFor<Search> BackEnd, class AnyOf, class TooFew>
+DRIFTD_HD void search(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& options,
+                      const AnyOf& any_of, const TooFew& too_few) {
   if (any_of(fit.needs_start())) fit.start(cold_start(pixels), options);
-  while (any_of(fit.searching())) fit.advance(evaluate(pixels, fit), options);
-  fit.finish(conclude<Search>(pixels, fit.domain(), fit.minimum(), options), options);
+  while (any_of(fit.searching())) {
+    fit.advance(evaluate(pixels, fit), options);
+    if (too_few(fit.searching())) fit.leave();
+  }
+}
+
+/// Then: the result of those at their minimum.
+template <class Search, SumsFor<Search> BackEnd>
+DRIFTD_HD auto finish(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& options) {
+  return fit.finish(conclude<Search>(pixels, fit.domain(), fit.minimum(), options), options);
 }
 
 /// The whole fit over loaded pixels. Several fits of a back end (lanes of a vector, groups of a
 /// warp) stay in step: each joins every sum and takes part in a decision where it is its own.
-/// @param any_of  whether a mask is set for one of all that stay in step
 template <class Search, SumsFor<Search> BackEnd, class AnyOf>
 DRIFTD_HD LocalizationOf<typename Search::Real> fit_spot(
     BackEnd& pixels, const FitInputOf<typename Search::Real>& input, const FitOptions& options,
     const AnyOf& any_of) {
-  SpotFit<Search> fit;
-  fit.begin(pixels.summary(), input, pixels.side(), options);
-  while (any_of(fit.unfinished())) try_once(pixels, fit, options, any_of);
-  return fit.result();
+  using Real = typename Search::Real;
+  auto result = bad_input<LocalizationOf<Real>>();
+  Mask<Real> fits = Mask<Real>(true);
+  for (bool is_next = false; any_of(fits); is_next = true) {
+    SpotFit<Search> fit;
+    fit.begin(fits, pixels.summary(), input, pixels.side(), options, is_next);
+    search(pixels, fit, options, any_of, [](const auto&) { return false; });
+    result = where(fits, finish(pixels, fit, options), result);
+    fits = fit.tries_again();
+  }
+  return result;
 }
 
 }  // namespace driftd::fitter

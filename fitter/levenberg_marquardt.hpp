@@ -75,6 +75,13 @@ struct Minimum {
   }
 };
 
+/// Where a search begins, or stands between two evaluations, so that it can go on elsewhere.
+template <SearchSpace Search>
+struct SearchState {
+  typename Search::Parameters parameters;     ///< to be evaluated
+  typename Search::Real damping, iterations;  ///< before that evaluation
+};
+
 /// A state machine, so that a back end may advance several fits side by side:
 ///   while (any(searching())) advance(evaluation of trial());
 /// @tparam Search  which parameters are searched, and how: implicit_least_squares.hpp,
@@ -100,15 +107,23 @@ class LevenbergMarquardt {
     lambda_ = 1.0f;
   }
 
-  /// Begins those of the mask.
-  DRIFTD_HD void begin(const Mask<Real>& which, const Parameters& start,
-                       const FitOptions& options) {
-    lambda_ = where(which, Real(options.lambda_start), lambda_);
+  /// Begins those of the mask. From the state of a search that was paused, the parameters are
+  /// evaluated once more, and then they go on as it would have, to the bit.
+  DRIFTD_HD void begin(const Mask<Real>& which, const SearchState<Search>& from) {
+    lambda_ = where(which, from.damping, lambda_);
     best_.is_at_trial = best_.is_at_trial && !which;
-    best_.trial = where(which, domain_.limited(start), best_.trial);
-    best_.iterations = where(which, Real(0.0f), best_.iterations);
+    best_.trial = where(which, domain_.limited(from.parameters), best_.trial);
+    best_.iterations = where(which, from.iterations, best_.iterations);
     first_ = first_ || which;
     searching_ = searching_ || which;
+  }
+
+  /// Those that search stop where they stand.
+  /// @pre each has been advanced
+  DRIFTD_HD void pause() { searching_ = Mask<Real>(false); }
+  /// Of those that were paused, until the next advance().
+  DRIFTD_HD SearchState<Search> state() const {
+    return {best_.parameters, lambda_, best_.iterations - 1.0f};
   }
 
   DRIFTD_HD const Domain& domain() const { return domain_; }
@@ -235,8 +250,11 @@ class LevenbergMarquardt {
     const Mask<Real> last = searching_ && whole && (flat || small) && short_enough &&
                             Search::tells_ahead(domain_, best_.at);
     best_.is_at_trial = best_.is_at_trial || last;
-    end(last && flat, FitStatus::ConvergedDecrease);
-    end(last, FitStatus::ConvergedStep);
+    best_.status = where(last,
+                         where(flat, Real(code_of(FitStatus::ConvergedDecrease)),
+                               Real(code_of(FitStatus::ConvergedStep))),
+                         best_.status);
+    searching_ = searching_ && !last;
   }
 
   /// Of chi-square, relative: its pixels' shares are added up in parts.

@@ -527,20 +527,31 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   return result;
 }
 
+/// Where a search stood whose result this is.
+template <class Search, class Real>
+DRIFTD_HD SearchState<Search> state_of(const PixelwiseResult<Search::kSearched, Real>& r) {
+  return {r.parameters, r.chi_square, r.iterations};
+}
+
 /// The whole fit of loaded pixels, as fit_spot().
 template <class Search, PixelsOneByOne BackEnd>
 DRIFTD_HD auto fit_pixelwise(BackEnd& pixels, const FitInputOf<typename Search::Real>& input,
                              const FitOptions& options) {
   using Real = typename Search::Real;
-  SpotFit<Search, PixelwiseResult<Search::kSearched, Real>> fit;
-  fit.begin(pixels.summary(), input, pixels.side(), options);
-  while (pixels.any_of(fit.unfinished())) {
+  using Result = PixelwiseResult<Search::kSearched, Real>;
+  auto result = bad_input<Result>();
+  Mask<Real> fits = Mask<Real>(true);
+  for (bool is_next = false; pixels.any_of(fits); is_next = true) {
+    SpotFit<Search, Result> fit;
+    fit.begin(fits, pixels.summary(), input, pixels.side(), options, is_next);
     if (pixels.any_of(fit.needs_start())) fit.start(cold_start(pixels), options);
     while (pixels.any_of(fit.searching()))
       fit.advance(Search::evaluate(pixels, fit.domain(), fit.trial()), options);
-    fit.finish(conclude_pixelwise<Search>(pixels, fit.domain(), fit.minimum(), options), options);
+    const auto found = conclude_pixelwise<Search>(pixels, fit.domain(), fit.minimum(), options);
+    result = where(fits, fit.finish(found, options), result);
+    fits = fit.tries_again();
   }
-  return fit.result();
+  return result;
 }
 
 /// The same as if a fit had ended at `found`, its parameters: for the covariance.

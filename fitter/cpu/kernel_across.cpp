@@ -19,6 +19,7 @@ struct Flight {
   SpotFit<Search> fit;
   typename Search::Prepared prepared;
   typename Search::Evaluation at;
+  FitInput input;
   std::size_t index;
 };
 
@@ -40,13 +41,19 @@ void evaluate_all(Flight<Search, Sums>* flights, int count) {
   }
 }
 
-/// Everything between two evaluations. False: the fit is done.
+/// Everything between two evaluations. False: the fit is done, and has its result.
 template <class Search, class Sums>
-bool searching(Flight<Search, Sums>& f, const FitOptions& options) {
-  if (f.fit.at_minimum())
-    f.fit.finish(conclude<Search>(f.pixels, f.fit.domain(), f.fit.minimum(), options), options);
-  if (f.fit.needs_start()) f.fit.start(cold_start(f.pixels), options);
-  return f.fit.searching();
+bool searching(Flight<Search, Sums>& f, const FitJob& job) {
+  const FitOptions& options = *job.options;
+  for (;;) {
+    if (f.fit.needs_start()) f.fit.start(cold_start(f.pixels), options);
+    if (f.fit.searching()) return true;
+    auto result = bad_input<LocalizationOf<float>>();
+    if (f.fit.at_minimum()) result = finish(f.pixels, f.fit, options);
+    job.results[f.index] = as_localization(result);
+    if (!f.fit.tries_again()) return false;
+    f.fit.begin(true, f.pixels.summary(), f.input, job.roi_px, options, true);
+  }
 }
 
 FitInput input_of(const FitJob& job, std::size_t index) {
@@ -70,12 +77,11 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
     while (next < job.count) {
       f.index = next++;
       load_roi(f.pixels, job, f.index);
-      const FitInput input = input_of(job, f.index);
+      f.input = input_of(job, f.index);
       if constexpr (Search::kSearchesLevels)
-        if (input.variances != nullptr) f.pixels.load_map(input.variances, options);
-      f.fit.begin(f.pixels.summary(), input, job.roi_px, options);
-      if (searching(f, options)) return true;
-      job.results[f.index] = as_localization(f.fit.result());
+        if (f.input.variances != nullptr) f.pixels.load_map(f.input.variances, options);
+      f.fit.begin(true, f.pixels.summary(), f.input, job.roi_px, options);
+      if (searching(f, job)) return true;
     }
     return false;
   };
@@ -91,12 +97,9 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
     for (int k = 0; k < flying;) {
       Flying& f = flights[k];
       f.fit.advance(f.at, options);
-      if (!searching(f, options)) {
-        job.results[f.index] = as_localization(f.fit.result());
-        if (!launch(f)) {
-          f = flights[--flying];  // evaluated already: advanced next
-          continue;
-        }
+      if (!searching(f, job) && !launch(f)) {
+        f = flights[--flying];  // evaluated already: advanced next
+        continue;
       }
       ++k;
     }

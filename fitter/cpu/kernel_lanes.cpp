@@ -18,22 +18,71 @@ namespace {
 
 using Real = LaneSums::Real;
 
+constexpr std::size_t kLanes = LaneSums::kLanes;
+/// So many of a group are better left than waited for (docs/benchmarks.md, "Lanes that are done").
+constexpr int kFew = std::max(1, LaneSums::kLanes / 8);
+
+/// @param leaves   those that are to be tried again, and the last few that search still
+/// @param goes_on  with what was left
+/// @return those that are left
+template <class Search>
+Mask<Real> fit_group(const FitJob& job, const LaneGroup& group, LaneWorkspace& workspace,
+                     bool leaves, bool goes_on) {
+  const FitOptions& options = *job.options;
+  LaneSums pixels(workspace, job.roi_px, options.integrated);
+  group.load(pixels);
+  FitInputOf<Real> input;
+  input.start = group.start();
+  BoundsOf<Real> bounds;
+  if constexpr (Search::kSearchesLevels) {
+    if (job.levels != nullptr) input.levels = group.levels();
+    group.add_limits(pixels, bounds, input);
+  }
+  LocalizationOf<Real> result;
+  if (goes_on) result = group.results();
+  const auto any_of = [](const Mask<Real>& mask) { return any(mask); };
+  const auto too_few = [&](const Mask<Real>& mask) {
+    return leaves && any(mask) && count_of(mask) <= kFew;
+  };
+  Mask<Real> fits = Mask<Real>(true), left;
+  for (bool is_next = goes_on; any(fits); is_next = true) {
+    SpotFit<Search> fit;
+    fit.begin(fits, pixels.summary(), input, job.roi_px, options, is_next, result);
+    search(pixels, fit, options, any_of, too_few);
+    const LocalizationOf<Real> found = finish(pixels, fit, options);
+    result = where(fits, where(fit.left(), fit.standing(), found), result);
+    fits = fit.tries_again();
+    left = fit.left() || fits;
+    if (leaves) break;
+  }
+  group.store(result);
+  return left;
+}
+
+/// Batches do not wait for the slowest of each group: where few of one search still, they are left
+/// until there are enough of them for a group of their own.
 template <class Search>
 void fit_all(const FitJob& job, LaneWorkspace& workspace) {
-  for (std::size_t first = 0; first < job.count; first += LaneSums::kLanes) {
+  std::size_t left[2 * kLanes];
+  std::size_t left_count = 0;
+  const auto go_on = [&] {
+    const LaneGroup group(job, {left, left_count});
+    fit_group<Search>(job, group, workspace, false, true);
+    left_count -= group.count();
+    std::copy_n(left + group.count(), left_count, left);
+  };
+  for (std::size_t first = 0; first < job.count; first += kLanes) {
+    const bool is_alone = left_count == 0 && first + kLanes >= job.count;
     const LaneGroup group(job, first);
-    LaneSums pixels(workspace, job.roi_px, job.options->integrated);
-    group.load(pixels);
-    FitInputOf<Real> input;
-    input.start = group.start();
-    BoundsOf<Real> bounds;
-    if constexpr (Search::kSearchesLevels) {
-      if (job.levels != nullptr) input.levels = group.levels();
-      group.add_limits(pixels, bounds, input);
-    }
-    group.store(fit_spot<Search>(pixels, input, *job.options,
-                                 [](const Mask<Real>& mask) { return any(mask); }));
+    const Mask<Real> later = fit_group<Search>(job, group, workspace, !is_alone, false);
+    alignas(64) float is_left[kLanes];
+    where(later, Real(1.0f), Real(0.0f)).store(is_left);
+    group.for_each_roi([&](std::size_t lane, std::size_t i) {
+      if (is_left[lane] > 0) left[left_count++] = i;
+    });
+    if (left_count >= kLanes) go_on();
   }
+  if (left_count > 0) go_on();
 }
 
 }  // namespace

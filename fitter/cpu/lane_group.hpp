@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/lane_sums.hpp"
@@ -13,16 +14,26 @@
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
-/// ROIs side by side: lane k fits number first + k, the lanes beyond the last ROI that one again.
+/// ROIs side by side, one a lane; the lanes beyond the last ROI fit that one again.
 class LaneGroup {
   using Real = LaneSums::Real;
   static constexpr int kLanes = LaneSums::kLanes;
 
  public:
-  LaneGroup(const FitJob& job, std::size_t first) : job_(job) {
+  /// Numbers from `first` on.
+  LaneGroup(const FitJob& job, std::size_t first)
+      : job_(job), count_(std::min(job.count - first, std::size_t{kLanes})) {
     for (std::size_t k = 0; k < std::size_t{kLanes}; ++k)
       index_[k] = std::min(first + k, job.count - 1);
   }
+  /// @param numbers  at least 1; the first ones, at most kLanes
+  LaneGroup(const FitJob& job, std::span<const std::size_t> numbers)
+      : job_(job), count_(std::min(numbers.size(), std::size_t{kLanes})) {
+    for (std::size_t k = 0; k < std::size_t{kLanes}; ++k)
+      index_[k] = numbers[std::min(k, count_ - 1)];
+  }
+
+  std::size_t count() const { return count_; }
 
   template <class Pixels>
   void load(Pixels& pixels) const {
@@ -97,8 +108,21 @@ class LaneGroup {
   /// Calls action(lane, number of the ROI), for each ROI once.
   template <class Action>
   void for_each_roi(const Action& action) const {
-    for (std::size_t k = 0; k < std::size_t{kLanes} && (k == 0 || index_[k] > index_[k - 1]); ++k)
-      action(k, index_[k]);
+    for (std::size_t k = 0; k < count_; ++k) action(k, index_[k]);
+  }
+
+  /// The results that are there.
+  LocalizationOf<Real> results() const {
+    alignas(64) float of[kLocalizationNumbers][kLanes];
+    for (int k = 0; k < kLanes; ++k) {
+      LocalizationOf<float> one = numbers_of(job_.results[index_[k]]);
+      int row = 0;
+      for_each_number([&](const float& number) { of[row++][k] = number; }, one);
+    }
+    LocalizationOf<Real> l;
+    int row = 0;
+    for_each_number([&](Real& number) { number = Real::load(of[row++]); }, l);
+    return l;
   }
 
   void store(const LocalizationOf<Real>& l) const {
@@ -131,6 +155,7 @@ class LaneGroup {
   }
 
   const FitJob& job_;
+  std::size_t count_;
   std::size_t index_[kLanes];
 };
 

@@ -31,6 +31,7 @@ struct Lanes {
     DRIFTD_HD friend Mask operator!(const Mask& a) { return hn::Not(a.m); }
     DRIFTD_HD friend bool any(const Mask& a) { return !hn::AllFalse(d, a.m); }
     DRIFTD_HD friend bool all(const Mask& a) { return hn::AllTrue(d, a.m); }
+    DRIFTD_HD friend int count_of(const Mask& a) { return static_cast<int>(hn::CountTrue(d, a.m)); }
     DRIFTD_HD friend Mask where(const Mask& mask, const Mask& yes, const Mask& no) {
       return (mask && yes) || (!mask && no);
     }

@@ -32,8 +32,12 @@ const void* any_kernel() {
   return batch_kernel(FitOptions(), {kMinRoiPx}).function;
 }
 
+/// ROIs that a large GPU fits at once, each in a thread.
+constexpr std::size_t kAtOnce = 65536;
+
 struct Chunk {
   std::size_t from, count;
+  bool leaves = false;  ///< its slowest fits to a second launch
 };
 
 /// Large chunks, because each copy has a price, that grow smaller at the end, because nothing
@@ -115,7 +119,7 @@ struct Pipeline {
   int device;
   Stream stream;
   std::array<Passage, kArrays> passages;
-  Growing<DeviceMemory> again;  ///< KernelArgument's
+  Growing<DeviceMemory> left;  ///< KernelArgument's
 };
 
 /// What fit_frames() was given.
@@ -285,10 +289,17 @@ class BatchFitter final : public CudaBatchFitter {
     if (call.frames != nullptr && call.arrays[kPlaces].where != Where::Device)
       check_places(call.frames->fits);
     const bool on_device = !call.any(Where::Pinned) && !call.any(Where::Pageable);
+    const bool may_try_again = batch.starts != nullptr && call.options.spots_only;
     if (on_device && call.swarm == nullptr && call.frames == nullptr) {
+      // The last of many leave none: a GPU that waits for the slowest of the others has them to do.
+      const bool are_many =
+          call.kernel.leaves && batch.roi_px >= kLeastLeftPx && batch.count >= 6 * kAtOnce;
+      const std::size_t last = are_many ? std::max(kAtOnce, batch.count / 16) : 0;
       constexpr std::size_t kMostOfALaunch = std::numeric_limits<std::int32_t>::max() / 128;
-      for (std::size_t from = 0; from < batch.count; from += kMostOfALaunch)
-        call.chunks.push_back({from, std::min(kMostOfALaunch, batch.count - from)});
+      for (std::size_t from = 0; from < batch.count - last; from += kMostOfALaunch)
+        call.chunks.push_back({from, std::min(kMostOfALaunch, batch.count - last - from),
+                               call.kernel.leaves && (are_many || may_try_again)});
+      if (last > 0) call.chunks.push_back({batch.count - last, last});
     } else {
       const bool varies = call.frames != nullptr
                               ? call.frames->fits.frames.variances_adu2 != nullptr
@@ -298,6 +309,7 @@ class BatchFitter final : public CudaBatchFitter {
       std::size_t fewest = call.swarm == nullptr ? kFewestFits : kFewestSwarms;
       if (on_device && call.swarm == nullptr) fewest = most;  // no copy waits for the last one
       call.chunks = cut(batch.count, call.devices(), fewest, most);
+      for (Chunk& chunk : call.chunks) chunk.leaves = call.kernel.leaves && may_try_again;
     }
     if (call.pipelines.size() > call.chunks.size()) call.pipelines.resize(call.chunks.size());
   }
@@ -398,9 +410,9 @@ class BatchFitter final : public CudaBatchFitter {
       job.starts = cut.starts_of_rois;
     }
     if (call.swarm != nullptr) job.starts = launch_swarm(call, chunk, pipeline, job);
-    launch_fits(call.kernel, job, pipeline);
+    launch_fits(call.kernel, job, chunk.leaves, pipeline);
     if (job.details != nullptr && is_separable(call.options.model))
-      launch(details_kernel(call.options.model, job.roi_px), job, kAllBlocks, stream);
+      launch(details_kernel(call.options.model, job.roi_px), job, job.count, stream);
     if (call.frames != nullptr)
       launch_cutting(to_frame_kernel(), cut, job.count, stream, "moving the results");
     for (const std::size_t out : kOutputs)
@@ -413,29 +425,26 @@ class BatchFitter final : public CudaBatchFitter {
                     chunk.count * arrays[out].each);
   }
 
-  void launch_fits(const Kernel& kernel, KernelArgument job, Pipeline& pipeline) const {
-    constexpr unsigned kSecondBlocks = 2048;  // few are wanted; as many as a large GPU runs at once
+  /// @param leaves  the slowest to a second launch
+  void launch_fits(const Kernel& kernel, KernelArgument job, bool leaves,
+                   Pipeline& pipeline) const {
     cudaStream_t stream = pipeline.stream.get();
-    const bool two_tries = kernel.defers && job.starts != nullptr && job.options.spots_only;
-    if (two_tries) {
-      pipeline.again.reserve(calls_, (std::size_t{job.count} + 1) * sizeof(std::uint32_t));
-      job.again = static_cast<std::uint32_t*>((*pipeline.again).get());
-      check(calls_.set(job.again, 0, sizeof(std::uint32_t), stream), "preparing the fits");
-    }
-    launch(kernel, job, kAllBlocks, stream);
-    if (!two_tries) return;
-    job.is_second_try = true;
-    launch(kernel, job, kSecondBlocks, stream);
+    if (!leaves) return launch(kernel, job, job.count, stream);
+    pipeline.left.reserve(calls_, (std::size_t{job.count} + 1) * sizeof(std::uint32_t));
+    job.left = static_cast<std::uint32_t*>((*pipeline.left).get());
+    check(calls_.set(job.left, 0, sizeof(std::uint32_t), stream), "preparing the fits");
+    launch(kernel, job, job.count, stream);
+    job.goes_on = true;
+    launch(kernel, job, std::min<std::uint32_t>(job.count, kAtOnce), stream);
   }
 
-  static constexpr unsigned kAllBlocks = std::numeric_limits<unsigned>::max();
-  void launch(const Kernel& kernel, KernelArgument& job, unsigned most_blocks,
+  /// @param rois  as many as the launch has blocks for
+  void launch(const Kernel& kernel, KernelArgument& job, std::uint32_t rois,
               cudaStream_t stream) const {
     constexpr int kThreads = 128;
     const auto groups = static_cast<unsigned>(kernel.groups(kThreads));
     void* arguments[] = {&job};
-    check(calls_.launch(kernel.function,
-                        {std::min((job.count + groups - 1) / groups, most_blocks), 1, 1},
+    check(calls_.launch(kernel.function, {(rois + groups - 1) / groups, 1, 1},
                         {groups * static_cast<unsigned>(kernel.threads), 1, 1}, arguments,
                         groups * kernel.group_bytes, stream),
           "starting the fits");

@@ -92,46 +92,68 @@ constexpr int kWarpsAtOnce = [] {
   return kRegisters < kShared ? kRegisters : kShared;
 }();
 
-/// A warp waits for its slowest fit, so fits that are to be tried again are left to a second
-/// launch, where they have warps of their own.
+/// So many of a warp are better left than waited for (docs/benchmarks.md, "Lanes that are done").
+template <class Search, int kSide>
+constexpr int kFew = kSide < kLeastLeftPx                   ? 0
+                     : Search::kSearchesLevels || kSide < 8 ? 4
+                                                            : 6;
+
+/// A warp waits for its slowest fit. So a launch may leave fits that are to be tried again, and the
+/// last few that search still, to a second one, where they have warps of their own.
 template <class Search, int kSide>
 __global__ void __launch_bounds__(kWarpThreads, kWarpsAtOnce<Search, kSide>)
     fit_in_threads(const __grid_constant__ KernelArgument job) {
   using Sums = SumsInThreads<Search, kSide>;
   extern __shared__ float4 shared[];
   float* const memory = reinterpret_cast<float*>(shared);
+  auto* const results = static_cast<Localization*>(job.results);
   const auto any_of = [](bool mask) { return Sums::any_of(mask); };
-  const std::uint32_t total = job.is_second_try ? job.again[0] : job.count;
+  const bool leaves = job.left != nullptr && !job.goes_on;
+  const auto too_few = [&](bool mask) {
+    return leaves && Sums::count_of(mask) <= kFew<Search, kSide>;
+  };
+  const std::uint32_t total = job.goes_on ? job.left[0] : job.count;
   for (std::uint32_t first = blockIdx.x * Sums::kRois; first < total;
        first += gridDim.x * Sums::kRois) {
     const std::uint32_t count = min(total - first, std::uint32_t{Sums::kRois});
     /// Of the batch. @param roi  of the warp
-    const auto second_number = [&](std::uint32_t roi) { return job.again[1 + first + roi]; };
+    const auto left_number = [&](std::uint32_t roi) { return job.left[1 + first + roi]; };
     with_pixels(job.type, job.pixels, [&](const auto* of_type) {
       constexpr std::size_t kPixels = Sums::kPixels;
       const auto load = [&](const auto& rois) {
         Sums::load(memory, rois, static_cast<int>(count));
       };
-      if (job.is_second_try)
-        load([&](int roi) { return of_type + second_number(roi) * kPixels; });
+      if (job.goes_on)
+        load([&](int roi) { return of_type + left_number(roi) * kPixels; });
       else
         load([&](int roi) { return of_type + first * kPixels + roi * Sums::kPixels; });
     });
     Sums pixels(memory);
     pixels.summarize(job.type != PixelType::F32, job.saturation);
     const std::uint32_t own = min(static_cast<std::uint32_t>(Sums::roi()), count - 1);
-    const std::uint32_t index = job.is_second_try ? second_number(own) : first + own;
-    SpotFit<Search> fit;
-    fit.begin(pixels.summary(), input_of(job, index), kSide, job.options, job.is_second_try);
-    while (any_of(fit.unfinished())) {
-      try_once(pixels, fit, job.options, any_of);
-      if (job.again != nullptr) break;
-    }
+    const std::uint32_t index = job.goes_on ? left_number(own) : first + own;
     const bool counts = Sums::roi() < count && Sums::part() == 0;
-    if (fit.needs_start() && counts) job.again[1 + atomicAdd(job.again, 1u)] = index;
-    const Localization l = as_localization(fit.result());
-    auto* const results = static_cast<Localization*>(job.results);
-    if (job.is_second_try) {
+    LocalizationOf<float> before;
+    if (job.goes_on) before = numbers_of(results[index]);
+    Localization l;
+    bool is_next = job.goes_on;
+    for (bool fits = true; any_of(fits);) {
+      SpotFit<Search> fit;
+      fit.begin(fits, pixels.summary(), input_of(job, index), kSide, job.options, is_next, before);
+      search(pixels, fit, job.options, any_of, too_few);
+      if (fit.left()) pixels.keep(as_localization(fit.standing()));
+      const LocalizationOf<float> found = finish(pixels, fit, job.options);
+      if (fits) l = as_localization(found);
+      if (fit.left()) l = pixels.kept();
+      fits = fit.tries_again();
+      if (leaves) {
+        if (counts && (fit.left() || fits)) job.left[1 + atomicAdd(job.left, 1u)] = index;
+        break;
+      }
+      is_next = true;
+      before.status = code_of(FitStatus::NotConverged);
+    }
+    if (job.goes_on) {
       if (counts) results[index] = l;
     } else {  // through shared memory, so that neighbours write to neighbours
       constexpr std::uint32_t kWords = sizeof(Localization) / sizeof(std::uint32_t);

@@ -28,10 +28,10 @@ struct KernelArgument {
   const float* angles_rad = nullptr;  ///< this and the next two: batch, see Batch
   const AngleBounds* angle_bounds = nullptr;
   FitDetails* details = nullptr;
-  /// batch, of a kernel that defers: how many fits are to be tried again, then which: written by
-  /// the first launch, read by the second. Null: all are tried again at once.
-  std::uint32_t* again = nullptr;
-  bool is_second_try = false;
+  /// batch, of a kernel that leaves fits: how many, then which; written by the first launch, read
+  /// by the second. Null: none are left.
+  std::uint32_t* left = nullptr;
+  bool goes_on = false;  ///< the second launch
 };
 
 /// Live slots hold the start value in the first whole 16 bytes behind the pixels, so that one read
@@ -73,6 +73,9 @@ struct SwarmArgument {
   SwarmReport* reports;  ///< receives what the swarms found; may be null
 };
 
+/// Of smaller ROIs fits are left only if they are to be tried again, because many are.
+constexpr int kLeastLeftPx = 7;
+
 /// Several groups of threads, one a ROI, make a block.
 struct Kernel {
   /// batch: (KernelArgument); live: (KernelArgument, Task, const Task* doorbell, Task* relay)
@@ -80,7 +83,7 @@ struct Kernel {
   int threads;              ///< for one ROI
   int most_threads;         ///< of a block
   std::size_t group_bytes;  ///< shared memory for one ROI
-  bool defers = false;      ///< see KernelArgument::again
+  bool leaves = false;      ///< see KernelArgument::left
 
   static constexpr std::size_t kMostSharedBytes = std::size_t{47} << 10;
   /// ROIs in a block of at most `of_block` threads and 48 KiB, which every device has.

@@ -49,6 +49,18 @@ class ThreadSums {
     if constexpr (kThreads == 1) return condition;
     return __any_sync(kWholeWarp, condition);
   }
+  /// Where it is true, for how many threads that are in step with this one it is so. Some more, or
+  /// some fewer, where the compiler has them so.
+  __device__ static int count_of(bool condition) {
+    if constexpr (kThreads > 1) return __popc(__ballot_sync(kWholeWarp, condition));
+    return condition ? __popc(__activemask()) : kWarpThreads;
+  }
+  /// The ROI's pixels are no more, but what was kept.
+  __device__ void keep(const Localization& l) {
+    static_assert(sizeof(Localization) <= kPitch * sizeof(float));
+    *reinterpret_cast<Localization*>(own_) = l;
+  }
+  __device__ Localization kept() const { return *reinterpret_cast<const Localization*>(own_); }
 
   /// Its first `count` ROIs; the last of them again for the others. summarize() is next.
   /// @param rois  a ROI's pixels by its place in the block

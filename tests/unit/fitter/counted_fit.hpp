@@ -25,10 +25,9 @@ CountedFit count_evaluations(Sums& pixels, const fitter::FitInput& input,
   CountedFit counted;
   const auto all_zero = std::make_unique<fitter::SpotFit<Search>>();
   fitter::SpotFit<Search>& fit = *all_zero;
-  fit.begin(pixels.summary(), input, pixels.side(), options);
-  while (fit.unfinished()) {
+  do {
+    fit.begin(true, pixels.summary(), input, pixels.side(), options, counted.searches > 0);
     if (fit.needs_start()) fit.start(fitter::cold_start(pixels), options);
-    ++counted.searches;
     int evaluations = 0;
     while (fit.searching()) {
       const auto at = fitter::evaluate(pixels, fit);
@@ -36,10 +35,14 @@ CountedFit count_evaluations(Sums& pixels, const fitter::FitInput& input,
       if (evaluations > give_up_after) return counted;
       fit.advance(at, options);
     }
-    fit.finish(fitter::conclude<Search>(pixels, fit.domain(), fit.minimum(), options), options);
-  }
+    if (fit.at_minimum()) {
+      ++counted.searches;
+      counted.result = fitter::as_localization(fitter::finish(pixels, fit, options));
+    } else {
+      counted.result = fitter::as_localization(fitter::bad_input<fitter::LocalizationOf<float>>());
+    }
+  } while (fit.tries_again());
   counted.ended = true;
-  counted.result = fitter::as_localization(fit.result());
   return counted;
 }
 

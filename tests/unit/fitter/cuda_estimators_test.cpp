@@ -129,6 +129,53 @@ TEST_CASE("A fit that is tried again on CUDA is that of a cold start") {
   CHECK(same > count * 9 / 10);
 }
 
+TEST_CASE(
+    "Of many fits in a GPU's memory each has the bits that it has alone, however slow it is") {
+  if (test::no_device()) return;
+  constexpr std::size_t kDifferent = 3001, kCount = 500'009, kAlone = 400;
+  FitOptions options =
+      options_of(any_model(), GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
+                                       Estimator::PoissonLikelihood));
+  options.spots_only = GENERATE(true, false);
+  const bool warm = GENERATE(true, false);
+  const int side = GENERATE(7, 9, 16);
+  CAPTURE(side, warm, options.spots_only);
+  const auto area = static_cast<std::size_t>(side * side);
+  // Dim ones take long, or are no spots; some starts lead nowhere.
+  auto pixels = test::simulate_spots<std::uint16_t>(side, 300, 100, kDifferent, 76).pixels;
+  std::vector<fitter::Start> starts(kDifferent, {3, 3, 1.5f, 1.5f});
+  for (std::size_t i = 0; i < kDifferent; i += 7) starts[i] = {0, 0, 0.5f, 0.5f};
+  for (std::size_t i = 0; i < kDifferent; i += 11) starts[i] = {};
+  Fits alone(kAlone);
+  for (std::size_t i = 0; i < kAlone; ++i)
+    test::cuda_fitter().fit({pixels.data() + i * area, fitter::PixelType::U16, side, 1,
+                             warm ? starts.data() + i : nullptr},
+                            options, {alone.data() + i, 1});
+  pixels.resize(kCount * area);
+  starts.resize(kCount);
+  for (std::size_t i = kDifferent; i < kCount; ++i) {
+    std::copy_n(pixels.data() + i % kDifferent * area, area, pixels.data() + i * area);
+    starts[i] = starts[i % kDifferent];
+  }
+  Fits fits(kCount);
+  std::memset(fits.data(), 0xa5, kCount * sizeof fits[0]);
+  const test::CudaArray<std::uint16_t> there(true, pixels.data(), pixels.size());
+  const test::CudaArray<fitter::Start> starts_there(true, starts.data(), kCount);
+  const test::CudaArray<fitter::Localization> results(true, fits.data(), kCount);
+  test::cuda_fitter().fit(
+      {there.get(), fitter::PixelType::U16, side, kCount, warm ? starts_there.get() : nullptr},
+      options, {results.get(), kCount});
+  REQUIRE(cudaMemcpy(fits.data(), results.get(), kCount * sizeof fits[0], cudaMemcpyDefault) ==
+          cudaSuccess);
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const std::size_t like = i % kDifferent;
+    const fitter::Localization& one = like < kAlone ? alone[like] : fits[like];
+    others += test::same_bits(&one, &fits[i], 1) ? 0u : 1u;
+  }
+  CHECK(others == 0);
+}
+
 TEST_CASE("The likelihood fit on CUDA agrees with the CPU at few photons") {
   if (test::no_device()) return;
   const auto cell =

@@ -66,7 +66,7 @@ struct Begun {
   explicit Begun(const FitOptions& with = {}, Vec<2> start = {{10, 20}}) : options(with) {
     options.lambda_start = 1;
     search.set_domain({});
-    search.begin(true, start, options);
+    search.begin(true, {start, options.lambda_start, 0});
   }
   /// Whether it ended with the last of these values of the trials.
   bool advance(std::initializer_list<float> values) {
@@ -131,13 +131,13 @@ TEST_CASE("However many steps were taken, a few refused ones end the search") {
 TEST_CASE("A search begun again forgets the one before") {
   Begun fit;
   CHECK_FALSE(fit.advance({1000, 900, 800, 801}));
-  fit.search.begin(true, {{-4, 30}}, fit.options);
+  fit.search.begin(true, {{{-4, 30}}, fit.options.lambda_start, 0});
   CHECK(fit.trial(0) == -4);
   CHECK_FALSE(fit.advance({2000}));
   CHECK(fit.step() == step_at(1));
   CHECK(fit.search.minimum().iterations == 1);
   fit.options.min_step = 10;  // any step is small
-  fit.search.begin(true, {{-4, 30}}, fit.options);
+  fit.search.begin(true, {{{-4, 30}}, fit.options.lambda_start, 0});
   CHECK_FALSE(fit.advance({2000}));  // where the one before ended is no step
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("Where values tell nothing, the gradients at both places say which is 
   const auto goes_on_at = [](float value, Vec<2> gradient, bool held = false) {
     Begun fit;
     fit.search.set_domain({5});
-    fit.search.begin(true, {{10, 20}}, fit.options);
+    fit.search.begin(true, {{{10, 20}}, fit.options.lambda_start, 0});
     CHECK_FALSE(fit.advance({1000}));  // the next is 3 and -0.75 from it
     fit.search.advance({value, {{{2, 0}, {0, 4}}}, gradient, held}, fit.options);
     CHECK(fit.search.searching());
@@ -185,7 +185,7 @@ TEST_CASE("By the gradients a step lowers the value by the whole trapezoid") {
     options.min_decrease = min_decrease;
     Begun fit(options);
     fit.search.set_domain({5});
-    fit.search.begin(true, {{10, 20}}, fit.options);
+    fit.search.begin(true, {{{10, 20}}, fit.options.lambda_start, 0});
     CHECK_FALSE(fit.advance({1000}));
     fit.search.advance({1000, {{{2, 0}, {0, 4}}}, {{8, 2}}}, fit.options);
     return !fit.search.searching();
@@ -237,7 +237,7 @@ Begun<> undamped(std::initializer_list<Vec<2>> gradients,
   Begun fit;
   fit.options.lambda_start = damping;
   fit.search.set_domain(domain);
-  fit.search.begin(true, start, fit.options);
+  fit.search.begin(true, {start, fit.options.lambda_start, 0});
   float value = 1000;
   for (const Vec<2>& gradient : gradients) {
     REQUIRE(fit.search.searching());
@@ -272,7 +272,7 @@ TEST_CASE("The last step is not evaluated where it is small in each scale") {
   const auto ends = [&](float min_step, float most_in_small_step = INFINITY) {
     fit.options.min_step = min_step;
     fit.search.set_domain({0, most_in_small_step});
-    fit.search.begin(true, {{10, 20}}, fit.options);
+    fit.search.begin(true, {{{10, 20}}, fit.options.lambda_start, 0});
     fit.search.advance({1000, kNormal, {{0.0019f, 3.9e-4f}}}, fit.options);
     const bool is = !fit.search.searching();
     CHECK(fit.search.minimum().is_at_trial == is);
@@ -297,7 +297,7 @@ TEST_CASE("A last step is short, undamped and whole, or it is evaluated") {
     Begun fit;
     fit.options.min_decrease = 1;
     fit.options.lambda_start = 1e-5f;
-    fit.search.begin(true, {{10, 20}}, fit.options);
+    fit.search.begin(true, {{{10, 20}}, fit.options.lambda_start, 0});
     fit.search.advance({1000, kNormal, {{0, gradient}}}, fit.options);
     return !fit.search.searching();
   };
@@ -311,7 +311,7 @@ TEST_CASE("A last step brings little beside what is left, where that is told, or
     fit.options.lambda_start = 1e-5f;
     fit.options.min_decrease = 1;
     fit.search.set_domain({0, INFINITY, tells_ahead});
-    fit.search.begin(true, {{10, 20}}, fit.options);
+    fit.search.begin(true, {{{10, 20}}, fit.options.lambda_start, 0});
     fit.search.advance({value, kNormal, {{0.03f, 0.03f}}}, fit.options);  // brings 6.75e-4
     return !fit.search.searching();
   };
@@ -324,7 +324,7 @@ TEST_CASE("A search begun again is not where the one before ended") {
   Begun fit = undamped({{{0.02f, 0.03f}}});
   CHECK(fit.search.minimum().is_at_trial);
   fit.options.lambda_max = 2e-4f;
-  fit.search.begin(true, {{-4, 30}}, fit.options);
+  fit.search.begin(true, {{{-4, 30}}, fit.options.lambda_start, 0});
   CHECK_FALSE(fit.advance({1000, 1001}));
   CHECK(fit.advance({1001}));  // past the most damping
   CHECK(fit.trial(0) != -4);
@@ -338,7 +338,7 @@ TEST_CASE("A step that changes too much for a small one goes on") {
   const auto ends = [&](float value) {
     Begun fit(options);
     fit.search.set_domain({0, 5});
-    fit.search.begin(true, {{10, 20}}, fit.options);
+    fit.search.begin(true, {{{10, 20}}, fit.options.lambda_start, 0});
     return fit.advance({1000, value});
   };
   CHECK(ends(995.1f));
@@ -349,12 +349,12 @@ TEST_CASE("A step that changes too much for a small one goes on") {
 
 TEST_CASE("A search begun beside one under way leaves it alone") {
   Begun fit;
-  fit.search.begin(false, {{-4, 30}}, fit.options);
+  fit.search.begin(false, {{{-4, 30}}, fit.options.lambda_start, 0});
   CHECK_FALSE(fit.advance({1000}));
   CHECK(fit.search.minimum().at.chi_square == 1000);
   CHECK(fit.step() == step_at(1));
   CHECK_FALSE(fit.advance({900}));
-  fit.search.begin(false, {{-4, 30}}, fit.options);
+  fit.search.begin(false, {{{-4, 30}}, fit.options.lambda_start, 0});
   CHECK(fit.step() == Approx(step_at(0.1f)));
   CHECK_FALSE(fit.advance({901}));
   CHECK(fit.step() == Approx(step_at(1)));
@@ -440,13 +440,13 @@ TEST_CASE("Equations without a solution are damped until they have one, or the s
   at.gradient = {{6, -3}};
   Begun fit;
   fit.options.lambda_start = 1e-3f;
-  fit.search.begin(true, {{10, 20}}, fit.options);
+  fit.search.begin(true, {{{10, 20}}, fit.options.lambda_start, 0});
   fit.search.advance(at, fit.options);
   CHECK(fit.search.searching());
   // 2.2 x + 2.1 y = 6 and 2.1 x + 2.2 y = -3, with the first damping that makes it definite: 0.1
   CHECK(fit.trial(0) == Approx(10 + (2.2 * 6 + 2.1 * 3) / (2.2 * 2.2 - 2.1 * 2.1)));
   at.normal = {{{0, 0}, {0, 0}}};
-  fit.search.begin(true, {{10, 20}}, fit.options);
+  fit.search.begin(true, {{{10, 20}}, fit.options.lambda_start, 0});
   fit.search.advance(at, fit.options);
   CHECK_FALSE(fit.search.searching());
   CHECK(fit.status() == FitStatus::NotConverged);

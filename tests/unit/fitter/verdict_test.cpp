@@ -419,7 +419,9 @@ TEST_CASE("A warm start that leads nowhere is tried again cold, once, where spot
   options.min_chi_square = 1;
   FitInput input;
   input.start = {3, 4, 1, 1};
-  const auto begin = [&] { fit.begin({100, 0, 1, true}, input, kSide, options); };
+  const auto begin = [&](bool is_next) {
+    fit.begin(true, {100, 0, 1, true}, input, kSide, options, is_next);
+  };
   /// To its end, at once, and what is said of that.
   const auto found = [&](FitStatus status) {
     REQUIRE(fit.searching());
@@ -427,22 +429,24 @@ TEST_CASE("A warm start that leads nowhere is tried again cold, once, where spot
     REQUIRE(fit.at_minimum());
     fitter::LocalizationOf<float> l = {};
     l.status = fitter::code_of(status);
-    fit.finish(l, options);
+    CHECK(fit.finish(l, options).status == l.status);
   };
-  begin();
+  begin(false);
   found(FitStatus::ConvergedStep);
-  CHECK_FALSE(fit.unfinished());
-  begin();
+  CHECK_FALSE(fit.tries_again());
+  begin(false);
   found(FitStatus::NotConverged);
+  CHECK(fit.tries_again());
+  begin(true);
   CHECK(fit.needs_start());
   fit.start({5, 6, 1, 1}, options);
   CHECK(fit.trial()[1] == 6);
   found(FitStatus::NotConverged);
-  CHECK_FALSE(fit.unfinished());
+  CHECK_FALSE(fit.tries_again());
   options.spots_only = false;
-  begin();
+  begin(false);
   found(FitStatus::NotConverged);
-  CHECK_FALSE(fit.unfinished());
+  CHECK_FALSE(fit.tries_again());
 }
 
 }  // namespace
