@@ -34,11 +34,14 @@ DRIFTD_HD auto cold_start(BackEnd& pixels) {
   const Real first = 1.0f, last = static_cast<float>(pixels.side() - 2);
   const Real x_px = clamped(peak.x_px, first, last), y_px = clamped(peak.y_px, first, last);
   const auto to_vertex = [&](const Real& place, const auto& smoothed) {
-    const Real step = where(place > first && place < last, Real(1.0f), Real(0.0f));
+    const Mask<Real> has_neighbours = place > first && place < last;
+    const Real step = where(has_neighbours, Real(1.0f), Real(0.0f));
     const Real before = smoothed(-step), after = smoothed(step);
     const Real curvature = before - 2.0f * peak.highest + after;
     const Real vertex = 0.5f * (before - after) / curvature;
-    return where(curvature < 0.0f, clamped(vertex, Real(-0.5f), Real(0.5f)), Real(0.0f));
+    // Without them all three are one, and what they differ by is how a compiler rounds them.
+    return where(has_neighbours && curvature < 0.0f, clamped(vertex, Real(-0.5f), Real(0.5f)),
+                 Real(0.0f));
   };
   const Real to_x =
       to_vertex(x_px, [&](const Real& d) { return pixels.smoothed_pixel(x_px + d, y_px); });

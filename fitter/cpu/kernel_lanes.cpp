@@ -38,13 +38,13 @@ Mask<Real> fit_group(const FitJob& job, const LaneGroup& group, LaneWorkspace& w
     if (job.levels != nullptr) input.levels = group.levels();
     group.add_limits(pixels, bounds, input);
   }
-  LocalizationOf<Real> result;
+  auto result = bad_input<LocalizationOf<Real>>();
   if (goes_on) result = group.results();
   const auto any_of = [](const Mask<Real>& mask) { return any(mask); };
   const auto too_few = [&](const Mask<Real>& mask) {
     return leaves && any(mask) && count_of(mask) <= kFew;
   };
-  Mask<Real> fits = Mask<Real>(true), left;
+  Mask<Real> fits = Mask<Real>(true), left = Mask<Real>(false);
   for (bool is_next = goes_on; any(fits); is_next = true) {
     SpotFit<Search> fit;
     fit.begin(fits, pixels.summary(), input, job.roi_px, options, is_next, result);

@@ -289,13 +289,14 @@ class BatchFitter final : public CudaBatchFitter {
     if (call.frames != nullptr && call.arrays[kPlaces].where != Where::Device)
       check_places(call.frames->fits);
     const bool on_device = !call.any(Where::Pinned) && !call.any(Where::Pageable);
-    const bool may_try_again = batch.starts != nullptr && call.options.spots_only;
+    const bool may_try_again =
+        (batch.starts != nullptr || call.swarm != nullptr) && call.options.spots_only;
     if (on_device && call.swarm == nullptr && call.frames == nullptr) {
       // The last of many leave none: a GPU that waits for the slowest of the others has them to do.
       const bool are_many =
           call.kernel.leaves && batch.roi_px >= kLeastLeftPx && batch.count >= 6 * kAtOnce;
-      const std::size_t last = are_many ? std::max(kAtOnce, batch.count / 16) : 0;
       constexpr std::size_t kMostOfALaunch = std::numeric_limits<std::int32_t>::max() / 128;
+      const std::size_t last = are_many ? std::clamp(batch.count / 16, kAtOnce, kMostOfALaunch) : 0;
       for (std::size_t from = 0; from < batch.count - last; from += kMostOfALaunch)
         call.chunks.push_back({from, std::min(kMostOfALaunch, batch.count - last - from),
                                call.kernel.leaves && (are_many || may_try_again)});

@@ -92,7 +92,8 @@ constexpr int kWarpsAtOnce = [] {
   return kRegisters < kShared ? kRegisters : kShared;
 }();
 
-/// So many of a warp are better left than waited for (docs/benchmarks.md, "Lanes that are done").
+/// So many threads of a warp are better left than waited for (docs/benchmarks.md, "Lanes that are
+/// done").
 template <class Search, int kSide>
 constexpr int kFew = kSide < kLeastLeftPx                   ? 0
                      : Search::kSearchesLevels || kSide < 8 ? 4
@@ -133,8 +134,9 @@ __global__ void __launch_bounds__(kWarpThreads, kWarpsAtOnce<Search, kSide>)
     const std::uint32_t own = min(static_cast<std::uint32_t>(Sums::roi()), count - 1);
     const std::uint32_t index = job.goes_on ? left_number(own) : first + own;
     const bool counts = Sums::roi() < count && Sums::part() == 0;
-    LocalizationOf<float> before;
+    LocalizationOf<float> before = bad_input<LocalizationOf<float>>();
     if (job.goes_on) before = numbers_of(results[index]);
+    __syncwarp();  // before one of those that fit the last ROI writes it
     Localization l;
     bool is_next = job.goes_on;
     for (bool fits = true; any_of(fits);) {

@@ -55,7 +55,7 @@ class ThreadSums {
     if constexpr (kThreads > 1) return __popc(__ballot_sync(kWholeWarp, condition));
     return condition ? __popc(__activemask()) : kWarpThreads;
   }
-  /// The ROI's pixels are no more, but what was kept.
+  /// In the ROI's memory: sums over its pixels are of no use then, but harmless.
   __device__ void keep(const Localization& l) {
     static_assert(sizeof(Localization) <= kPitch * sizeof(float));
     *reinterpret_cast<Localization*>(own_) = l;

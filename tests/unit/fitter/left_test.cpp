@@ -127,7 +127,11 @@ TEST_CASE("Slow and quick fits of a batch have the bits that each has alone, in 
   FitOptions options = any_options();
   options.spots_only = GENERATE(true, false);
   const auto pixels = easy_and_hard(kSide, kCount);
-  const std::vector<float> variances(pixels.size(), 9);
+  std::vector<float> variances;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    variances.insert(variances.end(), kArea, 4 + static_cast<float>(i % 13));
+    variances.back() = 6;
+  }
   std::vector<fitter::Start> starts(kCount, {4, 4, 1.3f, 1.3f});
   for (std::size_t i = 0; i < kCount; i += 5) starts[i] = {0, 8, 0.5f, 0.5f};
   fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, kSide, kCount};
@@ -144,18 +148,23 @@ TEST_CASE("Slow and quick fits of a batch have the bits that each has alone, in 
   }
   // Every seventh after another, so that others wait for one another.
   std::vector<float> mixed;
+  std::vector<float> mixed_variances;
   std::vector<fitter::Start> mixed_starts;
   std::vector<std::size_t> numbers;
   for (std::size_t k = 0; k < kCount; ++k) {
     const std::size_t i = k * 7 % kCount;
     numbers.push_back(i);
     mixed_starts.push_back(starts[i]);
+    mixed_variances.insert(mixed_variances.end(),
+                           variances.begin() + static_cast<std::ptrdiff_t>(i * kArea),
+                           variances.begin() + static_cast<std::ptrdiff_t>((i + 1) * kArea));
     mixed.insert(mixed.end(), pixels.begin() + static_cast<std::ptrdiff_t>(i * kArea),
                  pixels.begin() + static_cast<std::ptrdiff_t>((i + 1) * kArea));
   }
   fitter::Batch other = batch;
   other.pixels = mixed.data();
   if (batch.starts != nullptr) other.starts = mixed_starts.data();
+  if (batch.variances != nullptr) other.variances = mixed_variances.data();
   std::vector<Localization> in_other_order(kCount);
   fitter::fit_batch_cpu(other, options, in_other_order, 1);
   for (std::size_t k = 0; k < kCount; ++k)

@@ -166,6 +166,36 @@ struct FullInput {
   }
 };
 
+TEST_CASE("Beside the border a cold start lies in its pixel, however a target rounds") {
+  constexpr int kSide = 6, kSpots = 96;
+  std::vector<float> pixels;
+  for (int i = 0; i < kSpots; ++i) {
+    const double along = 1 + 0.03 * i;
+    const test::Spot spot = i % 2 == 0 ? test::Spot{0.8, along, 1.3, 300 + 1.7 * i, 21}
+                                       : test::Spot{along, 4.3, 1.1, 500 + 2.3 * i, 7};
+    const auto image = test::clean_image(spot, kSide);
+    pixels.insert(pixels.end(), image.begin(), image.end());
+  }
+  fitter::FitOptions options;
+  options.model = fitter::Model::RotatedGaussian;
+  options.spots_only = false;
+  options.max_iterations = 1;
+  std::map<std::string, Fits> by_target;
+  with_each_target([&](const std::string& target) {
+    if (fitter::cpu::choose_kernels().fit_pixelwise != nullptr)
+      by_target[target] = test::fit_all(pixels, kSide, options);
+  });
+  CHECK(by_target.size() > 1);
+  const Fits& first = by_target.begin()->second;
+  for (const auto& [target, fits] : by_target) {
+    for (std::size_t i = 0; i < fits.size(); ++i) {
+      CAPTURE(target, i);
+      CHECK(fits[i].x_px == Approx(first[i].x_px).margin(1e-3));
+      CHECK(fits[i].y_px == Approx(first[i].y_px).margin(1e-3));
+    }
+  }
+}
+
 TEST_CASE(
     "All targets tell the same of every parameter, with maps, levels, bounds, what is fixed") {
   using fitter::Estimator;
