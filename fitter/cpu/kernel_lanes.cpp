@@ -21,6 +21,8 @@ using Real = LaneSums::Real;
 constexpr std::size_t kLanes = LaneSums::kLanes;
 /// So many of a group are better left than waited for (docs/benchmarks.md, "Lanes that are done").
 constexpr int kFew = std::max(1, LaneSums::kLanes / 8);
+/// Fewer groups, as live calls have, leave too few for another one.
+constexpr std::size_t kLeastGroups = 8;
 
 /// @param leaves   those that are to be tried again, and the last few that search still
 /// @param goes_on  with what was left
@@ -65,6 +67,7 @@ template <class Search>
 void fit_all(const FitJob& job, LaneWorkspace& workspace) {
   std::size_t left[2 * kLanes];
   std::size_t left_count = 0;
+  const bool leaves = job.count >= kLeastGroups * kLanes;
   const auto go_on = [&] {
     const LaneGroup group(job, {left, left_count});
     fit_group<Search>(job, group, workspace, false, true);
@@ -72,9 +75,9 @@ void fit_all(const FitJob& job, LaneWorkspace& workspace) {
     std::copy_n(left + group.count(), left_count, left);
   };
   for (std::size_t first = 0; first < job.count; first += kLanes) {
-    const bool is_alone = left_count == 0 && first + kLanes >= job.count;
+    const bool is_last = left_count == 0 && first + kLanes >= job.count;
     const LaneGroup group(job, first);
-    const Mask<Real> later = fit_group<Search>(job, group, workspace, !is_alone, false);
+    const Mask<Real> later = fit_group<Search>(job, group, workspace, leaves && !is_last, false);
     alignas(64) float is_left[kLanes];
     where(later, Real(1.0f), Real(0.0f)).store(is_left);
     group.for_each_roi([&](std::size_t lane, std::size_t i) {
