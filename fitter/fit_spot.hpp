@@ -170,21 +170,29 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
 /// Where a search stands that is left for later, as a result, so that it needs no other memory:
 /// parameters in the order of its numbers, the damping in chi-square's place, and a status beside
 /// those of FitStatus.
-constexpr float kLeft = 6;
+constexpr float kLeft = code_of(FitStatus::BadInput) + 1.0f;
 template <class Result>
 DRIFTD_HD auto was_left(const Result& r) {
   return r.status > kLeft - 0.5f;
 }
+
+/// Calls action(number of a result, parameter).
+template <int n, class Result, class Parameters, class Action>
+DRIFTD_HD void for_each_parameter(Result& l, Parameters& p, const Action& action) {
+  static_assert(n >= 3 && n <= 6);
+  action(l.x_px, p[0]);
+  action(l.y_px, p[1]);
+  action(l.sigma_x_px, p[2]);
+  if constexpr (n > 3) action(l.sigma_y_px, p[3]);
+  if constexpr (n > 4) action(l.amplitude_adu, p[4]);
+  if constexpr (n > 5) action(l.background_adu, p[5]);
+}
 template <class Result, class Search>
 DRIFTD_HD Result left_at(const SearchState<Search>& state) {
-  constexpr int n = Search::kSearched;
+  using Real = typename Search::Real;
   Result l = bad_input<Result>();
-  l.x_px = state.parameters[0];
-  l.y_px = state.parameters[1];
-  l.sigma_x_px = state.parameters[2];
-  if constexpr (n > 3) l.sigma_y_px = state.parameters[3];
-  if constexpr (n > 4) l.amplitude_adu = state.parameters[4];
-  if constexpr (n > 5) l.background_adu = state.parameters[5];
+  for_each_parameter<Search::kSearched>(
+      l, state.parameters, [](Real& number, const Real& parameter) { number = parameter; });
   l.chi_square = state.damping;
   l.iterations = state.iterations;
   l.status = kLeft;
@@ -192,15 +200,9 @@ DRIFTD_HD Result left_at(const SearchState<Search>& state) {
 }
 template <class Search, class Real>
 DRIFTD_HD SearchState<Search> state_of(const LocalizationOf<Real>& left) {
-  constexpr int n = Search::kSearched;
-  static_assert(n <= 6);
   SearchState<Search> state;
-  state.parameters[0] = left.x_px;
-  state.parameters[1] = left.y_px;
-  state.parameters[2] = left.sigma_x_px;
-  if constexpr (n > 3) state.parameters[3] = left.sigma_y_px;
-  if constexpr (n > 4) state.parameters[4] = left.amplitude_adu;
-  if constexpr (n > 5) state.parameters[5] = left.background_adu;
+  for_each_parameter<Search::kSearched>(
+      left, state.parameters, [](const Real& number, Real& parameter) { parameter = number; });
   state.damping = left.chi_square;
   state.iterations = left.iterations;
   return state;

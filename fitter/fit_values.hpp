@@ -106,21 +106,9 @@ DRIFTD_HD Localization as_localization(const LocalizationOf<float>& l) {
 }
 
 DRIFTD_HD LocalizationOf<float> numbers_of(const Localization& l) {
-  return {l.x_px,
-          l.y_px,
-          l.sigma_x_px,
-          l.sigma_y_px,
-          l.amplitude_adu,
-          l.background_adu,
-          l.chi_square,
-          l.x_sd_px,
-          l.y_sd_px,
-          l.sigma_x_sd_px,
-          l.sigma_y_sd_px,
-          l.amplitude_sd_adu,
-          l.background_sd_adu,
-          static_cast<float>(l.status),
-          static_cast<float>(l.iterations)};
+  LocalizationOf<float> r;
+  for_each_number([](float& to, const auto& from) { to = static_cast<float>(from); }, r, l);
+  return r;
 }
 
 }  // namespace driftd::fitter

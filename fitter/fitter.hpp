@@ -165,8 +165,8 @@ struct FitOptions {
 };
 
 /// How often a search evaluates its model over the ROI, at most. A fit makes one search, or two:
-/// where a warm start leads nowhere and spots_only asks for spots, a cold one follows. That of a
-/// batch may be interrupted once, which takes one more.
+/// where a warm start leads nowhere and spots_only asks for spots, a cold one follows. Batches may
+/// leave a search for later, which evaluates one place twice; that is counted here.
 constexpr int most_evaluations(int max_iterations) noexcept {
   return 2 * max_iterations + 20;
 }

@@ -21,7 +21,7 @@ using Real = LaneSums::Real;
 constexpr std::size_t kLanes = LaneSums::kLanes;
 /// So many of a group are better left than waited for (docs/benchmarks.md, "Lanes that are done").
 constexpr int kFew = std::max(1, LaneSums::kLanes / 8);
-/// Fewer groups, as live calls have, leave too few for another one.
+/// Fewer groups, as most live calls have, leave too few for another one.
 constexpr std::size_t kLeastGroups = 8;
 
 /// @param leaves   those that are to be tried again, and the last few that search still

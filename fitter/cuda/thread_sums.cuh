@@ -49,8 +49,8 @@ class ThreadSums {
     if constexpr (kThreads == 1) return condition;
     return __any_sync(kWholeWarp, condition);
   }
-  /// Where it is true, for how many threads that are in step with this one it is so. Some more, or
-  /// some fewer, where the compiler has them so.
+  /// Where it is true, for how many threads that are in step with this one it is so. Who is in step
+  /// is the compiler's choice, so it decides when a fit is left, never what it finds.
   __device__ static int count_of(bool condition) {
     if constexpr (kThreads > 1) return __popc(__ballot_sync(kWholeWarp, condition));
     return condition ? __popc(__activemask()) : kWarpThreads;

@@ -46,9 +46,10 @@ CountedFit count_evaluations(Sums& pixels, const fitter::FitInput& input,
   return counted;
 }
 
-/// ROI `index` of a batch of f32 pixels.
-inline CountedFit counted_fit(const fitter::Batch& batch, std::size_t index,
-                              const fitter::FitOptions& options, int give_up_after) {
+/// action.operator()<Search>(pixels, input) with ROI `index` of a batch of f32 pixels.
+template <class Action>
+auto with_roi(const fitter::Batch& batch, std::size_t index, const fitter::FitOptions& options,
+              const Action& action) {
   namespace target = fitter::cpu::HWY_NAMESPACE;
   const auto side = static_cast<std::size_t>(batch.roi_px);
   const std::size_t area = side * side;
@@ -65,7 +66,13 @@ inline CountedFit counted_fit(const fitter::Batch& batch, std::size_t index,
     input.variances = batch.variances + index * area;
     pixels.load_map(input.variances, options);
   }
-  return fitter::with_search<float>(options, [&]<class Search>() {
+  return fitter::with_search<float>(
+      options, [&]<class Search>() { return action.template operator()<Search>(pixels, input); });
+}
+
+inline CountedFit counted_fit(const fitter::Batch& batch, std::size_t index,
+                              const fitter::FitOptions& options, int give_up_after) {
+  return with_roi(batch, index, options, [&]<class Search>(auto& pixels, const auto& input) {
     return count_evaluations<Search>(pixels, input, options, give_up_after);
   });
 }

@@ -5,10 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "fitter/choice.hpp"
-#include "fitter/cpu/roi_sums.hpp"
-#include "fitter/fit_spot.hpp"
 #include "support/catch.hpp"
+#include "unit/fitter/counted_fit.hpp"
 #include "unit/fitter/fits.hpp"
 #include "unit/fitter/hard_images.hpp"
 
@@ -19,8 +17,6 @@ using fitter::Estimator;
 using fitter::FitOptions;
 using fitter::Localization;
 using fitter::Model;
-namespace target = fitter::cpu::HWY_NAMESPACE;
-using Sums = target::RoiSums<target::hn::CappedTag<float, 16>, 0>;
 
 bool same_bits(const Localization& a, const Localization& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
@@ -28,27 +24,28 @@ bool same_bits(const Localization& a, const Localization& b) {
 
 struct LeftFit {
   Localization result;
-  int evaluations = 0;
+  int evaluations = 0, most_of_a_search = 0;
   int times_left = 0;
 };
 
 /// The first try is left after so many evaluations, and then goes on to its end.
-template <class Search>
+template <class Search, class Sums>
 LeftFit fit_left_after(int evaluations, Sums& pixels, const fitter::FitInput& input,
                        const FitOptions& options) {
   LeftFit found;
   found.result = fitter::as_localization(fitter::bad_input<fitter::LocalizationOf<float>>());
   bool is_next = false;
+  int of_search = 0;
   for (bool fits = true; fits;) {
     const auto fit = std::make_unique<fitter::SpotFit<Search>>();
     fit->begin(true, pixels.summary(), input, pixels.side(), options, is_next,
                fitter::numbers_of(found.result));
-    int so_far = 0;
     fitter::search(
         pixels, *fit, options, [](bool mask) { return mask; },
         [&](bool searches) {
           ++found.evaluations;
-          return searches && !is_next && ++so_far == evaluations;
+          ++of_search;
+          return searches && !is_next && of_search == evaluations;
         });
     if (fit->left()) {
       ++found.times_left;
@@ -56,6 +53,8 @@ LeftFit fit_left_after(int evaluations, Sums& pixels, const fitter::FitInput& in
     } else if (fit->at_minimum()) {
       found.result = fitter::as_localization(fitter::finish(pixels, *fit, options));
     }
+    found.most_of_a_search = std::max(found.most_of_a_search, of_search);
+    if (!fit->left()) of_search = 0;
     fits = fit->left() || fit->tries_again();
     is_next = true;
   }
@@ -74,34 +73,23 @@ TEST_CASE("A fit that is left, whenever that is, ends with the same bits") {
   const FitOptions options = any_options();
   const int side = GENERATE(5, 9, 12);
   const test::HardImages images = test::hard_images(side, 300 + static_cast<unsigned>(side));
-  const auto area = static_cast<std::size_t>(side * side);
-  const auto workspace = std::make_unique<fitter::cpu::Workspace>();
   int left = 0;
   for (const test::HardInput& given : test::hard_inputs(images, options, 11)) {
+    const int promised = fitter::most_evaluations(given.options.max_iterations);
     const fitter::Batch batch = given.batch(images);
     for (std::size_t i = 0; i < images.kinds.size(); ++i) {
-      Sums pixels;
-      pixels.attach(*workspace, side, given.options.integrated);
-      pixels.load(images.pixels.data() + i * area, given.options.saturation_adu);
-      fitter::FitInput input;
-      if (batch.starts != nullptr) input.start = batch.starts[i];
-      if (batch.levels != nullptr) input.levels = batch.levels[i];
-      if (batch.bounds != nullptr) input.bounds = batch.bounds + i;
-      const bool weighs = options.estimator != Estimator::ImplicitLeastSquares;
-      if (batch.variances != nullptr && weighs) {
-        input.variances = batch.variances + i * area;
-        pixels.load_map(input.variances, given.options);
-      }
-      fitter::with_search<float>(given.options, [&]<class Search>() {
+      const auto check = [&]<class Search>(auto& pixels, const auto& input) {
         const LeftFit whole = fit_left_after<Search>(0, pixels, input, given.options);
         for (const int after : {1, 2, 3, 5, 9}) {
           const LeftFit there = fit_left_after<Search>(after, pixels, input, given.options);
           CAPTURE(images.kinds[i], after);
           REQUIRE(same_bits(whole.result, there.result));
           REQUIRE(there.evaluations == whole.evaluations + there.times_left);
+          REQUIRE(there.most_of_a_search <= promised);
           left += there.times_left;
         }
-      });
+      };
+      test::with_roi(batch, i, given.options, check);
     }
   }
   CHECK(left > 100);
