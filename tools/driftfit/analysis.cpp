@@ -25,8 +25,11 @@
 namespace driftd::tools {
 namespace {
 
-/// Frames are read in blocks of about this size, one ahead of the one that is worked on.
-constexpr std::size_t kBlockBytes = std::size_t{32} << 20;
+/// Frames are read in blocks, one ahead of the one that is worked on: of about this size, because
+/// memory is slow when it is used first; or of some frames a thread, if they are not too large.
+constexpr std::size_t kBlockBytes = std::size_t{8} << 20;
+constexpr std::size_t kLargeBlockBytes = std::size_t{32} << 20;
+constexpr int kFramesOfThread = 2;
 constexpr std::int64_t kMostBlockFrames = 4096;
 constexpr std::size_t kReasonsShown = 5;
 /// Markers are sought in each of twice so many frames, then at distances of such a share.
@@ -70,15 +73,21 @@ void check_roi(int roi_px, const Options& options, const camera::StackShape& sha
 /// The frames of a range, a block at a time; the next one is read meanwhile.
 class Blocks {
  public:
-  Blocks(const Options& options, camera::ImageStack& stack, FrameRange range,
+  /// @param threads  that share the frames of a block
+  Blocks(const Options& options, camera::ImageStack& stack, FrameRange range, int threads,
          const std::function<bool()>& stop)
       : stack_(stack),
         next_(range.first),
         end_(range.first + range.count),
         stop_(stop),
         progress_(range.count, options.show_progress) {
-    const auto fitting = static_cast<std::int64_t>(kBlockBytes / stack.shape().frame_bytes());
-    size_ = std::clamp<std::int64_t>(fitting, 1, std::min(kMostBlockFrames, range.count));
+    const auto fitting = [&](std::size_t bytes) {
+      return static_cast<std::int64_t>(bytes / stack.shape().frame_bytes());
+    };
+    const std::int64_t shared =
+        std::min<std::int64_t>(kFramesOfThread * threads, fitting(kLargeBlockBytes));
+    size_ = std::clamp<std::int64_t>(std::max(fitting(kBlockBytes), shared), 1,
+                                     std::min(kMostBlockFrames, range.count));
     pixels_.resize(static_cast<std::size_t>(size_) * stack.shape().frame_bytes());
   }
 
@@ -312,7 +321,7 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, SpotFitter& fitte
     tracks.add_frame({}, {.not_sought = static_cast<int>(markers.picks.size())});
   }
   const FrameRange rest{markers.frame, range.first + range.count - markers.frame};
-  Blocks blocks(options, stack, rest, stop);
+  Blocks blocks(options, stack, rest, fitter.threads(), stop);
   while (blocks.read()) {
     for (std::int64_t i = 0; i < blocks.count(); ++i) {
       if (stop()) throw Interrupted();
@@ -374,7 +383,7 @@ Outcome localize_every_spot(const Run& run) {
   Results results(options, recorded);
   EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter, maps);
   {
-    Blocks blocks(options, stack, range, stop);
+    Blocks blocks(options, stack, range, fitter.threads(), stop);
     WritingBehind writing(results, !stack.reads_beside_others());
     while (blocks.read()) {
       for (std::int64_t begin = 0, end = 0; begin < blocks.count(); begin = end + 1) {

@@ -11,8 +11,10 @@
 
 namespace driftd::tools {
 
+constexpr int kMostBoxPx = 63;
+
 struct SpotSearchSettings {
-  int box_px = 7;  ///< odd, at least 3
+  int box_px = 7;  ///< odd, from 3 to kMostBoxPx
   /// adu; not above 0: kNoiseSds standard deviations of the net gradient of the frame's own noise.
   double min_net_gradient = 0;
   double least_noise = 0;  ///< standard deviation of float pixels: what their rounding has left
@@ -30,6 +32,7 @@ struct FoundSpot {
 /// Finds spots at least half a box from the border, in reading order; keeps the weights of the box.
 class SpotSearch {
  public:
+  /// @throws std::invalid_argument of another box
   explicit SpotSearch(const SpotSearchSettings& settings);
 
   /// @param frame  of the stack's shape

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/compile.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,17 +13,20 @@ namespace {
 
 /// Six significant digits without an exponent: ThunderSTORM reads "1.5e+06" as 1.5
 /// (DLMImportExport.importFromFile, java.text.DecimalFormat), and "nan" not at all.
-std::string fixed(double value) {
-  if (!std::isfinite(value)) return "NaN";
+void append_fixed(fmt::memory_buffer& text, double value) {
+  const auto out = std::back_inserter(text);
+  if (!std::isfinite(value)) {
+    fmt::format_to(out, FMT_COMPILE("NaN"));
+    return;
+  }
   constexpr double kDigits = 6;
   const double before_point = value != 0 ? std::floor(std::log10(std::abs(value))) + 1 : 1;
   const int decimals = static_cast<int>(std::max(0.0, kDigits - before_point));
-  std::string text = fmt::format("{:.{}f}", value, decimals);
-  if (decimals > 0) {
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.ends_with('.')) text.pop_back();
-  }
-  return text;
+  fmt::format_to(out, FMT_COMPILE("{:.{}f}"), value, decimals);
+  if (decimals == 0) return;
+  std::size_t end = text.size();
+  while (text[end - 1] == '0') --end;
+  text.resize(text[end - 1] == '.' ? end - 1 : end);
 }
 
 class ThunderstormWriter final : public SpotWriter {
@@ -46,16 +49,20 @@ class ThunderstormWriter final : public SpotWriter {
       const auto y_sd = static_cast<double>(spot.fit.y_sd_px);
       const auto sigma_x = static_cast<double>(spot.fit.sigma_x_px);
       const auto sigma_y = static_cast<double>(spot.fit.sigma_y_px);
-      fmt::format_to(out, "{},{},{:.4f},{:.4f},", ++id_, spot.frame + 1, (spot.x_px + 0.5) * nm,
-                     (spot.y_px + 0.5) * nm);
+      fmt::format_to(out, FMT_COMPILE("{},{},{:.4f},{:.4f},"), ++id_, spot.frame + 1,
+                     (spot.x_px + 0.5) * nm, (spot.y_px + 0.5) * nm);
       // One width for the readers that know no two (Picasso): with it ThunderSTORM's uncertainty,
       // which has sigma1 sigma2 for the square of sigma, stays the same.
-      fmt::format_to(out, "{:.4f},",
+      fmt::format_to(out, FMT_COMPILE("{:.4f},"),
                      elliptical_ ? std::sqrt(sigma_x * sigma_y) * nm : sigma_x * nm);
-      if (elliptical_) fmt::format_to(out, "{:.4f},{:.4f},", sigma_x * nm, sigma_y * nm);
-      fmt::format_to(out, "{},{},{},{}\n", fixed(photons.signal), fixed(photons.background),
-                     fixed(photons.background_sd),
-                     fixed(std::sqrt(0.5 * (x_sd * x_sd + y_sd * y_sd)) * nm));
+      if (elliptical_)
+        fmt::format_to(out, FMT_COMPILE("{:.4f},{:.4f},"), sigma_x * nm, sigma_y * nm);
+      for (const double value : {photons.signal, photons.background, photons.background_sd}) {
+        append_fixed(text, value);
+        text.push_back(',');
+      }
+      append_fixed(text, std::sqrt(0.5 * (x_sd * x_sd + y_sd * y_sd)) * nm);
+      text.push_back('\n');
     }
     file_.write({text.data(), text.size()});
   }

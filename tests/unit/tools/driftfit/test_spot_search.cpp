@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 #include <utility>
 
 #include "support/catch.hpp"
@@ -75,6 +78,97 @@ TEST_CASE("a pixel that is no number hides the spot whose box it is in, and no o
     CHECK(found_beside(x, y) == 0);
   for (const auto& [x, y] : {std::pair{26, 20}, {34, 20}, {30, 24}, {29, 16}, {34, 24}, {0, 0}})
     CHECK(found_beside(x, y) == 1);
+}
+
+/// Every pixel by the definition alone.
+template <class Pixel>
+std::vector<FoundSpot> by_definition(const std::vector<Pixel>& frame, int width, int height,
+                                     int box) {
+  const int half = box / 2;
+  const auto at = [&](int x, int y) {
+    const int index = std::clamp(y, 0, height - 1) * width + std::clamp(x, 0, width - 1);
+    return static_cast<double>(frame[static_cast<std::size_t>(index)]);
+  };
+  std::vector<FoundSpot> found;
+  for (int y = half; y < height - half; ++y) {
+    for (int x = half; x < width - half; ++x) {
+      bool largest = true;
+      double sum = 0;
+      for (int v = -half; v <= half; ++v) {
+        for (int u = -half; u <= half; ++u) {
+          if (u == 0 && v == 0) continue;
+          const bool before = v < 0 || (v == 0 && u < 0);
+          const double here = at(x + u, y + v);
+          largest = largest && (before ? here < at(x, y) : here <= at(x, y));
+          const double by_x = at(x + u + 1, y + v) - at(x + u - 1, y + v);
+          const double by_y = at(x + u, y + v + 1) - at(x + u, y + v - 1);
+          sum -= (u * by_x + v * by_y) / std::hypot(u, v);
+        }
+      }
+      if (largest && sum > 0.5) found.push_back({x, y, static_cast<float>(sum)});
+    }
+  }
+  return found;
+}
+
+TEMPLATE_TEST_CASE("spots are found where the definition says, in frames of any width", "",
+                   std::uint8_t, std::uint16_t, float) {
+  constexpr int kHeight = 21;
+  const auto type = sizeof(TestType) == 1   ? camera::PixelType::U8
+                    : sizeof(TestType) == 2 ? camera::PixelType::U16
+                                            : camera::PixelType::F32;
+  std::mt19937 random(3);
+  std::uniform_int_distribution<int> few_values(0, 12);  // so that many are equal
+  std::size_t all = 0;
+  for (int width = 7; width < 60; ++width) {
+    std::vector<TestType> frame(static_cast<std::size_t>(width * kHeight));
+    for (auto& pixel : frame) pixel = static_cast<TestType>(few_values(random));
+    for (const int box : {3, 5, 7}) {
+      CAPTURE(width, box);
+      const auto expected = by_definition(frame, width, kHeight, box);
+      const auto found =
+          SpotSearch({.box_px = box, .min_net_gradient = 0.5})
+              .find({.width_px = width, .height_px = kHeight, .frames = 1, .type = type},
+                    reinterpret_cast<const std::byte*>(frame.data()));
+      REQUIRE(found.size() == expected.size());
+      all += found.size();
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        REQUIRE((found[i].x_px == expected[i].x_px && found[i].y_px == expected[i].y_px));
+        REQUIRE(found[i].net_gradient == Approx(expected[i].net_gradient).margin(1e-3));
+      }
+    }
+  }
+  CHECK(all > 1000);
+}
+
+TEST_CASE("the noise of a frame is the same by counting whole pixels as by ordering them") {
+  const int side = 200;
+  camera::StackShape shape{
+      .width_px = side, .height_px = side, .frames = 1, .type = camera::PixelType::U16};
+  for (const double sd : {1.5, 60.0, 400.0, 1000.0}) {  // differences of two bytes, too
+    CAPTURE(sd);
+    auto frame = noise(side, 8000, sd, 5);
+    for (int i = 0; i < 100; ++i) {  // from what no noise hides to what it does
+      const auto centre = static_cast<std::size_t>((10 + i / 10 * 20) * side + 10 + i % 10 * 20);
+      frame[centre] = static_cast<std::uint16_t>(frame[centre] + 0.3 * sd * i);
+    }
+    const std::vector<float> same(frame.begin(), frame.end());
+    const SpotSearch search({.box_px = 3, .least_noise = 0.28867513459481287});
+    shape.type = camera::PixelType::U16;
+    const auto whole = search.find(shape, bytes_of(frame));
+    shape.type = camera::PixelType::F32;
+    const auto ordered = search.find(shape, reinterpret_cast<const std::byte*>(same.data()));
+    CHECK(whole.size() > 20);
+    CHECK(whole.size() < 90);
+    CHECK(whole.size() == ordered.size());
+  }
+}
+
+TEST_CASE("a box that has no middle, or is too large, is refused") {
+  for (const int box : {0, 1, 4, 64, 65})
+    CHECK_THROWS_WITH(SpotSearch({.box_px = box}),
+                      "a box of " + std::to_string(box) + " px; it must be odd, from 3 to 63");
+  SpotSearch({.box_px = 63});
 }
 
 TEST_CASE("float pixels that were rounded have the noise of that") {
