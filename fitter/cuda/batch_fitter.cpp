@@ -292,15 +292,16 @@ class BatchFitter final : public CudaBatchFitter {
     const bool may_try_again =
         (batch.starts != nullptr || call.swarm != nullptr) && call.options.spots_only;
     if (on_device && call.swarm == nullptr && call.frames == nullptr) {
-      // The last of many leave none: a GPU that waits for the slowest of the others has them to do.
-      const bool are_many =
-          call.kernel.leaves && batch.roi_px >= kLeastLeftPx && batch.count >= 6 * kAtOnce;
+      // Many are cut in a part for each stream: while one waits for its slowest fits, the GPU has
+      // those of the others to do.
+      const bool are_many = call.kernel.leaves && batch.count >= 6 * kAtOnce;
       constexpr std::size_t kMostOfALaunch = std::numeric_limits<std::int32_t>::max() / 128;
-      const std::size_t last = are_many ? std::clamp(batch.count / 16, kAtOnce, kMostOfALaunch) : 0;
-      for (std::size_t from = 0; from < batch.count - last; from += kMostOfALaunch)
-        call.chunks.push_back({from, std::min(kMostOfALaunch, batch.count - last - from),
+      const std::size_t parts =
+          std::max(are_many ? call.pipelines.size() : 1, (batch.count - 1) / kMostOfALaunch + 1);
+      const std::size_t part = (batch.count - 1) / parts + 1;
+      for (std::size_t from = 0; from < batch.count; from += part)
+        call.chunks.push_back({from, std::min(part, batch.count - from),
                                call.kernel.leaves && (are_many || may_try_again)});
-      if (last > 0) call.chunks.push_back({batch.count - last, last});
     } else {
       const bool varies = call.frames != nullptr
                               ? call.frames->fits.frames.variances_adu2 != nullptr

@@ -95,9 +95,7 @@ constexpr int kWarpsAtOnce = [] {
 /// So many threads of a warp are better left than waited for (docs/benchmarks.md, "Lanes that are
 /// done").
 template <class Search, int kSide>
-constexpr int kFew = kSide < kLeastLeftPx                   ? 0
-                     : Search::kSearchesLevels || kSide < 8 ? 4
-                                                            : 6;
+constexpr int kFew = Search::kSearchesLevels || kSide < 8 ? 4 : 6;
 
 /// A warp waits for its slowest fit. So a launch may leave fits that are to be tried again, and the
 /// last few that search still, to a second one, where they have warps of their own.
@@ -143,7 +141,7 @@ __global__ void __launch_bounds__(kWarpThreads, kWarpsAtOnce<Search, kSide>)
       SpotFit<Search> fit;
       fit.begin(fits, pixels.summary(), input_of(job, index), kSide, job.options, is_next, before);
       search(pixels, fit, job.options, any_of, too_few);
-      if (fit.left()) pixels.keep(as_localization(fit.standing()));
+      pixels.keep(fit.left(), as_localization(fit.standing()));
       const LocalizationOf<float> found = finish(pixels, fit, job.options);
       if (fits) l = as_localization(found);
       if (fit.left()) l = pixels.kept();

@@ -73,9 +73,6 @@ struct SwarmArgument {
   SwarmReport* reports;  ///< receives what the swarms found; may be null
 };
 
-/// Of smaller ROIs fits are left only if they are to be tried again, because many are.
-constexpr int kLeastLeftPx = 7;
-
 /// Several groups of threads, one a ROI, make a block.
 struct Kernel {
   /// batch: (KernelArgument); live: (KernelArgument, Task, const Task* doorbell, Task* relay)

@@ -55,10 +55,12 @@ class ThreadSums {
     if constexpr (kThreads > 1) return __popc(__ballot_sync(kWholeWarp, condition));
     return condition ? __popc(__activemask()) : kWarpThreads;
   }
-  /// In the ROI's memory: sums over its pixels are of no use then, but harmless.
-  __device__ void keep(const Localization& l) {
+  /// Those of the mask, in the ROI's memory: sums over its pixels are of no use then, but harmless.
+  __device__ void keep(bool mask, const Localization& l) {
     static_assert(sizeof(Localization) <= kPitch * sizeof(float));
-    *reinterpret_cast<Localization*>(own_) = l;
+    if constexpr (kThreads > 1) __syncwarp();
+    if (mask) *reinterpret_cast<Localization*>(own_) = l;
+    if constexpr (kThreads > 1) __syncwarp();
   }
   __device__ Localization kept() const { return *reinterpret_cast<const Localization*>(own_); }
 
