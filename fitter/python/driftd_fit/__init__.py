@@ -36,46 +36,17 @@ import numpy as np
 from . import arguments, gpu, interrupts, libdriftfit
 from .arguments import MAX_SIDE, MIN_SIDE, PIXEL_TYPES  # noqa: F401 (for callers)
 from .libdriftfit import PARAMETERS, FitError, LibraryMissing  # noqa: F401 (raised there)
-
-#: What a fit gives; the bytes of driftfit_result in fitter/c/driftfit.h.
-RESULT = np.dtype(
-    [(name, np.float32) for name in
-     ("x", "y", "sigma_x", "sigma_y", "amplitude", "background", "chi_square", "x_sd", "y_sd",
-      "sigma_x_sd", "sigma_y_sd", "amplitude_sd", "background_sd")]
-    + [("status", np.uint8), ("iterations", np.uint8), ("_reserved", np.uint16)])
-#: What `details` receive; the bytes of driftfit_details. Rows and columns of the covariance are those
-#: of `PARAMETERS` and the angle.
-DETAILS = np.dtype([("angle", np.float32), ("angle_sd", np.float32),
-                    ("covariance", np.float32, (len(PARAMETERS) + 1,) * 2)])
-#: Start values; sigma_x <= 0: none.
-START = np.dtype([(name, np.float32) for name in ("x", "y", "sigma_x", "sigma_y")])
-#: Start values of the other parameters.
-LEVELS = np.dtype([(name, np.float32) for name in ("amplitude", "background")])
-#: Where `Fitter.fit_frames` cuts; the bytes of driftfit_place.
-PLACE = np.dtype([(name, np.int32) for name in ("x", "y", "frame")])
-#: What a swarm found before the fit: its best place, the standard deviations of its last best ones
-#: and its sum of squared residuals; the bytes of driftfit_swarm_report.
-SWARM_REPORT = np.dtype([(name, np.float32) for name in
-                         ("x", "y", "sigma_x", "sigma_y", "x_spread", "y_spread",
-                          "sigma_x_spread", "sigma_y_spread", "chi_square")])
-#: Names of ``status``.
-STATUS = ("converged_residuum", "converged_decrease", "converged_step", "iteration_limit",
-          "not_converged", "bad_input")
+from .records import (DETAILS, LEVELS, PLACE, RESULT, START, STATUS, SWARM_REPORT,  # noqa: F401 (for callers)
+                      converged)
+from .work import Work, frame_work, image_work, pointer
 
 MODELS = {"circular": 0, "elliptical": 1, "rotated": 2}
 ESTIMATORS = {"implicit": 0, "least_squares": 1, "weighted_least_squares": 2, "poisson": 3}
 BACKENDS = {"auto": 0, "cpu": 1, "cuda": 2}
 _BAD_ARGUMENT, _CANCELLED = 1, 4
-_PLACES = {name: i for i, name in enumerate(PARAMETERS)}
-_FIXED_PLACES = _PLACES | {"angle": len(PARAMETERS)}
+_FIXED_PLACES = {name: i for i, name in enumerate((*PARAMETERS, "angle"))}
 
 _library: ctypes.CDLL | None = None
-
-
-def converged(fits: np.ndarray) -> np.ndarray:
-    """Which fits are results: a boolean array."""
-    return fits["status"] <= 2
-
 
 _FITTING = ("this Fitter is fitting, in another thread or in the call that asks for progress, and does "
             "one thing at a time")
@@ -240,7 +211,7 @@ class Fitter:
         """
         self._check_open()
         settings = _settings(model, estimator, fixed, options)
-        work = _image_work(images, settings, start, levels, variances, bounds, out, angles, details)
+        work = image_work(images, settings, start, levels, variances, bounds, out, angles, details)
         self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
         return work.results if out is None else out
 
@@ -312,7 +283,7 @@ class Fitter:
         if not hasattr(_library, "driftfit_fit_frames"):
             raise FitError("fit_frames: the libdriftfit that is loaded is older and does not know it")
         settings = _settings(model, estimator, fixed, options)
-        work = _frame_work(frames, coordinates, side, settings, start, levels, bounds,
+        work = frame_work(frames, coordinates, side, settings, start, levels, bounds,
                            {"gain_map": gain_map, "offset_map": offset_map,
                             "variance_map": variance_map}, out, angles, details)
         self._call(_library.driftfit_fit_frames, [ctypes.byref(settings)], work, [], progress)
@@ -373,7 +344,7 @@ class Fitter:
                        | {name: options.pop(name) for name in arguments.SWARM_OPTIONS
                           if name in options})
         settings = _settings(model, estimator, fixed, options)
-        work = _image_work(images, settings, None, levels, variances, bounds, details=details)
+        work = image_work(images, settings, None, levels, variances, bounds, details=details)
         found = np.zeros(len(work.results), SWARM_REPORT)
         found["chi_square"] = np.nan
         self._call(_library.driftfit_search, [ctypes.byref(settings), ctypes.byref(swarm)], work,
@@ -384,7 +355,7 @@ class Fitter:
         if not self._handle:
             raise ValueError("this Fitter is closed")
 
-    def _call(self, function, settings: list, work: "_Work", outputs: list, progress) -> None:
+    def _call(self, function, settings: list, work: Work, outputs: list, progress) -> None:
         if progress is not None and not callable(progress):
             raise TypeError(f"progress is {progress!r}; allowed is a function of done and n")
         for name, array in (("out", work.results), ("details", work.details)):
@@ -417,7 +388,7 @@ class Fitter:
         try:
             with interrupts.noted() as interrupt:
                 code = function(
-                    self._handle, *settings, ctypes.byref(work.given), _pointer(work.results), *outputs,
+                    self._handle, *settings, ctypes.byref(work.given), pointer(work.results), *outputs,
                     libdriftfit.Progress(report) if progress else libdriftfit.Progress(), None, message,
                     len(message))
                 if code and isinstance(work.results, np.ndarray):
@@ -431,79 +402,6 @@ class Fitter:
             raise ValueError(message.value.decode())
         if code not in (0, _CANCELLED):
             raise FitError(message.value.decode())
-
-
-def _overlap(array: np.ndarray | gpu.GpuArray | None, other: np.ndarray | gpu.GpuArray) -> bool:
-    if isinstance(array, np.ndarray) and isinstance(other, np.ndarray):
-        return np.may_share_memory(array, other)
-    return (isinstance(array, gpu.GpuArray) and isinstance(other, gpu.GpuArray)
-            and array.pointer < other.end and other.pointer < array.end)
-
-
-def _pointer(array: np.ndarray | gpu.GpuArray) -> int:
-    return array.pointer if isinstance(array, gpu.GpuArray) else array.ctypes.data
-
-
-class _Work:
-    """What is fitted, as the library takes it, with room for the results. Keeps the arrays alive.
-    Bounds that are numbers go into `settings`."""
-
-    def __init__(self, kind: type, pixels: np.ndarray | gpu.GpuArray, side: int, count: int,
-                 settings: libdriftfit.Options, start, levels, bounds, more: dict, out=None,
-                 angles=None, details=None, **sizes: int):
-        self._arrays = {
-            "pixels": pixels,
-            "starts": None if start is None else
-            arguments.records(start, "start", START, count, fewest=3),
-            "levels": None if levels is None else
-            arguments.records(levels, "levels", LEVELS, count),
-            "bounds": None if bounds is None else
-            arguments.bounds(bounds, _PLACES, settings.lower, settings.upper, count),
-            "angles": None if angles is None else arguments.angles(angles, count)} | more
-        self.details = (None if details is None else
-                        arguments.room("details", details, DETAILS, count))
-        if isinstance(self.details, np.ndarray):  # of what is not done, and with older libraries
-            self.details.view(np.float32)[:] = np.nan
-        self.given = kind(
-            size=ctypes.sizeof(kind), pixel_type=PIXEL_TYPES[pixels.dtype], side=side, count=count,
-            **sizes, **{name: _pointer(array)
-                        for name, array in (self._arrays | {"details": self.details}).items()
-                        if array is not None})
-        self.results = (np.empty(count, RESULT) if out is None else
-                        arguments.room("out", out, RESULT, count))
-        written = {"details": self.details} | ({} if out is None else {"out": self.results})
-        for name, room in written.items():
-            others = list(self._arrays.values()) + [self.results] * (name != "out")
-            if any(_overlap(array, room) for array in others):
-                raise ValueError(f"{name} shares memory with what is fitted, or with out; allowed is room "
-                                 "of its own")
-        #: Names of what lies there.
-        self.on_gpu = ", ".join(name for name, array in (self._arrays | written).items()
-                                if isinstance(array, gpu.GpuArray))
-
-
-def _image_work(images, settings, start, levels, variances, bounds, out=None, angles=None,
-                details=None) -> _Work:
-    images = arguments.images(images)
-    if variances is not None:
-        variances = arguments.variances(variances, images.shape)
-    return _Work(libdriftfit.Images, images, images.shape[1], images.shape[0], settings, start, levels,
-                 bounds, {"variances": variances}, out, angles, details)
-
-
-def _frame_work(frames, coordinates, side, settings, start, levels, bounds, maps: dict,
-                out=None, angles=None, details=None) -> _Work:
-    frames = arguments.frames(frames)
-    count, height, width = frames.shape
-    side = arguments.number("side", side, arguments.SIDE)
-    places = arguments.places(coordinates, PLACE, count)
-    on_gpu = isinstance(frames, gpu.GpuArray)
-    more = {name: None if given is None else arguments.camera_map(name, given, (height, width))
-            for name, given in maps.items()}
-    return _Work(libdriftfit.Frames, frames, side, places.shape[0], settings, start, levels, bounds,
-                 {"places": places} | more, out, angles, details, width=width, height=height, frame_count=count,
-                 row_stride=0 if on_gpu else frames.strides[1],
-                 frame_stride=frames.strides[0] if count > 1 and not on_gpu else 0)
 
 
 def _assign(made: ctypes.Structure, options: dict, known: dict) -> None:
