@@ -81,6 +81,8 @@ std::size_t live_in_lanes(const Kernels& kernels, int roi_px, Estimator estimato
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
 
 void fit_across_lanes(const FitJob& job, Workspace* workspaces);
+/// Its part that searches amplitude and background, too.
+void fit_levels_across_lanes(const FitJob& job, Workspace* workspaces);
 void fit_in_lanes(const FitJob& job, LaneWorkspace& workspace);
 void fit_pixelwise(const FitJob& job, PixelwiseWorkspace& workspace);
 void search_swarms(const SwarmJob& job, SwarmWorkspace& workspace);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Fits with their pixels across the lanes: the faster way for few ROIs, and for large ones.
+// Fits with their pixels across the lanes: the faster way for few ROIs, and for large ones. Each
+// kind of search has a file of its own, so that they compile side by side.
+#pragma once
+
 #include <cstdint>
 
 #include "fitter/choice.hpp"
@@ -9,7 +12,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace driftd::fitter::cpu::HWY_NAMESPACE {
-namespace {
 
 /// A fit under way. Several are advanced side by side, because one alone is a long chain of
 /// dependent operations; the processor overlaps the chains of neighbours.
@@ -56,7 +58,7 @@ bool searching(Flight<Search, Sums>& f, const FitJob& job) {
   }
 }
 
-FitInput input_of(const FitJob& job, std::size_t index) {
+inline FitInput input_of(const FitJob& job, std::size_t index) {
   FitInput input;
   if (job.starts != nullptr) input.start = job.starts[index];
   if (job.levels != nullptr) input.levels = job.levels[index];
@@ -106,14 +108,15 @@ void fit_all(const FitJob& job, Workspace* workspaces) {
   }
 }
 
-template <class Sums>
-void fit_chosen(const FitJob& job, Workspace* workspaces) {
-  with_search<float>(*job.options, [&]<class Search>() { fit_all<Search, Sums>(job, workspaces); });
+/// @tparam Search  of a model
+template <template <SpotModel, class> class Search, class Sums>
+void fit_model(const FitJob& job, Workspace* workspaces) {
+  with_model(job.options->model,
+             [&]<class M>() { fit_all<Search<M, float>, Sums>(job, workspaces); });
 }
 
-}  // namespace
-
-void fit_across_lanes(const FitJob& job, Workspace* workspaces) {
+template <template <SpotModel, class> class Search>
+void fit_by(const FitJob& job, Workspace* workspaces) {
   // Narrow ROIs would leave most lanes of a wide vector empty; loops over a number of vectors that
   // the compiler does not know take twice the time. What no side needs with several lanes is not
   // compiled.
@@ -121,13 +124,13 @@ void fit_across_lanes(const FitJob& job, Workspace* workspaces) {
   using Wide = hn::CappedTag<float, kMaxLanes>;
   constexpr int kNarrow = hn::MaxLanes(Narrow()), kWide = hn::MaxLanes(Wide());
   const int width = job.roi_px;
-  if (width <= kNarrow) return fit_chosen<RoiSums<Narrow, 1>>(job, workspaces);
+  if (width <= kNarrow) return fit_model<Search, RoiSums<Narrow, 1>>(job, workspaces);
   if constexpr (kWide > kNarrow)
-    if (width <= kWide) return fit_chosen<RoiSums<Wide, 1>>(job, workspaces);
-  if (width <= 2 * kWide) return fit_chosen<RoiSums<Wide, 2>>(job, workspaces);
+    if (width <= kWide) return fit_model<Search, RoiSums<Wide, 1>>(job, workspaces);
+  if (width <= 2 * kWide) return fit_model<Search, RoiSums<Wide, 2>>(job, workspaces);
   if constexpr (kMaxRoiPx > 4 * kWide)
-    if (width > 4 * kWide) return fit_chosen<RoiSums<Wide, 0>>(job, workspaces);
-  fit_chosen<RoiSums<Wide, 4>>(job, workspaces);
+    if (width > 4 * kWide) return fit_model<Search, RoiSums<Wide, 0>>(job, workspaces);
+  fit_model<Search, RoiSums<Wide, 4>>(job, workspaces);
 }
 
 }  // namespace driftd::fitter::cpu::HWY_NAMESPACE

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "fitter/cpu/across_lanes.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace driftd::fitter::cpu::HWY_NAMESPACE {
+
+void fit_levels_across_lanes(const FitJob& job, Workspace* workspaces) {
+  fit_by<FullSearch>(job, workspaces);
+}
+
+}  // namespace driftd::fitter::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
