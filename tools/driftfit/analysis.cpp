@@ -26,7 +26,8 @@ namespace driftd::tools {
 namespace {
 
 /// Frames are read in blocks, one ahead of the one that is worked on: of about this size, because
-/// memory is slow when it is used first; or of some frames a thread, if they are not too large.
+/// memory is slow when it is used first. Larger ones where each thread needs some frames, or where
+/// none is read ahead: of a file whose chunks are too large to be kept, each block unpacks them.
 constexpr std::size_t kBlockBytes = std::size_t{8} << 20;
 constexpr std::size_t kLargeBlockBytes = std::size_t{32} << 20;
 constexpr int kFramesOfThread = 2;
@@ -84,9 +85,10 @@ class Blocks {
     const auto fitting = [&](std::size_t bytes) {
       return static_cast<std::int64_t>(bytes / stack.shape().frame_bytes());
     };
+    const std::size_t usual = stack.reads_beside_others() ? kBlockBytes : kLargeBlockBytes;
     const std::int64_t shared =
         std::min<std::int64_t>(kFramesOfThread * threads, fitting(kLargeBlockBytes));
-    size_ = std::clamp<std::int64_t>(std::max(fitting(kBlockBytes), shared), 1,
+    size_ = std::clamp<std::int64_t>(std::max(fitting(usual), shared), 1,
                                      std::min(kMostBlockFrames, range.count));
     pixels_.resize(static_cast<std::size_t>(size_) * stack.shape().frame_bytes());
   }

@@ -70,7 +70,7 @@ class Synthetic(WithFolder):
                 self.assertLess(np.hypot(*offset.T).min(), 0.05)
 
     def test_a_movie_of_several_blocks_is_read_in_order(self):
-        """35 MB: a block is 32 MiB, read while the one before is searched and the one before that written."""
+        """35 MB: a block is 8 MiB, read while the one before is searched and the one before that written."""
         stack, drift = drifting(41)
         movie = np.tile(stack, (47, 1, 1))
         out = self.folder / "spots.csv"

@@ -182,6 +182,32 @@ TEST_CASE("float pixels that were rounded have the noise of that") {
   const auto* bytes = reinterpret_cast<const std::byte*>(frame.data());
   CHECK(SpotSearch({.box_px = 7}).find(shape, bytes).size() > 10);
   CHECK(SpotSearch({.box_px = 7, .least_noise = 0.289}).find(shape, bytes).empty());
+  const std::vector<std::uint16_t> whole(frame.begin(), frame.end());  // which always have it
+  camera::StackShape of_whole = shape;
+  of_whole.type = camera::PixelType::U16;
+  CHECK(SpotSearch({.box_px = 7}).find(of_whole, bytes_of(whole)).empty());
+}
+
+TEST_CASE("of an odd number of differences the middle one is the noise, whatever its bytes") {
+  constexpr std::size_t kSide = 64, kMiddle = kSide * kSide / 2 - 1;  // of 4095
+  const camera::StackShape shape{
+      .width_px = kSide, .height_px = kSide, .frames = 1, .type = camera::PixelType::U16};
+  for (const std::size_t step : {1u, 255u, 256u, 300u, 1024u}) {
+    for (const std::size_t zeros : {kMiddle - 1, kMiddle, kMiddle + 1, kMiddle + 2}) {
+      CAPTURE(step, zeros);
+      // Stripes, and below them nothing but a spot, whose two differences are none of the zeros.
+      std::vector<std::uint16_t> frame(kSide * kSide, 0);
+      const std::size_t striped = kSide * kSide - 1 - zeros - 2;
+      for (std::size_t i = 0; i < striped; ++i)
+        frame[i + 1] = static_cast<std::uint16_t>(frame[i] == 0 ? step : 0);
+      for (std::size_t i = striped + 1; i < frame.size(); ++i) frame[i] = frame[striped];
+      frame[60 * kSide + 30] = static_cast<std::uint16_t>(frame[striped] + 5 * step);
+      std::size_t at_spot = 0;
+      for (const FoundSpot& spot : SpotSearch({.box_px = 3}).find(shape, bytes_of(frame)))
+        at_spot += spot.y_px == 60 ? 1 : 0;
+      CHECK(at_spot == (zeros > kMiddle ? 1 : 0));
+    }
+  }
 }
 
 TEST_CASE("noise alone gives next to no spots, at any level") {
