@@ -30,7 +30,7 @@ namespace {
 /// none is read ahead: of a file whose chunks are too large to be kept, each block unpacks them.
 constexpr std::size_t kBlockBytes = std::size_t{8} << 20;
 constexpr std::size_t kLargeBlockBytes = std::size_t{32} << 20;
-constexpr int kFramesOfThread = 2;
+constexpr std::int64_t kFramesOfThread = 2;
 constexpr std::int64_t kMostBlockFrames = 4096;
 constexpr std::size_t kReasonsShown = 5;
 /// Markers are sought in each of twice so many frames, then at distances of such a share.
@@ -86,8 +86,7 @@ class Blocks {
       return static_cast<std::int64_t>(bytes / stack.shape().frame_bytes());
     };
     const std::size_t usual = stack.reads_beside_others() ? kBlockBytes : kLargeBlockBytes;
-    const std::int64_t shared =
-        std::min<std::int64_t>(kFramesOfThread * threads, fitting(kLargeBlockBytes));
+    const std::int64_t shared = std::min(kFramesOfThread * threads, fitting(kLargeBlockBytes));
     size_ = std::clamp<std::int64_t>(std::max(fitting(usual), shared), 1,
                                      std::min(kMostBlockFrames, range.count));
     pixels_.resize(static_cast<std::size_t>(size_) * stack.shape().frame_bytes());
