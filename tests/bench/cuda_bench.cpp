@@ -112,8 +112,7 @@ struct Workload {
         starts(on_device, count),
         results(on_device, count) {
     constexpr std::size_t kDifferent = 65536;
-    const Spots spots =
-        bench::simulate(side, kSignal, kBackground, std::min(count, kDifferent), 20210311);
+    const Spots spots = simulate(side, kSignal, kBackground, std::min(count, kDifferent), 20210311);
     const Starts given(std::min(count, kDifferent), given_start(side));
     for (std::size_t i = 0; i < count; i += kDifferent) {
       const std::size_t n = std::min(kDifferent, count - i);
@@ -419,7 +418,7 @@ int run(const Settings& settings) {
     if (section == "batch")
       report["batch"] = measure_batch(settings, report.contains("bus") ? report["bus"] : json());
     if (section == "sweep") report["sweep"] = measure_sweep(settings);
-    if (section == "accuracy") report["accuracy"] = bench::measure_accuracy();
+    if (section == "accuracy") report["accuracy"] = measure_accuracy();
     if (section == "devices") report["devices"] = measure_devices();
     if (section == "estimators") {
       report["estimators"] = measure_estimators(settings);

@@ -322,7 +322,7 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, SpotFitter& fitte
     tracks.add_frame({}, {.not_sought = static_cast<int>(markers.picks.size())});
   }
   const FrameRange rest{markers.frame, range.first + range.count - markers.frame};
-  Blocks blocks(options, stack, rest, fitter.threads(), stop);
+  Blocks blocks(options, stack, rest, 1, stop);
   while (blocks.read()) {
     for (std::int64_t i = 0; i < blocks.count(); ++i) {
       if (stop()) throw Interrupted();

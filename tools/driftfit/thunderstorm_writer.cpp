@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include "tools/driftfit/localization_files.hpp"
 
@@ -14,15 +15,11 @@ namespace {
 /// Six significant digits without an exponent: ThunderSTORM reads "1.5e+06" as 1.5
 /// (DLMImportExport.importFromFile, java.text.DecimalFormat), and "nan" not at all.
 void append_fixed(fmt::memory_buffer& text, double value) {
-  const auto out = std::back_inserter(text);
-  if (!std::isfinite(value)) {
-    fmt::format_to(out, FMT_COMPILE("NaN"));
-    return;
-  }
+  if (!std::isfinite(value)) return text.append(std::string_view("NaN"));
   constexpr double kDigits = 6;
   const double before_point = value != 0 ? std::floor(std::log10(std::abs(value))) + 1 : 1;
   const int decimals = static_cast<int>(std::max(0.0, kDigits - before_point));
-  fmt::format_to(out, FMT_COMPILE("{:.{}f}"), value, decimals);
+  fmt::format_to(std::back_inserter(text), FMT_COMPILE("{:.{}f}"), value, decimals);
   if (decimals == 0) return;
   std::size_t end = text.size();
   while (text[end - 1] == '0') --end;
