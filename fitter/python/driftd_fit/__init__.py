@@ -34,11 +34,14 @@ from typing import Callable, Mapping, Sequence
 import numpy as np
 
 from . import arguments, gpu, interrupts, libdriftfit
-from .arguments import MAX_SIDE, MIN_SIDE, PIXEL_TYPES  # noqa: F401 (for callers)
-from .libdriftfit import PARAMETERS, FitError, LibraryMissing  # noqa: F401 (raised there)
-from .records import (DETAILS, LEVELS, PLACE, RESULT, START, STATUS, SWARM_REPORT,  # noqa: F401 (for callers)
-                      converged)
+from .arguments import MAX_SIDE, MIN_SIDE, PIXEL_TYPES
+from .libdriftfit import PARAMETERS, FitError, LibraryMissing
+from .records import DETAILS, LEVELS, PLACE, RESULT, START, STATUS, SWARM_REPORT, converged
 from .work import Work, frame_work, image_work, pointer
+
+__all__ = ["BACKENDS", "DETAILS", "ESTIMATORS", "LEVELS", "MAX_SIDE", "MIN_SIDE", "MODELS", "PARAMETERS",
+           "PIXEL_TYPES", "PLACE", "RESULT", "START", "STATUS", "SWARM_REPORT", "FitError", "Fitter",
+           "LibraryMissing", "converged", "fit", "fit_frames", "pinned", "search"]
 
 MODELS = {"circular": 0, "elliptical": 1, "rotated": 2}
 ESTIMATORS = {"implicit": 0, "least_squares": 1, "weighted_least_squares": 2, "poisson": 3}

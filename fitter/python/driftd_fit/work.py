@@ -64,16 +64,16 @@ class Work:
 
 
 def image_work(images, settings, start, levels, variances, bounds, out=None, angles=None,
-                details=None) -> Work:
+               details=None) -> Work:
     images = arguments.images(images)
     if variances is not None:
         variances = arguments.variances(variances, images.shape)
     return Work(libdriftfit.Images, images, images.shape[1], images.shape[0], settings, start, levels,
-                 bounds, {"variances": variances}, out, angles, details)
+                bounds, {"variances": variances}, out, angles, details)
 
 
 def frame_work(frames, coordinates, side, settings, start, levels, bounds, maps: dict,
-                out=None, angles=None, details=None) -> Work:
+               out=None, angles=None, details=None) -> Work:
     frames = arguments.frames(frames)
     count, height, width = frames.shape
     side = arguments.number("side", side, arguments.SIDE)
@@ -82,6 +82,6 @@ def frame_work(frames, coordinates, side, settings, start, levels, bounds, maps:
     more = {name: None if given is None else arguments.camera_map(name, given, (height, width))
             for name, given in maps.items()}
     return Work(libdriftfit.Frames, frames, side, places.shape[0], settings, start, levels, bounds,
-                 {"places": places} | more, out, angles, details, width=width, height=height, frame_count=count,
-                 row_stride=0 if on_gpu else frames.strides[1],
-                 frame_stride=frames.strides[0] if count > 1 and not on_gpu else 0)
+                {"places": places} | more, out, angles, details, width=width, height=height, frame_count=count,
+                row_stride=0 if on_gpu else frames.strides[1],
+                frame_stride=frames.strides[0] if count > 1 and not on_gpu else 0)
