@@ -10,12 +10,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/source_dir.hpp"
+
 namespace driftd::test {
 
 /// The example of each topic: the line of JSON in the block that begins "```json TOPIC".
 /// @throws std::runtime_error when the file or any example in it cannot be read
 inline std::map<std::string, nlohmann::json> protocol_examples(
-    const std::filesystem::path& file = DRIFTD_SOURCE_DIR "/docs/protocol.md") {
+    const std::filesystem::path& file = driftd::test::source_dir() / "docs/protocol.md") {
   constexpr const char* kFence = "```json ";
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read " + file.string());

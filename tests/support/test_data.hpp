@@ -8,6 +8,8 @@
 #include <iostream>
 #include <optional>
 
+#include "support/source_dir.hpp"
+
 namespace driftd::test {
 
 /// The folder of recordings: $DRIFTD_TEST_DATA, else ../shared/data beside the source tree.
@@ -17,7 +19,7 @@ inline std::optional<std::filesystem::path> test_data() {
   const char* named = std::getenv("DRIFTD_TEST_DATA");
   const std::filesystem::path folder =
       named != nullptr ? std::filesystem::path(named)
-                       : std::filesystem::path(DRIFTD_SOURCE_DIR).parent_path() / "shared/data";
+                       : driftd::test::source_dir().parent_path() / "shared/data";
   if (std::filesystem::is_directory(folder)) return folder;
   std::cout << "SKIPPED: no recordings in " << folder << " (set DRIFTD_TEST_DATA)\n";
   return std::nullopt;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/source_dir.hpp"
 #include "tests/bench/stillness/move_flight.hpp"
 #include "tests/bench/stillness/pilot.hpp"
 #include "tests/bench/stillness/world.hpp"
@@ -68,7 +69,7 @@ double percentile(std::vector<double> values, double share) {
 }
 
 void fly_world(const std::string& name, const Options& o) {
-  const std::filesystem::path folder = DRIFTD_SOURCE_DIR "/tests/bench/stillness/worlds";
+  const std::filesystem::path folder = driftd::test::source_dir() / "tests/bench/stillness/worlds";
   const bool is_file = std::filesystem::exists(name);
   World world = load_world(is_file ? std::filesystem::path(name) : folder / (name + ".yaml"));
   world.belief.step_limit_nm = o.step_limit_nm;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "support/source_dir.hpp"
 #include "tests/bench/stillness/bound.hpp"
 #include "tests/bench/stillness/margins.hpp"
 #include "tests/bench/stillness/measures.hpp"
@@ -187,7 +188,7 @@ json margins_of(const World& world, const std::string& law, const Options& optio
 }
 
 std::vector<World> load_worlds(const Options& options) {
-  const std::filesystem::path folder = DRIFTD_SOURCE_DIR "/tests/bench/stillness/worlds";
+  const std::filesystem::path folder = driftd::test::source_dir() / "tests/bench/stillness/worlds";
   std::vector<std::filesystem::path> files;
   for (const std::string& name : options.worlds)
     files.push_back(std::filesystem::exists(name) ? std::filesystem::path(name)

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "support/catch.hpp"
+#include "support/source_dir.hpp"
 #include "tests/bench/stillness/move_flight.hpp"
 
 namespace {
@@ -14,7 +15,7 @@ using namespace driftd::stillness;
 
 World world_of(const std::string& name) {
   World world = load_world(
-      std::filesystem::path(DRIFTD_SOURCE_DIR "/tests/bench/stillness/worlds") / (name + ".yaml"));
+      driftd::test::source_dir() / "tests/bench/stillness/worlds" / (name + ".yaml"));
   world.belief.step_limit_nm = 40;
   world.belief.rate_limit_nm_per_s = 20'000;
   world.belief.range_limit_nm = 12'000;

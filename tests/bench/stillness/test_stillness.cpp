@@ -10,6 +10,7 @@
 #include "camera/simulator/random.hpp"
 #include "support/catch.hpp"
 #include "support/instrumented.hpp"
+#include "support/source_dir.hpp"
 #include "tests/bench/stillness/bound.hpp"
 #include "tests/bench/stillness/measures.hpp"
 #include "tests/bench/stillness/pilot.hpp"
@@ -20,7 +21,7 @@ namespace {
 using namespace driftd::stillness;
 namespace simulator = driftd::simulator;
 
-const std::filesystem::path kWorlds = DRIFTD_SOURCE_DIR "/tests/bench/stillness/worlds";
+const std::filesystem::path kWorlds = driftd::test::source_dir() / "tests/bench/stillness/worlds";
 
 World shortened(const std::string& name, double seconds, double learn_s) {
   World world = load_world(kWorlds / (name + ".yaml"));

@@ -10,6 +10,7 @@
 
 #include "clients/driftctl/doctor/doctor.hpp"
 #include "support/catch.hpp"
+#include "support/source_dir.hpp"
 
 using namespace driftd;
 using namespace driftd::clients::doctor;
@@ -117,7 +118,7 @@ TEST_CASE("a good computer has every check and nothing to do", "[doctor]") {
 }
 
 TEST_CASE("docs/doctor.md has the table of checks", "[doctor]") {
-  std::ifstream page(DRIFTD_SOURCE_DIR "/docs/doctor.md");
+  std::ifstream page(driftd::test::source_dir() / "docs/doctor.md");
   REQUIRE(page);
   // driftctl doctor --list prints it.
   CHECK_THAT(std::string(std::istreambuf_iterator<char>(page), {}), contains(markdown()));

@@ -24,6 +24,7 @@
 #include "control/stage_monitor.hpp"
 #include "support/catch.hpp"
 #include "support/protocol_examples.hpp"
+#include "support/source_dir.hpp"
 
 using namespace driftd;
 using namespace driftd::exporter;
@@ -35,7 +36,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 std::string project_file(const std::string& path) {
-  std::ifstream in(std::string(DRIFTD_SOURCE_DIR) + '/' + path);
+  std::ifstream in(driftd::test::source_dir() / path);
   REQUIRE(in);
   return {std::istreambuf_iterator<char>(in), {}};
 }

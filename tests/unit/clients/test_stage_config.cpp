@@ -8,11 +8,12 @@
 #include "clients/stage/program.hpp"
 #include "config/documentation.hpp"
 #include "support/catch.hpp"
+#include "support/source_dir.hpp"
 
 namespace driftd::stage {
 namespace {
 
-const std::filesystem::path kRoot = DRIFTD_SOURCE_DIR;
+const std::filesystem::path kRoot = driftd::test::source_dir();
 const std::string kController = "controller: {driver: simulator, device: /tmp/s}\n";
 
 std::string text_of(const std::string& path) {

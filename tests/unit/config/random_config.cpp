@@ -9,6 +9,7 @@
 
 #include "config/checks.hpp"
 #include "support/catch.hpp"
+#include "support/source_dir.hpp"
 
 namespace driftd::test {
 namespace {
@@ -145,7 +146,7 @@ std::string file_with(const config::Option& option, const std::string& entry) {
 }
 
 std::string project_file(const std::string& path) {
-  std::ifstream in(std::string(DRIFTD_SOURCE_DIR) + '/' + path, std::ios::binary);
+  std::ifstream in(driftd::test::source_dir() / path, std::ios::binary);
   INFO(path);
   REQUIRE(in);
   return {std::istreambuf_iterator<char>(in), {}};

@@ -5,11 +5,12 @@
 #include "config/options.hpp"
 #include "random_config.hpp"
 #include "support/catch.hpp"
+#include "support/source_dir.hpp"
 
 namespace driftd::config {
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(DRIFTD_SOURCE_DIR) / "config/examples";
+const std::filesystem::path kFolder = driftd::test::source_dir() / "config/examples";
 
 Config example(const std::string& name) {
   return load(kFolder / (name + ".yaml"));

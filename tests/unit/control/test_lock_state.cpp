@@ -10,6 +10,7 @@
 
 #include "control/lock_state.hpp"
 #include "support/catch.hpp"
+#include "support/source_dir.hpp"
 
 namespace driftd::control {
 namespace {
@@ -106,7 +107,7 @@ std::string table() {
 
 /// The lines between "<!-- name -->" and the next empty line.
 std::string section_of_page(const std::string& name) {
-  std::ifstream page(std::string(DRIFTD_SOURCE_DIR) + "/docs/lock.md");
+  std::ifstream page(driftd::test::source_dir() / "docs/lock.md");
   REQUIRE(page.good());
   std::string line;
   while (std::getline(page, line) && line != "<!-- " + name + " -->") continue;

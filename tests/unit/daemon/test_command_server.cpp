@@ -12,6 +12,7 @@
 
 #include "daemon/command_server.hpp"
 #include "support/catch.hpp"
+#include "support/source_dir.hpp"
 
 using driftd::daemon::Answer;
 using driftd::daemon::CommandRefused;
@@ -218,7 +219,7 @@ TEST_CASE("CommandServer serves what has come, and 64 requests at most, before o
 }
 
 TEST_CASE("the codes of refusals are those of docs/protocol.md") {
-  std::ifstream page(DRIFTD_SOURCE_DIR "/docs/protocol.md");
+  std::ifstream page(driftd::test::source_dir() / "docs/protocol.md");
   std::set<std::string> documented;
   bool in_table = false;
   for (std::string line; std::getline(page, line);) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/source_dir.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not in every unistd.h
 
@@ -80,7 +81,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST_CASE("driftd-sim says when it is ready and stops cleanly on a signal") {
   const int signal = GENERATE(SIGTERM, SIGINT);
-  const std::string scenario = DRIFTD_SOURCE_DIR "/config/examples/scenario-demo.yaml";
+  const std::string scenario = driftd::test::source_dir() / "config/examples/scenario-demo.yaml";
   Program program(
       {"--scenario", scenario, "--address", "127.71.3.1", "--serial", "PROG1", "--rate", "50"});
   CHECK(program.line() == "driftd-sim ready: camera PROG1 at 127.71.3.1, 256x256 px, 50 frames/s");

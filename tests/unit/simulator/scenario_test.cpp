@@ -6,6 +6,7 @@
 
 #include "camera/simulator/simulation.hpp"
 #include "support/catch.hpp"
+#include "support/source_dir.hpp"
 
 using namespace driftd::simulator;
 
@@ -213,7 +214,7 @@ TEST_CASE("All mistakes of a file are told at once") {
 TEST_CASE("Every scenario among the examples loads and runs") {
   int examples = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(DRIFTD_SOURCE_DIR "/config/examples")) {
+       std::filesystem::directory_iterator(driftd::test::source_dir() / "config/examples")) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("scenario-") || !name.ends_with(".yaml")) continue;
     INFO(name);

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# What was compiled before is taken from ccache, where that is installed; DRIFTD_CCACHE=OFF does without. Checkouts in
+# other folders share what has the same content: paths below the source folder count relative to it.
+option(DRIFTD_CCACHE "Take what was compiled before from ccache, where it is installed" ON)
+find_program(DRIFTD_CCACHE_PROGRAM ccache)
+if(NOT DRIFTD_CCACHE OR NOT DRIFTD_CCACHE_PROGRAM OR CMAKE_CXX_COMPILER_LAUNCHER)
+  return()
+endif()
+# Precompiled headers ask for the two sloppinesses: ccache then does not look for __TIME__, which we have nowhere,
+# and for macros that a header no longer sees once it is compiled.
+set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+  CCACHE_SLOPPINESS=pch_defines,time_macros ${DRIFTD_CCACHE_PROGRAM})
+foreach(language C CXX CUDA)
+  set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})
+endforeach()
