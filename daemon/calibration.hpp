@@ -50,6 +50,7 @@ class Calibration {
   /// What `calibration` replies: number, phase, progress, text and, in the end, the result.
   nlohmann::json progress() const;
   void turn();
+  bool is_evaluating() const noexcept { return phase_ == Phase::Fitting; }
 
  private:
   enum class Phase : std::uint8_t { None, Moving, Fitting, Done, Refused, Stopped, Failed };

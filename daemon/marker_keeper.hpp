@@ -65,6 +65,7 @@ class MarkerKeeper {
 
   bool has_markers() const noexcept { return has_markers_; }
   bool find_pending() const noexcept { return find_.has_value(); }
+  bool is_searching() const noexcept { return worker_.busy(); }
   /// The list of `markers`, as last reported.
   nlohmann::json markers() const;
   /// For markers that were gone, and how many of them found them.

@@ -2,17 +2,20 @@
 #include "daemon/pipeline.hpp"
 
 #include <string>
+#include <utility>
 
 #include "daemon/compose.hpp"
 #include "daemon/recorder/frame_keeper.hpp"
 
 namespace driftd::daemon {
 
-Pipeline::Pipeline(WireContext& wire, const config::Config& config, const std::string& session)
+Pipeline::Pipeline(WireContext& wire, const config::Config& config, const std::string& session,
+                   std::unique_ptr<camera::FrameSource> source)
     : publisher_(wire, {config.wire.publish, config.wire.send_queue_messages, session,
                         config.wire.corrections}),
       realtime_(config.realtime),
-      source_(make_source(config, [this] { realtime_.schedule_camera(); })) {
+      source_(source ? std::move(source)
+                     : make_source(config, [this] { realtime_.schedule_camera(); })) {
   ports_.record = std::make_shared<RecordFeed>(marker_capacity(config));
   publisher_.set_feed(ports_.record);
 }

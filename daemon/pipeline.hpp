@@ -20,9 +20,10 @@ namespace driftd::daemon {
 
 class Pipeline {
  public:
-  /// Binds the publisher's socket and composes the source; starts nothing yet.
+  /// Binds the publisher's socket and composes the source, where none is given; starts nothing yet.
   /// @throws SocketError, RealTimeError, camera::CameraError
-  Pipeline(WireContext& wire, const config::Config& config, const std::string& session);
+  Pipeline(WireContext& wire, const config::Config& config, const std::string& session,
+           std::unique_ptr<camera::FrameSource> source = nullptr);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;

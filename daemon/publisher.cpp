@@ -101,6 +101,7 @@ void Publisher::run() noexcept {
     socket_.take_subscriptions();
     subscribed_.store(socket_.has_subscriber(), std::memory_order_relaxed);
     has_driver_.store(corrections_.has_subscriber(), std::memory_order_relaxed);
+    dealt_with_.store(seen, std::memory_order_release);
     if (last_round) return;
     signal_.wait(seen, std::memory_order_acquire);
   }

@@ -84,6 +84,10 @@ class Publisher {
   /// Makes the thread look at its socket (subscriptions) without a message.
   void poke() noexcept { wake(); }
   bool idle() const noexcept { return frames_.empty() && texts_.empty(); }
+  /// Whether all that was handed over and sent so far, pokes too, has been dealt with.
+  bool settled() const noexcept {
+    return dealt_with_.load(std::memory_order_acquire) == signal_.load(std::memory_order_acquire);
+  }
   /// True once somebody has subscribed to a topic that `position` begins with.
   bool has_subscriber() const noexcept { return subscribed_.load(std::memory_order_relaxed); }
   /// The same for `correction`.
@@ -114,6 +118,7 @@ class Publisher {
   LatencyHistogram total_, publish_;
   std::uint64_t sequence_[5] = {};
   std::atomic<int> signal_{0};
+  std::atomic<int> dealt_with_{0};  ///< the signal that the thread waits behind
   std::atomic<bool> stopping_{false};
   std::atomic<bool> subscribed_{false};
   std::atomic<bool> has_driver_{false};

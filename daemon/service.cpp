@@ -40,12 +40,13 @@ std::uint64_t watchdog_period_us() {
 
 }  // namespace
 
-Service::Service(config::Config config, const std::filesystem::path& file)
+Service::Service(config::Config config, const std::filesystem::path& file,
+                 std::unique_ptr<camera::FrameSource> source)
     : config_(std::move(config)),
       start_ns_(monotonic_ns()),
       session_(new_session()),
       wire_(config::read_access(config_.access)),
-      pipeline_(wire_, config_, session_),
+      pipeline_(wire_, config_, session_, std::move(source)),
       loop_(pipeline_.ports()),
       events_(
           [this](TextMessage message) { return pipeline_.publisher().send(std::move(message)); }),
@@ -109,8 +110,13 @@ void Service::run() {
   signal_fd_ = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
   start();
   sd_notify(0, "READY=1");
-  while (!stop_) turn();
+  while (!stop_) turn(is_asked() ? kTurnWhileAskedMs : kTurnMs);
   sd_notify(0, "STOPPING=1");
+  finish();
+}
+
+void Service::finish() {
+  stop_ = true;
   refuse_pending();
   pipeline_.stop();  // seconds, where the camera does not answer
   refuse_pending();
@@ -167,14 +173,13 @@ void Service::refuse_pending() {
   commands_.serve(0, signal_fd_);
 }
 
-int Service::patience_ms() const noexcept {
-  const bool asked = lock_.pending() || moves_.pending() || record_.pending() ||
-                     snapshots_.pending() || markers_.find_pending() || places_.pending();
-  return asked ? kTurnWhileAskedMs : kTurnMs;
+bool Service::is_asked() const noexcept {
+  return lock_.pending() || moves_.pending() || record_.pending() || snapshots_.pending() ||
+         markers_.find_pending() || places_.pending();
 }
 
-void Service::turn() {
-  if (commands_.serve(patience_ms(), signal_fd_)) take_signals();
+void Service::turn(int patience_ms) {
+  if (commands_.serve(patience_ms, signal_fd_)) take_signals();
   hold_recording();
   collect();
   stage_.turn(monotonic_ns());

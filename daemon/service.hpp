@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "config/config.hpp"
@@ -40,7 +41,9 @@ class Service {
  public:
   /// Composes and binds; starts nothing yet. @throws config::ConfigError, SocketError,
   /// RealTimeError, camera::CameraError
-  Service(config::Config config, const std::filesystem::path& file);
+  /// @param source  takes the place of the one that is configured; null: none does
+  Service(config::Config config, const std::filesystem::path& file,
+          std::unique_ptr<camera::FrameSource> source = nullptr);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -49,14 +52,23 @@ class Service {
   /// has blocked these three signals in every thread. @throws camera::CameraError
   void run();
 
- private:
+  // What run() does, for whoever has a clock of their own (tests/virtual).
   void start();
-  void turn();
+  void turn(int patience_ms);
+  void finish();
+  /// Somebody waits for what the loop answers.
+  bool is_asked() const noexcept;
+  /// A thread of its own looks for markers, or evaluates a calibration.
+  bool is_calculating() const noexcept {
+    return markers_.is_searching() || calibration_.is_evaluating();
+  }
+  const Publisher& publisher() noexcept { return pipeline_.publisher(); }
+
+ private:
   void hold_recording();
   void refuse_pending();
   void collect();  ///< what the loop and the source gave back or tell
   void take_signals();
-  int patience_ms() const noexcept;
   nlohmann::json status();
   Reply access(const config::Client& client) const;
   StageForLock stage_for_lock();

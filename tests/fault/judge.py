@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import pathlib
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
-from harness import SLOW, SOURCE, Rig, drain  # noqa: E402
+from harness import SLOW, SOURCE, Rig, drain, new_rig  # noqa: E402,F401
 
 AXES = "xy"
 DEMO = (SOURCE / "config/examples/scenario-demo.yaml").read_text()
@@ -39,15 +38,16 @@ class Record:
     """Everything that truth and events say from its making on."""
 
     def __init__(self, rig: Rig):
+        self._rig = rig
         self._truth = rig.truth()
         self._events = rig.subscribe("event")
         self.truth: list[dict] = []
         self.states: list[dict] = []
         self.events: list[dict] = []
-        end = time.monotonic() + 10 * SLOW
+        end_ns = rig.now_ns() + 10e9 * SLOW
         while not self.update().truth:  # connected; the subscription to events is as old
-            assert time.monotonic() < end, "no truth"
-            time.sleep(0.02)
+            assert rig.now_ns() < end_ns, "no truth"
+            rig.sleep(0.02)
 
     def update(self) -> "Record":
         self.truth += self._truth.drain()
@@ -57,9 +57,9 @@ class Record:
 
     def collect(self, seconds: float) -> "Record":
         """Lets `seconds` pass."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            time.sleep(0.05)
+        end_ns = self._rig.now_ns() + 1e9 * seconds
+        while self._rig.now_ns() < end_ns:
+            self._rig.sleep(0.05)
             self.update()
         return self.update()
 

@@ -2,18 +2,17 @@
 """Faults injected on the way from the camera to the stage, one by one."""
 import pathlib
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
-from harness import SLOW, Rig, drain, held_nm, rms  # noqa: E402
+from harness import SLOW, drain, held_nm, new_rig, rms  # noqa: E402
 
 STEP_LIMIT_NM = 20
 
 
 class Faults(unittest.TestCase):
     def setUp(self):
-        self.rig = Rig()
+        self.rig = new_rig()
         self.addCleanup(self.rig.close)
 
     def assert_steps_within_limit(self, corrections):
@@ -49,14 +48,14 @@ class Faults(unittest.TestCase):
         rig.fault("vanish", seconds=2)
         holding = rig.wait_holding("no_frames")
         drain(corrections, 0.2)
-        time.sleep(0.5)
+        rig.sleep(0.5)
         self.assertEqual(drain(corrections, 0.2), [], "corrections without a camera")
         camera = rig.wait_state("locked")["camera"]
         # A stall of a busy machine may look like one more.
         self.assertGreaterEqual(camera["disconnects"], 1)
         self.assertEqual(camera["reconnects"], camera["disconnects"])
         self.assert_markers_are_used(holding["markers"]["tracking"])
-        time.sleep(2 * SLOW)
+        rig.sleep(2 * SLOW)
         self.assert_steps_within_limit([c for _, c in drain(corrections, 0.1)])
         rig.wait_still(1.0)
         # On the same references: what the sample drifted meanwhile was brought back.
@@ -75,7 +74,7 @@ class Faults(unittest.TestCase):
         self.assertEqual(lost["reason"], "held_too_long")
         corrections = rig.subscribe("correction")
         rig.wait_until(lambda s: s["camera"]["connected"], "camera back")
-        time.sleep(0.5)
+        rig.sleep(0.5)
         self.assertEqual(drain(corrections), [])
         rig.client.request("reset")
         self.assertEqual(rig.status()["state"], "idle")
@@ -90,7 +89,7 @@ class Faults(unittest.TestCase):
         rig.fault("hide_markers", seconds=3)  # it coasts for 2 at most
         rig.wait_holding("too_few_markers")
         rig.wait_state("locked")
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         self.assert_steps_within_limit([c for _, c in drain(corrections, 0.1)])
         rig.wait_still(1.0)
 
@@ -134,7 +133,7 @@ class Faults(unittest.TestCase):
         truth = rig.truth()
         before = truth.collect(0.5)[-1]["sample_x_nm"]
         rig.fault("step", x_nm=40, y_nm=0)
-        time.sleep(1.5 * SLOW)
+        rig.sleep(1.5 * SLOW)
         after = truth.drain()[-1]["sample_x_nm"]
         rig.wait_state("locked")
         self.assertLess(abs(after - before), 5)

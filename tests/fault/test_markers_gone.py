@@ -2,11 +2,10 @@
 """Markers that are no longer where their ROIs are: found again by themselves, judged by the truth."""
 import pathlib
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
-from harness import SLOW, SOURCE, Rig, drain, rms  # noqa: E402
+from harness import SLOW, SOURCE, drain, new_rig, rms  # noqa: E402
 
 LIMITS = {"step_limit_nm": 20, "rate_limit_nm_per_s": 2000, "range_limit_nm": 5000}
 PIXEL_NM = 100
@@ -16,7 +15,7 @@ JUMP_NM = {"x_nm": 2500, "y_nm": -1800}
 
 class MarkersGone(unittest.TestCase):
     def setUp(self):
-        self.rig = Rig()
+        self.rig = new_rig()
         self.addCleanup(self.rig.close)
 
     def start_locked(self, **config):
@@ -56,7 +55,7 @@ class MarkersGone(unittest.TestCase):
         """The sample's true place less the drift published of it: mean and rms of single frames."""
         truth = self.rig.truth()
         positions = self.rig.subscribe("position")
-        time.sleep(seconds * SLOW)
+        self.rig.sleep(seconds * SLOW)
         true_of = {t["frame_count"]: t for t in truth.drain()}
         pairs = [(p, true_of[p["frame_id"]]) for _, p in drain(positions, 0.1)
                  if p["valid"] and p["frame_id"] in true_of]
@@ -123,7 +122,7 @@ class MarkersGone(unittest.TestCase):
         self.assertEqual(drain(corrections, 0.2), [])
         rig.client.lock()
         rig.wait_state("locked")
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         sent = [c for _, c in drain(corrections, 0.1)]
         self.assertTrue(sent)
         self.assert_within_limits(sent)
@@ -138,7 +137,7 @@ class MarkersGone(unittest.TestCase):
         rig.fault("step", **JUMP_NM)
         rig.wait_state("holding")
         rig.wait_state("locked")
-        time.sleep(2.5 * SLOW)  # 2500 nm at the rate limit of 2000 nm/s, and settling
+        rig.sleep(2.5 * SLOW)  # 2500 nm at the rate limit of 2000 nm/s, and settling
         back = self.mean_truth()
         for axis in "xy":
             self.assertLess(abs(back[axis] - zero[axis]), 5)
@@ -171,11 +170,11 @@ class MarkersGone(unittest.TestCase):
         corrections = rig.subscribe("correction")
         rig.client.lock()
         rig.wait_state("referencing")
-        time.sleep(0.5)  # of 2 s that the reference takes
+        rig.sleep(0.5)  # of 2 s that the reference takes
         self.assertEqual(rig.status()["state"], "referencing")
         rig.fault("step", **JUMP_NM)
         rig.wait_state("locked")
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         rig.wait_state("locked")
         sent = [c for _, c in drain(corrections, 0.1)]
         self.assert_within_limits(sent)
@@ -196,7 +195,7 @@ class MarkersGone(unittest.TestCase):
         self.assertEqual(drain(corrections, 0.3), [])
         rig.wait_until(lambda s: s["state"] == "locked" and s["markers"]["found_again"] == 1,
                        "locked again")
-        time.sleep(2.5 * SLOW)
+        rig.sleep(2.5 * SLOW)
         back = self.mean_truth()
         for axis in "xy":
             self.assertLess(abs(back[axis] - zero[axis]), 5, rig.daemon.text())
@@ -223,7 +222,7 @@ class MarkersGone(unittest.TestCase):
         for m in markers:  # each under its own id, where it really is
             for axis in "xy":
                 self.assertAlmostEqual(after[m["id"] + 100][f"{axis}_px"], m[f"{axis}_px"], delta=1)
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         self.assert_within_limits([c for _, c in drain(corrections, 0.1)])
         self.assertEqual(rig.status()["markers"]["found_again"], 1)
 
@@ -250,14 +249,14 @@ class MarkersGone(unittest.TestCase):
         rig.start_daemon(rig.config(markers={"find_again_after_ms": 0}))
         rig.wait_markers()
         rig.fault("step", **JUMP_NM)
-        time.sleep(2 * SLOW)
+        rig.sleep(2 * SLOW)
         self.assertEqual(rig.status()["markers"]["searches"], 0)
         rig.daemon.stop()
         rig.start_daemon()
         rig.wait_markers()
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         rig.fault("hide_markers", seconds=0.2)
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         self.assertEqual(rig.status()["markers"]["searches"], 0)
 
 

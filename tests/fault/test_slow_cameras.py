@@ -2,7 +2,7 @@
 """Cameras below ten frames a second, and a camera that is away while the sample drifts far."""
 import unittest
 
-from judge import CONFIG, DEMO, SLOW, Record, Rig, changed
+from judge import CONFIG, DEMO, Record, SLOW, changed, new_rig
 
 RATE_HZ = 5
 QUIET = changed(DEMO, ("    settling_nm: 200 ", "    settling_nm: 0 "),
@@ -11,7 +11,7 @@ QUIET = changed(DEMO, ("    settling_nm: 200 ", "    settling_nm: 0 "),
 
 class SlowCameras(unittest.TestCase):
     def setUp(self):
-        self.rig = Rig()
+        self.rig = new_rig()
         self.addCleanup(self.rig.close)
 
     def locks(self, **camera):

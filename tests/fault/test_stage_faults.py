@@ -3,7 +3,7 @@
 import math
 import unittest
 
-from judge import CONFIG, DEMO, SLOW, Record, Rig, changed, shaken
+from judge import CONFIG, DEMO, Record, SLOW, changed, new_rig, shaken
 
 MATRIX = "image_to_stage: [0.992546, 0.121869, 0.121869, -0.992546]"
 SECOND_NS = 1e9 * SLOW
@@ -25,7 +25,7 @@ def turned(degrees: float) -> str:
 
 class StageFaults(unittest.TestCase):
     def setUp(self):
-        self.rig = Rig()
+        self.rig = new_rig()
         self.addCleanup(self.rig.close)
 
     def start_locked(self, **config):

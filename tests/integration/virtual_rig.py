@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""A rig in virtual time: the daemon and the simulator in one process (tests/virtual), whose clock goes on only while
+the test lets time pass. As fast as the machine can, the same each time, and no busy machine changes a figure. Its
+sockets are real; its camera is not: no Aravis, no packets."""
+from __future__ import annotations
+
+import collections
+import json
+import pathlib
+import subprocess
+
+import harness
+from harness import BIN, SOURCE
+
+STEP_S = 0.02  #: between two looks at what is waited for
+
+
+class VirtualRig(harness.Rig):
+    """As `harness.Rig`; `sleep()` and whatever waits let the virtual time pass."""
+
+    is_virtual = True
+
+    def __init__(self):
+        super().__init__()
+        self._lab: subprocess.Popen | None = None
+        self._readers: list[VirtualReader] = []
+        self._now_ns = 0
+
+    # --- time ---
+    def sleep(self, seconds: float) -> None:
+        self._order(op="advance", seconds=seconds)
+
+    def now_ns(self) -> int:
+        return self._now_ns
+
+    # --- starting ---
+    def start_sim(self, scenario: str | pathlib.Path | None = None, *arguments, rate_hz: float = 500) -> None:
+        assert not arguments, f"virtual: there is no driftd-sim to take {arguments}"
+        file = scenario or SOURCE / "config/examples/scenario-demo.yaml"
+        if isinstance(scenario, str):
+            file = self.folder / "scenario.yaml"
+            file.write_text(scenario)
+        self._log = self.folder / "driftd.log"
+        with self._log.open("wb") as log:
+            self._lab = subprocess.Popen([BIN / "driftd_in_virtual_time"], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, stderr=log, text=True,
+                                         env={**harness.os.environ, "STATE_DIRECTORY": str(self.folder / "state")})
+        self.callback(self._end)
+        self._order(op="world", scenario=str(file), rate_hz=rate_hz)
+
+    def start_daemon(self, file: pathlib.Path | None = None, wait: str = "", **environment: str) -> "VirtualDaemon":
+        assert not environment, "virtual: the daemon has this rig's environment"
+        self._order(op="start", config=str(file or self.config()))
+        self.daemon = VirtualDaemon(self)
+        return self.daemon
+
+    # --- talking ---
+    def subscribe(self, *topics: str, **options) -> "VirtualReader":
+        assert not options, options
+        reader = VirtualReader(self, topics)
+        self._readers.append(reader)
+        self._order(op="wish", topics=list(topics))
+        return reader
+
+    def fault(self, command: str, **fields) -> dict:
+        return self._order(op="simulator", command=command, **fields)
+
+    def truth(self) -> "VirtualTruth":
+        return VirtualTruth(self)
+
+    def text(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    # --- the process ---
+    def _order(self, **order) -> dict:
+        try:
+            self._lab.stdin.write(json.dumps(order) + "\n")
+            self._lab.stdin.flush()
+            line = self._lab.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        assert line, f"driftd_in_virtual_time ended: {self._lab.wait()}\n{self.text()}"
+        reply = json.loads(line)
+        self._now_ns = reply["now_ns"]
+        for message in reply["messages"]:
+            topic, _, body = message.partition(" ")
+            wanted = [reader for reader in self._readers if topic in reader.topics]
+            for reader in wanted:
+                reader.queue.append((topic, json.loads(body)))
+        assert reply["ok"], (reply.get("error"), order)
+        return reply
+
+    def forget(self, reader: "VirtualReader") -> None:
+        self._readers.remove(reader)
+
+    def _end(self) -> None:
+        self._lab.stdin.close()
+        try:
+            self._lab.wait(30)
+        except subprocess.TimeoutExpired:
+            self._lab.kill()
+            self._lab.wait()
+            raise AssertionError(f"driftd_in_virtual_time did not end\n{self.text()}") from None
+        finally:
+            self._lab.stdout.close()
+
+
+class VirtualDaemon:
+    """What tests ask of the daemon's process."""
+
+    def __init__(self, rig: VirtualRig):
+        self._rig = rig
+
+    def text(self) -> str:
+        return self._rig.text()
+
+    def wait_for(self, text: str, timeout_s: float = harness.DEADLINE_S) -> None:
+        """Until the log has `text`."""
+        end_ns = self._rig.now_ns() + 1e9 * timeout_s
+        while text not in self.text():
+            assert self._rig.now_ns() < end_ns, f"never said {text!r}:\n{self.text()}"
+            self._rig.sleep(STEP_S)
+
+    def stop(self, *_) -> int:
+        """As by SIGTERM."""
+        self._rig._order(op="stop")
+        return 0
+
+
+class VirtualReader:
+    """As `harness.Kept`; every message is there, however slow the test is."""
+
+    lost = 0
+
+    def __init__(self, rig: VirtualRig, topics: tuple[str, ...]):
+        self._rig, self.topics = rig, topics
+        self.queue: collections.deque = collections.deque()
+
+    def receive(self, timeout_s: float = 1e9) -> tuple[str, dict]:
+        end_ns = self._rig.now_ns() + 1e9 * timeout_s
+        while not self.queue:
+            if self._rig.now_ns() >= end_ns:
+                raise TimeoutError("no message")
+            self._rig.sleep(STEP_S)
+        return self.queue.popleft()
+
+    def drain(self, seconds: float = 0.0) -> list:
+        if seconds > 0:
+            self._rig.sleep(seconds)
+        messages = list(self.queue)
+        self.queue.clear()
+        return messages
+
+    def close(self) -> None:
+        self._rig.forget(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class VirtualTruth:
+    """As `harness.Truth`."""
+
+    def __init__(self, rig: VirtualRig):
+        self._rig, self._reader = rig, rig.subscribe("truth")
+
+    def drain(self) -> list[dict]:
+        return [message for _, message in self._reader.drain()]
+
+    def collect(self, seconds: float) -> list[dict]:
+        self.drain()
+        self._rig.sleep(seconds)
+        return self.drain()

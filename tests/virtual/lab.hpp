@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// The daemon, whole but for Aravis, before the simulator's camera, markers and stage, in virtual
+// time: nothing happens but what advance() lets happen, in the order of its time, as fast as the
+// machine can and with the same bits each time. A stage obeys the corrections as driftd-sim's does.
+// One thread makes all calls.
+#pragma once
+
+#include <zmq.h>
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "camera/simulator/live_simulation.hpp"
+#include "camera/simulator/sim_wire.hpp"
+#include "daemon/service.hpp"
+#include "tests/virtual/virtual_camera.hpp"
+#include "tests/virtual/virtual_time.hpp"
+
+namespace driftd::virtual_time {
+
+class Lab {
+ public:
+  /// @param rate_hz  of a camera that is not told any
+  Lab(VirtualTime& time, const simulator::Scenario& scenario, double rate_hz);
+  ~Lab();
+  Lab(const Lab&) = delete;
+  Lab& operator=(const Lab&) = delete;
+
+  /// @throws what daemon::Service does
+  void start_daemon(const std::filesystem::path& config);
+  /// As SIGTERM does.
+  void stop_daemon();
+  bool is_running() const noexcept { return service_ != nullptr; }
+
+  void advance(std::int64_t duration_ns);
+  /// Serves the daemon's clients for about a millisecond of real time; lets frames pass only where
+  /// one waits for them.
+  void serve();
+  /// A command to the simulator, as driftd-sim takes it. @returns its reply
+  std::string command_simulator(const std::string& request);
+  /// "topic {json}" of the daemon, and "truth {json}", since the last call.
+  std::vector<std::string> take_messages() { return std::exchange(messages_, {}); }
+
+ private:
+  struct Coming {
+    std::vector<std::byte> image;
+    std::uint64_t id;
+    std::int64_t camera_time_ns, arrival_ns;
+  };
+
+  void expose();
+  void keep_frame(const simulator::FramePlan& plan, const simulator::MadeFrame& made,
+                  std::vector<std::byte> image);
+  std::int64_t camera_time_ns(std::int64_t time_ns);
+  void ask_clock();
+  void watch_cable();
+  void deliver();
+  void turn();
+  void settle();
+  void obey_corrections();
+  std::int64_t next_event_ns() const noexcept;
+  std::int64_t exposure_end_ns() const noexcept;
+
+  VirtualTime& time_;
+  simulator::Scenario scenario_;
+  double rate_hz_;
+  simulator::LiveSimulation simulation_;
+  simulator::CorrectionReader corrections_;
+  std::vector<std::string> messages_;
+  std::uint64_t truths_ = 0;
+
+  config::Config config_;
+  std::unique_ptr<daemon::Service> service_;
+  VirtualCamera* camera_ = nullptr;  ///< the service's
+  std::unique_ptr<void, int (*)(void*)> context_{zmq_ctx_new(), zmq_ctx_term};
+  std::unique_ptr<void, int (*)(void*)> driver_{
+      nullptr, zmq_close};  ///< listens to the corrections, so that one does
+
+  simulator::SensorSettings sensor_;
+  std::int64_t period_ns_ = 0;
+  std::int64_t exposure_ns_ = 0;  ///< when the next one begins
+  std::int64_t turn_ns_ = 0;      ///< when housekeeping turns next
+  std::int64_t popped_ns_ = 0;    ///< when the loop was given something last
+  std::int64_t frame_ns_ = 0;     ///< when a frame was sent last
+  std::int64_t clock_asked_ns_ = 0;
+  std::int64_t found_ns_ =
+      0;  ///< when a camera that came back will be connected to; 0: it is not looked for
+  std::uint64_t frame_id_ = 0, frame_count_ = 0;
+  std::deque<Coming> coming_;
+  std::vector<std::byte> shown_;  ///< pixels of the frame that the loop has
+};
+
+}  // namespace driftd::virtual_time

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "tests/virtual/sent_messages.hpp"
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
+extern "C" {
+int __real_zmq_send(void* socket, const void* buffer, std::size_t bytes, int flags);
+int __wrap_zmq_send(void* socket, const void* buffer, std::size_t bytes, int flags);
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+namespace driftd::virtual_time {
+namespace {
+
+std::mutex mutex;
+std::vector<std::string> messages;
+
+bool is_published(std::string_view text) {
+  constexpr std::array<std::string_view, 5> kTopics = {"position {", "correction {", "markers {",
+                                                       "status {", "event {"};
+  for (const std::string_view topic : kTopics)
+    if (text.starts_with(topic)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> take_sent_messages() {
+  const std::lock_guard lock(mutex);
+  return std::exchange(messages, {});
+}
+
+}  // namespace driftd::virtual_time
+
+int __wrap_zmq_send(void* socket, const void* buffer, std::size_t bytes, int flags) {
+  const std::string_view text(static_cast<const char*>(buffer), bytes);
+  if (driftd::virtual_time::is_published(text)) {
+    const std::lock_guard lock(driftd::virtual_time::mutex);
+    driftd::virtual_time::messages.emplace_back(text);
+  }
+  return __real_zmq_send(socket, buffer, bytes, flags);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// What the daemon publishes, seen where it is handed to libzmq (linked with --wrap=zmq_send): every
+// message, in the order of its socket, however slow a subscriber would be. Written by the
+// publisher's thread; taken by any.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace driftd::virtual_time {
+
+/// "topic {json}", those since the last call.
+std::vector<std::string> take_sent_messages();
+
+}  // namespace driftd::virtual_time
