@@ -14,8 +14,8 @@ namespace {
 using namespace driftd::stillness;
 
 World world_of(const std::string& name) {
-  World world = load_world(
-      driftd::test::source_dir() / "tests/bench/stillness/worlds" / (name + ".yaml"));
+  World world =
+      load_world(driftd::test::source_dir() / "tests/bench/stillness/worlds" / (name + ".yaml"));
   world.belief.step_limit_nm = 40;
   world.belief.rate_limit_nm_per_s = 20'000;
   world.belief.range_limit_nm = 12'000;

@@ -111,7 +111,7 @@ TEST_CASE("A frame shows the mean motion of its exposure") {
 
 TEST_CASE("The same scenario gives the same world, another seed another one") {
   const std::string name = GENERATE("scenario-demo.yaml", "scenario-harsh.yaml");
-  Scenario scenario = load_scenario(driftd::test::source_dir() / "config/examples/" + name);
+  Scenario scenario = load_scenario(driftd::test::source_dir() / "config/examples" / name);
   const auto run = [&scenario](std::uint64_t seed) {
     scenario.seed = seed;
     Simulation simulation(scenario);
@@ -353,7 +353,8 @@ TEST_CASE("An integrator that knows the convention holds the demo's sample still
   // The lock in its simplest form, in pure physics: true displacement plus measurement noise,
   // averaged drift times a gain, what is already on its way accounted for. It shows that the demo
   // scenario can be held to 1 nm, and what a loop of this kind leaves.
-  const Scenario scenario = load_scenario(driftd::test::source_dir() / "config/examples/scenario-demo.yaml");
+  const Scenario scenario =
+      load_scenario(driftd::test::source_dir() / "config/examples/scenario-demo.yaml");
   Simulation locked(scenario);
   Simulation unlocked(scenario);
   const auto& m = scenario.stage.image_to_stage;

@@ -32,7 +32,8 @@ class Checksum {
 
 TEST_CASE("The demo's world is bit for bit what it was before the harsh models came") {
   // Both sums were made by the simulator of commit 65ac8ba, which has none of them.
-  Simulation simulation(load_scenario(driftd::test::source_dir() / "config/examples/scenario-demo.yaml"));
+  Simulation simulation(
+      load_scenario(driftd::test::source_dir() / "config/examples/scenario-demo.yaml"));
   SensorSettings settings;
   settings.offset_x_px = 64;
   settings.offset_y_px = 32;
