@@ -221,7 +221,8 @@ struct ImplicitLeastSquares {
   DRIFTD_HD static PlainSums<kSearched, Real> plain_sums(BackEnd& pixels, const Domain&,
                                                          const Parameters& p, const Evaluation& e,
                                                          const Mask<Real>& is_set) {
-    const ProfileMomentsOf<Real>& m = moments_at(pixels, profile(p), is_set);
+    const ProfileOf<Real> here = profile(p);  // named: m may refer to nothing that goes before it
+    const ProfileMomentsOf<Real>& m = moments_at(pixels, here, is_set);
     return {Model::products(m.second(), p), Model::totals(m.first(), p),
             pixels.squares(e.level.alpha, e.level.beta),
             Real(static_cast<float>(pixels.side() * pixels.side())), 0};

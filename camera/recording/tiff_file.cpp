@@ -32,16 +32,19 @@ std::uint64_t number_of(std::span<const unsigned char> bytes, bool big_endian) {
 
 struct TiffFile::Complaints {
   std::string file;
-  std::string last;  ///< without the file's name, which libtiff mostly begins with
+  std::string last;  ///< without the file's name, which RecordingError tells
 
   [[gnu::format(printf, 4, 0)]] static int remember(TIFF*, void* self, const char*,
                                                     const char* format, va_list arguments) {
-    std::array<char, 256> text{};
-    vsnprintf(text.data(), text.size(), format, arguments);
     auto* complaints = static_cast<Complaints*>(self);
-    complaints->last = text.data();
-    const std::string begin = complaints->file + ": ";
-    if (complaints->last.starts_with(begin)) complaints->last.erase(0, begin.size());
+    const std::string name = complaints->file + ": ";
+    std::string text(name.size() + 256, '\0');
+    vsnprintf(text.data(), text.size(), format, arguments);
+    complaints->last = text.c_str();
+    // Mostly it begins with the name; libtiff 4.7 says before it where in its own source it is.
+    if (const auto at = complaints->last.find(name); at != std::string::npos) {
+      complaints->last.erase(0, at + name.size());
+    }
     return 1;
   }
   static int ignore(TIFF*, void*, const char*, const char*, va_list) { return 1; }

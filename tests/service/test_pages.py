@@ -98,8 +98,10 @@ class Pages(unittest.TestCase):
         self.assertEqual(sorted(PAGES), sorted(p.name for p in (BUILD / "man").glob("*.[1-8]")))
         for page in PAGES:
             with self.subTest(page):
-                done = subprocess.run(["groff", "-man", "-ww", "-z", "-Tutf8", "-Kutf8", BUILD / "man" / page],
-                                      capture_output=True, text=True)
+                # Left-aligned, as scdoc's pages ask before .TH, by which groff 1.23 forgets it: a line of one
+                # word, which cannot be stretched to the right margin, is none of the page's mistakes.
+                done = subprocess.run(["groff", "-man", "-dAD=l", "-ww", "-z", "-Tutf8", "-Kutf8",
+                                       BUILD / "man" / page], capture_output=True, text=True)
                 self.assertEqual(done.stderr, "")
 
     def test_every_option_and_command_is_on_the_page(self):

@@ -28,9 +28,11 @@ make_clean_root() {
   distribution=$(distribution_of "$suite")
   mirror=${DRIFTD_MIRROR:-$(host_mirror "$distribution")}
   mkdir -p "$root"
+  # What mktemp makes is root's alone, and stays so: users in there could open nothing.
+  chmod 755 "$root"
   if [ -n "$kept" ] && [ -s "$kept" ]; then
     say "taking a minimal $suite from $kept"
-    tar -C "$root" -xpf "$kept"
+    tar -C "$root" -xpf "$kept" --no-overwrite-dir
     return
   fi
   local options=(--variant=minbase ${packages:+"--include=$packages"})

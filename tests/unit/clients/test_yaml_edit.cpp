@@ -424,6 +424,11 @@ class NotRoot {
 TEST_CASE("a file or a folder that may not be written stays as it is") {
   const Folder folder;
   const NotRoot user(folder / "");
+  if (::faccessat(AT_FDCWD, (folder / "").c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    // TMPDIR is root's alone.
+    WARN("SKIPPED: " << (folder / "") << " cannot be reached by the user that this test is run as");
+    return;
+  }
   const fs::path file = folder / "driftd.yaml";
   write(file, "");
   fs::permissions(file, fs::perms(0444));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <string>
 
 #include "control/acquisition_gate.hpp"
+#include "support/catch.hpp"
 
 using driftd::control::AcquisitionGate;
 using driftd::control::name_of;

@@ -207,7 +207,7 @@ TEST_CASE("Places on the GPU in frames that are not there are bad input, and on 
   for (const std::size_t i : {7u, 9u}) expected[i].status = fitter::FitStatus::BadInput;
   const CudaArray<Place> places(true, world.places.data(), kCount);
   CHECK_THROWS_WITH(back_end.fit_frames(fits, {}, found, 1),
-                    Catch::Matchers::Contains("place 7 is in frame 5, of frames there are 5"));
+                    contains("place 7 is in frame 5, of frames there are 5"));
   fits.places = places.get();
   CHECK_NOTHROW(back_end.check(fits, {}, found));
   back_end.fit_frames(fits, {}, found, 1);
@@ -226,11 +226,11 @@ TEST_CASE("Frames and maps of several places, and pixels between addresses, are 
   fits.frames.pixels = pixels.get();
   fits.frames.gains_e_per_adu = world.gains.data();
   CHECK_THROWS_WITH(back_end.fit_frames(fits, {}, found, 1),
-                    Catch::Matchers::Contains("maps have to lie there, too"));
+                    contains("maps have to lie there, too"));
   fits = world.fits();
   fits.frames.gains_e_per_adu = gains.get();
   CHECK_THROWS_WITH(back_end.fit_frames(fits, {}, found, 1),
-                    Catch::Matchers::Contains("of frames in the host's memory"));
+                    contains("of frames in the host's memory"));
   for (const int which : {0, 1, 2}) {
     fits = world.fits();
     fits.frames.pixels =
@@ -242,7 +242,7 @@ TEST_CASE("Frames and maps of several places, and pixels between addresses, are 
     for (Place& place : first) place.frame = 0;
     fits.places = first.data();
     CHECK_THROWS_WITH(back_end.fit_frames(fits, {}, found, 1),
-                      Catch::Matchers::Contains("multiples of a pixel, 2 bytes"));
+                      contains("multiples of a pixel, 2 bytes"));
   }
   CHECK(back_end.on_gpu());
 }

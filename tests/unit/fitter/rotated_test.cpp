@@ -514,25 +514,24 @@ TEST_CASE("What only ellipses have is refused to other models") {
                        .starts = &start};
   Batch batch = plain;
   batch.angles_rad = &angle;
-  CHECK_THROWS_WITH(fitter::fit_batch_cpu(batch, {}, {&l, 1}), Catch::Contains("angles are given"));
+  CHECK_THROWS_WITH(fitter::fit_batch_cpu(batch, {}, {&l, 1}), contains("angles are given"));
   batch = plain;
   batch.angle_bounds = &bounds;
   FitOptions least;
   least.estimator = Estimator::LeastSquares;
-  CHECK_THROWS_WITH(fitter::fit_batch_cpu(batch, least, {&l, 1}),
-                    Catch::Contains("angles are given"));
+  CHECK_THROWS_WITH(fitter::fit_batch_cpu(batch, least, {&l, 1}), contains("angles are given"));
   CHECK_THROWS_WITH(fitter::fit_batch_cpu(batch, rotated(Estimator::ImplicitLeastSquares), {&l, 1}),
-                    Catch::Contains("takes no bounds"));
+                    contains("takes no bounds"));
   least.fixed = fitter::kAngleBit;
   CHECK_THROWS_WITH(fitter::fit_batch_cpu(plain, least, {&l, 1}),
-                    Catch::Contains("allowed are bits 0 to 5"));
+                    contains("allowed are bits 0 to 5"));
   batch = plain;
   batch.angles_rad = &angle;
   batch.starts = nullptr;
   CHECK_THROWS_WITH(fitter::fit_batch_cpu(batch, rotated(Estimator::LeastSquares), {&l, 1}),
-                    Catch::Contains("needs the other start values"));
+                    contains("needs the other start values"));
   CHECK_THROWS_WITH(fitter::make_cpu_live_fitter(9, 1, rotated(Estimator::LeastSquares)),
-                    Catch::Contains("in batches only"));
+                    contains("in batches only"));
 }
 
 }  // namespace
