@@ -1,16 +1,31 @@
 # SPDX-License-Identifier: MIT
-# Decides from DRIFTD_CUDA (AUTO, ON, OFF) whether the CUDA back end is built, says so, and sets
+# Decides from DRIFTD_CUDA (AUTO, ON, OFF) whether the CUDA back end is built, says so with all that kernels are made for, and sets
 # DRIFTD_HAVE_CUDA for fitter/. AUTO takes it when there is a CUDA compiler; ON fails without one.
-# DRIFTD_CUDA_ARCHITECTURES: what machine code is made for, numbers as in CMAKE_CUDA_ARCHITECTURES,
-# with -real or -virtual behind them or nothing, e.g. 90-real for a quick build; by default one of
-# every generation that the compiler knows, and PTX for those to come. DRIFTD_CUDA_CODE is made of it
-# for the compiler.
+# DRIFTD_CUDA_ARCHITECTURES: what machine code is made for: `native`, the GPUs of this computer; `all`, one of every
+# generation that the compiler knows, and PTX for those to come; or numbers as in CMAKE_CUDA_ARCHITECTURES, with -real
+# or -virtual behind them or nothing, e.g. 90-real. DRIFTD_CUDA_CODE is made of it for the compiler. AUTO and native:
+# without a GPU there is no back end.
 set(DRIFTD_HAVE_CUDA OFF)
 set(reason "DRIFTD_CUDA=OFF")
+set(DRIFTD_CUDA_ARCHITECTURES native CACHE STRING "CUDA architectures: native, all, or a list like 80-real;90")
+set(gpus)
+if(DRIFTD_CUDA_ARCHITECTURES STREQUAL "native" AND NOT DRIFTD_CUDA STREQUAL "OFF")
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed EQUAL 0)
+    set(gpus)
+  endif()
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]" gpus "${gpus}")
+  list(REMOVE_DUPLICATES gpus)
+  list(TRANSFORM gpus REPLACE "\\." "")
+  list(TRANSFORM gpus APPEND "-real")
+endif()
 if(NOT DRIFTD_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "DRIFTD_CUDA is '${DRIFTD_CUDA}'; it must be AUTO, ON or OFF")
 endif()
-if(NOT DRIFTD_CUDA STREQUAL "OFF")
+if(DRIFTD_CUDA_ARCHITECTURES STREQUAL "native" AND NOT DRIFTD_CUDA STREQUAL "OFF" AND NOT gpus)
+  set(reason "no GPU is here")
+elseif(NOT DRIFTD_CUDA STREQUAL "OFF")
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
@@ -31,14 +46,19 @@ if(NOT DRIFTD_CUDA STREQUAL "OFF")
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
       set(all_architectures 75-real 80-real 90-real 100-real 120)
     endif()
-    set(DRIFTD_CUDA_ARCHITECTURES "${all_architectures}" CACHE STRING "CUDA architectures")
+    set(architectures ${DRIFTD_CUDA_ARCHITECTURES})
+    if(architectures STREQUAL "all")
+      set(architectures ${all_architectures})
+    elseif(architectures STREQUAL "native")
+      set(architectures ${gpus})
+    endif()
     # One PTX for all of them, of the oldest: to make it takes longer than what is made of it.
     unset(oldest)
     set(codes)
     set(keeps_ptx OFF)
-    foreach(architecture ${DRIFTD_CUDA_ARCHITECTURES})
+    foreach(architecture ${architectures})
       if(NOT architecture MATCHES "^([1-9][0-9][0-9]?)(-real|-virtual)?$")
-        message(FATAL_ERROR "DRIFTD_CUDA_ARCHITECTURES has '${architecture}'; it must be of numbers "
+        message(FATAL_ERROR "DRIFTD_CUDA_ARCHITECTURES has '${architecture}'; it must be native, all, or of numbers "
           "like 90, 90-real or 90-virtual")
       endif()
       set(number ${CMAKE_MATCH_1})
@@ -62,11 +82,14 @@ if(NOT DRIFTD_CUDA STREQUAL "OFF")
     set(DRIFTD_CUDA_CODE "--generate-code=arch=compute_${oldest},code=[${codes}]")
   endif()
 endif()
+set(kernels "Kernels: for the processor ${DRIFTD_CPU_KERNELS}")
 if(DRIFTD_HAVE_CUDA)
-  message(STATUS "CUDA back end: built with ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION} "
-    "for ${DRIFTD_CUDA_ARCHITECTURES}")
+  message(STATUS "CUDA back end: built with ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")
+  message(STATUS "${kernels}; for GPUs ${architectures}")
 elseif(DRIFTD_CUDA STREQUAL "ON")
-  message(FATAL_ERROR "DRIFTD_CUDA=ON, but ${reason}")
+  message(FATAL_ERROR "DRIFTD_CUDA=ON, but ${reason}; DRIFTD_CUDA_ARCHITECTURES names GPUs that are elsewhere: all, or "
+    "90-real")
 else()
-  message(STATUS "CUDA back end: not built (${reason})")
+  message(STATUS "${kernels}; for GPUs none: ${reason} (cmake -DDRIFTD_CUDA_ARCHITECTURES=all makes them for all, "
+    "-DDRIFTD_CPU_TARGETS=all for other processors)")
 endif()
