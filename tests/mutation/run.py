@@ -50,7 +50,7 @@ CONFIGURE = [
 
 @dataclasses.dataclass(frozen=True)
 class Mistake:
-    """One entry of a list. `why_equivalent` says why no test can find it; it is then not planted."""
+    """One entry of a list."""
 
     name: str  # <source>:<id>, unique
     source: str
@@ -58,8 +58,7 @@ class Mistake:
     old: str
     new: str
     tests: tuple[str, ...]
-    why_equivalent: str = ""
-    listed_in: str = ""
+    listed_in: str
 
     def planted_in(self, text: str) -> str:
         """The source with the mistake; ValueError unless its text is there exactly once."""
@@ -77,7 +76,6 @@ def read_list(path: pathlib.Path) -> list[Mistake]:
     source PATH     of the mistakes below
     tests A; B      that run on them, the likeliest to find them first
     [ID] REASON     a mistake begins
-    equivalent WHY  no test can find it: it is not planted
     - TEXT          a line, or part of one, of the source as it is
     + TEXT          and as the mistake has it; none: it is left out
     """
@@ -94,8 +92,6 @@ def read_list(path: pathlib.Path) -> list[Mistake]:
         elif word.startswith("[") and word.endswith("]"):
             entries.append({"name": f"{source}:{word[1:-1]}", "source": source, "reason": rest,
                             "tests": tests, "-": [], "+": []})
-        elif word == "equivalent" and entries:
-            entries[-1]["why_equivalent"] = rest
         elif word == "-" and entries and entries[-1]["+"]:
             raise ValueError(f"{listed_in}:{number}: '-' after '+'")
         elif word in ("-", "+") and entries:
@@ -119,7 +115,7 @@ def read_lists() -> list[Mistake]:
 
 def moved_to(mistake: Mistake) -> str:
     """A hint where the old text is now, when another file has it."""
-    for folder in ("camera", "clients", "config", "control", "daemon", "fitter", "tools"):
+    for folder in ("base", "config", "control", "daemon"):
         for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
             if mistake.old in path.read_text(errors="replace"):
                 return f" (it is in {path.relative_to(ROOT)})"
@@ -189,16 +185,6 @@ def limit_cpu(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 5))
 
 
-def split(test: str) -> tuple[list[str], list[str]]:
-    """What to build for a test, and what to run it with: `test_x ARGUMENT...` is a Catch2 program,
-    `driftd driftd-sim FILE.py` a script that needs these programs."""
-    words = shlex.split(test)
-    for number, word in enumerate(words):
-        if word.endswith(".py"):
-            return words[:number], words[number:]
-    return words[:1], words[1:]
-
-
 class Tree:
     """The copy of the working tree, its build folder, and the tests as they are without mistakes."""
 
@@ -231,9 +217,9 @@ class Tree:
                 sys.exit(f"could not configure; see {self._log}")
 
     def build(self, tests: tuple[str, ...]) -> bool:
-        targets = [target for test in tests for target in split(test)[0]]
+        targets = dict.fromkeys(shlex.split(test)[0] for test in tests)
         return self._run(["cmake", "--build", str(self._build), "--parallel", str(self._jobs),
-                          "--target", *dict.fromkeys(targets)], BUILD_LIMITS) == 0
+                          "--target", *targets], BUILD_LIMITS) == 0
 
     def measure(self, tests: tuple[str, ...]) -> None:
         """Runs tests without a mistake: they must pass, and their time bounds the later runs."""
@@ -275,22 +261,16 @@ class Tree:
             path.write_text(clean)
 
     def _test(self, test: str, limits: Limits) -> int | None:
-        targets, arguments = split(test)
-        if arguments and arguments[0].endswith(".py"):
-            command = [sys.executable, "-B", str(self._tree / arguments[0]), *arguments[1:]]
-        else:
-            command = [str(self._build / "bin" / targets[0]), "--abort", *arguments]
-        return self._run(command, limits)
+        program, *arguments = shlex.split(test)
+        return self._run([str(self._build / "bin" / program), "--abort", *arguments], limits)
 
     def _run(self, command: list[str], limits: Limits) -> int | None:
         """The status; None when it took too long. The output is in last.log."""
-        environment = dict(os.environ, DRIFTD_BIN=str(self._build / "bin"),
-                           PYTHONPATH=str(self._tree / "tests/support"))
         with self._log.open("w") as log:
             log.write(shlex.join(command) + "\n")
             log.flush()
-            process = subprocess.Popen(command, cwd=self._tree, env=environment, stdout=log,
-                                       stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+            process = subprocess.Popen(command, cwd=self._tree, stdout=log, stderr=log,
+                                       stdin=subprocess.DEVNULL, start_new_session=True,
                                        preexec_fn=lambda: limit_cpu(limits.cpu_s))
             try:
                 status = process.wait(limits.wall_s)
@@ -321,8 +301,8 @@ def report(mistakes: list[Mistake], results: Results) -> None:
     missed = []
     for mistake in mistakes:
         known = results.of(mistake)
-        kind = ("equivalent" if mistake.why_equivalent else "not run" if known is None
-                else FOUND if known["outcome"] == TIME_OUT else known["outcome"])
+        kind = ("not run" if known is None else FOUND if known["outcome"] == TIME_OUT
+                else known["outcome"])
         folder = mistake.source.split("/")[0] + "/"
         for key in (folder, mistake.source):
             row = rows.setdefault(key, {})
@@ -334,9 +314,9 @@ def report(mistakes: list[Mistake], results: Results) -> None:
         planted = row.get(FOUND, 0) + row.get(SURVIVED, 0)
         share = f"{100 * row.get(FOUND, 0) / planted:.0f} %" if planted else ""
         name = f"**{key}**" if key.endswith("/") else f"`{key}`"
-        notes = "".join(f", {row[kind]} {kind}" for kind in ("not run", "equivalent") if kind in row)
-        print(f"| {name} | {planted}{notes} | {row.get(FOUND, 0)} | {share} |")
-    print("\n" + "\n".join(missed) if missed else "\nAll were found.")
+        not_run = f", {row['not run']} not run" if "not run" in row else ""
+        print(f"| {name} | {planted}{not_run} | {row.get(FOUND, 0)} | {share} |")
+    print("\n" + "\n".join(missed) if missed else "\nAll that were run were found.")
 
 
 def chosen(mistakes: list[Mistake], wanted: list[str]) -> list[Mistake]:
@@ -383,7 +363,7 @@ def main() -> int:
             known = results.of(mistake)
             wanted = (options.again or known is None or
                       (options.survivors and known["outcome"] in (SURVIVED, BROKEN)))
-            if wanted and not mistake.why_equivalent:
+            if wanted:
                 todo.append(mistake)
         plant(todo, results, Tree(work, options.jobs))
     return 0
