@@ -65,7 +65,8 @@ class MarkerKeeper {
 
   bool has_markers() const noexcept { return has_markers_; }
   bool find_pending() const noexcept { return find_.has_value(); }
-  bool is_searching() const noexcept { return worker_.busy(); }
+  /// A thread of its own does, and nothing else is waited for.
+  bool is_searching() const noexcept { return worker_.busy() && loop_.has_taken_all(); }
   /// The list of `markers`, as last reported.
   nlohmann::json markers() const;
   /// For markers that were gone, and how many of them found them.

@@ -63,6 +63,8 @@ class Places {
   /// Answers all that wait.
   void refuse_pending(const CommandRefused& refused);
   bool pending() const noexcept { return !waiting_.empty() || going_; }
+  /// The disk has not answered yet.
+  bool is_at_disk() const noexcept { return !waiting_.empty(); }
   /// A person has said where to lock: nothing is locked at start any more.
   bool was_asked() const noexcept { return was_asked_; }
 

@@ -213,7 +213,7 @@ void Service::take_signals() {
   while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     if (info.ssi_signo == SIGHUP) {
       sd_notify(0, "RELOADING=1");
-      reload_.run();
+      reload();
       sd_notify(0, "READY=1");
     } else {
       spdlog::info("stopping: {}", info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");

@@ -56,11 +56,12 @@ class Service {
   void start();
   void turn(int patience_ms);
   void finish();
+  void reload() { reload_.run(); }
   /// Somebody waits for what the loop answers.
   bool is_asked() const noexcept;
-  /// A thread of its own looks for markers, or evaluates a calibration.
+  /// A thread of its own looks for markers, evaluates a calibration, or reads or writes a place.
   bool is_calculating() const noexcept {
-    return markers_.is_searching() || calibration_.is_evaluating();
+    return markers_.is_searching() || calibration_.is_evaluating() || places_.is_at_disk();
   }
   const Publisher& publisher() noexcept { return pipeline_.publisher(); }
 

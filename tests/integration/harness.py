@@ -71,6 +71,14 @@ class Process:
             self.child.wait()
             raise AssertionError(f"{self.log.name} did not stop:\n{self.text()}")
 
+    def kill(self) -> None:
+        self.stop(signal.SIGKILL)
+
+    def reload(self) -> None:
+        """The daemon's configuration."""
+        self.child.send_signal(signal.SIGHUP)
+        self.wait_for("configuration_reloaded")
+
     def __enter__(self):
         return self
 
@@ -160,6 +168,35 @@ class Rig(contextlib.ExitStack):
         if wait:
             self.daemon.wait_for(wait)
         return self.daemon
+
+    # --- other programs ---
+    def run_program(self, arguments: list, timeout_s: float = 60 * SLOW, **options) -> subprocess.CompletedProcess:
+        """One that asks the daemon, be it again and again until something has come about."""
+        return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=timeout_s,
+                              check=False, **options)
+
+    def run_listener(self, arguments: list, seconds: float) -> subprocess.CompletedProcess:
+        """One that hears positions until SIGINT comes, after so long."""
+        with subprocess.Popen([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as child:
+            try:
+                self.let_listen(seconds)
+                child.send_signal(signal.SIGINT)
+                output, errors = child.communicate(timeout=DEADLINE_S)
+            finally:
+                child.kill()
+        return subprocess.CompletedProcess(arguments, child.returncode, output, errors)
+
+    def let_listen(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def asking_takes_time(self) -> contextlib.AbstractContextManager:
+        """For clients in the test's own process that ask until something has come about."""
+        return contextlib.nullcontext()
+
+    def wait_for_move(self, move: dict) -> dict:
+        with self.asking_takes_time():
+            return self.client.wait_for_move(move["move"], timeout_s=20 * SLOW)
 
     # --- talking ---
     def subscribe(self, *topics: str, **options) -> "Kept":

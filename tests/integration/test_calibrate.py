@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-import time
 import unittest
 
-from harness import SLOW, Rig, driftd
+from harness import SLOW, driftd, new_rig
 
 # The world: a stage turned by 130 degrees against the camera, mirrored, that moves 1.3 times as far
 # as the image's pixel size says, over a sample that drifts and vibrates.
@@ -44,7 +42,7 @@ IGNORANT = {"stage": {"image_to_stage": "[[1, 0], [0, 1]]", "delay_us": 1000,
 
 class Calibrate(unittest.TestCase):
     def setUp(self):
-        self.rig = self.enterContext(Rig())
+        self.rig = self.enterContext(new_rig())
 
     def start(self, **sections) -> None:
         self.rig.start_sim(WORLD)
@@ -58,17 +56,17 @@ class Calibrate(unittest.TestCase):
         return self.rig.client.request("calibration")[0]
 
     def wait_over(self, timeout_s: float = 40 * SLOW) -> dict:
-        end = time.monotonic() + timeout_s
+        end_ns = self.rig.now_ns() + 1e9 * timeout_s
         while (now := self.calibration())["phase"] in ("quiet", "moving", "returning", "fitting"):
-            self.assertLess(time.monotonic(), end, now)
-            time.sleep(0.05)
+            self.assertLess(self.rig.now_ns(), end_ns, now)
+            self.rig.sleep(0.05)
         return now
 
     def wait_phase(self, phase: str) -> None:
-        end = time.monotonic() + 20 * SLOW
+        end_ns = self.rig.now_ns() + 20e9 * SLOW
         while (now := self.calibration())["phase"] != phase:
-            self.assertLess(time.monotonic(), end, now)
-            time.sleep(0.02)
+            self.assertLess(self.rig.now_ns(), end_ns, now)
+            self.rig.sleep(0.02)
 
     def stage_nm(self) -> tuple[float, float]:
         """Where the simulated stage really is."""
@@ -109,8 +107,7 @@ class Calibrate(unittest.TestCase):
             "image_to_stage": json.dumps(stage["image_to_stage"]), "delay_us": stage["delay_us"],
             "time_constant_us": stage["time_constant_us"], "resonance_hz": stage["resonance_hz"],
             "damping": stage["damping"]}})
-        rig.daemon.child.send_signal(signal.SIGHUP)
-        rig.daemon.wait_for("configuration_reloaded")
+        rig.daemon.reload()
         rig.client.lock()
         rig.wait_state("locked")
         rig.wait_still(1.5)
@@ -159,7 +156,7 @@ class Calibrate(unittest.TestCase):
         before = self.stage_nm()
         self.begin(seconds=20)
         self.wait_phase("moving")
-        time.sleep(4 * SLOW)
+        self.rig.sleep(4 * SLOW)
         self.begin(stop=True)
         over = self.wait_over()
         self.assertEqual(over["phase"], "stopped")
@@ -168,12 +165,12 @@ class Calibrate(unittest.TestCase):
 
         self.begin(seconds=20)
         self.wait_phase("moving")
-        time.sleep(4 * SLOW)
+        self.rig.sleep(4 * SLOW)
         self.rig.client.unlock()
         there = self.stage_nm()
         self.assertEqual(self.wait_over()["phase"], "stopped")
         self.assertEqual(self.rig.status()["state"], "idle")
-        time.sleep(1 * SLOW)
+        self.rig.sleep(1 * SLOW)
         self.assertLess(math.dist(there, self.stage_nm()), 1)
 
     def test_without_markers_the_stage_goes_back_and_the_reason_is_told(self):
@@ -181,7 +178,7 @@ class Calibrate(unittest.TestCase):
         before = self.stage_nm()
         self.begin(seconds=20)
         self.wait_phase("moving")
-        time.sleep(3 * SLOW)
+        self.rig.sleep(3 * SLOW)
         self.rig.fault("hide_markers", seconds=3)
         over = self.wait_over()
         self.assertEqual(over["phase"], "failed")
@@ -202,17 +199,17 @@ class StageDriver(unittest.TestCase):
     """Reports of a driver that is played here; the simulator's own stage moves by corrections."""
 
     def setUp(self):
-        self.rig = self.enterContext(Rig())
+        self.rig = self.enterContext(new_rig())
 
     def report(self, instance: str = "0123456789abcdef", **fields) -> dict:
         return self.rig.client.request("stage", instance=instance, driver="test",
                                        **{"state": "ready", **fields})[0]
 
     def report_for(self, seconds: float, **fields) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        end_ns = self.rig.now_ns() + 1e9 * seconds
+        while self.rig.now_ns() < end_ns:
             self.report(**fields)
-            time.sleep(0.05)
+            self.rig.sleep(0.05)
 
     def test_a_lock_without_a_driver_is_warned_of_or_refused(self):
         rig = self.rig
@@ -223,8 +220,7 @@ class StageDriver(unittest.TestCase):
         self.assertIn("no driver has reported", reply["warning"])
         rig.client.unlock()
         rig.config(stage={"require_driver": "true"})
-        rig.daemon.child.send_signal(signal.SIGHUP)
-        rig.daemon.wait_for("configuration_reloaded")
+        rig.daemon.reload()
         with self.assertRaises(driftd.DriftdError) as refused:
             rig.client.lock()
         self.assertIn("no driver has reported", str(refused.exception))

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""The main job over real GigE Vision packets and real ZeroMQ messages, judged by the truth."""
+"""The main job, judged by the truth; in real time over GigE Vision packets and ZeroMQ messages."""
 import json
 import math
 import statistics
-import subprocess
-import time
 import unittest
 
-from harness import BIN, SOURCE, Rig, SLOW, drain, held_nm, rms
+from harness import BIN, SOURCE, SLOW, drain, held_nm, new_rig, rms
 
 STEP_LIMIT_NM = 20  # control.step_limit_nm below
 
 
 class Lock(unittest.TestCase):
     def setUp(self):
-        self.rig = Rig()
+        self.rig = new_rig()
         self.addCleanup(self.rig.close)
 
     def test_holds_the_sample_still(self):
@@ -22,9 +20,9 @@ class Lock(unittest.TestCase):
         rig.start_locked(control={"step_limit_nm": STEP_LIMIT_NM})
         truth = rig.truth()
         corrections = rig.subscribe("correction")
-        time.sleep(1.5 * SLOW)  # settling
+        rig.sleep(1.5 * SLOW)  # settling
         judged = []
-        for _ in range(5):  # a busy machine may spoil a few seconds; an idle one does not (lock_bench.py)
+        for _ in range(1 if rig.is_virtual else 5):  # a busy machine may spoil a few seconds; an idle one does not (lock_bench.py)
             before = rig.status()
             seen = truth.collect(4 * SLOW)
             after = rig.status()
@@ -53,15 +51,16 @@ class Lock(unittest.TestCase):
         rig.start_daemon()
         rig.wait_markers()
         truth = rig.truth()
-        done = subprocess.run([BIN / "driftctl", "--commands", rig.commands, "--publish", rig.publish,
-                               "--json", "measure", str(8 * SLOW)],
-                              capture_output=True, text=True, timeout=60 * SLOW)
+        done = rig.run_listener([BIN / "driftctl", "--commands", rig.commands, "--publish", rig.publish,
+                                 "--json", "measure", "600"], 8 * SLOW)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         seen = truth.drain()
         report = json.loads(done.stdout)
         self.assertEqual(report["state"], "idle")
         begin_ns = seen[-1]["time_ns"] - 1e9 * report["seconds"]
         seen = [t for t in seen if t["time_ns"] > begin_ns]  # it connected a while after us
+        if rig.is_virtual:
+            self.assertGreater(report["seconds"], 7.5)
         for axis in "xy":
             times = [t["time_ns"] * 1e-9 for t in seen]
             slope = statistics.linear_regression(times, [t[f"sample_{axis}_nm"] for t in seen]).slope
@@ -80,7 +79,7 @@ class Lock(unittest.TestCase):
             subscription = rig.subscribe("correction")
             subscription.receive(5 * SLOW)
             rig.client.unlock()
-            replied_ns = time.monotonic_ns()
+            replied_ns = rig.now_ns()
             late = [c for _, c in drain(subscription) if c["sent_ns"] > replied_ns]
             self.assertEqual(late, [])
             self.assertEqual(rig.status()["state"], "idle")
@@ -102,9 +101,9 @@ class Lock(unittest.TestCase):
 
         def wait_line(high: bool) -> None:
             """The camera's output says the same, soon after."""
-            end_s = time.monotonic() + 5 * SLOW
+            end_ns = rig.now_ns() + 5e9 * SLOW
             while not (seen := line.collect(0.02)) or seen[-1]["line1_high"] is not high:
-                self.assertLess(time.monotonic(), end_s, f"the line is not {high}")
+                self.assertLess(rig.now_ns(), end_ns, f"the line is not {high}")
 
         line = rig.truth()
         self.assertEqual(gate(True)["state"], "locked")
@@ -112,13 +111,13 @@ class Lock(unittest.TestCase):
         self.assertIs(corrections.receive(5 * SLOW)[1]["in_lock"], True)
         self.assertEqual(rig.wait_until(lambda s: s["gate"]["in_lock"], "in lock")["gate"]["reason"], "in_lock")
         truth = rig.truth()
-        time.sleep(0.3 * SLOW)
+        rig.sleep(0.3 * SLOW)
         rig.fault("step", x_nm=70, y_nm=0)
         moved = gate(False)
         self.assertEqual(moved["state"], "locked")
         self.assertGreater(abs(moved["frame_x_nm"]), 24)
         back = gate(True)
-        time.sleep(0.3 * SLOW)
+        rig.sleep(0.3 * SLOW)
         true_of = {t["frame_count"]: t for t in truth.drain()}
         self.assertLess(abs(true_of[back["frame_id"]]["sample_x_nm"]), 12)
         rig.fault("hide_markers", seconds=1 * SLOW)
@@ -135,7 +134,7 @@ class Lock(unittest.TestCase):
         rig.start_locked()
         corrections = rig.subscribe("correction")
         _, first = corrections.receive(5 * SLOW)
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         rig.client.unlock()
         rig.client.lock()
         rig.wait_state("locked")
@@ -149,7 +148,7 @@ class Lock(unittest.TestCase):
         rig.start_daemon()
         rig.wait_markers()
         positions = rig.subscribe("position")
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         seen = [p for _, p in drain(positions, 0.0) if p["valid"] and p["witnesses_used"] > 0]
         self.assertGreater(len(seen), 50)
         worst = max(abs(p["witness_x_nm"] - p["x_nm"]) for p in seen)
@@ -164,7 +163,7 @@ class Lock(unittest.TestCase):
             seen = truth.collect(3 * SLOW)
             return [sum(t[f"sample_{axis}_nm"] for t in seen) / len(seen) for axis in "xy"], seen
 
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         truth.drain()
         before, seen = place()
         residual = rig.status()["residual"]
@@ -177,8 +176,8 @@ class Lock(unittest.TestCase):
         self.assertGreaterEqual(len(residual["in_loop"]["allan"]), 8)  # 2 ms to 0.25 s and more
         # Less than any frame shows, and than drift.outlier_floor_nm.
         rig.fault("walk_marker", index=2, x_nm=1.6, y_nm=1.2, seconds=1)
-        end = time.monotonic() + 40 * SLOW
-        while time.monotonic() < end:
+        end_ns = rig.now_ns() + 40e9 * SLOW
+        while rig.now_ns() < end_ns:
             _, event = events.receive(40 * SLOW)
             if event["code"] == "marker_reputation":
                 break
@@ -202,8 +201,8 @@ class Lock(unittest.TestCase):
         witnesses = {m["id"] for m in rig.client.markers() if m["role"] == "witness"}
         events = rig.subscribe("event")
         told = {}
-        end = time.monotonic() + 60 * SLOW
-        while len(told) < 2 and time.monotonic() < end:
+        end_ns = rig.now_ns() + 60e9 * SLOW
+        while len(told) < 2 and rig.now_ns() < end_ns:
             _, event = events.receive(60 * SLOW)
             if event["code"] == "marker_role":
                 told[event["role"]] = event["id"]
@@ -221,7 +220,7 @@ class Lock(unittest.TestCase):
         rig.wait_markers()
         truth = rig.truth()
         positions = rig.subscribe("position")
-        time.sleep(2 * SLOW)
+        rig.sleep(2 * SLOW)
         true_of = {t["frame_count"]: t for t in truth.drain()}
         pairs = [(p, true_of[p["frame_id"]]) for _, p in drain(positions, 0.1)
                  if p["valid"] and p["frame_id"] in true_of]

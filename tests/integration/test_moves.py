@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Moves under lock with the real programs over real sockets, judged by the simulator's truth."""
+"""Moves under lock, judged by the simulator's truth; by programs over real sockets."""
 import json
 import subprocess
 import sys
-import time
 import unittest
 
-from harness import BIN, SOURCE, Rig, SLOW, drain, driftd, held_nm
+from harness import BIN, SOURCE, SLOW, drain, driftd, held_nm, new_rig
 
 LIMITS = {"step_limit_nm": 40, "rate_limit_nm_per_s": 15000, "range_limit_nm": 4000, "travel_limit_nm": 4000}
 STAGE = {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]", "delay_us": 2500,
@@ -15,15 +14,14 @@ STAGE = {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]", "del
 
 class Moves(unittest.TestCase):
     def setUp(self):
-        self.rig = Rig()
+        self.rig = new_rig()
         self.addCleanup(self.rig.close)
         self.rig.start_locked(control=LIMITS, stage=STAGE)
-        time.sleep(1 * SLOW)
+        self.rig.sleep(1 * SLOW)
 
     def ctl(self, *arguments) -> subprocess.CompletedProcess:
         rig = self.rig
-        return subprocess.run([BIN / "driftctl", "--commands", rig.commands, "--publish", rig.publish, *arguments],
-                              capture_output=True, text=True, timeout=60 * SLOW)
+        return rig.run_program([BIN / "driftctl", "--commands", rig.commands, "--publish", rig.publish, *arguments])
 
     def place(self) -> dict:
         """Mean true place over half a second."""
@@ -31,7 +29,7 @@ class Moves(unittest.TestCase):
         return {axis: sum(t[f"sample_{axis}_nm"] for t in seen) / len(seen) for axis in "xy"}
 
     def arrive(self, move: dict) -> dict:
-        return self.rig.client.wait_for_move(move["move"], timeout_s=20 * SLOW)
+        return self.rig.wait_for_move(move)
 
     def test_the_sample_goes_where_it_is_told_by_truth(self):
         rig, client = self.rig, self.rig.client
@@ -132,7 +130,7 @@ class Moves(unittest.TestCase):
     def test_what_is_told_of_a_sample_that_was_moved_is_of_where_it_is(self):
         rig = self.rig
         self.arrive(rig.client.move(300, -200))
-        time.sleep(1 * SLOW)
+        rig.sleep(1 * SLOW)
         left = rig.status()["residual"]["in_loop"]
         self.assertLess(max(left["rms_x_nm"], left["rms_y_nm"]), held_nm(5))
         before = self.place()
@@ -148,9 +146,8 @@ class Moves(unittest.TestCase):
 
     def test_the_tiling_example_takes_its_images(self):
         rig = self.rig
-        done = subprocess.run([sys.executable, SOURCE / "clients/python/tiling_example.py", "4", "3", "150",
-                               rig.commands], capture_output=True, text=True, timeout=100 * SLOW,
-                              env={"PYTHONPATH": str(SOURCE / "clients/python")})
+        done = rig.run_program([sys.executable, SOURCE / "clients/python/tiling_example.py", "4", "3", "150",
+                                rig.commands], 100 * SLOW, env={"PYTHONPATH": str(SOURCE / "clients/python")})
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(len(done.stdout.splitlines()), 12)
         self.assertEqual(rig.status()["state"], "locked")

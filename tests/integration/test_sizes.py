@@ -4,7 +4,7 @@ import math
 import sys
 import unittest
 
-from harness import SOURCE, Rig
+from harness import SOURCE, new_rig
 
 sys.path.insert(0, str(SOURCE / "tests/fault"))
 from judge import CONFIG, DEMO, changed  # noqa: E402
@@ -13,7 +13,7 @@ from judge import CONFIG, DEMO, changed  # noqa: E402
 class Sizes(unittest.TestCase):
     def test_spots_of_another_width_are_locked_with_a_roi_that_suits_them(self):
         for sigma_px, least, most in ((0.9, 9, 11), (2.4, 21, 27)):
-            with self.subTest(sigma_px=sigma_px), Rig() as rig:
+            with self.subTest(sigma_px=sigma_px), new_rig() as rig:
                 scenario = changed(DEMO, ("sigma_px: 1.3", f"sigma_px: {sigma_px}"))
                 rig.start_locked(scenario, **CONFIG)
                 fitter = rig.status()["fitter"]
@@ -36,7 +36,7 @@ class Sizes(unittest.TestCase):
                 rig.wait_still(1.5)
 
     def test_a_size_that_is_given_is_kept(self):
-        with Rig() as rig:
+        with new_rig() as rig:
             rig.start_locked(**CONFIG, optics={"spot_sigma_px": 1.3}, fitter={"roi_px": 15})
             fitter = rig.status()["fitter"]
             self.assertEqual((fitter["roi_px"], fitter["spot_sigma_px"], fitter["size_reason"]),

@@ -5,14 +5,17 @@ sockets are real; its camera is not: no Aravis, no packets."""
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import pathlib
 import subprocess
+import time
 
 import harness
 from harness import BIN, SOURCE
 
 STEP_S = 0.02  #: between two looks at what is waited for
+LISTENED_S = 0.05  #: heard by a program at once
 
 
 class VirtualRig(harness.Rig):
@@ -24,14 +27,13 @@ class VirtualRig(harness.Rig):
         super().__init__()
         self._lab: subprocess.Popen | None = None
         self._readers: list[VirtualReader] = []
-        self._now_ns = 0
 
     # --- time ---
     def sleep(self, seconds: float) -> None:
-        self._order(op="advance", seconds=seconds)
+        self.order(op="advance", seconds=seconds)
 
     def now_ns(self) -> int:
-        return self._now_ns
+        return self.order(op="advance", seconds=0)["now_ns"]
 
     # --- starting ---
     def start_sim(self, scenario: str | pathlib.Path | None = None, *arguments, rate_hz: float = 500) -> None:
@@ -45,25 +47,58 @@ class VirtualRig(harness.Rig):
             self._lab = subprocess.Popen([BIN / "driftd_in_virtual_time"], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, stderr=log, text=True,
                                          env={**harness.os.environ, "STATE_DIRECTORY": str(self.folder / "state")})
-        self.callback(self._end)
-        self._order(op="world", scenario=str(file), rate_hz=rate_hz)
+        self.sim = VirtualSim(self)
+        self.callback(self.sim.stop)
+        self.order(op="world", scenario=str(file), rate_hz=rate_hz)
 
     def start_daemon(self, file: pathlib.Path | None = None, wait: str = "", **environment: str) -> "VirtualDaemon":
-        assert not environment, "virtual: the daemon has this rig's environment"
-        self._order(op="start", config=str(file or self.config()))
         self.daemon = VirtualDaemon(self)
+        self.order(op="start", config=str(file or self.config()), environment=environment)
         return self.daemon
+
+    # --- other programs ---
+    def run_program(self, *arguments, **options) -> subprocess.CompletedProcess:
+        with self.asking_takes_time():
+            return super().run_program(*arguments, **options)
+
+    def let_listen(self, seconds: float) -> None:
+        end_s = time.monotonic() + harness.DEADLINE_S
+        while not self.order(op="advance", seconds=0)["subscribed"]:
+            assert time.monotonic() < end_s, "nobody listens"
+            time.sleep(0.01)
+        for _ in range(round(seconds / LISTENED_S)):
+            self.sleep(LISTENED_S)
+            time.sleep(0.01)  # for the listener: what it leaves unread is dropped in the end
+        time.sleep(0.3)
+
+    @contextlib.contextmanager
+    def asking_takes_time(self):
+        self.order(op="time_of_command", seconds=STEP_S)
+        try:
+            yield
+        finally:
+            self.order(op="time_of_command", seconds=0)
+
+    # --- at the first try ---
+    def wait_still(self, limit_nm: float) -> None:
+        seen = self.truth().collect(2)
+        residuals_nm = [harness.rms([t[f"sample_{axis}_nm"] for t in seen]) for axis in "xy"]
+        assert max(residuals_nm) < limit_nm, f"residuals {residuals_nm} nm, not below {limit_nm}\n{self.text()}"
+
+    def wait_holding(self, reason: str, timeout_s: float = harness.DEADLINE_S) -> dict:
+        return self.wait_until(lambda s: (s["state"], s["reason"]) == ("holding", reason), f"holding: {reason}",
+                               timeout_s)
 
     # --- talking ---
     def subscribe(self, *topics: str, **options) -> "VirtualReader":
         assert not options, options
         reader = VirtualReader(self, topics)
         self._readers.append(reader)
-        self._order(op="wish", topics=list(topics))
+        self.order(op="wish", topics=list(topics))
         return reader
 
     def fault(self, command: str, **fields) -> dict:
-        return self._order(op="simulator", command=command, **fields)
+        return self.order(op="simulator", command=command, **fields)
 
     def truth(self) -> "VirtualTruth":
         return VirtualTruth(self)
@@ -72,7 +107,7 @@ class VirtualRig(harness.Rig):
         return self._log.read_text(errors="replace")
 
     # --- the process ---
-    def _order(self, **order) -> dict:
+    def order(self, **order) -> dict:
         try:
             self._lab.stdin.write(json.dumps(order) + "\n")
             self._lab.stdin.flush()
@@ -81,7 +116,6 @@ class VirtualRig(harness.Rig):
             line = ""
         assert line, f"driftd_in_virtual_time ended: {self._lab.wait()}\n{self.text()}"
         reply = json.loads(line)
-        self._now_ns = reply["now_ns"]
         for message in reply["messages"]:
             topic, _, body = message.partition(" ")
             wanted = [reader for reader in self._readers if topic in reader.topics]
@@ -91,9 +125,13 @@ class VirtualRig(harness.Rig):
         return reply
 
     def forget(self, reader: "VirtualReader") -> None:
-        self._readers.remove(reader)
+        if reader in self._readers:
+            self._readers.remove(reader)
 
-    def _end(self) -> None:
+    def end_lab(self) -> None:
+        if self._lab.stdin.closed:
+            return
+        self._readers.clear()
         self._lab.stdin.close()
         try:
             self._lab.wait(30)
@@ -105,14 +143,28 @@ class VirtualRig(harness.Rig):
             self._lab.stdout.close()
 
 
+class VirtualSim:
+    """What tests ask of the simulator's process."""
+
+    def __init__(self, rig: VirtualRig):
+        self._rig = rig
+
+    def stop(self, *_) -> int:
+        """The world ends, and a daemon in it."""
+        self._rig.end_lab()
+        return 0
+
+
 class VirtualDaemon:
     """What tests ask of the daemon's process."""
 
     def __init__(self, rig: VirtualRig):
         self._rig = rig
+        self._before = len(rig.text())
 
     def text(self) -> str:
-        return self._rig.text()
+        """What was said since it started."""
+        return self._rig.text()[self._before:]
 
     def wait_for(self, text: str, timeout_s: float = harness.DEADLINE_S) -> None:
         """Until the log has `text`."""
@@ -123,8 +175,15 @@ class VirtualDaemon:
 
     def stop(self, *_) -> int:
         """As by SIGTERM."""
-        self._rig._order(op="stop")
+        self._rig.order(op="stop")
         return 0
+
+    def kill(self) -> None:
+        self._rig.order(op="kill")
+
+    def reload(self) -> None:
+        self._rig.order(op="reload")
+        self.wait_for("configuration_reloaded")
 
 
 class VirtualReader:

@@ -88,14 +88,29 @@ void Lab::start_daemon(const std::filesystem::path& file) {
 }
 
 void Lab::stop_daemon() {
+  end_daemon(true);
+}
+
+void Lab::kill_daemon() {
+  end_daemon(false);
+}
+
+void Lab::end_daemon(bool in_order) {
+  if (!service_) throw std::invalid_argument("no daemon runs");
   camera_->release();
   time_.wake_all();
-  service_->finish();
+  if (in_order) service_->finish();
   driver_.reset();
   service_.reset();
   camera_ = nullptr;
   coming_.clear();
   obey_corrections();
+}
+
+void Lab::reload_daemon() {
+  if (!service_) throw std::invalid_argument("no daemon runs");
+  service_->reload();
+  settle();
 }
 
 void Lab::advance(std::int64_t duration_ns) {
@@ -124,9 +139,10 @@ void Lab::advance(std::int64_t duration_ns) {
 
 void Lab::serve() {
   if (!service_) return wait_a_moment();
-  service_->turn(1);
-  settle();
+  const std::uint64_t replies = sent_replies();
+  turn_service(1);
   if (service_->is_asked()) advance(std::min(period_ns_, kPopNs));
+  advance(time_of_command_ns_ * static_cast<std::int64_t>(sent_replies() - replies));
 }
 
 std::string Lab::command_simulator(const std::string& request) {
@@ -236,10 +252,14 @@ void Lab::deliver() {
   settle();
 }
 
-/// What housekeeping has other threads calculate is waited for: it takes no time of the world.
 void Lab::turn() {
   ask_clock();
-  service_->turn(0);
+  turn_service(0);
+}
+
+/// What housekeeping has other threads calculate is waited for: it takes no time of the world.
+void Lab::turn_service(int patience_ms) {
+  service_->turn(patience_ms);
   while (service_->is_calculating()) {
     wait_a_moment();
     service_->turn(0);

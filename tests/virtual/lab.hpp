@@ -35,12 +35,21 @@ class Lab {
   void start_daemon(const std::filesystem::path& config);
   /// As SIGTERM does.
   void stop_daemon();
+  /// As SIGKILL does, but that what was being written to the disk is written.
+  void kill_daemon();
+  /// As SIGHUP does.
+  void reload_daemon();
   bool is_running() const noexcept { return service_ != nullptr; }
 
   void advance(std::int64_t duration_ns);
   /// Serves the daemon's clients for about a millisecond of real time; lets frames pass only where
   /// one waits for them.
   void serve();
+  /// Each command that serve() sees answered lets so much time pass: for clients that ask until
+  /// something has come about.
+  void set_time_of_command(std::int64_t duration_ns) { time_of_command_ns_ = duration_ns; }
+  /// Somebody subscribed to positions.
+  bool has_subscriber() const { return service_ && service_->publisher().has_subscriber(); }
   /// A command to the simulator, as driftd-sim takes it. @returns its reply
   std::string command_simulator(const std::string& request);
   /// "topic {json}" of the daemon, and "truth {json}", since the last call.
@@ -60,7 +69,9 @@ class Lab {
   void ask_clock();
   void watch_cable();
   void deliver();
+  void end_daemon(bool in_order);
   void turn();
+  void turn_service(int patience_ms);
   void settle();
   void obey_corrections();
   std::int64_t next_event_ns() const noexcept;
@@ -73,6 +84,7 @@ class Lab {
   simulator::CorrectionReader corrections_;
   std::vector<std::string> messages_;
   std::uint64_t truths_ = 0;
+  std::int64_t time_of_command_ns_ = 0;
 
   config::Config config_;
   std::unique_ptr<daemon::Service> service_;

@@ -2,14 +2,16 @@
 // driftd_in_virtual_time: does what it is told on standard input, one JSON object a line, and
 // answers each by one.
 //   {"op": "world", "scenario": FILE, "rate_hz": 500}       first of all
-//   {"op": "start", "config": FILE}, {"op": "stop"}         the daemon
+//   {"op": "start", "config": FILE, "environment": {}}      the daemon
+//   {"op": "stop"}, {"op": "kill"}, {"op": "reload"}        as SIGTERM, SIGKILL and SIGHUP do
 //   {"op": "advance", "seconds": 1.5}
 //   {"op": "simulator", "command": "vanish", "seconds": 2}  what driftd-sim's control socket takes
+//   {"op": "time_of_command", "seconds": 0.02}              passes with each answer to a client
 //   {"op": "wish", "topics": ["truth", "position"]}         whose messages the answers bring, as
 //   "topic {json}"
-// Answers: {"ok": true, "now_ns": N, "messages": [...]}, or {"ok": false, "error": "..."}. Between
-// them the daemon's sockets are served. It ends with its input. tests/integration/virtual_rig.py
-// drives it.
+// Answers: {"ok": true, "now_ns": N, "subscribed": false, "messages": [...]}, or {"ok": false,
+// "error": "..."}. Between them the daemon's sockets are served. It ends with its input.
+// tests/integration/virtual_rig.py drives it.
 #include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -45,6 +47,7 @@ class Orders {
       reply = {{"ok", false}, {"error", error.what()}};
     }
     reply["now_ns"] = time_.now_ns();
+    reply["subscribed"] = lab_ && lab_->has_subscriber();
     reply["messages"] = json::array();
     if (lab_)
       for (std::string& message : lab_->take_messages())
@@ -68,9 +71,17 @@ class Orders {
     }
     if (!lab_) throw std::invalid_argument("the first order is \"world\"");
     if (op == "start") {
+      for (const auto& [name, value] : order.at("environment").items())
+        setenv(name.c_str(), value.get<std::string>().c_str(), 1);
       lab_->start_daemon(order.at("config").get<std::string>());
     } else if (op == "stop") {
       lab_->stop_daemon();
+    } else if (op == "kill") {
+      lab_->kill_daemon();
+    } else if (op == "reload") {
+      lab_->reload_daemon();
+    } else if (op == "time_of_command") {
+      lab_->set_time_of_command(std::llround(1e9 * order.at("seconds").get<double>()));
     } else if (op == "advance") {
       lab_->advance(std::llround(1e9 * order.at("seconds").get<double>()));
     } else if (op == "simulator") {

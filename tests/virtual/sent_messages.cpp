@@ -2,6 +2,7 @@
 #include "tests/virtual/sent_messages.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <string_view>
@@ -19,6 +20,7 @@ namespace {
 
 std::mutex mutex;
 std::vector<std::string> messages;
+std::atomic<std::uint64_t> replies{0};
 
 bool is_published(std::string_view text) {
   constexpr std::array<std::string_view, 5> kTopics = {"position {", "correction {", "markers {",
@@ -35,6 +37,10 @@ std::vector<std::string> take_sent_messages() {
   return std::exchange(messages, {});
 }
 
+std::uint64_t sent_replies() {
+  return replies;
+}
+
 }  // namespace driftd::virtual_time
 
 int __wrap_zmq_send(void* socket, const void* buffer, std::size_t bytes, int flags) {
@@ -42,6 +48,8 @@ int __wrap_zmq_send(void* socket, const void* buffer, std::size_t bytes, int fla
   if (driftd::virtual_time::is_published(text)) {
     const std::lock_guard lock(driftd::virtual_time::mutex);
     driftd::virtual_time::messages.emplace_back(text);
+  } else if (text.starts_with("{")) {
+    ++driftd::virtual_time::replies;
   }
   return __real_zmq_send(socket, buffer, bytes, flags);
 }

@@ -4,6 +4,7 @@
 // publisher's thread; taken by any.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,5 +12,7 @@ namespace driftd::virtual_time {
 
 /// "topic {json}", those since the last call.
 std::vector<std::string> take_sent_messages();
+/// Replies to commands, so far.
+std::uint64_t sent_replies();
 
 }  // namespace driftd::virtual_time
