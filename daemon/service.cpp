@@ -179,7 +179,7 @@ bool Service::is_asked() const noexcept {
 }
 
 void Service::turn(int patience_ms) {
-  if (commands_.serve(patience_ms, signal_fd_)) take_signals();
+  if (patience_ms >= 0 && commands_.serve(patience_ms, signal_fd_)) take_signals();
   hold_recording();
   collect();
   stage_.turn(monotonic_ns());

@@ -54,7 +54,7 @@ class Service {
 
   // What run() does, for whoever has a clock of their own (tests/virtual).
   void start();
-  void turn(int patience_ms);
+  void turn(int patience_ms);  ///< negative: commands wait
   void finish();
   void reload() { reload_.run(); }
   /// Somebody waits for what the loop answers.

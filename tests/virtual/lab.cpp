@@ -135,6 +135,14 @@ void Lab::advance(std::int64_t duration_ns) {
     }
   }
   time_.pass_until(end_ns);
+  rest();
+}
+
+/// Housekeeping is through with all that has happened, so that it does not matter how many turns
+/// there are before the next command.
+void Lab::rest() {
+  if (!service_) return;
+  for (int i = 0; i < 3; ++i) turn_service(-1);
 }
 
 void Lab::serve() {
@@ -142,7 +150,9 @@ void Lab::serve() {
   const std::uint64_t replies = sent_replies();
   turn_service(1);
   if (service_->is_asked()) advance(std::min(period_ns_, kPopNs));
+  commands_wait_ = true;
   advance(time_of_command_ns_ * static_cast<std::int64_t>(sent_replies() - replies));
+  commands_wait_ = false;
 }
 
 std::string Lab::command_simulator(const std::string& request) {
@@ -254,7 +264,7 @@ void Lab::deliver() {
 
 void Lab::turn() {
   ask_clock();
-  turn_service(0);
+  turn_service(commands_wait_ ? -1 : 0);
 }
 
 /// What housekeeping has other threads calculate is waited for: it takes no time of the world.
@@ -262,7 +272,7 @@ void Lab::turn_service(int patience_ms) {
   service_->turn(patience_ms);
   while (service_->is_calculating()) {
     wait_a_moment();
-    service_->turn(0);
+    service_->turn(std::min(patience_ms, 0));
   }
   settle();
 }

@@ -70,6 +70,7 @@ class Lab {
   void watch_cable();
   void deliver();
   void end_daemon(bool in_order);
+  void rest();
   void turn();
   void turn_service(int patience_ms);
   void settle();
@@ -85,6 +86,7 @@ class Lab {
   std::vector<std::string> messages_;
   std::uint64_t truths_ = 0;
   std::int64_t time_of_command_ns_ = 0;
+  bool commands_wait_ = false;  ///< until that time has passed
 
   config::Config config_;
   std::unique_ptr<daemon::Service> service_;
