@@ -111,7 +111,7 @@ TEST_CASE("A frame shows the mean motion of its exposure") {
 
 TEST_CASE("The same scenario gives the same world, another seed another one") {
   const std::string name = GENERATE("scenario-demo.yaml", "scenario-harsh.yaml");
-  Scenario scenario = load_scenario(driftd::test::source_dir() / "config/examples/" + name);
+  Scenario scenario = load_scenario(driftd::test::source_dir() / "config/examples" / name);
   const auto run = [&scenario](std::uint64_t seed) {
     scenario.seed = seed;
     Simulation simulation(scenario);
