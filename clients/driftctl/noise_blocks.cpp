@@ -123,14 +123,19 @@ void expect(TileNoise& noise, const std::vector<Column>& basis, const Column& me
 void correlate(const Column& left, std::array<double, 3>& product, std::array<double, 3>& square) {
   constexpr std::array<std::array<std::size_t, 2>, 3> kNeighbours{{{1, 0}, {0, 1}, {2, 0}}};
   for (std::size_t n = 0; n < kNeighbours.size(); ++n) {
-    for (std::size_t y = 0; y + kNeighbours[n][1] < kTileSide_px; ++y) {
-      for (std::size_t x = 0; x + kNeighbours[n][0] < kTileSide_px; ++x) {
-        const std::size_t a = y * kTileSide_px + x;
-        const std::size_t b = (y + kNeighbours[n][1]) * kTileSide_px + x + kNeighbours[n][0];
-        product[n] += left[a] * left[b];
-        square[n] += (left[a] * left[a] + left[b] * left[b]) / 2;
+    const auto [right, below] = kNeighbours[n];
+    double products = product[n];
+    double squares = square[n];
+    for (std::size_t y = 0; y + below < kTileSide_px; ++y) {
+      for (std::size_t x = 0; x + right < kTileSide_px; ++x) {
+        const double a = left[y * kTileSide_px + x];
+        const double b = left[(y + below) * kTileSide_px + x + right];
+        products += a * b;
+        squares += (a * a + b * b) / 2;
       }
     }
+    product[n] = products;
+    square[n] = squares;
   }
 }
 

@@ -22,10 +22,11 @@ Saturation find_saturation(const FrameStatistics& s) {
   std::nth_element(means.begin(), middle, means.end());
   const double dim = *middle;
   // Bright pixels that never change: clipped by the levels, or by a full well with its own gain.
-  const double far_up = std::max(dim + kNearTheTop * (brightest - dim), dim + 20.0 * s.step());
+  const int step = s.step();  // which goes through all levels
+  const double far_up = std::max(dim + kNearTheTop * (brightest - dim), dim + 20.0 * step);
   std::vector<int> still;
   for (std::size_t i = 0; i < s.shape().pixels(); ++i) {
-    if (s.highest(i) - s.lowest(i) <= s.step() && s.mean(i) >= far_up) {
+    if (s.highest(i) - s.lowest(i) <= step && s.mean(i) >= far_up) {
       still.push_back(s.lowest(i));
     }
   }
@@ -38,10 +39,9 @@ Saturation find_saturation(const FrameStatistics& s) {
         "{} pixels are saturated, at {} to {} ADU: less light (or exposure) makes their markers "
         "useful",
         still.size(), still.front(), still.back());
-  } else if (s.step() > 1) {
+  } else if (step > 1) {
     saturation.level_adu = s.top();
-    saturation.text =
-        fmt::format("the largest level in steps of {}; no pixel reached it", s.step());
+    saturation.text = fmt::format("the largest level in steps of {}; no pixel reached it", step);
   } else {
     saturation.text = fmt::format(
         "no pixel is saturated; the brightest value was {} ADU, the largest of {} bits is {}",

@@ -90,7 +90,8 @@ TEST_CASE("a search and a snapshot do not take each other's frames") {
 }
 
 TEST_CASE("requests abandoned while the loop may be writing leave every image whole") {
-  constexpr int kRounds = 20'000;
+  // An image withdrawn from under the loop's hands was torn in one round of ten.
+  constexpr int kRounds = 4'000;
   FrameCopy copy;
   std::atomic<bool> stop{false};
   std::thread loop([&] {

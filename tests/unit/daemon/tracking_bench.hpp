@@ -145,16 +145,27 @@ class ScriptedCamera final : public camera::FrameSource {
   static constexpr std::array<control::Vec2, 5> kSpots = {
       {{26.2, 20.7}, {84.4, 22.1}, {53.6, 46.9}, {24.3, 70.4}, {87.8, 66.2}}};
 
-  /// How far the stage has moved the image by then: the sum of its responses to every move.
-  control::Vec2 stage_at(std::int64_t time_ns) const {
-    control::Vec2 place_nm{};
-    for (const auto& [told_ns, by_nm] : moves_) {
+  /// How far the stage has moved the image by then: the sum of its responses to every move. Those
+  /// that are over, to the last bit, are summed once.
+  control::Vec2 stage_at(std::int64_t time_ns) {
+    if (time_ns < settled_at_ns_) {
+      settled_ = 0;
+      settled_nm_ = {};
+    }
+    settled_at_ns_ = time_ns;
+    control::Vec2 place_nm = settled_nm_;
+    for (std::size_t i = settled_; i < moves_.size(); ++i) {
+      const auto& [told_ns, by_nm] = moves_[i];
       const double since_ns = static_cast<double>(time_ns - told_ns) - stage_delay_ns;
       if (since_ns < 0) continue;
       const double done =
           stage_time_constant_ns > 0 ? 1 - std::exp(-since_ns / stage_time_constant_ns) : 1;
       place_nm.x += done * by_nm.x;
       place_nm.y += done * by_nm.y;
+      if (done == 1 && settled_ == i) {
+        ++settled_;
+        settled_nm_ = place_nm;
+      }
     }
     return place_nm;
   }
@@ -197,6 +208,9 @@ class ScriptedCamera final : public camera::FrameSource {
   std::vector<std::uint16_t> image_ = background_;
   std::uint64_t id_ = 0;
   std::vector<std::pair<std::int64_t, control::Vec2>> moves_;
+  std::size_t settled_ = 0;  ///< of them, the first
+  control::Vec2 settled_nm_;
+  std::int64_t settled_at_ns_ = 0;
 };
 
 /// The sample so far away that the ROIs hold nothing of it, in nm and in pixels.

@@ -33,22 +33,36 @@ struct Ellipse {
   double x_px, y_px, sigma_x_px, sigma_y_px, angle_rad, amplitude, background;
 };
 
-double value(const Ellipse& e, double x, double y) {
-  const double u = x - e.x_px, v = y - e.y_px;
-  const double along = (u * std::cos(e.angle_rad) + v * std::sin(e.angle_rad)) / e.sigma_x_px;
-  const double beside = (v * std::cos(e.angle_rad) - u * std::sin(e.angle_rad)) / e.sigma_y_px;
-  return e.amplitude * std::exp(-0.5 * (along * along + beside * beside)) + e.background;
-}
+/// An ellipse with the sine and the cosine of its angle.
+class Shape {
+ public:
+  explicit Shape(const Ellipse& e) : e_(e), c_(std::cos(e.angle_rad)), s_(std::sin(e.angle_rad)) {}
+  double operator()(double x, double y) const {
+    const double u = x - e_.x_px, v = y - e_.y_px;
+    const double along = (u * c_ + v * s_) / e_.sigma_x_px;
+    const double beside = (v * c_ - u * s_) / e_.sigma_y_px;
+    return e_.amplitude * std::exp(-0.5 * (along * along + beside * beside)) + e_.background;
+  }
 
-/// @param parts  of a pixel, along each axis, whose mean it is
-std::vector<double> image(const Ellipse& e, int side, int parts = 1) {
+ private:
+  Ellipse e_;
+  double c_, s_;
+};
+
+/// @param integrated  over each pixel: by Gauss's three places along each axis, which for widths of
+/// 0.7
+///                    pixels and more is right to 1e-4
+std::vector<double> image(const Ellipse& e, int side, bool integrated = false) {
+  const Shape shape(e);
+  const double apart = std::sqrt(0.15);
+  const std::array<double, 3> place = {-apart, 0, apart}, weight = {5.0 / 18, 8.0 / 18, 5.0 / 18};
   std::vector<double> pixels;
   for (int row = 0; row < side; ++row) {
     for (int c = 0; c < side; ++c) {
-      double sum = 0;
-      for (int i = 0; i < parts * parts; ++i)
-        sum += value(e, c - 0.5 + (i % parts + 0.5) / parts, row - 0.5 + (i / parts + 0.5) / parts);
-      pixels.push_back(sum / (parts * parts));
+      double sum = integrated ? 0 : shape(c, row);
+      for (std::size_t i = 0; integrated && i < 9; ++i)
+        sum += weight[i % 3] * weight[i / 3] * shape(c + place[i % 3], row + place[i / 3]);
+      pixels.push_back(sum);
     }
   }
   return pixels;
@@ -77,9 +91,11 @@ FitOptions rotated(Estimator estimator) {
   return options;
 }
 
+constexpr std::array kEstimators = {Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
+                                    Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood};
+
 Estimator any_estimator() {
-  return GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
-                  Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood);
+  return GENERATE(from_range(kEstimators.begin(), kEstimators.end()));
 }
 
 void is(float found, double truth, double error) {
@@ -87,33 +103,33 @@ void is(float found, double truth, double error) {
 }
 
 TEST_CASE("An ellipse in any direction is found as it is") {
-  const FitOptions options = [] {
-    FitOptions made = rotated(any_estimator());
-    made.integrated = GENERATE(false, true);
-    return made;
-  }();
+  const bool integrated = GENERATE(false, true);
   const int side = GENERATE(9, 13, 32, 33, 64);
   for (const double angle : {-0.75, -0.4, 0.0, 0.1, 0.7}) {
     if (test::kInstrumented && angle < 0.7) continue;  // which takes some ten times as long
     for (const double ratio : {0.7, 1.25, 1.6}) {
       const Ellipse truth = {side / 2.0 - 0.3, side / 2.0 - 0.8, 1.1 * ratio, 1.1, angle, 900, 20};
-      const std::vector<double> expected = image(truth, side, options.integrated ? 15 : 1);
+      const std::vector<double> expected = image(truth, side, integrated);
       const std::vector<float> pixels(expected.begin(), expected.end());
       const std::vector<float> variances(pixels.size(), 3);
-      Batch batch = {
-          .pixels = pixels.data(), .type = fitter::PixelType::F32, .roi_px = side, .count = 1};
-      if (options.estimator == Estimator::WeightedLeastSquares) batch.variances = variances.data();
-      const Fit found = fit(batch, options).front();
-      CAPTURE(side, angle, ratio, options.integrated, static_cast<int>(options.estimator));
-      REQUIRE(converged(found.l.status));
-      const double error = options.integrated ? 1e-3 : 1e-4;  // of the drawing
-      is(found.l.x_px, truth.x_px, error);
-      is(found.l.y_px, truth.y_px, error);
-      is(found.l.sigma_x_px, truth.sigma_x_px, error);
-      is(found.l.sigma_y_px, truth.sigma_y_px, error);
-      is(found.d.angle_rad, angle, 3 * error);
-      is(found.l.amplitude_adu, 900, 900 * error);
-      is(found.l.background_adu, 20, 0.02);
+      for (const Estimator estimator : kEstimators) {
+        FitOptions options = rotated(estimator);
+        options.integrated = integrated;
+        Batch batch = {
+            .pixels = pixels.data(), .type = fitter::PixelType::F32, .roi_px = side, .count = 1};
+        if (estimator == Estimator::WeightedLeastSquares) batch.variances = variances.data();
+        const Fit found = fit(batch, options).front();
+        CAPTURE(side, angle, ratio, integrated, static_cast<int>(estimator));
+        REQUIRE(converged(found.l.status));
+        const double error = integrated ? 1e-3 : 1e-4;  // of the drawing
+        is(found.l.x_px, truth.x_px, error);
+        is(found.l.y_px, truth.y_px, error);
+        is(found.l.sigma_x_px, truth.sigma_x_px, error);
+        is(found.l.sigma_y_px, truth.sigma_y_px, error);
+        is(found.d.angle_rad, angle, 3 * error);
+        is(found.l.amplitude_adu, 900, 900 * error);
+        is(found.l.background_adu, 20, 0.02);
+      }
     }
   }
 }
@@ -300,33 +316,47 @@ TEST_CASE("A round spot has no angle, and is found all the same") {
   CHECK(turned > 20);
 }
 
-/// The mean square of errors in units of the covariance, and of each by its own error; and whether
-/// the details say what the results do.
+/// The mean square of errors in units of the covariance, and of each by its own error; and of how
+/// many fits the details do not say what the results do.
 struct Coverage {
   double all = 0;
   std::array<double, FitDetails::kOrder> of = {};
-  int fits = 0;
+  int fits = 0, unlike = 0;
+};
+
+/// Noisy images of one spot, with their variances.
+struct NoisySpots {
+  static constexpr std::size_t kCount = test::kInstrumented ? 60 : 4000;
+  NoisySpots(const Ellipse& spot, const FitOptions& options, int side_px)
+      : truth(spot), side(side_px) {
+    std::mt19937_64 generator(5);
+    const std::vector<double> expected = image(truth, side, options.integrated);
+    const float gain = options.noise.gain_e_per_adu;
+    const double electrons = gain > 0 ? static_cast<double>(gain) : 1.0;
+    std::vector<std::poisson_distribution<int>> counts;
+    for (const double v : expected) counts.emplace_back(v * electrons);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      for (auto& count : counts) {
+        pixels.push_back(static_cast<float>(count(generator) / electrons));
+        variances.push_back(static_cast<float>(count.mean() / electrons / electrons));
+      }
+    }
+  }
+  Ellipse truth;
+  int side;
+  std::vector<float> pixels, variances;
 };
 
 /// @param order  the parameters that there are
-Coverage coverage(const Ellipse& truth, const FitOptions& options, const std::vector<int>& order,
-                  int side) {
-  constexpr std::size_t kCount = test::kInstrumented ? 60 : 4000;
-  std::mt19937_64 generator(5);
-  const std::vector<double> expected = image(truth, side, options.integrated ? 9 : 1);
-  const float gain = options.noise.gain_e_per_adu;
-  const double electrons = gain > 0 ? static_cast<double>(gain) : 1.0;
-  std::vector<float> pixels, variances;
-  for (std::size_t i = 0; i < kCount; ++i) {
-    for (const double v : expected) {
-      std::poisson_distribution<int> counts(v * electrons);
-      pixels.push_back(static_cast<float>(counts(generator) / electrons));
-      variances.push_back(static_cast<float>(v / electrons));
-    }
-  }
-  Batch batch = {
-      .pixels = pixels.data(), .type = fitter::PixelType::F32, .roi_px = side, .count = kCount};
-  if (options.estimator == Estimator::WeightedLeastSquares) batch.variances = variances.data();
+Coverage coverage(const NoisySpots& spots, const FitOptions& options,
+                  const std::vector<int>& order) {
+  const Ellipse& truth = spots.truth;
+  Batch batch = {.pixels = spots.pixels.data(),
+                 .type = fitter::PixelType::F32,
+                 .roi_px = spots.side,
+                 .count = NoisySpots::kCount};
+  if (options.estimator == Estimator::WeightedLeastSquares)
+    batch.variances = spots.variances.data();
   Coverage result;
   for (const auto& [l, d] : fit(batch, options, 2)) {
     if (!converged(l.status)) continue;
@@ -342,13 +372,14 @@ Coverage coverage(const Ellipse& truth, const FitOptions& options, const std::ve
     const std::size_t n = order.size();
     // Cholesky's factor, and the errors divided by it.
     std::vector<double> factor(n * n), z(n);
+    bool alike = true;
     for (std::size_t i = 0; i < n; ++i) {
       const auto a = static_cast<std::size_t>(order[i]);
-      CHECK(static_cast<double>(sd[a]) ==
-            Approx(std::sqrt(static_cast<double>(d.covariance[a][a]))).epsilon(3e-3));
+      const double own = std::sqrt(static_cast<double>(d.covariance[a][a]));
+      alike = alike && std::abs(static_cast<double>(sd[a]) - own) <= 3e-3 * own;
       for (std::size_t j = 0; j <= i; ++j) {
         const auto b = static_cast<std::size_t>(order[j]);
-        CHECK(d.covariance[a][b] == d.covariance[b][a]);
+        alike = alike && d.covariance[a][b] == d.covariance[b][a];
         double v = static_cast<double>(d.covariance[a][b]);
         for (std::size_t k = 0; k < j; ++k) v -= factor[i * n + k] * factor[j * n + k];
         factor[i * n + j] = i == j ? std::sqrt(v) : v / factor[j * n + j];
@@ -359,6 +390,7 @@ Coverage coverage(const Ellipse& truth, const FitOptions& options, const std::ve
       result.all += z[i] * z[i];
       result.of[a] += error[a] * error[a] / static_cast<double>(sd[a] * sd[a]);
     }
+    if (!alike) ++result.unlike;
     ++result.fits;
   }
   result.all /= result.fits;
@@ -367,7 +399,7 @@ Coverage coverage(const Ellipse& truth, const FitOptions& options, const std::ve
 }
 
 TEST_CASE("Covariances are those of the fits' errors") {
-  FitOptions options = rotated(any_estimator());
+  FitOptions options = rotated(Estimator::LeastSquares);
   options.model =
       GENERATE(Model::CircularGaussian, Model::EllipticalGaussian, Model::RotatedGaussian);
   options.integrated = GENERATE(false, true);
@@ -380,19 +412,24 @@ TEST_CASE("Covariances are those of the fits' errors") {
     truth.sigma_x_px = truth.sigma_y_px;
     order = {0, 1, 2, 4, 5};
   }
-  const Coverage found = coverage(truth, options, order, 13);
-  CAPTURE(static_cast<int>(options.model), static_cast<int>(options.estimator), options.integrated,
-          gain_known);
-  if (test::kInstrumented) return;
-  CHECK(found.fits > 3990);
-  // 4,000 sums of n squares: 2.2 % for n = 1. What the residuals of one image tell of its noise is
-  // too little for the amplitude of narrow spots, which hangs on the few brightest pixels.
-  const auto n = static_cast<double>(order.size());
-  CHECK(found.all / n == Approx(1).margin(gain_known ? 0.06 : 0.12));
-  for (const int parameter : order) {
-    CAPTURE(parameter);
-    CHECK(found.of[static_cast<std::size_t>(parameter)] ==
-          Approx(1).margin(gain_known ? 0.09 : 0.2));
+  const NoisySpots spots(truth, options, 13);
+  for (const Estimator estimator : kEstimators) {
+    options.estimator = estimator;
+    const Coverage found = coverage(spots, options, order);
+    CAPTURE(static_cast<int>(options.model), static_cast<int>(estimator), options.integrated,
+            gain_known);
+    CHECK(found.unlike == 0);
+    if (test::kInstrumented) continue;
+    CHECK(found.fits > 3990);
+    // 4,000 sums of n squares: 2.2 % for n = 1. What the residuals of one image tell of its noise
+    // is too little for the amplitude of narrow spots, which hangs on the few brightest pixels.
+    const auto n = static_cast<double>(order.size());
+    CHECK(found.all / n == Approx(1).margin(gain_known ? 0.06 : 0.12));
+    for (const int parameter : order) {
+      CAPTURE(parameter);
+      CHECK(found.of[static_cast<std::size_t>(parameter)] ==
+            Approx(1).margin(gain_known ? 0.09 : 0.2));
+    }
   }
 }
 
@@ -439,9 +476,9 @@ TEST_CASE(
   std::vector<float> frame(kWidth * kWidth, 20);
   std::vector<fitter::Place> places;
   for (int k = 0; k < 9; ++k) {
-    const Ellipse e = {7.2 + 13 * (k % 3), 6.7 + 13 * (k / 3), 1.6, 1.1, 0.3 * k, 600, 0};
+    const Shape shape({7.2 + 13 * (k % 3), 6.7 + 13 * (k / 3), 1.6, 1.1, 0.3 * k, 600, 0});
     for (int i = 0; i < kWidth * kWidth; ++i)
-      frame[static_cast<std::size_t>(i)] += static_cast<float>(value(e, i % kWidth, i / kWidth));
+      frame[static_cast<std::size_t>(i)] += static_cast<float>(shape(i % kWidth, i / kWidth));
     places.push_back({7 + 13 * (k % 3), 7 + 13 * (k / 3), 0});
   }
   for (float& v : frame) v = static_cast<float>(std::poisson_distribution<int>(v)(generator));

@@ -169,11 +169,14 @@ TEST_CASE("A rate that is gated by a mode holds only when the mode says so") {
   CHECK_FALSE(rig.has("AcquisitionFrameRateEnable"));
   rig.set_number("ExposureTime", 5000);
   rig.set_number("AcquisitionFrameRate", 40);
-  const auto period_ms = [&] {
+  struct Periods {
+    double mean_ms = 0, shortest_ms = 1e9;
+  };
+  const auto periods = [&](std::size_t frames) {
     rig.client.start();
     std::vector<std::int64_t> times;
-    while (times.size() < 5) {
-      ArvBuffer* buffer = rig.client.pop();
+    while (times.size() < frames) {
+      ArvBuffer* buffer = rig.client.pop(20'000);
       REQUIRE(buffer != nullptr);
       if (arv_buffer_get_status(buffer) == ARV_BUFFER_STATUS_SUCCESS) {
         times.push_back(static_cast<std::int64_t>(arv_buffer_get_timestamp(buffer)));
@@ -181,11 +184,18 @@ TEST_CASE("A rate that is gated by a mode holds only when the mode says so") {
       rig.client.push(buffer);
     }
     rig.client.stop();
-    return static_cast<double>(times.back() - times.front()) * 1e-6 / 4;
+    Periods found;
+    for (std::size_t i = 1; i < frames; ++i) {
+      const double period_ms = static_cast<double>(times[i] - times[i - 1]) * 1e-6;
+      found.mean_ms += period_ms / static_cast<double>(frames - 1);
+      found.shortest_ms = std::min(found.shortest_ms, period_ms);
+    }
+    return found;
   };
-  CHECK(period_ms() < 20);  // as fast as the exposure allows: 5 ms where the machine is not busy
+  // As fast as the exposure allows: 5 ms each, where the machine is not busy.
+  CHECK(periods(20).shortest_ms < 20);
   rig.set_text("AcquisitionFrameRateMode", on);
-  CHECK(period_ms() > 24);
+  CHECK(periods(5).mean_ms > 24);
 }
 
 TEST_CASE("A mirror mirrors the picture, and the region is cut from the mirrored one") {

@@ -183,11 +183,11 @@ TEST_CASE("Everybody may ask who has control, by a probe that takes none") {
 TEST_CASE("A controller that falls silent loses control, and the stream stops") {
   Bench bench("127.71.0.5");
   bench.start_stream();
-  REQUIRE(bench.client.write(reg::kHeartbeatTimeout, 500) == Status::Success);
+  REQUIRE(bench.client.write(reg::kHeartbeatTimeout, 1500) == Status::Success);
   CHECK(bench.streams());
-  // Reads keep it alive beyond the time-out.
-  for (int i = 0; i < 4; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  // Reads keep it alive beyond the time-out, also where the machine makes each wait for a second.
+  for (int i = 0; i < 18; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
     CHECK(bench.client.read(reg::kControlPrivilege) == 2);
   }
   GvcpClient other(bench.address);
@@ -549,5 +549,5 @@ TEST_CASE("A frame that is delivered late holds those behind it, and all come in
     // The late one and the two behind it come at once, after a gap.
     if (arrivals[i] - arrivals[i - 1] < 3'000'000) ++bursts;
   }
-  CHECK(bursts >= 8);  // 12 where the machine is not busy
+  CHECK(bursts >= 4);  // 12 where the machine is not busy, none where each comes at its own time
 }

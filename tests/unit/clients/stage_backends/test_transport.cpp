@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <clocale>
@@ -291,12 +292,16 @@ TEST_CASE("a peer that waits for acknowledgements gets them at once") {
   // The peer writes each byte alone, with Nagle's delay.
   ScriptedPeer peer(Over::Tcp, {Script(kAnswers, {.expect = "a\n", .answer = "Ok\n"})});
   ByteStream stream = open_stream(peer.device(), 0, false, 10'000);
-  const std::int64_t before_ms = now_ms();
+  std::vector<std::int64_t> took_ms;
   for (int i = 0; i < kAnswers; ++i) {
+    const std::int64_t before_ms = now_ms();
     stream.write("a\n");
     CHECK(stream.read_line('\n', "Ok") == "Ok");
+    took_ms.push_back(now_ms() - before_ms);
   }
-  CHECK(now_ms() - before_ms < 1000);  // late acknowledgements take 40 ms each, 2 s
+  // Late acknowledgements take 40 ms each, a busy machine delays some.
+  std::sort(took_ms.begin(), took_ms.end());
+  CHECK(took_ms[kAnswers / 4] < 30);
 }
 
 TEST_CASE("a line that is dropped takes what has not left with it") {
