@@ -5,12 +5,12 @@ import subprocess
 import time
 import unittest
 
-from harness import BIN, DEADLINE_S, SOURCE, Process, Rig, driftd, held_nm
+from harness import BIN, DEADLINE_S, SOURCE, CalmRig, Process, driftd, held_nm
 
 
 class NoMarkers(unittest.TestCase):
     def test_finds_none_says_so_and_locks_nothing(self):
-        rig = Rig()
+        rig = CalmRig()
         self.addCleanup(rig.close)
         camera = shutil.which("arv-fake-gv-camera-0.8")
         if camera is None:
@@ -22,12 +22,12 @@ class NoMarkers(unittest.TestCase):
             file = rig.config(camera={"id": '"127.0.0.1"', "pixel_format": "Mono8", "frame_rate_hz": 50,
                                       "exposure_us": 5000,
                                       # Its images are made pixel by pixel: on a busy machine it pauses.
-                                      "stall_timeout_ms": 5000},
+                                      "stall_timeout_ms": 20_000},
                               lock={"at_start": "true"}, markers={"find_interval_ms": 200})
             rig.start_daemon(file)
             rig.daemon.wait_for("markers_not_found")
             positions = rig.subscribe("position", "correction")
-            status = rig.wait_until(lambda s: s["camera"]["frames"] > 50, "frames")
+            status = rig.wait_until(lambda s: s["camera"]["frames"] > 20, "frames")
             self.assertEqual(status["state"], "idle")
             self.assertEqual(status["markers"]["tracking"], 0)
             with self.assertRaisesRegex(driftd.DriftdError, "no markers"):
@@ -41,7 +41,7 @@ class NoMarkers(unittest.TestCase):
 
 class LeftByOthers(unittest.TestCase):
     def setUp(self):
-        self.rig = Rig()
+        self.rig = CalmRig()
         self.addCleanup(self.rig.close)
 
     def start_sim(self, camera: str) -> None:
@@ -56,10 +56,10 @@ class LeftByOthers(unittest.TestCase):
         rig.wait_markers()
         rig.client.lock()
         rig.wait_state("locked")
-        time.sleep(2)
         # Commands that a busy computer holds up for 40 ms are a stage that stands still, for moments.
         status = rig.wait_until(lambda s: (s["state"], s["stage"]) == ("locked", "following") and
-                                s["drift"]["rms_x_nm"] < held_nm(5), "a held sample")
+                                s["loop"]["corrections"] > 100 and s["drift"]["rms_x_nm"] < held_nm(5),
+                                "a held sample")
         notes = {note["key"]: note for note in status["camera"]["notes"]}
         self.assertEqual(notes["ReverseX"]["text"], "ReverseX was true; set to false")
         self.assertEqual(notes["BinningVertical"]["text"], "BinningVertical was 4; set to 1")
@@ -75,7 +75,7 @@ class LeftByOthers(unittest.TestCase):
         rig = self.rig
         self.start_sim("")
         daemon = rig.start_daemon(rig.config(camera={"region_x_px": 200, "region_width_px": 128}), wait="")
-        self.assertEqual(daemon.child.wait(20), 3)
+        self.assertEqual(daemon.child.wait(DEADLINE_S), 3)
         self.assertIn("region_x_px 200 with region_width_px 128 needs 328 columns, and the camera has 256",
                       daemon.text())
 
@@ -83,7 +83,7 @@ class LeftByOthers(unittest.TestCase):
         rig = self.rig
         self.start_sim("")
         daemon = rig.start_daemon(rig.config(camera={"region_x_px": 248}), wait="")
-        self.assertEqual(daemon.child.wait(20), 3)
+        self.assertEqual(daemon.child.wait(DEADLINE_S), 3)
         self.assertIn("an image of 8 x 256 px has no room for a marker: it needs 13 px each way",
                       daemon.text())
 
