@@ -135,7 +135,7 @@ class Records(unittest.TestCase):
 
     @unittest.skipUnless(tifffile, "SKIPPED: no python3-tifffile, python3-pil")
     def test_a_lost_lock_is_saved_from_before_it_was_held(self):
-        held_s = 2 * SLOW
+        held_s = 3 * SLOW
         rig = self.start(lock={"hold_timeout_s": held_s}, frames_memory_mb=2000, frames_before_s=1, frames_after_s=0.2)
         rig.client.request("lock")
         rig.wait_state("locked")
@@ -277,7 +277,7 @@ class Records(unittest.TestCase):
         disk = rig.folder / "disk"
         disk.mkdir()
         file = rig.config(record={"directory": disk / "records", "keep_free_mb": 1, "frames_before_s": 0.5,
-                                  "frames_memory_mb": 800})
+                                  "frames_memory_mb": 800}, lock={"hold_timeout_s": 30})
         # A name space of its own with a disk of 6 MB, in which the daemon's process number is the shell's.
         rig.daemon = rig.enter_context(Process(
             "driftd", ["unshare", "-m", "sh", "-c",

@@ -290,7 +290,7 @@ class Service(unittest.TestCase):
         told.wait_for(b"WATCHDOG=1", 11)
         # It is fed three times as often.
         self.assertLess(time.monotonic() - begin, 10 * 0.4)
-        rig.fault("vanish", seconds=600)  # no frames: rightly idle, so still fed
+        rig.fault("vanish", seconds=4)  # no frames: rightly idle, so still fed
         rig.wait_until(lambda s: not s["camera"]["connected"], "camera away")
         told.wait_for(b"WATCHDOG=1", told.messages.count(b"WATCHDOG=1") + 5)
         daemon.stop()
