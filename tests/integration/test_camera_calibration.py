@@ -68,7 +68,7 @@ class CameraCalibration(unittest.TestCase):
         self.assertIsNone(found["saturation_adu"])
         # People see the same, beside what the configuration says, and without a dark series the truth.
         maps = self.rig.folder / "maps.npy"
-        text = self.driftctl("calibrate", "camera", "--maps", maps).stdout
+        text = self.driftctl("calibrate", "camera", "--frames", "320", "--maps", maps).stdout
         self.assertIn("not set", text)
         self.assertIn("Light alone does not tell the offset", text)
         data = maps.read_bytes()
@@ -141,7 +141,7 @@ class CameraCalibration(unittest.TestCase):
         self.assertEqual(process.wait(DEADLINE_S), 0, seen)
         return seen.decode()
 
-    def test_left_aligned_levels_in_mono16(self):
+    def test_left_aligned_levels_in_mono16(self):  # tier: full
         found = self.both(16, pixel_format="Mono16")
         self.assertEqual(found["saturation_adu"], 65520)
         self.assertIn("left aligned", " ".join(found["warnings"]))
