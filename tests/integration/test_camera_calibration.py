@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`driftctl calibrate camera` and `driftctl snapshot --every` on the whole: simulator, daemon, program."""
+import contextlib
 import json
 import os
 import pathlib
@@ -107,15 +108,21 @@ class CameraCalibration(unittest.TestCase):
     def test_nothing_is_written_after_ctrl_c_and_frames_end(self):
         self.start(DARK)
         before = self.file.read_text()
-        with (self.rig.folder / "said.txt").open("w+") as said:
-            writer = subprocess.Popen([BIN / "driftctl", "--config", self.file, "calibrate", "camera", "--dark-only",
-                                       "--seconds", "600", "--write", "--yes"], stdout=said, stderr=said)
-            self.addCleanup(writer.kill)
-            time.sleep(1.5 * SLOW)
-            writer.send_signal(signal.SIGINT)
-            self.assertEqual(writer.wait(DEADLINE_S), 4)
-            said.seek(0)
-            self.assertIn("interrupted; nothing was written", said.read())
+        master, slave = pty.openpty()  # where it counts the frames
+        self.addCleanup(os.close, master)
+        writer = subprocess.Popen([BIN / "driftctl", "--config", self.file, "--timeout", "30", "calibrate", "camera",
+                                   "--dark-only", "--seconds", "600", "--write", "--yes"], stdout=slave, stderr=slave)
+        self.addCleanup(writer.kill)
+        os.close(slave)
+        said = b""
+        while not any(int(count) >= 64 for count in re.findall(rb": (\d+) frames", said)):  # fewer are too few
+            said += os.read(master, 4096)
+        writer.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the other end is closed
+            while data := os.read(master, 4096):
+                said += data
+        self.assertEqual(writer.wait(DEADLINE_S), 4, said)
+        self.assertIn(b"interrupted; nothing was written", said)
         self.assertEqual(self.file.read_text(), before)
         found = json.loads(self.driftctl("--json", "calibrate", "camera", "--dark-only", "--frames", "64",
                                          "--seconds", "60").stdout)
