@@ -152,7 +152,7 @@ class Records(unittest.TestCase):
             brightest = [page.asarray().max() for page in tiff.pages]
         seen = sum(level > max(brightest) / 3 for level in brightest)
         self.assertGreater(seen, 20)  # of the second before the markers were hidden
-        self.assertGreater(len(brightest) - seen, 2 * seen)
+        self.assertGreater(len(brightest) - seen, 100)  # of the three; a busy machine may hold it a little sooner
         told = driftctl("--commands", rig.commands, "record", "status")
         self.assertIn("raw frames: the last ", told)
         self.assertIn("1 files of raw frames, the last: " + event["file"], told)
