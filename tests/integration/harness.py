@@ -232,7 +232,8 @@ class CalmRig(Rig):
     A lock may be held for a moment there; it is not lost."""
 
     CALM = {"camera": {"frame_rate_hz": 100 / SLOW, "stall_timeout_ms": 10_000},
-            "lock": {"max_frame_age_ms": 2000, "reference_frames": 20, "reference_timeout_s": 60, "hold_timeout_s": 120}}
+            "lock": {"max_frame_age_ms": 2000, "reference_frames": 20, "reference_timeout_s": 60,
+                     "hold_timeout_s": 120}}
 
     def start_sim(self, scenario: str | pathlib.Path | None = None, *arguments, rate_hz: float = 100 / SLOW) -> Process:
         return super().start_sim(scenario, *arguments, rate_hz=rate_hz)

@@ -220,7 +220,7 @@ class Access(unittest.TestCase):
             with self.subTest(what):
                 before = self.refused()
                 peer = connect()
-                if what != "no key":  # libzmq's own leaves by itself, if it is the first to see it; below, one that stays
+                if what != "no key":  # libzmq leaves by itself, where it is the first to see it; below, one that stays
                     self.wait_refused(before)
                 self.assertIsNone(self.answer(peer, {"command": "unlock"}, NONE_MS))
                 peer.close(0)

@@ -217,7 +217,7 @@ class Connections(unittest.TestCase):
             with self.subTest(endpoint), contextlib.ExitStack() as peers:
                 innocent = rig.subscribe(topic)
                 innocent.receive(DEADLINE_S)
-                lost = innocent.lost
+                lost, lock_id = innocent.lost, rig.status()["lock_id"]
                 crowd = [peers.enter_context(self.peer(endpoint)) for _ in range(190)]
                 one = bytes([0, 2 + len(topic), 1]) + topic.encode() + b" "
                 before_kib = rss_kib(rig.daemon)
@@ -237,7 +237,7 @@ class Connections(unittest.TestCase):
                     innocent.receive(DEADLINE_S)
                 if topic == "position":  # of corrections few wait for a reader that a busy machine delays
                     self.assertEqual(innocent.lost, lost)
-                self.assertEqual(rig.status()["state"], "locked")
+                self.assertEqual(rig.wait_state("locked")["lock_id"], lock_id)
 
     def flood(self, peers: list[socket.socket], said: bytes, limit_s: float) -> int:
         """All say it again and again until they are ended. How many live on after the time."""

@@ -41,11 +41,14 @@ def mounts_allowed() -> bool:
 
 
 def longest_run(file: pathlib.Path) -> int:
-    """How many frames of a lock follow each other without a hole. Of 64 the report makes spectra."""
-    with h5py.File(file) as record:
-        rows = record["frames"][:]
+    """How many frames of a lock follow each other without a hole of 100 ms. Of 64 the report makes spectra."""
+    try:
+        with h5py.File(file) as record:
+            rows = record["frames"][:]
+    except OSError:  # it was written to at that moment
+        return 0
     locked = h5py.check_enum_dtype(rows.dtype["state"])["locked"]
-    good = rows["valid"][1:] & (rows["state"][1:] == locked) & (numpy.diff(rows["taken_ns"]) < 40_000_000 * SLOW)
+    good = rows["valid"][1:] & (rows["state"][1:] == locked) & (numpy.diff(rows["taken_ns"]) < 100_000_000)
     longest = run = 0
     for each in good:
         run = run + 1 if each else 0
@@ -180,9 +183,9 @@ class Records(unittest.TestCase):
         rig.wait_until(lambda s: s["record"]["frames"] > 300 / SLOW, "frames")
         file = pathlib.Path(rig.status()["record"]["file"])
         end = time.monotonic() + DEADLINE_S
-        while longest_run(file) < 80:  # read while it is written
+        while longest_run(file) < 64:  # read while it is written
             self.assertLess(time.monotonic(), end)
-            time.sleep(0.2)
+            time.sleep(0.5)
         rig.daemon.child.kill()
         killed_ns = time.monotonic_ns()
         rig.daemon.child.wait()

@@ -13,7 +13,7 @@ import time
 import unittest
 
 import zmq
-from harness import BIN, DEADLINE_S, SLOW, SOURCE, CalmRig, Process, Rig
+from harness import BIN, DEADLINE_S, SLOW, SOURCE, CalmRig, Process
 
 
 def free_port() -> int:
