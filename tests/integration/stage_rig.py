@@ -96,9 +96,9 @@ class StageInput:
     def stop(self):
         self._running = False
         self._thread.join()
-        self._socket.close()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError):  # first: nobody finds a name with nothing behind it
             self.path.unlink()
+        self._socket.close()
 
     def restart(self, x_nm: float, y_nm: float):
         self.stop()

@@ -105,8 +105,7 @@ class Wiring(ControllerTest):
         rig = self.start(name, rate_hz=50 / SLOW, camera={"frame_rate_hz": 50 / SLOW, "stall_timeout_ms": 10_000},
                          lock={"max_frame_age_ms": 2000, "reference_frames": 20, "reference_timeout_s": 60,
                                "hold_timeout_s": 120})
-        rig.wait_until(lambda s: s["stage_driver"]["carried_out"] > 40, "corrections carried out")
-        rig.wait_still(30)
+        rig.wait_until(lambda s: s["state"] == "locked" and s["stage_driver"]["carried_out"] > 100, "moves")
         return rig
 
     def test_pi_by_tcp_unplugged(self):
