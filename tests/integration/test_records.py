@@ -283,7 +283,7 @@ class Records(unittest.TestCase):
         page = Page((folder / "report.html").read_text(encoding="utf-8"))
         self.assertEqual((page.open, page.loads), ([], []))
         self.assertGreaterEqual(page.plots, 6)
-        self.assertGreaterEqual(page.paths, 8)  # more, where a slow machine leaves enough frames
+        self.assertGreaterEqual(page.paths, 6)  # more, where a busy machine leaves enough frames
 
     def test_disks_that_fail_end_the_recording_and_nothing_else(self):
         if not mounts_allowed():
