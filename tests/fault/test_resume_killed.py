@@ -10,7 +10,7 @@ from lock_rig import LockRig
 NEAR_NM = 30  #: the sample was 760 nm away
 
 
-class Killed(unittest.TestCase):
+class Killed(unittest.TestCase):  # tier: full
     def setUp(self):
         self.rig = LockRig(None, 500 / SLOW)
         self.addCleanup(self.rig.close)

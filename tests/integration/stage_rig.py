@@ -15,7 +15,7 @@ import time
 
 import zmq
 
-from harness import BIN, SLOW, Process
+from harness import BIN, DEADLINE_S, Process
 
 NUMBER = (int, float)
 MAYBE = (int, float, type(None))
@@ -96,9 +96,9 @@ class StageInput:
     def stop(self):
         self._running = False
         self._thread.join()
-        self._socket.close()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError):  # first: nobody finds a name with nothing behind it
             self.path.unlink()
+        self._socket.close()
 
     def restart(self, x_nm: float, y_nm: float):
         self.stop()
@@ -156,6 +156,7 @@ class Rig(contextlib.ExitStack):
         self.session, self.lock_id, self.total = "a", 1, [0.0, 0.0]
         self.seq = 0
         self.realtime = "off"
+        self.timeout_ms = 2000  # of the controller, which is a thread of this busy process
         self.named = False  # whether the program looks for the sockets in the runtime directory
         self.callback(self._close)
 
@@ -175,7 +176,7 @@ class Rig(contextlib.ExitStack):
 
     def config(self, more: str = "", controller: str = "") -> pathlib.Path:
         """Writes the configuration; `more`: instead of the axes' mapping."""
-        controller = controller or f"driver: simulator, device: {self.folder}/input, timeout_ms: 200"
+        controller = controller or f"driver: simulator, device: {self.folder}/input, timeout_ms: {self.timeout_ms}"
         file = self.folder / "stage.yaml"
         file.write_text(
             f"controller: {{{controller}}}\n"
@@ -193,7 +194,7 @@ class Rig(contextlib.ExitStack):
         if wait:
             self.program.wait_for(wait)
 
-    def send(self, dx=0.0, dy=0.0, valid_s=0.5, **changes):
+    def send(self, dx=0.0, dy=0.0, valid_s=60.0, **changes):
         """The next correction; a key with the value ... is left out."""
         self.total = [self.total[0] + dx, self.total[1] + dy]
         now = time.monotonic_ns()
@@ -207,15 +208,31 @@ class Rig(contextlib.ExitStack):
         self.daemon.corrections.send_string("correction " + json.dumps(body))
 
     def listen(self):
-        """Until the program hears the publisher: tries that are out of date."""
+        """Until the program hears the publisher: tries that are out of date. Each is waited for, but those before it is
+        connected, so that none is on its way afterwards."""
         before = self.report()["ignored"]
-        self.wait(lambda r: self.send(valid_s=-1) or r["ignored"] > before)
-        time.sleep(0.1)
+        end = time.monotonic() + DEADLINE_S
+        heard = False
+        while not heard:
+            assert time.monotonic() < end, f"it hears no corrections\n{self.program.text()}"
+            self.send(valid_s=-1)
+            with contextlib.suppress(AssertionError):
+                self.wait(lambda r: r["ignored"] > before, 1)
+                heard = True
+        before = self.report()["ignored"] + 1
+        self.send(session="the last", valid_s=-1)  # what came before has been counted when this is
+        self.wait(lambda r: r["ignored"] >= before)
 
     def report(self) -> dict:
         return self.wait(lambda report: True)
 
-    def wait(self, condition, timeout_s=10 * SLOW) -> dict:
+    def wait_ignored(self, count: int) -> dict:
+        """So many in all."""
+        report = self.wait(lambda r: r["ignored"] >= count)
+        assert report["ignored"] == count, report
+        return report
+
+    def wait(self, condition, timeout_s=DEADLINE_S) -> dict:
         """The first report from now on that `condition` takes."""
         begin = time.monotonic_ns()
         end = time.monotonic() + timeout_s
@@ -229,7 +246,7 @@ class Rig(contextlib.ExitStack):
         raise AssertionError(f"no such report; the last: {self.daemon.reports and self.daemon.reports[-1]}"
                              f"\n{self.program.text()}")
 
-    def wait_moves(self, count: int, timeout_s=5 * SLOW):
+    def wait_moves(self, count: int, timeout_s=DEADLINE_S):
         end = time.monotonic() + timeout_s
         while len(self.stage.moves) < count:
             assert time.monotonic() < end, f"{len(self.stage.moves)} moves\n{self.program.text()}"

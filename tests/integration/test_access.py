@@ -20,8 +20,8 @@ import zmq.auth
 from harness import BIN, DEADLINE_S, SLOW, SOURCE, Rig, driftd
 from test_sockets import free_port, http_post, zmtp_1
 
-ANSWER_MS = int(5000 * SLOW)
-NONE_MS = int(700 * SLOW)  # nothing came: a refusal takes a few milliseconds
+ANSWER_MS = int(1000 * DEADLINE_S)
+NONE_MS = int(300 * SLOW)  # nothing came, after the refusal was counted
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 
 
@@ -64,7 +64,7 @@ class Crowd(threading.Thread):
         self.start()
 
     def come(self):
-        peer = socket.create_connection(("127.0.0.1", self.port), timeout=10 * SLOW)
+        peer = socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE_S)
         self.waiting.register(peer, selectors.EVENT_READ)
 
     def run(self):
@@ -135,6 +135,12 @@ class Access(unittest.TestCase):
         peer.connect(f"tcp://127.0.0.1:{port}")
         return peer
 
+    def keyless(self) -> zmq.Socket:
+        peer = self.context.socket(zmq.REQ)
+        self.addCleanup(peer.close, 0)
+        peer.connect(f"tcp://127.0.0.1:{self.port}")
+        return peer
+
     @staticmethod
     def answer(peer: zmq.Socket, request: dict, wait_ms: int = ANSWER_MS) -> dict | None:
         peer.sndtimeo = wait_ms  # one that was refused has no connection any more
@@ -150,10 +156,13 @@ class Access(unittest.TestCase):
     def refused(self) -> int:
         return self.rig.status()["wire"]["peers_refused"]
 
+    def wait_refused(self, before: int) -> None:
+        self.rig.wait_until(lambda s: s["wire"]["peers_refused"] > before, "a refusal is counted")
+
     def raw(self, said: bytes) -> bytes:
         """What comes back until the daemon ends the connection, which it must."""
         with socket.create_connection(("127.0.0.1", self.port)) as peer:
-            peer.settimeout(10 * SLOW)
+            peer.settimeout(DEADLINE_S)
             came = b""
             try:
                 peer.sendall(said)
@@ -197,24 +206,23 @@ class Access(unittest.TestCase):
                 before = self.refused()
                 watch = []
                 subscriber = self.keyed(zmq.SUB, name, self.ports["corrections"], watch=watch)
-                self.assertEqual(bool(watch[0].poll(ANSWER_MS if may else NONE_MS)), may)
                 if not may:
-                    self.assertGreater(self.refused(), before)
+                    self.wait_refused(before)
+                self.assertEqual(bool(watch[0].poll(ANSWER_MS if may else NONE_MS)), may)
                 subscriber.disable_monitor()
                 subscriber.close(0)
 
     def test_without_the_right_key_nobody_is_heard(self):
         other = zmq.curve_keypair()[0].decode()
-        plain = self.context.socket(zmq.REQ)
-        self.addCleanup(plain.close, 0)
-        plain.connect(f"tcp://127.0.0.1:{self.port}")
-        for what, peer in (("an unknown key", self.keyed(zmq.REQ, "stranger", self.port)),
-                           ("no key", plain),
-                           ("another server's key", self.keyed(zmq.REQ, "alice", self.port, other))):
+        for what, connect in (("an unknown key", lambda: self.keyed(zmq.REQ, "stranger", self.port)),
+                              ("no key", self.keyless),
+                              ("another server's key", lambda: self.keyed(zmq.REQ, "alice", self.port, other))):
             with self.subTest(what):
                 before = self.refused()
+                peer = connect()
+                if what != "no key":  # libzmq leaves by itself, where it is the first to see it; below, one that stays
+                    self.wait_refused(before)
                 self.assertIsNone(self.answer(peer, {"command": "unlock"}, NONE_MS))
-                self.assertGreater(self.refused(), before)
                 peer.close(0)
         for what, said in (
                 ("HTTP", http_post({"command": "unlock"})),
@@ -228,7 +236,7 @@ class Access(unittest.TestCase):
             with self.subTest(what):
                 before = self.refused()
                 self.assertLess(len(self.raw(said)), 100)
-                self.rig.wait_until(lambda s: s["wire"]["peers_refused"] > before, "it is counted")
+                self.wait_refused(before)
         # One line in the log a peer and minute: all these come from 127.0.0.1.
         self.assertEqual(len(re.findall("127.0.0.1 was refused", self.rig.daemon.text())), 1)
 
@@ -255,7 +263,7 @@ class Access(unittest.TestCase):
         before = self.refused()
         came = self.raw(proxy.said)
         self.assertNotIn(b"READY", came)
-        self.rig.wait_until(lambda s: s["wire"]["peers_refused"] > before, "it is counted")
+        self.wait_refused(before)
 
     def test_a_key_that_is_taken_back_ends_its_connections_and_no_others(self):
         gone = self.keyed(zmq.SUB, "gone", self.ports["publish"])
@@ -265,15 +273,18 @@ class Access(unittest.TestCase):
             self.assertTrue(peer.poll(ANSWER_MS))
         self.assertTrue(self.answer(asks, {"command": "status"})["ok"])
         watch = stays.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        ended = gone.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         file = self.folder / "clients/gone.key"
         file.rename(self.rig.folder / "gone.key.revoked")
         revoked = self.rig.status()["wire"]["connections_revoked"]
         self.assertIn("no longer let in: gone", self.reload("configuration_reloaded"))
         self.rig.wait_until(lambda s: s["wire"]["connections_revoked"] == revoked + 2, "both are ended")
-        while gone.poll(0):
+        self.assertTrue(ended.poll(ANSWER_MS))
+        gone.disable_monitor()
+        while gone.poll(0):  # what came before the end
             gone.recv()
         self.assertIsNone(self.answer(asks, {"command": "status"}, NONE_MS))
-        self.assertFalse(gone.poll(int(1500 * SLOW)), "what has no key hears no status")
+        self.assertFalse(gone.poll(int(1000 * SLOW)), "what has no key hears no status")
         self.assertTrue(stays.poll(ANSWER_MS))
         self.assertFalse(watch.poll(0), "the other one was disconnected")
         # It comes again, and is let in again.
@@ -316,11 +327,11 @@ class Access(unittest.TestCase):
         return subprocess.run([BIN / "driftctl", *arguments], capture_output=True, text=True,
                               env=environment, timeout=60 * SLOW)
 
-    def test_driftctl_and_python_from_another_computer(self):
+    def test_driftctl_from_another_computer(self):
         """One that has a home folder of its own, and no local sockets in mind."""
         home = self.rig.folder / "home"
         home.mkdir()
-        there = ("--connect", f"tcp://127.0.0.1:{self.port}")
+        there = ("--connect", f"tcp://127.0.0.1:{self.port}", "--timeout", "30")
         made = self.driftctl("keygen", "client", "laptop", "--role", "observe", home=home)
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertIn("systemctl reload driftd", made.stdout)
@@ -339,7 +350,7 @@ class Access(unittest.TestCase):
         self.assertIn("servers/127.0.0.1.key: there is no such file", missing.stderr)
         (own / "servers").mkdir()
         shutil.copy(self.folder / "server.key", own / "servers/127.0.0.1.key")
-        unknown = self.driftctl(*there, "--timeout", "1", "status", home=home)
+        unknown = self.driftctl(*there[:2], "--timeout", "3", "status", home=home)
         self.assertEqual(unknown.returncode, 3)
         self.assertIn("does not let in this key", unknown.stderr)
 
@@ -347,7 +358,7 @@ class Access(unittest.TestCase):
         self.addCleanup((self.folder / "clients/laptop.key").unlink)
         self.assertIn("let in: laptop", self.reload("configuration_reloaded"))
         self.assertIn("laptop: observe", self.driftctl(*there, "access", home=home).stdout)
-        watched = self.driftctl(*there, "--json", "--timeout", "5", "watch", "--for", str(2.5 * SLOW), home=home)
+        watched = self.driftctl(*there, "--json", "watch", "--for", str(2.5 * SLOW), home=home)
         self.assertEqual(watched.returncode, 0, watched.stderr)
         self.assertIn("status {", watched.stdout)
         unlock = self.driftctl(*there, "unlock", home=home)
@@ -355,21 +366,32 @@ class Access(unittest.TestCase):
         self.assertIn("laptop has the role observe, not for unlock", unlock.stderr)
 
         (own / "client.key_secret").chmod(0o640)  # whose group may read it
-        with self.assertRaisesRegex(ValueError, "client.key_secret: found a secret key with mode 0640; allowed 0600"):
-            driftd.read_keys(there[1], own / "client.key_secret", self.folder / "server.key")
         loose = self.driftctl(*there, "status", home=home)
         self.assertEqual(loose.returncode, 2)
         self.assertIn("found a secret key with mode 0640; allowed 0600", loose.stderr)
-        (own / "client.key_secret").chmod(0o600)
+
+    def test_python_from_another_computer(self):
+        home = self.rig.folder / "home"
+        address = f"tcp://127.0.0.1:{self.port}"
+        made = self.driftctl("keygen", "client", "laptop", "--role", "observe", home=home)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        own = home / ".config/driftd"
+        shutil.copy(own / "laptop.key", self.folder / "clients")
+        self.addCleanup((self.folder / "clients/laptop.key").unlink)
+        self.assertIn("let in: laptop", self.reload("configuration_reloaded"))
         keys = {"key": own / "client.key_secret", "server_key": self.folder / "server.key"}
-        scope = driftd.server(there[1], **keys, timeout_s=5 * SLOW)
+        keys["key"].chmod(0o640)  # whose group may read it
+        with self.assertRaisesRegex(ValueError, "client.key_secret: found a secret key with mode 0640; allowed 0600"):
+            driftd.read_keys(address, *keys.values())
+        keys["key"].chmod(0o600)
+        scope = driftd.server(address, **keys, timeout_s=DEADLINE_S)
         self.assertEqual(scope.corrections, "")
         with driftd.subscribe(scope, ["status"]) as subscription:
-            self.assertEqual(subscription.receive(10 * SLOW)[0], "status")
+            self.assertEqual(subscription.receive(DEADLINE_S)[0], "status")
         with self.assertRaisesRegex(ValueError, "corrections: this role may not subscribe to them"):
             driftd.subscribe(scope, ["correction"])  # which would wait for ever
         with self.assertRaisesRegex(driftd.DriftdError, "not for lock"):
-            driftd.Client(scope, 5 * SLOW).lock()
+            driftd.Client(scope, DEADLINE_S).lock()
         # The example is pyzmq alone.
         example = [sys.executable, SOURCE / "clients/python/remote_example.py"]
         subprocess.run([*example, "keys"], cwd=home, check=True, capture_output=True, umask=0)
@@ -378,7 +400,7 @@ class Access(unittest.TestCase):
         for source, name in ((own / "client.key_secret", "client.key_secret"),
                              (self.folder / "server.key", "server.key")):
             (home / name).write_text(source.read_text())
-        watched = subprocess.run([*example, there[1], "1"], cwd=home, capture_output=True, text=True,
+        watched = subprocess.run([*example, address, "1"], cwd=home, capture_output=True, text=True,
                                  timeout=60 * SLOW)
         self.assertEqual(watched.returncode, 0, watched.stderr)
         self.assertIn("I am laptop (observe)", watched.stdout)
@@ -421,7 +443,7 @@ class Access(unittest.TestCase):
     def test_local_peers_need_no_key(self):
         self.assertEqual(self.rig.client.request("access")[0]["roles"], "observe, stage, command")
         with driftd.subscribe(self.rig.publish, ["status"]) as subscription:
-            subscription.receive(10 * SLOW)
+            subscription.receive(DEADLINE_S)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root may show a program another user database")
     def test_a_group_may_have_thousands_of_members(self):
@@ -450,15 +472,15 @@ class Access(unittest.TestCase):
         os.chmod(place, 0o666)
         ask = ("import os,sys,zmq\nos.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(65534)\n"
                "s=zmq.Context().socket(zmq.REQ); s.linger=0; s.connect(sys.argv[1])\n"
-               "s.send_json({'command': sys.argv[3]})\nprint(s.recv_json() if s.poll(3000) else None)")
+               "s.send_json({'command': sys.argv[3]})\nprint(s.recv_json() if s.poll(int(sys.argv[4])) else None)")
 
-        def ask_as(gid: int, command: str) -> str:
-            return subprocess.run([sys.executable, "-c", ask, self.rig.commands, str(gid), command],
+        def ask_as(gid: int, command: str, wait_ms: int = ANSWER_MS) -> str:
+            return subprocess.run([sys.executable, "-c", ask, self.rig.commands, str(gid), command, str(wait_ms)],
                                   capture_output=True, text=True, check=True).stdout
         self.assertIn("'name': 'user 65534'", ask_as(1, "access"))
         self.assertIn("not for unlock", ask_as(1, "unlock"))
-        self.assertEqual(ask_as(65534, "status").strip(), "None")
-        self.assertIn("user 65534 was refused", self.rig.daemon.text())
+        self.assertEqual(ask_as(65534, "status", 1000).strip(), "None")
+        self.rig.daemon.wait_for("user 65534 was refused")
 
 
 if __name__ == "__main__":

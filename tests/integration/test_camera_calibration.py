@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`driftctl calibrate camera` and `driftctl snapshot --every` on the whole: simulator, daemon, program."""
+import contextlib
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ import threading
 import time
 import unittest
 
-from harness import BIN, DEADLINE_S, SLOW, SOURCE, Rig
+from harness import BIN, DEADLINE_S, SLOW, SOURCE, CalmRig
 
 LIGHT = (SOURCE / "config/examples/scenario-demo.yaml").read_text()
 DARK = LIGHT.replace("background_e: 20", "background_e: 0").replace("count: 16", "count: 0")
@@ -21,12 +22,12 @@ GAIN, OFFSET, READ_NOISE = 4, 100, 3  # of that scenario, at 12 bits
 
 class CameraCalibration(unittest.TestCase):
     def setUp(self):
-        self.rig = Rig()
+        self.rig = CalmRig()
         self.addCleanup(self.rig.close)
         self.file = None
 
     def driftctl(self, *arguments, code: int = 0, **options) -> subprocess.CompletedProcess:
-        done = subprocess.run([BIN / "driftctl", "--config", self.file, "--timeout", str(10 * SLOW), *arguments],
+        done = subprocess.run([BIN / "driftctl", "--config", self.file, "--timeout", "30", *arguments],
                               capture_output=True, text=True, timeout=120 * SLOW, **options)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
@@ -38,12 +39,12 @@ class CameraCalibration(unittest.TestCase):
             self.rig.wait_until(lambda s: not s["camera"]["connected"], "camera away")
         self.rig.start_sim(scenario, rate_hz=200 / SLOW)
         if not self.rig.daemon:
-            self.file = self.rig.config(camera={"frame_rate_hz": 200 / SLOW, **camera})
+            self.file = self.rig.config(camera={"frame_rate_hz": 200 / SLOW, "stall_timeout_ms": 1000, **camera})
             self.rig.start_daemon(self.file)
         self.rig.wait_until(lambda s: s["camera"]["connected"] and s["camera"]["rate_hz"], "frames")
 
-    def measured(self, *arguments) -> dict:
-        return json.loads(self.driftctl("--json", "calibrate", "camera", "--frames", "320", *arguments).stdout)
+    def measured(self, *arguments, frames: int = 320) -> dict:
+        return json.loads(self.driftctl("--json", "calibrate", "camera", "--frames", str(frames), *arguments).stdout)
 
     def check(self, found: dict, adu_per_level: float) -> None:
         self.assertAlmostEqual(found["gain_e_per_adu"] * adu_per_level / GAIN, 1, delta=0.02)
@@ -68,7 +69,7 @@ class CameraCalibration(unittest.TestCase):
         self.assertIsNone(found["saturation_adu"])
         # People see the same, beside what the configuration says, and without a dark series the truth.
         maps = self.rig.folder / "maps.npy"
-        text = self.driftctl("calibrate", "camera", "--maps", maps).stdout
+        text = self.driftctl("calibrate", "camera", "--frames", "320", "--maps", maps).stdout
         self.assertIn("not set", text)
         self.assertIn("Light alone does not tell the offset", text)
         data = maps.read_bytes()
@@ -83,15 +84,15 @@ class CameraCalibration(unittest.TestCase):
     def test_values_are_written_where_the_offset_is_known(self):
         self.start(DARK)
         dark = self.rig.folder / "dark.json"
-        self.measured("--dark-only", "--dark-result", dark)
+        self.measured("--dark-only", "--dark-result", dark, frames=64)
         self.start(LIGHT)
         before = self.file.read_text()
-        alone = self.driftctl("calibrate", "camera", "--frames", "320", "--write", code=4)
+        alone = self.driftctl("calibrate", "camera", "--frames", "64", "--write", code=4)
         self.assertIn("gain", alone.stdout)
         self.assertIn("a gain without an offset is worse than none", alone.stderr)
         self.assertEqual(self.file.read_text(), before)
 
-        write = ["calibrate", "camera", "--frames", "320", "--dark-result", dark, "--write"]
+        write = ["calibrate", "camera", "--frames", "64", "--dark-result", dark, "--write"]
         self.assertIn("Nothing was written.", self.on_terminal(b"n\n", *write))
         self.assertEqual(self.file.read_text(), before)
         self.driftctl(*write)  # nobody is there to ask
@@ -101,21 +102,27 @@ class CameraCalibration(unittest.TestCase):
         # With that offset in the file the light may do without a dark series.
         other = re.sub("gain_e_per_adu: .*", "gain_e_per_adu: 7", self.file.read_text())
         self.file.write_text(other)
-        self.driftctl("calibrate", "camera", "--frames", "320", "--write")
+        self.driftctl("calibrate", "camera", "--frames", "64", "--write")
         self.assertRegex(self.file.read_text(), "gain_e_per_adu: [34]")
 
     def test_nothing_is_written_after_ctrl_c_and_frames_end(self):
         self.start(DARK)
         before = self.file.read_text()
-        with (self.rig.folder / "said.txt").open("w+") as said:
-            writer = subprocess.Popen([BIN / "driftctl", "--config", self.file, "calibrate", "camera", "--dark-only",
-                                       "--seconds", "600", "--write", "--yes"], stdout=said, stderr=said)
-            self.addCleanup(writer.kill)
-            time.sleep(5 * SLOW)
-            writer.send_signal(signal.SIGINT)
-            self.assertEqual(writer.wait(DEADLINE_S), 4)
-            said.seek(0)
-            self.assertIn("interrupted; nothing was written", said.read())
+        master, slave = pty.openpty()  # where it counts the frames
+        self.addCleanup(os.close, master)
+        writer = subprocess.Popen([BIN / "driftctl", "--config", self.file, "--timeout", "30", "calibrate", "camera",
+                                   "--dark-only", "--seconds", "600", "--write", "--yes"], stdout=slave, stderr=slave)
+        self.addCleanup(writer.kill)
+        os.close(slave)
+        said = b""
+        while not any(int(count) >= 64 for count in re.findall(rb": (\d+) frames", said)):  # fewer are too few
+            said += os.read(master, 4096)
+        writer.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the other end is closed
+            while data := os.read(master, 4096):
+                said += data
+        self.assertEqual(writer.wait(DEADLINE_S), 4, said)
+        self.assertIn(b"interrupted; nothing was written", said)
         self.assertEqual(self.file.read_text(), before)
         found = json.loads(self.driftctl("--json", "calibrate", "camera", "--dark-only", "--frames", "64",
                                          "--seconds", "60").stdout)
@@ -141,7 +148,7 @@ class CameraCalibration(unittest.TestCase):
         self.assertEqual(process.wait(DEADLINE_S), 0, seen)
         return seen.decode()
 
-    def test_left_aligned_levels_in_mono16(self):
+    def test_left_aligned_levels_in_mono16(self):  # tier: full
         found = self.both(16, pixel_format="Mono16")
         self.assertEqual(found["saturation_adu"], 65520)
         self.assertIn("left aligned", " ".join(found["warnings"]))
@@ -159,7 +166,7 @@ class CameraCalibration(unittest.TestCase):
         picture = self.rig.folder / "pictures/now.png"
         picture.parent.mkdir()
         with (self.rig.folder / "said.txt").open("w+") as said:
-            keeper = subprocess.Popen([BIN / "driftctl", "--config", self.file, "--timeout", "3", "snapshot",
+            keeper = subprocess.Popen([BIN / "driftctl", "--config", self.file, "--timeout", "30", "snapshot",
                                        "--every", "0.1", picture], stdout=said, stderr=said)
             self.addCleanup(keeper.kill)
             over = threading.Event()
@@ -196,8 +203,7 @@ class CameraCalibration(unittest.TestCase):
         self.assertEqual(broken, [])
         self.assertEqual(os.listdir(picture.parent), ["now.png"])
         self.assertEqual(lines.pop(0), f"Drawing to {picture} every 0.1 s. Ctrl-C ends it.")
-        # Once each, but for a machine so busy that the daemon does not answer in time.
-        self.assertIn(len(lines), (0, 2, 4), lines)  # 0: a picture asked for at the end waited through it
+        self.assertIn(len(lines), (0, 2), lines)  # 0: a picture asked for at the end waited through it
         for away_line, back_line in zip(lines[::2], lines[1::2]):
             self.assertIn("stays as it is", away_line)
             self.assertIn("come again", back_line)

@@ -7,7 +7,7 @@ import statistics
 import struct
 import unittest
 
-from harness import SOURCE, Rig, drain, driftd
+from harness import DEADLINE_S, SOURCE, Rig, drain, driftd
 
 DATA = pathlib.Path(os.environ.get("DRIFTD_TEST_DATA", SOURCE.parent / "shared/data"))
 
@@ -49,13 +49,19 @@ class Recordings(unittest.TestCase):
             ("  id:", "  frame_rate_hz:", "  packet_size", "  exposure_us"))))
         return file
 
-    def replay(self, replay: dict, **sections) -> list[dict]:
+    def replay(self, frames: int, replay: dict, **sections) -> list[dict]:
+        """The positions, of which there are `frames`."""
         rig = self.rig
-        file = self.write_config({"wait_for_subscriber_s": 20, "pace": "fast", **replay}, **sections)
+        file = self.write_config({"wait_for_subscriber_s": 60, "pace": "fast", **replay}, **sections)
         positions = rig.subscribe("position")
         daemon = rig.start_daemon(file, wait="")
-        self.assertEqual(daemon.child.wait(60), 0, daemon.text())
-        return [p for _, p in drain(positions)]
+        self.assertEqual(daemon.child.wait(DEADLINE_S), 0, daemon.text())
+        return self.all_of(positions, frames)
+
+    @staticmethod
+    def all_of(positions, frames: int) -> list[dict]:
+        """So many, and any more that there are."""
+        return [p for _, p in [positions.receive(DEADLINE_S) for _ in range(frames)] + drain(positions)]
 
     def compare(self, positions, frames, truth, pixel_nm, limit_px=0.1):
         """Drift against the reference, both relative to their mean over the frames compared."""
@@ -75,8 +81,8 @@ class Recordings(unittest.TestCase):
         # Slice 19 is so far out of focus that its drift depends on the ROI, by 0.2 px between 13 and 23 px.
         frames = range(15, 19)
         positions = self.replay(
-            {"path": DATA / "psfextractor_zstack/zstack_34x512x512_u8.tif", "first_frame": 15,
-             "last_frame": 18},
+            len(frames), {"path": DATA / "psfextractor_zstack/zstack_34x512x512_u8.tif", "first_frame": 15,
+                          "last_frame": 18},
             optics={"pixel_size_nm": 108},
             # The stack runs through focus: widths and brightness change, and each bead moves a little
             # its own way (0.1 px, by the reference), which is no reason to leave it out.
@@ -86,7 +92,7 @@ class Recordings(unittest.TestCase):
     @unittest.skipUnless(DATA.is_dir(), "no recordings")
     def test_stuck_particles(self):
         positions = self.replay(
-            {"path": DATA / "trackpy_stuck/stuck.tif"},
+            5, {"path": DATA / "trackpy_stuck/stuck.tif"},
             optics={"pixel_size_nm": 100})
         self.compare(positions, range(5), reference("ref_stuck_drift.csv"), 100)
 
@@ -94,7 +100,7 @@ class Recordings(unittest.TestCase):
         frames, side = 300, 64
         file = self.spots(frames, side)
         positions = self.replay(
-            {"path": file, "format": "raw_u16", "width_px": side, "height_px": side},
+            frames, {"path": file, "format": "raw_u16", "width_px": side, "height_px": side},
             optics={"pixel_size_nm": 100})
         self.assertEqual([p["frame_id"] for p in positions], list(range(frames)))
         self.assertEqual([p for p in positions if not p["valid"]], [])
@@ -107,8 +113,8 @@ class Recordings(unittest.TestCase):
         side = 64
         file = self.spots(20, side)
         os.truncate(file, 2 * side * side * 20 - 100)
-        positions = self.replay({"path": file, "format": "raw_u16", "width_px": side,
-                                 "height_px": side, "allow_truncated": True},
+        positions = self.replay(19, {"path": file, "format": "raw_u16", "width_px": side,
+                                     "height_px": side, "allow_truncated": True},
                                 optics={"pixel_size_nm": 100})
         self.assertEqual([p["frame_id"] for p in positions], list(range(19)))
         self.assertIn("is truncated: 19 whole frames", self.rig.daemon.text())
@@ -130,8 +136,8 @@ class Recordings(unittest.TestCase):
             rig.client.lock()
         self.assertEqual(rig.status()["camera"]["frames"], 1)
         positions = rig.subscribe("position")
-        self.assertEqual(daemon.child.wait(60), 0, daemon.text())
-        self.assertEqual([p["frame_id"] for _, p in drain(positions)], list(range(frames)))
+        self.assertEqual(daemon.child.wait(DEADLINE_S), 0, daemon.text())
+        self.assertEqual([p["frame_id"] for p in self.all_of(positions, frames)], list(range(frames)))
 
     def test_an_hdf5_dataset_gives_the_positions_of_the_same_pixels(self):
         try:
@@ -151,12 +157,12 @@ class Recordings(unittest.TestCase):
         with h5py.File(self.rig.folder / "spots.h5", "w") as file:
             file.create_dataset("run/frames", data=stack.astype(">u2"), compression="gzip")
             file.create_dataset("run/dark", data=np.zeros((2, height, width), np.uint8))
-        raw = self.replay({"path": self.rig.folder / "spots.raw", "format": "raw_u16",
+        raw = self.replay(frames, {"path": self.rig.folder / "spots.raw", "format": "raw_u16",
                            "width_px": width, "height_px": height}, optics={"pixel_size_nm": 100})
         folder = self.rig.folder
         self.rig = Rig()  # the first one's subscriber would let the recording begin at once
         self.addCleanup(self.rig.close)
-        hdf5 = self.replay({"path": folder / "spots.h5", "format": "hdf5",
+        hdf5 = self.replay(frames, {"path": folder / "spots.h5", "format": "hdf5",
                             "dataset": "/run/frames"}, optics={"pixel_size_nm": 100})
         self.assertEqual([p["frame_id"] for p in hdf5], list(range(frames)))
         self.assertGreater(hdf5[-1]["x_nm"] - hdf5[0]["x_nm"], 5)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The whole chain over every emulated controller: it locks as still as with the simulator's own stage, and
-each fault holds the lock for its reason, moves nothing by more than a step, and ends as docs/faults.md says."""
+each fault holds the lock for its reason, moves nothing by more than a step, and ends as docs/faults.md says.
+All of it takes four minutes; `Wiring` shows quickly that the programs find each other, on any machine."""
 from __future__ import annotations
 
 import signal
@@ -21,10 +22,10 @@ FIRST = ("stage_not_following", "implausible_jump", "stale_frame", "no_frames")
 
 class ControllerTest(unittest.TestCase):
     def start(self, name: str, *emulator, drift_nm_per_s: float | None = None, wait_locked: bool = True,
-              **sections) -> LockRig:
+              rate_hz: float = RATE_HZ, **sections) -> LockRig:
         """Locked through a controller. `drift_nm_per_s`: of the image's x, in place of the scenario's."""
         controller = CONTROLLERS[name]
-        self.rig = rig = LockRig(controller, RATE_HZ)
+        self.rig = rig = LockRig(controller, rate_hz)
         self.addCleanup(rig.close)
         scenario = SCENARIO
         if drift_nm_per_s is not None:
@@ -97,7 +98,30 @@ class ControllerTest(unittest.TestCase):
         self.assert_steps()
 
 
-class Locks(ControllerTest):
+class Wiring(ControllerTest):
+    """With a slow camera and long time-outs: held at all, not how still."""
+
+    def wired(self, name: str) -> LockRig:
+        rig = self.start(name, rate_hz=50 / SLOW, camera={"frame_rate_hz": 50 / SLOW, "stall_timeout_ms": 10_000},
+                         lock={"max_frame_age_ms": 2000, "reference_frames": 20, "reference_timeout_s": 60,
+                               "hold_timeout_s": 120})
+        rig.wait_until(lambda s: s["state"] == "locked" and s["stage_driver"]["carried_out"] > 100, "moves")
+        return rig
+
+    def test_pi_by_tcp_unplugged(self):
+        rig = self.wired("pi_tcp")
+        rig.ask("unplug 1")
+        self.wait_held("stage_error", "disconnected")
+        rig.wait_driver("ready")
+        rig.wait_state("locked")
+        self.assert_steps()
+
+    def test_thorlabs_on_a_serial_line(self):
+        self.wired("thorlabs")
+        self.assert_steps()
+
+
+class Locks(ControllerTest):  # tier: full
     def locks(self, name: str) -> None:
         rig = self.start(name)
         rig.wait_still(STILL_NM)
@@ -157,7 +181,7 @@ class Locks(ControllerTest):
         self.assert_steps()
 
 
-class Unplugged(ControllerTest):
+class Unplugged(ControllerTest):  # tier: full
     """For 3 s: held (stage_error) at once, resumes by itself when the controller is back."""
 
     def unplugged(self, name: str) -> None:
@@ -189,7 +213,7 @@ class Unplugged(ControllerTest):
         self.unplugged("thorlabs")
 
 
-class ServoLost(ControllerTest):
+class ServoLost(ControllerTest):  # tier: full
     """Held (stage_error); the driver switches no servo on until it is started anew, then it resumes."""
 
     def servo_lost(self, name: str) -> None:
@@ -227,7 +251,7 @@ class ServoLost(ControllerTest):
         self.assert_steps()
 
 
-class RangeReached(ControllerTest):
+class RangeReached(ControllerTest):  # tier: full
     """Held (stage_limit) at the end of the travel, lost after lock.hold_timeout_s: it asks for a command."""
 
     def range_reached(self, name: str, low_nm: float = 0) -> None:
@@ -258,7 +282,7 @@ class RangeReached(ControllerTest):
         self.range_reached("thorlabs")
 
 
-class PowerCycled(ControllerTest):
+class PowerCycled(ControllerTest):  # tier: full
     """Held (stage_error, or implausible_jump); the driver follows from where the stage came to be. The sample
     is there too: farther than lock.max_jump_nm, so the lock is lost, and asks."""
 
@@ -302,7 +326,7 @@ class PowerCycled(ControllerTest):
         self.assert_locked_again()
 
 
-class Programs(ControllerTest):
+class Programs(ControllerTest):  # tier: full
     def killed(self, name: str) -> None:
         rig = self.start(name)
         rig.driver.child.kill()

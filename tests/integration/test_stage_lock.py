@@ -13,19 +13,18 @@ class StageLock(unittest.TestCase):
         help_text = subprocess.run([BIN / "driftd-sim", "--help"], capture_output=True, text=True).stdout
         if "--stage-input" not in help_text:
             self.skipTest("SKIPPED: driftd-sim has no --stage-input")
-        self.rig = harness.Rig()
+        self.rig = harness.CalmRig()
         self.addCleanup(self.rig.close)
 
-    def start_sim_and_daemon(self):
+    def start_sim_and_daemon(self, rate_hz):
         rig = self.rig
         rig.sim = rig.enter_context(harness.Process("sim", [
             BIN / "driftd-sim", "--scenario", SOURCE / "config/examples/scenario-demo.yaml",
             "--address", rig.address, "--stage-input", rig.folder / "input",
             "--truth", rig.truth_endpoint, "--control", rig.control_endpoint,
-            "--rate", str(200 / SLOW)], rig.folder))
+            "--rate", str(rate_hz / SLOW)], rig.folder))
         rig.sim.wait_for("driftd-sim ready")
-        rig.start_daemon(rig.config(camera={"frame_rate_hz": 200 / SLOW},
-                                    lock={"max_frame_age_ms": 100 * SLOW},
+        rig.start_daemon(rig.config(camera={"frame_rate_hz": rate_hz / SLOW},
                                     stage={"require_driver": "true"}))
         rig.wait_markers()
 
@@ -41,17 +40,24 @@ class StageLock(unittest.TestCase):
         return process
 
     def test_a_lock_lives_through_a_restart_of_its_driver(self):
+        """How still, the case below shows."""
+        self.lives_through_a_restart(rate_hz=100)
+
+    def test_a_still_lock_lives_through_a_restart_of_its_driver(self):  # tier: full
+        self.lives_through_a_restart(rate_hz=200, still_nm=1)
+
+    def lives_through_a_restart(self, rate_hz, still_nm=None):
         rig = self.rig
-        self.start_sim_and_daemon()
+        self.start_sim_and_daemon(rate_hz)
         with self.assertRaises(harness.driftd.DriftdError):
             rig.client.lock()  # stage.require_driver
         stage = self.start_stage()
         rig.wait_until(lambda s: (s["stage_driver"] or {}).get("state") == "ready", "a driver")
         rig.client.lock()
         rig.wait_state("locked")
-        rig.wait_still(1)
-        driver = rig.status()["stage_driver"]
-        self.assertGreater(driver["carried_out"], 0)
+        if still_nm:
+            rig.wait_still(still_nm)
+        rig.wait_until(lambda s: s["state"] == "locked" and s["stage_driver"]["carried_out"] > 100, "moves")
         with rig.truth() as truth:
             self.assertEqual(stage.stop(), 0)
             rig.wait_until(lambda s: s["state"] == "holding" and
@@ -63,7 +69,8 @@ class StageLock(unittest.TestCase):
         for before, after in zip(places, places[1:]):
             for a, b in zip(before, after):
                 self.assertLess(abs(a - b), 100)  # the default step_limit_nm
-        rig.wait_still(1)
+        if still_nm:
+            rig.wait_still(still_nm)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from harness import BIN, SLOW, SOURCE, Process, Rig
+from harness import BIN, SLOW, SOURCE, CalmRig, Process, Rig
 
 from simulated_stage import SimulatedStage
 
@@ -45,14 +45,14 @@ class Commanded(threading.Thread):
 
 @unittest.skipIf(WITHOUT, "SKIPPED: this driftd-sim has no --stage-input")
 class PythonDriver(unittest.TestCase):
-    def setUp(self):
-        self.rig = rig = Rig()
+    def start(self, rig: Rig, rate_hz: float) -> None:
+        self.rig = rig
         self.addCleanup(rig.close)
         self.path = str(rig.folder / "stage")
         rig.sim = rig.enter_context(Process(
             "sim", [BIN / "driftd-sim", "--scenario", SOURCE / "config/examples/scenario-demo.yaml",
                     "--address", rig.address, "--stage-input", self.path, "--truth", rig.truth_endpoint,
-                    "--control", rig.control_endpoint, "--rate", str(500 / SLOW)], rig.folder))
+                    "--control", rig.control_endpoint, "--rate", str(rate_hz / SLOW)], rig.folder))
         rig.sim.wait_for("driftd-sim ready")
         rig.start_daemon(rig.config(control={"step_limit_nm": STEP_LIMIT_NM}))
         self.start_driver()
@@ -70,13 +70,40 @@ class PythonDriver(unittest.TestCase):
         self.rig.client.lock()
         self.rig.wait_state("locked")
 
-    def test_holds_the_sample_still(self):
+    def test_carries_a_lock_out(self):
+        """How still, the cases of the full tier show."""
+        self.start(CalmRig(), 100)
+        self.lock()
+        self.rig.wait_until(lambda s: s["state"] == "locked" and s["stage_driver"]["carried_out"] > 100, "moves")
+        self.assertEqual(self.driver.stop(), 0)
+
+    def test_a_driver_that_dies_starts_again_where_it_was(self):
+        self.start(CalmRig(), 100)
+        self.lock()
+        commanded = Commanded(self.path)
+        self.addCleanup(commanded.stop)
+        self.wait_corrections(100)
+        self.driver.stop(signal.SIGKILL)
+        self.start_driver()
+        self.rig.wait_state("locked")
+        self.wait_corrections(100)
+        self.assertGreater(len(commanded.targets), 20)
+        # Some steps may come between two looks on a busy machine.
+        self.assertLessEqual(commanded.largest_step_nm(), 5 * STEP_LIMIT_NM)
+
+    def wait_corrections(self, count: int) -> None:
+        sent = self.rig.status()["loop"]["corrections"]
+        self.rig.wait_until(lambda s: s["loop"]["corrections"] > sent + count / SLOW, "corrections")
+
+    def test_holds_the_sample_still(self):  # tier: full
+        self.start(Rig(), 500)
         self.lock()
         time.sleep(1.5 * SLOW)
         self.rig.wait_still(1.5)  # the scenario's own floor is 0.6 nm; unlocked it is 80 nm
         self.assertEqual(self.driver.stop(), 0)
 
-    def test_a_driver_that_dies_stands_still_or_starts_again_never_jumps(self):
+    def test_a_driver_that_dies_stands_still_or_starts_again_never_jumps(self):  # tier: full
+        self.start(Rig(), 500)
         self.lock()
         commanded = Commanded(self.path)
         self.addCleanup(commanded.stop)

@@ -27,6 +27,7 @@ class FakeStage(stages.Stage):
         self.now = stages.Health(on_target=True)
         self.moves = []  # (seconds, targets)
         self.connects = 0
+        self.reads = 0
         self.stops = 0
         self.thread = None
 
@@ -52,6 +53,7 @@ class FakeStage(stages.Stage):
 
     def read(self):
         self._call("read")
+        self.reads += 1
         if self.wrong_nm:
             return [self.place_nm[0] + self.wrong_nm.pop(0), self.place_nm[1]]
         return self.place_nm
@@ -93,7 +95,7 @@ class WithDriver(unittest.TestCase):
 
     def end(self):
         self.driver.stop()
-        self.thread.join(10)
+        self.thread.join(60)
         self.assertFalse(self.thread.is_alive())
         self.assertEqual(self.daemon.mistakes, [])
 
@@ -105,16 +107,33 @@ class WithDriver(unittest.TestCase):
             end_s = time.monotonic() + 0.02
             while time.monotonic() < end_s:
                 if self.driver.report()["ignored"] > before:
-                    time.sleep(0.03)  # none of these is under way any more
+                    time.sleep(0.1)  # none of these is under way any more
                     return
                 time.sleep(0.002)
         self.fail("corrections do not reach the driver")
 
-    def sent(self, *arguments, timeout_s=2.0, **named):
+    def until(self, condition, timeout_s=60.0):
+        end_s = time.monotonic() + timeout_s
+        while not condition():
+            self.assertLess(time.monotonic(), end_s)
+            time.sleep(0.005)
+
+    def rest(self, seconds):
+        """For so long, and until the driver has looked where the stage is twice since."""
+        time.sleep(seconds)
+        reads = self.stage.reads
+        self.until(lambda: self.stage.reads > reads + 2)
+
+    def answered(self):
+        """Until the driver has heard what the daemon replies now: a report waits for the reply to the one before."""
+        count = len(self.daemon.reports)
+        self.until(lambda: len(self.daemon.reports) > count + 2)
+
+    def sent(self, *arguments, timeout_s=60.0, **named):
         """Sends one correction and returns where the stage went, None when it stayed."""
         before = len(self.stage.moves)
         self.daemon.send(*arguments, **named)
-        end_s = time.monotonic() + timeout_s * SLOW
+        end_s = time.monotonic() + timeout_s
         while time.monotonic() < end_s:
             if len(self.stage.moves) > before:
                 return self.stage.moves[-1][1]
@@ -124,5 +143,5 @@ class WithDriver(unittest.TestCase):
     def stays(self, *arguments, **named):
         self.assertIsNone(self.sent(*arguments, timeout_s=0.15, **named))
 
-    def report(self, condition=lambda r: True, timeout_s=5.0):
-        return self.daemon.wait_report(condition, timeout_s * SLOW)
+    def report(self, condition=lambda r: True, timeout_s=60.0):
+        return self.daemon.wait_report(condition, timeout_s)

@@ -25,6 +25,7 @@ inline camera::AravisSettings fake_settings() {
   settings.region_width_px = 128;
   settings.region_height_px = 64;
   settings.frame_rate_hz = 200;
+  settings.stall_timeout_ms = 5000;  // a busy machine may keep the camera's thread off its CPU
   return settings;
 }
 

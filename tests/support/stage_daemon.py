@@ -130,7 +130,7 @@ class StageDaemon:
                 reply = self.reply if isinstance(self.reply, bytes) else json.dumps(self.reply).encode()
                 self._router.send_multipart([*envelope, reply])
 
-    def send(self, total=(0.0, 0.0), delta=None, *, session="a" * 16, lock_id=1, left_ms=1000.0, age_ms=0.0,
+    def send(self, total=(0.0, 0.0), delta=None, *, session="a" * 16, lock_id=1, left_ms=60_000.0, age_ms=0.0,
              **changes) -> None:
         """A correction; a delta of None is that of a lock's first."""
         delta = total if delta is None else delta
@@ -144,7 +144,7 @@ class StageDaemon:
     def send_bytes(self, data: bytes) -> None:
         self._pub.send(data)
 
-    def wait_report(self, condition, timeout_s: float = 5.0) -> dict:
+    def wait_report(self, condition, timeout_s: float = 60.0) -> dict:
         """The next report of which the condition holds."""
         seen, end_s = len(self.reports), time.monotonic() + timeout_s
         while True:
@@ -156,7 +156,7 @@ class StageDaemon:
                 raise AssertionError(f"no such report; the last: {self.reports[-1:]}")
             time.sleep(0.005)
 
-    def wait_stopped(self, timeout_s: float = 5.0) -> dict:
+    def wait_stopped(self, timeout_s: float = 60.0) -> dict:
         """The last report, once it says that the driver has ended; else an AssertionError."""
         end_s = time.monotonic() + timeout_s
         while not self.reports or self.reports[-1]["state"] != "stopped":

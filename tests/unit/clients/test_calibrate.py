@@ -79,7 +79,7 @@ class Calibrate(unittest.TestCase):
         return [DRIFTCTL, "--commands", self.daemon.endpoint, "calibrate", *arguments]
 
     def run_it(self, *arguments):
-        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=30,
+        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=90,
                               stdin=subprocess.DEVNULL)
 
     def start(self, *arguments, **how):
@@ -89,7 +89,7 @@ class Calibrate(unittest.TestCase):
         return process
 
     def until(self, condition):
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not condition() and time.monotonic() < end:
             time.sleep(0.01)
         self.assertTrue(condition())
@@ -181,7 +181,7 @@ class Calibrate(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
 
         process = self.start("--config", self.config, "--write", preexec_fn=full, restore_signals=False)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, FAILED)
         self.assertIn("cannot write", errors)
         self.assertEqual(self.daemon.commands(), [])
@@ -279,7 +279,7 @@ class Calibrate(unittest.TestCase):
         process = self.start("--config", self.config, "--write")
         self.until(lambda: len(self.daemon.requests) > 3)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, FAILED)
         self.assertEqual(self.daemon.commands()[1:], [{"command": "calibrate", "stop": True}])
         self.assertIn("stopped: by command; the stage is at its start; nothing was written", errors)
@@ -295,8 +295,8 @@ class Calibrate(unittest.TestCase):
         self.until(lambda: self.daemon.stopped)
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
-        self.assertLess(time.monotonic() - begin, 5)
+        _, errors = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 20)
         self.assertEqual(process.returncode, FAILED)
         self.assertIn("driftd was told to stop; until driftd has brought it back the stage may stand up to 100 nm",
                       errors)
@@ -310,7 +310,7 @@ class Calibrate(unittest.TestCase):
         self.until(lambda: self.daemon.stopped)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=5)
+        process.communicate(timeout=30)
         self.assertEqual(process.returncode, FAILED)
 
     def test_stopped_by_another(self):
@@ -324,7 +324,7 @@ class Calibrate(unittest.TestCase):
         process = self.start("--timeout", "0.5", "--config", self.config, "--write")
         self.until(lambda: len(self.daemon.requests) > 3)
         self.close_daemon()
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, UNREACHABLE)
         self.assertIn("in the middle of the calibration: the stage may stand up to 100 nm from its start", errors)
         self.assert_untouched()
@@ -334,7 +334,7 @@ class Calibrate(unittest.TestCase):
         process = self.start("--timeout", "0.5")
         self.until(lambda: len(self.daemon.requests) > 3)
         self.close_daemon()
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, UNREACHABLE)
         self.assertIn("in the middle of the calibration: the stage is back at its start; nothing was written", errors)
 
@@ -359,11 +359,11 @@ class Calibrate(unittest.TestCase):
 
     def test_a_fit_that_takes_long_is_waited_for(self):
         self.daemon.words = [{"phase": "fitting"}]
-        process = self.start("--timeout", "0.1")
-        time.sleep(3)
+        process = self.start("--timeout", "0.25")
+        time.sleep(4.5)  # more than fifteen of these
         self.assertIsNone(process.poll())
         self.daemon.words = [{"phase": "done", "result": result()}]
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, DONE, errors)
         self.assertEqual(self.daemon.commands(), [{"command": "calibrate"}])
 
@@ -422,7 +422,7 @@ class Calibrate(unittest.TestCase):
         process = subprocess.Popen(self.command(*arguments), stdin=slave, stdout=slave, stderr=slave)
         self.addCleanup(process.kill)
         os.close(slave)
-        seen, asked, end = b"", 0, time.monotonic() + 20
+        seen, asked, end = b"", 0, time.monotonic() + 60
         while time.monotonic() < end:
             if select.select([master], [], [], 0.05)[0]:
                 try:
@@ -436,7 +436,7 @@ class Calibrate(unittest.TestCase):
                 else:
                     os.write(master, answers[asked])
                 asked += 1
-        return process.wait(timeout=10), seen.decode()
+        return process.wait(timeout=60), seen.decode()
 
     def test_on_a_terminal_one_line_is_written_anew(self):
         code, seen = self.on_terminal([])

@@ -27,11 +27,11 @@ class Following(WithDriver):
              "closed_loop": True, "position_nm": 950.0, "target_nm": 950.0},
             {"axis": "y", "name": "2", "min_nm": -98_000.0, "max_nm": 102_000.0, "resolution_nm": None,
              "closed_loop": False, "position_nm": 2010.0, "target_nm": 2010.0}])
-        self.assertIn(report["rate_hz"], (1, 2))
+        self.assertIn(report["rate_hz"], (0, 1, 2))  # of the last second
         self.assertEqual(report["latency_us"]["n"], 2)
         self.assertGreaterEqual(report["latency_us"]["p50"], 5000)
         self.assertLessEqual(report["latency_us"]["p99"], report["latency_us"]["max"])
-        self.assertLess(abs(time.monotonic_ns() - report["time_ns"]), 5e8 * SLOW)
+        self.assertLess(abs(time.monotonic_ns() - report["time_ns"]), 5e9 * SLOW)
 
     def test_a_new_lock_and_a_new_daemon_begin_where_the_stage_is(self):
         self.start()
@@ -55,6 +55,7 @@ class Following(WithDriver):
         self.stays((-90, 10), lock_id=1)
         self.assertEqual(self.sent((4, 4), session="b" * 16), (1002, 2005))
         self.stays((-90, 10), lock_id=3)  # of the session that was replaced
+        self.until(lambda: self.driver.report()["ignored"] - before >= 3)
         self.assertEqual(self.driver.report()["ignored"] - before, 3)
 
     def test_what_expires_on_the_way_to_the_stage_moves_nothing(self):
@@ -71,8 +72,9 @@ class Following(WithDriver):
             self.daemon.send_bytes(data)
         for wrong in (float("nan"), float("inf"), 1e300, -1e10, 10**400, None, "1", True, [], {}):
             for name in ("total_x_nm", "total_y_nm", "delta_x_nm", "delta_y_nm"):
+                ignored = self.driver.report()["ignored"]
                 self.daemon.send((5, 5), lock_id=1, **{name: wrong})
-                time.sleep(0.002)
+                self.until(lambda ignored=ignored: self.driver.report()["ignored"] > ignored)
         self.stays((5, 5), lock_id=1, expires_ns="soon")
         self.stays((5, 5), lock_id=None)
         self.stays((5, 5), session=5)
@@ -83,31 +85,30 @@ class Following(WithDriver):
     def test_only_the_newest_counts_for_a_slow_stage(self):
         self.start()
         self.sent((0, 0))
-        self.stage.slow_s = {"move_to": 0.1}
+        self.stage.slow_s = {"move_to": 0.4}
         start_s = time.monotonic()
         for i in range(250):  # half a second
-            self.daemon.send((i, 0), (1, 0), left_ms=50)
+            self.daemon.send((i, 0), (1, 0))
             time.sleep(0.002)
-        time.sleep(0.15)
+        self.until(lambda: self.stage.place_nm[0] == 1249)  # the newest
         moves = [(at_s, targets[0] - 1000) for at_s, targets in self.stage.moves[1:]]
-        self.assertLess(len(moves), (time.monotonic() - start_s) / 0.1 + 1)
+        self.assertLess(len(moves), (time.monotonic() - start_s) / 0.4 + 1)
         places = [place for _, place in moves]
         self.assertEqual(places, sorted(places))
-        if SLOW == 1:  # each move was of what was newest when it began
-            self.assertGreater(places[-1], 180)
-        came_s = [r["came_s"] for r in self.daemon.reports[-6:]]
+        came_s = [r["came_s"] for r in self.daemon.reports if r["came_s"] > start_s]
         gaps_s = [b - a for a, b in zip(came_s, came_s[1:])]
-        self.assertLess(sorted(gaps_s)[2], 0.09 * SLOW)  # the median: reports wait for no move
+        self.assertLess(sorted(gaps_s)[len(gaps_s) // 2], 0.3)  # the median: reports wait for no move
 
     def test_the_most_moves_a_second(self):
         self.settings = {"max_rate_hz": 20.0}
         self.start()
+        start_s = time.monotonic()
         for i in range(500):
             self.daemon.send((i / 10, 0), (0.1, 0))
             time.sleep(0.002)
         times_s = [at_s for at_s, _ in self.stage.moves]
-        self.assertGreater(len(times_s), 10 / SLOW)
-        self.assertLess(len(times_s), (times_s[-1] - times_s[0]) * 20 + 2)
+        self.assertGreater(len(times_s), 5 / SLOW)
+        self.assertLess(len(times_s), (times_s[-1] - start_s) * 20 + 2)
         report = self.report()
         self.assertEqual(report["max_rate_hz"], 20.0)
         self.assertLessEqual(report["rate_hz"], 21)
@@ -119,6 +120,7 @@ class Limited(WithDriver):
     def test_no_step_above_the_limit_and_never_beyond_the_range(self):
         self.start()
         rng, total, lock_id = random.Random(4), [0.0, 0.0], 1
+        start_s = time.monotonic()
         for _ in range(600):
             if rng.random() < 0.02:
                 lock_id, total = lock_id + 1, [0.0, 0.0]
@@ -128,18 +130,28 @@ class Limited(WithDriver):
             time.sleep(0.001)
         time.sleep(0.1)
         places = [(0.0, (1000.0, 2000.0))] + self.stage.moves
-        self.assertGreater(len(places), 100 / SLOW)
-        for (before_s, a), (at_s, b) in zip(places, places[1:]):
-            for one, other, home in zip(a, b, places[0][1]):
+        self.assertGreater(len(places), 20)
+        way_nm = [0.0, 0.0]
+        for (_, a), (at_s, b) in zip(places, places[1:]):
+            for axis, (one, other, home) in enumerate(zip(a, b, places[0][1])):
                 self.assertLessEqual(abs(other - one), 20 + 1e-9)
-                self.assertLessEqual(abs(other - one), 2000 * (at_s - before_s + 0.02 * SLOW))
                 self.assertLessEqual(abs(other - home), 500 + 1e-9)
+                way_nm[axis] += abs(other - one)
+                # The times between two moves are test_stages_follower's.
+                self.assertLessEqual(way_nm[axis], 2000 * (at_s - start_s) + 100)
+
+    def to_the_limit(self):
+        self.sent((0, 0))
+
+        def is_there():
+            self.daemon.send((800, 0), (0, 0))
+            return self.stage.place_nm[0] == 1500
+
+        self.until(is_there)
 
     def test_limits_are_told_and_not_for_ever(self):
         self.start()
-        for total in [0] + [800] * 100:
-            self.daemon.send((total, 0), (0, 0))
-            time.sleep(0.005)
+        self.to_the_limit()
         report = self.report(lambda r: r["state"] == "limit")
         self.assertIn("range limit", report["text"])
         self.assertEqual(report["axes"][0]["target_nm"], 1500)
@@ -149,9 +161,7 @@ class Limited(WithDriver):
     def test_a_range_limit_is_told_until_the_lock_is_over_or_does_not_need_it(self):
         self.daemon.reply = {"ok": True, "session": "0" * 16, "state": "holding"}
         self.start()
-        for total in [0] + [800] * 100:
-            self.daemon.send((total, 0), (0, 0))
-            time.sleep(0.005)
+        self.to_the_limit()
         self.report(lambda r: r["state"] == "limit")
         time.sleep(1.0)
         self.assertIn("range limit", self.report()["text"])  # it would flap for as long as it is locked
@@ -211,7 +221,7 @@ class Failing(WithDriver):
         self.stage.fail = {"connect": OSError("off")}
         self.start(wait=None)
         time.sleep(1.7)
-        self.assertIn(self.stage.connects, (2, 3, 4))  # at 0, 0.2, 0.6, 1.4 s
+        self.assertIn(self.stage.connects, (2, 3, 4))  # at 0, 0.2, 0.6, 1.4, 3 s
         self.stage.fail = {}
         self.report(lambda r: r["state"] == "ready")
 
@@ -219,7 +229,7 @@ class Failing(WithDriver):
         self.start()
         self.assertEqual(self.sent((10, 0)), (1010, 2000))
         self.stage.place_nm = [1510.0, 2000.0]  # its sensor is off, which is learnt
-        time.sleep(0.2)
+        self.rest(0.2)
         self.stage.fail = {"read": OSError("controller restarted")}
         self.report(lambda r: r["state"] == "disconnected")
         self.stage.fail, self.stage.place_nm = {}, [50_000.0, 0.0]
@@ -230,7 +240,7 @@ class Failing(WithDriver):
     def test_a_stage_moved_by_hand_between_locks_stays_there(self):
         self.start()
         self.sent((10, 0))
-        time.sleep(0.4)  # it learns first how far the sensor is from the target
+        self.rest(0.4)  # it learns first how far the sensor is from the target
         self.stage.place_nm = [5000.0, 6000.0]
         self.assertEqual(self.sent((1, 2), lock_id=2), (5001, 2002))  # y has no sensor
 
@@ -238,16 +248,16 @@ class Failing(WithDriver):
         self.stage.place_nm = [50_000.0, 2000.0]
         self.start()
         self.assertEqual(self.sent((5, 0)), (50_005, 2000))
-        time.sleep(0.4)
+        self.rest(0.4)
         self.stage.place_nm = [70_000.0, 2000.0]
-        time.sleep(0.2 * SLOW)
+        self.rest(0.2)
         self.assertEqual(self.sent((6, 0), (1, 0)), (70_001, 2000))
         self.assertEqual(self.sent((8, 0), (2, 0)), (70_003, 2000))
 
     def test_readings_that_do_not_agree_are_no_move_of_somebody(self):
         self.start()
         self.sent((5, 0))
-        time.sleep(0.4)
+        self.rest(0.4)
         true_nm, wrong = list(self.stage.place_nm), itertools.cycle((500, 500, 0))
         with unittest.mock.patch.object(
                 self.stage, "read", lambda: [true_nm[0] + next(wrong), true_nm[1]]), \
@@ -258,7 +268,7 @@ class Failing(WithDriver):
     def test_one_wrong_reading_is_no_place(self):
         self.start()
         self.sent((5, 0))
-        time.sleep(0.4)
+        self.rest(0.4)
         asked = self.stage.health
 
         def wrong_then(call):
@@ -281,17 +291,17 @@ class Failing(WithDriver):
     def test_wrong_readings_that_do_not_agree_are_no_place(self):
         self.start()
         self.sent((5, 0))
-        time.sleep(0.4)
+        self.rest(0.4)
         self.stage.wrong_nm = [20_000.0, -70_000.0, 30_000.0]
-        time.sleep(0.2)
+        self.rest(0.2)
         self.assertEqual(self.sent((6, 0), (0, 0)), (1006, 2000))
         self.stage.wrong_nm = [(-1) ** i * 5000.0 for i in range(10_000)]
-        time.sleep(0.2)
+        self.rest(0.2)
         self.stays((7, 0), (1, 0))
         self.stays((7, 0), lock_id=2)
         self.assertIn("do not agree", self.report(lambda r: r["state"] == "error")["text"])
         self.stage.wrong_nm = []
-        time.sleep(0.3)
+        self.rest(0.3)
         self.assertEqual(self.sent((2, 0), (0, 0), lock_id=2), (1008, 2000))
 
     def test_a_stage_whose_servo_is_off_is_not_moved(self):
@@ -316,9 +326,9 @@ class Failing(WithDriver):
         self.stage.axes, self.stage.now = closed, stages.Health()
         self.assertTrue(self.report(lambda r: r["state"] == "ready")["axes"][0]["closed_loop"])
         self.assertEqual(self.sent((1, 0)), (1001, 2000))
-        time.sleep(0.4)
+        self.rest(0.4)
         self.stage.place_nm = [21_000.0, 2000.0]  # by hand
-        time.sleep(0.2 * SLOW)
+        self.rest(0.2)
         self.assertEqual(self.sent((1, 0), lock_id=2), (21_001, 2000))
 
     def test_a_refusal_is_counted_and_told_and_the_next_is_tried(self):
@@ -337,7 +347,7 @@ class Failing(WithDriver):
         self.start()
         self.sent((0, 0))
         with unittest.mock.patch.object(self.stage, "move_to", lambda positions_nm: None):
-            end_s = time.monotonic() + 20 * SLOW
+            end_s = time.monotonic() + 60
             total = 0
             while self.driver.report()["state"] != "error":
                 self.assertLess(time.monotonic(), end_s)
@@ -346,13 +356,13 @@ class Failing(WithDriver):
                 time.sleep(0.01)
         self.assertIn("axis 1 has not moved for a second", self.report(lambda r: r["state"] == "error")["text"])
         self.assertLess(abs(self.sent((total + 1, 0), (1, 0))[0] - 1001), 10)
-        self.report(lambda r: r["state"] == "ready", timeout_s=8)
+        self.report(lambda r: r["state"] == "ready")
 
     def test_a_stage_that_does_not_answer_is_told_meanwhile(self):
         self.start()
         self.stage.slow_s = {"read": 1.0}
         report = self.report(lambda r: r["state"] == "error")
-        self.assertRegex(report["text"], r"no answer to read\(\) for 0\.[4-9]")
+        self.assertRegex(report["text"], r"no answer to read\(\) for (0\.[4-9]|1\.)")
         self.stage.slow_s = {}
         self.report(lambda r: r["state"] == "ready")
 
@@ -362,14 +372,14 @@ class Failing(WithDriver):
         self.report(lambda r: r["state"] == "error")
         self.report(lambda r: r["state"] == "ready")
         self.stage.now = stages.Health("servo_off")
-        self.report(lambda r: r["state"] == "servo_off", timeout_s=1.5)
+        self.report(lambda r: r["state"] == "servo_off", timeout_s=3)
         self.stage.slow_s["health"] = 0.6
         for state in ("error", "servo_off"):
             self.report(lambda r, state=state: r["state"] == state)
         start_s = time.monotonic()
         self.driver.stop()
-        self.thread.join(10)
-        self.assertLess(time.monotonic() - start_s, 1 * SLOW)
+        self.thread.join(60)
+        self.assertLess(time.monotonic() - start_s, 3)
 
     def test_answers_that_make_no_sense_are_faults(self):
         self.start()

@@ -44,7 +44,7 @@ class Program(unittest.TestCase):
                 self.daemon.send((3, -4), (3, -4))
                 time.sleep(0.02)
             child.send_signal(number)
-            out, err = child.communicate(timeout=10 * SLOW)
+            out, err = child.communicate(timeout=60)
             self.assertEqual(child.returncode, 0, err)
             self.assertIn(["stage", "1003.000", "1996.000", "nm"], [line.split() for line in out.splitlines()])
             self.assertNotIn("Traceback", err)
@@ -57,7 +57,7 @@ class Program(unittest.TestCase):
                                 (["--commands", "tcp://127.0.0.1:x"], "cannot be connected to"),
                                 (["--driftd", "/nowhere.yaml"], "/nowhere.yaml")):
             child = self.run_example(*arguments)
-            _, err = child.communicate(timeout=10 * SLOW)
+            _, err = child.communicate(timeout=60)
             self.assertEqual(child.returncode, 1)
             self.assertRegex(err.splitlines()[-1], f"^stage_driver_example.py: .*{re.escape(text)}")
             self.assertNotIn("Traceback", err)
