@@ -82,14 +82,14 @@ elseif(NOT DRIFTD_CUDA STREQUAL "OFF")
     set(DRIFTD_CUDA_CODE "--generate-code=arch=compute_${oldest},code=[${codes}]")
   endif()
 endif()
-set(kernels "Kernels: for the processor ${DRIFTD_CPU_KERNELS}")
+set(kernels_told "Kernels: for the processor ${DRIFTD_CPU_KERNELS}")
 if(DRIFTD_HAVE_CUDA)
   message(STATUS "CUDA back end: built with ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")
-  message(STATUS "${kernels}; for GPUs ${architectures}")
+  message(STATUS "${kernels_told}; for GPUs ${architectures}")
 elseif(DRIFTD_CUDA STREQUAL "ON")
   message(FATAL_ERROR "DRIFTD_CUDA=ON, but ${reason}; DRIFTD_CUDA_ARCHITECTURES names GPUs that are elsewhere: all, or "
     "90-real")
 else()
-  message(STATUS "${kernels}; for GPUs none: ${reason} (cmake -DDRIFTD_CUDA_ARCHITECTURES=all makes them for all, "
+  message(STATUS "${kernels_told}; for GPUs none: ${reason} (cmake -DDRIFTD_CUDA_ARCHITECTURES=all makes them for all, "
     "-DDRIFTD_CPU_TARGETS=all for other processors)")
 endif()
