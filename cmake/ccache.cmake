@@ -10,6 +10,15 @@ endif()
 # and for macros that a header no longer sees once it is compiled.
 set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
   CCACHE_SLOPPINESS=pch_defines,time_macros ${DRIFTD_CCACHE_PROGRAM})
+# Not where ccache finds no folder that it may write to.
+file(WRITE ${PROJECT_BINARY_DIR}/ccache-trial.cpp "")
+execute_process(
+  COMMAND ${launcher} ${CMAKE_CXX_COMPILER} -c ${PROJECT_BINARY_DIR}/ccache-trial.cpp -o ${PROJECT_BINARY_DIR}/ccache-trial.o
+  RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+if(NOT failed EQUAL 0)
+  message(STATUS "ccache: not used, since it has no folder that it may write to (CCACHE_DIR)")
+  return()
+endif()
 foreach(language C CXX CUDA)
   set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})
 endforeach()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # DRIFTD_CPU_TARGETS: the instruction sets that the CPU fitter has kernels for beside the baseline's, on x86-64: some
 # of sse4, avx2 and avx512; `all`; or `native`, the best that this processor has. DRIFTD_CPU_KERNELS is made of it.
-set(DRIFTD_CPU_TARGETS native CACHE STRING "Instruction sets of the CPU fitter: native, all, or a list of sse4, avx2, avx512")
+set(DRIFTD_CPU_TARGETS native CACHE STRING "Instruction sets: native, all, or a list of sse4, avx2, avx512")
 set(all_instruction_sets sse4 avx2 avx512)
 set(flags_of_sse4 ssse3 sse4_2 popcnt)                                     # x86-64-v2
 set(flags_of_avx2 ${flags_of_sse4} avx2 bmi1 bmi2 f16c fma movbe)          # x86-64-v3

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Decides from DRIFTD_CUDA (AUTO, ON, OFF) whether the CUDA back end is built, says so with all that kernels are made for, and sets
-# DRIFTD_HAVE_CUDA for fitter/. AUTO takes it when there is a CUDA compiler; ON fails without one.
-# DRIFTD_CUDA_ARCHITECTURES: what machine code is made for: `native`, the GPUs of this computer; `all`, one of every
-# generation that the compiler knows, and PTX for those to come; or numbers as in CMAKE_CUDA_ARCHITECTURES, with -real
-# or -virtual behind them or nothing, e.g. 90-real. DRIFTD_CUDA_CODE is made of it for the compiler. AUTO and native:
-# without a GPU there is no back end.
+# Decides from DRIFTD_CUDA (AUTO, ON, OFF) whether the CUDA back end is built, says what kernels are made for, and sets
+# DRIFTD_HAVE_CUDA for fitter/. AUTO takes it where there are a CUDA compiler and something to compile for; ON fails
+# without either. DRIFTD_CUDA_ARCHITECTURES: what machine code is made for: `native`, the GPUs of this computer, nothing
+# where there is none; `all`, one of every generation that the compiler knows, and PTX for those to come; or numbers as
+# in CMAKE_CUDA_ARCHITECTURES, with -real or -virtual behind them or nothing, e.g. 90-real. DRIFTD_CUDA_CODE is made of
+# it for the compiler.
 set(DRIFTD_HAVE_CUDA OFF)
 set(reason "DRIFTD_CUDA=OFF")
 set(DRIFTD_CUDA_ARCHITECTURES native CACHE STRING "CUDA architectures: native, all, or a list like 80-real;90")
@@ -18,7 +18,6 @@ if(DRIFTD_CUDA_ARCHITECTURES STREQUAL "native" AND NOT DRIFTD_CUDA STREQUAL "OFF
   string(REGEX MATCHALL "[0-9]+\\.[0-9]" gpus "${gpus}")
   list(REMOVE_DUPLICATES gpus)
   list(TRANSFORM gpus REPLACE "\\." "")
-  list(TRANSFORM gpus APPEND "-real")
 endif()
 if(NOT DRIFTD_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "DRIFTD_CUDA is '${DRIFTD_CUDA}'; it must be AUTO, ON or OFF")
@@ -49,8 +48,20 @@ elseif(NOT DRIFTD_CUDA STREQUAL "OFF")
     set(architectures ${DRIFTD_CUDA_ARCHITECTURES})
     if(architectures STREQUAL "all")
       set(architectures ${all_architectures})
-    elseif(architectures STREQUAL "native")
-      set(architectures ${gpus})
+    elseif(architectures STREQUAL "native")  # what the compiler does not know yet takes the PTX of the newest
+      execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
+      string(REGEX MATCHALL "[0-9]+" known "${known}")
+      list(SORT known COMPARE NATURAL)
+      list(GET known 0 oldest)
+      list(GET known -1 newest)
+      set(architectures)
+      foreach(gpu ${gpus})
+        if(gpu IN_LIST known)
+          list(APPEND architectures ${gpu}-real)
+        elseif(gpu GREATER newest)
+          list(APPEND architectures ${newest}-virtual)
+        endif()
+      endforeach()
     endif()
     # One PTX for all of them, of the oldest: to make it takes longer than what is made of it.
     unset(oldest)
@@ -72,7 +83,10 @@ elseif(NOT DRIFTD_CUDA STREQUAL "OFF")
         set(keeps_ptx ON)
       endif()
     endforeach()
-    if(NOT DEFINED oldest)
+    if(NOT architectures AND DRIFTD_CUDA_ARCHITECTURES STREQUAL "native")
+      set(DRIFTD_HAVE_CUDA OFF)
+      set(reason "this nvcc knows no GPU as old as the one here")
+    elseif(NOT DEFINED oldest)
       message(FATAL_ERROR "DRIFTD_CUDA_ARCHITECTURES is empty; it must name at least one, e.g. 90-real")
     endif()
     if(keeps_ptx)
@@ -82,14 +96,19 @@ elseif(NOT DRIFTD_CUDA STREQUAL "OFF")
     set(DRIFTD_CUDA_CODE "--generate-code=arch=compute_${oldest},code=[${codes}]")
   endif()
 endif()
-set(kernels_told "Kernels: for the processor ${DRIFTD_CPU_KERNELS}")
+list(JOIN DRIFTD_CPU_KERNELS ", " kernels_told)
+set(kernels_told "Kernels: for processors baseline${kernels_told}")
+string(REGEX REPLACE "baseline(.)" "baseline, \\1" kernels_told "${kernels_told}")
 if(DRIFTD_HAVE_CUDA)
+  list(JOIN architectures ", " architectures)
   message(STATUS "CUDA back end: built with ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")
   message(STATUS "${kernels_told}; for GPUs ${architectures}")
 elseif(DRIFTD_CUDA STREQUAL "ON")
   message(FATAL_ERROR "DRIFTD_CUDA=ON, but ${reason}; DRIFTD_CUDA_ARCHITECTURES names GPUs that are elsewhere: all, or "
     "90-real")
+elseif(reason STREQUAL "no GPU is here")
+  message(STATUS "${kernels_told}; for GPUs none, since none is here "
+    "(cmake -DDRIFTD_CUDA_ARCHITECTURES=all -DDRIFTD_CPU_TARGETS=all: for other computers)")
 else()
-  message(STATUS "${kernels_told}; for GPUs none: ${reason} (cmake -DDRIFTD_CUDA_ARCHITECTURES=all makes them for all, "
-    "-DDRIFTD_CPU_TARGETS=all for other processors)")
+  message(STATUS "${kernels_told}; for GPUs none: ${reason}")
 endif()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # driftd_options: warnings, sanitizers and coverage; every target of ours links it. Warnings are errors where
-# CMAKE_COMPILE_WARNING_AS_ERROR is ON, as in all presets but `release`: a user's compiler, newer than ours, may warn
+# CMAKE_COMPILE_WARNING_AS_ERROR is ON, as in all presets but `release`, `test` and `test-sanitized`: a user's compiler, newer than ours, may warn
 # of more. What nvcc compiles gets the warnings that hold there.
 add_library(driftd_options INTERFACE)
 set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-align -Wformat=2 -Wundef)

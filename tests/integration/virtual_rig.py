@@ -134,7 +134,8 @@ class VirtualRig(harness.Rig):
         self._readers.clear()
         self._lab.stdin.close()
         try:
-            self._lab.wait(30)
+            code = self._lab.wait(60)
+            assert code == 0, f"driftd_in_virtual_time ended with {code}\n{self.text()}"
         except subprocess.TimeoutExpired:
             self._lab.kill()
             self._lab.wait()

@@ -22,6 +22,7 @@ constexpr std::int64_t kReactionNs =
 constexpr std::int64_t kTurnNs = 4 * kMs;  ///< of housekeeping
 constexpr std::int64_t kPopNs = 5 * kMs;   ///< the loop waits so long for a frame
 constexpr std::int64_t kConnectNs = 300 * kMs;
+constexpr std::int64_t kStallPeriods = 4;  ///< of the camera, at least, before it counts as away
 constexpr std::int64_t kAskClockNs = 250 * kMs;  ///< between two readings of the camera's clock
 constexpr std::int64_t kAnswerNs = 100'000;      ///< from a question to the camera to its answer
 
@@ -71,7 +72,14 @@ void Lab::start_daemon(const std::filesystem::path& file) {
   camera_ = camera.get();
   service_ = std::make_unique<daemon::Service>(config_, file, std::move(camera));
   time_.sleep_again();
-  service_->start();
+  try {
+    service_->start();
+  } catch (...) {
+    time_.wake_all();
+    service_.reset();
+    camera_ = nullptr;
+    throw;
+  }
   time_.await_sleepers(1);  // the thread that the observer learns by
   driver_.reset(zmq_socket(context_.get(), ZMQ_SUB));
   const int newest_only = 1;
@@ -79,7 +87,8 @@ void Lab::start_daemon(const std::filesystem::path& file) {
   zmq_setsockopt(driver_.get(), ZMQ_SUBSCRIBE, "correction ", 11);
   for (const std::string& endpoint : config_.wire.corrections)
     zmq_connect(driver_.get(), endpoint.c_str());
-  while (!service_->publisher().has_driver()) {
+  for (int tries = 0; !service_->publisher().has_driver(); ++tries) {
+    if (tries > 60'000) throw std::runtime_error("the corrections' socket sees no subscriber");
     turn();
     wait_a_moment();
   }
@@ -229,7 +238,8 @@ void Lab::watch_cable() {
   const std::int64_t now_ns = time_.now_ns();
   const bool away = simulation_.camera_away();
   if (camera_->connected()) {
-    if (away && now_ns - frame_ns_ > kMs * config_.camera.stall_timeout_ms) {
+    if (away && now_ns - frame_ns_ >
+                    std::max(kMs * config_.camera.stall_timeout_ms, kStallPeriods * period_ns_)) {
       camera_->disconnect("no frames");
       coming_.clear();
       found_ns_ = 0;
@@ -283,6 +293,7 @@ void Lab::settle() {
   obey_corrections();
 }
 
+/// They reach the stage kReactionNs later; what is due in that time comes so much later, too.
 void Lab::obey_corrections() {
   for (std::string& message : take_sent_messages()) {
     if (message.starts_with("correction ")) {

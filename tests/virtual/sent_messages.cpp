@@ -44,6 +44,8 @@ std::uint64_t sent_replies() {
 }  // namespace driftd::virtual_time
 
 int __wrap_zmq_send(void* socket, const void* buffer, std::size_t bytes, int flags) {
+  const int sent = __real_zmq_send(socket, buffer, bytes, flags);
+  if (sent < 0) return sent;
   const std::string_view text(static_cast<const char*>(buffer), bytes);
   if (driftd::virtual_time::is_published(text)) {
     const std::lock_guard lock(driftd::virtual_time::mutex);
@@ -51,5 +53,5 @@ int __wrap_zmq_send(void* socket, const void* buffer, std::size_t bytes, int fla
   } else if (text.starts_with("{")) {
     ++driftd::virtual_time::replies;
   }
-  return __real_zmq_send(socket, buffer, bytes, flags);
+  return sent;
 }

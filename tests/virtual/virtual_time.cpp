@@ -9,6 +9,7 @@
 #include <list>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/monotonic.hpp"
 
@@ -53,13 +54,25 @@ void sleep_virtually(std::int64_t duration_ns) {
     s.now_ns += duration_ns;
     return;
   }
-  thread_local bool was_woken = false;
+  /// Of a thread that was woken: until it sleeps again, or ends.
+  struct Waking {
+    bool counts = false;
+    void over(State& of) {
+      if (std::exchange(counts, false) && of.awake > 0) --of.awake;
+      of.changed.notify_all();
+    }
+    ~Waking() {
+      const std::lock_guard guard(state().mutex);
+      over(state());
+    }
+  };
+  thread_local Waking waking;
   std::unique_lock lock(s.mutex);
-  if (was_woken) --s.awake;
+  waking.over(s);
   const auto self = s.sleepers.insert(s.sleepers.end(), {s.now_ns + duration_ns});
   s.changed.notify_all();
   s.changed.wait(lock, [&] { return self->woken || s.restless; });
-  was_woken = self->woken;
+  waking.counts = self->woken;
   s.sleepers.erase(self);
 }
 

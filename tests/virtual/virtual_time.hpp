@@ -23,7 +23,8 @@ class VirtualTime {
   void pass_until(std::int64_t time_ns);
   /// Until so many threads sleep: of those that were just started.
   void await_sleepers(std::size_t count);
-  /// From now on nobody's sleep lasts, so that threads may end; until `sleep_again()`.
+  /// From now on nobody's sleep lasts, so that threads may end; until `sleep_again()`, by when they
+  /// have.
   void wake_all();
   void sleep_again();
 };

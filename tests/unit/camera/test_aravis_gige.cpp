@@ -46,9 +46,10 @@ bool control_port_is_free() {
 
 /// Keeps other runs of these tests on this machine away from the address while this process lives.
 void lock_address() {
-  static const int fd =
-      open((std::filesystem::temp_directory_path() / "driftd_gvcp_127.0.0.1").c_str(),
-           O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  static const int fd = open((std::filesystem::temp_directory_path() /
+                              ("driftd_gvcp_127.0.0.1_" + std::to_string(getuid())))
+                                 .c_str(),
+                             O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   flock(fd, LOCK_EX);
 }
 
