@@ -40,7 +40,7 @@ struct TiffFile::Complaints {
     const std::string name = complaints->file + ": ";
     std::string text(name.size() + 256, '\0');
     vsnprintf(text.data(), text.size(), format, arguments);
-    complaints->last = text.c_str();
+    complaints->last.assign(text.data());
     // Mostly it begins with the name; libtiff 4.7 says before it where in its own source it is.
     if (const auto at = complaints->last.find(name); at != std::string::npos) {
       complaints->last.erase(0, at + name.size());

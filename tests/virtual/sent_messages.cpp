@@ -8,12 +8,12 @@
 #include <string_view>
 #include <utility>
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names
 extern "C" {
 int __real_zmq_send(void* socket, const void* buffer, std::size_t bytes, int flags);
 int __wrap_zmq_send(void* socket, const void* buffer, std::size_t bytes, int flags);
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace driftd::virtual_time {
 namespace {

@@ -13,14 +13,14 @@
 
 #include "base/monotonic.hpp"
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names
 extern "C" {
 int __real_clock_gettime(clockid_t clock, timespec* time);
 int __wrap_clock_gettime(clockid_t clock, timespec* time);
 int __real_nanosleep(const timespec* how_long, timespec* left);
 int __wrap_nanosleep(const timespec* how_long, timespec* left);
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace driftd::virtual_time {
 namespace {
