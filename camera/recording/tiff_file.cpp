@@ -39,8 +39,9 @@ struct TiffFile::Complaints {
     auto* complaints = static_cast<Complaints*>(self);
     const std::string name = complaints->file + ": ";
     std::string text(name.size() + 256, '\0');
-    vsnprintf(text.data(), text.size(), format, arguments);
-    complaints->last.assign(text.data());
+    const int length = vsnprintf(text.data(), text.size(), format, arguments);
+    text.resize(std::min(static_cast<std::size_t>(std::max(length, 0)), text.size() - 1));
+    complaints->last = text;
     // Mostly it begins with the name; libtiff 4.7 says before it where in its own source it is.
     if (const auto at = complaints->last.find(name); at != std::string::npos) {
       complaints->last.erase(0, at + name.size());
