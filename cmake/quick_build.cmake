@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# DRIFTD_UNITY: up to ten sources of a library or program are compiled as one, in a third of the time. DRIFTD_QUICK_BUILD,
+# DRIFTD_UNITY: up to ten sources of a library or program are compiled as one. DRIFTD_QUICK_BUILD,
 # which the presets of tests set: what calculates little is optimised by -O1 alone, and programs' command lines not at
 # all. A source that forgets an include, or takes a name of a neighbour's, fails in the preset `clang` and in packages,
 # which do without both.
