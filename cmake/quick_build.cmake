@@ -44,7 +44,7 @@ function(driftd_compile_quickly folder)
     get_target_property(type ${target} TYPE)
     get_target_property(libraries ${target} LINK_LIBRARIES)
     get_target_property(shared_code ${target} POSITION_INDEPENDENT_CODE)
-    if(shared_code OR NOT type MATCHES "EXECUTABLE|STATIC_LIBRARY|OBJECT_LIBRARY" OR target MATCHES "_headers$" OR
+    if(shared_code OR NOT type MATCHES "EXECUTABLE|STATIC_LIBRARY|OBJECT_LIBRARY" OR
        "driftd_test_support" IN_LIST libraries OR NOT "driftd_options" IN_LIST libraries)
       continue()
     endif()

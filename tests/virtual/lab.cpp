@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kReadoutNs = 300'000;  ///< end of the exposure to the frame's arrival
-constexpr std::int64_t kReactionNs =
-    200'000;                               ///< the frame's arrival to the correction's at the stage
+/// The frame's arrival to the correction's at the stage.
+constexpr std::int64_t kReactionNs = 200'000;
 constexpr std::int64_t kTurnNs = 4 * kMs;  ///< of housekeeping
 constexpr std::int64_t kPopNs = 5 * kMs;   ///< the loop waits so long for a frame
 constexpr std::int64_t kConnectNs = 300 * kMs;

@@ -11,8 +11,8 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "camera/simulator/live_simulation.hpp"
@@ -92,8 +92,8 @@ class Lab {
   std::unique_ptr<daemon::Service> service_;
   VirtualCamera* camera_ = nullptr;  ///< the service's
   std::unique_ptr<void, int (*)(void*)> context_{zmq_ctx_new(), zmq_ctx_term};
-  std::unique_ptr<void, int (*)(void*)> driver_{
-      nullptr, zmq_close};  ///< listens to the corrections, so that one does
+  /// Listens to the corrections, so that one does.
+  std::unique_ptr<void, int (*)(void*)> driver_{nullptr, zmq_close};
 
   simulator::SensorSettings sensor_;
   std::int64_t period_ns_ = 0;
@@ -102,8 +102,8 @@ class Lab {
   std::int64_t popped_ns_ = 0;    ///< when the loop was given something last
   std::int64_t frame_ns_ = 0;     ///< when a frame was sent last
   std::int64_t clock_asked_ns_ = 0;
-  std::int64_t found_ns_ =
-      0;  ///< when a camera that came back will be connected to; 0: it is not looked for
+  /// When a camera that came back will be connected to; 0: it is not looked for.
+  std::int64_t found_ns_ = 0;
   std::uint64_t frame_id_ = 0, frame_count_ = 0;
   std::deque<Coming> coming_;
   std::vector<std::byte> shown_;  ///< pixels of the frame that the loop has
