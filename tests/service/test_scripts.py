@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""The scripts of those who work on driftd, in repositories of a test's own, where nothing is compiled: what they are
+given wrongly is refused, and what has changed is read by clang-tidy."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+# Programs that are found before the real ones. CMake's writes what the build compiles: all sources.
+PRETENDED = {
+    "cmake": """#!/usr/bin/python3
+import json, pathlib
+pathlib.Path("build/clang").mkdir(parents=True, exist_ok=True)
+files = [{"file": str(file.resolve())} for file in pathlib.Path().rglob("*.cpp") if file.name != "spare.cpp"]
+pathlib.Path("build/clang/compile_commands.json").write_text(json.dumps(files, indent=1))
+""",
+    "clang-tidy": "#!/bin/sh\n! grep -q WRONG \"$4\" || { echo \"$4: wrong\"; exit 1; }\n",
+}
+FILES = {
+    "a/low.hpp": "// as it was\n", "a/high.hpp": '#include "a/low.hpp"\n',
+    "b/apart.cpp": "int apart;\n", "b/uses.cpp": '#include "a/high.hpp"\n', "b/spare.cpp": '#include "a/low.hpp"\n',
+    "tests/unit/helper.hpp": "// as it was\n", "tests/unit/test_helper.cpp": '#include "helper.hpp"\n',
+    "tests/support/shared.hpp": "// as it was\n", "tests/unit/test_shared.cpp": '#include "support/shared.hpp"\n',
+    "b/nobody.hpp": "// as it was\n",
+}
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        if shutil.which("git") is None:
+            self.skipTest("git is not here")
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="driftd scripts ")))
+        self.programs = folder / "bin"
+        self.repository = folder / "repository"
+        for name, text in PRETENDED.items():
+            self.write(self.programs / name, text).chmod(0o755)
+        for name in ("run", "tests/style", "tests/repeat"):
+            (self.repository / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(SOURCE / name, self.repository / name)
+
+    @staticmethod
+    def write(file: pathlib.Path, text: str) -> pathlib.Path:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def call(self, *arguments, code: int = 0, folder: pathlib.Path | None = None, **environment: str) -> str:
+        done = subprocess.run([str(a) for a in arguments], cwd=folder or self.repository, capture_output=True, text=True,
+                              env={**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}",
+                                   "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
+                                   "GIT_AUTHOR_NAME": "x", "GIT_AUTHOR_EMAIL": "x", "GIT_COMMITTER_NAME": "x",
+                                   "GIT_COMMITTER_EMAIL": "x", "DRIFTD_NO_INSTALL": "1", "DRIFTD_PRESET": "",
+                                   **environment}, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def commit(self, hour: int, files: dict[str, str]) -> None:
+        for name, text in files.items():
+            self.write(self.repository / name, text)
+        time = f"2026-01-02T{hour:02}:00:00Z"
+        self.call("git", "add", *files)
+        self.call("git", "commit", "-q", "-m", "x", GIT_AUTHOR_DATE=time, GIT_COMMITTER_DATE=time)
+
+    def make_history(self) -> None:
+        """Files, and ten hours later a change to one."""
+        self.call("git", "init", "-q", "-b", "main")
+        self.commit(1, FILES)
+        self.commit(11, {"b/apart.cpp": "int changed;\n"})
+
+    def tidied(self, folder: pathlib.Path | None = None) -> list[str]:
+        self.said = self.call("tests/style", "tidy_changed", folder=folder)
+        return sorted(((folder or self.repository) / "build/clang/tidied").read_text().split())
+
+    def test_what_changed_is_read_with_one_source_for_each_header(self):
+        self.make_history()
+        self.assertEqual(self.tidied(), ["b/apart.cpp"])
+        self.assertIn("differs from", self.said)
+        for header, source in (("a/low.hpp", "b/uses.cpp"), ("a/high.hpp", "b/uses.cpp"),
+                               ("tests/unit/helper.hpp", "tests/unit/test_helper.cpp"),
+                               ("tests/support/shared.hpp", "tests/unit/test_shared.cpp")):
+            with self.subTest(header):
+                text = (self.repository / header).read_text()
+                self.write(self.repository / header, text + "// now\n")
+                self.assertEqual(self.tidied(), ["b/apart.cpp", source])
+                self.write(self.repository / header, text)
+        self.write(self.repository / "b/nobody.hpp", "// now\n")
+        self.assertEqual(self.tidied(), ["b/apart.cpp"])
+        self.assertIn("no source that the preset clang compiles includes b/nobody.hpp", self.said)
+        self.write(self.repository / "b/apart.cpp", "int WRONG;\n")
+        self.assertIn("apart.cpp: wrong", self.call("tests/style", "tidy_changed", code=1))
+
+    def test_clones_of_every_kind_know_what_changed(self):
+        self.make_history()
+        clone = self.repository.parent / "clone"
+        self.call("git", "clone", "-q", self.repository, clone)
+        for name in ("run", "tests/style"):
+            shutil.copy(SOURCE / name, clone / name)
+        self.assertEqual(self.tidied(clone), ["b/apart.cpp"])
+        self.call("git", "checkout", "-q", "--detach", folder=clone)
+        self.assertEqual(self.tidied(clone), ["b/apart.cpp"])
+        self.call("git", "remote", "remove", "origin", folder=clone)
+        self.assertEqual(self.tidied(clone), ["b/apart.cpp"])
+        shallow = self.repository.parent / "shallow"
+        self.call("git", "clone", "-q", "--depth", "1", self.repository.as_uri(), shallow)
+        shutil.copy(SOURCE / "tests/style", shallow / "tests/style")
+        self.assertEqual(self.tidied(shallow), ["b/apart.cpp", "b/uses.cpp", "tests/unit/test_helper.cpp",
+                                                "tests/unit/test_shared.cpp"])
+        self.assertIn("no commit to count changes from", self.said)
+
+    def test_no_check_passes_where_git_does_not_answer(self):
+        for check in ("format", "licence", "links", "catch2", "scripts"):
+            with self.subTest(check):
+                self.assertIn("git does not say",
+                              self.call("tests/style", check, code=1, GIT_CEILING_DIRECTORIES=str(self.repository)))
+
+    def test_wrong_arguments_are_refused_before_anything_is_built(self):
+        for arguments, code, text in ((("run", "build", "driftd"), 1, "build takes no arguments"),
+                                      (("run", "test", "full", "lock"), 1, "test full takes no names"),
+                                      (("run", "tset"), 1, "there is no command 'tset'"),
+                                      (("tests/repeat", "often"), 2, "TIMES is 'often'"),
+                                      (("tests/repeat", "0"), 2, "TIMES is '0'"),
+                                      (("tests/repeat", "1", "build/test", "6x"), 2, "LOAD is '6x'"),
+                                      (("tests/repeat", "1", "build/nowhere"), 2, "nothing is built in build/nowhere"),
+                                      (("tests/style", "formt"), 2, "usage: tests/style")):
+            with self.subTest(arguments):
+                self.call("git", "init", "-q")
+                self.assertIn(text, self.call(f"./{arguments[0]}", *arguments[1:], code=code))
+
+
+if __name__ == "__main__":
+    unittest.main()
