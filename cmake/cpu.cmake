@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # DRIFTD_CPU_TARGETS: the instruction sets that the CPU fitter has kernels for beside the baseline's, on x86-64: some
-# of sse4, avx2 and avx512; `all`; or `native`, the best that this processor has. DRIFTD_CPU_KERNELS is made of it.
+# of sse4, avx2 and avx512; `all`; or `native`, the best that this processor has. DRIFTD_CPU_KERNELS is made of it:
+# empty on other processors.
 set(DRIFTD_CPU_TARGETS native CACHE STRING "Instruction sets: native, all, or a list of sse4, avx2, avx512")
 set(all_instruction_sets sse4 avx2 avx512)
 set(flags_of_sse4 ssse3 sse4_2 popcnt)                                     # x86-64-v2
@@ -32,3 +33,6 @@ foreach(set ${DRIFTD_CPU_KERNELS})
     message(FATAL_ERROR "DRIFTD_CPU_TARGETS has '${set}'; allowed are native, all, or some of ${all_instruction_sets}")
   endif()
 endforeach()
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(DRIFTD_CPU_KERNELS)  # the baseline's are all
+endif()

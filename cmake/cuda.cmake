@@ -11,7 +11,7 @@ set(DRIFTD_CUDA_ARCHITECTURES native CACHE STRING "CUDA architectures: native, a
 set(gpus)
 if(DRIFTD_CUDA_ARCHITECTURES STREQUAL "native" AND NOT DRIFTD_CUDA STREQUAL "OFF")
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
-    OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE failed)
+    OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE failed TIMEOUT 60)
   if(NOT failed EQUAL 0)
     set(gpus)
   endif()
@@ -23,7 +23,7 @@ if(NOT DRIFTD_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "DRIFTD_CUDA is '${DRIFTD_CUDA}'; it must be AUTO, ON or OFF")
 endif()
 if(DRIFTD_CUDA_ARCHITECTURES STREQUAL "native" AND NOT DRIFTD_CUDA STREQUAL "OFF" AND NOT gpus)
-  set(reason "no GPU is here")
+  set(reason "nvidia-smi tells of no GPU here")
 elseif(NOT DRIFTD_CUDA STREQUAL "OFF")
   include(CheckLanguage)
   check_language(CUDA)
@@ -109,8 +109,8 @@ if(DRIFTD_HAVE_CUDA)
 elseif(DRIFTD_CUDA STREQUAL "ON")
   message(FATAL_ERROR "DRIFTD_CUDA=ON, but ${reason}; DRIFTD_CUDA_ARCHITECTURES names GPUs that are elsewhere: all, or "
     "90-real")
-elseif(reason STREQUAL "no GPU is here")
-  message(STATUS "${kernels_told}; for GPUs none, since none is here "
+elseif(NOT gpus AND DRIFTD_CUDA_ARCHITECTURES STREQUAL "native" AND NOT DRIFTD_CUDA STREQUAL "OFF")
+  message(STATUS "${kernels_told}; for GPUs none, since ${reason} "
     "(cmake -DDRIFTD_CUDA_ARCHITECTURES=all -DDRIFTD_CPU_TARGETS=all: for other computers)")
 else()
   message(STATUS "${kernels_told}; for GPUs none: ${reason}")
