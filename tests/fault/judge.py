@@ -16,6 +16,8 @@ STAGE = {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]", "del
          "time_constant_us": 1500}
 CONFIG = {"stage": STAGE, "camera": {"readout_us": 300},
           "control": {"step_limit_nm": 20, "range_limit_nm": 5000}}
+# From one of 500 frames/s to the next control.rate_limit_nm_per_s, of 2000, allows less than the step limit.
+FRAME_STEP_NM = 4
 
 
 def changed(text: str, *changes: tuple[str, str]) -> str:

@@ -46,10 +46,10 @@ class ClockFaults(unittest.TestCase):
         self.assert_locked(record)
         # Corrections went on, but for a second at most.
         sent = [c["sent_ns"] for _, c in drain(corrections, 0.1)]
-        self.assertLess(max(b - a for a, b in zip(sent, sent[1:])), 1e9 * SLOW)
+        self.assertLess(max(b - a for a, b in zip(sent, sent[1:])), rig.bound(0.02e9, 1e9 * SLOW))
         status = rig.status()
-        self.assertLess(status["loop"]["stale"] - stale, 500)  # a second's; today: 80 minutes'
-        self.assertLessEqual(status["camera"]["clock"]["steps"], 1)
+        self.assertLess(status["loop"]["stale"] - stale, rig.bound(5, 500))  # a second's; once: 80 minutes'
+        self.assertIn(status["camera"]["clock"]["steps"], (1,) if rig.is_virtual else (0, 1))
         self.assertIn("camera_clock", rig.daemon.text())
 
     def test_a_second_back(self):
@@ -74,7 +74,7 @@ class ClockFaults(unittest.TestCase):
         self.assert_locked(record)
         status = rig.status()
         self.assertEqual(status["camera"]["clock"]["steps"], 0)
-        self.assertLess(status["loop"]["stale"] - stale, 500)
+        self.assertLess(status["loop"]["stale"] - stale, rig.bound(5, 500))
 
     def test_250_ppm_fast_and_slow(self):
         for factor in (1.00025, 0.99975):
@@ -102,7 +102,7 @@ class ClockFaults(unittest.TestCase):
         rig.daemon.wait_for("% slow")  # said by another thread than the one that answers
         said = re.search(r"it is ([\d.]+) % slow", rig.daemon.text())
         # A busy machine leaves some doubt.
-        self.assertAlmostEqual(float(said.group(1)) / 100 / (1 - factor), 1, delta=0.5)
+        self.assertAlmostEqual(float(said.group(1)) / 100 / (1 - factor), 1, delta=rig.bound(0.05, 0.5))
         rig.wait_state("locked")
         self.assertEqual(record.update().state_ns("lost"), [])
         self.assert_locked(record)

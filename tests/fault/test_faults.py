@@ -6,8 +6,9 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 from harness import SLOW, drain, held_nm, new_rig, rms  # noqa: E402
+from judge import DEMO, changed  # noqa: E402
 
-STEP_LIMIT_NM = 20
+STEP_LIMIT_NM = 12  #: less than the first step would be after a camera was away
 
 
 class Faults(unittest.TestCase):
@@ -53,15 +54,19 @@ class Faults(unittest.TestCase):
         camera = rig.wait_state("locked")["camera"]
         # A stall of a busy machine may look like one more.
         self.assertGreaterEqual(camera["disconnects"], 1)
+        self.assertLessEqual(camera["disconnects"], rig.bound(1, 9))
         self.assertEqual(camera["reconnects"], camera["disconnects"])
         self.assert_markers_are_used(holding["markers"]["tracking"])
         rig.sleep(2 * SLOW)
-        self.assert_steps_within_limit([c for _, c in drain(corrections, 0.1)])
+        sent = [c for _, c in drain(corrections, 0.1)]
+        self.assert_steps_within_limit(sent)
+        if rig.is_virtual:  # which is what kept them
+            self.assertTrue(any("step" in c["limited"] for c in sent))
         rig.wait_still(1.0)
         # On the same references: what the sample drifted meanwhile was brought back.
         after = rig.truth().collect(0.5)[-1]
         for axis in "xy":
-            self.assertLess(abs(after[f"sample_{axis}_nm"] - before[f"sample_{axis}_nm"]), held_nm(5))
+            self.assertLess(abs(after[f"sample_{axis}_nm"] - before[f"sample_{axis}_nm"]), rig.bound(2, held_nm(5)))
         codes = [e["code"] for _, e in drain(events, 0.1)]
         self.assertIn("camera_disconnected", codes)
         self.assertIn("camera_connected", codes)
@@ -103,7 +108,25 @@ class Faults(unittest.TestCase):
         after = rig.wait_until(lambda s: s["state"] == "locked", "locked after losses")["camera"]
         self.assertGreater(after["lost"] + after["incomplete"],
                            before["lost"] + before["incomplete"] + 50)
-        self.assertLess(residual_nm, 2.0)  # a third of the frames is missing, no wrong one is used
+        self.assertLess(residual_nm, rig.bound(0.7, 2.0))  # a third of the frames is missing, no wrong one is used
+
+    def test_frames_that_come_late_are_not_corrected_by(self):
+        """On a link that holds each frame up, by 5 ms on average."""
+        rig = self.rig
+        age_ms = 12 * SLOW
+        late = changed(DEMO, ("  read_noise_e: 3\n", f"  read_noise_e: 3\n  delivery_jitter_us: {5000 * SLOW}\n"))
+        rig.start_locked(late, lock={"max_frame_age_ms": age_ms, "hold_timeout_s": 60})
+        truth, corrections = rig.truth(), rig.subscribe("correction")
+        stale = rig.status()["loop"]["stale"]
+        rig.sleep(4 * SLOW)
+        self.assertGreater(rig.status()["loop"]["stale"], stale + 10)
+        taken_ns = {t["frame_count"]: t["time_ns"] for t in truth.drain()}
+        ages_ms = [1e-6 * (c["sent_ns"] - taken_ns[c["frame_id"]]) for _, c in drain(corrections, 0.1)
+                   if c["frame_id"] in taken_ns]
+        self.assertGreater(len(ages_ms), 100)
+        # Counted from when the soonest of frames come: half an exposure and a readout after the middle of theirs.
+        self.assertLess(max(ages_ms), age_ms + rig.bound(1.5, 5 * SLOW))
+        self.assertGreater(max(ages_ms), age_ms / 2)
 
     def test_a_drift_beyond_the_range_is_reported_and_bounded(self):
         rig = self.rig
@@ -136,7 +159,7 @@ class Faults(unittest.TestCase):
         rig.sleep(1.5 * SLOW)
         after = truth.drain()[-1]["sample_x_nm"]
         rig.wait_state("locked")
-        self.assertLess(abs(after - before), 5)
+        self.assertLess(abs(after - before), rig.bound(2, 5))
 
     def test_detached_marker_and_intruder_do_not_move_the_lock(self):
         rig = self.rig
@@ -150,8 +173,8 @@ class Faults(unittest.TestCase):
         for axis in "xy":
             mean_shift = (sum(t[f"sample_{axis}_nm"] for t in seen[-200:]) -
                           sum(t[f"sample_{axis}_nm"] for t in seen[:200])) / 200
-            self.assertLess(abs(mean_shift), held_nm(1.5))
-            self.assertLess(rms([t[f"sample_{axis}_nm"] for t in seen]), held_nm(1.2))
+            self.assertLess(abs(mean_shift), rig.bound(0.3, held_nm(1.5)))
+            self.assertLess(rms([t[f"sample_{axis}_nm"] for t in seen]), rig.bound(0.6, held_nm(1.2)))
 
 
 if __name__ == "__main__":

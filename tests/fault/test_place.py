@@ -8,7 +8,7 @@ import random
 import sys
 import unittest
 
-from judge import CONFIG, DEMO, SLOW, Record, changed
+from judge import CONFIG, DEMO, FRAME_STEP_NM, SLOW, Record, changed
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 from harness import BIN, driftd, drain, held_nm, new_rig, protocol  # noqa: E402
@@ -101,7 +101,7 @@ class Place(unittest.TestCase):
             off_nm = max(abs(there[axis] - place[axis]) for axis in "xy")
             if off_nm < held_nm(within_nm):
                 break
-        self.assertLess(off_nm, held_nm(within_nm), f"{there} for {place}\n{self.rig.daemon.text()}")
+        self.assertLess(off_nm, self.rig.bound(0.3, held_nm(within_nm)), f"{there} for {place}\n{self.rig.daemon.text()}")
         self.rig.wait_until(lambda s: s["gate"]["in_lock"], "in lock")
 
     def test_the_next_day_darker_with_a_third_gone_and_others_there(self):
@@ -123,7 +123,8 @@ class Place(unittest.TestCase):
         self.assertGreaterEqual(reply["found"], 6)
         self.assertLess(reply["found"], reply["markers"])
         self.rig.daemon.wait_for("the sample is at the place `here`")
-        self.assertLessEqual(max(commanded_steps(self.record.update().truth)), 5 * STEP_NM)
+        self.assertLessEqual(max(commanded_steps(self.record.update().truth)),
+                             self.rig.bound(FRAME_STEP_NM + 1e-3, 5 * STEP_NM))
         far = [p for _, p in drain(seen) if p["state"] == "locked" and p["valid"] and abs(p["frame_x_nm"]) > 20]
         self.assertGreater(len(far), 50)
         self.assertEqual([p for p in far if p["in_lock"]], [])

@@ -26,11 +26,13 @@ class SlowCameras(unittest.TestCase):
         record.clear()
         record.collect(5 * SLOW)
         status = rig.status()
+        if rig.is_virtual:
+            self.assertEqual((status["state"], record.states), ("locked", []))
         self.assertIn(status["state"], ("locked", "holding"))  # a busy machine may hold just then
         self.assertEqual([e for e in record.states if e["state"] == "lost"], [])
         self.assertAlmostEqual(status["camera"]["rate_hz"], RATE_HZ, delta=0.2 * RATE_HZ)
         # 4 nm/s: 0.8 nm a frame, of which 0.3 is corrected at a time, and what vibrates meanwhile.
-        self.assertLess(record.farthest_nm(record.place_nm()), 8)
+        self.assertLess(record.farthest_nm(record.place_nm()), rig.bound(3.5, 8))
 
     def test_free_running_at_its_own_rate(self):
         self.locks(frame_rate_hz=0)
@@ -57,7 +59,7 @@ class SlowCameras(unittest.TestCase):
         record.clear()
         back_nm = record.collect(1 * SLOW).place_nm()
         for axis in "xy":
-            self.assertLess(abs(back_nm[axis] - place_nm[axis]), 5)
+            self.assertLess(abs(back_nm[axis] - place_nm[axis]), rig.bound(0.5, 5))
         rig.wait_state("locked")
 
 

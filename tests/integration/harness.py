@@ -122,6 +122,11 @@ class Rig(contextlib.ExitStack):
         """By the clock of the daemon's messages."""
         return time.monotonic_ns()
 
+    def bound(self, virtual: float, real: float) -> float:
+        """Of what is late, or moves the more the later something is: in virtual time nothing is late by chance, and what
+        comes out is the same each time."""
+        return virtual if self.is_virtual else real
+
     # --- starting ---
     def start_sim(self, scenario: str | pathlib.Path | None = None, *arguments,
                   rate_hz: float = 500 / SLOW) -> Process:

@@ -40,6 +40,7 @@ class Lock(unittest.TestCase):
             self.fail(f"locked, unlocked (nm), lost, stale: {judged}; {rig.daemon.text()}")
         if rig.is_virtual:
             self.assertEqual((lost, stale), (0, 0))
+            self.assertLess(max(locked.values()), 0.4)
         for _, c in drain(corrections):
             for axis in "xy":
                 self.assertLessEqual(abs(c[f"delta_{axis}_nm"]), STEP_LIMIT_NM)
@@ -121,7 +122,7 @@ class Lock(unittest.TestCase):
         back = gate(True)
         rig.sleep(0.3 * SLOW)
         true_of = {t["frame_count"]: t for t in truth.drain()}
-        self.assertLess(abs(true_of[back["frame_id"]]["sample_x_nm"]), 12)
+        self.assertLess(abs(true_of[back["frame_id"]]["sample_x_nm"]), rig.bound(6, 12))
         rig.fault("hide_markers", seconds=1 * SLOW)
         self.assertIn(gate(False)["state"], ("locked", "holding"))  # coasting, if it has learnt by now
         gate(True)
@@ -136,7 +137,10 @@ class Lock(unittest.TestCase):
         rig.start_locked()
         corrections = rig.subscribe("correction")
         _, first = corrections.receive(5 * SLOW)
+        rig.fault("step", x_nm=60, y_nm=0)
         rig.sleep(1 * SLOW)
+        last = drain(corrections, 0.1)[-1][1]
+        self.assertGreater(math.hypot(last["total_x_nm"], last["total_y_nm"]), 40)
         rig.client.unlock()
         rig.client.lock()
         rig.wait_state("locked")
@@ -229,7 +233,7 @@ class Lock(unittest.TestCase):
         self.assertGreater(len(pairs), 200)
         for axis in "xy":
             error = [p[f"frame_{axis}_nm"] - t[f"sample_{axis}_nm"] for p, t in pairs]
-            self.assertLess(rms(error), 1.0)  # 13 markers of about 1 nm each give about 0.3 nm
+            self.assertLess(rms(error), rig.bound(0.5, 1.0))  # 13 markers of about 1 nm each give about 0.3 nm
 
 
 if __name__ == "__main__":
