@@ -152,6 +152,7 @@ class FrameSaver::Work {
     make_room(folder);
     const std::string lacking = lacking_room(folder, order_.retention, needed_bytes_);
     if (!lacking.empty()) throw record::RecordError(lacking);
+    record_begun(order_.file);
     result_.before_s = seconds(order_.event_ns - first.frame.arrival_ns);
     interval_s_ = rate_hz > 0 ? 1 / rate_hz : 0;
     looked_bytes_ = 0;

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/recorder/record_folder.hpp"
 
+#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <fstream>
+#include <map>
 #include <regex>
 #include <string>
+#include <system_error>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "record/file_writer.hpp"
 
@@ -24,30 +33,65 @@ struct Old {
   fs::path path;
   std::int64_t bytes;
   bool may_go;
+  std::size_t place = 0;  ///< in the folder's order; 0: it is not named there
 };
 
-/// By time and part: `_1000` comes after `_999`.
+/// By the folder's order, then by time and part: `_1000` comes after `_999`.
 bool is_older(const Old& a, const Old& b) {
   const auto key = [](const Old& old) {
     const std::string name = old.path.filename().string();
     const std::size_t bar = name.rfind('_');
-    return std::pair{name.substr(0, bar), std::stoi(name.substr(bar + 1))};
+    return std::tuple{old.place, name.substr(0, bar), std::stoi(name.substr(bar + 1))};
   };
   return key(a) < key(b);
 }
 
+/// Empty where none is kept, or it cannot be read.
+std::vector<std::string> names_in_order(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::ifstream in(folder / kRecordOrder);
+  for (std::string name; std::getline(in, name);) names.push_back(name);
+  return names;
+}
+
+/// Against other daemons with the same folder, where its file system can lock one.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder)
+      : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (descriptor_ >= 0) flock(descriptor_, LOCK_EX);
+  }
+  ~FolderLock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 /// The oldest first.
 std::vector<Old> records_in(const fs::path& folder, const fs::path& current, const char* kind) {
+  std::map<std::string, std::size_t> places;
+  for (const std::string& name : names_in_order(folder)) places.emplace(name, places.size() + 1);
   std::vector<Old> records;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (!is_record_name(entry.path().filename().string(), kind)) continue;
+    const std::string name = entry.path().filename().string();
+    if (!is_record_name(name, kind)) continue;
     std::error_code error;
     if (!fs::is_regular_file(entry.symlink_status(error))) continue;
     const auto bytes = static_cast<std::int64_t>(entry.file_size(error));
     if (error) continue;  // gone meanwhile
     const auto written = entry.last_write_time(error);
-    const bool rests = !error && fs::file_time_type::clock::now() - written > kStillWritten;
-    records.push_back({entry.path(), bytes, rests && entry.path() != current});
+    // Later than now: the clock was ahead when it was written, or was set back since.
+    const bool rests =
+        !error && std::chrono::abs(fs::file_time_type::clock::now() - written) > kStillWritten;
+    const auto place = places.find(name);
+    records.push_back({.path = entry.path(),
+                       .bytes = bytes,
+                       .may_go = rests && entry.path() != current,
+                       .place = place == places.end() ? 0 : place->second});
   }
   std::ranges::sort(records, is_older);
   return records;
@@ -81,6 +125,23 @@ fs::path record_file(const fs::path& folder, const std::string& series, int part
 bool is_record_name(const std::string& name, const char* kind) {
   static const std::regex pattern(R"(driftd_\d{8}T\d{6}\.\d{3}Z_\d{3,9}(\.h5|\.tif))");
   return std::regex_match(name, pattern) && name.ends_with(kind);
+}
+
+void record_begun(const fs::path& file) {
+  const fs::path folder = file.parent_path(), order = folder / kRecordOrder;
+  const fs::path fresh = order.string() + ".new";
+  const std::string own = file.filename().string();
+  const FolderLock lock(folder);
+  std::string text;
+  for (const std::string& name : names_in_order(folder))
+    if (name != own && is_record_name(name, "") && fs::exists(folder / name)) text += name + "\n";
+  std::ofstream out(fresh);
+  out << text << own << "\n" << std::flush;
+  if (!out) {
+    throw fs::filesystem_error("cannot write", fresh,
+                               std::error_code(errno, std::generic_category()));
+  }
+  fs::rename(fresh, order);
 }
 
 std::int64_t free_bytes(const fs::path& folder) {

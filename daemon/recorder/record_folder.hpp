@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The folder of records: how its files are called, how much room there is, and which old ones make
 // room for new ones. Only files by these names are ever removed, the oldest first, and none that is
-// in use or was written to within the last minute. The threads that write; may wait
-// for the disk.
+// in use or was written to within the last minute. Which is older the folder itself keeps, in a
+// file: names and times of files are of a clock that may have been wrong. The threads that write;
+// may wait for the disk.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,12 @@ std::filesystem::path record_file(const std::filesystem::path& folder, const std
                                   int part, const char* kind = kRecord);
 /// A name that record_file() makes.
 bool is_record_name(const std::string& name, const char* kind = kRecord);
+
+/// In a folder: the names of its records, the oldest first. What it does not name is older than all
+/// that it names, and goes by the time in its name.
+inline constexpr const char* kRecordOrder = ".order";
+/// Once it is there: it is the newest of its folder. @throws std::filesystem::filesystem_error
+void record_begun(const std::filesystem::path& file);
 
 /// For users without privileges. @throws std::filesystem::filesystem_error
 std::int64_t free_bytes(const std::filesystem::path& folder);

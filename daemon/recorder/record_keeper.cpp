@@ -121,9 +121,8 @@ void RecordKeeper::follow(const LockChange& change, std::int64_t /*now_ns*/) {
   const bool over = change.state == LockState::Idle;
   if (over && next_ == Cause::Lock) next_.reset();
   if (over && under_way_ && !ending_ && cause_ == Cause::Lock) end("the lock is over");
-  const bool begins =
-      change.previous == LockState::Idle && !over && change.state != LockState::Calibrating;
-  if (!config_.record.at_lock || !begins) return;
+  // From `idle` or `lost`; what was recorded before may have ended by itself meanwhile.
+  if (!config_.record.at_lock || change.state != LockState::Referencing) return;
   if (!under_way_)
     begin(Cause::Lock);
   else if (ending_ && !next_)
@@ -189,7 +188,7 @@ void RecordKeeper::tell(const RecordNotice& notice, std::int64_t now_ns) {
   raise(notice);
   if (notice.kind == Kind::NotBegun) {
     answer_all(CommandRefused{Refusal::Refused, "no recording: " + notice.text});
-  } else if (over || notice.kind == Kind::Begun) {
+  } else if (over || (notice.kind == Kind::Begun && !ending_)) {  // who stops it waits for its end
     answer_all(Reply{.fields = {{"record", status(now_ns)}}});
   }
   if (!over || !next_) return;

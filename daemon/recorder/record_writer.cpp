@@ -106,6 +106,7 @@ void RecordWriter::open_file() {
       record_file(order_.settings.folder, order_.header.series, order_.header.part);
   chunk_ = chunk_for(order_.frame_rate_hz, order_.markers);
   file_ = std::make_unique<record::FileWriter>(path, order_.header, chunk_);
+  record_begun(path);
   file_since_ns_ = written_ns_ = monotonic_ns();
   looked_ns_ = 0;
   file_frames_ = 0;

@@ -2,6 +2,7 @@
 // When recordings begin and end: orders that come while the disk is still busy with the last one.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -52,8 +53,9 @@ struct Fixture {
   }
   bool recording() { return keeper.status(0)["recording"]; }
   std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        fs::directory_iterator(folder),
+        [](const fs::directory_entry& entry) { return entry.path().extension() == ".h5"; }));
   }
   void lock_goes(LockState from, LockState to) {
     LockChange change;
@@ -99,4 +101,46 @@ TEST_CASE("a lock right after another one is recorded, too") {
   f.lock_goes(LockState::Referencing, LockState::Idle);
   f.until([&] { return !f.recording(); });
   CHECK(f.files() == 2);
+}
+
+TEST_CASE("a lock after a lost one is recorded, whatever became of the recording before") {
+  Fixture f;
+  f.lock_goes(LockState::Idle, LockState::Referencing);
+  f.until([&] { return f.recording(); });
+  f.lock_goes(LockState::Holding, LockState::Lost);
+  SECTION("it was stopped") {
+    Asker stop;
+    f.keeper.stop(stop.answer(), 0);
+    f.until([&] { return stop.answered(); });
+    CHECK_FALSE(f.recording());
+    f.lock_goes(LockState::Lost, LockState::Referencing);
+    f.until([&] { return f.recording(); });
+    CHECK(f.files() == 2);
+  }
+  SECTION("its end is under way") {
+    Asker stop;
+    f.keeper.stop(stop.answer(), 0);
+    f.lock_goes(LockState::Lost, LockState::Referencing);
+    f.until([&] { return f.recording() && f.files() == 2; });
+  }
+  SECTION("it goes on") {
+    f.lock_goes(LockState::Lost, LockState::Referencing);
+    f.keeper.turn(0);
+    CHECK(f.recording());
+    CHECK(f.files() == 1);
+  }
+  CHECK(f.keeper.status(0)["by"] == "lock");
+  f.lock_goes(LockState::Locked, LockState::Idle);
+  f.until([&] { return !f.recording(); });
+}
+
+TEST_CASE("neither a calibration nor a lock that goes on begins a recording") {
+  Fixture f;
+  f.lock_goes(LockState::Idle, LockState::Calibrating);
+  f.lock_goes(LockState::Calibrating, LockState::Idle);
+  f.lock_goes(LockState::Holding, LockState::Locked);
+  f.lock_goes(LockState::Lost, LockState::Idle);
+  f.keeper.turn(0);
+  CHECK_FALSE(f.recording());
+  CHECK_FALSE(fs::exists(f.folder));
 }

@@ -155,7 +155,8 @@ TEST_CASE("a file that is full is followed by another, without a gap") {
   }
   bench.end();
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(bench.folder)) files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(bench.folder))
+    if (is_record_name(entry.path().filename().string())) files.push_back(entry.path());
   std::ranges::sort(files);
   REQUIRE(files.size() >= 3);
   std::uint64_t next = 1;
@@ -275,6 +276,55 @@ TEST_CASE("the thousandth part is younger than the others") {
   for (const int number : {101, 999, 1000}) make(part(number), 4000, std::chrono::hours(1));
   CHECK(remove_old_records(bench.folder, {.keep_bytes = 9000, .keep_free_bytes = 0}, {}) ==
         std::vector{part(101)});
+}
+
+TEST_CASE("a wrong clock makes no record older or younger than it is") {
+  Bench bench;
+  fs::create_directories(bench.folder);
+  const fs::path earlier = bench.folder / "driftd_20990101T000000.000Z_001.h5";  // a clock ahead
+  make(earlier, 40'000, std::chrono::hours(-24 * 365 * 70));
+  const auto record = [&] {
+    const fs::path file = bench.begin(bench.order());
+    bench.push(10);
+    bench.end();
+    bench.notices.clear();
+    return file;
+  };
+  const auto remove_down_to = [&](const std::vector<fs::path>& kept) {
+    std::int64_t bytes = 0;
+    for (const fs::path& path : kept) bytes += static_cast<std::int64_t>(fs::file_size(path));
+    return remove_old_records(bench.folder, {.keep_bytes = bytes, .keep_free_bytes = 0}, {});
+  };
+  const fs::path first = record();
+  fs::last_write_time(first, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  CHECK(remove_down_to({first}) == std::vector{earlier});
+  // As after a boot without a clock: by its name and its times the second is of 1970.
+  const fs::path made = record(), second = bench.folder / "driftd_19700101T000102.123Z_001.h5";
+  fs::remove(made);
+  record_begun(second);
+  make(second, 40'000, std::chrono::hours(24 * 365 * 50));
+  CHECK(remove_down_to({second}) == std::vector{first});
+  CHECK(fs::exists(second));
+}
+
+TEST_CASE("what is known of the records' order is of those that there are") {
+  Bench bench;
+  fs::create_directories(bench.folder);
+  const auto part = [&](int number) {
+    return record_file(bench.folder, "driftd_20260101T000000.000Z", number);
+  };
+  for (int number = 1; number <= 50; ++number) {
+    record_begun(part(number));
+    make(part(number), 10, std::chrono::hours(1));
+    if (number > 2) fs::remove(part(number - 2));
+  }
+  CHECK(fs::file_size(bench.folder / kRecordOrder) < 200);
+  // Damaged or foreign, it names nothing.
+  std::ofstream(bench.folder / kRecordOrder) << "../x\n\n" << std::string(100'000, 'y');
+  CHECK(remove_old_records(bench.folder, {.keep_bytes = 15, .keep_free_bytes = 0}, {}) ==
+        std::vector{part(49)});
+  record_begun(part(51));
+  CHECK(fs::file_size(bench.folder / kRecordOrder) < 200);
 }
 
 TEST_CASE("names of records tell when they began, in UTC") {
