@@ -73,6 +73,7 @@ LockMemory::LockMemory(const config::Config& config, std::string session, Camera
 std::optional<SavedLock> LockMemory::recall() {
   if (is_recording(config_)) return std::nullopt;
   const std::filesystem::path file = lock_file(config_);
+  if (!file.empty() && !own(file)) return std::nullopt;
   if (config_.lock.resume == config::Resume::Never) {
     remove_for_good(file);
     return std::nullopt;
@@ -98,13 +99,31 @@ std::optional<SavedLock> LockMemory::recall() {
   return std::nullopt;
 }
 
-/// The lock was engaged, and nobody has ended it.
+/// What is there of another daemon that runs is not this one's to read, to write or to remove.
+bool LockMemory::own(const std::filesystem::path& file) {
+  owner_.emplace(file);
+  if (owner_->is_ours()) return true;
+  events_.raise(
+      Level::Warning, "state_not_written",
+      fmt::format("{} is in use by another driftd, {}, with the same `wire.commands`: a lock of "
+                  "this one could not be resumed after its end. Give one of them a state directory "
+                  "($STATE_DIRECTORY, $XDG_STATE_HOME) or an endpoint of its own, and start this "
+                  "one again",
+                  file.string(), owner_->other()));
+  return false;
+}
+
 bool LockMemory::is_wanted() const {
   const LoopReport& loop = loop_.report();
   const LockState state = loop.lock.state;
   const bool was_engaged = state == LockState::Locked || state == LockState::Holding ||
                            state == LockState::Lost || state == LockState::Fault;
   return was_engaged && loop.lock_id != ended_id_;
+}
+
+/// One that was lost, and did not engage when it was to be resumed, is not.
+bool LockMemory::is_over() const {
+  return loop_.report().lock.state == LockState::Idle && !loop_.report().resumed;
 }
 
 /// One of before must not be found by a later daemon that looks.
@@ -124,7 +143,7 @@ void LockMemory::turn(std::int64_t now_ns) {
   const LoopReport& loop = loop_.report();
   const LockState state = loop.lock.state;
   if (!is_wanted()) {
-    if (written_ && state == LockState::Idle) forget();
+    if (written_ && is_over()) forget();
     return;
   }
   if (!written_ && state == LockState::Fault) return;  // of no lock
@@ -147,7 +166,7 @@ void LockMemory::turn(std::int64_t now_ns) {
 void LockMemory::write_last() {
   if (!writer_ || !written_) return;
   if (is_wanted()) writer_->write(saved());
-  if (loop_.report().lock.state == LockState::Idle) forget();
+  if (is_over()) forget();
 }
 
 void LockMemory::forget() {

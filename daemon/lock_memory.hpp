@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Keeps on disk what has to outlive the daemon of the lock that is engaged: at each change of the
 // lock, each second, and sooner where the stage has been told to go some way; a worker writes.
-// Gone with `unlock` and `reset`: what is there at the next start was interrupted. Housekeeping
-// thread; nothing here waits but recall(), before there is a loop.
+// Gone with `unlock` and `reset`: what is there at the next start was interrupted. A file is of one
+// daemon at a time. Housekeeping thread; nothing here waits but recall(), before there is a loop.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,13 @@
 #include "daemon/marker_sizes.hpp"
 #include "daemon/saved_lock.hpp"
 #include "daemon/stage_channel.hpp"
+#include "daemon/state_file.hpp"
 #include "daemon/state_writer.hpp"
 
 namespace driftd::daemon {
 
 /// The file of the daemon with this configuration, in the state directory: one for each endpoint of
-/// commands, which no two daemons share. Empty: there is no state directory.
+/// commands. Two daemons can come to the same one. Empty: there is no state directory.
 std::filesystem::path lock_file(const config::Config& config);
 /// SavedLock::meaning.
 std::map<std::string, std::string> meaning_of(const config::Config& config,
@@ -52,12 +53,15 @@ class LockMemory {
   void forget();
   /// By command: so does the lock that is engaged, though the loop may still have to obey.
   void end();
+  /// The lock was engaged, and nobody has ended it.
+  bool is_wanted() const;
   /// What there is to keep now, as the loop reported last; of no lock, its markers.
   SavedLock saved() const;
 
  private:
+  bool own(const std::filesystem::path& file);
   void remove_for_good(const std::filesystem::path& file);
-  bool is_wanted() const;
+  bool is_over() const;
   void tell_problem();
 
   const config::Config& config_;
@@ -67,6 +71,7 @@ class LockMemory {
   const StageChannel& stage_;
   EventLog& events_;
   std::function<MarkerSizes()> sizes_;
+  std::optional<StateOwner> owner_;                      ///< outlives the writer
   std::optional<StateWriter> writer_;                    ///< none: nothing is kept
   bool written_ = false;                                 ///< of a lock of this daemon
   control::LockState state_ = control::LockState::Idle;  ///< when it was written

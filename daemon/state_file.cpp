@@ -2,11 +2,14 @@
 #include "daemon/state_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -97,6 +100,35 @@ std::optional<std::string> read_state(const fs::path& file) {
     text.append(block.data(), static_cast<std::size_t>(got));
     if (text.size() > kLargest) fail("cannot read", file, EFBIG);
   }
+}
+
+StateOwner::StateOwner(const fs::path& file) {
+  try {
+    make_directory(file.parent_path());
+  } catch (const fs::filesystem_error&) {
+    return;
+  }
+  const std::string path = file.string() + ".owner";
+  descriptor_ =
+      open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kOwnerWritesGroupReads);
+  if (descriptor_ < 0) return;
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return;
+    std::array<char, 16> pid{};
+    const ssize_t length = pread(descriptor_, pid.data(), pid.size() - 1, 0);
+    const bool told = length > 0 && pid[0] >= '1' && pid[0] <= '9';
+    other_ = told ? "process " + std::to_string(std::atol(pid.data())) : "an unknown process";
+    return;
+  }
+  const std::string pid = std::to_string(getpid()) + "\n";
+  // Who reads it is told the process, and nothing depends on it.
+  if (ftruncate(descriptor_, 0) != 0 ||
+      pwrite(descriptor_, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+    return;
+}
+
+StateOwner::~StateOwner() {
+  if (descriptor_ >= 0) close(descriptor_);
 }
 
 }  // namespace driftd::daemon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A small file that is either its old or its new self, whatever happens meanwhile: written beside,
-// flushed, renamed, and the folder flushed. Each call may wait for the disk: never on the loop.
+// flushed, renamed, and the folder flushed; and which daemon it is of. Each call may wait for the
+// disk: never on the loop.
 #pragma once
 
 #include <filesystem>
@@ -17,5 +18,25 @@ void remove_state(const std::filesystem::path& file);
 /// Nothing where there is none. @throws std::exception with path and reason: it cannot be read, or
 /// is larger than any that is written
 std::optional<std::string> read_state(const std::filesystem::path& file);
+
+/// Whose a file is while this lives: of one StateOwner of all processes of this computer. A process
+/// that ends, however it does, gives it back. Where no lock can be had (no such folder, a file
+/// system without locks) it is ours: what is wrong then shows when it is written.
+class StateOwner {
+ public:
+  /// Makes the folder and, beside the file, one that names the owner's process; waits for the disk.
+  explicit StateOwner(const std::filesystem::path& file);
+  ~StateOwner();
+  StateOwner(const StateOwner&) = delete;
+  StateOwner& operator=(const StateOwner&) = delete;
+
+  bool is_ours() const noexcept { return other_.empty(); }
+  /// "process 1234"; empty where it is ours.
+  const std::string& other() const noexcept { return other_; }
+
+ private:
+  int descriptor_ = -1;
+  std::string other_;
+};
 
 }  // namespace driftd::daemon

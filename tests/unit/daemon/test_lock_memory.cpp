@@ -232,3 +232,32 @@ TEST_CASE("corrupt state is said and ignored") {
   CHECK_THAT(f.run->last("state_ignored"), contains("checksum"));
   CHECK(f.run->interrupted.wanted() == nullptr);
 }
+
+TEST_CASE("a state file has one daemon, which the second is told of") {
+  const bool never = GENERATE(false, true);
+  Fixture f;
+  f.run->played.report.travelled_nm = {700, 0};
+  f.lock(LockState::Locked, 3, {-40, 15});
+  REQUIRE(f.is_written([](const SavedLock& l) { return l.lock_id == 3; }));
+  config::Config config = f.config;  // of another runtime directory
+  if (never) config.lock.resume = config::Resume::Never;
+  {
+    DaemonsFixture::Run second(config, "0000000000000002");
+    CHECK_FALSE(second.interrupted.asks());  // the first's lock lives
+    CHECK(second.count("lock_interrupted") == 0);
+    REQUIRE(second.count("state_not_written") == 1);
+    CHECK_THAT(second.last("state_not_written"),
+               contains("process " + std::to_string(getpid()) + ", "));
+    CHECK_THAT(second.last("state_not_written"), contains(lock_file(config).string()));
+    second.played.report.lock_id = 1;
+    second.played.tell_state(LockState::Locked);
+    second.loop.refresh();
+    second.memory.turn(f.now_ns);
+    second.interrupted.forget();
+    second.memory.write_last();
+  }
+  CHECK(f.kept().value().session == "0000000000000001");
+  f.start("0000000000000003");  // the first has ended
+  CHECK(f.run->interrupted.asks());
+  CHECK(f.run->count("state_not_written") == 0);
+}
