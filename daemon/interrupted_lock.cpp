@@ -53,16 +53,38 @@ void InterruptedLock::take(std::optional<SavedLock> saved) {
   raise(Level::Warning, "lock_interrupted", text());
 }
 
-const SavedLock* InterruptedLock::wanted() {
-  if (phase_ != Phase::Searching || camera_.info().width_px <= 0) return nullptr;
-  const auto now = meaning_of(config_, camera_.info());
-  for (const auto& [name, value] : now) {
+/// Its markers are in use, with its references. What they show is not of before the loss.
+void InterruptedLock::take_lost() {
+  const control::Lock& lock = loop_.report().lock;
+  if (lock.state != LockState::Lost || !memory_.is_wanted()) return;
+  saved_ = memory_.saved();
+  phase_ = Phase::Found;
+  lost_here_ = is_ours_ = true;
+  since_ns_ = lock.since_ns;
+  adopted_ = 0;
+  told_found_ = stage_asked_ = false;
+  asks_because_.clear();
+  elsewhere_.clear();
+  witnessed_nm_.reset();
+}
+
+/// What gives its numbers their meaning and is another now; "" where nothing is, or no camera is
+/// known.
+std::string InterruptedLock::otherwise() const {
+  if (camera_.info().width_px <= 0) return {};
+  for (const auto& [name, value] : meaning_of(config_, camera_.info())) {
     const auto before = saved_->meaning.find(name);
     const std::string was = before == saved_->meaning.end() ? "" : before->second;
-    if (was == value) continue;
+    if (was != value) return fmt::format("{} was {}, and is {}", name, was, value);
+  }
+  return {};
+}
+
+const SavedLock* InterruptedLock::wanted() {
+  if (phase_ != Phase::Searching || camera_.info().width_px <= 0) return nullptr;
+  if (const std::string other = otherwise(); !other.empty()) {
     raise(Level::Warning, "state_ignored",
-          fmt::format("{} is not of this instrument and ignored: {} was {}, and is {}", headline(),
-                      name, was, value));
+          fmt::format("{} is not of this instrument and ignored: {}", headline(), other));
     phase_ = Phase::None;
     return nullptr;
   }
@@ -93,7 +115,9 @@ void InterruptedLock::give_way() {
 }
 
 bool InterruptedLock::is_measured() const noexcept {
-  return loop_.has_taken(adopted_) && loop_.markers().count > 0 && loop_.report().drift.valid;
+  const LoopReport& loop = loop_.report();
+  return loop_.has_taken(adopted_) && loop_.markers().count > 0 && loop.drift.valid &&
+         loop.tracked_ns >= since_ns_;
 }
 
 /// Told last in the lock, as its file has it or, better, as the stage says.
@@ -102,6 +126,7 @@ Vec2 InterruptedLock::stage_total_nm() const noexcept {
 }
 
 void InterruptedLock::turn(LockOrders& lock, std::int64_t now_ns) {
+  if (phase_ == Phase::None) take_lost();
   if (phase_ == Phase::None) return;
   const LoopReport& loop = loop_.report();
   const LockState state = loop.lock.state;
@@ -177,12 +202,15 @@ void InterruptedLock::go_back(LockOrders& lock, std::int64_t now_ns) {
 
 LockResumption InterruptedLock::resumption() const {
   if (phase_ == Phase::None) {
-    throw CommandRefused{Refusal::Refused, "no lock was interrupted: there is nothing to resume"};
+    throw CommandRefused{Refusal::Refused,
+                         "no lock was interrupted or lost: there is nothing to go back to"};
   }
   if (phase_ == Phase::Absent) throw CommandRefused{Refusal::Refused, text()};
   if (phase_ == Phase::Searching || !is_measured()) {
-    throw CommandRefused{Refusal::Refused,
-                         "the markers of the lock that was interrupted are not found yet"};
+    throw CommandRefused{Refusal::Refused, headline() + ": its markers are not found yet"};
+  }
+  if (const std::string other = otherwise(); !other.empty()) {  // by a reload, another camera
+    throw CommandRefused{Refusal::Refused, "the stage may not go back: " + other};
   }
   if (const std::string why = too_far(); !why.empty()) {
     throw CommandRefused{Refusal::Refused, "the stage may not go back: " + why};
@@ -233,12 +261,12 @@ std::optional<double> InterruptedLock::age_s() const {
   return seconds_between(saved_->time, SavedTime::now());
 }
 
-/// "lock 3, interrupted 12.1 s ago, before the computer was started"
+/// "lock 3, interrupted 12.1 s ago, before the computer was started"; "lock 3, lost 2.0 s ago"
 std::string InterruptedLock::headline() const {
   const SavedTime now = SavedTime::now();
   const auto age = seconds_between(saved_->time, now);
   return fmt::format(
-      "lock {}, interrupted {}{}", saved_->lock_id,
+      "lock {}, {} {}{}", saved_->lock_id, lost_here_ ? "lost" : "interrupted",
       age ? duration(*age) + " ago" : "at a time that the clock does not tell",
       saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
 }
@@ -248,8 +276,8 @@ std::string InterruptedLock::text() const {
     return headline() + ": its markers are not in the image (" + absent_ +
            "). It is kept until the next lock or `driftctl unlock`; driftd looks again when it is "
            "started with the sample in place";
-  const std::string rest =
-      config_.lock.at_start ? ". Until that is decided lock.at_start waits" : "";
+  const bool waits_at_start = config_.lock.at_start && !lost_here_;
+  const std::string rest = waits_at_start ? ". Until that is decided lock.at_start waits" : "";
   if (phase_ == Phase::Searching || !is_measured())
     return headline() + ": looking for its markers" + rest;
   const Vec2 moved = moved_nm();

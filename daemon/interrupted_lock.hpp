@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The lock that the end of the daemon before this one interrupted: which markers to look for, how
-// far the sample has moved meanwhile, whether the stage may go back there, and when it does so by
-// itself. It is gone once it is resumed, replaced by another lock, or forgotten. Housekeeping
-// thread; nothing here waits.
+// The lock that the end of the daemon before this one interrupted, or that this one lost: which
+// markers to look for, how far the sample has moved meanwhile, whether the stage may go back there,
+// and when it does so by itself. It is gone once it is resumed, replaced by another lock, or
+// forgotten. Housekeeping thread; nothing here waits.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +67,8 @@ class InterruptedLock {
  private:
   enum class Phase : std::uint8_t { None, Searching, Found, Absent };
 
+  void take_lost();
+  std::string otherwise() const;
   bool is_measured() const noexcept;
   /// The sample, from where it was held: the reference, or where moves had it.
   Vec2 moved_nm() const noexcept {
@@ -95,6 +97,8 @@ class InterruptedLock {
   std::function<bool()> is_heard_;
   std::optional<SavedLock> saved_;
   Phase phase_ = Phase::None;
+  bool lost_here_ = false;     ///< by this daemon: nothing interrupted it
+  std::int64_t since_ns_ = 0;  ///< of what frames show from then on it is known where it is
   bool is_ours_ = false;       ///< the meaning is that of the camera and configuration in use
   std::uint64_t adopted_ = 0;  ///< the markers, by this command to the loop
   int matched_ = 0;            ///< of them, when they were found

@@ -296,8 +296,8 @@ void add_commands(CLI::App& app, Options& options) {
            }});
   CLI::App* lock = app.add_subcommand("lock", "Take the reference anew and hold the sample there");
   lock->add_flag("--resume", options.resume,
-                 "Go back to where a lock held it that the end of driftd interrupted; `status` "
-                 "says how far that is");
+                 "Go back to where a lock held it that was lost, or that the end of driftd "
+                 "interrupted; `status` says how far that is");
   lock->add_option("--place", options.place,
                    "Go to a place that was saved (`place save`): its markers are looked for in the "
                    "whole image")

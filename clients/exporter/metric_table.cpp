@@ -76,8 +76,8 @@ std::vector<Metric> lock_rows() {
        .sources = {{"/status/lock_id"}}},
       {.name = "driftd_lock_interrupted",
        .kind = Kind::StateSet,
-       .help = "A lock that the daemon's end interrupted and nobody has taken up or forgotten; no "
-               "sample while there is none.",
+       .help = "A lock that was lost, or that the daemon's end interrupted, and nobody has taken "
+               "up or forgotten; no sample while there is none.",
        .sources = {{"/status/interrupted/phase"}},
        .states = {"searching", "found", "absent"}},
       {.name = "driftd_lock_interrupted_moved_meters",

@@ -12,13 +12,13 @@ class Resume(unittest.TestCase):
         self.rig = new_rig()
         self.addCleanup(self.rig.close)
 
-    def start_locked(self, resume, **environment):
+    def start_locked(self, resume, lock=None, **environment):
         rig = self.rig
         rig.start_sim()
         self.file = rig.config(
             camera={"readout_us": 300, "frame_rate_hz": 500 / SLOW, "start_without_camera": "true"},
             stage=CONFIG["stage"], control=CONFIG["control"],
-            lock={"resume": resume, "max_frame_age_ms": 20 * SLOW})
+            lock={"resume": resume, "max_frame_age_ms": 20 * SLOW, **(lock or {})})
         rig.start_daemon(self.file, **environment)
         rig.wait_markers()
         rig.client.lock()
@@ -94,6 +94,40 @@ class Resume(unittest.TestCase):
         self.assertEqual(self.rig.daemon.stop(), 0)
         self.rig.start_daemon(self.file)
         self.assertIsNone(self.rig.wait_markers()["interrupted"])
+
+    def test_a_lost_lock_is_gone_back_to_like_an_interrupted_one(self):
+        rig = self.rig
+        self.start_locked("ask", lock={"hold_timeout_s": 1.5 * SLOW})
+        for number in (1, 2):  # the second was resumed before
+            rig.fault("hide_markers", seconds=2.5 * SLOW)
+            rig.wait_state("lost")
+            rig.fault("step", x_nm=70, y_nm=-50)
+            status = rig.wait_until(lambda s: (s["interrupted"] or {}).get("moved_x_nm") is not None, "markers")
+            told = status["interrupted"]
+            self.assertEqual(protocol.differences(protocol.examples()["interrupted"], told), [])
+            self.assertEqual((status["state"], told["interrupted_lock_id"]), ("lost", number))
+            self.assertIn("lost", told["text"])
+            self.assertIn("driftctl lock --resume", self.driftctl("status"))
+            self.record.update().clear()
+            away = self.record.collect(0.3 * SLOW).place_nm()
+            told = rig.status()["interrupted"]
+            for axis in "xy":
+                self.assertAlmostEqual(told[f"moved_{axis}_nm"], away[axis] - self.place[axis], delta=held_nm(6))
+            self.record.clear()
+            self.driftctl("lock", "--resume")
+            rig.wait_state("locked")
+            self.assert_back()
+            self.assertIsNone(rig.status()["interrupted"])
+        # Lost, and then the daemon's end: offered by the next one as before.
+        rig.fault("hide_markers", seconds=2.5 * SLOW)
+        rig.wait_state("lost")
+        rig.daemon.stop()
+        self.assert_kept()
+        rig.start_daemon(self.file)
+        rig.wait_until(lambda s: (s["interrupted"] or {}).get("moved_x_nm") is not None, "markers")
+        self.driftctl("lock", "--resume")
+        rig.wait_state("locked")
+        self.assert_back()
 
     def test_a_sample_that_moved_too_far_is_not_followed(self):
         self.start_locked("always")

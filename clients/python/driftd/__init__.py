@@ -369,7 +369,7 @@ class Client:
 
     def lock(self, resume: bool = False, place: str | None = None) -> str:
         """Take the reference anew and hold the sample there; with `resume`, go back to where a lock held
-        it that the daemon's end interrupted; with `place`, to one that `save_place` saved, whose markers are
+        it that was lost, or that the daemon's end interrupted; with `place`, to one that `save_place` saved, whose markers are
         looked for in the whole image: that may take seconds, `timeout_s`. Returns the state that follows."""
         fields: dict[str, Any] = {"resume": True} if resume else {}
         if place is not None:

@@ -298,6 +298,96 @@ TEST_CASE("another lock, or the order to forget, ends it") {
   CHECK(refused_at_once([&] { other.run->interrupted.resumption(); }) == "refused");
 }
 
+TEST_CASE("a lock that was lost is gone back to as one that the daemon's end interrupted") {
+  Fixture f;
+  f.config.lock.resume = config::Resume::Always;  // goes back by itself only after an end
+  f.run->played.report.carried_nm = {5, 0};
+  f.run->played.report.travelled_nm = {700, 0};
+  f.lock(LockState::Locked, 3, {-40, 15});
+  CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
+  f.lock(LockState::Lost, 3, {-40, 15});
+  CHECK(f.run->count("lock_interrupted") == 0);  // nothing is measured: how far, nobody knows
+  CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
+  f.measure({300, -240});
+  f.turn();
+  f.turn();
+  REQUIRE(f.run->count("lock_interrupted") == 1);
+  CHECK_THAT(f.run->last("lock_interrupted"), contains("lock 3, lost 0.0 s ago: the sample is"));
+  CHECK_THAT(f.run->last("lock_interrupted"), contains("384.2 nm (x +300.0, y -240.0)"));
+  CHECK_THAT(f.run->last("lock_interrupted"), contains("driftctl lock --resume"));
+  CHECK(f.run->interrupted.status()["phase"] == "found");
+  CHECK(f.run->interrupted.status()["interrupted_session"] == "0000000000000001");
+  CHECK(f.run->ordered(Kind::Lock) == nullptr);
+  const LockResumption back = f.run->interrupted.resumption();
+  CHECK(back.carried_nm.x == 5 - 40);
+  CHECK(back.carried_nm.y == 15);
+  CHECK(back.drift_nm.x == 300);
+  CHECK(back.largest_move_nm == 100);
+
+  SECTION("not farther than the limits reach") {
+    f.measure({966, 0});
+    f.turn();
+    CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
+    CHECK_THAT(f.run->interrupted.status()["text"].get<std::string>(),
+               contains("control.range_limit_nm is 1000"));
+  }
+  SECTION("not where what gives its numbers their meaning was changed by a reload") {
+    f.config.stage.image_to_stage[1][1] = -1;
+    CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
+    f.config.stage.image_to_stage[1][1] = 1;
+    CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }).empty());
+  }
+  SECTION("resumed, it is the same lock, and can be lost again") {
+    f.run->played.report.resumed = true;
+    f.run->played.report.carried_nm = {-35, 15};
+    f.lock(LockState::Referencing, 4);
+    f.lock(LockState::Locked, 4, {250, -130});
+    CHECK(f.run->count("lock_resumed") == 1);
+    CHECK(f.run->interrupted.status().is_null());
+    f.lock(LockState::Lost, 4, {250, -130});
+    CHECK(f.run->interrupted.resumption().carried_nm.x == 215);
+    CHECK(f.run->interrupted.status()["interrupted_lock_id"] == 4);
+  }
+  SECTION("where it does not engage it can be tried again, and after the daemon's end, too") {
+    f.run->played.report.resumed = true;
+    f.lock(LockState::Referencing, 4);
+    f.run->played.report.total_nm = {};
+    f.lock(LockState::Idle, 4);
+    f.turn(5000);
+    CHECK(f.run->interrupted.resumption().carried_nm.x == 5 - 40);
+    f.run->memory.write_last();
+    f.start("0000000000000002");
+    CHECK(f.run->interrupted.asks());
+    CHECK(f.kept().value().total_nm.x == -40);
+  }
+  SECTION("another lock takes its place") {
+    f.run->played.report.resumed = false;
+    f.lock(LockState::Referencing, 4);
+    CHECK(f.run->interrupted.status().is_null());
+    f.lock(LockState::Idle, 4);
+    CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
+    REQUIRE(f.until([&] { return !f.kept(); }));
+  }
+  SECTION("`unlock` forgets it, though the loop has still to obey") {
+    f.run->interrupted.forget();
+    f.turn();
+    CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
+    f.lock(LockState::Idle, 3);
+    CHECK(f.run->interrupted.status().is_null());
+    REQUIRE(f.until([&] { return !f.kept(); }));
+  }
+}
+
+TEST_CASE("a lock that `unlock` ends in the moment of its loss is not gone back to") {
+  Fixture f;
+  f.lock(LockState::Locked, 3, {-40, 15});
+  f.run->interrupted.forget();
+  f.lock(LockState::Lost, 3, {-40, 15});
+  f.measure({30, -40});
+  f.lock(LockState::Idle, 3);
+  CHECK(f.run->interrupted.status().is_null());
+}
+
 TEST_CASE("another sample: it is told, not gone back to, and kept for when the first is back") {
   Fixture f;
   f.config.lock.resume = config::Resume::Always;
