@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/table.hpp"
+#include "control/types.hpp"
 
 namespace driftd::config {
 
@@ -21,8 +22,8 @@ const Table& table();
 std::span<const Option> options();
 std::span<const Section> sections();
 std::span<const ListKey> marker_keys();
-/// Entries that markers.list may have (control::kMaxMarkers).
-constexpr std::size_t kMaxListedMarkers = 256;
+/// Entries that markers.list may have.
+constexpr std::size_t kMaxListedMarkers = control::kMaxMarkers;
 
 /// Null when there is no such option.
 const Option* find_option(std::string_view key);

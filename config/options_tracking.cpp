@@ -86,7 +86,10 @@ std::vector<Option> selection_options() {
           {.text = "The markers for `mode: list`, one entry each; see the table of its keys."}),
       row<&Config::markers, &Markers::max_count>(
           "markers.max_count", 16,
-          {.text = "Mode auto keeps the best so many, witnesses included.", .min = 1, .max = 256}),
+          {.text = "Mode auto keeps the best so many, witnesses included. A saved place, or a lock "
+                   "that was interrupted, keeps all that it has.",
+           .min = 1,
+           .max = control::kMaxMarkers}),
       row<&Config::markers, &Markers::min_snr>(
           "markers.min_snr", 10,
           {.text = "Smallest signal-to-noise ratio: fitted amplitude over the noise of the local "

@@ -150,9 +150,8 @@ FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format)
 }
 
 FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format,
-                           fitter::Estimator estimator) {
+                           fitter::Estimator estimator, std::size_t capacity) {
   const int roi_px = config::with_sizes(config).fitter.roi_px;
-  const std::size_t capacity = marker_capacity(config);
   const fitter::FitOptions options = fit_options(config, format, estimator);
   const fitter::CudaLiveOptions cuda = {
       .device = config.cuda.device,

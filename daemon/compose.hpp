@@ -43,7 +43,7 @@ config::Config with_range(config::Config config, const camera::SourceInfo& sourc
 
 FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format);
 FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format,
-                           fitter::Estimator estimator);
+                           fitter::Estimator estimator, std::size_t capacity);
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format,
                                fitter::Estimator estimator);
 control::DetectionSettings detection_settings(const config::Config& config,
@@ -64,7 +64,8 @@ std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
                                            const std::vector<control::Marker>& markers);
 /// Markers of mode `list`.
 std::vector<control::Marker> listed_markers(const config::Config& config);
-/// The most markers that there can be.
+/// The most markers that are found or listed; those of a saved place, or of an interrupted lock,
+/// may be more.
 std::size_t marker_capacity(const config::Config& config);
 
 }  // namespace driftd::daemon

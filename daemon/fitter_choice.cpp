@@ -110,16 +110,19 @@ ChosenFitter choose_fitter(const FitterWish& wish,
   return with(Estimator::ImplicitLeastSquares, "poisson: " + reason);
 }
 
-ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format) {
-  ChosenFitter chosen = choose_fitter(
-      fitter_wish(config, format),
-      [&](fitter::Estimator estimator) { return fitter_makers(config, format, estimator); });
+ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format,
+                               std::size_t markers) {
+  const std::size_t capacity = std::max(markers, marker_capacity(config));
+  ChosenFitter chosen =
+      choose_fitter(fitter_wish(config, format), [&](fitter::Estimator estimator) {
+        return fitter_makers(config, format, estimator, capacity);
+      });
   chosen.saturation_adu = detection_settings(config, format).saturation_adu;
   return chosen;
 }
 
 ChosenFitter fitter_like(const ChosenFitter& in_use, bool gpu_failed, const config::Config& config,
-                         camera::PixelFormat format) {
+                         camera::PixelFormat format, std::size_t markers) {
   config::Config same = config;
   same.fitter.estimator = in_use.estimator == fitter::Estimator::PoissonLikelihood
                               ? config::Estimator::Poisson
@@ -129,12 +132,12 @@ ChosenFitter fitter_like(const ChosenFitter& in_use, bool gpu_failed, const conf
   ChosenFitter made;
   std::string reason = in_use.reason;
   try {
-    made = choose_fitter_for(same, format);
+    made = choose_fitter_for(same, format, markers);
   } catch (const fitter::FitterError& error) {
     if (same.fitter.backend == config::Backend::Cpu) throw;
     reason = error.what();
     same.fitter.backend = config::Backend::Cpu;
-    made = choose_fitter_for(same, format);
+    made = choose_fitter_for(same, format, markers);
   }
   made.reason = std::move(reason);
   made.estimator_reason = in_use.estimator_reason;

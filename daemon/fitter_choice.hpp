@@ -48,14 +48,17 @@ struct ChosenFitter {
 ChosenFitter choose_fitter(const FitterWish& wish,
                            const std::function<FitterMakers(fitter::Estimator)>& makers_of);
 
-/// The same for a configuration and the frames' format. @throws fitter::FitterError
-ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format);
+/// The same for a configuration and the frames' format, for so many markers at least.
+/// @throws fitter::FitterError
+ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format,
+                               std::size_t markers = 0);
 
 /// One for another configuration of the same daemon, without timing anything: on the back end and
-/// with the estimator of `in_use`; on the CPU where a GPU has failed or cannot be had any more.
+/// with the estimator of `in_use`; on the CPU where a GPU has failed or cannot be had any more. It
+/// holds so many `markers`, or as many as the configuration has, whichever are more.
 /// @throws fitter::FitterError
 ChosenFitter fitter_like(const ChosenFitter& in_use, bool gpu_failed, const config::Config& config,
-                         camera::PixelFormat format);
+                         camera::PixelFormat format, std::size_t markers = 0);
 
 /// `cpu` and `cuda` are what is used. `auto` times both, warm-started and paced as in the
 /// lock, and takes the one whose 99th percentile is lower; the CPU where CUDA cannot be had. A CUDA

@@ -83,13 +83,16 @@ std::string InterruptedLock::otherwise() const {
 const SavedLock* InterruptedLock::wanted() {
   if (phase_ != Phase::Searching || camera_.info().width_px <= 0) return nullptr;
   if (const std::string other = otherwise(); !other.empty()) {
-    raise(Level::Warning, "state_ignored",
-          fmt::format("{} is not of this instrument and ignored: {}", headline(), other));
-    phase_ = Phase::None;
+    ignore("it is not of this instrument, " + other);
     return nullptr;
   }
   is_ours_ = true;
   return &*saved_;
+}
+
+void InterruptedLock::ignore(const std::string& why) {
+  raise(Level::Warning, "state_ignored", fmt::format("{} is ignored: {}", headline(), why));
+  phase_ = Phase::None;
 }
 
 void InterruptedLock::found(std::uint64_t command, int matched) {

@@ -48,6 +48,8 @@ class InterruptedLock {
   const SavedLock* wanted();
   /// So many of them are there; all were handed to the loop by this command, with their references.
   void found(std::uint64_t command, int matched);
+  /// It is told, and over: nothing can be made of it in this run.
+  void ignore(const std::string& why);
   /// Others are in the image.
   void not_found(const std::string& reason);
 

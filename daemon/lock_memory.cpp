@@ -184,14 +184,16 @@ SavedLock LockMemory::saved() const {
   const MarkersReport& markers = loop_.markers();
   const LockState state = loop.lock.state;
   const MarkerSizes sizes = sizes_();
+  // Those in use: another day they may be configured otherwise, or not at all.
+  const config::Config sized = config::with_sizes(config_, sizes.spot_sigma_px, sizes.roi_px);
   SavedLock lock{.time = SavedTime::now(),
                  .session = session_,
                  .lock_id = loop.lock_id,
                  .lost = state == LockState::Lost || state == LockState::Fault,
                  .meaning = meaning_of(config_, camera_.info()),
                  .markers = {},
-                 .spot_sigma_px = sizes.spot_sigma_px,
-                 .roi_px = sizes.roi_px,
+                 .spot_sigma_px = sized.optics.spot_sigma_px,
+                 .roi_px = sized.fitter.roi_px,
                  .saturation_adu = sizes.saturation_adu,
                  .total_nm = loop.total_nm,
                  .carried_nm = loop.carried_nm,

@@ -111,6 +111,7 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
     }
     search.fitter_roi_px = fitter_.fitter->roi_px();
     search.fitter_saturation_adu = fitter_.saturation_adu;
+    search.fitter_capacity = fitter_.fitter->capacity();
     search.min_markers = config_.drift.min_markers;
     search.make_fitter = fitter_maker(format);
     if (commanded && find_->place)
@@ -123,18 +124,20 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
   if (commanded) find_->stage = Find::Stage::Begun;
 }
 
-/// None where a resident kernel keeps the GPU from making another.
-std::function<ChosenFitter(const control::DetectionSettings&)> MarkerKeeper::fitter_maker(
-    camera::PixelFormat format) const {
-  const bool may_make = config_.cuda.mode != fitter::CudaMode::Resident ||
-                        config_.fitter.backend == config::Backend::Cpu;
-  if (!may_make) return nullptr;
+/// A resident kernel keeps the GPU from making another.
+bool MarkerKeeper::may_make_fitter() const noexcept {
+  return config_.cuda.mode != fitter::CudaMode::Resident ||
+         config_.fitter.backend == config::Backend::Cpu;
+}
+
+FitterMaker MarkerKeeper::fitter_maker(camera::PixelFormat format) const {
+  if (!may_make_fitter()) return nullptr;
   const bool gpu_failed = loop_.report().fitter_error != nullptr;
-  return [config = config_, format, in_use = fitter_,
-          gpu_failed](const control::DetectionSettings& found) {
+  return [config = config_, format, in_use = fitter_, gpu_failed](
+             const control::DetectionSettings& found, std::size_t markers) {
     config::Config other = config::with_sizes(config, found.expected_sigma_px, found.roi_px);
     other.camera.saturation_adu = static_cast<int>(found.saturation_adu);
-    return fitter_like(in_use, gpu_failed, other, format);
+    return fitter_like(in_use, gpu_failed, other, format, markers);
   };
 }
 

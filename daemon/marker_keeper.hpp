@@ -111,8 +111,9 @@ class MarkerKeeper {
   void begin_find(Answer answer, std::int64_t now_ns);
   bool engaged_meanwhile();
   void await_measurement(nlohmann::json reply, std::int64_t now_ns);
-  std::function<ChosenFitter(const control::DetectionSettings&)> fitter_maker(
-      camera::PixelFormat format) const;
+  FitterMaker fitter_maker(camera::PixelFormat format) const;
+  bool may_make_fitter() const noexcept;
+  std::string no_fitter_for(const SavedLock& lock) const;
   bool adopt(const std::vector<control::Marker>& markers, const MarkerSearchResult& result = {},
              std::span<const control::MarkerReference> references = {},
              control::Vec2 displacement_px = {});

@@ -11,7 +11,22 @@ namespace driftd::daemon {
 
 /// The interrupted lock, while its markers are to be looked for.
 const SavedLock* MarkerKeeper::before() const {
-  return interrupted_ != nullptr ? interrupted_->wanted() : nullptr;
+  const SavedLock* lock = interrupted_ != nullptr ? interrupted_->wanted() : nullptr;
+  if (lock == nullptr) return nullptr;
+  const std::string why = no_fitter_for(*lock);
+  if (why.empty()) return lock;
+  interrupted_->ignore(why);
+  return nullptr;
+}
+
+/// Why there can be none that holds its markers; "" where there can.
+std::string MarkerKeeper::no_fitter_for(const SavedLock& lock) const {
+  const std::size_t held = fitter_.fitter->capacity(), markers = lock.markers.size();
+  if (markers <= held || may_make_fitter()) return {};
+  return fmt::format(
+      "it has {0} markers, and the resident kernel was made for {1}; set fitter.cuda.mode to "
+      "`graph`, or markers.max_count to {0} at least, and start driftd again",
+      markers, held);
 }
 
 /// Its camera may be another one: to be known before anything else is looked for.
@@ -54,12 +69,16 @@ bool MarkerKeeper::adopt_saved(const SavedLock& lock, const MarkerSearchResult& 
   }
   MarkerSearchResult as_before;
   as_before.fitter = result.fitter;
-  if (lock.spot_sigma_px > 0 && lock.roi_px > 0) {
+  const bool are_open = config_.optics.spot_sigma_px == 0 || config_.fitter.roi_px == 0;
+  if (are_open && lock.spot_sigma_px > 0 && lock.roi_px > 0) {
+    const config::Config sized = config::with_sizes(config_, lock.spot_sigma_px, lock.roi_px);
+    const double sigma_px = sized.optics.spot_sigma_px;
+    const int roi_px = sized.fitter.roi_px;
     as_before.size = control::SpotSize{
-        .sigma_px = lock.spot_sigma_px,
-        .roi_px = lock.roi_px,
-        .reason = fmt::format("sigma {:.2f} px and a ROI of {} px, as {} had them",
-                              lock.spot_sigma_px, lock.roi_px, whose)};
+        .sigma_px = sigma_px,
+        .roi_px = roi_px,
+        .reason = fmt::format("sigma {:.2f} px and a ROI of {} px, as {} had them", sigma_px,
+                              roi_px, whose)};
   }
   as_before.clip.level_adu = static_cast<std::uint32_t>(lock.saturation_adu);
   return adopt(markers, as_before, references, result.match.displacement_px);
@@ -90,6 +109,8 @@ void MarkerKeeper::tell_saved(const MarkerSearchResult& result, const char* whos
 }
 
 void MarkerKeeper::find_place(WantedPlace place, Answer answer, std::int64_t now_ns) {
+  if (const std::string why = no_fitter_for(place.markers); !why.empty())
+    throw CommandRefused{Refusal::Refused, "the place cannot be used: " + why};
   begin_find(std::move(answer), now_ns);
   find_->place = std::move(place);
 }

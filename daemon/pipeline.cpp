@@ -16,7 +16,7 @@ Pipeline::Pipeline(WireContext& wire, const config::Config& config, const std::s
       realtime_(config.realtime),
       source_(source ? std::move(source)
                      : make_source(config, [this] { realtime_.schedule_camera(); })) {
-  ports_.record = std::make_shared<RecordFeed>(marker_capacity(config));
+  ports_.record = std::make_shared<RecordFeed>(control::kMaxMarkers);
   publisher_.set_feed(ports_.record);
 }
 

@@ -51,7 +51,7 @@ struct SavedLock {
   /// Name and value of what has to be the same for the numbers to mean the same.
   std::map<std::string, std::string> meaning;
   std::vector<SavedMarker> markers;
-  double spot_sigma_px = 0;  ///< as chosen from the image; 0: it was given
+  double spot_sigma_px = 0;  ///< in use; 0: as configured, and not written then
   int roi_px = 0;            ///< likewise
   int saturation_adu = 0;    ///< as the image showed it; 0: it was known
   Vec2 total_nm;             ///< that the stage was told last, from its place at lock

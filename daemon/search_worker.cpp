@@ -9,9 +9,11 @@
 namespace driftd::daemon {
 namespace {
 
-bool wants_another_fitter(const MarkerSearch& search, const control::DetectionSettings& detection) {
+bool wants_another_fitter(const MarkerSearch& search, const control::DetectionSettings& detection,
+                          std::size_t markers) {
   const bool another = detection.roi_px != search.fitter_roi_px ||
-                       detection.saturation_adu != search.fitter_saturation_adu;
+                       detection.saturation_adu != search.fitter_saturation_adu ||
+                       markers > search.fitter_capacity;
   return another && search.make_fitter;
 }
 
@@ -38,9 +40,10 @@ void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
   const auto tracking = std::count_if(
       result.found.markers.begin(), result.found.markers.end(),
       [](const control::Marker& m) { return m.role == control::MarkerRole::Tracking; });
-  if (tracking >= search.min_markers && wants_another_fitter(search, detection) &&
+  const std::size_t count = result.found.markers.size();
+  if (tracking >= search.min_markers && wants_another_fitter(search, detection, count) &&
       !bounds.stop.stop_requested())
-    result.fitter = search.make_fitter(detection);
+    result.fitter = search.make_fitter(detection, count);
 }
 
 /// @returns false where they are not there
@@ -54,7 +57,9 @@ bool find_those_of_before(const MarkerSearch& search, control::SearchBounds& bou
   result.match = find_markers_again(*before.markers, image.frame, image.pixels, detection,
                                     before.options, before.constellation, &bounds);
   if (!result.match.found) return false;
-  if (wants_another_fitter(search, detection)) result.fitter = search.make_fitter(detection);
+  const std::size_t count = before.markers->count;
+  if (wants_another_fitter(search, detection, count))
+    result.fitter = search.make_fitter(detection, count);
   return true;
 }
 

@@ -25,6 +25,10 @@
 
 namespace driftd::daemon {
 
+/// One for spots as they were found, that holds so many markers at least.
+using FitterMaker =
+    std::function<ChosenFitter(const control::DetectionSettings& found, std::size_t markers)>;
+
 /// For markers of before, of a lock that was interrupted or of a place: they go before any others.
 struct SearchForBefore {
   std::unique_ptr<const MarkersReport> markers;
@@ -50,8 +54,9 @@ struct MarkerSearch {
   /// Of the fitter in use. Where they are to be others, and markers are enough, one is made.
   int fitter_roi_px = 0;
   std::uint32_t fitter_saturation_adu = 0;
+  std::size_t fitter_capacity = 0;
   int min_markers = 1;
-  std::function<ChosenFitter(const control::DetectionSettings&)> make_fitter = nullptr;
+  FitterMaker make_fitter = nullptr;
 };
 
 struct MarkerSearchResult {

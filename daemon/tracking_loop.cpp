@@ -37,11 +37,7 @@ TrackingLoop::TrackingLoop(camera::FrameSource& source, fitter::LiveFitter& fitt
       settings_(settings),
       lossless_(lossless),
       supervisor_(settings.supervisor, control::FramePeriod(settings.frame_period_ns)),
-      gate_(settings.gate),
-      starts_(fitter.capacity()),
-      observations_(fitter.capacity()),
-      last_fits_(fitter.capacity()),
-      last_origins_(fitter.capacity()) {}
+      gate_(settings.gate) {}
 
 void TrackingLoop::run() noexcept {
   last_arrival_ns_ = ports_.clock();
@@ -296,8 +292,9 @@ void TrackingLoop::finish() noexcept {
 
 void TrackingLoop::measure(const camera::Frame& frame) noexcept {
   fitter::LiveFitter& fits_markers = fitter();
-  const std::size_t count =
-      std::min({set_->estimator.markers().size(), fits_markers.capacity(), starts_.size()});
+  const std::size_t markers = set_->estimator.markers().size();
+  const std::size_t count = std::min(markers, fits_markers.capacity());
+  for (std::size_t i = count; i < markers; ++i) observations_[i] = {};  // whoever was there before
   const int side_px = fits_markers.roi_px();
   for (std::size_t i = 0; i < count; ++i) {
     const control::RoiOrigin roi = set_->tracker.origin(i);

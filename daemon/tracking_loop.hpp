@@ -10,7 +10,6 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "base/monotonic.hpp"
 #include "camera/frame_source.hpp"
@@ -151,11 +150,13 @@ class TrackingLoop {
   std::uint64_t chain_ = 0;         ///< Publisher::broken() as far as it was dealt with
   std::uint64_t refused_seen_ = 0;  ///< Publisher::refused() likewise
 
-  // Per marker, sized once.
-  std::vector<fitter::Start> starts_;
-  std::vector<control::MarkerObservation> observations_;
-  std::vector<fitter::Localization> last_fits_;
-  std::vector<control::RoiOrigin> last_origins_;
+  // Per marker of the present set, whichever fitter and however many markers came before.
+  template <typename Value>
+  using PerMarker = std::array<Value, control::kMaxMarkers>;
+  PerMarker<fitter::Start> starts_ = {};
+  PerMarker<control::MarkerObservation> observations_ = {};
+  PerMarker<fitter::Localization> last_fits_ = {};
+  PerMarker<control::RoiOrigin> last_origins_ = {};
 };
 
 }  // namespace driftd::daemon

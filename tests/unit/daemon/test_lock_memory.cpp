@@ -52,6 +52,17 @@ TEST_CASE("a lock is kept with its references, its total and its travel") {
   CHECK(lock->meaning.at("camera") == "maker model 7");  // its address may change
 }
 
+TEST_CASE("the sizes that were in use are kept, also where they were configured") {
+  Fixture f;
+  f.config.optics.spot_sigma_px = 2.1;
+  f.config.fitter.roi_px = 21;
+  f.lock_and_die();
+  const auto lock = f.kept();
+  REQUIRE(lock);
+  CHECK(lock->spot_sigma_px == 2.1);
+  CHECK(lock->roi_px == 21);
+}
+
 TEST_CASE("a lock is written each second, and sooner only where the stage was told to go far") {
   Fixture f;
   f.lock(LockState::Locked, 1, {1, 0});

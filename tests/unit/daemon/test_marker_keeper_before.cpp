@@ -140,3 +140,59 @@ TEST_CASE("markers looked for by command take the place of those of the interrup
       [&] { return f.told.codes().back() == "markers_found" && f.told.events.size() > 3; }));
   CHECK(f.interrupted->status()["phase"] == "absent");
 }
+
+TEST_CASE("more markers than the fitter in use holds come with one that holds them") {
+  Fixture f;
+  f.config.markers.max_count = 3;
+  f.fitter.fitter = fitter::make_cpu_live_fitter(13, 3, {});
+  f.turn();
+  f.show(kSpots);
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  REQUIRE(f.adopted().estimator.markers().size() == 5);
+  REQUIRE(f.adopted().fitter != nullptr);
+  CHECK(f.adopted().fitter->capacity() >= 5);
+  // Those that are found later are as many as configured, and have room.
+  Asker asker;
+  f.before->find(asker.answer(), f.now_ns);
+  f.turn();
+  f.show(kSpots, 2);
+  REQUIRE(f.until([&] { return f.last(Kind::Markers)->markers->estimator.markers().size() == 3; }));
+  CHECK(f.adopted().fitter->capacity() >= 3);
+}
+
+TEST_CASE("more markers than a resident kernel holds are refused with how to have them") {
+  Fixture f;
+  f.config.fitter.backend = config::Backend::Auto;
+  f.config.cuda.mode = fitter::CudaMode::Resident;
+  f.fitter.fitter = fitter::make_cpu_live_fitter(13, 3, {});
+  f.turn();
+  f.show(kSpots);
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  CHECK(f.adopted().estimator.markers()[0].id == 1);
+  CHECK(f.interrupted->status().is_null());
+  REQUIRE(f.told.codes()[1] == "state_ignored");
+  CHECK_THAT(f.told.events[1]["text"].get<std::string>(), contains("it has 5 markers") &&
+                                                              contains("made for 3") &&
+                                                              contains("markers.max_count to 5"));
+  // And those of a place, with nothing changed.
+  f.played.taken.clear();
+  WantedPlace place{.markers = some_lock(), .refuses = nullptr};
+  place.markers.markers.resize(4, place.markers.markers.front());
+  Asker asker;
+  CHECK_THROWS_AS(f.before->find_place(std::move(place), asker.answer(), f.now_ns), CommandRefused);
+  CHECK_FALSE(f.before->find_pending());
+}
+
+TEST_CASE("a ROI that is configured now goes before the one that was chosen, and is what is told") {
+  Fixture f(config::MarkerMode::Auto, 15);
+  f.config.optics.spot_sigma_px = 0;
+  f.config.fitter.roi_px = 11;
+  f.turn();
+  f.show(kSpots);
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  REQUIRE(f.adopted().fitter != nullptr);
+  CHECK(f.adopted().fitter->roi_px() == 11);
+  CHECK(f.adopted().tracker.origin(0).x_px == 1025);  // 11 px around 1030.3
+  CHECK(f.before->sizes().roi_px == 11);
+  CHECK(f.before->sizes().spot_sigma_px == 1.3);
+}

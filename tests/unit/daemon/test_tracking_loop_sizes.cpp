@@ -70,3 +70,68 @@ TEST_CASE("markers that bring a fitter are fitted by it in ROIs of its side, unt
   CHECK(bench.ports.markers.reading().entries[0].roi.x_px ==
         std::lround(ScriptedCamera::markers()[0].x_px) - 6);
 }
+
+namespace {
+
+/// Hands over all five markers after so many frames, with a fitter of their own of that capacity.
+void hand_over(Bench& bench, std::size_t capacity) {
+  bench.at_here([&bench, capacity] {
+    LoopCommand command{.kind = LoopCommand::Kind::Markers};
+    command.markers = make_marker_set(bench.config, ScriptedCamera::markers());
+    command.markers->fitter =
+        fitter::make_cpu_live_fitter(bench.config.fitter.roi_px, capacity,
+                                     fit_options(bench.config, camera::PixelFormat::Mono16,
+                                                 fitter::Estimator::ImplicitLeastSquares));
+    bench.ports.commands.push(std::move(command));
+  });
+}
+
+const MarkersReport& told(Bench& bench) {
+  bench.ports.markers.refresh();
+  return bench.ports.markers.reading();
+}
+
+}  // namespace
+
+TEST_CASE("more markers than the loop began with are all measured, by a fitter that holds them") {
+  Bench bench;
+  bench.capacity = 2;
+  bench.first_markers.clear();
+  bench.frames(5);
+  hand_over(bench, 5);
+  bench.frames(7, {.drift_nm = {30, -20}});
+  bench.frames(7, {.drift_nm = {42, -11}});
+  const LoopReport report = bench.run();
+  CHECK(report.drift.markers_used == 5);
+  CHECK(report.drift.frame_drift_nm.x == Approx(42).margin(0.5));
+  const MarkersReport& markers = told(bench);
+  REQUIRE(markers.count == 5);
+  for (std::size_t i = 0; i < markers.count; ++i) {
+    const MarkersReport::Entry& entry = markers.entries[i];
+    CAPTURE(i);
+    CHECK(entry.result.health == control::MarkerHealth::Good);
+    CHECK(entry.observation.x_px == Approx(entry.marker.x_px + 0.42).margin(0.05));
+    CHECK(entry.result.displacement_nm.x == Approx(42).margin(0.5));
+  }
+}
+
+TEST_CASE(
+    "markers beyond what the fitter holds do not exist for the drift, whatever was fitted there") {
+  Bench bench;
+  bench.config.drift.min_markers = 2;
+  bench.frames(10);  // by a fitter for all five, whose fits must not be taken for later ones
+  hand_over(bench, 3);
+  bench.frames(5);
+  bench.frames(7, {.drift_nm = {12, 9}});
+  const LoopReport report = bench.run();
+  CHECK(report.drift.markers_used == 3);
+  CHECK(report.drift.frame_drift_nm.x == Approx(12).margin(0.5));
+  const MarkersReport& markers = told(bench);
+  REQUIRE(markers.count == 5);
+  for (std::size_t i = 3; i < markers.count; ++i) {
+    CAPTURE(i);
+    CHECK(markers.entries[i].result.health == control::MarkerHealth::FitFailed);
+    CHECK_FALSE(markers.entries[i].observation.fitted);
+    CHECK(markers.entries[i].observation.x_px == 0);
+  }
+}

@@ -292,8 +292,9 @@ struct Bench {
   int rest_moves_to_lock = 0;  ///< so that most scripts may lock at once
   bool lossless = false;       ///< a recording
   bool wait_for_sent =
-      true;               ///< frame by frame for the publisher, so that its pace does not matter
-  int gpu_fails_at = -1;  ///< call at which a fake GPU fails and the CPU takes over; -1: no GPU
+      true;                  ///< frame by frame for the publisher, so that its pace does not matter
+  std::size_t capacity = 5;  ///< of the loop's own fitter
+  int gpu_fails_at = -1;     ///< call at which a fake GPU fails and the CPU takes over; -1: no GPU
 
   Bench() {
     scripted_ns = 5'000'000'000;
@@ -411,7 +412,7 @@ struct Bench {
   }
   std::unique_ptr<fitter::LiveFitter> make_fitter() const {
     return fitter::make_cpu_live_fitter(
-        config.fitter.roi_px, 5,
+        config.fitter.roi_px, capacity,
         fit_options(config, camera::PixelFormat::Mono16, fitter::Estimator::ImplicitLeastSquares));
   }
   /// Waits for those that left, and a moment for one too many.
