@@ -12,6 +12,11 @@
 namespace driftd {
 namespace {
 
+struct Network {
+  std::uint32_t address, mask;
+};
+constexpr Network kLinkLocal{0xa9fe0000, 0xffff0000};
+
 std::optional<std::uint32_t> number_of(const std::string& address) {
   in_addr parsed{};
   if (inet_pton(AF_INET, address.c_str(), &parsed) != 1) return std::nullopt;
@@ -28,30 +33,32 @@ std::vector<Route> routes_of(const std::string& proc_net_route) {
   while (std::getline(lines, line)) {
     std::istringstream fields(line);
     Route route;
-    std::string gateway;
     unsigned flags = 0;
     int skipped = 0;
-    fields >> route.interface >> std::hex >> route.destination >> gateway >> flags >> std::dec >>
-        skipped >> skipped >> skipped >> std::hex >> route.mask;
+    fields >> route.interface >> std::hex >> route.destination >> route.gateway >> flags >>
+        std::dec >> skipped >> skipped >> skipped >> std::hex >> route.mask;
     constexpr unsigned kUp = 1;
     if (fields && (flags & kUp) != 0) routes.push_back(route);
   }
   return routes;
 }
 
-std::string interface_to(const std::vector<Route>& routes, const std::string& address) {
+std::optional<Route> route_to(const std::vector<Route>& routes, const std::string& address) {
   const auto wanted = number_of(address);
-  if (!wanted) return {};
-  if (is_loopback_address(address)) return "lo";
-  std::string best;
-  int longest = -1;
+  if (!wanted) return std::nullopt;
+  if (is_loopback_address(address)) return Route{.interface = "lo"};
+  const bool link_local = (ntohl(*wanted) & kLinkLocal.mask) == kLinkLocal.address;
+  std::optional<Route> best;
   for (const Route& route : routes) {
-    if ((*wanted & route.mask) != route.destination) continue;
-    const int length = std::popcount(route.mask);
-    if (length > longest) best = route.interface;
-    longest = std::max(longest, length);
+    if ((*wanted & route.mask) != route.destination || (link_local && route.gateway != 0)) continue;
+    if (!best || std::popcount(route.mask) > std::popcount(best->mask)) best = route;
   }
   return best;
+}
+
+std::string interface_to(const std::vector<Route>& routes, const std::string& address) {
+  const auto route = route_to(routes, address);
+  return route ? route->interface : "";
 }
 
 bool has_default_route(const std::vector<Route>& routes, const std::string& interface) {
@@ -65,13 +72,10 @@ bool is_loopback_address(const std::string& address) {
 }
 
 bool is_private_address(const std::string& address) {
-  struct Network {
-    std::uint32_t address, mask;
-  };
   constexpr std::array<Network, 5> kPrivate = {{{0x0a000000, 0xff000000},
                                                 {0xac100000, 0xfff00000},
                                                 {0xc0a80000, 0xffff0000},
-                                                {0xa9fe0000, 0xffff0000},
+                                                kLinkLocal,
                                                 {0x7f000000, 0xff000000}}};
   const auto number = number_of(address);
   if (!number) return false;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,16 @@ namespace driftd {
 
 struct Route {
   std::string interface;
-  std::uint32_t destination = 0, mask = 0;  ///< as the kernel has them
+  std::uint32_t destination = 0, gateway = 0,
+                mask = 0;  ///< as the kernel has them; gateway 0: none
 };
 
 /// A heading, then a line each; those that are up.
 std::vector<Route> routes_of(const std::string& proc_net_route);
-/// "lo" for loopback; "" where no route leads there, or it is no address.
+/// The one that is taken; none where no route leads there, or it is no address. No router passes
+/// link-local addresses on (RFC 3927), so a route through one leads to none of them.
+std::optional<Route> route_to(const std::vector<Route>& routes, const std::string& address);
+/// Of that route: "lo" for loopback; "" without one.
 std::string interface_to(const std::vector<Route>& routes, const std::string& address);
 bool has_default_route(const std::vector<Route>& routes, const std::string& interface);
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 #include "base/monotonic.hpp"
 
@@ -17,6 +18,7 @@ namespace driftd::camera::aravis {
 namespace {
 
 constexpr std::uint16_t kGvcpPort = 3956;
+constexpr std::uint8_t kDiscovery = 0x02;
 
 }  // namespace
 
@@ -48,9 +50,16 @@ GvcpProbe::~GvcpProbe() {
 }
 
 bool GvcpProbe::answered(std::chrono::milliseconds timeout) noexcept {
-  constexpr std::uint8_t kDiscovery = 0x02;
   Answer answer{};
   return ask(kDiscovery, {}, timeout, answer) > 0;
+}
+
+std::string GvcpProbe::user_name(std::chrono::milliseconds timeout) noexcept {
+  constexpr std::size_t kAt = 8 + 0xe8, kMost = 16;  // behind the header, as the register has it
+  Answer answer{};
+  if (ask(kDiscovery, {}, timeout, answer) < kAt + kMost) return {};
+  const char* text = reinterpret_cast<const char*>(&answer[kAt]);
+  return {text, strnlen(text, kMost)};
 }
 
 std::optional<std::uint32_t> GvcpProbe::read_register(std::uint32_t address,

@@ -24,6 +24,8 @@ class GvcpProbe {
 
   /// Sends one question and waits for its answer.
   bool answered(std::chrono::milliseconds timeout) noexcept;
+  /// The name that a user gave the camera; "" where it has none or does not answer.
+  std::string user_name(std::chrono::milliseconds timeout) noexcept;
   /// A bootstrap register's value; nothing where it is not there, may not be read or nobody
   /// answers.
   std::optional<std::uint32_t> read_register(std::uint32_t address,

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "camera/aravis/open.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
 #include "camera/aravis/gvcp_probe.hpp"
+#include "camera/cameras.hpp"
 
 namespace driftd::camera::aravis {
 namespace {
@@ -20,44 +24,41 @@ std::string text_or_empty(const char* text) {
   return text != nullptr ? text : "";
 }
 
-bool is_named(unsigned device, const std::string& id) {
-  for (const char* name : {arv_get_device_id(device), arv_get_device_serial_nbr(device),
-                           arv_get_device_physical_id(device), arv_get_device_address(device)}) {
-    if (name != nullptr && id == name) return true;
+/// What a device on the network says of itself may hold anything.
+std::string printable(const char* text) {
+  std::string kept = text_or_empty(text);
+  std::erase_if(kept, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
+  return kept;
+}
+
+/// Under lock_aravis().
+std::vector<ListedCamera> search() {
+  constexpr std::chrono::milliseconds kAnswerTime{300};
+  arv_update_device_list();
+  std::vector<ListedCamera> cameras(arv_get_n_devices());
+  for (unsigned device = 0; device < cameras.size(); ++device) {
+    ListedCamera& camera = cameras[device];
+    camera.id = printable(arv_get_device_id(device));
+    camera.vendor = printable(arv_get_device_vendor(device));
+    camera.model = printable(arv_get_device_model(device));
+    camera.serial = printable(arv_get_device_serial_nbr(device));
+    camera.hardware = printable(arv_get_device_physical_id(device));
+    const std::string address = printable(arv_get_device_address(device));
+    if (std::string_view("GigEVision") != arv_get_device_protocol(device) || !is_ipv4(address))
+      continue;
+    camera.address = address;
+    camera.user_name = printable(GvcpProbe(address).user_name(kAnswerTime).c_str());
   }
-  return false;
+  return cameras;
 }
 
 /// GigE cameras are opened by address: by id, on a machine with several interfaces, Aravis may bind
-/// the stream to the wrong one.
-std::string name_to_open(unsigned device) {
-  const std::string address = text_or_empty(arv_get_device_address(device));
-  const bool gige = std::string_view("GigEVision") == arv_get_device_protocol(device);
-  return gige && is_ipv4(address) ? address : text_or_empty(arv_get_device_id(device));
-}
-
-/// What to open for `id`. Unknown names are left to Aravis: it also takes user-defined names and
-/// host names.
-std::string find(const std::string& id) {
-  if (is_ipv4(id)) return id;
-  arv_update_device_list();
-  const unsigned count = arv_get_n_devices();
-  for (unsigned device = 0; device < count; ++device) {
-    if (id.empty() || is_named(device, id)) return name_to_open(device);
-  }
+/// the stream to the wrong one. Unknown names are left to Aravis, which also takes host names.
+std::string name_to_open(const std::vector<ListedCamera>& cameras, const std::string& id) {
+  if (const ListedCamera* meant = camera_named(cameras, id))
+    return meant->address.empty() ? meant->id : meant->address;
   if (id.empty()) throw CameraError("no camera found (GigE Vision or USB3 Vision)");
   return id;
-}
-
-/// For the message when the wanted camera is not there.
-std::string cameras_there_are() {
-  std::string list;
-  const unsigned count = arv_get_n_devices();
-  for (unsigned device = 0; device < count; ++device) {
-    list += (list.empty() ? "; there are: " : ", ") + text_or_empty(arv_get_device_id(device)) +
-            " (" + text_or_empty(arv_get_device_address(device)) + ")";
-  }
-  return list;
 }
 
 std::string camera_text(ArvCamera* camera,
@@ -97,12 +98,16 @@ void require_control(const OpenCamera& opened) {
 
 OpenCamera open_camera(const std::string& id) {
   const auto lock = lock_aravis();
-  const std::string name = find(id);
+  const bool by_address = is_ipv4(id);
+  std::vector<ListedCamera> cameras;
+  if (!by_address) cameras = search();
+  const std::string name = by_address ? id : name_to_open(cameras, id);
   try {
     return open_locked(name);
   } catch (const CameraError& error) {
-    if (name != id || is_ipv4(id)) throw;
-    throw CameraError(error.what() + cameras_there_are());
+    if (name != id) throw;
+    if (by_address) cameras = search();
+    throw CameraError(error.what() + ("; " + cameras_in_words(cameras)));
   }
 }
 
@@ -117,3 +122,29 @@ OpenCamera open_again(const Identity& identity) {
 }
 
 }  // namespace driftd::camera::aravis
+
+namespace driftd::camera {
+
+std::vector<ListedCamera> list_cameras() {
+  const auto lock = aravis::lock_aravis();
+  return aravis::search();
+}
+
+const ListedCamera* camera_named(const std::vector<ListedCamera>& cameras, const std::string& id) {
+  const auto meant = std::ranges::find_if(cameras, [&](const ListedCamera& camera) {
+    return id.empty() || id == camera.id || id == camera.serial || id == camera.hardware ||
+           id == camera.address || id == camera.user_name;
+  });
+  return meant != cameras.end() ? &*meant : nullptr;
+}
+
+std::string cameras_in_words(const std::vector<ListedCamera>& cameras) {
+  std::string list;
+  for (const ListedCamera& camera : cameras) {
+    list += (list.empty() ? "there are: " : ", ") + camera.id;
+    if (!camera.address.empty()) list += " (" + camera.address + ")";
+  }
+  return list.empty() ? "no camera is found" : list;
+}
+
+}  // namespace driftd::camera

@@ -319,6 +319,7 @@ void add_commands(CLI::App& app, Options& options) {
   add_access(app, options);
   add_keygen(app);
   add_doctor(app, options, options.doctor);
+  add_cameras(app, options);
   CLI::App* recording =
       app.add_subcommand("record", "Write every frame's results to the disk of the daemon");
   recording->require_subcommand(1);

@@ -4,85 +4,13 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include <charconv>
-#include <sstream>
-
 #include "clients/driftctl/doctor/doctor.hpp"
+#include "clients/driftctl/doctor/holders.hpp"
 
 namespace driftd::clients::doctor {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kUsbDevices = "sys/bus/usb/devices";
-
-bool daemon_has_camera(const Machine& machine) {
-  return machine.status &&
-         machine.status->value("/camera/connected"_json_pointer, nlohmann::json()) == true;
-}
-
-/// The inode of this computer's UDP socket at that port; 0: none.
-std::uint64_t socket_at(const Machine& machine, int port) {
-  std::istringstream lines(machine.text("proc/net/udp").value_or(""));
-  std::string line;
-  std::getline(lines, line);
-  while (std::getline(lines, line)) {
-    // sl local rem st queues timer retransmits uid timeout inode
-    std::istringstream fields(line);
-    std::string slot, local, skipped;
-    std::uint64_t inode = 0;
-    fields >> slot >> local;
-    for (int i = 0; i < 7; ++i) fields >> skipped;
-    fields >> inode;
-    const std::size_t colon = local.find(':');
-    int here = 0;
-    if (colon == std::string::npos) continue;
-    std::from_chars(local.data() + colon + 1, local.data() + local.size(), here, 16);
-    if (fields && here == port) return inode;
-  }
-  return 0;
-}
-
-/// "process 1234 (driftd)"; "" where that cannot be told, as of another user's.
-std::string process_with(const Machine& machine, std::uint64_t inode) {
-  const std::string wanted = fmt::format("socket:[{}]", inode);
-  for (const std::string& pid : machine.names("proc")) {
-    if (pid.empty() || pid[0] < '0' || pid[0] > '9') continue;
-    for (const std::string& descriptor : machine.names("proc/" + pid + "/fd")) {
-      std::error_code error;
-      const fs::path target =
-          fs::read_symlink(machine.root / "proc" / pid / "fd" / descriptor, error);
-      if (!error && target == wanted)
-        return fmt::format("process {} ({})", pid,
-                           machine.line("proc/" + pid + "/comm").value_or("?"));
-    }
-  }
-  return {};
-}
-
-std::string holder(const Machine& machine, const GigeCamera& camera) {
-  if (camera.holder_address.empty()) return "another program; the camera does not tell which";
-  const std::string at = fmt::format("{}, port {}", camera.holder_address, camera.holder_port);
-  const std::uint64_t inode = socket_at(machine, camera.holder_port);
-  if (inode == 0) return "a program at " + at;
-  const std::string process = process_with(machine, inode);
-  return process.empty() ? "a program of this computer, " + at : process + " at " + at;
-}
-
-/// The folders of USB3 Vision cameras: an interface of class 0xef, subclass 5.
-std::vector<std::string> usb_cameras(const Machine& machine) {
-  std::vector<std::string> cameras;
-  for (const std::string& name : machine.names(kUsbDevices)) {
-    const std::size_t colon = name.find(':');
-    const std::string at = fmt::format("{}/{}", kUsbDevices, name);
-    if (colon == std::string::npos || machine.line(at + "/bInterfaceClass") != "ef" ||
-        machine.line(at + "/bInterfaceSubClass") != "05")
-      continue;
-    const std::string device = name.substr(0, colon);
-    if (cameras.empty() || cameras.back() != device) cameras.push_back(device);
-  }
-  return cameras;
-}
 
 /// By its mode, or by a list of its own (of who sits at the computer). The kernel's usual mode,
 /// 0664 of root's group, lets nobody else write.
@@ -116,12 +44,27 @@ void look_at_usb_camera(const Machine& machine, const std::string& device,
   if (speed > 0 && speed < kSuperSpeed)
     findings.push_back({Level::Warn, fmt::format("{} runs at {} Mbit/s", product, speed),
                         "Plug it into a USB 3 port, by a USB 3 cable, without a hub.", "lsusb -t"});
-  const std::string node =
-      fmt::format("dev/bus/usb/{:03}/{:03}", machine.number(at + "/busnum").value_or(0),
-                  machine.number(at + "/devnum").value_or(0));
+  const std::string node = usb_node(machine, device);
   if (only_root_may_write(machine.root / node))
     findings.push_back(
         missing_rule(machine, fmt::format("only root may use {} (/{})", product, node)));
+}
+
+/// Of a camera that is no GigE Vision one, or is none of those that are found.
+Finding without_address(const Machine& machine) {
+  const std::string& id = machine.config.camera.id;
+  const auto cameras = machine.find_cameras();
+  if (camera::camera_named(cameras, id) != nullptr)
+    return {Level::Ok, "a USB camera is there, and driftd does not have it"};
+  if (cameras.empty() && !usb_cameras(machine).empty())
+    return {Level::Warn, "a USB camera is there, and may not be read", "See the check usb."};
+  if (cameras.empty())
+    return {Level::Fail, "no camera is found, by GigE or USB",
+            "See power and cable; set camera.id to its address where it is behind a router.",
+            "driftctl cameras"};
+  return {Level::Fail,
+          fmt::format("camera.id is `{}`, and {}", id, camera::cameras_in_words(cameras)),
+          "Set camera.id to one of them.", "driftctl cameras"};
 }
 
 }  // namespace
@@ -132,21 +75,23 @@ std::vector<Finding> look_at_camera(const Machine& machine) {
   const std::string address = machine.camera_address();
   const bool ours = daemon_has_camera(machine);
   if (address.empty()) {
-    if (ours) return {{Level::Ok, "driftd has it"}};
-    const bool usb = !usb_cameras(machine).empty();
-    if (usb) return {{Level::Ok, "a USB camera is there, and driftd does not have it"}};
-    return {{Level::Fail, "no camera is found, by GigE or USB",
-             "See power and cable; set camera.id to its address where it is behind a router.",
-             "arv-tool-0.8"}};
+    return {ours ? Finding{Level::Ok, "driftd has it"} : without_address(machine)};
   }
   const auto camera = machine.ask_camera(address);
+  if (!camera && machine.interface_to_camera(address).empty())
+    return {{Level::Fail,
+             fmt::format("no interface of this computer is in the network of {}; {}", address,
+                         camera::cameras_in_words(machine.find_cameras())),
+             "Give the camera's interface an address of the camera's network.",
+             "ip -br address; ip route get " + address}};
   if (!camera)
-    return {{Level::Fail, "no camera answers at " + address,
+    return {{Level::Fail,
+             fmt::format("no camera answers at {}; {}", address,
+                         camera::cameras_in_words(machine.find_cameras())),
              "See power and cable; its address and this computer's have to share a network, and no "
              "firewall may drop UDP port 3956.",
-             "ping -c 3 " + address + "; arv-tool-0.8"}};
-  constexpr std::uint32_t kControlled = 3;
-  const bool held = !camera->may_read || (camera->privilege & kControlled) != 0;
+             "ping -c 3 " + address + "; driftctl cameras"}};
+  const bool held = is_held(*camera);
   if (!held && ours)
     return {{Level::Warn,
              fmt::format("driftd has it, and {} says that nobody controls it", address),

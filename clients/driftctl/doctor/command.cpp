@@ -5,15 +5,18 @@
 
 #include "clients/common/find_daemon.hpp"
 #include "clients/driftctl/doctor/doctor.hpp"
+#include "clients/driftctl/doctor/holders.hpp"
 #include "config/local_sockets.hpp"
 
 namespace driftd::clients {
 namespace {
 
-/// A file with mistakes is a finding, not the end: the daemon is then looked for where it usually
-/// is.
-void ask_daemon(const CommonOptions& common, doctor::Machine& machine) {
+/// This one, and its daemon asked. A file with mistakes is a finding, not the end: the daemon is
+/// then looked for where it usually is.
+doctor::Machine asked_machine(const CommonOptions& common) {
+  doctor::Machine machine = doctor::this_machine(common.config, common.instance);
   CommonOptions where = common;
+  where.connect.clear();  // this computer is looked at
   where.config = machine.problem.empty() ? machine.file : "";
   try {
     const std::string endpoint = find_endpoint(sockets_of(where).commands);
@@ -22,6 +25,12 @@ void ask_daemon(const CommonOptions& common, doctor::Machine& machine) {
   } catch (const std::exception& error) {
     machine.daemon_problem = error.what();
   }
+  return machine;
+}
+
+/// Names and texts come from other computers, in any bytes.
+void print_json(const nlohmann::json& value) {
+  fmt::print("{}\n", value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void run_doctor(const CommonOptions& common, DoctorOptions& options) {
@@ -29,19 +38,30 @@ void run_doctor(const CommonOptions& common, DoctorOptions& options) {
     fmt::print("{}", doctor::markdown());
     return;
   }
-  doctor::Machine machine = doctor::this_machine(common.config, common.instance);
-  ask_daemon(common, machine);
-  const auto results = doctor::examine(machine);
+  const auto results = doctor::examine(asked_machine(common));
   options.failed = doctor::worst(results) == doctor::Level::Fail;
   if (common.json) {
-    fmt::print("{}\n", doctor::to_json(results).dump(-1, ' ', false,
-                                                     nlohmann::json::error_handler_t::replace));
+    print_json(doctor::to_json(results));
   } else {
     for (const std::string& line : doctor::to_lines(results)) fmt::print("{}\n", line);
   }
 }
 
+void list_cameras(const CommonOptions& common) {
+  const doctor::Machine machine = asked_machine(common);
+  if (common.json) return print_json(doctor::camera_list(machine));
+  for (const std::string& line : doctor::camera_lines(machine)) fmt::print("{}\n", line);
+}
+
 }  // namespace
+
+void add_cameras(CLI::App& app, const CommonOptions& common) {
+  app.add_subcommand(
+         "cameras",
+         "List the cameras that this computer finds, as driftd searches for them: address, serial "
+         "number, model, interface and which program holds it. Needs no driftd")
+      ->callback([&] { list_cameras(common); });
+}
 
 void add_doctor(CLI::App& app, const CommonOptions& common, DoctorOptions& options) {
   CLI::App* command = app.add_subcommand(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `driftctl doctor`: looks at this computer and the daemon, and prints what is wrong with either
-// and what to do. Changes nothing. One thread.
+// and what to do. `driftctl cameras`: the cameras that a search finds. Both change nothing. One
+// thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +15,8 @@ struct DoctorOptions {
   bool failed = false;  ///< set by the command: something has to be mended
 };
 
-/// Adds the command; both structs outlive the app.
+/// Add a command; the structs outlive the app.
 void add_doctor(CLI::App& app, const CommonOptions& common, DoctorOptions& options);
+void add_cameras(CLI::App& app, const CommonOptions& common);
 
 }  // namespace driftd::clients

@@ -169,7 +169,7 @@ std::vector<Finding> look_at_governor(const Machine& machine) {
   std::string found;
   for (const auto& [governor, count] : governors)
     found += fmt::format("{}{} CPUs run by `{}`", found.empty() ? "" : ", ", count, governor);
-  return {{Level::Warn, found, "Let them run at full speed (package linux-cpupower).",
+  return {{Level::Warn, found, "Let them run at full speed.",
            "sudo cpupower frequency-set -g performance"}};
 }
 
@@ -204,7 +204,7 @@ std::vector<Finding> look_at_numa(const Machine& machine) {
     return !name.starts_with("node") || name.size() < 5 || name[4] < '0' || name[4] > '9';
   });
   if (nodes.size() < 2) return {{Level::Ok, "one node"}};
-  const std::string interface = interface_to(machine.routes(), machine.camera_address());
+  const std::string interface = machine.interface_to_camera(machine.camera_address());
   const auto card = machine.number("sys/class/net/" + interface + "/device/numa_node");
   if (interface.empty() || !card || *card < 0)
     return {{Level::Ok, fmt::format("{} nodes; the camera is at none of them", nodes.size())}};

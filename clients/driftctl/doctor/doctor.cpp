@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace driftd::clients::doctor {
 namespace {
@@ -52,6 +53,33 @@ constexpr Check kChecks[] = {
      "Records end where less than record.keep_free_mb is left.", look_at_disk},
 };
 
+/// Tools that commands name and a computer may lack, and Debian's packages with them.
+struct Tool {
+  std::string_view name, package;
+};
+constexpr Tool kTools[] = {
+    {"arv-tool-0.8", "aravis-tools-cli"},
+    {"cpupower", "linux-cpupower"},
+    {"ethtool", "ethtool"},
+    {"ip", "iproute2"},
+    {"lsusb", "usbutils"},
+    {"nvidia-modprobe", "nvidia-modprobe"},
+    {"ping", "iputils-ping"},
+    {"ss", "iproute2"},
+};
+
+/// " `cpupower` is in the package linux-cpupower." for each tool of a command that is not there.
+std::string packages_of(const Machine& machine, const std::string& command) {
+  std::string text;
+  std::istringstream words(command);
+  for (std::string word; words >> word;) {
+    const auto* const tool = std::ranges::find(kTools, word, &Tool::name);
+    if (tool != std::end(kTools) && !machine.has_program(word))
+      text += fmt::format(" `{}` is in the package {}.", tool->name, tool->package);
+  }
+  return text;
+}
+
 const char* word_of(Level level) {
   switch (level) {
     case Level::Ok:
@@ -73,8 +101,10 @@ std::span<const Check> checks() {
 std::vector<Result> examine(const Machine& machine) {
   std::vector<Result> results;
   for (const Check& check : kChecks) {
-    for (Finding& finding : check.look(machine))
+    for (Finding& finding : check.look(machine)) {
+      finding.todo += packages_of(machine, finding.command);
       results.push_back({check.code, std::move(finding)});
+    }
   }
   return results;
 }

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -69,6 +70,12 @@ fs::path Machine::service_file() const {
   return "/etc/driftd/driftd" + (instance.empty() ? "" : '-' + instance) + ".yaml";
 }
 
+bool Machine::has_program(const std::string& name) const {
+  return std::ranges::any_of(
+      std::array{"usr/bin/", "usr/sbin/", "usr/local/bin/", "usr/local/sbin/", "bin/", "sbin/"},
+      [&](const char* folder) { return exists(folder + name); });
+}
+
 bool Machine::has_group(const std::string& name) const {
   return ("\n" + text("etc/group").value_or("")).find("\n" + name + ":") != std::string::npos;
 }
@@ -84,17 +91,19 @@ std::string Machine::camera_address() const {
     if (is_address(last)) return last;
     if (!words.empty()) return {};  // a USB camera
   }
-  for (const FoundCamera& camera : find_cameras()) {
-    const bool meant =
-        config.camera.id.empty() || config.camera.id == camera.address ||
-        (!camera.serial.empty() && config.camera.id.find(camera.serial) != std::string::npos);
-    if (meant) return camera.address;
-  }
-  return {};
+  const auto cameras = find_cameras();
+  const camera::ListedCamera* meant = camera::camera_named(cameras, config.camera.id);
+  return meant != nullptr ? meant->address : "";
 }
 
 std::vector<Route> Machine::routes() const {
   return routes_of(text("proc/net/route").value_or(""));
+}
+
+std::string Machine::interface_to_camera(const std::string& address) const {
+  const auto route = route_to(routes(), address);
+  if (!route || (route->gateway != 0 && !ask_camera(address))) return {};
+  return route->interface;
 }
 
 }  // namespace driftd::clients::doctor

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/routes.hpp"
+#include "camera/cameras.hpp"
 #include "config/config.hpp"
 
 namespace driftd::clients::doctor {
@@ -30,10 +31,6 @@ struct GigeCamera {
   int holder_port = 0;
   std::optional<std::uint32_t> packet_delay_ticks;
   std::uint64_t tick_hz = 0;
-};
-
-struct FoundCamera {
-  std::string address, model, serial;
 };
 
 struct Machine {
@@ -55,7 +52,8 @@ struct Machine {
   std::function<NicSettings(const std::string& interface)> nic;
   /// What a GigE camera says at this address; nothing where none answers.
   std::function<std::optional<GigeCamera>(const std::string& address)> ask_camera;
-  std::function<std::vector<FoundCamera>()> find_cameras;
+  /// As driftd searches for them.
+  std::function<std::vector<camera::ListedCamera>()> find_cameras;
   std::function<std::string(const std::filesystem::path&)> hook_problem;
 
   /// The file's first line without its end; nothing where it cannot be read.
@@ -71,12 +69,17 @@ struct Machine {
   std::string unit() const;
   /// The unit's configuration file.
   std::filesystem::path service_file() const;
+  /// Whether a program of that name is where programs are installed.
+  bool has_program(const std::string& name) const;
   /// Whether this computer has that group.
   bool has_group(const std::string& name) const;
   /// The camera's IPv4 address: from the configuration, the daemon or the network; "" where it is
   /// none or not known.
   std::string camera_address() const;
   std::vector<Route> routes() const;
+  /// Over which a camera at that address is reached; "" where that is none, or a router that leads
+  /// to no camera.
+  std::string interface_to_camera(const std::string& address) const;
 };
 
 /// This one. @param config_file  "": that of the service, where it is there

@@ -2,12 +2,10 @@
 // What no file tells: the network card's settings, cameras, groups, disk.
 #include <arpa/inet.h>
 #include <grp.h>
-#include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pwd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -15,10 +13,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <set>
+#include <map>
 
-#include "base/monotonic.hpp"
 #include "base/state_directory.hpp"
 #include "camera/aravis/gvcp_probe.hpp"
 #include "clients/driftctl/doctor/machine.hpp"
@@ -93,62 +89,6 @@ std::optional<GigeCamera> ask_camera(const std::string& address) {
   return camera;
 }
 
-std::string text_at(const std::uint8_t* bytes, std::size_t size) {
-  const char* text = reinterpret_cast<const char*>(bytes);
-  std::string found(text, strnlen(text, size));
-  std::erase_if(found, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
-  return found;
-}
-
-void ask_everybody(int descriptor) {
-  constexpr std::uint16_t kGvcpPort = 3956;
-  constexpr std::array<std::uint8_t, 8> kDiscovery{0x42, 0x11, 0x00, 0x02, 0x00, 0x00, 0x00, 0x01};
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    const bool speaks = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_BROADCAST) != 0;
-    if (!speaks || one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET ||
-        one->ifa_broadaddr == nullptr)
-      continue;
-    sockaddr_in to{};
-    std::memcpy(&to, one->ifa_broadaddr, sizeof(to));
-    to.sin_port = htons(kGvcpPort);
-    sendto(descriptor, kDiscovery.data(), kDiscovery.size(), 0,
-           reinterpret_cast<const sockaddr*>(&to), sizeof(to));
-  }
-  freeifaddrs(all);
-}
-
-/// Cameras of the directly connected networks, by a broadcast and half a second of listening.
-std::vector<FoundCamera> find_cameras() {
-  constexpr std::int64_t kListenNs = kNanosecondsPerSecond / 2;
-  const int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (descriptor < 0) return {};
-  const int yes = 1;
-  setsockopt(descriptor, SOL_SOCKET, SO_BROADCAST, &yes, sizeof(yes));
-  ask_everybody(descriptor);
-  std::vector<FoundCamera> found;
-  std::set<std::string> known;
-  const std::int64_t end_ns = monotonic_ns() + kListenNs;
-  for (std::int64_t left_ns = kListenNs; left_ns > 0 && known.size() < 64;
-       left_ns = end_ns - monotonic_ns()) {
-    pollfd wait{.fd = descriptor, .events = POLLIN, .revents = 0};
-    if (poll(&wait, 1, static_cast<int>(left_ns / 1'000'000) + 1) <= 0) break;
-    std::array<std::uint8_t, 1024> answer{};
-    sockaddr_in from{};
-    socklen_t size = sizeof(from);
-    const ssize_t bytes = recvfrom(descriptor, answer.data(), answer.size(), 0,
-                                   reinterpret_cast<sockaddr*>(&from), &size);
-    constexpr ssize_t kWhole = 8 + 0xf8;
-    if (bytes < kWhole || answer[3] != 0x03) continue;
-    const std::string address = dotted(ntohl(from.sin_addr.s_addr));
-    if (known.insert(address).second)
-      found.push_back({address, text_at(&answer[8 + 0x68], 32), text_at(&answer[8 + 0xd8], 16)});
-  }
-  close(descriptor);
-  return found;
-}
-
 std::optional<std::uintmax_t> free_bytes(const fs::path& path) {
   std::error_code error;
   const fs::space_info space = fs::space(path, error);
@@ -206,9 +146,14 @@ Machine this_machine(const fs::path& config_file, const std::string& instance) {
   machine.groups = own_groups();
   machine.free_bytes = free_bytes;
   machine.nic = nic_settings;
-  machine.ask_camera = ask_camera;
-  machine.find_cameras = [found = std::optional<std::vector<FoundCamera>>()]() mutable {
-    if (!found) found = find_cameras();
+  // Both wait for answers, and several checks ask: once will do.
+  machine.ask_camera = [known = std::map<std::string, std::optional<GigeCamera>>()](
+                           const std::string& address) mutable {
+    const auto before = known.find(address);
+    return before != known.end() ? before->second : known[address] = ask_camera(address);
+  };
+  machine.find_cameras = [found = std::optional<std::vector<camera::ListedCamera>>()]() mutable {
+    if (!found) found = camera::list_cameras();
     return *found;
   };
   machine.hook_problem = config::hook_problem;

@@ -30,6 +30,17 @@ TEST_CASE("the longest route leads to an address, and one that is down to none")
   CHECK(interface_to({}, "169.254.7.2").empty());
 }
 
+TEST_CASE("no router leads to a link-local address") {
+  const auto routes = routes_of(kHeading + kLan + kPublic);
+  CHECK(interface_to(routes, "169.254.7.2").empty());
+  CHECK(exposure_of_camera(routes, "169.254.7.2").empty());
+  // A route without a router does, even where it is the default one.
+  CHECK(interface_to(routes_of(kHeading + "ppp0 00000000 00000000 0001 0 0 0 00000000 0 0 0\n"),
+                     "169.254.7.2") == "ppp0");
+  CHECK(route_to(routes, "192.168.10.9")->gateway != 0);
+  CHECK(route_to(routes, "192.168.1.9")->gateway == 0);
+}
+
 TEST_CASE("a camera is exposed on an interface with the default route or a public address") {
   const auto routes = routes_of(kHeading + kLan + kCameras + kPublic);
   CHECK(exposure_of_camera(routes, "169.254.7.2").empty());

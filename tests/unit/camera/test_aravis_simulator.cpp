@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "camera/cameras.hpp"
 #include "support/catch.hpp"
 #include "support/uniform_camera.hpp"
 
@@ -188,6 +189,22 @@ TEST_CASE("a camera taken by another source is refused at once and free after it
   third->start();
   Frame frame;
   CHECK(pop_until(*third, PopStatus::Frame, frame));
+}
+
+TEST_CASE("a camera that is not there is told with those that are") {
+  Simulator simulator("127.0.41.8");
+  for (const char* wrong : {"127.0.41.250", "Basler-21876543"}) {
+    const std::string error = error_of(settings_for(wrong));
+    INFO(error);
+    CHECK_THAT(error, contains(std::string("camera ") + wrong + " cannot be opened") &&
+                          contains("; there are: ") && contains(" (127.0.41.8)"));
+  }
+  const auto cameras = list_cameras();
+  const ListedCamera* found = camera_named(cameras, "127.0.41.8");
+  REQUIRE(found != nullptr);
+  CHECK(found->vendor == "driftd");
+  CHECK(camera_named(cameras, found->id) != nullptr);
+  CHECK(camera_named(cameras, "127.0.41.250") == nullptr);
 }
 
 TEST_CASE("a slow camera is not taken for a dead one") {

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "clients/driftctl/doctor/doctor.hpp"
+#include "clients/driftctl/doctor/holders.hpp"
 #include "support/catch.hpp"
 #include "support/source_dir.hpp"
 
@@ -100,8 +101,18 @@ class World {
   std::optional<std::uintmax_t> free = 50'000'000'000;
   NicSettings nic{.rx_ring = 4096, .rx_ring_most = 4096, .rx_wait_us = 10, .large_receive = false};
   std::optional<GigeCamera> camera;
-  std::vector<FoundCamera> found;
+  std::vector<driftd::camera::ListedCamera> found;
 };
+
+driftd::camera::ListedCamera listed(const std::string& address, const std::string& serial) {
+  return {.id = "Basler-acA1440-" + serial,
+          .address = address,
+          .vendor = "Basler",
+          .model = "acA1440",
+          .serial = serial,
+          .hardware = "",
+          .user_name = ""};
+}
 
 }  // namespace
 
@@ -250,6 +261,24 @@ TEST_CASE("the network to the camera", "[doctor]") {
     world.write("proc/sys/net/core/rmem_max", "33554432\n");
     world.is_fine();
   }
+  SECTION("no interface in the camera's network: of none is spoken as the camera's") {
+    world.write("sys/class/net/eth0/mtu", "1500\n");
+    world.camera.reset();
+    for (const char* address : {"169.254.7.2", "10.1.2.3"}) {
+      world.machine.config.camera.id = address;
+      const Finding finding = world.bad("camera");
+      CHECK_THAT(finding.found, contains("no interface of this computer is in the network of"));
+      CHECK_THAT(finding.command, contains("ip route get "));
+    }
+  }
+  SECTION("a camera that answers behind a router is reached over the router's interface") {
+    world.write("sys/class/net/eth0/mtu", "1500\n");
+    world.machine.config.camera.id = "10.1.2.3";
+    const auto results = examine(world.machine);
+    CHECK(std::ranges::any_of(results, [](const Result& result) {
+      return result.code == "mtu" && result.finding.found == "eth0 has an MTU of 1500 bytes";
+    }));
+  }
   SECTION("packet delay") {
     (*world.machine.status)["camera"]["lost"] = 12;
     CHECK_THAT(world.bad("packet_delay").found, contains("12 frames were lost"));
@@ -304,10 +333,91 @@ TEST_CASE("a camera by its serial number", "[doctor]") {
   World world;
   world.machine.config.camera.id = "Basler-acA1440-40123456";
   CHECK(world.machine.camera_address().empty());
-  world.found = {{"192.168.10.4", "acA1440", "40999999"}, {"192.168.10.5", "acA1440", "40123456"}};
+  world.found = {listed("192.168.10.4", "40999999"), listed("192.168.10.5", "40123456")};
   CHECK(world.machine.camera_address() == "192.168.10.5");
   (*world.machine.status)["camera"]["description"] = "Basler acA1440 40123456 at 192.168.10.8";
   CHECK(world.machine.camera_address() == "192.168.10.8");
+}
+
+TEST_CASE("a camera is meant as driftd means it", "[doctor]") {
+  World world;
+  world.found = {listed("192.168.10.5", "40123456"), listed("192.168.10.4", "40999999")};
+  world.found[1].user_name = "lock-in";
+  world.found[1].hardware = "00:30:53:28:11:22";
+  const auto address_of = [&](const char* id) {
+    world.machine.config.camera.id = id;
+    return world.machine.camera_address();
+  };
+  CHECK(address_of("") == "192.168.10.5");
+  CHECK(address_of("40999999") == "192.168.10.4");
+  CHECK(address_of("Basler-acA1440-40999999") == "192.168.10.4");
+  CHECK(address_of("lock-in") == "192.168.10.4");
+  CHECK(address_of("00:30:53:28:11:22") == "192.168.10.4");
+  CHECK(address_of("4099").empty());
+  world.camera->privilege = 0;
+  (*world.machine.status)["camera"]["connected"] = false;
+  CHECK_THAT(world.bad("camera").found,
+             contains("camera.id is `4099`, and there are: Basler-acA1440-40123456 (192.168.10.5), "
+                      "Basler-acA1440-40999999 (192.168.10.4)"));
+  address_of("");
+  world.is_fine();
+  world.found.clear();
+  CHECK_THAT(world.bad("camera").found, contains("no camera is found"));
+  address_of("192.168.10.7");
+  world.camera.reset();
+  world.found = {listed("192.168.10.5", "40123456")};
+  CHECK_THAT(world.bad("camera").found,
+             contains("no camera answers at 192.168.10.7; there are: Basler-acA1440-40123456"));
+}
+
+TEST_CASE("a command's tool that is not there is told with its package", "[doctor]") {
+  World world;
+  world.nic.rx_ring = 256;
+  CHECK_THAT(world.bad("nic_offloads").todo, contains("`ethtool` is in the package ethtool."));
+  world.write("usr/sbin/ethtool", "");
+  CHECK_THAT(world.bad("nic_offloads").todo, !contains("package"));
+  world.nic.rx_ring = 4096;
+  world.camera.reset();
+  world.write("bin/ping", "");
+  CHECK_THAT(world.bad("camera").todo, !contains("package"));
+}
+
+TEST_CASE("cameras are listed with interface and holder", "[doctor]") {
+  World world;
+  CHECK(camera_lines(world.machine).front() == "no camera is found");
+  CHECK(camera_list(world.machine).empty());
+  world.found = {listed("192.168.10.5", "40123456"), listed("169.254.7.2", "40999999"),
+                 listed("", "21000000")};
+  world.machine.ask_camera = [&](const std::string& address) -> std::optional<GigeCamera> {
+    if (address == "192.168.10.5") return world.camera;
+    return std::nullopt;
+  };
+  const std::string device = "sys/bus/usb/devices/2-1";
+  world.write(device + ":1.0/bInterfaceClass", "ef\n");
+  world.write(device + ":1.0/bInterfaceSubClass", "05\n");
+  world.write(device + "/serial", "21000000\n");
+  world.write(device + "/busnum", "2\n");
+  world.write(device + "/devnum", "3\n");
+  const std::vector<std::string> expected{
+      "address       serial    model           interface  held by",
+      "192.168.10.5  40123456  Basler acA1440  eth1       driftd",
+      "169.254.7.2   40999999  Basler acA1440  -          -",
+      "-             21000000  Basler acA1440  USB        -",
+      "Without an interface: give the camera an address of one's network, or the interface one of "
+      "the camera's."};
+  CHECK(camera_lines(world.machine) == expected);
+  fs::create_directories(world.machine.root / "proc/4073/fd");
+  fs::create_symlink("/dev/bus/usb/002/003", world.machine.root / "proc/4073/fd/9");
+  world.write("proc/4073/comm", "viewer\n");
+  (*world.machine.status)["camera"]["connected"] = false;
+  const nlohmann::json list = camera_list(world.machine);
+  CHECK(list[0]["held_by"] == "a program at 192.168.10.1, port 41234");
+  CHECK(list[1]["held_by"].is_null());
+  CHECK(list[1]["interface"].is_null());
+  CHECK(list[2]["held_by"] == "process 4073 (viewer)");
+  CHECK(list[2]["address"].is_null());
+  world.camera->privilege = 0;
+  CHECK(camera_list(world.machine)[0]["held_by"] == "nobody");
 }
 
 TEST_CASE("a USB camera", "[doctor]") {
