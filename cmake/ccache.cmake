@@ -8,7 +8,13 @@ if(NOT DRIFTD_CCACHE OR NOT DRIFTD_CCACHE_PROGRAM OR CMAKE_CXX_COMPILER_LAUNCHER
 endif()
 # Precompiled headers ask for the two sloppinesses: ccache then does not look for __TIME__, which we have nowhere,
 # and for macros that a header no longer sees once it is compiled.
-set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+# What a debugger reads names the folder that it was compiled in: that of another checkout has other sources by now.
+set(share CCACHE_NOHASHDIR=1)
+string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+if("${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}" MATCHES " -g( |$)")
+  set(share CCACHE_HASHDIR=1)
+endif()
+set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${share}
   CCACHE_SLOPPINESS=pch_defines,time_macros ${DRIFTD_CCACHE_PROGRAM})
 # Not where ccache finds no folder that it may write to.
 file(WRITE ${PROJECT_BINARY_DIR}/ccache-trial.cpp "")
