@@ -113,20 +113,21 @@ class Faults(unittest.TestCase):
     def test_frames_that_come_late_are_not_corrected_by(self):
         """On a link that holds each frame up, by 5 ms on average."""
         rig = self.rig
-        age_ms = 12 * SLOW
-        late = changed(DEMO, ("  read_noise_e: 3\n", f"  read_noise_e: 3\n  delivery_jitter_us: {5000 * SLOW}\n"))
-        rig.start_locked(late, lock={"max_frame_age_ms": age_ms, "hold_timeout_s": 60})
+        if not rig.is_virtual:
+            self.skipTest("on a busy machine the soonest of frames, from which their age counts, is late itself")
+        late = changed(DEMO, ("  read_noise_e: 3\n", "  read_noise_e: 3\n  delivery_jitter_us: 5000\n"))
+        rig.start_locked(late, lock={"max_frame_age_ms": 12, "hold_timeout_s": 60})
         truth, corrections = rig.truth(), rig.subscribe("correction")
         stale = rig.status()["loop"]["stale"]
-        rig.sleep(4 * SLOW)
+        rig.sleep(4)
         self.assertGreater(rig.status()["loop"]["stale"], stale + 10)
         taken_ns = {t["frame_count"]: t["time_ns"] for t in truth.drain()}
-        ages_ms = [1e-6 * (c["sent_ns"] - taken_ns[c["frame_id"]]) for _, c in drain(corrections, 0.1)
+        ages_ms = [1e-6 * (c["sent_ns"] - taken_ns[c["frame_id"]]) for _, c in drain(corrections, 0)
                    if c["frame_id"] in taken_ns]
-        self.assertGreater(len(ages_ms), 100)
-        # Counted from when the soonest of frames come: half an exposure and a readout after the middle of theirs.
-        self.assertLess(max(ages_ms), age_ms + rig.bound(1.5, 5 * SLOW))
-        self.assertGreater(max(ages_ms), age_ms / 2)
+        self.assertGreater(len(ages_ms), 300)
+        # From the middle of the exposure: half of that and a readout before the soonest of frames come.
+        self.assertLess(max(ages_ms), 12 + 1.5)
+        self.assertGreater(max(ages_ms), 6)
 
     def test_a_drift_beyond_the_range_is_reported_and_bounded(self):
         rig = self.rig

@@ -222,6 +222,15 @@ class Rig(contextlib.ExitStack):
     def truth(self) -> "Truth":
         return self.enter_context(Truth(self.truth_endpoint))
 
+    def hear(self, subscription: "Kept", condition, what: str, timeout_s: float = DEADLINE_S) -> dict:
+        """The first message for which `condition(topic, message)` holds, among others that may go on for ever."""
+        end_ns = self.now_ns() + 1e9 * timeout_s
+        while self.now_ns() < end_ns:
+            topic, message = subscription.receive(timeout_s)
+            if condition(topic, message):
+                return message
+        raise AssertionError(f"never: {what}\n{self.daemon.text()}")
+
     def status(self) -> dict:
         return self.client.request("status")[0]["status"]
 

@@ -96,11 +96,9 @@ class Lock(unittest.TestCase):
         positions = rig.subscribe("position")
 
         def gate(is_open: bool) -> dict:
-            while True:
-                position = positions.receive(30 * SLOW)[1]
-                if position["in_lock"] is is_open:
-                    wait_line(is_open)
-                    return position
+            position = rig.hear(positions, lambda _, p: p["in_lock"] is is_open, f"in_lock {is_open}", 30 * SLOW)
+            wait_line(is_open)
+            return position
 
         def wait_line(high: bool) -> None:
             """The camera's output says the same, soon after."""

@@ -198,13 +198,13 @@ class Service(unittest.TestCase):
         rig.start_daemon()
         subscription = rig.subscribe(*driftd.TOPICS)
         rig.wait_markers()
-        while subscription.receive(DEADLINE_S)[0] != "status":  # from here on it hears all
-            pass
+        rig.hear(subscription, lambda topic, _: topic == "status", "a status")  # from here on it hears all
         rig.client.lock()
         rig.wait_state("locked")
         shown = protocol.examples()
-        seen = set()
+        seen, end = set(), time.monotonic() + DEADLINE_S
         while not seen.issuperset(driftd.TOPICS):
+            self.assertLess(time.monotonic(), end, seen)
             topic, message = subscription.receive(DEADLINE_S)
             if topic == "event" and message["code"] != shown["event"]["code"]:
                 common = {"v", "seq", "session", "time_ns", "level", "code", "text"}
@@ -230,29 +230,25 @@ class Service(unittest.TestCase):
         events = self.heard_events()
         rig.config(wire={"status_interval_ms": 50}, control={"step_limit_nm": 3})
         rig.daemon.child.send_signal(signal.SIGHUP)
-        self.assertEqual(self.next_code(events, "configuration_"), "configuration_reloaded")
+        self.assertEqual(self.next_event(events, "configuration_")["code"], "configuration_reloaded")
         rig.wait_state("locked")
         rig.config(control={"step_limit_nm": -1})
         rig.daemon.child.send_signal(signal.SIGHUP)
-        self.assertEqual(self.next_code(events, "configuration_"), "configuration_rejected")
+        self.assertEqual(self.next_event(events, "configuration_")["code"], "configuration_rejected")
         rig.config(wire={"publish": "ipc:///tmp/elsewhere"})
         rig.daemon.child.send_signal(signal.SIGHUP)
-        self.assertEqual(self.next_code(events, "configuration_"), "configuration_rejected")
+        self.assertEqual(self.next_event(events, "configuration_")["code"], "configuration_rejected")
         rig.wait_state("locked")
 
     def heard_events(self):
         """Of all that happens from now on: who hears a status has been subscribed."""
         events = self.rig.subscribe("event", "status")
-        while events.receive(DEADLINE_S)[0] != "status":
-            pass
+        self.rig.hear(events, lambda topic, _: topic == "status", "a status")
         return events
 
-    @staticmethod
-    def next_event(events) -> dict:
-        while True:
-            topic, message = events.receive(DEADLINE_S)
-            if topic == "event":
-                return message
+    def next_event(self, events, prefix: str = "") -> dict:
+        return self.rig.hear(events, lambda topic, message: topic == "event" and message["code"].startswith(prefix),
+                             f"an event {prefix}")
 
     def test_many_changes_at_once_are_all_told(self):
         rig = self.rig
@@ -273,12 +269,6 @@ class Service(unittest.TestCase):
             elif event["code"] == "marker_health":
                 gone |= {c["id"] for c in event["markers"] if c["health"] != "good"}
         self.assertEqual(states, 15 * ["referencing", "idle"])
-
-    def next_code(self, events, prefix):
-        while True:
-            code = self.next_event(events)["code"]
-            if code.startswith(prefix):
-                return code
 
     def test_tells_systemd_that_it_is_ready_and_alive_and_stopping(self):
         rig = self.rig
@@ -328,8 +318,9 @@ class Service(unittest.TestCase):
         rig.start_daemon(rig.config(camera={"stall_timeout_ms": 60_000}))
         rig.wait_markers()
         rig.fault("drop_frames", share=1, seconds=600)
-        frames = -1
+        frames, end = -1, time.monotonic() + DEADLINE_S
         while frames != (frames := rig.status()["camera"]["frames"]):  # those on the way have come
+            self.assertLess(time.monotonic(), end, "frames go on coming")
             time.sleep(0.3)
 
     def test_no_command_waits_for_another_ones_frame(self):
@@ -339,8 +330,9 @@ class Service(unittest.TestCase):
         waiting = [self.dealer() for _ in range(10)]
         for i, peer in enumerate(waiting):
             peer.send_json({"command": "snapshot", "id": i})
-        served = 0
+        served, end = 0, time.monotonic() + DEADLINE_S
         while not any(peer.poll(0) for peer in waiting):  # for the second in which a frame may come
+            self.assertLess(time.monotonic(), end, "never answered")
             rig.client.status()
             rig.client.unlock()
             served += 2
