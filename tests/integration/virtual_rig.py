@@ -81,6 +81,7 @@ class VirtualRig(harness.Rig):
 
     # --- at the first try ---
     def wait_still(self, limit_nm: float) -> None:
+        limit_nm /= 2  # which leaves as much for what a busy machine adds
         seen = self.truth().collect(2)
         residuals_nm = [harness.rms([t[f"sample_{axis}_nm"] for t in seen]) for axis in "xy"]
         assert max(residuals_nm) < limit_nm, f"residuals {residuals_nm} nm, not below {limit_nm}\n{self.text()}"
