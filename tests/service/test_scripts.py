@@ -48,8 +48,9 @@ class Scripts(unittest.TestCase):
         return file
 
     def call(self, *arguments, code: int = 0, folder: pathlib.Path | None = None, **environment: str) -> str:
+        own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         done = subprocess.run([str(a) for a in arguments], cwd=folder or self.repository, capture_output=True, text=True,
-                              env={**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}",
+                              env={**own, "PATH": f"{self.programs}:{os.environ['PATH']}",
                                    "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
                                    "GIT_AUTHOR_NAME": "x", "GIT_AUTHOR_EMAIL": "x", "GIT_COMMITTER_NAME": "x",
                                    "GIT_COMMITTER_EMAIL": "x", "DRIFTD_NO_INSTALL": "1", "DRIFTD_PRESET": "",
@@ -114,7 +115,7 @@ class Scripts(unittest.TestCase):
         for check in ("format", "licence", "links", "catch2", "scripts"):
             with self.subTest(check):
                 self.assertIn("git does not say",
-                              self.call("tests/style", check, code=1, GIT_CEILING_DIRECTORIES=str(self.repository)))
+                              self.call("tests/style", check, code=1, GIT_CEILING_DIRECTORIES=str(self.repository.parent)))
 
     def test_wrong_arguments_are_refused_before_anything_is_built(self):
         for arguments, code, text in ((("run", "build", "driftd"), 1, "build takes no arguments"),
