@@ -59,9 +59,11 @@ class Service {
   void reload() { reload_.run(); }
   /// Somebody waits for what the loop answers.
   bool is_asked() const noexcept;
-  /// A thread of its own looks for markers, evaluates a calibration, or reads or writes a place.
+  /// A thread of its own looks for markers, evaluates a calibration, reads or writes a place, or
+  /// begins or ends a record.
   bool is_calculating() const noexcept {
-    return markers_.is_searching() || calibration_.is_evaluating() || places_.is_at_disk();
+    return markers_.is_searching() || calibration_.is_evaluating() || places_.is_at_disk() ||
+           record_.pending();
   }
   const Publisher& publisher() noexcept { return pipeline_.publisher(); }
 
