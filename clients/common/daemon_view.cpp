@@ -244,6 +244,43 @@ void add_stage(const json& status, std::vector<Line>& lines) {
                                number(*driver, "/latency_us/p99"), number(*driver, "/refused"))});
 }
 
+bool is_true(const json& object, const char* pointer) {
+  const json* flag = find(object, pointer);
+  return flag != nullptr && flag->is_boolean() && flag->get<bool>();
+}
+
+std::string text_or_nothing(const json& object, const char* pointer) {
+  const std::string said = text(object, pointer);
+  return said == "-" ? "" : said;
+}
+
+/// A recording under way, or why there is none any more; nothing where that is as ordered.
+void add_record(const json& status, std::vector<Line>& lines) {
+  if (is_true(status, "/record/recording")) {
+    const std::uint64_t left_out = count(status, "/record/not_recorded");
+    const json* seconds = find(status, "/record/seconds");
+    std::string line = fmt::format(
+        "record      {}, for {}: {} frames, {:.1f} MB",
+        text(status, "/record/by") == "lock" ? "of the lock" : "by command",
+        duration(seconds != nullptr && seconds->is_number() ? seconds->get<double>() : 0),
+        number(status, "/record/frames"),
+        1e-6 * static_cast<double>(count(status, "/record/bytes")));
+    if (left_out > 0) line += fmt::format(", {} left out", left_out);
+    lines.push_back({cut(line, kColumns), left_out > 0 ? Tone::Warning : Tone::Plain});
+    add_text(status, "/record/file", Tone::Plain, lines);
+  } else if (!text_or_nothing(status, "/record/problem").empty()) {
+    const bool began = !text_or_nothing(status, "/record/file").empty();
+    lines.push_back(
+        {began ? "record      has ended, and nothing is recorded:" : "record      could not begin:",
+         Tone::Bad});
+    add_text(status, "/record/problem", Tone::Bad, lines);
+  }
+  if (is_true(status, "/raw_frames/saving")) lines.push_back({"raw frames  being saved"});
+  if (text_or_nothing(status, "/raw_frames/problem").empty()) return;
+  lines.push_back({"raw frames  not all are saved:", Tone::Bad});
+  add_text(status, "/raw_frames/problem", Tone::Bad, lines);
+}
+
 Line latency_line(const json& status) {
   return {fmt::format(
               "latency     p50 {}   p99 {}   p99.9 {}   max {} us",
@@ -304,6 +341,7 @@ void DaemonView::update(const Message& message, std::int64_t now_ns) {
   }
   if (message.topic == "status") {
     status_ = message.body;
+    status_ns_ = now_ns;
     // No frames come: the last position tells of a past.
     const json* rate = find(status_, "/camera/rate_hz");
     if (rate != nullptr && rate->is_null()) position_ = nullptr;
@@ -341,8 +379,13 @@ Line DaemonView::state_line(std::int64_t now_ns) const {
   // The status may be older than the state; its reason then belongs to another state.
   if (text(status_, "/state") == state_) {
     const json* since = find(status_, "/state_since_ns");
-    if (since != nullptr && since->is_number_integer() && since->get<std::int64_t>() > 0) {
-      line += " for " + duration(static_cast<double>(now_ns - since->get<std::int64_t>()) * 1e-9);
+    const json* told = find(status_, "/time_ns");
+    const bool known = since != nullptr && since->is_number() && told != nullptr &&
+                       told->is_number() && since->get<double>() > 0;
+    // By the daemon's clock up to the status, which may be another computer's, and by ours since.
+    if (known) {
+      const double until_status_s = (told->get<double>() - since->get<double>()) * 1e-9;
+      line += " for " + duration(until_status_s + static_cast<double>(now_ns - status_ns_) * 1e-9);
     }
     const std::string reason = text(status_, "/reason");
     if (reason != "-" && reason != "none") line += " (" + words(reason) + ")";
@@ -396,6 +439,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   lines.push_back(pair("correction", number(total, "/total_x_nm", "{:+.3f}"),
                        number(total, "/total_y_nm", "{:+.3f}"), limits(correction_)));
   add_stage(status_, lines);
+  add_record(status_, lines);
   lines.push_back(latency_line(status_));
   lines.push_back(fitter_line(status_));
   add_text(status_, "/fitter/size_reason", Tone::Plain, lines);

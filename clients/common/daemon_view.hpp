@@ -51,6 +51,7 @@ class DaemonView {
   std::deque<Line> events_;
   std::string state_ = "unknown";
   std::int64_t last_ns_ = 0;
+  std::int64_t status_ns_ = 0;  ///< when the status came
   std::uint64_t lost_ = 0;
   std::uint64_t restarts_ = 0;
 };

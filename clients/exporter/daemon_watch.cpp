@@ -80,9 +80,11 @@ json DaemonWatch::document(std::int64_t now_ns) const {
                    {"version", version_}};
   if (status_ns_ == 0) return {{"exporter", exporter}};
   exporter["age_s"] = seconds(now_ns - status_ns_);
-  // By the daemon's clock, which is this computer's: the sockets reach no other.
-  if (const std::int64_t since_ns = whole(status_, "state_since_ns"); since_ns > 0)
-    exporter["state_s"] = seconds(std::max<std::int64_t>(0, now_ns - since_ns));
+  // By the daemon's clock up to the status, which may be another computer's, and by ours since.
+  const std::int64_t since_ns = whole(status_, "state_since_ns");
+  const std::int64_t told_ns = whole(status_, "time_ns");
+  if (since_ns > 0 && told_ns >= since_ns && told_ns < kLatestNs)
+    exporter["state_s"] = seconds(told_ns - since_ns + (now_ns - status_ns_));
   return {{"exporter", exporter}, {"status", status_}};
 }
 

@@ -254,6 +254,63 @@ TEST_CASE("A daemon that fell silent is not shown as locked") {
   CHECK(view.one_line(later_ns) == "no message for 5 s (last state: locked)");
 }
 
+TEST_CASE("How long a state lasts is by the daemon's clock, which may be another computer's") {
+  json status = driftd::test::protocol_examples().at("status");
+  for (const std::int64_t up_s : {100, 4'000'000}) {
+    status["time_ns"] = up_s * 1'000'000'000;
+    status["state_since_ns"] = (up_s - 61) * 1'000'000'000;
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    CHECK(contains(line_of(view.summary(kNow_ns + 1'000'000'000), "state"), "locked for 0:01:02"));
+  }
+}
+
+TEST_CASE("A recording is shown, and what ended it") {
+  json status = driftd::test::protocol_examples().at("status");
+  const auto lines_of = [&status] {
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    const std::vector<Line> lines = view.summary(kNow_ns);
+    for (const Line& line : lines) CHECK(line.text.size() <= 80);
+    return lines;
+  };
+  CHECK(line_of(lines_of(), "record").text.empty());  // there is none, and was none
+  CHECK(line_of(lines_of(), "raw frames").text.empty());
+  const std::string file = "/var/lib/driftd/records/driftd_20261123T094712.123Z_001.h5";
+  status["record"] = {{"recording", true},     {"by", "lock"},       {"file", file},
+                      {"seconds", 754.2},      {"frames", 377'000U}, {"not_recorded", 0U},
+                      {"bytes", 123'400'000U}, {"problem", ""}};
+  const Line runs = line_of(lines_of(), "record");
+  CHECK(runs.text == "record      of the lock, for 0:12:34: 377000 frames, 123.4 MB");
+  CHECK(runs.tone == Tone::Plain);
+  CHECK(line_of(lines_of(), "            " + file).tone == Tone::Plain);
+  status["record"]["by"] = "command";
+  status["record"]["not_recorded"] = 17U;
+  const Line lacks = line_of(lines_of(), "record");
+  CHECK(
+      contains(lacks, "record      by command, for 0:12:34: 377000 frames, 123.4 MB, 17 left out"));
+  CHECK(lacks.tone == Tone::Warning);
+  // As it was ordered.
+  status["record"]["recording"] = false;
+  status["record"]["by"] = status["record"]["seconds"] = nullptr;
+  CHECK(line_of(lines_of(), "record").text.empty());
+  status["record"]["problem"] =
+      "/var/lib/driftd/records has 99 MB left, and record.keep_free_mb keeps 1000 MB";
+  const Line ended = line_of(lines_of(), "record");
+  CHECK(ended.text == "record      has ended, and nothing is recorded:");
+  CHECK(ended.tone == Tone::Bad);
+  CHECK(line_of(lines_of(), "            /var/lib/driftd/records has 99 MB left").tone ==
+        Tone::Bad);
+  status["record"]["file"] = nullptr;
+  CHECK(line_of(lines_of(), "record").text == "record      could not begin:");
+  status["raw_frames"]["saving"] = true;
+  CHECK(line_of(lines_of(), "raw frames").text == "raw frames  being saved");
+  status["raw_frames"]["saving"] = false;
+  status["raw_frames"]["problem"] = "No space left on device";
+  CHECK(line_of(lines_of(), "raw frames").tone == Tone::Bad);
+  CHECK(line_of(lines_of(), "            No space left").tone == Tone::Bad);
+}
+
 TEST_CASE("The reason of an older state is not shown beside a newer state") {
   DaemonView view = view_of_examples();
   json event = driftd::test::protocol_examples().at("event");

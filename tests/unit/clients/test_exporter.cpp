@@ -249,6 +249,19 @@ TEST_CASE("of a silent daemon only what stays true is told", "[exporter]") {
   CHECK_FALSE(none.contains("driftd_status_age_seconds"));
 }
 
+TEST_CASE("how long a state lasts is by the daemon's clock, which may be another computer's",
+          "[exporter]") {
+  json status = example("status");
+  for (const std::int64_t up_s :
+       {5, 4'000'000}) {  // the daemon's computer; this one is up for 10 s
+    status["time_ns"] = up_s * kSecond;
+    status["state_since_ns"] = (up_s - 3) * kSecond;
+    const auto samples =
+        samples_of(exposition(document_of(status, 2 * kSecond), Format::Prometheus));
+    CHECK(samples.at("driftd_state_seconds") == "5");
+  }
+}
+
 TEST_CASE("a daemon that tells seldom is silent later", "[exporter]") {
   DaemonWatch watch(kSecond, "1");
   json status = example("status");

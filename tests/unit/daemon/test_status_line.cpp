@@ -14,7 +14,8 @@ json locked() {
           {"reason", "reference_taken"},
           {"camera", {{"connected", true}, {"problem", ""}, {"rate_hz", 499.8}}},
           {"markers", {{"tracking", 13}, {"used", 12}}},
-          {"drift", {{"rms_x_nm", 0.52}, {"rms_y_nm", 0.36}}}};
+          {"drift", {{"rms_x_nm", 0.52}, {"rms_y_nm", 0.36}}},
+          {"record", {{"recording", false}, {"problem", ""}}}};
 }
 
 }  // namespace
@@ -45,4 +46,16 @@ TEST_CASE("systemd's status says what is missing before all else") {
   REQUIRE(status_line(status) == "holding (no frames): no camera");
   status["camera"]["problem"] = "192.168.10.2 does not answer";
   REQUIRE(status_line(status) == "holding (no frames): no camera, 192.168.10.2 does not answer");
+}
+
+TEST_CASE("systemd's status says that it records, and why it does not any more") {
+  json status = locked();
+  const std::string line = status_line(status);
+  status["record"]["recording"] = true;
+  REQUIRE(status_line(status) == line + ", recording");
+  status["record"] = {{"recording", false}, {"problem", "No space left on device"}};
+  REQUIRE(status_line(status) == line + ", nothing is recorded: No space left on device");
+  status["camera"]["connected"] = false;
+  REQUIRE(status_line(status) ==
+          "locked (reference taken): no camera, nothing is recorded: No space left on device");
 }
