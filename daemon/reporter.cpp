@@ -82,11 +82,13 @@ void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers
     known_dropped_ = loop.queue_dropped;
   }
   tell_limits(loop.limited);
-  tell_law(loop.law);
+  const control::LockState state = loop.lock.state;
+  if (state == control::LockState::Locked || state == control::LockState::Holding)
+    tell_law(loop.law);
   tell_clock(loop);
 }
 
-/// Which law holds the lock, and why another one did not go on.
+/// Which law holds the lock that is held, and why another one did not go on.
 void Reporter::tell_law(const control::LawState& law) {
   if (law.changes == known_law_changes_) return;
   const bool first = known_law_changes_ == 0;

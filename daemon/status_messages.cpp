@@ -112,33 +112,35 @@ json forecast_json(const std::optional<control::ResidualForecast>& forecast) {
 json motion_json(const char* name, const control::AxisMotion& axis,
                  const std::optional<control::ResidualForecast>& forecast) {
   json lines = json::array();
-  for (std::size_t i = 0; i < axis.model.line_count; ++i) {
+  for (std::size_t i = 0; axis.tuned && i < axis.model.line_count; ++i) {
     const control::Line& line = axis.model.lines[i];
     lines.push_back(
         {{"frequency_hz", line.frequency_hz},
          {"amplitude_nm", axis.amplitudes_nm[i]},
          {"q", number_or_null(std::numbers::pi * line.frequency_hz / line.fade_per_s, true)}});
   }
+  const bool learnt = axis.tuned;  // else the model is what the observer begins with
   return {{"axis", name},
-          {"learnt", axis.tuned},
-          {"walk_nm_per_sqrt_s", std::sqrt(axis.model.walk_nm2_per_s)},
-          {"noise_nm", std::sqrt(axis.model.noise_nm2)},
-          {"sd_nm", axis.sd_nm},
-          {"surprise", axis.surprise},
-          {"stage_gain", axis.stage.gain},
-          {"stage_late_us", 1e6 * axis.stage.late_s},
+          {"learnt", learnt},
+          {"walk_nm_per_sqrt_s", number_or_null(std::sqrt(axis.model.walk_nm2_per_s), learnt)},
+          {"noise_nm", number_or_null(std::sqrt(axis.model.noise_nm2), learnt)},
+          {"sd_nm", number_or_null(axis.sd_nm, learnt)},
+          {"surprise", number_or_null(axis.surprise, learnt)},
+          {"stage_gain", number_or_null(axis.stage.gain, learnt)},
+          {"stage_late_us", number_or_null(1e6 * axis.stage.late_s, learnt)},
           {"lines", lines},
           {"forecast", forecast_json(forecast)}};
 }
 
-/// `axes` only of a lock that the observer has seen.
+/// `axes` only of a lock that the observer sees: it holds it, or rests while PI does.
 json control_json(const StatusInputs& in) {
   const control::LawState& law = in.loop.law;
-  const bool judged = law.left_nm > 0;
-  const bool seen = in.loop.lock.state == control::LockState::Locked ||
-                    in.loop.lock.state == control::LockState::Holding;
+  const bool holds = in.loop.lock.state == control::LockState::Locked ||
+                     in.loop.lock.state == control::LockState::Holding;
+  const bool judged = holds && law.left_nm > 0;
+  const bool seen = law.observer || law.reason == control::LawReason::WorseThanPi;
   json axes = json::array();
-  if (seen && in.loop.motion[0].sd_nm > 0)
+  if (holds && seen && in.loop.motion[0].sd_nm > 0)
     for (std::size_t i = 0; i < control::kAxes; ++i)
       axes.push_back(
           motion_json(i == 0 ? "x" : "y", in.loop.motion[i],

@@ -292,6 +292,7 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
                 .left_nm = 0.5,
                 .pi_left_nm = 0.75};
   m.loop.motion[1].sd_nm = m.loop.motion[0].sd_nm = 0.25;
+  m.loop.motion[1].tuned = true;
   auto& model = m.loop.motion[1].model;
   model = {.walk_nm2_per_s = 4, .noise_nm2 = 0.25};
   model.lines[0] = {.frequency_hz = 17, .fade_per_s = 0.5, .kick_nm2_per_s = 1};
@@ -305,7 +306,13 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
   CHECK(control["left_nm"] == 0.5);
   CHECK(control["pi_left_nm"] == 0.75);
   REQUIRE(control["axes"].size() == 2);
-  CHECK(control["axes"][0]["lines"].empty());
+  // Of what was not learnt there are only the values that the observer begins with.
+  const json x = control["axes"][0];
+  CHECK(x["learnt"] == false);
+  CHECK(x["lines"].empty());
+  for (const char* key :
+       {"walk_nm_per_sqrt_s", "noise_nm", "sd_nm", "surprise", "stage_gain", "stage_late_us"})
+    CHECK(x[key].is_null());
   const json y = control["axes"][1];
   CHECK(y["axis"] == "y");
   CHECK(y["walk_nm_per_sqrt_s"] == 2.0);
@@ -325,8 +332,19 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
   CHECK(forecast["stage_nm"].get<double>() == Approx(0.4));
   CHECK(forecast["lag_nm"].get<double>() == Approx(0.2));
   CHECK(m.status()["control"]["axes"][0]["forecast"]["lag_nm"].is_null());
+  // While PI rests the observer it goes on to see and to learn; else there is nothing to tell.
+  using driftd::control::LawReason;
+  for (const auto& [reason, told] : {std::pair{LawReason::WorseThanPi, true},
+                                     {LawReason::Configured, false},
+                                     {LawReason::NotReady, false}}) {
+    m.loop.law.observer = false;
+    m.loop.law.reason = reason;
+    CHECK(m.status()["control"]["axes"].empty() != told);
+  }
+  m.loop.law.observer = true;
   m.loop.lock.state = driftd::control::LockState::Idle;
   CHECK(m.status()["control"]["axes"].empty());
+  CHECK(m.status()["control"]["left_nm"].is_null());  // it was another lock's
 }
 
 TEST_CASE("A status has the camera's temperature while it is there") {

@@ -149,6 +149,33 @@ TEST_CASE("a marker that no longer counts is told with the reason, and when it d
         "marker 9 no longer counts: it was good in 25 % of the frames of the last minute");
 }
 
+TEST_CASE("which law holds the lock is told while one is held, not while nothing is") {
+  Fixture f;
+  f.report.law = {.observer = true, .reason = control::LawReason::Configured, .changes = 2};
+  for (const LockState state :
+       {LockState::Idle, LockState::Referencing, LockState::Calibrating, LockState::Lost}) {
+    f.report.lock.state = state;
+    CHECK(f.told_by().empty());
+  }
+  f.report.lock.state = LockState::Locked;
+  auto events = f.told_by();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["code"] == "control_law");
+  CHECK(events[0]["text"] == "the observer holds the lock");
+  CHECK(f.told_by().empty());
+  f.report.lock.state = LockState::Holding;
+  f.report.law = {.observer = false,
+                  .reason = control::LawReason::WorseThanPi,
+                  .changes = 3,
+                  .left_nm = 0.5,
+                  .pi_left_nm = 0.25};
+  events = f.told_by();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["level"] == "warning");
+  CHECK_THAT(events[0]["text"].get<std::string>(),
+             contains("PI holds the lock: the observer left 0.50 nm"));
+}
+
 TEST_CASE("a change of role is told, not the roles of other markers") {
   using control::MarkerRole;
   Fixture f;
