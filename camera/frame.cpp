@@ -192,11 +192,16 @@ bool cut_roi(const Frame& frame, int x_px, int y_px, int side_px, std::uint16_t*
 }
 
 void unpack(const Frame& frame, std::uint16_t* out) noexcept {
+  unpack_lines(frame, 0, frame.height_px, out);
+}
+
+void unpack_lines(const Frame& frame, int first, int end, std::uint16_t* out) noexcept {
   const auto width = static_cast<std::size_t>(frame.width_px);
-  const auto height = static_cast<std::size_t>(frame.height_px);
+  const auto from = static_cast<std::size_t>(first), to = static_cast<std::size_t>(end);
+  out += from * width;
   if (frame.line_padding_bytes == 0)
-    return unpack_run(frame.format, frame.pixels, 0, width * height, out);
-  for (std::size_t y = 0; y < height; ++y, out += width) {
+    return unpack_run(frame.format, frame.pixels, from * width, (to - from) * width, out);
+  for (std::size_t y = from; y < to; ++y, out += width) {
     const Line line = line_of(frame, y);
     unpack_run(frame.format, line.data, line.first, width, out);
   }

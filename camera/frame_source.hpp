@@ -111,7 +111,8 @@ class FrameSource {
   /// recording has no use for it.
   virtual void nudge() noexcept {}
   /// Waits as pop() does, for a frame or a nudge, but takes neither: the frame given last stays.
-  virtual void rest(std::chrono::microseconds /*most*/) noexcept {}
+  /// @returns whether there is something else than a nudge to pop: a frame, another connection
+  virtual bool rest(std::chrono::microseconds /*most*/) noexcept { return false; }
   /// How fast the camera says that its clock runs, as far as it has been asked, which happens only
   /// while that is wanted. Never blocks. Only the tracking loop calls it.
   virtual ClockRate clock_rate(bool /*wanted*/) noexcept { return {}; }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Whole frames copied out of the loop when housekeeping asks for one (marker search, snapshot). An
 // image belongs to one side at a time and changes hands through a pointer: housekeeping makes it
-// and asks, the loop takes it, writes after the frame's correction was handed over, and gives it
-// back. An image that nobody waits for any more is taken back, or dropped when it comes. The loop
+// and asks, the loop takes it, writes after the frame's correction has left, part by part as long
+// as nothing else waits for the loop, and gives it back; where something does, the next frame is
+// tried. An image that nobody waits for any more is taken back, or dropped when it comes. The loop
 // neither allocates nor frees.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -19,11 +21,17 @@ struct FrameImage {
   camera::Frame frame;                ///< without its pixels
   std::vector<std::uint16_t> pixels;  ///< row-major; at least the frame's width * height
   bool fits = false;                  ///< false: the frame was larger than the room for it
+  int tries = 0;                      ///< at frames that were followed too soon
 };
 
 /// One asker's way to a frame.
 class FrameCopy {
  public:
+  /// Pixels that are copied before the loop looks again: some 10 us.
+  static constexpr int kPartPixels = 1 << 15;
+  /// Of a camera whose frames always come sooner than one is copied, one frame has to wait.
+  static constexpr int kMostTries = 30;
+
   FrameCopy() = default;
   ~FrameCopy() {
     delete asked_.load();
@@ -65,19 +73,33 @@ class FrameCopy {
   }
   bool pending() const noexcept { return out_ && !abandoned_; }
 
-  /// Loop.
-  void offer(const camera::Frame& frame) noexcept {
-    if (asked_.load(std::memory_order_relaxed) == nullptr) return;
+  // Loop.
+  bool is_asked() const noexcept { return asked_.load(std::memory_order_relaxed) != nullptr; }
+  /// @param is_wanted  whether the loop has something else to do: before each part
+  template <typename IsWanted>
+  void offer(const camera::Frame& frame, IsWanted is_wanted) noexcept {
+    if (!is_asked()) return;
     FrameImage* image = asked_.exchange(nullptr, std::memory_order_acq_rel);
     if (image == nullptr) return;
+    const auto give_up = [&] { return image->tries < kMostTries && is_wanted(); };
     image->frame = frame;
     image->frame.pixels = nullptr;
     image->frame.line_padding_bytes = 0;
     const auto values =
         static_cast<std::size_t>(frame.width_px) * static_cast<std::size_t>(frame.height_px);
     image->fits = values <= image->pixels.size();
-    if (image->fits) camera::unpack(frame, image->pixels.data());
+    const int lines = std::max(1, kPartPixels / std::max(1, frame.width_px));
+    for (int y = 0; image->fits && y < frame.height_px; y += lines) {
+      if (give_up()) {  // nobody else writes there while the image is out
+        ++image->tries;
+        return asked_.store(image, std::memory_order_release);
+      }
+      camera::unpack_lines(frame, y, std::min(y + lines, frame.height_px), image->pixels.data());
+    }
     filled_.store(image, std::memory_order_release);
+  }
+  void offer(const camera::Frame& frame) noexcept {
+    offer(frame, [] { return false; });
   }
 
  private:
@@ -91,10 +113,15 @@ class FrameCopy {
 struct FrameCopies {
   FrameCopy search, snapshot;
 
-  /// Loop.
+  // Loop.
+  bool is_asked() const noexcept { return search.is_asked() || snapshot.is_asked(); }
+  template <typename IsWanted>
+  void offer(const camera::Frame& frame, IsWanted is_wanted) noexcept {
+    search.offer(frame, is_wanted);
+    snapshot.offer(frame, is_wanted);
+  }
   void offer(const camera::Frame& frame) noexcept {
-    search.offer(frame);
-    snapshot.offer(frame);
+    offer(frame, [] { return false; });
   }
 };
 

@@ -52,7 +52,7 @@ void TrackingLoop::run() noexcept {
     take_commands();
     if (status == camera::PopStatus::Frame) {
       handle(frame);
-      ports_.frame_copy.offer(frame);
+      copy_out(frame);
       keep_raw(frame);
     } else {
       without_frame(status);
@@ -474,6 +474,14 @@ void TrackingLoop::hand_over(FrameRecord& record) noexcept {
     }
     nap();
   }
+}
+
+/// For whoever asked, once the publisher has sent, and only as long as no other frame is there.
+void TrackingLoop::copy_out(const camera::Frame& frame) noexcept {
+  if (!ports_.frame_copy.is_asked()) return;
+  const bool waits = unfinished_ && source_.rest(kSendingTime);
+  if (unfinished_ && !waits) finish();
+  ports_.frame_copy.offer(frame, [this] { return source_.rest({}); });
 }
 
 /// Copying takes as long as a fit or more, and the publisher may share the loop's core: it sends

@@ -108,6 +108,7 @@ class TrackingLoop {
   void report(std::int64_t now_ns) noexcept;
   void report_move() noexcept;
   void report_markers() noexcept;
+  void copy_out(const camera::Frame& frame) noexcept;
   void keep_raw(const camera::Frame& frame) noexcept;
   void record_frame() noexcept;
   void record_stale(const camera::Frame& frame, const Timing& timing) noexcept;

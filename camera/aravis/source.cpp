@@ -137,12 +137,15 @@ class AravisSource final : public FrameSource {
     shared_.doorbell.ring();
   }
 
-  void rest(std::chrono::microseconds most) noexcept override {
+  bool rest(std::chrono::microseconds most) noexcept override {
+    const auto has_news = [this] {
+      return offered_ != held_ || held_ == nullptr || held_->mailbox().has_fresh();
+    };
     const std::int64_t deadline_ns = monotonic_ns() + std::chrono::nanoseconds(most).count();
-    while (!nudged_.load(std::memory_order_relaxed) && offered_ == held_ && held_ != nullptr &&
-           !held_->mailbox().has_fresh()) {
-      if (!shared_.doorbell.wait_until(deadline_ns)) return;
+    while (!nudged_.load(std::memory_order_relaxed) && !has_news()) {
+      if (most.count() <= 0 || !shared_.doorbell.wait_until(deadline_ns)) break;
     }
+    return has_news();
   }
 
   /// The supervisor is woken without its mutex, so that it may take notice as late as it looks at

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "daemon/frame_copy.hpp"
 #include "support/catch.hpp"
@@ -87,6 +88,51 @@ TEST_CASE("a search and a snapshot do not take each other's frames") {
   copies.offer(Picture(5, 3, 4).frame);
   REQUIRE(copies.search.take()->pixels.size() == 15);
   REQUIRE(copies.snapshot.take()->pixels.size() == 40);
+}
+
+TEST_CASE("a frame is copied part by part while the loop has nothing else to do") {
+  constexpr int kWidth = 1000, kHeight = 100;  // in parts of 32 lines
+  std::vector<std::byte> bytes(kWidth * kHeight);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
+  Frame frame{.pixels = bytes.data(), .width_px = kWidth, .height_px = kHeight, .id = 1};
+  FrameCopy copy;
+  REQUIRE(copy.ask(bytes.size()));
+  int looked = 0;
+  copy.offer(frame, [&] { return ++looked == 3; });
+  CHECK(looked == 3);
+  CHECK(copy.take() == nullptr);
+  CHECK(copy.pending());
+  frame.id = 2;
+  copy.offer(frame, [&] {
+    ++looked;
+    return false;
+  });
+  CHECK(looked == 3 + 4);
+  auto image = copy.take();
+  REQUIRE(image != nullptr);
+  CHECK(image->frame.id == 2);
+  bool same = true;
+  for (std::size_t i = 0; i < bytes.size(); ++i) same = same && image->pixels[i] == i % 251;
+  CHECK(same);
+
+  // Given up, it can be taken back.
+  const auto always = [] { return true; };
+  REQUIRE(copy.ask(bytes.size()));
+  copy.offer(frame, always);
+  copy.withdraw();
+  copy.offer(frame);
+  CHECK(copy.take() == nullptr);
+
+  // Where each frame is followed too soon, one is copied all the same.
+  REQUIRE(copy.ask(bytes.size()));
+  int offers = 0;
+  for (; image == nullptr || offers == 0; ++offers) {
+    REQUIRE(offers <= FrameCopy::kMostTries);
+    copy.offer(frame, always);
+    image = copy.take();
+  }
+  CHECK(offers == FrameCopy::kMostTries + 1);
+  CHECK(image->fits);
 }
 
 TEST_CASE("requests abandoned while the loop may be writing leave every image whole") {

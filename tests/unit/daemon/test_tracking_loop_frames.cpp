@@ -377,3 +377,23 @@ TEST_CASE("a recording's first frame is measured though its markers come at the 
   searching = nullptr;
   CHECK(report.fitted == 10);
 }
+
+TEST_CASE("a frame is copied once the publisher has had time to send, and while no other waits") {
+  for (const bool hurries : {false, true}) {
+    Bench bench;
+    bench.frames(10);
+    bench.at_here([&] { bench.ports.frame_copy.snapshot.ask(kWidthPx * kHeightPx); });
+    std::size_t asked = 0;
+    bench.at_here([&] {
+      asked = bench.camera.popped.load();
+      bench.camera.hurries = hurries;
+    });
+    bench.frames(FrameCopy::kMostTries + 10);
+    bench.run();
+    const auto image = bench.ports.frame_copy.snapshot.take();
+    REQUIRE(image != nullptr);
+    CHECK(image->fits);
+    CHECK(bench.camera.rests == (hurries ? FrameCopy::kMostTries + 1 : 1));
+    CHECK(image->frame.id == asked + (hurries ? FrameCopy::kMostTries + 1 : 1));
+  }
+}

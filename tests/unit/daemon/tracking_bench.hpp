@@ -110,7 +110,10 @@ class ScriptedCamera final : public camera::FrameSource {
     return step.status;
   }
 
-  void rest(std::chrono::microseconds /*most*/) noexcept override { ++rests; }
+  bool rest(std::chrono::microseconds most) noexcept override {
+    rests += most.count() > 0;
+    return hurries && popped < script.size();
+  }
 
   /// The stage is told now to move the image by so much more.
   void move_stage(control::Vec2 image_nm) { moves_.push_back({scripted_time(), image_nm}); }
