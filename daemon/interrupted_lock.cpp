@@ -234,7 +234,7 @@ std::string InterruptedLock::too_far() const {
 
 /// Why it is not resumed but by command; "" where it may be.
 std::string InterruptedLock::not_by_itself() const {
-  if (saved_->lost) return "it was lost before";
+  if (saved_->lost) return lost_here_ ? "it was lost" : "it was lost before";
   if (std::string why = too_far(); !why.empty()) return why;
   const auto age = age_s();
   if (!age) return "the clock does not tell how long ago that was";

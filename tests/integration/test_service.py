@@ -97,6 +97,28 @@ class Service(unittest.TestCase):
         self.assertEqual(result.returncode, 3)
         self.assertIn(self.rig.address, result.stderr)
 
+    def test_of_two_daemons_with_one_state_file_the_second_is_told_of_the_first(self):
+        rig = self.rig
+        config = rig.config(camera={"start_without_camera": "true"},
+                            wire={"publish": "ipc://publish", "corrections": "ipc://corrections",
+                                  "commands": "ipc://commands"})
+
+        def start(name):
+            folder = rig.folder / f"run-{name}"
+            folder.mkdir(mode=0o700, exist_ok=True)
+            daemon = rig.enter_context(Process(f"driftd-{name}", [BIN / "driftd", "--config", config], rig.folder,
+                                               RUNTIME_DIRECTORY=str(folder)))
+            daemon.wait_for("publishing on")
+            return daemon
+
+        first, second = start("first"), start("second")
+        self.assertNotIn("state_not_written", first.text())
+        self.assertIn("state_not_written", second.text())
+        self.assertIn(f"process {first.child.pid}, ", second.text())
+        first.kill()
+        third = start("third")  # a killed one has no file any more
+        self.assertNotIn("state_not_written", third.text())
+
     @unittest.skipIf(os.path.exists("/dev/nvidia0"), "SKIPPED: there is a GPU")
     def test_a_gpu_asked_for_and_not_there_exits_with_6(self):
         self.rig.start_sim()
