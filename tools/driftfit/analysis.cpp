@@ -313,10 +313,9 @@ std::string check_coverage(const Options& options, const DriftTrace& trace,
 }
 
 /// Follows the markers from the frame they were found in to the end.
-MarkerTracks tracks_of(const Run& run, const Markers& markers, SpotFitter& fitter,
+MarkerTracks tracks_of(const Run& run, const Markers& markers, MarkerFollower& follower,
                        Results& results) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
-  MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps.variances());
   MarkerTracks tracks(markers.picks.size());
   for (std::int64_t frame = range.first; frame < markers.frame; ++frame) {
     tracks.add_frame({}, {.not_sought = static_cast<int>(markers.picks.size())});
@@ -348,7 +347,8 @@ Outcome follow_markers(const Run& as_given) {
   options.roi_px = markers.roi_px;
   const Run run{options, stack, recorded, maps, range, stop};
   Results results(options, recorded);
-  const MarkerTracks tracks = tracks_of(run, markers, fitter, results);
+  MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps.variances());
+  const MarkerTracks tracks = tracks_of(run, markers, follower, results);
   const DriftTrace trace = trace_of(options, stack, range, tracks);
   const std::string gaps = check_coverage(options, trace, tracks);
   results.finish(&trace);
@@ -363,6 +363,12 @@ Outcome follow_markers(const Run& as_given) {
   const bool warn =
       drift_wanted(options) &&
       static_cast<double>(known) < options.warn_drift_share * static_cast<double>(range.count);
+  std::vector<MarkerSeen> seen;
+  for (std::size_t m = 0; m < markers.picks.size(); ++m) {
+    seen.push_back({markers.picks[m], tracks.frames_of(m), follower.absences_of(m)});
+  }
+  const std::string few = seldom_in_words(seen, range.first + range.count - markers.frame);
+  if (!few.empty()) outcome.summary += few + "\n";
   if (!gaps.empty() && !warn) outcome.summary += gaps.substr(0, gaps.find('\n')) + "\n";
   if (warn) {
     outcome.warning = gaps;

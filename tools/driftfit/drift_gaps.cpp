@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kStretchesShown = 8;
 constexpr double kLeastJumpPx = 2, kMedianSteps = 10;
+constexpr double kSeldomShare = 0.75;
+constexpr std::size_t kMarkersShown = 8;
 
 /// What Absences counts, in words.
 std::vector<std::pair<int, const char*>> counted(const Absences& a) {
@@ -185,6 +187,25 @@ std::string jumps_in_words(const DriftTrace& trace) {
   return text +
          ": the sample jumped, or other spots were taken for the markers\n  look at these frames; "
          "--picks, or a higher --min-markers, keeps to markers that are there all the time";
+}
+
+std::string seldom_in_words(const std::vector<MarkerSeen>& markers, std::int64_t frames) {
+  std::string text;
+  std::size_t seldom = 0;
+  for (std::size_t m = 0; m < markers.size(); ++m) {
+    const MarkerSeen& seen = markers[m];
+    if (static_cast<double>(seen.frames) >= kSeldomShare * static_cast<double>(frames)) continue;
+    if (++seldom > kMarkersShown) continue;
+    text +=
+        fmt::format("{}marker {} at {:.1f}, {:.1f} was found in {} of {} frames",
+                    text.empty() ? "" : "\n", m, seen.at.x_px, seen.at.y_px, seen.frames, frames);
+    const char* before = ": ";
+    for (const auto& [count, what] : counted(seen.missing)) {
+      if (count > 0) text += fmt::format("{}{} {}", std::exchange(before, ", "), count, what);
+    }
+  }
+  if (seldom > kMarkersShown) text += fmt::format("\nand {} more", seldom - kMarkersShown);
+  return text;
 }
 
 }  // namespace driftd::tools

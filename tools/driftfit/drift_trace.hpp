@@ -6,6 +6,11 @@
 // a frame is the robust mean over markers of position - place (control/consensus.hpp), the place of
 // a marker is the median over frames of position - drift. A marker that comes or goes therefore
 // makes no jump. The drift of the reference frame is subtracted at the end.
+//
+// A marker says something of a frame's drift only where its place is known from another frame, with
+// the uncertainty of the place. A marker that was taken back elsewhere has a place before and one
+// after. Frames whose places nothing ties to those of the others have no drift, and neither have
+// those in which fewer markers agree than a drift needs.
 #pragma once
 
 #include <cstddef>
@@ -26,26 +31,33 @@ class MarkerTracks {
     double x_px, y_px;  ///< NaN: missing
     float x_sd_px, y_sd_px;
   };
-  explicit MarkerTracks(std::size_t markers) : markers_(markers) {}
+  explicit MarkerTracks(std::size_t markers) : markers_(markers), taken_back_(markers) {}
   void add_frame(std::span<const Spot> spots, const Absences& absences = {});
   std::size_t markers() const noexcept { return markers_; }
   std::size_t frames() const noexcept { return markers_ > 0 ? points_.size() / markers_ : 0; }
   const Point& at(std::size_t frame, std::size_t marker) const noexcept {
     return points_[frame * markers_ + marker];
   }
+  /// Which of the marker's places its position in a frame belongs to: 0, and 1 more each time that
+  /// it was taken back.
+  std::size_t place(std::size_t frame, std::size_t marker) const noexcept;
+  std::size_t places(std::size_t marker) const noexcept { return taken_back_[marker].size() + 1; }
   const Absences& absences(std::size_t frame) const noexcept { return absences_[frame]; }
   /// How many markers have a position in a frame.
   int found(std::size_t frame) const noexcept;
+  /// In how many frames a marker has a position.
+  std::int64_t frames_of(std::size_t marker) const noexcept;
 
  private:
   std::size_t markers_;
+  std::vector<std::vector<std::size_t>> taken_back_;  ///< of each marker, in which frames
   std::vector<Point> points_;
   std::vector<Absences> absences_;
 };
 
 /// Where the sample went: a localization less the drift is where it was in the reference frame.
 struct DriftPoint {
-  int markers = 0;  ///< that had a weight; 0: too few, the drift is not known
+  int markers = 0;  ///< that agree; 0: too few, the drift is not known
   double x_px = 0, y_px = 0;
   double x_sd_px = 0, y_sd_px = 0;  ///< of this frame's mean
 };

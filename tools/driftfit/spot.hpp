@@ -14,6 +14,7 @@ namespace driftd::tools {
 struct Spot {
   std::int64_t frame = 0;  ///< 0-based, in the file
   int marker = -1;         ///< 0-based; -1: not followed
+  int place = 0;           ///< the marker's how manieth, 0-based: it was taken back elsewhere
   double x_px = 0, y_px = 0;
   fitter::Localization fit{};
   float net_gradient = 0;  ///< adu; 0 where none was computed
@@ -24,7 +25,7 @@ struct Absences {
   int outside = 0;     ///< expected beyond the frame's border
   int bad_pixels = 0;  ///< saturated, constant or no numbers
   int not_fitted = 0;  ///< the fit did not converge, or on no spot
-  int strayed = 0;     ///< the fit found something that did not move with the others
+  int strayed = 0;     ///< the fit found something else than where the others say it is
   int not_sought = 0;  ///< the frame is before the one that the markers were found in
   int repeated = 0;    ///< the frame is the page of an earlier one, which says nothing of now
 };

@@ -130,6 +130,20 @@ TEST_CASE("what would help is said with its figure, and only where it would") {
   CHECK_THAT(advice(strayed, {.min_markers = 5, .gain_known = true}), !contains("--gain"));
 }
 
+TEST_CASE("markers that are seldom found are named, with where they are and why") {
+  std::vector<MarkerSeen> markers = {{{10, 20}, 150, {}},
+                                     {{40.25, 31}, 30, {.not_fitted = 12, .strayed = 157}},
+                                     {{7, 8.04}, 149, {.bad_pixels = 50}}};
+  CHECK(seldom_in_words(markers, 199) ==
+        "marker 1 at 40.2, 31.0 was found in 30 of 199 frames: 12 not fitted, 157 apart from the "
+        "others\nmarker 2 at 7.0, 8.0 was found in 149 of 199 frames: 50 saturated or without "
+        "contrast");
+  markers.resize(1);
+  CHECK(seldom_in_words(markers, 199).empty());
+  CHECK_THAT(seldom_in_words(std::vector<MarkerSeen>(11), 9),
+             contains("marker 7 at") && !contains("marker 8 at") && contains("\nand 3 more"));
+}
+
 TEST_CASE("many stretches are not all listed, but the longest is told") {
   std::vector<int> found;
   for (int i = 0; i < 40; ++i) found.push_back(i % 4 == 0 ? 0 : 5);

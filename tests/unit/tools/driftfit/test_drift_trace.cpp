@@ -84,6 +84,106 @@ TEST_CASE("its standard deviation is that of its error") {
   CHECK(std::sqrt(sum2 / kFrames) < 3 * 0.01 / std::sqrt(kMarkers));
 }
 
+TEST_CASE("markers seen in one frame alone say nothing of its drift") {
+  constexpr int kAlways = 3, kOnceInEach = 10;
+  constexpr double kNoisePx = 0.03;
+  std::mt19937 random(4);
+  std::normal_distribution<double> noise(0, kNoisePx);
+  MarkerTracks tracks(kAlways + kOnceInEach * kFrames);
+  MarkerTracks few(kAlways);
+  for (int frame = 0; frame < kFrames; ++frame) {
+    std::vector<Spot> spots;
+    for (int m = 0; m < kAlways; ++m) {
+      spots.push_back(spot_of(frame, m, 30.0 * m + true_x(frame) + noise(random),
+                              17.0 * m + true_y(frame) + noise(random)));
+      spots.back().fit.x_sd_px = spots.back().fit.y_sd_px = static_cast<float>(kNoisePx);
+    }
+    few.add_frame(spots);
+    for (int i = 0; i < kOnceInEach; ++i) {
+      const int m = kAlways + kOnceInEach * frame + i;
+      spots.push_back(spot_of(frame, m, 5.0 * i + true_x(frame), 60 - 5.0 * i + true_y(frame)));
+    }
+    tracks.add_frame(spots);
+  }
+  const auto points = solve_drift(tracks, {.reference = 7, .min_markers = 3});
+  const auto without_them = solve_drift(few, {.reference = 7, .min_markers = 3});
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    CHECK(points[i].markers == kAlways);
+    CHECK(points[i].x_px == Approx(without_them[i].x_px).margin(1e-4));
+    CHECK(points[i].y_px == Approx(without_them[i].y_px).margin(1e-4));
+    CHECK(points[i].x_sd_px > 0.6 * kNoisePx / std::sqrt(kAlways));
+  }
+}
+
+TEST_CASE("a marker counts from its second frame on, with what its place is uncertain by") {
+  // The third marker is there in two frames, and the noise of the others is nearly nothing.
+  const auto tracks =
+      tracks_with(0.0, [](int frame, int m) { return m < 2 || (m == 2 && frame >= 38); });
+  const auto points = solve_drift(tracks, {.min_markers = 2});
+  CHECK(points[37].markers == 2);
+  CHECK(points[38].markers == 3);
+  CHECK(points[39].markers == 3);
+  // Two weights of 1 / s^2 and one of half of it; s with the floor of 0.3 nm.
+  CHECK(points[39].x_sd_px == Approx(std::sqrt(1 / 2.5) * std::hypot(0.01, 0.003)).epsilon(0.03));
+  CHECK(points[37].x_sd_px == Approx(std::sqrt(1 / 2.0) * std::hypot(0.01, 0.003)).epsilon(0.03));
+}
+
+TEST_CASE("one frame alone has the drift 0") {
+  MarkerTracks tracks(3);
+  tracks.add_frame(std::vector<Spot>{spot_of(0, 0, 3, 4), spot_of(0, 1, 30, 41)});
+  const auto points = solve_drift(tracks, {.min_markers = 2});
+  CHECK(points[0].markers == 2);
+  CHECK(points[0].x_px == 0);
+  CHECK(points[0].y_px == 0);
+}
+
+TEST_CASE("a marker that was taken back has another place, before and after") {
+  MarkerTracks tracks(3);
+  for (int frame = 0; frame < kFrames; ++frame) {
+    std::vector<Spot> spots;
+    for (int m = 0; m < 3; ++m) {
+      // Each jumps once, and no frame is without one that did.
+      const int place = frame >= 10 + 5 * m ? 1 : 0;
+      spots.push_back(spot_of(frame, m, 30.0 * m + true_x(frame) + 3 * place,
+                              17.0 * m + true_y(frame) - 2 * place));
+      spots.back().place = place;
+    }
+    tracks.add_frame(spots);
+  }
+  CHECK(worst_error(solve_drift(tracks, {.min_markers = 3}), 0) < 1e-4);
+}
+
+TEST_CASE("places that nothing ties to those before have no drift") {
+  MarkerTracks tracks(3);
+  for (int frame = 0; frame < kFrames; ++frame) {
+    std::vector<Spot> spots;
+    const int place = frame >= 20 ? 1 : 0;
+    for (int m = 0; m < 3; ++m) {
+      spots.push_back(spot_of(frame, m, 30.0 * m + true_x(frame), 17.0 * m + true_y(frame)));
+      spots.back().place = place;
+    }
+    tracks.add_frame(spots);
+  }
+  const auto points = solve_drift(tracks, {.min_markers = 3});
+  CHECK(points[19].markers == 3);
+  CHECK(points[20].markers == 0);
+}
+
+TEST_CASE("of three markers that contradict one another there is no drift") {
+  MarkerTracks tracks(3);
+  for (int frame = 0; frame < kFrames; ++frame) {
+    const bool odd = frame == 9;
+    tracks.add_frame(std::vector<Spot>{
+        spot_of(frame, 0, 10 + true_x(frame), 20 + true_y(frame) + (odd ? 2.4 : 0)),
+        spot_of(frame, 1, 30 + true_x(frame) - (odd ? 2.3 : 0), 80 + true_y(frame)),
+        spot_of(frame, 2, 70 + true_x(frame), 40 + true_y(frame) - (odd ? 2.1 : 0))});
+  }
+  const auto points = solve_drift(tracks, {.min_markers = 3});
+  CHECK(points[8].markers == 3);
+  CHECK(points[9].markers == 0);
+  CHECK(points[10].markers == 3);
+}
+
 TEST_CASE("one marker that breaks loose does not pull the drift") {
   MarkerTracks tracks(kMarkers);
   for (int frame = 0; frame < kFrames; ++frame) {

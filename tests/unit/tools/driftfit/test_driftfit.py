@@ -196,6 +196,41 @@ class Gaps(WithFolder):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual("jumps by 4.0 px between frames 22 and 23" in done.stderr, warned)
 
+    def odd_frame(self, dark: list[int], off, frames: int = 100, at: int = 30):
+        """Three markers; in one frame some are dark and a brighter speck lies beside the third."""
+        shown = np.zeros((frames, 5), bool)
+        shown[:, :3] = True
+        shown[at, dark] = False
+        stack, drift = drifting(frames, shown=shown)
+        y, x = np.mgrid[:96, :96]
+        px, py = PLACES[2] + drift[at] + off
+        speck = 6000 * np.exp(-((x - px)**2 + (y - py)**2) / (2 * 1.3**2))
+        stack[at] += np.random.default_rng(2).poisson(speck).astype(np.uint16)
+        return self.write_raw(stack), drift
+
+    def test_one_odd_frame_costs_that_frame_alone(self):
+        for dark, off in ([0], (5, 0)), ([1], (-3, 4)), ([0, 1], (0, -5)), ([2], (4, 0)), ([0, 2], (0, 4)):
+            with self.subTest(f"{dark} dark, a speck at {off}"):
+                file, drift = self.odd_frame(dark, off)
+                out = self.folder / "out"
+                said = self.run_program(file, "-o", out, "--overwrite")
+                self.assertIn("no drift in 1 of 100 frames: 30\n", said)
+                rows = rows_of(f"{out}_drift.csv")
+                self.assertEqual([r["frame"] for r in rows if r["markers"] == "0"], ["30"])
+                there = np.array([[r["x_px"], r["y_px"]] for r in rows if r["markers"] != "0"], float)
+                truth = np.delete(drift - drift[0], 30, axis=0)
+                self.assertLess(np.abs(there - truth).max(), 0.05)
+
+    def test_markers_that_are_seldom_found_are_named(self):
+        shown = np.ones((60, 5), bool)
+        shown[9:40, 3] = False
+        stack, _ = drifting(60, shown=shown)
+        picks = self.folder / "picks.csv"
+        picks.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in PLACES))
+        said = self.run_program(self.write_raw(stack), "--picks", picks, "--drift", self.folder / "out.txt")
+        self.assertIn("marker 3 at 70.9, 74.4 was found in 29 of 60 frames: 31 not fitted\n", said)
+        self.assertEqual(said.count("was found in"), 1)
+
     def test_the_shares_are_options(self):
         file, _, there = self.blinking(0.6)
         share = (there == 3).mean()

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "support/catch.hpp"
+#include "tools/driftfit/marker_agreement.hpp"
 #include "tools/driftfit/marker_follower.hpp"
 #include "tools/driftfit/marker_search.hpp"
 #include "tools/driftfit/options.hpp"
@@ -64,6 +65,92 @@ TEST_CASE("a neighbour is not taken for a marker that vanished") {
   CHECK(follower.follow(bytes_of(scene.frame(0, 0)), 1).size() == 3);
   CHECK(follower.absences().strayed == 1);
   CHECK(follower.absences().not_fitted == 0);
+}
+
+TEST_CASE("a neighbour that is taken for a marker in one frame costs that frame alone") {
+  const Scene scene = four_spots();
+  for (const std::size_t shown : {2u, 3u, 4u}) {
+    Scene some = scene;
+    some.spots.resize(shown);
+    SpotFitter fitter({});
+    MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+    CHECK(follower.follow(bytes_of(scene.frame(0, 0)), 0).size() == 4);
+    some.spots[1].x_px += 4.5;
+    CHECK(follower.follow(bytes_of(some.frame(0.2, 0.1)), 1).size() == shown - 1);
+    CHECK(follower.absences().strayed == 1);
+    for (int i = 2; i < 5; ++i) {
+      CHECK(follower.follow(bytes_of(scene.frame(0.2 * i, 0.1 * i)), i).size() == 4);
+    }
+    CHECK(follower.absences_of(1).strayed == 1);
+    CHECK(follower.absences_of(0).strayed == 0);
+  }
+}
+
+TEST_CASE("a marker that jumped is taken back at its new place once it stays there") {
+  Scene scene = four_spots();
+  SpotFitter fitter({});
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+  CHECK(follower.follow(bytes_of(scene.frame(0, 0)), 0).size() == 4);
+  scene.spots[2].y_px -= 4.5;
+  for (int i = 1; i < 12; ++i) {
+    const auto spots = follower.follow(bytes_of(scene.frame(0.1 * i, 0)), i);
+    REQUIRE(spots.size() == (i < 5 ? 3 : 4));
+    if (i < 5) continue;
+    CHECK(spots[2].marker == 2);
+    CHECK(spots[2].place == 1);
+    CHECK(spots[2].y_px == Approx(scene.spots[2].y_px).margin(0.02));
+    CHECK(spots[3].place == 0);
+  }
+}
+
+TEST_CASE("a marker is not taken back on the spot of another") {
+  Scene scene = four_spots();
+  scene.spots[1] = {29.5, 25};  // 5.5 px beside the first
+  SpotFitter fitter({});
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+  follower.follow(bytes_of(scene.frame(0, 0)), 0);
+  Scene without = scene;
+  without.spots.erase(without.spots.begin());
+  for (int i = 1; i < 20; ++i) {
+    for (const Spot& spot : follower.follow(bytes_of(without.frame(0.05 * i, 0)), i)) {
+      CHECK(spot.marker != 0);
+      CHECK(spot.place == 0);
+    }
+  }
+}
+
+TEST_CASE("markers that jump together are found in the same frame, though others are dark") {
+  const Scene scene = four_spots();
+  Scene two = scene;
+  two.spots.resize(2);
+  SpotFitter fitter({});
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+  follower.follow(bytes_of(scene.frame(0, 0)), 0);
+  CHECK(follower.follow(bytes_of(two.frame(4, -2)), 1).size() == 2);
+  CHECK(follower.follow(bytes_of(scene.frame(4, -2)), 2).size() == 4);
+  // One alone says nothing of a jump: the sample's, or another spot.
+  two.spots.resize(1);
+  CHECK(follower.follow(bytes_of(two.frame(0, 2)), 3).empty());
+  CHECK(follower.follow(bytes_of(scene.frame(0, 2)), 4).size() == 4);
+}
+
+TEST_CASE("what most markers agree on is the drift, and a single one is not believed a jump") {
+  constexpr double kReachPx = 2.25;
+  const Pick before{1, -1};
+  const auto drift = [&](std::vector<Pick> votes) { return common_drift(votes, before, kReachPx); };
+  const auto is_at = [](std::optional<Pick> at, double x_px, double y_px) {
+    return at && std::abs(at->x_px - x_px) < 1e-9 && std::abs(at->y_px - y_px) < 1e-9;
+  };
+  CHECK(is_at(drift({}), 1, -1));
+  CHECK(is_at(drift({{1.5, -0.5}}), 1.5, -0.5));
+  CHECK(is_at(drift({{1.5, -0.5}, {6, -1}}), 1.5, -0.5));  // whatever their order
+  CHECK(is_at(drift({{6, -1}, {1.5, -0.5}}), 1.5, -0.5));
+  CHECK(is_at(drift({{6, -1}, {6.25, -1.5}}), 6.125, -1.25));  // together: the sample
+  CHECK(is_at(drift({{6, -1}, {1, -1}, {6.25, -1.5}}), 6.125, -1.25));
+  CHECK_FALSE(drift({{6, -1}}));  // another spot, or the sample
+  CHECK_FALSE(drift({{6, -1}, {-3, -1}}));
+  CHECK_FALSE(drift({{6, -1}, {6, 0.5}}));  // not together: 1.5 px
+  CHECK(is_at(drift({{1, -1}, {1.25, -1.5}, {9, 9}, {9.25, 9}}), 1.125, -1.25));  // a tie
 }
 
 TEST_CASE("a dark frame has no marker, a marker may leave the frame") {
