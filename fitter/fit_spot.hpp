@@ -96,7 +96,8 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed,
 }
 
 /// From a minimum to the result. The verdict rests on the plain residuals whatever the estimator
-/// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise;
+/// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise,
+/// but for the noise that a known gain tells of the peak (variance_at_peak());
 /// of a map of variances it knows which pixels are left out (left_out_pixels.hpp).
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
@@ -135,10 +136,11 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   // Summed whatever the other tests say: the lanes of a back end must meet in it.
   const SmoothedExtremesOf<Real> structure = pixels.smoothed_residuals(alpha, at.level.beta);
   const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
+  const Real at_peak = variance_at_peak(options.noise, alpha, l.background_adu, pooled);
   const Mask<Real> spot = h.positive_definite &&
                           inside_limits(Spot::profile(found), pixels.side()) &&
                           significant(l, plain.squares, constant, freedom) &&
-                          structureless(structure, alpha, sqrt_of(pooled));
+                          structureless(structure, alpha, sqrt_of(at_peak));
   if (options.spots_only)
     l.status = where(l.converged() && !spot, Real(code_of(FitStatus::NotConverged)), l.status);
 

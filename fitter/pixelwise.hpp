@@ -431,8 +431,9 @@ DRIFTD_HD SymmetricMatrix<n, Real> sandwich(const SymmetricMatrix<n, Real>& inve
 /// @param plain  what unweighted least squares would find; h and inverse_h are of its matrix
 template <class Search, PixelsOneByOne BackEnd, int n, class Real>
 DRIFTD_HD Mask<Real> is_spot(BackEnd& pixels, const typename Search::Domain& d,
-                             const Minimum<Search>& minimum, const EquationSums<n, Real>& plain,
-                             const Factors<n, Real>& h, const SymmetricMatrix<n, Real>& inverse_h) {
+                             const Minimum<Search>& minimum, const NoiseModel& noise,
+                             const EquationSums<n, Real>& plain, const Factors<n, Real>& h,
+                             const SymmetricMatrix<n, Real>& inverse_h) {
   const auto p = Search::shape(minimum.parameters);
   const auto shape = Search::Model::shape(p, d.side);
   const LevelsOf<Real> level = minimum.at.level;
@@ -461,10 +462,12 @@ DRIFTD_HD Mask<Real> is_spot(BackEnd& pixels, const typename Search::Domain& d,
   l.sigma_y_sd_px = sd(kSigmaY);
   const float count = static_cast<float>(d.side * d.side);
   const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
+  const Real at_peak =
+      variance_at_peak(noise, level.alpha, level.beta + summary.pedestal_adu, pooled);
   Mask<Real> inside = inside_limits(Search::Model::profile(p), d.side);
   if constexpr (requires { Search::Model::inside(p); }) inside = inside && Search::Model::inside(p);
   return h.positive_definite && inside && significant(l, plain.value, constant, freedom) &&
-         structureless(structure, level.alpha, sqrt_of(pooled));
+         structureless(structure, level.alpha, sqrt_of(at_peak));
 }
 
 /// From a minimum to the result, by the rules of fit_spot.hpp's conclude().
@@ -497,7 +500,7 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   const Factors<n, Real> h = factorize(full);
   const SymmetricMatrix<n, Real> inverse_h = inverse(h, inverse_lower(h));
   if constexpr (!Search::kIsLine) {
-    const Mask<Real> spot = is_spot(pixels, d, minimum, plain, h, inverse_h);
+    const Mask<Real> spot = is_spot(pixels, d, minimum, options.noise, plain, h, inverse_h);
     if (options.spots_only)
       result.status =
           where(result.converged() && !spot, Real(code_of(FitStatus::NotConverged)), result.status);

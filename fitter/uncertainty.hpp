@@ -32,6 +32,18 @@ DRIFTD_HD PixelVarianceOf<Real> photon_variance(const NoiseModel& noise, const R
           larger(amplitude_adu, Real(0.0f)) * per_electron};
 }
 
+/// Variance of a pixel at a spot's peak, adu^2, for the verdict: what the residuals have in common,
+/// and where the gain is known not less than the light there makes. A wide, dim spot stands in a
+/// ROI that is dark for the most part.
+/// @param pooled  the residuals' common variance
+template <class Real>
+DRIFTD_HD Real variance_at_peak(const NoiseModel& noise, const Real& amplitude_adu,
+                                const Real& background_adu, const Real& pooled) {
+  if (!(noise.gain_e_per_adu > 0)) return pooled;
+  const PixelVarianceOf<Real> light = photon_variance(noise, amplitude_adu, background_adu);
+  return larger(pooled, light.constant + light.slope);
+}
+
 /// Sums over the residuals r with the weight w = (c / (c + f))^2, c = kVarianceRatio:
 /// w[k] = sum w f^k, squares[k] = sum w f^k r^2.
 template <class Real>

@@ -185,5 +185,58 @@ TEST_CASE("Two spots: the answer is the brighter one, or refused, or tells by it
   }
 }
 
+TEST_CASE("A wide, dim spot passes where the gain is known") {
+  struct Case {
+    int side;
+    double sigma, photons, background;
+  };
+  const Case c = GENERATE(Case{64, 8, 3000, 1}, Case{32, 3.5, 100, 0}, Case{32, 3.5, 300, 0});
+  const auto model = GENERATE(fitter::Model::CircularGaussian, fitter::Model::RotatedGaussian);
+  const auto estimator =
+      GENERATE(fitter::Estimator::ImplicitLeastSquares, fitter::Estimator::PoissonLikelihood);
+  constexpr int kCount = 100;
+  std::mt19937_64 generator(12);
+  std::uniform_real_distribution<double> off(-1, 1);
+  std::vector<std::uint16_t> pixels;
+  const double middle = (c.side - 1) / 2.0, peak = c.photons / (2 * M_PI * c.sigma * c.sigma);
+  for (int i = 0; i < kCount; ++i)
+    for (const float mean : test::clean_image(
+             {middle + off(generator), middle + off(generator), c.sigma, peak, c.background},
+             c.side))
+      pixels.push_back(static_cast<std::uint16_t>(
+          std::poisson_distribution<int>(static_cast<double>(mean))(generator)));
+  fitter::FitOptions options;
+  options.model = model;
+  options.estimator = estimator;
+  options.noise.gain_e_per_adu = 1;
+  CAPTURE(c.side, c.photons, static_cast<int>(model), static_cast<int>(estimator));
+  CHECK(accepted(test::fit_all(pixels, c.side, options)) >= kCount - 1);
+}
+
+TEST_CASE("A known gain lets no second spot and no ring pass as one spot") {
+  // From 100 electrons at the peak on light is no reason for structure.
+  constexpr int kCount = 100;
+  const double peak = GENERATE(100.0, 1000.0);
+  const bool ring = GENERATE(false, true);
+  std::mt19937_64 generator(13);
+  std::vector<std::uint16_t> pixels;
+  for (int i = 0; i < kCount; ++i)
+    for (int row = 0; row < kSide; ++row)
+      for (int column = 0; column < kSide; ++column) {
+        const double x = column - 3.0, y = row - 6.0, r = std::hypot(column - 6.0, y);
+        const double one =
+            ring ? std::exp(-(r - 4) * (r - 4) / 2) : std::exp(-(x * x + y * y) / (2 * 1.3 * 1.3));
+        const double other =
+            std::exp(-(ring ? r * r : (x - 6) * (x - 6) + y * y) / (2 * 1.3 * 1.3));
+        pixels.push_back(static_cast<std::uint16_t>(
+            std::poisson_distribution<int>(peak * (one + other) + 2)(generator)));
+      }
+  fitter::FitOptions options;
+  options.noise.gain_e_per_adu = 1;
+  CAPTURE(peak, ring);
+  CHECK(accepted(test::fit_all(pixels, kSide, options)) == accepted(test::fit_all(pixels, kSide)));
+  CHECK(accepted(test::fit_all(pixels, kSide, options)) == 0);
+}
+
 }  // namespace
 }  // namespace driftd

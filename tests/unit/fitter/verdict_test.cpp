@@ -90,6 +90,15 @@ TEST_CASE("A pixel's variance is read noise and photons, neither ever negative")
   CHECK(of(-40, 90).slope == 0);
 }
 
+TEST_CASE("At the peak a pixel is as noisy as its light makes it, where the gain is known") {
+  const auto of = [](const fitter::NoiseModel& noise, float pooled) {
+    return fitter::variance_at_peak(noise, 40.0f, 150.0f, pooled);
+  };
+  CHECK(of({0.5f, 3, 100}, 20) == 36 + 100 + 80);
+  CHECK(of({0.5f, 3, 100}, 300) == 300);  // never less than what the residuals tell
+  CHECK(of({0, 3, 100}, 20) == 20);
+}
+
 /// Of 100 pixels and a profile that adds up to 8, with five parameters: what pixels of the variance
 /// constant + slope f are expected to give.
 fitter::VarianceSums sums_of(float constant, float slope) {
