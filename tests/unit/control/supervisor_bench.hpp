@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 
 #include "control/supervisor.hpp"
@@ -37,6 +38,7 @@ inline SupervisorSettings supervisor_settings() {
 struct Frame {
   bool stale = false, not_sent = false, refused = false, new_reference = false, valid = true;
   StageSays stage = StageSays::Nothing;
+  std::optional<Vec2> excitation_nm = std::nullopt;
 };
 
 /// A supervisor and the facts of one frame after the other.
@@ -63,6 +65,7 @@ struct Feed {
                               .refused = what.refused,
                               .new_reference = what.new_reference,
                               .stage = what.stage,
+                              .excitation_nm = what.excitation_nm,
                               .drift = &drift});
   }
   Decision frame(Vec2 nm = {}) { return frame(nm, nm); }

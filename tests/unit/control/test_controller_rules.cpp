@@ -82,6 +82,35 @@ TEST_CASE("a reload reaches gains, limits and stage model; the total stays") {
   CHECK(controller.total_nm().y == Approx(-30));
 }
 
+TEST_CASE("what a command waits for its driver is part of the stage's delay, at once") {
+  Controller controller(settings());
+  controller.update({-40, 60}, 1 * kMs, 2 * kMs);
+  CHECK(controller.stage_at(3 * kMs).x == Approx(20));
+  controller.set_waiting_us(5000);
+  CHECK(controller.stage_at(3 * kMs).x == 0);
+  CHECK(controller.stage_at(8 * kMs).x == Approx(20));
+}
+
+TEST_CASE("where a limit holds a correction during a move, the law goes on from its own part") {
+  ControllerSettings narrow = settings();
+  narrow.step_limit_nm = 4;
+  Controller controller(narrow);
+  controller.set_move({100, 0});
+  std::int64_t now_ns = 2 * kMs;
+  const auto frames = [&](int count, Vec2 push_nm) {
+    for (int i = 0; i < count; ++i, now_ns += 2 * kMs) {
+      const Vec2 stage_nm = controller.stage_at(now_ns - kMs);
+      controller.update({stage_nm.x + push_nm.x, stage_nm.y + push_nm.y}, now_ns - kMs, now_ns);
+    }
+  };
+  frames(40, {});
+  CHECK(controller.total_nm().x == Approx(100));
+  frames(1, {-50, 0});
+  CHECK(controller.total_nm().x == Approx(104));
+  frames(20, {});
+  CHECK(controller.total_nm().x == Approx(100));
+}
+
 TEST_CASE("an average is compared with the stage in its own frames, the newest ones") {
   const auto total_after = [](int averaged) {
     Controller controller(settings());

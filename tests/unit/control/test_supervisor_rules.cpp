@@ -11,6 +11,7 @@ namespace {
 
 using test::Bench;
 using test::Feed;
+using test::Frame;
 using test::kAgeNs;
 using test::kMs;
 using test::supervisor_settings;
@@ -268,6 +269,28 @@ TEST_CASE("how the sample moved while it was not seen is not held against the st
   bench.sample_nm = {bench.sample_nm.x - 2 * back_nm.x, bench.sample_nm.y - 2 * back_nm.y};
   CHECK(bench.frame().verdict == LockEvent::GoodFrame);
   CHECK(bench.frames(100).verdict == LockEvent::GoodFrame);
+}
+
+TEST_CASE("a calibration takes the stage along from where it is, and only while that can leave") {
+  Feed feed;
+  feed.lock();
+  for (int i = 0; i < 20; ++i) feed.frame({30, -20});
+  feed.supervisor.command(LockEvent::CommandUnlock, feed.now_ns);
+  feed.supervisor.command(LockEvent::CommandCalibrate, feed.now_ns);
+  const auto excited = [&](Frame what = {}) {
+    what.excitation_nm = Vec2{6, -4};
+    return feed.frame({}, {}, 1, what);
+  };
+  CHECK_FALSE(excited({.stale = true}).has_correction);
+  CHECK_FALSE(excited({.not_sent = true}).has_correction);
+  Decision told = excited();
+  REQUIRE(told.has_correction);
+  CHECK(told.correction.total_nm.x == 0);  // not what the lock before had come to
+  CHECK(told.correction.total_nm.y == 0);
+  for (int i = 0; i < 50; ++i) told = excited();
+  CHECK(told.probe);
+  CHECK(told.correction.total_nm.x == Approx(6));
+  CHECK(told.correction.total_nm.y == Approx(-4));
 }
 
 TEST_CASE("an absence is no frame period") {

@@ -131,6 +131,19 @@ TEST_CASE("a lock is not resumed where the sample has moved since it was decided
   CHECK(bench.of("correction").empty());
 }
 
+TEST_CASE("a lock is resumed once the sample is back from where it had moved meanwhile") {
+  Resumed bench;
+  bench.frames(20, {.drift_nm = {kMovedNm.x, kMovedNm.y + 60}});
+  bench.resume_here({.carried_nm = {}, .drift_nm = kMovedNm, .largest_move_nm = 50});
+  bench.frames(30, {.drift_nm = {kMovedNm.x, kMovedNm.y + 60}});
+  bench.frames(40, kMoved);
+  bench.run();
+  const auto changes = bench.changes();
+  REQUIRE(changes.size() == 2);
+  CHECK(changes[1].state == LockState::Locked);
+  CHECK(changes[1].frame_id >= 50);
+}
+
 TEST_CASE("after a resumed lock the next one takes references, and the whole range") {
   Resumed bench;
   bench.frames(20, kMoved);
