@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -111,20 +110,22 @@ StateOwner::StateOwner(const fs::path& file) {
   const std::string path = file.string() + ".owner";
   descriptor_ =
       open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kOwnerWritesGroupReads);
+  if (descriptor_ < 0)  // another user's
+    descriptor_ = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor_ < 0) return;
   if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return;
-    std::array<char, 16> pid{};
-    const ssize_t length = pread(descriptor_, pid.data(), pid.size() - 1, 0);
-    const bool told = length > 0 && pid[0] >= '1' && pid[0] <= '9';
-    other_ = told ? "process " + std::to_string(std::atol(pid.data())) : "an unknown process";
+    std::array<char, 16> text{};
+    const ssize_t length = pread(descriptor_, text.data(), text.size() - 1, 0);
+    const std::string told(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+    const std::string pid = told.substr(0, told.find_first_not_of("0123456789"));
+    other_ = pid.empty() ? "an unknown process" : "process " + pid;
     return;
   }
   const std::string pid = std::to_string(getpid()) + "\n";
-  // Who reads it is told the process, and nothing depends on it.
-  if (ftruncate(descriptor_, 0) != 0 ||
-      pwrite(descriptor_, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
-    return;
+  // For whoever comes second; nothing depends on it.
+  [[maybe_unused]] const bool told =
+      ftruncate(descriptor_, 0) == 0 && pwrite(descriptor_, pid.data(), pid.size(), 0) > 0;
 }
 
 StateOwner::~StateOwner() {

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <system_error>
 #include <tuple>
@@ -132,9 +133,12 @@ void record_begun(const fs::path& file) {
   const fs::path fresh = order.string() + ".new";
   const std::string own = file.filename().string();
   const FolderLock lock(folder);
+  std::set<std::string> there;  // asked at once: a folder far away may hold thousands
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    there.insert(entry.path().filename().string());
   std::string text;
   for (const std::string& name : names_in_order(folder))
-    if (name != own && is_record_name(name, "") && fs::exists(folder / name)) text += name + "\n";
+    if (name != own && is_record_name(name, "") && there.contains(name)) text += name + "\n";
   std::ofstream out(fresh);
   out << text << own << "\n" << std::flush;
   if (!out) {
