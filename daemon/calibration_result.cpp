@@ -117,11 +117,11 @@ json result_json(const StageCalibration& c, const CalibrationRun& run,
             {"ratio_sd", number_or_null(c.pixel_ratio_sd)}}}};
 }
 
-/// What a lock would leave. Where the loop runs away the number means nothing.
+/// What a lock would do. Where the loop runs away the number means nothing.
 std::string forecast(double residual_nm) {
   constexpr double kRunsAwayNm = 100;
-  if (!(residual_nm < kRunsAwayNm)) return "none (it would not hold)";
-  return fmt::format("{:.2f} nm", residual_nm);
+  if (!(residual_nm < kRunsAwayNm)) return "would not hold";
+  return fmt::format("would leave {:.2f} nm", residual_nm);
 }
 
 }  // namespace
@@ -130,15 +130,16 @@ CalibrationResult evaluate(const CalibrationRun& run, const CalibrationContext& 
                            const std::atomic<bool>& cancelled) {
   control::ControllerSettings present = loop_settings(context.config, {}).supervisor.controller;
   present.stage_delay_us += context.waiting_us;
-  const control::StageIdentification found =
-      control::identify_stage(run.record(), {.cancelled = &cancelled, .present = present});
+  const control::StageIdentification found = control::identify_stage(
+      run.record(),
+      {.cancelled = &cancelled, .present = present, .image_gain_sd = run.image_gain_sd()});
   if (found.refused()) return {.refusal = found.text, .result = nullptr, .summary = {}};
   const StageCalibration& c = found.result;
   return {.refusal = {},
           .result = result_json(c, run, context),
           .summary = fmt::format(
-              "{}turned by {:.1f} degrees, dead time {:.2f} ms, response {:.0f} Hz; residual {} as "
-              "configured, {} as proposed",
+              "{}turned by {:.1f} degrees, dead time {:.2f} ms, response {:.0f} Hz; a lock {} as "
+              "configured and {} as proposed",
               c.mirrored ? "mirrored and " : "", c.rotation_deg, 1e-3 * c.delay_us, c.bandwidth_hz,
               forecast(c.present.residual_nm), forecast(c.proposal.residual_nm))};
 }

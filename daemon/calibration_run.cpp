@@ -133,28 +133,75 @@ void CalibrationRun::judge(const control::FrameFacts& facts,
   }
 }
 
-void CalibrationRun::saw_markers(std::span<const control::MarkerResult> results) noexcept {
-  const std::size_t count = std::min(results.size(), noise_.size());
+void CalibrationRun::saw_markers(std::span<const control::MarkerResult> results,
+                                 const control::DriftEstimate& drift) noexcept {
+  const control::Vec2 d = drift.frame_drift_nm;
+  const bool moved = drift.valid && std::isfinite(d.x) && std::isfinite(d.y);
+  if (moved) {
+    markers_used_ += drift.markers_used;
+    ++frames_used_;
+  }
+  const std::size_t count = std::min(results.size(), courses_.size());
   for (std::size_t i = 0; i < count; ++i) {
-    MarkerNoise& noise = noise_[i];
+    MarkerCourse& c = courses_[i];
     const bool good = results[i].health == control::MarkerHealth::Good;
-    const control::Vec2 now_nm = results[i].residual_nm;
-    if (good && noise.has_last) {
-      const double x_nm = now_nm.x - noise.last_nm.x;
-      const double y_nm = now_nm.y - noise.last_nm.y;
-      noise.sum_nm2 += x_nm * x_nm + y_nm * y_nm;
-      ++noise.count;
+    const control::Vec2 r = results[i].residual_nm;
+    if (good && c.has_last) {
+      const double x_nm = r.x - c.last_nm.x;
+      const double y_nm = r.y - c.last_nm.y;
+      c.sum_nm2 += x_nm * x_nm + y_nm * y_nm;
+      ++c.differences;
     }
-    noise.last_nm = now_nm;
-    noise.has_last = good;
+    c.last_nm = r;
+    c.has_last = good;
+    if (!good || !moved) continue;
+    ++c.frames;
+    c.d = {c.d.x + d.x, c.d.y + d.y};
+    c.rx += r.x;
+    c.ry += r.y;
+    c.rx_d = {c.rx_d.x + r.x * d.x, c.rx_d.y + r.x * d.y};
+    c.ry_d = {c.ry_d.x + r.y * d.x, c.ry_d.y + r.y * d.y};
+    c.dx_dx += d.x * d.x;
+    c.dx_dy += d.x * d.y;
+    c.dy_dy += d.y * d.y;
   }
 }
 
 double CalibrationRun::marker_noise_nm(std::size_t marker) const noexcept {
-  const MarkerNoise& noise = noise_[marker];
-  if (noise.count == 0) return std::numeric_limits<double>::quiet_NaN();
+  const MarkerCourse& course = courses_[marker];
+  if (course.differences == 0) return std::numeric_limits<double>::quiet_NaN();
   constexpr double kTermsOfASquare = 4;  // two axes, and a difference has twice the variance
-  return std::sqrt(noise.sum_nm2 / (kTermsOfASquare * noise.count));
+  return std::sqrt(course.sum_nm2 / (kTermsOfASquare * course.differences));
+}
+
+double CalibrationRun::image_gain_sd() const noexcept {
+  constexpr double kSeenThroughout = 0.8;
+  constexpr int kFewest = 3;
+  double squares = 0;
+  int markers = 0;
+  for (std::size_t i = 0; i < courses_.size(); ++i) {
+    const MarkerCourse& c = courses_[i];
+    if (c.frames < 2 || c.frames < kSeenThroughout * frames_used_) continue;
+    const double xx = c.dx_dx - c.d.x * c.d.x / c.frames;
+    const double xy = c.dx_dy - c.d.x * c.d.y / c.frames;
+    const double yy = c.dy_dy - c.d.y * c.d.y / c.frames;
+    const double determinant = xx * yy - xy * xy;
+    if (!(determinant > 0)) continue;
+    // The two elements of a row, and what the marker's noise alone would make of their squares.
+    const auto add_row = [&](double r, control::Vec2 r_d) {
+      const double rx = r_d.x - r * c.d.x / c.frames, ry = r_d.y - r * c.d.y / c.frames;
+      const double along_x = (yy * rx - xy * ry) / determinant;
+      const double along_y = (xx * ry - xy * rx) / determinant;
+      squares += along_x * along_x + along_y * along_y;
+    };
+    add_row(c.rx, c.rx_d);
+    add_row(c.ry, c.ry_d);
+    squares -= 2 * std::pow(marker_noise_nm(i), 2) * (xx + yy) / determinant;
+    ++markers;
+  }
+  if (markers < kFewest || !(squares > 0)) return 0;
+  const double of_one = squares / (4 * (markers - 1));
+  return std::sqrt(of_one * frames_used_ / std::max(markers_used_, frames_used_));
 }
 
 void CalibrationRun::without_frame(std::int64_t now_ns) noexcept {

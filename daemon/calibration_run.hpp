@@ -54,8 +54,9 @@ class CalibrationRun {
   control::Vec2 wanted_nm(std::int64_t now_ns) noexcept;
   /// What became of a frame that wanted_nm() was asked for.
   void saw(const control::FrameFacts& facts, const control::Decision& decision) noexcept;
-  /// How each marker of that frame lies off the others.
-  void saw_markers(std::span<const control::MarkerResult> results) noexcept;
+  /// How each marker of that frame lies off the others, and the drift that those used had.
+  void saw_markers(std::span<const control::MarkerResult> results,
+                   const control::DriftEstimate& drift) noexcept;
   void without_frame(std::int64_t now_ns) noexcept;
   /// What was told after `sent_ns` never left; `total_nm` was the last that did.
   void take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept;
@@ -80,14 +81,23 @@ class CalibrationRun {
   control::StageSays stage_says() const noexcept { return stage_says_; }
   /// Noise of a marker against the others, nm per axis (rms of both); not a number: unknown.
   double marker_noise_nm(std::size_t marker) const noexcept;
+  /// Standard deviation of each element of the gain with which the markers together show a motion.
+  /// Each marker lies on pixels of its own, whose gains differ: it shows the motion a little
+  /// larger, smaller or turned, and how far markers differ in that tells how far their mean may be
+  /// wrong. 0 where fewer than three markers were seen throughout.
+  double image_gain_sd() const noexcept;
 
  private:
-  /// Mean square of the differences from frame to frame, which drift hardly enters.
-  struct MarkerNoise {
+  struct MarkerCourse {
+    // The differences from frame to frame, which drift hardly enters.
     control::Vec2 last_nm;
     bool has_last = false;
     double sum_nm2 = 0;
-    std::uint32_t count = 0;
+    std::uint32_t differences = 0;
+    // Regression of the residual r on the drift d.
+    double frames = 0;
+    control::Vec2 d, rx_d, ry_d;  ///< sums
+    double rx = 0, ry = 0, dx_dx = 0, dx_dy = 0, dy_dy = 0;
   };
 
   void record_sample(const control::FrameFacts& facts) noexcept;
@@ -110,7 +120,8 @@ class CalibrationRun {
   control::Vec2 total_nm_;
   double farthest_nm_ = 0;
   control::StageSays stage_says_ = control::StageSays::Nothing;
-  std::array<MarkerNoise, control::kMaxMarkers> noise_{};
+  std::array<MarkerCourse, control::kMaxMarkers> courses_{};
+  double markers_used_ = 0, frames_used_ = 0;  ///< sums
 };
 
 }  // namespace driftd::daemon

@@ -396,7 +396,8 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
   record.moving = supervisor_.moving();
   if (!calibration_) return;
   calibration_->saw(facts, decision);
-  if (facts.drift != nullptr && set_) calibration_->saw_markers(set_->estimator.results());
+  if (facts.drift != nullptr && set_)
+    calibration_->saw_markers(set_->estimator.results(), *facts.drift);
 }
 
 void TrackingLoop::after_change(control::LockState before) noexcept {

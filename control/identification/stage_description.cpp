@@ -59,7 +59,7 @@ Geometry geometry_of(const Gains& g) {
 /// A fit's gains, and the standard deviation of whatever follows from them.
 class GainsOf {
  public:
-  explicit GainsOf(const ResponseFit& fit) : fit_(fit) {
+  GainsOf(const ResponseFit& fit, double image_gain_sd) : fit_(fit), image_gain_sd_(image_gain_sd) {
     gains_ = {fit.linear[0][0], fit.linear[0][1], fit.linear[1][0], fit.linear[1][1]};
   }
   const Gains& gains() const { return gains_; }
@@ -75,6 +75,15 @@ class GainsOf {
         variance += slope[a] * slope[b] *
                     fit_.covariance_of(fit_.index_of(a / 2, a % 2), fit_.index_of(b / 2, b % 2));
     }
+    // An image that shows (1 + e) times the motion changes both stage axes' gains at once.
+    const std::array<double, 4> gain = {gains_.xx, gains_.xy, gains_.yx, gains_.yy};
+    for (std::size_t seen = 0; seen < 2; ++seen) {
+      for (std::size_t moved = 0; moved < 2; ++moved) {
+        const double by =
+            slope[2 * seen] * gain[2 * moved] + slope[2 * seen + 1] * gain[2 * moved + 1];
+        variance += std::pow(by * image_gain_sd_, 2);
+      }
+    }
     return std::sqrt(std::max(0.0, variance));
   }
 
@@ -85,11 +94,12 @@ class GainsOf {
     return g;
   }
   const ResponseFit& fit_;
+  double image_gain_sd_;
   Gains gains_;
 };
 
-void describe_matrix(StageCalibration& out, const ResponseFit& fit) {
-  const GainsOf of(fit);
+void describe_matrix(StageCalibration& out, const ResponseFit& fit, double image_gain_sd) {
+  const GainsOf of(fit, image_gain_sd);
   const Gains& g = of.gains();
   out.image_to_stage = g.inverse();
   out.image_to_stage_sd = {of.sd([](const Gains& v) { return v.inverse().a; }),
@@ -322,7 +332,7 @@ StageCalibration describe(const PreparedRecord& prepared, const ResponseFit& fit
                           const IdentificationSettings& settings) {
   StageCalibration out;
   const FitData& data = prepared.data;
-  describe_matrix(out, fit);
+  describe_matrix(out, fit, settings.image_gain_sd);
   describe_response(out, fit);
   widen(out, as_likely, data.slots.period_s);
   describe_hysteresis(out, data, fit);

@@ -21,6 +21,9 @@ struct IdentificationSettings {
   const std::atomic<bool>* cancelled =
       nullptr;                 ///< set by another thread: the result is not wanted
   ControllerSettings present;  ///< as configured: what it would leave is told beside the proposal
+  /// Standard deviation of each element of the image's own gain, seen by moved: fits err by where a
+  /// spot lies on its pixels. No number of frames lessens it.
+  double image_gain_sd = 0;
 };
 
 /// A stage and gains for the configuration. `residual_nm`: per axis rms, predicted; not finite or

@@ -64,6 +64,27 @@ TEST_CASE("a calibration finds stages drawn at random") {
   }
 }
 
+TEST_CASE("what the image's own gain is not known to is in all that follows from the matrix") {
+  const test::CalibrationWorld world = test::random_world(3);
+  const StageRecord record = test::calibrate_in(world, limits(), 3, 8).record;
+  constexpr double kSd = 0.02;
+  const auto alone = identify_stage(record, {.present = limits()}).result;
+  const auto with = identify_stage(record, {.present = limits(), .image_gain_sd = kSd}).result;
+  const ImageToStage& m = alone.image_to_stage;
+  CHECK(with.image_to_stage.a == m.a);
+  // (I + e) G has the inverse M - M e: each element of a row gets the row's length.
+  const auto added = [](double sd, double before) { return std::sqrt(sd * sd - before * before); };
+  const double row_x = kSd * std::hypot(m.a, m.b), row_y = kSd * std::hypot(m.c, m.d);
+  CHECK(added(with.image_to_stage_sd.a, alone.image_to_stage_sd.a) == Approx(row_x).epsilon(0.01));
+  CHECK(added(with.image_to_stage_sd.b, alone.image_to_stage_sd.b) == Approx(row_x).epsilon(0.01));
+  CHECK(added(with.image_to_stage_sd.c, alone.image_to_stage_sd.c) == Approx(row_y).epsilon(0.01));
+  CHECK(added(with.image_to_stage_sd.d, alone.image_to_stage_sd.d) == Approx(row_y).epsilon(0.01));
+  CHECK(with.scale_sd.x > alone.scale_sd.x);
+  CHECK(added(with.pixel_ratio_sd, alone.pixel_ratio_sd) ==
+        Approx(kSd * alone.pixel_ratio / std::sqrt(2)).epsilon(0.01));
+  CHECK(with.delay_sd_us == alone.delay_sd_us);
+}
+
 TEST_CASE("a lock with the proposal leaves what was forecast") {
   for (const std::uint64_t seed : {7U, 15U, 26U}) {
     CAPTURE(seed);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What a calibration records, when it ends and how it comes back, frame by frame without a loop.
+#include <array>
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "daemon/calibration_run.hpp"
@@ -12,6 +14,17 @@ namespace {
 using control::LockEvent;
 
 constexpr std::int64_t kPeriod_ns = 2'000'000;
+
+/// Normal deviates, the same for a seed.
+class Normal {
+ public:
+  explicit Normal(unsigned seed) : engine_(seed) {}
+  double operator()() { return distribution_(engine_); }
+
+ private:
+  std::mt19937 engine_;
+  std::normal_distribution<double> distribution_;
+};
 
 struct Frame {
   LockEvent verdict = LockEvent::GoodFrame;
@@ -201,7 +214,7 @@ TEST_CASE("a marker's noise in a calibration is of frames in a row that show it"
   const auto see = [&](control::MarkerHealth health, double x_nm) {
     result.health = health;
     result.residual_nm = {x_nm, 0};
-    bench.run.saw_markers({&result, 1});
+    bench.run.saw_markers({&result, 1}, {});
   };
   see(control::MarkerHealth::Good, 0);
   see(control::MarkerHealth::FitFailed, 500);
@@ -209,6 +222,70 @@ TEST_CASE("a marker's noise in a calibration is of frames in a row that show it"
   CHECK(std::isnan(bench.run.marker_noise_nm(0)));
   see(control::MarkerHealth::Good, 102);
   CHECK(bench.run.marker_noise_nm(0) == Approx(1.0));  // a difference of 2 in one of two axes
+}
+
+TEST_CASE(
+    "how far markers differ in what they show of a motion tells how far their mean may be wrong") {
+  // Ten markers on pixels of their own, whose gains turn and stretch what each shows; a drift, and
+  // noise of 1 nm, which alone would look like 0.0005 each.
+  constexpr int kMarkers = 10, kFrames = 4000;
+  constexpr double kElementSd = 0.004;
+  Normal normal(GENERATE(1U, 2U, 3U));
+  double mean_square = 0;
+  constexpr int kRuns = 20;
+  for (int n = 0; n < kRuns; ++n) {
+    Bench bench;
+    std::vector<std::array<double, 4>> gains(kMarkers);
+    for (auto& gain : gains)
+      for (double& element : gain) element = kElementSd * normal();
+    std::vector<control::MarkerResult> results(kMarkers);
+    for (int frame = 0; frame < kFrames; ++frame) {
+      const double x_nm = 60 * std::sin(0.011 * frame) + 0.01 * frame;
+      const double y_nm = 80 * std::cos(0.017 * frame) - 0.02 * frame;
+      control::Vec2 mean_nm;
+      std::vector<control::Vec2> shown;
+      for (const auto& g : gains) {
+        shown.push_back({x_nm + g[0] * x_nm + g[1] * y_nm + normal(),
+                         y_nm + g[2] * x_nm + g[3] * y_nm + normal()});
+        mean_nm = {mean_nm.x + shown.back().x / kMarkers, mean_nm.y + shown.back().y / kMarkers};
+      }
+      for (int i = 0; i < kMarkers; ++i)
+        results[static_cast<std::size_t>(i)] = {
+            .health = control::MarkerHealth::Good,
+            .displacement_nm = shown[static_cast<std::size_t>(i)],
+            .residual_nm = {shown[static_cast<std::size_t>(i)].x - mean_nm.x,
+                            shown[static_cast<std::size_t>(i)].y - mean_nm.y}};
+      control::DriftEstimate drift;
+      drift.valid = true;
+      drift.frame_drift_nm = mean_nm;
+      drift.markers_used = kMarkers;
+      bench.run.saw_markers(results, drift);
+    }
+    mean_square += std::pow(bench.run.image_gain_sd(), 2) / kRuns;
+  }
+  CHECK(std::sqrt(mean_square) == Approx(kElementSd / std::sqrt(kMarkers)).epsilon(0.1));
+}
+
+TEST_CASE("noise alone is no difference between markers, and two of them tell none") {
+  Normal normal(5);
+  for (const int count : {2, 12}) {
+    Bench bench;
+    std::vector<control::MarkerResult> results(static_cast<std::size_t>(count));
+    control::DriftEstimate drift;
+    drift.valid = true;
+    drift.markers_used = count;
+    for (int frame = 0; frame < 4000; ++frame) {
+      drift.frame_drift_nm = {60 * std::sin(0.011 * frame), 80 * std::cos(0.017 * frame)};
+      for (auto& result : results)
+        result = {
+            .health = control::MarkerHealth::Good,
+            .displacement_nm = {},
+            .residual_nm = {normal() + (count == 2 ? 0.01 * drift.frame_drift_nm.x : 0), normal()}};
+      bench.run.saw_markers(results, drift);
+    }
+    INFO(count);
+    CHECK(bench.run.image_gain_sd() < (count == 2 ? 1e-12 : 5e-5));
+  }
 }
 
 }  // namespace driftd::daemon
