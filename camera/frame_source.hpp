@@ -52,7 +52,7 @@ struct SourceCounters {
 /// One thing of a camera that was changed, or that is not as it was asked for.
 struct CameraNote {
   enum class Severity : std::uint8_t {
-    Info,     ///< now as asked, and was not before
+    Info,     ///< now as asked, and was not before; or otherwise, and no worse
     Warning,  ///< otherwise than asked; the lock may work all the same
   };
   std::string key;    ///< name of a setting (`region_width_px`) or of a feature of the camera

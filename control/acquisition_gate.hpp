@@ -34,6 +34,7 @@ struct GateState {
   /// rms; with the noise of the measurement, so that it errs on the side of pausing.
   Vec2 residual_nm = {std::numeric_limits<double>::quiet_NaN(),
                       std::numeric_limits<double>::quiet_NaN()};
+  double tolerance_nm = std::numeric_limits<double>::quiet_NaN();  ///< that it is held against
 };
 
 class AcquisitionGate {
@@ -45,9 +46,12 @@ class AcquisitionGate {
   /// Fewer say nothing of a rms.
   static constexpr int kLeastFrames = 8;
 
-  explicit AcquisitionGate(const GateSettings& settings) noexcept : settings_(settings) {}
+  explicit AcquisitionGate(const GateSettings& settings) noexcept { change_settings(settings); }
 
-  void change_settings(const GateSettings& settings) noexcept { settings_ = settings; }
+  void change_settings(const GateSettings& settings) noexcept {
+    settings_ = settings;
+    state_.tolerance_nm = settings.tolerance_nm;
+  }
   /// A frame gave a drift while locked. @param residual_nm  of this frame alone, from where the
   /// lock
   ///   is to hold the sample

@@ -359,7 +359,10 @@ LockEvent Supervisor::verdict_of(const FrameFacts& facts) noexcept {
   if (facts.new_reference)
     return rest_moves_missing() == 0 ? LockEvent::ReferenceDone : LockEvent::GoodFrame;
   if (const auto event = report_of(facts.stage)) return *event;
-  if (is_jump(facts)) return LockEvent::Jump;
+  if (is_jump(facts)) {
+    jumped_nm_ = difference(residual_nm(facts), last_drift_nm_);
+    return LockEvent::Jump;
+  }
   if (facts.not_sent) return LockEvent::NotSent;
   if (at_range_since_ns_ != 0 &&
       facts.now_ns - at_range_since_ns_ >

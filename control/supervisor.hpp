@@ -131,6 +131,10 @@ class Supervisor {
   /// What the stage's response to the corrections looks like.
   StageLooks stage_looks() const noexcept { return stage_verdict_.looks; }
 
+  /// How far the last frame that was an implausible jump lay from the last plausible place; image
+  /// axes.
+  Vec2 jumped_nm() const noexcept { return jumped_nm_; }
+
   const SetPoint& set_point() const noexcept { return set_point_; }
   MoveEnd move_end() const noexcept { return move_end_; }
   /// Where moves had the sample when the last frame was taken, by the stage model: image axes, from
@@ -188,7 +192,8 @@ class Supervisor {
   std::int64_t progress_ns_ = 0;  ///< when the path last came on
   // The last plausible residual, and how long no drift was measured since.
   bool has_last_drift_ = false;
-  Vec2 last_drift_nm_;      ///< less what moves did
+  Vec2 last_drift_nm_;  ///< less what moves did
+  Vec2 jumped_nm_;
   Vec2 last_corrected_nm_;  ///< corrected_nm() of that frame
   std::int64_t last_measured_ns_ = 0;
   bool blind_ = false;  ///< no drift since last_measured_ns_

@@ -39,11 +39,13 @@ void LockOrders::lock(Answer answer, std::int64_t now_ns,
   if (settings_.recording) {
     throw CommandRefused{Refusal::Refused, "a recording cannot be held still"};
   }
-  if (!has_markers_()) throw CommandRefused{Refusal::Refused, "no markers are known yet"};
+  if (!has_markers_())
+    throw CommandRefused{Refusal::Refused,
+                         "no markers are known yet: `driftctl markers --find` tells why"};
   check_can_begin();
   const LockState state = loop_.report().lock.state;
   if (state == LockState::Fault) {
-    throw CommandRefused{Refusal::Refused, "the lock is in `fault`: reset it first"};
+    throw CommandRefused{Refusal::Refused, "the lock is in `fault`: `driftctl reset` first"};
   }
   if (state != LockState::Idle && state != LockState::Lost) {
     throw CommandRefused{Refusal::Refused,
@@ -71,8 +73,9 @@ void LockOrders::calibrate(std::unique_ptr<CalibrationRun> run, Answer answer,
                            std::int64_t now_ns) {
   check_can_begin();
   if (const LockState state = loop_.report().lock.state; state != LockState::Idle) {
-    throw CommandRefused{Refusal::Refused, std::string("the lock is `") + control::name_of(state) +
-                                               "`: calibrate while it is `idle`"};
+    throw CommandRefused{Refusal::Refused,
+                         std::string("the lock is `") + control::name_of(state) +
+                             "`: calibrate while it is `idle` (`driftctl unlock` first)"};
   }
   at_start_over_ = true;
   LoopCommand command{.kind = Kind::Calibrate};

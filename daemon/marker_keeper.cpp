@@ -313,7 +313,9 @@ void MarkerKeeper::find(Answer answer, std::int64_t now_ns) {
 /// @throws CommandRefused at once
 void MarkerKeeper::begin_find(Answer answer, std::int64_t now_ns) {
   if (loop_.report().lock.state != control::LockState::Idle) {
-    throw CommandRefused{Refusal::Refused, "markers are looked for while the lock is `idle` only"};
+    throw CommandRefused{
+        Refusal::Refused,
+        "markers are looked for while the lock is `idle` only: `driftctl unlock` first"};
   }
   if (find_) throw CommandRefused{Refusal::Busy, "markers are being looked for already"};
   if (!camera_.connected()) throw CameraWatch::away();

@@ -37,8 +37,10 @@ std::string text_of(control::Vec2 place_nm) {
 }
 
 CommandRefused not_locked(LockState state) {
-  return {Refusal::Refused, std::string("the lock is `") + control::name_of(state) +
-                                "`: the sample is moved while it is `locked`"};
+  return {Refusal::Refused,
+          std::string("the lock is `") + control::name_of(state) +
+              "`: the sample is moved while it is `locked`" +
+              (state == LockState::Idle ? " (`driftctl lock --wait` first)" : "")};
 }
 
 }  // namespace

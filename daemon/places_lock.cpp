@@ -41,10 +41,10 @@ void Places::lock(const std::string& name, Answer answer, std::int64_t now_ns) {
     throw CommandRefused{Refusal::Busy,
                          fmt::format("the place `{}` is being looked for", going_->name)};
   if (const LockState state = parts_.loop.report().lock.state; state != LockState::Idle) {
-    throw CommandRefused{
-        Refusal::Refused,
-        fmt::format("the lock is `{}`: a place is looked for while it is `idle` only",
-                    control::name_of(state))};
+    throw CommandRefused{Refusal::Refused,
+                         fmt::format("the lock is `{}`: a place is looked for while it is `idle` "
+                                     "only (`driftctl unlock` first)",
+                                     control::name_of(state))};
   }
   if (!parts_.camera.connected()) throw CameraWatch::away();
   order(

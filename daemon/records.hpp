@@ -131,6 +131,7 @@ struct LoopReport {
   std::uint64_t clock_steps = 0, clock_jumps = 0;
   double clock_slow = 0;  ///< proven so, by so much of real time; 0: not
   control::StageLooks stage = control::StageLooks::Following;
+  control::Vec2 jumped_nm;  ///< of the last frame that was an implausible jump
   CalibrationPhase calibration = CalibrationPhase::Over;
   double calibration_progress = 0;
   /// How far the stage says that it is from where the stage model has it, nm; rms of the last
@@ -155,6 +156,7 @@ struct LockChange {
   control::LockState state = control::LockState::Idle;
   control::LockReason reason = control::LockReason::None;
   control::StageLooks stage = control::StageLooks::Following;
+  control::Vec2 jumped_nm = {};  ///< of an implausible jump: from the last plausible place
 };
 
 /// Where the stage says that it is, housekeeping to loop.

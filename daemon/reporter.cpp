@@ -62,6 +62,12 @@ void Reporter::tell(const LockChange& change) {
     words += std::string(", it looks ") + control::name_of(change.stage);
     fields["stage"] = control::name_of(change.stage);
   }
+  if (change.reason == control::LockReason::ImplausibleJump) {
+    const double jumped_nm = std::hypot(change.jumped_nm.x, change.jumped_nm.y);
+    words += fmt::format(" of {:.1f} nm (lock.max_jump_nm is {:g})", jumped_nm,
+                         config_.lock.max_jump_nm);
+    fields["jump_nm"] = jumped_nm;
+  }
   events_.raise(level, "state_changed", std::string(control::name_of(change.state)) + ": " + words,
                 fields);
 }

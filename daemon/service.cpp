@@ -286,6 +286,7 @@ nlohmann::json Service::status() {
        .estimator = name_of(chosen.estimator),
        .estimator_reason = chosen.estimator_reason,
        .roi_px = chosen.fitter->roi_px(),
+       .max_jump_nm = config_.lock.max_jump_nm,
        .size = markers_.size(),
        .withheld = publisher.withheld(),
        .expired = publisher.expired(),

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "daemon/cure.hpp"
 #include "daemon/messages.hpp"
 
 namespace driftd::daemon {
@@ -96,6 +97,7 @@ json gate_json(const StatusInputs& in) {
           {"since_ns", since_ns > 0 ? since_ns : in.start_ns},
           {"residual_x_nm", number_or_null(gate.residual_nm.x, current)},
           {"residual_y_nm", number_or_null(gate.residual_nm.y, current)},
+          {"tolerance_nm", number_or_null(gate.tolerance_nm)},
           {"closed", gate.closed}};
 }
 
@@ -241,6 +243,11 @@ nlohmann::json status_json(const StatusInputs& in) {
           {"uptime_s", static_cast<double>(in.time_ns - in.start_ns) * 1e-9},
           {"state", control::name_of(loop.lock.state)},
           {"reason", control::name_of(loop.lock.reason)},
+          {"cure", cure_of({.lock = loop.lock,
+                            .stage = loop.stage,
+                            .driver_reports = !in.stage_driver.is_null(),
+                            .jumped_nm = loop.jumped_nm,
+                            .max_jump_nm = in.max_jump_nm})},
           {"state_since_ns", loop.lock.since_ns > 0 ? loop.lock.since_ns : in.start_ns},
           {"lock_id", loop.lock_id},
           {"stage", control::name_of(loop.stage)},

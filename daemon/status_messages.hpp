@@ -31,6 +31,7 @@ struct StatusInputs {
   std::string estimator;  ///< as fitter.estimator names it
   std::string estimator_reason;
   int roi_px = 0;
+  double max_jump_nm = 0;                                ///< lock.max_jump_nm
   std::optional<control::SpotSize> size = {};            ///< chosen from the image
   std::uint64_t withheld = 0, expired = 0, refused = 0;  ///< corrections that did not leave
   nlohmann::json stage_driver = nullptr;                 ///< what it tells of itself

@@ -107,6 +107,7 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   for (std::size_t i = 0; i < control::kAxes; ++i)
     report_.motion[i] = supervisor_.law().observer().motion(i);
   report_.stage = supervisor_.stage_looks();
+  report_.jumped_nm = supervisor_.jumped_nm();
   report_.clock_trust = camera_clock_.trust();
   report_.clock_steps = camera_clock_.steps();
   report_.clock_jumps = camera_clock_.jumps();

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
+#include <string>
+#include <vector>
 
 #include "camera/aravis/features.hpp"
 #include "camera/aravis/gain.hpp"
@@ -57,15 +58,13 @@ class Configurator {
     const auto format = pixel_format_named(taken);
     if (!format || bits_per_pixel(*format) != bits_per_pixel(settings_.format)) {
       throw CameraError("the camera refused " + wanted + because(refused) + " and offers " +
-                        pixel_formats_offered() +
-                        ": set pixel_format to one that driftd knows, and gain, offset and "
-                        "saturation in its grey levels");
+                        in_words(pixel_formats_offered()) + ": " + known_of_offered());
     }
     info_.format = *format;
     if (taken != wanted) {
       warn("pixel_format", wanted, taken,
            "PixelFormat is " + taken + " instead of " + wanted + ": the camera offers " +
-               pixel_formats_offered() + because(refused));
+               in_words(pixel_formats_offered()) + because(refused));
     }
   }
 
@@ -75,16 +74,30 @@ class Configurator {
     return text != nullptr ? text : "";
   }
 
-  std::string pixel_formats_offered() {
+  std::vector<std::string> pixel_formats_offered() {
     Failure failure;
     guint count = 0;
     const StringList names(
         arv_camera_dup_available_pixel_formats_as_strings(camera_, &count, failure.out()));
+    if (failure) return {};
+    return {names.get(), names.get() + count};
+  }
+
+  static std::string in_words(const std::vector<std::string>& names) {
     std::string list;
-    for (const char* name : std::span(names.get(), failure ? 0 : count)) {
-      list += (list.empty() ? "" : ", ") + std::string(name);
-    }
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
     return list.empty() ? "none that it names" : list;
+  }
+
+  /// What to do about a format of another depth.
+  std::string known_of_offered() {
+    std::vector<std::string> known = pixel_formats_offered();
+    std::erase_if(known, [](const std::string& name) { return !pixel_format_named(name); });
+    if (!known.empty())
+      return "set camera.pixel_format to one of these that driftd knows: " + in_words(known) +
+             "; gain, offset and saturation are in its grey levels";
+    for (const PixelFormat format : kPixelFormats) known.emplace_back(name_of(format));
+    return "driftd knows none of them; it takes " + in_words(known);
   }
 
   // ---- the region ----

@@ -33,10 +33,15 @@ std::int64_t stall_time_ns(const AravisSettings& settings, SourceInfo& info) {
   if (stall_us > wanted_us) {
     const std::string taken = std::to_string(std::llround(stall_us / 1e3));
     const std::string wanted = std::to_string(settings.stall_timeout_ms);
-    info.camera_notes.push_back(warning("stall_timeout_ms", wanted, taken,
-                                        "stall_timeout_ms is " + taken + " instead of " + wanted +
-                                            ": frames come only every " +
-                                            std::to_string(std::llround(period_us / 1e3)) + " ms"));
+    // Nothing is worse by it, and nobody may have asked for the shorter one.
+    info.camera_notes.push_back({.key = "stall_timeout_ms",
+                                 .asked = wanted,
+                                 .got = taken,
+                                 .severity = CameraNote::Severity::Info,
+                                 .text = "frames come only every " +
+                                         std::to_string(std::llround(period_us / 1e3)) +
+                                         " ms: a silence is a loss of the camera from " + taken +
+                                         " ms on (stall_timeout_ms is " + wanted + ")"});
   }
   return static_cast<std::int64_t>(stall_us * 1e3);
 }

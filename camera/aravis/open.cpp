@@ -57,7 +57,10 @@ std::vector<ListedCamera> search() {
 std::string name_to_open(const std::vector<ListedCamera>& cameras, const std::string& id) {
   if (const ListedCamera* meant = camera_named(cameras, id))
     return meant->address.empty() ? meant->id : meant->address;
-  if (id.empty()) throw CameraError("no camera found (GigE Vision or USB3 Vision)");
+  if (id.empty())
+    throw CameraError(
+        "no camera found (GigE Vision or USB3 Vision): see power and cable; one behind a router "
+        "does not show and wants its address in camera.id");
   return id;
 }
 

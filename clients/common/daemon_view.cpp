@@ -72,9 +72,7 @@ Line gate_line(const json& status, bool silent) {
   const json* open = find(status, "/gate/in_lock");
   if (silent || open == nullptr || !open->is_boolean()) return {"in lock     -", Tone::Dim};
   if (open->get<bool>()) return {"in lock     yes", Tone::Good};
-  const std::string reason = text(status, "/gate/reason");
-  return {fmt::format("in lock     no: {}", reason == "not_locked" ? "not locked" : reason),
-          Tone::Plain};
+  return {"in lock     no: " + why_not_in_lock(status.at("gate")), Tone::Plain};
 }
 
 /// Which law holds the lock, and which vibrations the observer has found.
@@ -83,7 +81,12 @@ void add_law(const json& status, std::vector<Line>& lines) {
   if (control == nullptr || !control->is_object()) return;
   const std::string reason = text(*control, "/reason");
   std::string line = "law         " + text(*control, "/law");
-  if (reason != "configured") line += " (" + words(reason) + ")";
+  if (reason == "worse_than_pi")
+    line += " (the observer left more, and is tried again later)";
+  else if (reason == "not_ready")
+    line += " (until the observer knows stage and frame rate)";
+  else if (reason != "configured")
+    line += " (" + words(reason) + ")";
   if (number(*control, "/left_nm") != "-")
     line += fmt::format("   leaves {} nm with its noise, PI would {}",
                         number(*control, "/left_nm", "{:.2f}"),
@@ -112,11 +115,11 @@ void add_law(const json& status, std::vector<Line>& lines) {
   }
 }
 
-/// The Allan deviation nearest to `tau_s`, of both axes together; "-" where none is within a factor
-/// of two.
-std::string allan_at(const json& measure, double tau_s) {
+/// "   Allan 1 s 0.035": the Allan deviation nearest to `tau_s`, of both axes together; "" where
+/// none is within a factor of two.
+std::string allan_at(const json& measure, int tau_s) {
   const json* list = find(measure, "/allan");
-  if (list == nullptr || !list->is_array()) return "-";
+  if (list == nullptr || !list->is_array()) return "";
   for (const json& octave : *list) {
     const json* tau = find(octave, "/tau_s");
     const json* x = find(octave, "/x_nm");
@@ -126,19 +129,20 @@ std::string allan_at(const json& measure, double tau_s) {
       continue;
     const double ratio = tau->get<double>() / tau_s;
     if (ratio < 0.7071 || ratio > 1.4142) continue;
-    return fmt::format("{:.3f}", std::hypot(x->get<double>(), y->get<double>()) / std::sqrt(2.0));
+    return fmt::format("   Allan {} s {:.3f}", tau_s,
+                       std::hypot(x->get<double>(), y->get<double>()) / std::sqrt(2.0));
   }
-  return "-";
+  return "";
 }
 
 void add_measure(const json& status, const char* pointer, const char* label,
                  std::vector<Line>& lines) {
   const json* measure = find(status, pointer);
   if (measure == nullptr || number(*measure, "/rms_x_nm") == "-") return;
-  lines.push_back(pair(
-      label, number(*measure, "/rms_x_nm", "{:.3f}"), number(*measure, "/rms_y_nm", "{:.3f}"),
-      fmt::format("   noise {}   Allan 1 s {} 16 s {}", number(*measure, "/noise_x_nm", "{:.2f}"),
-                  allan_at(*measure, 1), allan_at(*measure, 16))));
+  lines.push_back(pair(label, number(*measure, "/rms_x_nm", "{:.3f}"),
+                       number(*measure, "/rms_y_nm", "{:.3f}"),
+                       fmt::format("   noise {}{}{}", number(*measure, "/noise_x_nm", "{:.2f}"),
+                                   allan_at(*measure, 1), allan_at(*measure, 16))));
 }
 
 /// In and out of the loop, and what the difference means.
@@ -152,13 +156,40 @@ void add_residual(const json& status, std::vector<Line>& lines) {
                    Tone::Dim});
 }
 
+/// Whether the lock holds the sample elsewhere than at its reference, or is about to.
+bool is_moved(const json& status) {
+  const std::string phase = text(status, "/move/phase");
+  const bool at_reference = number(status, "/move/x_nm", "{:+.1f}") == "+0.0" &&
+                            number(status, "/move/y_nm", "{:+.1f}") == "+0.0";
+  return phase != "-" && phase != "unlocked" && !(phase == "resting" && at_reference);
+}
+
+/// What is left of `drift` beside the set-point that the sample was moved to.
+std::string left_of(const json& drift, const json& status, const char* drift_key,
+                    const char* move_key) {
+  const json* nm = find(drift, drift_key);
+  const json* set_nm = find(status, move_key);
+  if (nm == nullptr || set_nm == nullptr || !nm->is_number() || !set_nm->is_number()) return "-";
+  return fmt::format("{:+.3f}", nm->get<double>() - set_nm->get<double>());
+}
+
+/// The drift from the reference; of a sample that was moved from the set-point.
+Line drift_line(const json& newest, const json& status) {
+  const std::string rest = fmt::format("   sd {} / {}", number(newest, "/x_sd_nm", "{:.3f}"),
+                                       number(newest, "/y_sd_nm", "{:.3f}"));
+  if (is_moved(status))
+    return pair("residual", left_of(newest, status, "/x_nm", "/move/x_nm"),
+                left_of(newest, status, "/y_nm", "/move/y_nm"), rest);
+  return pair("drift", number(newest, "/x_nm", "{:+.3f}"), number(newest, "/y_nm", "{:+.3f}"),
+              rest);
+}
+
 /// Where the lock is to hold the sample, once it was moved.
 void add_set_point(const json& status, std::vector<Line>& lines) {
+  if (!is_moved(status)) return;
   const json* move = find(status, "/move");
-  if (move == nullptr || !move->is_object()) return;
   const std::string phase = text(*move, "/phase");
   const std::string x = number(*move, "/x_nm", "{:+.1f}"), y = number(*move, "/y_nm", "{:+.1f}");
-  if (phase == "unlocked" || (phase == "resting" && x == "+0.0" && y == "+0.0")) return;
   std::string rest;
   if (phase != "resting")
     rest = fmt::format("   {}: place {} of {}", phase, number(*move, "/place"),
@@ -182,11 +213,10 @@ Line camera_line(const json& status) {
           Tone::Plain};
 }
 
-/// A text of `status` in lines of whole words; none where it is empty.
-void add_text(const json& status, const char* pointer, Tone tone, std::vector<Line>& lines) {
+/// In lines of whole words, below what they belong to.
+void add_words(std::string rest, Tone tone, std::vector<Line>& lines) {
   constexpr std::size_t kIndent = 12;
-  std::string rest = text(status, pointer);
-  while (!rest.empty() && rest != "-") {
+  while (!rest.empty()) {
     std::size_t end = rest.size();
     if (end > kColumns - kIndent) end = rest.rfind(' ', kColumns - kIndent);
     if (end == std::string::npos || end == 0) end = kColumns - kIndent;
@@ -194,6 +224,11 @@ void add_text(const json& status, const char* pointer, Tone tone, std::vector<Li
     lines.push_back({std::string(kIndent, ' ') + rest.substr(0, end), tone});
     rest.erase(0, std::min(rest.size(), end + (end < rest.size() && rest[end] == ' ' ? 1 : 0)));
   }
+}
+
+/// A text of `status`; none where it is empty.
+void add_text(const json& status, const char* pointer, Tone tone, std::vector<Line>& lines) {
+  if (const std::string words = text(status, pointer); words != "-") add_words(words, tone, lines);
 }
 
 /// What the camera took otherwise than asked, a line each.
@@ -222,9 +257,13 @@ Line frames_line(const json& status) {
 
 /// What the stage's driver says of itself; nothing of one that only subscribes.
 void add_stage(const json& status, std::vector<Line>& lines) {
-  if (const std::string looks = text(status, "/stage"); looks != "-" && looks != "following")
-    lines.push_back({"stage       looks " + words(looks), Tone::Warning});
   const json* driver = find(status, "/stage_driver");
+  const std::string looks = text(status, "/stage");
+  // One that only subscribes moves the stage.
+  if (looks == "stuck" && driver != nullptr && driver->is_null())
+    lines.push_back({"stage       no driver is connected", Tone::Bad});
+  else if (looks != "-" && looks != "following")
+    lines.push_back({"stage       looks " + words(looks), Tone::Warning});
   if (driver == nullptr || !driver->is_object()) return;
   const std::string state = text(*driver, "/state");
   lines.push_back(
@@ -328,6 +367,22 @@ Line marker_line(const json& marker) {
 
 }  // namespace
 
+std::string why_not_in_lock(const nlohmann::json& gate) {
+  const std::string reason = text(gate, "/reason");
+  const auto numbers = [&](const char* what) {
+    const json* x = find(gate, "/residual_x_nm");
+    const json* y = find(gate, "/residual_y_nm");
+    if (x == nullptr || y == nullptr || !x->is_number() || !y->is_number()) return words(reason);
+    return fmt::format("{} {:.3g} nm{}, tolerance {} nm (gate.tolerance_nm)", what,
+                       std::max(x->get<double>(), y->get<double>()),
+                       reason == "moved" ? "" : " rms", number(gate, "/tolerance_nm", "{:g}"));
+  };
+  if (reason == "residual") return numbers("residual");
+  if (reason == "settling") return numbers("settling at");
+  if (reason == "moved") return numbers("a frame was off by");
+  return words(reason);
+}
+
 void DaemonView::update(const Message& message, std::int64_t now_ns) {
   lost_ += message.lost;
   if (message.restarted) {
@@ -408,6 +463,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
                      Tone::Warning});
   }
   lines.push_back(state_line(now_ns));
+  if (text(status_, "/state") == state_) add_text(status_, "/cure", Tone::Warning, lines);
   add_text(status_, "/interrupted/text", Tone::Warning, lines);
   lines.push_back(camera_line(status_));
   add_text(status_, "/camera/problem", Tone::Bad, lines);  // why there is none
@@ -421,14 +477,11 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   // Live when subscribed to positions, else as of the last status.
   const json drift = find(status_, "/drift") != nullptr ? status_.at("drift") : json(nullptr);
   const json& newest = position_.is_object() ? position_ : drift;
-  lines.push_back(pair("drift", number(newest, "/x_nm", "{:+.3f}"),
-                       number(newest, "/y_nm", "{:+.3f}"),
-                       fmt::format("   sd {} / {}", number(newest, "/x_sd_nm", "{:.3f}"),
-                                   number(newest, "/y_sd_nm", "{:.3f}"))));
+  lines.push_back(drift_line(newest, status_));
+  add_set_point(status_, lines);
   lines.push_back(pair("drift rms", number(drift, "/rms_x_nm", "{:.3f}"),
                        number(drift, "/rms_y_nm", "{:.3f}"), "   last seconds"));
   add_residual(status_, lines);
-  add_set_point(status_, lines);
   lines.push_back(gate_line(status_, silence_s(now_ns) > kSilentAfter_s));
   add_law(status_, lines);
   if (position_.is_object()) {
@@ -443,10 +496,9 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   lines.push_back(latency_line(status_));
   lines.push_back(fitter_line(status_));
   add_text(status_, "/fitter/size_reason", Tone::Plain, lines);
-  lines.push_back({"            " + cut(text(status_, "/fitter/reason"), 68)});
-  lines.push_back({"            " + cut(text(status_, "/fitter/estimator") + ", " +
-                                            text(status_, "/fitter/estimator_reason"),
-                                        68)});
+  add_text(status_, "/fitter/reason", Tone::Plain, lines);
+  add_words(text(status_, "/fitter/estimator") + ", " + text(status_, "/fitter/estimator_reason"),
+            Tone::Plain, lines);
   return lines;
 }
 

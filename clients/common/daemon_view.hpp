@@ -20,6 +20,10 @@ struct Line {
   Tone tone = Tone::Plain;
 };
 
+/// Why images may not be taken, from the `gate` of `status`: "residual 1.4 nm rms, tolerance 1 nm
+/// (gate.tolerance_nm)".
+std::string why_not_in_lock(const nlohmann::json& gate);
+
 class DaemonView {
  public:
   void update(const Message& message, std::int64_t now_ns);

@@ -29,6 +29,7 @@
 #include "clients/driftctl/export.hpp"
 #include "clients/driftctl/keep_snapshot.hpp"
 #include "clients/driftctl/keygen.hpp"
+#include "clients/driftctl/lock.hpp"
 #include "clients/driftctl/measurement.hpp"
 #include "clients/driftctl/move.hpp"
 #include "clients/driftctl/place.hpp"
@@ -54,8 +55,6 @@ struct Options : CommonOptions {
   double watch_for_s = 0;  ///< 0: until interrupted
   double measure_s = 0;
   bool find_markers = false;
-  bool resume = false;
-  std::string place;
   std::string snapshot_file;
   CalibrateStageOptions stage;
   DoctorOptions doctor;
@@ -90,22 +89,18 @@ void print_markers(const Options& options) {
   DaemonView view;
   view.set_markers(reply.body);
   print_lines(view.marker_table(SIZE_MAX));
-  if (reply.body.contains("rejected")) {
-    fmt::print("rejected: {}\n", reply.body["rejected"].dump());
-  }
+  if (!reply.body.contains("rejected")) return;
+  const nlohmann::json& rejected = reply.body["rejected"];
+  if (rejected.empty()) return;
+  fmt::print("{} other spot{} {} no marker:\n", rejected.size(), rejected.size() == 1 ? "" : "s",
+             rejected.size() == 1 ? "is" : "are");
+  for (const nlohmann::json& spot : rejected)
+    fmt::print("{:>9.1f} {:>9.1f} px  {}\n", spot.at("x_px").get<double>(),
+               spot.at("y_px").get<double>(), spot.at("reason").get<std::string>());
 }
 
 void change_state(const Options& options, const char* command) {
-  nlohmann::json request{{"command", command}};
-  if (options.resume) request["resume"] = true;
-  const Reply reply = send(options, request);
-  if (options.json) {
-    fmt::print("{}\n", reply.body.dump());
-  } else {
-    fmt::print("state: {}\n", reply.body.at("state").get<std::string>());
-    if (reply.body.contains("warning"))
-      fmt::print(stderr, "warning: {}\n", reply.body["warning"].get<std::string>());
-  }
+  print_state(options, send(options, {{"command", command}}).body);
 }
 
 /// A PNG is what is written, and other programs go by the name.
@@ -294,20 +289,7 @@ void add_commands(CLI::App& app, Options& options) {
              const auto old = set_values(file, values);
              if (!old.empty()) fmt::print(stderr, "The old file is {}.\n", old.string());
            }});
-  CLI::App* lock = app.add_subcommand("lock", "Take the reference anew and hold the sample there");
-  lock->add_flag("--resume", options.resume,
-                 "Go back to where a lock held it that was lost, or that the end of driftd "
-                 "interrupted; `status` says how far that is");
-  lock->add_option("--place", options.place,
-                   "Go to a place that was saved (`place save`): its markers are looked for in the "
-                   "whole image")
-      ->excludes("--resume");
-  lock->callback([&] {
-    if (options.place.empty())
-      change_state(options, "lock");
-    else
-      lock_at_place(options, options.place);
-  });
+  add_lock(app, options);
   add_place(app, options);
   app.add_subcommand("unlock", "Stop correcting; the stage stays where it is")->callback([&] {
     change_state(options, "unlock");

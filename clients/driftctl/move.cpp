@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/monotonic.hpp"
+#include "clients/common/daemon_view.hpp"
 #include "clients/common/option_range.hpp"
 #include "clients/common/stop_signal.hpp"
 #include "control/set_point.hpp"
@@ -90,7 +91,7 @@ void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop)
     std::this_thread::sleep_for(kLookEvery);
   }
   throw std::runtime_error(fmt::format("not in lock {:.1f} s after the move began: {}", longest_s,
-                                       status.at("gate").at("reason").get<std::string>()));
+                                       why_not_in_lock(status.at("gate"))));
 }
 
 void move(const CommonOptions& options, const MoveOptions& o) {

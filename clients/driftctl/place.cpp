@@ -81,24 +81,21 @@ void show(const CommonOptions& options, const std::string& name) {
 
 }  // namespace
 
-void lock_at_place(const CommonOptions& options, const std::string& name) {
+json lock_at_place(const CommonOptions& options, const std::string& name) {
   CommonOptions patient = options;
   patient.timeout_s = std::max(options.timeout_s, kSearchS);
-  const json body = send(patient, {{"command", "lock"}, {"place", name}}).body;
-  if (options.json) {
-    fmt::print("{}\n", body.dump());
-    return;
-  }
+  return send(patient, {{"command", "lock"}, {"place", name}}).body;
+}
+
+void print_way_to_place(const std::string& name, const json& body) {
   const double x = body.at("moved_x_nm").get<double>(), y = body.at("moved_y_nm").get<double>();
   const double turned = body.at("turned_deg").get<double>();
-  fmt::print("state: {}\n", body.at("state").get<std::string>());
   fmt::print(
-      "the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from {}{}; {} of {} markers are there\n",
+      "the sample was found {:.1f} nm (x {:+.1f}, y {:+.1f}) from {}{}; {} of {} markers are "
+      "there\n",
       std::hypot(x, y), x, y, name,
       turned == 0 ? "" : fmt::format(" and turned by {:.2f} degrees", turned),
       body.at("found").get<int>(), body.at("markers").get<int>());
-  if (body.contains("warning"))
-    fmt::print(stderr, "warning: {}\n", body["warning"].get<std::string>());
 }
 
 void add_place(CLI::App& app, const CommonOptions& options) {

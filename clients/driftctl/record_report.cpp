@@ -60,6 +60,8 @@ std::string facts(const RecordSummary& s, const record::Header& header, const st
       {"camera", header.camera},
       {"ended", end.empty() ? "not: still written, or its writer was killed" : end},
       {"locked", share_of(locked == s.state_s.end() ? 0 : locked->second, s.seconds)},
+      {"frames in lock (within gate.tolerance_nm: images may be taken)",
+       share_of(static_cast<double>(s.in_lock), static_cast<double>(s.frames))},
       {"residual while locked, rms x / y", pair(s.locked_rms_nm)},
       {"witness markers while locked, rms x / y", pair(s.witness_rms_nm)},
       {"noise of a frame x / y",

@@ -89,6 +89,7 @@ class Frames {
     ++out_.frames;
     out_.stale += row.stale ? 1 : 0;
     out_.valid += row.valid ? 1 : 0;
+    out_.in_lock += row.in_lock ? 1 : 0;
     if (passed_s * 1e9 > static_cast<double>(kLongestHoleNs)) add_curves(time_s, {});
     add_curves(time_s, row);
     const bool locked = state == "locked";

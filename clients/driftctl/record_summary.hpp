@@ -33,7 +33,7 @@ struct MarkerHealth {
 
 struct RecordSummary {
   double seconds = 0, rate_hz = 0;
-  std::uint64_t frames = 0, valid = 0, stale = 0;
+  std::uint64_t frames = 0, valid = 0, stale = 0, in_lock = 0;
   std::uint64_t missing = 0;  ///< numbers of frames that never came
   std::int64_t begin_wall_ns = 0;
   std::vector<double> time_s, x_nm, y_nm, witness_x_nm, witness_y_nm, total_x_nm, total_y_nm;

@@ -25,7 +25,9 @@ Saturation find_saturation(const FrameStatistics& s) {
   const int step = s.step();  // which goes through all levels
   const double far_up = std::max(dim + kNearTheTop * (brightest - dim), dim + 20.0 * step);
   std::vector<int> still;
+  std::size_t reached = 0;
   for (std::size_t i = 0; i < s.shape().pixels(); ++i) {
+    reached += s.highest(i) >= s.top() ? 1 : 0;
     if (s.highest(i) - s.lowest(i) <= step && s.mean(i) >= far_up) {
       still.push_back(s.lowest(i));
     }
@@ -39,6 +41,13 @@ Saturation find_saturation(const FrameStatistics& s) {
         "{} pixels are saturated, at {} to {} ADU: less light (or exposure) makes their markers "
         "useful",
         still.size(), still.front(), still.back());
+  } else if (reached > 0) {
+    saturation.level_adu = s.top();
+    saturation.seen = true;
+    saturation.text = fmt::format(
+        "{} pixel{} reached {} ADU, the largest value of {} bits: less light (or exposure) keeps "
+        "markers off it",
+        reached, reached == 1 ? "" : "s", s.top(), s.shape().bits);
   } else if (step > 1) {
     saturation.level_adu = s.top();
     saturation.text = fmt::format("the largest level in steps of {}; no pixel reached it", step);

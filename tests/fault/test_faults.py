@@ -147,8 +147,15 @@ class Faults(unittest.TestCase):
     def test_a_jump_of_the_sample_is_not_followed(self):
         rig = self.rig
         rig.start_locked(lock={"hold_timeout_s": 1, "max_jump_nm": 50})
+        events = rig.subscribe("event")
         rig.fault("step", x_nm=150, y_nm=0)
+        held = rig.wait_state("holding")
+        self.assertRegex(held["cure"], r"the sample is 1[45]\d\.\d nm from .* lock\.max_jump_nm is 50")
         lost = rig.wait_state("lost")
+        self.assertIn("lock.hold_timeout_s", lost["cure"])
+        told = [e for _, e in drain(events, 0.1) if e.get("reason") == "implausible_jump"]
+        self.assertRegex(told[0]["text"], r"implausible jump of 1[45]\d\.\d nm \(lock\.max_jump_nm is 50\)")
+        self.assertAlmostEqual(told[0]["jump_nm"], 150, delta=10)
         self.assertIn(lost["reason"], ("held_too_long",))
 
     def test_a_step_within_reason_is_brought_back(self):

@@ -61,7 +61,7 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text: str):
         super().__init__()
-        self.open, self.plots, self.paths, self.loads = [], 0, 0, []
+        self.text, self.open, self.plots, self.paths, self.loads = text, [], 0, 0, []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -282,6 +282,9 @@ class Records(unittest.TestCase):
         driftctl("report", file, "-o", folder / "report.html")
         page = Page((folder / "report.html").read_text(encoding="utf-8"))
         self.assertEqual((page.open, page.loads), ([], []))
+        share = 100 * frames["in_lock"].mean()
+        self.assertIn(f"<th>frames in lock (within gate.tolerance_nm: images may be taken)</th><td>{share:.3f} %</td>",
+                      page.text)
         self.assertGreaterEqual(page.plots, 6)
         self.assertGreaterEqual(page.paths, 6)  # more, where a busy machine leaves enough frames
 

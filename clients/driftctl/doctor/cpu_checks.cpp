@@ -168,7 +168,8 @@ std::vector<Finding> look_at_governor(const Machine& machine) {
   if (good) return {{Level::Ok, "all CPUs run by `performance`"}};
   std::string found;
   for (const auto& [governor, count] : governors)
-    found += fmt::format("{}{} CPUs run by `{}`", found.empty() ? "" : ", ", count, governor);
+    found += fmt::format("{}{} {} by `{}`", found.empty() ? "" : ", ", count,
+                         count == 1 ? "CPU runs" : "CPUs run", governor);
   return {{Level::Warn, found, "Let them run at full speed.",
            "sudo cpupower frequency-set -g performance"}};
 }

@@ -454,7 +454,10 @@ class Client:
             if now["phase"] == "resting" and not now["moving"] and status["gate"]["in_lock"]:
                 return status
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not there after {timeout_s} s: {now['phase']}, {status['gate']['reason']}")
+                gate = status["gate"]
+                raise TimeoutError(f"not there after {timeout_s} s: {now['phase']}, {gate['reason']}; residual "
+                                   f"{gate['residual_x_nm']}, {gate['residual_y_nm']} nm rms, gate.tolerance_nm "
+                                   f"{gate.get('tolerance_nm')}")
             time.sleep(0.01)
 
     def markers(self) -> list[dict]:

@@ -18,8 +18,8 @@ ADDRESS = "tcp://127.0.0.63"
 class FakeDaemon:
     """Publishes on demand and answers commands from `replies` in a thread of its own.
 
-    `replies[command]` is a list of parts: a dict, then possibly bytes; a command without one is
-    refused. `requests` collects what was asked.
+    `replies[command]` is a list of parts, a dict, then possibly bytes, or gives one when called; a command
+    without one is refused. `requests` collects what was asked.
     """
 
     def __init__(self, address: str = ADDRESS):
@@ -60,6 +60,7 @@ class FakeDaemon:
             self.requests.append(request)
             refusal = [{"ok": False, "error": "not in this state", "code": "refused"}]
             reply = self.replies.get(request["command"], refusal)
+            reply = reply() if callable(reply) else reply
             parts = [json.dumps(p).encode() if isinstance(p, dict) else p for p in reply]
             self._router.send_multipart(envelope + parts)
 

@@ -193,7 +193,7 @@ TEST_CASE("CPUs that slow down or sleep deeply", "[doctor]") {
   const World world;
   world.write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n");
   Finding finding = world.bad("governor");
-  CHECK_THAT(finding.found, contains("1 CPUs run by `powersave`"));
+  CHECK_THAT(finding.found, contains("1 CPU runs by `powersave`"));
   CHECK(finding.command == "sudo cpupower frequency-set -g performance");
   world.write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n");
   world.write("sys/devices/system/cpu/cpu1/cpuidle/state2/disable", "0\n");

@@ -67,6 +67,36 @@ class Driftctl(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (DONE, "state: referencing\n"))
         self.assertEqual(self.daemon.requests, [{"command": "lock"}])
 
+    def states(self, *states):
+        """Of one `status` after the other; the last for good."""
+        left = list(states)
+        def reply():
+            state, reason, cure = left.pop(0) if len(left) > 1 else left[0]
+            return [{"ok": True, "status": {**examples()["status"], "state": state, "reason": reason, "cure": cure}}]
+        self.daemon.replies["status"] = reply
+
+    def test_lock_waits_until_it_is_locked(self):
+        self.states(("referencing", "lock_commanded", ""), ("holding", "too_few_markers", "see light"),
+                    ("holding", "too_few_markers", "see light"), ("locked", "recovered", ""))
+        done = self.run_it("lock", "--wait")
+        self.assertEqual((done.returncode, done.stdout), (DONE, "state: locked\n"))
+        self.assertEqual(done.stderr, "holding (too few markers): see light\n")
+        self.assertEqual([r["command"] for r in self.daemon.requests], ["lock"] + 4 * ["status"])
+
+    def test_lock_that_is_refused_while_waiting_says_why(self):
+        for state, reason in (("idle", "reference_timeout"), ("lost", "held_too_long"), ("fault", "internal_fault")):
+            self.states(("referencing", "lock_commanded", ""), (state, reason, "see light and focus"))
+            done = self.run_it("lock", "--wait")
+            self.assertEqual((done.returncode, done.stdout), (REFUSED, ""))
+            words = reason.replace("_", " ")
+            self.assertEqual(done.stderr, f"driftctl: the lock is {state} ({words}): see light and focus\n")
+
+    def test_markers_that_were_rejected_are_a_list_for_people(self):
+        self.daemon.replies["markers"] = [{"ok": True, "markers": examples()["markers"]["markers"], "rejected": [
+            {"x_px": 10.25, "y_px": 200.5, "reason": "SNR 4.2 below 10"}]}]
+        shown = self.run_it("markers", "--find").stdout.splitlines()
+        self.assertEqual(shown[-2:], ["1 other spot is no marker:", "     10.2     200.5 px  SNR 4.2 below 10"])
+
     def test_markers(self):
         done = self.run_it("markers", "--find")
         self.assertEqual(done.returncode, DONE)

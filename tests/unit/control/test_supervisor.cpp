@@ -106,6 +106,8 @@ TEST_CASE(
     CHECK(other.state() == LockState::Holding);
     CHECK(other.reason() == LockReason::ImplausibleJump);
     CHECK(other.corrections == before);
+    CHECK(other.supervisor.jumped_nm().x == Approx(41 * sign.x).margin(0.1));
+    CHECK(other.supervisor.jumped_nm().y == Approx(41 * sign.y).margin(0.1));
     other.sample_nm = {30 * sign.x, 30 * sign.y};
     other.frames(6);
     CHECK(other.state() == LockState::Locked);

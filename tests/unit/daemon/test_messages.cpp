@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/cure.hpp"
 #include "daemon/messages.hpp"
 #include "daemon/status_messages.hpp"
 #include "records_for_tests.hpp"
@@ -156,7 +157,8 @@ struct Measuring {
                  .reason = driftd::control::GateReason::InLock,
                  .since_ns = 30'000'000'000,
                  .closed = 2,
-                 .residual_nm = {0.25, 0.375}};
+                 .residual_nm = {0.25, 0.375},
+                 .tolerance_nm = 1.5};
     loop.total_nm = {-18, 7};
   }
   json status() const {
@@ -275,6 +277,7 @@ TEST_CASE("A status tells what is measured now") {
                                {"since_ns", 30'000'000'000},
                                {"residual_x_nm", 0.25},
                                {"residual_y_nm", 0.375},
+                               {"tolerance_nm", 1.5},
                                {"closed", 2}});
   CHECK(status["drift"]["rms_y_nm"] == 0.625);
   CHECK(status["drift"]["total_y_nm"] == 7.0);
@@ -407,12 +410,13 @@ TEST_CASE("Before the first camera a status knows nothing of one, and idle began
   m.counters = {};
   m.latency = {};
   const json status = m.status();
-  CHECK(nulls(status) == with(with(kOfFrames, kNotMeasured),
-                              {"/camera/notes",  // empty, which flattens to null
-                               "/camera/description", "/camera/pixel_format", "/camera/width_px",
-                               "/camera/height_px", "/drift/total_x_nm", "/drift/total_y_nm",
-                               "/latency_us/total/max", "/latency_us/total/p50",
-                               "/latency_us/total/p99", "/latency_us/total/p99_9"}));
+  CHECK(
+      nulls(status) ==
+      with(with(kOfFrames, kNotMeasured),
+           {"/camera/notes",  // empty, which flattens to null
+            "/camera/description", "/camera/pixel_format", "/camera/width_px", "/camera/height_px",
+            "/gate/tolerance_nm", "/drift/total_x_nm", "/drift/total_y_nm", "/latency_us/total/max",
+            "/latency_us/total/p50", "/latency_us/total/p99", "/latency_us/total/p99_9"}));
   CHECK(status["state_since_ns"] == 10'000'000'000);
 }
 
@@ -499,4 +503,38 @@ TEST_CASE("A marker without a fit shows null, not zero") {
   REQUIRE(markers[1]["x_px"].is_null());
   REQUIRE(markers[1]["dx_nm"].is_null());
   REQUIRE(markers[1]["health"] == "fit_failed");
+}
+
+TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[messages]") {
+  using namespace driftd::control;
+  const auto cure = [](LockState state, LockReason reason, StageLooks looks = StageLooks::Following,
+                       bool driver = true) {
+    return cure_of({.lock = {.state = state, .reason = reason},
+                    .stage = looks,
+                    .driver_reports = driver,
+                    .jumped_nm = {30, -40},
+                    .max_jump_nm = 12.5});
+  };
+  for (const LockReason reason :
+       {LockReason::TooFewMarkers, LockReason::StaleFrame, LockReason::NoFrames,
+        LockReason::ImplausibleJump, LockReason::RangeExceeded, LockReason::CorrectionsNotSent,
+        LockReason::StageNotFollowing, LockReason::StageError, LockReason::StageLimit,
+        LockReason::StageSilent}) {
+    INFO(driftd::control::name_of(reason));
+    CHECK_FALSE(cure(LockState::Holding, reason).empty());
+    CHECK_FALSE(cure(LockState::Lost, reason).empty());
+    CHECK(cure(LockState::Locked, reason).empty());
+  }
+  CHECK_THAT(cure(LockState::Holding, LockReason::ImplausibleJump),
+             contains("50.0 nm from") && contains("lock.max_jump_nm is 12.5"));
+  CHECK_THAT(cure(LockState::Holding, LockReason::StageNotFollowing, StageLooks::Stuck, false),
+             contains("no driver is connected"));
+  CHECK_THAT(cure(LockState::Holding, LockReason::StageNotFollowing, StageLooks::Stuck),
+             !contains("no driver") && contains("servo"));
+  CHECK_THAT(cure(LockState::Holding, LockReason::StageNotFollowing, StageLooks::Reversed),
+             contains("calibrate --write"));
+  CHECK_THAT(cure(LockState::Idle, LockReason::ReferenceTimeout),
+             contains("lock.reference_timeout_s"));
+  CHECK(cure(LockState::Idle, LockReason::UnlockCommanded).empty());
+  CHECK_THAT(cure(LockState::Fault, LockReason::InternalFault), contains("driftctl reset"));
 }

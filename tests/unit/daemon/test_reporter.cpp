@@ -84,6 +84,16 @@ TEST_CASE("a stage that does not follow is told with what it looks like") {
   CHECK(f.told.events[0]["text"] == "holding: stage not following, it looks " + looks);
 }
 
+TEST_CASE("a jump is told with its size and what is allowed") {
+  Fixture f;
+  f.config.lock.max_jump_nm = 12.5;
+  f.reporter.tell(
+      {.state = LockState::Holding, .reason = LockReason::ImplausibleJump, .jumped_nm = {-30, 40}});
+  CHECK(f.told.events[0]["jump_nm"] == 50);
+  CHECK(f.told.events[0]["text"] ==
+        "holding: implausible jump of 50.0 nm (lock.max_jump_nm is 12.5)");
+}
+
 TEST_CASE("a failed fitter is told once, dropped records as they come") {
   Fixture f;
   CHECK(f.told_by().empty());
