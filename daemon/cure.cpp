@@ -64,11 +64,10 @@ std::string cure_of(const LockTrouble& t) {
     case LockState::Holding:
       return of_hold(t);
     case LockState::Lost:
-      return t.lock.reason == LockReason::HeldTooLong
-                 ? "it was held for longer than lock.hold_timeout_s; `driftctl lock` holds the "
-                   "sample "
-                   "where it is"
-                 : "`driftctl lock` holds the sample where it is";
+      return std::string(t.lock.reason == LockReason::HeldTooLong
+                             ? "it was held for longer than lock.hold_timeout_s; "
+                             : "") +
+             "`driftctl lock --resume` takes the sample back, `driftctl lock` holds it where it is";
     case LockState::Fault:
       return "the log says what failed; `driftctl reset`, then lock again";
     case LockState::Idle:

@@ -83,8 +83,8 @@ void add_lock(CLI::App& app, const CommonOptions& options) {
   CLI::App* command =
       app.add_subcommand("lock", "Take the reference anew and hold the sample there");
   command->add_flag("--resume", given->resume,
-                    "Go back to where a lock held it that the end of driftd interrupted; `status` "
-                    "says how far that is");
+                    "Go back to where a lock held it that was lost, or that the end of driftd "
+                    "interrupted; `status` says how far that is");
   command
       ->add_option("--place", given->place,
                    "Go to a place that was saved (`place save`): its markers are looked for in the "
