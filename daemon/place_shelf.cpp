@@ -97,6 +97,10 @@ std::filesystem::path PlaceShelf::file_of(const std::string& name) const {
 }
 
 void PlaceShelf::save(const ShelfOrder& order) const {
+  const StateOwner folder(folder_ / "places");  // until this place is there
+  if (!folder.is_ours())
+    throw std::runtime_error(fmt::format("another driftd, {}, is just saving one in {}: try again",
+                                         folder.other(), folder_.string()));
   const std::vector<std::string> there = names();
   const bool is_there = std::ranges::find(there, order.name) != there.end();
   if (is_there && !order.replace)

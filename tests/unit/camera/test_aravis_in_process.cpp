@@ -82,6 +82,26 @@ TEST_CASE("a nudge ends one wait for a frame, and loses none") {
   source->stop();
 }
 
+TEST_CASE("a rest tells whether a frame waits, and takes neither that nor a nudge") {
+  AravisSettings settings = fake_settings();
+  settings.frame_rate_hz = 1;  // none is due meanwhile
+  const auto source = make_aravis_source(settings);
+  source->start();
+  Frame frame;
+  REQUIRE(source->pop(10s, frame) == PopStatus::Frame);
+  const std::uint64_t first = frame.id;
+  CHECK_FALSE(source->rest(0us));
+  source->nudge();
+  CHECK_FALSE(source->rest(10s));  // ends at once
+  CHECK(source->pop(10s, frame) == PopStatus::Timeout);
+  CHECK(source->rest(10s));
+  CHECK(source->rest(0us));
+  REQUIRE(source->pop(0us, frame) == PopStatus::Frame);
+  CHECK(frame.id == first + 1);
+  CHECK_FALSE(source->rest(0us));
+  source->stop();
+}
+
 TEST_CASE("no frame is counted twice") {
   const auto source = make_aravis_source(fake_settings());
   source->start();

@@ -200,6 +200,24 @@ TEST_CASE("lines with bytes behind them are read without these, in every format"
   }
 }
 
+TEST_CASE("a frame unpacked some lines at a time is the frame, and no other line is written") {
+  std::mt19937 random(4);
+  constexpr int kWidth = 23, kHeight = 17;  // packed lines begin within bytes
+  for (const PixelFormat format : kPixelFormats) {
+    INFO(name_of(format));
+    const auto pixels = random_pixels(format, kWidth, kHeight, random);
+    const auto bytes = encode(format, kWidth, kHeight, pixels);
+    const Frame frame = frame_of(format, kWidth, kHeight, bytes);
+    std::vector<std::uint16_t> parts(pixels.size(), 0xABCD);
+    for (int y = 0; y < kHeight; y += 5) {
+      const auto rest = std::vector(parts.begin() + y * kWidth, parts.end());
+      REQUIRE(rest == std::vector<std::uint16_t>(rest.size(), 0xABCD));
+      unpack_lines(frame, y, std::min(y + 5, kHeight), parts.data());
+    }
+    CHECK(parts == pixels);
+  }
+}
+
 TEST_CASE("a ROI that leaves the frame is refused and writes nothing") {
   const std::vector<std::byte> bytes(image_bytes(PixelFormat::Mono8, 20, 10));
   const Frame frame = frame_of(PixelFormat::Mono8, 20, 10, bytes);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The text of a saved place, and the folder that keeps them.
+#include <unistd.h>
+
 #include <fstream>
 #include <optional>
 #include <string>
@@ -156,6 +158,20 @@ TEST_CASE("no more places than a hundred are kept, and one there may still be re
   CHECK(f.save("last", true).empty());
   std::ofstream(f.shelf.folder() / "by-hand.place") << "";
   CHECK(f.ordered({.kind = Kind::List}).entries.size() == 100);
+}
+
+TEST_CASE("two daemons with one folder of places do not save at once") {
+  Shelf f;
+  CHECK(f.save("a").empty());
+  {
+    const StateOwner other(f.shelf.folder() / "places");  // another daemon's, that just saves
+    REQUIRE(other.is_ours());
+    const std::string problem = f.save("b");
+    CHECK(has(problem, "another driftd"));
+    CHECK(has(problem, ("process " + std::to_string(getpid())).c_str()));
+    CHECK(f.ordered({.kind = Kind::List}).entries.size() == 1);
+  }
+  CHECK(f.save("b").empty());
 }
 
 TEST_CASE("a folder that cannot be had, or is nowhere, is told in a sentence") {
