@@ -155,7 +155,8 @@ class WritingBehind {
 };
 
 std::vector<Pick> picks_inside(const Options& options, const camera::StackShape& shape) {
-  std::vector<Pick> picks = read_picks(options.picks);
+  std::vector<Pick> picks = read_picks(
+      options.picks, options.pixel_told ? std::optional(options.pixel_nm) : std::nullopt);
   for (const Pick& pick : picks) {
     const bool inside = pick.x_px > -0.5 && pick.x_px < shape.width_px - 0.5 && pick.y_px > -0.5 &&
                         pick.y_px < shape.height_px - 0.5;
@@ -420,7 +421,8 @@ Outcome analyse(const Options& as_given, const std::function<bool()>& stop) {
   Options options = as_given;
   camera::StackSettings settings = options.stack;
   settings.last_frame = options.last_frame;
-  std::unique_ptr<camera::ImageStack> stack = open_input(settings);
+  std::string unknown;
+  std::unique_ptr<camera::ImageStack> stack = open_input(settings, &unknown);
   const FrameRange range = range_of(options, stack->shape());
   check_roi(options.roi_px, options, stack->shape());
   const camera::StackShape recorded = stack->shape();
@@ -434,6 +436,7 @@ Outcome analyse(const Options& as_given, const std::function<bool()>& stop) {
         fmt::format("{} of {} pixels are too noisy by the map to be taken for spots\n",
                     maps.hot().count(), stack->shape().pixels());
   }
+  if (!unknown.empty()) outcome.summary = unknown + "\n" + outcome.summary;
   for (const std::string& note : stack->notes()) {
     outcome.summary = options.stack.path.string() + ": " + note + "\n" + outcome.summary;
   }

@@ -388,6 +388,7 @@ void add_options(CLI::App& app, Options& options, OptionTexts& texts) {
 }
 
 void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
+  o.pixel_told = app.count("--pixel-nm") > 0;
   if (!texts.type.empty()) o.stack.type = find_value(kTypes, texts.type);
   if (!texts.byte_order.empty()) o.stack.byte_order = find_value(kByteOrders, texts.byte_order);
   o.fitter.options.model = find_value(kModels, texts.model);

@@ -51,6 +51,7 @@ struct Options {
   SpotFitterSettings fitter;
 
   double pixel_nm = 100;
+  bool pixel_told = false;            ///< by the user
   std::int64_t reference_frame = -1;  ///< -1: the first that has a drift
   int min_markers = 3;                ///< for a drift; all, where fewer are followed
   double min_drift_share = 0.5;       ///< of the frames; with fewer nothing is written

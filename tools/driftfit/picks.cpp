@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/yaml_files.hpp"
@@ -29,48 +30,91 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-std::vector<std::string_view> fields_of(std::string_view line) {
+/// What stands in quotes is one field.
+std::vector<std::string_view> fields_of(std::string_view line, char end) {
   std::vector<std::string_view> fields;
-  for (std::size_t begin = 0; begin <= line.size();) {
-    const std::size_t end = std::min(line.find(',', begin), line.size());
-    fields.push_back(trimmed(line.substr(begin, end - begin)));
-    begin = end + 1;
+  bool quoted = false;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') quoted = !quoted;
+    if (line[i] != end || quoted) continue;
+    fields.push_back(trimmed(line.substr(begin, i - begin)));
+    begin = i + 1;
   }
+  fields.push_back(trimmed(line.substr(begin)));
   return fields;
 }
 
-std::optional<double> number(std::string_view text) {
+std::optional<double> number(std::string text, bool decimal_comma) {
+  if (decimal_comma) std::replace(text.begin(), text.end(), ',', '.');
+  const char* first = text.data();
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+  const auto [end, error] = std::from_chars(first, first + text.size(), value);
+  if (error != std::errc() || end != first + text.size() || !std::isfinite(value)) {
     return std::nullopt;
   }
   return value;
 }
 
-/// Which columns hold x and y.
+/// What the heading says: which columns hold x and y, and in what they count.
 struct Columns {
+  char end = ',';
   std::size_t x = 0, y = 0;
+  double pixels_each = 1;  ///< of the table's unit
+  double first_px = 0;     ///< where the first pixel's centre is 0, of the table's zero
+  std::optional<std::size_t> frame = std::nullopt;
 };
 
-Columns columns_of(const std::filesystem::path& path, std::string_view header) {
-  std::optional<std::size_t> x;
-  std::optional<std::size_t> y;
-  const auto fields = fields_of(header);
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i] == "x" || fields[i] == "x_px") x = i;
-    if (fields[i] == "y" || fields[i] == "y_px") y = i;
+Columns columns_of(const std::filesystem::path& path, std::string_view header,
+                   std::optional<double> pixel_nm) {
+  Columns columns;
+  for (const char end : {'\t', ';'}) {
+    if (header.find(end) == std::string_view::npos) continue;
+    columns.end = end;
+    break;
   }
-  if (x && y) return {*x, *y};
-  throw InputError(path, "the first line must name columns x and y (in pixels), it is '" +
-                             std::string(header.substr(0, 80)) + "'");
+  const auto fields = fields_of(header, columns.end);
+  const auto find = [&](std::string_view x, std::string_view y) {
+    const auto at_x = std::find(fields.begin(), fields.end(), x);
+    const auto at_y = std::find(fields.begin(), fields.end(), y);
+    if (at_x == fields.end() || at_y == fields.end()) return false;
+    columns.x = static_cast<std::size_t>(at_x - fields.begin());
+    columns.y = static_cast<std::size_t>(at_y - fields.begin());
+    return true;
+  };
+  if (find("x", "y") || find("x_px", "y_px")) return columns;
+  if (find("X", "Y")) {
+    columns.first_px = -0.5;
+    return columns;
+  }
+  if (find("x [nm]", "y [nm]")) {
+    if (!pixel_nm) throw InputError(path, "is in nm: --pixel-nm says how many a pixel has");
+    columns.pixels_each = 1 / *pixel_nm;
+    columns.first_px = -0.5;
+    const auto frame = std::find(fields.begin(), fields.end(), "frame");
+    if (frame != fields.end()) columns.frame = static_cast<std::size_t>(frame - fields.begin());
+    return columns;
+  }
+  if (std::find(fields.begin(), fields.end(), "shape-type") != fields.end())
+    throw InputError(path, "holds napari's shapes; save a layer of points");
+  for (const auto& [x, y] : {std::pair("axis-3", "axis-2"), std::pair("axis-2", "axis-1"),
+                             std::pair("axis-1", "axis-0")}) {
+    if (find(x, y)) return columns;
+  }
+  throw InputError(
+      path,
+      "the first line must name columns x and y (in pixels), X and Y, axis-0 and axis-1, or x "
+      "[nm] and y [nm], it is '" +
+          std::string(header.substr(0, 80)) + "'");
 }
 
-std::vector<Pick> read_csv_picks(const std::filesystem::path& path) {
+std::vector<Pick> read_table_picks(const std::filesystem::path& path,
+                                   std::optional<double> pixel_nm) {
   std::ifstream file(path);
   if (!file) throw InputError(path, "cannot be opened");
   std::vector<Pick> picks;
   std::optional<Columns> columns;
+  std::optional<double> first_frame;
   int line_number = 0;
   for (std::string line; std::getline(file, line);) {
     if (++line_number == 1 && line.starts_with(kByteOrderMark))
@@ -78,18 +122,25 @@ std::vector<Pick> read_csv_picks(const std::filesystem::path& path) {
     const std::string_view text = trimmed(line);
     if (text.empty() || text.starts_with('#')) continue;
     if (!columns) {
-      columns = columns_of(path, line);
+      columns = columns_of(path, line, pixel_nm);
       continue;
     }
-    const auto fields = fields_of(line);
+    const auto fields = fields_of(line, columns->end);
     const auto field = [&](std::size_t i) {
-      const std::optional<double> value = i < fields.size() ? number(fields[i]) : std::nullopt;
-      if (value) return *value;
-      throw InputError(
-          path, "line " + std::to_string(line_number) + ": column " + std::to_string(i + 1) +
-                    " is '" + std::string(i < fields.size() ? fields[i] : "") + "', not a number");
+      const std::string found(i < fields.size() ? fields[i] : "");
+      if (const auto value = number(found, columns->end == ';')) return *value;
+      throw InputError(path, "line " + std::to_string(line_number) + ": column " +
+                                 std::to_string(i + 1) + " is '" + found + "', not a number");
     };
-    picks.push_back({.x_px = field(columns->x), .y_px = field(columns->y)});
+    if (columns->frame) {
+      const double frame = field(*columns->frame);
+      if (!first_frame) first_frame = frame;
+      if (frame != *first_frame) continue;
+    }
+    const auto pixels = [&](std::size_t i) {
+      return field(i) * columns->pixels_each + columns->first_px;
+    };
+    picks.push_back({.x_px = pixels(columns->x), .y_px = pixels(columns->y)});
   }
   return picks;
 }
@@ -110,14 +161,14 @@ void refuse_twice(const std::filesystem::path& path, const std::vector<Pick>& pi
 
 }  // namespace
 
-std::vector<Pick> read_picks(const std::filesystem::path& path) {
+std::vector<Pick> read_picks(const std::filesystem::path& path, std::optional<double> pixel_nm) {
   std::error_code ignored;  // what is not there cannot be opened, either
   if (std::filesystem::is_directory(path, ignored)) {
     throw InputError(path, "is a folder, not a file of picks");
   }
   const std::string end = path.extension().string();
   std::vector<Pick> picks =
-      end == ".yaml" || end == ".yml" ? read_yaml_picks(path) : read_csv_picks(path);
+      end == ".yaml" || end == ".yml" ? read_yaml_picks(path) : read_table_picks(path, pixel_nm);
   if (picks.empty()) throw InputError(path, "names no pick");
   refuse_twice(path, picks);
   return picks;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace driftd::tools {
@@ -13,9 +14,16 @@ struct Pick {
   double y_px = 0;
 };
 
-/// By the name's end: .yaml and .yml as Picasso writes them, anything else as CSV with columns `x`
-/// and `y` (or `x_px`, `y_px`) in pixels; further columns are left alone, lines from # are
-/// comments. At least one pick, and none within a pixel of another. @throws InputError
-std::vector<Pick> read_picks(const std::filesystem::path& path);
+/// By the name's end: .yaml and .yml as Picasso writes them, anything else as a table. It begins
+/// with a heading; tabs, semicolons (numbers may then have a decimal comma) or commas end its
+/// columns. Columns: `x`, `y` (or `x_px`, `y_px`) in pixels; `X`, `Y` of Fiji's results, pixels
+/// from the corner of the first; the last two of napari's `axis-0`, `axis-1` ..., rows and columns;
+/// `x [nm]`, `y [nm]` of ThunderSTORM, nm from that corner, of the first `frame` in the table.
+/// Further columns are left alone, lines from # are comments. At least one pick, and none within a
+/// pixel of another.
+/// @param pixel_nm  nothing: not known, and a table in nm is refused
+/// @throws InputError
+std::vector<Pick> read_picks(const std::filesystem::path& path,
+                             std::optional<double> pixel_nm = std::nullopt);
 
 }  // namespace driftd::tools

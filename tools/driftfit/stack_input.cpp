@@ -23,12 +23,25 @@ constexpr camera::StackOptionNames kOptionNames{.width = "--width",
                                                 .every_page = "--every-page",
                                                 .allow_truncated = "--allow-truncated"};
 
-void complete_plain_pixels(camera::StackSettings& settings) {
+/// @param note  what is not known, for the user
+void complete_plain_pixels(camera::StackSettings& settings, std::string& note) {
   const std::filesystem::path beside =
       std::filesystem::path(settings.path).replace_extension(".yaml");
   std::error_code error;
-  RawDescription description;
-  if (std::filesystem::exists(beside, error)) description = read_raw_description(beside);
+  RawDescription told;
+  if (settings.width_px != 0) told.width_px = settings.width_px;
+  if (settings.height_px != 0) told.height_px = settings.height_px;
+  told.type = settings.type;
+  told.byte_order = settings.byte_order;
+  RawDescription description = told;
+  try {
+    if (std::filesystem::exists(beside, error)) description = read_raw_description(beside, told);
+  } catch (const InputError& unreadable) {
+    if (!told.width_px || !told.height_px || !told.type) throw;
+    note = std::string(unreadable.what()) + "; the options count, and the file's length";
+    const bool one_byte = told.type == camera::PixelType::U8;
+    if (!told.byte_order && !one_byte) note += ", and the low byte is taken to come first";
+  }
   std::string missing;
   if (settings.width_px == 0) settings.width_px = description.width_px.value_or(0);
   if (settings.width_px == 0) missing += " --width";
@@ -50,12 +63,14 @@ void complete_plain_pixels(camera::StackSettings& settings) {
 
 }  // namespace
 
-std::unique_ptr<camera::ImageStack> open_input(camera::StackSettings settings) {
+std::unique_ptr<camera::ImageStack> open_input(camera::StackSettings settings, std::string* note) {
   settings.names = kOptionNames;
   std::error_code error;
   const bool plain = std::filesystem::is_regular_file(settings.path, error) &&
                      format_of(settings) == camera::StackFormat::PlainPixels;
-  if (plain) complete_plain_pixels(settings);
+  std::string unknown;
+  if (plain) complete_plain_pixels(settings, unknown);
+  if (note != nullptr) *note = unknown;
   return open_stack(settings);
 }
 

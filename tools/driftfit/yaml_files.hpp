@@ -22,10 +22,13 @@ struct RawDescription {
   std::optional<camera::ByteOrder> byte_order;
 };
 
-/// Width, Height, Frames, Data Type, Byte Order ('<' or '>'). @throws InputError
-RawDescription read_raw_description(const std::filesystem::path& path);
+/// Width, Height, Frames, Data Type, Byte Order ('<' or '>').
+/// @param told  by the user: of these the file may say what it will
+/// @throws InputError
+RawDescription read_raw_description(const std::filesystem::path& path, RawDescription told = {});
 
-/// `Shape: Circle` and `Centers: [[x, y], ...]`. @throws InputError
+/// `Shape: Circle` and `Centers: [[x, y], ...]`; the centres of squares, rectangles, polygons and
+/// boxes. @throws InputError
 std::vector<Pick> read_yaml_picks(const std::filesystem::path& path);
 
 using YamlEntry = std::pair<std::string, std::variant<std::int64_t, double, std::string>>;

@@ -31,11 +31,72 @@ TEST_CASE("Picasso's picks are read, keys of other versions are left alone") {
   CHECK(picks[1].y_px == 8);
 }
 
-TEST_CASE("picks of another shape, or that are no points, are refused") {
+TEST_CASE("Picasso's squares, rectangles, boxes and polygons are picks of their middles") {
+  const TemporaryFolder folder;
+  const auto one = [&](const std::string& text) {
+    write_file(folder / "p.yaml", text);
+    const auto picks = read_picks(folder / "p.yaml");
+    REQUIRE(picks.size() == 1);
+    return picks[0];
+  };
+  const auto is_at = [](Pick pick, double x_px, double y_px) {
+    return pick.x_px == Approx(x_px) && pick.y_px == Approx(y_px);
+  };
+  CHECK(is_at(one("Shape: Square\nSide Length (nm): 900\nCenters: [[3, 40]]\n"), 3, 40));
+  CHECK(is_at(one("Shape: Rectangle\nWidth (nm): 130.0\nCenter-Axis-Points:\n- - - 10.5\n    - "
+                  "20.0\n  - - 12.5\n    - 28.0\n"),
+              11.5, 24));
+  CHECK(is_at(one("Shape: Box\nCorners:\n- [[12, 30], [40, 56]]\n"), 26, 43));
+  // Closed by its first corner, as Picasso does; more corners on one side pull nothing.
+  CHECK(is_at(one("Shape: Polygon\nVertices:\n- [[10, 20], [14, 20], [14, 23], [14, 24], [14, 26], "
+                  "[10, 26], [10, 20]]\n"),
+              12, 23));
+  CHECK(
+      is_at(one("Shape: Polygon\nVertices: [[[10, 20], [10, 26], [14, 26], [14, 20]]]\n"), 12, 23));
   CHECK_THAT(complaint("p.yaml", "Shape: Rectangle\nCenters: [[1, 2]]\n"),
-             contains("line 1") && contains("'Rectangle', allowed is Circle"));
+             contains("has no key Center-Axis-Points"));
+  CHECK_THAT(complaint("p.yaml", "Shape: Polygon\nVertices: [[[1, 2], [3, 4]]]\n"),
+             contains("three corners"));
+  CHECK_THAT(complaint("p.yaml", "Shape: Polygon\nVertices: [[[1, 2], [3, 4], [5, 6]]]\n"),
+             contains("an area"));
+  CHECK_THAT(complaint("p.yaml", "Shape: Box\nCorners: [[1, 2]]\n"),
+             contains("must be two numbers"));
+  CHECK_THAT(complaint("p.yaml", "Shape: Box\nCorners: [[1, 2, 3]]\n"),
+             contains("must be two points"));
+}
+
+TEST_CASE("tables of other programs are picks, each with its own zero, order and separator") {
+  const TemporaryFolder folder;
+  const auto one = [&](const std::string& text, std::optional<double> pixel_nm = std::nullopt) {
+    write_file(folder / "p.csv", text);
+    const auto picks = read_picks(folder / "p.csv", pixel_nm);
+    REQUIRE(picks.size() == 1);
+    return picks[0];
+  };
+  const auto is_at = [](Pick pick, double x_px, double y_px) {
+    return pick.x_px == Approx(x_px) && pick.y_px == Approx(y_px);
+  };
+  CHECK(is_at(one(" ,Area,Mean,X,Y\n1,0,512,12.5,30.5\n"), 12, 30));  // Fiji
+  CHECK(is_at(one(" \tArea\tX\tY\n1\t0\t12.5\t30.5\n"), 12, 30));
+  CHECK(is_at(one("index,axis-0,axis-1\n0.0,30.0,12.0\n"), 12, 30));     // napari: rows first
+  CHECK(is_at(one("index,axis-0,axis-1,axis-2\n0,5,30,12\n"), 12, 30));  // after the frames
+  CHECK(is_at(one("x;y\n12,5;30\n"), 12.5, 30));
+  CHECK(is_at(one("x;y\n12.5;30\n"), 12.5, 30));
+  CHECK(is_at(one("y\tx\n30\t12\n"), 12, 30));
+  CHECK(is_at(one("\"frame\",\"x [nm]\",\"y [nm]\"\n1,1250,3050\n2,1251,3050\n", 100), 12, 30));
+  CHECK(is_at(one("x [nm],y [nm]\n1620,3942\n", 108), 14.5, 36));
+  CHECK(is_at(one("id,\"name, of it\",x,y\n1,\"a, b\",12,30\n"), 12, 30));
+  CHECK_THAT(complaint("p.csv", "x [nm],y [nm]\n1,2\n"), contains("is in nm: --pixel-nm"));
+  CHECK_THAT(complaint("p.csv", "index,shape-type,vertex-index,axis-0,axis-1\n0,ellipse,0,1,2\n"),
+             contains("napari's shapes"));
+  CHECK_THAT(complaint("p.csv", "x;y\n1;\n"), contains("column 2 is ''"));
+}
+
+TEST_CASE("picks of another shape, or that are no points, are refused") {
+  CHECK_THAT(complaint("p.yaml", "Shape: Brush\nCenters: [[1, 2]]\n"),
+             contains("line 1") && contains("'Brush', allowed are Circle, Square"));
   CHECK_THAT(complaint("p.yaml", "Shape: \"\\e[31m\\_\"\n"),
-             contains("'?[31m?', allowed is Circle"));
+             contains("'?[31m?', allowed are Circle"));
   CHECK_THAT(complaint("p.yaml", "Shape: Circle\n"), contains("has no key Centers"));
   CHECK_THAT(complaint("p.yaml", "Centers: []\n"), contains("names no pick"));
   CHECK_THAT(complaint("p.yaml", "Centers: 5\n"), contains("must be a list"));
@@ -97,8 +158,8 @@ TEST_CASE("a folder is no list of picks") {
 }
 
 TEST_CASE("CSV picks that make no sense are refused by line and column") {
-  CHECK_THAT(complaint("p.csv", "x [nm],y [nm]\n1,2\n"),
-             contains("must name columns x and y") && contains("x [nm]"));
+  CHECK_THAT(complaint("p.csv", "x (nm),y (nm)\n1,2\n"),
+             contains("must name columns x and y") && contains("x (nm)"));
   CHECK_THAT(complaint("p.csv", "x,y\n1,2\n3\n"), contains("line 3: column 2 is ''"));
   CHECK_THAT(complaint("p.csv", "x,y\n1,2 px\n"), contains("line 2: column 2 is '2 px'"));
   CHECK_THAT(complaint("p.csv", "x,y\n1,inf\n"), contains("not a number"));

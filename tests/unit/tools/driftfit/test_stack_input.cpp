@@ -77,6 +77,52 @@ TEST_CASE("plain pixels are described by Picasso's YAML, by options, or by both"
   CHECK_THAT(complaint(by_yaml), contains("not a whole number"));
 }
 
+TEST_CASE("Picasso's description may hold numpy's values, as PyYAML writes them") {
+  const TemporaryFolder folder;
+  const auto pixels = counting<std::uint8_t>(kWidth, kHeight, kFrames);
+  write_file(folder / "movie.raw", std::string(pixels.begin(), pixels.end()));
+  for (const char* odd :
+       {"Noise: !!python/object/apply:numpy.core.multiarray.scalar\n- &id001 "
+        "!!python/object/apply:numpy.dtype\n  args:\n  - f8\n  - false\n  - true\n  state: "
+        "!!python/tuple\n  - 3\n  - <\n  - null\n- !!binary |\n  AAAAAAAA8D8=\n",
+        "Noise: !!binary |\n  AAAA\n", "Noise:\n- - !!binary >-\n    AAAA\n",
+        "N:\n- &a !!binary |\n  A: [\n\n  B\nM: *a\n"}) {
+    CAPTURE(odd);
+    write_file(folder / "movie.yaml",
+               "Data Type: uint8\nHeight: 18\n" + std::string(odd) + "Width: 21\n");
+    check_stack(at(folder / "movie.raw"), PixelType::U8, pixels);
+  }
+}
+
+TEST_CASE("options override a description, whatever that says, and what is then unknown is told") {
+  const TemporaryFolder folder;
+  const auto pixels = counting<std::uint16_t>(kWidth, kHeight, kFrames);
+  write_file(folder / "movie.raw",
+             std::string(reinterpret_cast<const char*>(pixels.data()), 2 * pixels.size()));
+  camera::StackSettings told = at(folder / "movie.raw");
+  told.width_px = kWidth;
+  told.height_px = kHeight;
+  told.type = PixelType::U16;
+  std::string note;
+  const auto with = [&](const std::string& yaml) {
+    write_file(folder / "movie.yaml", yaml);
+    note = "unset";
+    CHECK(read_all<std::uint16_t>(*open_input(told, &note)) == pixels);
+    return note;
+  };
+  CHECK(with("Width: [4]\nHeight: none\nData Type: int64\nFrames: 3\n").empty());
+  CHECK_THAT(with("Width: 4\nHeight: {\n"), contains("movie.yaml") && contains("is not YAML") &&
+                                                contains("the options count") &&
+                                                contains("the low byte is taken to come first"));
+  told.byte_order = camera::ByteOrder::Little;
+  CHECK_THAT(with("- 4\n"), contains("holds no keys") && !contains("low byte"));
+  CHECK(with("Width: 4\nByte Order: '='\n").empty());
+  told.height_px = 0;
+  CHECK_THAT(complaint(told), contains("movie.raw"));
+  write_file(folder / "movie.yaml", "Height: {\n");
+  CHECK_THAT(complaint(told), contains("is not YAML"));
+}
+
 TEST_CASE("a description of plain pixels that makes no sense is refused by line and key") {
   const TemporaryFolder folder;
   const camera::StackSettings settings = at(folder / "movie.raw");
