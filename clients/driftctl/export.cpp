@@ -37,6 +37,7 @@ struct ExportOptions {
   TimeUnit unit = TimeUnit::Seconds;
   At at = At::Begin;
   int column = 1;
+  bool column_told = false, decimal_comma = false;
   double exposure_ms = 0, pixel_size_nm = 0;
   std::vector<double> matrix = {1, 0, 0, 1};
 };
@@ -50,8 +51,15 @@ std::vector<ScienceDrift> drifts_at_times(const ExportOptions& options, const Dr
   const auto length_ns = std::llround(options.exposure_ms * 1e6);
   std::vector<ScienceDrift> drifts;
   std::size_t not_joined = 0;
-  for (const std::string& text : read_column(options.times, options.column)) {
-    const std::int64_t told_ns = time_ns(text, options.unit);
+  const FrameTimes times = read_times(options.times, {.column = options.column,
+                                                      .told = options.column_told,
+                                                      .unit = options.unit,
+                                                      .decimal_comma = options.decimal_comma});
+  if (times.dates && !by_wall)
+    throw std::runtime_error(options.times.string() +
+                             ": has dates, which --clock monotonic knows nothing of");
+  for (const std::string& note : times.notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::int64_t told_ns : times.ns) {
     const auto joined_ns = by_wall ? wall.monotonic_ns(told_ns) : std::optional(told_ns);
     if (!joined_ns) {
       ++not_joined;
@@ -276,9 +284,12 @@ void add_export(CLI::App& app) {
                    "other one, where one trigger starts both")
       ->check(CLI::ExistingFile)
       ->excludes(times);
-  command->add_option("--column", o->column, "In which column of the file they are")
-      ->check(clients::in_range(1, 1000, "POSITIVE"))
-      ->capture_default_str();
+  auto* column = command->add_option("--column", o->column, "In which column of the file they are");
+  column->check(clients::in_range(1, 1000, "POSITIVE"))->capture_default_str();
+  command
+      ->add_flag("--decimal-comma", o->decimal_comma,
+                 "The times have a decimal comma, which ends no column")
+      ->needs(times);
   const std::map<std::string, Clock> clocks = {{"wall", Clock::Wall},
                                                {"monotonic", Clock::Monotonic}};
   command
@@ -314,7 +325,10 @@ void add_export(CLI::App& app) {
                    "a b c d: from driftd's image axes to the other camera's, x' = a x + b y, "
                    "y' = c x + d y")
       ->expected(4);
-  command->callback([o] { run_export(*o); });
+  command->callback([o, column] {
+    o->column_told = column->count() > 0;
+    run_export(*o);
+  });
 }
 
 }  // namespace driftd::clients

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Times of frames as Python, pandas, numpy and Micro-Manager write them, in every layout of a table, against Python's
+own reading of them."""
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import unittest
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+
+UTC = timezone.utc
+ROWS = 40
+
+
+def ns_of(when: datetime, below_us: int = 0) -> int:
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    since = when - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000 + below_us
+
+
+def in_python(text: str) -> int:
+    """As Python reads ISO 8601; it knows no days of the year."""
+    return ns_of(datetime.fromisoformat(text))
+
+
+class Draw(random.Random):
+    def moment(self, whole: bool = False) -> datetime:
+        fraction = 0 if whole else self.choice([self.randrange(10**6), 1000 * self.randrange(1000), 0])
+        return datetime(1970, 1, 1) + timedelta(self.randrange(40000), self.randrange(86400), fraction)
+
+    def zone(self) -> timezone:
+        return timezone(timedelta(minutes=self.choice([0, 60, -480, 330, 345, -150, self.randrange(-1439, 1440)])))
+
+    def there(self, whole: bool = False) -> datetime:
+        return self.moment(whole).replace(tzinfo=self.zone())
+
+
+def offset(when: datetime, colon: bool) -> str:
+    text = when.strftime("%z")
+    return f"{text[:3]}:{text[3:]}" if colon else text
+
+
+# Name: (text, expected ns) of a draw. Texts with a blank and without; with a decimal point, with none.
+def iso_by_python(form):
+    def draw(r):
+        text = form(r)
+        return text, in_python(text)
+    return draw
+
+
+def by_number(form):
+    def draw(r):
+        text = form(ns_of(r.moment()))
+        return text, int(Decimal(text) * 10**9)
+    return draw
+
+
+def of_pandas(r):
+    when, below = r.there(), r.randrange(1000)
+    return f"{when:%Y-%m-%d %H:%M:%S}.{when.microsecond * 1000 + below:09d}{offset(when, True)}", ns_of(when, below)
+
+
+def of_numpy(r):
+    when, below = r.moment(), r.randrange(1000)
+    return f"{when:%Y-%m-%dT%H:%M:%S}.{when.microsecond * 1000 + below:09d}", ns_of(when, below)
+
+
+def of_micromanager(r):
+    when = r.there()
+    when = when.replace(microsecond=when.microsecond // 1000 * 1000)
+    return f"{when:%Y-%m-%d %H:%M:%S}.{when.microsecond // 1000:03d} {offset(when, False)}", ns_of(when)
+
+
+def of_day_of_year(r):
+    when = r.there(True)
+    text = f"{when:%Y-%jT%H:%M:%S}{offset(when, True)}"
+    return text, ns_of(datetime.strptime(text, "%Y-%jT%H:%M:%S%z"))
+
+
+POINTS = {
+    "str(datetime)": iso_by_python(lambda r: str(r.moment())),
+    "str(datetime) with an offset": iso_by_python(lambda r: str(r.there())),
+    "isoformat": iso_by_python(lambda r: r.there().isoformat()),
+    "isoformat to the ms": iso_by_python(lambda r: r.there().isoformat(timespec="milliseconds")),
+    "isoformat to the minute": iso_by_python(lambda r: r.there().isoformat(timespec="minutes")),
+    "isoformat to the hour": iso_by_python(lambda r: r.there().isoformat(timespec="hours")),
+    "Z": iso_by_python(lambda r: r.moment().isoformat() + "Z"),
+    "basic": iso_by_python(lambda r: r.there().strftime("%Y%m%dT%H%M%S.%f%z")),
+    "basic without decimals": iso_by_python(lambda r: r.there(True).strftime("%Y%m%dT%H%M%S%z")),
+    "weeks": iso_by_python(lambda r: r.there().strftime("%G-W%V-%uT%H:%M:%S.%f%z")),
+    "weeks, basic": iso_by_python(lambda r: r.there().strftime("%GW%V%uT%H%M%S")),
+    "days of the year": of_day_of_year,
+    "pandas": of_pandas,
+    "numpy": of_numpy,
+    "Micro-Manager": of_micromanager,
+    "seconds": by_number(lambda ns: f"{Decimal(ns) / 10**9}"),
+    "repr(float)": by_number(lambda ns: repr(ns / 1e9)),
+    "numpy.savetxt": by_number(lambda ns: f"{ns / 1e9:.18e}"),
+}
+COMMAS = ["isoformat to the ms", "Z", "basic", "pandas", "numpy", "Micro-Manager", "weeks"]
+
+# Name: (a line of a text, its column, the heading or ""). {} is the text.
+LAYOUTS = {
+    "alone": ("{}", 1, ""),
+    "CSV": ("{n},{},x", 2, ""),
+    "CSV with numbers behind and a heading": ("{n},{},{n}", 2, "frame,time,index"),
+    "CSV in quotes": ('{n},"{}",{n}', 2, ""),
+    "semicolons": ("{n};{};{n}", 2, "frame;time;index"),
+    "tabs": ("{n}\t{}\t{n}", 2, ""),
+    "blanks": ("{n}   {} x", 2, "frame time name"),
+}
+
+
+class Times(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="driftd-times-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def read(self, lines: list[str], column: int, comma: bool = False) -> list[int]:
+        file = self.folder / "times.txt"
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        done = subprocess.run([os.environ["TIMES_OF"], file, str(column), "s", str(int(comma))], capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.stderr, "", lines[:2])
+        return [int(line) for line in done.stdout.split()]
+
+    def compare(self, name: str, layout: str, draws: list, comma: bool = False):
+        line, column, heading = LAYOUTS[layout]
+        lines = [heading] if heading else []
+        lines += [line.replace("{n}", str(n)).replace("{}", text) for n, (text, _) in enumerate(draws)]
+        told = self.read(lines, column, comma)
+        self.assertEqual(len(told), len(draws))
+        for (text, expected), ns in zip(draws, told):
+            self.assertEqual(ns, expected, f"{name}, {layout}: {text!r}")
+
+    def test_each_form_in_each_layout(self):
+        draw = Draw(11)
+        for name, form in POINTS.items():
+            for layout in LAYOUTS:
+                self.compare(name, layout, [form(draw) for _ in range(ROWS)])
+
+    def test_decimal_commas(self):
+        draw = Draw(12)
+        for name in COMMAS:
+            for layout in LAYOUTS:
+                if layout == "CSV with numbers behind and a heading":
+                    continue  # of four fields below three names nobody knows which
+                draws = [(text.replace(".", ","), ns) for text, ns in (POINTS[name](draw) for _ in range(ROWS))]
+                self.compare(name, layout, draws)
+
+    def test_numbers_with_decimal_commas(self):
+        draw = Draw(13)
+        draws = [(text.replace(".", ","), ns) for text, ns in (POINTS["seconds"](draw) for _ in range(ROWS))]
+        for layout in "semicolons", "tabs", "CSV in quotes":
+            self.compare("seconds", layout, draws)
+        for layout in "alone", "blanks":
+            self.compare("seconds", layout, draws, comma=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
