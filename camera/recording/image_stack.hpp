@@ -51,6 +51,9 @@ struct StackFacts {
   std::optional<double> recorded_rate_hz;
   std::vector<std::string> notes;  ///< sentences for people: what was chosen, what is missing
   std::vector<std::int64_t> repeats = {};  ///< ascending: see ImageStack::is_repeat()
+  /// When each frame was taken, from the metadata's zero on; NaN: they do not say. None: of no
+  /// frame.
+  std::vector<double> times_s = {};
 };
 
 class ImageStack {

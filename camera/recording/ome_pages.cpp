@@ -2,6 +2,7 @@
 #include "camera/recording/ome_pages.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -171,6 +172,21 @@ std::int64_t unnamed_pages(const TiffFile& file, const OmeMetadata& metadata,
   return unnamed;
 }
 
+/// When the frames were taken, as far as the planes say it.
+std::vector<double> times_of(const OmeImage& image, const PlaneChoice& choice) {
+  std::vector<double> times_s;
+  for (const OmePlaneTime& said : image.times) {
+    const std::int64_t frame = choice.frame_of(said.plane);
+    if (frame < 0) continue;
+    if (times_s.empty()) {
+      times_s.resize(static_cast<std::size_t>(choice.frames()),
+                     std::numeric_limits<double>::quiet_NaN());
+    }
+    times_s[static_cast<std::size_t>(frame)] = said.time_s;
+  }
+  return times_s;
+}
+
 /// Frames whose page is an earlier one's.
 std::vector<std::int64_t> repeats_in(const std::vector<PagePlace>& places) {
   std::set<std::pair<std::size_t, std::int64_t>> seen;  // file, page
@@ -224,6 +240,7 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
   }
   if (finder.surplus() > 0 && frames.missing.empty())
     facts.notes.push_back(finder.surplus_in_words());
+  facts.times_s = times_of(image, choice);
   facts.repeats = repeats_in(frames.places);
   if (!facts.repeats.empty()) {
     facts.notes.push_back(std::to_string(facts.repeats.size()) +

@@ -136,6 +136,7 @@ class Reader {
         image.extent.channels.emplace_back(part.attribute("Name").value());
       }
       if (local_name(part) == "TiffData") image.blocks.push_back(block_of(part));
+      if (local_name(part) == "Plane") add_time(image, part);
     }
     for (const OmeBlock& block : image.blocks) {
       const PlaneIndex& first = block.first;
@@ -147,20 +148,49 @@ class Reader {
     return image;
   }
 
-  static std::optional<double> rate_of(const pugi::xml_node& pixels) {
-    const double interval = pixels.attribute("TimeIncrement").as_double();
-    const std::string_view unit = pixels.attribute("TimeIncrementUnit").as_string("s");
+  /// A plane without a time, or one beyond the sizes, says nothing.
+  static void add_time(OmeImage& image, const pugi::xml_node& node) {
+    const std::optional<double> time_s = seconds(node, "DeltaT");
+    const PlaneIndex plane{.z = node.attribute("TheZ").as_llong(-1),
+                           .c = node.attribute("TheC").as_llong(-1),
+                           .t = node.attribute("TheT").as_llong(-1)};
+    const auto within = [](std::int64_t index, std::int64_t size) {
+      return index >= 0 && index < size;
+    };
+    if (time_s && within(plane.z, image.extent.z) && within(plane.c, image.extent.c) &&
+        within(plane.t, image.extent.t))
+      image.times.push_back({plane, *time_s});
+  }
+
+  /// By the unit beside it, `name`Unit; nothing where it is no finite number or the unit unknown.
+  static std::optional<double> seconds(const pugi::xml_node& node, const char* name) {
+    const std::string text = trimmed(node.attribute(name).value());
+    double value = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size())
+      return std::nullopt;
+    const std::string_view unit =
+        node.attribute((std::string(name) + "Unit").c_str()).as_string("s");
     struct Unit {
       std::string_view name;
       double seconds;
     };
-    constexpr std::array<Unit, 6> kUnits{
-        {{"s", 1}, {"ms", 1e-3}, {"\u00b5s", 1e-6}, {"\u03bcs", 1e-6}, {"ns", 1e-9}, {"min", 60}}};
+    constexpr std::array<Unit, 7> kUnits{{{"s", 1},
+                                          {"ms", 1e-3},
+                                          {"\u00b5s", 1e-6},
+                                          {"\u03bcs", 1e-6},
+                                          {"ns", 1e-9},
+                                          {"min", 60},
+                                          {"h", 3600}}};
     for (const Unit& known : kUnits) {
-      const double rate_hz = 1 / (interval * known.seconds);
-      if (unit == known.name && rate_hz > 0 && std::isfinite(rate_hz)) return rate_hz;
+      if (unit == known.name && std::isfinite(value)) return value * known.seconds;
     }
     return std::nullopt;
+  }
+
+  static std::optional<double> rate_of(const pugi::xml_node& pixels) {
+    const double rate_hz = 1 / seconds(pixels, "TimeIncrement").value_or(0);
+    return rate_hz > 0 && std::isfinite(rate_hz) ? std::optional(rate_hz) : std::nullopt;
   }
 
   const StackSettings& settings_;

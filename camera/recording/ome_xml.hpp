@@ -30,6 +30,12 @@ struct OmePlaneShape {
   std::string type;  ///< OME's "uint16"
 };
 
+/// A Plane element that says when it was taken.
+struct OmePlaneTime {
+  PlaneIndex plane;
+  double time_s = 0;  ///< DeltaT, since the image's AcquisitionDate
+};
+
 /// An Image element, which programs call a series or a position.
 struct OmeImage {
   std::string name;
@@ -37,6 +43,7 @@ struct OmeImage {
   PlaneExtent extent;
   std::optional<double> rate_hz;  ///< by the time between frames
   std::vector<OmeBlock> blocks;
+  std::vector<OmePlaneTime> times;
 };
 
 struct OmeMetadata {

@@ -285,7 +285,8 @@ DriftTrace trace_of(const Options& options, const camera::ImageStack& stack, Fra
                    .reasons = {},
                    .first_frame = range.first,
                    .stack_frames = stack.shape().frames,
-                   .pixel_nm = options.pixel_nm};
+                   .pixel_nm = options.pixel_nm,
+                   .times_s = stack.facts().times_s};
   if (drift_wanted(options) && settings.reference &&
       trace.points[*settings.reference].markers == 0) {
     fail_at_reference(options, tracks, range, settings.min_markers);

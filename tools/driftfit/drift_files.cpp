@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "tools/driftfit/drift_trace.hpp"
@@ -30,6 +31,12 @@ std::vector<DriftPoint> without_gaps(std::vector<DriftPoint> points) {
   return points;
 }
 
+/// "" where it is not known.
+std::string time_in_words(const std::vector<double>& times_s, std::size_t frame) {
+  if (frame >= times_s.size() || !std::isfinite(times_s[frame])) return {};
+  return fmt::format("{:.9f}", times_s[frame]);
+}
+
 }  // namespace
 
 void write_picasso_drift(const OutputFile& output, const DriftTrace& trace) {
@@ -46,11 +53,15 @@ void write_picasso_drift(const OutputFile& output, const DriftTrace& trace) {
 
 void write_drift_csv(const OutputFile& output, const DriftTrace& trace) {
   TextFile file(output);
-  file.write("frame,x_px,y_px,x_nm,y_nm,x_sd_nm,y_sd_nm,markers,missing\n");
+  const bool times = !trace.times_s.empty();
+  file.write(fmt::format("frame,{}x_px,y_px,x_nm,y_nm,x_sd_nm,y_sd_nm,markers,missing\n",
+                         times ? "time_s," : ""));
   const double nm = trace.pixel_nm;
   for (std::size_t i = 0; i < trace.points.size(); ++i) {
     const DriftPoint& p = trace.points[i];
-    const std::int64_t frame = trace.first_frame + static_cast<std::int64_t>(i);
+    const std::int64_t number = trace.first_frame + static_cast<std::int64_t>(i);
+    std::string frame = std::to_string(number);
+    if (times) frame += "," + time_in_words(trace.times_s, static_cast<std::size_t>(number));
     if (p.markers > 0) {
       file.write(fmt::format("{},{:.6f},{:.6f},{:.4f},{:.4f},{:.4f},{:.4f},{},\n", frame, p.x_px,
                              p.y_px, p.x_px * nm, p.y_px * nm, p.x_sd_px * nm, p.y_sd_px * nm,

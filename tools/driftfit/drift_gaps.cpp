@@ -176,7 +176,7 @@ std::string jumps_in_words(const DriftTrace& trace) {
   }
   if (steps.empty()) return {};
   std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.px < b.px; });
-  const double limit_px = std::max(kLeastJumpPx, kMedianSteps * steps[steps.size() / 2].px);
+  const double limit_px = std::max(kLeastJumpPx, kMedianSteps * steps[(steps.size() - 1) / 2].px);
   const auto jumps = std::count_if(steps.begin(), steps.end(),
                                    [limit_px](const Step& step) { return step.px > limit_px; });
   if (jumps == 0) return {};

@@ -80,6 +80,7 @@ struct DriftTrace {
   std::int64_t first_frame = 0;
   std::int64_t stack_frames = 0;
   double pixel_nm = 0;
+  std::vector<double> times_s = {};  ///< of the stack's frames: StackFacts::times_s
 };
 
 /// As Picasso's: x and y in pixels, a line for every frame of the stack. Where the drift is not
@@ -87,8 +88,8 @@ struct DriftTrace {
 /// @throws OutputError
 void write_picasso_drift(const OutputFile& output, const DriftTrace& trace);
 
-/// A header and a line for each frame fitted; where the drift is not known, the reason stands in
-/// the last column and the numbers are left out.
+/// A header and a line for each frame fitted, with its time where the recording says any; where the
+/// drift is not known, the reason stands in the last column and the numbers are left out.
 /// @throws OutputError
 void write_drift_csv(const OutputFile& output, const DriftTrace& trace);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 
 #include "camera/recording/image_stack.hpp"
 #include "support/catch.hpp"
@@ -174,6 +175,42 @@ TEST_CASE("the time between frames is the recorded rate, in its unit") {
   CHECK_FALSE(rate(" TimeIncrement=\"40\" TimeIncrementUnit=\"furlong\""));
   CHECK_FALSE(rate(" TimeIncrement=\"0\""));
   CHECK_FALSE(rate(""));
+}
+
+TEST_CASE(
+    "the times of frames are those of their own planes, in their unit, and not known where none is "
+    "said") {
+  const TemporaryFolder folder;
+  StackSettings settings = at(folder / "t.tif");
+  settings.channel = 1;
+  settings.slice = 0;
+  const Extent size{.z = 2, .c = 2, .t = 4};
+  const auto times = [&](const std::string& planes) {
+    write_file(settings.path,
+               tiff_bytes(pixels_of(planes_in("XYCZT", size)), kWidth, kHeight,
+                          ome(image("", pixels_element("XYCZT", size, "<TiffData/>" + planes)))));
+    return open_stack(settings)->facts().times_s;
+  };
+  const auto plane = [](int z, int c, int t, const std::string& time) {
+    return "<Plane TheZ=\"" + std::to_string(z) + "\" TheC=\"" + std::to_string(c) + "\" TheT=\"" +
+           std::to_string(t) + "\" " + time + "/>";
+  };
+  // Back to front, of other channels and positions too; frame 2 says nothing.
+  const auto said = times(plane(0, 1, 3, "DeltaT=\"2500\" DeltaTUnit=\"ms\"") +
+                          plane(0, 1, 1, "DeltaT=\"0.75\"") + plane(0, 0, 2, "DeltaT=\"7\"") +
+                          plane(1, 1, 2, "DeltaT=\"8\"") + plane(0, 1, 2, "ExposureTime=\"9\"") +
+                          plane(0, 1, 0, "DeltaT=\"-1e1\" DeltaTUnit=\"\u00b5s\"") +
+                          plane(0, 1, 9, "DeltaT=\"1\""));
+  REQUIRE(said.size() == 4);
+  CHECK(said[0] == Approx(-1e-5));
+  CHECK(said[1] == 0.75);
+  CHECK(std::isnan(said[2]));
+  CHECK(said[3] == Approx(2.5));
+  CHECK(times("").empty());
+  CHECK(times(plane(0, 1, 1, "DeltaT=\"soon\"") +
+              plane(0, 1, 1, "DeltaT=\"1\" DeltaTUnit=\"furlong\"") +
+              plane(0, 1, 1, "DeltaT=\"inf\"") + "<Plane DeltaT=\"1\"/>")
+            .empty());
 }
 
 /// A recording of two channels in two files, each with the metadata of both, pages back to front.

@@ -58,6 +58,10 @@ TEST_CASE("a jump of the drift is told, by its frames, and slow or even drifts a
   add(0.35, -2.13);  // 1.99 px
   CHECK(jumps_in_words(trace).empty());
   trace.points.clear();
+  for (const double x_px : {0.0, 0.1, 10.0})
+    add(x_px, 0);  // of two steps the median is the smaller
+  CHECK_THAT(jumps_in_words(trace), contains("jumps by 9.9 px between frames 101 and 102:"));
+  trace.points.clear();
   for (int i = 0; i < 8; ++i) add(3.0 * i, 0);  // each frame as much: a stage that scans
   CHECK(jumps_in_words(trace).empty());
 }

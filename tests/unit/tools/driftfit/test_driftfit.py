@@ -6,6 +6,11 @@ import subprocess
 import time
 import unittest
 
+try:
+    import tifffile
+except ImportError:
+    tifffile = None
+
 from driftfit_program import PLACES, PROGRAM, WithFolder, drifting, h5py, np, rows_of, tiff_of
 
 
@@ -300,6 +305,29 @@ class Choices(WithFolder):
             said = self.run_program(file, "--drift", out, "--overwrite", "--channel", channel)
             self.assertIn(f"s.ome.tif: channel {channel}\n40 frames, 5 markers", said)
             self.assertLess(np.abs(np.loadtxt(out) - sign * drift).max(), 0.03)
+
+    def test_the_times_of_frames_stand_beside_the_drift(self):
+        stack, _ = drifting(6)
+        times_s = [0.0, 0.1, 0.25, 0.375, 1.0, 1.125]
+        file = self.folder / "s.ome.tif"
+        out = self.folder / "out.csv"
+        by_hand = "".join(f'<Plane TheZ="0" TheC="0" TheT="{t}" DeltaT="{1000 * s}" DeltaTUnit="ms"/>'
+                          for t, s in enumerate(times_s) if t != 3)
+        file.write_bytes(tiff_of(stack, (
+            '<OME><Image><Pixels DimensionOrder="XYCZT" SizeX="96" SizeY="96" SizeZ="1" SizeC="1" SizeT="6">'
+            f'<TiffData/>{by_hand}</Pixels></Image></OME>')))
+        self.run_program(file, "--drift-csv", out, "--first-frame", 1)
+        self.assertEqual([r["time_s"] for r in rows_of(out)],
+                         ["0.100000000", "0.250000000", "", "1.000000000", "1.125000000"])
+        if tifffile is None:
+            print("without tifffile's own file: python3-tifffile is not installed")
+        else:
+            tifffile.imwrite(file, stack, ome=True, photometric="minisblack", metadata={
+                "axes": "TYX", "Plane": {"DeltaT": times_s, "DeltaTUnit": ["s"] * 6}})
+            self.run_program(file, "--drift-csv", out, "--overwrite")
+            self.assertEqual([float(r["time_s"]) for r in rows_of(out)], times_s)
+        self.run_program(self.write_raw(stack), "--drift-csv", out, "--overwrite")
+        self.assertNotIn("time_s", rows_of(out)[0])
 
     def test_a_page_for_two_frames_is_one_measurement(self):
         stack, drift = drifting(40)
