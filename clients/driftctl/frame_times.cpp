@@ -10,6 +10,7 @@
 #include <regex>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "base/time_text.hpp"
 

@@ -154,10 +154,10 @@ class DriftSolver {
   void update_place(std::size_t m, std::size_t place) {
     x_.clear();
     y_.clear();
-    for (std::size_t frame = 0; frame < points_.size(); ++frame) {
+    const std::size_t end = tracks_.begin_of(m, place + 1);
+    for (std::size_t frame = tracks_.begin_of(m, place); frame < end; ++frame) {
       const MarkerTracks::Point& p = tracks_.at(frame, m);
       if (std::isnan(p.x_px) || points_[frame].markers == 0) continue;
-      if (tracks_.place(frame, m) != place) continue;
       x_.push_back(p.x_px - points_[frame].x_px);
       y_.push_back(p.y_px - points_[frame].y_px);
     }

@@ -42,6 +42,11 @@ class MarkerTracks {
   /// it was taken back.
   std::size_t place(std::size_t frame, std::size_t marker) const noexcept;
   std::size_t places(std::size_t marker) const noexcept { return taken_back_[marker].size() + 1; }
+  /// The first frame that may belong to a place; frames() beyond the last place.
+  std::size_t begin_of(std::size_t marker, std::size_t place) const noexcept {
+    if (place == 0) return 0;
+    return place < places(marker) ? taken_back_[marker][place - 1] : frames();
+  }
   const Absences& absences(std::size_t frame) const noexcept { return absences_[frame]; }
   /// How many markers have a position in a frame.
   int found(std::size_t frame) const noexcept;
