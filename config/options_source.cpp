@@ -204,14 +204,15 @@ std::vector<Option> replay_options() {
   return {
       row<&Config::replay, &Replay::path>(
           "replay.path", "",
-          {.text = "The recording; relative to the folder of the configuration file."}),
+          {.text =
+               "The recording, or a folder of TIFFs that are one; relative to the folder of the "
+               "configuration file."}),
       row<&Config::replay, &Replay::format>(
           "replay.format", camera::ReplayFormat::Tiff,
           {.text =
-               "`tiff`: a multi-page stack of 8 or 16 bits, also OME-TIFF. `hdf5`: a data set of "
-               "three "
-               "dimensions, "
-               "frames first, of 8 or 16 bits. `raw_u8`, `raw_u16`: plain pixels "
+               "`tiff`: a multi-page stack of 8 or 16 bits, also OME-TIFF, NDTiff, STK and what "
+               "driftfit reads. `hdf5`: a data set of three dimensions, frames first, of 8 or 16 "
+               "bits. `raw_u8`, `raw_u16`: plain pixels "
                "(u16 little-endian), frame after frame, of replay.width_px x replay.height_px."}),
       row<&Config::replay, &Replay::dataset>(
           "replay.dataset", "",
@@ -219,19 +220,21 @@ std::vector<Option> replay_options() {
                    "three dimensions."}),
       row<&Config::replay, &Replay::series>(
           "replay.series", -1,
-          {.text = "Which Image of an OME-TIFF, counted from 0. -1: the only one, or the only one "
-                   "that has planes in the file.",
+          {.text =
+               "Which Image of an OME-TIFF, or position of another TIFF, counted from 0. -1: the "
+               "only one, or the only one that has planes in the file.",
            .min = -1,
            .max = 2'147'483'647}),
       row<&Config::replay, &Replay::channel>(
           "replay.channel", -1,
-          {.text = "Which channel of an OME-TIFF or of an ImageJ hyperstack, counted from 0. -1: "
-                   "the only one.",
+          {.text =
+               "Which channel of a TIFF whose metadata tell of several, counted from 0. -1: the "
+               "only one.",
            .min = -1,
            .max = 2'147'483'647}),
       row<&Config::replay, &Replay::slice>(
           "replay.slice", -1,
-          {.text = "Which position in z of an OME-TIFF or of an ImageJ hyperstack, counted from 0. "
+          {.text = "Which position in z of a TIFF whose metadata tell of several, counted from 0. "
                    "-1: the only one; where the file has one time alone, its positions are the "
                    "frames.",
            .min = -1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Owning HDF5 handles, and the reason of HDF5's last failure. Included by the two files that use
+// Owning HDF5 handles, and the reason of HDF5's last failure. Included by the files that use
 // HDF5 alone: it brings in the library's header. Debian's HDF5 is for one thread at a time.
 #pragma once
 
@@ -26,10 +26,15 @@ class Hdf5Handle {
   Hdf5Handle& operator=(const Hdf5Handle&) = delete;
   ~Hdf5Handle() { close(); }
 
-  /// False when what was written could not be stored.
+  /// False when what was written could not be stored. The reason of a failure before, of which
+  /// HDF5 forgets with each call, stays to be asked for.
   bool close() noexcept {
     if (id_ < 0) return true;
-    return close_(std::exchange(id_, H5I_INVALID_HID)) >= 0;
+    const bool failed = H5Eget_num(H5E_DEFAULT) > 0;
+    const hid_t reason = failed ? H5Eget_current_stack() : H5I_INVALID_HID;
+    const bool stored = close_(std::exchange(id_, H5I_INVALID_HID)) >= 0;
+    if (reason >= 0) H5Eset_current_stack(reason);
+    return stored;
   }
   [[nodiscard]] hid_t get() const noexcept { return id_; }
   [[nodiscard]] explicit operator bool() const noexcept { return id_ >= 0; }

@@ -8,101 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "camera/recording/hdf5_handle.hpp"
+#include "camera/recording/hdf5_dataset.hpp"
 #include "camera/recording/stack_formats.hpp"
 
 namespace driftd::camera {
 namespace {
 
-/// Limits of the search for datasets: groups may contain one another.
-constexpr int kDeepestGroup = 16;
-constexpr std::size_t kMostObjects = 10'000;
-/// Unpacked chunks that are kept, at most; and what is read at once when its pixels are looked at.
-constexpr hsize_t kMostKept = hsize_t{256} << 20;
+/// What is read at once when its pixels are looked at.
 constexpr std::size_t kBlock = std::size_t{16} << 20;
-
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
-  const std::string reason = hdf5_reason();
-  throw RecordingError(path, reason.empty() ? what : what + " (HDF5: " + reason + ")");
-}
-
-/// Of a file whose groups contain one another there would be thousands.
-std::string list_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 20;
-  std::string list;
-  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
-    list += (i == 0 ? "" : ", ") + names[i];
-  }
-  return names.size() <= kMost ? list
-                               : list + " and " + std::to_string(names.size() - kMost) + " more";
-}
-
-int rank_of(hid_t dataset) {
-  const Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
-  return space ? H5Sget_simple_extent_ndims(space.get()) : -1;
-}
-
-/// Collects the paths of all datasets with three dimensions below a group.
-class DatasetSearch {
- public:
-  explicit DatasetSearch(const Hdf5Handle& file) { search(file.get(), "", 0); }
-  [[nodiscard]] const std::vector<std::string>& found() const { return found_; }
-
- private:
-  void search(hid_t group, const std::string& path, int depth) {
-    H5G_info_t info{};
-    if (depth > kDeepestGroup || H5Gget_info(group, &info) < 0) return;
-    for (hsize_t i = 0; i < info.nlinks && seen_ < kMostObjects; ++i, ++seen_) {
-      std::array<char, 1024> name{};
-      if (H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name.data(), name.size(),
-                             H5P_DEFAULT) < 0) {
-        continue;
-      }
-      const Hdf5Handle object(H5Oopen(group, name.data(), H5P_DEFAULT), H5Oclose);
-      if (!object) continue;
-      const std::string here = path + "/" + name.data();
-      const H5I_type_t kind = H5Iget_type(object.get());
-      if (kind == H5I_GROUP) search(object.get(), here, depth + 1);
-      if (kind == H5I_DATASET && rank_of(object.get()) == 3) found_.push_back(here);
-    }
-  }
-
-  std::vector<std::string> found_;
-  std::size_t seen_ = 0;
-};
-
-std::string dataset_of(const StackSettings& settings, const Hdf5Handle& file) {
-  const std::filesystem::path& path = settings.path;
-  const std::string& wanted = settings.dataset;
-  const DatasetSearch search(file);
-  H5Eclear2(H5E_DEFAULT);
-  if (!wanted.empty()) {
-    const Hdf5Handle named(H5Dopen2(file.get(), wanted.c_str(), H5P_DEFAULT), H5Dclose);
-    if (named) return wanted;
-    H5Eclear2(H5E_DEFAULT);
-    fail(path, "has no dataset '" + wanted + "'; those of three dimensions: " +
-                   (search.found().empty() ? "none" : list_of(search.found())));
-  }
-  if (search.found().size() == 1) return search.found().front();
-  if (search.found().empty()) fail(path, "has no dataset of three dimensions");
-  fail(path, std::string("has several datasets of three dimensions; name one by the option ") +
-                 settings.names.dataset + ": " + list_of(search.found()));
-}
-
-PixelType type_of(const std::filesystem::path& path, const std::string& name, hid_t dataset) {
-  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
-  if (!type) fail(path, name + ": its type cannot be read");
-  const H5T_class_t kind = H5Tget_class(type.get());
-  const std::size_t bytes = H5Tget_size(type.get());
-  if (kind == H5T_INTEGER && H5Tget_sign(type.get()) == H5T_SGN_NONE) {
-    if (bytes == 1) return PixelType::U8;
-    if (bytes == 2) return PixelType::U16;
-  }
-  if (kind == H5T_FLOAT && bytes == 4) return PixelType::F32;
-  const char* sort = kind == H5T_INTEGER ? "integers" : kind == H5T_FLOAT ? "floats" : "no numbers";
-  fail(path, name + ": elements are " + std::to_string(bytes) + "-byte " + sort +
-                 "; allowed are uint8, uint16, float32");
-}
 
 hid_t memory_type(PixelType type) {
   switch (type) {
@@ -116,100 +29,22 @@ hid_t memory_type(PixelType type) {
   return H5T_NATIVE_FLOAT;
 }
 
-/// What a stack needs before its shape is known.
-struct Opened {
-  std::filesystem::path path;
-  std::string name;
-  Hdf5Handle file, dataset;
-  bool truncated = false;  ///< the file ends before the place that its header says
-};
-
-Hdf5Handle open_file(const std::filesystem::path& path, bool& truncated) {
-  Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (file || hdf5_reason().find("truncated file") == std::string::npos) return file;
-  // The library's own h5clear opens such files by this property. What is behind the end is zero.
-  truncated = true;
-  H5Eclear2(H5E_DEFAULT);
-  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  const hbool_t skip = 1;
-  H5Pset(access.get(), "skip_eof_check", &skip);
-  return {H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose};
-}
-
-/// Opens the dataset again such that the chunks of a frame that were unpacked are kept: HDF5 keeps
-/// 1 MiB otherwise, and unpacks a larger chunk anew for each of its frames.
-void keep_chunks(Opened& opened) {
-  const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
-  const Hdf5Handle type(H5Dget_type(opened.dataset.get()), H5Tclose);
-  const Hdf5Handle space(H5Dget_space(opened.dataset.get()), H5Sclose);
-  std::array<hsize_t, 3> chunk{}, size{};
-  if (rank_of(opened.dataset.get()) != 3 || H5Pget_layout(made.get()) != H5D_CHUNKED ||
-      H5Pget_chunk(made.get(), 3, chunk.data()) != 3 || chunk[0] < 2 || chunk[1] < 1 ||
-      chunk[2] < 1 || H5Sget_simple_extent_dims(space.get(), size.data(), nullptr) != 3) {
-    return;
-  }
-  // HDF5 has chunks below 4 GiB alone.
-  const hsize_t bytes = chunk[0] * chunk[1] * chunk[2] * H5Tget_size(type.get());
-  if (bytes == 0 || bytes > kMostKept) return;
-  const hsize_t most = kMostKept / bytes;
-  const hsize_t down = std::min(most, size[1] / chunk[1] + 1);
-  const hsize_t across = std::min(most, size[2] / chunk[2] + 1);
-  const hsize_t chunks = std::min(most, down * across);
-  constexpr hsize_t kOwnBytes = hsize_t{1} << 20, kOwnSlots = 521, kMostSlots = 100'003;
-  if (chunks * bytes <= kOwnBytes) return;
-  const Hdf5Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
-  H5Pset_chunk_cache(access.get(), std::clamp(10 * chunks + 1, kOwnSlots, kMostSlots),
-                     chunks * bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
-  // Both at once would share the cache of the first.
-  opened.dataset.close();
-  opened.dataset =
-      Hdf5Handle(H5Dopen2(opened.file.get(), opened.name.c_str(), access.get()), H5Dclose);
-  if (!opened.dataset) fail(opened.path, opened.name + ": cannot be opened");
-}
-
-Opened open_dataset(const StackSettings& settings) {
-  const std::filesystem::path& path = settings.path;
-  Opened opened{.path = path, .name = {}, .file = {}, .dataset = {}};
-  opened.file = open_file(path, opened.truncated);
-  if (!opened.file) {
-    fail(path,
-         opened.truncated ? "is truncated, and cannot be read as HDF5" : "cannot be read as HDF5");
-  }
-  try {
-    opened.name = dataset_of(settings, opened.file);
-    opened.dataset =
-        Hdf5Handle(H5Dopen2(opened.file.get(), opened.name.c_str(), H5P_DEFAULT), H5Dclose);
-    if (!opened.dataset) fail(path, opened.name + ": cannot be opened");
-    keep_chunks(opened);
-  } catch (const RecordingError& error) {
-    if (!opened.truncated) throw;
-    throw RecordingError(
-        path, "is truncated, and its list of datasets is not all there: it " + error.problem);
-  }
-  return opened;
-}
-
-StackShape shape_of(const Opened& opened) {
-  const int rank = rank_of(opened.dataset.get());
-  if (rank != 3) {
-    fail(opened.path, opened.name + ": has " + std::to_string(rank) +
-                          " dimensions; a stack has three (frames, rows, columns)");
-  }
-  std::array<hsize_t, 3> size{};
-  const Hdf5Handle space(H5Dget_space(opened.dataset.get()), H5Sclose);
-  H5Sget_simple_extent_dims(space.get(), size.data(), nullptr);
+StackShape shape_of(const Hdf5Dataset& opened) {
+  const auto [frames, first, second] = opened.size();
+  const hsize_t height = opened.columns_first ? second : first;
+  const hsize_t width = opened.columns_first ? first : second;
   constexpr hsize_t kMost = std::size_t{1} << 40;
-  if (size[0] < 1 || size[0] > kMost || size[1] > kMost || size[2] > kMost) {
-    fail(opened.path, opened.name + ": " + std::to_string(size[0]) + " frames of " +
-                          std::to_string(size[2]) + " x " + std::to_string(size[1]) +
-                          " px cannot be used");
+  if (frames < 1 || frames > kMost || height > kMost || width > kMost) {
+    fail_by_hdf5(opened.path, opened.name + ": " + std::to_string(frames) + " frames of " +
+                                  std::to_string(width) + " x " + std::to_string(height) +
+                                  " px cannot be used");
   }
-  check_frame_size(opened.path, static_cast<std::int64_t>(size[2]),
-                   static_cast<std::int64_t>(size[1]));
-  return {.width_px = static_cast<int>(size[2]),
-          .height_px = static_cast<int>(size[1]),
-          .frames = static_cast<std::int64_t>(size[0]),
-          .type = type_of(opened.path, opened.name, opened.dataset.get())};
+  check_frame_size(opened.path, static_cast<std::int64_t>(width),
+                   static_cast<std::int64_t>(height));
+  return {.width_px = static_cast<int>(width),
+          .height_px = static_cast<int>(height),
+          .frames = static_cast<std::int64_t>(frames),
+          .type = type_of(opened)};
 }
 
 std::uintmax_t bytes_of_file(const std::filesystem::path& path) {
@@ -219,12 +54,13 @@ std::uintmax_t bytes_of_file(const std::filesystem::path& path) {
 }
 
 /// Whether the chunks of a block of frames, which begins at `first`, are within the file.
-bool chunks_are_whole(const Opened& opened, hsize_t first, const std::array<hsize_t, 3>& size,
-                      const std::array<hsize_t, 3>& chunk, std::uintmax_t file_bytes) {
+bool chunks_are_whole(const Hdf5Dataset& opened, hsize_t first, const Hdf5Triple& chunk,
+                      std::uintmax_t file_bytes) {
   const hid_t dataset = opened.dataset.get();
+  const Hdf5Triple size = opened.size();
   for (hsize_t y = 0; y < size[1]; y += chunk[1]) {
     for (hsize_t x = 0; x < size[2]; x += chunk[2]) {
-      const std::array<hsize_t, 3> at{first, y, x};
+      const std::vector<hsize_t> at = opened.dimensions.all({first, y, x}, 0);
       hsize_t stored = 0;
       if (H5Dget_chunk_storage_size(dataset, at.data(), &stored) < 0 || stored == 0) return false;
       if (!opened.truncated) continue;  // the next call looks through all chunks
@@ -240,25 +76,19 @@ bool chunks_are_whole(const Opened& opened, hsize_t first, const std::array<hsiz
   return true;
 }
 
-std::array<hsize_t, 3> size_of(const StackShape& shape) {
-  return {static_cast<hsize_t>(shape.frames), static_cast<hsize_t>(shape.height_px),
-          static_cast<hsize_t>(shape.width_px)};
-}
-
 /// Whether something was written everywhere: programs that reserve a dataset for a recording which
 /// then ends early leave the rest out, and HDF5 reads its fill value there.
-bool is_all_written(const Opened& opened, const StackShape& shape) {
+bool is_all_written(const Hdf5Dataset& opened) {
   const hid_t dataset = opened.dataset.get();
   const Hdf5Handle made(H5Dget_create_plist(dataset), H5Pclose);
   const H5D_layout_t layout = H5Pget_layout(made.get());
   if (layout == H5D_CONTIGUOUS && H5Pget_external_count(made.get()) == 0)
     return H5Dget_offset(dataset) != HADDR_UNDEF;
-  std::array<hsize_t, 3> chunk{};
-  if (layout != H5D_CHUNKED || H5Pget_chunk(made.get(), 3, chunk.data()) != 3) return true;
+  const std::optional<Hdf5Triple> chunk = chunk_of(opened);
+  if (!chunk) return true;
   hsize_t all = 1;
-  for (std::size_t i = 0; i < chunk.size(); ++i) {
-    if (chunk[i] == 0) return true;
-    all *= (size_of(shape)[i] + chunk[i] - 1) / chunk[i];
+  for (std::size_t i = 0; i < chunk->size(); ++i) {
+    all *= (opened.size()[i] + (*chunk)[i] - 1) / (*chunk)[i];
   }
   const Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
   hsize_t there = 0;
@@ -266,7 +96,7 @@ bool is_all_written(const Opened& opened, const StackShape& shape) {
 }
 
 /// How many frames from the first on are in the file.
-std::int64_t whole_frames(const Opened& opened, const StackShape& shape) {
+std::int64_t whole_frames(const Hdf5Dataset& opened, const StackShape& shape) {
   const std::uintmax_t file_bytes = bytes_of_file(opened.path);
   const hid_t dataset = opened.dataset.get();
   const Hdf5Handle made(H5Dget_create_plist(dataset), H5Pclose);
@@ -275,41 +105,90 @@ std::int64_t whole_frames(const Opened& opened, const StackShape& shape) {
   if (layout == H5D_CONTIGUOUS) {
     const haddr_t begin = H5Dget_offset(dataset);
     if (begin == HADDR_UNDEF || begin > file_bytes) return 0;
-    return std::min(shape.frames,
-                    static_cast<std::int64_t>((file_bytes - begin) / shape.frame_bytes()));
+    const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
+    const std::size_t frame = shape.pixels() * H5Tget_size(type.get());
+    return std::min(shape.frames, static_cast<std::int64_t>((file_bytes - begin) / frame));
   }
-  std::array<hsize_t, 3> chunk{};
-  if (layout != H5D_CHUNKED || H5Pget_chunk(made.get(), 3, chunk.data()) != 3 || chunk[0] == 0 ||
-      chunk[1] == 0 || chunk[2] == 0) {
-    return 0;
-  }
-  const std::array<hsize_t, 3> size = size_of(shape);
+  const std::optional<Hdf5Triple> chunk = chunk_of(opened);
+  if (!chunk) return 0;
+  const hsize_t frames = opened.size()[0];
   hsize_t frame = 0;
-  while (frame < size[0] && chunks_are_whole(opened, frame, size, chunk, file_bytes)) {
-    frame += chunk[0];
-  }
+  while (frame < frames && chunks_are_whole(opened, frame, *chunk, file_bytes))
+    frame += (*chunk)[0];
   H5Eclear2(H5E_DEFAULT);
-  return static_cast<std::int64_t>(std::min(frame, size[0]));
+  return static_cast<std::int64_t>(std::min(frame, frames));
 }
 
-bool read_frames(const Opened& opened, const StackShape& shape, std::int64_t first,
+/// Rows and columns of a frame exchanged.
+template <class Pixel>
+void turn(const Pixel* from, const StackShape& shape, Pixel* to) {
+  const auto width = static_cast<std::size_t>(shape.width_px);
+  const auto height = static_cast<std::size_t>(shape.height_px);
+  constexpr std::size_t kTile = 32;  // which stay in the processor's cache
+  for (std::size_t top = 0; top < height; top += kTile) {
+    for (std::size_t left = 0; left < width; left += kTile) {
+      for (std::size_t y = top; y < std::min(top + kTile, height); ++y) {
+        for (std::size_t x = left; x < std::min(left + kTile, width); ++x) {
+          to[y * width + x] = from[x * height + y];
+        }
+      }
+    }
+  }
+}
+
+void turn_frames(const StackShape& shape, std::int64_t count, std::byte* out) {
+  std::vector<std::byte> frame(shape.frame_bytes());
+  for (; count > 0; --count, out += frame.size()) {
+    std::copy_n(out, frame.size(), frame.data());
+    switch (bytes_of(shape.type)) {
+      case 1:
+        turn(frame.data(), shape, out);
+        break;
+      case 2:
+        turn(reinterpret_cast<const std::uint16_t*>(frame.data()), shape,
+             reinterpret_cast<std::uint16_t*>(out));
+        break;
+      default:
+        turn(reinterpret_cast<const float*>(frame.data()), shape, reinterpret_cast<float*>(out));
+    }
+  }
+}
+
+bool read_frames(const Hdf5Dataset& opened, const StackShape& shape, std::int64_t first,
                  std::int64_t count, std::byte* out) {
-  const std::array<hsize_t, 3> begin{static_cast<hsize_t>(first), 0, 0};
-  const std::array<hsize_t, 3> size{static_cast<hsize_t>(count),
-                                    static_cast<hsize_t>(shape.height_px),
-                                    static_cast<hsize_t>(shape.width_px)};
+  const Hdf5Triple size = opened.size();
+  const std::vector<hsize_t> begin = opened.dimensions.all({static_cast<hsize_t>(first), 0, 0}, 0);
+  const std::vector<hsize_t> block =
+      opened.dimensions.all({static_cast<hsize_t>(count), size[1], size[2]}, 1);
   const Hdf5Handle from(H5Dget_space(opened.dataset.get()), H5Sclose);
-  const Hdf5Handle to(H5Screate_simple(3, size.data(), nullptr), H5Sclose);
-  return from && to &&
-         H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, begin.data(), nullptr, size.data(),
-                             nullptr) >= 0 &&
-         H5Dread(opened.dataset.get(), memory_type(shape.type), to.get(), from.get(), H5P_DEFAULT,
-                 out) >= 0;
+  const Hdf5Handle to(H5Screate_simple(static_cast<int>(block.size()), block.data(), nullptr),
+                      H5Sclose);
+  const bool done = from && to &&
+                    H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, begin.data(), nullptr,
+                                        block.data(), nullptr) >= 0 &&
+                    H5Dread(opened.dataset.get(), memory_type(shape.type), to.get(), from.get(),
+                            H5P_DEFAULT, out) >= 0;
+  if (done && opened.columns_first) turn_frames(shape, count, out);
+  return done;
+}
+
+/// Of a dataset whose filters are not all here, which may have been left out for each chunk.
+void check_filters(const Hdf5Dataset& opened, const StackShape& shape) {
+  const std::string missing = missing_filters(opened);
+  if (missing.empty()) return;
+  std::vector<std::byte> frame(shape.frame_bytes());
+  if (read_frames(opened, shape, 0, 1, frame.data())) return;
+  H5Eclear2(H5E_DEFAULT);
+  fail_by_hdf5(opened.path,
+               opened.name + ": is packed by the HDF5 filter " + missing +
+                   ", which is not installed here: its plugin is sought in the folders of "
+                   "the environment variable HDF5_PLUGIN_PATH; or save the dataset packed by "
+                   "gzip, or not at all");
 }
 
 /// How many frames before `end`, and none before `begin`, hold nothing but the fill value.
-std::int64_t fill_frames_before(const Opened& opened, const StackShape& shape, std::int64_t end,
-                                std::int64_t begin) {
+std::int64_t fill_frames_before(const Hdf5Dataset& opened, const StackShape& shape,
+                                std::int64_t end, std::int64_t begin) {
   const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
   std::array<std::byte, sizeof(float)> fill{};
   if (H5Pget_fill_value(made.get(), memory_type(shape.type), fill.data()) < 0) return 0;
@@ -336,26 +215,23 @@ std::int64_t fill_frames_before(const Opened& opened, const StackShape& shape, s
 }
 
 /// Frames of a chunk where HDF5 tells which chunks were written; 0 where it does not.
-std::int64_t frames_of_chunk(const Opened& opened) {
+std::int64_t frames_of_chunk(const Hdf5Dataset& opened) {
   const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
-  std::array<hsize_t, 3> chunk{};
   H5D_alloc_time_t when = H5D_ALLOC_TIME_EARLY;  // every chunk has its place from the beginning on
-  if (H5Pget_layout(made.get()) != H5D_CHUNKED || H5Pget_alloc_time(made.get(), &when) < 0 ||
-      when == H5D_ALLOC_TIME_EARLY || H5Pget_chunk(made.get(), 3, chunk.data()) != 3) {
-    return 0;
-  }
-  return static_cast<std::int64_t>(chunk[0]);
+  if (H5Pget_alloc_time(made.get(), &when) < 0 || when == H5D_ALLOC_TIME_EARLY) return 0;
+  const std::optional<Hdf5Triple> chunk = chunk_of(opened);
+  return chunk ? static_cast<std::int64_t>((*chunk)[0]) : 0;
 }
 
 /// How many frames at the end of the last chunk that has a place in the file, which ends before
 /// frame `end`, were as good as certainly never written: they hold the fill value alone, which HDF5
 /// reads there, and other frames of the chunk do not. A chunk of nothing else was written: without,
 /// it would have no place.
-std::int64_t unwritten_in_last_chunk(const Opened& opened, const StackShape& shape,
+std::int64_t unwritten_in_last_chunk(const Hdf5Dataset& opened, const StackShape& shape,
                                      std::int64_t end, std::int64_t chunk) {
   if (chunk < 2 || end < 1) return 0;
   if (end < shape.frames) {  // of a truncated file: the next one was begun
-    const std::array<hsize_t, 3> next{static_cast<hsize_t>(end), 0, 0};
+    const std::vector<hsize_t> next = opened.dimensions.all({static_cast<hsize_t>(end), 0, 0}, 0);
     hsize_t stored = 0;
     const herr_t told = H5Dget_chunk_storage_size(opened.dataset.get(), next.data(), &stored);
     H5Eclear2(H5E_DEFAULT);
@@ -368,19 +244,19 @@ std::int64_t unwritten_in_last_chunk(const Opened& opened, const StackShape& sha
 
 class Hdf5Stack final : public ImageStack {
  public:
-  Hdf5Stack(Opened opened, const StackShape& shape, StackFacts facts)
+  Hdf5Stack(Hdf5Dataset opened, const StackShape& shape, StackFacts facts)
       : ImageStack(shape, std::move(facts)),
         opened_(std::move(opened)),
         opened_bytes_(bytes_of_file(opened_.path)) {}
 
   void read(std::int64_t first, std::int64_t count, std::byte* out) override {
     if (!read_frames(opened_, shape(), first, count, out)) {
-      fail(opened_.path, opened_.name + ": frames " + std::to_string(first) + " to " +
-                             std::to_string(first + count - 1) + " cannot be read");
+      fail_by_hdf5(opened_.path, opened_.name + ": frames " + std::to_string(first) + " to " +
+                                     std::to_string(first + count - 1) + " cannot be read");
     }
     // HDF5 reads zeros behind the end of a file that was longer when it was opened.
     if (bytes_of_file(opened_.path) < opened_bytes_) {
-      fail(opened_.path, "has become shorter since it was opened");
+      fail_by_hdf5(opened_.path, "has become shorter since it was opened");
     }
   }
 
@@ -388,18 +264,33 @@ class Hdf5Stack final : public ImageStack {
   bool reads_beside_others() const noexcept override { return false; }
 
  private:
-  Opened opened_;
+  Hdf5Dataset opened_;
   std::uintmax_t opened_bytes_;
 };
 
 }  // namespace
 
+bool is_hdf5(const std::filesystem::path& path) {
+  silence_hdf5();
+  const bool is = H5Fis_hdf5(path.c_str()) > 0;  // also behind a user block
+  H5Eclear2(H5E_DEFAULT);
+  return is;
+}
+
 std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   silence_hdf5();
-  Opened opened = open_dataset(settings);
+  Hdf5Dataset opened = open_hdf5_dataset(settings);
   StackShape shape = shape_of(opened);
+  check_filters(opened, shape);
   StackFacts facts;
-  const bool unwritten = !opened.truncated && !is_all_written(opened, shape);
+  facts.from_int16 = shape.type == PixelType::F32 && is_whole_number(opened);
+  if (opened.columns_first) {
+    facts.notes.push_back("its dataset is MATLAB's, read as " + std::to_string(shape.height_px) +
+                          " rows, " + std::to_string(shape.width_px) + " columns, " +
+                          std::to_string(shape.frames) +
+                          " frames: x counts columns, as MATLAB shows them");
+  }
+  const bool unwritten = !opened.truncated && !is_all_written(opened);
   const std::int64_t there =
       opened.truncated || unwritten ? whole_frames(opened, shape) : shape.frames;
   // What is behind the last frame of use is not looked at.

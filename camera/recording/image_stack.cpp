@@ -96,9 +96,10 @@ const char* name_of(PixelType type) noexcept {
   return "?";
 }
 
-std::optional<PixelType> pixel_type_named(std::string_view name) noexcept {
+std::optional<PlainType> plain_type_named(std::string_view name) noexcept {
+  if (name == "int16" || name == "i16") return PlainType{PixelType::U16, true};
   for (const TypeName& known : kTypeNames) {
-    if (known.name == name || known.short_name == name) return known.type;
+    if (known.name == name || known.short_name == name) return PlainType{known.type, false};
   }
   return std::nullopt;
 }
@@ -146,7 +147,7 @@ StackFormat format_of(const StackSettings& settings) {
   for (const std::string_view magic : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
     if (begin.starts_with(magic)) return StackFormat::Tiff;
   }
-  if (begin == "\x89HDF\r\n\x1a\n"sv) return StackFormat::Hdf5;
+  if (is_hdf5(settings.path)) return StackFormat::Hdf5;
   if (settings.width_px > 0) return StackFormat::PlainPixels;
   throw RecordingError(settings.path,
                        "is neither TIFF nor HDF5; plain pixels need a name that ends in .raw or "
@@ -159,6 +160,9 @@ std::unique_ptr<ImageStack> open_stack(const StackSettings& settings) {
   std::error_code error;
   if (!std::filesystem::exists(settings.path, error)) {
     throw RecordingError(settings.path, "no such file");
+  }
+  if (!settings.more.empty() || std::filesystem::is_directory(settings.path, error)) {
+    return open_joined_stack(settings);
   }
   if (!std::filesystem::is_regular_file(settings.path, error)) {
     throw RecordingError(settings.path, "is no file");

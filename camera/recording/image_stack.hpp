@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A recording as a file holds it: frames of one size and pixel type, read a block at a time. The
-// replay source and driftfit read recordings through it, each from one thread. The file stays open
-// as long as the stack lives.
+// A recording as a file, or several, holds it: frames of one size and pixel type, read a block at a
+// time. The replay source and driftfit read recordings through it, each from one thread at a time.
+// A file stays open as long as the stack lives.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,14 @@ enum class PixelType : std::uint8_t { U8, U16, F32 };
 std::size_t bytes_of(PixelType type) noexcept;
 /// "uint8", "uint16", "float32": the names of Picasso and numpy.
 const char* name_of(PixelType type) noexcept;
-/// Also "u8", "u16", "f32".
-std::optional<PixelType> pixel_type_named(std::string_view name) noexcept;
+/// How plain pixels may be described.
+struct PlainType {
+  PixelType type = PixelType::U16;
+  bool has_sign = false;  ///< two's complement, of 16 bits
+};
+/// By the names of name_of(), "int16", or "u8", "u16", "i16", "f32".
+std::optional<PlainType> plain_type_named(std::string_view name) noexcept;
+constexpr const char* kPlainTypes = "uint8, uint16, int16, float32";
 
 struct StackShape {
   int width_px = 0;
@@ -54,6 +60,8 @@ struct StackFacts {
   /// When each frame was taken, from the metadata's zero on; NaN: they do not say. None: of no
   /// frame.
   std::vector<double> times_s = {};
+  std::vector<std::filesystem::path> files = {};  ///< that it is read from; none: as opened
+  bool from_int16 = false;  ///< the floats are whole numbers of 16 bits with a sign
 };
 
 class ImageStack {
@@ -74,6 +82,9 @@ class ImageStack {
   /// `out`. They must be frames of the stack. Reading onwards is quick, going back may be slow.
   /// @throws RecordingError
   virtual void read(std::int64_t first, std::int64_t count, std::byte* out) = 0;
+  /// What the file says of one frame alone: Micro-Manager's JSON, of NDTiff's images and of pages
+  /// with its tag 51123; "": nothing. @throws RecordingError
+  virtual std::string metadata(std::int64_t /*frame*/) { return {}; }
   /// Whether a thread of its own may read while others use files of any format.
   virtual bool reads_beside_others() const noexcept { return true; }
 
@@ -103,11 +114,13 @@ struct StackOptionNames {
 };
 
 struct StackSettings {
-  std::filesystem::path path;
-  std::optional<StackFormat> format;  ///< nothing: format_of() finds out
+  std::filesystem::path path;                    ///< also a folder of TIFFs, which are one movie
+  std::vector<std::filesystem::path> more = {};  ///< further files of the movie, in any order
+  std::optional<StackFormat> format;             ///< nothing: format_of() finds out
   /// Plain pixels only.
   std::int64_t width_px = 0, height_px = 0;
   std::optional<PixelType> type = std::nullopt;
+  bool has_sign = false;                               ///< of words: PlainType
   std::optional<ByteOrder> byte_order = std::nullopt;  ///< nothing: little
   std::optional<std::int64_t> frames = std::nullopt;   ///< that there should be
   std::string dataset;  ///< HDF5 only; empty: the only one with three dimensions

@@ -200,6 +200,11 @@ std::vector<std::int64_t> repeats_in(const std::vector<PagePlace>& places) {
 
 }  // namespace
 
+std::string broken_chain_in_words(const TiffFile& file) {
+  return "the list of pages breaks off after " + std::to_string(file.pages()) + ": " +
+         file.chain_complaint();
+}
+
 PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
                       const OmeMetadata& metadata, StackFacts& facts) {
   if (!metadata.metadata_file.empty()) {

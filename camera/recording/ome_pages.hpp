@@ -26,6 +26,9 @@ struct PagedFrames {
   OmePlaneShape shape_said = {};             ///< of each frame
 };
 
+/// Why there are fewer pages than there were: of a file whose chain of directories breaks off.
+std::string broken_chain_in_words(const TiffFile& file);
+
 /// The frames of the series, channel and z that the settings choose. Files that were split are
 /// sought beside `file`, by name alone.
 /// @param facts  gets the frame rate, what was chosen where there is a choice, and the repeats

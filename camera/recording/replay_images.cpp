@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "camera/recording/replay_images.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <limits>
@@ -101,12 +102,31 @@ StackSettings stack_settings(const ReplaySettings& settings) {
 }
 
 /// The camera's counterpart of a stack's pixel type.
-PixelFormat format_of(const ReplaySettings& settings, PixelType type) {
-  if (type == PixelType::F32) {
+PixelFormat format_of(const ReplaySettings& settings, const ImageStack& stack) {
+  const PixelType type = stack.shape().type;
+  if (type == PixelType::F32 && !stack.facts().from_int16) {
     fail(settings.path, std::string("pixels are ") + name_of(type) +
                             "; a camera's, and those of a replay, are uint8 or uint16");
   }
   return type == PixelType::U8 ? PixelFormat::Mono8 : PixelFormat::Mono16;
+}
+
+/// Words with a sign, which were none below 0 to be a camera's.
+void read_signed(const ReplaySettings& settings, ImageStack& stack, ReplayImages& images) {
+  std::vector<float> frame(stack.shape().pixels());
+  auto* word = reinterpret_cast<std::uint16_t*>(images.pixels.data());
+  for (int i = 0; i < images.count; ++i) {
+    stack.read(images.first_frame + i, 1, reinterpret_cast<std::byte*>(frame.data()));
+    for (const float pixel : frame) {
+      if (pixel < 0) {
+        fail(settings.path, "frame " + std::to_string(images.first_frame + i) + " has a pixel of " +
+                                std::to_string(std::lround(pixel)) +
+                                "; a camera's, and those of a replay, are 0 to 65535: save the "
+                                "recording with so much added that none is below 0");
+      }
+      *word++ = static_cast<std::uint16_t>(pixel);
+    }
+  }
 }
 
 }  // namespace
@@ -124,7 +144,7 @@ ReplayImages read_recording(const ReplaySettings& settings) {
     fail(settings.path, std::to_string(shape.frames) + " frames are more than can be counted");
   }
   ReplayImages images;
-  images.format = format_of(settings, shape.type);
+  images.format = format_of(settings, *stack);
   images.width_px = shape.width_px;
   images.height_px = shape.height_px;
   images.recorded_rate_hz = stack->recorded_rate_hz();
@@ -134,7 +154,11 @@ ReplayImages read_recording(const ReplaySettings& settings) {
   for (int i = 1; i < images.count; ++i) {
     images.left_out[static_cast<std::size_t>(i)] = stack->is_repeat(images.first_frame + i);
   }
-  stack->read(images.first_frame, images.count, images.pixels.data());
+  if (stack->facts().from_int16) {
+    read_signed(settings, *stack, images);
+  } else {
+    stack->read(images.first_frame, images.count, images.pixels.data());
+  }
   return images;
 }
 

@@ -8,13 +8,24 @@
 
 namespace driftd::camera {
 
-/// Grey pages of 8 and 16 bits unsigned and 32 bits float, classic and BigTIFF; OME-TIFF, also of
-/// several files; ImageJ's hyperstacks, and its stacks above 4 GB, which have one page.
+/// Grey pages of 8 and 16 bits and 32 bits float, classic and BigTIFF; OME-TIFF and NDTiff, also of
+/// several files; ImageJ's hyperstacks, and its stacks above 4 GB, which have one page; MetaMorph's
+/// stacks; what tifffile calls shaped.
 std::unique_ptr<ImageStack> open_tiff_stack(const StackSettings& settings);
-/// A dataset (frames, rows, columns). An empty name means the only dataset with three dimensions.
+/// By the library, which looks behind user blocks, too.
+bool is_hdf5(const std::filesystem::path& path);
+/// A dataset (frames, rows, columns), others of one element among these. An empty name means the
+/// only dataset with three dimensions.
 std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings);
+/// Several files, or a folder of TIFFs, in the order of the numbers in their names.
+std::unique_ptr<ImageStack> open_joined_stack(const StackSettings& settings);
 /// A file of nothing but pixels, as the settings describe them.
 std::unique_ptr<ImageStack> open_raw_stack(const StackSettings& settings);
+
+/// A stack of 16 bits with a sign, which it was read without, as floats.
+/// @param zero  0: the words are a two's complement; 0x8000: it is the word of the value 0
+std::unique_ptr<ImageStack> open_signed_words(std::unique_ptr<ImageStack> words,
+                                              std::uint16_t zero);
 
 /// Plain pixels within a file.
 struct PlainPixels {
@@ -26,6 +37,21 @@ struct PlainPixels {
 /// @param shape  its frames must be there
 std::unique_ptr<ImageStack> open_plain_pixels(const PlainPixels& pixels, const StackShape& shape,
                                               StackFacts facts);
+/// Where a frame's pixels are, and the text that goes with it alone.
+struct FramePlace {
+  std::size_t file = 0;
+  std::uint64_t pixels_at = 0;
+  std::uint64_t metadata_at = 0, metadata_bytes = 0;  ///< 0: none
+};
+/// Plain pixels that stand here and there in some files.
+struct ScatteredPixels {
+  std::vector<std::filesystem::path> files;
+  std::vector<FramePlace> frames;
+  ByteOrder byte_order = ByteOrder::Little;
+};
+/// @param shape  its frames must be there
+std::unique_ptr<ImageStack> open_scattered_pixels(ScatteredPixels pixels, const StackShape& shape,
+                                                  StackFacts facts);
 /// How many whole images there are in a file from a byte on.
 std::int64_t whole_images(const std::filesystem::path& path, std::uint64_t offset_bytes,
                           const StackShape& shape);

@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -20,12 +17,35 @@
 namespace driftd::camera {
 namespace {
 
-std::uint64_t number_of(std::span<const unsigned char> bytes, bool big_endian) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    value = value << 8 | bytes[big_endian ? i : bytes.size() - 1 - i];
-  }
-  return value;
+/// Compressions that libtiff often lacks, or never has, by their names.
+std::string codec_name(std::uint16_t compression) {
+  struct Known {
+    std::uint16_t number;
+    const char* name;
+  };
+  constexpr std::array<Known, 17> kKnown{{{7, "JPEG"},
+                                          {22610, "JPEG XR"},
+                                          {33003, "JPEG 2000"},
+                                          {33004, "JPEG 2000"},
+                                          {33005, "JPEG 2000"},
+                                          {34661, "JBIG"},
+                                          {34712, "JPEG 2000"},
+                                          {34887, "LERC"},
+                                          {34892, "lossy JPEG"},
+                                          {34925, "LZMA"},
+                                          {34933, "PNG"},
+                                          {34934, "JPEG XR"},
+                                          {48124, "Jetraw"},
+                                          {50000, "Zstandard"},
+                                          {50001, "WebP"},
+                                          {50002, "JPEG XL"},
+                                          {52546, "JPEG XL"}}};
+  const auto* const found = std::ranges::find(kKnown, compression, &Known::number);
+  const std::string number = std::to_string(compression);
+  if (found != kKnown.end()) return std::string(found->name) + " (compression " + number + ")";
+  const TIFFCodec* codec = TIFFFindCODEC(compression);
+  return codec != nullptr ? std::string(codec->name) + " (compression " + number + ")"
+                          : "a compression of number " + number;
 }
 
 }  // namespace
@@ -115,21 +135,31 @@ StackShape TiffFile::shape() const {
   if (small_tag(TIFFTAG_PHOTOMETRIC) != PHOTOMETRIC_MINISBLACK) {
     fail_here("only images in which 0 is black can be used");
   }
+  const std::uint16_t compression = small_tag(TIFFTAG_COMPRESSION);
+  if (TIFFIsCODECConfigured(compression) != 1) {
+    fail_here("its pixels are packed by " + codec_name(compression) +
+              ", which this libtiff cannot unpack: save the recording uncompressed, or by LZW or "
+              "deflate");
+  }
   StackShape shape{.width_px = static_cast<int>(width), .height_px = static_cast<int>(height)};
   const std::uint16_t bits = small_tag(TIFFTAG_BITSPERSAMPLE);
   const std::uint16_t format = small_tag(TIFFTAG_SAMPLEFORMAT);
   if (bits == 8 && format == SAMPLEFORMAT_UINT) {
     shape.type = PixelType::U8;
-  } else if (bits == 16 && format == SAMPLEFORMAT_UINT) {
+  } else if (bits == 16 && (format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_INT)) {
     shape.type = PixelType::U16;
   } else if (bits == 32 && format == SAMPLEFORMAT_IEEEFP) {
     shape.type = PixelType::F32;
   } else {
     fail_here(std::to_string(bits) + "-bit pixels of sample format " + std::to_string(format) +
-              "; allowed are 8 and 16 bits unsigned (format 1) and 32 bits floating point (format "
-              "3)");
+              "; allowed are 8 and 16 bits unsigned (format 1), 16 bits signed (2) and 32 bits "
+              "floating point (3)");
   }
   return shape;
+}
+
+bool TiffFile::is_signed() const {
+  return small_tag(TIFFTAG_SAMPLEFORMAT) == SAMPLEFORMAT_INT;
 }
 
 bool TiffFile::page_is_whole() const {
@@ -203,27 +233,47 @@ std::string_view TiffFile::description() const {
   return text != nullptr ? text : std::string_view();
 }
 
+std::string TiffFile::text_of(std::uint32_t tag) const {
+  const TIFFField* field = TIFFFindField(tiff_.get(), tag, TIFF_ANY);
+  if (field == nullptr) return {};
+  const char* text = nullptr;
+  if (TIFFFieldDataType(field) != TIFF_ASCII && TIFFFieldDataType(field) != TIFF_BYTE) return {};
+  if (TIFFFieldPassCount(field) == 0) {
+    return TIFFGetField(tiff_.get(), tag, &text) != 0 && text != nullptr ? text : "";
+  }
+  std::uint32_t long_count = 0;
+  std::uint16_t short_count = 0;
+  const bool is_long = TIFFFieldReadCount(field) == TIFF_VARIABLE2;
+  const int got = is_long ? TIFFGetField(tiff_.get(), tag, &long_count, &text)
+                          : TIFFGetField(tiff_.get(), tag, &short_count, &text);
+  if (got == 0 || text == nullptr) return {};
+  std::string all(text, is_long ? long_count : short_count);
+  all.resize(std::min(all.size(), all.find('\0')));
+  return all;
+}
+
 std::optional<std::uint64_t> TiffFile::plain_pixels_at() const {
-  if (small_tag(TIFFTAG_COMPRESSION) != COMPRESSION_NONE || TIFFIsTiled(tiff_.get()) != 0) {
-    return std::nullopt;
+  if (is_compressed() || TIFFIsTiled(tiff_.get()) != 0) return std::nullopt;
+  const std::uint32_t strips = TIFFNumberOfStrips(tiff_.get());
+  for (std::uint32_t i = 1; i < strips; ++i) {
+    const std::uint64_t end =
+        TIFFGetStrileOffset(tiff_.get(), i - 1) + TIFFGetStrileByteCount(tiff_.get(), i - 1);
+    if (TIFFGetStrileOffset(tiff_.get(), i) != end) return std::nullopt;
   }
   return TIFFGetStrileOffset(tiff_.get(), 0);
 }
 
-std::uint64_t TiffFile::next_directory_at() const {
-  // libtiff does not tell. A directory is a number of entries, the entries, and where the next is.
-  std::ifstream file(path_, std::ios::binary);
-  std::array<unsigned char, 8> bytes{};
-  const auto read = [&](std::uint64_t at, std::size_t count) -> std::uint64_t {
-    file.seekg(static_cast<std::streamoff>(at));
-    file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(count));
-    return file ? number_of({bytes.data(), count}, big_endian()) : 0;
-  };
-  const bool big_tiff = TIFFIsBigTIFF(tiff_.get()) != 0;
-  const std::uint64_t here = TIFFCurrentDirOffset(tiff_.get());
-  constexpr std::uint64_t kMostEntries = 65535;
-  if (big_tiff) return read(here + 8 + 20 * std::min(read(here, 8), kMostEntries), 8);
-  return read(here + 2 + 12 * read(here, 2), 4);
+std::uint64_t TiffFile::plain_bytes() const {
+  if (TIFFIsTiled(tiff_.get()) == 0) return shape().frame_bytes();
+  return TIFFTileSize64(tiff_.get()) * TIFFNumberOfTiles(tiff_.get());
+}
+
+bool TiffFile::is_compressed() const {
+  return small_tag(TIFFTAG_COMPRESSION) != COMPRESSION_NONE;
+}
+
+std::uint64_t TiffFile::directory_at() const {
+  return TIFFCurrentDirOffset(tiff_.get());
 }
 
 }  // namespace driftd::camera

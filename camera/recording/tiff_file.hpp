@@ -30,18 +30,27 @@ class TiffFile {
 
   /// Makes a page the current one; false where it cannot be read. Going on is quick.
   bool turn_to(std::int64_t page);
-  /// Of the current page, apart from the number of frames.
+  /// Of the current page, apart from the number of frames; words with a sign count as without.
+  /// @throws RecordingError also for a compression that this libtiff cannot undo
   StackShape shape() const;
+  /// Whether the current page's 16 bits have a sign.
+  bool is_signed() const;
   /// Whether all pixels of the current page are within the file.
   bool page_is_whole() const;
   /// Copies the pixels of the current page, which must be of that shape.
   void read(const StackShape& shape, std::byte* out) const;
   /// The current page's; valid until the next turn.
   std::string_view description() const;
-  /// Where the current page's pixels begin, if they are plain: uncompressed and in strips.
+  /// Any other text of the current page, such as a program's own tag; "": it has none.
+  std::string text_of(std::uint32_t tag) const;
+  /// Where the current page's pixels begin, if they are plain: uncompressed, in strips that follow
+  /// one another.
   std::optional<std::uint64_t> plain_pixels_at() const;
-  /// Where the current page says that the next directory is; 0: nowhere.
-  std::uint64_t next_directory_at() const;
+  /// Of the current page's strips or tiles, uncompressed.
+  std::uint64_t plain_bytes() const;
+  bool is_compressed() const;
+  /// Where the current page's directory is.
+  std::uint64_t directory_at() const;
 
   [[noreturn]] void fail(const std::string& what) const;
 

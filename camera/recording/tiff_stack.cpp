@@ -6,17 +6,20 @@
 #include <utility>
 #include <vector>
 
+#include "camera/recording/micromanager.hpp"
 #include "camera/recording/ome_pages.hpp"
 #include "camera/recording/planes.hpp"
 #include "camera/recording/stack_formats.hpp"
+#include "camera/recording/tiff_directory.hpp"
 #include "camera/recording/tiff_file.hpp"
+#include "camera/recording/tiff_planes.hpp"
 
 namespace driftd::camera {
 namespace {
 
-/// The number of `key=NUMBER` on a line of its own in an ImageJ description, if it is above 0.
-template <class Number>
-std::optional<Number> imagej_value(std::string_view description, std::string_view key) {
+/// The number of `key=NUMBER` on a line of its own in an ImageJ description.
+template <class Number = double>
+std::optional<Number> imagej_number(std::string_view description, std::string_view key) {
   for (std::size_t begin = 0; begin < description.size();) {
     const std::size_t end = std::min(description.find('\n', begin), description.size());
     const std::string_view line = description.substr(begin, end - begin);
@@ -24,21 +27,35 @@ std::optional<Number> imagej_value(std::string_view description, std::string_vie
       const std::string_view text = line.substr(key.size() + 1);
       Number value{};
       const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (result.ec == std::errc() && std::isfinite(value) && value > 0) return value;
+      if (result.ec == std::errc() && std::isfinite(value)) return value;
     }
     begin = end + 1;
   }
   return std::nullopt;
 }
 
+/// The same if it is above 0.
+template <class Number>
+std::optional<Number> imagej_value(std::string_view description, std::string_view key) {
+  const auto value = imagej_number<Number>(description, key);
+  return value && *value > 0 ? value : std::nullopt;
+}
+
+/// SCIFIO writes the same.
+bool is_imagej(std::string_view description) {
+  return description.starts_with("ImageJ=") || description.starts_with("SCIFIO=");
+}
+
 /// How many images ImageJ says it wrote; 1 where it does not say.
 std::int64_t images_said(std::string_view description) {
-  if (!description.starts_with("ImageJ=")) return 1;
+  if (!is_imagej(description)) return 1;
   return imagej_value<std::int64_t>(description, "images").value_or(1);
 }
 
-/// Of an ImageJ hyperstack; one axis alone where it is none or its numbers contradict one another.
-PlaneExtent extent_said(std::string_view description, std::int64_t images) {
+/// Of an ImageJ hyperstack; one axis alone where it is none.
+/// @throws RecordingError where its numbers contradict one another
+PlaneExtent extent_said(const StackSettings& settings, std::string_view description,
+                        std::int64_t images) {
   PlaneExtent extent;
   extent.t = images;
   const auto said = [&](std::string_view key) {
@@ -48,7 +65,17 @@ PlaneExtent extent_said(std::string_view description, std::int64_t images) {
   const PlaneExtent hyperstack{.z = said("slices"), .c = said("channels"), .t = said("frames")};
   const std::int64_t at_each_time = hyperstack.c * hyperstack.z;
   const bool agrees = at_each_time <= kMostPlanes && at_each_time * hyperstack.t == images;
-  return description.starts_with("ImageJ=") && agrees ? hyperstack : extent;
+  if (!is_imagej(description)) return extent;
+  if (agrees) return hyperstack;
+  if (hyperstack.c > 1) {
+    throw RecordingError(settings.path, "has " + std::to_string(images) +
+                                            " images, its description says " +
+                                            std::to_string(hyperstack.c) + " channels, " +
+                                            std::to_string(hyperstack.z) + " slices and " +
+                                            std::to_string(hyperstack.t) + " frames; the option " +
+                                            settings.names.every_page + " takes each page");
+  }
+  return extent;
 }
 
 std::optional<double> rate_said_hz(std::string_view description) {
@@ -57,17 +84,32 @@ std::optional<double> rate_said_hz(std::string_view description) {
   return imagej_value<double>(description, "fps");
 }
 
-std::string in_words(const StackShape& shape) {
-  return std::to_string(shape.width_px) + " x " + std::to_string(shape.height_px) + " " +
-         name_of(shape.type);
+/// The word that stands for 0 where those of the current page have a sign: ImageJ adds 32768, and
+/// says so as a calibration. Nothing: they have none.
+std::optional<std::uint16_t> zero_of_words(const TiffFile& file) {
+  if (file.is_signed()) return 0;
+  const std::string_view description = file.description();
+  if (file.shape().type != PixelType::U16 || !is_imagej(description)) return std::nullopt;
+  const auto says = [&](std::string_view key, double wanted) {
+    return imagej_number(description, key) == wanted;
+  };
+  if (says("cf", 0) && says("c0", -32768) && says("c1", 1)) return std::uint16_t{0x8000};
+  return std::nullopt;
 }
 
-/// "7 x 5 uint16", as far as the metadata say and the page contradicts; else "".
-std::string contradiction(const OmePlaneShape& said, const StackShape& page) {
+/// @param words  of the current page
+std::string in_words(const StackShape& shape, const TiffFile& words) {
+  return std::to_string(shape.width_px) + " x " + std::to_string(shape.height_px) + " " +
+         (words.is_signed() ? "int16" : name_of(shape.type));
+}
+
+/// "7 x 5 uint16", as far as the metadata say and the current page contradicts; else "".
+std::string contradiction(const OmePlaneShape& said, const TiffFile& file) {
+  const StackShape page = file.shape();
   const std::string type = said.type == "float" ? name_of(PixelType::F32) : said.type;
   const std::int64_t width = said.width_px.value_or(page.width_px);
   const std::int64_t height = said.height_px.value_or(page.height_px);
-  const std::string found = name_of(page.type);
+  const std::string found = file.is_signed() ? "int16" : name_of(page.type);
   if (width == page.width_px && height == page.height_px && (type.empty() || type == found)) {
     return {};
   }
@@ -102,7 +144,9 @@ class PagedStack final : public ImageStack {
              StackFacts facts)
       : ImageStack(shape, std::move(facts)),
         reader_(std::move(reader)),
-        places_(std::move(places)) {}
+        places_(std::move(places)),
+        signed_(reader_.file().is_signed()),
+        as_first_(in_words(shape, reader_.file())) {}
 
   void read(std::int64_t first, std::int64_t count, std::byte* out) override {
     for (std::int64_t frame = first; frame < first + count; ++frame) {
@@ -113,18 +157,25 @@ class PagedStack final : public ImageStack {
       if (!turned) file.fail(page + ": cannot be read");
       const StackShape found = file.shape();
       if (found.width_px != shape().width_px || found.height_px != shape().height_px ||
-          found.type != shape().type) {
-        file.fail(page + ": is " + in_words(found) + ", page " +
-                  std::to_string(places_.front().page) + " is " + in_words(shape()));
+          found.type != shape().type || file.is_signed() != signed_) {
+        file.fail(page + ": is " + in_words(found, file) + ", page " +
+                  std::to_string(places_.front().page) + " is " + as_first_);
       }
       file.read(shape(), out);
       out += shape().frame_bytes();
     }
   }
 
+  std::string metadata(std::int64_t frame) override {
+    const bool turned = reader_.turn_to(places_[static_cast<std::size_t>(frame)]);
+    return turned ? reader_.file().text_of(kMicroManagerTag) : "";
+  }
+
  private:
   PageReader reader_;
   std::vector<PagePlace> places_;
+  bool signed_;
+  std::string as_first_;
 };
 
 /// How many frames from the first on have all their pixels; looks at the last alone if that does.
@@ -141,6 +192,7 @@ std::size_t whole_frames(PageReader& reader, const std::vector<PagePlace>& place
 std::unique_ptr<ImageStack> open_pages(const StackSettings& settings,
                                        std::unique_ptr<TiffFile> file, PagedFrames frames,
                                        StackFacts facts) {
+  facts.files = frames.files;
   PageReader reader(std::move(file), std::move(frames.files));
   const std::size_t whole = whole_frames(reader, frames.places);
   if (whole < frames.places.size()) {
@@ -157,11 +209,11 @@ std::unique_ptr<ImageStack> open_pages(const StackSettings& settings,
   frames.places.resize(whole);
   if (!reader.turn_to(frames.places.front())) reader.file().fail("cannot be read");
   StackShape shape = reader.file().shape();
-  const std::string said = contradiction(frames.shape_said, shape);
+  const std::string said = contradiction(frames.shape_said, reader.file());
   if (!said.empty()) {
     facts.notes.push_back("its OME-XML says frames of " + said + " (SizeX, SizeY, Type), page " +
-                          std::to_string(frames.places.front().page) + " is " + in_words(shape) +
-                          ": the page counts");
+                          std::to_string(frames.places.front().page) + " is " +
+                          in_words(shape, reader.file()) + ": the page counts");
   }
   shape.frames = static_cast<std::int64_t>(whole);
   return std::make_unique<PagedStack>(std::move(reader), std::move(frames.places), shape,
@@ -176,7 +228,7 @@ std::unique_ptr<ImageStack> open_imagej_stack(const StackSettings& settings, con
     file.fail("says that it has " + std::to_string(images) +
               " images, but only one page: save it as BigTIFF or as plain pixels");
   }
-  const PlaneExtent extent = extent_said(file.description(), images);
+  const PlaneExtent extent = extent_said(settings, file.description(), images);
   const PlaneChoice choice(settings, extent);
   StackShape shape = file.shape();
   shape.frames = choice.frames();
@@ -201,9 +253,9 @@ std::unique_ptr<ImageStack> open_imagej_stack(const StackSettings& settings, con
 /// The pages of a file without OME-XML.
 PagedFrames pages_of(const StackSettings& settings, const TiffFile& file, std::int64_t images) {
   PagedFrames frames{.files = {settings.path}, .places = {}, .said = 0, .missing = {}};
-  const PlaneExtent extent = settings.every_page
-                                 ? PlaneExtent{.t = file.pages()}
-                                 : extent_said(file.description(), std::max(images, file.pages()));
+  const PlaneExtent extent = settings.every_page ? PlaneExtent{.t = file.pages()}
+                                                 : extent_said(settings, file.description(),
+                                                               std::max(images, file.pages()));
   const PlaneChoice choice(settings, extent);
   frames.said = choice.frames();
   for (std::int64_t frame = 0; frame < choice.frames(); ++frame) {
@@ -212,8 +264,7 @@ PagedFrames pages_of(const StackSettings& settings, const TiffFile& file, std::i
     frames.places.push_back({0, page});
   }
   if (!file.chain_is_whole()) {
-    frames.missing = "the list of pages breaks off after " + std::to_string(file.pages()) + ": " +
-                     file.chain_complaint();
+    frames.missing = broken_chain_in_words(file);
   } else if (static_cast<std::int64_t>(frames.places.size()) < frames.said) {
     frames.missing = "of " + std::to_string(images) + " images that ImageJ wrote there are " +
                      std::to_string(file.pages());
@@ -222,12 +273,114 @@ PagedFrames pages_of(const StackSettings& settings, const TiffFile& file, std::i
 }
 
 /// Whether the pixels of all images stand where ImageJ has them, before a second directory.
-bool one_page_of_imagej(const TiffFile& file, std::int64_t images) {
+bool one_page_of_imagej(const TiffFile& file, FileBytes& bytes, std::int64_t images) {
   if (images == 1 || file.pages() != 1) return false;
   if (file.chain_is_whole()) return true;
   const auto pixels_at = file.plain_pixels_at();
-  const std::uint64_t frame_bytes = file.shape().frame_bytes();
-  return pixels_at && file.next_directory_at() / frame_bytes >= static_cast<std::uint64_t>(images);
+  const std::uint64_t next = read_directory(bytes, file.directory_at()).next;
+  return pixels_at && next / file.shape().frame_bytes() >= static_cast<std::uint64_t>(images);
+}
+
+/// Planes that all stand behind the first page of them.
+std::unique_ptr<ImageStack> open_planes_behind(const StackSettings& settings, TiffFile& file,
+                                               const TiffPlanes& planes,
+                                               const std::vector<std::size_t>& frames,
+                                               StackFacts facts) {
+  file.turn_to(planes.first_page);
+  const std::optional<std::uint64_t> pixels_at = file.plain_pixels_at();
+  if (!pixels_at) {
+    file.fail(planes.who + " says that " + std::to_string(planes.count) +
+              " images stand behind one page, which is packed or in tiles: how they are laid out "
+              "is not known");
+  }
+  StackShape shape = file.shape();
+  const std::uint64_t apart = std::max<std::uint64_t>(planes.bytes_apart, shape.frame_bytes());
+  const std::uint64_t size = FileBytes(settings.path).size();
+  std::vector<FramePlace> places;
+  for (const std::size_t plane : frames) {
+    const std::uint64_t at = *pixels_at + apart * plane;
+    if (at > size || shape.frame_bytes() > size - at) break;
+    places.push_back({.pixels_at = at});
+  }
+  shape.frames = static_cast<std::int64_t>(places.size());
+  if (places.size() < frames.size()) {
+    facts.notes.push_back(truncated_note(settings, shape.frames,
+                                         static_cast<std::int64_t>(frames.size()),
+                                         planes.who + " wrote more pixels than there are"));
+  }
+  return open_scattered_pixels(
+      {.files = {settings.path},
+       .frames = std::move(places),
+       .byte_order = file.big_endian() ? ByteOrder::Big : ByteOrder::Little},
+      shape, std::move(facts));
+}
+
+std::unique_ptr<ImageStack> open_planes(const StackSettings& settings,
+                                        std::unique_ptr<TiffFile> file, const TiffPlanes& planes) {
+  StackFacts facts;
+  StackSettings of_series = settings;
+  if (planes.series_is_chosen) of_series.series = -1;
+  const std::vector<std::size_t> chosen = planes.axes.frames(of_series, facts.notes);
+  if (planes.behind_one_page) {
+    return open_planes_behind(settings, *file, planes, chosen, std::move(facts));
+  }
+  PagedFrames frames{.files = {settings.path},
+                     .places = {},
+                     .said = static_cast<std::int64_t>(chosen.size()),
+                     .missing = {}};
+  for (const std::size_t plane : chosen) {
+    const std::int64_t page = planes.first_page + static_cast<std::int64_t>(plane);
+    if (page >= file->pages()) break;
+    frames.places.push_back({0, page});
+  }
+  if (frames.places.size() < chosen.size()) {
+    frames.missing = file->chain_is_whole()
+                         ? planes.who + " says " + std::to_string(planes.count) +
+                               " images, its pages are " + std::to_string(file->pages())
+                         : broken_chain_in_words(*file);
+  }
+  if (frames.places.empty()) file->fail(frames.missing);
+  return open_pages(settings, std::move(file), std::move(frames), std::move(facts));
+}
+
+/// The pages of a file about which nothing is known but what ImageJ may say.
+std::unique_ptr<ImageStack> open_plain_pages(const StackSettings& settings,
+                                             std::unique_ptr<TiffFile> file, FileBytes& bytes) {
+  choose_one(settings.path, {.what = "series",
+                             .option = settings.names.series,
+                             .chosen = settings.series,
+                             .count = 1,
+                             .names = {}});
+  file->turn_to(0);
+  const std::string description(file->description());
+  StackFacts facts{.recorded_rate_hz = rate_said_hz(description), .notes = {}};
+  const std::int64_t images = settings.every_page ? 1 : images_said(description);
+  if (one_page_of_imagej(*file, bytes, images)) {
+    return open_imagej_stack(settings, *file, images, std::move(facts));
+  }
+  if (!settings.every_page) check_bytes_of_pages(settings, *file, bytes);
+  PagedFrames frames = pages_of(settings, *file, images);
+  return open_pages(settings, std::move(file), std::move(frames), std::move(facts));
+}
+
+std::unique_ptr<ImageStack> open_words(const StackSettings& settings,
+                                       std::unique_ptr<TiffFile> file) {
+  FileBytes bytes(settings.path);
+  if (settings.every_page) return open_plain_pages(settings, std::move(file), bytes);
+  if (is_ndtiff(bytes)) return open_ndtiff(settings);
+  StackFacts facts;
+  const std::string description(file->description());
+  if (is_ome(description)) {
+    PagedFrames frames = ome_pages(settings, *file, read_ome(settings, description), facts);
+    return open_pages(settings, std::move(file), std::move(frames), std::move(facts));
+  }
+  if (auto frames = micromanager_pages(settings, *file, facts)) {
+    return open_pages(settings, std::move(file), std::move(*frames), std::move(facts));
+  }
+  if (const auto planes = planes_of(settings, *file, bytes)) {
+    return open_planes(settings, std::move(file), *planes);
+  }
+  return open_plain_pages(settings, std::move(file), bytes);
 }
 
 }  // namespace
@@ -235,24 +388,9 @@ bool one_page_of_imagej(const TiffFile& file, std::int64_t images) {
 std::unique_ptr<ImageStack> open_tiff_stack(const StackSettings& settings) {
   auto file = std::make_unique<TiffFile>(settings.path);
   file->shape();  // a first page that cannot be used is refused whatever the metadata say
-  const std::string description(file->description());
-  if (!settings.every_page && is_ome(description)) {
-    StackFacts facts;
-    PagedFrames frames = ome_pages(settings, *file, read_ome(settings, description), facts);
-    return open_pages(settings, std::move(file), std::move(frames), std::move(facts));
-  }
-  choose_one(settings.path, {.what = "series",
-                             .option = settings.names.series,
-                             .chosen = settings.series,
-                             .count = 1,
-                             .names = {}});
-  StackFacts facts{.recorded_rate_hz = rate_said_hz(description), .notes = {}};
-  const std::int64_t images = settings.every_page ? 1 : images_said(description);
-  if (one_page_of_imagej(*file, images)) {
-    return open_imagej_stack(settings, *file, images, std::move(facts));
-  }
-  PagedFrames frames = pages_of(settings, *file, images);
-  return open_pages(settings, std::move(file), std::move(frames), std::move(facts));
+  const std::optional<std::uint16_t> zero = zero_of_words(*file);
+  auto stack = open_words(settings, std::move(file));
+  return zero ? open_signed_words(std::move(stack), *zero) : std::move(stack);
 }
 
 }  // namespace driftd::camera

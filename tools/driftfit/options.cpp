@@ -30,9 +30,6 @@ constexpr std::array<Name<ColdStart>, 2> kColdStarts{
     {{"peak", ColdStart::Peak}, {"swarm", ColdStart::Swarm}}};
 constexpr std::array<Name<camera::ByteOrder>, 2> kByteOrders{
     {{"little", camera::ByteOrder::Little}, {"big", camera::ByteOrder::Big}}};
-constexpr std::array<Name<camera::PixelType>, 3> kTypes{{{"u8", camera::PixelType::U8},
-                                                         {"u16", camera::PixelType::U16},
-                                                         {"f32", camera::PixelType::F32}}};
 
 constexpr int kEverySpotRoiPx = 9;
 
@@ -45,6 +42,15 @@ CLI::Validator positive() {
 CLI::Validator not_empty() {
   return {[](const std::string& text) { return text.empty() ? "is empty, allowed is a file" : ""; },
           ""};
+}
+CLI::Validator pixel_type() {
+  return {[](const std::string& text) {
+            return camera::plain_type_named(text)
+                       ? ""
+                       : "is '" + text +
+                             "', allowed are uint8, uint16, int16, float32, u8, u16, i16, f32";
+          },
+          "TYPE"};
 }
 CLI::Validator frame_number() {
   return clients::in_range(0, 0x1p40, "NONNEGATIVE");
@@ -76,22 +82,27 @@ std::string name_in(const Table& table, Value value) {
 
 void add_stack_options(CLI::App& app, Options& o, OptionTexts& texts) {
   const char* group = "Stack";
-  app.add_option("stack", o.stack.path, "TIFF, HDF5, or plain pixels (.raw, .bin)")->required();
+  app.add_option("stack", texts.stack,
+                 "TIFF, HDF5, or plain pixels (.raw, .bin); several files, or a folder of TIFFs, "
+                 "are one movie, in the order of the numbers in their names")
+      ->required();
   app.add_option(
          "--dataset", o.stack.dataset,
          "HDF5: path of the dataset (frames, rows, columns); needed where there are several")
       ->group(group);
-  app.add_option("--series", o.stack.series,
-                 "OME-TIFF: which Image, from 0; needed where several have planes in the file")
+  app.add_option(
+         "--series", o.stack.series,
+         "TIFF: which Image of OME-XML, or position, from 0; needed where there are several")
       ->check(CLI::Range(0, 1 << 30))
       ->group(group);
   app.add_option("--channel", o.stack.channel,
-                 "OME-TIFF, ImageJ: which channel, from 0; needed where there are several")
+                 "TIFF: which channel by its metadata, from 0; needed where there are several")
       ->check(CLI::Range(0, 1 << 30))
       ->group(group);
-  app.add_option("--slice", o.stack.slice,
-                 "OME-TIFF, ImageJ: which position in z, from 0; needed where there are several at "
-                 "each time. With one time alone the positions are the frames")
+  app.add_option(
+         "--slice", o.stack.slice,
+         "TIFF: which position in z by its metadata, from 0; needed where there are several at "
+         "each time. With one time alone the positions are the frames")
       ->check(CLI::Range(0, 1 << 30))
       ->group(group);
   app.add_flag("--every-page", o.stack.every_page,
@@ -107,8 +118,11 @@ void add_stack_options(CLI::App& app, Options& o, OptionTexts& texts) {
   app.add_option("--height", o.stack.height_px, "Plain pixels: rows (default: Height)")
       ->check(CLI::Range(1, 1 << 20))
       ->group(group);
-  app.add_option("--type", texts.type, "Plain pixels: their type (default: Data Type)")
-      ->check(one_of(kTypes))
+  app.add_option("--type", texts.type,
+                 "Plain pixels: their type, uint8, uint16, int16 or float32, or u8, u16, i16, f32 "
+                 "(default: "
+                 "Data Type)")
+      ->check(pixel_type())
       ->group(group);
   app.add_option("--byte-order", texts.byte_order,
                  "Plain pixels: little or big (default: Byte Order, else little)")
@@ -389,7 +403,14 @@ void add_options(CLI::App& app, Options& options, OptionTexts& texts) {
 
 void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
   o.pixel_told = app.count("--pixel-nm") > 0;
-  if (!texts.type.empty()) o.stack.type = find_value(kTypes, texts.type);
+  if (!texts.stack.empty()) {
+    o.stack.path = texts.stack.front();
+    o.stack.more.assign(texts.stack.begin() + 1, texts.stack.end());
+  }
+  if (const auto type = camera::plain_type_named(texts.type)) {
+    o.stack.type = type->type;
+    o.stack.has_sign = type->has_sign;
+  }
   if (!texts.byte_order.empty()) o.stack.byte_order = find_value(kByteOrders, texts.byte_order);
   o.fitter.options.model = find_value(kModels, texts.model);
   o.fitter.options.estimator = find_value(kEstimators, texts.estimator);

@@ -63,6 +63,7 @@ struct Options {
 
 /// Strings as the user typed them, until resolve() has looked them up.
 struct OptionTexts {
+  std::vector<std::filesystem::path> stack;
   std::string type, byte_order, model = "circular", estimator = "implicit", back_end = "auto";
   std::string cold_start = "peak";
   std::string prefix;

@@ -76,9 +76,10 @@ OutputFile* Results::add(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::path description =
       std::filesystem::path(options_.stack.path).replace_extension(".yaml");
-  for (const std::filesystem::path& input :
-       {options_.stack.path, options_.picks, description, options_.maps.gain, options_.maps.offset,
-        options_.maps.variance}) {
+  std::vector<std::filesystem::path> inputs = options_.stack.more;
+  inputs.insert(inputs.end(), {options_.stack.path, options_.picks, description, options_.maps.gain,
+                               options_.maps.offset, options_.maps.variance});
+  for (const std::filesystem::path& input : inputs) {
     if (!input.empty() && std::filesystem::equivalent(path, input, error)) {
       throw OutputError(path, "is an input");
     }

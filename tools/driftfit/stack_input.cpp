@@ -31,7 +31,7 @@ void complete_plain_pixels(camera::StackSettings& settings, std::string& note) {
   RawDescription told;
   if (settings.width_px != 0) told.width_px = settings.width_px;
   if (settings.height_px != 0) told.height_px = settings.height_px;
-  told.type = settings.type;
+  if (settings.type) told.type = {.type = *settings.type, .has_sign = settings.has_sign};
   told.byte_order = settings.byte_order;
   RawDescription description = told;
   try {
@@ -39,7 +39,7 @@ void complete_plain_pixels(camera::StackSettings& settings, std::string& note) {
   } catch (const InputError& unreadable) {
     if (!told.width_px || !told.height_px || !told.type) throw;
     note = std::string(unreadable.what()) + "; the options count, and the file's length";
-    const bool one_byte = told.type == camera::PixelType::U8;
+    const bool one_byte = told.type->type == camera::PixelType::U8;
     if (!told.byte_order && !one_byte) note += ", and the low byte is taken to come first";
   }
   std::string missing;
@@ -47,7 +47,10 @@ void complete_plain_pixels(camera::StackSettings& settings, std::string& note) {
   if (settings.width_px == 0) missing += " --width";
   if (settings.height_px == 0) settings.height_px = description.height_px.value_or(0);
   if (settings.height_px == 0) missing += " --height";
-  if (!settings.type) settings.type = description.type;
+  if (!settings.type && description.type) {
+    settings.type = description.type->type;
+    settings.has_sign = description.type->has_sign;
+  }
   if (!settings.type) missing += " --type";
   if (settings.byte_order && settings.type == camera::PixelType::U8) {
     throw InputError(settings.path,
@@ -58,7 +61,7 @@ void complete_plain_pixels(camera::StackSettings& settings, std::string& note) {
     throw InputError(settings.path, "plain pixels need a description, " + beside.string() +
                                         ", or the options" + missing);
   }
-  settings.frames = description.frames;
+  if (settings.more.empty()) settings.frames = description.frames;
 }
 
 }  // namespace

@@ -160,8 +160,8 @@ RawDescription read_raw_description(const std::filesystem::path& path, RawDescri
   description.frames = map.count("Frames");
   if (const YAML::Node node = map.find("Data Type"); node && !description.type) {
     const std::string found = map.text(node, "Data Type");
-    description.type = camera::pixel_type_named(found);
-    if (!description.type) map.refuse(node, "Data Type", "are uint8, uint16, float32");
+    description.type = camera::plain_type_named(found);
+    if (!description.type) map.refuse(node, "Data Type", std::string("are ") + camera::kPlainTypes);
   }
   if (const YAML::Node node = map.find("Byte Order"); node && !description.byte_order) {
     const std::string found = map.text(node, "Byte Order");

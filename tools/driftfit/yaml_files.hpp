@@ -18,7 +18,7 @@ namespace driftd::tools {
 
 struct RawDescription {
   std::optional<std::int64_t> width_px, height_px, frames;
-  std::optional<camera::PixelType> type;
+  std::optional<camera::PlainType> type;
   std::optional<camera::ByteOrder> byte_order;
 };
 

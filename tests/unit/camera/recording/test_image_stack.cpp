@@ -231,7 +231,8 @@ TEST_CASE("an HDF5 file that cannot be used says why") {
   CHECK_THAT(complaint(settings), contains("is truncated: 0 of 3 frames are whole"));
   std::filesystem::remove(settings.path);
   write_hdf5(settings.path, "/s", H5T_STD_I32LE, {kFrames, kHeight, kWidth}, u8);
-  CHECK_THAT(complaint(settings), contains("4-byte integers; allowed are uint8, uint16, float32"));
+  CHECK_THAT(complaint(settings),
+             contains("4-byte integers; allowed are uint8, uint16, int16, float32"));
   std::filesystem::remove(settings.path);
   write_hdf5(settings.path, "/s", H5T_STD_U8LE, {kFrames, 0, kWidth}, u8);
   CHECK_THAT(complaint(settings), contains("frames of 21 x 0 px"));
@@ -240,7 +241,7 @@ TEST_CASE("an HDF5 file that cannot be used says why") {
 TEST_CASE("what is no stack at all is refused") {
   const TemporaryFolder folder;
   CHECK_THAT(complaint(at(folder / "none.tif")), contains("no such file"));
-  CHECK_THAT(complaint(at(folder / "")), contains("is no file"));
+  CHECK_THAT(complaint(at(folder / "")), contains("is a folder without a TIFF file"));
   write_file(folder / "text.tif", "hello, world");
   CHECK_THAT(complaint(at(folder / "text.tif")), contains("neither TIFF nor HDF5"));
 }

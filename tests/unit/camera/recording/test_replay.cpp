@@ -17,6 +17,7 @@
 #include "support/catch.hpp"
 #include "support/recording_files.hpp"
 #include "support/test_data.hpp"
+#include "unit/camera/recording/tiff_bytes.hpp"
 
 using driftd::monotonic_ns;
 using namespace driftd::camera;
@@ -44,6 +45,29 @@ TEST_CASE("a TIFF stack replays pixel for pixel, whatever its layout") {
   CHECK(source->pop(0us, frame) == PopStatus::EndOfStream);
   CHECK(source->counters().frames == static_cast<std::uint64_t>(options.frames));
   CHECK_FALSE(source->counters().connected);
+}
+
+TEST_CASE("words with a sign replay where none is below 0") {
+  constexpr int kSide = 4;
+  const TempFile file("signed.tif");
+  std::vector<std::uint16_t> pixels(2 * kSide * kSide);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint16_t>(32868 + i);
+  const std::string said = "ImageJ=1.54f\nimages=2\ncf=0\nc0=-32768.0\nc1=1.0\n";
+  driftd::test::write_file(file.path(), driftd::test::tiff_bytes(pixels, kSide, kSide, said));
+  const auto source = make_replay_source(fast(file.path()));
+  source->start();
+  Frame frame;
+  for (std::size_t number = 0; number < 2; ++number) {
+    REQUIRE(source->pop(0us, frame) == PopStatus::Frame);
+    CHECK(frame.format == PixelFormat::Mono16);
+    const auto* words = reinterpret_cast<const std::uint16_t*>(frame.pixels);
+    for (std::size_t i = 0; i < kSide * kSide; ++i)
+      CHECK(words[i] == 100 + number * kSide * kSide + i);
+  }
+  pixels[17] = 32765;
+  driftd::test::write_file(file.path(), driftd::test::tiff_bytes(pixels, kSide, kSide, said));
+  CHECK_THROWS_WITH(make_replay_source(fast(file.path())),
+                    contains("frame 1 has a pixel of -3; a camera's"));
 }
 
 TEST_CASE("raw pixels replay") {

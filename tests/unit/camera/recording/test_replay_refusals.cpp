@@ -22,7 +22,8 @@ TEST_CASE("what cannot be replayed says why, with the file's name") {
     CHECK(contains(error, "no such file"));
   }
   SECTION("a folder") {
-    CHECK(contains(error_of(fast(std::filesystem::temp_directory_path())), "is no file"));
+    const driftd::test::TemporaryFolder folder;
+    CHECK(contains(error_of(fast(folder / "")), "is a folder without a TIFF file"));
   }
   SECTION("no TIFF") {
     std::ofstream(file.path()) << "frame,x,y\n";

@@ -101,6 +101,7 @@ TEST_CASE("TIFF whose pixels stand behind all directories") {
   const TemporaryFolder folder;
   StackSettings settings;
   settings.path = folder / "s.tif";
+  settings.every_page = true;  // what was the pixels' first place belongs to none
   std::string bytes = tiff_bytes(all_pixels(), kWidth, kHeight, "", {.directories_last = true});
   // Such a file begins with directories: its pixels, moved behind the end of what was one.
   const std::size_t first = 8 + 6 + 12 * 10 + 1;

@@ -69,6 +69,10 @@ TEST_CASE("plain pixels are described by Picasso's YAML, by options, or by both"
   write_file(folder / "movie.raw", little);
   check_stack(by_options, PixelType::U16, pixels);
 
+  camera::StackSettings with_sign = by_options;
+  with_sign.has_sign = true;
+  check_stack(with_sign, PixelType::F32, std::vector<float>(pixels.begin(), pixels.end()));
+
   write_file(folder / "movie.raw", little.substr(0, little.size() - 2));
   CHECK_THAT(complaint(by_yaml), contains("not a whole number of frames of 21 x 18 uint16"));
   write_file(folder / "movie.raw", little.substr(0, 21 * 18 * 2));
@@ -136,7 +140,7 @@ TEST_CASE("a description of plain pixels that makes no sense is refused by line 
   CHECK_THAT(with("Width: [4]\nHeight: 1\nData Type: uint8\n"),
              contains("Width is 'a list of 1', allowed are whole numbers"));
   CHECK_THAT(with("Width: 4\nHeight: 2\nData Type: int64\n"),
-             contains("line 3") && contains("'int64', allowed are uint8, uint16, float32"));
+             contains("line 3") && contains("'int64', allowed are uint8, uint16, int16, float32"));
   CHECK_THAT(with("Width: 4\nHeight: 2\nData Type: uint8\nByte Order: '='\n"),
              contains("allowed are < and >"));
   CHECK_THAT(with("Width: 4\nHeight: {\n"), contains("is not YAML"));

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Which images of a recording are the frames of a movie, where each image says by itself where it
+// stands along axes with names, as Micro-Manager's do. Pure functions.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "camera/recording/image_stack.hpp"
+
+namespace driftd::camera {
+
+/// Where an image stands along an axis: by a number or by a name. Numbers come before names.
+struct AxisValue {
+  std::string text = {};  ///< "": by the number
+  std::int64_t number = 0;
+  auto operator<=>(const AxisValue&) const = default;
+};
+
+class ImageAxes {
+ public:
+  /// An image, before anything is said of it.
+  void add_image() { images_.emplace_back(); }
+  /// Of the image that was added last.
+  void place(std::string_view axis, const AxisValue& value);
+
+  /// The images of one position, channel and z in the order of time, or of z where there is one
+  /// time alone and the settings name no z; of images that stand at one place the last.
+  /// @param notes  get what was chosen, and what is missing
+  /// @throws RecordingError that says what there is, where the settings do not choose
+  std::vector<std::size_t> frames(const StackSettings& settings,
+                                  std::vector<std::string>& notes) const;
+
+ private:
+  struct Axis {
+    std::string name;
+    std::map<AxisValue, int> values;  ///< numbered as they came
+  };
+  class Choice;
+
+  std::size_t axis_named(std::string_view name) const;  ///< axes_.size(): none is
+
+  std::vector<Axis> axes_;
+  std::vector<std::vector<int>> images_;  ///< by axis: the value's number, from 1; 0, or none: none
+};
+
+/// What is missing between numbers that mostly go on by one step: "3, 9 to 11"; "": nothing.
+std::string missing_between(std::span<const std::int64_t> ascending);
+
+}  // namespace driftd::camera

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "camera/recording/file_series.hpp"
+#include "camera/recording/micromanager.hpp"
+#include "camera/recording/stack_formats.hpp"
+
+namespace driftd::camera {
+namespace {
+
+constexpr std::size_t kMostNotes = 8;
+
+StackSettings settings_for(const StackSettings& settings, const std::filesystem::path& file) {
+  StackSettings of_file = settings;
+  of_file.path = file;
+  of_file.more.clear();
+  return of_file;
+}
+
+std::string in_words(const ImageStack& stack) {
+  return std::to_string(stack.shape().width_px) + " x " + std::to_string(stack.shape().height_px) +
+         " " + (stack.facts().from_int16 ? "int16" : name_of(stack.shape().type));
+}
+
+/// Stacks of single files, one after another; one is open at a time.
+class JoinedStack final : public ImageStack {
+ public:
+  /// @param begins  the first frame of each file, and behind the last
+  JoinedStack(StackSettings settings, std::vector<std::filesystem::path> files,
+              std::vector<std::int64_t> begins, std::unique_ptr<ImageStack> last,
+              const StackShape& shape, StackFacts facts)
+      : ImageStack(shape, std::move(facts)),
+        settings_(std::move(settings)),
+        files_(std::move(files)),
+        begins_(std::move(begins)),
+        stack_(std::move(last)),
+        open_(files_.size() - 1) {}
+
+  void read(std::int64_t first, std::int64_t count, std::byte* out) override {
+    while (count > 0) {
+      const std::size_t file = turn_to(first);
+      const std::int64_t here = std::min(count, begins_[file + 1] - first);
+      stack_->read(first - begins_[file], here, out);
+      out += static_cast<std::size_t>(here) * shape().frame_bytes();
+      first += here;
+      count -= here;
+    }
+  }
+  std::string metadata(std::int64_t frame) override {
+    const std::size_t file = turn_to(frame);
+    return stack_->metadata(frame - begins_[file]);
+  }
+  bool reads_beside_others() const noexcept override { return stack_->reads_beside_others(); }
+
+ private:
+  /// Opens the file that a frame is in.
+  std::size_t turn_to(std::int64_t frame) {
+    const auto behind = std::ranges::upper_bound(begins_, frame);
+    const auto file = static_cast<std::size_t>(behind - begins_.begin()) - 1;
+    if (file == open_) return file;
+    stack_ = open_stack(settings_for(settings_, files_[file]));
+    open_ = file;
+    if (stack_->shape().frames != begins_[file + 1] - begins_[file] ||
+        stack_->shape().frame_bytes() != shape().frame_bytes()) {
+      throw RecordingError(files_[file], "has changed since it was opened");
+    }
+    return file;
+  }
+
+  StackSettings settings_;
+  std::vector<std::filesystem::path> files_;
+  std::vector<std::int64_t> begins_;
+  std::unique_ptr<ImageStack> stack_;
+  std::size_t open_;
+};
+
+/// Whether a stack that reads several files reads all of those.
+bool reads_all(const ImageStack& stack, const std::vector<std::filesystem::path>& files) {
+  return std::ranges::all_of(files, [&](const std::filesystem::path& file) {
+    return std::ranges::any_of(stack.facts().files, [&](const auto& read) {
+      std::error_code error;
+      return std::filesystem::equivalent(read, file, error);
+    });
+  });
+}
+
+std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries series) {
+  const std::vector<std::filesystem::path>& files = series.files;
+  StackShape shape;
+  StackFacts facts;
+  std::vector<std::int64_t> begins{0};
+  std::vector<std::string> notes;
+  std::unique_ptr<ImageStack> stack;
+  std::string as_first;
+  for (const std::filesystem::path& file : files) {
+    stack = open_stack(settings_for(settings, file));
+    if (begins.size() == 1) {
+      if (stack->facts().files.size() > 1 && reads_all(*stack, files)) return stack;
+      shape = stack->shape();
+      facts.recorded_rate_hz = stack->recorded_rate_hz();
+      facts.from_int16 = stack->facts().from_int16;
+      as_first = in_words(*stack);
+    }
+    if (stack->facts().files.size() > 1) {
+      throw RecordingError(file,
+                           "its metadata name other files that are not all among those "
+                           "named: open it alone");
+    }
+    if (in_words(*stack) != as_first) {
+      throw RecordingError(file, "has frames of " + in_words(*stack) + ", " +
+                                     files.front().filename().string() + " of " + as_first);
+    }
+    for (const std::string& note : stack->notes()) {
+      notes.push_back(file.filename().string() + ": " + note);
+    }
+    for (const std::int64_t frame : stack->facts().repeats) {
+      facts.repeats.push_back(begins.back() + frame);
+    }
+    begins.push_back(begins.back() + stack->shape().frames);
+  }
+  shape.frames = begins.back();
+  facts.files = files;
+  facts.notes.push_back(std::to_string(files.size()) + " files are read as one movie, from " +
+                        files.front().filename().string() + " to " +
+                        files.back().filename().string());
+  if (!series.missing.empty()) {
+    facts.notes.push_back("no file has the number " + series.missing +
+                          ": frames are counted without");
+  }
+  if (notes.size() > kMostNotes) {
+    notes[kMostNotes - 1] = "and " + std::to_string(notes.size() - kMostNotes + 1) +
+                            " more such notes about single files";
+    notes.resize(kMostNotes);
+  }
+  facts.notes.insert(facts.notes.end(), notes.begin(), notes.end());
+  return std::make_unique<JoinedStack>(settings, series.files, std::move(begins), std::move(stack),
+                                       shape, std::move(facts));
+}
+
+}  // namespace
+
+std::unique_ptr<ImageStack> open_joined_stack(const StackSettings& settings) {
+  std::error_code error;
+  if (settings.more.empty()) {
+    const bool indexed = std::filesystem::exists(settings.path / kNdTiffIndex, error);
+    if (indexed && !settings.every_page) return open_ndtiff(settings);
+    return join(settings, in_series(tiffs_in(settings.path), false));
+  }
+  std::vector<std::filesystem::path> files = settings.more;
+  files.push_back(settings.path);
+  for (const std::filesystem::path& file : files) {
+    if (!std::filesystem::is_regular_file(file, error)) {
+      throw RecordingError(file, std::filesystem::exists(file, error)
+                                     ? "is no file, of which several are one movie"
+                                     : "no such file");
+    }
+  }
+  return join(settings, in_series(std::move(files), true));
+}
+
+}  // namespace driftd::camera

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""Movies in several files and in HDF5, as programs write them."""
+import sys
+import unittest
+
+from stack_reader import WithFolder, np
+
+try:
+    import h5py
+    import tifffile
+except ImportError:
+    print("SKIPPED: python3-h5py or python3-tifffile is not installed")
+    sys.exit(0)
+
+
+def movie(*shape, dtype=np.uint16):
+    return np.random.default_rng(3).integers(0, 200, shape).astype(dtype)
+
+
+class Files(WithFolder):
+    def write(self, name, frames):
+        file = self.folder / name
+        file.parent.mkdir(exist_ok=True)
+        tifffile.imwrite(file, frames, photometric="minisblack", metadata=None)
+        return file
+
+    def test_one_file_a_frame_in_the_order_of_their_numbers(self):
+        data = movie(23, 12, 11)
+        files = [self.write(f"img_{i}.tif", frame) for i, frame in enumerate(data)]
+        (self.folder / "notes.txt").write_text("of the user")
+        (self.folder / "._img_0.tif").write_text("of a Macintosh")
+        for given in ([self.folder], sorted(files)):
+            frames, notes = self.read(*given)
+            np.testing.assert_array_equal(frames, data)
+            self.assertIn("23 files are read as one movie, from img_0.tif to img_22.tif", notes)
+            self.assertNotIn("number", notes)
+
+    def test_gaps_in_the_numbers_are_told(self):
+        data = movie(12, 12, 11)
+        for i in (0, 1, 2, 4, 5, 6, 9, 10, 11):
+            self.write(f"f{i:04d}.TIFF", data[i])
+        frames, notes = self.read(self.folder)
+        np.testing.assert_array_equal(frames, data[[0, 1, 2, 4, 5, 6, 9, 10, 11]])
+        self.assertIn("no file has the number 3, 7 to 8: frames are counted without", notes)
+
+    def test_stacks_that_follow_one_another(self):
+        data = movie(20, 12, 11)
+        for name in ("movie.tif", "movie@0001.tif", "movie@0002.tif"):
+            begin = 8 * int(name[6:10] if "@" in name else 0)
+            self.write(name, data[begin:begin + 8])
+        frames, notes = self.read(self.folder)
+        np.testing.assert_array_equal(frames, data)
+        self.assertIn("from movie.tif to movie@0002.tif", notes)
+
+    def test_names_that_count_twice_are_refused(self):
+        for channel in range(2):
+            for time in range(3):
+                self.write(f"img_channel{channel:03d}_time{time:03d}.tif", movie(12, 11))
+        text = self.refusal(self.folder)
+        self.assertIn("count along several numbers, 0 ... (2), 0 ... (3)", text)
+        self.assertIn("name those of one movie", text)
+        files = sorted(self.folder.glob("img_channel001*"))
+        self.assertEqual(len(self.read(*files)[0]), 3)
+        self.assertIn("count along several numbers", self.refusal(*sorted(self.folder.iterdir())))
+
+    def test_files_of_another_kind_are_refused(self):
+        first = self.write("a_1.tif", movie(12, 11))
+        other = self.write("a_2.tif", movie(12, 11, dtype=np.uint8))
+        self.assertIn("a_2.tif: has frames of 11 x 12 uint8, a_1.tif of 11 x 12 uint16", self.refusal(self.folder))
+        other.unlink()
+        other = self.write("b.tif", movie(12, 11))
+        self.assertIn("not numbered alike, a_1.tif and b.tif", self.refusal(self.folder))
+        self.assertEqual(len(self.read(other, first)[0]), 2)  # somebody says so
+        self.assertIn("is named twice", self.refusal(first, first))
+        self.assertIn("no such file", self.refusal(first, self.folder / "a_3.tif"))
+        for file in (first, other):
+            file.unlink()
+        self.assertIn("is a folder without a TIFF file", self.refusal(self.folder))
+
+    def test_channels_are_chosen_in_each_file(self):
+        data = movie(6, 2, 12, 11)
+        for i in range(3):
+            tifffile.imwrite(self.folder / f"{i}.tif", data[2 * i:2 * i + 2], imagej=True, metadata={"axes": "TCYX"})
+        self.assertIn("has 2 channels", self.refusal(self.folder))
+        np.testing.assert_array_equal(self.read("--channel", 1, self.folder)[0], data[:, 1])
+
+    def test_what_libtiff_cannot_unpack_is_named(self):
+        for compression, name in ((34712, "JPEG 2000"), (33003, "JPEG 2000"), (48124, "Jetraw"), (50002, "JPEG XL"),
+                                  (60000, "a compression of number 60000")):
+            file = self.write("s.tif", movie(3, 12, 11))
+            data = bytearray(file.read_bytes())
+            at = data.find(b"\x03\x01\x03\x00\x01\x00\x00\x00\x01\x00")  # Compression, SHORT, one, none
+            self.assertGreater(at, 0)
+            data[at + 8:at + 10] = compression.to_bytes(2, "little")
+            file.write_bytes(data)
+            text = self.refusal(file)
+            self.assertIn(f"are packed by {name}", text)
+            self.assertIn("which this libtiff cannot unpack", text)
+            self.assertNotIn("damaged", text)
+
+
+class Hdf5(WithFolder):
+    def written(self, data, **how):
+        file = self.folder / "m.h5"
+        with h5py.File(file, "w", userblock_size=how.pop("userblock_size", 0)) as out:
+            made = out.create_dataset("movie", data=data, **how)
+            if how.get("chunks") is None:
+                made.attrs["note"] = "1"
+        return file
+
+    def test_user_blocks(self):
+        data = movie(5, 12, 11)
+        for size in (512, 1024, 8192):
+            file = self.written(data, userblock_size=size)
+            with open(file, "r+b") as out:
+                out.write(b"MATLAB 7.3 MAT-file")
+            np.testing.assert_array_equal(self.read(file)[0], data)
+
+    def test_dimensions_of_one_element(self):
+        data = movie(5, 12, 11)
+        for shape in ((5, 1, 12, 11), (5, 12, 11, 1), (1, 5, 12, 11), (1, 5, 1, 12, 11, 1)):
+            for chunks in (None, True):
+                file = self.written(data.reshape(shape), chunks=chunks)
+                np.testing.assert_array_equal(self.read(file)[0], data)
+        np.testing.assert_array_equal(self.read(self.written(data[:1].reshape(1, 1, 12, 11)))[0], data[:1])
+
+    def test_datasets_that_are_no_stack_are_listed(self):
+        file = self.folder / "m.h5"
+        with h5py.File(file, "w") as out:
+            out["two/channels"] = movie(4, 2, 12, 11)
+            out["times"] = np.arange(4)
+            out["gain"] = 2.0
+        text = self.refusal(file)
+        self.assertIn("has no dataset of three dimensions (frames, rows, columns); those there are: ", text)
+        for there in ("/two/channels (4 x 2 x 12 x 11)", "/times (4)", "/gain (a single value)"):
+            self.assertIn(there, text)
+        self.assertIn("/two/channels: has 4 dimensions (4 x 2 x 12 x 11)", self.refusal("--dataset", "/two/channels", file))
+        with h5py.File(file, "w"):
+            pass
+        self.assertIn("it has none at all", self.refusal(file))
+
+    def test_words_with_a_sign(self):
+        data = movie(5, 12, 11, dtype=np.int16) - np.int16(100)
+        for chunks in (None, (2, 5, 11)):
+            np.testing.assert_array_equal(self.read(self.written(data, chunks=chunks))[0], data)
+
+    def test_matlab_keeps_columns_first(self):
+        data = movie(5, 40, 71)
+        for chunks in (None, (2, 9, 7)):
+            file = self.written(data.transpose(0, 2, 1), userblock_size=512, chunks=chunks)
+            with h5py.File(file, "r+") as out:
+                out["movie"].attrs["MATLAB_class"] = np.bytes_("uint16")
+            frames, notes = self.read(file)
+            np.testing.assert_array_equal(frames, data)
+            self.assertIn("its dataset is MATLAB's, read as 40 rows, 71 columns, 5 frames", notes)
+
+    def test_a_missing_filter_is_named(self):
+        data = np.repeat(movie(5, 12, 1), 11, axis=2)
+        text = self.refusal(self.written(data, chunks=(1, 12, 11), compression="lzf"))
+        self.assertIn("/movie: is packed by the HDF5 filter 32000 (lzf), which is not installed here", text)
+        np.testing.assert_array_equal(self.read(self.written(data, chunks=(1, 12, 11), compression="gzip", shuffle=True))[0], data)
+        noise = np.random.default_rng(1).integers(0, 65536, (5, 12, 11)).astype(np.uint16)
+        file = self.written(noise, chunks=(1, 12, 11), compression="lzf")  # which leaves out what grows by it
+        np.testing.assert_array_equal(self.read(file)[0], noise)
+
+
+if __name__ == "__main__":
+    unittest.main()
