@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -20,6 +21,15 @@ constexpr double kMadOfNormal = 0.6744897501960817;
 constexpr double kQuantisationNoise = 0.28867513459481287;
 /// Enough differences of neighbours for a median good to 1 %.
 constexpr std::size_t kNoiseSamples = 16384;
+/// Where more neighbours are equal, and those that differ do so by more than a count, most are not
+/// equal by chance: a background was cut off at 0, or a part of the chip is masked.
+constexpr double kMostEqual = 0.3;
+/// Of three neighbours that differ the middle one is the largest or the smallest twice in three
+/// times in white noise, and once in the width of a spot where there is none.
+constexpr double kLeastTurns = 0.4;
+constexpr std::size_t kFewestTurns = 20;
+/// A count that was multiplied by a gain is a little more at times.
+constexpr double kAlmost = 1.5;
 
 /// The value that comes after `rank` others in their order.
 float in_order(std::vector<float>& values, std::size_t rank) {
@@ -41,6 +51,34 @@ std::uint16_t in_order(const std::vector<std::uint16_t>& values, std::size_t ran
   return static_cast<std::uint16_t>(found);
 }
 
+/// The median difference of horizontal neighbours that differ. Nothing where these are few, or are
+/// the flanks of spots in an image without noise.
+template <class Pixel>
+std::optional<double> median_where_different(const camera::StackShape& shape, const Pixel* frame) {
+  std::vector<float> differences;
+  std::size_t triples = 0, turns = 0;
+  const auto width = static_cast<std::size_t>(shape.width_px);
+  for (const Pixel* row = frame; row < frame + shape.pixels(); row += width) {
+    float before = 0;
+    for (std::size_t x = 1; x < width; ++x) {
+      const float here = static_cast<float>(row[x]) - static_cast<float>(row[x - 1]);
+      if (here != 0 && std::isfinite(here)) {
+        differences.push_back(std::abs(here));
+        if (before != 0) {
+          ++triples;
+          turns += (before > 0) != (here > 0) ? 1 : 0;
+        }
+      }
+      before = std::isfinite(here) ? here : 0;
+    }
+  }
+  if (triples < kFewestTurns ||
+      static_cast<double>(turns) < kLeastTurns * static_cast<double>(triples)) {
+    return std::nullopt;
+  }
+  return static_cast<double>(in_order(differences, differences.size() / 2));
+}
+
 /// Standard deviation of a pixel's noise, from the differences of horizontal neighbours: spots and
 /// background hardly show in their median.
 /// @param least  of float pixels
@@ -58,7 +96,21 @@ double pixel_noise(const camera::StackShape& shape, const Pixel* frame, double l
     if (kIsWhole || std::isfinite(difference)) differences.push_back(difference);
   }
   if (differences.empty()) return least;
-  const auto middle = static_cast<double>(in_order(differences, differences.size() / 2));
+  auto middle = static_cast<double>(in_order(differences, differences.size() / 2));
+  // Differences of one count are those of little noise.
+  const double count = kIsWhole ? 1 : least / kQuantisationNoise;
+  const std::size_t all = differences.size();
+  std::erase(differences, Difference{0});
+  const bool many_equal =
+      static_cast<double>(all - differences.size()) > kMostEqual * static_cast<double>(all);
+  if (many_equal &&
+      (differences.empty() ||
+       static_cast<double>(in_order(differences, differences.size() / 2)) > kAlmost * count)) {
+    if (const auto different = median_where_different(shape, frame);
+        different && *different > kAlmost * count) {
+      middle = *different;
+    }
+  }
   const double sd = middle / (kMadOfNormal * std::sqrt(2.0));
   return std::max(sd, kIsWhole ? kQuantisationNoise : least);
 }
