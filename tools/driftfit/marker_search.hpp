@@ -26,7 +26,9 @@ struct MarkerSearchResult {
 };
 
 /// Floating-point frames are searched as 16 bits between their lowest and highest pixel, and fitted
-/// as they are. Both without the hot pixels of the maps; fits have their variances.
+/// as they are. Where some are far from all others (a hot pixel of 1e8, a border of -3.4e38) they
+/// are also searched without these, and the search counts that finds more. Both without the hot
+/// pixels of the maps; fits have their variances.
 /// @throws fitter::FitterError
 MarkerSearchResult find_markers(const camera::StackShape& shape, const std::byte* frame,
                                 const control::DetectionSettings& settings, SpotFitter& fitter,
