@@ -69,7 +69,8 @@ class YamlMap {
     throw InputError(path_, place(node.Mark()) + what);
   }
 
-  [[noreturn]] void refuse(const YAML::Node& node, const char* key, const char* allowed) const {
+  [[noreturn]] void refuse(const YAML::Node& node, const char* key,
+                           const std::string& allowed) const {
     fail(node, std::string(key) + " is '" + yaml::key_text(node) + "', allowed " + allowed);
   }
 
