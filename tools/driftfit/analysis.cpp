@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/driftfit/camera_maps.hpp"
+#include "tools/driftfit/counted.hpp"
 #include "tools/driftfit/drift_gaps.hpp"
 #include "tools/driftfit/drift_trace.hpp"
 #include "tools/driftfit/errors.hpp"
@@ -349,6 +350,7 @@ Outcome follow_markers(const Run& as_given) {
   options.roi_px = markers.roi_px;
   const Run run{options, stack, recorded, maps, range, stop};
   Results results(options, recorded);
+  fitter.watch_clipped();
   MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps.variances());
   const MarkerTracks tracks = tracks_of(run, markers, follower, results);
   const DriftTrace trace = trace_of(options, stack, range, tracks);
@@ -357,11 +359,13 @@ Outcome follow_markers(const Run& as_given) {
   const std::int64_t known = frames_known(trace);
   Outcome outcome;
   outcome.summary = fmt::format(
-      "{} frames, {} markers{}, {} of {} fits good, drift in {} frames ({})\n", range.count,
-      markers.picks.size(),
+      "{}, {}{}, {} of {} good, drift in {} ({})\n", counted(range.count, "frame"),
+      counted(markers.picks.size(), "marker"),
       markers.frame == range.first ? "" : fmt::format(" found in frame {}", markers.frame),
-      results.written(), static_cast<std::int64_t>(markers.picks.size()) * range.count, known,
-      fitter.description());
+      results.written(),
+      counted(static_cast<std::int64_t>(markers.picks.size()) * range.count, "fit"),
+      counted(known, "frame"), fitter.description());
+  outcome.summary += fitter.clipped_pixels().told();
   const bool warn =
       drift_wanted(options) &&
       static_cast<double>(known) < options.warn_drift_share * static_cast<double>(range.count);
@@ -389,6 +393,7 @@ Outcome follow_markers(const Run& as_given) {
 Outcome localize_every_spot(const Run& run) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
   SpotFitter fitter(options.fitter);
+  fitter.watch_clipped();
   Results results(options, recorded);
   EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter, maps);
   {
@@ -410,9 +415,10 @@ Outcome localize_every_spot(const Run& run) {
     writing.finish();
   }
   results.finish(nullptr);
-  return {.summary = fmt::format("{} frames, {} spots found, {} localizations ({})\nwritten: {}\n",
-                                 range.count, every_spot.found(), results.written(),
-                                 fitter.description(), results.names()),
+  return {.summary = fmt::format("{}, {} found, {} ({})\n{}written: {}\n",
+                                 counted(range.count, "frame"), counted(every_spot.found(), "spot"),
+                                 counted(results.written(), "localization"), fitter.description(),
+                                 fitter.clipped_pixels().told(), results.names()),
           .warning = {}};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "tools/driftfit/counted.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -31,12 +32,12 @@ std::vector<YamlEntry> settings_of(const Options& options) {
     entries.emplace_back("Start values", "particle swarm");
   }
   if (fit.noise.gain_e_per_adu > 0) {
-    entries.emplace_back("Sensitivity", static_cast<double>(fit.noise.gain_e_per_adu));
+    entries.emplace_back("Sensitivity", in_few_digits(fit.noise.gain_e_per_adu));
   }
-  entries.emplace_back("Baseline", static_cast<double>(fit.noise.offset_adu));
-  entries.emplace_back("Read Noise", static_cast<double>(fit.noise.read_noise_e));
+  entries.emplace_back("Baseline", in_few_digits(fit.noise.offset_adu));
+  entries.emplace_back("Read Noise", in_few_digits(fit.noise.read_noise_e));
   if (options.fitter.excess_noise > 1) {
-    entries.emplace_back("Excess Noise", static_cast<double>(options.fitter.excess_noise));
+    entries.emplace_back("Excess Noise", in_few_digits(options.fitter.excess_noise));
   }
   const CameraMapFiles& maps = options.maps;
   if (!maps.gain.empty()) entries.emplace_back("Gain Map", maps.gain.string());

@@ -2,10 +2,13 @@
 #include "tools/driftfit/spot_fitter.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <thread>
 
 #include "fitter/options.hpp"
+#include "fitter/pixel_type.hpp"
+#include "tools/driftfit/counted.hpp"
 
 namespace driftd::tools {
 namespace {
@@ -14,30 +17,56 @@ namespace {
 /// thread are slower than one thread less.
 constexpr std::size_t kSpotsPerThread = 128;
 
-std::string counted(std::size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+/// What a pixel's variance is by the noise model.
+class VarianceModel {
+ public:
+  /// @param read  variances of each pixel's read noise, adu^2, or null: by the noise model
+  VarianceModel(const fitter::NoiseModel& noise, const float* read)
+      : noise_(noise), gain_(noise.gain_e_per_adu > 0 ? noise.gain_e_per_adu : 1.0f), read_(read) {}
+
+  /// Adu^2: shot noise of what is above the offset, read noise, and never less than one electron's.
+  /// @param light_adu  expected of the pixel: its own count would give weight to dark pixels
+  float of(std::size_t pixel, float light_adu) const {
+    const float read_e2 = read_ != nullptr ? read_[pixel] * (gain_ * gain_)
+                                           : noise_.read_noise_e * noise_.read_noise_e;
+    const float variance_e2 = std::max((light_adu - noise_.offset_adu) * gain_ + read_e2, 1.0f);
+    return variance_e2 / (gain_ * gain_);
+  }
+  bool is_there(std::size_t pixel) const { return read_ == nullptr || std::isfinite(read_[pixel]); }
+
+ private:
+  const fitter::NoiseModel& noise_;
+  float gain_;
+  const float* read_;
+};
+
+/// Of the pixels that are there.
+template <class Pixel>
+float mean_of(const Pixel* pixels, std::size_t first, std::size_t count,
+              const VarianceModel& variance) {
+  double sum = 0;
+  std::size_t there = 0;
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (!variance.is_there(i)) continue;
+    sum += static_cast<double>(pixels[i]);
+    ++there;
+  }
+  return static_cast<float>(sum / static_cast<double>(std::max<std::size_t>(there, 1)));
 }
 
-/// Variance of pixels under the noise model, adu^2: shot noise of what is above the offset, read
-/// noise, and never less than one electron's.
-/// @param read  variances of each pixel's read noise, adu^2, or null: by the noise model
-template <class Pixel>
-void add_variances(const Pixel* pixels, std::size_t count, const fitter::NoiseModel& noise,
-                   const float* read, std::vector<float>& variances) {
-  const float gain = noise.gain_e_per_adu > 0 ? noise.gain_e_per_adu : 1.0f;
-  for (std::size_t i = 0; i < count; ++i) {
-    const float electrons = (static_cast<float>(pixels[i]) - noise.offset_adu) * gain;
-    const float read_e2 =
-        read != nullptr ? read[i] * (gain * gain) : noise.read_noise_e * noise.read_noise_e;
-    const float variance_e2 = std::max(electrons + read_e2, 1.0f);
-    variances.push_back(variance_e2 / (gain * gain));
-  }
+/// What a fit expects of a pixel.
+float expected_of(const fitter::Localization& l, int column, int row) {
+  const float u = (static_cast<float>(column) - l.x_px) / l.sigma_x_px;
+  const float v = (static_cast<float>(row) - l.y_px) / l.sigma_y_px;
+  return l.amplitude_adu * std::exp(-0.5f * (u * u + v * v)) + l.background_adu;
 }
 
 /// @throws fitter::FitterError for settings that the library refuses
 void check(const SpotFitterSettings& settings) {
   const float variance = 1;
-  const fitter::Batch nothing{.roi_px = fitter::kMinRoiPx, .variances = &variance};
+  const bool weighted = fitter::needs_variances(settings.options.estimator);
+  const fitter::Batch nothing{.roi_px = fitter::kMinRoiPx,
+                              .variances = weighted ? &variance : nullptr};
   fitter::fit_batch_cpu(nothing, settings.options, {});
 }
 
@@ -77,25 +106,34 @@ std::string SpotFitter::description() const {
   return text;
 }
 
-void SpotFitter::weigh(const fitter::Batch& batch) {
-  const auto side = static_cast<std::size_t>(batch.roi_px);
-  const std::size_t count = batch.count * side * side;
-  const fitter::NoiseModel& noise = settings_.options.noise;
-  variances_.clear();
-  variances_.reserve(count);
-  switch (batch.type) {
-    case fitter::PixelType::U8:
-      add_variances(static_cast<const std::uint8_t*>(batch.pixels), count, noise, batch.variances,
-                    variances_);
-      break;
-    case fitter::PixelType::U16:
-      add_variances(static_cast<const std::uint16_t*>(batch.pixels), count, noise, batch.variances,
-                    variances_);
-      break;
-    case fitter::PixelType::F32:
-      add_variances(static_cast<const float*>(batch.pixels), count, noise, batch.variances,
-                    variances_);
-      break;
+/// All pixels of a ROI as its mean light makes them.
+void SpotFitter::weigh_evenly(const fitter::Batch& batch) {
+  const auto area = static_cast<std::size_t>(batch.roi_px) * static_cast<std::size_t>(batch.roi_px);
+  const VarianceModel variance(settings_.options.noise, batch.variances);
+  variances_.resize(batch.count * area);
+  fitter::with_pixels(batch.type, batch.pixels, [&](const auto* pixels) {
+    for (std::size_t i = 0; i < batch.count; ++i) {
+      const float mean = mean_of(pixels, i * area, area, variance);
+      for (std::size_t k = i * area; k < (i + 1) * area; ++k) variances_[k] = variance.of(k, mean);
+    }
+  });
+}
+
+/// Those of the ROIs that were fitted as the fit expects them, which their fits then start from.
+void SpotFitter::weigh_by_fits(const fitter::Batch& batch,
+                               std::span<const fitter::Localization> fits) {
+  const int side = batch.roi_px;
+  const VarianceModel variance(settings_.options.noise, batch.variances);
+  fitted_.resize(batch.count);
+  std::size_t pixel = 0;
+  for (std::size_t i = 0; i < batch.count; ++i) {
+    const fitter::Localization& fit = fits[i];
+    const bool good = fitter::converged(fit.status);
+    fitted_[i] = batch.starts != nullptr ? batch.starts[i] : fitter::Start{};
+    if (good) fitted_[i] = {fit.x_px, fit.y_px, fit.sigma_x_px, fit.sigma_y_px};
+    for (int row = 0; row < side; ++row)
+      for (int c = 0; c < side; ++c, ++pixel)
+        if (good) variances_[pixel] = variance.of(pixel, expected_of(fit, c, row));
   }
 }
 
@@ -125,16 +163,25 @@ void SpotFitter::search_cold(const fitter::Batch& batch, std::span<fitter::Local
 
 void SpotFitter::fit(fitter::Batch batch, std::span<fitter::Localization> results) {
   if (batch.count == 0) return;
-  if (fitter::needs_variances(settings_.options.estimator)) {
-    weigh(batch);
+  if (watches_clipped_) clipped_.look_at(batch);
+  const bool weighted = fitter::needs_variances(settings_.options.estimator);
+  const fitter::Batch given = batch;
+  if (weighted) {
+    weigh_evenly(given);
     batch.variances = variances_.data();
   }
   if (settings_.cold_start == ColdStart::Swarm) {
     search_cold(batch, results);
     batch.starts = starts_.data();
   }
-  const auto useful = static_cast<int>(batch.count / kSpotsPerThread) + 1;
-  back_end_->fit(batch, settings_.options, results, std::min(threads_, useful));
+  const int threads = std::min(threads_, static_cast<int>(batch.count / kSpotsPerThread) + 1);
+  back_end_->fit(batch, settings_.options, results, threads);
+  if (!weighted) return;
+  fitter::Batch again = given;
+  again.starts = batch.starts;
+  weigh_by_fits(again, results);
+  batch.starts = fitted_.data();
+  back_end_->fit(batch, settings_.options, results, threads);
 }
 
 }  // namespace driftd::tools

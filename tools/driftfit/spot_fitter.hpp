@@ -12,6 +12,7 @@
 #include "fitter/batch_back_end.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/swarm.hpp"
+#include "tools/driftfit/clipped_pixels.hpp"
 
 namespace driftd::tools {
 
@@ -39,9 +40,13 @@ class SpotFitter {
   explicit SpotFitter(const SpotFitterSettings& settings);
 
   /// Weights for weighted least squares are made here, from the noise model (an unknown gain
-  /// counts as 1). Variances of the batch are those of the pixels' read noise, whatever the
-  /// estimator. @throws fitter::FitterError
+  /// counts as 1) and the light that a first fit, of even weights, expects. Variances of the batch
+  /// are those of the pixels' read noise, whatever the estimator. @throws fitter::FitterError
   void fit(fitter::Batch batch, std::span<fitter::Localization> results);
+
+  /// From now on what is fitted is looked at for clipped_pixels().
+  void watch_clipped() noexcept { watches_clipped_ = true; }
+  const ClippedPixels& clipped_pixels() const noexcept { return clipped_; }
 
   /// As the fits have them: without the excess noise.
   const fitter::FitOptions& options() const noexcept { return settings_.options; }
@@ -51,17 +56,21 @@ class SpotFitter {
   int threads() const noexcept { return threads_; }
 
  private:
-  void weigh(const fitter::Batch& batch);
+  void weigh_evenly(const fitter::Batch& batch);
+  void weigh_by_fits(const fitter::Batch& batch, std::span<const fitter::Localization> fits);
   void search_cold(const fitter::Batch& batch, std::span<fitter::Localization> results);
 
   SpotFitterSettings settings_;
   int threads_;
   std::optional<fitter::BatchBackEnd> back_end_;
   bool gpu_sought_ = false;  ///< by BackEnd::Auto
+  bool watches_clipped_ = false;
+  ClippedPixels clipped_;
   std::vector<float> variances_;
   std::uint64_t searched_ = 0;
   std::vector<fitter::SwarmReport> reports_;
   std::vector<fitter::Start> starts_;
+  std::vector<fitter::Start> fitted_;  ///< from a first fit, where it found a spot
 };
 
 }  // namespace driftd::tools

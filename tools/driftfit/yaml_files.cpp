@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tools/driftfit/yaml_files.hpp"
 
+#include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <iterator>
 #include <regex>
 #include <sstream>
+#include <variant>
 
 #include "base/yaml/reader.hpp"
 #include "base/yaml/scalar.hpp"
@@ -195,7 +197,10 @@ std::string yaml_document(const std::vector<YamlEntry>& entries) {
   out << YAML::BeginMap;
   for (const auto& [key, value] : entries) {
     out << YAML::Key << key << YAML::Value;
-    std::visit([&out](const auto& v) { out << v; }, value);
+    if (const auto* const number = std::get_if<double>(&value))
+      out << fmt::format("{}", *number);  // in as few digits as give it back
+    else
+      std::visit([&out](const auto& v) { out << v; }, value);
   }
   out << YAML::EndMap;
   return std::string("---\n") + out.c_str() + "\n";

@@ -15,6 +15,24 @@ from driftfit_program import PLACES, PROGRAM, WithFolder, drifting, h5py, np, ro
 
 
 class Synthetic(WithFolder):
+    def test_numbers_are_written_as_they_are_read(self):
+        stack, _ = drifting(1)
+        out = self.folder / "out"
+        said = self.run_program(self.write_raw(stack), "-o", out, "--gain", 0.46, "--read-noise", 1.1, "--offset", 100)
+        self.assertIn("1 frame, 5 markers, 5 of 5 fits good, drift in 1 frame (", said)
+        lines = (self.folder / "out_locs.yaml").read_text().splitlines()
+        for line in ("Sensitivity: 0.46", "Read Noise: 1.1", "Baseline: 100"):
+            self.assertIn(line, lines)
+
+    def test_clipped_markers_are_told(self):
+        stack, _ = drifting(20)
+        for clipped in (False, True):
+            most = np.percentile(stack, 99.8) if clipped else stack.max()
+            said = self.run_program(self.write_raw(np.minimum(stack, most).astype(stack.dtype), f"{clipped}.raw"),
+                                    "-o", self.folder / f"{clipped}")
+            self.assertEqual("the largest value there is: spots that are clipped fit too wide; --saturation" in said,
+                             clipped, said)
+
     def test_drift_of_found_markers(self):
         stack, drift = drifting(120)
         out = self.folder / "out"

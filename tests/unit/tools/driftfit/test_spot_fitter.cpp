@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "tools/driftfit/spot_fitter.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "support/catch.hpp"
 #include "support/hard_spots.hpp"
+#include "support/spots.hpp"
 
 namespace driftd::tools {
 namespace {
@@ -82,6 +86,77 @@ TEST_CASE("of a signal of twice the variance less is known") {
                        static_cast<double>(one_fit(estimator, false, 1).x_sd_px);
   CHECK(ratio > 1.2);
   CHECK(ratio < std::sqrt(2.0) + 0.01);
+}
+
+/// Photons and background that fits find of spots of 1,000 photons on `background`, on the average.
+struct Found {
+  double photons, background, passing;
+};
+
+Found found_of(double background, fitter::Estimator estimator, bool map) {
+  constexpr int kSide = 11;
+  constexpr std::size_t kCount = 400;
+  const auto images =
+      test::simulate_spots<std::uint16_t>(kSide, 1000, background * kSide * kSide, kCount, 31);
+  SpotFitterSettings settings;
+  settings.back_end = BackEnd::Cpu;
+  settings.options.estimator = estimator;
+  settings.options.noise = {1, 1, 0};
+  const std::vector<float> variances(images.pixels.size(), 1);
+  fitter::Batch batch = {.pixels = images.pixels.data(),
+                         .type = fitter::PixelType::U16,
+                         .roi_px = kSide,
+                         .count = kCount,
+                         .variances = map ? variances.data() : nullptr};
+  Fits fits(kCount);
+  SpotFitter(settings).fit(batch, fits);
+  Found found = {};
+  for (const fitter::Localization& l : fits) {
+    if (!fitter::converged(l.status)) continue;
+    found.passing += 1;
+    found.photons += 2 * M_PI * static_cast<double>(l.amplitude_adu * l.sigma_x_px * l.sigma_x_px);
+    found.background += static_cast<double>(l.background_adu);
+  }
+  return {found.photons / found.passing, found.background / found.passing,
+          found.passing / static_cast<double>(kCount)};
+}
+
+TEST_CASE("weights make neither photons nor background less than they are") {
+  const double background = GENERATE(1.0, 4.0, 20.0);
+  const bool map = GENERATE(false, true);
+  const Found weighted = found_of(background, fitter::Estimator::WeightedLeastSquares, map);
+  const Found plain = found_of(background, fitter::Estimator::LeastSquares, false);
+  CAPTURE(background, map);
+  CHECK(weighted.passing > 0.98);
+  CHECK(weighted.photons == Approx(plain.photons).epsilon(0.02));
+  CHECK(weighted.background == Approx(plain.background).margin(0.02 * background + 0.05));
+}
+
+/// Spots cut off at a part of their height.
+std::vector<std::uint16_t> clipped(double at, std::size_t count) {
+  auto pixels = test::simulate_spots<std::uint16_t>(11, 20000, 1000, count, 32).pixels;
+  const auto most = *std::max_element(pixels.begin(), pixels.end());
+  for (auto& pixel : pixels)
+    pixel = std::min(pixel, static_cast<std::uint16_t>(at * static_cast<double>(most)));
+  return pixels;
+}
+
+TEST_CASE("spots that are clipped are told, others are not") {
+  const auto told = [](const std::vector<std::uint16_t>& pixels) {
+    ClippedPixels clipped;
+    for (std::size_t first = 0; first < pixels.size(); first += 100 * 121)
+      clipped.look_at({.pixels = pixels.data() + first,
+                       .type = fitter::PixelType::U16,
+                       .roi_px = 11,
+                       .count = 100});
+    return clipped.told();
+  };
+  CHECK(told(clipped(1, 500)).empty());
+  CHECK_THAT(told(clipped(0.3, 500)),
+             contains("the largest value there is") && contains("--saturation"));
+  std::vector<std::uint16_t> few = test::simulate_spots<std::uint16_t>(11, 60, 400, 500, 33).pixels;
+  CHECK(told(few).empty());
+  CHECK(told({}).empty());
 }
 
 }  // namespace
