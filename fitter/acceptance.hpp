@@ -23,7 +23,7 @@ constexpr float kMinSignificance = 4.0f;
 constexpr float kMaxStructure = 1.0f / 3.0f;
 /// The same over the noise expected of such an average: keeps weak spots from failing by noise.
 /// Where the gain is known that of the peak, of 25 electrons and less, as there alone it counts
-/// (above, a third of the amplitude is more): one in three to nine in ten of wide, dim spots, as of
+/// (above, a third of the amplitude is more): one in six to nine in ten of wide, dim spots, as of
 /// 3,000 photons with a sigma of 8 px, failed by the noise of a ROI that is dark for the most part.
 /// The line v0 + v1 f that residuals tell without a gain is no use here: rings raise it, and pass.
 constexpr float kMinStructureSignificance = 5.0f;

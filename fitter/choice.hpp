@@ -25,6 +25,7 @@ DRIFTD_HD auto with_model(Model model, const Action& action) {
     case Model::CircularGaussian:
     case Model::RotatedGaussian:
     case Model::LineGaussian:
+    case Model::EllipticalCauchy:
       break;
     case Model::EllipticalGaussian:
       return action.template operator()<EllipticalGaussian>();

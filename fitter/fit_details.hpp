@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "fitter/elliptical_cauchy.hpp"
 #include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/line_gaussian.hpp"
@@ -143,6 +144,19 @@ struct UsersFit<LineGaussian> {
       : sigma_x_px(p[1]), sigma_y_px(p[1]) {
     jacobian.of[kX][0] = jacobian.of[kSigmaX][1] = jacobian.of[kSigmaY][1] = 1;
     jacobian.of[kAmplitude][2] = jacobian.of[kBackground][3] = 1;
+  }
+};
+
+/// What is searched is what users get.
+template <>
+struct UsersFit<EllipticalCauchy> {
+  static constexpr int kShape = EllipticalCauchy::kShape, n = kShape + 2;
+  float y_px, sigma_x_px, sigma_y_px, angle_rad = 0;
+  Jacobian<n> jacobian = {};
+
+  DRIFTD_HD UsersFit(const Vec<n>& p, float, const AngleBounds&)
+      : y_px(p[1]), sigma_x_px(p[2]), sigma_y_px(p[3]) {
+    for (int j = 0; j < n; ++j) jacobian.of[j][j] = 1;
   }
 };
 

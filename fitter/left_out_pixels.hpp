@@ -42,7 +42,8 @@ DRIFTD_HD Mask<Real> none_to_leave_out(const Real (&largest)[kNoisiest]) {
   return most <= smaller(kMostNoise * least, Real(std::numeric_limits<float>::max()));
 }
 
-/// Variance, adu^2, beyond which a pixel is left out.
+/// Variance, adu^2, beyond which a pixel is left out: none of finite variance where there are fewer
+/// than four.
 /// @param sum_of, largest_of  (f): of f(pixel less pedestal, variance), over all pixels
 template <class Real, class SumOf, class LargestOf>
 DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptions& options,
@@ -71,26 +72,48 @@ DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptio
     const Real mean = summary.pedestal_adu + sum / there;
     light = larger(mean - options.noise.offset_adu, zero) / gain_of(options);
   }
-  return smaller(kMostNoise * (fourth + light), Real(kMost));
+  const Real finite =
+      sum_of([&](const Real&, const Real& v) { return where(is_finite(v), one, zero); });
+  const Mask<Real> has_fourth = finite > static_cast<float>(kNoisiest) - 0.5f;
+  return where(has_fourth, smaller(kMostNoise * (fourth + light), Real(kMost)), Real(kMost));
 }
 
-/// Makes the mean of all others of each pixel that is left out, and that mean the pedestal.
-/// @param most    most_variance()
-/// @param change  (f): makes f(pixel less pedestal, variance) of each pixel
-template <class Real, class SumOf, class Change>
-DRIFTD_HD void leave_out(const Real& most, float count, const SumOf& sum_of, const Change& change,
-                         PixelSummaryOf<Real>& summary) {
+/// How many parameters a fit has to find.
+DRIFTD_HD int free_parameters(const FitOptions& options) {
+  int count = 0;
+  for (unsigned bits = bits_of(options.model) & ~unsigned{options.fixed}; bits != 0; bits >>= 1)
+    count += static_cast<int>(bits & 1u);
+  return count;
+}
+
+/// Makes the mean of all others of each pixel that is left out, and that mean the pedestal. Fewer
+/// pixels than a fit has parameters to find, or pixels that are all equal, are bad input.
+/// @param sum_of, largest_of  as above; largest_of is 0 where nothing is above 0
+/// @param change              (f): makes f(pixel less pedestal, variance) of each pixel
+/// @return most_variance()
+template <class Real, class SumOf, class LargestOf, class Change>
+DRIFTD_HD Real leave_out(PixelSummaryOf<Real>& summary, const FitOptions& options,
+                         const SumOf& sum_of, const LargestOf& largest_of, const Change& change) {
+  const Real most = most_variance(summary, options, sum_of, largest_of);
   const Real one = 1.0f, zero = 0.0f;
+  const Real gone = sum_of([&](const Real&, const Real& v) { return where(v <= most, zero, one); });
   const Real kept = sum_of([&](const Real&, const Real& v) { return where(v <= most, one, zero); });
   const Real sum = sum_of([&](const Real& g, const Real& v) { return where(v <= most, g, zero); });
-  const Mask<Real> all_kept = kept > count - 0.5f;
+  const Mask<Real> all_kept = gone < 0.5f;
   const Real mean = where(all_kept || kept < 0.5f, zero, sum / kept);
   change([&](const Real& g, const Real& v) { return where(v <= most, g - mean, zero); });
   const Real rest = sum_of([&](const Real& g, const Real&) { return g; });
   const Real squares = sum_of([&](const Real& g, const Real&) { return g * g; });
+  // About their mean some pixels are brighter and some darker, if they are not all equal.
+  const Real above = largest_of([&](const Real& g, const Real&) { return g; });
+  const Real below = largest_of([&](const Real& g, const Real&) { return -g; });
+  const float fewest = static_cast<float>(free_parameters(options));
+  summary.usable =
+      summary.usable && kept > fewest - 0.5f && (all_kept || (above > 0.0f && below > 0.0f));
   summary.pedestal_adu += mean;
   summary.sum = where(all_kept, summary.sum, rest);
   summary.sum_squares = where(all_kept, summary.sum_squares, squares);
+  return most;
 }
 
 }  // namespace driftd::fitter

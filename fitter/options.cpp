@@ -38,6 +38,28 @@ bool unbounded(const Bounds& bounds) {
   return true;
 }
 
+const char* name_of(Parameter p) {
+  static constexpr std::array kNames = {"x", "y", "sigma_x", "sigma_y", "amplitude", "background"};
+  return kNames[static_cast<std::size_t>(p)];
+}
+
+}  // namespace
+
+void check_model_has(Model model, unsigned fixed, const Bounds& bounds) {
+  for (int j = 0; j < kParameters; ++j) {
+    const auto p = static_cast<Parameter>(j);
+    if ((bits_of(model) & bit(p)) != 0) continue;
+    const bool bounded =
+        bounds.lower[j] > -Bounds::kUnbounded || bounds.upper[j] < Bounds::kUnbounded;
+    if ((fixed & bit(p)) != 0 || bounded)
+      throw FitterError(std::string("fitter: ") + name_of(p) + " is " +
+                        (bounded ? "bounded" : "fixed") +
+                        ", and the model has none: what is called sigma_x is its only width");
+  }
+}
+
+namespace {
+
 /// The search, as against what ends it.
 void check_search(const FitOptions& options) {
   if (options.model > kLastModel) throw FitterError("fitter: unknown model");
@@ -54,6 +76,7 @@ void check_search(const FitOptions& options) {
                         in_digits(lower) + " to " + in_digits(upper) +
                         ", allowed are a lower one and one not below it");
   }
+  check_model_has(options.model, options.fixed, options.bounds);
   if (options.estimator == Estimator::ImplicitLeastSquares &&
       (options.fixed != 0 || !unbounded(options.bounds)))
     throw FitterError(
@@ -117,6 +140,7 @@ Batch part_of(const Batch& all, std::size_t first, std::size_t count) {
   skip(part.levels);
   skip(part.variances, side * side);
   skip(part.bounds);
+  skip(part.places, side * side);
   skip(part.angles_rad);
   skip(part.angle_bounds);
   skip(part.details);
@@ -146,6 +170,12 @@ void check_batch(const Batch& batch, const FitOptions& options, std::size_t resu
     throw FitterError("fitter: a fixed position or width needs start values");
   if (needs_variances(options.estimator) && batch.variances == nullptr)
     throw FitterError("fitter: weighted least squares needs the variances of the pixels");
+  if (batch.variances != nullptr && !knows_its_variances(options.estimator))
+    throw FitterError(
+        "fitter: variances of the pixels are given, which this estimator does not use; weighted "
+        "least squares and the Poisson likelihood do");
+  if (batch.places != nullptr && options.model != Model::LineGaussian)
+    throw FitterError("fitter: places of the pixels are given, which only a line has");
   if (options.estimator == Estimator::ImplicitLeastSquares &&
       (batch.bounds != nullptr || batch.angle_bounds != nullptr))
     throw FitterError("fitter: implicit least squares takes no bounds");

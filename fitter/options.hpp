@@ -17,6 +17,9 @@ bool needs_variances(Estimator estimator);
 /// @throws FitterError outside kMinRoiPx .. kMaxRoiPx
 void check_roi_px(int roi_px);
 
+/// What the model does not have can neither be fixed nor bounded. @throws FitterError
+void check_model_has(Model model, unsigned fixed, const Bounds& bounds);
+
 /// @throws FitterError for a setting outside its range
 void check_options(const FitOptions& options);
 

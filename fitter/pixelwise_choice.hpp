@@ -4,6 +4,7 @@
 #pragma once
 
 #include "fitter/choice.hpp"
+#include "fitter/elliptical_cauchy.hpp"
 #include "fitter/line_gaussian.hpp"
 #include "fitter/pixelwise.hpp"
 #include "fitter/rotated_gaussian.hpp"
@@ -29,6 +30,8 @@ DRIFTD_HD auto with_pixelwise_search(const FitOptions& options, bool bounds_axes
                                      const Action& action) {
   if (options.model == Model::LineGaussian)
     return action.template operator()<PixelwiseSearch<LineGaussian, Real>>();
+  if (options.model == Model::EllipticalCauchy)
+    return action.template operator()<PixelwiseSearch<EllipticalCauchy, Real>>();
   if (searches_axes(options, bounds_axes))
     return action.template operator()<PixelwiseSearch<RotatedByAxes, Real>>();
   return action.template operator()<PixelwiseSearch<RotatedGaussian, Real>>();

@@ -189,6 +189,7 @@ Batch batch_from(const driftfit_images* given) {
   driftfit_images i = {};
   take(*given, kFirstImages, "images", "sizeof(driftfit_images)", i);
   check_pixel_type(i.pixel_type);
+  check_range("side", i.side, kMinRoiPx, kMaxRoiPx);
   return {.pixels = i.pixels,
           .type = static_cast<PixelType>(i.pixel_type),
           .roi_px = i.side,
@@ -199,6 +200,15 @@ Batch batch_from(const driftfit_images* given) {
           .bounds = reinterpret_cast<const Bounds*>(i.bounds),
           .angles_rad = i.angles,
           .details = reinterpret_cast<FitDetails*>(i.details)};
+}
+
+/// Bounds of single images are looked at where the host can read them, and of the first ones: those
+/// of one parameter are given for all images.
+/// @throws FitterError
+void check_bounds(const Bounds* bounds, std::size_t count, Model model) {
+  constexpr std::size_t kMost = 1000;
+  if (bounds == nullptr || model > kLastModel || !host_can_read(bounds)) return;
+  for (std::size_t i = 0; i < std::min(count, kMost); ++i) check_model_has(model, 0, bounds[i]);
 }
 
 /// What a call was given, once it is known to make sense.
@@ -216,6 +226,7 @@ CheckedCall checked_call(const driftfit_fitter* fitter, const driftfit_options* 
     throw FitterError("driftfit: no place given for results");
   CheckedCall call = {batch, options_from(all_options(options))};
   check_batch(call.batch, call.options, call.batch.count);
+  check_bounds(call.batch.bounds, call.batch.count, call.options.model);
   return call;
 }
 
@@ -225,6 +236,7 @@ FrameFits frames_from(const driftfit_frames* given) {
   driftfit_frames f = {};
   take(*given, kFirstFrames, "frames", "sizeof(driftfit_frames)", f);
   check_pixel_type(f.pixel_type);
+  check_range("side", f.side, kMinRoiPx, kMaxRoiPx);
   const auto type = static_cast<PixelType>(f.pixel_type);
   const std::size_t row =
       f.row_stride != 0 ? f.row_stride
@@ -432,6 +444,7 @@ int driftfit_fit_frames(driftfit_fitter* fitter, const driftfit_options* given,
     options = options_beside(fits.frames, given);
     fitter->back_end.check(fits, options,
                            {reinterpret_cast<const Localization*>(results), fits.rois.count});
+    check_bounds(fits.rois.bounds, fits.rois.count, options.model);
     return DRIFTFIT_OK;
   });
   if (checked != DRIFTFIT_OK) return checked;

@@ -49,21 +49,11 @@ void fit_on_threads(const Batch& like, Model model, int threads, const Each& eac
 
 /// @param results  as many as the batch has ROIs
 cpu::FitJob job_of(const Batch& batch, const FitOptions& options, Localization* results) {
-  return {batch.pixels,
-          cpu::roi_bytes(batch),
-          batch.type,
-          batch.roi_px,
-          batch.count,
-          batch.starts,
-          batch.levels,
-          batch.bounds,
-          batch.variances,
-          &options,
-          results,
-          batch.angles_rad,
-          batch.angle_bounds,
-          batch.details,
-          batch.bounds_axes()};
+  return {
+      batch.pixels, cpu::roi_bytes(batch), batch.type,         batch.roi_px,    batch.count,
+      batch.starts, batch.levels,          batch.bounds,       batch.variances, &options,
+      results,      batch.angles_rad,      batch.angle_bounds, batch.details,   batch.bounds_axes(),
+      batch.places};
 }
 
 }  // namespace

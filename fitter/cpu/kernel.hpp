@@ -32,6 +32,7 @@ struct FitJob {
   const AngleBounds* angle_bounds = nullptr;
   FitDetails* details = nullptr;
   bool bounds_axes = false;  ///< Batch::bounds_axes()
+  const float* places = nullptr;
 };
 
 /// The memory of one swarm; never shared.

@@ -44,6 +44,7 @@ void for_each_group(const FitJob& job, PixelwiseWorkspace& workspace, const Run&
     const LaneGroup group(job, first);
     Pixels pixels(workspace, job.roi_px, job.options->integrated);
     group.load(pixels);
+    group.load_places(pixels);
     FitInputOf<Real> input;
     BoundsOf<Real> bounds;
     group.add_limits(pixels, bounds, input);

@@ -43,9 +43,17 @@ class LaneGroup {
   template <class Pixels>
   void load_map(Pixels& pixels) const {
     const float* maps[kLanes];
-    const auto side = static_cast<std::size_t>(job_.roi_px);
-    for (int k = 0; k < kLanes; ++k) maps[k] = job_.variances + index_[k] * side * side;
+    find(job_.variances, maps);
     pixels.load_map(maps, *job_.options);
+  }
+
+  /// Of a line, if they are given.
+  template <class Pixels>
+  void load_places(Pixels& pixels) const {
+    if (job_.places == nullptr) return;
+    const float* places[kLanes];
+    find(job_.places, places);
+    pixels.load_places(places);
   }
 
   StartOf<Real> start() const {
@@ -145,6 +153,12 @@ class LaneGroup {
       rois[k] = reinterpret_cast<const T*>(static_cast<const unsigned char*>(job_.pixels) +
                                            index_[k] * job_.stride_bytes);
     pixels.load(rois, job_.options->saturation_adu);
+  }
+
+  /// What is of each pixel.
+  void find(const float* of_all, const float* (&of_roi)[kLanes]) const {
+    const auto side = static_cast<std::size_t>(job_.roi_px);
+    for (int k = 0; k < kLanes; ++k) of_roi[k] = of_all + index_[k] * side * side;
   }
 
   template <class OfRoi>

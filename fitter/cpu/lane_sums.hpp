@@ -80,7 +80,7 @@ class LaneSumsIn {
     summary_.sum_squares = squares;
     summary_.usable =
         squares <= std::numeric_limits<float>::max() && lowest < highest && highest < saturation;
-    has_windows_ = mapped_ = false;
+    has_windows_ = mapped_ = placed_ = false;
   }
 
   /// One map value for each pixel; a variance that is none makes a ROI unusable.
@@ -109,6 +109,16 @@ class LaneSumsIn {
       const Real variance = Real::load(w_.map + kStep * i);
       at(w_.map, i, map_value(estimator, gain, where(variance <= most, variance, Real(kInfinity))));
     }
+  }
+
+  /// Of a line: where each pixel lies on it, instead of its row and column.
+  void load_places(const float* const (&places)[kLanes]) {
+    for (int i = 0; i < side_ * side_; ++i) {
+      alignas(64) float of[kLanes];
+      for (int k = 0; k < kLanes; ++k) of[k] = places[k][i];
+      at(w_.places, i, Real::load(of));
+    }
+    placed_ = true;
   }
 
   SmoothedExtremesOf<Real> smoothed_pixels() {
@@ -162,7 +172,8 @@ class LaneSumsIn {
   void for_each_pixel(const PixelNoiseOf<Real>&, const Action& action) const {
     for (int row = 0; row < side_; ++row)
       for (int c = 0; c < side_; ++c)
-        action(Real(static_cast<float>(c)), Real(static_cast<float>(row)), pixel(row, c),
+        action(placed_ ? place(row, c) : Real(static_cast<float>(c)),
+               Real(placed_ ? 0.0f : static_cast<float>(row)), pixel(row, c),
                mapped_ ? map(row, c) : Real(0.0f));
   }
   template <std::size_t n>
@@ -319,6 +330,7 @@ class LaneSumsIn {
   static void at(float* image, int i, const Real& value) { value.store(image + kStep * i); }
   Real pixel(int row, int c) const { return Real::load(w_.pixels + kStep * (row * side_ + c)); }
   Real map(int row, int c) const { return Real::load(w_.map + kStep * (row * side_ + c)); }
+  Real place(int row, int c) const { return Real::load(w_.places + kStep * (row * side_ + c)); }
   Real x(int power, int c) const { return Real::load(w_.x[power] + kStep * c); }
   Real y(int power, int row) const { return Real::load(w_.y[power] + kStep * row); }
   /// @param scaled  alpha Y of the row
@@ -453,9 +465,7 @@ class LaneSumsIn {
       for (int i = 0; i < count; ++i)
         at(w_.pixels, i, of(Real::load(w_.pixels + kStep * i), Real::load(w_.map + kStep * i)));
     };
-    const Real most = most_variance(summary_, options, sum_of, largest_of);
-    leave_out(most, static_cast<float>(count), sum_of, change, summary_);
-    return most;
+    return leave_out(summary_, options, sum_of, largest_of, change);
   }
 
   /// The terms of a row's pixels, as many columns at a time as are abreast.
@@ -576,7 +586,7 @@ class LaneSumsIn {
   PixelSummaryOf<Real> summary_;
   ProfileMomentsOf<Real> moments_ = {};
   bool has_windows_ = false;
-  bool mapped_ = false;
+  bool mapped_ = false, placed_ = false;
   Estimator of_map_ = {};
 };
 using LaneSums = LaneSumsIn<LaneWorkspace>;

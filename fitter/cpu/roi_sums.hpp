@@ -284,9 +284,7 @@ class RoiSums {
     const auto change = [&](const auto& of) {
       for_each([&](float& pixel, float variance) { pixel = of(pixel, variance); });
     };
-    const float most = most_variance(summary_, options, sum_of, largest_of);
-    leave_out(most, static_cast<float>(side_ * side_), sum_of, change, summary_);
-    return most;
+    return leave_out(summary_, options, sum_of, largest_of, change);
   }
 
   /// Vectors whose lanes add up to AxisMoments.

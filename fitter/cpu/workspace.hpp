@@ -44,6 +44,8 @@ struct alignas(64) LaneWorkspaceOf {
 };
 using LaneWorkspace = LaneWorkspaceOf<kMostLaneRoiPx>;
 /// Of fits pixel by pixel, which never have their pixels across the lanes.
-using PixelwiseWorkspace = LaneWorkspaceOf<kMaxRoiPx>;
+struct alignas(64) PixelwiseWorkspace : LaneWorkspaceOf<kMaxRoiPx> {
+  alignas(64) float places[kPixels];  ///< of a line: Batch::places
+};
 
 }  // namespace driftd::fitter::cpu

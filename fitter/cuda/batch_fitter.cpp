@@ -171,6 +171,8 @@ class BatchFitter final : public CudaBatchFitter {
   void fit(const Batch& batch, const FitOptions& options,
            std::span<Localization> results) override {
     check_batch(batch, options, results.size());
+    if (batch.places != nullptr)
+      throw FitterError("CUDA: places of the pixels are given, which only the CPU's fits take");
     run({batch, options}, results.data(), nullptr);
   }
 

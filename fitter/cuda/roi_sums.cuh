@@ -444,8 +444,7 @@ class RoiSums {
           [&](float& pixel, int r, int c) { pixel = of(pixel, variances_[r * side_ + c]); });
       group_.sync();
     };
-    most_variance_ = most_variance(summary_, options, sum_of, largest_of);
-    leave_out(most_variance_, static_cast<float>(count()), sum_of, change, summary_);
+    most_variance_ = leave_out(summary_, options, sum_of, largest_of, change);
   }
 
   __device__ void combine(WeightedMoments& m) {

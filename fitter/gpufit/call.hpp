@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One call of Gpufit's interface, as a value, and its translation to fitter.hpp: which model,
-// options and bounds it means, and what its states are in ours. Any thread may call.
+// One call of Gpufit's interface, as a value, its checks and its fits. Any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +23,7 @@ struct Call {
   const int* parameters_to_fit;
   int estimator_id;
   std::size_t user_info_size;
+  const char* user_info;
   float* output_parameters;
   int* output_states;
   float* output_chi_squares;

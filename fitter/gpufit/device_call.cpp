@@ -7,6 +7,7 @@
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/gpufit/gpufit.h"
+#include "fitter/gpufit/translation.hpp"
 
 namespace driftd::fitter::drop_in {
 namespace {
@@ -56,8 +57,12 @@ void fit_on_device(Call call) {
   check(call);
   const bool weighted = call.estimator_id == LSE;
   // Points of one dimension are made ROIs by the host.
-  const bool line = call.model_id == GAUSS_1D;
+  const bool line = is_of_one_dimension(call.model_id);
   Mirror<float> data(line ? writable(call.data) : nullptr, call.n_points);
+  const bool one_for_all = call.user_info_size == call.n_points * sizeof(float);
+  const std::size_t of_fits = one_for_all ? 1 : call.n_fits;
+  const std::size_t place_bytes = call.user_info_size / std::max<std::size_t>(of_fits, 1);
+  Mirror<char> places(const_cast<char*>(call.user_info), place_bytes);
   Mirror<float> weights(weighted ? writable(call.weights) : nullptr, call.n_points);
   Mirror<float> constraints(writable(call.constraints), 2 * n);
   Mirror<float> parameters(call.output_parameters, n);
@@ -69,6 +74,11 @@ void fit_on_device(Call call) {
     part.n_fits = std::min(kFits, call.n_fits - first);
     part.data = line ? data.read(first, part.n_fits) : call.data + first * call.n_points;
     part.weights = weights.read(first, part.n_fits);
+    if (place_bytes > 0) {
+      const std::size_t of_part = one_for_all ? 1 : part.n_fits;
+      part.user_info = places.read(one_for_all ? 0 : first, of_part);
+      part.user_info_size = of_part * place_bytes;
+    }
     part.constraints = constraints.read(first, part.n_fits);
     part.initial_parameters = part.output_parameters = parameters.read(first, part.n_fits);
     part.output_states = states.room(part.n_fits);

@@ -70,14 +70,14 @@ int gpufit(size_t n_fits, size_t n_points, REAL* data, REAL* weights, int model_
 int gpufit_constrained(size_t n_fits, size_t n_points, REAL* data, REAL* weights, int model_id,
                        REAL* initial_parameters, REAL* constraints, int* constraint_types,
                        REAL tolerance, int max_n_iterations, int* parameters_to_fit,
-                       int estimator_id, size_t user_info_size, char* /*user_info*/,
+                       int estimator_id, size_t user_info_size, char* user_info,
                        REAL* output_parameters, int* output_states, REAL* output_chi_squares,
                        int* output_n_iterations) {
   return guarded([&] {
     const std::string obstacle =
         drop_in::fit({n_fits, n_points, data, weights, model_id, initial_parameters, constraints,
                       constraint_types, tolerance, max_n_iterations, parameters_to_fit,
-                      estimator_id, user_info_size, output_parameters, output_states,
+                      estimator_id, user_info_size, user_info, output_parameters, output_states,
                       output_chi_squares, output_n_iterations});
     if (!obstacle.empty()) remember(kOnCpu + obstacle);
   });
@@ -94,16 +94,19 @@ int gpufit_cuda_interface(size_t n_fits, size_t n_points, REAL* gpu_data, REAL* 
       gpu_fit_parameters, gpu_output_states, gpu_output_chi_squares, gpu_output_n_iterations);
 }
 
-int gpufit_constrained_cuda_interface(
-    size_t n_fits, size_t n_points, REAL* gpu_data, REAL* gpu_weights, int model_id, REAL tolerance,
-    int max_n_iterations, int* parameters_to_fit, REAL* gpu_constraints, int* constraint_types,
-    int estimator_id, size_t user_info_size, char* /*gpu_user_info*/, REAL* gpu_fit_parameters,
-    int* gpu_output_states, REAL* gpu_output_chi_squares, int* gpu_output_n_iterations) {
+int gpufit_constrained_cuda_interface(size_t n_fits, size_t n_points, REAL* gpu_data,
+                                      REAL* gpu_weights, int model_id, REAL tolerance,
+                                      int max_n_iterations, int* parameters_to_fit,
+                                      REAL* gpu_constraints, int* constraint_types,
+                                      int estimator_id, size_t user_info_size, char* gpu_user_info,
+                                      REAL* gpu_fit_parameters, int* gpu_output_states,
+                                      REAL* gpu_output_chi_squares, int* gpu_output_n_iterations) {
   return guarded([&] {
     drop_in::fit_on_device({n_fits, n_points, gpu_data, gpu_weights, model_id, gpu_fit_parameters,
                             gpu_constraints, constraint_types, tolerance, max_n_iterations,
-                            parameters_to_fit, estimator_id, user_info_size, gpu_fit_parameters,
-                            gpu_output_states, gpu_output_chi_squares, gpu_output_n_iterations});
+                            parameters_to_fit, estimator_id, user_info_size, gpu_user_info,
+                            gpu_fit_parameters, gpu_output_states, gpu_output_chi_squares,
+                            gpu_output_n_iterations});
   });
 }
 

@@ -28,8 +28,9 @@ extern "C" {
 #endif
 
 /* Fitted are GAUSS_1D (amplitude, x0, sigma, offset; 5 to 4096 points), GAUSS_2D (amplitude, x0, y0,
- * sigma, offset), GAUSS_2D_ELLIPTIC (amplitude, x0, y0, sigma_x, sigma_y, offset) and
- * GAUSS_2D_ROTATED (the same and rotation, rad). The others are an ERROR. */
+ * sigma, offset), GAUSS_2D_ELLIPTIC and CAUCHY_2D_ELLIPTIC (amplitude, x0, y0, sigma_x, sigma_y,
+ * offset), GAUSS_2D_ROTATED (the same and rotation, rad) and LINEAR_1D (offset, slope; 2 points or
+ * more). The others are an ERROR. */
 enum ModelID {
   GAUSS_1D = 0,
   GAUSS_2D = 1,
@@ -56,7 +57,7 @@ enum EstimatorID { LSE = 0, MLE = 1 };
 enum FitState {
   CONVERGED = 0,
   MAX_ITERATION = 1,    /* still improving, or no step improves it, or pixels that are no numbers */
-  SINGULAR_HESSIAN = 2, /* all pixels equal */
+  SINGULAR_HESSIAN = 2, /* all pixels equal, or fewer of weight than parameters to fit */
   NEG_CURVATURE_MLE = 3, /* never: a step to a negative model is refused, not taken */
   GPU_NOT_READY = 4      /* never */
 };
@@ -69,11 +70,11 @@ enum ConstraintType { NONE = 0, LOWER = 1, UPPER = 2, LOWER_UPPER = 3 };
 /* Arrays, P parameters in the model's order:
  *   data, weights           n_fits * n_points; weights 1 / variance, null: all equal; LSE only
  *   initial_parameters      n_fits * P
- *   tolerance               ends a fit: chi-square changes by less than tolerance * chi-square,
- *                           or is below a thousandth of it
+ *   tolerance               ends a fit: chi-square changes by less than tolerance * chi-square
  *   max_n_iterations        1 or more; above 255 counts as 255
  *   parameters_to_fit       P; 0: keeps its initial value
- *   user_info_size          0: these models have none
+ *   user_info               places of the points of GAUSS_1D and LINEAR_1D, floats, n_points or
+ *                           n_fits * n_points; user_info_size: bytes, 0: they are 0, 1, 2 ...
  *   output_parameters       n_fits * P; the other outputs n_fits */
 int gpufit(size_t n_fits, size_t n_points, REAL* data, REAL* weights, int model_id,
            REAL* initial_parameters, REAL tolerance, int max_n_iterations, int* parameters_to_fit,

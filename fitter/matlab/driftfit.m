@@ -1,7 +1,7 @@
 % SPDX-License-Identifier: MIT
 function results = driftfit (images, varargin)
 % DRIFTFIT  Fits a 2-D Gaussian on a constant background to every image of a stack, on the GPU or
-% the CPU.
+% the CPU. The library's rotated model, details, whole frames and swarm are for C and Python alone.
 %
 %   results = driftfit (images)
 %   results = driftfit (images, 'name', value, ...)
@@ -18,7 +18,8 @@ function results = driftfit (images, varargin)
 %               its own
 %   levels      2 x N or 2 x 1: amplitude, background to start from               (those that fit)
 %   variances   S x S x N, or S x S for all images, single or double, of each pixel. Weighted least
-%               squares: its noise; poisson: its read noise. Inf: the pixel is not there.
+%               squares: its noise; poisson: its read noise; the others refuse them. Inf: the pixel
+%               is not there.
 %               One below 0, or NaN, makes status 5.
 %   fixed       name, or cell of names, of parameters that keep their start value, which start or
 %               levels has to give: x, y, sigma_x, sigma_y, amplitude, background; a circular

@@ -33,7 +33,7 @@ from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import arguments, gpu, interrupts, libdriftfit
+from . import arguments, clipped, gpu, interrupts, libdriftfit
 from .arguments import MAX_SIDE, MIN_SIDE, PIXEL_TYPES
 from .libdriftfit import PARAMETERS, FitError, LibraryMissing
 from .records import DETAILS, LEVELS, PLACE, RESULT, START, STATUS, SWARM_REPORT, converged
@@ -77,7 +77,7 @@ class Fitter:
         A back end that is none, or a number that is not allowed.
     """
 
-    _handle, _fitting = None, False
+    _handle, _fitting, _calls = None, False, 0
 
     def __init__(self, backend: str = "auto", threads: int = 0, devices: Sequence[int] = ()):
         global _library
@@ -160,12 +160,13 @@ class Fitter:
             Start values of these; None: those that fit each start best.
         variances : array, the shape of images or (side, side) for all of them
             Variance of each pixel, pixel units squared: to poisson its read noise, to
-            weighted_least_squares all of it, the light's included. Infinite: to these two the pixel is
-            not there; it still has to be finite and below ``saturation``.
+            weighted_least_squares all of it, the light's included; not with the others, which do not use
+            them. Infinite: the pixel is not there; it still has to be finite and below ``saturation``.
         bounds : mapping of a name of `PARAMETERS` to (lower, upper)
-            Each a number, or an array of shape (n,). Not with implicit.
+            Each a number, or an array of shape (n,). Not with implicit; sigma_y not of the circular model,
+            whose only width is sigma_x.
         fixed : names of `PARAMETERS`, and "angle" of the rotated model
-            These keep their start values. Not with implicit.
+            These keep their start values. Not with implicit; sigma_y not of the circular model.
         out : array, shape (n,), dtype `RESULT`
             Receives the results and is returned: an array that is used again, or of `pinned`, spares a
             new one. What is not done, by `progress` or an error, is ``bad_input`` there, too. Or on
@@ -176,8 +177,8 @@ class Fitter:
             more and the widths exchanged make the same spot, which is told by the angle nearest to
             this; half turns where a width or the angle is fixed or bounded, or images have bounds of their own.
         details : array, shape (n,), dtype `DETAILS`
-            Receives angles and covariances, which cost the circular and the elliptical model as much time again
-            or twice; None: they are not wanted. What is not done is NaN, after an error, too. Or on the GPU, without `progress`, shape (n, 51) of
+            Receives angles and covariances, with which cold circular and elliptical fits take 2.3 to 5.4 times
+            as long; None: they are not wanted. What is not done is NaN, after an error, too. Or on the GPU, without `progress`, shape (n, 51) of
             float32.
         **options
             gain : electrons per pixel unit, 1e-12 to 1e12; None or 0 (default): not known.
@@ -189,7 +190,8 @@ class Fitter:
                 the read noise that referred to before the multiplication.
             integrated : True: a pixel is the Gaussian's mean over its area; False (default): its
                 value at the pixel's centre, which makes sigma some 1 / (24 sigma) px larger.
-            saturation : pixels at or above are bad input; 0 (default): none are.
+            saturation : pixels at or above are bad input; 0 (default): none are, and a RuntimeWarning tells of
+                images several of whose pixels are the largest there are, as clipped ones are.
             min_background : limit of the background (-inf: none).
             spots_only : True (default): a minimum that is no spot is not converged; False: any
                 minimum will do.
@@ -216,6 +218,7 @@ class Fitter:
         settings = _settings(model, estimator, fixed, options)
         work = image_work(images, settings, start, levels, variances, bounds, out, angles, details)
         self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
+        self._look_for_clipped(lambda: work.pixels, settings)
         return work.results if out is None else out
 
     def fit_frames(self, frames: np.ndarray, coordinates: np.ndarray, side: int,
@@ -261,7 +264,7 @@ class Fitter:
             Pixel values without light. Not with the option ``offset``.
         variance_map : array, shape (height, width)
             As `variances` of `fit`. `driftctl calibrate camera --dark-only --maps` measures that for
-            poisson, and the map of offsets.
+            poisson, and the map of offsets. Not with implicit and least_squares.
         levels : as in `fit`, m of them
         bounds : as in `fit`, arrays of shape (m,)
             Those of x and y count from the ROI's first pixel.
@@ -290,6 +293,7 @@ class Fitter:
                            {"gain_map": gain_map, "offset_map": offset_map,
                             "variance_map": variance_map}, out, angles, details)
         self._call(_library.driftfit_fit_frames, [ctypes.byref(settings)], work, [], progress)
+        self._look_for_clipped(work.some_rois, settings)
         return work.results if out is None else out
 
     def search(self, images: np.ndarray, model: str = "circular", estimator: str = "implicit",
@@ -352,11 +356,18 @@ class Fitter:
         found["chi_square"] = np.nan
         self._call(_library.driftfit_search, [ctypes.byref(settings), ctypes.byref(swarm)], work,
                    [found.ctypes.data], progress)
+        self._look_for_clipped(lambda: work.pixels, settings)
         return work.results, found
 
     def _check_open(self) -> None:
         if not self._handle:
             raise ValueError("this Fitter is closed")
+
+    def _look_for_clipped(self, images: Callable, settings: libdriftfit.Options) -> None:
+        """In the first call, the second, the fourth and so on: looking takes as long as fitting a few images."""
+        self._calls += 1
+        if self._calls & (self._calls - 1) == 0:
+            clipped.warn(images(), settings.saturation)
 
     def _call(self, function, settings: list, work: Work, outputs: list, progress) -> None:
         if progress is not None and not callable(progress):

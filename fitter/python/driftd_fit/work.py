@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Mapping
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from .libdriftfit import PARAMETERS
 from .records import DETAILS, LEVELS, PLACE, RESULT, START
 
 _PLACES = {name: i for i, name in enumerate(PARAMETERS)}
+_CIRCULAR = 0
 
 
 def _overlap(array: np.ndarray | gpu.GpuArray | None, other: np.ndarray | gpu.GpuArray) -> bool:
@@ -32,6 +34,9 @@ class Work:
     def __init__(self, kind: type, pixels: np.ndarray | gpu.GpuArray, side: int, count: int,
                  settings: libdriftfit.Options, start, levels, bounds, more: dict, out=None,
                  angles=None, details=None, **sizes: int):
+        if isinstance(bounds, Mapping) and "sigma_y" in bounds and settings.model == _CIRCULAR:
+            raise ValueError("bounds: of sigma_y, which the circular model has not; its only width is sigma_x")
+        self.pixels = pixels
         self._arrays = {
             "pixels": pixels,
             "starts": None if start is None else
@@ -58,9 +63,23 @@ class Work:
             if any(_overlap(array, room) for array in others):
                 raise ValueError(f"{name} shares memory with what is fitted, or with out; allowed is room "
                                  "of its own")
+        self._side = side
         #: Names of what lies there.
         self.on_gpu = ", ".join(name for name, array in (self._arrays | written).items()
                                 if isinstance(array, gpu.GpuArray))
+
+
+    def some_rois(self) -> np.ndarray | None:
+        """Of frames, some of the ROIs that lie in them, evenly among all; None where they lie on a GPU."""
+        frames, places = self.pixels, self._arrays["places"]
+        if not isinstance(frames, np.ndarray) or not isinstance(places, np.ndarray):
+            return None
+        step, half, size = -(-len(places) // 64) or 1, self._side // 2, self._side
+        _, height, width = frames.shape
+        rois = [frames[frame, y - half:y - half + size, x - half:x - half + size]
+                for x, y, frame in places[::step].tolist()
+                if half <= x <= width - size + half and half <= y <= height - size + half]
+        return np.array(rois) if rois else None
 
 
 def image_work(images, settings, start, levels, variances, bounds, out=None, angles=None,

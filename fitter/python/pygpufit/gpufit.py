@@ -6,9 +6,10 @@
     parameters, states, chi_squares, iterations, seconds = gf.fit(
         data, None, gf.ModelID.GAUSS_2D, initial_parameters, tolerance=1e-4)
 
-Fitted are GAUSS_1D (amplitude, x, sigma, offset) on 5 to 4096 points, and GAUSS_2D (amplitude, x, y,
-sigma, offset), GAUSS_2D_ELLIPTIC (amplitude, x, y, sigma_x, sigma_y, offset) and GAUSS_2D_ROTATED (the
-same and rotation, in radians) on square images of 4 to 64 pixels a side, by both estimators;
+Fitted are GAUSS_1D (amplitude, x, sigma, offset) on 5 to 4096 points, LINEAR_1D (offset, slope) on 2 or
+more, and GAUSS_2D (amplitude, x, y, sigma, offset), GAUSS_2D_ELLIPTIC and CAUCHY_2D_ELLIPTIC (amplitude,
+x, y, sigma_x, sigma_y, offset) and GAUSS_2D_ROTATED (the same and rotation, in radians) on square images
+of 4 to 64 pixels a side, by both estimators;
 docs/gpufit.md says what else differs from Gpufit. Mistakes are a RuntimeError, as there.
 """
 import ctypes
@@ -119,8 +120,8 @@ def fit(data, weights, model_id, initial_parameters, tolerance=None, max_number_
         0: keeps its initial value; None: all are fitted.
     estimator_id : of EstimatorID
         None: LSE.
-    user_info : None
-        These models have none.
+    user_info : array, shape (number_points,) or (number_fits, number_points), float32, or None
+        Places of the points, of GAUSS_1D and LINEAR_1D; None: 0, 1, 2 ...
 
     Returns
     -------
@@ -176,6 +177,10 @@ def fit_constrained(data, weights, model_id, initial_parameters, constraints=Non
     _check("constraint_types", constraint_types, np.int32, (count,))
     _check("parameters_to_fit", parameters_to_fit, np.int32, (count,))
     _check_model(model_id, count)
+    if user_info is not None and np.ndim(user_info) == 1:
+        _check("user_info", user_info, np.float32, (points,))
+    else:
+        _check("user_info", user_info, np.float32, (fits, points))
 
     parameters = np.zeros((fits, count), np.float32)
     states = np.zeros(fits, np.int32)
@@ -236,7 +241,7 @@ def _check_integer(name, value):
 
 def _check_model(model_id, count):
     wanted = {ModelID.GAUSS_1D: 4, ModelID.GAUSS_2D: 5, ModelID.GAUSS_2D_ELLIPTIC: 6,
-              ModelID.GAUSS_2D_ROTATED: 7}.get(model_id, count)
+              ModelID.GAUSS_2D_ROTATED: 7, ModelID.CAUCHY_2D_ELLIPTIC: 6, ModelID.LINEAR_1D: 2}.get(model_id, count)
     if count != wanted:
         raise RuntimeError(f"initial_parameters has {count} parameters, the model has {wanted}")
 

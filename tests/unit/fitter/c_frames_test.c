@@ -96,7 +96,7 @@ static void refuses_senseless_frames(driftfit_fitter* fitter) {
   refused(fitter, &frames, NULL, "pixel_type is 3, allowed are 0 (u8), 1 (u16) and 2 (f32)");
   frames = whole();
   frames.side = 65;
-  refused(fitter, &frames, NULL, "roi_px is 65, allowed are 4 to 64");
+  refused(fitter, &frames, NULL, "side is 65, allowed are 4 to 64");
   frames = whole();
   frames.width = 8;
   refused(fitter, &frames, NULL, "width is 8, allowed are 9 to 16777216");

@@ -77,6 +77,25 @@ static void all_parameters(driftfit_fitter* fitter, const uint8_t* pixels) {
   options.fixed = 0;
   options.model = 3;
   CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_BAD_ARGUMENT);
+
+  /* What would be ignored is refused. */
+  options.model = DRIFTFIT_CIRCULAR_GAUSSIAN;
+  options.estimator = DRIFTFIT_LEAST_SQUARES;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(driftfit_fit_images(fitter, NULL, &images, &result, NULL, NULL, message, sizeof message) ==
+        DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "variances of the pixels are given, which this estimator does not use") !=
+        NULL);
+  images.variances = NULL;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_OK);
+  bounds.upper[DRIFTFIT_SIGMA_Y] = 2;
+  images.bounds = &bounds;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_BAD_ARGUMENT);
+  images.bounds = NULL;
+  options.bounds.upper[DRIFTFIT_SIGMA_Y] = 2;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_BAD_ARGUMENT);
+  options.model = DRIFTFIT_ELLIPTICAL_GAUSSIAN;
+  CHECK(fit(fitter, &options, &images, &result) == DRIFTFIT_OK);
   images.size = 16;
   CHECK(driftfit_fit_images(fitter, NULL, &images, &result, NULL, NULL, message, sizeof message) ==
         DRIFTFIT_BAD_ARGUMENT);

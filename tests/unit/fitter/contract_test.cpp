@@ -167,10 +167,12 @@ TEST_CASE("Starts, levels, bounds and variances are each fit's own, whoever shar
   }
   const auto fit = [&](std::size_t first, std::size_t count, int threads) {
     std::vector<fitter::Localization> fits(count);
-    fitter::fit_batch_cpu({images.pixels.data() + first * kArea, fitter::PixelType::F32, 9, count,
-                           starts.data() + first, levels.data() + first,
-                           variances.data() + first * kArea, bounds.data() + first},
-                          options, fits, threads);
+    const bool varied = estimator != Estimator::LeastSquares;
+    fitter::fit_batch_cpu(
+        {images.pixels.data() + first * kArea, fitter::PixelType::F32, 9, count,
+         starts.data() + first, levels.data() + first,
+         varied ? variances.data() + first * kArea : nullptr, bounds.data() + first},
+        options, fits, threads);
     return fits;
   };
   const auto together = fit(0, kCount, 1);
@@ -334,7 +336,12 @@ TEST_CASE("Settings and arrays just beyond their limits are refused, those at th
   CHECK(takes(bare, 1, unchanged));
   CHECK_FALSE(takes(bare, 0, unchanged));
   CHECK_FALSE(takes(bare, 2, unchanged));
-  CHECK(takes(started, 1, [](auto& o) { o.fixed = 0x3f; }));
+  CHECK(takes(started, 1, [](auto& o) { o.fixed = 0x37; }));
+  CHECK_FALSE(takes(started, 1, [](auto& o) { o.fixed = 0x3f; }));
+  CHECK(takes(started, 1, [](auto& o) {
+    o.model = fitter::Model::EllipticalGaussian;
+    o.fixed = 0x3f;
+  }));
   CHECK_FALSE(takes(started, 1, [](auto& o) { o.fixed = 0x40; }));
   for (int j = 0; j < fitter::kParameters; ++j) {
     const std::uint8_t fixed = bit(static_cast<Parameter>(j));
@@ -344,13 +351,52 @@ TEST_CASE("Settings and arrays just beyond their limits are refused, those at th
       o.estimator = fitter::Estimator::ImplicitLeastSquares;
       o.fixed = fixed;
     }));
-    CHECK(takes(bare, 1, [&](auto& o) { o.bounds.lower[j] = o.bounds.upper[j] = 3; }));
+    const bool has = static_cast<Parameter>(j) != Parameter::SigmaY;
+    CHECK(takes(bare, 1, [&](auto& o) { o.bounds.lower[j] = o.bounds.upper[j] = 3; }) == has);
+    CHECK(takes(bare, 1, [&](auto& o) { o.bounds.lower[j] = 3; }) == has);
+    CHECK(takes(bare, 1, [&](auto& o) { o.bounds.upper[j] = 3; }) == has);
+    CHECK(takes(started, 1, [&](auto& o) { o.fixed = fixed; }) == has);
+    CHECK(takes(bare, 1, [&](auto& o) {
+      o.model = fitter::Model::EllipticalGaussian;
+      o.bounds.lower[j] = o.bounds.upper[j] = 3;
+    }));
     CHECK_FALSE(takes(bare, 1, [&](auto& o) { o.bounds.lower[j] = kNan; }));
     CHECK_FALSE(takes(bare, 1, [&](auto& o) { o.bounds.upper[j] = kNan; }));
   }
   CHECK(takes(bare, 1, [](auto& o) { o.saturation_adu = 1e-30f; }));
   CHECK_FALSE(takes(bare, 1, [](auto& o) { o.saturation_adu = 0; }));
   CHECK_FALSE(takes(bare, 1, [&](auto& o) { o.saturation_adu = kNan; }));
+}
+
+TEST_CASE("Variances are refused by an estimator that does not use them, not ignored") {
+  using fitter::Estimator;
+  const float pixels[81] = {}, variances[81] = {};
+  const fitter::Batch batch = {.pixels = pixels,
+                               .type = fitter::PixelType::F32,
+                               .roi_px = 9,
+                               .count = 1,
+                               .variances = variances};
+  fitter::FitOptions options;
+  for (const auto estimator : {Estimator::ImplicitLeastSquares, Estimator::LeastSquares}) {
+    options.estimator = estimator;
+    CHECK_THROWS_WITH(
+        fitter::check_batch(batch, options, 1),
+        contains("does not use; weighted least squares and the Poisson likelihood do"));
+  }
+  for (const auto estimator : {Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood}) {
+    options.estimator = estimator;
+    CHECK_NOTHROW(fitter::check_batch(batch, options, 1));
+  }
+}
+
+TEST_CASE("What the model does not have is told by its name") {
+  fitter::FitOptions options;
+  options.estimator = fitter::Estimator::LeastSquares;
+  options.bounds.lower[3] = 1;
+  CHECK_THROWS_WITH(fitter::check_options(options), contains("sigma_y is bounded"));
+  options.bounds = {};
+  options.fixed = bit(fitter::Parameter::SigmaY);
+  CHECK_THROWS_WITH(fitter::check_options(options), contains("sigma_y is fixed"));
 }
 
 TEST_CASE("An empty batch is no error") {

@@ -166,7 +166,7 @@ TEST_CASE("Fixed and bounded parameters, start levels and any minimum mean the s
     options.fixed = fitter::bit(Parameter::SigmaX) | fitter::bit(Parameter::Background);
   }
   SECTION("all fixed but the amplitude") {
-    options.fixed = 0b101111;
+    options.fixed = static_cast<std::uint8_t>(0b101111 & bits_of(options.model));
   }
   SECTION("bounds of all") {
     options.bounds.lower[0] = 5.2f;

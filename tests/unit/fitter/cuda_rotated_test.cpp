@@ -114,6 +114,88 @@ TEST_CASE("Ellipses and details agree with the CPU for every side and estimator"
   }
 }
 
+TEST_CASE("Cauchy profiles agree with the CPU for every side and estimator") {
+  if (test::no_device()) return;
+  const FitOptions options = options_of(Model::EllipticalCauchy, any_estimator());
+  for (const int side : {8, 9, 13, 16, 17, 32, 33, 64}) {
+    const std::size_t count = side < 20 ? 300 : 60;
+    std::mt19937_64 generator(4);
+    std::uniform_real_distribution<double> some(-1, 1);
+    std::vector<float> pixels, variances;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double x = side / 2.0 + some(generator), y = side / 2.0 + some(generator);
+      const double wide = side / 9.0 * (1.2 + 0.2 * some(generator)), narrow = side / 9.0;
+      for (int k = 0; k < side * side; ++k) {
+        const double u = (k % side - x) / wide, v = (k / side - y) / narrow;
+        const double mean = 800 / (1 + u * u) / (1 + v * v) + 20;
+        pixels.push_back(static_cast<float>(std::poisson_distribution<int>(mean)(generator)));
+        variances.push_back(static_cast<float>(mean));
+      }
+    }
+    Batch batch = {
+        .pixels = pixels.data(), .type = fitter::PixelType::F32, .roi_px = side, .count = count};
+    if (options.estimator == Estimator::WeightedLeastSquares) batch.variances = variances.data();
+    INFO("estimator " << static_cast<int>(options.estimator) << " side " << side);
+    check(on(false, batch, options), on(true, batch, options), side);
+  }
+}
+
+TEST_CASE("Pixels too few for the parameters are bad input on CUDA, too") {
+  if (test::no_device()) return;
+  const Model model = GENERATE(Model::CircularGaussian, Model::EllipticalGaussian,
+                               Model::RotatedGaussian, Model::EllipticalCauchy);
+  FitOptions options =
+      options_of(model, GENERATE(Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood));
+  options.spots_only = false;
+  for (const int side : {9, 33}) {
+    constexpr std::size_t kCount = 10;  // the i-th has i pixels
+    const std::vector<float> pixels = ellipses(side, kCount);
+    const auto area = static_cast<std::size_t>(side * side);
+    std::vector<float> variances(pixels.size(), std::numeric_limits<float>::infinity());
+    for (std::size_t i = 0; i < kCount; ++i)
+      std::fill_n(variances.begin() + static_cast<std::ptrdiff_t>(i * area + area / 2), i, 9.0f);
+    const std::vector<fitter::Start> starts(
+        kCount, {static_cast<float>(side) / 2, static_cast<float>(side) / 2, 1.5f, 1.5f});
+    const Batch batch = {.pixels = pixels.data(),
+                         .type = fitter::PixelType::F32,
+                         .roi_px = side,
+                         .count = kCount,
+                         .starts = starts.data(),
+                         .variances = variances.data()};
+    const Found cpu = on(false, batch, options), gpu = on(true, batch, options);
+    INFO("model " << static_cast<int>(model) << " side " << side);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      CAPTURE(i);
+      CHECK((gpu.fits[i].status == fitter::FitStatus::BadInput) ==
+            (cpu.fits[i].status == fitter::FitStatus::BadInput));
+    }
+    CHECK(cpu.fits[3].status == fitter::FitStatus::BadInput);
+  }
+}
+
+TEST_CASE("Wide, dim spots pass on CUDA, too, where the gain is known") {
+  if (test::no_device()) return;
+  const Model model = GENERATE(Model::CircularGaussian, Model::RotatedGaussian);
+  const FitOptions options =
+      options_of(model, GENERATE(Estimator::ImplicitLeastSquares, Estimator::PoissonLikelihood));
+  constexpr int kSide = 64;
+  constexpr std::size_t kCount = 60;
+  std::mt19937_64 generator(5);
+  std::vector<float> pixels;
+  for (std::size_t i = 0; i < kCount * kSide * kSide; ++i) {
+    const int k = static_cast<int>(i % (kSide * kSide));
+    const double u = k % kSide - 31.2, v = k / kSide - 32.4;
+    const double mean = 3000 / (2 * M_PI * 64) * std::exp(-(u * u + v * v) / 128) + 1;
+    pixels.push_back(static_cast<float>(std::poisson_distribution<int>(mean)(generator)));
+  }
+  const Batch batch = {
+      .pixels = pixels.data(), .type = fitter::PixelType::F32, .roi_px = kSide, .count = kCount};
+  const Found cpu = on(false, batch, options), gpu = on(true, batch, options);
+  for (const Found* found : {&cpu, &gpu})
+    CHECK(std::count_if(found->fits.begin(), found->fits.end(),
+                        [](const auto& l) { return converged(l.status); }) >= 59);
+}
+
 TEST_CASE("Starts, angles, bounds and what is fixed mean the same to ellipses on CUDA") {
   if (test::no_device()) return;
   constexpr int kSide = 13;

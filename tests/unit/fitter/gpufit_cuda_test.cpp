@@ -93,10 +93,11 @@ TEST_CASE("Gpufit's calls fit on the GPU what they fit on the CPU") {
 
 TEST_CASE("Arrays on the GPU are fitted there") {
   if (test::no_device()) return;
-  const Case c =
-      GENERATE(Case{GAUSS_2D, LSE, true, false}, Case{GAUSS_2D, MLE, false, true},
-               Case{GAUSS_2D_ELLIPTIC, LSE, false, true}, Case{GAUSS_2D_ROTATED, LSE, false, false},
-               Case{GAUSS_2D_ROTATED, MLE, false, true});
+  const Case c = GENERATE(
+      Case{GAUSS_2D, LSE, true, false}, Case{GAUSS_2D, MLE, false, true},
+      Case{GAUSS_2D_ELLIPTIC, LSE, false, true}, Case{GAUSS_2D_ROTATED, LSE, false, false},
+      Case{GAUSS_2D_ROTATED, MLE, false, true}, Case{CAUCHY_2D_ELLIPTIC, LSE, false, false},
+      Case{CAUCHY_2D_ELLIPTIC, MLE, false, true});
   Input in = draw(c);
   Output host(c), back(c);
   fit(c, in, 0, kFits, host);

@@ -125,6 +125,7 @@ drop_in::Call call_of(Arrays& a, const int* to_fit, const int* types) {
           .parameters_to_fit = to_fit,
           .estimator_id = LSE,
           .user_info_size = 0,
+          .user_info = nullptr,
           .output_parameters = a.parameters.data(),
           .output_states = a.states.data(),
           .output_chi_squares = a.chi_squares.data(),

@@ -70,11 +70,11 @@ static int call(size_t n_points, int model, int most, int* to_fit, REAL* outputs
 
 static void mistakes(void) {
   CHECK(strcmp(gpufit_get_last_error(), "") == 0);
-  CHECK(call(POINTS, CAUCHY_2D_ELLIPTIC, 20, all, parameters) == ERROR);
+  CHECK(call(POINTS, FLETCHER_POWELL_HELIX, 20, all, parameters) == ERROR);
   CHECK(
       strcmp(gpufit_get_last_error(),
-             "gpufit: model_id is 4, fitted are 0 (GAUSS_1D), 1 (GAUSS_2D), 2 (GAUSS_2D_ELLIPTIC) "
-             "and 3 (GAUSS_2D_ROTATED)") == 0);
+             "gpufit: model_id is 6, fitted are 0 (GAUSS_1D), 1 (GAUSS_2D), 2 (GAUSS_2D_ELLIPTIC), "
+             "3 (GAUSS_2D_ROTATED), 4 (CAUCHY_2D_ELLIPTIC), 5 (LINEAR_1D)") == 0);
   CHECK(call(80, GAUSS_2D, 20, all, parameters) == ERROR);
   CHECK(strstr(gpufit_get_last_error(), "n_points is 80") != NULL);
   CHECK(call(0, GAUSS_2D, 20, all, parameters) == ERROR);

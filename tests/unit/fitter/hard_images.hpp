@@ -186,7 +186,10 @@ inline std::vector<HardInput> hard_inputs(const HardImages& images, fitter::FitO
   }
   if (options.estimator == Estimator::ImplicitLeastSquares) return inputs;
   HardInput bounded = inputs.back();
-  bounded.options.bounds.upper[2] = bounded.options.bounds.upper[3] = 2.5f;
+  const unsigned has = bits_of(options.model);
+  for (const Parameter width : {Parameter::SigmaX, Parameter::SigmaY})
+    if ((has & bit(width)) != 0)
+      bounded.options.bounds.upper[static_cast<std::size_t>(width)] = 2.5f;
   bounded.options.bounds.lower[5] = 0;
   bounded.bounds.resize(count);
   bounded.bounds[count / 2].upper[4] = 50;
@@ -202,7 +205,7 @@ inline std::vector<HardInput> hard_inputs(const HardImages& images, fitter::FitO
   constexpr std::uint8_t kWidths = bit(Parameter::SigmaX) | bit(Parameter::SigmaY);
   constexpr std::uint8_t kPlace = bit(Parameter::X) | bit(Parameter::Y);
   for (const std::uint8_t which : {kWidths, kPlace, bit(Parameter::Amplitude)}) {
-    fixed.options.fixed = which;
+    fixed.options.fixed = static_cast<std::uint8_t>(which & has);
     inputs.push_back(fixed);
   }
   if (options.estimator == Estimator::PoissonLikelihood) {

@@ -517,8 +517,8 @@ TEST_CASE(
 
 TEST_CASE("Hard images end, and what has converged is a number") {
   FitOptions options = rotated(any_estimator());
-  options.model =
-      GENERATE(Model::CircularGaussian, Model::EllipticalGaussian, Model::RotatedGaussian);
+  options.model = GENERATE(Model::CircularGaussian, Model::EllipticalGaussian,
+                           Model::RotatedGaussian, Model::EllipticalCauchy);
   options.integrated = GENERATE(false, true);
   for (const int side : {4, 7, 12, 33}) {
     if (test::kInstrumented && side > 7) break;

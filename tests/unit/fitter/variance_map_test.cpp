@@ -310,5 +310,63 @@ TEST_CASE("A fit's bits do not depend on whether its neighbours have pixels to b
   }
 }
 
+TEST_CASE("Fewer pixels than a fit has parameters to find are bad input, any minimum or not") {
+  using fitter::Model, fitter::Parameter;
+  struct Case {
+    Model model;
+    int side;
+    unsigned fixed;
+    int parameters;
+  };
+  constexpr unsigned kSigma = fitter::bit(Parameter::SigmaX);
+  const Case c =
+      GENERATE(Case{Model::CircularGaussian, 9, 0, 5}, Case{Model::CircularGaussian, 33, 0, 5},
+               Case{Model::CircularGaussian, 9, kSigma, 4},
+               Case{Model::CircularGaussian, 33, kSigma | fitter::bit(Parameter::X), 3},
+               Case{Model::EllipticalGaussian, 9, 0, 6}, Case{Model::RotatedGaussian, 9, 0, 7},
+               Case{Model::RotatedGaussian, 9, fitter::kAngleBit, 6});
+  const Estimator estimator = any_with_a_map();
+  constexpr int kMost = 9;
+  CAPTURE(static_cast<int>(c.model), c.side, c.fixed, static_cast<int>(estimator));
+  NoisyPixels s = test::draw_noisy({c.side, 1.3, 10000, 10, 1, 0, 0}, kMost + 1, 15);
+  const int area = c.side * c.side;
+  for (int there = 0; there <= kMost; ++there) {  // from the second row above the middle on
+    const auto first = static_cast<std::size_t>(there * area);
+    for (int k = 0; k < area; ++k)
+      if (k < area / 2 - 2 * c.side || k >= area / 2 - 2 * c.side + there)
+        s.variances[first + static_cast<std::size_t>(k)] = kInfinity;
+  }
+  s.read_variances = s.variances;
+  fitter::Batch batch = s.batch(estimator);
+  const auto starts = s.starts();
+  batch.starts = starts.data();
+  fitter::FitOptions options = s.options(estimator);
+  options.model = c.model;
+  options.fixed = static_cast<std::uint8_t>(c.fixed);
+  options.spots_only = false;
+  const auto fits = fit(batch, options);
+  for (int there = 0; there <= kMost; ++there) {
+    CAPTURE(there);
+    const bool bad = fits[static_cast<std::size_t>(there)].status == fitter::FitStatus::BadInput;
+    CHECK(bad == (there < c.parameters));
+  }
+}
+
+TEST_CASE("Pixels that are all equal but for those that are gone are bad input") {
+  const Estimator estimator = any_with_a_map();
+  const int side = GENERATE(9, 33);
+  NoisyPixels s = test::draw_noisy({side, 1.3, 1000, 10, 1, 0, 0}, 20, 16);
+  for (std::size_t i = 0; i < s.pixels.size(); ++i) {
+    const bool gone = i % static_cast<std::size_t>(side) < 3;
+    if (!gone) s.pixels[i] = 117;
+    if (gone) s.variances[i] = kInfinity;
+  }
+  s.read_variances = s.variances;
+  fitter::FitOptions options = s.options(estimator);
+  options.spots_only = false;
+  for (const Localization& l : fit(s.batch(estimator), options))
+    CHECK(l.status == fitter::FitStatus::BadInput);
+}
+
 }  // namespace
 }  // namespace driftd

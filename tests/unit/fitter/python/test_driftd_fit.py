@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import unittest
+import warnings
 
 try:
     import numpy as np
@@ -269,6 +270,53 @@ class Searches(unittest.TestCase):
         self.assertLess(np.median(np.abs(found["x"] - truth[:, 0])), 0.1)
 
 
+class Clipped(unittest.TestCase):
+    def warnings_of(self, images, **more):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            fit(images, backend="cpu", **more)
+        return [str(warning.message) for warning in seen]
+
+    def test_spots_that_are_clipped_are_told(self):
+        images, _ = spots(300)
+        most = int(images.max())
+        for dtype in (np.uint16, np.float32):
+            self.assertEqual(self.warnings_of(images.astype(dtype)), [])
+            text, = self.warnings_of(np.minimum(images, 300).astype(dtype))
+            self.assertRegex(text, "9.% of the images have 3 pixels or more of 300, the largest value")
+        self.assertEqual(self.warnings_of(np.minimum(images, 300), saturation=300), [])
+        self.assertEqual(self.warnings_of(np.minimum(images, 60)), [])  # few counts
+        text, = self.warnings_of(np.minimum(images, 255).astype(np.uint8))
+        self.assertIn("saturation=255", text)
+        self.assertEqual(self.warnings_of(np.full((9, 9, 9), 200, np.uint8)), [])
+        self.assertEqual(self.warnings_of(np.empty((0, 9, 9), np.uint8)), [])
+        one = np.minimum(images[images.max(axis=(1, 2)).argmax()], 300)
+        self.assertEqual(len(self.warnings_of(one)), 1)
+        self.assertEqual(self.warnings_of(np.full((4, 9, 9), np.nan, np.float32)), [])
+        self.assertGreater(most, 600)
+
+    def test_of_frames_too(self):
+        frame = np.random.default_rng(3).poisson(20, (60, 60)).astype(np.uint16)
+        images, _ = spots(9)
+        places = np.array([[x, y] for x in (10, 30, 50) for y in (10, 30, 50)])
+        for (x, y), image in zip(places, images):
+            frame[y - 5:y + 6, x - 5:x + 6] = np.minimum(image, 300)
+        with self.assertWarnsRegex(RuntimeWarning, "of 300, the largest value"):
+            driftd_fit.fit_frames(frame, places, 11, backend="cpu")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            driftd_fit.fit_frames(frame, places, 11, backend="cpu", saturation=300)
+            driftd_fit.fit_frames(frame, places[:0], 11, backend="cpu")
+
+    def test_a_fitter_does_not_look_at_every_call(self):
+        images = np.minimum(spots(20)[0], 300)
+        with warnings.catch_warnings(record=True) as seen, Fitter("cpu") as fitter:
+            warnings.simplefilter("always")
+            for _ in range(20):
+                fitter.fit(images)
+        self.assertEqual(len(seen), 5)
+
+
 class Fits(unittest.TestCase):
     def test_finds_the_spots(self):
         for dtype in (np.uint16, np.float32):
@@ -445,6 +493,16 @@ class Fits(unittest.TestCase):
                                               bounds={"x": (0, 1, 2)})),
             (ValueError, "fixes", dict(images=good, fixed=["x"], start=np.ones((2, 3)))),
             (ValueError, "variances", dict(images=good, estimator="weighted_least_squares")),
+            (ValueError, "variances of the pixels are given, which this estimator does not use",
+             dict(images=good, variances=np.ones(good.shape))),
+            (ValueError, "variances of the pixels are given, which this estimator does not use",
+             dict(images=good, estimator="least_squares", variances=np.ones(good.shape))),
+            (ValueError, "sigma_y is fixed, and the model has none",
+             dict(images=good, estimator="poisson", fixed=["sigma_y"], start=np.ones((2, 3)))),
+            (ValueError, "bounds: of sigma_y, which the circular model has not",
+             dict(images=good, estimator="poisson", bounds={"sigma_y": (1, 3)})),
+            (ValueError, "bounds: of sigma_y, which the circular model has not",
+             dict(images=good, estimator="poisson", bounds={"sigma_y": (1, [3, 4])})),
         ]
         for error, text, arguments in cases:
             with self.subTest(text), self.assertRaisesRegex(error, text):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Programs written for pyGpufit, on driftd's libGpufit."""
+import itertools
 import os
 import pathlib
 import shutil
@@ -273,6 +274,19 @@ class States(unittest.TestCase):
         self.assertEqual(list(states), [CONVERGED, SINGULAR_HESSIAN])
         self.assertTrue((found[1] == start[1]).all())
 
+    def test_fewer_points_of_weight_than_parameters_are_no_fit(self):
+        data, _, start = spots(8)
+        for kept, parameters in ((None, 5), (3, 4)):
+            to_fit = np.array([j != kept for j in range(5)], np.int32)
+            weights = np.zeros_like(data)
+            for i in range(8):
+                weights[i, 48:48 + i] = 1
+            found, states, chi = gf.fit(data, weights, CIRCULAR, start, 1e-4, 20, to_fit)[:3]
+            self.assertTrue((states[:parameters] == SINGULAR_HESSIAN).all(), states)
+            self.assertTrue((states[parameters:] != SINGULAR_HESSIAN).all(), states)
+            self.assertTrue((found[:parameters] == start[:parameters]).all())
+            self.assertTrue(np.isnan(chi[:parameters]).all())
+
     def test_any_minimum_counts(self):
         """A dip is no spot, and fitted: Gpufit has no opinion of what it fits."""
         data, truth, start = spots(20)
@@ -297,7 +311,8 @@ class Mistakes(unittest.TestCase):
         data, _, start = spots(2)
         circular = (data, None, CIRCULAR, start)
         cases = [
-            ("model_id is 4, fitted are 0", (data, None, gf.ModelID.CAUCHY_2D_ELLIPTIC, start), {}),
+            ("model_id is 6, fitted are 0", (data, None, gf.ModelID.FLETCHER_POWELL, start), {}),
+            ("5 parameters, the model has 2", (data, None, gf.ModelID.LINEAR_1D, start), {}),
             ("model_id is 99", (data, None, 99, start), {}),
             ("5 parameters, the model has 6", (data, None, ELLIPTIC, start), {}),
             ("n_points is 120", (np.ascontiguousarray(data[:, :120]), None, CIRCULAR, start), {}),
@@ -319,7 +334,8 @@ class Mistakes(unittest.TestCase):
             ("estimator_id is -4294967296; its 32 bits hold", circular, {"estimator_id": -2**32}),
             ("max_n_iterations is 0", circular, {"max_number_iterations": 0}),
             ("tolerance is not a number", circular, {"tolerance": float("nan")}),
-            ("user_info", circular, {"user_info": np.zeros(4, np.float32)}),
+            ("user_info has shape", circular, {"user_info": np.zeros(4, np.float32)}),
+            ("this model has none", circular, {"user_info": np.zeros(data.shape[1], np.float32)}),
         ]
         for text, positional, named in cases:
             with self.subTest(text), self.assertRaisesRegex(RuntimeError, text):
@@ -328,8 +344,8 @@ class Mistakes(unittest.TestCase):
     def test_an_error_is_its_threads_own(self):
         data, _, start = spots(1)
         with self.assertRaises(RuntimeError):
-            gf.fit(data, None, gf.ModelID.LINEAR_1D, start)
-        self.assertIn(b"model_id is 5", gf.get_last_error())
+            gf.fit(data, None, gf.ModelID.BROWN_DENNIS, start)
+        self.assertIn(b"model_id is 7", gf.get_last_error())
         seen = []
         other = threading.Thread(target=lambda: seen.append(gf.get_last_error()))
         other.start()
@@ -425,6 +441,72 @@ class GpufitsOwnTests(unittest.TestCase):
                     self.assertLess((np.abs(found[0] - truth) / np.maximum(truth, 1)).max(), 1e-6)
             tried += 1
         self.assertEqual(tried, 3)
+
+
+    def test_a_line_of_five_points(self):
+        """Gauss_Fit_1D.cpp, whose points all have the weight 1."""
+        truth = np.array([4, 2, 0.5, 1])
+        data = (4 * np.exp(-(np.arange(5) - 2)**2 / (2 * 0.25)) + 1).astype(np.float32)[None]
+        start = np.array([[2, 1.5, 0.3, 0]], np.float32)
+        for weights in (None, np.ones_like(data)):
+            found, states, chi, iterations, _ = gf.fit(data, weights, gf.ModelID.GAUSS_1D, start, 1e-3, 10)
+            self.assertEqual(states[0], CONVERGED)
+            self.assertLess(chi[0], 1e-6)
+            self.assertLessEqual(iterations[0], 10)
+            self.assertLess(np.abs(found[0] - truth).max(), 1e-6)
+
+    def test_the_cauchy_profile(self):
+        """Cauchy_Fit_2D_Elliptic.cpp: its formula, on 5 x 5 points."""
+        y, x = np.mgrid[:5, :5]
+        truth = np.array([4, 2, 2, 0.4, 0.6, 1])
+        data = truth[0] / (1 + ((x - 2) / 0.4)**2) / (1 + ((y - 2) / 0.6)**2) + 1
+        found, states, chi, iterations, _ = gf.fit(
+            data.astype(np.float32).reshape(1, -1), None, gf.ModelID.CAUCHY_2D_ELLIPTIC,
+            np.array([[2, 1.8, 2.2, 0.5, 0.5, 0]], np.float32), 1e-3, 10)
+        self.assertEqual(states[0], CONVERGED)
+        self.assertLess(chi[0], 1e-6)
+        self.assertLess(np.abs(found[0] - truth).max(), 1e-6)
+
+    def test_a_straight_line_of_two_points(self):
+        """Linear_Fit_1D.cpp"""
+        found, states, chi, _, _ = gf.fit(np.array([[0, 1]], np.float32), np.ones((1, 2), np.float32),
+                                          gf.ModelID.LINEAR_1D, np.array([[1, 0]], np.float32), 1e-3, 10)
+        self.assertEqual(states[0], CONVERGED)
+        self.assertLess(chi[0], 1e-6)
+        np.testing.assert_allclose(found, [[0, 1]], atol=1e-6)
+
+
+class Clean(unittest.TestCase):
+    """Images without noise, in any unit."""
+
+    UNITS = (1e8, 1, 1e-2, 1e-4, 1e-8)
+
+    def test_they_are_fitted_to_the_rounding_of_their_points(self):
+        for model_id in (CIRCULAR, ELLIPTIC):
+            _, truth, start = spots(300, model_id)
+            levels = [0, -1]
+            for unit, estimator, tolerance in itertools.product(self.UNITS, (LSE, MLE), (1e-3, 1e-6)):
+                scaled, begin = truth.copy(), start.copy()
+                for array in (scaled, begin):
+                    array[:, levels] *= unit / 800
+                for weights in (None, np.ones((300, SIDE**2), np.float32)):
+                    found, states, _, iterations, _ = gf.fit(
+                        model(scaled).astype(np.float32), weights, model_id, begin, tolerance, 50, None,
+                        estimator)
+                    with self.subTest(model=model_id, unit=unit, estimator=estimator, tolerance=tolerance):
+                        self.assertTrue((states == CONVERGED).all(), np.unique(states))
+                        self.assertLess(np.abs(found - scaled)[:, 1:-1].max(), 2e-5)
+                        self.assertLess(np.abs(found / scaled - 1)[:, 0].max(), 3e-5)
+                        self.assertLess(iterations.max(), 13)
+
+    def test_chi_square_of_the_likelihood_is_in_the_unit_of_the_points(self):
+        data, _, start = spots(50)
+        expected = gf.fit(data, None, CIRCULAR, start, 1e-6, 50, None, MLE)[2]
+        small = start.copy()
+        small[:, [0, 4]] /= 1e4
+        found, states, chi, _, _ = gf.fit(data / np.float32(1e4), None, CIRCULAR, small, 1e-6, 50, None, MLE)
+        self.assertTrue((states == CONVERGED).all())
+        np.testing.assert_allclose(chi * 1e4, expected, rtol=1e-3)
 
 
 class Programs(unittest.TestCase):
