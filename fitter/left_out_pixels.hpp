@@ -72,10 +72,7 @@ DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptio
     const Real mean = summary.pedestal_adu + sum / there;
     light = larger(mean - options.noise.offset_adu, zero) / gain_of(options);
   }
-  const Real finite =
-      sum_of([&](const Real&, const Real& v) { return where(is_finite(v), one, zero); });
-  const Mask<Real> has_fourth = finite > static_cast<float>(kNoisiest) - 0.5f;
-  return where(has_fourth, smaller(kMostNoise * (fourth + light), Real(kMost)), Real(kMost));
+  return where(found, smaller(kMostNoise * (fourth + light), Real(kMost)), Real(kMost));
 }
 
 /// How many parameters a fit has to find.
@@ -88,18 +85,18 @@ DRIFTD_HD int free_parameters(const FitOptions& options) {
 
 /// Makes the mean of all others of each pixel that is left out, and that mean the pedestal. Fewer
 /// pixels than a fit has parameters to find, or pixels that are all equal, are bad input.
+/// @param count               of all pixels
 /// @param sum_of, largest_of  as above; largest_of is 0 where nothing is above 0
 /// @param change              (f): makes f(pixel less pedestal, variance) of each pixel
 /// @return most_variance()
 template <class Real, class SumOf, class LargestOf, class Change>
-DRIFTD_HD Real leave_out(PixelSummaryOf<Real>& summary, const FitOptions& options,
+DRIFTD_HD Real leave_out(PixelSummaryOf<Real>& summary, float count, const FitOptions& options,
                          const SumOf& sum_of, const LargestOf& largest_of, const Change& change) {
   const Real most = most_variance(summary, options, sum_of, largest_of);
   const Real one = 1.0f, zero = 0.0f;
-  const Real gone = sum_of([&](const Real&, const Real& v) { return where(v <= most, zero, one); });
   const Real kept = sum_of([&](const Real&, const Real& v) { return where(v <= most, one, zero); });
   const Real sum = sum_of([&](const Real& g, const Real& v) { return where(v <= most, g, zero); });
-  const Mask<Real> all_kept = gone < 0.5f;
+  const Mask<Real> all_kept = kept > count - 0.5f;
   const Real mean = where(all_kept || kept < 0.5f, zero, sum / kept);
   change([&](const Real& g, const Real& v) { return where(v <= most, g - mean, zero); });
   const Real rest = sum_of([&](const Real& g, const Real&) { return g; });

@@ -465,7 +465,7 @@ class LaneSumsIn {
       for (int i = 0; i < count; ++i)
         at(w_.pixels, i, of(Real::load(w_.pixels + kStep * i), Real::load(w_.map + kStep * i)));
     };
-    return leave_out(summary_, options, sum_of, largest_of, change);
+    return leave_out(summary_, static_cast<float>(count), options, sum_of, largest_of, change);
   }
 
   /// The terms of a row's pixels, as many columns at a time as are abreast.

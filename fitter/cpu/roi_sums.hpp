@@ -284,7 +284,8 @@ class RoiSums {
     const auto change = [&](const auto& of) {
       for_each([&](float& pixel, float variance) { pixel = of(pixel, variance); });
     };
-    return leave_out(summary_, options, sum_of, largest_of, change);
+    return leave_out(summary_, static_cast<float>(side_ * side_), options, sum_of, largest_of,
+                     change);
   }
 
   /// Vectors whose lanes add up to AxisMoments.

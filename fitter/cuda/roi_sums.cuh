@@ -444,7 +444,8 @@ class RoiSums {
           [&](float& pixel, int r, int c) { pixel = of(pixel, variances_[r * side_ + c]); });
       group_.sync();
     };
-    most_variance_ = leave_out(summary_, options, sum_of, largest_of, change);
+    most_variance_ =
+        leave_out(summary_, static_cast<float>(count()), options, sum_of, largest_of, change);
   }
 
   __device__ void combine(WeightedMoments& m) {

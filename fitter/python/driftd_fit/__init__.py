@@ -490,50 +490,37 @@ def _home(name: str, given, backend: str) -> tuple[int, ...]:
 
 def fit(images: np.ndarray, model: str = "circular", estimator: str = "implicit",
         start: np.ndarray | None = None, *, backend: str = "auto", threads: int = 0,
-        devices: Sequence[int] = (), progress: Callable[[int, int], bool | None] | None = None,
-        levels: np.ndarray | None = None, variances: np.ndarray | None = None,
-        bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-        out: np.ndarray | None = None, angles: np.ndarray | None = None,
-        details: np.ndarray | None = None, **options: float) -> np.ndarray:
+        devices: Sequence[int] = (), **more) -> np.ndarray:
     """One `Fitter.fit` with a `Fitter` of its own, on the GPU that has the images; see both."""
     with Fitter(backend, threads, tuple(devices) or _home("images", images, backend)) as fitter:
-        return fitter.fit(images, model, estimator, start, progress, levels=levels,
-                          variances=variances, bounds=bounds, fixed=fixed, out=out, angles=angles,
-                          details=details, **options)
+        return fitter.fit(images, model, estimator, start, **more)
 
 
 def search(images: np.ndarray, model: str = "circular", estimator: str = "implicit", *,
-           backend: str = "auto", threads: int = 0,
-           progress: Callable[[int, int], bool | None] | None = None, particles: int = 256,
-           iterations: int = 30, seed: int = 0, levels: np.ndarray | None = None,
-           variances: np.ndarray | None = None, bounds: Mapping[str, tuple] | None = None,
-           fixed: Sequence[str] = (), details: np.ndarray | None = None,
-           **options: float) -> tuple[np.ndarray, np.ndarray]:
+           backend: str = "auto", threads: int = 0, devices: Sequence[int] = (),
+           **more) -> tuple[np.ndarray, np.ndarray]:
     """One `Fitter.search` with a `Fitter` of its own, on the GPU that has the images; see both."""
-    with Fitter(backend, threads, _home("images", images, backend)) as fitter:
-        return fitter.search(images, model, estimator, progress, particles=particles,
-                             iterations=iterations, seed=seed, levels=levels, variances=variances,
-                             bounds=bounds, fixed=fixed, details=details, **options)
+    with Fitter(backend, threads, tuple(devices) or _home("images", images, backend)) as fitter:
+        return fitter.search(images, model, estimator, **more)
 
 
 def fit_frames(frames: np.ndarray, coordinates: np.ndarray, side: int, model: str = "circular",
                estimator: str = "implicit", start: np.ndarray | None = None, *,
                backend: str = "auto", threads: int = 0, devices: Sequence[int] = (),
-               progress: Callable[[int, int], bool | None] | None = None,
-               gain_map: np.ndarray | None = None, offset_map: np.ndarray | None = None,
-               variance_map: np.ndarray | None = None, levels: np.ndarray | None = None,
-               bounds: Mapping[str, tuple] | None = None, fixed: Sequence[str] = (),
-               out: np.ndarray | None = None, angles: np.ndarray | None = None,
-               details: np.ndarray | None = None, **options: float) -> np.ndarray:
+               **more) -> np.ndarray:
     """One `Fitter.fit_frames` with a `Fitter` of its own, on the GPU that has the frames; see both."""
     with Fitter(backend, threads, tuple(devices) or _home("frames", frames, backend)) as fitter:
-        return fitter.fit_frames(frames, coordinates, side, model, estimator, start, progress,
-                                 gain_map=gain_map, offset_map=offset_map,
-                                 variance_map=variance_map, levels=levels, bounds=bounds,
-                                 fixed=fixed, out=out, angles=angles, details=details, **options)
+        return fitter.fit_frames(frames, coordinates, side, model, estimator, start, **more)
 
 
 for _function in (fit, search, fit_frames):
+    _method = getattr(Fitter, _function.__name__)
+    _own = list(inspect.signature(_function).parameters.values())[:-1]
+    *_others, _options = list(inspect.signature(_method).parameters.values())[1:]
+    _names = {parameter.name for parameter in _own}
+    _function.__signature__ = inspect.Signature(_own + [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in _others
+        if parameter.name not in _names] + [_options])
     _function.__doc__ = "\n\n".join([
         _function.__doc__, "backend, threads, devices are those of `Fitter`.",
-        inspect.cleandoc(getattr(Fitter, _function.__name__).__doc__)])
+        inspect.cleandoc(_method.__doc__)])
