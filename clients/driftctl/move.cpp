@@ -83,8 +83,11 @@ void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop)
                                ": the move is over");
     if (move.at("move") != id) throw std::runtime_error("another move took its place");
     if (move.at("phase") == "resting" && !move.at("moving").get<bool>()) {
-      if (move.at("ended") != "done")
-        throw std::runtime_error("the move ended: " + move.at("ended").get<std::string>());
+      const std::string ended = move.at("ended");
+      if (ended == "stopped") throw std::runtime_error("the move was stopped by another command");
+      if (ended == "limits")
+        throw std::runtime_error("the limits left no room to go on: the move ended where it was");
+      if (ended != "done") throw std::runtime_error("the move ended: " + ended);
       if (status.at("gate").at("in_lock").get<bool>()) return;
     }
     if (stop.raised()) throw std::runtime_error("waiting was ended; the move goes on");

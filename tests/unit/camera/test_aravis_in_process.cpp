@@ -181,6 +181,18 @@ TEST_CASE("no camera of that name is an error that lists those there are") {
   CHECK(error.find("Fake_1") != std::string::npos);
 }
 
+TEST_CASE("a pixel format that the camera lacks is refused with those of its own that are known") {
+  AravisSettings settings = fake_settings();
+  settings.format = PixelFormat::Mono12;
+  const std::string error = error_of(settings);
+  INFO(error);
+  CHECK(error.find("set camera.pixel_format to one of these that driftd knows: Mono8") !=
+        std::string::npos);
+  const std::size_t known = error.find("driftd knows: ");
+  REQUIRE(known != std::string::npos);
+  CHECK(error.find("RGB8", known) == std::string::npos);  // offered, and not known
+}
+
 TEST_CASE("a trigger input that the camera lacks is an error, not free running") {
   AravisSettings settings = fake_settings();
   settings.trigger = Trigger::HardwareLine;

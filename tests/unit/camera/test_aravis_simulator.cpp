@@ -217,6 +217,13 @@ TEST_CASE("a slow camera is not taken for a dead one") {
   Frame frame;
   for (int i = 0; i < 4; ++i) REQUIRE(pop_until(*source, PopStatus::Frame, frame));
   CHECK(source->counters().disconnects == 0);
+  for (const CameraNote& note : source->info().camera_notes) {
+    if (note.key != "stall_timeout_ms") continue;
+    CHECK(note.severity == CameraNote::Severity::Info);  // nobody need do anything
+    CHECK(note.text ==
+          "frames come only every 250 ms: a silence is a loss of the camera from 1000 ms "
+          "on (stall_timeout_ms is 100)");
+  }
 }
 
 TEST_CASE(

@@ -10,6 +10,7 @@
 
 #include "camera/simulator/sensor_settings.hpp"
 #include "camera/simulator/simulation.hpp"
+#include "clients/driftctl/saturation.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::clients;
@@ -242,6 +243,27 @@ TEST_CASE("Saturation shows where pixels stand still, by the levels or by a full
   REQUIRE(light.saturation_adu);
   CHECK(std::abs(*light.saturation_adu - level) <= 4);  // the pattern of the offsets
   CHECK(light.gain_e_per_adu.value == Approx(4).epsilon(0.03));
+}
+
+TEST_CASE(
+    "A pixel that reached the largest value is told, and none is called unsaturated beside it") {
+  FrameStatistics below({8, 8, 8}), at_the_top({8, 8, 8});
+  std::mt19937 random(3);
+  for (int frame = 0; frame < 20; ++frame) {
+    std::vector<std::uint16_t> levels(64);
+    for (std::uint16_t& level : levels) level = static_cast<std::uint16_t>(90 + random() % 20);
+    levels[10] = frame % 2 == 0 ? 254 : 240;
+    below.add(levels);
+    levels[10] = frame % 2 == 0 ? 255 : 240;
+    at_the_top.add(levels);
+  }
+  CHECK(find_saturation(below).text ==
+        "no pixel is saturated; the brightest value was 254 ADU, the largest of 8 bits is 255");
+  CHECK_FALSE(find_saturation(below).level_adu);
+  const Saturation reached = find_saturation(at_the_top);
+  CHECK_THAT(reached.text, contains("1 pixel reached 255 ADU, the largest value of 8 bits"));
+  CHECK(reached.level_adu == 255);
+  CHECK(reached.seen);
 }
 
 TEST_CASE("A camera that makes something of its image is told") {
