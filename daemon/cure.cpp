@@ -71,6 +71,7 @@ std::string cure_of(const LockTrouble& t) {
     case LockState::Fault:
       return "the log says what failed; `driftctl reset`, then lock again";
     case LockState::Idle:
+      if (!t.at_start.empty()) return "lock.at_start waits: " + t.at_start;
       if (t.lock.reason == LockReason::ReferenceTimeout)
         return "too few good frames within lock.reference_timeout_s: see light and focus, "
                "`driftctl "

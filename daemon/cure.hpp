@@ -17,6 +17,7 @@ struct LockTrouble {
   bool driver_reports = false;   ///< a stage's driver tells of itself
   control::Vec2 jumped_nm = {};  ///< of an implausible jump: from the last plausible place
   double max_jump_nm = 0;        ///< lock.max_jump_nm
+  std::string at_start = {};     ///< what lock.at_start waits for; "" where it does not
 };
 
 /// "" where nothing is to be done.

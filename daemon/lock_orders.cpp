@@ -184,16 +184,22 @@ void LockOrders::expire(const Order& order) {
 
 /// Tries until the lock was engaged once or the user has given an order, which goes first.
 void LockOrders::lock_at_start(std::int64_t now_ns) {
+  waits_for_.clear();
   if (!settings_.at_start || settings_.recording || at_start_over_) return;
   if (held_back_at_start_) return;
   const LoopReport& report = loop_.report();
   const LockState state = report.lock.state;
   if (state != LockState::Idle && state != LockState::Referencing) at_start_over_ = true;
-  if (state != LockState::Idle || pending() || owes_unlock_ || now_ns < next_try_ns_) return;
-  if (!has_markers_() || !report.drift.valid) return;
-  next_try_ns_ = now_ns + kRetryNs;
+  if (state != LockState::Idle || pending() || owes_unlock_) return;
   const StageForLock stage = ask_stage();
-  if (stage.refuses) return;
+  if (!has_markers_())
+    waits_for_ = "no markers are known yet";
+  else if (!report.drift.valid)
+    waits_for_ = "too few markers are measured";
+  else if (stage.refuses)
+    waits_for_ = stage.problem + ", and stage.require_driver asks for one that is ready";
+  if (!waits_for_.empty() || now_ns < next_try_ns_) return;
+  next_try_ns_ = now_ns + kRetryNs;
   LoopCommand command{.kind = Kind::Lock};
   command.stage_waiting_us = stage.waiting_us;
   send(

@@ -60,6 +60,8 @@ class LockOrders {
   /// Answers all that wait.
   void refuse_pending(const CommandRefused& refused);
   bool pending() const noexcept { return !orders_.empty(); }
+  /// Why lock.at_start has not locked yet; "" where it has, is about to, or is not to.
+  const std::string& waits_for() const noexcept { return waits_for_; }
 
  private:
   struct Order {
@@ -90,6 +92,7 @@ class LockOrders {
   bool at_start_over_ = false;
   bool held_back_at_start_ = false;
   std::int64_t next_try_ns_ = 0;
+  std::string waits_for_;
 };
 
 }  // namespace driftd::daemon

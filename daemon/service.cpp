@@ -287,6 +287,7 @@ nlohmann::json Service::status() {
        .estimator_reason = chosen.estimator_reason,
        .roi_px = chosen.fitter->roi_px(),
        .max_jump_nm = config_.lock.max_jump_nm,
+       .at_start_waits = lock_.waits_for(),
        .size = markers_.size(),
        .withheld = publisher.withheld(),
        .expired = publisher.expired(),

@@ -32,6 +32,7 @@ struct StatusInputs {
   std::string estimator_reason;
   int roi_px = 0;
   double max_jump_nm = 0;                                ///< lock.max_jump_nm
+  std::string at_start_waits = {};                       ///< what lock.at_start waits for
   std::optional<control::SpotSize> size = {};            ///< chosen from the image
   std::uint64_t withheld = 0, expired = 0, refused = 0;  ///< corrections that did not leave
   nlohmann::json stage_driver = nullptr;                 ///< what it tells of itself

@@ -246,14 +246,17 @@ TEST_CASE("lock.at_start locks once markers are measured") {
   f.has_markers = false;
   f.both_turn(60'000);  // no camera for a minute
   REQUIRE(f.count(Kind::Lock) == 0);
+  CHECK(f.orders.waits_for() == "no markers are known yet");
   f.has_markers = true;
   f.both_turn();
   f.both_turn();
   REQUIRE(f.count(Kind::Lock) == 0);  // known and not measured
+  CHECK(f.orders.waits_for() == "too few markers are measured");
   f.measure_markers();
   f.both_turn();
   f.both_turn();
   REQUIRE(f.count(Kind::Lock) == 1);
+  CHECK(f.orders.waits_for().empty());
   f.played.tell_state(LockState::Locked);
   f.both_turn();
   f.played.tell_state(LockState::Idle);  // whyever

@@ -536,5 +536,7 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
   CHECK_THAT(cure(LockState::Idle, LockReason::ReferenceTimeout),
              contains("lock.reference_timeout_s"));
   CHECK(cure(LockState::Idle, LockReason::UnlockCommanded).empty());
+  CHECK(cure_of({.lock = {}, .at_start = "no markers are known yet"}) ==
+        "lock.at_start waits: no markers are known yet");
   CHECK_THAT(cure(LockState::Fault, LockReason::InternalFault), contains("driftctl reset"));
 }
