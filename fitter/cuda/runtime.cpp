@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "fitter/cuda/runtime.hpp"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <string>
 
@@ -16,9 +14,9 @@ void check(cudaError_t result, const char* purpose) {
 int require_devices(const RuntimeCalls& calls) {
   int count = 0;
   const cudaError_t result = calls.get_device_count(&count);
-  // What it says of a computer without a GPU is that its driver is too old.
-  if (result == cudaErrorInsufficientDriver && access("/proc/driver/nvidia/version", F_OK) != 0)
-    throw FitterError("CUDA: this computer has no NVIDIA driver");
+  // Of a computer without any driver, too, CUDA says that it is too old.
+  if (result == cudaErrorInsufficientDriver)
+    throw FitterError("CUDA: there is no NVIDIA driver, or one too old for this CUDA");
   check(result, "looking for devices");
   if (count == 0) throw FitterError("CUDA: there is no device");
   return count;

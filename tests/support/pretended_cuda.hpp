@@ -43,7 +43,7 @@ struct Named {
 inline const std::vector<Named>& at_start() {
   static const std::vector<Named> all = {
       {Trouble::NoDevice, "CUDA: looking for devices: no CUDA-capable device is detected"},
-      {Trouble::OldDriver, "driver version is insufficient"},
+      {Trouble::OldDriver, "CUDA: there is no NVIDIA driver, or one too old for this CUDA"},
       {Trouble::TooOld,
        "CUDA: device 0 (Pretended, compute capability 6.1) is too old: it takes 7.5 or newer"},
       {Trouble::NoImage,

@@ -209,13 +209,14 @@ TEST_CASE("A stage that looks stuck while no driver reports has none") {
 TEST_CASE("Why a fitter or a law was taken is told whole and in words") {
   json status = driftd::test::protocol_examples().at("status");
   status["fitter"]["reason"] =
-      "CUDA: looking for devices: CUDA driver version is insufficient for CUDA runtime version";
+      "CUDA: loading the kernels on device 0 (H200, compute capability 9.0): no kernel image is "
+      "available";
   status["control"]["reason"] = "worse_than_pi";
   status["control"]["law"] = "pi";
   DaemonView view;
   view.set_status(status, kNow_ns);
   const auto lines = view.summary(kNow_ns);
-  CHECK_FALSE(line_of(lines, "            CUDA runtime version").text.empty());
+  CHECK_FALSE(line_of(lines, "            9.0): no kernel image is available").text.empty());
   CHECK(line_of(lines, "law")
             .text.starts_with("law         pi (the observer left more, and is tried again later)"));
 }
