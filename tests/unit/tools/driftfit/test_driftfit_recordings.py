@@ -104,6 +104,30 @@ class Recordings(WithFolder):
         self.assertLess(max(off), 0.005)
         self.assertLess(np.median(off), 5e-4)
 
+    def check_odd(self, name: str, frames: int, *options):
+        """Five beads on 100 counts, each at its place, moving by (0.02, -0.01) px a frame."""
+        out = self.folder / "odd"
+        self.run_program(DATA / "odd" / name, *options, "-o", out, "--overwrite", "--warn-drift-share", 1)
+        drift = rows_of(f"{out}_drift.csv")
+        self.assertEqual(len(drift), frames)
+        self.assertAlmostEqual(float(drift[-1]["x_px"]), 0.02 * (frames - 1), delta=0.03)
+        self.assertAlmostEqual(float(drift[-1]["y_px"]), -0.01 * (frames - 1), delta=0.03)
+        first = [r for r in rows_of(f"{out}_thunderstorm.csv") if r["frame"] == "1"]
+        for r in first:
+            self.assertAlmostEqual(float(r["offset [photon]"]), 100, delta=3)
+        return np.array(sorted((float(r["x [nm]"]) / 100 - 0.5, float(r["y [nm]"]) / 100 - 0.5) for r in first))
+
+    @unittest.skipUnless((DATA / "odd").is_dir(), f"no {DATA / 'odd'}")
+    def test_structures_that_were_misread(self):
+        beads = np.array(sorted([(20.3, 18.7), (62.1, 24.4), (41.8, 47.6), (15.2, 66.9), (72.7, 70.3)]))
+        for name in "shaped_truncated.tif", "metamorph.stk", "movie.mat", "imagej_signed.tif":
+            np.testing.assert_allclose(self.check_odd(name, 40), beads, atol=0.05)
+        for name in "nd_two_channels/nd_NDTiffStack.tif", "nd_two_channels", "shaped_tcyx.tif":
+            self.assertIn("has 2 channels", self.run_program(DATA / "odd" / name, "-o", self.folder / "o", code=1))
+            np.testing.assert_allclose(self.check_odd(name, 20, "--channel", 0), beads, atol=0.05)
+            np.testing.assert_allclose(self.check_odd(name, 20, "--channel", 1), beads + (3.2, -2.1), atol=0.08)
+        self.assertIn("32000 (lzf)", self.run_program(DATA / "odd/lzf.h5", "-o", self.folder / "o", code=1))
+
     @unittest.skipIf(h5py is None, "python3-h5py is not installed")
     def test_picasso_spots_are_those_that_picasso_found(self):
         out = self.localize_picasso()
