@@ -32,6 +32,9 @@ enum Tag : std::uint16_t {
   kExif = 34665
 };
 
+/// Programs begin directories and pixels at blocks of a disk, as driftd's raw frames do.
+constexpr std::uint64_t kPadding = 8192;
+
 /// One of the axes along which planes follow one another.
 struct PlaneAxis {
   std::string name;
@@ -395,7 +398,7 @@ void check_bytes_of_pages(const StackSettings& settings, TiffFile& file, FileByt
   std::uint64_t need = first.bytes + pages * of_pixels;
   if (pages > 1) need += (pages - 1) * read_directory(bytes, first.next).bytes;
   const std::uint64_t rest = bytes.size() - std::min(bytes.size(), need);
-  if (rest <= std::max(of_pixels, need / 2)) return;
+  if (rest <= std::max(of_pixels, need / 2) + pages * kPadding) return;
   refuse(settings, "has " + std::to_string(bytes.size()) + " bytes, and its " +
                        std::to_string(pages) + (pages == 1 ? " page" : " pages") + " (" + of_page +
                        ") need " + std::to_string(need) + images);

@@ -379,7 +379,7 @@ class MetaMorph(WithTiff):
 
 class Others(WithTiff):
     def test_pixels_behind_the_only_page_are_noticed(self):
-        data = planes((10, 12, 11))
+        data = planes((10, 60, 50))
         file = self.folder / "s.tif"
         head = struct.pack("<2sHI", b"II", 42, 8) + directory(tags_of(data[0], 4096), 8, lambda behind: 0)
         file.write_bytes(head.ljust(4096, b"\0") + data.tobytes())
@@ -393,7 +393,7 @@ class Others(WithTiff):
         entries = [entry if entry[0] != 279 else (279, 4, 1, data.nbytes) for entry in tags_of(data[0], 4096)]
         head = struct.pack("<2sHI", b"II", 42, 8) + directory(entries, 8, lambda behind: 0)
         file.write_bytes(head.ljust(4096, b"\0") + data.tobytes())
-        self.assertIn("its first page has 2640 bytes of pixels, 11 x 12 px of uint16 need 264", self.refusal(file))
+        self.assertIn("its first page has 60000 bytes of pixels, 50 x 60 px of uint16 need 6000", self.refusal(file))
 
     def test_pages_of_micro_manager_without_ome_xml(self):
         data = planes((5, 2, 12, 11))
