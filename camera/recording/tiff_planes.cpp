@@ -180,7 +180,15 @@ struct ShapedSeries {
 std::vector<ShapedSeries> shaped_series(const StackSettings& settings, TiffFile& file,
                                         FileBytes& bytes) {
   std::vector<ShapedSeries> all;
+  std::string before;
   for (std::int64_t page = 0; page < file.pages() && file.turn_to(page);) {
+    // Thousands of frames that were written one by one say the same.
+    if (!all.empty() && all.back().planes == 1 && !before.empty() && file.description() == before) {
+      all.push_back(all.back());
+      all.back().page = page++;
+      continue;
+    }
+    before = file.description();
     const auto said = shape_said_here(file, bytes);
     if (!said) {
       if (all.empty()) return {};
