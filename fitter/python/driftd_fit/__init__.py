@@ -160,8 +160,9 @@ class Fitter:
             Start values of these; None: those that fit each start best.
         variances : array, the shape of images or (side, side) for all of them
             Variance of each pixel, pixel units squared: to poisson its read noise, to
-            weighted_least_squares all of it, the light's included; not with the others, which do not use
-            them. Infinite: the pixel is not there; it still has to be finite and below ``saturation``.
+            weighted_least_squares all of it, the light's included (of what is expected, not of each pixel's
+            own count: that would make photons too few); not with the others, which do not use them.
+            Infinite: the pixel is not there; it still has to be finite and below ``saturation``.
         bounds : mapping of a name of `PARAMETERS` to (lower, upper)
             Each a number, or an array of shape (n,). Not with implicit; sigma_y not of the circular model,
             whose only width is sigma_x.

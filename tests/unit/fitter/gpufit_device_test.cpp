@@ -181,6 +181,40 @@ TEST_CASE("constraints on a GPU hold") {
   for (std::size_t i = 0; i < 10; ++i) CHECK(a.parameters[i * kParameters + 3] == 0.9f);
 }
 
+TEST_CASE("straight lines on a GPU find their places, each its own or one for all") {
+  const bool shared = GENERATE(false, true);
+  constexpr std::size_t kOfLine = 3;
+  Arrays a = draw(0);
+  std::vector<float> places;
+  a.states.assign(kFits, -1);
+  a.chi_squares.resize(kFits);
+  a.iterations.resize(kFits);
+  a.parameters.assign(2 * kFits, 1);
+  const auto slope = [](std::size_t i) { return static_cast<float>(i % 7) - 3; };
+  for (std::size_t i = 0; i < kFits; ++i)
+    for (std::size_t k = 0; k < kOfLine; ++k) {
+      const auto x = static_cast<float>(k * k + (shared ? 0 : i % 5));
+      if (!shared || i == 0) places.push_back(x);
+      a.data.push_back(10 + slope(i) * x);
+    }
+  drop_in::Call call = call_of(a, kAll, nullptr);
+  call.model_id = LINEAR_1D;
+  call.n_points = kOfLine;
+  call.weights = nullptr;
+  call.user_info = reinterpret_cast<const char*>(places.data());
+  call.user_info_size = places.size() * sizeof(float);
+  fitted_on_gpu = 0;
+  drop_in::fit_on_device(call);
+  CHECK(fitted_on_gpu == 0);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < kFits; ++i) {
+    const bool right = a.states[i] == CONVERGED && std::fabs(a.parameters[2 * i] - 10) < 1e-3f &&
+                       std::fabs(a.parameters[2 * i + 1] - slope(i)) < 1e-3f;
+    wrong += right ? 0u : 1u;
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("arrays on a GPU that are missing, or without a GPU, are an error before any copy") {
   Arrays a = draw(1);
   copied_bytes = 0;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fitter/cpu/kernel.hpp"
+#include "fitter/pixel_terms.hpp"
 #include "fitter/swarm.hpp"
 #include "support/catch.hpp"
 #include "support/hard_spots.hpp"
@@ -160,7 +161,7 @@ struct FullInput {
     Fits fits(kCount);
     fitter::fit_batch_cpu(
         {pixels.data(), fitter::PixelType::F32, kSide, kCount, starts.data(), levels.data(),
-         variances.data(),
+         fitter::knows_its_variances(options.estimator) ? variances.data() : nullptr,
          options.estimator == fitter::Estimator::ImplicitLeastSquares ? nullptr : bounds.data()},
         options, fits);
     return fits;
