@@ -21,7 +21,7 @@ std::vector<Pick> those_near(std::span<const Pick> votes, Pick centre, double re
 }
 
 /// The mean of the two in the middle, where it is between two.
-Pick median_of(std::vector<Pick> votes) {
+Pick centre_of_votes(std::vector<Pick> votes) {
   const auto middle = [&](double Pick::*axis) {
     const auto less = [axis](Pick a, Pick b) { return a.*axis < b.*axis; };
     const auto upper = votes.begin() + static_cast<std::ptrdiff_t>(votes.size() / 2);
@@ -54,10 +54,10 @@ std::optional<Pick> common_drift(std::span<const Pick> votes, Pick before, doubl
     if (others.size() >= 2 && others.size() > agreed.size()) agreed = std::move(others);
   }
   if (agreed.empty()) return std::nullopt;
-  const Pick drift = median_of(std::move(agreed));
+  const Pick drift = centre_of_votes(std::move(agreed));
   // Those that were too far from the drift before may belong to this one.
   std::vector<Pick> near = those_near(votes, drift, reach_px);
-  return near.empty() ? drift : median_of(std::move(near));
+  return near.empty() ? drift : centre_of_votes(std::move(near));
 }
 
 }  // namespace driftd::tools
