@@ -19,6 +19,7 @@
 #include "tools/driftfit/every_spot.hpp"
 #include "tools/driftfit/marker_follower.hpp"
 #include "tools/driftfit/marker_search.hpp"
+#include "tools/driftfit/metadata_times.hpp"
 #include "tools/driftfit/progress.hpp"
 #include "tools/driftfit/results.hpp"
 #include "tools/driftfit/stack_input.hpp"
@@ -273,7 +274,7 @@ bool drift_wanted(const Options& options) {
   throw InputError(options.stack.path, what);
 }
 
-DriftTrace trace_of(const Options& options, const camera::ImageStack& stack, FrameRange range,
+DriftTrace trace_of(const Options& options, camera::ImageStack& stack, FrameRange range,
                     const MarkerTracks& tracks) {
   DriftSettings settings{
       .reference = std::nullopt,
@@ -293,6 +294,8 @@ DriftTrace trace_of(const Options& options, const camera::ImageStack& stack, Fra
     fail_at_reference(options, tracks, range, settings.min_markers);
   }
   trace.reasons = reasons_of(trace.points, tracks, settings.min_markers);
+  if (trace.times_s.empty() && !options.outputs.drift_csv.empty())
+    trace.times_s = times_in_metadata(stack, range.first, range.count);
   return trace;
 }
 

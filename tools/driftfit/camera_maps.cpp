@@ -149,6 +149,7 @@ class ConvertedStack final : public camera::ImageStack {
     }
   }
   bool reads_beside_others() const noexcept override { return stack_->reads_beside_others(); }
+  std::string metadata(std::int64_t frame) override { return stack_->metadata(frame); }
 
  private:
   static camera::StackShape float_shape(camera::StackShape shape) {

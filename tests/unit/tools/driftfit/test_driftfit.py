@@ -347,6 +347,18 @@ class Choices(WithFolder):
         self.run_program(self.write_raw(stack), "--drift-csv", out, "--overwrite")
         self.assertNotIn("time_s", rows_of(out)[0])
 
+    @unittest.skipIf(tifffile is None, "python3-tifffile is not installed")
+    def test_the_times_of_micro_manager_stand_beside_the_drift(self):
+        stack, _ = drifting(5)
+        file, out = self.folder / "s.tif", self.folder / "out.csv"
+        told = ['"ElapsedTime-ms": 125.5', '"ElapsedTime-ms":"250"', '"Exposure-ms": 10', '"ElapsedTime-ms" : 3.75e2', '"ElapsedTime-ms": null']
+        with tifffile.TiffWriter(file) as writer:
+            for page, time in zip(stack, told):
+                writer.write(page, photometric="minisblack", metadata=None, contiguous=False,
+                             extratags=[(51123, 2, None, '{"PixelType": "GRAY16", ' + time + ', "Width": 96}', True)])
+        self.run_program(file, "--drift-csv", out)
+        self.assertEqual([r["time_s"] for r in rows_of(out)], ["0.125500000", "0.250000000", "", "0.375000000", ""])
+
     def test_a_page_for_two_frames_is_one_measurement(self):
         stack, drift = drifting(40)
         page = [t if t % 8 != 5 else t - 2 for t in range(40)]  # frames 5, 13, 21, 29, 37

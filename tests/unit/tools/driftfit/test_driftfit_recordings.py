@@ -128,6 +128,13 @@ class Recordings(WithFolder):
             np.testing.assert_allclose(self.check_odd(name, 20, "--channel", 1), beads + (3.2, -2.1), atol=0.08)
         self.assertIn("32000 (lzf)", self.run_program(DATA / "odd/lzf.h5", "-o", self.folder / "o", code=1))
 
+    def test_the_times_of_ndtiff_stand_beside_the_drift(self):
+        out = self.folder / "o.csv"
+        for channel, options in (0, []), (1, ["--gain", 2]):
+            self.run_program(DATA / "odd/nd_two_channels", "--channel", channel, "--drift-csv", out, "--overwrite", *options)
+            times_s = [float(row["time_s"]) for row in rows_of(out)]
+            np.testing.assert_allclose(times_s, 0.01 * channel + 0.02 * np.arange(20), atol=1e-9)
+
     @unittest.skipIf(h5py is None, "python3-h5py is not installed")
     def test_picasso_spots_are_those_that_picasso_found(self):
         out = self.localize_picasso()
