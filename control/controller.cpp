@@ -40,8 +40,12 @@ void Controller::change_settings(const ControllerSettings& settings) noexcept {
   law_.change_settings(law_settings());
 }
 
+/// A mean that wobbles from lock to lock: what was learnt of the stage goes with each other one.
 void Controller::set_waiting_us(double waiting_us) noexcept {
-  waiting_us_ = or_zero(waiting_us);
+  constexpr double kSameShare = 0.15;
+  const double told_us = or_zero(waiting_us);
+  if (std::abs(told_us - waiting_us_) <= kSameShare * std::min(told_us, waiting_us_)) return;
+  waiting_us_ = told_us;
   stage_.change_settings(stage_settings());
   moved_.change_settings(stage_settings());
   law_.change_settings(law_settings());

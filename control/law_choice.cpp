@@ -34,6 +34,8 @@ const char* name_of(LawReason reason) noexcept {
       return "worse_than_pi";
     case LawReason::TriedAgain:
       return "tried_again";
+    case LawReason::LearnsAnew:
+      return "learns_anew";
   }
   return "unknown";
 }
@@ -53,13 +55,22 @@ void LawChoice::change_settings(const LawSettings& settings) noexcept {
   pi_.change_settings(settings.pi);
   judge_.change_settings(judged(settings));
   if (has_plan_ && !is_same_stage(observer_.settings().stage, settings.stage)) has_plan_ = false;
-  if (has_plan_ && other_axes) observer_.adopt(plan_);
   if (settings.law == ControlLaw::Pi)
     act(false, LawReason::Configured);
   else if (!has_plan_)
     act(false, LawReason::NotReady);
   else if (other_law)
     act(true, LawReason::Configured);
+  if (has_plan_ && other_axes) learn_anew();
+}
+
+/// By plan_.
+void LawChoice::learn_anew() noexcept {
+  const bool knew = observer_.is_tuned(0) || observer_.is_tuned(1);
+  observer_.adopt(plan_);
+  judge_.set_period(plan_.settings.period_s);
+  seen_ns_ = 0;
+  if (state_.observer && knew) act(true, LawReason::LearnsAnew);
 }
 
 /// From the next frame on.
@@ -87,14 +98,16 @@ void LawChoice::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
   total_nm_ = total_nm;
   pi_.reset(total_nm);
   observer_.take_back(total_nm, sent_ns);
+  judge_.pause();
 }
 
 void LawChoice::offer(const ObserverPlan& plan) noexcept {
   if (!is_same_stage(plan.settings.stage, settings_.stage)) return;
   plan_ = plan;
-  observer_.adopt(plan);
+  if (has_plan_ && keeps_learnt(observer_.settings(), plan.settings))
+    return observer_.set_change_limit(plan.settings.change_limit_nm);
   has_plan_ = true;
-  seen_ns_ = 0;
+  learn_anew();
   if (settings_.law != ControlLaw::Pi && state_.reason == LawReason::NotReady)
     act(true, LawReason::Configured);
 }
@@ -110,9 +123,10 @@ ObserverSettings LawChoice::wish(double period_s, double change_limit_nm) const 
 
 void LawChoice::see(const Sight& sight, Vec2 stage_nm) noexcept {
   if (!has_plan_) return;
+  if (!seen_.commanded) judge_.pause();
   observer_wants_nm_ = observer_.see(sight);
   seen_ns_ = sight.taken_ns;
-  judge_.see(sight.moved_nm, stage_nm, sight.taken_ns, sight.now_ns);
+  seen_ = {sight.moved_nm, stage_nm, sight.now_ns, false};
   choose(sight.now_ns);
 }
 
@@ -135,6 +149,11 @@ void LawChoice::choose(std::int64_t now_ns) noexcept {
 Vec2 LawChoice::wanted_nm(Vec2 target_nm, Vec2 total_nm, double interval_s,
                           std::int64_t taken_ns) noexcept {
   const Vec2 pi_nm = pi_.wanted_nm(target_nm, total_nm, interval_s);
+  // Only where the law has a command may PI have one beside it.
+  if (seen_ns_ == taken_ns && !seen_.commanded) {
+    judge_.see(seen_.moved_nm, seen_.stage_nm, taken_ns, seen_.now_ns);
+    seen_.commanded = true;
+  }
   return state_.observer && seen_ns_ == taken_ns ? observer_wants_nm_ : pi_nm;
 }
 

@@ -24,6 +24,7 @@ enum class LawReason : std::uint8_t {
   NotReady,     ///< PI: the observer does not know yet how often frames come, and how the stage is
   WorseThanPi,  ///< PI: it would have held the sample stiller
   TriedAgain,   ///< the observer, after PI had taken over
+  LearnsAnew,   ///< the observer, which knows no more what it had learnt: other frames or axes
 };
 const char* name_of(LawReason reason) noexcept;
 
@@ -39,7 +40,7 @@ struct LawState {
   bool observer = false;  ///< else PI
   LawReason reason = LawReason::NotReady;
   std::uint32_t changes = 0;  ///< of law or reason, since the start
-  double left_nm = 0;         ///< rms of an axis, as measured, over the last 10 s; 0: none yet
+  double left_nm = 0;         ///< rms of an axis, as measured, of what was judged; 0: none yet
   double pi_left_nm = 0;      ///< what PI would have left over them
 };
 
@@ -66,6 +67,8 @@ class LawChoice {
             std::int64_t now_ns) noexcept;
   /// Somebody else said where the stage has to go: neither law erred.
   void interrupted(Vec2 total_nm) noexcept;
+  /// The stage did not do what it was told, since when is not known: neither law erred.
+  void doubt_stage() noexcept { judge_.restart(); }
 
   /// Frames without a drift may be corrected: the observer acts and knows where the sample is
   /// within `within_nm` (a standard deviation). For at most 2 s; 0.5 s where a line's frequency
@@ -90,7 +93,13 @@ class LawChoice {
   LawState state() const noexcept;
 
  private:
+  struct Seen {
+    Vec2 moved_nm, stage_nm;
+    std::int64_t now_ns = 0;
+    bool commanded = true;  ///< the law was asked what follows from it
+  };
   void choose(std::int64_t now_ns) noexcept;
+  void learn_anew() noexcept;
   void act(bool observer, LawReason reason) noexcept;
 
   LawSettings settings_;
@@ -103,6 +112,7 @@ class LawChoice {
   Vec2 total_nm_;
   Vec2 observer_wants_nm_;
   std::int64_t seen_ns_ = 0;  ///< when the frame was taken that observer_wants_nm_ is of
+  Seen seen_;                 ///< likewise, for the judge
   std::int64_t acts_since_ns_ = 0;
   std::int64_t rest_ns_ = 0;  ///< until the observer is tried again
 };

@@ -11,8 +11,8 @@ namespace driftd::control {
 namespace {
 
 constexpr double kLeastShare = 0.05, kStandardErrors = 4;
-/// Longer without a frame: PI would not have seen either what happened.
-constexpr double kLongestGapS = 0.1;
+/// Longer without a frame, and so many periods: PI would not have seen either what happened.
+constexpr double kLongestGapS = 0.1, kLongestGapFrames = 2.5;
 
 double square(Vec2 v) noexcept {
   return 0.5 * (v.x * v.x + v.y * v.y);
@@ -30,9 +30,13 @@ void LawJudge::change_settings(const JudgeSettings& settings) noexcept {
   restart();
 }
 
-void LawJudge::restart() noexcept {
+void LawJudge::pause() noexcept {
   begun_ = false;
   open_ = {};
+}
+
+void LawJudge::restart() noexcept {
+  pause();
   closed_ = 0;
   pi_is_better_ = false;
   left_nm_ = pi_left_nm_ = 0;
@@ -40,7 +44,8 @@ void LawJudge::restart() noexcept {
 
 void LawJudge::see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns,
                    std::int64_t now_ns) noexcept {
-  if (begun_ && (now_ns <= told_ns_ || seconds_between(told_ns_, now_ns) > kLongestGapS)) restart();
+  const double longest_s = std::max(kLongestGapS, kLongestGapFrames * period_s_);
+  if (begun_ && (now_ns <= told_ns_ || seconds_between(told_ns_, now_ns) > longest_s)) pause();
   if (!begun_) {
     begun_ = true;
     origin_nm_ = stage_nm;
@@ -59,7 +64,7 @@ void LawJudge::see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns,
   command(target_nm, seconds_between(told_ns_, now_ns));
   stage_.command(told_nm_, now_ns);
   told_ns_ = now_ns;
-  if (seconds_between(block_since_ns_, now_ns) < kBlockS) return;
+  if (seconds_between(block_since_ns_, now_ns) < kBlockS || open_.frames < kBlockFrames) return;
   close_block();
   block_since_ns_ = now_ns;
 }

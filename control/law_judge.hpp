@@ -29,12 +29,16 @@ class LawJudge {
   void change_settings(const JudgeSettings& settings) noexcept;
   /// Nothing is known; PI begins with the next frame, where the stage is then.
   void restart() noexcept;
+  /// Nothing was commanded, or it did not leave: PI begins likewise. Blocks that are closed stay.
+  void pause() noexcept;
+  /// Between frames; of a slow camera blocks are longer, and gaps.
+  void set_period(double period_s) noexcept { period_s_ = period_s; }
 
   /// @param moved_nm  the drift that the frame shows, in the stage's axes
   /// @param stage_nm  where the modelled stage was when it was taken
   void see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns, std::int64_t now_ns) noexcept;
 
-  /// As of the last block that was closed: for the last kBlocks * kBlockS of frames PI would have
+  /// As of the last block that was closed: in the last kBlocks of them PI would have
   /// left less, by more than a twentieth of the mean square and by more than chance (four standard
   /// errors of the blocks' means).
   bool pi_is_better() const noexcept { return pi_is_better_; }
@@ -43,7 +47,8 @@ class LawJudge {
   double pi_left_nm() const noexcept { return pi_left_nm_; }
 
   static constexpr std::size_t kBlocks = 20;
-  static constexpr double kBlockS = 0.5;
+  /// And so many frames, whichever is later.
+  static constexpr double kBlockS = 0.5, kBlockFrames = 8;
 
  private:
   struct Block {
@@ -58,6 +63,7 @@ class LawJudge {
   JudgeSettings settings_;
   PiServo pi_;
   StageModel stage_;  ///< as PI would have commanded it, from origin_nm_
+  double period_s_ = 0;
   bool begun_ = false;
   Vec2 origin_nm_, told_nm_;
   std::int64_t told_ns_ = 0, block_since_ns_ = 0;

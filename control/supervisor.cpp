@@ -28,6 +28,12 @@ constexpr double kArrivedNm = 0.2;
 constexpr std::int64_t kPathStallNs = 1'000'000'000;
 constexpr double kLeastShare = 1e-3;
 
+/// A lock that is held for this may have been commanded in vain for a while.
+bool is_of_stage(LockReason reason) noexcept {
+  return reason == LockReason::StageNotFollowing || reason == LockReason::StageError ||
+         reason == LockReason::StageLimit || reason == LockReason::StageSilent;
+}
+
 /// Of a reference: with the first there is no move to compare, with the last a new zero.
 constexpr int kFramesWithoutMove = 2;
 
@@ -81,6 +87,8 @@ void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
   if (lock_.state == before) return;
   at_range_since_ns_ = 0;
   set_ns_ = progress_ns_ = 0;
+  if (lock_.state == LockState::Holding && is_of_stage(lock_.reason))
+    controller_.law().doubt_stage();
   // Held, the stage stood still: the path goes on from there, and begins to move anew.
   set_point_.go_on_from(set_point_.place_nm());
   if (!is_engaged()) {

@@ -48,10 +48,9 @@ class Learner {
   }
 
   void take_wish() {
-    tuner_.reset();
     const control::ObserverSettings& wish = ports_.wish.reading();
-    if (!(wish.period_s > 0)) return;
-    if (ports_.plans.push(control::make_plan(wish))) tuner_.emplace(wish);
+    control::wish_of_tuner(tuner_, wish);
+    if (tuner_ && !ports_.plans.push(control::make_plan(wish))) tuner_.reset();
   }
 
   ObserverPorts& ports_;

@@ -103,8 +103,10 @@ void Reporter::tell_law(const control::LawState& law) {
   const bool worse = law.reason == control::LawReason::WorseThanPi;
   std::string text = law.observer ? "the observer holds the lock" : "PI holds the lock";
   if (law.reason == control::LawReason::NotReady)
-    text += ": the observer has to be made anew for the stage or the frame rate";
+    text += ": the observer has to learn anew for the stage or the frame rate";
   if (law.reason == control::LawReason::TriedAgain) text += " again";
+  if (law.reason == control::LawReason::LearnsAnew)
+    text += ": it learns anew, as frames come at another rate or the stage's axes are others";
   if (worse)
     text += fmt::format(
         ": the observer left {:.2f} nm (rms of an axis, noise included) where PI would have left "

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "control/observer/observer_tuner.hpp"
 #include "daemon/cure.hpp"
 #include "daemon/messages.hpp"
 
@@ -111,6 +112,12 @@ json forecast_json(const std::optional<control::ResidualForecast>& forecast) {
           {"lag_nm", number_or_null(std::sqrt(f.lag_nm2), known)}};
 }
 
+/// Until the first model is looked for.
+std::uint64_t frames_to_learn(const control::AxisMotion& axis) {
+  constexpr std::uint64_t kNeeded = control::ObserverTuner::kLeastFrames;
+  return axis.frames < kNeeded ? kNeeded - axis.frames : 0;
+}
+
 json motion_json(const char* name, const control::AxisMotion& axis,
                  const std::optional<control::ResidualForecast>& forecast) {
   json lines = json::array();
@@ -124,6 +131,7 @@ json motion_json(const char* name, const control::AxisMotion& axis,
   const bool learnt = axis.tuned;  // else the model is what the observer begins with
   return {{"axis", name},
           {"learnt", learnt},
+          {"frames_to_learn", learnt ? 0 : frames_to_learn(axis)},
           {"walk_nm_per_sqrt_s", number_or_null(std::sqrt(axis.model.walk_nm2_per_s), learnt)},
           {"noise_nm", number_or_null(std::sqrt(axis.model.noise_nm2), learnt)},
           {"sd_nm", number_or_null(axis.sd_nm, learnt)},

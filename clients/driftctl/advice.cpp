@@ -54,16 +54,16 @@ std::string guess(double frequency_hz, double q) {
 
 class Axis {
  public:
-  Axis(const json& axis, std::vector<Advice>& list)
+  Axis(const json& axis, double rate_hz, std::vector<Advice>& list)
       : axis_(axis),
         list_(list),
+        rate_hz_(rate_hz),
         name_(text(axis, "/axis")),
         total_nm_(number(axis, "/forecast/total_nm")) {}
 
   void advise() {
     if (!axis_.value("learnt", false)) {
-      add("learning",
-          "the observer has not learnt yet how the sample moves: ask again in some seconds");
+      add("learning", "the observer has not learnt yet how the sample moves: " + what_is_needed());
       return;
     }
     if (std::isfinite(total_nm_)) {
@@ -82,6 +82,15 @@ class Axis {
 
  private:
   void add(const char* code, std::string text) { list_.push_back({code, name_, std::move(text)}); }
+  std::string what_is_needed() const {
+    const double frames = number(axis_, "/frames_to_learn");
+    if (!(frames > 0))
+      return "the frames seen until now say no more than it knew before; it looks again and again";
+    std::string text = fmt::format("it needs {:.0f} frames more while locked", frames);
+    if (rate_hz_ > 0)
+      text += fmt::format(", {:.0f} s at {:.3g} frames/s", std::ceil(frames / rate_hz_), rate_hz_);
+    return text;
+  }
   double part(const char* name) const {
     return number(axis_, (std::string("/forecast/") + name + "_nm").c_str());
   }
@@ -144,6 +153,7 @@ class Axis {
 
   const json& axis_;
   std::vector<Advice>& list_;
+  double rate_hz_;
   std::string name_;
   double total_nm_;
 };
@@ -184,7 +194,8 @@ std::vector<Advice> advice_of(const json& status) {
                                  : "PI holds the lock: control.law: auto may hold it stiller"});
   const json::json_pointer axes("/control/axes");
   if (status.contains(axes) && status.at(axes).is_array())
-    for (const json& axis : status.at(axes)) Axis(axis, list).advise();
+    for (const json& axis : status.at(axes))
+      Axis(axis, number(status, "/camera/rate_hz"), list).advise();
   compare(status, list);
   if (list.empty())
     list.push_back(

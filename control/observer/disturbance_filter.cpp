@@ -15,7 +15,7 @@ constexpr double kSurpriseFrames = 64, kMostSurprise = 9;
 constexpr double kMostPhaseStep = 0.2;  ///< rad
 constexpr double kTrackShare = 0.5;
 /// While a filter finds its lines their phases say nothing: tracked at once, they change places.
-constexpr double kTrackFromS = 0.5, kSureSigma = 3;
+constexpr double kTrackFromS = 0.5, kTrackFromFrames = 25, kSureSigma = 3;
 constexpr double kLeastHz = 0.05, kMostHz = 1e4;
 constexpr double kFarthestNm = 1e9;  ///< the square of an absurd place would not be finite
 
@@ -140,7 +140,7 @@ bool DisturbanceFilter::is_jump(double innovation_nm, double sure_nm) noexcept {
 /// Turns the frequencies by how far the phases had to be corrected, as a phase-locked loop does; by
 /// less where an amplitude is within three standard deviations of nothing, and the phase uncertain.
 void DisturbanceFilter::track(double innovation_nm) noexcept {
-  if (!(turned_s_ > 0) || age_s_ < kTrackFromS) return;
+  if (!(turned_s_ > 0) || age_s_ < std::max(kTrackFromS, kTrackFromFrames * turned_s_)) return;
   for (std::size_t i = 1; i < pairs(); ++i) {
     const Pair &p = state_[i], &k = gains_[i];
     const double power_nm2 = p.first * p.first + p.second * p.second;

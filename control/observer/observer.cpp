@@ -9,9 +9,10 @@
 namespace driftd::control {
 namespace {
 
-/// Of the first model: variance of the noise over that by the fits, the walk's a frame over the
-/// noise's.
-constexpr double kFirstNoise = 1.5, kFirstWalk = 0.02, kLeastNoiseNm2 = 1e-6;
+/// Of the first model: variance of the noise over that by the fits, the walk's over the noise's in
+/// a frame, or in so much time where frames come more seldom.
+constexpr double kFirstNoise = 1.5, kFirstWalk = 0.02, kFirstWalkPeriodS = 0.002,
+                 kLeastNoiseNm2 = 1e-6;
 /// Of how far the stage moved, what counts a frame later: it rings where its model does not.
 constexpr double kStageRings = 0.7;
 /// Frames that an offered filter catches up with in one.
@@ -37,7 +38,8 @@ PreviewSettings preview_of(const ObserverSettings& s) noexcept {
 
 DisturbanceModel first_model(double variance_nm2, double period_s) noexcept {
   DisturbanceModel model{.noise_nm2 = std::max(kFirstNoise * variance_nm2, kLeastNoiseNm2)};
-  model.walk_nm2_per_s = kFirstWalk * model.noise_nm2 / period_s;
+  // The sample does not move less where a camera looks more seldom.
+  model.walk_nm2_per_s = kFirstWalk * model.noise_nm2 / std::min(period_s, kFirstWalkPeriodS);
   return model;
 }
 
@@ -67,6 +69,17 @@ ObserverPlan make_plan(const ObserverSettings& settings) {
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
   return !is_same_stage(has.stage, wants.stage) || !is_same_rate(has, wants) ||
          differs(has.change_limit_nm, wants.change_limit_nm);
+}
+
+bool keeps_learnt(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
+  return is_same_stage(has.stage, wants.stage) && is_same_rate(has, wants);
+}
+
+/// Else a rate that creeps would never be another one.
+ObserverSettings next_wish(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
+  ObserverSettings next = wants;
+  if (keeps_learnt(has, wants)) next.period_s = has.period_s;
+  return next;
 }
 
 bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
@@ -182,7 +195,8 @@ AxisMotion Observer::motion(std::size_t index) const noexcept {
                     .stage = axis.stage,
                     .sd_nm = std::sqrt(axis.filter.variance_nm2()),
                     .surprise = axis.filter.surprise(),
-                    .tuned = axis.tuned};
+                    .tuned = axis.tuned,
+                    .frames = count_};
   for (std::size_t i = 0; i < motion.model.line_count; ++i) {
     const DisturbanceFilter::Pair& pair = axis.filter.state()[i + 1];
     motion.amplitudes_nm[i] = std::hypot(pair.first, pair.second);

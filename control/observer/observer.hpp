@@ -94,10 +94,14 @@ struct ObserverPlan {
   GainSchedule first_gains;
 };
 ObserverPlan make_plan(const ObserverSettings& settings);
-/// Another stage, or frames at another rate, by more than a rate that is measured changes by
-/// itself.
+/// Another stage, frames at another rate, by more than a rate that is measured changes by itself,
+/// or other limits.
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
+/// What was learnt by one is true for the other: at most the limits differ.
+bool keeps_learnt(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
+/// What to wish instead of `has`: of a rate that is the same, the one that was learnt by.
+ObserverSettings next_wish(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 
 // What the observer and its tuner have to agree on.
 PreviewSettings preview_of(const ObserverSettings& settings) noexcept;
@@ -120,9 +124,10 @@ struct AxisMotion {
   DisturbanceModel model;
   std::array<double, kMaxLines> amplitudes_nm{};  ///< of its lines, at present
   StageError stage;
-  double sd_nm = 0;     ///< of the sample's present place, by the filter
-  double surprise = 1;  ///< as of DisturbanceFilter
-  bool tuned = false;   ///< false: nothing was learnt yet
+  double sd_nm = 0;          ///< of the sample's present place, by the filter
+  double surprise = 1;       ///< as of DisturbanceFilter
+  bool tuned = false;        ///< false: nothing was learnt yet
+  std::uint64_t frames = 0;  ///< seen in this lock
 };
 
 class Observer {
@@ -134,6 +139,10 @@ class Observer {
   /// The stage or the time between frames is another one: what was learnt is forgotten, and the
   /// next frame is the first. Commands stay.
   void adopt(const ObserverPlan& plan) noexcept;
+  /// As of ObserverSettings, from now on; what was learnt stays.
+  void set_change_limit(double change_limit_nm) noexcept {
+    settings_.change_limit_nm = change_limit_nm;
+  }
   /// @returns where the stage should be told to be; never anything that is not finite: the command
   ///          before, where the sight is not finite or not later than the one before
   Vec2 see(const Sight& sight) noexcept;

@@ -10,8 +10,10 @@ namespace {
 
 /// Fits that the stage's noise is a mean of.
 constexpr int kStageNoises = 32;
-constexpr double kLongestS = 8;
-constexpr std::size_t kMostFrames = 4096, kLeastFrames = 192;
+/// Of frames that are kept. All times here are stretched where fewer frames than that come in this
+/// one: of each they were chosen for the frames in it, too.
+constexpr double kLongestS = 8, kLongestFrames = 256;
+constexpr std::size_t kMostFrames = 4096;
 constexpr double kFirstS = 0.5, kEarlyS = 1, kEarlyUntilS = 4, kUsualS = 2;
 /// A new model has to be so much more likely on what really happened.
 constexpr double kMargin = 8, kLeastMargin = 1, kLongMargin = 12;
@@ -61,7 +63,8 @@ ObserverTuner::ObserverTuner(const ObserverSettings& settings)
     : settings_(settings),
       scheduler_(preview_of(settings)),
       axes_{Axis(StagePreview(preview_of(settings))), Axis(StagePreview(preview_of(settings)))},
-      stage_(settings.stage) {
+      stage_(settings.stage),
+      stretch_(std::max(1.0, settings.period_s * kLongestFrames / kLongestS)) {
   reset();
 }
 
@@ -72,11 +75,11 @@ void ObserverTuner::reset() {
   late_s_ = 0;
   stage_.reset();
   for (Axis& axis : axes_) {
-    axis.next_s = kFirstS;
-    axis.wait_s = kEarlyS;
+    axis.next_s = stretch_ * kFirstS;
+    axis.wait_s = stretch_ * kEarlyS;
     axis.surprise = 1;
     axis.surprised_s = -1;
-    axis.calmed_s = -kAgainS;
+    axis.calmed_s = -stretch_ * kAgainS;
     axis.since_s = 0;
     axis.tuned_s = 0;
     axis.calm_until_s = 0;
@@ -112,6 +115,10 @@ void ObserverTuner::take(const ObserverFrame& frame) {
   if (frames_.empty()) first_ns_ = frame.taken_ns;
   const std::int64_t before_ns = frames_.empty() ? frame.taken_ns : frames_.back().taken_ns;
   frames_.push_back(frame);
+  if (frame.told_ns < told_ns_) {  // those that were told later have never left
+    stage_.take_back(frame.told_nm, frame.told_ns - 1);
+    stage_.command(frame.told_nm, frame.told_ns, frame.told_stage);
+  }
   if (frame.told_ns > told_ns_) {
     stage_.command(frame.told_nm, frame.told_ns, frame.told_stage);
     const double late_s = 1e-9 * static_cast<double>(frame.told_ns - before_ns);
@@ -120,7 +127,7 @@ void ObserverTuner::take(const ObserverFrame& frame) {
   for (std::size_t i = 0; i < kAxes; ++i)
     follow(i, frame, 1e-9 * static_cast<double>(frame.taken_ns - before_ns));
   told_ns_ = frame.told_ns;
-  const auto kept_ns = static_cast<std::int64_t>(1e9 * kLongestS);
+  const auto kept_ns = static_cast<std::int64_t>(1e9 * stretch_ * kLongestS);
   while (frames_.size() > kMostFrames || frame.taken_ns - frames_.front().taken_ns > kept_ns)
     frames_.pop_front();
   for (std::size_t i = 0; i < kAxes; ++i) {
@@ -130,10 +137,10 @@ void ObserverTuner::take(const ObserverFrame& frame) {
     if (axis.surprise > kSurprised && axis.surprised_s < 0) {
       // Soon after the last time it is not the sample that moves otherwise again, but the model
       // that does not hold, as one of fixed lines where they drift: then it needs a longer record.
-      axis.again = age_s() - axis.calmed_s < kAgainS;
+      axis.again = age_s() - axis.calmed_s < stretch_ * kAgainS;
       axis.surprised_s =
           axis.again ? axis.since_s : std::max(0.0, age_s() - kNoticeFrames * settings_.period_s);
-      axis.wait_s = kFirstWaitS;
+      axis.wait_s = stretch_ * kFirstWaitS;
       axis.next_s = age_s() + axis.wait_s;
     }
     if (axis.surprised_s < 0 || axis.surprise > 0.5 * (1 + kSurprised)) continue;
@@ -149,8 +156,8 @@ bool ObserverTuner::is_due(std::size_t axis) const {
 }
 
 void ObserverTuner::schedule(Axis& axis) {
-  const double usual_s = age_s() < kEarlyUntilS ? kEarlyS : kUsualS;
-  axis.wait_s = std::min(2 * axis.wait_s, usual_s);
+  const double usual_s = age_s() < stretch_ * kEarlyUntilS ? kEarlyS : kUsualS;
+  axis.wait_s = std::min(2 * axis.wait_s, stretch_ * usual_s);
   axis.next_s = age_s() + axis.wait_s;
 }
 
@@ -168,7 +175,7 @@ void ObserverTuner::learn_stage_noise(std::size_t index, double noise_nm2) {
   double fits_nm2 = 0;
   for (const ObserverFrame& frame : frames_) fits_nm2 += frame.fit_noise_nm2[index];
   fits_nm2 /= static_cast<double>(frames_.size());
-  const bool whole = age_s() >= kLongestS;
+  const bool whole = age_s() >= stretch_ * kLongestS;
   if (!whole && axis.stage_noises > 1) return;
   axis.stage_noises = whole ? std::min(axis.stage_noises + 1, kStageNoises) : 1;
   axis.stage_noise_nm2 += (noise_nm2 - fits_nm2 - axis.stage_noise_nm2) / axis.stage_noises;
@@ -274,7 +281,7 @@ double ObserverTuner::adapted_penalty(std::size_t index) const {
   for (const ObserverFrame& frame : frames_) {
     const double change_nm = index == 0 ? frame.told_nm.x - before.x : frame.told_nm.y - before.y;
     before = frame.told_nm;
-    if (time_s(frame) < age_s() - kChangeS) continue;
+    if (time_s(frame) < age_s() - stretch_ * kChangeS) continue;
     sum_nm2 += change_nm * change_nm;
     calmed += frame.calmed[index] ? 1 : 0;
     ++count;
@@ -297,8 +304,8 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   const double record_s = record.period_s * static_cast<double>(record.place_nm.size());
   if (from_s > age_s() - record_s)
     judged_from = static_cast<std::size_t>((from_s - (age_s() - record_s)) / record.period_s);
-  const bool settled = !surprised && age_s() - axis.since_s > kSettledS;
-  const bool young = age_s() > kStageFromS && age_s() < kYoungUntilS;
+  const bool settled = !surprised && age_s() - axis.since_s > stretch_ * kSettledS;
+  const bool young = age_s() > stretch_ * kStageFromS && age_s() < stretch_ * kYoungUntilS;
   StageError stage = axis.stage;
   const StageEvidence evidence =
       young || axis.model.tracks ? StageEvidence::BesideLines : StageEvidence::Whole;
@@ -331,7 +338,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   const double penalty = adapted_penalty(index);
   const bool other_penalty = penalty != axis.preview.settings().penalty;
   const DisturbanceModel found = scaled(best.start, best.model.noise_nm2 / best.start.noise_nm2);
-  const double judged_s = std::max(from_s, age_s() - std::min(kJudgedS, 0.5 * age_s()));
+  const double judged_s = std::max(from_s, age_s() - std::min(stretch_ * kJudgedS, 0.5 * age_s()));
   Trial trial = tried(index, found, stage, judged_s, axis.tuned_s);
   if (!surprised && axis.calm_until_s > age_s()) {  // what it was before may be what it is again
     Trial calm = tried(index, axis.calm, axis.stage, judged_s, axis.tuned_s);
@@ -344,7 +351,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
     if (surprised && axis.since_s < axis.surprised_s) {
       axis.since_s = axis.surprised_s;
       axis.calm = axis.model;
-      axis.calm_until_s = axis.has_model && !axis.model.tracks ? age_s() + kLongestS : 0;
+      axis.calm_until_s = axis.has_model && !axis.model.tracks ? age_s() + stretch_ * kLongestS : 0;
     }
     axis.model = trial.filter.model();  // tracked lines may have changed places
     axis.has_model = true;
@@ -375,7 +382,7 @@ std::optional<ResidualForecast> ObserverTuner::forecast(std::size_t index) const
   const Axis& axis = axes_[index];
   double more_nm2 = 0, count = 0;
   for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
-    if (time_s(*frame) < age_s() - kJudgedS) break;
+    if (time_s(*frame) < age_s() - stretch_ * kJudgedS) break;
     const Innovation& seen = frame->innovations[index];
     more_nm2 += std::min(seen.nm * seen.nm, kMostSurprise * seen.nm2) - seen.nm2;
     ++count;
@@ -384,6 +391,15 @@ std::optional<ResidualForecast> ObserverTuner::forecast(std::size_t index) const
                            {.lead_s = late_s_ + 1e-6 * settings_.stage.delay_us + axis.stage.late_s,
                             .stage_noise_nm2 = axis.stage_noise_nm2,
                             .more_innovation_nm2 = more_nm2 / count});
+}
+
+void wish_of_tuner(std::optional<ObserverTuner>& tuner, const ObserverSettings& wish) {
+  if (!(wish.period_s > 0))
+    tuner.reset();
+  else if (tuner && keeps_learnt(tuner->settings(), wish))
+    tuner->set_change_limit(wish.change_limit_nm);
+  else
+    tuner.emplace(wish);
 }
 
 }  // namespace driftd::control

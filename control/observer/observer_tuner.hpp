@@ -21,6 +21,16 @@ class ObserverTuner {
  public:
   explicit ObserverTuner(const ObserverSettings& settings);
 
+  /// Frames that a first model takes.
+  static constexpr std::size_t kLeastFrames = 192;
+  const ObserverSettings& settings() const noexcept { return settings_; }
+  /// As the frames tell what it was told.
+  const StageModel& stage() const noexcept { return stage_; }
+  /// As of ObserverSettings, from now on.
+  void set_change_limit(double change_limit_nm) noexcept {
+    settings_.change_limit_nm = change_limit_nm;
+  }
+
   /// The observer was reset: frames before are forgotten, models are not.
   void reset();
   /// Every frame that the observer saw, in order. One of another epoch: reset().
@@ -86,7 +96,13 @@ class ObserverTuner {
   std::deque<ObserverFrame> frames_;
   std::int64_t first_ns_ = 0, told_ns_ = 0;
   std::uint32_t epoch_ = 0;
+  /// Of times that are to hold some number of frames, too: of a slow camera, so many times as long.
+  double stretch_;
   double late_s_ = 0;  ///< mean from the middle of an exposure to the command that follows
 };
+
+/// Makes `tuner` the one for a wish: it goes on where what it has learnt stays true, or is made
+/// anew. None for a period of 0.
+void wish_of_tuner(std::optional<ObserverTuner>& tuner, const ObserverSettings& wish);
 
 }  // namespace driftd::control

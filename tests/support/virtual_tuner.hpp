@@ -17,13 +17,10 @@ class VirtualTuner {
   /// Before Supervisor::decide().
   void give(control::Supervisor& supervisor, std::int64_t now_ns) {
     const control::ObserverSettings wish = supervisor.observer_wish();
-    if (control::needs_other_plan(wished_, wish)) {
-      wished_ = wish;
-      tuner_.reset();
-      if (wish.period_s > 0) {
-        supervisor.law().offer(control::make_plan(wish));
-        tuner_.emplace(wish);
-      }
+    if (!wished_ || control::needs_other_plan(*wished_, wish)) {
+      wished_ = wished_ ? control::next_wish(*wished_, wish) : wish;
+      control::wish_of_tuner(tuner_, *wished_);
+      if (tuner_) supervisor.law().offer(control::make_plan(*wished_));
     }
     for (auto& late : late_) {
       if (!late || late->due_ns > now_ns) continue;
@@ -48,7 +45,7 @@ class VirtualTuner {
     std::int64_t due_ns;
     control::Tuning tuning;
   };
-  control::ObserverSettings wished_{.period_s = 0};
+  std::optional<control::ObserverSettings> wished_;
   std::optional<control::ObserverTuner> tuner_;
   std::array<std::optional<Late>, control::kAxes> late_;
 };

@@ -225,6 +225,17 @@ TEST_CASE("how still it will be is foretold where the stage cannot follow a line
   CHECK(std::sqrt(few.foretold_nm2) == Approx(measure(few, {1, 1}).rms_nm).epsilon(0.12));
 }
 
+TEST_CASE("of a slow camera auto leaves no more than PI, from the first seconds on") {
+  for (const char* name : {"rate_05", "rate_10", "rate_20"}) {
+    CAPTURE(name);
+    const World world = shortened(std::string("slow_cameras/") + name, 240, 4);
+    const auto left_nm = [&](const char* law) {
+      return measure(fly(world, law, 1), {1, 1}).rms_nm;
+    };
+    CHECK(left_nm("auto") < left_nm("pi"));
+  }
+}
+
 TEST_CASE("the observer tracks lines that drift") {
   if (driftd::test::kInstrumented) {
     WARN("SKIPPED: minutes of arithmetic when instrumented");

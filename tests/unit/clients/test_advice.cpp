@@ -125,7 +125,14 @@ TEST_CASE("advice: it always says something, and never what is not known") {
   CHECK(said(status, "forecast").empty());
   CHECK(said(status, "more_than_forecast", "").empty());
   status["control"]["axes"][0]["learnt"] = false;
-  CHECK_THAT(said(status, "learning"), contains("not learnt yet"));
+  status["control"]["axes"][0]["frames_to_learn"] = 150;
+  status["camera"]["rate_hz"] = 4.99;
+  CHECK_THAT(said(status, "learning"), contains("not learnt yet") && contains("150 frames more") &&
+                                           contains("31 s at 4.99 frames/s"));
+  status.erase("camera");
+  CHECK_THAT(said(status, "learning"), contains("150 frames more while locked"));
+  status["control"]["axes"][0]["frames_to_learn"] = 0;
+  CHECK_THAT(said(status, "learning"), contains("say no more than it knew before"));
   CHECK_FALSE(advice_of(json::object()).empty());
   CHECK_FALSE(advice_of({{"state", "locked"}, {"control", 3}}).empty());
 }

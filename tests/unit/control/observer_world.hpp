@@ -115,6 +115,18 @@ class ObservedLock {
     stage_.command(told, now_ns);
     return told;
   }
+  /// A command far away that does not leave.
+  void withhold(double by_nm) {
+    const std::int64_t now_ns = 2'000'000 * frame_ + 1'900'000;
+    sent_nm_ = stage_.told_nm();
+    sent_ns_ = now_ns - 400'000;  // as of fly()
+    observer_.told({sent_nm_.x + by_nm, sent_nm_.y}, now_ns);
+  }
+  /// What was told since was not, either.
+  void take_back() {
+    stage_.take_back(sent_nm_, sent_ns_);
+    observer_.take_back(sent_nm_, sent_ns_);
+  }
   /// A frame that is missing.
   void coast() {
     ++frame_;
@@ -130,6 +142,7 @@ class ObservedLock {
   }
   Vec2 left_nm() const { return left_nm_; }
   Observer& observer() { return observer_; }
+  const StageModel& stage() const { return stage_; }
 
   double fit_share = 1;  ///< of the noise is the fits'; the rest is the stage's
 
@@ -146,6 +159,8 @@ class ObservedLock {
   StageModel stage_;
   std::int64_t frame_ = 0;
   Vec2 left_nm_;
+  Vec2 sent_nm_;
+  std::int64_t sent_ns_ = 0;
 };
 
 }  // namespace driftd::control::test

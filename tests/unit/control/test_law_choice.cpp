@@ -274,6 +274,52 @@ TEST_CASE(
   CHECK(held.last_change < kChangeNm);
 }
 
+TEST_CASE("law choice: frames at another rate, or other axes, are told to be learnt anew") {
+  Held held(ControlLaw::Auto);
+  held.plan();
+  held.tuner.emplace(held.choice.observer().settings());
+  held.rms(seconds(3));
+  REQUIRE(held.choice.observer().is_tuned(0));
+  const std::uint32_t changes = held.choice.state().changes;
+  held.plan();  // the same once more
+  CHECK(held.choice.observer().is_tuned(0));
+  CHECK(held.choice.state().changes == changes);
+  if (GENERATE(false, true)) {
+    held.choice.offer(make_plan(held.choice.wish(0.004, kChangeNm)));
+  } else {
+    LawSettings turned = settings(ControlLaw::Auto);
+    turned.stage.image_to_stage = {0, 1, -1, 0};
+    held.choice.change_settings(turned);
+  }
+  CHECK_FALSE(held.choice.observer().is_tuned(0));
+  CHECK(held.choice.state().observer);
+  CHECK(held.choice.state().reason == LawReason::LearnsAnew);
+  CHECK(held.choice.state().changes == changes + 1);
+}
+
+TEST_CASE("law choice: of a slow camera PI is judged by as many frames, at its own pace") {
+  const std::int64_t every_ns = GENERATE(50'000'000, 100'000'000, 200'000'000, 1'000'000'000);
+  CAPTURE(every_ns);
+  LawJudge judge(judged(settings(ControlLaw::Auto)));
+  judge.set_period(1e-9 * static_cast<double>(every_ns));
+  int frames = 0;
+  // A law that does nothing about 1 nm.
+  for (; frames < 400 && !judge.pi_is_better(); ++frames)
+    judge.see({1, 0}, {0, 0}, every_ns * (frames + 1), every_ns * (frames + 1) + kLatencyNs);
+  CHECK(judge.pi_is_better());
+  const double blocks = static_cast<double>(LawJudge::kBlocks);
+  CHECK(frames >= blocks * LawJudge::kBlockFrames);
+  CHECK(1e-9 * static_cast<double>(every_ns * frames) >= blocks * LawJudge::kBlockS);
+  // What was judged stays where a frame is missing, or brought no command.
+  const double left_nm = judge.left_nm();
+  judge.pause();
+  judge.see({1, 0}, {0, 0}, every_ns * 500, every_ns * 500 + kLatencyNs);
+  CHECK(judge.left_nm() == left_nm);
+  CHECK(judge.pi_is_better());
+  judge.restart();
+  CHECK_FALSE(judge.pi_is_better());
+}
+
 TEST_CASE("law choice: nothing of it touches the heap") {
   Held held(ControlLaw::Auto);
   const ObserverPlan plan = make_plan(held.choice.wish(0.002, kChangeNm));

@@ -374,6 +374,56 @@ TEST_CASE("tuner: the stage's own noise is learnt, and still known in the next l
   CHECK(after->stage_nm2 == Approx(before->stage_nm2).epsilon(0.01));
 }
 
+TEST_CASE("tuner: commands that never left are no part of what the stage was told") {
+  ObservedLock lock(test::shaken(), {}, 9);
+  ObserverTuner tuner(test::observer_settings());
+  fly_tuned(lock, tuner, 300);
+  lock.withhold(40);  // computed and told, but on its way to nowhere; a frame sees it so ...
+  tuner.take(lock.observer().frame());
+  lock.fly();
+  tuner.take(lock.observer().frame());
+  CHECK(std::abs(tuner.stage().told_nm().x - lock.stage().told_nm().x) > 30);
+  lock.take_back();  // ... until it is known
+  for (int i = 0; i < 2; ++i) {
+    lock.fly();
+    tuner.take(lock.observer().frame());
+  }
+  for (int back = 0; back < 20; ++back) {
+    const std::int64_t time_ns = lock.observer().frame().taken_ns - 500'000 * back;
+    CAPTURE(back);
+    CHECK(tuner.stage().at(time_ns).x == Approx(lock.stage().at(time_ns).x).margin(0.01));
+  }
+}
+
+/// A frame each so often: a model takes as many frames as at any rate, and no more time than that.
+TEST_CASE("tuner: a slow camera takes longer, and not for ever") {
+  const double period_s = GENERATE(0.05, 0.1, 0.2);
+  CAPTURE(period_s);
+  ObserverSettings settings = test::observer_settings();
+  settings.period_s = period_s;
+  settings.change_limit_nm = 20;
+  ObserverTuner tuner(settings);
+  Observer observer(settings);
+  test::RandomMotion x({.walk_nm2_per_s = 2000, .noise_nm2 = 0.09}, 3);
+  int frames = 0, tuned_at = 0;
+  for (; frames < 1000; ++frames) {
+    const auto taken_ns = static_cast<std::int64_t>(1e9 * period_s * (frames + 1));
+    observer.see({.moved_nm = {x.measured(x.advance()), 0},
+                  .variance_nm2 = {0.09, 0.09},
+                  .taken_ns = taken_ns,
+                  .now_ns = taken_ns + 1'500'000});
+    observer.told({}, taken_ns + 1'500'000);
+    tuner.take(observer.frame());
+    if (tuner.is_due(0)) {
+      if (const auto tuning = tuner.tune(0)) observer.offer(*tuning);
+    }
+    if (tuned_at == 0 && observer.is_tuned(0)) tuned_at = frames;
+  }
+  CHECK(tuned_at >= static_cast<int>(ObserverTuner::kLeastFrames) - 1);
+  CHECK(tuned_at < 400);
+  CHECK(tuner.forecast(0).has_value());
+}
+
 TEST_CASE("tuner: a model that is right is kept") {
   ObservedLock lock(test::shaken(), {}, 6);
   ObserverTuner tuner(test::observer_settings());

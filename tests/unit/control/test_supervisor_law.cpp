@@ -2,6 +2,7 @@
 // The supervisor with the law that learns: what it coasts through, and that a stage that does not
 // follow is held as it is with PI.
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 #include "support/virtual_tuner.hpp"
@@ -27,7 +28,8 @@ struct Shaken : Bench {
   Decision step(test::Frame what = {}) {
     const double t_s = 1e-9 * static_cast<double>(now_ns - began_ns);
     const double angle = 2 * std::numbers::pi * 5 * t_s;
-    sample_nm = {20 * t_s + 1.5 * std::sin(angle), -8 * t_s + 1.5 * std::cos(angle)};
+    sample_nm = {20 * t_s + 1.5 * std::sin(angle) + away_nm.x,
+                 -8 * t_s + 1.5 * std::cos(angle) + away_nm.y};
     tuner.give(supervisor, now_ns + every_ns);
     const Decision d = Bench::frame(what);
     tuner.take(supervisor, now_ns);
@@ -50,7 +52,15 @@ struct Shaken : Bench {
     REQUIRE(supervisor.law().observer().is_tuned(0));
     REQUIRE(supervisor.law().observer().is_tuned(1));
   }
+  /// The stage stands where it is, whatever it is told; or goes again.
+  void stick(bool sticks) {
+    obeys = !sticks;
+    const Vec2 image = used.controller.image_to_stage.invert(true_stage.at(now_ns));
+    const double by = sticks ? -1 : 1;
+    zero_nm = {zero_nm.x + by * image.x, zero_nm.y + by * image.y};
+  }
   std::int64_t began_ns = 0;
+  Vec2 away_nm;
   driftd::test::VirtualTuner tuner;
 };
 
@@ -131,6 +141,128 @@ TEST_CASE("the law can be changed while it holds the lock") {
   bench.worst_nm(1000);
   CHECK(bench.supervisor.law().state().observer);
   CHECK(bench.worst_nm(500) < 1.3 * usual_nm);
+}
+
+/// What a lock may be held for, and what its frames are like for nine seconds: `bad` in a row that
+/// are as `during`, then `good` ones, fewer than resume it.
+struct Hold {
+  const char* what;
+  LockReason reason;
+  int bad, good;
+  test::Frame during = {};
+  /// Called with each frame of that time, numbered from 0, and with the first one after it.
+  void (*world)(Shaken&, int frame) = [](Shaken&, int) {};
+  bool resumes = true;
+};
+
+constexpr int kHeldFrames = 4600;
+
+const Hold kHolds[] = {
+    {"stage_error", LockReason::StageError, 1, 0, {.stage = StageSays::Error}},
+    {"stage_limit", LockReason::StageLimit, 1, 0, {.stage = StageSays::Limit}},
+    {"stage_silent", LockReason::StageSilent, 1, 0, {.stage = StageSays::Silent}},
+    {"corrections_not_sent", LockReason::CorrectionsNotSent, 5, 4, {.not_sent = true}},
+    {"too_few_markers", LockReason::TooFewMarkers, 5, 4, {.not_sent = true, .valid = false}},
+    {"stale_frame", LockReason::StaleFrame, 5, 4, {.stale = true}},
+    {"no_frames",
+     LockReason::NoFrames,
+     1,
+     0,
+     {},
+     [](Shaken& bench, int frame) {
+       if (frame % 2000 == 0) bench.silence(500 * kMs);
+     }},
+    {"implausible_jump",
+     LockReason::ImplausibleJump,
+     1,
+     0,
+     {},
+     [](Shaken& bench, int frame) {
+       bench.away_nm = {frame < 500 ? 70.0 : 0.0, 0};
+     }},
+    {"stage_not_following",
+     LockReason::StageNotFollowing,
+     1,
+     0,
+     {},
+     [](Shaken& bench, int frame) {
+       if (frame == 0 || frame == kHeldFrames) bench.stick(frame == 0);
+     }},
+    {"range_exceeded",
+     LockReason::RangeExceeded,
+     1,
+     0,
+     {},
+     [](Shaken& bench, int frame) {
+       SupervisorSettings s = bench.used;
+       s.controller.range_limit_nm = 60;
+       if (frame == 0) bench.supervisor.change_settings(s);
+     },
+     false}};
+
+TEST_CASE("what a lock leaves while it is held is not charged to the observer") {
+  const std::size_t which = GENERATE(range(std::size_t{0}, std::size(kHolds)));
+  const Hold& hold = kHolds[which];
+  CAPTURE(hold.what);
+  SupervisorSettings patient = learning();
+  patient.lock.hold_timeout_ns = 60'000 * kMs;
+  patient.max_drift_nm_per_s = 30;
+  Shaken bench(patient);
+  bench.learn();
+  const std::uint32_t changes = bench.supervisor.law().state().changes;
+  bool held = false;
+  const auto go_on = [&](const test::Frame& what) {
+    bench.step(what);
+    held = held || (bench.state() == LockState::Holding && bench.reason() == hold.reason);
+    REQUIRE(bench.supervisor.law().state().reason == LawReason::Configured);
+    REQUIRE(bench.supervisor.law().state().changes == changes);
+  };
+  for (int i = 0; i < kHeldFrames; ++i) {
+    hold.world(bench, i);
+    go_on(i % (hold.bad + hold.good) < hold.bad ? hold.during : test::Frame{});
+  }
+  CHECK(held);
+  hold.world(bench, kHeldFrames);
+  for (int i = 0; i < 2500; ++i) go_on({});
+  CHECK(bench.state() == (hold.resumes ? LockState::Locked : LockState::Holding));
+}
+
+TEST_CASE("a driver that keeps frames waiting now more, now less, is the same stage") {
+  test::Feed feed(learning());
+  for (int i = 0; i < 5; ++i) feed.frame();
+  Supervisor& lock = feed.supervisor;
+  lock.set_stage_waiting_us(5000);
+  lock.law().offer(make_plan(lock.observer_wish()));
+  REQUIRE(lock.law().state().observer);
+  for (const double waiting_us : {5400.0, 4600.0, 5700.0}) {
+    lock.set_stage_waiting_us(waiting_us);
+    CHECK(lock.law().state().observer);
+  }
+  lock.set_stage_waiting_us(6000);  // it really is another
+  CHECK(lock.law().state().reason == LawReason::NotReady);
+  lock.law().offer(make_plan(lock.observer_wish()));
+  REQUIRE(lock.law().state().observer);
+  lock.set_stage_waiting_us(0);
+  CHECK(lock.observer_wish().stage.delay_us == feed.used.controller.stage_delay_us);
+}
+
+TEST_CASE("another rate limit takes nothing of what was learnt") {
+  Shaken bench(learning());
+  bench.learn();
+  const double usual_nm = bench.worst_nm(500);
+  const std::uint32_t epoch = bench.supervisor.law().observer().epoch();
+  const std::uint32_t changes = bench.supervisor.law().state().changes;
+  SupervisorSettings slower = learning();
+  slower.controller.rate_limit_nm_per_s /= 2;
+  bench.supervisor.change_settings(slower);
+  CHECK(bench.worst_nm(500) < 1.3 * usual_nm);
+  const Observer& observer = bench.supervisor.law().observer();
+  CHECK(observer.is_tuned(0));
+  CHECK(observer.is_tuned(1));
+  CHECK(observer.epoch() == epoch);
+  CHECK(observer.settings().change_limit_nm ==
+        Approx(1e-9 * static_cast<double>(bench.every_ns) * slower.controller.rate_limit_nm_per_s));
+  CHECK(bench.supervisor.law().state().changes == changes);
 }
 
 }  // namespace
