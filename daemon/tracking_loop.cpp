@@ -443,22 +443,23 @@ void TrackingLoop::take_tunings() noexcept {
 /// goes with the old one.
 bool TrackingLoop::is_meant(const control::ObserverSettings& wish) noexcept {
   constexpr std::int64_t kLastsNs = 3'000'000'000;
-  if (!(wished_.period_s > 0) || !(wish.period_s > 0) ||
-      !control::is_same_stage(wished_.stage, wish.stage) || control::is_same_rate(wished_, wish))
+  constexpr double kLastsFrames = 64;
+  if (!wished_ || !(wished_->period_s > 0) || !(wish.period_s > 0) ||
+      !control::is_same_stage(wished_->stage, wish.stage) || control::is_same_rate(*wished_, wish))
     return true;
   if (wished_otherwise_ns_ == 0) wished_otherwise_ns_ = taken_ns_;
-  return taken_ns_ - wished_otherwise_ns_ > kLastsNs;
+  return taken_ns_ - wished_otherwise_ns_ > supervisor_.period().timeout_ns(kLastsNs, kLastsFrames);
 }
 
 /// Of a recording nothing: no stage answers.
 void TrackingLoop::let_observer_learn() noexcept {
   if (lossless_) return;
   const control::ObserverSettings wish = supervisor_.observer_wish();
-  if (!control::needs_other_plan(wished_, wish)) {
+  if (wished_ && !control::needs_other_plan(*wished_, wish)) {
     wished_otherwise_ns_ = 0;
   } else if (is_meant(wish)) {
-    wished_ = wish;
-    ports_.observer.wish.writing() = wish;
+    wished_ = wished_ ? control::next_wish(*wished_, wish) : wish;
+    ports_.observer.wish.writing() = *wished_;
     ports_.observer.wish.publish();
   }
   const control::ObserverFrame* frame = supervisor_.to_learn_from();

@@ -135,12 +135,13 @@ class TrackingLoop {
   std::int64_t place_ns_ = 0;  ///< of the last that was compared
   CameraClock camera_clock_;
   LoopReport report_;
-  FrameRecord record_;                    ///< of the frame tracked last
-  std::int64_t taken_ns_ = 0;             ///< of the frame popped last
-  std::uint32_t references_ = 0;          ///< counts what the drift is relative to
-  bool has_new_reference_ = false;        ///< that frame was the first against a new one
-  bool unfinished_ = false;               ///< finish() is still to come for it
-  control::ObserverSettings wished_;      ///< of the observer's thread, last
+  FrameRecord record_;              ///< of the frame tracked last
+  std::int64_t taken_ns_ = 0;       ///< of the frame popped last
+  std::uint32_t references_ = 0;    ///< counts what the drift is relative to
+  bool has_new_reference_ = false;  ///< that frame was the first against a new one
+  bool unfinished_ = false;         ///< finish() is still to come for it
+  /// Of the observer's thread, last; none: nothing yet.
+  std::optional<control::ObserverSettings> wished_;
   std::int64_t wished_otherwise_ns_ = 0;  ///< since when another rate would be wished
   bool told_in_lock_ = false;             ///< to the source
   std::uint32_t foretold_epoch_ = 0;      ///< of the observer, whose forecasts are reported

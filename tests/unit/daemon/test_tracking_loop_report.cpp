@@ -28,3 +28,19 @@ TEST_CASE("the report tells the arrival of the newest frame and of the newest th
   CHECK(late.tracked_ns == young.tracked_ns);
   CHECK(late.frame_ns == late.tracked_ns + 3 * 2'000'000 - 200'000'000);
 }
+
+TEST_CASE("an observer is wished for, also of what a configuration has by default") {
+  for (const double delay_us : {0.0, 2500.0}) {
+    Bench bench;
+    bench.config.stage.delay_us = delay_us;
+    bench.config.stage.time_constant_us = 0;
+    bench.config.control.rate_limit_nm_per_s = 2000;  // 4 nm of 2 ms
+    bench.frames(20);
+    bench.run();
+    REQUIRE(bench.ports.observer.wish.refresh());
+    const control::ObserverSettings& wish = bench.ports.observer.wish.reading();
+    CHECK(wish.period_s == Approx(0.002));
+    CHECK(wish.stage.delay_us == delay_us);
+    CHECK(wish.change_limit_nm == Approx(4));
+  }
+}
