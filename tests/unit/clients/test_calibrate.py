@@ -191,8 +191,8 @@ class Calibrate(unittest.TestCase):
         self.daemon.words[-1]["result"]["proposal"]["residual_nm"] = 2.6
         done = self.run_it("--config", self.config, "--write")
         self.assertEqual(done.returncode, FAILED)
-        self.assertIn("Nothing is proposed: a lock would leave 2.60 nm, and 2.10 nm as it is configured now.", done.stdout)
-        self.assertIn("as it is configured now; nothing was written", done.stderr)
+        self.assertIn("Nothing is proposed: a lock would leave 2.60 nm, and 2.10 nm as configured.", done.stdout)
+        self.assertIn("as configured; nothing was written", done.stderr)
         self.assert_untouched()
 
     def test_values_that_driftd_would_not_take_are_not_written(self):
