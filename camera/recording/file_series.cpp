@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <compare>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -33,12 +32,13 @@ std::string_view without_zeros(std::string_view digits) {
   return digits;
 }
 
-std::strong_ordering compare_parts(std::string_view one, std::string_view other) {
-  if (!is_digit(one[0]) || !is_digit(other[0])) return one <=> other;
+/// Below, at or above 0, as std::string_view::compare().
+int compare_parts(std::string_view one, std::string_view other) {
+  if (!is_digit(one[0]) || !is_digit(other[0])) return one.compare(other);
   one = without_zeros(one);
   other = without_zeros(other);
-  if (const auto longer = one.size() <=> other.size(); longer != 0) return longer;
-  return one <=> other;
+  if (one.size() != other.size()) return one.size() < other.size() ? -1 : 1;
+  return one.compare(other);
 }
 
 /// What a name is without its numbers, and these.
@@ -86,7 +86,7 @@ std::optional<std::int64_t> number_in(const std::string& digits) {
 
 bool comes_before(std::string_view one, std::string_view other) {
   while (!one.empty() && !other.empty()) {
-    const auto order = compare_parts(take_part(one), take_part(other));
+    const int order = compare_parts(take_part(one), take_part(other));
     if (order != 0) return order < 0;
   }
   return one.empty() && !other.empty();

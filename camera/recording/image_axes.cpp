@@ -136,7 +136,7 @@ class ImageAxes::Choice {
   }
   /// Those that occur: none, numbers in their order, names as they came.
   [[nodiscard]] std::vector<const Value*> values_along(std::size_t axis) const {
-    static const Value kNone{{}, 0};
+    static const Value none{{}, 0};
     std::vector<const Value*> found;
     if (axis >= all_.axes_.size()) return found;
     const auto& values = all_.axes_[axis].values;
@@ -144,7 +144,7 @@ class ImageAxes::Choice {
     for (const std::size_t image : left_) {
       occurs[static_cast<std::size_t>(value_of(image, axis))] = true;
     }
-    if (occurs[0]) found.push_back(&kNone);
+    if (occurs[0]) found.push_back(&none);
     for (const Value& value : values) {
       if (occurs[static_cast<std::size_t>(value.second)]) found.push_back(&value);
     }

@@ -3,13 +3,13 @@
 // stands along axes with names, as Micro-Manager's do. Pure functions.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "camera/recording/image_stack.hpp"
@@ -20,7 +20,9 @@ namespace driftd::camera {
 struct AxisValue {
   std::string text = {};  ///< "": by the number
   std::int64_t number = 0;
-  auto operator<=>(const AxisValue&) const = default;
+  bool operator<(const AxisValue& other) const {
+    return std::tie(text, number) < std::tie(other.text, other.number);
+  }
 };
 
 class ImageAxes {

@@ -18,19 +18,18 @@ namespace {
 using nlohmann::json;
 using Numbers = std::vector<std::int64_t>;
 
-enum Tag : std::uint16_t {
-  kDescription = 270,
-  kStripBytes = 279,
-  kSoftware = 305,
-  kTileBytes = 325,
-  kSubDirectories = 330,
-  kImageDepth = 32997,
-  kMetaMorphPlanes = 33629,  ///< UIC2
-  kMetaMorphWavelengths = 33630,
-  kFluoViewHeader = 34361,
-  kZeissLsm = 34412,
-  kExif = 34665
-};
+// Tags of TIFF.
+constexpr std::uint16_t kDescription = 270;
+constexpr std::uint16_t kStripBytes = 279;
+constexpr std::uint16_t kSoftware = 305;
+constexpr std::uint16_t kTileBytes = 325;
+constexpr std::uint16_t kSubDirectories = 330;
+constexpr std::uint16_t kImageDepth = 32997;
+constexpr std::uint16_t kMetaMorphPlanes = 33629;  ///< UIC2
+constexpr std::uint16_t kMetaMorphWavelengths = 33630;
+constexpr std::uint16_t kFluoViewHeader = 34361;
+constexpr std::uint16_t kZeissLsm = 34412;
+constexpr std::uint16_t kExif = 34665;
 
 /// Programs begin directories and pixels at blocks of a disk, as driftd's raw frames do.
 constexpr std::uint64_t kPadding = 8192;

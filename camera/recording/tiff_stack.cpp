@@ -62,7 +62,7 @@ PlaneExtent extent_said(const StackSettings& settings, std::string_view descript
     const auto value = imagej_value<std::int64_t>(description, key).value_or(1);
     return std::min(value, kMostPlanes);
   };
-  const PlaneExtent hyperstack{.z = said("slices"), .c = said("channels"), .t = said("frames")};
+  PlaneExtent hyperstack{.z = said("slices"), .c = said("channels"), .t = said("frames")};
   const std::int64_t at_each_time = hyperstack.c * hyperstack.z;
   const bool agrees = at_each_time <= kMostPlanes && at_each_time * hyperstack.t == images;
   if (!is_imagej(description)) return extent;

@@ -57,7 +57,7 @@ std::string holder_of_usb(const Machine& machine, const camera::ListedCamera& ca
     const std::string serial =
         machine.line(fmt::format("{}/{}/serial", kUsbDevices, device)).value_or("");
     if (serial.empty() || serial != camera.serial) continue;
-    const std::string process = process_with(machine, "/" + usb_node(machine, device));
+    std::string process = process_with(machine, "/" + usb_node(machine, device));
     if (!process.empty()) return process;
     return machine.user == "root" ? "nobody" : "";  // others' processes show to root alone
   }
