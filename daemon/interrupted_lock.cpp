@@ -269,7 +269,7 @@ std::string InterruptedLock::headline() const {
   const SavedTime now = SavedTime::now();
   const auto age = seconds_between(saved_->time, now);
   return fmt::format(
-      "lock {}, {} {}{}", saved_->lock_id, lost_here_ ? "lost" : "interrupted",
+      "lock {}, {} {}{}", saved_->lock_id, saved_->lost ? "lost" : "interrupted",
       age ? duration(*age) + " ago" : "at a time that the clock does not tell",
       saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
 }

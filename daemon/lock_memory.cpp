@@ -137,7 +137,16 @@ void LockMemory::remove_for_good(const std::filesystem::path& file) {
   }
 }
 
+/// A lock that is lost has none any more.
+void LockMemory::see_set_point() noexcept {
+  const LoopReport& loop = loop_.report();
+  if (loop.lock.state != LockState::Locked && loop.lock.state != LockState::Holding) return;
+  held_set_nm_ = loop.move.set_nm;
+  held_id_ = loop.lock_id;
+}
+
 void LockMemory::turn(std::int64_t now_ns) {
+  see_set_point();
   if (!writer_) return;
   tell_problem();
   const LoopReport& loop = loop_.report();
@@ -183,13 +192,14 @@ SavedLock LockMemory::saved() const {
   const LoopReport& loop = loop_.report();
   const MarkersReport& markers = loop_.markers();
   const LockState state = loop.lock.state;
+  const bool is_lost = state == LockState::Lost || state == LockState::Fault;
   const MarkerSizes sizes = sizes_();
   // Those in use: another day they may be configured otherwise, or not at all.
   const config::Config sized = config::with_sizes(config_, sizes.spot_sigma_px, sizes.roi_px);
   SavedLock lock{.time = SavedTime::now(),
                  .session = session_,
                  .lock_id = loop.lock_id,
-                 .lost = state == LockState::Lost || state == LockState::Fault,
+                 .lost = is_lost,
                  .meaning = meaning_of(config_, camera_.info()),
                  .markers = {},
                  .spot_sigma_px = sized.optics.spot_sigma_px,
@@ -198,7 +208,7 @@ SavedLock LockMemory::saved() const {
                  .total_nm = loop.total_nm,
                  .carried_nm = loop.carried_nm,
                  .travelled_nm = loop.travelled_nm,
-                 .set_nm = loop.move.set_nm,
+                 .set_nm = is_lost && held_id_ == loop.lock_id ? held_set_nm_ : loop.move.set_nm,
                  .stage = std::nullopt};
   for (std::size_t i = 0; i < markers.count; ++i) {
     const MarkersReport::Entry& entry = markers.entries[i];

@@ -62,6 +62,7 @@ class LockMemory {
   bool own(const std::filesystem::path& file);
   void remove_for_good(const std::filesystem::path& file);
   bool is_over() const;
+  void see_set_point() noexcept;
   void tell_problem();
 
   const config::Config& config_;
@@ -71,9 +72,11 @@ class LockMemory {
   const StageChannel& stage_;
   EventLog& events_;
   std::function<MarkerSizes()> sizes_;
-  std::optional<StateOwner> owner_;                      ///< outlives the writer
-  std::optional<StateWriter> writer_;                    ///< none: nothing is kept
-  bool written_ = false;                                 ///< of a lock of this daemon
+  std::optional<StateOwner> owner_;    ///< outlives the writer
+  std::optional<StateWriter> writer_;  ///< none: nothing is kept
+  bool written_ = false;               ///< of a lock of this daemon
+  Vec2 held_set_nm_;                   ///< where moves had the sample while it was held last
+  std::uint64_t held_id_ = 0;          ///< in this lock
   control::LockState state_ = control::LockState::Idle;  ///< when it was written
   std::uint64_t lock_id_ = 0;
   std::uint64_t ended_id_ = 0;  ///< of the lock that was ended last, by command

@@ -254,6 +254,7 @@ nlohmann::json status_json(const StatusInputs& in) {
           {"cure", cure_of({.lock = loop.lock,
                             .stage = loop.stage,
                             .driver_reports = !in.stage_driver.is_null(),
+                            .resumed = loop.resumed,
                             .jumped_nm = loop.jumped_nm,
                             .max_jump_nm = in.max_jump_nm,
                             .at_start = in.at_start_waits})},

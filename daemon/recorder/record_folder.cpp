@@ -2,7 +2,7 @@
 #include "daemon/recorder/record_folder.hpp"
 
 #include <fcntl.h>
-#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -10,16 +10,18 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "daemon/state_file.hpp"
 #include "record/file_writer.hpp"
 
 namespace driftd::daemon {
@@ -50,17 +52,25 @@ bool is_older(const Old& a, const Old& b) {
 /// Empty where none is kept, or it cannot be read.
 std::vector<std::string> names_in_order(const fs::path& folder) {
   std::vector<std::string> names;
-  std::ifstream in(folder / kRecordOrder);
-  for (std::string name; std::getline(in, name);) names.push_back(name);
+  try {
+    std::istringstream in(read_state(folder / kRecordOrder).value_or(""));
+    for (std::string name; std::getline(in, name);) names.push_back(name);
+  } catch (const fs::filesystem_error&) {  // a folder, one of another user, far too long
+  }
   return names;
 }
 
-/// Against other daemons with the same folder, where its file system can lock one.
+/// Against other daemons with the same folder, where its file system can lock one. Whoever may read
+/// the folder can hold its lock: it is waited for for half a second.
 class FolderLock {
  public:
   explicit FolderLock(const fs::path& folder)
       : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (descriptor_ >= 0) flock(descriptor_, LOCK_EX);
+    constexpr int kTries = 50;
+    for (int i = 0; descriptor_ >= 0 && i < kTries; ++i) {
+      if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
   }
   ~FolderLock() {
     if (descriptor_ >= 0) close(descriptor_);
@@ -128,9 +138,8 @@ bool is_record_name(const std::string& name, const char* kind) {
   return std::regex_match(name, pattern) && name.ends_with(kind);
 }
 
-void record_begun(const fs::path& file) {
+void record_begun(const fs::path& file) noexcept try {
   const fs::path folder = file.parent_path(), order = folder / kRecordOrder;
-  const fs::path fresh = order.string() + ".new";
   const std::string own = file.filename().string();
   const FolderLock lock(folder);
   std::set<std::string> there;  // asked at once: a folder far away may hold thousands
@@ -139,13 +148,15 @@ void record_begun(const fs::path& file) {
   std::string text;
   for (const std::string& name : names_in_order(folder))
     if (name != own && is_record_name(name, "") && there.contains(name)) text += name + "\n";
-  std::ofstream out(fresh);
-  out << text << own << "\n" << std::flush;
-  if (!out) {
-    throw fs::filesystem_error("cannot write", fresh,
-                               std::error_code(errno, std::generic_category()));
+  try {
+    unlink((order.string() + ".new").c_str());  // of another user, who was ended while writing
+    write_state(order, text + own + "\n");
+  } catch (const fs::filesystem_error& error) {
+    unlink(order.c_str());  // it does not name the newest: then the times in names count
+    spdlog::warn("the order of records is not kept: {}", error.what());
   }
-  fs::rename(fresh, order);
+} catch (const std::exception& error) {
+  spdlog::warn("the order of records is not kept: {}", error.what());
 }
 
 std::int64_t free_bytes(const fs::path& folder) {

@@ -98,6 +98,9 @@ class Resume(unittest.TestCase):
     def test_a_lost_lock_is_gone_back_to_like_an_interrupted_one(self):
         rig = self.rig
         self.start_locked("ask", lock={"hold_timeout_s": 1.5 * SLOW})
+        self.driftctl("move", "60", "-30", "--wait")  # where it was moved to is where it was held
+        self.record.update().clear()
+        self.place = self.record.collect(0.3 * SLOW).place_nm()
         for number in (1, 2):  # the second was resumed before
             rig.fault("hide_markers", seconds=2.5 * SLOW)
             rig.wait_state("lost")

@@ -327,6 +327,31 @@ TEST_CASE("what is known of the records' order is of those that there are") {
   CHECK(fs::file_size(bench.folder / kRecordOrder) < 200);
 }
 
+TEST_CASE("an order of records that cannot be kept, or is not ours, stops no recording") {
+  Bench bench;
+  fs::create_directories(bench.folder);
+  const fs::path order = bench.folder / kRecordOrder, fresh = order.string() + ".new";
+  const fs::path other = bench.folder / "other";
+  const auto part = [&](int number) {
+    const fs::path file = record_file(bench.folder, "driftd_20260101T000000.000Z", number);
+    make(file, 10, std::chrono::hours(1));
+    return file;
+  };
+  std::ofstream(other) << "precious";
+  fs::create_symlink(other, fresh);
+  record_begun(part(1));
+  CHECK(fs::file_size(other) == 8);
+  CHECK(fs::is_regular_file(fs::symlink_status(order)));
+  fs::create_directory(fresh);
+  record_begun(part(2));
+  CHECK_FALSE(fs::exists(order));  // it would name an older one as the newest
+  fs::remove(fresh);
+  fs::create_directory(order);
+  record_begun(part(3));
+  CHECK(remove_old_records(bench.folder, {.keep_bytes = 25, .keep_free_bytes = 0}, {}) ==
+        std::vector{part(1)});
+}
+
 TEST_CASE("names of records tell when they began, in UTC") {
   CHECK(series_name(1'795'427'232'123'456'789) == "driftd_20261123T094712.123Z");
   CHECK(is_record_name(record_file({}, series_name(1'795'427'232'123'456'789), 7).string()));
