@@ -352,7 +352,7 @@ Outcome follow_markers(const Run& as_given) {
   Options options = given;
   options.roi_px = markers.roi_px;
   const Run run{options, stack, recorded, maps, range, stop};
-  Results results(options, recorded);
+  Results results(options, recorded, stack.facts().files);
   fitter.watch_clipped();
   MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps.variances());
   const MarkerTracks tracks = tracks_of(run, markers, follower, results);
@@ -397,7 +397,7 @@ Outcome localize_every_spot(const Run& run) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
   SpotFitter fitter(options.fitter);
   fitter.watch_clipped();
-  Results results(options, recorded);
+  Results results(options, recorded, stack.facts().files);
   EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter, maps);
   {
     Blocks blocks(options, stack, range, fitter.threads(), stop);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "tools/driftfit/results.hpp"
 
-#include <algorithm>
 #include <system_error>
 
+#include "camera/recording/micromanager.hpp"
 #include "tools/driftfit/counted.hpp"
 #include "tools/driftfit/errors.hpp"
 
@@ -16,6 +16,26 @@ Units units_of(const Options& options) {
           .estimator = options.fitter.options.estimator,
           .noise = options.fitter.options.noise,
           .excess_noise = options.fitter.excess_noise};
+}
+
+/// What may be read, whether it exists or not.
+/// @param files  that the recording is read from
+std::vector<std::filesystem::path> inputs_of(const Options& options,
+                                             const std::vector<std::filesystem::path>& files) {
+  const CameraMapFiles& maps = options.maps;
+  std::vector<std::filesystem::path> inputs{options.picks, maps.gain, maps.offset, maps.variance};
+  std::vector<std::filesystem::path> named = options.stack.more;
+  named.push_back(options.stack.path);
+  for (std::filesystem::path file : named) {
+    inputs.push_back(file);
+    inputs.push_back(file.replace_extension(".yaml"));
+  }
+  for (const std::filesystem::path& file : files) {
+    inputs.push_back(file);
+    inputs.push_back(file.parent_path() / camera::kNdTiffIndex);
+  }
+  std::erase(inputs, std::filesystem::path());
+  return inputs;
 }
 
 }  // namespace
@@ -52,8 +72,9 @@ std::vector<YamlEntry> settings_of(const Options& options) {
   return entries;
 }
 
-Results::Results(const Options& options, const camera::StackShape& shape)
-    : options_(options), shape_(shape) {
+Results::Results(const Options& options, const camera::StackShape& shape,
+                 const std::vector<std::filesystem::path>& files)
+    : options_(options), shape_(shape), inputs_(inputs_of(options, files)) {
   const Outputs& out = options.outputs;
   OutputFile* thunderstorm = add(out.thunderstorm);
   OutputFile* picasso = add(out.picasso);
@@ -75,13 +96,8 @@ Results::Results(const Options& options, const camera::StackShape& shape)
 OutputFile* Results::add(const std::filesystem::path& path) {
   if (path.empty()) return nullptr;
   std::error_code error;
-  const std::filesystem::path description =
-      std::filesystem::path(options_.stack.path).replace_extension(".yaml");
-  std::vector<std::filesystem::path> inputs = options_.stack.more;
-  inputs.insert(inputs.end(), {options_.stack.path, options_.picks, description, options_.maps.gain,
-                               options_.maps.offset, options_.maps.variance});
-  for (const std::filesystem::path& input : inputs) {
-    if (!input.empty() && std::filesystem::equivalent(path, input, error)) {
+  for (const std::filesystem::path& input : inputs_) {
+    if (std::filesystem::equivalent(path, input, error)) {
       throw OutputError(path, "is an input");
     }
   }

@@ -2,6 +2,7 @@
 // The files that a run leaves: all of those asked for, or none. One thread.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,8 +18,10 @@ namespace driftd::tools {
 class Results {
  public:
   /// Looks before any work is done whether the files can be written.
+  /// @param files  that the recording is read from, beside those of the options: never a result
   /// @throws OutputError
-  Results(const Options& options, const camera::StackShape& shape);
+  Results(const Options& options, const camera::StackShape& shape,
+          const std::vector<std::filesystem::path>& files);
 
   void write(std::span<const Spot> spots);
   std::int64_t written() const noexcept { return written_; }
@@ -34,6 +37,7 @@ class Results {
 
   const Options& options_;
   camera::StackShape shape_;
+  std::vector<std::filesystem::path> inputs_;
   std::vector<std::unique_ptr<OutputFile>> files_;
   std::vector<std::unique_ptr<SpotWriter>> writers_;
   OutputFile* description_ = nullptr;
