@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "camera/recording/image_axes.hpp"
 #include "camera/recording/image_stack.hpp"
@@ -18,13 +19,26 @@ bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
-/// A run of digits, or of anything else.
-std::string_view take_part(std::string_view& text) {
-  std::size_t end = 1;
-  while (end < text.size() && is_digit(text[end]) == is_digit(text[0])) ++end;
-  const std::string_view part = text.substr(0, end);
-  text.remove_prefix(end);
-  return part;
+/// Of a number: a '-' before digits, behind what separates words, of which it is none itself.
+bool is_sign(std::string_view name, std::size_t at) {
+  constexpr std::string_view kSeparators = "_ =(./";
+  return name[at] == '-' && at + 1 < name.size() && is_digit(name[at + 1]) &&
+         (at == 0 || kSeparators.find(name[at - 1]) != std::string_view::npos);
+}
+
+/// A number, or anything else, that begins there.
+std::string_view part_at(std::string_view name, std::size_t begin) {
+  const bool number = is_digit(name[begin]) || is_sign(name, begin);
+  std::size_t end = begin + 1;
+  while (end < name.size() &&
+         (number ? is_digit(name[end]) : !is_digit(name[end]) && !is_sign(name, end))) {
+    ++end;
+  }
+  return name.substr(begin, end - begin);
+}
+
+bool is_number(std::string_view part) {
+  return is_digit(part.back());
 }
 
 std::string_view without_zeros(std::string_view digits) {
@@ -34,7 +48,14 @@ std::string_view without_zeros(std::string_view digits) {
 
 /// Below, at or above 0, as std::string_view::compare().
 int compare_parts(std::string_view one, std::string_view other) {
-  if (!is_digit(one[0]) || !is_digit(other[0])) return one.compare(other);
+  if (!is_number(one) || !is_number(other)) return one.compare(other);
+  const bool below_zero = one[0] == '-';
+  if (below_zero != (other[0] == '-')) return below_zero ? -1 : 1;
+  if (below_zero) {
+    one.remove_prefix(1);
+    other.remove_prefix(1);
+    std::swap(one, other);
+  }
   one = without_zeros(one);
   other = without_zeros(other);
   if (one.size() != other.size()) return one.size() < other.size() ? -1 : 1;
@@ -44,22 +65,33 @@ int compare_parts(std::string_view one, std::string_view other) {
 /// What a name is without its numbers, and these.
 struct NameParts {
   std::string text;                  ///< '\0' in place of each number
-  std::vector<std::string> numbers;  ///< without zeros before them
+  std::vector<std::string> numbers;  ///< as they are written
 };
 
 NameParts parts_of(const std::filesystem::path& file) {
   NameParts parts;
   const std::string path = file.string();
-  for (std::string_view rest = path; !rest.empty();) {
-    const std::string_view part = take_part(rest);
-    if (is_digit(part[0])) {
+  for (std::size_t at = 0; at < path.size();) {
+    const std::string_view part = part_at(path, at);
+    at += part.size();
+    if (is_number(part)) {
       parts.text += '\0';
-      parts.numbers.emplace_back(without_zeros(part));
+      parts.numbers.emplace_back(part);
     } else {
       parts.text += part;
     }
   }
   return parts;
+}
+
+/// Which of the numbers stand behind another and a point, as the decimals of 0.75 do.
+std::vector<bool> decimals_in(const NameParts& parts) {
+  std::vector<bool> decimals;
+  for (std::size_t at = 0; at < parts.text.size(); ++at) {
+    if (parts.text[at] != '\0') continue;
+    decimals.push_back(at >= 2 && parts.text[at - 1] == '.' && parts.text[at - 2] == '\0');
+  }
+  return decimals;
 }
 
 /// Without the folder and what ends the name.
@@ -70,10 +102,11 @@ std::string stem_of(const std::filesystem::path& file) {
 /// Whether the first of some files has no number where the others have one: movie.tif,
 /// movie@0001.tif or movie_X2.tif.
 bool begins_without(const std::vector<std::filesystem::path>& files) {
-  if (files.size() < 2) return false;
+  if (files.size() < 2 || files[0].extension() != files[1].extension()) return false;
   const std::string first = stem_of(files[0]), second = stem_of(files[1]);
-  return second.starts_with(first) && second.size() > first.size() &&
-         !is_digit(second[first.size()]) && files[0].extension() == files[1].extension();
+  if (!second.starts_with(first) || second.size() <= first.size()) return false;
+  const std::string behind = second.substr(first.size());
+  return !is_digit(behind[0]) && std::ranges::any_of(behind, is_digit);
 }
 
 std::optional<std::int64_t> number_in(const std::string& digits) {
@@ -82,61 +115,109 @@ std::optional<std::int64_t> number_in(const std::string& digits) {
   return result.ec == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-}  // namespace
-
 bool comes_before(std::string_view one, std::string_view other) {
-  while (!one.empty() && !other.empty()) {
-    const int order = compare_parts(take_part(one), take_part(other));
+  std::size_t at = 0, at_other = 0;
+  while (at < one.size() && at_other < other.size()) {
+    const std::string_view part = part_at(one, at), part_of_other = part_at(other, at_other);
+    const int order = compare_parts(part, part_of_other);
     if (order != 0) return order < 0;
+    at += part.size();
+    at_other += part_of_other.size();
   }
-  return one.empty() && !other.empty();
+  return at == one.size() && at_other < other.size();
 }
 
-FileSeries in_series(std::vector<std::filesystem::path> files, bool are_chosen) {
+/// One of the numbers in names that are alike but for these.
+struct Counter {
+  std::set<std::string> values;
+  bool rises = true;        ///< from each file to the next
+  bool differs = false;     ///< as it is written
+  bool as_decimals = true;  ///< rises where its digits are decimals, too, or they cannot be
+};
+
+Counter counter_of(const std::vector<NameParts>& parts, std::size_t number) {
+  Counter counter;
+  std::set<std::string> decimals;  // .1 and .10 are one
+  for (std::size_t file = 0; file < parts.size(); ++file) {
+    const std::string& here = parts[file].numbers[number];
+    counter.values.emplace(without_zeros(here));
+    decimals.insert(here.substr(0, here.find_last_not_of('0') + 1));
+    if (file == 0) continue;
+    const std::string& before = parts[file - 1].numbers[number];
+    counter.rises = counter.rises && compare_parts(before, here) < 0;
+    counter.differs = counter.differs || before != here;
+    counter.as_decimals = counter.as_decimals && before < here;
+  }
+  counter.as_decimals = counter.as_decimals || decimals.size() < parts.size();
+  return counter;
+}
+
+/// What the names of files count along.
+struct Counting {
+  std::optional<std::size_t> number;  ///< that differs from file to file, and always rises
+  bool decimal = false;               ///< numbers with a point, whose order is not known
+  std::string differing;              ///< for people
+};
+
+/// @param parts  of files in the order of their numbers, with the same text
+Counting counting_of(const std::vector<NameParts>& parts) {
+  Counting counting;
+  const std::vector<bool> decimals = decimals_in(parts.front());
+  bool others_differ = false;
+  for (std::size_t i = 0; i < decimals.size(); ++i) {
+    const Counter counter = counter_of(parts, i);
+    if (!counter.differs) continue;
+    counting.differing += (counting.differing.empty() ? "" : ", ") + *counter.values.begin() +
+                          " ... (" + std::to_string(counter.values.size()) + ")";
+    const bool whole = !decimals[i] || counter.as_decimals;
+    if (counter.rises && whole && !counting.number) counting.number = i;
+    const bool has_decimals = i + 1 < decimals.size() && decimals[i + 1];
+    if (decimals[i]) counting.decimal = true;
+    if (!decimals[i] && !has_decimals) others_differ = true;
+  }
+  counting.decimal = counting.decimal && !counting.number && !others_differ;
+  return counting;
+}
+
+}  // namespace
+
+FileSeries in_series(const std::vector<std::filesystem::path>& given, bool are_chosen) {
+  std::vector<std::filesystem::path> files = given;
   std::ranges::sort(files, [](const auto& one, const auto& other) {
     const std::string first = stem_of(one), second = stem_of(other);
     return first == second ? one < other : comes_before(first, second);
   });
-  const auto twice = std::ranges::adjacent_find(files);
-  if (twice != files.end()) throw RecordingError(*twice, "is named twice");
+  const FileSeries as_given{.files = given,
+                            .missing = {},
+                            .order = files == given ? FileOrder::OfBoth : FileOrder::AsGiven};
+  FileSeries series{.files = files,
+                    .missing = {},
+                    .order = files == given ? FileOrder::OfBoth : FileOrder::OfNumbers};
   const std::filesystem::path folder =
       files.front().has_parent_path() ? files.front().parent_path() : ".";
   const auto name = [](const std::filesystem::path& file) { return file.filename().string(); };
-  FileSeries series{.files = files, .missing = {}};
   if (begins_without(files)) files.erase(files.begin());
   std::vector<NameParts> parts;
   for (const auto& file : files) {
     parts.push_back(parts_of(file));
     if (parts.back().text == parts.front().text) continue;
-    if (are_chosen) return series;
+    if (are_chosen) return as_given;
     throw RecordingError(folder, "has files that are not numbered alike, " + name(files.front()) +
                                      " and " + name(file) + ": name those of one movie");
   }
-  // The number that differs from file to file, and always rises.
-  std::optional<std::size_t> counts;
-  std::string differing;
-  for (std::size_t i = 0; i < parts.front().numbers.size(); ++i) {
-    std::set<std::string> values;
-    bool rises = true;
-    for (std::size_t file = 0; file < parts.size(); ++file) {
-      const std::string& here = parts[file].numbers[i];
-      values.insert(here);
-      rises = rises && (file == 0 || compare_parts(parts[file - 1].numbers[i], here) < 0);
-    }
-    if (values.size() < 2) continue;
-    differing += (differing.empty() ? "" : ", ") + *values.begin() + " ... (" +
-                 std::to_string(values.size()) + ")";
-    if (rises && !counts) counts = i;
-  }
-  if (!counts && parts.size() > 1) {
+  const Counting counting = counting_of(parts);
+  if (!counting.number && parts.size() > 1) {
+    if (are_chosen && counting.decimal) return as_given;
     throw RecordingError(folder, "has " + std::to_string(parts.size()) +
-                                     " files whose names count along several numbers, " +
-                                     differing + ", from " + name(files.front()) + " to " +
-                                     name(files.back()) + ": name those of one movie");
+                                     " files whose names count " +
+                                     (counting.decimal ? "in decimals" : "along several numbers") +
+                                     ", " + counting.differing + ", from " + name(files.front()) +
+                                     " to " + name(files.back()) + ": name those of one movie" +
+                                     (counting.decimal ? " in their order" : ""));
   }
   std::vector<std::int64_t> numbers;
   for (const NameParts& part : parts) {
-    const auto number = counts ? number_in(part.numbers[*counts]) : std::nullopt;
+    const auto number = counting.number ? number_in(part.numbers[*counting.number]) : std::nullopt;
     if (number) numbers.push_back(*number);
   }
   series.missing = missing_between(numbers);

@@ -3,25 +3,27 @@
 // list of a folder.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace driftd::camera {
 
-/// Whether one name comes before another, numbers in them by their value: img_9 before img_10.
-bool comes_before(std::string_view one, std::string_view other);
+enum class FileOrder : std::uint8_t { OfBoth, OfNumbers, AsGiven };
 
 struct FileSeries {
   std::vector<std::filesystem::path> files;  ///< in order
   std::string missing;                       ///< numbers between theirs; "": none
+  FileOrder order = FileOrder::OfBoth;       ///< of the numbers in their names, and as given
 };
 
-/// @param files       at least one
+/// Names that are alike but for a number that counts are put in its order, img_9 before img_10 and
+/// f_-1 before f_0; others that somebody chose stay in theirs.
+/// @param given       at least one
 /// @param are_chosen  by somebody, so that names without a number in common may be a movie
 /// @throws RecordingError for names that count along several numbers, or have nothing in common
-FileSeries in_series(std::vector<std::filesystem::path> files, bool are_chosen);
+FileSeries in_series(const std::vector<std::filesystem::path>& given, bool are_chosen);
 
 /// The TIFFs of a folder; hidden files left out. @throws RecordingError where there is none
 std::vector<std::filesystem::path> tiffs_in(const std::filesystem::path& folder);

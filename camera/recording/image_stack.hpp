@@ -115,7 +115,7 @@ struct StackOptionNames {
 
 struct StackSettings {
   std::filesystem::path path;                    ///< also a folder of TIFFs, which are one movie
-  std::vector<std::filesystem::path> more = {};  ///< further files of the movie, in any order
+  std::vector<std::filesystem::path> more = {};  ///< further files of the movie: in_series()
   std::optional<StackFormat> format;             ///< nothing: format_of() finds out
   /// Plain pixels only.
   std::int64_t width_px = 0, height_px = 0;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <map>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -87,6 +91,32 @@ bool reads_all(const ImageStack& stack, const std::vector<std::filesystem::path>
   });
 }
 
+/// @throws RecordingError where two names are of one file
+void check_none_twice(const std::vector<std::filesystem::path>& files) {
+  std::map<std::pair<dev_t, ino_t>, std::filesystem::path> known;
+  for (const std::filesystem::path& file : files) {
+    struct stat found {};
+    if (stat(file.c_str(), &found) != 0) continue;  // opening it says why
+    const auto [first, is_new] = known.try_emplace({found.st_dev, found.st_ino}, file);
+    if (is_new) continue;
+    throw RecordingError(file, first->second == file
+                                   ? "is named twice"
+                                   : "is named twice, also as " + first->second.string());
+  }
+}
+
+std::string in_words(FileOrder order) {
+  switch (order) {
+    case FileOrder::OfBoth:
+      break;
+    case FileOrder::OfNumbers:
+      return ", in the order of their numbers, not as they were named";
+    case FileOrder::AsGiven:
+      return ", in the order in which they were named";
+  }
+  return "";
+}
+
 std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries series) {
   const std::vector<std::filesystem::path>& files = series.files;
   StackShape shape;
@@ -125,7 +155,7 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
   facts.files = files;
   facts.notes.push_back(std::to_string(files.size()) + " files are read as one movie, from " +
                         files.front().filename().string() + " to " +
-                        files.back().filename().string());
+                        files.back().filename().string() + in_words(series.order));
   if (!series.missing.empty()) {
     facts.notes.push_back("no file has the number " + series.missing +
                           ": frames are counted without");
@@ -147,10 +177,14 @@ std::unique_ptr<ImageStack> open_joined_stack(const StackSettings& settings) {
   if (settings.more.empty()) {
     const bool indexed = std::filesystem::exists(settings.path / kNdTiffIndex, error);
     if (indexed && !settings.every_page) return open_ndtiff(settings);
-    return join(settings, in_series(tiffs_in(settings.path), false));
+    const std::vector<std::filesystem::path> files = tiffs_in(settings.path);
+    check_none_twice(files);
+    FileSeries series = in_series(files, false);
+    series.order = FileOrder::OfBoth;  // nobody gave one
+    return join(settings, std::move(series));
   }
-  std::vector<std::filesystem::path> files = settings.more;
-  files.push_back(settings.path);
+  std::vector<std::filesystem::path> files{settings.path};
+  files.insert(files.end(), settings.more.begin(), settings.more.end());
   for (const std::filesystem::path& file : files) {
     if (!std::filesystem::is_regular_file(file, error)) {
       throw RecordingError(file, std::filesystem::exists(file, error)
@@ -158,7 +192,8 @@ std::unique_ptr<ImageStack> open_joined_stack(const StackSettings& settings) {
                                      : "no such file");
     }
   }
-  return join(settings, in_series(std::move(files), true));
+  check_none_twice(files);
+  return join(settings, in_series(files, true));
 }
 
 }  // namespace driftd::camera

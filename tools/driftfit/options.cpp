@@ -84,7 +84,7 @@ void add_stack_options(CLI::App& app, Options& o, OptionTexts& texts) {
   const char* group = "Stack";
   app.add_option("stack", texts.stack,
                  "TIFF, HDF5, or plain pixels (.raw, .bin); several files, or a folder of TIFFs, "
-                 "are one movie, in the order of the numbers in their names")
+                 "are one movie, in the order of the numbers in their names, or as given")
       ->required();
   app.add_option(
          "--dataset", o.stack.dataset,

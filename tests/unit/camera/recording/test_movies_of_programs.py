@@ -33,7 +33,7 @@ class Files(WithFolder):
             frames, notes = self.read(*given)
             np.testing.assert_array_equal(frames, data)
             self.assertIn("23 files are read as one movie, from img_0.tif to img_22.tif", notes)
-            self.assertNotIn("number", notes)
+            self.assertNotIn("no file has", notes)
 
     def test_gaps_in_the_numbers_are_told(self):
         data = movie(12, 12, 11)
@@ -76,6 +76,56 @@ class Files(WithFolder):
         for file in (first, other):
             file.unlink()
         self.assertIn("is a folder without a TIFF file", self.refusal(self.folder))
+
+    def kept(self, *names, order=None):
+        """Files named one by one, and the order in which they are read. The notes."""
+        files = [self.write(name, np.full((12, 11), i, np.uint16)) for i, name in enumerate(names)]
+        frames, notes = self.read(*files)
+        self.assertEqual([int(frame[0, 0]) for frame in frames], order or list(range(len(names))), names)
+        for file in files:
+            file.unlink()
+        return notes
+
+    def test_files_named_one_by_one_keep_their_order(self):
+        for names in (["one.tif", "two.tif", "three.tif"], ["before.tif", "after.tif"], ["z_1.tif", "a_2.tif"],
+                      ["x_after.tif", "x.tif"], ["t_0.5s.tif", "t_0.75s.tif", "t_1.0s.tif"],
+                      ["t_0.25s.tif", "t_0.5s.tif"], ["t_0.05.tif", "t_0.5.tif"]):
+            self.kept(*names)
+        self.assertIn("from one.tif to three.tif, in the order in which they were named",
+                      self.kept("one.tif", "two.tif", "three.tif"))
+        self.assertIn("from img_1.tif to img_10.tif, in the order of their numbers, not as they were named",
+                      self.kept("img_1.tif", "img_10.tif", "img_2.tif", order=[0, 2, 1]))
+        self.assertIn("in the order of their numbers, not", self.kept("m@0001.tif", "m.tif", order=[1, 0]))
+        self.assertNotIn("order", self.kept("img_1.tif", "img_2.tif"))
+
+    def test_numbers_may_have_a_sign_but_decimals_are_nobodys_count(self):
+        self.kept("f_-2.tif", "f_-1.tif", "f_0.tif")
+        self.kept("f_-10.tif", "f_-9.tif")
+        self.kept(*(f"run2.{i}.tif" for i in range(1, 12)))
+        self.assertIn("numbers, not", self.kept(*(f"run2.{i}.tif" for i in (1, 10, 2)), order=[0, 2, 1]))
+        self.kept("2024-01-09.tif", "2024-01-10.tif")
+        self.kept("f-1.tif", "f-2.tif")
+        for i, name in enumerate(("f_-10.tif", "f_-9.tif", "f_0.tif", "f_1.tif")):
+            self.write(name, np.full((12, 11), i, np.uint16))
+        frames, notes = self.read(self.folder)
+        self.assertEqual([int(frame[0, 0]) for frame in frames], [0, 1, 2, 3])
+        self.assertNotIn("order", notes)
+        for file in self.folder.iterdir():
+            file.unlink()
+        for name in ("t_0.5s.tif", "t_0.25s.tif"):
+            self.write(name, movie(12, 11))
+        self.assertIn("count in decimals, 25 ... (2), from t_0.5s.tif to t_0.25s.tif: name those of one movie in their "
+                      "order", self.refusal(self.folder))
+
+    def test_a_file_by_two_names_is_refused(self):
+        first, second = self.write("a_1.tif", movie(12, 11)), self.folder / "a_2.tif"
+        for link in (second.symlink_to, second.hardlink_to):
+            link(first)
+            for given in [first, second], [second, first], [self.folder]:
+                self.assertIn("is named twice, also as ", self.refusal(*given))
+            second.unlink()
+        (self.folder / "sub").mkdir()
+        self.assertIn("is named twice, also as", self.refusal(first, self.folder / "sub" / ".." / "a_1.tif"))
 
     def test_channels_are_chosen_in_each_file(self):
         data = movie(6, 2, 12, 11)
