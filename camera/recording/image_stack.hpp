@@ -122,7 +122,8 @@ struct StackSettings {
   std::optional<PixelType> type = std::nullopt;
   bool has_sign = false;                               ///< of words: PlainType
   std::optional<ByteOrder> byte_order = std::nullopt;  ///< nothing: little
-  std::optional<std::int64_t> frames = std::nullopt;   ///< that there should be
+  std::optional<std::int64_t> frames = std::nullopt;   ///< that there should be, in `path`
+  std::vector<std::optional<std::int64_t>> frames_of_more = {};  ///< in each of `more`; or empty
   std::string dataset;  ///< HDF5 only; empty: the only one with three dimensions
   /// TIFF whose metadata tell of several series, channels or positions in z; -1: the only one.
   int series = -1, channel = -1, slice = -1;

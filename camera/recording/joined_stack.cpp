@@ -21,6 +21,13 @@ StackSettings settings_for(const StackSettings& settings, const std::filesystem:
   StackSettings of_file = settings;
   of_file.path = file;
   of_file.more.clear();
+  of_file.frames_of_more.clear();
+  const auto more = std::ranges::find(settings.more, file);
+  const auto index = static_cast<std::size_t>(more - settings.more.begin());
+  if (more != settings.more.end()) {
+    of_file.frames =
+        index < settings.frames_of_more.size() ? settings.frames_of_more[index] : std::nullopt;
+  }
   return of_file;
 }
 

@@ -70,5 +70,75 @@ class InputsAreKept(WithFolder):
             self.refused(self.folder / f"q_{i}.yaml", *files, "--picasso", self.folder / f"q_{i}.hdf5")
 
 
+class PlainPixels(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.stack, self.drift = drifting(40)
+        self.files = [self.folder / f"q_{i}.raw" for i in range(2)]
+        self.halves = [self.stack[:20], self.stack[20:]]
+
+    def describe(self, i, **changes):
+        keys = {"Width": 96, "Height": 96, "Frames": 20, "Data_Type": "uint16", "Byte_Order": "'<'"} | changes
+        lines = [f"{key.replace('_', ' ')}: {value}\n" for key, value in keys.items() if value is not None]
+        self.files[i].with_suffix(".yaml").write_text("".join(lines))
+
+    def write(self, byte_order="<"):
+        for i, file in enumerate(self.files):
+            self.halves[i].astype(byte_order + "u2").tofile(file)
+            self.describe(i, Byte_Order=f"'{byte_order}'")
+
+    def check(self, *arguments):
+        out = self.folder / "d.txt"
+        for files in self.files, self.files[::-1]:
+            said = self.run_program(*files, "--drift", out, "--overwrite", *arguments)
+            self.assertIn("40 frames", said)
+            self.assertLess(np.abs(np.loadtxt(out) - self.drift).max(), 0.04)
+
+    def refusal(self, *arguments):
+        texts = [self.run_program(*files, "--drift", self.folder / "none.txt", *arguments, code=1)
+                 for files in (self.files, self.files[::-1])]
+        self.assertFalse((self.folder / "none.txt").exists())
+        return texts
+
+    def test_any_file_may_have_the_description(self):
+        for byte_order in "<", ">":
+            for without in [], [0], [1]:
+                self.write(byte_order)
+                for i in without:
+                    self.files[i].with_suffix(".yaml").unlink()
+                self.check()
+        self.write()
+        for i in range(2):
+            self.describe(i, **{"Height" if i else "Width": None})
+        self.check()
+
+    def test_descriptions_that_differ_are_refused_unless_told_otherwise(self):
+        for key, value, told in (("Width", "48", ["--width", "96"]), ("Height", "48", ["--height", "96"]),
+                                 ("Data_Type", "int16", ["--type", "uint16"]),
+                                 ("Byte_Order", "'>'", ["--byte-order", "little"])):
+            self.write()
+            frames = {"Frames": None}
+            self.describe(1, **{key: value}, **frames)
+            said, usual = f"says {key.replace('_', ' ')} ", {"Data_Type": "uint16", "Byte_Order": "<"}.get(key, "96")
+            first, second = self.refusal()
+            self.assertRegex(first, f"q_1.yaml: {said}{value.strip(chr(39))}, .*q_0.yaml {said}{usual}: files of one")
+            self.assertRegex(second, f"q_0.yaml: {said}{usual}, .*q_1.yaml {said}{value.strip(chr(39))}: files of one")
+            self.check(*told)
+        self.write(">")
+        self.describe(1, Byte_Order=None)  # then the low byte comes first
+        self.assertIn("Byte Order", self.refusal()[0])
+
+    def test_the_frames_of_each_are_counted(self):
+        for i in range(2):
+            self.write()
+            self.describe(i, Frames=19)
+            for text in self.refusal():
+                self.assertIn(f"q_{i}.raw: has 20 frames, its description says 19", text)
+            self.describe(i, Frames=30)
+            for text in self.refusal():
+                self.assertIn(f"q_{i}.raw: is truncated: 20 of 30 frames are whole", text)
+            self.check("--allow-truncated")
+
+
 if __name__ == "__main__":
     unittest.main()
