@@ -174,6 +174,21 @@ void ImageAxes::place(std::string_view axis, const AxisValue& value) {
   image[index] = values.try_emplace(value, next).first->second;
 }
 
+std::string ImageAxes::place_of(std::size_t image) const {
+  std::string place;
+  for (const char* const name : {"channel", "position"}) {
+    const std::size_t axis = axis_named(name);
+    const int number = axis < images_[image].size() ? images_[image][axis] : 0;
+    if (number == 0) continue;
+    const auto& values = axes_[axis].values;
+    const AxisValue& value =
+        std::ranges::find_if(values, [&](const auto& v) { return v.second == number; })->first;
+    place += (place.empty() ? "" : ", ") + std::string(name) + " " +
+             (value.text.empty() ? std::to_string(value.number) : value.text.substr(0, kMostShown));
+  }
+  return place;
+}
+
 std::vector<std::size_t> ImageAxes::frames(const StackSettings& settings,
                                            std::vector<std::string>& notes) const {
   Choice choice(*this, settings, notes);

@@ -38,6 +38,8 @@ class ImageAxes {
   /// @throws RecordingError that says what there is, where the settings do not choose
   std::vector<std::size_t> frames(const StackSettings& settings,
                                   std::vector<std::string>& notes) const;
+  /// "channel GFP, position 2": of an image, as far as it says so.
+  std::string place_of(std::size_t image) const;
 
  private:
   struct Axis {

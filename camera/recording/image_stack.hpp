@@ -61,6 +61,8 @@ struct StackFacts {
   /// frame.
   std::vector<double> times_s = {};
   std::vector<std::filesystem::path> files = {};  ///< that it is read from; none: as opened
+  /// "channel GFP, position 2", of all frames, where the metadata say so, chosen or not.
+  std::string place = {};
   bool from_int16 = false;  ///< the floats are whole numbers of 16 bits with a sign
 };
 

@@ -131,7 +131,7 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
   std::vector<std::int64_t> begins{0};
   std::vector<std::string> notes;
   std::unique_ptr<ImageStack> stack;
-  std::string as_first;
+  std::string as_first, place;
   for (const std::filesystem::path& file : files) {
     stack = open_stack(settings_for(settings, file));
     if (begins.size() == 1) {
@@ -140,6 +140,7 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
       facts.recorded_rate_hz = stack->recorded_rate_hz();
       facts.from_int16 = stack->facts().from_int16;
       as_first = in_words(*stack);
+      place = stack->facts().place;
     }
     if (stack->facts().files.size() > 1) {
       throw RecordingError(file,
@@ -149,6 +150,13 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
     if (in_words(*stack) != as_first) {
       throw RecordingError(file, "has frames of " + in_words(*stack) + ", " +
                                      files.front().filename().string() + " of " + as_first);
+    }
+    const std::string& here = stack->facts().place;
+    if (here != place && !here.empty() && !place.empty()) {
+      throw RecordingError(file, "is of " + here + " by its metadata, " +
+                                     files.front().filename().string() + " of " + place +
+                                     ": name the files of one; the option " +
+                                     settings.names.every_page + " leaves metadata aside");
     }
     for (const std::string& note : stack->notes()) {
       notes.push_back(file.filename().string() + ": " + note);

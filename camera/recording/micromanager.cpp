@@ -134,6 +134,7 @@ class NdTiff {
   std::unique_ptr<ImageStack> open(const StackSettings& settings) {
     StackFacts facts;
     const std::vector<std::size_t> frames = axes_.frames(settings, facts.notes);
+    facts.place = axes_.place_of(frames.front());
     StackShape shape = shape_of(index_, entries_[frames.front()]);
     std::vector<std::filesystem::path> files(names_.size());
     for (const auto& [name, number] : names_) files[number] = folder_ / name;
@@ -269,7 +270,9 @@ std::optional<PagedFrames> micromanager_pages(const StackSettings& settings, Tif
     }
   }
   PagedFrames frames{.files = {settings.path}, .places = {}, .said = 0, .missing = {}};
-  for (const std::size_t page : axes.frames(settings, facts.notes)) {
+  const std::vector<std::size_t> pages = axes.frames(settings, facts.notes);
+  facts.place = axes.place_of(pages.front());
+  for (const std::size_t page : pages) {
     frames.places.push_back({0, static_cast<std::int64_t>(page)});
   }
   frames.said = static_cast<std::int64_t>(frames.places.size());

@@ -226,6 +226,10 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
   if (image.blocks.empty()) finder.add({}, image.extent, choice);
   facts.recorded_rate_hz = image.rate_hz;
   const PlaneIndex first = choice.plane_of(0);
+  const auto channel = static_cast<std::size_t>(first.c);
+  if (channel < image.extent.channels.size() && !image.extent.channels[channel].empty()) {
+    facts.place = "channel " + image.extent.channels[channel].substr(0, 60);
+  }
   if (metadata.images.size() > 1) {
     facts.notes.push_back("series " + std::to_string(&image - metadata.images.data()) +
                           (image.name.empty() ? "" : " (" + image.name + ")"));

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Movies in several files and in HDF5, as programs write them."""
+import json
 import sys
 import unittest
 
@@ -133,6 +134,21 @@ class Files(WithFolder):
             tifffile.imwrite(self.folder / f"{i}.tif", data[2 * i:2 * i + 2], imagej=True, metadata={"axes": "TCYX"})
         self.assertIn("has 2 channels", self.refusal(self.folder))
         np.testing.assert_array_equal(self.read("--channel", 1, self.folder)[0], data[:, 1])
+
+    def test_files_of_other_channels_or_positions_are_not_joined(self):
+        for key, first, second in (("Channel", "channel DAPI", "channel GFP"),
+                                   ("PositionName", "position DAPI", "position GFP"), ("OME", "channel DAPI", "channel GFP")):
+            data = movie(4, 12, 11)
+            for i, value in enumerate(("DAPI", "DAPI", "GFP")):
+                ome = ('<OME><Image><Pixels DimensionOrder="XYCZT" SizeX="11" SizeY="12" SizeZ="1" SizeC="1" SizeT="1">'
+                       f'<Channel Name="{value}"/><TiffData/></Pixels></Image></OME>') if key == "OME" else None
+                said = json.dumps({"FrameIndex": 0, f"{key.removesuffix('Name')}Index": 0, key: value}) + "\0"
+                tifffile.imwrite(self.folder / f"s_{i}.tif", data[i], photometric="minisblack", metadata=None,
+                                 description=ome, extratags=[] if ome else [(51123, 2, len(said), said, True)])
+            self.assertIn(f"s_2.tif: is of {second} by its metadata, s_0.tif of {first}: name the files of one",
+                          self.refusal(self.folder))
+            np.testing.assert_array_equal(self.read(self.folder / "s_0.tif", self.folder / "s_1.tif")[0], data[:2])
+            np.testing.assert_array_equal(self.read("--every-page", self.folder)[0], data[:3])
 
     def test_what_libtiff_cannot_unpack_is_named(self):
         for compression, name in ((34712, "JPEG 2000"), (33003, "JPEG 2000"), (48124, "Jetraw"), (50002, "JPEG XL"),
