@@ -40,6 +40,10 @@ class Scanner {
     rest_.remove_prefix(word.size());
     return true;
   }
+  /// Whether a number of one digit stands before a colon.
+  [[nodiscard]] bool digit_and_colon() const {
+    return rest_.size() > 1 && is_digit(rest_[0]) && rest_[1] == ':';
+  }
   bool take_blanks() {
     const std::size_t before = rest_.size();
     while (take(" \t")) {
@@ -115,8 +119,8 @@ std::optional<std::chrono::sys_days> parse_date(Scanner& scan) {
 }
 
 /// Since midnight. 24:00 is the next, and a leap second the one behind it.
-std::optional<std::int64_t> parse_time(Scanner& scan) {
-  const auto hour = scan.number(2);
+std::optional<std::int64_t> parse_time(Scanner& scan, bool behind_blank) {
+  const auto hour = scan.number(behind_blank && scan.digit_and_colon() ? 1 : 2);
   if (!hour || *hour > 24) return std::nullopt;
   std::int64_t ns = *hour * kHourNs;
   std::int64_t unit_ns = kHourNs;
@@ -133,6 +137,7 @@ std::optional<std::int64_t> parse_time(Scanner& scan) {
       unit_ns = kSecondNs;
     }
   }
+  if (behind_blank && unit_ns == kHourNs && scan.take(".,")) return std::nullopt;  // 21.50
   const auto decimals = scan.billionths();
   if (!decimals) return std::nullopt;
   ns += *decimals * (unit_ns / kSecondNs);
@@ -172,8 +177,9 @@ std::optional<DateTime> parse_date_time(std::string_view text) {
   DateTime result;
   result.ns = date->time_since_epoch().count() * 24 * kHourNs;
   if (scan.at_end()) return result;
-  if (!scan.take("Tt") && !scan.take_blanks()) return std::nullopt;
-  const auto time_ns = parse_time(scan);
+  const bool blank = !scan.take("Tt");
+  if (blank && !scan.take_blanks()) return std::nullopt;
+  const auto time_ns = parse_time(scan, blank);
   if (!time_ns) return std::nullopt;
   result.ns += *time_ns;
   scan.take_blanks();

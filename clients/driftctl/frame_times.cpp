@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <fstream>
 #include <optional>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // Excel begins its UTF-8 files with it
 constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kMinus = "\xe2\x88\x92";  // U+2212, as typesetters write it
 /// Longer texts are no times; std::regex goes a call deeper with each character.
 constexpr std::size_t kLongest = 100;
 
@@ -56,11 +58,12 @@ struct TableLine {
   Ends ends = Ends::Blank;
   std::vector<std::string> fields;
   std::vector<bool> quoted;  ///< each field: it ends with its quotes
+  std::vector<bool> spaced;  ///< each field: a blank stands before it
 };
 
 /// What stands in quotes is one field, without them.
 TableLine fields_of(const std::string& line, Ends ends) {
-  TableLine result{.ends = ends, .fields = {""}, .quoted = {false}};
+  TableLine result{.ends = ends, .fields = {""}, .quoted = {false}, .spaced = {}};
   bool quoted = false;
   for (const char c : line) {
     if (c == '"') {
@@ -78,7 +81,10 @@ TableLine fields_of(const std::string& line, Ends ends) {
       result.quoted.push_back(false);
     }
   }
-  for (std::string& field : result.fields) field = trimmed(field);
+  for (std::string& field : result.fields) {
+    result.spaced.push_back(!field.empty() && is_blank(field[0]));
+    field = trimmed(field);
+  }
   return result;
 }
 
@@ -95,11 +101,29 @@ struct TableLines {
   std::optional<TableLine> heading;
 };
 
+bool begins_with(const std::string& text, std::string_view any_of) {
+  return !text.empty() && any_of.find(text[0]) != std::string_view::npos;
+}
+
+/// What programs write where there is no value.
+bool is_missing(const std::string& text) {
+  std::string word;
+  for (const char c : text) word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  constexpr std::array<std::string_view, 12> kWords = {"nan", "none", "null",     "nil",
+                                                       "na",  "n/a",  "#n/a",     "<na>",
+                                                       "nat", "inf",  "infinity", "missing"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
+/// A heading has a letter (any beyond ASCII but a minus is one), and no number before the column.
 bool is_heading(const TableLine& row, std::size_t column) {
   if (column >= row.fields.size()) return false;
   const std::string& text = row.fields[column];
-  return !text.empty() && (kDigits.find(text[0]) == std::string_view::npos) &&
-         std::string_view("+-.,").find(text[0]) == std::string_view::npos;
+  return !begins_with(text, "0123456789+-.,") && !text.starts_with(kMinus) && !is_missing(text) &&
+         !begins_with(row.fields[0], kDigits) && std::any_of(text.begin(), text.end(), [](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return byte >= 0x80 || std::isalpha(byte) != 0;
+         });
 }
 
 bool has_digit_at(const std::string& text, std::size_t at) {
@@ -127,7 +151,7 @@ TableLines read_rows(const std::filesystem::path& file, int column, bool decimal
   for (int number = 1; std::getline(in, line); ++number) {
     if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     line = trimmed(line);
-    if (line.empty() || line[0] == '#') continue;
+    if (line.empty() || (line[0] == '#' && !line.starts_with("#N/A"))) continue;
     const bool first = !wide;
     if (first) wide = has_outside_quotes(line, ";\t");
     const Ends ends = *wide ? Ends::Wide : decimal_comma ? Ends::Blank : ends_of(line);
@@ -162,7 +186,10 @@ class TimeReader {
         where_(where),
         table_(read_rows(file_, where.column, where.decimal_comma)),
         points_(std::any_of(table_.rows.begin(), table_.rows.end(), [this](const TableLine& row) {
-          return matches(field_of(file_, row, where_.column), with_point_);
+          const auto behind = static_cast<std::size_t>(where_.column);
+          return matches(field_of(file_, row, where_.column), with_point_) ||
+                 (behind < row.fields.size() && matches(row.fields[behind], time_) &&
+                  matches(row.fields[behind], with_point_));
         })) {}
 
   FrameTimes read() {
@@ -184,27 +211,29 @@ class TimeReader {
 
  private:
   std::int64_t time_of(const TableLine& row, FrameTimes& times) {
-    const auto column = static_cast<std::size_t>(where_.column) - 1;
     std::string text = field_of(file_, row, where_.column);
-    auto next = row.fields.begin() + where_.column;
+    const auto first = static_cast<std::size_t>(where_.column);  // the field behind
+    std::size_t next = first;
     const auto next_is = [&](const std::regex& pattern) {
-      return next != row.fields.end() && matches(*next, pattern);
+      return next < row.fields.size() && matches(row.fields[next], pattern);
     };
-    if (matches(text, date_) && next_is(time_)) text += ' ' + *next++;
-    if (row.ends == Ends::Blank && next_is(offset_)) text += *next++;
-    if (row.ends == Ends::Comma && !row.quoted[column] && joins(row) &&
-        matches(text, to_the_second_) && next_is(decimals_)) {
+    join_time(row, text, next);
+    if (row.ends == Ends::Blank && next_is(offset_)) text += row.fields[next++];
+    const bool comma = row.ends == Ends::Comma && next < row.fields.size() &&
+                       !row.quoted[first - 1] && !row.spaced[next] && !next_is(other_date_);
+    if (comma && joins(row) && matches(text, without_decimals_) && next_is(decimals_and_more_)) {
+      if (!matches(text, to_the_second_) || !next_is(decimals_)) refuse_comma(row);
+      const std::string& decimals = row.fields[next++];
       ++commas_;
-      const std::size_t digits = std::min(next->find_first_not_of(kDigits), next->size());
+      const std::size_t digits = std::min(decimals.find_first_not_of(kDigits), decimals.size());
       fewest_ = std::min(fewest_, digits);
       most_ = std::max(most_, digits);
-      text += ',' + *next++;
-    }
-    if (row.ends == Ends::Comma && row.fields.size() == 2 && matches(row.fields[0], whole_) &&
-        matches(row.fields[1], whole_)) {
+      text += ',' + decimals;
+    } else if (comma && matches(text, whole_) && next_is(fraction_)) {
       refuse_two_numbers(row);
-      if (table_.heading && table_.heading->fields.size() == 1) text += ',' + *next++;
+      if (table_.heading && table_.heading->fields.size() == 1) text += ',' + row.fields[next++];
     }
+    if (next < row.fields.size()) judge_behind(row, text, next, next - first);
     try {
       const std::int64_t ns = time_ns(text, where_.unit);
       if (!parse_decimal_ns(text, places_of(where_.unit))) {
@@ -215,6 +244,78 @@ class TimeReader {
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(fmt::format("{}:{}: {}", file_.string(), row.line, error.what()));
     }
+  }
+
+  /// A date's time in the field behind it. No date is midnight while a time stands in its line.
+  void join_time(const TableLine& row, std::string& text, std::size_t& next) const {
+    if (next == row.fields.size() || matches(text, clock_) || !parse_date_time(text)) return;
+    const std::string& behind = row.fields[next];
+    const bool number = matches(text, whole_);  // 20261128
+    const bool blank = row.ends == Ends::Blank && begins_with(behind, kDigits) && !number;
+    if (matches(behind, time_) || blank) {
+      text += ' ' + row.fields[next++];
+      return;
+    }
+    const auto from = row.fields.begin() + static_cast<std::ptrdiff_t>(next);
+    const bool elsewhere = std::any_of(
+        from, row.fields.end(), [this](const std::string& field) { return matches(field, time_); });
+    if (elsewhere || (!number && begins_with(behind, kDigits))) {
+      throw std::runtime_error(
+          fmt::format("{}:{}: '{}' is a date without a time, and '{}' behind it is no time like "
+                      "09:47:12.345",
+                      file_.string(), row.line, text, behind.substr(0, kLongest)));
+    }
+  }
+
+  /// The heading's name of a field, where `joined` fields before it may have had one name together.
+  [[nodiscard]] const std::string* name_of(const TableLine& row, std::size_t at,
+                                           std::size_t joined) const {
+    if (!table_.heading) return nullptr;
+    const std::vector<std::string>& names = table_.heading->fields;
+    if (names.size() == row.fields.size()) return &names[at];
+    return names.size() + joined == row.fields.size() ? &names[at - joined] : nullptr;
+  }
+
+  /// What stands behind a time must not change it: an offset in a column of its own is joined,
+  /// AM, PM, zones by name and units are refused.
+  void judge_behind(const TableLine& row, std::string& text, std::size_t at,
+                    std::size_t joined) const {
+    const std::string& behind = row.fields[at];
+    if (behind.empty()) return;
+    if (parse_decimal_ns(text, places_of(where_.unit))) {
+      if (matches(behind, units_) && !matches(behind, unit_of(where_.unit)))
+        refuse_behind(row, behind, "is a unit of time: --unit s, ms, us or ns says it");
+      return;
+    }
+    const auto date = parse_date_time(text);
+    if (!date || date->has_offset) return;
+    const std::string* name = name_of(row, at, joined);
+    const bool zone = name != nullptr && std::regex_search(name->substr(0, kLongest), zone_name_);
+    const bool other = name != nullptr && !zone;
+    if (row.ends != Ends::Blank && !other && matches(text, clock_) &&
+        matches(behind, zone ? offset_ : clear_offset_)) {
+      text += behind;
+      return;
+    }
+    bool refused = matches(behind, half_day_);
+    if (row.ends == Ends::Blank) {
+      refused = refused || matches(behind, zone_) ||
+                (name == nullptr && !begins_with(behind, "0123456789.,#") &&
+                 !matches(behind, signed_decimal_));
+    } else {
+      refused = refused || (!other && (matches(behind, zone_) || behind.starts_with(kMinus)));
+    }
+    if (!refused) return;
+    refuse_behind(
+        row, behind,
+        "is no offset from UTC like Z, UTC, -08:00, -0800 or -08, and hours go from 00 to 24 "
+        "without AM and PM; if it is another column, commas and a line of headings say it");
+  }
+
+  [[noreturn]] void refuse_behind(const TableLine& row, const std::string& behind,
+                                  std::string_view why) const {
+    throw std::runtime_error(fmt::format("{}:{}: '{}' behind the time {}", file_.string(), row.line,
+                                         behind.substr(0, kLongest), why));
   }
 
   /// Whether a comma behind the seconds is a decimal sign: not where the heading has a name for
@@ -231,25 +332,65 @@ class TimeReader {
     if (table_.heading || fewest_ == most_ ||
         !std::all_of(table_.rows.begin(), table_.rows.end(), as_long))
       return;
+    refuse_comma(table_.rows.front());
+  }
+
+  [[noreturn]] void refuse_comma(const TableLine& row) const {
     throw std::runtime_error(
-        fmt::format("{}: the comma behind the seconds may be a decimal sign or end a column: "
+        fmt::format("{}:{}: the comma behind the time may be a decimal sign or end a column: "
                     "--decimal-comma says the one, a line of headings the other",
-                    file_.string()));
+                    file_.string(), row.line));
   }
 
+  /// Of two fields, --column says that they are two; of more it does not say which are one.
   void refuse_two_numbers(const TableLine& row) const {
-    if (where_.told || table_.heading || where_.unit == TimeUnit::Nanoseconds) return;
-    throw std::runtime_error(
-        fmt::format("{}:{}: '{},{}' may be one number with a decimal comma or two columns: "
-                    "--decimal-comma says the one, --column {} or a line of headings the other",
-                    file_.string(), row.line, row.fields[0], row.fields[1], where_.column));
+    const std::size_t fields = row.fields.size();
+    const std::size_t names = table_.heading ? table_.heading->fields.size() : 0;
+    const bool two = fields == 2;
+    if (where_.unit == TimeUnit::Nanoseconds || points_ || names >= fields ||
+        (two && (where_.told || names > 0)))
+      return;
+    const auto at = static_cast<std::size_t>(where_.column) - 1;
+    throw std::runtime_error(fmt::format(
+        "{}:{}: '{},{}' may be one number with a decimal comma or two columns: --decimal-comma "
+        "says the one, {}a line of headings the other",
+        file_.string(), row.line, row.fields[at], row.fields[at + 1],
+        two ? fmt::format("--column {} or ", where_.column) : ""));
   }
 
-  const std::regex date_{R"(\d{4}-\d\d-\d\d)"}, time_{R"(\d\d:.*)"},
+  static const std::regex& unit_of(TimeUnit unit) {
+    static const std::regex seconds("s|secs?|seconds?", std::regex::icase),
+        milliseconds("ms|msecs?|milliseconds?", std::regex::icase),
+        microseconds("(u|\xc2\xb5|\xce\xbc)s(ecs?)?|microseconds?", std::regex::icase),
+        nanoseconds("ns|nsecs?|nanoseconds?", std::regex::icase);
+    switch (unit) {
+      case TimeUnit::Seconds:
+        return seconds;
+      case TimeUnit::Milliseconds:
+        return milliseconds;
+      case TimeUnit::Microseconds:
+        return microseconds;
+      case TimeUnit::Nanoseconds:
+        break;
+    }
+    return nanoseconds;
+  }
+
+  const std::regex time_{R"(\d\d?:.*)"}, clock_{R"(\d.*[Tt ]\d.*)"},
       offset_{R"([Zz]|UTC|GMT|[+-]\d\d(:?\d\d)?)"},
-      to_the_second_{R"(.*([T ]\d\d:\d\d:|T\d{4})\d\d)"},
-      decimals_{R"(\d+ ?([Zz]|UTC|GMT|[+-]\d\d(:?\d\d)?)?)"}, whole_{R"([+-]?\d+)"},
-      with_point_{R"(\d.*:.*\.\d.*)"};
+      clear_offset_{R"([Zz]|UTC|GMT|[+-](\d\d:|0\d)\d\d)"},
+      half_day_{R"([ap]\.?m\.?)", std::regex::icase},
+      zone_{R"([A-Z]{2,3}T|(UTC|GMT|Z)?[+-]\d\d?(:?\d\d)?|[A-Z][A-Za-z]+/[A-Za-z_/-]+)"},
+      zone_name_{"zone|offset|\\btz\\b|utc|gmt", std::regex::icase},
+      signed_decimal_{R"([+-]\d*[.,]\d.*)"},
+      units_{"(m|u|n|\xc2\xb5|\xce\xbc)?s(ecs?)?|([a-z]+)?seconds?|min|minutes?|h|hours?",
+             std::regex::icase},
+      without_decimals_{R"(\d[\dW-]*[Tt ]\d[\d:]*)"},
+      to_the_second_{R"(.*([Tt ]\d?\d:\d\d:|[Tt ]\d{4})\d\d)"},
+      decimals_{R"(\d+ ?([Zz]|UTC|GMT|[+-]\d\d(:?\d\d)?)?)"},
+      decimals_and_more_{R"(\d+( .*|[A-Zz].*|[+-]\d\d?(:?\d\d)?)?)"},
+      fraction_{R"(\d+([eE][+-]?\d+)?( .*)?)"}, other_date_{R"(\d{4}-(\d\d-|W).*)"},
+      whole_{R"([+-]?\d+)"}, with_point_{R"(\d.*:.*\.\d.*|[+-]?\d+\.\d.*)"};
   std::filesystem::path file_;
   TimeColumn where_;
   TableLines table_;

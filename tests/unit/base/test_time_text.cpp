@@ -44,6 +44,7 @@ TEST_CASE("a date and time is read in each form of ISO 8601, and of what program
   for (const char* text : {"2026-11-28 21:50:46.59", "2026-11-28T21:50:46,590Z",
                            "20261128T215046.5900000009", "2026-11-28 13:50:46.590 -0800"})
     CHECK(ns_of(text) == kThen + 590'000'000);
+  CHECK(ns_of("2026-11-28 9:50:46") == kThen - 12 * 3600 * kSecond);
   CHECK(ns_of("2026-11-28T21:50") == kThen - 46 * kSecond);
   CHECK(ns_of("2026-11-28T21:50.75") == kThen - kSecond);
   CHECK(ns_of("2026-11-28T21,25Z") == kThen - (35 * 60 + 46) * kSecond);
@@ -83,6 +84,10 @@ TEST_CASE("what is no time, or none that there is, is not read") {
                            "2026-W48-0",
                            "2026-W48-8",
                            "2026-11-23T9:47:12",
+                           "2026-11-23 9",
+                           "2026-11-23 21.50",
+                           "2026-11-23 94712",
+                           "2026-11-23 9:47:12 PM",
                            "2026-11-23T09:47:12 soon",
                            "1677-12-31T00:00:00Z",
                            "2262-01-01T00:00:00Z",

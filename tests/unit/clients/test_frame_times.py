@@ -160,6 +160,95 @@ class Times(unittest.TestCase):
         for layout in "alone", "blanks":
             self.compare("seconds", layout, draws, comma=True)
 
+    def refused(self, lines, column: int = 1, comma: bool = False) -> str:
+        file = self.folder / "times.txt"
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        done = subprocess.run([os.environ["TIMES_OF"], file, str(column), "s", str(int(comma))], capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (1, ""), lines)
+        return done.stderr
+
+    def test_hours_of_one_digit(self):
+        expected = in_python("2026-11-28T09:50:46.590")
+        for text in ("2026-11-28 9:50:46.59", "2026-11-28,9:50:46.59", "2026-11-28\t9:50:46.59",
+                     "2026-11-28;9:50:46,59",
+                     "2026-11-28 9:50:46,59", "2026-332 9:50:46.59", "2026-W48-6 09:50:46.59", "20261128 9:50:46.59"):
+            self.assertEqual(self.read([text], 1), [expected], text)
+        self.assertEqual(self.read(["2026-11-28 21"], 1), [in_python("2026-11-28T21:00")])
+
+    def test_what_stands_behind_a_date_is_never_dropped(self):
+        for separator in " ", ",", ";", "\t":
+            for time in "21.50.46", "21-50-46", "9:50:46.59 PM", "9:50:46.59,PM", "9:5:46", "25:50:46", "21.50":
+                self.refused([f"2026-11-28{separator}{time}"])
+        self.refused(["2026-11-28,x,21:50:46"])
+        self.refused(["2026-11-28 T21:50:46"])
+
+    def test_zones_that_are_no_offsets_are_refused(self):
+        for zone in ("AM", "PM", "p.m.", "CET", "EST", "UTC+1", "GMT-8", "+1", "-8", "Europe/Berlin", "\u22128",
+                     "(CET)"):
+            for text in "2026-11-28 09:50:46.59", "2026-11-28T09:50:46", "2026-11-28 09:50:46,59":
+                self.refused([f"{text} {zone}"])
+                self.refused([f"{text} {zone}"], comma=True)
+            if zone != "(CET)":
+                for separator in ",", ";", "\t":
+                    self.refused([f"2026-11-28 09:50:46.59{separator}{zone}{separator}7"])
+        self.assertIn("-08:00", self.refused(["2026-11-28 09:50:46.59 CET"]))
+        self.refused(["date time zone", "2026-11-28 09:50:46.59 CET"])
+        self.refused(["time,zone", "2026-11-28 09:50:46.59,CET"])
+
+    def test_an_offset_in_a_column_of_its_own(self):
+        expected = in_python("2026-11-28T21:50:46.590-08:00")
+        for text in ("2026-11-28 21:50:46.59,-0800", "2026-11-28 21:50:46.59;-08:00;7", "2026-11-28,21:50:46.59,-08:00",
+                     "2026-11-28T21:50:46,59,-0800"):
+            self.assertEqual(self.read([text], 1), [expected], text)
+        self.assertEqual(self.read(["time,offset", "2026-11-28 21:50:46.59,-08"], 1), [expected])
+        for text in "-08", "-1200", "-5":
+            self.assertIn("line of headings", self.refused([f"2026-11-28 21:50:46.59,{text}"]))
+
+    def test_other_columns_behind_a_date(self):
+        expected = in_python("2026-11-28T21:50:46.590")
+        for lines in (["2026-11-28 21:50:46.59 12"], ["2026-11-28 21:50:46.59 -5.3"], ["2026-11-28,21:50:46.59,12"],
+                      ["2026-11-28,21:50:46.59,2026-11-29"],
+                      ["2026-11-28 21:50:46.59,TTL"], ["2026-11-28 21:50:46.59,"],
+                      ["2026-11-28 21:50:46.59,-5.3,488nm"],
+                      ["time,dx", "2026-11-28 21:50:46.59,-0800"], ["time,axis", "2026-11-28 21:50:46.59,-8"],
+                      ["date time channel", "2026-11-28 21:50:46.59 trigger"],
+                      ["time\tside", "2026-11-28 21:50:46.59\tLEFT"]):
+            self.assertEqual(self.read(lines, 1), [expected], lines)
+
+    def test_fractions_are_never_dropped(self):
+        for behind in "trigger", "1", "CET", "PM":
+            self.assertIn("--decimal-comma", self.refused([f"2026-11-28 21:50:46,59 {behind}"]))
+        self.assertEqual(self.read(["2026-11-28 21:50:46,59 1"], 1, True), [in_python("2026-11-28T21:50:46.590")])
+        self.assertEqual(self.read(["2026-11-28t21:50:46,59"], 1), [in_python("2026-11-28T21:50:46.590")])
+        self.refused(["2026-11-28T21:50,5"])
+        self.assertEqual(self.read(["2026-11-28T21:50:46Z,59"], 1), [in_python("2026-11-28T21:50:46")])
+        self.assertEqual(self.read(["2026-11-28,21:50:45.5,16", "2026-11-28,21:50:46,17"], 1)[1],
+                         in_python("2026-11-28T21:50:46"))
+        for line, column in (("1002,19,0", 1), ("0, 1002,19", 2), ("0,1002,19", 2), ("0,1002,19,7", 2),
+                             ("0,1002,19 trigger", 2)):
+            self.assertIn("--decimal-comma", self.refused([line], column))
+        self.assertIn("--decimal-comma", self.refused(["frame,time", "0,1002,19"], 2))
+        self.assertEqual(self.read(["0, 1002,19"], 2, True), [1002190000000])
+        for lines in (["frame,time,index", "0,1002,19"], ["0, 1002, 19"], ["0,1002,x"], ["0,1002"],
+                      ["0,1002,2026-11-29"], ["0,1002,2026-11-29 21:50:46"]):
+            self.assertEqual(self.read(lines, 2), [1002 * 10**9], lines)
+        self.assertEqual(self.read(["0,1002.5,19", "1,1003,20"], 2), [1002500000000, 1003 * 10**9])
+
+    def test_a_heading_is_no_value(self):
+        for first in "nan", "NaN", "None", "\u22125.0", "NaT", "null", "inf", "#N/A", "---":
+            self.refused([first, "6.0", "7.0"])
+        self.refused(["0,dropped", "1,6.0"], 2)
+        for heading in "time", "Zeit (s)", "[s]", "\u6642\u9593":
+            self.assertEqual(self.read([heading, "6.0"], 1), [6 * 10**9], heading)
+
+    def test_units_behind_a_number(self):
+        for unit in "ms", "us", "\u00b5s", "ns", "min", "milliseconds":
+            self.assertIn("--unit", self.refused([f"5 {unit}"]))
+            self.assertIn("--unit", self.refused([f"5,{unit}"]))
+        for line in "5 s", "5 seconds", "5 x", "5 7":
+            self.assertEqual(self.read([line], 1), [5 * 10**9], line)
+
 
 if __name__ == "__main__":
     unittest.main()
