@@ -137,7 +137,7 @@ std::optional<std::int64_t> parse_time(Scanner& scan, bool behind_blank) {
       unit_ns = kSecondNs;
     }
   }
-  if (behind_blank && unit_ns == kHourNs && scan.take(".,")) return std::nullopt;  // 21.50
+  if (behind_blank && unit_ns == kHourNs && scan.take(".,+-")) return std::nullopt;  // 21.50, 21-05
   const auto decimals = scan.billionths();
   if (!decimals) return std::nullopt;
   ns += *decimals * (unit_ns / kSecondNs);

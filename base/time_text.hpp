@@ -18,8 +18,9 @@ struct DateTime {
 /// of the smallest part behind a point or comma: 2026-11-28T21:50:46.59Z, 20261128T215046,59-0800,
 /// 2026-W48-6T21:50, 2026-332T21. As Python, pandas and Micro-Manager write it, too: blanks instead
 /// of the T and before the offset, seconds in the offset, "UTC"; behind a blank an hour of one
-/// digit, 9:50:46, and none with decimals, as 21.50 may be 21:50. A date alone is its beginning.
-/// Nothing for another text, a day that is not there, and years beyond 1678 to 2261.
+/// digit, 9:50:46, and none with decimals or offset right behind it: 21.50, 21-05 may be 21:50,
+/// 21:05. A date alone is its beginning. Nothing for another text, a day that is not there, and
+/// years beyond 1678 to 2261.
 std::optional<DateTime> parse_date_time(std::string_view text);
 
 /// "-12.5", "12,5", "1.25e+01" of a unit of 10^places ns, in ns. Nothing where it is no such number

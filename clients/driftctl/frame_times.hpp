@@ -35,7 +35,8 @@ struct FrameTimes {
 /// blanks make of "2026-11-28 21:50:46.59 -0800". Where ; or a tab ends the columns of the first
 /// line, a comma is a decimal sign, and so it is behind the seconds of a date, unless the heading
 /// has a name for what follows. @throws std::runtime_error naming file and line; where two numbers
-/// with a comma between them may be one
+/// with a comma between them may be one, and where what stands behind a time may change it: AM, PM,
+/// zones by name, units
 FrameTimes read_times(const std::filesystem::path& file, const TimeColumn& where);
 
 /// A frame's number; "12.0", as tables of numbers have it, is 12.
