@@ -174,8 +174,8 @@ std::string why_not_proposed(const StageCalibration& c) {
   if (!p.residual_nm) return "what a lock would leave is not known";
   if (!(*p.residual_nm <= kRunsAwayNm)) return "a lock would not hold";
   if (c.present.residual_nm && *p.residual_nm > kClearlyWorse * *c.present.residual_nm) {
-    return fmt::format("a lock would leave {:.2f} nm, and {:.2f} nm as configured",
-                       *p.residual_nm, *c.present.residual_nm);
+    return fmt::format("a lock would leave {:.2f} nm, and {:.2f} nm as configured", *p.residual_nm,
+                       *c.present.residual_nm);
   }
   return {};
 }
