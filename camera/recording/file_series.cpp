@@ -187,7 +187,7 @@ FileSeries in_series(const std::vector<std::filesystem::path>& given, bool are_c
     const std::string first = stem_of(one), second = stem_of(other);
     return first == second ? one < other : comes_before(first, second);
   });
-  const FileSeries as_given{.files = given,
+  FileSeries as_given{.files = given,
                             .missing = {},
                             .order = files == given ? FileOrder::OfBoth : FileOrder::AsGiven};
   FileSeries series{.files = files,

@@ -403,8 +403,8 @@ TEST_CASE("cameras are listed with interface and holder", "[doctor]") {
       "192.168.10.5  40123456  Basler acA1440  eth1       driftd",
       "169.254.7.2   40999999  Basler acA1440  -          -",
       "-             21000000  Basler acA1440  USB        -",
-      "Without an interface: give the camera an address of one's network, or the interface one of "
-      "the camera's."};
+      std::string("Without an interface: give the camera an address of one's network, or the ") +
+          "interface one of the camera's."};
   CHECK(camera_lines(world.machine) == expected);
   fs::create_directories(world.machine.root / "proc/4073/fd");
   fs::create_symlink("/dev/bus/usb/002/003", world.machine.root / "proc/4073/fd/9");
