@@ -45,7 +45,8 @@ struct Shelf {
   }
   ShelfResult ordered(ShelfOrder order) {
     order.number = 7;
-    REQUIRE(shelf.order(std::move(order)));
+    const bool taken = shelf.order(std::move(order));
+    REQUIRE(taken);
     ShelfResult got = result();
     CHECK(got.number == 7);
     return got;
