@@ -188,8 +188,8 @@ FileSeries in_series(const std::vector<std::filesystem::path>& given, bool are_c
     return first == second ? one < other : comes_before(first, second);
   });
   FileSeries as_given{.files = given,
-                            .missing = {},
-                            .order = files == given ? FileOrder::OfBoth : FileOrder::AsGiven};
+                      .missing = {},
+                      .order = files == given ? FileOrder::OfBoth : FileOrder::AsGiven};
   FileSeries series{.files = files,
                     .missing = {},
                     .order = files == given ? FileOrder::OfBoth : FileOrder::OfNumbers};
