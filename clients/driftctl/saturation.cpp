@@ -27,7 +27,7 @@ Saturation find_saturation(const FrameStatistics& s) {
   std::vector<int> still;
   std::size_t reached = 0;
   for (std::size_t i = 0; i < s.shape().pixels(); ++i) {
-    reached += s.highest(i) >= s.top() ? 1 : 0;
+    if (s.highest(i) >= s.top()) ++reached;
     if (s.highest(i) - s.lowest(i) <= step && s.mean(i) >= far_up) {
       still.push_back(s.lowest(i));
     }
