@@ -67,16 +67,15 @@ std::string cure_of(const LockTrouble& t) {
       return std::string(t.lock.reason == LockReason::HeldTooLong
                              ? "it was held for longer than lock.hold_timeout_s; "
                              : "") +
-             "once the reason is gone, `driftctl lock --resume` takes the sample back, `driftctl "
-             "lock` holds it where it is";
+             "once the reason is gone, `driftctl lock --resume` takes the sample back";
     case LockState::Fault:
       return "the log says what failed; `driftctl reset`, then lock again";
     case LockState::Idle:
       if (!t.at_start.empty()) return "lock.at_start waits: " + t.at_start;
       if (t.lock.reason == LockReason::ReferenceTimeout && t.resumed)
-        return "the sample was not seen near enough to where it was when `lock --resume` was "
-               "ordered (lock.max_jump_nm), within lock.reference_timeout_s: `driftctl lock "
-               "--resume` tries again from where it is now, `driftctl lock` gives the place up";
+        return "within lock.reference_timeout_s the sample was not seen, or not near enough "
+               "(lock.max_jump_nm) to where it was when the way back was ordered: see light and "
+               "focus, `driftctl markers`, then go back again; `driftctl lock` gives the place up";
       if (t.lock.reason == LockReason::ReferenceTimeout)
         return "too few good frames within lock.reference_timeout_s: see light and focus, "
                "`driftctl "

@@ -21,7 +21,7 @@ bool is_digit(char c) noexcept {
 
 /// Of a number: a '-' before digits, behind what separates words, of which it is none itself.
 bool is_sign(std::string_view name, std::size_t at) {
-  constexpr std::string_view kSeparators = "_ =(./";
+  constexpr std::string_view kSeparators = "_=(./";
   return name[at] == '-' && at + 1 < name.size() && is_digit(name[at + 1]) &&
          (at == 0 || kSeparators.find(name[at - 1]) != std::string_view::npos);
 }
@@ -84,19 +84,22 @@ NameParts parts_of(const std::filesystem::path& file) {
   return parts;
 }
 
-/// Which of the numbers stand behind another and a point, as the decimals of 0.75 do.
+/// Which of the numbers stand behind another and a point, as the decimals of 0.75 do; or a comma.
 std::vector<bool> decimals_in(const NameParts& parts) {
   std::vector<bool> decimals;
   for (std::size_t at = 0; at < parts.text.size(); ++at) {
     if (parts.text[at] != '\0') continue;
-    decimals.push_back(at >= 2 && parts.text[at - 1] == '.' && parts.text[at - 2] == '\0');
+    decimals.push_back(at >= 2 && (parts.text[at - 1] == '.' || parts.text[at - 1] == ',') &&
+                       parts.text[at - 2] == '\0');
   }
   return decimals;
 }
 
-/// Without the folder and what ends the name.
+/// Without what ends the name: .tif, .ome.tif
 std::string stem_of(const std::filesystem::path& file) {
-  return (file.parent_path() / file.stem()).string();
+  std::filesystem::path stem = file.stem();
+  if (stem.extension() == ".ome") stem = stem.stem();
+  return (file.parent_path() / stem).string();
 }
 
 /// Whether the first of some files has no number where the others have one: movie.tif,

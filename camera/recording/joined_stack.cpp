@@ -131,7 +131,7 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
   std::vector<std::int64_t> begins{0};
   std::vector<std::string> notes;
   std::unique_ptr<ImageStack> stack;
-  std::string as_first, place;
+  std::string as_first, place, with_place;
   for (const std::filesystem::path& file : files) {
     stack = open_stack(settings_for(settings, file));
     if (begins.size() == 1) {
@@ -140,7 +140,6 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
       facts.recorded_rate_hz = stack->recorded_rate_hz();
       facts.from_int16 = stack->facts().from_int16;
       as_first = in_words(*stack);
-      place = stack->facts().place;
     }
     if (stack->facts().files.size() > 1) {
       throw RecordingError(file,
@@ -152,10 +151,13 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
                                      files.front().filename().string() + " of " + as_first);
     }
     const std::string& here = stack->facts().place;
-    if (here != place && !here.empty() && !place.empty()) {
-      throw RecordingError(file, "is of " + here + " by its metadata, " +
-                                     files.front().filename().string() + " of " + place +
-                                     ": name the files of one; the option " +
+    if (place.empty()) {
+      place = here;
+      with_place = file.filename().string();
+    }
+    if (here != place && !here.empty()) {
+      throw RecordingError(file, "is of " + here + " by its metadata, " + with_place + " of " +
+                                     place + ": name the files of one; the option " +
                                      settings.names.every_page + " leaves metadata aside");
     }
     for (const std::string& note : stack->notes()) {
@@ -168,9 +170,11 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
   }
   shape.frames = begins.back();
   facts.files = files;
-  facts.notes.push_back(std::to_string(files.size()) + " files are read as one movie, from " +
-                        files.front().filename().string() + " to " +
-                        files.back().filename().string() + in_words(series.order));
+  if (files.size() > 1) {
+    facts.notes.push_back(std::to_string(files.size()) + " files are read as one movie, from " +
+                          files.front().filename().string() + " to " +
+                          files.back().filename().string() + in_words(series.order));
+  }
   if (!series.missing.empty()) {
     facts.notes.push_back("no file has the number " + series.missing +
                           ": frames are counted without");

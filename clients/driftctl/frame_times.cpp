@@ -141,6 +141,13 @@ Ends ends_of(const std::string& line) {
   return two_values && !parse_date_time(first) ? Ends::Blank : Ends::Comma;
 }
 
+/// "ms" of "(ms)", "[ms]" and "ms."
+std::string without_brackets(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of("([");
+  const std::size_t end = text.find_last_not_of(")].");
+  return begin <= end && end != std::string::npos ? text.substr(begin, end + 1 - begin) : "";
+}
+
 /// All lines but empty ones and comments (#).
 TableLines read_rows(const std::filesystem::path& file, int column, bool decimal_comma) {
   std::ifstream in(file);
@@ -195,6 +202,7 @@ class TimeReader {
   FrameTimes read() {
     FrameTimes times;
     for (const TableLine& row : table_.rows) times.ns.push_back(time_of(row, times));
+    if (!times.dates) judge_heading();
     if (commas_ > 0) {
       refuse_columns();
       times.notes.push_back(
@@ -218,7 +226,10 @@ class TimeReader {
       return next < row.fields.size() && matches(row.fields[next], pattern);
     };
     join_time(row, text, next);
-    if (row.ends == Ends::Blank && next_is(offset_)) text += row.fields[next++];
+    if (row.ends == Ends::Blank && next_is(offset_)) {
+      const std::string* const name = name_of(row, next, next - first);
+      if (name == nullptr || matches(*name, zone_name_)) text += row.fields[next++];
+    }
     const bool comma = row.ends == Ends::Comma && next < row.fields.size() &&
                        !row.quoted[first - 1] && !row.spaced[next] && !next_is(other_date_);
     if (comma && joins(row) && matches(text, without_decimals_) && next_is(decimals_and_more_)) {
@@ -259,7 +270,8 @@ class TimeReader {
     const auto from = row.fields.begin() + static_cast<std::ptrdiff_t>(next);
     const bool elsewhere = std::any_of(
         from, row.fields.end(), [this](const std::string& field) { return matches(field, time_); });
-    if (elsewhere || (!number && begins_with(behind, kDigits))) {
+    const bool has_digit = behind.find_first_of(kDigits) != std::string::npos;
+    if (elsewhere || (!number && has_digit && !matches(behind, other_date_))) {
       throw std::runtime_error(
           fmt::format("{}:{}: '{}' is a date without a time, and '{}' behind it is no time like "
                       "09:47:12.345",
@@ -283,29 +295,50 @@ class TimeReader {
     const std::string& behind = row.fields[at];
     if (behind.empty()) return;
     if (parse_decimal_ns(text, places_of(where_.unit))) {
-      if (matches(behind, units_) && !matches(behind, unit_of(where_.unit)))
+      const std::string unit = without_brackets(behind);
+      if (matches(unit, units_) && !matches(unit, unit_of(where_.unit)))
         refuse_behind(row, behind, "is a unit of time: --unit s, ms, us or ns says it");
       return;
     }
     const auto date = parse_date_time(text);
-    if (!date || date->has_offset) return;
+    if (!date) return;
+    if (matches(behind, half_day_)) refuse_zone(row, behind);
     const std::string* name = name_of(row, at, joined);
-    const bool zone = name != nullptr && std::regex_search(name->substr(0, kLongest), zone_name_);
-    const bool other = name != nullptr && !zone;
-    if (row.ends != Ends::Blank && !other && matches(text, clock_) &&
-        matches(behind, zone ? offset_ : clear_offset_)) {
+    const bool zone = name != nullptr && matches(*name, zone_name_);
+    if (date->has_offset || (name != nullptr && !zone)) return;
+    const bool may_join = row.ends != Ends::Blank && matches(text, clock_);
+    if (may_join && matches(behind, zone ? offset_ : clear_offset_)) {
       text += behind;
       return;
     }
-    bool refused = matches(behind, half_day_);
-    if (row.ends == Ends::Blank) {
-      refused = refused || matches(behind, zone_) ||
-                (name == nullptr && !begins_with(behind, "0123456789.,#") &&
-                 !matches(behind, signed_decimal_));
-    } else {
-      refused = refused || (!other && (matches(behind, zone_) || behind.starts_with(kMinus)));
-    }
-    if (!refused) return;
+    if (matches(behind, offset_))
+      refuse_behind(row, behind,
+                    "may be an offset from UTC or another column: -08:00 is an offset, and a line "
+                    "of headings names columns");
+    const bool word = row.ends == Ends::Blank && !begins_with(behind, "0123456789.,#") &&
+                      !matches(behind, signed_decimal_);
+    if (zone || word || matches(behind, zone_) || behind.starts_with(kMinus))
+      refuse_zone(row, behind);
+  }
+
+  /// A heading may have a unit, which is then that of the numbers.
+  void judge_heading() const {
+    if (!table_.heading) return;
+    const std::vector<std::string>& names = table_.heading->fields;
+    const auto at = static_cast<std::size_t>(where_.column);
+    const bool more = at < names.size() && begins_with(names[at], "([");  // "Timestamp (ms)"
+    const std::string name = names.at(at - 1) + (more ? ' ' + names[at] : "");
+    std::smatch unit;
+    if (name.size() > kLongest || !std::regex_match(name, unit, heading_unit_) ||
+        matches(unit[1], unit_of(where_.unit)))
+      return;
+    throw std::runtime_error(
+        fmt::format("{}:{}: the heading '{}' says {}, and another unit is taken: --unit s, ms, us "
+                    "or ns says it",
+                    file_.string(), table_.heading->line, name, unit[1].str()));
+  }
+
+  [[noreturn]] void refuse_zone(const TableLine& row, const std::string& behind) const {
     refuse_behind(
         row, behind,
         "is no offset from UTC like Z, UTC, -08:00, -0800 or -08, and hours go from 00 to 24 "
@@ -381,10 +414,13 @@ class TimeReader {
       clear_offset_{R"([Zz]|UTC|GMT|[+-](\d\d:|0\d)\d\d)"},
       half_day_{R"([ap]\.?m\.?)", std::regex::icase},
       zone_{R"([A-Z]{2,3}T|(UTC|GMT|Z)?[+-]\d\d?(:?\d\d)?|[A-Z][A-Za-z]+/[A-Za-z_/-]+)"},
-      zone_name_{"zone|offset|\\btz\\b|utc|gmt", std::regex::icase},
+      zone_name_{"((utc|gmt|time)[ _-]?)?(offset|zone)|tz|utc|gmt", std::regex::icase},
+      heading_unit_{".*[^A-Za-z](ms|us|\xc2\xb5s|\xce\xbcs|ns)[^A-Za-z]*", std::regex::icase},
       signed_decimal_{R"([+-]\d*[.,]\d.*)"},
-      units_{"(m|u|n|\xc2\xb5|\xce\xbc)?s(ecs?)?|([a-z]+)?seconds?|min|minutes?|h|hours?",
-             std::regex::icase},
+      units_{
+          "(m|u|n|\xc2\xb5|\xce\xbc)?s(ecs?)?|([a-z]+)?seconds?|mins?|minutes?|hr?s?|hours?|d|"
+          "days?",
+          std::regex::icase},
       without_decimals_{R"(\d[\dW-]*[Tt ]\d[\d:]*)"},
       to_the_second_{R"(.*([Tt ]\d?\d:\d\d:|[Tt ]\d{4})\d\d)"},
       decimals_{R"(\d+ ?([Zz]|UTC|GMT|[+-]\d\d(:?\d\d)?)?)"},

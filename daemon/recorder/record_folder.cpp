@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <map>
 #include <regex>
@@ -82,6 +83,20 @@ class FolderLock {
   int descriptor_;
 };
 
+/// Whoever may write there may have put a link, or what an ended daemon left, in place of the new
+/// one. @throws fs::filesystem_error
+void replace_file(const fs::path& file, const std::string& text) {
+  const fs::path fresh = file.string() + ".new";
+  unlink(fresh.c_str());
+  std::FILE* const out = std::fopen(fresh.c_str(), "wxe");  // x: never through a link
+  const bool written = out != nullptr && std::fputs(text.c_str(), out) >= 0;
+  const bool closed = out == nullptr || std::fclose(out) == 0;
+  if (written && closed && std::rename(fresh.c_str(), file.c_str()) == 0) return;
+  const std::error_code error(errno, std::generic_category());
+  if (out != nullptr) unlink(fresh.c_str());
+  throw fs::filesystem_error("cannot write", file, error);
+}
+
 /// The oldest first.
 std::vector<Old> records_in(const fs::path& folder, const fs::path& current, const char* kind) {
   std::map<std::string, std::size_t> places;
@@ -140,23 +155,21 @@ bool is_record_name(const std::string& name, const char* kind) {
 
 void record_begun(const fs::path& file) noexcept try {
   const fs::path folder = file.parent_path(), order = folder / kRecordOrder;
-  const std::string own = file.filename().string();
-  const FolderLock lock(folder);
-  std::set<std::string> there;  // asked at once: a folder far away may hold thousands
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    there.insert(entry.path().filename().string());
-  std::string text;
-  for (const std::string& name : names_in_order(folder))
-    if (name != own && is_record_name(name, "") && there.contains(name)) text += name + "\n";
   try {
-    unlink((order.string() + ".new").c_str());  // of another user, who was ended while writing
-    write_state(order, text + own + "\n");
-  } catch (const fs::filesystem_error& error) {
+    const FolderLock lock(folder);
+    std::set<std::string> there;  // asked at once: a folder far away may hold thousands
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      there.insert(entry.path().filename().string());
+    const std::string own = file.filename().string();
+    std::string text;
+    for (const std::string& name : names_in_order(folder))
+      if (name != own && is_record_name(name, "") && there.contains(name)) text += name + "\n";
+    replace_file(order, text + own + "\n");
+  } catch (const std::exception& error) {
     unlink(order.c_str());  // it does not name the newest: then the times in names count
     spdlog::warn("the order of records is not kept: {}", error.what());
   }
-} catch (const std::exception& error) {
-  spdlog::warn("the order of records is not kept: {}", error.what());
+} catch (...) {  // no memory: the record goes on
 }
 
 std::int64_t free_bytes(const fs::path& folder) {

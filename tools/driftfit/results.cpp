@@ -18,7 +18,7 @@ Units units_of(const Options& options) {
           .excess_noise = options.fitter.excess_noise};
 }
 
-/// What may be read, whether it exists or not.
+/// What is read, or describes it.
 /// @param files  that the recording is read from
 std::vector<std::filesystem::path> inputs_of(const Options& options,
                                              const std::vector<std::filesystem::path>& files) {

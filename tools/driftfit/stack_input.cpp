@@ -45,8 +45,6 @@ std::optional<RawDescription> description_beside(const std::filesystem::path& fi
     if (!told.width_px || !told.height_px || !told.type) throw;
     note += (note.empty() ? "" : "\n") + std::string(unreadable.what()) +
             "; the options count, and the file's length";
-    const bool one_byte = told.type->type == camera::PixelType::U8;
-    if (!told.byte_order && !one_byte) note += ", and the low byte is taken to come first";
     return std::nullopt;
   }
 }
@@ -71,8 +69,10 @@ std::string differing(const RawDescription& here, const RawDescription& other) {
   }
   using camera::ByteOrder;
   const ByteOrder order = here.byte_order.value_or(ByteOrder::Little);
-  const bool one_byte = here.type && here.type->type == camera::PixelType::U8;
-  if (!one_byte && order != other.byte_order.value_or(ByteOrder::Little)) {
+  const auto is_byte = [](const RawDescription& d) {
+    return d.type && d.type->type == camera::PixelType::U8;
+  };
+  if (!is_byte(here) && !is_byte(other) && order != other.byte_order.value_or(ByteOrder::Little)) {
     add("Byte Order", order == ByteOrder::Little ? "<" : ">");
   }
   return text;
@@ -132,6 +132,8 @@ void complete_plain_pixels(camera::StackSettings& settings, std::string& note) {
                      "the option --byte-order has no meaning for pixels of one byte");
   }
   settings.byte_order = description.byte_order;
+  if (!note.empty() && !settings.byte_order && settings.type != camera::PixelType::U8)
+    note += ", and the low byte is taken to come first";
   if (!missing.empty()) {
     throw InputError(settings.path, "plain pixels need a description, " +
                                         description_of(settings.path).string() +

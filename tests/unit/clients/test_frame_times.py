@@ -183,6 +183,10 @@ class Times(unittest.TestCase):
                 self.refused([f"2026-11-28{separator}{time}"])
         self.refused(["2026-11-28,x,21:50:46"])
         self.refused(["2026-11-28 T21:50:46"])
+        for behind in "T21:50:46", "(21:50:46)", ".5":
+            self.refused([f"2026-11-28,{behind}"])
+        for time in "9:50:46 -0800", "9:50:46Z":
+            self.refused([f"2026-11-28 {time} PM"])
 
     def test_zones_that_are_no_offsets_are_refused(self):
         for zone in ("AM", "PM", "p.m.", "CET", "EST", "UTC+1", "GMT-8", "+1", "-8", "Europe/Berlin", "\u22128",
@@ -204,7 +208,13 @@ class Times(unittest.TestCase):
             self.assertEqual(self.read([text], 1), [expected], text)
         self.assertEqual(self.read(["time,offset", "2026-11-28 21:50:46.59,-08"], 1), [expected])
         for text in "-08", "-1200", "-5":
-            self.assertIn("line of headings", self.refused([f"2026-11-28 21:50:46.59,{text}"]))
+            said = self.refused([f"2026-11-28 21:50:46.59,{text}"])
+            self.assertIn("line of headings", said)
+            self.assertEqual("is no offset" in said, text == "-5")
+        for heading in "time,utc_offset", "time,Time Zone", "time,TZ":
+            self.assertEqual(self.read([heading, "2026-11-28 21:50:46.59,-08"], 1), [expected], heading)
+            for text in "Berlin", "MSK", "1", "+1.0", "01:00":
+                self.refused([heading, f"2026-11-28 21:50:46.59,{text}"])
 
     def test_other_columns_behind_a_date(self):
         expected = in_python("2026-11-28T21:50:46.590")
@@ -212,7 +222,9 @@ class Times(unittest.TestCase):
                       ["2026-11-28,21:50:46.59,2026-11-29"],
                       ["2026-11-28 21:50:46.59,TTL"], ["2026-11-28 21:50:46.59,"],
                       ["2026-11-28 21:50:46.59,-5.3,488nm"],
-                      ["time,dx", "2026-11-28 21:50:46.59,-0800"], ["time,axis", "2026-11-28 21:50:46.59,-8"],
+                      ["time,dx", "2026-11-28 21:50:46.59,-0800"], ["time,offset_nm", "2026-11-28 21:50:46.59,+12"],
+                      ["time,z offset (nm)", "2026-11-28 21:50:46.59,-0120"], ["time,ozone", "2026-11-28 21:50:46.59,-10"],
+                      ["date time dx", "2026-11-28 21:50:46.59 -12"], ["time,axis", "2026-11-28 21:50:46.59,-8"],
                       ["date time channel", "2026-11-28 21:50:46.59 trigger"],
                       ["time\tside", "2026-11-28 21:50:46.59\tLEFT"]):
             self.assertEqual(self.read(lines, 1), [expected], lines)
@@ -244,11 +256,15 @@ class Times(unittest.TestCase):
             self.assertEqual(self.read([heading, "6.0"], 1), [6 * 10**9], heading)
 
     def test_units_behind_a_number(self):
-        for unit in "ms", "us", "\u00b5s", "ns", "min", "milliseconds":
+        for unit in "ms", "us", "\u00b5s", "ns", "min", "mins", "hrs", "d", "(ms)", "[ms]", "msec.", "milliseconds":
             self.assertIn("--unit", self.refused([f"5 {unit}"]))
             self.assertIn("--unit", self.refused([f"5,{unit}"]))
-        for line in "5 s", "5 seconds", "5 x", "5 7":
+        for line in "5 s", "5 (s)", "5 seconds", "5 x", "5 7":
             self.assertEqual(self.read([line], 1), [5 * 10**9], line)
+        for heading in "time_ms", "t[us]", "Timestamp (ms)", "t/\u00b5s":
+            self.assertIn("--unit", self.refused([heading, "5"]))
+        for heading in "time_s", "frames", "items", "time":
+            self.assertEqual(self.read([heading, "5"], 1), [5 * 10**9], heading)
 
 
 if __name__ == "__main__":

@@ -537,7 +537,7 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
              contains("lock.reference_timeout_s"));
   CHECK_THAT(cure_of({.lock = {.state = LockState::Idle, .reason = LockReason::ReferenceTimeout},
                       .resumed = true}),
-             contains("driftctl lock --resume") && contains("lock.max_jump_nm"));
+             contains("gives the place up") && contains("lock.max_jump_nm"));
   CHECK(cure(LockState::Idle, LockReason::UnlockCommanded).empty());
   CHECK(cure_of({.lock = {}, .at_start = "no markers are known yet"}) ==
         "lock.at_start waits: no markers are known yet");

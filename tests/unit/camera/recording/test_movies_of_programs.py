@@ -106,6 +106,9 @@ class Files(WithFolder):
         self.assertIn("numbers, not", self.kept(*(f"run2.{i}.tif" for i in (1, 10, 2)), order=[0, 2, 1]))
         self.kept("2024-01-09.tif", "2024-01-10.tif")
         self.kept("f-1.tif", "f-2.tif")
+        self.kept("cell -1.tif", "cell -2.tif", "cell -3.tif")
+        self.kept("t_0,75.tif", "t_0,8.tif")
+        self.kept("r_MMStack.ome.tif", "r_MMStack_1.ome.tif")
         for i, name in enumerate(("f_-10.tif", "f_-9.tif", "f_0.tif", "f_1.tif")):
             self.write(name, np.full((12, 11), i, np.uint16))
         frames, notes = self.read(self.folder)
@@ -113,6 +116,12 @@ class Files(WithFolder):
         self.assertNotIn("order", notes)
         for file in self.folder.iterdir():
             file.unlink()
+        for name in ("r_MMStack_1.ome.tif", "r_MMStack.ome.tif"):
+            self.write(name, movie(12, 11))
+        self.assertIn("2 files are read", self.read(self.folder)[1])
+        (self.folder / "r_MMStack_1.ome.tif").unlink()
+        self.assertNotIn("files are read", self.read(self.folder)[1])
+        (self.folder / "r_MMStack.ome.tif").unlink()
         for name in ("t_0.5s.tif", "t_0.25s.tif"):
             self.write(name, movie(12, 11))
         self.assertIn("count in decimals, 25 ... (2), from t_0.5s.tif to t_0.25s.tif: name those of one movie in their "
@@ -149,6 +158,8 @@ class Files(WithFolder):
                           self.refusal(self.folder))
             np.testing.assert_array_equal(self.read(self.folder / "s_0.tif", self.folder / "s_1.tif")[0], data[:2])
             np.testing.assert_array_equal(self.read("--every-page", self.folder)[0], data[:3])
+            tifffile.imwrite(self.folder / "s_0.tif", data[0], photometric="minisblack", metadata=None)  # says nothing
+            self.assertIn(f"s_2.tif: is of {second} by its metadata, s_1.tif of {first}", self.refusal(self.folder))
 
     def test_what_libtiff_cannot_unpack_is_named(self):
         for compression, name in ((34712, "JPEG 2000"), (33003, "JPEG 2000"), (48124, "Jetraw"), (50002, "JPEG XL"),
