@@ -12,22 +12,22 @@ endif()
 # ("redefinition", "ambiguous", "shadows": add the file here, or find the two a common home). Tests are, too: most have
 # one source, and what two of them call alike may compile and mean something else.
 set(sources_apart
-  camera/simulator/sensor.cpp
-  clients/common/yaml_tree.cpp clients/driftctl/main.cpp clients/driftctl/move.cpp
-  clients/driftctl/science_drift.cpp clients/driftctl/transfer_line.cpp clients/stage/backends/mad_city_labs.cpp
+  simulator/sensor.cpp
+  clients/common/yaml_tree.cpp clients/driftctl/main.cpp clients/driftctl/commands/move.cpp
+  clients/driftctl/records/science_drift.cpp clients/driftctl/camera/transfer_line.cpp clients/stage/backends/mad_city_labs.cpp
   clients/stage/backends/pi_gcs2.cpp clients/stage/backends/piezoconcept.cpp
   clients/stage/backends/plain_library.cpp clients/stage/backends/thorlabs_apt.cpp clients/stage/report.cpp
   clients/stage/sockets.cpp clients/stage/transport/serial_port.cpp
   config/key_file.cpp config/loader.cpp config/local_sockets.cpp
   control/identification/gain_course.cpp control/identification/stage_description.cpp
-  control/identification/stage_identification.cpp control/law_judge.cpp control/marker_detection.cpp
-  control/marker_reputation.cpp control/observer/observer.cpp control/observer/observer_tuner.cpp
-  control/observer/residual_forecast.cpp control/roi_tracker.cpp control/scale_search.cpp control/spot_size.cpp
-  control/stage_model.cpp control/stage_monitor.cpp control/stage_probe.cpp control/supervisor.cpp
-  daemon/calibration_run.cpp daemon/lock_orders.cpp daemon/marker_keeper.cpp daemon/move_plan.cpp
-  daemon/publish_socket.cpp daemon/recorder/frame_keeper.cpp daemon/recorder/record_keeper.cpp
-  daemon/recorder/record_writer.cpp daemon/refusals.cpp daemon/reporter.cpp daemon/saved_lock.cpp
-  daemon/saved_place.cpp daemon/stage_channel.cpp daemon/state_writer.cpp daemon/tracking_loop.cpp
+  control/identification/stage_identification.cpp control/law/law_judge.cpp control/search/marker_detection.cpp
+  control/drift/marker_reputation.cpp control/law/observer/observer.cpp control/law/observer/observer_tuner.cpp
+  control/law/observer/residual_forecast.cpp control/drift/roi_tracker.cpp control/search/scale_search.cpp control/search/spot_size.cpp
+  control/stage/stage_model.cpp control/stage/stage_monitor.cpp control/stage/stage_probe.cpp control/lock/supervisor.cpp
+  daemon/loop/calibration_run.cpp daemon/orders/lock_orders.cpp daemon/markers/marker_keeper.cpp daemon/orders/move_plan.cpp
+  daemon/wire/publish_socket.cpp daemon/recorder/frame_keeper.cpp daemon/recorder/record_keeper.cpp
+  daemon/recorder/record_writer.cpp daemon/wire/refusals.cpp daemon/status/reporter.cpp daemon/resume/saved_lock.cpp
+  daemon/places/saved_place.cpp daemon/stage/stage_channel.cpp daemon/resume/state_writer.cpp daemon/loop/tracking_loop.cpp
   tools/driftfit/marker_follower.cpp
   clients/stage/transport/open_stream.cpp)  # a fuzzer takes its place
 list(TRANSFORM sources_apart PREPEND ${PROJECT_SOURCE_DIR}/)

@@ -15,7 +15,7 @@
 
 #include "camera/choices.hpp"
 #include "camera/pixel_format.hpp"
-#include "control/types.hpp"
+#include "control/values/types.hpp"
 #include "fitter/cuda_mode.hpp"
 
 namespace driftd::config {

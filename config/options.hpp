@@ -4,7 +4,7 @@
 #pragma once
 
 #include "config/table.hpp"
-#include "control/types.hpp"
+#include "control/values/types.hpp"
 
 namespace driftd::config {
 

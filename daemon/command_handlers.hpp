@@ -6,17 +6,17 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "daemon/answer.hpp"
-#include "daemon/calibration.hpp"
-#include "daemon/interrupted_lock.hpp"
-#include "daemon/lock_orders.hpp"
-#include "daemon/marker_keeper.hpp"
-#include "daemon/move_orders.hpp"
-#include "daemon/places.hpp"
+#include "daemon/calibration/calibration.hpp"
+#include "daemon/camera/snapshots.hpp"
+#include "daemon/markers/marker_keeper.hpp"
+#include "daemon/orders/lock_orders.hpp"
+#include "daemon/orders/move_orders.hpp"
+#include "daemon/places/places.hpp"
 #include "daemon/recorder/frame_keeper.hpp"
 #include "daemon/recorder/record_keeper.hpp"
-#include "daemon/snapshots.hpp"
-#include "daemon/stage_channel.hpp"
+#include "daemon/resume/interrupted_lock.hpp"
+#include "daemon/stage/stage_channel.hpp"
+#include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
 

@@ -10,15 +10,15 @@
 #include <iostream>
 
 #include "base/command_line.hpp"
+#include "base/process/realtime.hpp"
 #include "camera/frame_source.hpp"
 #include "config/access_rules.hpp"
 #include "config/config.hpp"
 #include "config/hook_program.hpp"
-#include "daemon/log_level.hpp"
-#include "daemon/publisher.hpp"
-#include "daemon/realtime.hpp"
+#include "config/log_level.hpp"
+#include "daemon/loop/publisher.hpp"
 #include "daemon/service.hpp"
-#include "daemon/socket_place.hpp"
+#include "daemon/wire/socket_place.hpp"
 
 namespace {
 
@@ -72,7 +72,7 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
   } catch (const driftd::config::ConfigError& error) {  // of files with keys, of memory
     spdlog::critical("{}", error.what());
     return Configuration;
-  } catch (const driftd::daemon::RealTimeError& error) {
+  } catch (const driftd::RealTimeError& error) {
     spdlog::critical("{}", error.what());
     return RealTime;
   } catch (const driftd::daemon::SocketError& error) {
@@ -149,7 +149,7 @@ int main(int argc, char** argv) {
     tell_obstacles(config, file);
   }
   if (check || print) return Clean;
-  spdlog::set_level(driftd::daemon::log_level(config.log.level));
+  spdlog::set_level(driftd::config::log_level(config.log.level));
   block_signals();
   raise_descriptor_limit();
   return run(config, file);

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "daemon/compose.hpp"
 #include "daemon/recorder/frame_keeper.hpp"
+#include "daemon/setup/compose.hpp"
 
 namespace driftd::daemon {
 

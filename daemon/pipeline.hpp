@@ -10,11 +10,11 @@
 
 #include "camera/frame_source.hpp"
 #include "config/config.hpp"
-#include "daemon/fitter_choice.hpp"
-#include "daemon/publisher.hpp"
-#include "daemon/realtime_set_up.hpp"
-#include "daemon/tracking_loop.hpp"
-#include "daemon/wire_context.hpp"
+#include "daemon/loop/publisher.hpp"
+#include "daemon/loop/tracking_loop.hpp"
+#include "daemon/setup/fitter_choice.hpp"
+#include "daemon/setup/realtime_set_up.hpp"
+#include "daemon/wire/wire_context.hpp"
 
 namespace driftd::daemon {
 

@@ -3,8 +3,8 @@
 
 #include <spdlog/spdlog.h>
 
-#include "daemon/compose.hpp"
-#include "daemon/log_level.hpp"
+#include "config/log_level.hpp"
+#include "daemon/setup/compose.hpp"
 
 namespace driftd::daemon {
 
@@ -25,7 +25,7 @@ void Reload::run() {
     config_ = std::move(after);
     tell_access(wire_.replace(std::move(rules)));
     loop_.change_settings(std::make_unique<LoopSettings>(loop_settings(config_, camera_.info())));
-    spdlog::set_level(log_level(config_.log.level));
+    spdlog::set_level(config::log_level(config_.log.level));
     events_.raise(EventLog::Level::Info, "configuration_reloaded", file_.string());
   } catch (const config::ConfigError& error) {
     events_.raise(EventLog::Level::Error, "configuration_rejected",

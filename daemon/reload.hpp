@@ -7,10 +7,10 @@
 #include <functional>
 
 #include "config/config.hpp"
-#include "daemon/camera_watch.hpp"
-#include "daemon/event_log.hpp"
-#include "daemon/loop_control.hpp"
-#include "daemon/wire_context.hpp"
+#include "daemon/camera/camera_watch.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
+#include "daemon/wire/wire_context.hpp"
 
 namespace driftd::daemon {
 

@@ -12,10 +12,10 @@
 
 #include "base/monotonic.hpp"
 #include "config/endpoint.hpp"
-#include "daemon/command_rights.hpp"
-#include "daemon/compose.hpp"
-#include "daemon/status_line.hpp"
-#include "daemon/status_messages.hpp"
+#include "daemon/setup/compose.hpp"
+#include "daemon/status/status_line.hpp"
+#include "daemon/status/status_messages.hpp"
+#include "daemon/wire/command_rights.hpp"
 
 namespace driftd::daemon {
 namespace {

@@ -7,7 +7,7 @@
 #include <future>
 #include <vector>
 
-#include "fitter/cpu/parts.hpp"
+#include "fitter/cpu_parts.hpp"
 #include "fitter/options.hpp"
 
 namespace driftd::fitter {

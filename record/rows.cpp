@@ -5,8 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "control/lock_state.hpp"
-#include "control/types.hpp"
+#include "control/lock/lock_state.hpp"
+#include "control/values/types.hpp"
 
 namespace driftd::record {
 namespace {

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "base/process/stop_signal.hpp"
 #include "clients/common/command_client.hpp"
 #include "clients/common/daemon_view.hpp"
 #include "clients/common/display.hpp"
-#include "clients/common/stop_signal.hpp"
 #include "clients/common/subscriber.hpp"
 #include "clients/demo/child_process.hpp"
 #include "clients/demo/recording.hpp"

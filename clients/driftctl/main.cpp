@@ -13,28 +13,28 @@
 
 #include "base/command_line.hpp"
 #include "base/monotonic.hpp"
+#include "base/process/option_range.hpp"
+#include "base/process/stop_signal.hpp"
 #include "clients/common/daemon_view.hpp"
 #include "clients/common/display.hpp"
 #include "clients/common/find_daemon.hpp"
-#include "clients/common/option_range.hpp"
 #include "clients/common/plain.hpp"
-#include "clients/common/stop_signal.hpp"
 #include "clients/common/subscriber.hpp"
 #include "clients/common/yaml_edit.hpp"
-#include "clients/driftctl/advice.hpp"
-#include "clients/driftctl/calibrate_camera.hpp"
-#include "clients/driftctl/calibrate_stage.hpp"
-#include "clients/driftctl/common_options.hpp"
+#include "clients/driftctl/camera/snapshot_image.hpp"
+#include "clients/driftctl/commands/calibrate_camera.hpp"
+#include "clients/driftctl/commands/calibrate_stage.hpp"
+#include "clients/driftctl/commands/keep_snapshot.hpp"
+#include "clients/driftctl/commands/keygen.hpp"
+#include "clients/driftctl/commands/lock.hpp"
+#include "clients/driftctl/commands/move.hpp"
+#include "clients/driftctl/commands/place.hpp"
 #include "clients/driftctl/doctor/command.hpp"
-#include "clients/driftctl/export.hpp"
-#include "clients/driftctl/keep_snapshot.hpp"
-#include "clients/driftctl/keygen.hpp"
-#include "clients/driftctl/lock.hpp"
-#include "clients/driftctl/measurement.hpp"
-#include "clients/driftctl/move.hpp"
-#include "clients/driftctl/place.hpp"
-#include "clients/driftctl/record_report.hpp"
-#include "clients/driftctl/snapshot_image.hpp"
+#include "clients/driftctl/measure/advice.hpp"
+#include "clients/driftctl/measure/measurement.hpp"
+#include "clients/driftctl/records/export.hpp"
+#include "clients/driftctl/records/record_report.hpp"
+#include "clients/driftctl/shared/common_options.hpp"
 #include "config/config.hpp"
 
 namespace driftd::clients {
@@ -265,7 +265,7 @@ void add_commands(CLI::App& app, Options& options) {
   CLI::App* watching = app.add_subcommand(
       "watch", "The same and the markers, live, until Ctrl-C; one line a second into a pipe");
   watching->add_option("--for", options.watch_for_s, "Stop after this many seconds")
-      ->check(clients::in_range(1e-3, 1e8, "POSITIVE"));
+      ->check(in_range(1e-3, 1e8, "POSITIVE"));
   watching->callback([&] { watch(options); });
   app.add_subcommand("advise",
                      "Say how still the lock could be, what is left by what it comes from, which "
@@ -277,7 +277,7 @@ void add_commands(CLI::App& app, Options& options) {
       "and which markers hurt. Ctrl-C: of what has come until then");
   measuring->add_option("seconds", options.measure_s, "How long")
       ->required()
-      ->check(clients::in_range(1e-3, 21'600, "POSITIVE"));
+      ->check(in_range(1e-3, 21'600, "POSITIVE"));
   measuring->callback([&] { measure(options); });
   add_calibrate_camera(
       *add_calibrate(app, options, options.stage),
@@ -334,9 +334,9 @@ void add_commands(CLI::App& app, Options& options) {
   auto* every = snapshot
                     ->add_option("--every", options.snapshot_every_s,
                                  "Keep it fresh: anew after so many seconds, until Ctrl-C")
-                    ->check(clients::in_range(0.01, 86'400, "POSITIVE"));
+                    ->check(in_range(0.01, 86'400, "POSITIVE"));
   snapshot->add_option("--for", options.snapshot_for_s, "Stop after this many seconds")
-      ->check(clients::in_range(1e-3, 1e8, "POSITIVE"))
+      ->check(in_range(1e-3, 1e8, "POSITIVE"))
       ->needs(every);
   snapshot->callback([&] { save_snapshot(options); });
 }
@@ -367,7 +367,7 @@ int run(int argc, char** argv) {
                  "File with the public key of that driftd; without: "
                  "~/.config/driftd/servers/HOST.key");
   app.add_option("--timeout", options.timeout_s, "Seconds to wait for an answer")
-      ->check(clients::in_range(1e-3, 1e6, "POSITIVE"))
+      ->check(in_range(1e-3, 1e6, "POSITIVE"))
       ->capture_default_str();
   app.add_flag("--json", options.json,
                "Print the JSON that came, control characters in its texts as blanks");

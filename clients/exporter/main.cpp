@@ -13,8 +13,8 @@
 
 #include "base/command_line.hpp"
 #include "base/monotonic.hpp"
+#include "base/process/stop_signal.hpp"
 #include "clients/common/find_daemon.hpp"
-#include "clients/common/stop_signal.hpp"
 #include "clients/exporter/daemon_watch.hpp"
 #include "clients/exporter/http_server.hpp"
 #include "clients/exporter/metrics.hpp"
@@ -96,7 +96,7 @@ Page serve(const DaemonWatch& watch, const HttpRequest& request) {
 }
 
 int run(const config::Wire& wire, const clients::ServerKeys& keys, const std::string& listen) {
-  clients::StopSignal stop;
+  StopSignal stop;
   DaemonWatch watch(wire.status_interval_ms * std::int64_t{1'000'000}, DRIFTD_VERSION);
   HttpServer server(listen, [&](const HttpRequest& request) { return serve(watch, request); });
   spdlog::info("serving http://{}/metrics", server.address());

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/monotonic.hpp"
+#include "base/process/latency_histogram.hpp"
 #include "clients/stage/correction.hpp"
-#include "clients/stage/stage.hpp"
-#include "daemon/latency_histogram.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 
@@ -84,7 +84,7 @@ class Board {
     return state_;
   }
 
-  daemon::LatencyHistogram latency;      ///< from a correction's sent_ns to the command written
+  LatencyHistogram latency;              ///< from a correction's sent_ns to the command written
   std::atomic<std::uint64_t> beats = 0;  ///< grows while the port's thread gets on
   std::atomic<std::int64_t> waits_since_ns = 0;  ///< for the controller; 0: it does not
   std::atomic<std::uint64_t> changes = 0;        ///< grows when a report is due at once

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 #include "config/config.hpp"
 #include "config/table.hpp"
 

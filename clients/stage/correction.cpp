@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 namespace {

@@ -16,7 +16,7 @@
 #include "clients/stage/board.hpp"
 #include "clients/stage/config.hpp"
 #include "clients/stage/follower.hpp"
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 

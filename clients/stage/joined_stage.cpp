@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "clients/stage/faults.hpp"
+#include "clients/stage/interface/faults.hpp"
 
 namespace driftd::stage {
 

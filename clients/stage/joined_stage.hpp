@@ -12,7 +12,7 @@
 
 #include "base/monotonic.hpp"
 #include "clients/stage/correction.hpp"
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 

@@ -9,7 +9,7 @@
 
 #include "base/command_line.hpp"
 #include "clients/stage/program.hpp"
-#include "daemon/log_level.hpp"
+#include "config/log_level.hpp"
 
 namespace {
 
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   if (print) std::cout << driftd::config::to_yaml(driftd::stage::table(), config);
   if (check && !print) std::cout << file.string() << ": no mistakes\n";
   if (check || print) return ExitCode::Clean;
-  spdlog::set_level(driftd::daemon::log_level(config.log.level));
+  spdlog::set_level(driftd::config::log_level(config.log.level));
   block_signals();
   try {
     return driftd::stage::run(config, std::move(stage));

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "clients/stage/backends/backends.hpp"
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 namespace {

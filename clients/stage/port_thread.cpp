@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "base/monotonic.hpp"
-#include "daemon/realtime.hpp"
+#include "base/process/realtime.hpp"
 
 namespace driftd::stage {
 namespace {
@@ -43,7 +43,7 @@ PortThread::PortThread(Driver& driver, const Board& board, zmq::context_t& conte
                          scheduling = std::move(scheduling)]() mutable {
     std::string refused;
     if (realtime.mode != config::RealTimeMode::Off) {
-      refused = daemon::schedule_this_thread(realtime.priority, realtime.cpu, "stage").value_or("");
+      refused = schedule_this_thread(realtime.priority, realtime.cpu, "stage").value_or("");
     }
     scheduling.set_value(std::move(refused));
     CorrectionSocket corrections(context, endpoint);

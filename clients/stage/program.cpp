@@ -18,12 +18,12 @@
 #include <utility>
 
 #include "base/monotonic.hpp"
+#include "base/process/realtime.hpp"
+#include "base/process/watchdog.hpp"
 #include "clients/stage/joined_stage.hpp"
 #include "clients/stage/port_thread.hpp"
 #include "clients/stage/report.hpp"
 #include "clients/stage/sockets.hpp"
-#include "daemon/realtime.hpp"
-#include "daemon/watchdog.hpp"
 
 namespace driftd::stage {
 namespace {
@@ -53,7 +53,7 @@ std::uint64_t watchdog_period_us() {
 /// With its threads started. Corrections come through them: without real-time scheduling a busy
 /// computer delays them by more than their 20 ms.
 zmq::context_t& with_threads(zmq::context_t& context, const Scheduling& realtime) {
-  std::optional<daemon::ScheduledMeanwhile> meanwhile;
+  std::optional<ScheduledMeanwhile> meanwhile;
   if (realtime.mode != config::RealTimeMode::Off) meanwhile.emplace(realtime.priority);
   const zmq::socket_t first(context, zmq::socket_type::pair);
   return context;
@@ -85,7 +85,7 @@ class Program {
   const Introduction introduction_;
   int signals_;
   int nudges_;
-  daemon::Watchdog watchdog_;
+  Watchdog watchdog_;
   bool end_ = false;
   bool ready_ = false;  ///< said to systemd
   std::int64_t next_report_ns_ = 0;
@@ -150,7 +150,7 @@ bool Program::set_up_realtime(const std::string& refused_scheduling) {
   const config::RealTimeMode mode = config_.realtime.mode;
   if (mode == config::RealTimeMode::Off) return true;
   bool complete = true;
-  for (const std::string& refused : {refused_scheduling, daemon::lock_memory().value_or("")}) {
+  for (const std::string& refused : {refused_scheduling, lock_memory().value_or("")}) {
     if (refused.empty()) continue;
     complete = false;
     if (mode == config::RealTimeMode::Require)

@@ -72,7 +72,7 @@ Json axes_json(const DriverState& state) {
   return axes;
 }
 
-Json latency_json(const daemon::LatencySummary& latency) {
+Json latency_json(const LatencySummary& latency) {
   const auto us = [&](double value) { return latency.count > 0 ? Json(value) : Json(nullptr); };
   return {{"n", latency.count},
           {"p50", us(latency.p50_us)},
@@ -104,7 +104,7 @@ Standing standing(const DriverState& state, std::int64_t waits_ns) {
 }
 
 std::string report_json(const Introduction& introduction, DriverState state,
-                        const daemon::LatencySummary& latency, std::int64_t waits_ns, bool ended,
+                        const LatencySummary& latency, std::int64_t waits_ns, bool ended,
                         std::int64_t now_ns) {
   Standing standing = stage::standing(state, waits_ns);
   if (ended) standing = {"stopped", "the driver has ended; the stage stays where it is", 0};
@@ -137,7 +137,7 @@ std::string report_json(const Introduction& introduction, DriverState state,
   return report.dump();
 }
 
-std::string figures(DriverState state, const daemon::LatencySummary& latency, std::int64_t now_ns) {
+std::string figures(DriverState state, const LatencySummary& latency, std::int64_t now_ns) {
   std::string text =
       fmt::format("{} corrections carried out, {:.0f} in the last second; {} ignored, {} refused",
                   state.carried_out, state.rate.per_second(now_ns), state.ignored, state.refused);

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/process/latency_histogram.hpp"
 #include "clients/stage/board.hpp"
-#include "daemon/latency_histogram.hpp"
 
 namespace driftd::stage {
 
@@ -31,10 +31,10 @@ Standing standing(const DriverState& state, std::int64_t waits_ns);
 /// The command as one line of JSON. `ended`: the last one, this program leaves the stage where it
 /// is.
 std::string report_json(const Introduction& introduction, DriverState state,
-                        const daemon::LatencySummary& latency, std::int64_t waits_ns, bool ended,
+                        const LatencySummary& latency, std::int64_t waits_ns, bool ended,
                         std::int64_t now_ns);
 
 /// "41230 moves, 499.8 a second now; correction to controller p50 120 us, p99 310 us, ..."
-std::string figures(DriverState state, const daemon::LatencySummary& latency, std::int64_t now_ns);
+std::string figures(DriverState state, const LatencySummary& latency, std::int64_t now_ns);
 
 }  // namespace driftd::stage

@@ -6,9 +6,9 @@
 #include <limits>
 #include <numbers>
 
+#include "base/dense_solver.hpp"
 #include "base/median.hpp"
-#include "control/identification/dense_solver.hpp"
-#include "control/number_text.hpp"
+#include "control/values/number_text.hpp"
 
 namespace driftd::control {
 namespace {

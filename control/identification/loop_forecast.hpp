@@ -6,8 +6,8 @@
 #include <array>
 #include <vector>
 
-#include "control/controller.hpp"
 #include "control/identification/stage_response.hpp"
+#include "control/law/controller.hpp"
 
 namespace driftd::control {
 

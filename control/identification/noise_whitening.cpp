@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "control/identification/dense_solver.hpp"
+#include "base/dense_solver.hpp"
 
 namespace driftd::control {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "control/number_text.hpp"
+#include "control/values/number_text.hpp"
 
 namespace driftd::control {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "control/types.hpp"
+#include "control/values/types.hpp"
 
 namespace driftd::control {
 

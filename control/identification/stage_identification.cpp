@@ -8,7 +8,7 @@
 #include "control/identification/record_data.hpp"
 #include "control/identification/speed_bound.hpp"
 #include "control/identification/stage_description.hpp"
-#include "control/number_text.hpp"
+#include "control/values/number_text.hpp"
 
 namespace driftd::control {
 namespace {

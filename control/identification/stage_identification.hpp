@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "control/controller.hpp"
 #include "control/identification/gain_course.hpp"
 #include "control/identification/stage_record.hpp"
+#include "control/law/controller.hpp"
 
 namespace driftd::control {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "control/types.hpp"
+#include "control/values/types.hpp"
 
 namespace driftd::control {
 

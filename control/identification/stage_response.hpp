@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "control/response_shape.hpp"
+#include "control/stage/response_shape.hpp"
 
 namespace driftd::control {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "control/identification/dense_solver.hpp"
+#include "base/dense_solver.hpp"
 
 namespace driftd::control {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/monotonic.hpp"
-#include "control/lock_state.hpp"
+#include "control/lock/lock_state.hpp"
 #include "daemon/recorder/record_keeper.hpp"
 #include "daemon/recorder/wall_clock.hpp"
 

@@ -11,10 +11,10 @@
 
 #include "camera/frame_source.hpp"
 #include "config/config.hpp"
-#include "daemon/answer.hpp"
-#include "daemon/event_log.hpp"
-#include "daemon/loop_control.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
 #include "daemon/recorder/frame_saver.hpp"
+#include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/recorder/frame_ring.hpp"
+#include "daemon/loop/frame_ring.hpp"
 #include "daemon/recorder/leavable_thread.hpp"
 #include "daemon/recorder/record_folder.hpp"
 

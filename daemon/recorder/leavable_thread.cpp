@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "daemon/realtime.hpp"
+#include "base/process/realtime.hpp"
 
 namespace driftd::daemon {
 

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "base/state_directory.hpp"
-#include "daemon/messages.hpp"
-#include "daemon/recorder/frame_rows.hpp"
+#include "daemon/loop/frame_rows.hpp"
+#include "daemon/loop/messages.hpp"
+#include "daemon/recorder/stage_rows.hpp"
 #include "daemon/recorder/wall_clock.hpp"
 
 namespace driftd::daemon {

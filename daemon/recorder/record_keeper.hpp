@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "daemon/answer.hpp"
-#include "daemon/camera_watch.hpp"
-#include "daemon/event_log.hpp"
-#include "daemon/loop_control.hpp"
+#include "daemon/camera/camera_watch.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
 #include "daemon/recorder/recorder.hpp"
-#include "daemon/stage_channel.hpp"
+#include "daemon/stage/stage_channel.hpp"
+#include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
 

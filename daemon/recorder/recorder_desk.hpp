@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/recorder/record_feed.hpp"
+#include "daemon/loop/record_feed.hpp"
 #include "daemon/recorder/record_folder.hpp"
 #include "record/file_writer.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fitter/cpu/kernel.hpp"
-#include "fitter/cpu/parts.hpp"
+#include "fitter/cpu_parts.hpp"
 #include "fitter/frames.hpp"
 #include "fitter/options.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fitter/cpu/kernel.hpp"
-#include "fitter/cpu/parts.hpp"
+#include "fitter/cpu_parts.hpp"
 #include "fitter/options.hpp"
 #include "fitter/swarm_search.hpp"
 

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "base/monotonic.hpp"
-#include "camera/simulator/gige_camera.hpp"
 #include "camera/sources.hpp"
 #include "config/config.hpp"
-#include "daemon/compose.hpp"
+#include "daemon/setup/compose.hpp"
+#include "simulator/gige_camera.hpp"
 
 using driftd::monotonic_ns;
 using namespace driftd::camera;

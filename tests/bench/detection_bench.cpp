@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "control/spot_size.hpp"
+#include "control/search/spot_size.hpp"
 #include "support/default_settings.hpp"
 #include "support/detection_scenes.hpp"
 

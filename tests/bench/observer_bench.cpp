@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/observer/observer.hpp"
+#include "control/law/observer/observer.hpp"
 #include "unit/control/observer_world.hpp"
 
 namespace driftd::control {

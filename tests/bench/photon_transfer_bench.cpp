@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "camera/simulator/sensor_settings.hpp"
-#include "camera/simulator/simulation.hpp"
-#include "clients/driftctl/photon_transfer.hpp"
+#include "clients/driftctl/camera/photon_transfer.hpp"
+#include "simulator/sensor_settings.hpp"
+#include "simulator/simulation.hpp"
 
 namespace {
 

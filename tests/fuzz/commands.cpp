@@ -5,7 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "daemon/request.hpp"
+#include "daemon/wire/request.hpp"
 #include "fuzz/fuzz.hpp"
 #include "unit/daemon/command_handlers_fixture.hpp"
 

@@ -13,7 +13,7 @@
 
 #include <poll.h>
 
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 #include "clients/stage/transport/open_stream.hpp"
 #include "fuzz/fuzz.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The list of another camera's frames, as driftctl export takes it.
-#include "clients/driftctl/frame_times.hpp"
+#include "clients/driftctl/records/frame_times.hpp"
 
 #include <ctime>
 #include <stdexcept>

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "camera/simulator/sensor_settings.hpp"
 #include "fuzz/fuzz.hpp"
+#include "simulator/sensor_settings.hpp"
 
 namespace driftd::fuzz {
 namespace {

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "camera/simulator/gvcp_control.hpp"
 #include "fuzz/fuzz.hpp"
+#include "simulator/gvcp_control.hpp"
 
 namespace driftd::fuzz {
 namespace {

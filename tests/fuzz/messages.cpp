@@ -6,15 +6,15 @@
 #include <cmath>
 #include <span>
 
-#include "camera/simulator/sim_wire.hpp"
-#include "camera/simulator/stage_input.hpp"
 #include "clients/common/daemon_view.hpp"
 #include "clients/common/plain.hpp"
 #include "clients/exporter/daemon_watch.hpp"
 #include "clients/exporter/metrics.hpp"
 #include "clients/stage/correction.hpp"
-#include "daemon/messages.hpp"
+#include "daemon/loop/messages.hpp"
 #include "fuzz/fuzz.hpp"
+#include "simulator/sim_wire.hpp"
+#include "simulator/stage_input.hpp"
 
 namespace driftd::fuzz {
 namespace {

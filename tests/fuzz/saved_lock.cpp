@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The state file of a lock and the file of a place: one as it is, or the JSON alone, which then
 // gets its checksum.
-#include "daemon/saved_place.hpp"
+#include "daemon/places/saved_place.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The simulator's scenario, and the world that it makes of one.
-#include "camera/simulator/scenario.hpp"
+#include "simulator/scenario.hpp"
 
 #include <cmath>
 
-#include "camera/simulator/simulation.hpp"
 #include "fuzz/fuzz.hpp"
 #include "fuzz/option_table.hpp"
+#include "simulator/simulation.hpp"
 
 namespace driftd::fuzz {
 namespace {

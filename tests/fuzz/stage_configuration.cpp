@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 #include "fuzz/fuzz.hpp"
 #include "fuzz/option_table.hpp"
 

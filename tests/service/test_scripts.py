@@ -37,7 +37,7 @@ class Scripts(unittest.TestCase):
         self.repository = folder / "repository"
         for name, text in PRETENDED.items():
             self.write(self.programs / name, text).chmod(0o755)
-        for name in ("run", "tests/style", "tests/repeat"):
+        for name in ("run", "tests/style", "tests/repeat", "tests/arrows"):
             (self.repository / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(SOURCE / name, self.repository / name)
 
@@ -90,6 +90,9 @@ class Scripts(unittest.TestCase):
         self.write(self.repository / "b/nobody.hpp", "// now\n")
         self.assertEqual(self.tidied(), ["b/apart.cpp"])
         self.assertIn("no source that the preset clang compiles includes b/nobody.hpp", self.said)
+        (self.repository / "b/uses.cpp").rename(self.repository / "a/uses.cpp")
+        self.call("git", "add", "-A")
+        self.assertEqual(self.tidied(), ["b/apart.cpp"])  # moved, and nothing else
         self.write(self.repository / "b/apart.cpp", "int WRONG;\n")
         self.assertIn("apart.cpp: wrong", self.call("tests/style", "tidy_changed", code=1))
 
@@ -111,8 +114,29 @@ class Scripts(unittest.TestCase):
                                                 "tests/unit/test_shared.cpp"])
         self.assertIn("no commit to count changes from", self.said)
 
+    def test_includes_that_go_back_up_are_named(self):
+        clock, law = '#include "base/clock.hpp"\n', '#include "control/law.hpp"\n'
+        good = {"base/clock.hpp": "", "control/law.hpp": clock, "clients/common/view.hpp": clock,
+                "clients/demo/plot.hpp": '#include "clients/common/view.hpp"\n'}
+        for number, (wrong, said) in enumerate((
+                ({}, ""),
+                ({"base/clock.hpp": law}, "base/clock.hpp includes control/law.hpp: base/ is below control/"),
+                ({"clients/stage/a.cpp": '#include "clients/demo/plot.hpp"\n'}, "clients/demo is a program"),
+                ({"helpers/a.cpp": clock}, "helpers/ is not among the layers"),
+                ({"control/lock/a.hpp": law, "control/law.hpp": '#include "control/lock/a.hpp"\n'},
+                 "a circle: control/law.hpp includes control/lock/a.hpp; control/lock/a.hpp includes control/law.hpp"))):
+            with self.subTest(said):
+                root = self.repository.parent / str(number)
+                for name, text in {**good, **wrong}.items():
+                    self.write(root / name, text)
+                self.call("git", "init", "-q", folder=root)
+                self.assertIn(said, self.call("tests/arrows", root, code=int(bool(wrong))))
+        self.assertIn("control: base\n", self.call("tests/arrows", self.repository.parent / "0", "--list"))
+        self.call("git", "init", "-q")
+        self.assertIn("no source includes another", self.call("tests/arrows", code=1))
+
     def test_no_check_passes_where_git_does_not_answer(self):
-        for check in ("format", "licence", "links", "catch2", "scripts"):
+        for check in ("format", "licence", "links", "arrows", "catch2", "scripts"):
             with self.subTest(check):
                 self.assertIn("git does not say",
                               self.call("tests/style", check, code=1, GIT_CEILING_DIRECTORIES=str(self.repository.parent)))

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "config/config.hpp"
-#include "daemon/compose.hpp"
+#include "daemon/setup/compose.hpp"
 
 namespace driftd::test {
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "base/monotonic.hpp"
-#include "camera/simulator/gige_camera.hpp"
 #include "camera/sources.hpp"
+#include "simulator/gige_camera.hpp"
 #include "support/default_settings.hpp"
 
 namespace driftd::test {

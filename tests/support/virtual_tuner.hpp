@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What the daemon's thread for the observer does (daemon/observer_worker.hpp), in virtual time:
-// what it finds comes as late as from a thread of its own. One thread.
+// What the daemon's thread for the observer does (daemon/loop/observer_worker.hpp), in virtual
+// time: what it finds comes as late as from a thread of its own. One thread.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
 
-#include "control/observer/observer_tuner.hpp"
-#include "control/supervisor.hpp"
+#include "control/law/observer/observer_tuner.hpp"
+#include "control/lock/supervisor.hpp"
 
 namespace driftd::test {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "camera/simulator/device_clock.hpp"
+#include "simulator/device_clock.hpp"
 #include "tests/virtual/sent_messages.hpp"
 
 namespace driftd::virtual_time {

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "camera/simulator/live_simulation.hpp"
-#include "camera/simulator/sim_wire.hpp"
 #include "daemon/service.hpp"
+#include "simulator/live_simulation.hpp"
+#include "simulator/sim_wire.hpp"
 #include "tests/virtual/virtual_camera.hpp"
 #include "tests/virtual/virtual_time.hpp"
 

@@ -26,7 +26,7 @@
 #include <set>
 #include <string>
 
-#include "camera/simulator/scenario.hpp"
+#include "simulator/scenario.hpp"
 #include "tests/virtual/lab.hpp"
 
 namespace {

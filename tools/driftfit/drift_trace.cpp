@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "control/consensus.hpp"
+#include "control/drift/consensus.hpp"
 
 namespace driftd::tools {
 namespace {

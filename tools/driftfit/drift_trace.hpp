@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The drift in each frame, from the positions of markers followed through a stack. Pure functions
-// of the whole recording; control/drift_estimator.hpp estimates frame by frame.
+// of the whole recording; control/drift/drift_estimator.hpp estimates frame by frame.
 //
 // Model: position = place of the marker + drift of the frame. Two steps are repeated: the drift of
-// a frame is the robust mean over markers of position - place (control/consensus.hpp), the place of
-// a marker is the median over frames of position - drift. A marker that comes or goes therefore
-// makes no jump. The drift of the reference frame is subtracted at the end.
+// a frame is the robust mean over markers of position - place (control/drift/consensus.hpp), the
+// place of a marker is the median over frames of position - drift. A marker that comes or goes
+// therefore makes no jump. The drift of the reference frame is subtracted at the end.
 //
 // A marker says something of a frame's drift only where its place is known from another frame, with
 // the uncertainty of the place. A marker that was taken back elsewhere has a place before and one

@@ -9,8 +9,8 @@
 #include <new>
 
 #include "base/command_line.hpp"
+#include "base/process/stop_signal.hpp"
 #include "camera/recording/image_stack.hpp"
-#include "clients/common/stop_signal.hpp"
 #include "tools/driftfit/analysis.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/options.hpp"
@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
     add_standard_flags(app, "driftfit");
     app.parse(argc, argv);
     resolve(app, options, texts);
-    clients::StopSignal stop;
+    StopSignal stop;
     const Outcome outcome = analyse(options, [&stop] { return stop.raised(); });
     if (!options.quiet) fmt::print("{}", outcome.summary);
     if (!outcome.warning.empty()) fmt::print(stderr, "driftfit: warning: {}\n", outcome.warning);

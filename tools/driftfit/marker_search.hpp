@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Finds markers in one frame where the user picked none: control/marker_detection.hpp proposes
-// candidates, the fit measures them, and marker_detection.hpp chooses.
+// Finds markers in one frame where the user picked none: control/search/marker_detection.hpp
+// proposes candidates, the fit measures them, and marker_detection.hpp chooses.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "control/marker_detection.hpp"
-#include "control/spot_size.hpp"
+#include "control/search/marker_detection.hpp"
+#include "control/search/spot_size.hpp"
 #include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/picks.hpp"
 #include "tools/driftfit/spot.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "clients/common/option_range.hpp"
+#include "base/process/option_range.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -37,7 +37,7 @@ constexpr int kEverySpotRoiPx = 9;
 constexpr double kLeast = 1e-38;
 constexpr double kMost = 1e38;
 CLI::Validator positive() {
-  return clients::in_range(kLeast, kMost, "POSITIVE");
+  return in_range(kLeast, kMost, "POSITIVE");
 }
 CLI::Validator not_empty() {
   return {[](const std::string& text) { return text.empty() ? "is empty, allowed is a file" : ""; },
@@ -53,7 +53,7 @@ CLI::Validator pixel_type() {
           "TYPE"};
 }
 CLI::Validator frame_number() {
-  return clients::in_range(0, 0x1p40, "NONNEGATIVE");
+  return in_range(0, 0x1p40, "NONNEGATIVE");
 }
 
 template <class Table>
@@ -164,7 +164,7 @@ void add_spot_options(CLI::App& app, Options& o) {
       ->group(group);
   app.add_option("--spot-sigma", o.detection.expected_sigma_px,
                  "--find-markers: expected sigma of a spot, px (default: chosen from the image)")
-      ->check(clients::in_range(0.4, 32, "FLOAT in [0.4 - 32]"))
+      ->check(in_range(0.4, 32, "FLOAT in [0.4 - 32]"))
       ->group(group);
   app.add_option("--max-residual-ratio", o.detection.max_residual_ratio,
                  "--find-markers: largest residuals over expected noise")
@@ -213,17 +213,17 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->check(positive())
       ->group(group);
   app.add_option("--offset", fit.noise.offset_adu, "The camera's dark level, counts")
-      ->check(clients::in_range(-kMost, kMost, ""))
+      ->check(in_range(-kMost, kMost, ""))
       ->capture_default_str()
       ->group(group);
   app.add_option("--read-noise", fit.noise.read_noise_e, "Electrons rms")
-      ->check(clients::in_range(0, kMost, "NONNEGATIVE"))
+      ->check(in_range(0, kMost, "NONNEGATIVE"))
       ->capture_default_str()
       ->group(group);
   app.add_option("--excess-noise", o.fitter.excess_noise,
                  "Variance of the signal over that of its photons, by a camera's multiplication: 2 "
                  "for an EMCCD; --gain and --read-noise are then before the multiplication")
-      ->check(clients::in_range(1, 16, "FLOAT in [1 - 16]"))
+      ->check(in_range(1, 16, "FLOAT in [1 - 16]"))
       ->capture_default_str()
       ->group(group);
   app.add_option("--gain-map", o.maps.gain,
@@ -244,7 +244,7 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
                  "X,Y: column and row of larger maps where the frames begin, from 0")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(clients::in_range(0, 1 << 24, "NONNEGATIVE"))
+      ->check(in_range(0, 1 << 24, "NONNEGATIVE"))
       ->group(group);
   app.add_option("--saturation", fit.saturation_adu,
                  "A spot with a pixel at or above is not fitted (default: no limit)")
@@ -261,7 +261,7 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
   app.add_option("--devices", o.fitter.devices, "CUDA devices, e.g. 0,1")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(clients::in_range(0, 1023, "NONNEGATIVE"))
+      ->check(in_range(0, 1023, "NONNEGATIVE"))
       ->capture_default_str()
       ->group(group);
 }
@@ -289,18 +289,18 @@ void add_output_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->group(group);
   app.add_option("--min-markers", o.min_markers,
                  "Fewest markers that make a drift (all, where fewer are followed)")
-      ->check(clients::in_range(1, 1e6, "POSITIVE"))
+      ->check(in_range(1, 1e6, "POSITIVE"))
       ->capture_default_str()
       ->group(group);
   app.add_option(
          "--min-drift-share", o.min_drift_share,
          "Where a smaller share of the frames has a drift, nothing is written (exit code 5)")
-      ->check(clients::in_range(0, 1, "FLOAT in [0 - 1]"))
+      ->check(in_range(0, 1, "FLOAT in [0 - 1]"))
       ->capture_default_str()
       ->group(group);
   app.add_option("--warn-drift-share", o.warn_drift_share,
                  "Where a smaller share of the frames has a drift, there is a warning")
-      ->check(clients::in_range(0, 1, "FLOAT in [0 - 1]"))
+      ->check(in_range(0, 1, "FLOAT in [0 - 1]"))
       ->capture_default_str()
       ->group(group);
   app.add_flag("--overwrite", o.outputs.overwrite, "Replace results that are there already")

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "camera/recording/image_stack.hpp"
-#include "control/marker_detection.hpp"
+#include "control/search/marker_detection.hpp"
 #include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/spot_fitter.hpp"
 

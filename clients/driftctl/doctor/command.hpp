@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "clients/driftctl/common_options.hpp"
+#include "clients/driftctl/shared/common_options.hpp"
 
 namespace driftd::clients {
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "clients/stage/faults.hpp"
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/faults.hpp"
+#include "clients/stage/interface/stage.hpp"
 #include "clients/stage/transport/numbers.hpp"
 
 namespace driftd::stage {

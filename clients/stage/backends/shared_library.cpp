@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "clients/stage/backends/shared_library.hpp"
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 

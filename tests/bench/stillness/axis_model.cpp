@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "camera/simulator/motion.hpp"
+#include "simulator/motion.hpp"
 
 namespace driftd::stillness {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "camera/simulator/scenario.hpp"
+#include "simulator/scenario.hpp"
 #include "tests/bench/stillness/matrix.hpp"
 
 namespace driftd::stillness {

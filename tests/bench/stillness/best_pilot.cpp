@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "camera/simulator/motion.hpp"
-#include "camera/simulator/random.hpp"
+#include "simulator/motion.hpp"
+#include "simulator/random.hpp"
 #include "tests/bench/stillness/pilot.hpp"
 
 namespace driftd::stillness {

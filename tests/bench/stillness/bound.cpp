@@ -7,7 +7,7 @@
 #include <numbers>
 #include <stdexcept>
 
-#include "camera/simulator/motion.hpp"
+#include "simulator/motion.hpp"
 
 namespace driftd::stillness {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "control/acquisition_gate.hpp"
-#include "control/drift_estimator.hpp"
-#include "control/marker_trust.hpp"
-#include "control/supervisor.hpp"
+#include "control/drift/drift_estimator.hpp"
+#include "control/drift/marker_trust.hpp"
+#include "control/lock/acquisition_gate.hpp"
+#include "control/lock/supervisor.hpp"
 #include "support/default_settings.hpp"
 #include "support/virtual_tuner.hpp"
 #include "tests/bench/stillness/observed_flight.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "camera/simulator/motion.hpp"
+#include "simulator/motion.hpp"
 #include "tests/bench/stillness/pilot.hpp"
 
 namespace driftd::stillness {

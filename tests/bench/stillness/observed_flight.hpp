@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "control/controller.hpp"
-#include "control/observer/observer.hpp"
-#include "control/observer/observer_tuner.hpp"
+#include "control/law/controller.hpp"
+#include "control/law/observer/observer.hpp"
+#include "control/law/observer/observer_tuner.hpp"
 
 namespace driftd::stillness {
 

@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "camera/simulator/random.hpp"
-#include "camera/simulator/simulation.hpp"
-#include "control/drift_estimator.hpp"
-#include "control/roi_tracker.hpp"
+#include "control/drift/drift_estimator.hpp"
+#include "control/drift/roi_tracker.hpp"
 #include "fitter/fitter.hpp"
+#include "simulator/random.hpp"
+#include "simulator/simulation.hpp"
 
 namespace driftd::stillness {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "camera/simulator/simulation.hpp"
-#include "control/set_point.hpp"
+#include "control/lock/set_point.hpp"
+#include "simulator/simulation.hpp"
 #include "tests/bench/stillness/bound.hpp"
 #include "tests/bench/stillness/observed_flight.hpp"
 #include "tests/bench/stillness/world.hpp"

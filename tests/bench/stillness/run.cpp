@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "camera/simulator/motion.hpp"
-#include "camera/simulator/random.hpp"
+#include "simulator/motion.hpp"
+#include "simulator/random.hpp"
 #include "tests/bench/stillness/observed_markers.hpp"
 #include "tests/bench/stillness/pilot.hpp"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <numbers>
 
-#include "camera/simulator/random.hpp"
+#include "simulator/random.hpp"
 #include "support/catch.hpp"
 #include "support/instrumented.hpp"
 #include "support/source_dir.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "camera/simulator/scenario.hpp"
+#include "simulator/scenario.hpp"
 #include "tests/bench/stillness/axis_model.hpp"
 
 namespace driftd::stillness {

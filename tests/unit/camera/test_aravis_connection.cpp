@@ -13,7 +13,7 @@
 #include "camera/aravis/connection.hpp"
 #include "camera/aravis/open.hpp"
 #include "camera/aravis/reaper.hpp"
-#include "camera/simulator/gige_camera.hpp"
+#include "simulator/gige_camera.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 

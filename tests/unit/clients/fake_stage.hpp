@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "clients/stage/correction.hpp"
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/driftctl/photon_transfer.hpp"
+#include "clients/driftctl/camera/photon_transfer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "camera/simulator/sensor_settings.hpp"
-#include "camera/simulator/simulation.hpp"
-#include "clients/driftctl/saturation.hpp"
+#include "clients/driftctl/camera/saturation.hpp"
+#include "simulator/sensor_settings.hpp"
+#include "simulator/simulation.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::clients;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/driftctl/quantised_noise.hpp"
+#include "clients/driftctl/camera/quantised_noise.hpp"
 
 #include <cmath>
 #include <random>

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "clients/driftctl/frame_times.hpp"
-#include "clients/driftctl/record_files.hpp"
-#include "clients/driftctl/science_drift.hpp"
+#include "clients/driftctl/records/frame_times.hpp"
+#include "clients/driftctl/records/record_files.hpp"
+#include "clients/driftctl/records/science_drift.hpp"
 #include "record/file_writer.hpp"
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/driftctl/snapshot_image.hpp"
+#include "clients/driftctl/camera/snapshot_image.hpp"
 
 #include <png.h>
 #include <unistd.h>

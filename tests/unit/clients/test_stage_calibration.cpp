@@ -5,8 +5,8 @@
 #include <numbers>
 #include <string>
 
-#include "clients/driftctl/stage_calibration.hpp"
-#include "clients/driftctl/step_plot.hpp"
+#include "clients/driftctl/stage/stage_calibration.hpp"
+#include "clients/driftctl/stage/step_plot.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::clients {

@@ -9,7 +9,7 @@
 
 #include "clients/stage/report.hpp"
 #include "clients/stage/sockets.hpp"
-#include "daemon/stage_report.hpp"
+#include "daemon/stage/stage_report.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::stage {
@@ -19,8 +19,8 @@ using nlohmann::json;
 
 const Introduction kIntroduction{"0123456789abcdef", "simulator", 500};
 
-json report(const DriverState& state, const daemon::LatencySummary& latency = {},
-            std::int64_t waits_ns = 0, bool ended = false) {
+json report(const DriverState& state, const LatencySummary& latency = {}, std::int64_t waits_ns = 0,
+            bool ended = false) {
   return json::parse(report_json(kIntroduction, state, latency, waits_ns, ended, 77));
 }
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <string>
 
-#include "clients/driftctl/frame_times.hpp"
+#include "clients/driftctl/records/frame_times.hpp"
 
 int main(int argc, char** argv) {
   using namespace driftd::clients;

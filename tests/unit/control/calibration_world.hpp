@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "camera/simulator/random.hpp"
-#include "camera/simulator/simulation.hpp"
-#include "control/controller.hpp"
 #include "control/identification/stage_excitation.hpp"
 #include "control/identification/stage_identification.hpp"
 #include "control/identification/stage_record.hpp"
+#include "control/law/controller.hpp"
+#include "simulator/random.hpp"
+#include "simulator/simulation.hpp"
 
 namespace driftd::control::test {
 

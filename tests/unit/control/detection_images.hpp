@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "control/marker_detection.hpp"
+#include "control/search/marker_detection.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::control::test {

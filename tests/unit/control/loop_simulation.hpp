@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "control/controller.hpp"
+#include "control/law/controller.hpp"
 #include "support/default_settings.hpp"
 
 namespace driftd::control::test {

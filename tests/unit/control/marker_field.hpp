@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "control/drift_estimator.hpp"
+#include "control/drift/drift_estimator.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control::test {

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "control/drift_estimator.hpp"
+#include "control/drift/drift_estimator.hpp"
 #include "support/default_settings.hpp"
 
 namespace driftd::control::test {

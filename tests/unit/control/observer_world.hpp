@@ -9,9 +9,9 @@
 #include <numbers>
 #include <random>
 
-#include "control/observer/disturbance_model.hpp"
-#include "control/observer/observer.hpp"
-#include "control/stage_model.hpp"
+#include "control/law/observer/disturbance_model.hpp"
+#include "control/law/observer/observer.hpp"
+#include "control/stage/stage_model.hpp"
 
 namespace driftd::control::test {
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "bench/stillness/observed_flight.hpp"
-#include "control/controller.hpp"
-#include "control/stage_monitor.hpp"
-#include "control/stage_probe.hpp"
+#include "control/law/controller.hpp"
+#include "control/stage/stage_monitor.hpp"
+#include "control/stage/stage_probe.hpp"
 #include "support/default_settings.hpp"
 
 namespace driftd::control::test {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <random>
 
-#include "control/stage_monitor.hpp"
+#include "control/stage/stage_monitor.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control::test {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <random>
 
-#include "control/supervisor.hpp"
+#include "control/lock/supervisor.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 

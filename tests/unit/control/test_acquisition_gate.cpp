@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "control/acquisition_gate.hpp"
+#include "control/lock/acquisition_gate.hpp"
 #include "support/catch.hpp"
 
 using driftd::control::AcquisitionGate;

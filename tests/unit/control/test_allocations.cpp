@@ -2,11 +2,11 @@
 // What the tracking loop calls must not touch the heap.
 #include <vector>
 
-#include "control/controller.hpp"
-#include "control/lock_state.hpp"
-#include "control/marker_trust.hpp"
-#include "control/residual_statistics.hpp"
-#include "control/roi_tracker.hpp"
+#include "control/drift/marker_trust.hpp"
+#include "control/drift/roi_tracker.hpp"
+#include "control/law/controller.hpp"
+#include "control/lock/lock_state.hpp"
+#include "control/lock/residual_statistics.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "control/clip_level.hpp"
+#include "control/search/clip_level.hpp"
 #include "detection_images.hpp"
 #include "support/catch.hpp"
 

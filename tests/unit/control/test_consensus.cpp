@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "control/consensus.hpp"
+#include "control/drift/consensus.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

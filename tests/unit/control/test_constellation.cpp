@@ -3,7 +3,7 @@
 #include <random>
 #include <vector>
 
-#include "control/constellation.hpp"
+#include "control/search/constellation.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 

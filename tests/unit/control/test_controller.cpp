@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "control/controller.hpp"
+#include "control/law/controller.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "control/controller.hpp"
-#include "control/servo.hpp"
+#include "control/law/controller.hpp"
+#include "control/law/servo.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <random>
 
-#include "control/observer/disturbance_filter.hpp"
+#include "control/law/observer/disturbance_filter.hpp"
 #include "support/catch.hpp"
 #include "unit/control/observer_world.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "control/frame_period.hpp"
+#include "control/values/frame_period.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

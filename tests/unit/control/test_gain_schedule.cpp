@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "control/observer/gain_schedule.hpp"
+#include "control/law/observer/gain_schedule.hpp"
 
 #include <algorithm>
 #include <cmath>

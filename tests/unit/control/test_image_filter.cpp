@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "control/image_filter.hpp"
+#include "control/search/image_filter.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

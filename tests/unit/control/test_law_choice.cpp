@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "control/law_choice.hpp"
+#include "control/law/law_choice.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "control/observer/observer_tuner.hpp"
+#include "control/law/observer/observer_tuner.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
 #include "unit/control/observer_world.hpp"

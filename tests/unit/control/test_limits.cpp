@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <limits>
 
-#include "control/limits.hpp"
+#include "control/law/limits.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "control/lock_state.hpp"
+#include "control/lock/lock_state.hpp"
 #include "support/catch.hpp"
 #include "support/source_dir.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "control/drift_estimator.hpp"
-#include "control/roi_tracker.hpp"
+#include "control/drift/drift_estimator.hpp"
+#include "control/drift/roi_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 #include "support/test_data.hpp"

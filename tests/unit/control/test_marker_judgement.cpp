@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "control/marker_detection.hpp"
+#include "control/search/marker_detection.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "control/marker_trust.hpp"
+#include "control/drift/marker_trust.hpp"
 #include "support/catch.hpp"
 #include "unit/control/marker_scene.hpp"
 

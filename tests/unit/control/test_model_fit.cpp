@@ -3,8 +3,8 @@
 #include <limits>
 #include <numbers>
 
-#include "control/observer/model_fit.hpp"
-#include "control/observer/stage_fit.hpp"
+#include "control/law/observer/model_fit.hpp"
+#include "control/law/observer/stage_fit.hpp"
 #include "support/catch.hpp"
 #include "unit/control/observer_world.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <random>
 
-#include "control/motion_predictor.hpp"
+#include "control/stage/motion_predictor.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "control/observer/observer.hpp"
-#include "control/observer/observer_tuner.hpp"
+#include "control/law/observer/observer.hpp"
+#include "control/law/observer/observer_tuner.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
 #include "unit/control/observer_world.hpp"

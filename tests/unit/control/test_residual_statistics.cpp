@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "control/residual_statistics.hpp"
+#include "control/lock/residual_statistics.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "control/roi_choice.hpp"
+#include "control/search/roi_choice.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "control/roi_tracker.hpp"
+#include "control/drift/roi_tracker.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "control/set_point.hpp"
+#include "control/lock/set_point.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::control;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "control/spot_size.hpp"
+#include "control/search/spot_size.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 #include "unit/control/detection_images.hpp"

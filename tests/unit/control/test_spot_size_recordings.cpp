@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "control/spot_size.hpp"
+#include "control/search/spot_size.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 #include "support/test_data.hpp"

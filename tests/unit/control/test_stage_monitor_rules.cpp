@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "control/stage_model.hpp"
-#include "control/stage_monitor.hpp"
+#include "control/stage/stage_model.hpp"
+#include "control/stage/stage_monitor.hpp"
 #include "unit/control/still_sample.hpp"
 
 namespace driftd::control {

@@ -3,8 +3,8 @@
 #include <numbers>
 #include <vector>
 
-#include "control/identification/dense_solver.hpp"
-#include "control/observer/stage_preview.hpp"
+#include "base/dense_solver.hpp"
+#include "control/law/observer/stage_preview.hpp"
 #include "support/catch.hpp"
 #include "unit/control/observer_world.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "control/stage_probe.hpp"
+#include "control/stage/stage_probe.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

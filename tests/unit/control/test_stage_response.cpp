@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "base/dense_solver.hpp"
 #include "base/welch.hpp"
-#include "control/identification/dense_solver.hpp"
 #include "control/identification/loop_forecast.hpp"
 #include "control/identification/noise_whitening.hpp"
 #include "control/identification/stage_response.hpp"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "control/turned_constellation.hpp"
-#include "daemon/compose.hpp"
+#include "control/search/turned_constellation.hpp"
+#include "daemon/setup/compose.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {

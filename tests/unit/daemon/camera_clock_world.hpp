@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "camera/clock_rate.hpp"
-#include "daemon/camera_clock.hpp"
+#include "daemon/loop/camera_clock.hpp"
 
 namespace driftd::daemon::test {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "camera/frame_source.hpp"
-#include "daemon/answer.hpp"
-#include "daemon/event_log.hpp"
-#include "daemon/loop_control.hpp"
-#include "daemon/tracking_loop.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
+#include "daemon/loop/tracking_loop.hpp"
+#include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon::test {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/interrupted_lock.hpp"
-#include "daemon/state_file.hpp"
+#include "daemon/resume/interrupted_lock.hpp"
+#include "daemon/resume/state_file.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "saved_lock_for_tests.hpp"
 #include "support/catch.hpp"

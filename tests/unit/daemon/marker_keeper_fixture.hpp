@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/marker_keeper.hpp"
+#include "daemon/markers/marker_keeper.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
 #include "turned_until.hpp"

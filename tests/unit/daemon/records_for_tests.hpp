@@ -11,7 +11,7 @@
 #include <zmq.hpp>
 
 #include "base/monotonic.hpp"
-#include "daemon/records.hpp"
+#include "daemon/loop/records.hpp"
 
 namespace driftd::daemon::test {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "daemon/recorder/frame_ring.hpp"
+#include "daemon/loop/frame_ring.hpp"
 
 namespace driftd::daemon::test {
 

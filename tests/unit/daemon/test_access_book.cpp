@@ -7,9 +7,9 @@
 #include <string>
 #include <thread>
 
-#include "daemon/access_book.hpp"
-#include "daemon/command_rights.hpp"
-#include "daemon/refusals.hpp"
+#include "daemon/wire/access_book.hpp"
+#include "daemon/wire/command_rights.hpp"
+#include "daemon/wire/refusals.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::daemon;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/calibration.hpp"
+#include "daemon/calibration/calibration.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "daemon/calibration_run.hpp"
+#include "daemon/loop/calibration_run.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::daemon {

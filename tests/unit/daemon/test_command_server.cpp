@@ -10,7 +10,7 @@
 #include <thread>
 #include <zmq.hpp>
 
-#include "daemon/command_server.hpp"
+#include "daemon/wire/command_server.hpp"
 #include "support/catch.hpp"
 #include "support/source_dir.hpp"
 

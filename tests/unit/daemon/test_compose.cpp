@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "config/names.hpp"
-#include "daemon/compose.hpp"
+#include "daemon/setup/compose.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd;

@@ -14,8 +14,8 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "daemon/connection_bound.hpp"
-#include "daemon/peer_connection.hpp"
+#include "daemon/wire/connection_bound.hpp"
+#include "daemon/wire/peer_connection.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::daemon;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/event_log.hpp"
-#include "daemon/reporter.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/status/reporter.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/fitter_choice.hpp"
+#include "daemon/setup/fitter_choice.hpp"
 
 #include <cstdio>
 #include <string>

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <vector>
 
-#include "daemon/fitter_choice.hpp"
+#include "daemon/setup/fitter_choice.hpp"
 #include "fitter/cuda/live_fitter.hpp"
 #include "support/catch.hpp"
 #include "support/pretended_cuda.hpp"

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/frame_copy.hpp"
+#include "daemon/loop/frame_copy.hpp"
 #include "support/catch.hpp"
 
 using driftd::camera::Frame;

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "config/hook_program.hpp"
-#include "daemon/hook_runner.hpp"
+#include "daemon/events/hook_runner.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd;

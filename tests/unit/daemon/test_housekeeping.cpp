@@ -8,11 +8,11 @@
 
 #include <spdlog/spdlog.h>
 
-#include "daemon/camera_watch.hpp"
-#include "daemon/compose.hpp"
-#include "daemon/realtime_set_up.hpp"
+#include "base/process/watchdog.hpp"
+#include "daemon/camera/camera_watch.hpp"
 #include "daemon/reload.hpp"
-#include "daemon/watchdog.hpp"
+#include "daemon/setup/compose.hpp"
+#include "daemon/setup/realtime_set_up.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
 

@@ -4,10 +4,10 @@
 #include <random>
 #include <vector>
 
-#include "daemon/latency_histogram.hpp"
+#include "base/process/latency_histogram.hpp"
 #include "support/catch.hpp"
 
-using driftd::daemon::LatencyHistogram;
+using driftd::LatencyHistogram;
 
 TEST_CASE("LatencyHistogram percentiles agree with sorting within its resolution, never below") {
   LatencyHistogram histogram;

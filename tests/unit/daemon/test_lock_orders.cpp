@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/lock_orders.hpp"
+#include "daemon/orders/lock_orders.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <random>
 
-#include "daemon/marker_finder.hpp"
+#include "daemon/markers/marker_finder.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"
 

@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/marker_keeper.hpp"
+#include "daemon/markers/marker_keeper.hpp"
 #include "marker_keeper_fixture.hpp"
 #include "support/catch.hpp"
 #include "support/default_settings.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/compose.hpp"
+#include "daemon/setup/compose.hpp"
 #include "marker_keeper_fixture.hpp"
 #include "support/catch.hpp"
 

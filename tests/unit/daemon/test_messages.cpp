@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/cure.hpp"
-#include "daemon/messages.hpp"
-#include "daemon/status_messages.hpp"
+#include "daemon/loop/messages.hpp"
+#include "daemon/status/cure.hpp"
+#include "daemon/status/status_messages.hpp"
 #include "records_for_tests.hpp"
 #include "support/catch.hpp"
 

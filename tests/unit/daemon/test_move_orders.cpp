@@ -3,7 +3,7 @@
 #include <cmath>
 #include <deque>
 
-#include "daemon/move_orders.hpp"
+#include "daemon/orders/move_orders.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
 

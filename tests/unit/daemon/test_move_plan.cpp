@@ -4,8 +4,8 @@
 #include <limits>
 #include <string>
 
-#include "daemon/answer.hpp"
-#include "daemon/move_plan.hpp"
+#include "daemon/orders/move_plan.hpp"
+#include "daemon/wire/answer.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::daemon;

@@ -16,9 +16,9 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "daemon/peer_connection.hpp"
-#include "daemon/publish_socket.hpp"
-#include "daemon/wire_context.hpp"
+#include "daemon/wire/peer_connection.hpp"
+#include "daemon/wire/publish_socket.hpp"
+#include "daemon/wire/wire_context.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::daemon;

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "daemon/publisher.hpp"
+#include "daemon/loop/publisher.hpp"
 #include "records_for_tests.hpp"
 #include "support/catch.hpp"
 

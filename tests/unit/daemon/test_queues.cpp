@@ -5,14 +5,14 @@
 #include <memory>
 #include <thread>
 
-#include "daemon/correction_gate.hpp"
-#include "daemon/latest_value.hpp"
-#include "daemon/spsc_queue.hpp"
+#include "base/process/latest_value.hpp"
+#include "base/process/spsc_queue.hpp"
+#include "daemon/loop/correction_gate.hpp"
 #include "support/catch.hpp"
 
+using driftd::LatestValue;
+using driftd::SpscQueue;
 using driftd::daemon::CorrectionGate;
-using driftd::daemon::LatestValue;
-using driftd::daemon::SpscQueue;
 
 TEST_CASE("SpscQueue holds its capacity, no more, in order") {
   SpscQueue<int> queue(3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/realtime.hpp"
+#include "base/process/realtime.hpp"
 
 #include <pthread.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 
 #include "support/catch.hpp"
 
-using driftd::daemon::ScheduledMeanwhile;
+using driftd::ScheduledMeanwhile;
 
 namespace {
 
@@ -83,7 +83,7 @@ TEST_CASE("a thread that is to be ordinary is so whatever it was started with") 
   {
     const ScheduledMeanwhile scheduled(7);
     std::thread([&found] {
-      driftd::daemon::schedule_as_ordinary("ordinary");
+      driftd::schedule_as_ordinary("ordinary");
       found = of_this_thread();
     }).join();
   }

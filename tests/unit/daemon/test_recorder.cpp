@@ -19,7 +19,7 @@
 #include "daemon/recorder/record_folder.hpp"
 #include "daemon/recorder/recorder.hpp"
 #include "daemon/recorder/wall_clock.hpp"
-#include "daemon/stage_report.hpp"
+#include "daemon/stage/stage_report.hpp"
 #include "record/file_reader.hpp"
 #include "record/file_writer.hpp"
 #include "support/catch.hpp"

@@ -2,7 +2,7 @@
 // What housekeeping tells of the loop: events, each once, and messages at their intervals.
 #include <vector>
 
-#include "daemon/reporter.hpp"
+#include "daemon/status/reporter.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/settled.hpp"
+#include "daemon/events/settled.hpp"
 
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/snapshots.hpp"
+#include "daemon/camera/snapshots.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "daemon/stage_channel.hpp"
+#include "daemon/stage/stage_channel.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "support/catch.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <nlohmann/json.hpp>
 
-#include "daemon/status_line.hpp"
+#include "daemon/status/status_line.hpp"
 #include "support/catch.hpp"
 
 using driftd::daemon::status_line;

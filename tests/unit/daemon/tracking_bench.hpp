@@ -22,9 +22,9 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/compose.hpp"
-#include "daemon/publisher.hpp"
-#include "daemon/tracking_loop.hpp"
+#include "daemon/loop/publisher.hpp"
+#include "daemon/loop/tracking_loop.hpp"
+#include "daemon/setup/compose.hpp"
 #include "fitter/failover.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "camera/simulator/live_simulation.hpp"
+#include "simulator/live_simulation.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::test {

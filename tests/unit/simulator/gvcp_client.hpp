@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "camera/simulator/gvcp.hpp"
+#include "simulator/gvcp.hpp"
 
 namespace driftd::test {
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The stage of a running driftd-sim, through its --stage-input (camera/simulator/README.md)."""
+"""The stage of a running driftd-sim, through its --stage-input (simulator/README.md)."""
 from __future__ import annotations
 
 import socket

@@ -2,7 +2,7 @@
 // Frames by EPICS motorNPoint's LC400MotorDriver.cpp, addresses by its LC400MemoryAddr.h.
 #include <array>
 
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 #include "support/catch.hpp"
 #include "unit/clients/stage_backends/scripted_peer.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::stage;

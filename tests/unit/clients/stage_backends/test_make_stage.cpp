@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::stage;

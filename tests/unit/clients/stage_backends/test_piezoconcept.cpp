@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/monotonic.hpp"
-#include "clients/stage/stage.hpp"
+#include "clients/stage/interface/stage.hpp"
 #include "support/catch.hpp"
 #include "unit/clients/stage_backends/scripted_peer.hpp"
 

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+#include "clients/driftctl/commands/calibrate_camera.hpp"
+
+#include <poll.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "base/monotonic.hpp"
+#include "base/process/option_range.hpp"
+#include "base/process/stop_signal.hpp"
+#include "clients/common/replace_file.hpp"
+#include "clients/driftctl/camera/camera_report.hpp"
+#include "clients/driftctl/camera/photon_transfer.hpp"
+#include "clients/driftctl/commands/question.hpp"
+#include "clients/driftctl/commands/same_instrument.hpp"
+
+namespace driftd::clients {
+namespace {
+
+constexpr int kDefaultFrames = 512;
+/// Each sixteen take up to 2 MB until they are evaluated.
+constexpr int kMostFrames = 10'000;
+
+struct Options {
+  std::optional<int> frames;  ///< empty: 512, or all that come in `seconds`
+  double seconds = 0;         ///< 0: until there are `frames`
+  bool dark = false, dark_only = false, write = false, yes = false;
+  std::filesystem::path dark_result, maps;
+};
+
+/// Frames of one light, and what the daemon says of the camera.
+class Series {
+ public:
+  Series(const CameraCommandSetUp& set_up, const Options& options, StopSignal& stop)
+      : set_up_(set_up), options_(options), stop_(stop) {}
+
+  /// Ends early with Ctrl-C.
+  void fetch(const char* what) {
+    statistics_.reset();
+    noise_.reset();
+    const std::int64_t start_ns = monotonic_ns();
+    while (!over(start_ns)) {
+      const Reply reply = set_up_.request({{"command", "snapshot"}});
+      add(reply.body.at("frame"), reply.attachment);
+      show(what);
+    }
+    if (shows()) fmt::print(stderr, "\n");
+    const double seconds = static_cast<double>(monotonic_ns() - start_ns) * 1e-9;
+    if (!statistics_) throw CannotCalibrate("there were no frames");
+    rate_hz_ = statistics_->frames() / seconds;
+  }
+
+  const FrameStatistics& statistics() const { return *statistics_; }
+  const NoiseBlocks& noise() const { return *noise_; }
+  double rate_hz() const noexcept { return rate_hz_; }
+
+ private:
+  static bool shows() { return isatty(STDERR_FILENO) != 0; }
+  void show(const char* what) const {
+    if (shows() && statistics_->frames() % 8 == 0) {
+      fmt::print(stderr, "\r{}: {} frames", what, statistics_->frames());
+    }
+  }
+
+  bool over(std::int64_t start_ns) const {
+    if (stop_.raised()) return true;
+    const bool timed = options_.seconds > 0;
+    if (timed && static_cast<double>(monotonic_ns() - start_ns) >= options_.seconds * 1e9) {
+      return true;
+    }
+    const int most = options_.frames.value_or(timed ? kMostFrames : kDefaultFrames);
+    return statistics_ && statistics_->frames() >= most;
+  }
+
+  void add(const nlohmann::json& frame, const std::string& bytes) {
+    const FrameShape shape{frame.at("width_px").get<int>(), frame.at("height_px").get<int>(),
+                           frame.at("bits").get<int>()};
+    const auto id = frame.at("frame_id").get<std::uint64_t>();
+    if (bytes.size() != 2 * shape.pixels() || shape.pixels() == 0) {
+      throw CannotCalibrate("a frame came with another number of pixels than it said");
+    }
+    if (!statistics_) {
+      statistics_ = std::make_unique<FrameStatistics>(shape);
+      noise_ = std::make_unique<NoiseBlocks>(shape);
+    } else if (statistics_->shape() != shape) {
+      throw CannotCalibrate("the frames' size or format changed meanwhile: measure again");
+    } else if (id == last_id_) {
+      return;  // one frame answers all who wait for one
+    } else if (id < last_id_) {
+      throw CannotCalibrate("driftd or the camera started anew meanwhile: measure again");
+    }
+    last_id_ = id;
+    pixels_.resize(shape.pixels());
+    for (std::size_t i = 0; i < pixels_.size(); ++i) {
+      pixels_[i] = static_cast<std::uint16_t>(static_cast<unsigned char>(bytes[2 * i]) |
+                                              static_cast<unsigned char>(bytes[2 * i + 1]) << 8);
+    }
+    statistics_->add(pixels_);
+    noise_->add(pixels_);
+  }
+
+  const CameraCommandSetUp& set_up_;
+  const Options& options_;
+  StopSignal& stop_;
+  std::unique_ptr<FrameStatistics> statistics_;
+  std::unique_ptr<NoiseBlocks> noise_;
+  std::vector<std::uint16_t> pixels_;
+  std::uint64_t last_id_ = 0;
+  double rate_hz_ = 0;
+};
+
+/// Waits for a line on standard input. False: Ctrl-C, or the input ended.
+bool wait_for_enter(const char* what, StopSignal& stop) {
+  fmt::print(stderr, "{}, then press Enter. ", what);
+  std::fflush(stderr);
+  while (!stop.raised()) {
+    pollfd in{STDIN_FILENO, POLLIN, 0};
+    if (poll(&in, 1, 100) <= 0) continue;
+    char c = 0;
+    while (read(STDIN_FILENO, &c, 1) == 1) {
+      if (c == '\n') return true;
+    }
+    break;
+  }
+  fmt::print(stderr, "\n");
+  return false;
+}
+
+/// Names the camera in the report, and checks what can be known of the file before measuring.
+void begin(CameraReport& report, const CameraCommandSetUp& set_up, const Options& options) {
+  const nlohmann::json status = set_up.request({{"command", "status"}}).body.at("status");
+  const nlohmann::json& camera = status.at("camera");
+  if (camera.at("description").is_null() || camera.at("pixel_format").is_null()) {
+    const std::string problem = camera.value("problem", "");
+    throw CannotCalibrate("no camera is connected to driftd" +
+                          (problem.empty() ? "" : ": " + problem));
+  }
+  camera.at("description").get_to(report.camera);
+  camera.at("pixel_format").get_to(report.pixel_format);
+  if (set_up.config().empty()) return;
+  const config::Config in_file = config::load(set_up.config());
+  report.configured = in_file.camera;
+  if (!options.write) return;
+  constexpr std::size_t kMostAdded = 512;  // keys that it does not have yet
+  check_replaceable(set_up.config(), kMostAdded);
+  check_same_camera(in_file, status, set_up.config());
+}
+
+CameraReport measure(const CameraCommandSetUp& set_up, const Options& options, StopSignal& stop) {
+  CameraReport report;
+  begin(report, set_up, options);
+
+  Series series(set_up, options, stop);
+  const bool dark_now = options.dark || options.dark_only;
+  if (options.dark && !wait_for_enter("Close the shutter or switch the light off", stop)) {
+    throw std::runtime_error("ended before anything was measured");
+  }
+  if (dark_now) {
+    series.fetch("dark");
+    report.dark = measure_dark(series.statistics());
+    if (!options.dark_result.empty()) write_dark(report, options.dark_result);
+  } else if (!options.dark_result.empty()) {
+    report.dark = read_dark(options.dark_result, report.camera, report.pixel_format);
+  }
+  if (options.dark && !wait_for_enter("Open it, with the markers in focus and still", stop)) {
+    throw std::runtime_error("ended before the frames with light");
+  }
+  if (!options.dark_only) {
+    series.fetch("light");
+    report.light =
+        measure_light(series.statistics(), series.noise(), report.dark ? &*report.dark : nullptr);
+  }
+  if (!options.maps.empty()) write_maps(series.statistics(), options.maps);
+  return report;
+}
+
+void write_proposal(const CameraReport& report, const CameraCommandSetUp& set_up,
+                    const Options& options, StopSignal& stop) {
+  if (stop.raised()) throw std::runtime_error("interrupted; nothing was written");
+  if (const std::string why = why_not_written(report); !why.empty()) {
+    throw std::runtime_error(why + "; nothing was written");
+  }
+  const std::filesystem::path file = set_up.config();
+  if (!options.yes && is_answerable() && !ask("Write this to " + file.string() + "?", stop)) {
+    fmt::print(stderr, "Nothing was written.\n");
+    return;
+  }
+  set_up.set_values(file, proposal(report));
+  if (!set_up.json()) fmt::print("written to {}\n", file.string());
+}
+
+void calibrate(const CameraCommandSetUp& set_up, const Options& options) {
+  StopSignal stop;
+  const CameraReport report = measure(set_up, options, stop);
+  if (set_up.json()) {
+    fmt::print("{}\n", to_json(report).dump());
+  } else {
+    for (const std::string& line : to_lines(report)) fmt::print("{}\n", line);
+  }
+  std::fflush(stdout);
+  if (options.write) write_proposal(report, set_up, options, stop);
+}
+
+std::string check_npy_name(const std::string& file) {
+  if (std::filesystem::path(file).extension() == ".npy") return {};
+  return "'" + file + "' does not end in .npy, and a NumPy array is what is written";
+}
+
+}  // namespace
+
+void add_calibrate_camera(CLI::App& calibrate_command, CameraCommandSetUp set_up) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* camera = calibrate_command.add_subcommand(
+      "camera",
+      "Measure the camera's gain, offset, read noise and saturation from its frames. Moves nothing "
+      "and asks nothing of the camera. Without a dark series, offset and read noise stay open");
+  camera
+      ->add_option("--frames", options->frames,
+                   "How many, of light and of dark; without: 512, or with --seconds 10000")
+      ->check(in_range(kFewestFrames, kMostFrames, "NUMBER"));
+  camera->add_option("--seconds", options->seconds, "All that come in that time, up to --frames")
+      ->check(in_range(0.1, 3600, "POSITIVE"));
+  auto* dark = camera->add_flag("--dark", options->dark,
+                                "A dark series first: asks to close the shutter and to open it "
+                                "again, and waits for Enter");
+  camera
+      ->add_flag("--dark-only", options->dark_only,
+                 "It is dark now: measure that and end, without a question")
+      ->excludes(dark);
+  camera->add_option(
+      "--dark-result", options->dark_result,
+      "File of the dark series: written with --dark and --dark-only, read otherwise");
+  camera
+      ->add_option(
+          "--maps", options->maps,
+          "Write mean and variance of each pixel there (.npy, float32, 2 x height x width)")
+      ->check(CLI::Validator(check_npy_name, ""));
+  if (set_up.set_values) {
+    camera->add_flag("--write", options->write,
+                     "Put the proposed values into the file of --config; comments stay");
+    camera->add_flag("--yes", options->yes, "Ask nothing before that");
+  }
+  camera->callback([options, set_up = std::move(set_up)] {
+    if (options->write && set_up.config().empty()) {
+      throw CLI::ValidationError("--write", "needs --config FILE");
+    }
+    calibrate(set_up, *options);
+  });
+}
+
+}  // namespace driftd::clients

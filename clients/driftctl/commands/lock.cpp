@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "clients/driftctl/commands/lock.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/process/stop_signal.hpp"
+#include "clients/driftctl/commands/place.hpp"
+
+namespace driftd::clients {
+namespace {
+
+using nlohmann::json;
+
+struct LockOptions {
+  bool resume = false, wait = false;
+  std::string place;
+};
+
+/// "holding (too few markers): see light, ..."
+std::string in_words(const json& status) {
+  std::string reason = status.at("reason");
+  std::ranges::replace(reason, '_', ' ');
+  const std::string cure = status.value("cure", "");
+  return status.at("state").get<std::string>() + " (" + reason + ")" +
+         (cure.empty() ? "" : ": " + cure);
+}
+
+/// Until the lock holds the sample. @throws Refused where it has ended instead
+void wait_for_lock(const CommonOptions& options, StopSignal& stop) {
+  constexpr std::chrono::milliseconds kBetween{50};
+  std::string told;
+  for (;;) {
+    const json status = send(options, {{"command", "status"}}).body.at("status");
+    const std::string state = status.at("state");
+    if (state == "locked") return;
+    if (state != "referencing" && state != "holding")
+      throw Refused("the lock is " + in_words(status), "refused");
+    if (const std::string now = in_words(status); state == "holding" && now != told) {
+      fmt::print(stderr, "{}\n", now);
+      told = now;
+    }
+    if (stop.raised()) throw std::runtime_error("waiting was ended; the lock goes on");
+    std::this_thread::sleep_for(kBetween);
+  }
+}
+
+void lock(const CommonOptions& options, const LockOptions& given) {
+  std::optional<StopSignal> stop;
+  if (given.wait) stop.emplace();
+  json request{{"command", "lock"}};
+  if (given.resume) request["resume"] = true;
+  json body =
+      given.place.empty() ? send(options, request).body : lock_at_place(options, given.place);
+  if (stop) {
+    wait_for_lock(options, *stop);
+    body["state"] = "locked";
+  }
+  print_state(options, body);
+  if (!given.place.empty() && !options.json) print_way_to_place(given.place, body);
+}
+
+}  // namespace
+
+void print_state(const CommonOptions& options, const json& body) {
+  if (options.json) {
+    fmt::print("{}\n", body.dump());
+    return;
+  }
+  fmt::print("state: {}\n", body.at("state").get<std::string>());
+  if (body.contains("warning"))
+    fmt::print(stderr, "warning: {}\n", body["warning"].get<std::string>());
+}
+
+void add_lock(CLI::App& app, const CommonOptions& options) {
+  const auto given = std::make_shared<LockOptions>();
+  CLI::App* command =
+      app.add_subcommand("lock", "Take the reference anew and hold the sample there");
+  command->add_flag("--resume", given->resume,
+                    "Go back to where a lock held it that was lost, or that the end of driftd "
+                    "interrupted; `status` says how far that is");
+  command
+      ->add_option("--place", given->place,
+                   "Go to a place that was saved (`place save`): its markers are looked for in the "
+                   "whole image")
+      ->excludes("--resume");
+  command->add_flag(
+      "--wait", given->wait,
+      "Return when it is locked; where that ends otherwise, say why, and exit with 1");
+  command->callback([given, &options] { lock(options, *given); });
+}
+
+}  // namespace driftd::clients

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// `driftctl lock`: engages the lock, and waits on request until it holds. One thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "clients/driftctl/shared/common_options.hpp"
+
+namespace driftd::clients {
+
+/// Adds the command; `options` outlives the app.
+void add_lock(CLI::App& app, const CommonOptions& options);
+/// "state: idle", and the warning of the answer if there is one; with --json the answer.
+void print_state(const CommonOptions& options, const nlohmann::json& body);
+
+}  // namespace driftd::clients

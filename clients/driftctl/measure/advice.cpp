@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+#include "clients/driftctl/measure/advice.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace driftd::clients {
+namespace {
+
+using nlohmann::json;
+
+/// A part of the residual that is worth words: this share of its square.
+constexpr double kWorthShare = 0.2;
+/// A line that is worth words: its amplitude, and against what is left anyhow.
+constexpr double kWorthLineNm = 0.1, kWorthLineShare = 0.3;
+constexpr double kSurprised = 1.7;  // as docs/control.md
+/// The stage differs from its description by so much that it should be described anew.
+constexpr double kGainOff = 0.1, kLateUs = 300;
+/// What is left and what was foretold differ by so much.
+constexpr double kFarFromForecast = 1.3;
+/// A line that is as sharp as this turns evenly.
+constexpr double kSharp = 300, kBlunt = 30;
+
+double number(const json& object, const char* path) {
+  const json::json_pointer pointer(path);
+  if (!object.contains(pointer) || !object.at(pointer).is_number()) return std::nan("");
+  return object.at(pointer).get<double>();
+}
+
+double both(double x, double y) {
+  return std::sqrt(0.5 * (x * x + y * y));
+}
+
+std::string text(const json& object, const char* path) {
+  const json::json_pointer pointer(path);
+  return object.contains(pointer) && object.at(pointer).is_string()
+             ? object.at(pointer).get<std::string>()
+             : "";
+}
+
+/// What shakes like this, most often.
+std::string guess(double frequency_hz, double q) {
+  for (const double mains_hz : {50.0, 60.0})
+    for (const int harmonic : {1, 2, 3})
+      if (q > kSharp && std::abs(frequency_hz - harmonic * mains_hz) < 0.005 * harmonic * mains_hz)
+        return "the mains: a transformer near the stage, or a loop of its cables";
+  if (frequency_hz < 8 && q < kSharp) return "the table on its legs, or the building";
+  if (q > kSharp) return "something that turns evenly: a fan or a pump";
+  if (q < kBlunt) return "a part that rings when it is knocked: objective, holder or shelf";
+  return "a fan or a pump, or a part that rings with it";
+}
+
+class Axis {
+ public:
+  Axis(const json& axis, double rate_hz, std::vector<Advice>& list)
+      : axis_(axis),
+        list_(list),
+        rate_hz_(rate_hz),
+        name_(text(axis, "/axis")),
+        total_nm_(number(axis, "/forecast/total_nm")) {}
+
+  void advise() {
+    if (!axis_.value("learnt", false)) {
+      add("learning", "the observer has not learnt yet how the sample moves: " + what_is_needed());
+      return;
+    }
+    if (std::isfinite(total_nm_)) {
+      add("forecast",
+          fmt::format("{:.2f} nm can be held: the sample's own motion {:.2f}, the "
+                      "markers' noise {:.2f}, the stage's {:.2f}, its lag {:.2f} nm",
+                      total_nm_, part("motion"), part("markers"), part("stage"), part("lag")));
+      advise_parts();
+    }
+    advise_lines();
+    advise_stage();
+    if (number(axis_, "/surprise") > kSurprised)
+      add("surprise",
+          "the sample moves otherwise than it did before: what was learnt is being mended");
+  }
+
+ private:
+  void add(const char* code, std::string text) { list_.push_back({code, name_, std::move(text)}); }
+  std::string what_is_needed() const {
+    const double frames = number(axis_, "/frames_to_learn");
+    if (!(frames > 0))
+      return "the frames seen until now say no more than it knew before; it looks again and again";
+    std::string text = fmt::format("it needs {:.0f} frames more while locked", frames);
+    if (rate_hz_ > 0)
+      text += fmt::format(", {:.0f} s at {:.3g} frames/s", std::ceil(frames / rate_hz_), rate_hz_);
+    return text;
+  }
+  double part(const char* name) const {
+    return number(axis_, (std::string("/forecast/") + name + "_nm").c_str());
+  }
+  bool is_worth(const char* name) const {
+    return part(name) * part(name) > kWorthShare * total_nm_ * total_nm_;
+  }
+  double without(const char* name) const {
+    return std::sqrt(std::max(0.0, total_nm_ * total_nm_ - part(name) * part(name)));
+  }
+
+  void advise_parts() {
+    if (is_worth("markers"))
+      add("markers",
+          fmt::format("brighter markers, or more of them, would help: without their noise "
+                      "{:.2f} nm would be left",
+                      without("markers")));
+    else
+      add("markers", fmt::format("more light would not help: without the markers' noise {:.2f} nm "
+                                 "would be left",
+                                 without("markers")));
+    if (is_worth("stage"))
+      add("stage_noise",
+          fmt::format("the stage's own noise is {:.2f} of {:.2f} nm, and no lock "
+                      "removes it: a quieter amplifier, a smaller range, softer cables",
+                      part("stage"), total_nm_));
+    if (is_worth("motion"))
+      add("motion",
+          fmt::format("the sample moves {:.2f} nm before a command can know of it: a higher "
+                      "frame rate and a stage that answers sooner would help, and to stop "
+                      "what shakes it",
+                      part("motion")));
+    if (is_worth("lag"))
+      add("lag",
+          fmt::format("the stage does not follow {:.2f} nm of what is foreseen: it is too slow "
+                      "for that, or control.step_limit_nm and control.rate_limit_nm_per_s are "
+                      "too small",
+                      part("lag")));
+  }
+
+  void advise_lines() {
+    if (!axis_.contains("lines")) return;
+    for (const json& line : axis_.at("lines")) {
+      const double hz = number(line, "/frequency_hz"), nm = number(line, "/amplitude_nm");
+      const double q = number(line, "/q");
+      const bool matters = nm > kWorthLineNm && !(nm < kWorthLineShare * total_nm_);
+      if (matters)
+        add("line", fmt::format("a line of {:.1f} nm at {:.1f} Hz (Q {:.0f}): {}?", nm, hz, q,
+                                guess(hz, q)));
+    }
+  }
+
+  void advise_stage() {
+    const double gain = number(axis_, "/stage_gain"), late_us = number(axis_, "/stage_late_us");
+    if (std::abs(gain - 1) > kGainOff || std::abs(late_us) > kLateUs)
+      add("stage_model",
+          fmt::format("the stage moves {:.2f} times as far as it is told, and {:.1f} ms "
+                      "{} than stage.delay_us says: `driftctl calibrate` describes it",
+                      gain, 1e-3 * std::abs(late_us), late_us < 0 ? "sooner" : "later"));
+  }
+
+  const json& axis_;
+  std::vector<Advice>& list_;
+  double rate_hz_;
+  std::string name_;
+  double total_nm_;
+};
+
+/// Foretold, and measured by the witnesses without their noise. Over both axes: the forecast's are
+/// the stage's, which may be turned against the image's.
+void compare(const json& status, std::vector<Advice>& list) {
+  const double foretold_nm = both(number(status, "/control/axes/0/forecast/total_nm"),
+                                  number(status, "/control/axes/1/forecast/total_nm"));
+  const double left_nm = both(number(status, "/residual/out_of_loop/sample_x_nm"),
+                              number(status, "/residual/out_of_loop/sample_y_nm"));
+  if (left_nm > kFarFromForecast * foretold_nm)
+    list.push_back(
+        {"more_than_forecast", "",
+         fmt::format("the witnesses show {:.2f} nm where {:.2f} are foretold: markers that "
+                     "move by themselves, or a computer that is late (`driftctl doctor`)",
+                     left_nm, foretold_nm)});
+}
+
+}  // namespace
+
+std::vector<Advice> advice_of(const json& status) {
+  std::vector<Advice> list;
+  const std::string state = text(status, "/state"), reason = text(status, "/control/reason");
+  if (state != "locked") {
+    list.push_back(
+        {"not_locked", "",
+         "nothing to say while the state is " + state + ": a lock shows how the sample moves"});
+    return list;
+  }
+  if (text(status, "/control/law") == "pi")
+    list.push_back(
+        {"pi", "",
+         reason == "worse_than_pi"
+             ? "PI holds the lock, because the observer left more: what shakes the sample "
+               "may change faster than it can be learnt"
+         : reason == "not_ready" ? "PI holds the lock until the frame rate is known"
+                                 : "PI holds the lock: control.law: auto may hold it stiller"});
+  const json::json_pointer axes("/control/axes");
+  if (status.contains(axes) && status.at(axes).is_array())
+    for (const json& axis : status.at(axes))
+      Axis(axis, number(status, "/camera/rate_hz"), list).advise();
+  compare(status, list);
+  if (list.empty())
+    list.push_back(
+        {"nothing_learnt", "", "nothing is known yet of how the sample moves: is control.law pi?"});
+  return list;
+}
+
+json to_json(const std::vector<Advice>& advice) {
+  json list = json::array();
+  for (const Advice& one : advice)
+    list.push_back({{"code", one.code}, {"axis", one.axis}, {"text", one.text}});
+  return list;
+}
+
+}  // namespace driftd::clients

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// What `driftctl report` tells of a record: counted and measured here, drawn by record_report.
+// Pure but for the reading of the record; one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "clients/driftctl/measure/measurement.hpp"
+#include "clients/driftctl/measure/spectrum.hpp"
+#include "clients/driftctl/records/record_files.hpp"
+
+namespace driftd::clients {
+
+/// A time without a lock that was wanted, or a recorded time in any state.
+struct Span {
+  double begin_s = 0, end_s = 0;  ///< since the first frame
+  std::string state, reason;
+};
+
+struct MarkerHealth {
+  std::uint32_t id = 0;
+  bool witness = false;
+  std::uint64_t frames = 0;
+  std::map<std::string, std::uint64_t> health;  ///< frames in each
+  double sd_nm = 0;                             ///< mean of what its fits promise, x and y
+  double residual_nm = 0;                       ///< rms of x and y, while good
+  double sigma_px = 0, amplitude_adu = 0;       ///< means
+};
+
+struct RecordSummary {
+  double seconds = 0, rate_hz = 0;
+  std::uint64_t frames = 0, valid = 0, stale = 0, in_lock = 0;
+  std::uint64_t missing = 0;  ///< numbers of frames that never came
+  std::int64_t begin_wall_ns = 0;
+  std::vector<double> time_s, x_nm, y_nm, witness_x_nm, witness_y_nm, total_x_nm, total_y_nm;
+  std::map<std::string, double> state_s;  ///< seconds in each state
+  std::vector<Span> spans;                ///< of the lock's states, in their order
+  std::uint64_t locked_frames = 0;
+  std::array<double, 2> locked_rms_nm{};  ///< about the reference
+  std::array<double, 2> witness_rms_nm{};
+  /// Of the longest time in lock without a hole.
+  double analysed_s = 0;
+  std::array<AxisReport, 2> axes;
+  std::array<Spectrum, 2> spectra;
+  std::vector<double> latency_us;  ///< sorted
+  std::uint64_t corrections = 0, not_left = 0, limited = 0;
+  std::vector<MarkerHealth> markers;
+  std::vector<record::Event> events;
+  std::vector<record::CounterRow> counters;  ///< the first and the last
+};
+
+RecordSummary summarise(const RecordFiles& record);
+/// Of sorted values; NaN without any.
+double percentile(const std::vector<double>& sorted, double share);
+
+}  // namespace driftd::clients

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "clients/driftctl/records/science_drift.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace driftd::clients {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+/// Frames on either side of a new zero that are taken for one place.
+constexpr std::size_t kJoinFrames = 16;
+/// The sample may have gone anywhere in a longer time without a measurement.
+constexpr std::int64_t kLongestJoinNs = 1'000'000'000;
+/// Between two measured frames as far apart as that the drift is a straight line.
+constexpr std::int64_t kLongestGapNs = 200'000'000;
+
+/// So much a second is a clock slewed (chrony: at most 83 ms), and beyond it one that was set.
+constexpr double kMostSlew = 0.1;
+
+std::int64_t moved_ns(const record::ClockRow& a, const record::ClockRow& b) {
+  return (b.wall_ns - b.time_ns) - (a.wall_ns - a.time_ns);
+}
+
+bool is_set_between(const record::ClockRow& a, const record::ClockRow& b) {
+  return static_cast<double>(std::abs(moved_ns(a, b))) >
+         kMostSlew * static_cast<double>(b.time_ns - a.time_ns);
+}
+
+/// Rows between which it was not set.
+std::int64_t monotonic_within(std::span<const record::ClockRow> rows, std::int64_t wall_ns) {
+  const auto after = std::ranges::upper_bound(rows, wall_ns, {}, &record::ClockRow::wall_ns);
+  if (after == rows.begin()) return rows.front().time_ns + (wall_ns - rows.front().wall_ns);
+  const record::ClockRow& left = *std::prev(after);
+  if (after == rows.end()) return left.time_ns + (wall_ns - left.wall_ns);
+  const double share =
+      static_cast<double>(wall_ns - left.wall_ns) /
+      static_cast<double>(std::max<std::int64_t>(1, after->wall_ns - left.wall_ns));
+  return left.time_ns + std::llround(share * static_cast<double>(after->time_ns - left.time_ns));
+}
+
+}  // namespace
+
+ScienceDrift not_measured() {
+  return {kNaN, kNaN, kNaN, kNaN, 0, false};
+}
+
+void DriftCurve::add(std::span<const record::FrameRow> rows) {
+  for (const record::FrameRow& row : rows) {
+    if (!row.valid || !std::isfinite(row.frame_x_nm) || !std::isfinite(row.frame_y_nm)) continue;
+    if (!points_.empty() && row.taken_ns <= points_.back().taken_ns) continue;
+    if (points_.empty()) reference_ = row.reference;
+    if (row.reference != reference_) begin_zero(row);
+    points_.push_back({row.taken_ns, row.frame_id, row.frame_x_sd_nm, row.frame_y_sd_nm,
+                       row.frame_x_nm + offset_x_nm_, row.frame_y_nm + offset_y_nm_});
+    if (!joined_ && points_.size() - zero_begin_ == kJoinFrames) join_zeros();
+  }
+}
+
+void DriftCurve::begin_zero(const record::FrameRow& row) {
+  join_zeros();  // one that was too short
+  reference_ = row.reference;
+  const std::int64_t gap_ns = row.taken_ns - points_.back().taken_ns;
+  joined_ = gap_ns > kLongestJoinNs;
+  zero_begin_ = points_.size();
+  if (joined_) {
+    notes_.push_back(
+        fmt::format("before frame {} nothing was measured for {:.1f} s and a new reference was "
+                    "taken: how far the sample moved meanwhile is not known, and taken for 0",
+                    row.frame_id, static_cast<double>(gap_ns) * 1e-9));
+    offset_x_nm_ = points_.back().x_nm - row.frame_x_nm;
+    offset_y_nm_ = points_.back().y_nm - row.frame_y_nm;
+  }
+}
+
+/// The last places against the old zero and the first against the new one are the same places.
+void DriftCurve::join_zeros() {
+  if (joined_) return;
+  joined_ = true;
+  const auto mean = [&](std::size_t begin, std::size_t end) {
+    double x = 0, y = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      x += points_[i].x_nm;
+      y += points_[i].y_nm;
+    }
+    const auto count = static_cast<double>(end - begin);
+    return std::pair{x / count, y / count};
+  };
+  const std::size_t before = std::min(kJoinFrames, zero_begin_);
+  const auto [old_x, old_y] = mean(zero_begin_ - before, zero_begin_);
+  const auto [new_x, new_y] =
+      mean(zero_begin_, std::min(points_.size(), zero_begin_ + kJoinFrames));
+  for (std::size_t i = zero_begin_; i < points_.size(); ++i) {
+    points_[i].x_nm += old_x - new_x;
+    points_[i].y_nm += old_y - new_y;
+  }
+  offset_x_nm_ += old_x - new_x;
+  offset_y_nm_ += old_y - new_y;
+}
+
+ScienceDrift DriftCurve::over(const Exposure& exposure) const {
+  const auto begin = std::ranges::lower_bound(points_, exposure.begin_ns, {}, &Point::taken_ns);
+  const auto end = std::ranges::upper_bound(points_, exposure.end_ns, {}, &Point::taken_ns);
+  if (begin < end) {
+    ScienceDrift drift{.frames = static_cast<int>(end - begin), .measured = true};
+    for (auto p = begin; p != end; ++p) {
+      drift.x_nm += p->x_nm / drift.frames;
+      drift.y_nm += p->y_nm / drift.frames;
+      drift.x_sd_nm += std::pow(double{p->x_sd_nm} / drift.frames, 2);
+      drift.y_sd_nm += std::pow(double{p->y_sd_nm} / drift.frames, 2);
+    }
+    drift.x_sd_nm = std::sqrt(drift.x_sd_nm);
+    drift.y_sd_nm = std::sqrt(drift.y_sd_nm);
+    return drift;
+  }
+  if (begin == points_.begin() || begin == points_.end() ||
+      begin->taken_ns - std::prev(begin)->taken_ns > kLongestGapNs) {
+    return not_measured();
+  }
+  const Point& left = *std::prev(begin);
+  const Point& right = *begin;
+  const double middle = 0.5 * static_cast<double>(exposure.begin_ns - left.taken_ns) +
+                        0.5 * static_cast<double>(exposure.end_ns - left.taken_ns);
+  const double share = middle / static_cast<double>(right.taken_ns - left.taken_ns);
+  const auto between = [share](double a, double b) { return a + share * (b - a); };
+  return {between(left.x_nm, right.x_nm),
+          between(left.y_nm, right.y_nm),
+          std::max(left.x_sd_nm, right.x_sd_nm),
+          std::max(left.y_sd_nm, right.y_sd_nm),
+          0,
+          true};
+}
+
+ScienceDrift DriftCurve::at_frame(std::uint64_t frame_id) const {
+  // The daemon's numbers rise, across a lost camera too.
+  const auto found = std::ranges::lower_bound(points_, frame_id, {}, &Point::frame_id);
+  if (found == points_.end() || found->frame_id != frame_id) return not_measured();
+  return {found->x_nm, found->y_nm, found->x_sd_nm, found->y_sd_nm, 1, true};
+}
+
+WallClock::WallClock(std::vector<record::ClockRow> rows) : rows_(std::move(rows)) {
+  std::ranges::sort(rows_, {}, &record::ClockRow::time_ns);
+  begins_.push_back(0);
+  for (std::size_t i = 1; i < rows_.size(); ++i)
+    if (is_set_between(rows_[i - 1], rows_[i])) begins_.push_back(i);
+}
+
+std::optional<std::int64_t> WallClock::monotonic_ns(std::int64_t wall_ns) const {
+  std::optional<std::int64_t> found;
+  for (std::size_t k = 0; k < begins_.size(); ++k) {
+    const bool first = k == 0;
+    const bool last = k + 1 == begins_.size();
+    const auto begin = rows_.begin() + static_cast<std::ptrdiff_t>(begins_[k]);
+    const auto end =
+        last ? rows_.end() : rows_.begin() + static_cast<std::ptrdiff_t>(begins_[k + 1]);
+    // It was set at some time between two rows.
+    if (!first && wall_ns < begin->wall_ns - (begin->time_ns - std::prev(begin)->time_ns)) continue;
+    if (!last && wall_ns > std::prev(end)->wall_ns + (end->time_ns - std::prev(end)->time_ns))
+      continue;
+    if (found) return {};
+    found = monotonic_within({begin, end}, wall_ns);
+  }
+  return found;
+}
+
+std::int64_t WallClock::uncertainty_ns() const {
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    most = std::max(most, rows_[i].read_uncertainty_ns);
+    if (i == 0 || is_set_between(rows_[i - 1], rows_[i])) continue;
+    most = std::max(most, std::abs(moved_ns(rows_[i - 1], rows_[i])));
+  }
+  return most;
+}
+
+std::int64_t WallClock::utc_error_ns() const {
+  std::int64_t most = -1;
+  for (const record::ClockRow& row : rows_) {
+    if (row.utc_max_error_ns < 0) return -1;
+    most = std::max(most, row.utc_max_error_ns);
+  }
+  return most;
+}
+
+}  // namespace driftd::clients

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#include "clients/driftctl/records/text_output.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace driftd::clients {
+
+TextOutput::TextOutput(std::filesystem::path path) : path_(std::move(path)) {
+  temporary_ = path_;
+  temporary_ += ".part-" + std::to_string(getpid());
+  file_ = std::fopen(temporary_.c_str(), "wbx");
+  if (file_ == nullptr) fail();
+}
+
+TextOutput::~TextOutput() {
+  if (file_ != nullptr) static_cast<void>(std::fclose(file_));
+  std::error_code ignored;
+  std::filesystem::remove(temporary_, ignored);
+}
+
+void TextOutput::fail() const {
+  throw std::runtime_error(path_.string() +
+                           ": cannot be written: " + std::generic_category().message(errno));
+}
+
+void TextOutput::write(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
+}
+
+void TextOutput::keep() {
+  std::FILE* file = std::exchange(file_, nullptr);
+  if (std::fclose(file) != 0) fail();
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+}
+
+}  // namespace driftd::clients

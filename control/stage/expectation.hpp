@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// How a frame differs from what the observer expected, for the stage monitor. A plain value; stage
+// axes, nm.
+#pragma once
+
+#include "control/values/types.hpp"
+
+namespace driftd::control {
+
+struct Expectation {
+  Vec2 innovation_nm;  ///< of the sample's own motion: measured less expected
+  Vec2 variance_nm2;   ///< of it, by the model
+  /// Had the stage not been there at all, the innovation would have been more by so much: of the
+  /// x axis' filter for where the stage was in x and in y, and of the y axis' filter.
+  Vec2 of_stage_x_nm, of_stage_y_nm;
+};
+
+}  // namespace driftd::control

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/calibration/calibration_result.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "control/identification/stage_identification.hpp"
+#include "daemon/setup/compose.hpp"
+#include "daemon/status/status_messages.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+using control::ImageToStage;
+using control::StageCalibration;
+using control::StageProposal;
+using control::Vec2;
+using nlohmann::json;
+
+json number(const std::optional<double>& value) {
+  return number_or_null(value.value_or(0), value.has_value());
+}
+
+json pair(Vec2 v) {
+  return json::array({number_or_null(v.x), number_or_null(v.y)});
+}
+
+json matrix(const ImageToStage& m) {
+  return json::array({pair({m.a, m.b}), pair({m.c, m.d})});
+}
+
+json list(const std::vector<double>& values) {
+  json list = json::array();
+  for (const double value : values) list.push_back(number_or_null(value));
+  return list;
+}
+
+/// What the configuration would say: the model adds by itself what commands wait for their turn.
+json stage_json(const StageProposal& proposal, double waiting_us) {
+  return {{"image_to_stage", matrix(proposal.image_to_stage)},
+          {"delay_us", number_or_null(std::max(0.0, proposal.delay_us - waiting_us))},
+          {"time_constant_us", number_or_null(proposal.time_constant_us)},
+          {"resonance_hz", number_or_null(proposal.resonance_hz)},
+          {"damping", number_or_null(proposal.damping)}};
+}
+
+json control_json(const StageProposal& proposal) {
+  return {{"integral", number_or_null(proposal.integral)},
+          {"proportional", number_or_null(proposal.proportional)}};
+}
+
+json result_json(const StageCalibration& c, const CalibrationRun& run,
+                 const CalibrationContext& context) {
+  json markers = json::array();
+  for (std::size_t i = 0; i < context.marker_ids.size(); ++i) {
+    markers.push_back(
+        {{"id", context.marker_ids[i]}, {"noise_nm", number_or_null(run.marker_noise_nm(i))}});
+  }
+  json present = stage_json(c.present, context.waiting_us);
+  present.update(control_json(c.present));
+  present["residual_nm"] = number_or_null(c.present.residual_nm);
+  return {{"excursion_nm", run.settings().excursion_nm},
+          {"seconds", number_or_null(c.seconds)},
+          {"samples", c.samples},
+          {"outliers", c.outliers},
+          {"missing", c.missing},
+          {"image_to_stage", matrix(c.image_to_stage)},
+          {"image_to_stage_sd", matrix(c.image_to_stage_sd)},
+          {"mirrored", c.mirrored},
+          {"rotation_deg", number_or_null(c.rotation_deg)},
+          {"scale", pair(c.scale)},
+          {"scale_sd", pair(c.scale_sd)},
+          {"cross_talk", pair(c.cross_talk)},
+          {"cross_talk_sd", pair(c.cross_talk_sd)},
+          {"delay_us", number_or_null(c.delay_us)},
+          {"delay_sd_us", number_or_null(c.delay_sd_us)},
+          {"order", c.order},
+          {"time_constant_us", number(c.time_constant_us)},
+          {"time_constant_sd_us", number(c.time_constant_sd_us)},
+          {"bandwidth_hz", number_or_null(c.bandwidth_hz)},
+          {"bandwidth_sd_hz", number_or_null(c.bandwidth_sd_hz)},
+          {"resonance_hz", number(c.resonance_hz)},
+          {"resonance_sd_hz", number(c.resonance_sd_hz)},
+          {"damping", number(c.damping)},
+          {"damping_sd", number(c.damping_sd)},
+          {"hysteresis", pair(c.hysteresis)},
+          {"hysteresis_sd", pair(c.hysteresis_sd)},
+          {"stage_noise_nm", number(c.stage_noise_nm)},
+          {"noise_nm", pair(c.noise_nm)},
+          {"fit_residual_nm", pair(c.fit_residual_nm)},
+          {"drift_nm_per_s", pair(c.drift_nm_per_s)},
+          {"spectrum",
+           {{"frequency_hz", list(c.spectrum.frequency_hz)},
+            {"x_nm2_per_hz", list(c.spectrum.x_nm2_per_hz)},
+            {"y_nm2_per_hz", list(c.spectrum.y_nm2_per_hz)}}},
+          {"markers", markers},
+          {"returned_nm", pair(c.returned_nm)},
+          {"age_us", number_or_null(c.age_us)},
+          {"waiting_us", context.waiting_us},
+          {"response",
+           {{"time_ms", list(c.response.time_ms)},
+            {"x", list(c.response.x)},
+            {"y", list(c.response.y)},
+            {"model", list(c.response.model)}}},
+          {"present", present},
+          {"proposal",
+           {{"stage", stage_json(c.proposal, context.waiting_us)},
+            {"control", control_json(c.proposal)},
+            {"residual_nm", number_or_null(c.proposal.residual_nm)}}},
+          {"pixel_size",
+           {{"configured_nm", context.config.optics.pixel_size_nm},
+            {"ratio", number_or_null(c.pixel_ratio)},
+            {"ratio_sd", number_or_null(c.pixel_ratio_sd)}}}};
+}
+
+/// What a lock would do. Where the loop runs away the number means nothing.
+std::string forecast(double residual_nm) {
+  constexpr double kRunsAwayNm = 100;
+  if (!(residual_nm < kRunsAwayNm)) return "would not hold";
+  return fmt::format("would leave {:.2f} nm", residual_nm);
+}
+
+}  // namespace
+
+CalibrationResult evaluate(const CalibrationRun& run, const CalibrationContext& context,
+                           const std::atomic<bool>& cancelled) {
+  control::ControllerSettings present = loop_settings(context.config, {}).supervisor.controller;
+  present.stage_delay_us += context.waiting_us;
+  const control::StageIdentification found = control::identify_stage(
+      run.record(),
+      {.cancelled = &cancelled, .present = present, .image_gain_sd = run.image_gain_sd()});
+  if (found.refused()) return {.refusal = found.text, .result = nullptr, .summary = {}};
+  const StageCalibration& c = found.result;
+  return {.refusal = {},
+          .result = result_json(c, run, context),
+          .summary = fmt::format(
+              "{}turned by {:.1f} degrees, dead time {:.2f} ms, response {:.0f} Hz; a lock {} as "
+              "configured and {} as proposed",
+              c.mirrored ? "mirrored and " : "", c.rotation_deg, 1e-3 * c.delay_us, c.bandwidth_hz,
+              forecast(c.present.residual_nm), forecast(c.proposal.residual_nm))};
+}
+
+}  // namespace driftd::daemon

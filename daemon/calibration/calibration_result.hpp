@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// What a calibration's record says of the stage, as docs/protocol.md has the reply to
+// `calibration`. Evaluating takes seconds: on a thread of its own. Pure.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "daemon/loop/calibration_run.hpp"
+
+namespace driftd::daemon {
+
+/// What the evaluation needs beside the record, as it was when the stage was moved.
+struct CalibrationContext {
+  config::Config config;
+  std::vector<std::uint32_t> marker_ids;
+  double waiting_us = 0;  ///< Controller::set_waiting_us()
+};
+
+struct CalibrationResult {
+  std::string refusal;    ///< why the record says nothing of the stage; empty: it does
+  nlohmann::json result;  ///< null with a refusal
+  std::string summary;    ///< one line of it
+};
+
+/// @param cancelled  set by another thread: the result is not wanted any more
+CalibrationResult evaluate(const CalibrationRun& run, const CalibrationContext& context,
+                           const std::atomic<bool>& cancelled);
+
+}  // namespace driftd::daemon

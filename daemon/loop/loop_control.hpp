@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Housekeeping's end of the tracking loop's ports: sends it commands, tells which of them it has
+// taken, shows its newest reports and destroys what it gives back. Housekeeping thread; nothing
+// here waits for the loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "daemon/loop/tracking_loop.hpp"
+
+namespace driftd::daemon {
+
+class LoopControl {
+ public:
+  explicit LoopControl(LoopPorts& ports) : ports_(ports) {}
+
+  /// The command's number, for has_taken(); nothing, with nothing sent, when the loop's queue is
+  /// full.
+  [[nodiscard]] std::optional<std::uint64_t> send(LoopCommand command);
+  /// The loop has taken the command of this number, and report() is from after it.
+  bool has_taken(std::uint64_t number) const noexcept { return report().commands_taken >= number; }
+  bool has_taken_all() const noexcept { return has_taken(sent_); }
+  /// New settings: sent as soon as the queue has room, in place of others that still wait.
+  void change_settings(std::unique_ptr<LoopSettings> settings);
+
+  /// Takes over the newest reports and destroys what the loop gave back.
+  void refresh();
+  /// As of the last refresh().
+  const LoopReport& report() const noexcept { return ports_.report.reading(); }
+  const MarkersReport& markers() const noexcept { return ports_.markers.reading(); }
+  /// The lock's changes one by one; false when there is none left.
+  bool next_change(LockChange& change) noexcept { return ports_.lock_changes.pop(change); }
+  /// Calibrations that are over, one by one; null when there is none left.
+  std::unique_ptr<CalibrationRun> next_calibration() {
+    std::unique_ptr<CalibrationRun> run;
+    ports_.retired_calibrations.pop(run);
+    return run;
+  }
+  FrameCopies& frames() noexcept { return ports_.frame_copy; }
+  /// A recording may go on: its first frame was searched for markers.
+  void let_recording_go_on() noexcept;
+
+ private:
+  void send_settings();
+
+  LoopPorts& ports_;
+  std::uint64_t sent_ = 0;
+  std::unique_ptr<LoopSettings> settings_;  // to be sent
+};
+
+}  // namespace driftd::daemon

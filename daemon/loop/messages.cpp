@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/loop/messages.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+
+namespace driftd::daemon {
+namespace {
+
+/// A number as JSON: fixed decimals, or null.
+struct Number {
+  double value;
+  bool exists = true;
+};
+
+}  // namespace
+}  // namespace driftd::daemon
+
+template <>
+struct fmt::formatter<driftd::daemon::Number> : fmt::formatter<double> {
+  template <typename Context>
+  auto format(const driftd::daemon::Number& n, Context& context) const {
+    if (!n.exists || !std::isfinite(n.value)) return fmt::format_to(context.out(), "null");
+    return fmt::formatter<double>::format(n.value, context);
+  }
+};
+
+namespace driftd::daemon {
+namespace {
+
+template <typename... Arguments>
+std::string_view format_into(MessageBuffer& buffer, fmt::format_string<Arguments...> format,
+                             Arguments&&... arguments) noexcept {
+  const auto end =
+      fmt::format_to_n(buffer.data(), buffer.size(), format, std::forward<Arguments>(arguments)...);
+  return {buffer.data(), std::min(end.size, buffer.size())};
+}
+
+constexpr std::array<std::string_view, 8> kLimitedText = {
+    "[]",           R"(["step"])",         R"(["rate"])",         R"(["step","rate"])",
+    R"(["range"])", R"(["step","range"])", R"(["rate","range"])", R"(["step","rate","range"])"};
+
+}  // namespace
+
+std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,
+                                 const FrameRecord& record) noexcept {
+  const control::DriftEstimate& d = record.drift;
+  return format_into(
+      buffer,
+      R"(position {{"v":1,"seq":{},"session":"{}","frame_id":{},"camera_time_ns":{},"arrival_ns":{},)"
+      R"("state":"{}","valid":{},"x_nm":{:.4f},"y_nm":{:.4f},"x_sd_nm":{:.4f},"y_sd_nm":{:.4f},)"
+      R"("xy_cov_nm2":{:.6f},"frame_x_nm":{:.4f},"frame_y_nm":{:.4f},"markers_used":{},)"
+      R"("markers_total":{},"witness_x_nm":{:.4f},"witness_y_nm":{:.4f},"witnesses_used":{},)"
+      R"("in_lock":{},"coasting":{},"set_x_nm":{:.4f},"set_y_nm":{:.4f},"moving":{}}})",
+      seq, session, record.frame_id, record.camera_time_ns, record.arrival_ns,
+      control::name_of(record.state), d.valid, Number{d.drift_nm.x, d.valid},
+      Number{d.drift_nm.y, d.valid}, Number{std::sqrt(d.covariance_nm2.xx), d.valid},
+      Number{std::sqrt(d.covariance_nm2.yy), d.valid}, Number{d.covariance_nm2.xy, d.valid},
+      Number{d.frame_drift_nm.x, d.valid}, Number{d.frame_drift_nm.y, d.valid}, d.markers_used,
+      d.markers_total, Number{d.witness_nm.x, d.witness_valid},
+      Number{d.witness_nm.y, d.witness_valid}, d.witnesses_used, record.in_lock, record.coasting,
+      Number{record.moved_nm.x, has_set_point(record)},
+      Number{record.moved_nm.y, has_set_point(record)}, record.moving);
+}
+
+std::string_view format_correction(MessageBuffer& buffer, std::uint64_t seq,
+                                   std::string_view session, const FrameRecord& record,
+                                   std::int64_t sent_ns) noexcept {
+  const control::Correction& c = record.correction;
+  return format_into(
+      buffer,
+      R"(correction {{"v":1,"seq":{},"session":"{}","lock_id":{},"frame_id":{},"camera_time_ns":{},)"
+      R"("arrival_ns":{},"sent_ns":{},"expires_ns":{},"total_x_nm":{:.4f},"total_y_nm":{:.4f},"delta_x_nm":{:.4f},)"
+      R"("delta_y_nm":{:.4f},"probe":{},"limited":{},"in_lock":{},"coasting":{},"move_x_nm":{:.4f},)"
+      R"("move_y_nm":{:.4f}}})",
+      seq, session, record.lock_id, record.frame_id, record.camera_time_ns, record.arrival_ns,
+      sent_ns, record.expires_ns, c.total_nm.x, c.total_nm.y, c.delta_nm.x, c.delta_nm.y,
+      record.probe, kLimitedText[c.limited & 7], record.in_lock, record.coasting, c.move_nm.x,
+      c.move_nm.y);
+}
+
+}  // namespace driftd::daemon

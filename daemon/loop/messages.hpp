@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The text of the messages of docs/protocol.md. Frame messages are formatted into a fixed buffer,
+// the rest by the JSON library. Every value that is not finite or does not exist becomes null.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/process/latency_histogram.hpp"
+#include "camera/frame_source.hpp"
+#include "daemon/loop/records.hpp"
+
+namespace driftd::daemon {
+
+constexpr std::string_view kVersion = DRIFTD_VERSION;
+
+/// Room for the longest frame message.
+using MessageBuffer = std::array<char, 1024>;
+
+/// "position {...}" and "correction {...}".
+std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,
+                                 const FrameRecord& record) noexcept;
+std::string_view format_correction(MessageBuffer& buffer, std::uint64_t seq,
+                                   std::string_view session, const FrameRecord& record,
+                                   std::int64_t sent_ns) noexcept;
+
+}  // namespace driftd::daemon

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/loop/publisher.hpp"
+
+#include <array>
+#include <string_view>
+
+#include "base/monotonic.hpp"
+#include "daemon/loop/messages.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+constexpr std::size_t kTextSlots = 256;
+enum Sequence : std::size_t { Position, Correction, Markers, Status, Event };
+constexpr std::array<std::string_view, 3> kTextTopics = {"markers", "status", "event"};
+constexpr std::array<std::string_view, 4> kTopics = {"position", "markers", "status", "event"};
+constexpr std::array<std::string_view, 1> kCorrectionTopics = {"correction"};
+
+}  // namespace
+
+Publisher::Publisher(WireContext& wire, const PublisherSettings& settings)
+    : socket_(wire, {.key = "wire.publish",
+                     .domain = "publish",
+                     .endpoints = settings.endpoints,
+                     .queue_messages = settings.send_queue_messages,
+                     .topics = kTopics}),
+      corrections_(wire, {.key = "wire.corrections",
+                          .domain = "corrections",
+                          .endpoints = settings.corrections,
+                          .queue_messages = settings.queued_corrections,
+                          .topics = kCorrectionTopics,
+                          .few_unread = true}),
+      session_(settings.session),
+      clock_(settings.clock),
+      frames_(kFrameSlots),
+      texts_(kTextSlots) {}
+
+Publisher::~Publisher() {
+  stop();
+}
+
+void Publisher::start(std::function<void()> on_thread_start, std::function<void()> on_sent) {
+  on_sent_ = std::move(on_sent);
+  thread_ = std::thread([this, on_start = std::move(on_thread_start)] {
+    if (on_start) on_start();
+    run();
+  });
+}
+
+void Publisher::stop() noexcept {
+  stopping_.store(true);
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Publisher::wake() noexcept {
+  signal_.fetch_add(1, std::memory_order_release);
+  signal_.notify_one();
+}
+
+bool Publisher::hand_over(const FrameRecord& record) noexcept {
+  const bool taken = frames_.push(record);
+  if (taken) expiries_[handed_++ % expiries_.size()] = record.expires_ns;
+  wake();
+  return taken;
+}
+
+bool Publisher::is_behind(std::int64_t now_ns) noexcept {
+  const std::uint64_t late = late_.load(std::memory_order_relaxed);
+  const std::uint64_t done = done_.load(std::memory_order_acquire);
+  const bool one_was_late = late != seen_late_;
+  seen_late_ = late;
+  const bool one_is_late = done < handed_ && expiries_[done % expiries_.size()] < now_ns;
+  return one_was_late || one_is_late || frames_.full();
+}
+
+bool Publisher::send(TextMessage message) {
+  const bool taken = texts_.push(std::move(message));
+  wake();
+  return taken;
+}
+
+Publisher::Sent Publisher::last_sent(std::uint64_t lock_id) noexcept {
+  last_sent_.refresh();
+  const Sent& sent = last_sent_.reading();
+  return sent.lock_id == lock_id ? sent : Sent{};
+}
+
+void Publisher::run() noexcept {
+  TextMessage message;
+  for (;;) {
+    const int seen = signal_.load(std::memory_order_acquire);
+    const bool last_round = stopping_.load();
+    publish_frames();
+    while (texts_.pop(message)) {
+      publish(message);
+      publish_frames();
+    }
+    // After what waits to leave, which they would delay by a few microseconds.
+    corrections_.take_subscriptions();
+    socket_.take_subscriptions();
+    subscribed_.store(socket_.has_subscriber(), std::memory_order_relaxed);
+    has_driver_.store(corrections_.has_subscriber(), std::memory_order_relaxed);
+    dealt_with_.store(seen, std::memory_order_release);
+    if (last_round) return;
+    signal_.wait(seen, std::memory_order_acquire);
+  }
+}
+
+void Publisher::publish_frames() {
+  FrameRecord record;
+  bool any = false;
+  for (; frames_.pop(record); any = true) publish(record);
+  if (any && on_sent_) on_sent_();
+}
+
+void Publisher::publish(const FrameRecord& record) {
+  const bool left = record.has_correction && send_correction(record, clock_());
+  const std::int64_t corrected_ns = clock_();
+  MessageBuffer buffer;
+  socket_.send(format_position(buffer, sequence_[Position]++, session_, record));
+  const std::int64_t done_ns = record.has_correction ? corrected_ns : clock_();
+  publish_.record(done_ns - record.handed_ns);
+  total_.record(done_ns - record.arrival_ns);
+  if (feed_ && feed_->wanted.load(std::memory_order_relaxed))
+    feed_->sent.push({record.handed_ns, done_ns, left});
+  if (done_ns > record.expires_ns) late_.fetch_add(1, std::memory_order_relaxed);
+  done_.fetch_add(1, std::memory_order_release);
+  sent_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Sends it if it may leave; if not, nothing that was computed on top of it leaves either.
+/// @returns whether it left
+bool Publisher::send_correction(const FrameRecord& record, std::int64_t now_ns) {
+  const bool in_chain = record.chain == broken_.load(std::memory_order_relaxed);
+  const bool same_lock = sent_correction_.lock_id == record.lock_id;
+  const control::Vec2 from_nm = same_lock ? sent_correction_.total_nm : control::Vec2{};
+  if (!in_chain || now_ns > record.expires_ns) {
+    expired_.fetch_add(1, std::memory_order_relaxed);
+  } else if (!control::keeps(record.limits, from_nm, record.correction.total_nm)) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    const bool sent = gate_.pass(record.lock_id, [&] {
+      MessageBuffer buffer;
+      corrections_.send(
+          format_correction(buffer, sequence_[Correction]++, session_, record, clock_()));
+    });
+    if (sent) {
+      sent_correction_ = {record.lock_id, record.correction.total_nm, record.handed_ns};
+      last_sent_.writing() = sent_correction_;
+      last_sent_.publish();
+      return true;
+    }
+    withheld_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (in_chain) broken_.fetch_add(1, std::memory_order_release);
+  return false;
+}
+
+void Publisher::publish(const TextMessage& message) {
+  const auto topic = static_cast<std::size_t>(message.topic);
+  std::string text(kTextTopics[topic]);
+  text += R"( {"v":1,"seq":)" + std::to_string(sequence_[Markers + topic]++) + R"(,"session":")" +
+          session_ + "\"," + message.fields + "}";
+  socket_.send(text);
+  sent_.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace driftd::daemon

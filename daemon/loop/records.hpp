@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// The fixed-size values that pass between the tracking loop, the publisher and housekeeping.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "camera/frame.hpp"
+#include "control/drift/drift_estimator.hpp"
+#include "control/drift/marker_trust.hpp"
+#include "control/drift/roi_tracker.hpp"
+#include "control/law/limits.hpp"
+#include "control/law/observer/residual_forecast.hpp"
+#include "control/lock/acquisition_gate.hpp"
+#include "control/lock/lock_state.hpp"
+#include "control/lock/residual_statistics.hpp"
+#include "control/lock/set_point.hpp"
+#include "control/lock/supervisor.hpp"
+#include "control/values/types.hpp"
+#include "daemon/loop/calibration_run.hpp"
+#include "daemon/loop/camera_clock.hpp"
+#include "fitter/fitter.hpp"
+
+namespace driftd::daemon {
+
+/// One fitted frame, loop to publisher.
+struct FrameRecord {
+  std::uint64_t frame_id = 0;
+  std::int64_t camera_time_ns = 0;
+  std::int64_t arrival_ns = 0;
+  std::int64_t handed_ns = 0;   ///< when the loop was done with it
+  std::int64_t expires_ns = 0;  ///< a correction may not leave later than this
+  control::LockState state = control::LockState::Idle;
+  control::DriftEstimate drift = {};
+  bool in_lock = false;  ///< control::AcquisitionGate
+  /// Locked or held: where moves have the sample in this frame, and whether it is on its way.
+  control::Vec2 moved_nm = {};
+  bool moving = false;
+  bool has_correction = false;
+  bool coasting = false;  ///< no drift was measured: it follows what frames before have shown
+  bool probe = false;     ///< the correction tries how the stage answers, or whether it does
+  std::uint64_t lock_id = 0;
+  control::Correction correction = {};
+  control::CorrectionLimits limits = {};  ///< that the correction keeps
+  /// Publisher::broken() as the loop knew it when it computed the correction.
+  std::uint64_t chain = 0;
+};
+
+/// There is a place where the lock is to hold the sample.
+inline bool has_set_point(const FrameRecord& record) noexcept {
+  return record.state == control::LockState::Locked || record.state == control::LockState::Holding;
+}
+
+/// Markers, their estimator and their windows: made by housekeeping, used by the loop, and given
+/// back to housekeeping for destruction.
+struct MarkerSet {
+  control::DriftEstimator estimator;
+  control::RoiTracker tracker;
+  control::MarkerTrust trust;
+  /// Of their ROIs' side; none: the loop's first.
+  std::shared_ptr<fitter::LiveFitter> fitter = nullptr;
+};
+
+/// What the loop reports of each marker after each frame (latest value).
+struct MarkersReport {
+  std::uint64_t frame_id = 0;
+  std::int64_t arrival_ns = 0;
+  std::size_t count = 0;
+  struct Entry {
+    control::Marker marker;
+    control::MarkerObservation observation;
+    control::MarkerResult result;
+    control::RoiOrigin roi;
+    control::MarkerReference reference;
+    control::MarkerStanding standing;
+  };
+  std::array<Entry, control::kMaxMarkers> entries;
+};
+
+/// How many frames have to agree on something before it is acted on or told.
+constexpr double kFramesToSettle = 2;
+
+/// The set-point of the lock and its path; `stage_nm` is still of the last lock while there is
+/// none.
+struct MoveReport {
+  std::uint64_t id = 0;  ///< of the path begun last
+  control::SetPointPhase phase = control::SetPointPhase::Resting;
+  control::MoveEnd end = control::MoveEnd::None;  ///< of that path, once it rests
+  bool moving = false;                            ///< the sample has not arrived
+  control::Vec2 set_nm, goal_nm;                  ///< where it is, and where the path ends
+  control::Vec2 stage_nm;                         ///< the part of `total_nm` for it
+  std::size_t place = 0, places = 0;              ///< of the path: the one that it goes to
+  std::uint32_t repeats_left = 0;
+};
+
+/// What the loop reports of itself after each frame and time-out (latest value).
+struct LoopReport {
+  std::uint64_t turns = 0;  ///< heartbeat: grows with every frame and every time-out
+  std::int64_t time_ns = 0;
+  std::uint64_t commands_taken = 0;  ///< since the start: all below is from after them
+  control::Lock lock;
+  control::GateState gate;
+  control::LawState law;
+  std::array<control::AxisMotion, control::kAxes> motion;  ///< as the observer sees it
+  /// How still this lock will be, by the observer's thread; nothing: not known yet.
+  std::array<std::optional<control::ResidualForecast>, control::kAxes> forecast;
+  std::uint64_t lock_id = 0;
+  bool resumed = false;         ///< that lock goes back to references of before
+  std::int64_t frame_ns = 0;    ///< arrival of the newest frame; 0: none yet
+  std::int64_t tracked_ns = 0;  ///< of the newest that was young enough to be used; 0: none yet
+  control::DriftEstimate drift;
+  double rms_x_nm = 0, rms_y_nm = 0;  ///< of the last seconds
+  control::ResidualState residual;    ///< while locked, since the reference
+  control::Vec2 total_nm;
+  control::Vec2 travelled_nm, carried_nm;  ///< of the controller, whose lock `total_nm` is of
+  MoveReport move;
+  std::uint8_t limited = 0;
+  double frame_rate_hz = 0;       ///< 0: not known yet
+  std::uint64_t fitted = 0;       ///< frames that were fitted
+  std::uint64_t valid = 0;        ///< of these, with enough healthy markers
+  std::uint64_t stale = 0;        ///< frames skipped for their age
+  std::uint64_t corrections = 0;  ///< computed and handed over
+  std::uint64_t queue_dropped = 0;
+  /// Arrival of the first of the frames in a row that gave no drift; 0: the last one gave one.
+  std::int64_t markers_gone_since_ns = 0;
+  ClockTrust clock_trust = ClockTrust::Checking;  ///< whether frames' ages are known
+  std::uint64_t clock_steps = 0, clock_jumps = 0;
+  double clock_slow = 0;  ///< proven so, by so much of real time; 0: not
+  control::StageLooks stage = control::StageLooks::Following;
+  control::Vec2 jumped_nm;  ///< of the last frame that was an implausible jump
+  CalibrationPhase calibration = CalibrationPhase::Over;
+  double calibration_progress = 0;
+  /// How far the stage says that it is from where the stage model has it, nm; rms of the last
+  /// seconds; not a number: it does not say.
+  double stage_off_nm = std::numeric_limits<double>::quiet_NaN();
+  bool ended = false;                  ///< the recording is over
+  const char* fitter = "";             ///< what fits now; the fitter's own text
+  const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
+
+  /// `at_least_ns`, or so many times the time between two frames where that is known and longer.
+  std::int64_t timeout_ns(std::int64_t at_least_ns, double frames) const noexcept {
+    if (!(frame_rate_hz > 0)) return at_least_ns;
+    return std::max(at_least_ns, static_cast<std::int64_t>(frames * 1e9 / frame_rate_hz));
+  }
+};
+
+/// A change of the lock's state, loop to housekeeping.
+struct LockChange {
+  std::int64_t time_ns = 0;
+  std::uint64_t frame_id = 0;
+  control::LockState previous = control::LockState::Idle;
+  control::LockState state = control::LockState::Idle;
+  control::LockReason reason = control::LockReason::None;
+  control::StageLooks stage = control::StageLooks::Following;
+  control::Vec2 jumped_nm = {};  ///< of an implausible jump: from the last plausible place
+};
+
+/// Where the stage says that it is, housekeeping to loop.
+struct StagePlace {
+  std::int64_t time_ns = 0;  ///< when it was there; 0: not known
+  std::uint64_t lock_id = 0;
+  control::Vec2 total_nm;  ///< against its zero of this lock
+};
+
+/// The settings that the loop can take over between two frames; loop_settings() makes them.
+struct LoopSettings {
+  control::SupervisorSettings supervisor;
+  control::GateSettings gate;
+  double rotate_witness_s;       ///< 0: witnesses stay witnesses
+  std::int64_t frame_period_ns;  ///< as configured; 0: to be measured
+  std::int64_t max_frame_age_ns;
+  double pixel_size_nm;
+  std::int64_t exposure_ns;  ///< the frame was taken in the middle of it ...
+  std::int64_t readout_ns;   ///< ... and popped this long after its end
+  bool warm_start;
+};
+
+/// A lock goes back to the references that the markers have, instead of taking new ones.
+struct LockResumption {
+  control::Vec2 carried_nm;   ///< Controller::reset()
+  control::Vec2 drift_nm;     ///< as it was when that was decided ...
+  double largest_move_nm;     ///< ... and how much it may have changed by when the lock engages
+  control::Vec2 set_nm = {};  ///< the set-point that it goes back to
+};
+
+/// Housekeeping to loop.
+struct LoopCommand {
+  enum class Kind : std::uint8_t {
+    None,
+    Lock,
+    Unlock,
+    Reset,
+    Calibrate,
+    StopCalibration,
+    Markers,
+    MoveRois,
+    Settings,
+    Travelled,
+    Move,
+    StopMove
+  };
+  Kind kind = Kind::None;
+  std::uint64_t lock_id = 0;                      ///< Lock, Calibrate
+  double stage_waiting_us = 0;                    ///< Lock: Controller::set_waiting_us()
+  std::optional<LockResumption> resumption = {};  ///< Lock
+  control::Vec2 travelled_nm = {};  ///< Travelled: Controller::set_travelled(); before any lock
+  std::unique_ptr<MarkerSet> markers = nullptr;  ///< Markers
+  control::Vec2 displacement_px = {};            ///< MoveRois: the markers' from their references
+  std::unique_ptr<LoopSettings> settings = nullptr;       ///< Settings
+  std::unique_ptr<CalibrationRun> calibration = nullptr;  ///< Calibrate
+  std::unique_ptr<control::MovePath> move = nullptr;      ///< Move
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/loop/tracking_loop.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+
+#include "base/monotonic.hpp"
+#include "control/values/arithmetic.hpp"
+#include "daemon/loop/publisher.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+constexpr auto kPopTimeout =
+    std::chrono::milliseconds(5);  // how soon commands are seen without frames
+/// For the publisher to send, which may share the loop's core and says when it is done. Not so
+/// short that the kernel has to set a timer for it: that costs the publisher 7 us on a virtual
+/// machine.
+constexpr auto kSendingTime = std::chrono::milliseconds(4);
+
+void nap() noexcept {
+  constexpr timespec kMillisecond{0, 1'000'000};
+  nanosleep(&kMillisecond, nullptr);
+}
+
+}  // namespace
+
+TrackingLoop::TrackingLoop(camera::FrameSource& source, fitter::LiveFitter& fitter,
+                           Publisher& publisher, LoopPorts& ports, const LoopSettings& settings,
+                           bool lossless)
+    : source_(source),
+      fitter_(fitter),
+      publisher_(publisher),
+      ports_(ports),
+      settings_(settings),
+      lossless_(lossless),
+      supervisor_(settings.supervisor, control::FramePeriod(settings.frame_period_ns)),
+      gate_(settings.gate) {}
+
+void TrackingLoop::run() noexcept {
+  last_arrival_ns_ = ports_.clock();
+  while (!ports_.stop.load(std::memory_order_relaxed)) {
+    camera::Frame frame;
+    const auto timeout = unfinished_ ? kSendingTime : kPopTimeout;
+    const camera::PopStatus status = source_.pop(timeout, frame);
+    if (unfinished_) {
+      finish();
+      if (status == camera::PopStatus::Timeout) continue;
+    }
+    take_commands();
+    if (status == camera::PopStatus::Frame) {
+      handle(frame);
+      copy_out(frame);
+      keep_raw(frame);
+    } else {
+      without_frame(status);
+      if (report_.ended) return;
+    }
+  }
+  if (unfinished_) finish();
+}
+
+void TrackingLoop::take_commands() noexcept {
+  LoopCommand command;
+  while (ports_.commands.pop(command)) {
+    obey(command);
+    report_.commands_taken++;
+  }
+}
+
+void TrackingLoop::obey(LoopCommand& command) noexcept {
+  switch (command.kind) {
+    case LoopCommand::Kind::None:
+      break;
+    case LoopCommand::Kind::Lock:
+      supervisor_.set_stage_waiting_us(command.stage_waiting_us);
+      lock(command);
+      break;
+    case LoopCommand::Kind::Unlock:
+      order(control::LockEvent::CommandUnlock);
+      break;
+    case LoopCommand::Kind::Reset:
+      order(control::LockEvent::CommandReset);
+      break;
+    case LoopCommand::Kind::Calibrate:
+      calibrate(command);
+      break;
+    case LoopCommand::Kind::StopCalibration:
+      if (calibration_) calibration_->stop(CalibrationEnd::Stopped);
+      break;
+    case LoopCommand::Kind::Markers:
+      std::swap(set_, command.markers);
+      ++references_;
+      supervisor_.forget_drift();
+      residual_.new_reference();
+      report_.markers_gone_since_ns = 0;
+      forget_fits();
+      if (command.markers) ports_.retired_sets.push(std::move(command.markers));
+      break;
+    case LoopCommand::Kind::MoveRois:
+      move_rois(command.displacement_px);
+      break;
+    case LoopCommand::Kind::Travelled:
+      if (lock_id_ == 0) supervisor_.set_travelled(command.travelled_nm);
+      break;
+    case LoopCommand::Kind::Move:
+      supervisor_.begin_move(*command.move);
+      ports_.retired_moves.push(std::move(command.move));
+      break;
+    case LoopCommand::Kind::StopMove:
+      supervisor_.stop_move();
+      break;
+    case LoopCommand::Kind::Settings:
+      settings_ = *command.settings;
+      supervisor_.change_settings(settings_.supervisor);
+      gate_.change_settings(settings_.gate);
+      ports_.retired_settings.push(std::move(command.settings));
+      break;
+  }
+}
+
+/// The stage stands where the last lock that engaged told it to be; what was computed and then
+/// withheld is not part of its travel.
+void TrackingLoop::take_back_unsent() noexcept {
+  chain_ = publisher_.broken();  // before what was sent last, which may be newer then, never older
+  const Publisher::Sent sent = publisher_.last_sent(engaged_id_);
+  supervisor_.take_back(sent.total_nm, sent.handed_ns);
+  if (calibration_) calibration_->take_back(sent.total_nm, sent.handed_ns);
+}
+
+void TrackingLoop::lock(const LoopCommand& command) noexcept {
+  lock_id_ = command.lock_id;
+  resumption_ = command.resumption;
+  supervisor_.set_carried(resumption_ ? resumption_->carried_nm : control::Vec2{},
+                          resumption_ ? resumption_->set_nm : control::Vec2{});
+  order(control::LockEvent::CommandLock);
+}
+
+/// Of a lock that goes back to a reference of before, only until the stage monitor has seen enough.
+void TrackingLoop::begin_reference() noexcept {
+  if (!set_) return;
+  frames_to_resume_ = resumption_ ? supervisor_.frames_to_know_rest() : 0;
+  if (!resumption_) set_->estimator.begin_reference(supervisor_.reference_frames());
+}
+
+/// Not where the sample has moved since that was decided: it may then be another one.
+bool TrackingLoop::kept_reference_is_due() noexcept {
+  if (frames_to_resume_ == 0 || supervisor_.lock().state != control::LockState::Referencing)
+    return false;
+  const control::DriftEstimate& drift = record_.drift;
+  if (!drift.valid || --frames_to_resume_ > 0) return false;
+  const control::Vec2 before_nm = resumption_->drift_nm;
+  const bool is_near =
+      std::abs(drift.frame_drift_nm.x - before_nm.x) <= resumption_->largest_move_nm &&
+      std::abs(drift.frame_drift_nm.y - before_nm.y) <= resumption_->largest_move_nm;
+  if (!is_near) frames_to_resume_ = 1;
+  if (is_near) set_->estimator.restart_average();  // the stage moves from the next frame on
+  return is_near;
+}
+
+/// A calibration tells the stage where to go as a lock does, under a lock's number.
+void TrackingLoop::calibrate(LoopCommand& command) noexcept {
+  lock_id_ = command.lock_id;
+  order(control::LockEvent::CommandCalibrate);
+  if (supervisor_.lock().state != control::LockState::Calibrating) {
+    ports_.retired_calibrations.push(std::move(command.calibration));
+    return;
+  }
+  engaged_id_ = lock_id_;
+  if (calibration_) ports_.retired_calibrations.push(std::move(calibration_));
+  calibration_ = std::move(command.calibration);
+}
+
+/// Housekeeping gets it back; the lock is idle then.
+void TrackingLoop::end_calibration() noexcept {
+  const control::LockState before = supervisor_.lock().state;
+  if (before == control::LockState::Calibrating) {
+    supervisor_.end_calibration(ports_.clock());
+    after_change(before);
+  }
+  if (calibration_) ports_.retired_calibrations.push(std::move(calibration_));
+}
+
+void TrackingLoop::order(control::LockEvent command) noexcept {
+  const control::LockState before = supervisor_.lock().state;
+  supervisor_.command(command, ports_.clock());
+  after_change(before);
+}
+
+/// Markers were found again away from their ROIs. Their references stay, so that the drift is how
+/// far they really moved; whether that may be corrected is for the supervisor to say.
+void TrackingLoop::move_rois(control::Vec2 displacement_px) noexcept {
+  if (!set_ || report_.markers_gone_since_ns == 0) return;  // they have come back by themselves
+  set_->tracker.move_all(set_->estimator.reference_px(), displacement_px);
+  forget_fits();
+  // A reference half from before and half from after the jump would be of neither place.
+  if (supervisor_.lock().state == control::LockState::Referencing) begin_reference();
+}
+
+/// The next fits start from estimates of their own.
+void TrackingLoop::forget_fits() noexcept {
+  for (fitter::Localization& fit : last_fits_) fit.status = fitter::FitStatus::BadInput;
+}
+
+void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
+  const std::int64_t now_ns = ports_.clock();
+  if (status == camera::PopStatus::EndOfStream) {
+    report_.ended = true;
+  } else {
+    const bool away = status == camera::PopStatus::Disconnected;
+    if (away) camera_clock_.restart();
+    const control::LockState before = supervisor_.lock().state;
+    if (supervisor_.without_frame(last_arrival_ns_, now_ns, away) && set_)
+      set_->estimator.restart_average();
+    after_change(before);
+    if (calibration_) calibration_->without_frame(now_ns);
+    if (calibration_ && calibration_->over()) end_calibration();
+  }
+  report(now_ns);
+}
+
+TrackingLoop::Timing TrackingLoop::time(const camera::Frame& frame) noexcept {
+  camera_clock_.set_rate(source_.clock_rate(camera_clock_.wants_rate()));
+  const std::int64_t delay_ns =
+      camera_clock_.delay_ns(frame.id, frame.camera_time_ns, frame.arrival_ns);
+  const std::int64_t due_ns = frame.arrival_ns - delay_ns;
+  return {.taken_ns = due_ns - settings_.readout_ns - settings_.exposure_ns / 2,
+          .expires_ns = due_ns + settings_.max_frame_age_ns};
+}
+
+void TrackingLoop::handle(const camera::Frame& frame) noexcept {
+  frame_id_ = frame.id;
+  report_.frame_ns = frame.arrival_ns;
+  last_arrival_ns_ = frame.arrival_ns;
+  supervisor_.arrived(frame.arrival_ns);
+  const Timing timing = time(frame);
+  taken_ns_ = timing.taken_ns;
+  if (lossless_) wait_for_markers(frame);
+  if (!lossless_ && ports_.clock() > timing.expires_ns) {
+    report_.stale++;
+    control::FrameFacts facts{.taken_ns = timing.taken_ns, .stale = true};
+    FrameRecord nothing;
+    supervise(facts, nothing);
+    record_stale(frame, timing);
+    report(ports_.clock());
+    return;
+  }
+  track(frame, timing);
+}
+
+/// One frame that may be used, from its pixels to the record handed over.
+void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexcept {
+  FrameRecord& record = record_;
+  record = {.frame_id = frame.id,
+            .camera_time_ns = frame.camera_time_ns,
+            .arrival_ns = frame.arrival_ns,
+            .expires_ns = timing.expires_ns};
+  control::FrameFacts facts{.taken_ns = timing.taken_ns};
+  std::int64_t measured_ns = 0;
+  if (set_) {
+    measure(frame);
+    measured_ns = ports_.clock();
+    estimate(frame, record, facts);
+  }
+  supervise(facts, record);
+  if (set_) ports_.control.record(ports_.clock() - measured_ns);
+  record.state = supervisor_.lock().state;
+  record.lock_id = lock_id_;
+  hand_over(record);
+  has_new_reference_ = facts.new_reference;
+  unfinished_ = true;
+  if (lossless_) finish();
+}
+
+/// Of the frame handed over last: what the next frame needs and what others ask for, while its
+/// correction is on its way.
+void TrackingLoop::finish() noexcept {
+  unfinished_ = false;
+  if (set_) follow_rois(record_, has_new_reference_);
+  supervisor_.prepare();
+  let_observer_learn();
+  compare_place();
+  learn_of_frame();
+  report_.tracked_ns = record_.arrival_ns;
+  account(record_.drift);
+  record_frame();
+  report_markers();
+  report(record_.handed_ns);
+}
+
+void TrackingLoop::measure(const camera::Frame& frame) noexcept {
+  fitter::LiveFitter& fits_markers = fitter();
+  const std::size_t markers = set_->estimator.markers().size();
+  const std::size_t count = std::min(markers, fits_markers.capacity());
+  for (std::size_t i = count; i < markers; ++i) observations_[i] = {};  // whoever was there before
+  const int side_px = fits_markers.roi_px();
+  for (std::size_t i = 0; i < count; ++i) {
+    const control::RoiOrigin roi = set_->tracker.origin(i);
+    auto* slot = fits_markers.staging(i);
+    observations_[i].inside_frame = camera::cut_roi(frame, roi.x_px - frame.offset_x_px,
+                                                    roi.y_px - frame.offset_y_px, side_px, slot);
+    if (!observations_[i].inside_frame) {  // constant pixels: the fitter answers BadInput
+      std::memset(slot, 0, sizeof *slot * static_cast<std::size_t>(side_px * side_px));
+    }
+    const fitter::Localization& last = last_fits_[i];
+    starts_[i] = {};
+    if (settings_.warm_start && fitter::converged(last.status)) {
+      starts_[i] = {last.x_px + static_cast<float>(last_origins_[i].x_px - roi.x_px),
+                    last.y_px + static_cast<float>(last_origins_[i].y_px - roi.y_px),
+                    last.sigma_x_px, last.sigma_y_px};
+    }
+    last_origins_[i] = roi;
+  }
+  const std::int64_t cut_ns = ports_.clock();
+  ports_.cut.record(cut_ns - frame.arrival_ns);
+
+  const auto fits = fits_markers.fit(std::span<const fitter::Start>(starts_).first(count));
+  fitter::Localization not_fitted{};
+  not_fitted.status = fitter::FitStatus::BadInput;
+  for (std::size_t i = 0; i < count; ++i) {
+    const fitter::Localization& fit = i < fits.size() ? fits[i] : not_fitted;
+    last_fits_[i] = fit;
+    observations_[i] = {.fitted = fitter::converged(fit.status),
+                        .inside_frame = observations_[i].inside_frame,
+                        .x_px = last_origins_[i].x_px + static_cast<double>(fit.x_px),
+                        .y_px = last_origins_[i].y_px + static_cast<double>(fit.y_px),
+                        .x_sd_px = fit.x_sd_px,
+                        .y_sd_px = fit.y_sd_px,
+                        .sigma_px = fit.sigma_x_px,
+                        .amplitude_adu = fit.amplitude_adu,
+                        .background_adu = fit.background_adu};
+  }
+  ports_.fit.record(ports_.clock() - cut_ns);
+}
+
+void TrackingLoop::estimate(const camera::Frame& frame, FrameRecord& record,
+                            control::FrameFacts& facts) noexcept {
+  control::DriftEstimator& estimator = set_->estimator;
+  const bool was_referencing = estimator.referencing();
+  record.drift = estimator.update(
+      std::span<const control::MarkerObservation>(observations_).first(estimator.markers().size()));
+  facts.drift = &record.drift;
+  facts.new_reference = (was_referencing && !estimator.referencing()) || kept_reference_is_due();
+  report_.fitted++;
+  if (record.drift.valid) {
+    report_.valid++;
+    report_.markers_gone_since_ns = 0;
+  } else if (report_.markers_gone_since_ns == 0) {
+    report_.markers_gone_since_ns = frame.arrival_ns;
+  }
+  if (facts.new_reference) mean_square_x_nm2_ = mean_square_y_nm2_ = 0;  // a new zero
+}
+
+void TrackingLoop::follow_rois(const FrameRecord& record, bool new_reference) noexcept {
+  if (!record.drift.valid || new_reference) return;
+  const double inverse_px = 1.0 / settings_.pixel_size_nm;
+  const control::Vec2 drift_nm = record.drift.frame_drift_nm;
+  set_->tracker.follow(observations_, set_->estimator.results(), set_->estimator.reference_px(),
+                       {drift_nm.x * inverse_px, drift_nm.y * inverse_px});
+}
+
+/// What the publisher did with the corrections before, then the verdict on this frame.
+void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) noexcept {
+  facts.now_ns = ports_.clock();
+  facts.not_sent = !lossless_ && publisher_.is_behind(facts.now_ns);
+  facts.refused = publisher_.refused() != refused_seen_;
+  refused_seen_ = publisher_.refused();
+  const control::LockState before = supervisor_.lock().state;
+  if (publisher_.broken() != chain_) take_back_unsent();
+  take_tunings();
+  facts.stage = ports_.stage_says.load(std::memory_order_relaxed);
+  if (calibration_) facts.excitation_nm = calibration_->wanted_nm(facts.now_ns);
+  const control::Decision decision = supervisor_.decide(facts);
+  if (decision.restart_average && set_) set_->estimator.restart_average();
+  if (decision.has_correction) {
+    record.has_correction = true;
+    record.probe = decision.probe;
+    record.coasting = decision.coasting;
+    record.correction = decision.correction;
+    record.limits = decision.limits;
+    record.chain = chain_;
+    // A calibration moves as fast as it may.
+    if (!calibration_) report_.limited = decision.correction.limited;
+    report_.corrections++;
+  }
+  // The stage monitor has seen too little: one reference more.
+  if (facts.new_reference && supervisor_.lock().state == control::LockState::Referencing)
+    begin_reference();
+  after_change(before);
+  coasted_frames_ = decision.coasting ? coasted_frames_ + 1 : 0;
+  see_residual(facts);
+  record.in_lock = gate_.state().in_lock;
+  record.moved_nm = supervisor_.moved_nm();
+  record.moving = supervisor_.moving();
+  if (!calibration_) return;
+  calibration_->saw(facts, decision);
+  if (facts.drift != nullptr && set_)
+    calibration_->saw_markers(set_->estimator.results(), *facts.drift);
+}
+
+void TrackingLoop::after_change(control::LockState before) noexcept {
+  const control::Lock& lock = supervisor_.lock();
+  if (lock.state == before) return;
+  if (before == control::LockState::Calibrating && calibration_) {
+    calibration_->abandon(lock.state == control::LockState::Fault ? CalibrationEnd::Fault
+                                                                  : CalibrationEnd::Unlocked);
+  }
+  if (before == control::LockState::Referencing && lock.state == control::LockState::Locked)
+    engaged_id_ = lock_id_;
+  if (lock.state == control::LockState::Referencing) begin_reference();
+  ports_.lock_changes.push(LockChange{lock.since_ns, frame_id_, before, lock.state, lock.reason,
+                                      supervisor_.stage_looks(), supervisor_.jumped_nm()});
+}
+
+void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
+  const bool blind = coasted_frames_ >= settings_.supervisor.lock.bad_frames_to_hold;
+  if (supervisor_.lock().state != control::LockState::Locked || blind)
+    gate_.not_locked(facts.now_ns);
+  else if (supervisor_.moving())
+    gate_.moving(facts.now_ns);
+  else if (facts.drift != nullptr && facts.drift->valid)
+    gate_.measured(control::difference(facts.drift->frame_drift_nm, supervisor_.moved_nm()),
+                   facts.now_ns);
+}
+
+/// What the observer's thread found since the last frame.
+void TrackingLoop::take_tunings() noexcept {
+  control::ObserverPlan plan;
+  while (ports_.observer.plans.pop(plan)) supervisor_.law().offer(plan);
+  control::Tuning tuning;
+  while (ports_.observer.tunings.pop(tuning)) supervisor_.law().offer(tuning);
+  const std::uint32_t epoch = supervisor_.law().observer().epoch();
+  if (epoch != foretold_epoch_) report_.forecast = {};
+  foretold_epoch_ = epoch;
+  Foretold foretold;
+  while (ports_.observer.forecasts.pop(foretold))
+    if (foretold.epoch == epoch) report_.forecast[foretold.axis] = foretold.residual;
+}
+
+/// A rate that is measured wobbles on a busy computer; another one lasts, and all that was learnt
+/// goes with the old one.
+bool TrackingLoop::is_meant(const control::ObserverSettings& wish) noexcept {
+  constexpr std::int64_t kLastsNs = 3'000'000'000;
+  constexpr double kLastsFrames = 64;
+  if (!wished_ || !(wished_->period_s > 0) || !(wish.period_s > 0) ||
+      !control::is_same_stage(wished_->stage, wish.stage) || control::is_same_rate(*wished_, wish))
+    return true;
+  if (wished_otherwise_ns_ == 0) wished_otherwise_ns_ = taken_ns_;
+  return taken_ns_ - wished_otherwise_ns_ > supervisor_.period().timeout_ns(kLastsNs, kLastsFrames);
+}
+
+/// Of a recording nothing: no stage answers.
+void TrackingLoop::let_observer_learn() noexcept {
+  if (lossless_) return;
+  const control::ObserverSettings wish = supervisor_.observer_wish();
+  if (wished_ && !control::needs_other_plan(*wished_, wish)) {
+    wished_otherwise_ns_ = 0;
+  } else if (is_meant(wish)) {
+    wished_ = wished_ ? control::next_wish(*wished_, wish) : wish;
+    ports_.observer.wish.writing() = *wished_;
+    ports_.observer.wish.publish();
+  }
+  const control::ObserverFrame* frame = supervisor_.to_learn_from();
+  if (frame != nullptr && !ports_.observer.frames.push(*frame))
+    ports_.observer.not_learnt.fetch_add(1, std::memory_order_relaxed);
+}
+
+void TrackingLoop::hand_over(FrameRecord& record) noexcept {
+  record.handed_ns = ports_.clock();
+  while (!publisher_.hand_over(record)) {
+    if (!lossless_ || ports_.stop.load(std::memory_order_relaxed)) {
+      report_.queue_dropped++;
+      return;
+    }
+    nap();
+  }
+}
+
+/// For whoever asked, once the publisher has sent, and only as long as no other frame is there.
+void TrackingLoop::copy_out(const camera::Frame& frame) noexcept {
+  if (!ports_.frame_copy.is_asked()) return;
+  const bool waits = unfinished_ && source_.rest(kSendingTime);
+  if (unfinished_ && !waits) finish();
+  ports_.frame_copy.offer(frame, [this] { return source_.rest({}); });
+}
+
+/// Copying takes as long as a fit or more, and the publisher may share the loop's core: it sends
+/// first.
+void TrackingLoop::keep_raw(const camera::Frame& frame) noexcept {
+  FrameRing* ring = ports_.raw_frames.get();
+  if (ring == nullptr || !ring->wanted.load(std::memory_order_relaxed)) return;
+  if (unfinished_) source_.rest(kSendingTime);
+  ring->keep(frame, taken_ns_);
+}
+
+void TrackingLoop::wait_for_markers(const camera::Frame& frame) noexcept {
+  const auto waits = [this] {
+    return !ports_.markers_settled.load(std::memory_order_acquire) ||
+           ports_.held.load(std::memory_order_acquire);
+  };
+  while (waits() && !ports_.stop.load(std::memory_order_relaxed)) {
+    ports_.frame_copy.offer(frame);
+    nap();
+    take_commands();
+    report(ports_.clock());
+  }
+  take_commands();  // the markers, handed over just before the recording may go on
+}
+
+}  // namespace driftd::daemon

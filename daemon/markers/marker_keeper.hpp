@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Keeps the loop supplied with markers: looks for the first ones, for new ones or those of a place
+// on command, and for those that have left their ROIs. A worker looks; this decides when, in what,
+// and what becomes of the result. Housekeeping thread; nothing here waits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "daemon/camera/camera_watch.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
+#include "daemon/markers/search_worker.hpp"
+#include "daemon/resume/interrupted_lock.hpp"
+#include "daemon/resume/marker_sizes.hpp"
+#include "daemon/setup/fitter_choice.hpp"
+#include "daemon/wire/answer.hpp"
+
+namespace driftd::daemon {
+
+/// "; 312 fainter spots were not looked at"; "" of none.
+std::string spots_left_out_text(std::size_t spots);
+
+/// A saved place's markers that are to be found.
+struct WantedPlace {
+  SavedLock markers;
+  /// Why they are not to be used where they were found, for people; "": they are.
+  std::function<std::string(const control::ConstellationMatch&)> refuses;
+};
+
+class MarkerKeeper {
+ public:
+  /// @param config  the one in force
+  /// @param fitter  its estimator is the one for new markers, too; replaced where the spots of the
+  ///   image want another ROI
+  /// @param interrupted  whose markers are looked for before any others
+  MarkerKeeper(const config::Config& config, ChosenFitter& fitter, CameraWatch& camera,
+               LoopControl& loop, EventLog& events, InterruptedLock* interrupted = nullptr)
+      : config_(config),
+        fitter_(fitter),
+        camera_(camera),
+        loop_(loop),
+        events_(events),
+        interrupted_(interrupted) {}
+
+  /// Goes on with the search under way, or begins one that is due.
+  void turn(std::int64_t now_ns);
+  /// Looks for markers anew; answered when the loop has measured them, or when there are too few.
+  /// @throws CommandRefused at once: not possible now
+  void find(Answer answer, std::int64_t now_ns);
+  /// Looks for those of a place, and for no others; answered when the loop has measured them
+  /// against their references, or when they are not used, with nothing changed.
+  /// @throws CommandRefused at once: not possible now
+  void find_place(WantedPlace place, Answer answer, std::int64_t now_ns);
+  /// Answers who waits for a place: it is not wanted any more.
+  void forget_place(const CommandRefused& refused);
+  /// Answers the find that waits, if there is one.
+  void refuse_pending(const CommandRefused& refused) { end_find(refused); }
+
+  bool has_markers() const noexcept { return has_markers_; }
+  bool find_pending() const noexcept { return find_.has_value(); }
+  /// A thread of its own does, and nothing else is waited for.
+  bool is_searching() const noexcept { return worker_.busy() && loop_.has_taken_all(); }
+  /// The list of `markers`, as last reported.
+  nlohmann::json markers() const;
+  /// For markers that were gone, and how many of them found them.
+  std::uint64_t searches() const noexcept { return searches_; }
+  std::uint64_t found_again() const noexcept { return found_again_; }
+  /// As chosen from the image; none: as configured, or not known yet.
+  const std::optional<control::SpotSize>& size() const noexcept { return size_; }
+  MarkerSizes sizes() const noexcept {
+    return {.spot_sigma_px = size_ ? size_->sigma_px : 0,
+            .roi_px = size_ ? size_->roi_px : 0,
+            .saturation_adu = saturation_adu_};
+  }
+
+ private:
+  enum class Stage : std::uint8_t { Idle, Frame, Search };  ///< of the search under way
+  enum class ToldSearch : std::uint8_t { Nothing, Found, NotFound };
+  /// A command to find markers, from its request to its answer.
+  struct Find {
+    enum class Stage : std::uint8_t { Asked, Begun, Adopted, Taken } stage = Stage::Asked;
+    Answer answer;
+    std::optional<WantedPlace> place = std::nullopt;  ///< none: any markers
+    std::int64_t until_ns = 0;   ///< for the frame, then for the markers' measurement
+    std::uint64_t frame_id = 0;  ///< the newest when the loop had taken the markers
+    nlohmann::json reply = nlohmann::json::object();
+  };
+
+  void adopt_listed();
+  bool are_gone(std::int64_t now_ns);
+  void begin_if_due(std::int64_t now_ns);
+  void ask_for_frame(std::int64_t now_ns);
+  void take_frame(std::int64_t now_ns);
+  void finish_again(const MarkerSearchResult& result, std::int64_t now_ns);
+  void finish_new(const MarkerSearchResult& result, std::int64_t now_ns);
+  const SavedLock* before() const;
+  bool awaits_camera() const;
+  SearchForBefore search_for(const SavedLock& lock, camera::PixelFormat format,
+                             bool of_place) const;
+  void finish_before(const MarkerSearchResult& result, std::int64_t now_ns);
+  void finish_place(const MarkerSearchResult& result, std::int64_t now_ns);
+  bool adopt_saved(const SavedLock& lock, const MarkerSearchResult& result, const char* whose);
+  void tell_saved(const MarkerSearchResult& result, const char* whose);
+  void begin_find(Answer answer, std::int64_t now_ns);
+  bool engaged_meanwhile();
+  void await_measurement(nlohmann::json reply, std::int64_t now_ns);
+  FitterMaker fitter_maker(camera::PixelFormat format) const;
+  bool may_make_fitter() const noexcept;
+  std::string no_fitter_for(const SavedLock& lock) const;
+  bool adopt(const std::vector<control::Marker>& markers, const MarkerSearchResult& result = {},
+             std::span<const control::MarkerReference> references = {},
+             control::Vec2 displacement_px = {});
+  void tell_size(const control::SpotSize& size);
+  void learn_saturation(const control::ClipLevel& clip);
+  /// With that size, and what is known of saturation.
+  config::Config sized(const std::optional<control::SpotSize>& size) const;
+  void go_on_with_find(std::int64_t now_ns);
+  void end_find(const Outcome& outcome);
+  void tell_search(const MarkerSearchResult& result, int total);
+
+  const config::Config& config_;
+  ChosenFitter& fitter_;
+  /// The one before: the loop's last report may still name it.
+  std::shared_ptr<fitter::LiveFitter> fitter_before_;
+  std::optional<control::SpotSize> size_;
+  int saturation_adu_ = 0;  ///< as images showed it; 0: as configured
+  CameraWatch& camera_;
+  LoopControl& loop_;
+  EventLog& events_;
+  InterruptedLock* interrupted_;
+  SearchWorker worker_;
+  Stage stage_ = Stage::Idle;
+  std::optional<Find> find_;
+  bool has_markers_ = false;
+  std::optional<std::int64_t> searched_ns_;  ///< when a frame was asked for last; none: search now
+  bool told_none_found_ = false;
+  ToldSearch told_search_ = ToldSearch::Nothing;  ///< since the markers were gone
+  std::uint64_t adopted_ = 0;                     ///< the markers, by this command to the loop
+  std::uint64_t searches_ = 0;
+  std::uint64_t found_again_ = 0;
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/orders/lock_orders.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace driftd::daemon {
+namespace {
+
+using control::LockState;
+using Kind = LoopCommand::Kind;
+
+constexpr std::int64_t kMillisecond = 1'000'000;        // ns
+constexpr std::int64_t kAnswerNs = 500 * kMillisecond;  // the loop takes commands every 5 ms
+constexpr std::int64_t kRetryNs = 1000 * kMillisecond;
+constexpr std::size_t kMostOrders = 256;  // each is answered within kAnswerNs
+
+bool is_engaged(LockState state) {
+  return state == LockState::Referencing || state == LockState::Locked ||
+         state == LockState::Holding || state == LockState::Calibrating;
+}
+
+/// After such an order corrections may leave.
+bool begins_something(Kind kind) {
+  return kind == Kind::Lock || kind == Kind::Calibrate;
+}
+
+std::string words_of(control::LockReason reason) {
+  std::string words = control::name_of(reason);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+}  // namespace
+
+void LockOrders::lock(Answer answer, std::int64_t now_ns,
+                      std::optional<LockResumption> resumption) {
+  if (settings_.recording) {
+    throw CommandRefused{Refusal::Refused, "a recording cannot be held still"};
+  }
+  if (!has_markers_())
+    throw CommandRefused{Refusal::Refused,
+                         "no markers are known yet: `driftctl markers --find` tells why"};
+  check_can_begin();
+  const LockState state = loop_.report().lock.state;
+  if (state == LockState::Fault) {
+    throw CommandRefused{Refusal::Refused, "the lock is in `fault`: `driftctl reset` first"};
+  }
+  if (state != LockState::Idle && state != LockState::Lost) {
+    throw CommandRefused{Refusal::Refused,
+                         std::string("the lock is `") + control::name_of(state) + "` already"};
+  }
+  const StageForLock stage = ask_stage();
+  if (stage.refuses) {
+    throw CommandRefused{Refusal::Refused,
+                         stage.problem + ", and stage.require_driver asks for one that is ready"};
+  }
+  at_start_over_ = true;
+  LoopCommand command{.kind = Kind::Lock};
+  command.stage_waiting_us = stage.waiting_us;
+  command.resumption = resumption;
+  send(std::move(command), stage.problem, std::move(answer), now_ns);
+}
+
+void LockOrders::check_can_begin() const {
+  if (pending() || owes_unlock_) {
+    throw CommandRefused{Refusal::Busy, "another order to the lock is under way"};
+  }
+}
+
+void LockOrders::calibrate(std::unique_ptr<CalibrationRun> run, Answer answer,
+                           std::int64_t now_ns) {
+  check_can_begin();
+  if (const LockState state = loop_.report().lock.state; state != LockState::Idle) {
+    throw CommandRefused{Refusal::Refused,
+                         std::string("the lock is `") + control::name_of(state) +
+                             "`: calibrate while it is `idle` (`driftctl unlock` first)"};
+  }
+  at_start_over_ = true;
+  LoopCommand command{.kind = Kind::Calibrate};
+  command.calibration = std::move(run);
+  send(std::move(command), {}, std::move(answer), now_ns);
+}
+
+/// An order after which corrections may leave.
+void LockOrders::send(LoopCommand command, const std::string& warning, Answer answer,
+                      std::int64_t now_ns) {
+  const Kind kind = command.kind;
+  const std::uint64_t lock_id = lock_id_ + 1;
+  command.lock_id = lock_id;
+  // Before the order: the first correction may follow it at once.
+  gate_.open(lock_id);
+  const auto number = loop_.send(std::move(command));
+  if (!number) {
+    gate_.close();
+    return answer(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
+  }
+  lock_id_ = lock_id;
+  orders_.push_back({kind, *number, lock_id, now_ns + kAnswerNs, std::move(answer), warning});
+}
+
+void LockOrders::unlock(Answer answer, std::int64_t now_ns) {
+  go_idle(Kind::Unlock, std::move(answer), now_ns);
+}
+
+void LockOrders::reset(Answer answer, std::int64_t now_ns) {
+  const auto begins = [](const Order& order) { return begins_something(order.kind); };
+  if (std::any_of(orders_.begin(), orders_.end(), begins)) {
+    throw CommandRefused{Refusal::Busy, "an order to lock or calibrate is under way"};
+  }
+  if (const LockState state = loop_.report().lock.state; is_engaged(state)) {
+    throw CommandRefused{Refusal::Refused, std::string("the lock is `") + control::name_of(state) +
+                                               "`, and reset is for `lost` and `fault`: unlock it"};
+  }
+  go_idle(Kind::Reset, std::move(answer), now_ns);
+}
+
+void LockOrders::go_idle(Kind kind, Answer answer, std::int64_t now_ns) {
+  gate_.close();  // before anything else
+  at_start_over_ = true;
+  if (orders_.size() >= kMostOrders) {
+    throw CommandRefused{Refusal::Busy, "too many orders to the lock are under way; none corrects"};
+  }
+  // A second one of its kind is the same order.
+  std::optional<std::uint64_t> number;
+  if (pending() && orders_.back().kind == kind) number = orders_.back().number;
+  if (!number) number = loop_.send(LoopCommand{.kind = kind});
+  if (!number) {
+    owes_unlock_ = true;
+    return answer(CommandRefused{Refusal::Timeout,
+                                 "the tracking loop does not take commands; no correction leaves"});
+  }
+  orders_.push_back({kind, *number, 0, now_ns + kAnswerNs, std::move(answer)});
+}
+
+void LockOrders::turn(std::int64_t now_ns) {
+  if (owes_unlock_ && loop_.send(LoopCommand{.kind = Kind::Unlock})) owes_unlock_ = false;
+  std::vector<Order> orders;
+  orders.swap(orders_);  // an answer may lead to another order
+  for (Order& order : orders) {
+    if (loop_.has_taken(order.number)) {
+      order.answer(outcome_of(order));
+    } else if (now_ns > order.until_ns) {
+      expire(order);
+    } else {
+      orders_.push_back(std::move(order));
+    }
+  }
+  lock_at_start(now_ns);
+}
+
+void LockOrders::refuse_pending(const CommandRefused& refused) {
+  for (const Order& order : std::exchange(orders_, {})) order.answer(refused);
+}
+
+Outcome LockOrders::outcome_of(const Order& order) const {
+  const LoopReport& report = loop_.report();
+  const LockState state = report.lock.state;
+  Reply reply{.fields = {{"state", control::name_of(state)}}};
+  if (begins_something(order.kind)) {
+    if (report.lock_id == order.lock_id && is_engaged(state)) {
+      reply.fields["lock_id"] = order.lock_id;
+      if (!order.warning.empty()) reply.fields["warning"] = order.warning;
+      return reply;
+    }
+  } else if (state == LockState::Idle) {
+    return reply;
+  }
+  std::string text =
+      std::string("the lock is `") + control::name_of(state) + "`: " + words_of(report.lock.reason);
+  if (state == LockState::Fault) text += "; no correction leaves; reset it";
+  return CommandRefused{Refusal::Refused, text};
+}
+
+void LockOrders::expire(const Order& order) {
+  if (begins_something(order.kind)) {  // it was not seen to happen, so it must not happen later
+    gate_.close();
+    owes_unlock_ = true;
+  }
+  order.answer(CommandRefused{
+      Refusal::Timeout, "the tracking loop did not take the order in time; no correction leaves"});
+}
+
+/// Tries until the lock was engaged once or the user has given an order, which goes first.
+void LockOrders::lock_at_start(std::int64_t now_ns) {
+  waits_for_.clear();
+  if (!settings_.at_start || settings_.recording || at_start_over_) return;
+  if (held_back_at_start_) return;
+  const LoopReport& report = loop_.report();
+  const LockState state = report.lock.state;
+  if (state != LockState::Idle && state != LockState::Referencing) at_start_over_ = true;
+  if (state != LockState::Idle || pending() || owes_unlock_) return;
+  const StageForLock stage = ask_stage();
+  if (!has_markers_())
+    waits_for_ = "no markers are known yet";
+  else if (!report.drift.valid)
+    waits_for_ = "too few markers are measured";
+  else if (stage.refuses)
+    waits_for_ = stage.problem + ", and stage.require_driver asks for one that is ready";
+  if (!waits_for_.empty() || now_ns < next_try_ns_) return;
+  next_try_ns_ = now_ns + kRetryNs;
+  LoopCommand command{.kind = Kind::Lock};
+  command.stage_waiting_us = stage.waiting_us;
+  send(
+      std::move(command), {}, [](const Outcome&) {}, now_ns);
+}
+
+}  // namespace driftd::daemon

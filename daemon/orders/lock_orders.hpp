@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// Lock, unlock, reset and calibrate, by command or at start: what may be ordered, the order to gate
+// and loop, and the answer when the loop has taken it. Housekeeping thread; nothing here waits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/loop/correction_gate.hpp"
+#include "daemon/loop/loop_control.hpp"
+#include "daemon/wire/answer.hpp"
+
+namespace driftd::daemon {
+
+struct LockOrderSettings {
+  bool recording = false;  ///< cannot be held still
+  bool at_start = false;   ///< lock by itself once markers are measured
+};
+
+/// What the stage's driver has to do with a lock that is about to be ordered.
+struct StageForLock {
+  std::string problem;    ///< why the lock might move nothing, for people; empty: none is known
+  bool refuses = false;   ///< there must be no lock for it
+  double waiting_us = 0;  ///< Controller::set_waiting_us()
+};
+
+class LockOrders {
+ public:
+  /// @param has_markers  whether the loop was given markers
+  /// @param stage  asked before each order to lock
+  LockOrders(LockOrderSettings settings, CorrectionGate& gate, LoopControl& loop,
+             std::function<bool()> has_markers, std::function<StageForLock()> stage = {})
+      : settings_(settings),
+        gate_(gate),
+        loop_(loop),
+        has_markers_(std::move(has_markers)),
+        stage_(std::move(stage)) {}
+
+  // A user's orders. Each is answered once the loop's report shows what came of it.
+  /// @param resumption  back to the references that the markers have; none: takes new ones
+  /// @throws CommandRefused when there is nothing to lock now
+  void lock(Answer answer, std::int64_t now_ns,
+            std::optional<LockResumption> resumption = std::nullopt);
+  /// While true nothing is locked at start: somebody is asked what to lock.
+  void hold_back_at_start(bool hold) noexcept { held_back_at_start_ = hold; }
+  /// Moves the stage to measure it; answered when that has begun.
+  /// @throws CommandRefused when the lock is not idle
+  void calibrate(std::unique_ptr<CalibrationRun> run, Answer answer, std::int64_t now_ns);
+  /// Not one correction leaves from here on, whatever the loop is doing.
+  void unlock(Answer answer, std::int64_t now_ns);
+  /// @throws CommandRefused, with nothing changed, when there is a lock to unlock
+  void reset(Answer answer, std::int64_t now_ns);
+
+  /// Answers orders that the loop has taken, or did not take in time; locks at start.
+  void turn(std::int64_t now_ns);
+  /// Answers all that wait.
+  void refuse_pending(const CommandRefused& refused);
+  bool pending() const noexcept { return !orders_.empty(); }
+  /// Why lock.at_start has not locked yet; "" where it has, is about to, or is not to.
+  const std::string& waits_for() const noexcept { return waits_for_; }
+
+ private:
+  struct Order {
+    LoopCommand::Kind kind;
+    std::uint64_t number;   ///< of the loop's commands
+    std::uint64_t lock_id;  ///< of a lock
+    std::int64_t until_ns;
+    Answer answer;
+    std::string warning = {};  ///< for who asked
+  };
+
+  StageForLock ask_stage() const { return stage_ ? stage_() : StageForLock{}; }
+  void check_can_begin() const;
+  void send(LoopCommand command, const std::string& warning, Answer answer, std::int64_t now_ns);
+  void go_idle(LoopCommand::Kind kind, Answer answer, std::int64_t now_ns);
+  Outcome outcome_of(const Order& order) const;
+  void expire(const Order& order);
+  void lock_at_start(std::int64_t now_ns);
+
+  LockOrderSettings settings_;
+  CorrectionGate& gate_;
+  LoopControl& loop_;
+  std::function<bool()> has_markers_;
+  std::function<StageForLock()> stage_;
+  std::vector<Order> orders_;
+  std::uint64_t lock_id_ = 0;
+  bool owes_unlock_ = false;  ///< the loop is to be idle but could not be told yet
+  bool at_start_over_ = false;
+  bool held_back_at_start_ = false;
+  std::int64_t next_try_ns_ = 0;
+  std::string waits_for_;
+};
+
+}  // namespace driftd::daemon

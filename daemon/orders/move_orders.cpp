@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/orders/move_orders.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <utility>
+
+#include "daemon/orders/move_plan.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+using control::LockState;
+using control::MoveEnd;
+using control::SetPointPhase;
+using Level = EventLog::Level;
+
+constexpr std::int64_t kAnswerNs = 500'000'000;  // the loop takes commands every 5 ms
+
+bool is_engaged(LockState state) {
+  return state == LockState::Locked || state == LockState::Holding;
+}
+
+const char* name_of(SetPointPhase phase) {
+  constexpr std::array kNames = {"resting", "moving", "dwelling"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
+
+const char* name_of(MoveEnd end) {
+  constexpr std::array kNames = {"", "done", "stopped", "limits", "unlocked"};
+  return kNames.at(static_cast<std::size_t>(end));
+}
+
+std::string text_of(control::Vec2 place_nm) {
+  return fmt::format("(x {:.1f}, y {:.1f} nm)", place_nm.x, place_nm.y);
+}
+
+CommandRefused not_locked(LockState state) {
+  return {Refusal::Refused,
+          std::string("the lock is `") + control::name_of(state) +
+              "`: the sample is moved while it is `locked`" +
+              (state == LockState::Idle ? " (`driftctl lock --wait` first)" : "")};
+}
+
+}  // namespace
+
+void MoveOrders::order(const nlohmann::json& request, Answer answer, std::int64_t now_ns) {
+  nlohmann::json fields = request;
+  fields.erase("command");
+  fields.erase("id");
+  const MoveRequest move = read_move(fields);
+  const LoopReport& loop = loop_.report();
+  const LockState state = loop.lock.state;
+  const bool stop = move.kind == MoveRequest::Kind::Stop;
+  if (stop ? !is_engaged(state) : state != LockState::Locked) throw not_locked(state);
+  if (order_) throw CommandRefused{Refusal::Busy, "another move is being ordered: ask again"};
+  Order order{.number = 0,
+              .move_id = 0,
+              .until_ns = 0,
+              .reply = nlohmann::json::object(),
+              .text = {},
+              .answer = std::move(answer)};
+  LoopCommand command{.kind = LoopCommand::Kind::StopMove};
+  if (!stop) {
+    MovePlan plan = plan_move(move, config_, loop);
+    plan.path.id = order.move_id = ++last_id_;
+    const control::Vec2 goal = plan.path.places[plan.path.count - 1].place_nm;
+    order.reply = {{"move", plan.path.id},
+                   {"x_nm", goal.x},
+                   {"y_nm", goal.y},
+                   {"speed_nm_per_s", plan.fastest_nm_per_s},
+                   {"duration_s", plan.duration_s}};
+    order.text = fmt::format("move {}: to {}{} in {:.3g} s", plan.path.id, text_of(goal),
+                             plan.path.count * plan.path.repeats > 1
+                                 ? fmt::format(" by {} places", plan.path.count * plan.path.repeats)
+                                 : "",
+                             plan.duration_s);
+    command.kind = LoopCommand::Kind::Move;
+    command.move = std::make_unique<control::MovePath>(plan.path);
+  }
+  send(std::move(command), std::move(order), now_ns);
+}
+
+void MoveOrders::send(LoopCommand command, Order order, std::int64_t now_ns) {
+  const auto number = loop_.send(std::move(command));
+  if (!number) {
+    return order.answer(
+        CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
+  }
+  order.number = *number;
+  order.until_ns = now_ns + kAnswerNs;
+  order_ = std::move(order);
+}
+
+void MoveOrders::turn(std::int64_t now_ns) {
+  if (order_ && (loop_.has_taken(order_->number) || now_ns > order_->until_ns)) {
+    Order order = std::move(*order_);
+    order_.reset();
+    if (loop_.has_taken(order.number)) {
+      order.answer(outcome_of(order));
+    } else {
+      order.answer(CommandRefused{
+          Refusal::Timeout,
+          "the tracking loop did not take the move in time; it may still begin: `stop` ends it"});
+    }
+  }
+  tell_end();
+}
+
+void MoveOrders::refuse_pending(const CommandRefused& refused) {
+  if (!order_) return;
+  const Order order = std::move(*order_);
+  order_.reset();
+  order.answer(refused);
+}
+
+/// The loop has taken the order: what came of it.
+Outcome MoveOrders::outcome_of(const Order& order) {
+  const LoopReport& report = loop_.report();
+  const LockState state = report.lock.state;
+  Reply reply{.fields = order.reply};
+  reply.fields["state"] = control::name_of(state);
+  reply.fields["lock_id"] = report.lock_id;
+  if (order.move_id == 0) {
+    if (!is_engaged(state)) return not_locked(state);
+    reply.fields["x_nm"] = report.move.set_nm.x;
+    reply.fields["y_nm"] = report.move.set_nm.y;
+    return reply;
+  }
+  if (report.move.id != order.move_id) return not_locked(state);
+  if (told_id_ != 0) tell_over("replaced", fmt::format("by move {}", order.move_id), Level::Info);
+  told_id_ = order.move_id;
+  events_.raise(Level::Info, "move_begun", order.text, order.reply);
+  return reply;
+}
+
+void MoveOrders::tell_end() {
+  if (told_id_ == 0) return;
+  const MoveReport& move = loop_.report().move;
+  if (move.id > told_id_)  // taken after its answer was due
+    return tell_over("replaced", fmt::format("by move {}", move.id), Level::Info);
+  if (move.id != told_id_)
+    return tell_over("unlocked", "the lock has ended, and the set-point with it", Level::Warning);
+  if (move.phase != SetPointPhase::Resting) return;
+  const std::string at = "the set-point is " + text_of(move.set_nm);
+  switch (move.end) {
+    case MoveEnd::Limits:
+      return tell_over(name_of(move.end), "the limits leave no room to go on; " + at,
+                       Level::Warning);
+    case MoveEnd::Stopped:
+      return tell_over(name_of(move.end), "by command; " + at, Level::Info);
+    case MoveEnd::None:
+    case MoveEnd::Done:
+    case MoveEnd::Unlocked:
+      break;
+  }
+  events_.raise(Level::Info, "move_done", fmt::format("move {}: done; {}", told_id_, at),
+                {{"move", told_id_}, {"x_nm", move.set_nm.x}, {"y_nm", move.set_nm.y}});
+  told_id_ = 0;
+}
+
+void MoveOrders::tell_over(const char* why, const std::string& text, Level level) {
+  events_.raise(level, "move_ended", fmt::format("move {}: ended: {}", told_id_, text),
+                {{"move", told_id_}, {"why", why}});
+  told_id_ = 0;
+}
+
+nlohmann::json MoveOrders::status() const {
+  const bool engaged = is_engaged(loop_.report().lock.state);
+  const MoveReport move = engaged ? loop_.report().move : MoveReport{};
+  const auto place = [&](double nm) {
+    return engaged ? nlohmann::json(nm) : nlohmann::json(nullptr);
+  };
+  return {{"move", move.id},
+          {"phase", engaged ? name_of(move.phase) : "unlocked"},
+          {"moving", move.moving},
+          {"ended", name_of(move.end)},
+          {"x_nm", place(move.set_nm.x)},
+          {"y_nm", place(move.set_nm.y)},
+          {"goal_x_nm", place(move.goal_nm.x)},
+          {"goal_y_nm", place(move.goal_nm.y)},
+          {"place", move.phase == SetPointPhase::Resting ? 0 : move.place + 1},
+          {"places", move.places},
+          {"repeats_left", move.repeats_left}};
+}
+
+}  // namespace driftd::daemon

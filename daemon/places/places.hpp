@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Places to come back to: saves where the markers lie now under a name, tells and removes what is
+// saved, and locks at a saved place again: it is read, its markers are looked for in the whole
+// image, and the lock goes back to their references as one that is resumed does. Housekeeping
+// thread; nothing here waits, the disk is the shelf's thread's.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "daemon/camera/camera_watch.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
+#include "daemon/markers/marker_keeper.hpp"
+#include "daemon/orders/lock_orders.hpp"
+#include "daemon/places/place_shelf.hpp"
+#include "daemon/resume/interrupted_lock.hpp"
+#include "daemon/resume/lock_memory.hpp"
+#include "daemon/wire/answer.hpp"
+
+namespace driftd::daemon {
+
+/// The folder of the daemon's places, in the state directory; empty where there is none.
+std::filesystem::path places_folder();
+/// @throws CommandRefused
+void check_place_name(const std::string& name);
+int tracking_count(const SavedLock& seen);
+
+class Places {
+ public:
+  /// What a place is made of and locked by.
+  struct Parts {
+    CameraWatch& camera;
+    LoopControl& loop;
+    LockMemory& memory;
+    InterruptedLock& interrupted;
+    MarkerKeeper& markers;
+    LockOrders& lock;
+  };
+
+  /// @param config  the one in force
+  Places(const config::Config& config, std::filesystem::path folder, Parts parts, EventLog& events)
+      : config_(config), parts_(parts), events_(events), shelf_(std::move(folder)) {}
+
+  // Commands; each throws CommandRefused at once where it is not possible now.
+  /// Where the sample is, if that is measured: locked and there, or idle.
+  void save(const std::string& name, const std::string& note, bool replace, Answer answer,
+            std::int64_t now_ns);
+  void remove(const std::string& name, Answer answer, std::int64_t now_ns);
+  void show(const std::string& name, Answer answer, std::int64_t now_ns);
+  void list(Answer answer, std::int64_t now_ns);
+  /// Only while idle; answered when the lock has begun, or why it has not.
+  void lock(const std::string& name, Answer answer, std::int64_t now_ns);
+  /// By `unlock` and `reset`: the place that is being looked for is not locked at.
+  void give_up();
+
+  void turn(std::int64_t now_ns);
+  /// Answers all that wait.
+  void refuse_pending(const CommandRefused& refused);
+  bool pending() const noexcept { return !waiting_.empty() || going_; }
+  /// The disk has not answered yet.
+  bool is_at_disk() const noexcept { return !waiting_.empty(); }
+  /// A person has said where to lock: nothing is locked at start any more.
+  bool was_asked() const noexcept { return was_asked_; }
+
+  static constexpr std::int64_t kPatienceNs = 1'500'000'000;     ///< with the disk
+  static constexpr std::int64_t kMostSearchNs = 60'000'000'000;  ///< a large image full of spots
+
+ private:
+  struct Waiting {
+    std::uint64_t number;
+    std::int64_t until_ns;
+    std::function<Outcome(const ShelfResult&)> outcome;  ///< of what the shelf says
+    Answer answer;
+  };
+  /// A lock at a place, from its request to its order.
+  struct Going {
+    std::string name;
+    Answer answer;
+    std::int64_t until_ns;
+    std::uint64_t number;  ///< of the reading
+    SavedPlace place = {};
+    control::ConstellationMatch match = {};
+  };
+  /// That lock, until it is there.
+  struct Way {
+    std::string name;
+    std::uint64_t lock_id;
+  };
+
+  SavedPlace place_now(const std::string& note, std::int64_t now_ns) const;
+  void order(ShelfOrder order, std::function<Outcome(const ShelfResult&)> outcome, Answer answer,
+             std::int64_t now_ns);
+  void end_going(const Outcome& outcome);
+  void look_for(const SavedPlace& place);
+  std::string not_of_this_instrument(const SavedPlace& place) const;
+  std::string too_far(Vec2 moved_nm) const;
+  void begin_lock();
+  Outcome begun(const Going& going, Vec2 moved_nm, const Outcome& outcome);
+  std::string how_far(const Going& going, Vec2 moved_nm) const;
+  void tell_arrival();
+  void tell(const char* action, const std::string& name, const std::string& text,
+            nlohmann::json fields = nlohmann::json::object()) const;
+
+  const config::Config& config_;
+  Parts parts_;
+  EventLog& events_;
+  std::uint64_t numbers_ = 0;
+  std::int64_t now_ns_ = 0;  ///< of the last turn
+  std::vector<Waiting> waiting_;
+  std::optional<Going> going_;
+  bool was_asked_ = false;
+  std::optional<Way> way_;
+  PlaceShelf shelf_;
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// The lock at a saved place, from the command to the arrival. Housekeeping thread, as all of
+// places.hpp.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "daemon/places/places.hpp"
+#include "daemon/resume/way_back.hpp"
+#include "daemon/setup/compose.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+using control::LockState;
+using nlohmann::json;
+
+/// What has to be the same for a pixel of the place to be one of the image. The stage's matrix and
+/// the listed markers may change: the place is in the image.
+constexpr std::array kSameNeeded = {"camera", "image", "camera.pixel_format",
+                                    "optics.pixel_size_nm"};
+
+/// Of a place that was found, and is refused afterwards.
+constexpr const char* kInUse = ". Its markers are in use now; `markers --find` looks for others";
+
+double degrees(double rad) {
+  return rad * 180 / std::numbers::pi;
+}
+
+}  // namespace
+
+void Places::lock(const std::string& name, Answer answer, std::int64_t now_ns) {
+  check_place_name(name);
+  if (is_recording(config_))
+    throw CommandRefused{Refusal::Refused, "a recording cannot be held still"};
+  if (going_)
+    throw CommandRefused{Refusal::Busy,
+                         fmt::format("the place `{}` is being looked for", going_->name)};
+  if (const LockState state = parts_.loop.report().lock.state; state != LockState::Idle) {
+    throw CommandRefused{Refusal::Refused,
+                         fmt::format("the lock is `{}`: a place is looked for while it is `idle` "
+                                     "only (`driftctl unlock` first)",
+                                     control::name_of(state))};
+  }
+  if (!parts_.camera.connected()) throw CameraWatch::away();
+  order(
+      {.kind = ShelfOrder::Kind::Read, .name = name},
+      [this](const ShelfResult& result) -> Outcome {
+        if (!going_ || going_->number != result.number) return Reply{};
+        if (!result.problem.empty())
+          end_going(CommandRefused{Refusal::Refused, result.problem});
+        else
+          look_for(*result.entries.front().place);
+        return Reply{};
+      },
+      [this, number = numbers_ + 1](const Outcome& outcome) {
+        const bool failed = std::holds_alternative<CommandRefused>(outcome);
+        if (failed && going_ && going_->number == number) end_going(outcome);
+      },
+      now_ns);
+  was_asked_ = true;
+  going_ = Going{.name = name,
+                 .answer = std::move(answer),
+                 .until_ns = now_ns + kMostSearchNs,
+                 .number = numbers_};
+}
+
+/// Nothing where none is under way.
+void Places::end_going(const Outcome& outcome) {
+  if (!going_) return;
+  const Answer answer = std::move(going_->answer);
+  going_.reset();
+  answer(outcome);
+}
+
+void Places::give_up() {
+  if (!going_) return;
+  const CommandRefused ended{Refusal::Refused,
+                             fmt::format("`unlock` or `reset` came while the place `{}` was looked "
+                                         "for: it is not locked at",
+                                         going_->name)};
+  end_going(ended);
+  parts_.markers.forget_place(ended);
+}
+
+void Places::look_for(const SavedPlace& place) {
+  going_->place = place;
+  if (const std::string why = not_of_this_instrument(place); !why.empty()) {
+    return end_going(
+        CommandRefused{Refusal::Refused,
+                       fmt::format("the place `{}` is not of this image: {}", going_->name, why)});
+  }
+  const auto refuses = [this](const control::ConstellationMatch& match) -> std::string {
+    if (!going_) return "nobody asks for it any more";
+    going_->match = match;
+    const double nm = config_.optics.pixel_size_nm;
+    return too_far({match.displacement_px.x * nm, match.displacement_px.y * nm});
+  };
+  const auto answer = [this](const Outcome& outcome) {
+    if (!going_) return;
+    const auto* why = std::get_if<CommandRefused>(&outcome);
+    if (why == nullptr) return begin_lock();
+    CommandRefused told = *why;
+    if (told.code == Refusal::NotFound)
+      told.text = fmt::format("the place `{}` is not in the image: {}", going_->name, told.text);
+    end_going(told);
+  };
+  try {
+    parts_.markers.find_place({place.seen, refuses}, answer, now_ns_);
+  } catch (const CommandRefused& busy) {
+    end_going(busy);
+  }
+}
+
+/// Which value is another one, as a sentence; "" where pixels mean the same.
+std::string Places::not_of_this_instrument(const SavedPlace& place) const {
+  const auto now = meaning_of(config_, parts_.camera.info());
+  for (const char* name : kSameNeeded) {
+    const auto before = place.seen.meaning.find(name);
+    const std::string was = before == place.seen.meaning.end() ? "" : before->second;
+    if (was != now.at(name))
+      return fmt::format("{} was {:.100}, and is {:.100}", name, was, now.at(name));
+  }
+  return {};
+}
+
+/// Why the stage may not bring the sample back from there; "" where it may.
+std::string Places::too_far(Vec2 moved_nm) const {
+  const LoopReport& loop = parts_.loop.report();
+  const Vec2 start_nm = {loop.travelled_nm.x + loop.total_nm.x,
+                         loop.travelled_nm.y + loop.total_nm.y};
+  // The range counts from where the stage is.
+  const std::string why =
+      beyond_limits(config_, {.moved_nm = moved_nm, .from_lock_nm = {}, .from_start_nm = start_nm});
+  if (why.empty()) return {};
+  return fmt::format("{}. The stage may not go there: {}", how_far(*going_, moved_nm), why);
+}
+
+std::string Places::how_far(const Going& going, Vec2 moved_nm) const {
+  const double turn = degrees(going.match.turn_rad);
+  return fmt::format("the sample is {} from the place `{}`{}; {} of {} markers are there",
+                     distance_text(moved_nm), going.name,
+                     turn == 0 ? "" : fmt::format(" and turned by {:.2f} degrees", turn),
+                     going.match.matched, tracking_count(going.place.seen));
+}
+
+/// The place's markers are in use and measured.
+void Places::begin_lock() {
+  const LoopReport& loop = parts_.loop.report();
+  if (!loop.drift.valid) {
+    return end_going(CommandRefused{
+        Refusal::Refused,
+        fmt::format("the markers of the place `{}` were found, and are not measured: too few of "
+                    "them agree{}",
+                    going_->name, kInUse)});
+  }
+  const Vec2 moved_nm = loop.drift.drift_nm;
+  const double nm = config_.optics.pixel_size_nm;
+  const Vec2 found_nm = {going_->match.displacement_px.x * nm,
+                         going_->match.displacement_px.y * nm};
+  const double near_nm = nm + config_.lock.max_jump_nm;
+  std::string why = too_far(moved_nm);
+  if (std::max(std::abs(moved_nm.x - found_nm.x), std::abs(moved_nm.y - found_nm.y)) > near_nm)
+    why = fmt::format("the place `{}` was found {} away, and its markers are measured {} away",
+                      going_->name, distance_text(found_nm), distance_text(moved_nm));
+  if (!why.empty()) return end_going(CommandRefused{Refusal::Refused, why + kInUse});
+  const Going going = *std::exchange(going_, std::nullopt);
+  try {
+    parts_.lock.lock(
+        [this, going, moved_nm](const Outcome& outcome) {
+          going.answer(begun(going, moved_nm, outcome));
+        },
+        now_ns_,
+        LockResumption{
+            .carried_nm = {}, .drift_nm = moved_nm, .largest_move_nm = config_.lock.max_jump_nm});
+  } catch (const CommandRefused& refused) {
+    going.answer(refused);
+  }
+}
+
+/// The loop has taken the order.
+Outcome Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome) {
+  const auto* reply = std::get_if<Reply>(&outcome);
+  if (reply == nullptr) return outcome;
+  parts_.interrupted.give_way();
+  way_ = Way{going.name, reply->fields.at("lock_id").get<std::uint64_t>()};
+  const json fields = {{"moved_x_nm", moved_nm.x},
+                       {"moved_y_nm", moved_nm.y},
+                       {"turned_deg", degrees(going.match.turn_rad)},
+                       {"found", going.match.matched},
+                       {"markers", tracking_count(going.place.seen)}};
+  tell("going", going.name, how_far(going, moved_nm) + ". The stage goes back", fields);
+  Reply told = *reply;
+  told.fields.update(fields);
+  told.fields["place"] = going.name;
+  return told;
+}
+
+/// Once; a lock that ends before tells of itself.
+void Places::tell_arrival() {
+  if (!way_) return;
+  const LoopReport& loop = parts_.loop.report();
+  const LockState state = loop.lock.state;
+  const bool over = state == LockState::Idle || state == LockState::Lost ||
+                    state == LockState::Fault || loop.lock_id != way_->lock_id;
+  if (!over && !loop.gate.in_lock) return;
+  const Way way = *std::exchange(way_, std::nullopt);
+  if (!over) tell("reached", way.name, fmt::format("the sample is at the place `{}`", way.name));
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/resume/interrupted_lock.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "daemon/resume/way_back.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+using control::LockState;
+using Level = EventLog::Level;
+
+constexpr std::int64_t kRetryNs = 200'000'000;
+/// What the stage may have moved by since the file was written, besides what its rate allows.
+constexpr double kElsewhereNm = 100;
+/// Any sample has one marker somewhere, and many two at the same distance.
+constexpr int kFewestToTell = 3;
+constexpr double kUnwritten_s = 0.15;  ///< LockMemory::kSoonestNs, and the disk
+
+constexpr const char* kOtherWays =
+    "`driftctl lock` holds it where it is, `driftctl unlock` forgets the place";
+
+Vec2 sum(Vec2 a, Vec2 b) {
+  return {a.x + b.x, a.y + b.y};
+}
+
+/// "3.2 s", "12 min", "5.4 h"
+std::string duration(double s) {
+  if (s < 100) return fmt::format("{:.1f} s", s);
+  if (s < 6000) return fmt::format("{:.0f} min", s / 60);
+  return fmt::format("{:.1f} h", s / 3600);
+}
+
+}  // namespace
+
+void InterruptedLock::take(std::optional<SavedLock> saved) {
+  saved_ = std::move(saved);
+  if (!saved_) return;
+  phase_ = Phase::Searching;
+  if (const auto age = age_s(); age && *age > kOldest_s) {
+    raise(Level::Warning, "state_ignored",
+          fmt::format("the lock that was interrupted {} ago is ignored: it is older than {}",
+                      duration(*age), duration(kOldest_s)));
+    phase_ = Phase::None;
+    return;
+  }
+  raise(Level::Warning, "lock_interrupted", text());
+}
+
+/// Its markers are in use, with its references. What they show is not of before the loss.
+void InterruptedLock::take_lost() {
+  const control::Lock& lock = loop_.report().lock;
+  if (lock.state != LockState::Lost || !memory_.is_wanted()) return;
+  saved_ = memory_.saved();
+  phase_ = Phase::Found;
+  lost_here_ = is_ours_ = true;
+  since_ns_ = lock.since_ns;
+  adopted_ = 0;
+  told_found_ = stage_asked_ = false;
+  asks_because_.clear();
+  elsewhere_.clear();
+  witnessed_nm_.reset();
+}
+
+/// What gives its numbers their meaning and is another now; "" where nothing is, or no camera is
+/// known.
+std::string InterruptedLock::otherwise() const {
+  if (camera_.info().width_px <= 0) return {};
+  for (const auto& [name, value] : meaning_of(config_, camera_.info())) {
+    const auto before = saved_->meaning.find(name);
+    const std::string was = before == saved_->meaning.end() ? "" : before->second;
+    if (was != value) return fmt::format("{} was {}, and is {}", name, was, value);
+  }
+  return {};
+}
+
+const SavedLock* InterruptedLock::wanted() {
+  if (phase_ != Phase::Searching || camera_.info().width_px <= 0) return nullptr;
+  if (const std::string other = otherwise(); !other.empty()) {
+    ignore("it is not of this instrument, " + other);
+    return nullptr;
+  }
+  is_ours_ = true;
+  return &*saved_;
+}
+
+void InterruptedLock::ignore(const std::string& why) {
+  raise(Level::Warning, "state_ignored", fmt::format("{} is ignored: {}", headline(), why));
+  phase_ = Phase::None;
+}
+
+void InterruptedLock::found(std::uint64_t command, int matched) {
+  phase_ = Phase::Found;
+  matched_ = matched;
+  adopted_ = command;
+}
+
+void InterruptedLock::not_found(const std::string& reason) {
+  if (phase_ == Phase::None) return;
+  phase_ = Phase::Absent;
+  absent_ = reason;
+  raise(Level::Warning, "lock_interrupted", text());
+}
+
+void InterruptedLock::forget() {
+  phase_ = Phase::None;
+  memory_.end();
+}
+
+void InterruptedLock::give_way() {
+  if (std::exchange(phase_, Phase::None) != Phase::None) memory_.forget();
+}
+
+bool InterruptedLock::is_measured() const noexcept {
+  const LoopReport& loop = loop_.report();
+  return loop_.has_taken(adopted_) && loop_.markers().count > 0 && loop.drift.valid &&
+         loop.tracked_ns >= since_ns_;
+}
+
+/// Told last in the lock, as its file has it or, better, as the stage says.
+Vec2 InterruptedLock::stage_total_nm() const noexcept {
+  return witnessed_nm_.value_or(saved_->total_nm);
+}
+
+void InterruptedLock::turn(LockOrders& lock, std::int64_t now_ns) {
+  if (phase_ == Phase::None) take_lost();
+  if (phase_ == Phase::None) return;
+  const LoopReport& loop = loop_.report();
+  const LockState state = loop.lock.state;
+  const bool engaging = state == LockState::Referencing || state == LockState::Locked ||
+                        state == LockState::Holding;  // at once, between two turns
+  if (engaging && !loop.resumed) return give_way();
+  if (engaging) {
+    if (state == LockState::Referencing) return;
+    raise(Level::Info, "lock_resumed",
+          fmt::format("{}: locked again, the stage goes back to where it was held", headline()));
+    phase_ = Phase::None;
+    return;
+  }
+  ask_stage();
+  if (is_ours_) tell_travel();
+  if (phase_ != Phase::Found || !is_measured()) return;
+  if (asks_because_.empty()) asks_because_ = not_by_itself();
+  if (!std::exchange(told_found_, true)) tell_found();
+  if (state == LockState::Idle) go_back(lock, now_ns);
+}
+
+/// Once, when a driver knows: where it says that the stage is, against where the lock left it.
+void InterruptedLock::ask_stage() {
+  const auto& report = stage_.report();
+  if (!report || stage_asked_) return;
+  const auto knows = [](const StageAxis& axis) { return axis.position_nm.has_value(); };
+  stage_asked_ = report->total_nm || std::ranges::any_of(report->axes, knows);
+  if (!stage_asked_) return;  // its controller does not answer yet
+  const double allowed_nm =
+      std::max(kElsewhereNm, kUnwritten_s * config_.control.rate_limit_nm_per_s);
+  const bool same_run =
+      report->session == saved_->session && report->lock_id == saved_->lock_id && report->total_nm;
+  if (same_run) witnessed_nm_ = report->total_nm;
+  if (!saved_->stage || saved_->stage->driver != report->driver) return;
+  for (const StageAxis& axis : report->axes) {
+    const auto before = saved_->stage->position_nm.find(axis.name);
+    if (before == saved_->stage->position_nm.end() || !axis.position_nm) continue;
+    const double away_nm = *axis.position_nm - before->second;
+    if (std::abs(away_nm) > allowed_nm)
+      elsewhere_ += fmt::format("; the stage says that its axis {} is {:+.0f} nm from where it was",
+                                axis.name, away_nm);
+  }
+  if (!elsewhere_.empty()) told_found_ = false;  // once more, with that
+}
+
+/// Before any lock of this daemon.
+void InterruptedLock::tell_travel() {
+  if (loop_.report().lock_id != 0) return;
+  const Vec2 travelled_nm = sum(saved_->travelled_nm, stage_total_nm());
+  if (travel_told_nm_ && travel_told_nm_->x == travelled_nm.x &&
+      travel_told_nm_->y == travelled_nm.y)
+    return;
+  LoopCommand command{.kind = LoopCommand::Kind::Travelled};
+  command.travelled_nm = travelled_nm;
+  if (loop_.send(std::move(command))) travel_told_nm_ = travelled_nm;
+}
+
+void InterruptedLock::tell_found() {
+  const bool goes = config_.lock.resume == config::Resume::Always && asks_because_.empty();
+  raise(goes ? Level::Info : Level::Warning, "lock_interrupted", text());
+}
+
+void InterruptedLock::go_back(LockOrders& lock, std::int64_t now_ns) {
+  if (config_.lock.resume != config::Resume::Always || now_ns < next_try_ns_ || lock.pending())
+    return;
+  if (!asks_because_.empty() || !waits_for().empty()) return;
+  next_try_ns_ = now_ns + kRetryNs;
+  try {
+    lock.lock([](const Outcome&) {}, now_ns, resumption());
+  } catch (const CommandRefused&) {  // an order is under way, or the stage is not ready: again soon
+  }
+}
+
+LockResumption InterruptedLock::resumption() const {
+  if (phase_ == Phase::None) {
+    throw CommandRefused{Refusal::Refused,
+                         "no lock was interrupted or lost: there is nothing to go back to"};
+  }
+  if (phase_ == Phase::Absent) throw CommandRefused{Refusal::Refused, text()};
+  if (phase_ == Phase::Searching || !is_measured()) {
+    throw CommandRefused{Refusal::Refused, headline() + ": its markers are not found yet"};
+  }
+  if (const std::string other = otherwise(); !other.empty()) {  // by a reload, another camera
+    throw CommandRefused{Refusal::Refused, "the stage may not go back: " + other};
+  }
+  if (const std::string why = too_far(); !why.empty()) {
+    throw CommandRefused{Refusal::Refused, "the stage may not go back: " + why};
+  }
+  return {.carried_nm = sum(saved_->carried_nm, stage_total_nm()),
+          .drift_nm = loop_.report().drift.drift_nm,
+          .largest_move_nm = config_.lock.max_jump_nm,
+          .set_nm = saved_->set_nm};
+}
+
+/// Why the limits do not allow the way back; "" where they do.
+std::string InterruptedLock::too_far() const {
+  const Vec2 stage_nm = stage_total_nm();
+  return beyond_limits(config_, {.moved_nm = moved_nm(),
+                                 .from_lock_nm = sum(saved_->carried_nm, stage_nm),
+                                 .from_start_nm = sum(saved_->travelled_nm, stage_nm)});
+}
+
+/// Why it is not resumed but by command; "" where it may be.
+std::string InterruptedLock::not_by_itself() const {
+  if (saved_->lost) return lost_here_ ? "it was lost" : "it was lost before";
+  if (std::string why = too_far(); !why.empty()) return why;
+  const auto age = age_s();
+  if (!age) return "the clock does not tell how long ago that was";
+  if (*age > kOldest_s) return "that is longer ago than " + duration(kOldest_s);
+  const double moved = std::max(std::abs(moved_nm().x), std::abs(moved_nm().y));
+  const double jump_nm = config_.lock.max_jump_nm;
+  if (matched_ < kFewestToTell && moved > jump_nm)
+    return fmt::format(
+        "{} of its markers may be another sample's, and then lock.max_jump_nm allows {:.0f} nm",
+        matched_, jump_nm);
+  // As the lock itself has it after a time without frames.
+  const double allowed_nm = jump_nm + config_.lock.max_drift_nm_per_s * *age;
+  if (moved > allowed_nm)
+    return fmt::format(
+        "lock.max_jump_nm and lock.max_drift_nm_per_s allowed {:.0f} nm when it was found",
+        allowed_nm);
+  return {};
+}
+
+/// What is missing for the stage to hear of it.
+std::string InterruptedLock::waits_for() const {
+  if (saved_->stage || config_.stage.require_driver) return stage_.problem();
+  return is_heard_() ? "" : "nobody listens to corrections yet";
+}
+
+std::optional<double> InterruptedLock::age_s() const {
+  return seconds_between(saved_->time, SavedTime::now());
+}
+
+/// "lock 3, interrupted 12.1 s ago, before the computer was started"; "lock 3, lost 2.0 s ago"
+std::string InterruptedLock::headline() const {
+  const SavedTime now = SavedTime::now();
+  const auto age = seconds_between(saved_->time, now);
+  return fmt::format(
+      "lock {}, {} {}{}", saved_->lock_id, saved_->lost ? "lost" : "interrupted",
+      age ? duration(*age) + " ago" : "at a time that the clock does not tell",
+      saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
+}
+
+std::string InterruptedLock::text() const {
+  if (phase_ == Phase::Absent)
+    return headline() + ": its markers are not in the image (" + absent_ +
+           "). It is kept until the next lock or `driftctl unlock`; driftd looks again when it is "
+           "started with the sample in place";
+  const bool waits_at_start = config_.lock.at_start && !lost_here_;
+  const std::string rest = waits_at_start ? ". Until that is decided lock.at_start waits" : "";
+  if (phase_ == Phase::Searching || !is_measured())
+    return headline() + ": looking for its markers" + rest;
+  const Vec2 moved = moved_nm();
+  std::string text =
+      fmt::format("{}: the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from where it was held{}",
+                  headline(), std::hypot(moved.x, moved.y), moved.x, moved.y, elsewhere_);
+  if (const std::string far = too_far(); !far.empty())
+    return text + ". The stage may not go back: " + far + ". " + kOtherWays + rest;
+  const std::string ways =
+      std::string(". `driftctl lock --resume` goes back there, ") + kOtherWays + rest;
+  if (config_.lock.resume != config::Resume::Always) return text + ways;
+  if (const std::string why = asks_because_.empty() ? not_by_itself() : asks_because_; !why.empty())
+    return text + ". The stage does not go back by itself: " + why + ways;
+  const std::string waits = waits_for();
+  return text + ". The stage goes back" +
+         (waits.empty() ? "" : " as soon as it is heard: " + waits);
+}
+
+void InterruptedLock::raise(Level level, const char* code, const std::string& text) const {
+  nlohmann::json fields = status();
+  if (!fields.is_object()) fields = nlohmann::json::object();
+  fields.erase("text");
+  events_.raise(level, code, text, fields);
+}
+
+nlohmann::json InterruptedLock::status() const {
+  if (phase_ == Phase::None) return nullptr;
+  constexpr std::array kNames = {"", "searching", "found", "absent"};
+  const auto age = age_s();
+  const bool measured = phase_ == Phase::Found && is_measured();
+  return {{"phase", kNames.at(static_cast<std::size_t>(phase_))},
+          {"interrupted_session", saved_->session},
+          {"interrupted_lock_id", saved_->lock_id},
+          {"age_s", age ? nlohmann::json(*age) : nlohmann::json(nullptr)},
+          {"moved_x_nm", measured ? nlohmann::json(moved_nm().x) : nlohmann::json(nullptr)},
+          {"moved_y_nm", measured ? nlohmann::json(moved_nm().y) : nlohmann::json(nullptr)},
+          {"text", text()}};
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// The lock that the end of the daemon before this one interrupted, or that this one lost: which
+// markers to look for, how far the sample has moved meanwhile, whether the stage may go back there,
+// and when it does so by itself. It is gone once it is resumed, replaced by another lock, or
+// forgotten. Housekeeping thread; nothing here waits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "config/config.hpp"
+#include "daemon/camera/camera_watch.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
+#include "daemon/orders/lock_orders.hpp"
+#include "daemon/resume/lock_memory.hpp"
+#include "daemon/resume/saved_lock.hpp"
+#include "daemon/stage/stage_channel.hpp"
+
+namespace driftd::daemon {
+
+class InterruptedLock {
+ public:
+  /// An older one is ignored, s.
+  static constexpr double kOldest_s = 24 * 3600;
+
+  /// @param config  the one in force
+  /// @param is_heard  whether somebody subscribes to corrections
+  InterruptedLock(const config::Config& config, LockMemory& memory, CameraWatch& camera,
+                  LoopControl& loop, const StageChannel& stage, EventLog& events,
+                  std::function<bool()> is_heard)
+      : config_(config),
+        memory_(memory),
+        camera_(camera),
+        loop_(loop),
+        stage_(stage),
+        events_(events),
+        is_heard_(std::move(is_heard)) {}
+
+  /// Takes what the daemon before left. Once, at start.
+  void take(std::optional<SavedLock> saved);
+
+  // Marker keeping.
+  /// Whose markers to look for before any others; null: nobody's. With a camera that is known.
+  const SavedLock* wanted();
+  /// So many of them are there; all were handed to the loop by this command, with their references.
+  void found(std::uint64_t command, int matched);
+  /// It is told, and over: nothing can be made of it in this run.
+  void ignore(const std::string& why);
+  /// Others are in the image.
+  void not_found(const std::string& reason);
+
+  /// By command: neither it nor the lock of this daemon is wanted any more.
+  void forget();
+  /// A lock at a place takes its place, and keeps what it knows by itself.
+  void give_way();
+  /// At start nothing else is locked.
+  bool asks() const noexcept { return phase_ == Phase::Searching || phase_ == Phase::Found; }
+  /// What a lock that goes back takes. @throws CommandRefused that says why there is none
+  LockResumption resumption() const;
+  /// Tells, and goes back by itself where that is wanted.
+  void turn(LockOrders& lock, std::int64_t now_ns);
+  /// The object `interrupted` of `status`; null: there is none.
+  nlohmann::json status() const;
+
+ private:
+  enum class Phase : std::uint8_t { None, Searching, Found, Absent };
+
+  void take_lost();
+  std::string otherwise() const;
+  bool is_measured() const noexcept;
+  /// The sample, from where it was held: the reference, or where moves had it.
+  Vec2 moved_nm() const noexcept {
+    const Vec2 drift_nm = loop_.report().drift.drift_nm;
+    return {drift_nm.x - saved_->set_nm.x, drift_nm.y - saved_->set_nm.y};
+  }
+  Vec2 stage_total_nm() const noexcept;
+  void ask_stage();
+  void tell_travel();
+  void tell_found();
+  void go_back(LockOrders& lock, std::int64_t now_ns);
+  std::optional<double> age_s() const;
+  std::string headline() const;
+  std::string too_far() const;
+  std::string not_by_itself() const;
+  std::string waits_for() const;
+  std::string text() const;
+  void raise(EventLog::Level level, const char* code, const std::string& text) const;
+
+  const config::Config& config_;
+  LockMemory& memory_;
+  CameraWatch& camera_;
+  LoopControl& loop_;
+  const StageChannel& stage_;
+  EventLog& events_;
+  std::function<bool()> is_heard_;
+  std::optional<SavedLock> saved_;
+  Phase phase_ = Phase::None;
+  bool lost_here_ = false;     ///< by this daemon: nothing interrupted it
+  std::int64_t since_ns_ = 0;  ///< of what frames show from then on it is known where it is
+  bool is_ours_ = false;       ///< the meaning is that of the camera and configuration in use
+  std::uint64_t adopted_ = 0;  ///< the markers, by this command to the loop
+  int matched_ = 0;            ///< of them, when they were found
+  bool told_found_ = false;
+  std::string asks_because_;  ///< told once: nothing that changes later takes it back
+  std::string absent_;        ///< why
+  std::string elsewhere_;     ///< what the stage's driver says of its place, where it matters
+  bool stage_asked_ = false;
+  std::optional<Vec2> witnessed_nm_;  ///< the total, by the stage's driver
+  std::optional<Vec2> travel_told_nm_;
+  std::int64_t next_try_ns_ = 0;
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/resume/lock_memory.hpp"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "base/state_directory.hpp"
+#include "daemon/resume/state_file.hpp"
+#include "daemon/setup/compose.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+using control::LockState;
+using Level = EventLog::Level;
+
+bool is_plain(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
+         c == '_' || c == '.';
+}
+
+}  // namespace
+
+std::filesystem::path lock_file(const config::Config& config) {
+  const std::filesystem::path folder = state_directory();
+  if (folder.empty()) return {};
+  std::string name = "lock-";
+  for (const char c : config.wire.commands.front()) {
+    if (is_plain(c))
+      name += c;
+    else if (name.back() != '-')
+      name += '-';
+  }
+  return folder / (name + ".state");
+}
+
+std::map<std::string, std::string> meaning_of(const config::Config& config,
+                                              const camera::SourceInfo& camera) {
+  const std::string& who = camera.description;  // "vendor model serial at address"
+  const auto& m = config.stage.image_to_stage;
+  std::vector<std::string> listed;
+  if (config.markers.mode == config::MarkerMode::List) {
+    for (const config::ListedMarker& marker : config.markers.list)
+      listed.push_back(fmt::format("{} at ({}, {})", marker.id, marker.x_px, marker.y_px));
+  }
+  return {{"camera", who.substr(0, who.rfind(" at "))},
+          {"image", fmt::format("{} x {} px at ({}, {})", camera.width_px, camera.height_px,
+                                camera.offset_x_px, camera.offset_y_px)},
+          {"markers.list", fmt::format("[{}]", fmt::join(listed, ", "))},
+          {"camera.pixel_format", camera::name_of(camera.format)},
+          {"optics.pixel_size_nm", fmt::format("{}", config.optics.pixel_size_nm)},
+          {"stage.image_to_stage",
+           fmt::format("[[{}, {}], [{}, {}]]", m[0][0], m[0][1], m[1][0], m[1][1])}};
+}
+
+LockMemory::LockMemory(const config::Config& config, std::string session, CameraWatch& camera,
+                       LoopControl& loop, const StageChannel& stage, EventLog& events,
+                       std::function<MarkerSizes()> sizes)
+    : config_(config),
+      session_(std::move(session)),
+      camera_(camera),
+      loop_(loop),
+      stage_(stage),
+      events_(events),
+      sizes_(std::move(sizes)) {}
+
+std::optional<SavedLock> LockMemory::recall() {
+  if (is_recording(config_)) return std::nullopt;
+  const std::filesystem::path file = lock_file(config_);
+  if (!file.empty() && !own(file)) return std::nullopt;
+  if (config_.lock.resume == config::Resume::Never) {
+    remove_for_good(file);
+    return std::nullopt;
+  }
+  if (file.empty()) {
+    events_.raise(Level::Warning, "state_not_written",
+                  "there is no folder for what has to outlive the daemon: neither "
+                  "$STATE_DIRECTORY nor $XDG_STATE_HOME nor $HOME is set to an absolute path");
+    return std::nullopt;
+  }
+  writer_.emplace(file);
+  try {
+    const auto text = read_state(file);
+    if (!text) return std::nullopt;
+    return read_saved_lock(*text);
+  } catch (const StateError& error) {
+    events_.raise(Level::Warning, "state_ignored",
+                  fmt::format("the lock in {} is ignored: {}", file.string(), error.what()));
+  } catch (const std::exception& error) {
+    events_.raise(Level::Warning, "state_ignored",
+                  fmt::format("the lock of before is not known: {}", error.what()));
+  }
+  return std::nullopt;
+}
+
+/// What is there of another daemon that runs is not this one's to read, to write or to remove.
+bool LockMemory::own(const std::filesystem::path& file) {
+  owner_.emplace(file);
+  if (owner_->is_ours()) return true;
+  events_.raise(
+      Level::Warning, "state_not_written",
+      fmt::format("{} is in use by another driftd, {}, with the same `wire.commands`: a lock of "
+                  "this one could not be resumed after its end. Give one of them a state directory "
+                  "($STATE_DIRECTORY, $XDG_STATE_HOME) or an endpoint of its own, and start this "
+                  "one again",
+                  file.string(), owner_->other()));
+  return false;
+}
+
+bool LockMemory::is_wanted() const {
+  const LoopReport& loop = loop_.report();
+  const LockState state = loop.lock.state;
+  const bool was_engaged = state == LockState::Locked || state == LockState::Holding ||
+                           state == LockState::Lost || state == LockState::Fault;
+  return was_engaged && loop.lock_id != ended_id_;
+}
+
+/// One that was lost, and did not engage when it was to be resumed, is not.
+bool LockMemory::is_over() const {
+  return loop_.report().lock.state == LockState::Idle && !loop_.report().resumed;
+}
+
+/// One of before must not be found by a later daemon that looks.
+void LockMemory::remove_for_good(const std::filesystem::path& file) {
+  try {
+    if (!file.empty()) remove_state(file);
+  } catch (const std::exception& error) {
+    events_.raise(
+        Level::Warning, "state_not_written",
+        fmt::format("lock.resume is `never`, and a lock of before stays: {}", error.what()));
+  }
+}
+
+/// A lock that is lost has none any more.
+void LockMemory::see_set_point() noexcept {
+  const LoopReport& loop = loop_.report();
+  if (loop.lock.state != LockState::Locked && loop.lock.state != LockState::Holding) return;
+  held_set_nm_ = loop.move.set_nm;
+  held_id_ = loop.lock_id;
+}
+
+void LockMemory::turn(std::int64_t now_ns) {
+  see_set_point();
+  if (!writer_) return;
+  tell_problem();
+  const LoopReport& loop = loop_.report();
+  const LockState state = loop.lock.state;
+  if (!is_wanted()) {
+    if (written_ && is_over()) forget();
+    return;
+  }
+  if (!written_ && state == LockState::Fault) return;  // of no lock
+  const double moved_nm =
+      std::max(std::abs(loop.total_nm.x - total_nm_.x), std::abs(loop.total_nm.y - total_nm_.y));
+  const std::int64_t since_ns = now_ns - written_ns_;
+  const bool due = !written_ || state != state_ || loop.lock_id != lock_id_ ||
+                   since_ns >= kEachNs || (moved_nm > kMovedNm && since_ns >= kSoonestNs);
+  if (!due) return;
+  if (written_ && state == state_ && (state == LockState::Lost || state == LockState::Fault))
+    return;  // nothing changes any more
+  writer_->write(saved());
+  written_ = true;
+  state_ = state;
+  lock_id_ = loop.lock_id;
+  total_nm_ = loop.total_nm;
+  written_ns_ = now_ns;
+}
+
+void LockMemory::write_last() {
+  if (!writer_ || !written_) return;
+  if (is_wanted()) writer_->write(saved());
+  if (is_over()) forget();
+}
+
+void LockMemory::forget() {
+  written_ = false;
+  if (writer_) writer_->remove();
+}
+
+void LockMemory::end() {
+  ended_id_ = loop_.report().lock_id;
+  forget();
+}
+
+SavedLock LockMemory::saved() const {
+  const LoopReport& loop = loop_.report();
+  const MarkersReport& markers = loop_.markers();
+  const LockState state = loop.lock.state;
+  const bool is_lost = state == LockState::Lost || state == LockState::Fault;
+  const MarkerSizes sizes = sizes_();
+  // Those in use: another day they may be configured otherwise, or not at all.
+  const config::Config sized = config::with_sizes(config_, sizes.spot_sigma_px, sizes.roi_px);
+  SavedLock lock{.time = SavedTime::now(),
+                 .session = session_,
+                 .lock_id = loop.lock_id,
+                 .lost = is_lost,
+                 .meaning = meaning_of(config_, camera_.info()),
+                 .markers = {},
+                 .spot_sigma_px = sized.optics.spot_sigma_px,
+                 .roi_px = sized.fitter.roi_px,
+                 .saturation_adu = sizes.saturation_adu,
+                 .total_nm = loop.total_nm,
+                 .carried_nm = loop.carried_nm,
+                 .travelled_nm = loop.travelled_nm,
+                 .set_nm = is_lost && held_id_ == loop.lock_id ? held_set_nm_ : loop.move.set_nm,
+                 .stage = std::nullopt};
+  for (std::size_t i = 0; i < markers.count; ++i) {
+    const MarkersReport::Entry& entry = markers.entries[i];
+    lock.markers.push_back({entry.marker.id, entry.marker.role, entry.reference});
+  }
+  if (const auto& report = stage_.report()) {
+    SavedStage stage{
+        .driver = report->driver, .description = report->description, .position_nm = {}};
+    for (const StageAxis& axis : report->axes)
+      if (axis.position_nm) stage.position_nm[axis.name] = *axis.position_nm;
+    lock.stage = std::move(stage);
+  }
+  return lock;
+}
+
+/// Once, until it is another one or gone.
+void LockMemory::tell_problem() {
+  const std::string problem = writer_->problem();
+  if (problem == told_) return;
+  told_ = problem;
+  if (problem.empty())
+    events_.raise(Level::Info, "state_not_written",
+                  "what has to outlive the daemon is written again");
+  else
+    events_.raise(Level::Warning, "state_not_written",
+                  fmt::format("{}: {}",
+                              written_ ? "a lock that is interrupted now could not be resumed"
+                                       : "a lock that has ended would be found at the next start",
+                              problem));
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// Keeps on disk what has to outlive the daemon of the lock that is engaged: at each change of the
+// lock, each second, and sooner where the stage has been told to go some way; a worker writes.
+// Gone with `unlock` and `reset`: what is there at the next start was interrupted. A file is of one
+// daemon at a time. Housekeeping thread; nothing here waits but recall(), before there is a loop.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "config/config.hpp"
+#include "daemon/camera/camera_watch.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
+#include "daemon/resume/marker_sizes.hpp"
+#include "daemon/resume/saved_lock.hpp"
+#include "daemon/resume/state_file.hpp"
+#include "daemon/resume/state_writer.hpp"
+#include "daemon/stage/stage_channel.hpp"
+
+namespace driftd::daemon {
+
+/// The file of the daemon with this configuration, in the state directory: one for each endpoint of
+/// commands. Two daemons can come to the same one. Empty: there is no state directory.
+std::filesystem::path lock_file(const config::Config& config);
+/// SavedLock::meaning.
+std::map<std::string, std::string> meaning_of(const config::Config& config,
+                                              const camera::SourceInfo& camera);
+
+class LockMemory {
+ public:
+  static constexpr std::int64_t kEachNs = 1'000'000'000;
+  /// Where the total has moved by so much, but never sooner than so.
+  static constexpr double kMovedNm = 20;
+  static constexpr std::int64_t kSoonestNs = 100'000'000;
+
+  /// @param config  the one in force; `lock.resume: never` keeps nothing
+  /// @param sizes  of the markers in use
+  LockMemory(const config::Config& config, std::string session, CameraWatch& camera,
+             LoopControl& loop, const StageChannel& stage, EventLog& events,
+             std::function<MarkerSizes()> sizes);
+
+  /// What the last daemon left; tells what is wrong with it. Waits for the disk.
+  std::optional<SavedLock> recall();
+  void turn(std::int64_t now_ns);
+  /// As the loop reported last, whenever it was written: the daemon ends.
+  void write_last();
+  /// What is on disk goes.
+  void forget();
+  /// By command: so does the lock that is engaged, though the loop may still have to obey.
+  void end();
+  /// The lock was engaged, and nobody has ended it.
+  bool is_wanted() const;
+  /// What there is to keep now, as the loop reported last; of no lock, its markers.
+  SavedLock saved() const;
+
+ private:
+  bool own(const std::filesystem::path& file);
+  void remove_for_good(const std::filesystem::path& file);
+  bool is_over() const;
+  void see_set_point() noexcept;
+  void tell_problem();
+
+  const config::Config& config_;
+  std::string session_;
+  CameraWatch& camera_;
+  LoopControl& loop_;
+  const StageChannel& stage_;
+  EventLog& events_;
+  std::function<MarkerSizes()> sizes_;
+  std::optional<StateOwner> owner_;    ///< outlives the writer
+  std::optional<StateWriter> writer_;  ///< none: nothing is kept
+  bool written_ = false;               ///< of a lock of this daemon
+  Vec2 held_set_nm_;                   ///< where moves had the sample while it was held last
+  std::uint64_t held_id_ = 0;          ///< in this lock
+  control::LockState state_ = control::LockState::Idle;  ///< when it was written
+  std::uint64_t lock_id_ = 0;
+  std::uint64_t ended_id_ = 0;  ///< of the lock that was ended last, by command
+  Vec2 total_nm_;
+  std::int64_t written_ns_ = 0;
+  std::string told_;  ///< the problem
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// What outlives the daemon of a lock: its references, where the stage was told to be, and what
+// gives these numbers their meaning; and its text, which a checksum guards. Values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/vec2.hpp"
+#include "control/values/types.hpp"
+
+namespace driftd::daemon {
+
+/// A text that is no saved lock; what() is a sentence's end: "its checksum is wrong".
+struct StateError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// When it was. Across a start of the computer only the wall clock tells, which may be wrong.
+struct SavedTime {
+  std::int64_t wall_ns = 0;    ///< CLOCK_REALTIME
+  std::int64_t uptime_ns = 0;  ///< CLOCK_BOOTTIME
+  std::string boot_id = {};
+
+  static SavedTime now();
+};
+
+struct SavedMarker {
+  std::uint32_t id = 0;
+  control::MarkerRole role = control::MarkerRole::Tracking;
+  control::MarkerReference reference;
+};
+
+/// What the stage's driver said of its place.
+struct SavedStage {
+  std::string driver, description;
+  std::map<std::string, double> position_nm;  ///< on the controller's own axes, by their names
+};
+
+struct SavedLock {
+  SavedTime time;
+  std::string session;
+  std::uint64_t lock_id = 0;
+  bool lost = false;  ///< it was lost before it was interrupted
+  /// Name and value of what has to be the same for the numbers to mean the same.
+  std::map<std::string, std::string> meaning;
+  std::vector<SavedMarker> markers;
+  double spot_sigma_px = 0;  ///< in use; 0: as configured, and not written then
+  int roi_px = 0;            ///< likewise
+  int saturation_adu = 0;    ///< as the image showed it; 0: it was known
+  Vec2 total_nm;             ///< that the stage was told last, from its place at lock
+  Vec2 carried_nm;           ///< that place, from the one of the first of the locks it went on from
+  Vec2 travelled_nm;         ///< that place, from the one at the daemon's start
+  Vec2 set_nm;               ///< where moves had the lock hold the sample, from its reference
+  std::optional<SavedStage> stage;
+};
+
+std::string to_text(const SavedLock& lock);
+/// @throws StateError
+SavedLock read_saved_lock(const std::string& text);
+
+/// The first line of a text names what it is; any change of the text shows in that line.
+struct Seal {
+  std::string_view name;  ///< "driftd-lock"
+  std::string_view what;  ///< "a saved lock"
+};
+inline constexpr Seal kLockSeal{"driftd-lock", "a saved lock"};
+/// A text's JSON behind the line that guards it.
+std::string sealed(std::string_view body, const Seal& seal = kLockSeal);
+/// The body of a text as it was sealed. @throws StateError
+std::string unsealed(const std::string& text, const Seal& seal);
+
+/// The object of a body.
+nlohmann::json to_json(const SavedLock& lock);
+/// @throws StateError, nlohmann::json::exception
+SavedLock saved_lock_of(const nlohmann::json& body);
+
+/// The time between the two, s; nothing where the clocks do not tell.
+std::optional<double> seconds_between(const SavedTime& before, const SavedTime& now);
+
+}  // namespace driftd::daemon

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// The thread that writes a saved lock to its file, the newest only: a disk may take seconds, and
+// nobody waits. What fails is tried again each second until it goes well or something newer is
+// ordered: a lock that has ended must not stay on disk for one moment of a full or dead disk. Owned
+// by the lock's memory, whose thread (housekeeping) makes all calls; what was ordered last is still
+// tried once when it is destroyed.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+
+#include "daemon/resume/saved_lock.hpp"
+
+namespace driftd::daemon {
+
+class StateWriter {
+ public:
+  /// @param patience  a disk that has not answered for so long is a problem
+  explicit StateWriter(std::filesystem::path file,
+                       std::chrono::milliseconds patience = std::chrono::seconds(10));
+  StateWriter(const StateWriter&) = delete;
+  StateWriter& operator=(const StateWriter&) = delete;
+
+  /// In place of what has not been written yet.
+  void write(SavedLock lock);
+  void remove();
+  /// Of what is or was written or removed last; "" where that went well, or nothing was yet.
+  std::string problem();
+  const std::filesystem::path& file() const noexcept { return file_; }
+
+ private:
+  struct Removal {};
+  using Order = std::variant<Removal, SavedLock>;
+
+  void order(Order order);
+  void run(const std::stop_token& stop);
+  std::string carry_out(const Order& order) const;
+
+  std::filesystem::path file_;
+  std::chrono::milliseconds patience_;
+  std::mutex mutex_;  // for what follows
+  std::condition_variable_any changed_;
+  std::optional<Order> order_;
+  std::optional<std::chrono::steady_clock::time_point> begun_;  ///< to be carried out
+  std::string problem_;
+  std::jthread thread_;  // last: it uses what is above, and ends first
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/setup/compose.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "control/search/turned_constellation.hpp"
+#include "fitter/cuda_fitter.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+// Settings are made by naming every member: -Wmissing-field-initializers reports a forgotten one.
+
+/// A marker counts as found again within this many expected sigmas of its place: more than the
+/// error of a place listed by hand, less than the distance to another spot.
+constexpr double kToleranceInSigmas = 1.5;
+
+/// Of a place saved days ago: exposure, lamp and bleaching are others. Geometry tells who is who.
+constexpr double kBrightnessOfAnotherDay = 9;
+/// How far a sample that was taken out may lie turned: 3 degrees.
+constexpr double kMostTurnRad = 0.0524;
+
+/// At the range limit for so long: holding. A correction that only touches the limit goes on.
+constexpr std::int64_t kRangeTimeoutNs = 1'000'000'000;
+
+std::uint32_t saturation_adu(const config::Config& config, camera::PixelFormat format) {
+  if (config.camera.saturation_adu > 0) {
+    return static_cast<std::uint32_t>(config.camera.saturation_adu);
+  }
+  return (std::uint32_t{1} << camera::bits_per_pixel(format)) - 1;
+}
+
+std::int64_t to_ns(double value, double unit_ns) {
+  return std::llround(value * unit_ns);
+}
+
+control::LockSettings lock_settings(const config::Lock& lock) {
+  return {.hold_timeout_ns = to_ns(lock.hold_timeout_s, 1e9),
+          .reference_timeout_ns = to_ns(lock.reference_timeout_s, 1e9),
+          .bad_frames_to_hold = lock.bad_frames_to_hold,
+          .good_frames_to_resume = lock.good_frames_to_resume};
+}
+
+control::ControllerSettings controller_settings(const config::Config& config) {
+  const auto& m = config.stage.image_to_stage;
+  return {.image_to_stage = {m[0][0], m[0][1], m[1][0], m[1][1]},
+          .proportional = config.control.proportional,
+          .integral = config.control.integral,
+          .step_limit_nm = config.control.step_limit_nm,
+          .rate_limit_nm_per_s = config.control.rate_limit_nm_per_s,
+          .range_limit_nm = config.control.range_limit_nm,
+          .travel_limit_nm = config.control.travel_limit_nm,
+          .stage_delay_us = config.stage.delay_us,
+          .stage_time_constant_us = config.stage.time_constant_us,
+          .stage_resonance_hz = config.stage.resonance_hz,
+          .stage_damping = config.stage.damping,
+          .law = config.control.law,
+          .coast_nm = config.control.coast_nm};
+}
+
+}  // namespace
+
+bool is_recording(const config::Config& config) {
+  return config.camera.source == config::Source::Replay;
+}
+
+camera::AravisSettings aravis_settings(const config::Camera& c,
+                                       std::function<void()> on_stream_thread_start) {
+  return {.id = c.id,
+          .format = c.pixel_format,
+          .region_x_px = c.region_x_px,
+          .region_y_px = c.region_y_px,
+          .region_width_px = c.region_width_px,
+          .region_height_px = c.region_height_px,
+          .exposure_us = c.exposure_us,
+          .gain_db = c.gain_db,
+          .frame_rate_hz = c.frame_rate_hz,
+          .trigger = c.trigger,
+          .trigger_line = c.trigger_line,
+          .packet_size_bytes = c.packet_size_bytes,
+          .socket_buffer_bytes = c.socket_buffer_bytes,
+          .resend = c.resend,
+          .packet_timeout_us = c.packet_timeout_us,
+          .frame_retention_us = c.frame_retention_us,
+          .buffers = c.buffers,
+          .stall_timeout_ms = c.stall_timeout_ms,
+          .reconnect_min_ms = c.reconnect_min_ms,
+          .reconnect_max_ms = c.reconnect_max_ms,
+          .heartbeat_timeout_ms = c.heartbeat_timeout_ms,
+          .in_lock_line = c.in_lock_line,
+          .start_without_camera = c.start_without_camera,
+          .on_stream_thread_start = std::move(on_stream_thread_start)};
+}
+
+camera::ReplaySettings replay_settings(const config::Replay& r) {
+  return {.path = r.path,
+          .format = r.format,
+          .dataset = r.dataset,
+          .series = r.series,
+          .channel = r.channel,
+          .slice = r.slice,
+          .every_page = r.every_page,
+          .allow_truncated = r.allow_truncated,
+          .width_px = r.width_px,
+          .height_px = r.height_px,
+          .first_frame = r.first_frame,
+          .last_frame = r.last_frame,
+          .pace = r.pace,
+          .rate_hz = r.rate_hz,
+          .on_end = r.on_end};
+}
+
+std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
+                                                 std::function<void()> on_stream_thread_start) {
+  if (is_recording(config)) return camera::make_replay_source(replay_settings(config.replay));
+  return camera::make_aravis_source(
+      aravis_settings(config.camera, std::move(on_stream_thread_start)));
+}
+
+camera::PixelFormat configured_format(const config::Config& config) {
+  return config.camera.pixel_format;
+}
+
+std::string image_too_small(const config::Config& config, const camera::SourceInfo& source) {
+  const double least_px = config::least_side_px(config);
+  if (source.width_px <= 0 || std::min(source.width_px, source.height_px) >= least_px) return {};
+  return "an image of " + std::to_string(source.width_px) + " x " +
+         std::to_string(source.height_px) + " px has no room for a marker: it needs " +
+         std::to_string(static_cast<int>(std::ceil(least_px))) +
+         " px each way, by fitter.roi_px and, with markers.mode auto, markers.border_px on both "
+         "sides";
+}
+
+config::Config with_range(config::Config config, const camera::SourceInfo& source) {
+  if (config.camera.saturation_adu == 0) config.camera.saturation_adu = source.largest_adu;
+  return config;
+}
+
+FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format) {
+  const config::Camera& camera = config.camera;
+  const double range_adu = saturation_adu(config, format) - camera.offset_adu;
+  return {.backend = config.fitter.backend,
+          .estimator = config.fitter.estimator,
+          .gain_known = camera.gain_e_per_adu > 0,
+          .frame_rate_hz = camera.frame_rate_hz,
+          .spots = {.sigma_px = config::with_sizes(config).optics.spot_sigma_px,
+                    .background_adu = camera.offset_adu + range_adu / 32,
+                    .peak_adu = range_adu / 3}};
+}
+
+FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format,
+                           fitter::Estimator estimator, std::size_t capacity) {
+  const int roi_px = config::with_sizes(config).fitter.roi_px;
+  const fitter::FitOptions options = fit_options(config, format, estimator);
+  const fitter::CudaLiveOptions cuda = {
+      .device = config.cuda.device,
+      .mode = config.cuda.mode,
+      .deadline = std::chrono::microseconds(config.cuda.deadline_us)};
+  return {[=] { return fitter::make_cpu_live_fitter(roi_px, capacity, options); },
+          [=] { return fitter::make_cuda_live_fitter(roi_px, capacity, options, cuda); }};
+}
+
+fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format,
+                               fitter::Estimator estimator) {
+  fitter::FitOptions options;
+  options.estimator = estimator;
+  options.max_iterations = config.fitter.max_iterations;
+  options.min_decrease = static_cast<float>(config.fitter.min_decrease);
+  options.min_step = static_cast<float>(config.fitter.min_step);
+  options.saturation_adu = static_cast<float>(saturation_adu(config, format));
+  options.noise = {static_cast<float>(config.camera.gain_e_per_adu),
+                   static_cast<float>(config.camera.read_noise_e),
+                   static_cast<float>(config.camera.offset_adu)};
+  return options;
+}
+
+bool wants_sizes(const config::Config& config) {
+  return config.markers.mode == config::MarkerMode::Auto &&
+         (config.optics.spot_sigma_px == 0 || config.fitter.roi_px == 0);
+}
+
+control::DetectionSettings detection_settings(const config::Config& config,
+                                              camera::PixelFormat format) {
+  return open_detection_settings(config::with_sizes(config), format);
+}
+
+control::DetectionSettings open_detection_settings(const config::Config& config,
+                                                   camera::PixelFormat format) {
+  const config::Markers& m = config.markers;
+  return {.roi_px = config.fitter.roi_px,
+          .max_count = m.max_count,
+          .expected_sigma_px = config.optics.spot_sigma_px,
+          .min_snr = m.min_snr,
+          .min_sigma_px = m.min_sigma_px,
+          .max_sigma_px = m.max_sigma_px,
+          .min_distance_px = m.min_distance_px,
+          .border_px = m.border_px,
+          .saturation_adu = saturation_adu(config, format),
+          .max_residual_ratio = m.max_residual_ratio,
+          .witness_fraction = m.witness_fraction,
+          .min_for_witness = m.min_for_witness};
+}
+
+control::ConstellationSettings constellation_settings(const config::Config& config) {
+  return {.tolerance_px = kToleranceInSigmas * config::with_sizes(config).optics.spot_sigma_px,
+          .min_markers = config.drift.min_markers,
+          .max_width_change = config.drift.max_width_change,
+          .max_brightness_change = config.drift.max_brightness_change,
+          .field_low_px = {},
+          .field_high_px = {},
+          .most_turn_rad = 0};
+}
+
+control::ConstellationSettings place_settings(const config::Config& config) {
+  control::ConstellationSettings settings = constellation_settings(config);
+  settings.min_markers = std::max(settings.min_markers, control::kFewestTurnedMarkers);
+  settings.max_brightness_change = kBrightnessOfAnotherDay;
+  settings.most_turn_rad = kMostTurnRad;
+  return settings;
+}
+
+LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source) {
+  const bool paced =
+      config.camera.trigger != camera::Trigger::HardwareLine && config.camera.frame_rate_hz > 0;
+  return {.supervisor = {.lock = lock_settings(config.lock),
+                         .controller = controller_settings(config),
+                         .reference_frames = config.lock.reference_frames,
+                         .rest_moves_to_lock = control::StageMonitor::kMovesToJudge,
+                         .stall_timeout_ns = to_ns(config.camera.stall_timeout_ms, 1e6),
+                         .range_timeout_ns = kRangeTimeoutNs,
+                         .max_jump_nm = config.lock.max_jump_nm,
+                         .max_drift_nm_per_s = config.lock.max_drift_nm_per_s},
+          .gate = {.tolerance_nm = config.gate.tolerance_nm, .average_s = config.gate.average_s},
+          .rotate_witness_s = config.markers.mode == config::MarkerMode::List
+                                  ? 0  // whose roles are the user's
+                                  : config.markers.rotate_witness_s,
+          .frame_period_ns = paced ? to_ns(1 / config.camera.frame_rate_hz, 1e9) : 0,
+          .max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6),
+          .pixel_size_nm = config.optics.pixel_size_nm,
+          .exposure_ns = to_ns(source.exposure_us, 1e3),
+          .readout_ns = to_ns(config.camera.readout_us, 1e3),
+          .warm_start = config.fitter.warm_start};
+}
+
+control::EstimatorSettings estimator_settings(const config::Config& config) {
+  return {.pixel_size_nm = config.optics.pixel_size_nm,
+          .average_frames = config.drift.average_frames,
+          .min_markers = config.drift.min_markers,
+          .outlier_sigma = config.drift.outlier_sigma,
+          .outlier_floor_nm = config.drift.outlier_floor_nm,
+          .max_width_change = config.drift.max_width_change,
+          .max_brightness_change = config.drift.max_brightness_change};
+}
+
+std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
+                                           const std::vector<control::Marker>& markers) {
+  const int roi_px = config::with_sizes(config).fitter.roi_px;
+  // A ROI that was chosen may be too small for it.
+  const double hysteresis_px = std::min(config.markers.roi_hysteresis_px, roi_px / 4.0);
+  auto set = std::make_unique<MarkerSet>(
+      MarkerSet{control::DriftEstimator(estimator_settings(config)),
+                control::RoiTracker(roi_px, hysteresis_px), control::MarkerTrust(markers)});
+  set->estimator.set_markers(markers);
+  set->tracker.set_markers(markers);
+  return set;
+}
+
+std::vector<control::Marker> listed_markers(const config::Config& config) {
+  std::vector<control::Marker> markers;
+  for (const config::ListedMarker& m : config.markers.list) {
+    markers.push_back({.id = m.id, .role = m.role, .x_px = m.x_px, .y_px = m.y_px});
+  }
+  return markers;
+}
+
+std::size_t marker_capacity(const config::Config& config) {
+  const std::size_t count = config.markers.mode == config::MarkerMode::List
+                                ? config.markers.list.size()
+                                : static_cast<std::size_t>(config.markers.max_count);
+  return std::clamp<std::size_t>(count, 1, control::kMaxMarkers);
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/stage/stage_channel.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "daemon/status/status_messages.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+using nlohmann::json;
+using Level = EventLog::Level;
+
+constexpr const char* kEvent = "stage_driver";
+/// The stage's own sensor and the model of it may disagree by so much, and by so many of its steps.
+constexpr double kOffNm = 10;
+constexpr double kOffSteps = 3;
+constexpr std::int64_t kOffForNs = 2'000'000'000;
+/// A driver that carries out less than this share of the frames' corrections is too slow for them.
+constexpr double kKeepsUp = 0.9;
+/// Of a turn of housekeeping, each 10 ms or less: what is seen follows within some five seconds.
+constexpr double kShareOfATurn = 0.002;
+
+template <typename T>
+json or_null(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json axis_json(const StageAxis& axis) {
+  return {{"axis", axis.axis},
+          {"name", axis.name},
+          {"min_nm", axis.min_nm},
+          {"max_nm", axis.max_nm},
+          {"resolution_nm", axis.resolution_nm},
+          {"closed_loop", axis.closed_loop},
+          {"position_nm", or_null(axis.position_nm)},
+          {"target_nm", or_null(axis.target_nm)}};
+}
+
+/// "pi_gcs2 (PI E-727)"
+std::string described(const StageReport& report) {
+  return report.description.empty() ? report.driver
+                                    : report.driver + " (" + report.description + ")";
+}
+
+bool is_trouble(DriverState state) {
+  return state != DriverState::Ready && state != DriverState::Stopped;
+}
+
+std::string state_text(const StageReport& report) {
+  std::string words = name_of(report.state);
+  std::ranges::replace(words, '_', ' ');
+  return report.text.empty() ? words : words + ": " + report.text;
+}
+
+}  // namespace
+
+bool StageChannel::is_locked() const noexcept {
+  return loop_.report().lock.state == control::LockState::Locked;
+}
+
+/// Ready now, and not for long.
+bool StageChannel::was_in_trouble() const noexcept {
+  return report_->state == DriverState::Ready && trouble_ns_ != 0 &&
+         received_ns_ - trouble_ns_ < kBelievedNs;
+}
+
+control::StageSays StageChannel::says() const noexcept {
+  using control::StageSays;
+  if (!report_) return StageSays::Nothing;
+  if (silent_ || report_->state == DriverState::Stopped) return StageSays::Silent;
+  if (report_->state == DriverState::Ready) return StageSays::Ready;
+  return report_->state == DriverState::Limit ? StageSays::Limit : StageSays::Error;
+}
+
+void StageChannel::tell_loop() {
+  using control::StageSays;
+  const StageSays before = ports_.stage_says.load(std::memory_order_relaxed);
+  const bool troubled = before == StageSays::Error || before == StageSays::Limit;
+  const bool engaged = is_locked() || loop_.report().lock.state == control::LockState::Holding;
+  const bool waits = troubled && engaged && says() == StageSays::Ready && was_in_trouble();
+  if (!waits) ports_.stage_says.store(says(), std::memory_order_relaxed);
+  const bool places = report_ && report_->total_nm && report_->session == session_;
+  StagePlace& place = ports_.stage_place.writing();
+  place =
+      places ? StagePlace{report_->time_ns, report_->lock_id, *report_->total_nm} : StagePlace{};
+  ports_.stage_place.publish();
+}
+
+Reply StageChannel::take(const json& request, std::int64_t now_ns) {
+  StageReport report = read_stage_report(request);
+  const bool another = report_ && report_->instance != report.instance;
+  if (another && !silent_ && report_->state != DriverState::Stopped) {
+    throw CommandRefused{Refusal::Busy, "another driver reports for the stage: " +
+                                            described(*report_) + "; only one may move it"};
+  }
+  const bool is_new = another || !report_;
+  const bool was_silent = std::exchange(silent_, false);
+  if (is_new) {
+    carried_out_share_ = 0;
+    trouble_ns_ = 0;
+    told_slow_ = told_late_ = told_off_ = false;
+  }
+  report_ = std::move(report);
+  received_ns_ = now_ns;
+  if (is_trouble(report_->state)) trouble_ns_ = now_ns;
+  tell_loop();
+  if (listener_) listener_(*report_, now_ns);
+  if (was_silent && !another) {
+    events_.raise(Level::Info, kEvent, "the stage's driver reports again: " + state_text(*report_),
+                  {{"driver", report_->driver}, {"state", name_of(report_->state)}});
+  }
+  tell_driver(is_new);
+  return {
+      .fields = {{"session", session_}, {"state", control::name_of(loop_.report().lock.state)}}};
+}
+
+void StageChannel::tell_driver(bool is_new) {
+  const StageReport& now = *report_;
+  std::string says = state_text(now);
+  if (!is_new && (says == told_ || was_in_trouble())) return;
+  events_.raise(is_trouble(now.state) ? Level::Warning : Level::Info, kEvent,
+                (is_new ? "a driver reports for the stage: " + described(now) + ", "
+                        : "the stage's driver says ") +
+                    says,
+                {{"driver", now.driver},
+                 {"description", now.description},
+                 {"state", name_of(now.state)},
+                 {"error", now.error}});
+  told_ = std::move(says);
+}
+
+void StageChannel::turn(std::int64_t now_ns) {
+  if (!report_) return;
+  const bool stopped = report_->state == DriverState::Stopped;
+  if (stopped && loop_.report().lock.state == control::LockState::Idle) {
+    report_.reset();  // it has said good-bye, and nothing depends on it
+    tell_loop();
+    return;
+  }
+  if (!silent_ && !stopped && now_ns - received_ns_ > kSilentNs) {
+    silent_ = true;
+    tell_loop();
+    events_.raise(Level::Warning, kEvent,
+                  fmt::format("the stage's driver {} has told nothing for {} ms",
+                              described(*report_), kSilentNs / 1'000'000),
+                  {{"driver", report_->driver}, {"state", "silent"}});
+  }
+  compare(now_ns);
+}
+
+/// What the driver says against what the configuration believes; told once a driver.
+void StageChannel::compare(std::int64_t now_ns) {
+  const LoopReport& loop = loop_.report();
+  if (!is_locked() || silent_) {
+    off_since_ns_ = 0;
+    return;
+  }
+  const StageReport& report = *report_;
+  const bool long_locked = now_ns - loop.lock.since_ns > kOffForNs;
+  if (long_locked && report.rate_hz > 0 && loop.frame_rate_hz > 0) {
+    const double share = report.rate_hz / loop.frame_rate_hz;
+    carried_out_share_ +=
+        (carried_out_share_ > 0 ? kShareOfATurn : 1) * (share - carried_out_share_);
+    if (carried_out_share_ < kKeepsUp && !std::exchange(told_slow_, true)) {
+      events_.raise(Level::Warning, kEvent,
+                    fmt::format("the stage takes {:.0f} of {:.0f} corrections a second: it is told "
+                                "the newest only",
+                                carried_out_share_ * loop.frame_rate_hz, loop.frame_rate_hz),
+                    {{"driver", report.driver}, {"rate_hz", report.rate_hz}});
+    }
+  }
+  if (long_locked && report.latency.p50_us && *report.latency.p50_us > config_.stage.delay_us &&
+      !std::exchange(told_late_, true)) {
+    events_.raise(
+        Level::Warning, kEvent,
+        fmt::format("the driver alone needs {:.0f} us from a correction to the controller, and "
+                    "stage.delay_us is {:.0f} us: calibrate",
+                    *report.latency.p50_us, config_.stage.delay_us),
+        {{"driver", report.driver}, {"latency_p50_us", *report.latency.p50_us}});
+  }
+  double step_nm = 0;
+  for (const StageAxis& axis : report.axes) step_nm = std::max(step_nm, axis.resolution_nm);
+  const bool off = loop.stage_off_nm > kOffNm + kOffSteps * step_nm;  // false for NaN
+  if (!off)
+    off_since_ns_ = 0;
+  else if (off_since_ns_ == 0)
+    off_since_ns_ = now_ns;
+  if (off && now_ns - off_since_ns_ > kOffForNs && !std::exchange(told_off_, true)) {
+    events_.raise(Level::Warning, kEvent,
+                  fmt::format("the stage says that it is {:.1f} nm (rms) from where it was told to "
+                              "be: sign, scale or another program?",
+                              loop.stage_off_nm),
+                  {{"driver", report.driver}, {"off_nm", loop.stage_off_nm}});
+  }
+}
+
+std::string StageChannel::problem() const {
+  if (!report_) return "no driver has reported for the stage";
+  if (silent_) return "the stage's driver " + described(*report_) + " has gone silent";
+  if (report_->state == DriverState::Ready) return {};
+  return "the stage's driver " + described(*report_) + " says " + state_text(*report_);
+}
+
+void StageChannel::forget_silent() {
+  if (!report_ || says() != control::StageSays::Silent) return;
+  report_.reset();
+  silent_ = false;
+  tell_loop();
+}
+
+double StageChannel::waiting_us() const {
+  const double frames_hz = loop_.report().frame_rate_hz;
+  if (!report_ || !(frames_hz > 0)) return 0;
+  double hz = report_->max_rate_hz;
+  if (carried_out_share_ > 0 && carried_out_share_ < kKeepsUp) {
+    const double seen_hz = carried_out_share_ * frames_hz;
+    hz = hz > 0 ? std::min(hz, seen_hz) : seen_hz;
+  }
+  return hz > 0 && hz < kKeepsUp * frames_hz ? 0.5e6 / hz : 0;
+}
+
+json StageChannel::status(std::int64_t now_ns) const {
+  if (!report_) return nullptr;
+  const StageReport& r = *report_;
+  json axes = json::array();
+  for (const StageAxis& axis : r.axes) axes.push_back(axis_json(axis));
+  const bool of_this = r.session == session_;
+  return {{"driver", r.driver},
+          {"description", r.description},
+          {"state", silent_ ? "silent" : name_of(r.state)},
+          {"text", r.text},
+          {"error", r.error},
+          {"on_target", or_null(r.on_target)},
+          {"age_ms", static_cast<double>(now_ns - received_ns_) * 1e-6},
+          {"axes", axes},
+          {"lock_id", of_this ? json(r.lock_id) : json(nullptr)},
+          {"total_x_nm", number_or_null(r.total_nm.value_or(Vec2{}).x, of_this && r.total_nm)},
+          {"total_y_nm", number_or_null(r.total_nm.value_or(Vec2{}).y, of_this && r.total_nm)},
+          {"off_nm", number_or_null(loop_.report().stage_off_nm)},
+          {"carried_out", r.carried_out},
+          {"ignored", r.ignored},
+          {"refused", r.refused},
+          {"rate_hz", r.rate_hz},
+          {"max_rate_hz", number_or_null(r.max_rate_hz, r.max_rate_hz > 0)},
+          {"latency_us",
+           {{"n", r.latency.n},
+            {"p50", or_null(r.latency.p50_us)},
+            {"p99", or_null(r.latency.p99_us)},
+            {"max", or_null(r.latency.max_us)}}}};
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// What the stage's driver tells of itself: keeps its newest report, tells the loop whether the
+// stage obeys and where it says that it is, and tells people of changes. Drivers that only
+// subscribe to corrections never come here, and nothing is known of them. Housekeeping thread;
+// nothing here waits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "config/config.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
+#include "daemon/stage/stage_report.hpp"
+#include "daemon/wire/answer.hpp"
+
+namespace driftd::daemon {
+
+class StageChannel {
+ public:
+  /// A driver that has told nothing for so long is silent; it reports every 50 ms.
+  static constexpr std::int64_t kSilentNs = 500'000'000;
+  /// One that was in trouble is believed again when it has been ready for so long: where trouble
+  /// comes and goes with each report, the lock would too.
+  static constexpr std::int64_t kBelievedNs = 200'000'000;
+
+  /// @param config  the one in force
+  /// @param session  this daemon's
+  StageChannel(const config::Config& config, std::string session, LoopPorts& ports,
+               LoopControl& loop, EventLog& events)
+      : config_(config),
+        session_(std::move(session)),
+        ports_(ports),
+        loop_(loop),
+        events_(events) {}
+
+  /// Who is given each report that was taken, with the time. Before the first.
+  void hear(std::function<void(const StageReport&, std::int64_t)> listener) {
+    listener_ = std::move(listener);
+  }
+  /// The command `stage`. @throws CommandRefused: it makes no sense, or another driver reports
+  Reply take(const nlohmann::json& request, std::int64_t now_ns);
+  /// Notices silence, and what does not fit the configuration.
+  void turn(std::int64_t now_ns);
+
+  /// The driver's newest; none while there is none.
+  const std::optional<StageReport>& report() const noexcept { return report_; }
+  /// Why a lock might move nothing, for people; empty: the driver says that the stage is ready.
+  std::string problem() const;
+  /// A driver that went silent before a lock is no part of it.
+  void forget_silent();
+  /// What the driver adds to stage.delay_us because it takes fewer commands than frames come: half
+  /// the time between two, on average, us.
+  double waiting_us() const;
+  /// The object `stage_driver` of `status`; null while there is none.
+  nlohmann::json status(std::int64_t now_ns) const;
+
+ private:
+  void tell_driver(bool is_new);
+  void tell_loop();
+  bool was_in_trouble() const noexcept;
+  void compare(std::int64_t now_ns);
+  control::StageSays says() const noexcept;
+  bool is_locked() const noexcept;
+
+  const config::Config& config_;
+  std::string session_;
+  LoopPorts& ports_;
+  LoopControl& loop_;
+  EventLog& events_;
+  std::optional<StageReport> report_;
+  std::int64_t received_ns_ = 0;
+  std::int64_t trouble_ns_ = 0;  ///< when it last reported trouble; 0: never
+  std::string told_;             ///< of it, to people
+  bool silent_ = false;
+  double carried_out_share_ =
+      0;  ///< moves of frames while locked, the last seconds' mean; 0: not seen
+  bool told_slow_ = false, told_late_ = false, told_off_ = false;
+  std::int64_t off_since_ns_ = 0;
+  std::function<void(const StageReport&, std::int64_t)> listener_;
+};
+
+}  // namespace driftd::daemon

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/status/cure.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+
+namespace driftd::daemon {
+namespace {
+
+using control::LockReason;
+using control::LockState;
+using control::StageLooks;
+
+std::string of_stage(const LockTrouble& t) {
+  if (t.stage == StageLooks::Reversed || t.stage == StageLooks::TurnedOrSwapped)
+    return "`driftctl unlock`, `driftctl calibrate --write` and a reload find how it stands to the "
+           "image";
+  if (!t.driver_reports)
+    return "no driver is connected, or one that tells nothing of itself: start driftd-stage";
+  return "see the stage's power, servo and travel; `driftctl calibrate` measures how it answers";
+}
+
+/// Of what holds a lock, which goes on by itself once that is over.
+std::string of_hold(const LockTrouble& t) {
+  switch (t.lock.reason) {
+    case LockReason::TooFewMarkers:
+      return "see light, focus and exposure: `driftctl snapshot`; `driftctl markers` tells of each";
+    case LockReason::StaleFrame:
+      return "frames come later than lock.max_frame_age_ms: `driftctl doctor` looks at computer "
+             "and "
+             "network";
+    case LockReason::NoFrames:
+      return "see the camera's power, cable and trigger: `driftctl cameras`";
+    case LockReason::ImplausibleJump:
+      return fmt::format(
+          "the sample is {:.1f} nm from its last plausible place, and lock.max_jump_nm is {:g}: it "
+          "goes on when the sample is back; `driftctl unlock` and `lock` hold it where it is",
+          std::hypot(t.jumped_nm.x, t.jumped_nm.y), t.max_jump_nm);
+    case LockReason::RangeExceeded:
+      return "the correction is at its limit (control.range_limit_nm): `driftctl unlock` and "
+             "`lock` "
+             "hold the sample where it is";
+    case LockReason::CorrectionsNotSent:
+      return "this computer is too busy to send in time: `driftctl doctor`";
+    case LockReason::StageNotFollowing:
+      return of_stage(t);
+    case LockReason::StageError:
+      return "mend what the stage's driver tells; the lock then goes on";
+    case LockReason::StageLimit:
+      return "the stage is at the end of its travel: `driftctl unlock`, bring it to the middle, "
+             "lock";
+    case LockReason::StageSilent:
+      return "the stage's driver has ended or hangs: start driftd-stage again";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string cure_of(const LockTrouble& t) {
+  switch (t.lock.state) {
+    case LockState::Holding:
+      return of_hold(t);
+    case LockState::Lost:
+      return std::string(t.lock.reason == LockReason::HeldTooLong
+                             ? "it was held for longer than lock.hold_timeout_s; "
+                             : "") +
+             "once the reason is gone, `driftctl lock --resume` takes the sample back";
+    case LockState::Fault:
+      return "the log says what failed; `driftctl reset`, then lock again";
+    case LockState::Idle:
+      if (!t.at_start.empty()) return "lock.at_start waits: " + t.at_start;
+      if (t.lock.reason == LockReason::ReferenceTimeout && t.resumed)
+        return "within lock.reference_timeout_s the sample was not seen, or not near enough "
+               "(lock.max_jump_nm) to where it was when the way back was ordered: see light and "
+               "focus, `driftctl markers`, then go back again; `driftctl lock` gives the place up";
+      if (t.lock.reason == LockReason::ReferenceTimeout)
+        return "too few good frames within lock.reference_timeout_s: see light and focus, "
+               "`driftctl "
+               "markers`, then lock again";
+      return "";
+    default:
+      return "";
+  }
+}
+
+}  // namespace driftd::daemon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// What a person is to do about a lock that is held, lost or was refused, in a sentence for
+// `status`. Pure.
+#pragma once
+
+#include <string>
+
+#include "control/lock/lock_state.hpp"
+#include "control/stage/stage_monitor.hpp"
+#include "control/values/types.hpp"
+
+namespace driftd::daemon {
+
+struct LockTrouble {
+  const control::Lock& lock;
+  control::StageLooks stage = control::StageLooks::Following;
+  bool driver_reports = false;   ///< a stage's driver tells of itself
+  bool resumed = false;          ///< that lock was to go back to a place of before
+  control::Vec2 jumped_nm = {};  ///< of an implausible jump: from the last plausible place
+  double max_jump_nm = 0;        ///< lock.max_jump_nm
+  std::string at_start = {};     ///< what lock.at_start waits for; "" where it does not
+};
+
+/// "" where nothing is to be done.
+std::string cure_of(const LockTrouble& trouble);
+
+}  // namespace driftd::daemon

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// What the daemon tells of itself unasked: `status` and `markers` at their intervals, and an event
+// for each change of the lock, of a marker's health, of the fitter and of the limits. Housekeeping
+// thread.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "config/config.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/events/settled.hpp"
+#include "daemon/loop/records.hpp"
+#include "daemon/wire/refusals.hpp"
+#include "daemon/wire/text_message.hpp"
+
+namespace driftd::daemon {
+
+class Reporter {
+ public:
+  /// @param status  composes the object of `status`
+  Reporter(const config::Config& config, EventLog& events, SendText send,
+           std::function<nlohmann::json()> status)
+      : config_(config), events_(events), send_(std::move(send)), status_(std::move(status)) {}
+
+  void tell(const LockChange& change);
+  void tell_changes(const LoopReport& loop, const MarkersReport& markers, std::int64_t now_ns);
+  /// Once a minute: strangers have them ended as often as they like.
+  /// @param ended  WireContext::ended()
+  void tell_connections(std::uint64_t ended, std::int64_t now_ns);
+  void tell_refusals(const std::vector<Refused>& refused);
+  void publish(const MarkersReport& markers, std::int64_t now_ns);
+
+ private:
+  void tell_health(const MarkersReport& markers, std::int64_t now_ns, std::int64_t settle_ns);
+  void tell_reputations(const MarkersReport& markers);
+  void tell_roles(const MarkersReport& markers);
+  void tell_limits(std::uint8_t limited);
+  void tell_law(const control::LawState& law);
+  void tell_clock(const LoopReport& loop);
+
+  const config::Config& config_;
+  EventLog& events_;
+  SendText send_;
+  std::function<nlohmann::json()> status_;
+  std::vector<Settled<control::MarkerHealth>> health_;
+  /// Of a marker, as it was told last.
+  struct Known {
+    std::uint32_t id = 0;
+    control::Vec2 found_px;  ///< ids begin anew with each search
+    bool excluded = false;
+    control::MarkerRole role = control::MarkerRole::Tracking;
+  };
+  std::vector<Known> known_;
+  bool told_fitter_failed_ = false;
+  std::uint8_t known_limited_ = 0;
+  std::uint32_t known_law_changes_ = 0;
+  std::uint64_t known_clock_steps_ = 0;
+  bool told_clock_unusable_ = false;
+  std::uint64_t known_dropped_ = 0;
+  std::uint64_t known_ended_ = 0;
+  std::int64_t next_ended_ns_ = 0;
+  std::int64_t next_status_ns_ = 0;
+  std::int64_t next_markers_ns_ = 0;
+  std::uint64_t markers_frame_id_ = 0;
+};
+
+}  // namespace driftd::daemon

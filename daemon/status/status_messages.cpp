@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/status/status_messages.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "control/law/observer/observer_tuner.hpp"
+#include "daemon/loop/messages.hpp"
+#include "daemon/status/cure.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+using nlohmann::json;
+
+// What came with frames tells of now for so long after the last one.
+constexpr std::int64_t kCurrentNs = 500'000'000;
+constexpr double kCurrentFrames = 3;
+
+/// Whether what was measured in a frame that arrived at `arrival_ns` (0: none) still tells of now.
+bool is_current(const StatusInputs& in, std::int64_t arrival_ns) {
+  return in.counters.connected && arrival_ns != 0 &&
+         in.time_ns - arrival_ns <= in.loop.timeout_ns(kCurrentNs, kCurrentFrames);
+}
+
+template <typename T>
+json value_or_null(const T& value, bool exists) {
+  return exists ? json(value) : json(nullptr);
+}
+
+json latency_json(const LatencySummary& latency) {
+  const bool any = latency.count > 0;
+  return {{"n", latency.count},
+          {"p50", number_or_null(latency.p50_us, any)},
+          {"p99", number_or_null(latency.p99_us, any)},
+          {"p99_9", number_or_null(latency.p99_9_us, any)},
+          {"max", number_or_null(latency.max_us, any)},
+          {"sum", latency.sum_us},
+          {"at_most", latency.at_most}};
+}
+
+json camera_json(const StatusInputs& in) {
+  const camera::SourceCounters& c = in.counters;
+  const bool known = in.source.width_px > 0;  // one was connected
+  const bool sends = is_current(in, in.loop.frame_ns) && in.loop.frame_rate_hz > 0;
+  json notes = json::array();
+  for (const camera::CameraNote& note : in.source.camera_notes) notes.push_back(note_json(note));
+  return {{"connected", c.connected},
+          {"problem", in.camera_problem},
+          {"description", value_or_null(in.source.description, known)},
+          {"pixel_format", value_or_null(camera::name_of(in.source.format), known)},
+          {"width_px", value_or_null(in.source.width_px, known)},
+          {"height_px", value_or_null(in.source.height_px, known)},
+          {"rate_hz", number_or_null(in.loop.frame_rate_hz, sends)},
+          {"frames", c.frames},
+          {"superseded", c.superseded},
+          {"lost", c.lost},
+          {"incomplete", c.incomplete},
+          {"underruns", c.underruns},
+          {"missing_packets", c.missing_packets},
+          {"resent_packets", c.resent_packets},
+          {"disconnects", c.disconnects},
+          {"reconnects", c.reconnects},
+          {"temperature_c", number_or_null(c.temperature_c, c.connected)},
+          {"notes", notes},
+          {"clock",
+           {{"trust", name_of(in.loop.clock_trust)},
+            {"steps", in.loop.clock_steps},
+            {"jumps", in.loop.clock_jumps}}}};
+}
+
+/// `total` stays: the stage has been told so, whatever the camera does.
+json drift_json(const StatusInputs& in) {
+  const LoopReport& loop = in.loop;
+  const control::DriftEstimate& d = loop.drift;
+  const bool current = is_current(in, loop.tracked_ns);
+  const bool valid = current && d.valid;
+  const bool has_rms = current && loop.valid > 0;
+  const bool locked_once = loop.lock_id > 0;
+  return {{"x_nm", number_or_null(d.drift_nm.x, valid)},
+          {"y_nm", number_or_null(d.drift_nm.y, valid)},
+          {"x_sd_nm", number_or_null(std::sqrt(d.covariance_nm2.xx), valid)},
+          {"y_sd_nm", number_or_null(std::sqrt(d.covariance_nm2.yy), valid)},
+          {"rms_x_nm", number_or_null(loop.rms_x_nm, has_rms)},
+          {"rms_y_nm", number_or_null(loop.rms_y_nm, has_rms)},
+          {"total_x_nm", number_or_null(loop.total_nm.x, locked_once)},
+          {"total_y_nm", number_or_null(loop.total_nm.y, locked_once)}};
+}
+
+json gate_json(const StatusInputs& in) {
+  const control::GateState& gate = in.loop.gate;
+  const bool current = is_current(in, in.loop.tracked_ns);
+  const bool ended = gate.in_lock && !current;  // with the last frame
+  const std::int64_t since_ns = ended ? in.loop.tracked_ns : gate.since_ns;
+  return {{"in_lock", gate.in_lock && current},
+          {"reason", ended ? "no_frames" : control::name_of(gate.reason)},
+          {"since_ns", since_ns > 0 ? since_ns : in.start_ns},
+          {"residual_x_nm", number_or_null(gate.residual_nm.x, current)},
+          {"residual_y_nm", number_or_null(gate.residual_nm.y, current)},
+          {"tolerance_nm", number_or_null(gate.tolerance_nm)},
+          {"closed", gate.closed}};
+}
+
+json forecast_json(const std::optional<control::ResidualForecast>& forecast) {
+  const bool known = forecast.has_value();
+  const control::ResidualForecast f = forecast.value_or(control::ResidualForecast{});
+  return {{"total_nm", number_or_null(std::sqrt(f.total_nm2()), known)},
+          {"motion_nm", number_or_null(std::sqrt(f.motion_nm2), known)},
+          {"markers_nm", number_or_null(std::sqrt(f.markers_nm2), known)},
+          {"stage_nm", number_or_null(std::sqrt(f.stage_nm2), known)},
+          {"lag_nm", number_or_null(std::sqrt(f.lag_nm2), known)}};
+}
+
+/// Until the first model is looked for.
+std::uint64_t frames_to_learn(const control::AxisMotion& axis) {
+  constexpr std::uint64_t kNeeded = control::ObserverTuner::kLeastFrames;
+  return axis.frames < kNeeded ? kNeeded - axis.frames : 0;
+}
+
+json motion_json(const char* name, const control::AxisMotion& axis,
+                 const std::optional<control::ResidualForecast>& forecast) {
+  json lines = json::array();
+  for (std::size_t i = 0; axis.tuned && i < axis.model.line_count; ++i) {
+    const control::Line& line = axis.model.lines[i];
+    lines.push_back(
+        {{"frequency_hz", line.frequency_hz},
+         {"amplitude_nm", axis.amplitudes_nm[i]},
+         {"q", number_or_null(std::numbers::pi * line.frequency_hz / line.fade_per_s, true)}});
+  }
+  const bool learnt = axis.tuned;  // else the model is what the observer begins with
+  return {{"axis", name},
+          {"learnt", learnt},
+          {"frames_to_learn", learnt ? 0 : frames_to_learn(axis)},
+          {"walk_nm_per_sqrt_s", number_or_null(std::sqrt(axis.model.walk_nm2_per_s), learnt)},
+          {"noise_nm", number_or_null(std::sqrt(axis.model.noise_nm2), learnt)},
+          {"sd_nm", number_or_null(axis.sd_nm, learnt)},
+          {"surprise", number_or_null(axis.surprise, learnt)},
+          {"stage_gain", number_or_null(axis.stage.gain, learnt)},
+          {"stage_late_us", number_or_null(1e6 * axis.stage.late_s, learnt)},
+          {"lines", lines},
+          {"forecast", forecast_json(forecast)}};
+}
+
+/// `axes` only of a lock that the observer sees: it holds it, or rests while PI does.
+json control_json(const StatusInputs& in) {
+  const control::LawState& law = in.loop.law;
+  const bool holds = in.loop.lock.state == control::LockState::Locked ||
+                     in.loop.lock.state == control::LockState::Holding;
+  const bool judged = holds && law.left_nm > 0;
+  const bool seen = law.observer || law.reason == control::LawReason::WorseThanPi;
+  json axes = json::array();
+  if (holds && seen && in.loop.motion[0].sd_nm > 0)
+    for (std::size_t i = 0; i < control::kAxes; ++i)
+      axes.push_back(
+          motion_json(i == 0 ? "x" : "y", in.loop.motion[i],
+                      law.observer ? in.loop.forecast[i] : std::nullopt));  // of its own holding
+  return {{"law", law.observer ? "observer" : "pi"},
+          {"reason", control::name_of(law.reason)},
+          {"left_nm", number_or_null(law.left_nm, judged)},
+          {"pi_left_nm", number_or_null(law.pi_left_nm, judged)},
+          {"axes", axes}};
+}
+
+/// An octave is told once so many differences make its deviation worth something.
+constexpr std::uint32_t kDifferencesToTell = 4;
+
+json allan_json(const control::StillnessMeasure& measure, double frame_s) {
+  json list = json::array();
+  double tau_s = frame_s;
+  for (const control::AllanOctave& octave : measure.allan) {
+    if (frame_s > 0 && octave.differences >= kDifferencesToTell) {
+      list.push_back({{"tau_s", tau_s},
+                      {"x_nm", std::sqrt(octave.variance_nm2.x)},
+                      {"y_nm", std::sqrt(octave.variance_nm2.y)},
+                      {"differences", octave.differences}});
+    }
+    tau_s *= 2;
+  }
+  return list;
+}
+
+json measure_json(const control::StillnessMeasure& measure, double frame_s, bool current) {
+  const bool any = current && measure.frames > 0;
+  return {{"frames", current ? measure.frames : 0},
+          {"rms_x_nm", number_or_null(measure.rms_nm.x, any)},
+          {"rms_y_nm", number_or_null(measure.rms_nm.y, any)},
+          {"mean_x_nm", number_or_null(measure.mean_nm.x, any)},
+          {"mean_y_nm", number_or_null(measure.mean_nm.y, any)},
+          {"noise_x_nm", number_or_null(measure.noise_nm.x, any)},
+          {"noise_y_nm", number_or_null(measure.noise_nm.y, any)},
+          {"allan", any ? allan_json(measure, frame_s) : json::array()}};
+}
+
+/// What the witnesses show beyond their noise is the sample's own.
+double beyond_noise_nm(double rms_nm, double noise_nm) {
+  return std::sqrt(std::max(0.0, rms_nm * rms_nm - noise_nm * noise_nm));
+}
+
+json residual_json(const StatusInputs& in) {
+  const control::StillnessMeasure& out = in.loop.residual.out_of_loop;
+  const double frame_s = in.loop.frame_rate_hz > 0 ? 1 / in.loop.frame_rate_hz : 0;
+  const bool current = is_current(in, in.loop.tracked_ns);
+  const bool has_witness = current && out.frames > 0;
+  json witnesses = measure_json(out, frame_s, current);
+  witnesses["sample_x_nm"] =
+      number_or_null(beyond_noise_nm(out.rms_nm.x, out.noise_nm.x), has_witness);
+  witnesses["sample_y_nm"] =
+      number_or_null(beyond_noise_nm(out.rms_nm.y, out.noise_nm.y), has_witness);
+  return {{"in_loop", measure_json(in.loop.residual.in_loop, frame_s, current)},
+          {"out_of_loop", witnesses}};
+}
+
+json marker_counts_json(const StatusInputs& in) {
+  std::size_t witnesses = 0, excluded = 0;
+  for (std::size_t i = 0; i < in.markers.count; ++i) {
+    if (in.markers.entries[i].marker.role == control::MarkerRole::Witness) ++witnesses;
+    if (in.markers.entries[i].standing.excluded) ++excluded;
+  }
+  return {{"tracking", in.markers.count - witnesses},
+          {"witness", witnesses},
+          {"used", value_or_null(in.loop.drift.markers_used, is_current(in, in.loop.tracked_ns))},
+          {"excluded", excluded},
+          {"searches", in.marker_searches},
+          {"found_again", in.markers_found_again}};
+}
+
+}  // namespace
+
+nlohmann::json number_or_null(double value, bool exists) {
+  return exists && std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+
+nlohmann::json note_json(const camera::CameraNote& note) {
+  const bool warning = note.severity == camera::CameraNote::Severity::Warning;
+  return {{"key", note.key},
+          {"asked", note.asked},
+          {"got", note.got},
+          {"severity", warning ? "warning" : "info"},
+          {"text", note.text}};
+}
+
+const char* name_of(control::MarkerRole role) noexcept {
+  return role == control::MarkerRole::Witness ? "witness" : "tracking";
+}
+
+nlohmann::json status_json(const StatusInputs& in) {
+  const LoopReport& loop = in.loop;
+  return {{"time_ns", in.time_ns},
+          {"version", kVersion},
+          {"uptime_s", static_cast<double>(in.time_ns - in.start_ns) * 1e-9},
+          {"state", control::name_of(loop.lock.state)},
+          {"reason", control::name_of(loop.lock.reason)},
+          {"cure", cure_of({.lock = loop.lock,
+                            .stage = loop.stage,
+                            .driver_reports = !in.stage_driver.is_null(),
+                            .resumed = loop.resumed,
+                            .jumped_nm = loop.jumped_nm,
+                            .max_jump_nm = in.max_jump_nm,
+                            .at_start = in.at_start_waits})},
+          {"state_since_ns", loop.lock.since_ns > 0 ? loop.lock.since_ns : in.start_ns},
+          {"lock_id", loop.lock_id},
+          {"stage", control::name_of(loop.stage)},
+          {"stage_driver", in.stage_driver},
+          {"interrupted", in.interrupted},
+          {"gate", gate_json(in)},
+          {"control", control_json(in)},
+          {"move", in.move},
+          {"camera", camera_json(in)},
+          {"loop",
+           {{"fitted", loop.fitted},
+            {"stale", loop.stale},
+            {"valid", loop.valid},
+            {"corrections", loop.corrections},
+            {"withheld", in.withheld},
+            {"expired", in.expired},
+            {"refused", in.refused},
+            {"queue_dropped", loop.queue_dropped}}},
+          {"drift", drift_json(in)},
+          {"residual", residual_json(in)},
+          {"markers", marker_counts_json(in)},
+          {"record", in.record},
+          {"raw_frames", in.raw_frames},
+          {"wire",
+           {{"connections_ended", in.connections_ended},
+            {"connections_revoked", in.connections_revoked},
+            {"peers_refused", in.peers_refused}}},
+          {"fitter",
+           {{"backend", in.fitter_description.substr(0, in.fitter_description.find(' '))},
+            {"description", in.fitter_description},
+            {"roi_px", in.roi_px},
+            {"spot_sigma_px", in.size ? nlohmann::json(in.size->sigma_px) : nullptr},
+            {"size_reason", in.size ? in.size->reason : ""},
+            {"reason", in.fitter_reason},
+            {"estimator", in.estimator},
+            {"estimator_reason", in.estimator_reason}}},
+          {"realtime",
+           {{"mode", in.realtime.mode},
+            {"scheduled", in.realtime.scheduled},
+            {"memory_locked", in.realtime.memory_locked},
+            {"notes", in.realtime.notes}}},
+          {"latency_edges_us", kLatencyEdges_us},
+          {"latency_us",
+           {{"total", latency_json(in.total)},
+            {"cut", latency_json(in.cut)},
+            {"fit", latency_json(in.fit)},
+            {"control", latency_json(in.control)},
+            {"publish", latency_json(in.publish)}}}};
+}
+
+nlohmann::json markers_json(const MarkersReport& report, double pixel_size_nm) {
+  json list = json::array();
+  for (std::size_t i = 0; i < report.count; ++i) {
+    const MarkersReport::Entry& e = report.entries[i];
+    const control::MarkerObservation& o = e.observation;
+    const control::MarkerStanding& standing = e.standing;
+    const bool referenced = o.fitted && e.result.health != control::MarkerHealth::Unreferenced;
+    list.push_back({{"id", e.marker.id},
+                    {"role", name_of(e.marker.role)},
+                    {"health", control::name_of(e.result.health)},
+                    {"x_px", number_or_null(o.x_px, o.fitted)},
+                    {"y_px", number_or_null(o.y_px, o.fitted)},
+                    {"x_sd_nm", number_or_null(o.x_sd_px * pixel_size_nm, o.fitted)},
+                    {"y_sd_nm", number_or_null(o.y_sd_px * pixel_size_nm, o.fitted)},
+                    {"sigma_px", number_or_null(o.sigma_px, o.fitted)},
+                    {"amplitude_adu", number_or_null(o.amplitude_adu, o.fitted)},
+                    {"background_adu", number_or_null(o.background_adu, o.fitted)},
+                    {"dx_nm", number_or_null(e.result.displacement_nm.x, referenced)},
+                    {"dy_nm", number_or_null(e.result.displacement_nm.y, referenced)},
+                    {"residual_x_nm", number_or_null(e.result.residual_nm.x, referenced)},
+                    {"residual_y_nm", number_or_null(e.result.residual_nm.y, referenced)},
+                    {"reputation", standing.reputation},
+                    {"reputation_reason", control::name_of(standing.reason)},
+                    {"excluded", standing.excluded},
+                    {"good_share", standing.good_share},
+                    {"chi_square", standing.chi_square},
+                    {"moved_x_nm", number_or_null(standing.moved_nm.x, referenced)},
+                    {"moved_y_nm", number_or_null(standing.moved_nm.y, referenced)},
+                    {"walk_x_nm_per_min", number_or_null(standing.walk_nm_per_min.x, referenced)},
+                    {"walk_y_nm_per_min", number_or_null(standing.walk_nm_per_min.y, referenced)}});
+  }
+  return {{"frame_id", report.frame_id}, {"arrival_ns", report.arrival_ns}, {"markers", list}};
+}
+
+}  // namespace driftd::daemon

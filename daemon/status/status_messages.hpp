@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// The JSON of `status`, `markers` and `event` as docs/protocol.md defines them. Housekeeping
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process/latency_histogram.hpp"
+#include "camera/frame_source.hpp"
+#include "control/search/spot_size.hpp"
+#include "daemon/loop/records.hpp"
+#include "daemon/setup/realtime_set_up.hpp"
+
+namespace driftd::daemon {
+
+struct StatusInputs {
+  std::int64_t time_ns = 0;
+  std::int64_t start_ns = 0;  ///< of the daemon
+  const LoopReport& loop;
+  const MarkersReport& markers;
+  const camera::SourceInfo& source;
+  const camera::SourceCounters& counters;
+  std::string camera_problem = {};  ///< why there is none; "" while there is
+  const RealTimeReport& realtime;
+  std::string fitter_description;  ///< begins with the back end's name
+  std::string fitter_reason;
+  std::string estimator;  ///< as fitter.estimator names it
+  std::string estimator_reason;
+  int roi_px = 0;
+  double max_jump_nm = 0;                                ///< lock.max_jump_nm
+  std::string at_start_waits = {};                       ///< what lock.at_start waits for
+  std::optional<control::SpotSize> size = {};            ///< chosen from the image
+  std::uint64_t withheld = 0, expired = 0, refused = 0;  ///< corrections that did not leave
+  nlohmann::json stage_driver = nullptr;                 ///< what it tells of itself
+  nlohmann::json interrupted = nullptr;                  ///< the lock that was
+  nlohmann::json move = nullptr;                         ///< the set-point and its path
+  nlohmann::json record = nlohmann::json::object();      ///< what is recorded
+  nlohmann::json raw_frames = nlohmann::json::object();  ///< what is kept of them
+  std::uint64_t connections_ended = 0;                   ///< for going beyond a bound
+  std::uint64_t connections_revoked = 0;                 ///< for a key or group that was taken back
+  std::uint64_t peers_refused = 0;                       ///< at the handshake, or beyond a role
+  std::uint64_t marker_searches = 0;                     ///< for markers that had left their ROIs
+  std::uint64_t markers_found_again = 0;                 ///< how many of these found them
+  LatencySummary total, cut, fit, control, publish;
+};
+
+nlohmann::json status_json(const StatusInputs& in);
+nlohmann::json markers_json(const MarkersReport& report, double pixel_size_nm);
+/// As in `status` and in the event `camera_note`.
+nlohmann::json note_json(const camera::CameraNote& note);
+/// A finite number, or null.
+nlohmann::json number_or_null(double value, bool exists = true);
+const char* name_of(control::MarkerRole role) noexcept;
+
+}  // namespace driftd::daemon

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The markers on the sample: where they sit, how bright they are at a time, and what goes wrong
+// with them (blinking, bleaching, coming off, an intruder). Owned and stepped by the Simulation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "simulator/random.hpp"
+#include "simulator/scenario.hpp"
+
+namespace driftd::simulator {
+
+/// A point of light on the sensor, in full-sensor pixels.
+struct Spot {
+  double x_px = 0;
+  double y_px = 0;
+  double electrons = 0;  ///< expected, in the camera model's `exposure_us`
+};
+
+class MarkerField {
+ public:
+  /// @throws ScenarioError when the markers do not fit with their minimum distance
+  MarkerField(const Scenario& scenario, std::uint64_t seed);
+  /// Advances blinking and wandering by one tick to `time_s`.
+  void step(double time_s);
+  /// Marker `index` comes off now and walks at random. Indices are 0-based; false: no such marker.
+  bool detach(int index);
+  /// Marker `index` moves by `by_nm` from where it is, steadily over `seconds`. False: no such
+  /// marker.
+  bool walk(int index, Vec2 by_nm, double seconds);
+  /// A bright particle moves along x through marker `index`, which it meets after half of
+  /// `seconds`. False: no such marker.
+  bool pass_intruder(int index, double time_s, double seconds);
+  /// All light there is at the last step's time, for a sample displaced by `sample_nm` at the
+  /// sensor's centre, about which the field turns and grows.
+  /// @param hidden  the markers are dark; an intruder is not
+  void spots(Vec2 sample_nm, bool hidden, std::vector<Spot>& out) const;
+  std::size_t size() const noexcept { return markers_.size(); }
+
+ private:
+  struct Marker {
+    Vec2 place_px;
+    Vec2 wander_nm;
+    double electrons = 0;
+    bool blinks = false;
+    bool dark = false;
+    bool detached = false;
+    Vec2 walk_nm_per_s;
+    double walks_until_s = 0;
+    double next_change_s = 0;
+  };
+  struct Intruder {
+    Vec2 meeting_px;
+    double meeting_s = 0;
+    double until_s = 0;
+  };
+  void place_at_random(const CameraModel& camera);
+  Vec2 turned(Vec2 place_px) const noexcept;
+
+  MarkerModel model_;
+  FieldMotion field_;
+  Vec2 centre_px_;
+  double pixel_size_nm_;
+  Random random_;
+  std::vector<Marker> markers_;
+  std::optional<Intruder> intruder_;
+  double time_s_ = 0;
+};
+
+}  // namespace driftd::simulator
