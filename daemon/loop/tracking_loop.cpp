@@ -37,6 +37,8 @@ TrackingLoop::TrackingLoop(camera::FrameSource& source, fitter::LiveFitter& fitt
       settings_(settings),
       lossless_(lossless),
       supervisor_(settings.supervisor, control::FramePeriod(settings.frame_period_ns)),
+      session_(supervisor_, set_, ports_),
+      observer_(supervisor_, ports_.observer),
       gate_(settings.gate) {}
 
 void TrackingLoop::run() noexcept {
@@ -75,20 +77,19 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
     case LoopCommand::Kind::None:
       break;
     case LoopCommand::Kind::Lock:
-      supervisor_.set_stage_waiting_us(command.stage_waiting_us);
-      lock(command);
+      session_.lock(command);
       break;
     case LoopCommand::Kind::Unlock:
-      order(control::LockEvent::CommandUnlock);
+      session_.order(control::LockEvent::CommandUnlock);
       break;
     case LoopCommand::Kind::Reset:
-      order(control::LockEvent::CommandReset);
+      session_.order(control::LockEvent::CommandReset);
       break;
     case LoopCommand::Kind::Calibrate:
-      calibrate(command);
+      session_.calibrate(command);
       break;
     case LoopCommand::Kind::StopCalibration:
-      if (calibration_) calibration_->stop(CalibrationEnd::Stopped);
+      if (session_.calibration()) session_.calibration()->stop(CalibrationEnd::Stopped);
       break;
     case LoopCommand::Kind::Markers:
       std::swap(set_, command.markers);
@@ -103,7 +104,7 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       move_rois(command.displacement_px);
       break;
     case LoopCommand::Kind::Travelled:
-      if (lock_id_ == 0) supervisor_.set_travelled(command.travelled_nm);
+      if (session_.id() == 0) supervisor_.set_travelled(command.travelled_nm);
       break;
     case LoopCommand::Kind::Move:
       supervisor_.begin_move(*command.move);
@@ -121,74 +122,6 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
   }
 }
 
-/// The stage stands where the last lock that engaged told it to be; what was computed and then
-/// withheld is not part of its travel.
-void TrackingLoop::take_back_unsent() noexcept {
-  chain_ = publisher_.broken();  // before what was sent last, which may be newer then, never older
-  const Publisher::Sent sent = publisher_.last_sent(engaged_id_);
-  supervisor_.take_back(sent.total_nm, sent.handed_ns);
-  if (calibration_) calibration_->take_back(sent.total_nm, sent.handed_ns);
-}
-
-void TrackingLoop::lock(const LoopCommand& command) noexcept {
-  lock_id_ = command.lock_id;
-  resumption_ = command.resumption;
-  supervisor_.set_carried(resumption_ ? resumption_->carried_nm : control::Vec2{},
-                          resumption_ ? resumption_->set_nm : control::Vec2{});
-  order(control::LockEvent::CommandLock);
-}
-
-/// Of a lock that goes back to a reference of before, only until the stage monitor has seen enough.
-void TrackingLoop::begin_reference() noexcept {
-  if (!set_) return;
-  frames_to_resume_ = resumption_ ? supervisor_.frames_to_know_rest() : 0;
-  if (!resumption_) set_->estimator.begin_reference(supervisor_.reference_frames());
-}
-
-/// Not where the sample has moved since that was decided: it may then be another one.
-bool TrackingLoop::kept_reference_is_due() noexcept {
-  if (frames_to_resume_ == 0 || supervisor_.lock().state != control::LockState::Referencing)
-    return false;
-  const control::DriftEstimate& drift = record_.drift;
-  if (!drift.valid || --frames_to_resume_ > 0) return false;
-  const control::Vec2 before_nm = resumption_->drift_nm;
-  const bool is_near =
-      std::abs(drift.frame_drift_nm.x - before_nm.x) <= resumption_->largest_move_nm &&
-      std::abs(drift.frame_drift_nm.y - before_nm.y) <= resumption_->largest_move_nm;
-  if (!is_near) frames_to_resume_ = 1;
-  if (is_near) set_->estimator.restart_average();  // the stage moves from the next frame on
-  return is_near;
-}
-
-/// A calibration tells the stage where to go as a lock does, under a lock's number.
-void TrackingLoop::calibrate(LoopCommand& command) noexcept {
-  lock_id_ = command.lock_id;
-  order(control::LockEvent::CommandCalibrate);
-  if (supervisor_.lock().state != control::LockState::Calibrating) {
-    ports_.retired_calibrations.push(std::move(command.calibration));
-    return;
-  }
-  engaged_id_ = lock_id_;
-  if (calibration_) ports_.retired_calibrations.push(std::move(calibration_));
-  calibration_ = std::move(command.calibration);
-}
-
-/// Housekeeping gets it back; the lock is idle then.
-void TrackingLoop::end_calibration() noexcept {
-  const control::LockState before = supervisor_.lock().state;
-  if (before == control::LockState::Calibrating) {
-    supervisor_.end_calibration(ports_.clock());
-    after_change(before);
-  }
-  if (calibration_) ports_.retired_calibrations.push(std::move(calibration_));
-}
-
-void TrackingLoop::order(control::LockEvent command) noexcept {
-  const control::LockState before = supervisor_.lock().state;
-  supervisor_.command(command, ports_.clock());
-  after_change(before);
-}
-
 /// Markers were found again away from their ROIs. Their references stay, so that the drift is how
 /// far they really moved; whether that may be corrected is for the supervisor to say.
 void TrackingLoop::move_rois(control::Vec2 displacement_px) noexcept {
@@ -196,7 +129,7 @@ void TrackingLoop::move_rois(control::Vec2 displacement_px) noexcept {
   set_->tracker.move_all(set_->estimator.reference_px(), displacement_px);
   forget_fits();
   // A reference half from before and half from after the jump would be of neither place.
-  if (supervisor_.lock().state == control::LockState::Referencing) begin_reference();
+  if (supervisor_.lock().state == control::LockState::Referencing) session_.begin_reference();
 }
 
 /// The next fits start from estimates of their own.
@@ -211,12 +144,11 @@ void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
   } else {
     const bool away = status == camera::PopStatus::Disconnected;
     if (away) camera_clock_.restart();
-    const control::LockState before = supervisor_.lock().state;
     if (supervisor_.without_frame(last_arrival_ns_, now_ns, away) && set_)
       set_->estimator.restart_average();
-    after_change(before);
-    if (calibration_) calibration_->without_frame(now_ns);
-    if (calibration_ && calibration_->over()) end_calibration();
+    session_.tell_change();
+    session_.without_frame(now_ns);
+    session_.end_calibration_if_over();
   }
   report(now_ns);
 }
@@ -231,7 +163,7 @@ TrackingLoop::Timing TrackingLoop::time(const camera::Frame& frame) noexcept {
 }
 
 void TrackingLoop::handle(const camera::Frame& frame) noexcept {
-  frame_id_ = frame.id;
+  session_.saw_frame(frame.id);
   report_.frame_ns = frame.arrival_ns;
   last_arrival_ns_ = frame.arrival_ns;
   supervisor_.arrived(frame.arrival_ns);
@@ -267,7 +199,7 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
   supervise(facts, record);
   if (set_) ports_.control.record(ports_.clock() - measured_ns);
   record.state = supervisor_.lock().state;
-  record.lock_id = lock_id_;
+  record.lock_id = session_.id();
   hand_over(record);
   has_new_reference_ = facts.new_reference;
   unfinished_ = true;
@@ -280,7 +212,7 @@ void TrackingLoop::finish() noexcept {
   unfinished_ = false;
   if (set_) follow_rois(record_, has_new_reference_);
   supervisor_.prepare();
-  let_observer_learn();
+  if (!lossless_) observer_.give(taken_ns_);  // of a recording nothing: no stage answers
   compare_place();
   learn_of_frame();
   report_.tracked_ns = record_.arrival_ns;
@@ -342,7 +274,8 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameRecord& record,
   record.drift = estimator.update(
       std::span<const control::MarkerObservation>(observations_).first(estimator.markers().size()));
   facts.drift = &record.drift;
-  facts.new_reference = (was_referencing && !estimator.referencing()) || kept_reference_is_due();
+  facts.new_reference =
+      (was_referencing && !estimator.referencing()) || session_.kept_reference_is_due(record.drift);
   report_.fitted++;
   if (record.drift.valid) {
     report_.valid++;
@@ -367,11 +300,15 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
   facts.not_sent = !lossless_ && publisher_.is_behind(facts.now_ns);
   facts.refused = publisher_.refused() != refused_seen_;
   refused_seen_ = publisher_.refused();
-  const control::LockState before = supervisor_.lock().state;
-  if (publisher_.broken() != chain_) take_back_unsent();
-  take_tunings();
+  if (publisher_.broken() != chain_) {
+    // Before what was sent last is asked for, which may be newer then, never older.
+    chain_ = publisher_.broken();
+    const Publisher::Sent sent = publisher_.last_sent(session_.engaged_id());
+    session_.take_back(sent.total_nm, sent.handed_ns);
+  }
+  observer_.take();
   facts.stage = ports_.stage_says.load(std::memory_order_relaxed);
-  if (calibration_) facts.excitation_nm = calibration_->wanted_nm(facts.now_ns);
+  facts.excitation_nm = session_.excitation_nm(facts.now_ns);
   const control::Decision decision = supervisor_.decide(facts);
   if (decision.restart_average && set_) set_->estimator.restart_average();
   if (decision.has_correction) {
@@ -382,36 +319,19 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) no
     record.limits = decision.limits;
     record.chain = chain_;
     // A calibration moves as fast as it may.
-    if (!calibration_) report_.limited = decision.correction.limited;
+    if (session_.calibration() == nullptr) report_.limited = decision.correction.limited;
     report_.corrections++;
   }
   // The stage monitor has seen too little: one reference more.
   if (facts.new_reference && supervisor_.lock().state == control::LockState::Referencing)
-    begin_reference();
-  after_change(before);
+    session_.begin_reference();
+  session_.tell_change();
   coasted_frames_ = decision.coasting ? coasted_frames_ + 1 : 0;
   see_residual(facts);
   record.in_lock = gate_.state().in_lock;
   record.moved_nm = supervisor_.moved_nm();
   record.moving = supervisor_.moving();
-  if (!calibration_) return;
-  calibration_->saw(facts, decision);
-  if (facts.drift != nullptr && set_)
-    calibration_->saw_markers(set_->estimator.results(), *facts.drift);
-}
-
-void TrackingLoop::after_change(control::LockState before) noexcept {
-  const control::Lock& lock = supervisor_.lock();
-  if (lock.state == before) return;
-  if (before == control::LockState::Calibrating && calibration_) {
-    calibration_->abandon(lock.state == control::LockState::Fault ? CalibrationEnd::Fault
-                                                                  : CalibrationEnd::Unlocked);
-  }
-  if (before == control::LockState::Referencing && lock.state == control::LockState::Locked)
-    engaged_id_ = lock_id_;
-  if (lock.state == control::LockState::Referencing) begin_reference();
-  ports_.lock_changes.push(LockChange{lock.since_ns, frame_id_, before, lock.state, lock.reason,
-                                      supervisor_.stage_looks(), supervisor_.jumped_nm()});
+  session_.saw(facts, decision);
 }
 
 void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
@@ -423,48 +343,6 @@ void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
   else if (facts.drift != nullptr && facts.drift->valid)
     gate_.measured(control::difference(facts.drift->frame_drift_nm, supervisor_.moved_nm()),
                    facts.now_ns);
-}
-
-/// What the observer's thread found since the last frame.
-void TrackingLoop::take_tunings() noexcept {
-  control::ObserverPlan plan;
-  while (ports_.observer.plans.pop(plan)) supervisor_.law().offer(plan);
-  control::Tuning tuning;
-  while (ports_.observer.tunings.pop(tuning)) supervisor_.law().offer(tuning);
-  const std::uint32_t epoch = supervisor_.law().observer().epoch();
-  if (epoch != foretold_epoch_) report_.forecast = {};
-  foretold_epoch_ = epoch;
-  Foretold foretold;
-  while (ports_.observer.forecasts.pop(foretold))
-    if (foretold.epoch == epoch) report_.forecast[foretold.axis] = foretold.residual;
-}
-
-/// A rate that is measured wobbles on a busy computer; another one lasts, and all that was learnt
-/// goes with the old one.
-bool TrackingLoop::is_meant(const control::ObserverSettings& wish) noexcept {
-  constexpr std::int64_t kLastsNs = 3'000'000'000;
-  constexpr double kLastsFrames = 64;
-  if (!wished_ || !(wished_->period_s > 0) || !(wish.period_s > 0) ||
-      !control::is_same_stage(wished_->stage, wish.stage) || control::is_same_rate(*wished_, wish))
-    return true;
-  if (wished_otherwise_ns_ == 0) wished_otherwise_ns_ = taken_ns_;
-  return taken_ns_ - wished_otherwise_ns_ > supervisor_.period().timeout_ns(kLastsNs, kLastsFrames);
-}
-
-/// Of a recording nothing: no stage answers.
-void TrackingLoop::let_observer_learn() noexcept {
-  if (lossless_) return;
-  const control::ObserverSettings wish = supervisor_.observer_wish();
-  if (wished_ && !control::needs_other_plan(*wished_, wish)) {
-    wished_otherwise_ns_ = 0;
-  } else if (is_meant(wish)) {
-    wished_ = wished_ ? control::next_wish(*wished_, wish) : wish;
-    ports_.observer.wish.writing() = *wished_;
-    ports_.observer.wish.publish();
-  }
-  const control::ObserverFrame* frame = supervisor_.to_learn_from();
-  if (frame != nullptr && !ports_.observer.frames.push(*frame))
-    ports_.observer.not_learnt.fetch_add(1, std::memory_order_relaxed);
 }
 
 void TrackingLoop::hand_over(FrameRecord& record) noexcept {

@@ -18,8 +18,8 @@ void TrackingLoop::account(const control::DriftEstimate& drift) noexcept {
   const double period_ns = supervisor_.period().ns();
   report_.drift = drift;
   // The controller has the last lock's until the next one engages.
-  report_.total_nm =
-      engaged_id_ == lock_id_ ? supervisor_.controller().total_nm() : control::Vec2{};
+  report_.total_nm = session_.engaged_id() == session_.id() ? supervisor_.controller().total_nm()
+                                                            : control::Vec2{};
   report_.travelled_nm = supervisor_.controller().travelled_nm();
   report_.carried_nm = supervisor_.controller().carried_nm();
   report_.frame_rate_hz = period_ns > 0 ? 1e9 / period_ns : 0;
@@ -66,7 +66,7 @@ void TrackingLoop::compare_place() noexcept {
   if (place.time_ns == place_ns_) return;
   place_ns_ = place.time_ns;
   const bool locked = supervisor_.lock().state == control::LockState::Locked;
-  if (place.time_ns == 0 || !locked || place.lock_id != engaged_id_) {
+  if (place.time_ns == 0 || !locked || place.lock_id != session_.engaged_id()) {
     stage_off_.forget();
   } else {
     const control::Vec2 modelled_nm = supervisor_.controller().stage_at(place.time_ns);
@@ -90,9 +90,10 @@ void TrackingLoop::report_move() noexcept {
 }
 
 void TrackingLoop::report(std::int64_t now_ns) noexcept {
-  if (calibration_ && calibration_->over()) end_calibration();
-  report_.calibration = calibration_ ? calibration_->phase() : CalibrationPhase::Over;
-  report_.calibration_progress = calibration_ ? calibration_->progress() : 0;
+  session_.end_calibration_if_over();
+  const CalibrationRun* calibration = session_.calibration();
+  report_.calibration = calibration ? calibration->phase() : CalibrationPhase::Over;
+  report_.calibration_progress = calibration ? calibration->progress() : 0;
   report_.turns++;
   report_.time_ns = now_ns;
   report_.lock = supervisor_.lock();
@@ -104,6 +105,7 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
     source_.set_in_lock(told_in_lock_);
   }
   report_.law = supervisor_.law().state();
+  report_.forecast = observer_.forecast();
   for (std::size_t i = 0; i < control::kAxes; ++i)
     report_.motion[i] = supervisor_.law().observer().motion(i);
   report_.stage = supervisor_.stage_looks();
@@ -112,8 +114,8 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_.clock_steps = camera_clock_.steps();
   report_.clock_jumps = camera_clock_.jumps();
   report_.clock_slow = camera_clock_.slow();
-  report_.lock_id = lock_id_;
-  report_.resumed = resumption_.has_value();
+  report_.lock_id = session_.id();
+  report_.resumed = session_.is_resumed();
   report_.fitter = fitter().description();
   report_.fitter_error = fitter().error();
   ports_.report.writing() = report_;
@@ -161,7 +163,7 @@ void TrackingLoop::record_stale(const camera::Frame& frame, const Timing& timing
   stale.row.arrival_ns = frame.arrival_ns;
   stale.row.taken_ns = timing.taken_ns;
   stale.row.reference = references_;
-  stale.row.lock_id = static_cast<std::uint32_t>(lock_id_);
+  stale.row.lock_id = static_cast<std::uint32_t>(session_.id());
   stale.row.state = static_cast<std::uint8_t>(supervisor_.lock().state);
   stale.row.stale = true;
   stale.row.in_lock = gate_.state().in_lock;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// The lock that was ordered last, or the calibration, as the tracking loop runs it: its number,
+// whether it takes a reference or keeps one of before, and what a change of its state brings with
+// it. The supervisor decides; this obeys commands and tells housekeeping. Tracking loop; noexcept;
+// no allocation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "control/lock/supervisor.hpp"
+#include "daemon/loop/calibration_run.hpp"
+#include "daemon/loop/loop_ports.hpp"
+#include "daemon/loop/records.hpp"
+
+namespace driftd::daemon {
+
+class LockSession {
+ public:
+  /// @param set  the loop's present markers; null while there are none
+  LockSession(control::Supervisor& supervisor, const std::unique_ptr<MarkerSet>& set,
+              LoopPorts& ports)
+      : supervisor_(supervisor), set_(set), ports_(ports) {}
+
+  // Commands.
+  void lock(const LoopCommand& command) noexcept;
+  void calibrate(LoopCommand& command) noexcept;
+  void order(control::LockEvent command) noexcept;
+
+  // With each frame.
+  void saw_frame(std::uint64_t frame_id) noexcept { frame_id_ = frame_id; }
+  /// Calibrating: where the stage is to go.
+  std::optional<control::Vec2> excitation_nm(std::int64_t now_ns) noexcept;
+  /// The frame's drift is known: a lock that keeps its reference engages with it.
+  bool kept_reference_is_due(const control::DriftEstimate& drift) noexcept;
+  /// Good frames are counted from the next one on. Of a lock that keeps its reference: only until
+  /// the stage monitor has seen enough.
+  void begin_reference() noexcept;
+  /// What was told after `sent_ns` never left; `total_nm` was the last that did.
+  void take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept;
+  /// The supervisor may have changed the lock's state since the last call.
+  void tell_change() noexcept;
+  /// What became of a frame; a calibration's own.
+  void saw(const control::FrameFacts& facts, const control::Decision& decision) noexcept;
+  void without_frame(std::int64_t now_ns) noexcept;
+  /// Housekeeping gets the calibration back once it is over; the lock is idle then.
+  void end_calibration_if_over() noexcept;
+
+  std::uint64_t id() const noexcept { return id_; }
+  /// Of the last lock that engaged: whose total the controller has.
+  std::uint64_t engaged_id() const noexcept { return engaged_id_; }
+  bool is_resumed() const noexcept { return resumption_.has_value(); }
+  /// While one is under way; else null.
+  CalibrationRun* calibration() const noexcept { return calibration_.get(); }
+
+ private:
+  control::Supervisor& supervisor_;
+  const std::unique_ptr<MarkerSet>& set_;
+  LoopPorts& ports_;
+  std::uint64_t id_ = 0;
+  std::uint64_t engaged_id_ = 0;
+  std::uint64_t frame_id_ = 0;  ///< of the newest frame
+  control::LockState told_ = control::LockState::Idle;
+  std::optional<LockResumption> resumption_;  ///< of the last lock that was ordered
+  int frames_to_resume_ = 0;                  ///< good ones; 0: none is to be resumed
+  std::unique_ptr<CalibrationRun> calibration_;
+};
+
+}  // namespace driftd::daemon

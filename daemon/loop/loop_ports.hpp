@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Everything that crosses the tracking loop's border: one thread on each side of a queue or value,
+// and neither waits for the other.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/monotonic.hpp"
+#include "base/process/latency_histogram.hpp"
+#include "base/process/latest_value.hpp"
+#include "base/process/spsc_queue.hpp"
+#include "control/lock/supervisor.hpp"
+#include "daemon/loop/frame_copy.hpp"
+#include "daemon/loop/frame_ring.hpp"
+#include "daemon/loop/observer_worker.hpp"
+#include "daemon/loop/record_feed.hpp"
+#include "daemon/loop/records.hpp"
+
+namespace driftd::daemon {
+
+struct LoopPorts {
+  SpscQueue<LoopCommand> commands{16};                     // housekeeping -> loop
+  SpscQueue<std::unique_ptr<MarkerSet>> retired_sets{16};  // loop -> housekeeping
+  SpscQueue<std::unique_ptr<LoopSettings>> retired_settings{16};
+  SpscQueue<std::unique_ptr<CalibrationRun>> retired_calibrations{4};
+  SpscQueue<std::unique_ptr<control::MovePath>> retired_moves{16};
+  SpscQueue<LockChange> lock_changes{256};  // loop -> housekeeping
+  LatestValue<LoopReport> report;           // loop -> housekeeping
+  LatestValue<MarkersReport> markers;       // loop -> housekeeping
+  FrameCopies frame_copy;                   // loop -> housekeeping
+  LatestValue<StagePlace> stage_place;      // housekeeping -> loop
+  /// What the stage's driver says, from housekeeping.
+  std::atomic<control::StageSays> stage_says{control::StageSays::Nothing};
+  std::shared_ptr<RecordFeed> record;     ///< loop -> recorder; set before the loop runs, or never
+  std::shared_ptr<FrameRing> raw_frames;  ///< loop -> frame saver; likewise
+  ObserverPorts observer;                 ///< loop <-> the thread that tunes the observer
+  LatencyHistogram cut, fit, control;
+  std::atomic<bool> stop{false};
+  Clock clock = monotonic_ns;
+  /// Recordings only: set by housekeeping once it has looked for markers in the first frame.
+  std::atomic<bool> markers_settled{false};
+  /// Recordings only: stay at the first frame until housekeeping clears this, too.
+  std::atomic<bool> held{false};
+};
+
+}  // namespace driftd::daemon
