@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "camera/choices.hpp"
 #include "camera/frame_source.hpp"
+#include "camera/source_options.hpp"
 
 namespace driftd::camera {
 

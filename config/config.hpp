@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "camera/choices.hpp"
 #include "camera/pixel_format.hpp"
+#include "camera/source_options.hpp"
 #include "control/values/types.hpp"
 #include "fitter/cuda_mode.hpp"
 

@@ -14,7 +14,7 @@
 #include "daemon/places/places.hpp"
 #include "daemon/recorder/frame_keeper.hpp"
 #include "daemon/recorder/record_keeper.hpp"
-#include "daemon/resume/interrupted_lock.hpp"
+#include "daemon/resume/lock_recovery.hpp"
 #include "daemon/stage/stage_channel.hpp"
 #include "daemon/wire/answer.hpp"
 
@@ -25,7 +25,7 @@ class CommandHandlers {
   using Json = nlohmann::json;
 
   /// @param status  composes the object of `status`
-  CommandHandlers(LockOrders& lock, MoveOrders& moves, InterruptedLock& interrupted,
+  CommandHandlers(LockOrders& lock, MoveOrders& moves, LockRecovery& interrupted,
                   MarkerKeeper& markers, Snapshots& snapshots, Calibration& calibration,
                   StageChannel& stage, RecordKeeper& record, FrameKeeper& raw_frames,
                   Places& places, std::function<Json()> status)
@@ -50,7 +50,7 @@ class CommandHandlers {
 
   LockOrders& lock_;
   MoveOrders& moves_;
-  InterruptedLock& interrupted_;
+  LockRecovery& interrupted_;
   MarkerKeeper& markers_;
   Snapshots& snapshots_;
   Calibration& calibration_;

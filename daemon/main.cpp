@@ -16,9 +16,9 @@
 #include "config/config.hpp"
 #include "config/hook_program.hpp"
 #include "config/log_level.hpp"
+#include "daemon/housekeeping.hpp"
 #include "daemon/loop/publisher.hpp"
-#include "daemon/service.hpp"
-#include "daemon/wire/socket_place.hpp"
+#include "daemon/wire/socket_path.hpp"
 
 namespace {
 
@@ -38,7 +38,8 @@ constexpr const char* kFooter =
     "set-up required and refused, 5 a socket cannot be bound, 6 the GPU asked for cannot be had.\n"
     "SIGHUP reloads the configuration.";
 
-/// The service takes these from a descriptor; blocked before any thread is made, so in all of them.
+/// Housekeeping takes these from a descriptor; blocked before any thread is made, so in all of
+/// them.
 void block_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -63,8 +64,8 @@ void raise_descriptor_limit() {
 
 int run(const driftd::config::Config& config, const std::filesystem::path& file) {
   try {
-    driftd::daemon::Service service(config, file);
-    service.run();
+    driftd::daemon::Housekeeping housekeeping(config, file);
+    housekeeping.run();
     return Clean;
   } catch (const driftd::camera::CameraError& error) {
     spdlog::critical("{}", error.what());

@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "fitter/choice.hpp"
+#include "fitter/dispatch.hpp"
 
 namespace driftd::fitter {
 

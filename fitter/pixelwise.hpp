@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "fitter/acceptance.hpp"
-#include "fitter/choice.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/fit_spot.hpp"
 #include "fitter/fit_values.hpp"
 #include "fitter/fitter.hpp"

@@ -3,7 +3,7 @@
 // Host and device.
 #pragma once
 
-#include "fitter/choice.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/elliptical_cauchy.hpp"
 #include "fitter/line_gaussian.hpp"
 #include "fitter/pixelwise.hpp"

@@ -73,7 +73,7 @@ Vec2 LiveSimulation::commanded_nm() {
   return simulation_.commanded_nm();
 }
 
-StagePlace LiveSimulation::stage_place() {
+StageReadback LiveSimulation::stage_place() {
   const std::lock_guard lock(mutex_);
   return {simulation_.stage_nm_at(monotonic_ns() - start_ns_), simulation_.commanded_nm()};
 }

@@ -24,7 +24,7 @@ struct TruthRecord {
 };
 
 /// Stage axes.
-struct StagePlace {
+struct StageReadback {
   Vec2 true_nm;       ///< noise included
   Vec2 commanded_nm;  ///< newest command, obeyed or not
 };
@@ -43,7 +43,7 @@ class LiveSimulation final : public FrameProducer {
   /// A command that reached the stage now: absolute, stage axes. Any thread.
   void command_stage(Vec2 stage_nm);
   Vec2 commanded_nm();
-  StagePlace stage_place();  ///< now. Any thread.
+  StageReadback stage_place();  ///< now. Any thread.
   /// Starts a fault now. @return false when its marker does not exist. Any thread.
   bool inject(const Fault& fault);
   double time_s();  ///< since the scenario's start

@@ -139,7 +139,7 @@ std::uint64_t StageInput::serve(LiveSimulation& simulation) {
         ++moves;
         continue;
       case StageRequest::Kind::Read: {
-        const StagePlace place = simulation.stage_place();
+        const StageReadback place = simulation.stage_place();
         std::array<char, 160> text{};
         const int size =
             std::snprintf(text.data(), text.size(), "%.4f %.4f %.4f %.4f", place.true_nm.x,

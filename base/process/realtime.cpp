@@ -19,7 +19,7 @@ std::string text_of(int error) {
 
 }  // namespace
 
-std::optional<std::string> lock_memory() {
+std::optional<std::string> keep_in_memory() {
   rlimit limit{};
   getrlimit(RLIMIT_MEMLOCK, &limit);
   if (geteuid() != 0 && limit.rlim_cur != RLIM_INFINITY) {

@@ -16,7 +16,7 @@ struct RealTimeError : std::runtime_error {
 
 /// Locks present and future memory. Returns why not, or nothing when it is locked.
 /// Refuses, instead of letting later allocations fail, where RLIMIT_MEMLOCK is finite.
-std::optional<std::string> lock_memory();
+std::optional<std::string> keep_in_memory();
 
 /// SCHED_FIFO at `priority` for the calling thread, pinned to `cpu` (-1: not pinned).
 /// Returns why not, or nothing.

@@ -150,7 +150,7 @@ bool Program::set_up_realtime(const std::string& refused_scheduling) {
   const config::RealTimeMode mode = config_.realtime.mode;
   if (mode == config::RealTimeMode::Off) return true;
   bool complete = true;
-  for (const std::string& refused : {refused_scheduling, lock_memory().value_or("")}) {
+  for (const std::string& refused : {refused_scheduling, keep_in_memory().value_or("")}) {
     if (refused.empty()) continue;
     complete = false;
     if (mode == config::RealTimeMode::Require)

@@ -110,7 +110,7 @@ void Controller::take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept {
   sent_ns_ = sent_ns;
 }
 
-void Controller::observe(std::int64_t taken_ns) noexcept {
+void Controller::remember_stage(std::int64_t taken_ns) noexcept {
   newest_ = (newest_ + 1) % kMostAveraged;
   observed_[newest_] = stage_.at(taken_ns);
   observed_moved_[newest_] = moved_.at(taken_ns);
@@ -160,8 +160,7 @@ Correction Controller::update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t
     return {.total_nm = total_nm_, .delta_nm = {}, .move_nm = move_nm_};
 
   const Vec2 by_law = difference(total_nm_, move_nm_);
-  const Vec2 wanted =
-      law_.wanted_nm(target, by_law, seconds_between(last_ns, now_ns), std::min(taken_ns, now_ns));
+  const Vec2 wanted = law_.wanted_nm(target, by_law, std::min(taken_ns, now_ns));
   if (!is_finite(wanted)) {
     law_.interrupted(by_law);
     return {.total_nm = total_nm_, .delta_nm = {}, .move_nm = move_nm_};
@@ -199,8 +198,8 @@ Correction Controller::go_to(Vec2 wanted_nm, std::int64_t now_ns) noexcept {
 }
 
 /// Without what moves have done: neither the law nor the sample has to do with them.
-void Controller::see(const DriftEstimate& drift, std::int64_t taken_ns,
-                     std::int64_t now_ns) noexcept {
+void Controller::feed_law(const DriftEstimate& drift, std::int64_t taken_ns,
+                          std::int64_t now_ns) noexcept {
   const ImageToStage& m = settings_.image_to_stage;
   const Covariance2 spread_nm2 = m.spread(drift.frame_covariance_nm2);
   const Covariance2 fits_nm2 =

@@ -57,16 +57,16 @@ class Controller {
   void set_travelled(Vec2 travelled_nm) noexcept { travelled_nm_ = travelled_nm; }
   /// A frame with a drift was taken, middle of its exposure: remembers where the stage was, for
   /// averages that this frame is part of. Every such frame, whether it is corrected or not.
-  void observe(std::int64_t taken_ns) noexcept;
+  void remember_stage(std::int64_t taken_ns) noexcept;
   /// A frame with a plausible drift, before update(): the observer follows the sample, and learns.
-  void see(const DriftEstimate& drift, std::int64_t taken_ns, std::int64_t now_ns) noexcept;
+  void feed_law(const DriftEstimate& drift, std::int64_t taken_ns, std::int64_t now_ns) noexcept;
   /// @param drift_nm   measured drift, image axes, sample plane (what is left while locked)
   /// @param taken_ns   when the frame was exposed (middle), CLOCK_MONOTONIC. Later than now_ns
   /// counts
   ///                   as now_ns.
   /// @param now_ns     when the correction will be sent; not after the one before: nothing moves
   /// @param averaged   frames that the drift is the mean of; when more than one, the last so many
-  ///                   were observe()d
+  ///                   were remember_stage()d
   /// The command is remembered as sent at now_ns. Never returns a non-finite value: with non-finite
   /// input the total is repeated with delta 0.
   /// The rate limit holds between any two moves; the first after reset() may use the time since its
@@ -116,7 +116,7 @@ class Controller {
   Vec2 stage_at(std::int64_t time_ns) const noexcept { return stage_.at(time_ns); }
   /// The part of it that moves did.
   Vec2 moved_at(std::int64_t time_ns) const noexcept { return moved_.at(time_ns); }
-  /// Its mean over the last so many frames that were observe()d.
+  /// Its mean over the last so many frames that were remember_stage()d.
   Vec2 mean_moved(int frames) const noexcept;
 
  private:

@@ -146,9 +146,8 @@ void LawChoice::choose(std::int64_t now_ns) noexcept {
   }
 }
 
-Vec2 LawChoice::wanted_nm(Vec2 target_nm, Vec2 total_nm, double interval_s,
-                          std::int64_t taken_ns) noexcept {
-  const Vec2 pi_nm = pi_.wanted_nm(target_nm, total_nm, interval_s);
+Vec2 LawChoice::wanted_nm(Vec2 target_nm, Vec2 total_nm, std::int64_t taken_ns) noexcept {
+  const Vec2 pi_nm = pi_.wanted_nm(target_nm, total_nm);
   // Only where the law has a command may PI have one beside it.
   if (seen_ns_ == taken_ns && !seen_.commanded) {
     judge_.see(seen_.moved_nm, seen_.stage_nm, taken_ns, seen_.now_ns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which control law holds the lock: the observer, which learns how the sample moves (observer/), or
-// PI (servo.hpp). Both are told every command, so that either can take over with the next frame
+// PI (pi_law.hpp). Both are told every command, so that either can take over with the next frame
 // from where the stage is. The controller owns it. Tracking loop; no allocation after construction;
 // noexcept.
 //
@@ -13,7 +13,7 @@
 
 #include "control/law/law_judge.hpp"
 #include "control/law/observer/observer.hpp"
-#include "control/law/servo.hpp"
+#include "control/law/pi_law.hpp"
 #include "control/values/types.hpp"
 
 namespace driftd::control {
@@ -30,7 +30,7 @@ const char* name_of(LawReason reason) noexcept;
 
 struct LawSettings {
   ControlLaw law = ControlLaw::Pi;
-  ServoSettings pi{};
+  PiSettings pi{};
   StageModelSettings stage{};
   double step_limit_nm = 0, rate_limit_nm_per_s = 0;  ///< of the lock, for PI flown beside
 };
@@ -58,10 +58,10 @@ class LawChoice {
   /// A frame with a plausible drift, whatever the lock does. @param stage_nm  of the modelled stage
   /// when it was taken
   void see(const Sight& sight, Vec2 stage_nm) noexcept;
-  /// @param target_nm, total_nm, interval_s  as of Servo::wanted_nm()
+  /// @param target_nm, total_nm  as of PiLaw::wanted_nm()
   /// @param taken_ns  of the frame
-  Vec2 wanted_nm(Vec2 target_nm, Vec2 total_nm, double interval_s, std::int64_t taken_ns) noexcept;
-  /// As of Servo::told(), of whatever the stage is told.
+  Vec2 wanted_nm(Vec2 target_nm, Vec2 total_nm, std::int64_t taken_ns) noexcept;
+  /// As of PiLaw::told(), of whatever the stage is told.
   /// @param at_range  the stage may go no farther: no law could have done better
   void told(Vec2 total_nm, bool x_held_back, bool y_held_back, bool at_range,
             std::int64_t now_ns) noexcept;
@@ -103,7 +103,7 @@ class LawChoice {
   void act(bool observer, LawReason reason) noexcept;
 
   LawSettings settings_;
-  PiServo pi_;
+  PiLaw pi_;
   Observer observer_;
   ObserverPlan plan_;
   bool has_plan_ = false;

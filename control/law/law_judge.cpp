@@ -72,7 +72,7 @@ void LawJudge::see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns,
 /// Within the limits: without them PI would have been there at once after a long way.
 void LawJudge::command(Vec2 target_nm, double interval_s) noexcept {
   constexpr double kFar = 1e12;
-  const Vec2 wanted = pi_.wanted_nm(target_nm, told_nm_, interval_s);
+  const Vec2 wanted = pi_.wanted_nm(target_nm, told_nm_);
   const double rate_step_nm = settings_.rate_limit_nm_per_s * interval_s;
   const LimitedAxis x =
       limit_axis(wanted.x, told_nm_.x, -kFar, kFar, settings_.step_limit_nm, rate_step_nm);

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "control/law/servo.hpp"
+#include "control/law/pi_law.hpp"
 #include "control/stage/stage_model.hpp"
 #include "control/values/types.hpp"
 
@@ -17,7 +17,7 @@ namespace driftd::control {
 
 struct JudgeSettings {
   StageModelSettings stage{};
-  ServoSettings pi{};
+  PiSettings pi{};
   double step_limit_nm = 0;  ///< of PI's commands, as of the lock's
   double rate_limit_nm_per_s = 0;
 };
@@ -61,7 +61,7 @@ class LawJudge {
   void command(Vec2 target_nm, double interval_s) noexcept;
 
   JudgeSettings settings_;
-  PiServo pi_;
+  PiLaw pi_;
   StageModel stage_;  ///< as PI would have commanded it, from origin_nm_
   double period_s_ = 0;
   bool begun_ = false;

@@ -186,7 +186,7 @@ bool Supervisor::without_frame(std::int64_t last_arrival_ns, std::int64_t now_ns
 
 Decision Supervisor::decide(const FrameFacts& facts) noexcept {
   see_move(facts.taken_ns);
-  let_law_see(facts);
+  update_law(facts);
   watch_stage(facts);
   Decision decision{.verdict = verdict_of(facts)};
   feed(decision.verdict, facts.now_ns);
@@ -225,12 +225,12 @@ void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
 }
 
 /// Not a place that is another's, and none of a stage that is not what its model says.
-void Supervisor::let_law_see(const FrameFacts& facts) noexcept {
+void Supervisor::update_law(const FrameFacts& facts) noexcept {
   expectation_.reset();
   if (!is_engaged() || !is_measured(facts) || facts.new_reference || is_held_for_stage() ||
       is_jump(facts))
     return;
-  controller_.see(*facts.drift, facts.taken_ns, facts.now_ns);
+  controller_.feed_law(*facts.drift, facts.taken_ns, facts.now_ns);
   expectation_ = controller_.law().expectation();
 }
 
@@ -246,7 +246,7 @@ void Supervisor::remember(const FrameFacts& facts, bool jumped) noexcept {
     blind_ = true;
     return;
   }
-  controller_.observe(facts.taken_ns);
+  controller_.remember_stage(facts.taken_ns);
   if (blind_) blind_s_ += seconds_between(last_measured_ns_, facts.taken_ns);
   blind_ = false;
   last_measured_ns_ = facts.taken_ns;
@@ -263,7 +263,7 @@ bool Supervisor::is_held_for_stage() const noexcept {
 }
 
 /// The set-point's next step, which the controller makes as far as there is room.
-void Supervisor::move_on(std::int64_t now_ns) noexcept {
+void Supervisor::plan_path_step(std::int64_t now_ns) noexcept {
   const std::int64_t most_ns =
       period_.ns() > 0 ? static_cast<std::int64_t>(kPeriodsOfPath * period_.ns()) : kPathStepNs;
   step_s_ = set_ns_ == 0 ? 0.0 : 1e-9 * static_cast<double>(std::min(now_ns - set_ns_, most_ns));
@@ -272,7 +272,7 @@ void Supervisor::move_on(std::int64_t now_ns) noexcept {
   controller_.set_move(m.apply(set_point_.ahead_nm(step_s_)));
 }
 
-void Supervisor::went(std::int64_t now_ns) noexcept {
+void Supervisor::advance_path(std::int64_t now_ns) noexcept {
   if (set_point_.phase() == SetPointPhase::Resting) return;
   const double share = controller_.move_share();
   if (progress_ns_ == 0 || share > kLeastShare) progress_ns_ = now_ns;
@@ -284,10 +284,10 @@ void Supervisor::went(std::int64_t now_ns) noexcept {
 }
 
 void Supervisor::correct(const FrameFacts& facts, Decision& decision) noexcept {
-  move_on(facts.now_ns);
+  plan_path_step(facts.now_ns);
   decision.correction = controller_.update(facts.drift->drift_nm, facts.taken_ns, facts.now_ns,
                                            facts.drift->frames_averaged);
-  went(facts.now_ns);
+  advance_path(facts.now_ns);
   decision.limits = controller_.limits();
   decision.has_correction = true;
   learnt_ = !controller_.sees_move();

@@ -151,7 +151,7 @@ class Supervisor {
   std::optional<LockEvent> report_of(StageSays stage) const noexcept;
   bool is_jump(const FrameFacts& facts) const noexcept;
   Vec2 corrected_nm(std::int64_t taken_ns) const noexcept;
-  void let_law_see(const FrameFacts& facts) noexcept;
+  void update_law(const FrameFacts& facts) noexcept;
   void watch_stage(const FrameFacts& facts) noexcept;
   bool has_jumped(const FrameFacts& facts, LockEvent verdict) const noexcept;
   void remember(const FrameFacts& facts, bool jumped) noexcept;
@@ -161,8 +161,8 @@ class Supervisor {
   void correct(const FrameFacts& facts, Decision& decision) noexcept;
   void coast(const FrameFacts& facts, Decision& decision) noexcept;
   void note_range(const FrameFacts& facts, const Correction& correction) noexcept;
-  void move_on(std::int64_t now_ns) noexcept;
-  void went(std::int64_t now_ns) noexcept;
+  void plan_path_step(std::int64_t now_ns) noexcept;
+  void advance_path(std::int64_t now_ns) noexcept;
   void end_move(MoveEnd end) noexcept;
   void see_move(std::int64_t taken_ns) noexcept;
   bool is_engaged() const noexcept;

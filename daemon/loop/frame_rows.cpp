@@ -8,7 +8,7 @@ namespace driftd::daemon {
 using record::FrameRow;
 using record::LocalizationRow;
 
-FrameRow frame_row(const FrameRecord& record, std::int64_t taken_ns,
+FrameRow frame_row(const FrameResult& record, std::int64_t taken_ns,
                    std::uint32_t reference) noexcept {
   const control::DriftEstimate& d = record.drift;
   FrameRow row;

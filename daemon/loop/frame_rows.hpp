@@ -3,12 +3,12 @@
 // calls neither allocate nor throw.
 #pragma once
 
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 #include "record/rows.hpp"
 
 namespace driftd::daemon {
 
-record::FrameRow frame_row(const FrameRecord& record, std::int64_t taken_ns,
+record::FrameRow frame_row(const FrameResult& record, std::int64_t taken_ns,
                            std::uint32_t reference) noexcept;
 record::LocalizationRow localization_row(std::uint64_t frame_id, const control::Marker& marker,
                                          const control::MarkerObservation& observation,

@@ -12,7 +12,7 @@
 #include "control/lock/supervisor.hpp"
 #include "daemon/loop/calibration_run.hpp"
 #include "daemon/loop/loop_ports.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 
 namespace driftd::daemon {
 

@@ -14,9 +14,9 @@
 #include "control/lock/supervisor.hpp"
 #include "daemon/loop/frame_copy.hpp"
 #include "daemon/loop/frame_ring.hpp"
+#include "daemon/loop/loop_values.hpp"
 #include "daemon/loop/observer_worker.hpp"
 #include "daemon/loop/record_feed.hpp"
-#include "daemon/loop/records.hpp"
 
 namespace driftd::daemon {
 
@@ -30,7 +30,7 @@ struct LoopPorts {
   LatestValue<LoopReport> report;           // loop -> housekeeping
   LatestValue<MarkersReport> markers;       // loop -> housekeeping
   FrameCopies frame_copy;                   // loop -> housekeeping
-  LatestValue<StagePlace> stage_place;      // housekeeping -> loop
+  LatestValue<StageReadback> stage_place;   // housekeeping -> loop
   /// What the stage's driver says, from housekeeping.
   std::atomic<control::StageSays> stage_says{control::StageSays::Nothing};
   std::shared_ptr<RecordFeed> record;     ///< loop -> recorder; set before the loop runs, or never

@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 8> kLimitedText = {
 }  // namespace
 
 std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,
-                                 const FrameRecord& record) noexcept {
+                                 const FrameResult& record) noexcept {
   const control::DriftEstimate& d = record.drift;
   return format_into(
       buffer,
@@ -65,7 +65,7 @@ std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::
 }
 
 std::string_view format_correction(MessageBuffer& buffer, std::uint64_t seq,
-                                   std::string_view session, const FrameRecord& record,
+                                   std::string_view session, const FrameResult& record,
                                    std::int64_t sent_ns) noexcept {
   const control::Correction& c = record.correction;
   return format_into(

@@ -10,7 +10,7 @@
 
 #include "base/process/latency_histogram.hpp"
 #include "camera/frame_source.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 
 namespace driftd::daemon {
 
@@ -21,9 +21,9 @@ using MessageBuffer = std::array<char, 1024>;
 
 /// "position {...}" and "correction {...}".
 std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,
-                                 const FrameRecord& record) noexcept;
+                                 const FrameResult& record) noexcept;
 std::string_view format_correction(MessageBuffer& buffer, std::uint64_t seq,
-                                   std::string_view session, const FrameRecord& record,
+                                   std::string_view session, const FrameResult& record,
                                    std::int64_t sent_ns) noexcept;
 
 }  // namespace driftd::daemon

@@ -58,7 +58,7 @@ void Publisher::wake() noexcept {
   signal_.notify_one();
 }
 
-bool Publisher::hand_over(const FrameRecord& record) noexcept {
+bool Publisher::hand_over(const FrameResult& record) noexcept {
   const bool taken = frames_.push(record);
   if (taken) expiries_[handed_++ % expiries_.size()] = record.expires_ns;
   wake();
@@ -108,13 +108,13 @@ void Publisher::run() noexcept {
 }
 
 void Publisher::publish_frames() {
-  FrameRecord record;
+  FrameResult record;
   bool any = false;
   for (; frames_.pop(record); any = true) publish(record);
   if (any && on_sent_) on_sent_();
 }
 
-void Publisher::publish(const FrameRecord& record) {
+void Publisher::publish(const FrameResult& record) {
   const bool left = record.has_correction && send_correction(record, clock_());
   const std::int64_t corrected_ns = clock_();
   MessageBuffer buffer;
@@ -131,7 +131,7 @@ void Publisher::publish(const FrameRecord& record) {
 
 /// Sends it if it may leave; if not, nothing that was computed on top of it leaves either.
 /// @returns whether it left
-bool Publisher::send_correction(const FrameRecord& record, std::int64_t now_ns) {
+bool Publisher::send_correction(const FrameResult& record, std::int64_t now_ns) {
   const bool in_chain = record.chain == broken_.load(std::memory_order_relaxed);
   const bool same_lock = sent_correction_.lock_id == record.lock_id;
   const control::Vec2 from_nm = same_lock ? sent_correction_.total_nm : control::Vec2{};

@@ -18,8 +18,8 @@
 #include "base/process/latest_value.hpp"
 #include "base/process/spsc_queue.hpp"
 #include "daemon/loop/correction_gate.hpp"
+#include "daemon/loop/loop_values.hpp"
 #include "daemon/loop/record_feed.hpp"
-#include "daemon/loop/records.hpp"
 #include "daemon/wire/publish_socket.hpp"
 #include "daemon/wire/text_message.hpp"
 #include "daemon/wire/wire_context.hpp"
@@ -54,11 +54,11 @@ class Publisher {
 
   // Tracking loop.
   /// False, with nothing taken, when the queue is full.
-  bool hand_over(const FrameRecord& record) noexcept;
+  bool hand_over(const FrameResult& record) noexcept;
   /// True when what was handed over does not leave in time: a record expired, on its way or in the
   /// queue, or the queue is full.
   bool is_behind(std::int64_t now_ns) noexcept;
-  /// Grows when a correction did not leave. Until the loop has taken notice (FrameRecord::chain),
+  /// Grows when a correction did not leave. Until the loop has taken notice (FrameResult::chain),
   /// no further one leaves either: each is a step from the one before.
   std::uint64_t broken() const noexcept { return broken_.load(std::memory_order_acquire); }
   struct Sent {
@@ -101,8 +101,8 @@ class Publisher {
 
   void run() noexcept;
   void publish_frames();
-  void publish(const FrameRecord& record);
-  bool send_correction(const FrameRecord& record, std::int64_t now_ns);
+  void publish(const FrameResult& record);
+  bool send_correction(const FrameResult& record, std::int64_t now_ns);
   void publish(const TextMessage& message);
   void wake() noexcept;
 
@@ -110,7 +110,7 @@ class Publisher {
   PublishSocket corrections_;
   std::string session_;
   Clock clock_;
-  SpscQueue<FrameRecord> frames_;
+  SpscQueue<FrameResult> frames_;
   SpscQueue<TextMessage> texts_;
   CorrectionGate gate_;
   Sent sent_correction_;         ///< the publisher's

@@ -16,7 +16,7 @@ namespace driftd::daemon {
 /// One frame, from the loop; its localizations were pushed just before it.
 struct RecordedFrame {
   record::FrameRow row;
-  std::int64_t handed_ns = 0;  ///< FrameRecord::handed_ns; 0: it was not handed to the publisher
+  std::int64_t handed_ns = 0;  ///< FrameResult::handed_ns; 0: it was not handed to the publisher
   std::uint16_t localizations = 0;
 };
 

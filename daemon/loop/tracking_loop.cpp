@@ -173,7 +173,7 @@ void TrackingLoop::handle(const camera::Frame& frame) noexcept {
   if (!lossless_ && ports_.clock() > timing.expires_ns) {
     report_.stale++;
     control::FrameFacts facts{.taken_ns = timing.taken_ns, .stale = true};
-    FrameRecord nothing;
+    FrameResult nothing;
     supervise(facts, nothing);
     record_stale(frame, timing);
     report(ports_.clock());
@@ -184,7 +184,7 @@ void TrackingLoop::handle(const camera::Frame& frame) noexcept {
 
 /// One frame that may be used, from its pixels to the record handed over.
 void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexcept {
-  FrameRecord& record = record_;
+  FrameResult& record = record_;
   record = {.frame_id = frame.id,
             .camera_time_ns = frame.camera_time_ns,
             .arrival_ns = frame.arrival_ns,
@@ -267,7 +267,7 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
   ports_.fit.record(ports_.clock() - cut_ns);
 }
 
-void TrackingLoop::estimate(const camera::Frame& frame, FrameRecord& record,
+void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& record,
                             control::FrameFacts& facts) noexcept {
   control::DriftEstimator& estimator = set_->estimator;
   const bool was_referencing = estimator.referencing();
@@ -286,7 +286,7 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameRecord& record,
   if (facts.new_reference) mean_square_x_nm2_ = mean_square_y_nm2_ = 0;  // a new zero
 }
 
-void TrackingLoop::follow_rois(const FrameRecord& record, bool new_reference) noexcept {
+void TrackingLoop::follow_rois(const FrameResult& record, bool new_reference) noexcept {
   if (!record.drift.valid || new_reference) return;
   const double inverse_px = 1.0 / settings_.pixel_size_nm;
   const control::Vec2 drift_nm = record.drift.frame_drift_nm;
@@ -295,7 +295,7 @@ void TrackingLoop::follow_rois(const FrameRecord& record, bool new_reference) no
 }
 
 /// What the publisher did with the corrections before, then the verdict on this frame.
-void TrackingLoop::supervise(control::FrameFacts& facts, FrameRecord& record) noexcept {
+void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) noexcept {
   facts.now_ns = ports_.clock();
   facts.not_sent = !lossless_ && publisher_.is_behind(facts.now_ns);
   facts.refused = publisher_.refused() != refused_seen_;
@@ -345,7 +345,7 @@ void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
                    facts.now_ns);
 }
 
-void TrackingLoop::hand_over(FrameRecord& record) noexcept {
+void TrackingLoop::hand_over(FrameResult& record) noexcept {
   record.handed_ns = ports_.clock();
   while (!publisher_.hand_over(record)) {
     if (!lossless_ || ports_.stop.load(std::memory_order_relaxed)) {

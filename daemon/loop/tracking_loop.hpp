@@ -14,9 +14,9 @@
 #include "daemon/loop/camera_clock.hpp"
 #include "daemon/loop/lock_session.hpp"
 #include "daemon/loop/loop_ports.hpp"
+#include "daemon/loop/loop_values.hpp"
 #include "daemon/loop/observer_link.hpp"
-#include "daemon/loop/place_error.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/stage_offset.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::daemon {
@@ -53,13 +53,13 @@ class TrackingLoop {
     return set_ && set_->fitter ? *set_->fitter : fitter_;
   }
   void measure(const camera::Frame& frame) noexcept;
-  void estimate(const camera::Frame& frame, FrameRecord& record,
+  void estimate(const camera::Frame& frame, FrameResult& record,
                 control::FrameFacts& facts) noexcept;
-  void follow_rois(const FrameRecord& record, bool new_reference) noexcept;
-  void supervise(control::FrameFacts& facts, FrameRecord& record) noexcept;
+  void follow_rois(const FrameResult& record, bool new_reference) noexcept;
+  void supervise(control::FrameFacts& facts, FrameResult& record) noexcept;
   void see_residual(const control::FrameFacts& facts) noexcept;
   void learn_of_frame() noexcept;
-  void hand_over(FrameRecord& record) noexcept;
+  void hand_over(FrameResult& record) noexcept;
   void account(const control::DriftEstimate& drift) noexcept;
   void report(std::int64_t now_ns) noexcept;
   void report_move() noexcept;
@@ -84,11 +84,11 @@ class TrackingLoop {
   control::AcquisitionGate gate_;
   control::ResidualStatistics residual_;
   std::int64_t learnt_ns_ = 0;  ///< arrival of the frame before, as learn_of_frame() saw it
-  PlaceError stage_off_;
+  StageOffset stage_off_;
   std::int64_t place_ns_ = 0;  ///< of the last that was compared
   CameraClock camera_clock_;
   LoopReport report_;
-  FrameRecord record_;              ///< of the frame tracked last
+  FrameResult record_;              ///< of the frame tracked last
   std::int64_t taken_ns_ = 0;       ///< of the frame popped last
   std::uint32_t references_ = 0;    ///< counts what the drift is relative to
   bool has_new_reference_ = false;  ///< that frame was the first against a new one

@@ -62,7 +62,7 @@ void TrackingLoop::learn_of_frame() noexcept {
 /// What the stage says of its place against what the stage model has it be.
 void TrackingLoop::compare_place() noexcept {
   ports_.stage_place.refresh();
-  const StagePlace& place = ports_.stage_place.reading();
+  const StageReadback& place = ports_.stage_place.reading();
   if (place.time_ns == place_ns_) return;
   place_ns_ = place.time_ns;
   const bool locked = supervisor_.lock().state == control::LockState::Locked;

@@ -10,7 +10,7 @@
 #include "camera/frame.hpp"
 #include "control/search/constellation.hpp"
 #include "control/search/marker_detection.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::daemon {

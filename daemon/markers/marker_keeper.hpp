@@ -17,7 +17,7 @@
 #include "daemon/events/event_log.hpp"
 #include "daemon/loop/loop_control.hpp"
 #include "daemon/markers/search_worker.hpp"
-#include "daemon/resume/interrupted_lock.hpp"
+#include "daemon/resume/lock_recovery.hpp"
 #include "daemon/resume/marker_sizes.hpp"
 #include "daemon/setup/fitter_choice.hpp"
 #include "daemon/wire/answer.hpp"
@@ -41,7 +41,7 @@ class MarkerKeeper {
   ///   image want another ROI
   /// @param interrupted  whose markers are looked for before any others
   MarkerKeeper(const config::Config& config, ChosenFitter& fitter, CameraWatch& camera,
-               LoopControl& loop, EventLog& events, InterruptedLock* interrupted = nullptr)
+               LoopControl& loop, EventLog& events, LockRecovery* interrupted = nullptr)
       : config_(config),
         fitter_(fitter),
         camera_(camera),
@@ -134,7 +134,7 @@ class MarkerKeeper {
   CameraWatch& camera_;
   LoopControl& loop_;
   EventLog& events_;
-  InterruptedLock* interrupted_;
+  LockRecovery* interrupted_;
   SearchWorker worker_;
   Stage stage_ = Stage::Idle;
   std::optional<Find> find_;

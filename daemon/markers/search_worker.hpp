@@ -18,7 +18,7 @@
 #include "control/search/marker_detection.hpp"
 #include "control/search/spot_size.hpp"
 #include "daemon/loop/frame_copy.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 #include "daemon/markers/marker_finder.hpp"
 #include "daemon/setup/fitter_choice.hpp"
 #include "fitter/fitter.hpp"

@@ -9,7 +9,7 @@
 
 #include "config/config.hpp"
 #include "control/lock/set_point.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 
 namespace driftd::daemon {
 

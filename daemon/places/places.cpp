@@ -10,7 +10,7 @@
 #include "base/state_directory.hpp"
 #include "control/lock/acquisition_gate.hpp"
 #include "control/search/turned_constellation.hpp"
-#include "daemon/resume/way_back.hpp"
+#include "daemon/resume/return_limits.hpp"
 #include "daemon/setup/compose.hpp"
 
 namespace driftd::daemon {

@@ -19,8 +19,8 @@
 #include "daemon/markers/marker_keeper.hpp"
 #include "daemon/orders/lock_orders.hpp"
 #include "daemon/places/place_shelf.hpp"
-#include "daemon/resume/interrupted_lock.hpp"
-#include "daemon/resume/lock_memory.hpp"
+#include "daemon/resume/lock_recovery.hpp"
+#include "daemon/resume/lock_saver.hpp"
 #include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
@@ -37,8 +37,8 @@ class Places {
   struct Parts {
     CameraWatch& camera;
     LoopControl& loop;
-    LockMemory& memory;
-    InterruptedLock& interrupted;
+    LockSaver& memory;
+    LockRecovery& interrupted;
     MarkerKeeper& markers;
     LockOrders& lock;
   };

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "daemon/places/places.hpp"
-#include "daemon/resume/way_back.hpp"
+#include "daemon/resume/return_limits.hpp"
 #include "daemon/setup/compose.hpp"
 
 namespace driftd::daemon {

@@ -11,7 +11,7 @@
 #include "config/config.hpp"
 #include "control/search/constellation.hpp"
 #include "control/search/marker_detection.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 #include "daemon/setup/fitter_choice.hpp"
 #include "fitter/fitter.hpp"
 

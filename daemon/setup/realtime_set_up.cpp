@@ -14,7 +14,7 @@ namespace driftd::daemon {
 RealTimeSetUp::RealTimeSetUp(const config::RealTime& settings, RealTimeCalls calls)
     : settings_(settings), calls_(std::move(calls)) {
   if (settings_.mode == config::RealTimeMode::Off) return;
-  const std::optional<std::string> refused = calls_.lock_memory();
+  const std::optional<std::string> refused = calls_.keep_in_memory();
   memory_locked_ = !refused;
   if (refused) refusals_["memory"] = *refused;
   std::optional<std::string> unscheduled;

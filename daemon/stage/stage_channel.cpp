@@ -85,9 +85,9 @@ void StageChannel::tell_loop() {
   const bool waits = troubled && engaged && says() == StageSays::Ready && was_in_trouble();
   if (!waits) ports_.stage_says.store(says(), std::memory_order_relaxed);
   const bool places = report_ && report_->total_nm && report_->session == session_;
-  StagePlace& place = ports_.stage_place.writing();
-  place =
-      places ? StagePlace{report_->time_ns, report_->lock_id, *report_->total_nm} : StagePlace{};
+  StageReadback& place = ports_.stage_place.writing();
+  place = places ? StageReadback{report_->time_ns, report_->lock_id, *report_->total_nm}
+                 : StageReadback{};
   ports_.stage_place.publish();
 }
 

@@ -168,7 +168,7 @@ void Reporter::tell_clock(const LoopReport& loop) {
 void Reporter::tell_health(const MarkersReport& markers, std::int64_t now_ns,
                            std::int64_t settle_ns) {
   if (health_.size() != markers.count) {
-    health_.assign(markers.count, Settled(control::MarkerHealth::Good));
+    health_.assign(markers.count, Debounced(control::MarkerHealth::Good));
   }
   nlohmann::json changed = nlohmann::json::array();
   std::map<control::MarkerHealth, std::string> ids;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "daemon/events/debounced.hpp"
 #include "daemon/events/event_log.hpp"
-#include "daemon/events/settled.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 #include "daemon/wire/refusals.hpp"
 #include "daemon/wire/text_message.hpp"
 
@@ -44,7 +44,7 @@ class Reporter {
   EventLog& events_;
   SendText send_;
   std::function<nlohmann::json()> status_;
-  std::vector<Settled<control::MarkerHealth>> health_;
+  std::vector<Debounced<control::MarkerHealth>> health_;
   /// Of a marker, as it was told last.
   struct Known {
     std::uint32_t id = 0;

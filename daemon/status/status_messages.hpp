@@ -12,7 +12,7 @@
 #include "base/process/latency_histogram.hpp"
 #include "camera/frame_source.hpp"
 #include "control/search/spot_size.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 #include "daemon/setup/realtime_set_up.hpp"
 
 namespace driftd::daemon {

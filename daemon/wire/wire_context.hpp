@@ -19,7 +19,7 @@
 #include "config/config.hpp"
 #include "daemon/wire/access_book.hpp"
 #include "daemon/wire/refusals.hpp"
-#include "daemon/wire/socket_place.hpp"
+#include "daemon/wire/socket_path.hpp"
 
 namespace zmq {
 class socket_t;

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/roi_sums.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/fit_spot.hpp"
 
 HWY_BEFORE_NAMESPACE();

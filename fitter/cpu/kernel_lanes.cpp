@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/fit_spot.hpp"
 #include "fitter/pixel_type.hpp"
 

@@ -10,11 +10,11 @@
 #include <limits>
 #include <type_traits>
 
-#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/lane_pair.hpp"
 #include "fitter/cpu/lanes.hpp"
 #include "fitter/cpu/workspace.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/left_out_pixels.hpp"
 #include "fitter/pixel_sums.hpp"
 

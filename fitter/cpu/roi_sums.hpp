@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <limits>
 
-#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/lanes.hpp"
 #include "fitter/cpu/workspace.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/left_out_pixels.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "fitter/choice.hpp"
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/roi_sums.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/swarm_search.hpp"
 #include "fitter/swarm_step.hpp"
 

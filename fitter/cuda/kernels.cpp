@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "fitter/choice.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/pixelwise_choice.hpp"
 
 namespace driftd::fitter::cuda {

@@ -9,8 +9,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "fitter/choice.hpp"
 #include "fitter/cuda/thread_group.cuh"
+#include "fitter/dispatch.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
 

@@ -58,7 +58,7 @@ void check_correction(const std::string& message) {
 
 /// What is written is read as it was.
 void write_correction(Choices choices) {
-  daemon::FrameRecord record{};
+  daemon::FrameResult record{};
   record.lock_id = choices.take<std::uint32_t>();
   record.frame_id = choices.take<std::uint64_t>();
   record.expires_ns = choices.take<std::uint32_t>();

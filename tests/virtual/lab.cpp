@@ -70,7 +70,7 @@ void Lab::start_daemon(const std::filesystem::path& file) {
   info.largest_adu = (1 << bits) - 1;
   auto camera = std::make_unique<VirtualCamera>(std::move(info));
   camera_ = camera.get();
-  service_ = std::make_unique<daemon::Service>(config_, file, std::move(camera));
+  service_ = std::make_unique<daemon::Housekeeping>(config_, file, std::move(camera));
   time_.sleep_again();
   try {
     service_->start();

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/service.hpp"
+#include "daemon/housekeeping.hpp"
 #include "simulator/live_simulation.hpp"
 #include "simulator/sim_wire.hpp"
 #include "tests/virtual/virtual_camera.hpp"
@@ -31,7 +31,7 @@ class Lab {
   Lab(const Lab&) = delete;
   Lab& operator=(const Lab&) = delete;
 
-  /// @throws what daemon::Service does
+  /// @throws what daemon::Housekeeping does
   void start_daemon(const std::filesystem::path& config);
   /// As SIGTERM does.
   void stop_daemon();
@@ -89,7 +89,7 @@ class Lab {
   bool commands_wait_ = false;  ///< until that time has passed
 
   config::Config config_;
-  std::unique_ptr<daemon::Service> service_;
+  std::unique_ptr<daemon::Housekeeping> service_;
   VirtualCamera* camera_ = nullptr;  ///< the service's
   std::unique_ptr<void, int (*)(void*)> context_{zmq_ctx_new(), zmq_ctx_term};
   /// Listens to the corrections, so that one does.

@@ -144,7 +144,7 @@ class DaemonPilot final : public Pilot {
     publish(frame, drift);
     if (!drift.valid) return std::nullopt;
     if (observed_) return observed_->fly(drift, frame.taken_ns, frame.now_ns);
-    controller_.observe(frame.taken_ns);
+    controller_.remember_stage(frame.taken_ns);
     return controller_.update(drift.drift_nm, frame.taken_ns, frame.now_ns, drift.frames_averaged)
         .total_nm;
   }

@@ -376,7 +376,7 @@ TEST_CASE("a drift averaged over frames is corrected by the stage averaged over 
     Vec2 largest;
     for (int i = 1; i <= 3000; ++i) {
       const std::int64_t taken_ns = i * kFrameNs;
-      controller.observe(taken_ns);
+      controller.remember_stage(taken_ns);
       const Vec2 stage = controller.stage_at(taken_ns);
       drifts.push_back({6 + stage.x, -9 + stage.y});
       const int averaged = std::min(frames, i);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "control/law/controller.hpp"
-#include "control/law/servo.hpp"
+#include "control/law/pi_law.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::control {
@@ -31,20 +31,20 @@ ControllerSettings settings() {
 }
 
 TEST_CASE("both axes have a proportional and an integral part, and wind up by themselves") {
-  PiServo servo({.proportional = 0.2, .integral = 0.3});
-  servo.reset({4, -6});
+  PiLaw law({.proportional = 0.2, .integral = 0.3});
+  law.reset({4, -6});
   // Errors 9 and -22.
-  Vec2 wanted = servo.wanted_nm({10, -20}, {1, 2}, 0.002);
+  Vec2 wanted = law.wanted_nm({10, -20}, {1, 2});
   CHECK(wanted.x == Approx(4 + 2.7 + 1.8));
   CHECK(wanted.y == Approx(-6 - 6.6 - 4.4));
-  servo.told({7, -10}, false, true);  // y was held back: its sum becomes -10 + 4.4
-  wanted = servo.wanted_nm({7, -10}, {7, -10}, 0.002);
+  law.told({7, -10}, false, true);  // y was held back: its sum becomes -10 + 4.4
+  wanted = law.wanted_nm({7, -10}, {7, -10});
   CHECK(wanted.x == Approx(4 + 2.7));
   CHECK(wanted.y == Approx(-10 + 4.4));
-  servo.reset({0, 0});
-  servo.wanted_nm({10, -20}, {1, 2}, 0.002);
-  servo.told({3, -11}, true, false);
-  wanted = servo.wanted_nm({3, -11}, {3, -11}, 0.002);
+  law.reset({0, 0});
+  law.wanted_nm({10, -20}, {1, 2});
+  law.told({3, -11}, true, false);
+  wanted = law.wanted_nm({3, -11}, {3, -11});
   CHECK(wanted.x == Approx(3 - 1.8));
   CHECK(wanted.y == Approx(-6.6));
 }
@@ -114,10 +114,10 @@ TEST_CASE("where a limit holds a correction during a move, the law goes on from 
 TEST_CASE("an average is compared with the stage in its own frames, the newest ones") {
   const auto total_after = [](int averaged) {
     Controller controller(settings());
-    controller.observe(1 * kMs);                     // at 0
+    controller.remember_stage(1 * kMs);              // at 0
     controller.update({-20, 40}, 1 * kMs, 2 * kMs);  // to 10 and -20
-    controller.observe(3 * kMs);
-    controller.observe(4 * kMs);
+    controller.remember_stage(3 * kMs);
+    controller.remember_stage(4 * kMs);
     return controller.update({0, 0}, 4 * kMs, 5 * kMs, averaged).total_nm;
   };
   CHECK(total_after(2).x == Approx(10));  // the stage was at 10 and -20: nothing is left
@@ -129,11 +129,11 @@ TEST_CASE("an average is compared with the stage in its own frames, the newest o
 TEST_CASE("a second lock averages nothing of the first one") {
   Controller controller(settings());
   controller.update({-60, 80}, 1 * kMs, 2 * kMs);
-  for (int i = 3; i < 6; ++i) controller.observe(i * kMs);
+  for (int i = 3; i < 6; ++i) controller.remember_stage(i * kMs);
   controller.reset();
   CHECK(controller.travelled_nm().x == Approx(30));
   CHECK(controller.travelled_nm().y == Approx(-40));
-  controller.observe(7 * kMs);
+  controller.remember_stage(7 * kMs);
   const Correction c = controller.update({0, 0}, 7 * kMs, 8 * kMs, 3);
   CHECK(c.total_nm.x == 0);
   CHECK(c.total_nm.y == 0);

@@ -48,8 +48,7 @@ struct Held {
       choice.see(
           {.moved_nm = moved, .variance_nm2 = {0.09, 0.09}, .taken_ns = taken_ns, .now_ns = now_ns},
           place);
-      wanted = choice.wanted_nm({place.x - moved.x, place.y - moved.y}, total, 1e-9 * kPeriodNs,
-                                taken_ns);
+      wanted = choice.wanted_nm({place.x - moved.x, place.y - moved.y}, total, taken_ns);
       if (choice.frame().taken_ns == taken_ns && tuner) tuner->take(choice.frame());
     } else if (choice.may_coast(now_ns, 1.5)) {
       wanted = choice.coast(now_ns);

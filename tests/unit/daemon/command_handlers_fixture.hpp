@@ -28,8 +28,8 @@ struct HandlersFixture {
   StageChannel stage{config, "session", played.ports, loop, told.log};
   Calibration calibration{
       config, orders, camera, loop, told.log, [] { return true; }, [] { return 0.0; }};
-  LockMemory memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
-  InterruptedLock interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
+  LockSaver memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
+  LockRecovery interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
   RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
                       stage,  told.log};
   FrameKeeper raw_frames{config, "session", loop, told.log};

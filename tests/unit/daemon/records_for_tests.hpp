@@ -11,12 +11,12 @@
 #include <zmq.hpp>
 
 #include "base/monotonic.hpp"
-#include "daemon/loop/records.hpp"
+#include "daemon/loop/loop_values.hpp"
 
 namespace driftd::daemon::test {
 
-inline FrameRecord record_with_correction(std::uint64_t lock_id) {
-  FrameRecord record{.frame_id = 813, .camera_time_ns = 1625998044, .arrival_ns = monotonic_ns()};
+inline FrameResult record_with_correction(std::uint64_t lock_id) {
+  FrameResult record{.frame_id = 813, .camera_time_ns = 1625998044, .arrival_ns = monotonic_ns()};
   record.handed_ns = record.arrival_ns + 1000;
   record.expires_ns = record.arrival_ns + 10'000'000'000;
   record.state = control::LockState::Locked;

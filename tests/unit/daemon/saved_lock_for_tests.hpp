@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-#include "daemon/resume/lock_memory.hpp"
+#include "daemon/resume/lock_saver.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::daemon::test {

@@ -285,7 +285,7 @@ TEST_CASE("notes on refused scheduling do not grow with each connection") {
   settings.mode = config::RealTimeMode::Prefer;
   bool refuse = true;
   RealTimeSetUp set_up(
-      settings, {.lock_memory = []() -> std::optional<std::string> { return "no memory"; },
+      settings, {.keep_in_memory = []() -> std::optional<std::string> { return "no memory"; },
                  .schedule = [&](int, int, const char* thread) -> std::optional<std::string> {
                    if (refuse) return std::string(thread) + ": no";
                    return std::nullopt;
@@ -305,9 +305,9 @@ TEST_CASE("notes on refused scheduling do not grow with each connection") {
   settings.mode = config::RealTimeMode::Require;
   REQUIRE_THROWS_AS(
       RealTimeSetUp(settings,
-                    {.lock_memory = []() -> std::optional<std::string> { return "no memory"; },
+                    {.keep_in_memory = []() -> std::optional<std::string> { return "no memory"; },
                      .schedule = [](int, int, const char*) { return std::nullopt; }}),
-      RealTimeError);
+      driftd::RealTimeError);
 }
 
 TEST_CASE("the watchdog is fed at a quarter of its period, while loop and publisher live") {

@@ -19,8 +19,8 @@ namespace {
 struct Fixture : KeeperFixture {
   StateFolder folder;
   StageChannel stage{config, "session", played.ports, loop, told.log};
-  std::unique_ptr<LockMemory> memory;
-  std::unique_ptr<InterruptedLock> interrupted;
+  std::unique_ptr<LockSaver> memory;
+  std::unique_ptr<LockRecovery> interrupted;
   std::unique_ptr<MarkerKeeper> before;
 
   explicit Fixture(config::MarkerMode mode = config::MarkerMode::Auto, int roi_px = 13) {
@@ -46,10 +46,10 @@ struct Fixture : KeeperFixture {
                          .trusted = true}});
     }
     write_state(lock_file(config), to_text(lock));
-    memory = std::make_unique<LockMemory>(config, "session", camera, loop, stage, told.log,
-                                          [] { return MarkerSizes{}; });
-    interrupted = std::make_unique<InterruptedLock>(config, *memory, camera, loop, stage, told.log,
-                                                    [] { return true; });
+    memory = std::make_unique<LockSaver>(config, "session", camera, loop, stage, told.log,
+                                         [] { return MarkerSizes{}; });
+    interrupted = std::make_unique<LockRecovery>(config, *memory, camera, loop, stage, told.log,
+                                                 [] { return true; });
     interrupted->take(memory->recall());
     before =
         std::make_unique<MarkerKeeper>(config, fitter, camera, loop, told.log, interrupted.get());

@@ -27,7 +27,7 @@ json object_of(std::string_view message, std::string_view topic) {
 
 TEST_CASE("A position says what was measured") {
   MessageBuffer buffer;
-  const FrameRecord record = record_with_correction(1);
+  const FrameResult record = record_with_correction(1);
   const json p = object_of(format_position(buffer, 12, "00ff", record), "position");
   REQUIRE(p["v"] == 1);
   REQUIRE(p["seq"] == 12);
@@ -41,7 +41,7 @@ TEST_CASE("A position says what was measured") {
   REQUIRE(p["witnesses_used"] == 3);
   REQUIRE(p["in_lock"] == false);
   REQUIRE(p["moving"] == false);
-  FrameRecord still = record;
+  FrameResult still = record;
   still.in_lock = true;
   REQUIRE(object_of(format_position(buffer, 12, "00ff", still), "position")["in_lock"] == true);
   REQUIRE(object_of(format_correction(buffer, 1, "00ff", still, 77), "correction")["in_lock"] ==
@@ -50,7 +50,7 @@ TEST_CASE("A position says what was measured") {
 
 TEST_CASE("A position says where moves have the sample, and a correction what part is theirs") {
   MessageBuffer buffer;
-  FrameRecord record = record_with_correction(1);
+  FrameResult record = record_with_correction(1);
   record.moved_nm = {250.5, -7.25};
   record.moving = true;
   record.correction.move_nm = {-249, 8.5};
@@ -72,7 +72,7 @@ TEST_CASE("A position says where moves have the sample, and a correction what pa
 
 TEST_CASE("What does not exist or is not finite is null") {
   MessageBuffer buffer;
-  FrameRecord record = record_with_correction(1);
+  FrameResult record = record_with_correction(1);
   record.drift.valid = false;
   record.drift.witness_valid = false;
   json p = object_of(format_position(buffer, 0, "00ff", record), "position");
@@ -90,7 +90,7 @@ TEST_CASE("What does not exist or is not finite is null") {
 
 TEST_CASE("A correction names its limits") {
   MessageBuffer buffer;
-  FrameRecord record = record_with_correction(4);
+  FrameResult record = record_with_correction(4);
   json c = object_of(format_correction(buffer, 1, "00ff", record, 77), "correction");
   REQUIRE(c["lock_id"] == 4);
   REQUIRE(c["sent_ns"] == 77);
@@ -103,7 +103,7 @@ TEST_CASE("A correction names its limits") {
 
 TEST_CASE("The longest messages fit their buffer") {
   MessageBuffer buffer;
-  FrameRecord record = record_with_correction(std::numeric_limits<std::uint64_t>::max());
+  FrameResult record = record_with_correction(std::numeric_limits<std::uint64_t>::max());
   record.frame_id = std::numeric_limits<std::uint64_t>::max();
   record.camera_time_ns = record.arrival_ns = std::numeric_limits<std::int64_t>::min();
   record.state = driftd::control::LockState::Referencing;
@@ -132,7 +132,8 @@ struct Measuring {
   driftd::camera::SourceCounters counters;
   RealTimeReport realtime;
   std::int64_t time_ns = 60'000'000'000;
-  LatencySummary latency{.count = 3, .p50_us = 11, .p99_us = 12, .p99_9_us = 13, .max_us = 14};
+  driftd::LatencySummary latency{
+      .count = 3, .p50_us = 11, .p99_us = 12, .p99_9_us = 13, .max_us = 14};
 
   Measuring() {
     source.description = "a camera";

@@ -29,9 +29,9 @@ struct Fixture : KeeperFixture {
   StageChannel stage{config, "session", played.ports, loop, told.log};
   CorrectionGate gate;
   LockOrders orders{{}, gate, loop, [this] { return keeper.has_markers(); }};
-  LockMemory memory{
+  LockSaver memory{
       config, "session", camera, loop, stage, told.log, [this] { return keeper.sizes(); }};
-  InterruptedLock interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
+  LockRecovery interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
   Places places{config,
                 folder.path / "places",
                 {camera, loop, memory, interrupted, keeper, orders},

@@ -120,7 +120,7 @@ struct Line {
     publisher.start({});
     REQUIRE(driven(publisher));
   }
-  bool leaves(const FrameRecord& record) {
+  bool leaves(const FrameResult& record) {
     const std::uint64_t sent = publisher.sent();
     const std::uint64_t stopped = not_left();
     REQUIRE(publisher.hand_over(record));
@@ -134,9 +134,9 @@ struct Line {
   std::uint64_t not_left() const {
     return publisher.withheld() + publisher.expired() + publisher.refused();
   }
-  static FrameRecord step(driftd::control::Vec2 total_nm, std::uint64_t chain = 0,
+  static FrameResult step(driftd::control::Vec2 total_nm, std::uint64_t chain = 0,
                           std::uint64_t lock_id = 5) {
-    FrameRecord record = record_with_correction(lock_id);
+    FrameResult record = record_with_correction(lock_id);
     record.correction.total_nm = total_nm;
     record.chain = chain;
     return record;
@@ -194,7 +194,7 @@ TEST_CASE("a correction leaves until its expiry, and none leaves without a lock"
   Line line("expiry", []() noexcept { return now_ns; });
   line.publisher.gate().open(5);
   for (const int late_ns : {0, 1}) {
-    FrameRecord record = Line::step({3, -4});
+    FrameResult record = Line::step({3, -4});
     record.handed_ns = record.arrival_ns = now_ns - 1000;
     record.expires_ns = now_ns - late_ns;
     REQUIRE(line.leaves(record) == (late_ns == 0));
@@ -202,7 +202,7 @@ TEST_CASE("a correction leaves until its expiry, and none leaves without a lock"
   REQUIRE(line.publisher.expired() == 1);
   for (const std::uint64_t open : {0U, 1U}) {
     line.publisher.gate().open(open);
-    FrameRecord record = Line::step({3, -4}, line.publisher.broken(), 0);
+    FrameResult record = Line::step({3, -4}, line.publisher.broken(), 0);
     record.expires_ns = now_ns;
     REQUIRE_FALSE(line.leaves(record));
   }

@@ -132,7 +132,7 @@ TEST_CASE("the place is for the loop, unless it is of another session or not kno
     Fixture f;
     f.take(with(report(), change));
     f.played.ports.stage_place.refresh();
-    const StagePlace& place = f.played.ports.stage_place.reading();
+    const StageReadback& place = f.played.ports.stage_place.reading();
     INFO(change.dump());
     if (change.empty()) {
       CHECK(place.time_ns == 5'000'000'000);

@@ -310,7 +310,7 @@ TEST_CASE("the place that the stage reports is compared with the stage model's o
   for (int i = 0; i < 300; ++i) {
     bench.frames(1, {.drift_nm = {0.01 * i, 0}});
     bench.at_here([&bench] {
-      StagePlace& place = bench.ports.stage_place.writing();
+      StageReadback& place = bench.ports.stage_place.writing();
       // Where it was told to be long enough ago for the model to be there, and 4 nm beside it in y.
       const Publisher::Sent sent = bench.publisher.last_sent(1);
       place = {driftd::daemon::test::scripted_time(), 1, {sent.total_nm.x, sent.total_nm.y + 4}};
@@ -322,12 +322,12 @@ TEST_CASE("the place that the stage reports is compared with the stage model's o
 }
 
 TEST_CASE("one wrong place is gone with the reports of a second") {
-  PlaceError error;
+  StageOffset error;
   CHECK(std::isnan(error.rms_nm()));
   error.add({3, 4});
   CHECK(error.rms_nm() == Approx(5));
   error.add({0, 1e9});
-  for (std::size_t i = 1; i < PlaceError::kReports; ++i) error.add({2, 0});
+  for (std::size_t i = 1; i < StageOffset::kReports; ++i) error.add({2, 0});
   CHECK(error.rms_nm() == Approx(1e9 / std::sqrt(20.0)));
   error.add({2, 0});
   CHECK(error.rms_nm() == Approx(2));

@@ -242,7 +242,7 @@ TEST_CASE("a correction that the publisher refused is a fault, once") {
   bench.command_here(LoopCommand::Kind::Lock);
   bench.frames(30);
   bench.at_here([&] {
-    FrameRecord record;
+    FrameResult record;
     record.expires_ns = scripted_ns + 1000 * kMs;
     record.has_correction = true;
     record.lock_id = bench.lock_id;

@@ -344,7 +344,7 @@ struct Bench {
     ports.commands.push(std::move(command));
   }
   /// A record that is not the loop's, whose correction does not leave.
-  void hand_over(const FrameRecord& record) {
+  void hand_over(const FrameResult& record) {
     publisher.hand_over(record);
     ++handed_besides_;
   }

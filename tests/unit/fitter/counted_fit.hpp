@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "fitter/choice.hpp"
 #include "fitter/cpu/roi_sums.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/fit_spot.hpp"
 
 namespace driftd::test {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "fitter/choice.hpp"
+#include "fitter/dispatch.hpp"
 #include "fitter/pixel_sums.hpp"
 #include "fitter/pixel_terms.hpp"
 

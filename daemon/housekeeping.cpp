@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/service.hpp"
+#include "daemon/housekeeping.hpp"
 
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
@@ -40,8 +40,8 @@ std::uint64_t watchdog_period_us() {
 
 }  // namespace
 
-Service::Service(config::Config config, const std::filesystem::path& file,
-                 std::unique_ptr<camera::FrameSource> source)
+Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& file,
+                           std::unique_ptr<camera::FrameSource> source)
     : config_(std::move(config)),
       start_ns_(monotonic_ns()),
       session_(new_session()),
@@ -98,12 +98,12 @@ Service::Service(config::Config config, const std::filesystem::path& file,
       reload_(config_, file, wire_, camera_, loop_, events_, [this] { return lock_.pending(); }),
       watchdog_(watchdog_period_us(), [] { sd_notify(0, "WATCHDOG=1"); }) {}
 
-Service::~Service() {
+Housekeeping::~Housekeeping() {
   pipeline_.stop();
   if (signal_fd_ >= 0) close(signal_fd_);
 }
 
-void Service::run() {
+void Housekeeping::run() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -115,7 +115,7 @@ void Service::run() {
   finish();
 }
 
-void Service::finish() {
+void Housekeeping::finish() {
   stop_ = true;
   refuse_pending();
   pipeline_.stop();  // seconds, where the camera does not answer
@@ -126,7 +126,7 @@ void Service::finish() {
   record_.finish();
 }
 
-void Service::start() {
+void Housekeeping::start() {
   interrupted_.take(memory_.recall());
   pipeline_.start(config_);
   raw_frames_.begin(pipeline_.ports().raw_frames);
@@ -155,7 +155,7 @@ void Service::start() {
 }
 
 /// A subscriber needs a moment to connect, and a recording's first frames would be gone by then.
-void Service::hold_recording() {
+void Housekeeping::hold_recording() {
   if (hold_until_ns_ == 0) return;
   if (monotonic_ns() < hold_until_ns_ && !pipeline_.publisher().has_subscriber()) return;
   hold_until_ns_ = 0;
@@ -163,7 +163,7 @@ void Service::hold_recording() {
 }
 
 /// Nobody who asked is left without an answer, be the request still unread.
-void Service::refuse_pending() {
+void Housekeeping::refuse_pending() {
   places_.refuse_pending(stopping());
   lock_.refuse_pending(stopping());
   moves_.refuse_pending(stopping());
@@ -173,12 +173,12 @@ void Service::refuse_pending() {
   commands_.serve(0, signal_fd_);
 }
 
-bool Service::is_asked() const noexcept {
+bool Housekeeping::is_asked() const noexcept {
   return lock_.pending() || moves_.pending() || record_.pending() || snapshots_.pending() ||
          markers_.find_pending() || places_.pending();
 }
 
-void Service::turn(int patience_ms) {
+void Housekeeping::turn(int patience_ms) {
   if (patience_ms >= 0 && commands_.serve(patience_ms, signal_fd_)) take_signals();
   hold_recording();
   collect();
@@ -208,7 +208,7 @@ void Service::turn(int patience_ms) {
   }
 }
 
-void Service::take_signals() {
+void Housekeeping::take_signals() {
   signalfd_siginfo info{};
   while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     if (info.ssi_signo == SIGHUP) {
@@ -222,7 +222,7 @@ void Service::take_signals() {
   }
 }
 
-void Service::collect() {
+void Housekeeping::collect() {
   loop_.refresh();
   LockChange change;
   while (loop_.next_change(change)) {
@@ -240,7 +240,7 @@ void Service::collect() {
 }
 
 /// A lock whose stage may not obey is the user's to allow.
-StageForLock Service::stage_for_lock() {
+StageForLock Housekeeping::stage_for_lock() {
   StageForLock stage{.problem = stage_.problem(), .waiting_us = stage_.waiting_us()};
   stage.refuses = !stage.problem.empty() && config_.stage.require_driver;
   if (!stage.refuses) stage_.forget_silent();
@@ -248,7 +248,7 @@ StageForLock Service::stage_for_lock() {
 }
 
 /// What a client may do, and where it finds the other sockets from where it is.
-Reply Service::access(const config::Client& client) const {
+Reply Housekeeping::access(const config::Client& client) const {
   nlohmann::json ports = nlohmann::json::object();
   for (const char* socket : {"publish", "corrections", "commands"}) {
     ports[socket] = nullptr;
@@ -264,7 +264,7 @@ Reply Service::access(const config::Client& client) const {
                      {"ports", ports}}};
 }
 
-nlohmann::json Service::status() {
+nlohmann::json Housekeeping::status() {
   loop_.refresh();
   const camera::SourceCounters counters = pipeline_.source().counters();
   const RealTimeReport realtime = pipeline_.realtime().report();

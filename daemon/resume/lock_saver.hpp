@@ -31,7 +31,7 @@ std::filesystem::path lock_file(const config::Config& config);
 std::map<std::string, std::string> meaning_of(const config::Config& config,
                                               const camera::SourceInfo& camera);
 
-class LockMemory {
+class LockSaver {
  public:
   static constexpr std::int64_t kEachNs = 1'000'000'000;
   /// Where the total has moved by so much, but never sooner than so.
@@ -40,9 +40,9 @@ class LockMemory {
 
   /// @param config  the one in force; `lock.resume: never` keeps nothing
   /// @param sizes  of the markers in use
-  LockMemory(const config::Config& config, std::string session, CameraWatch& camera,
-             LoopControl& loop, const StageChannel& stage, EventLog& events,
-             std::function<MarkerSizes()> sizes);
+  LockSaver(const config::Config& config, std::string session, CameraWatch& camera,
+            LoopControl& loop, const StageChannel& stage, EventLog& events,
+            std::function<MarkerSizes()> sizes);
 
   /// What the last daemon left; tells what is wrong with it. Waits for the disk.
   std::optional<SavedLock> recall();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/resume/interrupted_lock.hpp"
+#include "daemon/resume/lock_recovery.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "daemon/resume/way_back.hpp"
+#include "daemon/resume/return_limits.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::int64_t kRetryNs = 200'000'000;
 constexpr double kElsewhereNm = 100;
 /// Any sample has one marker somewhere, and many two at the same distance.
 constexpr int kFewestToTell = 3;
-constexpr double kUnwritten_s = 0.15;  ///< LockMemory::kSoonestNs, and the disk
+constexpr double kUnwritten_s = 0.15;  ///< LockSaver::kSoonestNs, and the disk
 
 constexpr const char* kOtherWays =
     "`driftctl lock` holds it where it is, `driftctl unlock` forgets the place";
@@ -39,7 +39,7 @@ std::string duration(double s) {
 
 }  // namespace
 
-void InterruptedLock::take(std::optional<SavedLock> saved) {
+void LockRecovery::take(std::optional<SavedLock> saved) {
   saved_ = std::move(saved);
   if (!saved_) return;
   phase_ = Phase::Searching;
@@ -54,7 +54,7 @@ void InterruptedLock::take(std::optional<SavedLock> saved) {
 }
 
 /// Its markers are in use, with its references. What they show is not of before the loss.
-void InterruptedLock::take_lost() {
+void LockRecovery::take_lost() {
   const control::Lock& lock = loop_.report().lock;
   if (lock.state != LockState::Lost || !memory_.is_wanted()) return;
   saved_ = memory_.saved();
@@ -70,7 +70,7 @@ void InterruptedLock::take_lost() {
 
 /// What gives its numbers their meaning and is another now; "" where nothing is, or no camera is
 /// known.
-std::string InterruptedLock::otherwise() const {
+std::string LockRecovery::otherwise() const {
   if (camera_.info().width_px <= 0) return {};
   for (const auto& [name, value] : meaning_of(config_, camera_.info())) {
     const auto before = saved_->meaning.find(name);
@@ -80,7 +80,7 @@ std::string InterruptedLock::otherwise() const {
   return {};
 }
 
-const SavedLock* InterruptedLock::wanted() {
+const SavedLock* LockRecovery::wanted() {
   if (phase_ != Phase::Searching || camera_.info().width_px <= 0) return nullptr;
   if (const std::string other = otherwise(); !other.empty()) {
     ignore("it is not of this instrument, " + other);
@@ -90,45 +90,45 @@ const SavedLock* InterruptedLock::wanted() {
   return &*saved_;
 }
 
-void InterruptedLock::ignore(const std::string& why) {
+void LockRecovery::ignore(const std::string& why) {
   raise(Level::Warning, "state_ignored", fmt::format("{} is ignored: {}", headline(), why));
   phase_ = Phase::None;
 }
 
-void InterruptedLock::found(std::uint64_t command, int matched) {
+void LockRecovery::found(std::uint64_t command, int matched) {
   phase_ = Phase::Found;
   matched_ = matched;
   adopted_ = command;
 }
 
-void InterruptedLock::not_found(const std::string& reason) {
+void LockRecovery::not_found(const std::string& reason) {
   if (phase_ == Phase::None) return;
   phase_ = Phase::Absent;
   absent_ = reason;
   raise(Level::Warning, "lock_interrupted", text());
 }
 
-void InterruptedLock::forget() {
+void LockRecovery::forget() {
   phase_ = Phase::None;
   memory_.end();
 }
 
-void InterruptedLock::give_way() {
+void LockRecovery::give_way() {
   if (std::exchange(phase_, Phase::None) != Phase::None) memory_.forget();
 }
 
-bool InterruptedLock::is_measured() const noexcept {
+bool LockRecovery::is_measured() const noexcept {
   const LoopReport& loop = loop_.report();
   return loop_.has_taken(adopted_) && loop_.markers().count > 0 && loop.drift.valid &&
          loop.tracked_ns >= since_ns_;
 }
 
 /// Told last in the lock, as its file has it or, better, as the stage says.
-Vec2 InterruptedLock::stage_total_nm() const noexcept {
+Vec2 LockRecovery::stage_total_nm() const noexcept {
   return witnessed_nm_.value_or(saved_->total_nm);
 }
 
-void InterruptedLock::turn(LockOrders& lock, std::int64_t now_ns) {
+void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns) {
   if (phase_ == Phase::None) take_lost();
   if (phase_ == Phase::None) return;
   const LoopReport& loop = loop_.report();
@@ -152,7 +152,7 @@ void InterruptedLock::turn(LockOrders& lock, std::int64_t now_ns) {
 }
 
 /// Once, when a driver knows: where it says that the stage is, against where the lock left it.
-void InterruptedLock::ask_stage() {
+void LockRecovery::ask_stage() {
   const auto& report = stage_.report();
   if (!report || stage_asked_) return;
   const auto knows = [](const StageAxis& axis) { return axis.position_nm.has_value(); };
@@ -176,7 +176,7 @@ void InterruptedLock::ask_stage() {
 }
 
 /// Before any lock of this daemon.
-void InterruptedLock::tell_travel() {
+void LockRecovery::tell_travel() {
   if (loop_.report().lock_id != 0) return;
   const Vec2 travelled_nm = sum(saved_->travelled_nm, stage_total_nm());
   if (travel_told_nm_ && travel_told_nm_->x == travelled_nm.x &&
@@ -187,12 +187,12 @@ void InterruptedLock::tell_travel() {
   if (loop_.send(std::move(command))) travel_told_nm_ = travelled_nm;
 }
 
-void InterruptedLock::tell_found() {
+void LockRecovery::tell_found() {
   const bool goes = config_.lock.resume == config::Resume::Always && asks_because_.empty();
   raise(goes ? Level::Info : Level::Warning, "lock_interrupted", text());
 }
 
-void InterruptedLock::go_back(LockOrders& lock, std::int64_t now_ns) {
+void LockRecovery::go_back(LockOrders& lock, std::int64_t now_ns) {
   if (config_.lock.resume != config::Resume::Always || now_ns < next_try_ns_ || lock.pending())
     return;
   if (!asks_because_.empty() || !waits_for().empty()) return;
@@ -203,7 +203,7 @@ void InterruptedLock::go_back(LockOrders& lock, std::int64_t now_ns) {
   }
 }
 
-LockResumption InterruptedLock::resumption() const {
+LockResumption LockRecovery::resumption() const {
   if (phase_ == Phase::None) {
     throw CommandRefused{Refusal::Refused,
                          "no lock was interrupted or lost: there is nothing to go back to"};
@@ -225,7 +225,7 @@ LockResumption InterruptedLock::resumption() const {
 }
 
 /// Why the limits do not allow the way back; "" where they do.
-std::string InterruptedLock::too_far() const {
+std::string LockRecovery::too_far() const {
   const Vec2 stage_nm = stage_total_nm();
   return beyond_limits(config_, {.moved_nm = moved_nm(),
                                  .from_lock_nm = sum(saved_->carried_nm, stage_nm),
@@ -233,7 +233,7 @@ std::string InterruptedLock::too_far() const {
 }
 
 /// Why it is not resumed but by command; "" where it may be.
-std::string InterruptedLock::not_by_itself() const {
+std::string LockRecovery::not_by_itself() const {
   if (saved_->lost) return lost_here_ ? "it was lost" : "it was lost before";
   if (std::string why = too_far(); !why.empty()) return why;
   const auto age = age_s();
@@ -255,17 +255,17 @@ std::string InterruptedLock::not_by_itself() const {
 }
 
 /// What is missing for the stage to hear of it.
-std::string InterruptedLock::waits_for() const {
+std::string LockRecovery::waits_for() const {
   if (saved_->stage || config_.stage.require_driver) return stage_.problem();
   return is_heard_() ? "" : "nobody listens to corrections yet";
 }
 
-std::optional<double> InterruptedLock::age_s() const {
+std::optional<double> LockRecovery::age_s() const {
   return seconds_between(saved_->time, SavedTime::now());
 }
 
 /// "lock 3, interrupted 12.1 s ago, before the computer was started"; "lock 3, lost 2.0 s ago"
-std::string InterruptedLock::headline() const {
+std::string LockRecovery::headline() const {
   const SavedTime now = SavedTime::now();
   const auto age = seconds_between(saved_->time, now);
   return fmt::format(
@@ -274,7 +274,7 @@ std::string InterruptedLock::headline() const {
       saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
 }
 
-std::string InterruptedLock::text() const {
+std::string LockRecovery::text() const {
   if (phase_ == Phase::Absent)
     return headline() + ": its markers are not in the image (" + absent_ +
            "). It is kept until the next lock or `driftctl unlock`; driftd looks again when it is "
@@ -299,14 +299,14 @@ std::string InterruptedLock::text() const {
          (waits.empty() ? "" : " as soon as it is heard: " + waits);
 }
 
-void InterruptedLock::raise(Level level, const char* code, const std::string& text) const {
+void LockRecovery::raise(Level level, const char* code, const std::string& text) const {
   nlohmann::json fields = status();
   if (!fields.is_object()) fields = nlohmann::json::object();
   fields.erase("text");
   events_.raise(level, code, text, fields);
 }
 
-nlohmann::json InterruptedLock::status() const {
+nlohmann::json LockRecovery::status() const {
   if (phase_ == Phase::None) return nullptr;
   constexpr std::array kNames = {"", "searching", "found", "absent"};
   const auto age = age_s();

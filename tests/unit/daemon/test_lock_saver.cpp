@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "lock_memory_fixture.hpp"
+#include "lock_saver_fixture.hpp"
 
 using namespace driftd;
 using namespace driftd::daemon;
@@ -188,7 +188,7 @@ TEST_CASE("a lock that was ended by command is not kept, though the loop has not
   REQUIRE(f.until([&] { return f.kept().has_value(); }));
   f.run->interrupted.forget();
   REQUIRE(f.until([&] { return !f.kept(); }));
-  f.turn(LockMemory::kEachNs / kMs);
+  f.turn(LockSaver::kEachNs / kMs);
   f.run->memory.write_last();  // the watchdog's end, or somebody's
   f.start("0000000000000002");
   CHECK_FALSE(f.run->interrupted.asks());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/resume/lock_memory.hpp"
+#include "daemon/resume/lock_saver.hpp"
 
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/fmt/ranges.h>
@@ -59,9 +59,9 @@ std::map<std::string, std::string> meaning_of(const config::Config& config,
            fmt::format("[[{}, {}], [{}, {}]]", m[0][0], m[0][1], m[1][0], m[1][1])}};
 }
 
-LockMemory::LockMemory(const config::Config& config, std::string session, CameraWatch& camera,
-                       LoopControl& loop, const StageChannel& stage, EventLog& events,
-                       std::function<MarkerSizes()> sizes)
+LockSaver::LockSaver(const config::Config& config, std::string session, CameraWatch& camera,
+                     LoopControl& loop, const StageChannel& stage, EventLog& events,
+                     std::function<MarkerSizes()> sizes)
     : config_(config),
       session_(std::move(session)),
       camera_(camera),
@@ -70,7 +70,7 @@ LockMemory::LockMemory(const config::Config& config, std::string session, Camera
       events_(events),
       sizes_(std::move(sizes)) {}
 
-std::optional<SavedLock> LockMemory::recall() {
+std::optional<SavedLock> LockSaver::recall() {
   if (is_recording(config_)) return std::nullopt;
   const std::filesystem::path file = lock_file(config_);
   if (!file.empty() && !own(file)) return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<SavedLock> LockMemory::recall() {
 }
 
 /// What is there of another daemon that runs is not this one's to read, to write or to remove.
-bool LockMemory::own(const std::filesystem::path& file) {
+bool LockSaver::own(const std::filesystem::path& file) {
   owner_.emplace(file);
   if (owner_->is_ours()) return true;
   events_.raise(
@@ -113,7 +113,7 @@ bool LockMemory::own(const std::filesystem::path& file) {
   return false;
 }
 
-bool LockMemory::is_wanted() const {
+bool LockSaver::is_wanted() const {
   const LoopReport& loop = loop_.report();
   const LockState state = loop.lock.state;
   const bool was_engaged = state == LockState::Locked || state == LockState::Holding ||
@@ -122,12 +122,12 @@ bool LockMemory::is_wanted() const {
 }
 
 /// One that was lost, and did not engage when it was to be resumed, is not.
-bool LockMemory::is_over() const {
+bool LockSaver::is_over() const {
   return loop_.report().lock.state == LockState::Idle && !loop_.report().resumed;
 }
 
 /// One of before must not be found by a later daemon that looks.
-void LockMemory::remove_for_good(const std::filesystem::path& file) {
+void LockSaver::remove_for_good(const std::filesystem::path& file) {
   try {
     if (!file.empty()) remove_state(file);
   } catch (const std::exception& error) {
@@ -138,14 +138,14 @@ void LockMemory::remove_for_good(const std::filesystem::path& file) {
 }
 
 /// A lock that is lost has none any more.
-void LockMemory::see_set_point() noexcept {
+void LockSaver::see_set_point() noexcept {
   const LoopReport& loop = loop_.report();
   if (loop.lock.state != LockState::Locked && loop.lock.state != LockState::Holding) return;
   held_set_nm_ = loop.move.set_nm;
   held_id_ = loop.lock_id;
 }
 
-void LockMemory::turn(std::int64_t now_ns) {
+void LockSaver::turn(std::int64_t now_ns) {
   see_set_point();
   if (!writer_) return;
   tell_problem();
@@ -172,23 +172,23 @@ void LockMemory::turn(std::int64_t now_ns) {
   written_ns_ = now_ns;
 }
 
-void LockMemory::write_last() {
+void LockSaver::write_last() {
   if (!writer_ || !written_) return;
   if (is_wanted()) writer_->write(saved());
   if (is_over()) forget();
 }
 
-void LockMemory::forget() {
+void LockSaver::forget() {
   written_ = false;
   if (writer_) writer_->remove();
 }
 
-void LockMemory::end() {
+void LockSaver::end() {
   ended_id_ = loop_.report().lock_id;
   forget();
 }
 
-SavedLock LockMemory::saved() const {
+SavedLock LockSaver::saved() const {
   const LoopReport& loop = loop_.report();
   const MarkersReport& markers = loop_.markers();
   const LockState state = loop.lock.state;
@@ -225,7 +225,7 @@ SavedLock LockMemory::saved() const {
 }
 
 /// Once, until it is another one or gone.
-void LockMemory::tell_problem() {
+void LockSaver::tell_problem() {
   const std::string problem = writer_->problem();
   if (problem == told_) return;
   told_ = problem;

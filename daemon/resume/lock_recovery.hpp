@@ -16,22 +16,22 @@
 #include "daemon/events/event_log.hpp"
 #include "daemon/loop/loop_control.hpp"
 #include "daemon/orders/lock_orders.hpp"
-#include "daemon/resume/lock_memory.hpp"
+#include "daemon/resume/lock_saver.hpp"
 #include "daemon/resume/saved_lock.hpp"
 #include "daemon/stage/stage_channel.hpp"
 
 namespace driftd::daemon {
 
-class InterruptedLock {
+class LockRecovery {
  public:
   /// An older one is ignored, s.
   static constexpr double kOldest_s = 24 * 3600;
 
   /// @param config  the one in force
   /// @param is_heard  whether somebody subscribes to corrections
-  InterruptedLock(const config::Config& config, LockMemory& memory, CameraWatch& camera,
-                  LoopControl& loop, const StageChannel& stage, EventLog& events,
-                  std::function<bool()> is_heard)
+  LockRecovery(const config::Config& config, LockSaver& memory, CameraWatch& camera,
+               LoopControl& loop, const StageChannel& stage, EventLog& events,
+               std::function<bool()> is_heard)
       : config_(config),
         memory_(memory),
         camera_(camera),
@@ -91,7 +91,7 @@ class InterruptedLock {
   void raise(EventLog::Level level, const char* code, const std::string& text) const;
 
   const config::Config& config_;
-  LockMemory& memory_;
+  LockSaver& memory_;
   CameraWatch& camera_;
   LoopControl& loop_;
   const StageChannel& stage_;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/resume/interrupted_lock.hpp"
+#include "daemon/resume/lock_recovery.hpp"
 #include "daemon/resume/state_file.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "saved_lock_for_tests.hpp"
@@ -39,8 +39,8 @@ struct DaemonsFixture {
     StageChannel stage;
     CorrectionGate gate;
     LockOrders orders{{}, gate, loop, [] { return true; }};
-    LockMemory memory;
-    InterruptedLock interrupted;
+    LockSaver memory;
+    LockRecovery interrupted;
     bool is_heard = true;
 
     Run(const config::Config& config, const std::string& session)

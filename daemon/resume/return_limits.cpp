@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/resume/way_back.hpp"
+#include "daemon/resume/return_limits.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -21,7 +21,7 @@ std::string distance_text(Vec2 nm) {
   return fmt::format("{:.1f} nm (x {:+.1f}, y {:+.1f})", std::hypot(nm.x, nm.y), nm.x, nm.y);
 }
 
-std::string beyond_limits(const config::Config& config, const WayBack& way) {
+std::string beyond_limits(const config::Config& config, const ReturnWay& way) {
   const auto& m = config.stage.image_to_stage;
   const Vec2 way_nm = {-(m[0][0] * way.moved_nm.x + m[0][1] * way.moved_nm.y),
                        -(m[1][0] * way.moved_nm.x + m[1][1] * way.moved_nm.y)};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/events/settled.hpp"
+#include "daemon/events/debounced.hpp"
 
 #include "support/catch.hpp"
 
-using driftd::daemon::Settled;
+using driftd::daemon::Debounced;
 
 TEST_CASE("a change is told once, when it has lasted", "[settled]") {
-  Settled<int> value(0);
+  Debounced<int> value(0);
   CHECK_FALSE(value.update(0, 0, 100));
   CHECK_FALSE(value.update(1, 10, 100));
   CHECK_FALSE(value.update(1, 109, 100));
@@ -15,7 +15,7 @@ TEST_CASE("a change is told once, when it has lasted", "[settled]") {
 }
 
 TEST_CASE("a flicker is not told, and what follows counts anew", "[settled]") {
-  Settled<int> value(0);
+  Debounced<int> value(0);
   for (int t = 0; t < 1000; t += 60) CHECK_FALSE(value.update(t / 60 % 2, t, 100));
   CHECK_FALSE(value.update(2, 1000, 100));
   CHECK_FALSE(value.update(1, 1090, 100));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "control/law/servo.hpp"
+#include "control/law/pi_law.hpp"
 
 #include <cmath>
 
@@ -12,17 +12,17 @@ double finite_or_zero(double value) noexcept {
 
 }  // namespace
 
-void PiServo::change_settings(const ServoSettings& settings) noexcept {
+void PiLaw::change_settings(const PiSettings& settings) noexcept {
   settings_ = {.proportional = finite_or_zero(settings.proportional),
                .integral = finite_or_zero(settings.integral)};
 }
 
-void PiServo::reset(Vec2 total_nm) noexcept {
+void PiLaw::reset(Vec2 total_nm) noexcept {
   sum_nm_ = total_nm;
   error_nm_ = {};
 }
 
-Vec2 PiServo::wanted_nm(Vec2 target_nm, Vec2 total_nm, double /*interval_s*/) noexcept {
+Vec2 PiLaw::wanted_nm(Vec2 target_nm, Vec2 total_nm) noexcept {
   error_nm_ = {target_nm.x - total_nm.x, target_nm.y - total_nm.y};
   sum_nm_ = {sum_nm_.x + settings_.integral * error_nm_.x,
              sum_nm_.y + settings_.integral * error_nm_.y};
@@ -30,7 +30,7 @@ Vec2 PiServo::wanted_nm(Vec2 target_nm, Vec2 total_nm, double /*interval_s*/) no
           sum_nm_.y + settings_.proportional * error_nm_.y};
 }
 
-void PiServo::told(Vec2 total_nm, bool x_held_back, bool y_held_back) noexcept {
+void PiLaw::told(Vec2 total_nm, bool x_held_back, bool y_held_back) noexcept {
   if (x_held_back) sum_nm_.x = total_nm.x - settings_.proportional * error_nm_.x;
   if (y_held_back) sum_nm_.y = total_nm.y - settings_.proportional * error_nm_.y;
 }

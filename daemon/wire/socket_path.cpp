@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/wire/socket_place.hpp"
+#include "daemon/wire/socket_path.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The service: makes the pipeline and housekeeping's parts from a configuration, joins them, and
-// runs housekeeping on the calling thread. Everything on that thread may allocate, log and throw;
+// Housekeeping: makes the pipeline and its own parts from a configuration, joins them, and turns on
+// the calling thread. Everything on that thread may allocate, log and throw;
 // nothing on it waits for the loop, for a frame or for a search, so that each turn ends within
 // milliseconds.
 #pragma once
@@ -28,8 +28,8 @@
 #include "daemon/recorder/frame_keeper.hpp"
 #include "daemon/recorder/record_keeper.hpp"
 #include "daemon/reload.hpp"
-#include "daemon/resume/interrupted_lock.hpp"
-#include "daemon/resume/lock_memory.hpp"
+#include "daemon/resume/lock_recovery.hpp"
+#include "daemon/resume/lock_saver.hpp"
 #include "daemon/stage/stage_channel.hpp"
 #include "daemon/status/reporter.hpp"
 #include "daemon/wire/command_server.hpp"
@@ -37,16 +37,16 @@
 
 namespace driftd::daemon {
 
-class Service {
+class Housekeeping {
  public:
   /// Composes and binds; starts nothing yet. @throws config::ConfigError, SocketError,
   /// RealTimeError, camera::CameraError
   /// @param source  takes the place of the one that is configured; null: none does
-  Service(config::Config config, const std::filesystem::path& file,
-          std::unique_ptr<camera::FrameSource> source = nullptr);
-  ~Service();
-  Service(const Service&) = delete;
-  Service& operator=(const Service&) = delete;
+  Housekeeping(config::Config config, const std::filesystem::path& file,
+               std::unique_ptr<camera::FrameSource> source = nullptr);
+  ~Housekeeping();
+  Housekeeping(const Housekeeping&) = delete;
+  Housekeeping& operator=(const Housekeeping&) = delete;
 
   /// Until SIGTERM, SIGINT or the end of a recording. SIGHUP reloads the configuration. The caller
   /// has blocked these three signals in every thread. @throws camera::CameraError
@@ -89,8 +89,8 @@ class Service {
   CameraWatch camera_;
   CameraNetwork camera_network_;
   StageChannel stage_;
-  LockMemory memory_;
-  InterruptedLock interrupted_;
+  LockSaver memory_;
+  LockRecovery interrupted_;
   MarkerKeeper markers_;
   LockOrders lock_;
   MoveOrders moves_;

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "lock_memory_fixture.hpp"
+#include "lock_saver_fixture.hpp"
 
 using namespace driftd;
 using namespace driftd::daemon;

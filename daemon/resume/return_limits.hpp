@@ -10,7 +10,7 @@
 
 namespace driftd::daemon {
 
-struct WayBack {
+struct ReturnWay {
   Vec2 moved_nm;       ///< the sample, since it was there; image axes
   Vec2 from_lock_nm;   ///< where the stage is, as control.range_limit_nm counts; stage axes
   Vec2 from_start_nm;  ///< the same as control.travel_limit_nm counts
@@ -20,6 +20,6 @@ struct WayBack {
 std::string distance_text(Vec2 nm);
 
 /// Why the limits do not allow it, as a sentence's end; "" where they do.
-std::string beyond_limits(const config::Config& config, const WayBack& way);
+std::string beyond_limits(const config::Config& config, const ReturnWay& way);
 
 }  // namespace driftd::daemon

@@ -13,7 +13,7 @@
 
 namespace driftd::daemon {
 
-class PlaceError {
+class StageOffset {
  public:
   /// A second's.
   static constexpr std::size_t kReports = 20;

@@ -28,7 +28,7 @@
 namespace driftd::daemon {
 
 /// One fitted frame, loop to publisher.
-struct FrameRecord {
+struct FrameResult {
   std::uint64_t frame_id = 0;
   std::int64_t camera_time_ns = 0;
   std::int64_t arrival_ns = 0;
@@ -51,7 +51,7 @@ struct FrameRecord {
 };
 
 /// There is a place where the lock is to hold the sample.
-inline bool has_set_point(const FrameRecord& record) noexcept {
+inline bool has_set_point(const FrameResult& record) noexcept {
   return record.state == control::LockState::Locked || record.state == control::LockState::Holding;
 }
 
@@ -160,7 +160,7 @@ struct LockChange {
 };
 
 /// Where the stage says that it is, housekeeping to loop.
-struct StagePlace {
+struct StageReadback {
   std::int64_t time_ns = 0;  ///< when it was there; 0: not known
   std::uint64_t lock_id = 0;
   control::Vec2 total_nm;  ///< against its zero of this lock

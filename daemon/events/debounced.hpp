@@ -7,9 +7,9 @@
 namespace driftd::daemon {
 
 template <typename T>
-class Settled {
+class Debounced {
  public:
-  explicit Settled(T value) : told_(value), seen_(value) {}
+  explicit Debounced(T value) : told_(value), seen_(value) {}
 
   /// True once for each other value that has been seen without interruption for `settle_ns`.
   bool update(T value, std::int64_t now_ns, std::int64_t settle_ns) {
