@@ -20,13 +20,13 @@ TEST_CASE("the averaged drift is corrected, with its frames, the exposure's time
   Feed feed;
   feed.lock();
   Controller twin(supervisor_settings().controller);
-  twin.observe(feed.now_ns - kAgeNs);
+  twin.remember_stage(feed.now_ns - kAgeNs);
   for (int i = 0; i < 12; ++i) {
     const Vec2 mean_nm{0.3 + 0.01 * i, -0.2};
     const Decision d = feed.frame({0.25, -0.35 + 0.02 * i}, mean_nm, 3);
     REQUIRE(d.has_correction);
     const std::int64_t taken_ns = feed.now_ns - kAgeNs;
-    twin.observe(taken_ns);
+    twin.remember_stage(taken_ns);
     const Correction expected = twin.update(mean_nm, taken_ns, feed.now_ns, 3);
     CHECK(d.correction.total_nm.x == expected.total_nm.x);
     CHECK(d.correction.total_nm.y == expected.total_nm.y);
