@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Fits of models that are not separable, and the covariances of those that are: all sums run over
-// the pixels, with the model's value and derivatives at each. The counterpart of pixel_sums.hpp and
-// fit_spot.hpp, from which it has the iteration and the rules of the verdict. Host and device.
+// Fits of models that are not separable: all sums run over the pixels, with the model's value and
+// derivatives at each. The counterpart of pixel_sums.hpp and fit_spot.hpp, from which it has the
+// iteration. Host and device.
 #pragma once
 
 #include <cmath>
@@ -45,31 +45,6 @@ concept PixelwiseModel = requires(const P& p, float place, int side) {
   { M::lowest(side) } -> std::same_as<P>;
   { M::highest(side) } -> std::same_as<P>;
   { M::step_scale(p) } -> std::same_as<P>;
-};
-
-/// A separable model, pixel by pixel.
-template <SpotModel M>
-struct Pixelwise : M {
-  template <class Real>
-  struct Shape {
-    typename M::template Parameters<Real> p;
-    ProfileOf<Real> profile;
-    Real x_factor, y_factor;  ///< 1 / sigma^2
-
-    DRIFTD_HD ShapeAt<M::kShape, Real> at(const Real& x, const Real& y) const {
-      const Real u = x - profile.x_px, v = y - profile.y_px;
-      const Real f = gaussian_of(u * u * x_factor + v * v * y_factor);
-      const Real uf = u * f, vf = v * f;
-      return {f, M::residual_products(ResidualMomentsOf<Real>{f, uf, vf, u * uf, v * vf}, p)};
-    }
-  };
-
-  template <class Real>
-  DRIFTD_HD static Shape<Real> shape(const Vec<M::kShape, Real>& p, int) {
-    const ProfileOf<Real> profile = M::profile(p);
-    return {p, profile, 1.0f / (profile.sigma_x_px * profile.sigma_x_px),
-            1.0f / (profile.sigma_y_px * profile.sigma_y_px)};
-  }
 };
 
 /// At the pixel's centre, or the mean over the pixel.
@@ -161,8 +136,6 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
   using Evaluation = EvaluationOf<kSearched, Real>;
   using Sums = EquationSums<kSearched, Real>;
   using Pixel = ShapeAt<kShape, Real>;
-  /// Whether fits are made by it, and not only their covariances.
-  static constexpr bool kIsFitted = !SpotModel<Model>;
 
   DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input,
                                  int side, const FitOptions& options) {
@@ -187,7 +160,7 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
     FitInputOf<Real> known = input;  // an angle that is no number is none
     known.angle_rad = where(is_finite(input.angle_rad), input.angle_rad, Real(0.0f));
     Parameters p = Base::from_start(known, d);
-    if (kIsFitted && d.noise.estimator == Estimator::ImplicitLeastSquares)
+    if (d.noise.estimator == Estimator::ImplicitLeastSquares)
       p[kAlpha] = p[kBeta] = Real(NAN);  // not searched, to whoever asks for it
     if constexpr (requires { Model::told_apart(shape(p)); }) {
       const Shape told_apart = Model::told_apart(shape(p));
@@ -401,32 +374,6 @@ DRIFTD_HD auto variance_of_pixels(BackEnd& pixels, const typename Search::Domain
   return result;
 }
 
-/// H^-1 (v0 H + v1 T) H^-1: uncertainty.hpp.
-/// @param inverse  H^-1
-/// @param cubic    T
-template <int n, class Real>
-DRIFTD_HD SymmetricMatrix<n, Real> sandwich(const SymmetricMatrix<n, Real>& inverse,
-                                            const SymmetricMatrix<n, Real>& cubic,
-                                            const PixelVarianceOf<Real>& variance) {
-  const auto of = [](const SymmetricMatrix<n, Real>& m, int j, int k) {
-    return j < k ? m(k, j) : m(j, k);
-  };
-  SymmetricMatrix<n, Real> result;
-  for (int a = 0; a < n; ++a) {
-    Vec<n, Real> row;  // of H^-1 T
-    for (int j = 0; j < n; ++j) {
-      row[j] = Real(0.0f);
-      for (int k = 0; k < n; ++k) row[j] += of(inverse, a, k) * of(cubic, k, j);
-    }
-    for (int b = 0; b <= a; ++b) {
-      Real sum = Real(0.0f);
-      for (int j = 0; j < n; ++j) sum += row[j] * of(inverse, j, b);
-      result(a, b) = variance.constant * inverse(a, b) + variance.slope * sum;
-    }
-  }
-  return result;
-}
-
 /// Whether a minimum is a spot: acceptance.hpp.
 /// @param plain  what unweighted least squares would find; h and inverse_h are of its matrix
 template <class Search, PixelsOneByOne BackEnd, int n, class Real>
@@ -524,9 +471,7 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   for (int j = 0; j < n; ++j)
     result.covariance(j, j) =
         where(idle.of[j], Real(std::numeric_limits<float>::infinity()), result.covariance(j, j));
-  for (int j = 0; j < n; ++j)
-    for (int k = 0; k <= j; ++k)
-      if (((d.fixed >> j | d.fixed >> k) & 1u) != 0) result.covariance(j, k) = Real(0.0f);
+  forget(result.covariance, d.fixed);
   return result;
 }
 
@@ -555,17 +500,6 @@ DRIFTD_HD auto fit_pixelwise(BackEnd& pixels, const FitInputOf<typename Search::
     fits = fit.tries_again();
   }
   return result;
-}
-
-/// The same as if a fit had ended at `found`, its parameters: for the covariance.
-template <class Search, PixelsOneByOne BackEnd>
-DRIFTD_HD auto concluded_at(BackEnd& pixels, const FitInputOf<typename Search::Real>& found,
-                            const FitOptions& options) {
-  Minimum<Search> minimum = {};
-  const typename Search::Domain d = Search::domain(pixels.summary(), found, pixels.side(), options);
-  minimum.parameters = Search::from_start(found, d);
-  minimum.at = Search::evaluate(pixels, d, minimum.parameters);
-  return conclude_pixelwise<Search>(pixels, d, minimum, options);
 }
 
 }  // namespace driftd::fitter

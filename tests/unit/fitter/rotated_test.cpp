@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <random>
 #include <vector>
@@ -431,6 +432,40 @@ TEST_CASE("Covariances are those of the fits' errors") {
             Approx(1).margin(gain_known ? 0.09 : 0.2));
     }
   }
+}
+
+TEST_CASE("Details of fits that wait for others, or are tried again, are those of each alone") {
+  FitOptions options;
+  options.model = GENERATE(Model::CircularGaussian, Model::EllipticalGaussian);
+  options.estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::PoissonLikelihood);
+  const int side = GENERATE(9, 33);
+  constexpr std::size_t kCount = test::kInstrumented ? 140 : 400;  // from 128 on some are left
+  std::mt19937_64 generator(12);
+  std::uniform_real_distribution<double> off(-1, 1);
+  std::vector<float> pixels;
+  std::vector<fitter::Start> starts;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double middle = (side - 1) / 2.0, x = middle + off(generator), y = middle - 0.4;
+    const double amplitude = i % 10 == 9 ? 0 : 400;  // blank
+    for (const double v : image({x, y, 1.3, 1.2, 0, amplitude, 20}, side))
+      pixels.push_back(static_cast<float>(std::poisson_distribution<int>(v)(generator)));
+    const float from = i % 3 == 0 ? 0.5f : static_cast<float>(middle);  // of a spot that jumped
+    starts.push_back({from, from, 1, 1});
+  }
+  const Batch batch = {.pixels = pixels.data(),
+                       .type = fitter::PixelType::F32,
+                       .roi_px = side,
+                       .count = kCount,
+                       .starts = starts.data()};
+  const std::vector<Fit> together = fit(batch, options);
+  int found = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    CAPTURE(i, side, static_cast<int>(options.model), static_cast<int>(options.estimator));
+    const Fit alone = fit(fitter::part_of(batch, i, 1), options).front();
+    CHECK(std::memcmp(&alone, &together[i], sizeof alone) == 0);
+    if (i % 3 == 0 && converged(alone.l.status)) ++found;
+  }
+  CHECK(found > 100 * static_cast<int>(kCount) / 400);
 }
 
 TEST_CASE("Details of fits of nothing are no numbers, and those of the circular model tell sigma") {
