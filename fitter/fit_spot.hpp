@@ -99,10 +99,8 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed,
 template <class Search>
 using CovarianceOf = SymmetricMatrix<Search::Model::kShape + 2, typename Search::Real>;
 
-/// From a minimum to the result. The verdict rests on the plain residuals whatever the estimator
-/// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise,
-/// but for the noise that a known gain tells of the peak (variance_at_peak());
-/// of a map of variances it knows which pixels are left out (left_out_pixels.hpp).
+/// From a minimum to the result. Of a map of variances the verdict knows which pixels are left out
+/// (left_out_pixels.hpp).
 /// @param covariance  receives it (set_details() of fit_details.hpp); null: it is not wanted
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
@@ -140,13 +138,14 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   const SymmetricMatrix<n + 2, Real> inverse_l = inverse_lower(h);
   store_sd<Spot>(standard_deviations(inverse_diagonal(h, inverse_l), pooled), plain.fixed, p, l);
   // Summed whatever the other tests say: the lanes of a back end must meet in it.
-  const SmoothedExtremesOf<Real> structure = pixels.smoothed_residuals(alpha, at.level.beta);
-  const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
-  const Real at_peak = variance_at_peak(options.noise, alpha, l.background_adu, pooled);
-  const Mask<Real> spot = h.positive_definite &&
-                          inside_limits(Spot::profile(found), pixels.side()) &&
-                          significant(l, plain.squares, constant, freedom) &&
-                          structureless(structure, alpha, sqrt_of(at_peak));
+  const EvidenceOf<Real> evidence = {l,
+                                     Spot::profile(found),
+                                     h.positive_definite,
+                                     alpha,
+                                     plain.squares,
+                                     freedom,
+                                     pixels.smoothed_residuals(alpha, at.level.beta)};
+  const Mask<Real> spot = is_spot(evidence, summary, pixels.side(), options.noise);
   if (options.spots_only)
     l.status = where(l.converged() && !spot, Real(code_of(FitStatus::NotConverged)), l.status);
 

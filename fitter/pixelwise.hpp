@@ -374,50 +374,72 @@ DRIFTD_HD auto variance_of_pixels(BackEnd& pixels, const typename Search::Domain
   return result;
 }
 
-/// Whether a minimum is a spot: acceptance.hpp.
-/// @param plain  what unweighted least squares would find; h and inverse_h are of its matrix
-template <class Search, PixelsOneByOne BackEnd, int n, class Real>
-DRIFTD_HD Mask<Real> is_spot(BackEnd& pixels, const typename Search::Domain& d,
-                             const Minimum<Search>& minimum, const NoiseModel& noise,
-                             const EquationSums<n, Real>& plain, const Factors<n, Real>& h,
-                             const SymmetricMatrix<n, Real>& inverse_h) {
-  const auto p = Search::shape(minimum.parameters);
-  const auto shape = Search::Model::shape(p, d.side);
-  const LevelsOf<Real> level = minimum.at.level;
-  const PixelSummaryOf<Real>& summary = pixels.summary();
-  const Real freedom = plain.normal(n - 1, n - 1) - static_cast<float>(n);
-  const Real pooled = plain.value / freedom;
-  // Summed whatever the other tests say: the threads of a back end must meet in it.
-  const bool integrated = pixels.integrated();
-  const SmoothedExtremesOf<Real> structure =
-      pixels.smoothed_image([&](int row, int column, const Real& g) {
-        const Real f = shape_in_pixel(shape, integrated, Real(static_cast<float>(column)),
-                                      Real(static_cast<float>(row)))
-                           .f;
-        return g - (level.alpha * f + level.beta);
-      });
-  const auto sd = [&](int j) {
-    return (d.fixed >> j & 1u) != 0 ? Real(0.0f) : sqrt_of(pooled * inverse_h(j, j));
-  };
-  constexpr int kSigmaY = Search::kShape > 3 ? 3 : 2;
-  LocalizationOf<Real> l;
-  l.amplitude_adu = level.alpha;
-  l.amplitude_sd_adu = sd(Search::kAlpha);
-  l.sigma_x_px = p[2];
-  l.sigma_x_sd_px = sd(2);
-  l.sigma_y_px = p[kSigmaY];
-  l.sigma_y_sd_px = sd(kSigmaY);
-  const float count = static_cast<float>(d.side * d.side);
-  const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
-  const Real at_peak =
-      variance_at_peak(noise, level.alpha, level.beta + summary.pedestal_adu, pooled);
-  Mask<Real> inside = inside_limits(Search::Model::profile(p), d.side);
-  if constexpr (requires { Search::Model::inside(p); }) inside = inside && Search::Model::inside(p);
-  return h.positive_definite && inside && significant(l, plain.value, constant, freedom) &&
-         structureless(structure, level.alpha, sqrt_of(at_peak));
+/// Of two widths, as the verdict asks for them: those of the model, or, where it searches others,
+/// what it says of them.
+/// @param covariance  of what was searched
+template <class Model, int n, class Real>
+DRIFTD_HD void set_widths(const Vec<Model::kShape, Real>& p,
+                          const SymmetricMatrix<n, Real>& covariance, LocalizationOf<Real>& l) {
+  if constexpr (requires { Model::widths(p); }) {
+    const auto widths = Model::widths(p);
+    Real variance[2];
+    for (int width = 0; width < 2; ++width) {
+      const auto& by = widths.by[width];  // of the parameters from 2 on
+      variance[width] = Real(0.0f);
+      for (int j = 0; j < 3; ++j)
+        for (int k = 0; k < 3; ++k)
+          variance[width] +=
+              by[j] * by[k] * (j < k ? covariance(2 + k, 2 + j) : covariance(2 + j, 2 + k));
+    }
+    l.sigma_x_px = widths.px[0];
+    l.sigma_y_px = widths.px[1];
+    l.sigma_x_sd_px = sqrt_of(variance[0]);
+    l.sigma_y_sd_px = sqrt_of(variance[1]);
+  } else {
+    l.sigma_x_px = p[2];
+    l.sigma_y_px = p[3];
+    l.sigma_x_sd_px = sqrt_of(covariance(2, 2));
+    l.sigma_y_sd_px = sqrt_of(covariance(3, 3));
+  }
 }
 
-/// From a minimum to the result, by the rules of fit_spot.hpp's conclude().
+/// What the verdict rests on.
+/// @param plain      what unweighted least squares would find
+/// @param inverse_h  of its matrix
+template <class Search, PixelsOneByOne BackEnd, int n, class Real>
+DRIFTD_HD EvidenceOf<Real> evidence_of(BackEnd& pixels, const typename Search::Domain& d,
+                                       const Minimum<Search>& minimum,
+                                       const EquationSums<n, Real>& plain,
+                                       const SymmetricMatrix<n, Real>& inverse_h) {
+  using Spot = typename Search::Model;
+  const Vec<n, Real> found = minimum.found();
+  const LevelsOf<Real> level = minimum.at.level;
+  EvidenceOf<Real> e;
+  e.freedom = plain.normal(n - 1, n - 1) - static_cast<float>(n);
+  e.squares = plain.value;
+  e.amplitude_adu = level.alpha;
+  SymmetricMatrix<n, Real> covariance = inverse_h;
+  for (int j = 0; j < n; ++j)
+    for (int k = 0; k <= j; ++k) covariance(j, k) *= e.squares / e.freedom;
+  forget(covariance, d.fixed);
+  e.found.amplitude_adu = found[Search::kAlpha];
+  e.found.amplitude_sd_adu = sqrt_of(covariance(Search::kAlpha, Search::kAlpha));
+  e.found.background_adu = found[Search::kBeta] + pixels.summary().pedestal_adu;
+  set_widths<Spot>(Search::shape(found), covariance, e.found);
+  e.profile = Spot::profile(Search::shape(found));
+  // Summed whatever the other tests say: the threads of a back end must meet in it.
+  const auto shape = Spot::shape(Search::shape(minimum.parameters), d.side);
+  const bool integrated = pixels.integrated();
+  e.smoothed = pixels.smoothed_image([&](int row, int column, const Real& g) {
+    const Real f = shape_in_pixel(shape, integrated, Real(static_cast<float>(column)),
+                                  Real(static_cast<float>(row)))
+                       .f;
+    return g - (level.alpha * f + level.beta);
+  });
+  return e;
+}
+
+/// From a minimum to the result, as fit_spot.hpp's conclude().
 template <class Search, PixelsOneByOne BackEnd>
 DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain& d,
                                   const Minimum<Search>& minimum, const FitOptions& options)
@@ -447,7 +469,12 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   const Factors<n, Real> h = factorize(full);
   const SymmetricMatrix<n, Real> inverse_h = inverse(h, inverse_lower(h));
   if constexpr (!Search::kIsLine) {
-    const Mask<Real> spot = is_spot(pixels, d, minimum, options.noise, plain, h, inverse_h);
+    EvidenceOf<Real> evidence = evidence_of(pixels, d, minimum, plain, inverse_h);
+    evidence.determined = h.positive_definite;
+    const auto found = Search::shape(minimum.found());
+    Mask<Real> spot = is_spot(evidence, summary, d.side, options.noise);
+    if constexpr (requires { Search::Model::inside(found); })
+      spot = spot && Search::Model::inside(found);
     if (options.spots_only)
       result.status =
           where(result.converged() && !spot, Real(code_of(FitStatus::NotConverged)), result.status);
