@@ -69,8 +69,8 @@ class SlipSearch {
     std::vector<Slip> slips;
     for (std::size_t m = 0; m < tracks_.markers(); ++m) {
       for (std::size_t place = 0; place < places_.places(m); ++place) {
-        for (const std::size_t frame : steps_of(m, place))
-          if (slips_at(m, frame)) slips.push_back({m, frame});
+        for (const auto& [seen, frame] : steps_of(m, place))
+          if (slips_at(m, seen)) slips.push_back({m, frame});
       }
     }
     return slips;
@@ -83,8 +83,13 @@ class SlipSearch {
     return Offset{frame, {p.x_px - points_[frame].x_px, p.y_px - points_[frame].y_px}};
   }
 
-  /// Frames at which the means before and after differ most, among those around.
-  std::vector<std::size_t> steps_of(std::size_t m, std::size_t place) {
+  struct Candidate {
+    std::size_t seen;   ///< frame that enough frames are on both sides of
+    std::size_t frame;  ///< of the step: nearer to an end, it is seen from there
+  };
+
+  /// Where the means before and after differ most, among those around.
+  std::vector<Candidate> steps_of(std::size_t m, std::size_t place) {
     offsets_.clear();
     sums_.assign(1, {});
     const std::size_t end = places_.end_of(m, place, tracks_.frames());
@@ -96,17 +101,23 @@ class SlipSearch {
     }
     const std::size_t n = offsets_.size();
     weights_.assign(n + 1, 0);
-    // Nearer to an end, too: a step there would be seen from here, but at the wrong frame.
     for (std::size_t k = 1; k < n; ++k) weights_[k] = weight_of_step(k);
-    std::vector<std::size_t> frames;
+    std::vector<Candidate> candidates;
     for (std::size_t k = kLeastFrames; k + kLeastFrames <= n; ++k) {
-      const auto around = weights_.begin() + static_cast<std::ptrdiff_t>(k - kLeastFrames);
-      if (weights_[k] > 0 &&
-          weights_[k] >= *std::max_element(around, around + 2 * kLeastFrames + 1)) {
-        frames.push_back(offsets_[k].frame);
+      const std::size_t first = std::max(k - kLeastFrames, kLeastFrames);
+      const std::size_t last = std::min(k + kLeastFrames, n - kLeastFrames);
+      if (weights_[k] > 0 && weights_[k] >= weights_[largest_of(first, last)]) {
+        const std::size_t step = largest_of(k - kLeastFrames, k + kLeastFrames);
+        candidates.push_back({offsets_[k].frame, offsets_[step].frame});
       }
     }
-    return frames;
+    return candidates;
+  }
+
+  std::size_t largest_of(std::size_t first, std::size_t last) const noexcept {
+    const auto begin = weights_.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = weights_.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+    return static_cast<std::size_t>(std::max_element(begin, end) - weights_.begin());
   }
 
   /// How much the means before and after the k-th offset differ, over what noise makes of it; 0
