@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -278,6 +280,21 @@ std::optional<PagedFrames> micromanager_pages(const StackSettings& settings, Tif
   frames.said = static_cast<std::int64_t>(frames.places.size());
   if (!file.chain_is_whole()) frames.missing = broken_chain_in_words(file);
   return frames;
+}
+
+/// Not by a parser of JSON, which would take longer than the fits.
+std::optional<double> elapsed_s(std::string_view json) noexcept {
+  constexpr std::string_view kKey = "\"ElapsedTime-ms\"";
+  const std::size_t key = json.find(kKey);
+  if (key == std::string_view::npos) return std::nullopt;
+  const std::size_t colon = json.find_first_not_of(" \t\r\n", key + kKey.size());
+  if (colon == std::string_view::npos || json[colon] != ':') return std::nullopt;
+  const std::size_t begin = json.find_first_not_of(" \t\r\n\"", colon + 1);
+  if (begin == std::string_view::npos) return std::nullopt;
+  double ms = 0;
+  const auto read = std::from_chars(json.data() + begin, json.data() + json.size(), ms);
+  if (read.ec != std::errc{} || !std::isfinite(ms)) return std::nullopt;
+  return ms / 1000;
 }
 
 }  // namespace driftd::camera

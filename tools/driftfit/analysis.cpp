@@ -274,8 +274,7 @@ bool drift_wanted(const Options& options) {
   throw InputError(options.stack.path, what);
 }
 
-DriftTrace trace_of(const Options& options, camera::ImageStack& stack, FrameRange range,
-                    const MarkerTracks& tracks) {
+DriftSettings settings_for(const Options& options, FrameRange range, const MarkerTracks& tracks) {
   DriftSettings settings{
       .reference = std::nullopt,
       .min_markers = std::min(options.min_markers, static_cast<int>(tracks.markers())),
@@ -283,7 +282,14 @@ DriftTrace trace_of(const Options& options, camera::ImageStack& stack, FrameRang
   if (options.reference_frame >= 0) {
     settings.reference = static_cast<std::size_t>(options.reference_frame - range.first);
   }
-  DriftTrace trace{.points = solve_drift(tracks, settings),
+  return settings;
+}
+
+/// @param points  solved with those settings
+DriftTrace trace_of(const Run& run, const MarkerTracks& tracks, const DriftSettings& settings,
+                    std::vector<DriftPoint> points) {
+  const auto& [options, stack, recorded, maps, range, stop] = run;
+  DriftTrace trace{.points = std::move(points),
                    .reasons = {},
                    .first_frame = range.first,
                    .stack_frames = stack.shape().frames,
@@ -299,9 +305,19 @@ DriftTrace trace_of(const Options& options, camera::ImageStack& stack, FrameRang
   return trace;
 }
 
-/// What is lacking; "" where every frame has a drift. @throws CoverageError
+/// Which markers have new places, and which do not agree; "" where there is none.
+std::string moves_in_words(const DriftSolution& solution, const std::vector<Pick>& picks,
+                           FrameRange range) {
+  const std::string moved = moved_in_words(solution.moved, picks, range.first);
+  const std::string apart = apart_in_words(solution.apart, picks, range.first);
+  return moved + (moved.empty() || apart.empty() ? "" : "\n") + apart;
+}
+
+/// What is lacking; "" where every frame has a drift.
+/// @param moves  moves_in_words(): what may be the reason
+/// @throws CoverageError
 std::string check_coverage(const Options& options, const DriftTrace& trace,
-                           const MarkerTracks& tracks) {
+                           const MarkerTracks& tracks, const std::string& moves) {
   const std::int64_t known = frames_known(trace);
   const auto frames = static_cast<std::int64_t>(trace.points.size());
   if (known == frames) return {};
@@ -312,8 +328,9 @@ std::string check_coverage(const Options& options, const DriftTrace& trace,
        .wanted_share = options.warn_drift_share});
   const double share = static_cast<double>(known) / static_cast<double>(frames);
   if (drift_wanted(options) && (known == 0 || share < options.min_drift_share)) {
-    throw CoverageError(fmt::format("{}: {}\nnothing was written, as --min-drift-share is {:g}",
-                                    options.stack.path.string(), gaps, options.min_drift_share));
+    throw CoverageError(fmt::format("{}: {}\n{}{}nothing was written, as --min-drift-share is {:g}",
+                                    options.stack.path.string(), gaps, moves,
+                                    moves.empty() ? "" : "\n", options.min_drift_share));
   }
   return gaps;
 }
@@ -356,8 +373,12 @@ Outcome follow_markers(const Run& as_given) {
   fitter.watch_clipped();
   MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps.variances());
   const MarkerTracks tracks = tracks_of(run, markers, follower, results);
-  const DriftTrace trace = trace_of(options, stack, range, tracks);
-  const std::string gaps = check_coverage(options, trace, tracks);
+  const DriftSettings settings = settings_for(options, range, tracks);
+  DriftSolution solution = solve_drift(tracks, settings);
+  const DriftTrace trace = trace_of(run, tracks, settings, std::move(solution.points));
+  const std::string moves =
+      drift_wanted(options) ? moves_in_words(solution, markers.picks, range) : "";
+  const std::string gaps = check_coverage(options, trace, tracks, moves);
   results.finish(&trace);
   const std::int64_t known = frames_known(trace);
   Outcome outcome;
@@ -387,7 +408,9 @@ Outcome follow_markers(const Run& as_given) {
     }
   }
   const std::string jumps = drift_wanted(options) ? jumps_in_words(trace) : "";
-  if (!jumps.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + jumps;
+  for (const std::string& more : {moves, jumps}) {
+    if (!more.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + more;
+  }
   if (!markers.size_reason.empty()) outcome.summary += markers.size_reason + "\n";
   outcome.summary += fmt::format("written: {}\n", results.names());
   return outcome;

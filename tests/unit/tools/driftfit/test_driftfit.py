@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The program driftfit with stacks drawn here with a known drift."""
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -230,6 +231,50 @@ class Gaps(WithFolder):
         speck = 6000 * np.exp(-((x - px)**2 + (y - py)**2) / (2 * 1.3**2))
         stack[at] += np.random.default_rng(2).poisson(speck).astype(np.uint16)
         return self.write_raw(stack), drift
+
+    def drawn(self, own, *arguments):
+        """Three markers that also go their own way: own(marker, frame) is x and y."""
+        random, (y, x) = np.random.default_rng(4), np.mgrid[:64, :80]
+        drift = np.column_stack([np.linspace(0, 1, 100), np.linspace(0, -0.5, 100)])
+        stack = np.empty((100, 64, 80), np.uint16)
+        for frame, (dx, dy) in enumerate(drift):
+            mean = np.full((64, 80), 100.0)
+            for marker, (px, py) in enumerate(self.OF_OWN):
+                ax, ay = own(marker, frame)
+                mean += 750 * np.exp(-((x - px - dx - ax)**2 + (y - py - dy - ay)**2) / (2 * 1.3**2))
+            stack[frame] = random.poisson(mean)
+        file = self.folder / "own.tif"
+        file.write_bytes(tiff_of(stack, ""))
+        done = subprocess.run([PROGRAM, file, "--drift-csv", self.folder / "d.csv", "--overwrite", *arguments],
+                              capture_output=True, text=True, check=False, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = rows_of(self.folder / "d.csv")
+        off = [np.hypot(float(row["x_px"]) - dx, float(row["y_px"]) - dy) for row, (dx, dy) in zip(rows, drift)
+               if row["x_px"]]
+        return done.stderr, off
+
+    OF_OWN = ((15, 14), (50, 20), (30, 45))
+
+    def test_a_marker_that_slips_costs_no_drift_and_is_named(self):
+        for slip, frame in (0.3, 50), (1.5, 50), (2.5, 20), (3, 80):
+            said, off = self.drawn(lambda marker, t, slip=slip, frame=frame: (slip if marker == 0 and t >= frame else 0, 0))
+            self.assertGreaterEqual(len(off), 94)  # five until one beyond the reach is taken back
+            self.assertLess(max(off), 0.1)
+            told = re.search(r"warning: marker \d at 15.0, 14.0 is ([0-9.]+) px from where it was from frame (\d+) on", said)
+            self.assertTrue(told, said)
+            self.assertAlmostEqual(float(told[1]), slip, delta=0.05)
+            self.assertLessEqual(abs(int(told[2]) - frame), 5)
+        said, off = self.drawn(lambda marker, t: (1 if marker == 0 and t >= 30 else 0, 0.7 if marker == 2 and t >= 60 else 0))
+        self.assertEqual(len(off), 100)
+        self.assertLess(max(off), 0.1)
+        self.assertIn("from frame 30 on", said)
+        self.assertIn("from frame 60 on", said)
+        self.assertEqual(self.drawn(lambda marker, t: (0, 0))[0], "")
+
+    def test_a_marker_that_creeps_is_named_and_outvoted(self):
+        said, off = self.drawn(lambda marker, t: (0.01 * t if marker == 1 else 0, 0), "--min-markers", "2")
+        self.assertRegex(said, r"marker \d at (50.0|49.9), 20.0 and markers \d, \d move apart by up to (0.9|1.0)")
+        self.assertLess(max(off), 0.15)
 
     def test_one_odd_frame_costs_that_frame_alone(self):
         for dark, off in ([0], (5, 0)), ([1], (-3, 4)), ([0, 1], (0, -5)), ([2], (4, 0)), ([0, 2], (0, 4)):
