@@ -20,6 +20,7 @@
 #include "tools/driftfit/marker_follower.hpp"
 #include "tools/driftfit/marker_search.hpp"
 #include "tools/driftfit/metadata_times.hpp"
+#include "tools/driftfit/negative_light.hpp"
 #include "tools/driftfit/progress.hpp"
 #include "tools/driftfit/results.hpp"
 #include "tools/driftfit/stack_input.hpp"
@@ -168,6 +169,16 @@ std::vector<Pick> picks_inside(const Options& options, const camera::StackShape&
                                  pick.x_px, pick.y_px, shape.width_px, shape.height_px));
   }
   return picks;
+}
+
+/// Of the first frame that is one.
+std::string negative_light_in(camera::ImageStack& stack, FrameRange range, float offset,
+                              bool is_map) {
+  std::int64_t frame = range.first;
+  while (frame < range.first + range.count - 1 && stack.is_repeat(frame)) ++frame;
+  std::vector<std::byte> pixels(stack.shape().frame_bytes());
+  stack.read(frame, 1, pixels.data());
+  return negative_light(stack.shape(), pixels.data(), frame, offset, is_map);
 }
 
 /// What a run works on.
@@ -353,8 +364,7 @@ Outcome follow_markers(const Run& as_given) {
   options.roi_px = markers.roi_px;
   const Run run{options, stack, recorded, maps, range, stop};
   Results results(options, recorded, stack.facts().files);
-  fitter.watch_clipped();
-  MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps.variances());
+  MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps);
   const MarkerTracks tracks = tracks_of(run, markers, follower, results);
   const DriftTrace trace = trace_of(options, stack, range, tracks);
   const std::string gaps = check_coverage(options, trace, tracks);
@@ -368,7 +378,7 @@ Outcome follow_markers(const Run& as_given) {
       results.written(),
       counted(static_cast<std::int64_t>(markers.picks.size()) * range.count, "fit"),
       counted(known, "frame"), fitter.description());
-  outcome.summary += fitter.clipped_pixels().told();
+  outcome.summary += follower.clipped_pixels().told();
   const bool warn =
       drift_wanted(options) &&
       static_cast<double>(known) < options.warn_drift_share * static_cast<double>(range.count);
@@ -396,7 +406,6 @@ Outcome follow_markers(const Run& as_given) {
 Outcome localize_every_spot(const Run& run) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
   SpotFitter fitter(options.fitter);
-  fitter.watch_clipped();
   Results results(options, recorded, stack.facts().files);
   EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter, maps);
   {
@@ -421,8 +430,23 @@ Outcome localize_every_spot(const Run& run) {
   return {.summary = fmt::format("{}, {} found, {} ({})\n{}written: {}\n",
                                  counted(range.count, "frame"), counted(every_spot.found(), "spot"),
                                  counted(results.written(), "localization"), fitter.description(),
-                                 fitter.clipped_pixels().told(), results.names()),
+                                 every_spot.clipped_pixels().told(), results.names()),
           .warning = {}};
+}
+
+/// @param likely_why  a sentence that goes with a failure, too; or ""
+Outcome outcome_of(const Run& run, const std::string& likely_why) {
+  if (likely_why.empty())
+    return run.options.every_spot ? localize_every_spot(run) : follow_markers(run);
+  try {
+    Outcome outcome = outcome_of(run, "");
+    outcome.summary += likely_why + "\n";
+    return outcome;
+  } catch (const InputError& error) {
+    throw InputError(std::string(error.what()) + "\n" + likely_why);
+  } catch (const CoverageError& error) {
+    throw CoverageError(std::string(error.what()) + "\n" + likely_why);
+  }
 }
 
 }  // namespace
@@ -440,7 +464,9 @@ Outcome analyse(const Options& as_given, const std::function<bool()>& stop) {
   fitter::FitOptions& fit = options.fitter.options;
   stack = maps.applied_to(std::move(stack), fit.noise, fit.saturation_adu);
   const Run run{options, *stack, recorded, maps, range, stop};
-  Outcome outcome = options.every_spot ? localize_every_spot(run) : follow_markers(run);
+  const std::string negative =
+      negative_light_in(*stack, range, fit.noise.offset_adu, !options.maps.offset.empty());
+  Outcome outcome = outcome_of(run, negative);
   if (maps.variances() != nullptr) {
     outcome.summary +=
         fmt::format("{} of {} pixels are too noisy by the map to be taken for spots\n",

@@ -163,7 +163,6 @@ void SpotFitter::search_cold(const fitter::Batch& batch, std::span<fitter::Local
 
 void SpotFitter::fit(fitter::Batch batch, std::span<fitter::Localization> results) {
   if (batch.count == 0) return;
-  if (watches_clipped_) clipped_.look_at(batch);
   const bool weighted = fitter::needs_variances(settings_.options.estimator);
   const fitter::Batch given = batch;
   if (weighted) {

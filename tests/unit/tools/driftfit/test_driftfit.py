@@ -30,7 +30,7 @@ class Synthetic(WithFolder):
             most = np.percentile(stack, 99.8) if clipped else stack.max()
             said = self.run_program(self.write_raw(np.minimum(stack, most).astype(stack.dtype), f"{clipped}.raw"),
                                     "-o", self.folder / f"{clipped}")
-            self.assertEqual("the largest value there is: spots that are clipped fit too wide; --saturation" in said,
+            self.assertEqual("at the top of their spot: spots that are clipped fit too wide; --saturation" in said,
                              clipped, said)
 
     def test_drift_of_found_markers(self):
