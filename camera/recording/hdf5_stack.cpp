@@ -281,6 +281,11 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   silence_hdf5();
   Hdf5Dataset opened = open_hdf5_dataset(settings);
   StackShape shape = shape_of(opened);
+  if (const std::string missing = missing_sources(opened); !missing.empty()) {
+    fail_by_hdf5(opened.path, opened.name + ": " + missing +
+                                  "; HDF5 would read its fill value there. Bring the file, or "
+                                  "save the dataset as one");
+  }
   check_filters(opened, shape);
   StackFacts facts;
   facts.from_int16 = shape.type == PixelType::F32 && is_whole_number(opened);

@@ -2,6 +2,8 @@
 #include "camera/recording/image_axes.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <utility>
 
 #include "camera/recording/planes.hpp"
@@ -102,13 +104,15 @@ class ImageAxes::Choice {
     for (const std::size_t image : left_) last[value_of(image, axis)] = image;
     std::vector<std::size_t> frames;
     std::vector<std::int64_t> numbers;
+    bool whole = true;
     if (last.contains(0)) frames.push_back(last.at(0));  // says nothing of the axis
     for (const Value* value : values_along(axis)) {
       if (value->second == 0) continue;
       frames.push_back(last.at(value->second));
+      whole = whole && value->first.fraction == 0;
       if (value->first.text.empty()) numbers.push_back(value->first.number);
     }
-    const std::string missing = missing_between(numbers);
+    const std::string missing = whole ? missing_between(numbers) : "";
     if (!missing.empty()) {
       notes_.push_back("has no image of " + name_of_axis(axis) + " " + missing +
                        ": frames are counted without");
@@ -132,7 +136,7 @@ class ImageAxes::Choice {
   }
   static std::string label(const Value& value) {
     if (value.second == 0) return "none";
-    return value.first.text.empty() ? std::to_string(value.first.number) : value.first.text;
+    return value.first.in_words();
   }
   /// Those that occur: none, numbers in their order, names as they came.
   [[nodiscard]] std::vector<const Value*> values_along(std::size_t axis) const {
@@ -160,6 +164,15 @@ class ImageAxes::Choice {
   std::vector<std::size_t> left_;
 };
 
+std::string AxisValue::in_words() const {
+  if (!text.empty()) return text;
+  if (fraction == 0) return std::to_string(number);
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(),
+                                 static_cast<double>(number) + fraction);
+  return {digits.data(), end.ptr};
+}
+
 std::size_t ImageAxes::axis_named(std::string_view name) const {
   return static_cast<std::size_t>(std::ranges::find(axes_, name, &Axis::name) - axes_.begin());
 }
@@ -184,7 +197,7 @@ std::string ImageAxes::place_of(std::size_t image) const {
     const AxisValue& value =
         std::ranges::find_if(values, [&](const auto& v) { return v.second == number; })->first;
     place += (place.empty() ? "" : ", ") + std::string(name) + " " +
-             (value.text.empty() ? std::to_string(value.number) : value.text.substr(0, kMostShown));
+             value.in_words().substr(0, kMostShown);
   }
   return place;
 }

@@ -31,8 +31,13 @@ constexpr std::uint16_t kFluoViewHeader = 34361;
 constexpr std::uint16_t kZeissLsm = 34412;
 constexpr std::uint16_t kExif = 34665;
 
+constexpr std::uint16_t kStripsAt = 273;
+constexpr std::uint16_t kTilesAt = 324;
+
 /// Programs begin directories and pixels at blocks of a disk, as driftd's raw frames do.
-constexpr std::uint64_t kPadding = 8192;
+constexpr std::uint64_t kLargestBlock = 4096;
+/// What a file may have beside its pages: little texts, a thumbnail's rest.
+constexpr std::uint64_t kBeside = 1024;
 
 /// One of the axes along which planes follow one another.
 struct PlaneAxis {
@@ -352,6 +357,19 @@ std::optional<TiffPlanes> scanimage_planes(const StackSettings& settings, const 
   return std::nullopt;
 }
 
+/// The blocks that pixels and directories of a file begin at, by those of the first page and the
+/// next directory: a power of two.
+std::uint64_t block_of(FileBytes& bytes, const TiffDirectory& first) {
+  const TiffTag* parts = first.find(kStripsAt);
+  if (parts == nullptr) parts = first.find(kTilesAt);
+  std::uint64_t places = first.next;
+  if (parts != nullptr && parts->count > 0)
+    places |= bytes.number(parts->at, static_cast<std::size_t>(parts->bytes / parts->count));
+  std::uint64_t block = 1;
+  while (block < kLargestBlock && places % (2 * block) == 0) block *= 2;
+  return block;
+}
+
 }  // namespace
 
 std::optional<TiffPlanes> planes_of(const StackSettings& settings, TiffFile& file,
@@ -405,7 +423,8 @@ void check_bytes_of_pages(const StackSettings& settings, TiffFile& file, FileByt
   std::uint64_t need = first.bytes + pages * of_pixels;
   if (pages > 1) need += (pages - 1) * read_directory(bytes, first.next).bytes;
   const std::uint64_t rest = bytes.size() - std::min(bytes.size(), need);
-  if (rest <= std::max(of_pixels, need / 2) + pages * kPadding) return;
+  const std::uint64_t padding = 2 * block_of(bytes, first);  // of a directory and of its pixels
+  if (rest <= std::max(of_pixels, need / 2) + pages * padding + kBeside) return;
   refuse(settings, "has " + std::to_string(bytes.size()) + " bytes, and its " +
                        std::to_string(pages) + (pages == 1 ? " page" : " pages") + " (" + of_page +
                        ") need " + std::to_string(need) + images);

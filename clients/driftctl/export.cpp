@@ -37,7 +37,7 @@ struct ExportOptions {
   TimeUnit unit = TimeUnit::Seconds;
   At at = At::Begin;
   int column = 1;
-  bool column_told = false, decimal_comma = false;
+  bool column_told = false, decimal_comma = false, no_decimal_comma = false;
   double exposure_ms = 0, pixel_size_nm = 0;
   std::vector<double> matrix = {1, 0, 0, 1};
 };
@@ -51,10 +51,12 @@ std::vector<ScienceDrift> drifts_at_times(const ExportOptions& options, const Dr
   const auto length_ns = std::llround(options.exposure_ms * 1e6);
   std::vector<ScienceDrift> drifts;
   std::size_t not_joined = 0;
-  const FrameTimes times = read_times(options.times, {.column = options.column,
-                                                      .told = options.column_told,
-                                                      .unit = options.unit,
-                                                      .decimal_comma = options.decimal_comma});
+  const FrameTimes times =
+      read_times(options.times, {.column = options.column,
+                                 .told = options.column_told,
+                                 .unit = options.unit,
+                                 .decimal_comma = options.decimal_comma,
+                                 .no_decimal_comma = options.no_decimal_comma});
   if (times.dates && !by_wall)
     throw std::runtime_error(options.times.string() +
                              ": has dates, which --clock monotonic knows nothing of");
@@ -290,6 +292,11 @@ void add_export(CLI::App& app) {
       ->add_flag("--decimal-comma", o->decimal_comma,
                  "The times have a decimal comma, which ends no column")
       ->needs(times);
+  command
+      ->add_flag("--no-decimal-comma", o->no_decimal_comma,
+                 "The times have none: each comma ends a column")
+      ->needs(times)
+      ->excludes("--decimal-comma");
   const std::map<std::string, Clock> clocks = {{"wall", Clock::Wall},
                                                {"monotonic", Clock::Monotonic}};
   command

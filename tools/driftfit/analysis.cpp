@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <future>
 #include <optional>
@@ -157,9 +158,10 @@ class WritingBehind {
   std::future<void> writing_;  ///< its end waits for the thread, so it is the last
 };
 
-std::vector<Pick> picks_inside(const Options& options, const camera::StackShape& shape) {
+std::vector<Pick> picks_inside(const Options& options, const camera::StackShape& shape,
+                               std::string& note) {
   std::vector<Pick> picks = read_picks(
-      options.picks, options.pixel_told ? std::optional(options.pixel_nm) : std::nullopt);
+      options.picks, options.pixel_told ? std::optional(options.pixel_nm) : std::nullopt, &note);
   for (const Pick& pick : picks) {
     const bool inside = pick.x_px > -0.5 && pick.x_px < shape.width_px - 0.5 && pick.y_px > -0.5 &&
                         pick.y_px < shape.height_px - 0.5;
@@ -197,6 +199,7 @@ struct Markers {
   std::int64_t frame = 0;
   int roi_px = 0;
   std::string size_reason = {};  ///< "": the ROI is as given
+  std::string note = {};         ///< of the picks; or ""
 };
 
 [[noreturn]] void fail_without_markers(const Options& options, FrameRange range, int searched,
@@ -217,7 +220,9 @@ struct Markers {
 
 Markers picked_markers(const Run& run) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
-  Markers markers{picks_inside(options, stack.shape()), range.first, options.roi_px};
+  std::string note;
+  Markers markers{picks_inside(options, stack.shape(), note), range.first, options.roi_px};
+  markers.note = note;
   if (options.roi_px > 0) return markers;
   std::vector<std::byte> frame(stack.shape().frame_bytes());
   stack.read(range.first, 1, frame.data());
@@ -310,6 +315,17 @@ DriftTrace trace_of(const Options& options, camera::ImageStack& stack, FrameRang
   return trace;
 }
 
+/// A line where the metadata have the times of some frames alone; else "".
+std::string untimed_in_words(const DriftTrace& trace) {
+  if (trace.times_s.empty()) return {};
+  const auto begin = trace.times_s.begin() + trace.first_frame;
+  const auto end = begin + static_cast<std::ptrdiff_t>(trace.points.size());
+  const auto none = std::count_if(begin, end, [](double time_s) { return std::isnan(time_s); });
+  if (none == 0) return {};
+  return fmt::format("of {} the metadata have no time: time_s is empty there\n",
+                     counted(none, "frame"));
+}
+
 /// What is lacking; "" where every frame has a drift. @throws CoverageError
 std::string check_coverage(const Options& options, const DriftTrace& trace,
                            const MarkerTracks& tracks) {
@@ -398,6 +414,8 @@ Outcome follow_markers(const Run& as_given) {
   }
   const std::string jumps = drift_wanted(options) ? jumps_in_words(trace) : "";
   if (!jumps.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + jumps;
+  if (!markers.note.empty()) outcome.summary += markers.note + "\n";
+  outcome.summary += untimed_in_words(trace);
   if (!markers.size_reason.empty()) outcome.summary += markers.size_reason + "\n";
   outcome.summary += fmt::format("written: {}\n", results.names());
   return outcome;

@@ -359,6 +359,24 @@ class Choices(WithFolder):
         self.run_program(file, "--drift-csv", out)
         self.assertEqual([r["time_s"] for r in rows_of(out)], ["0.125500000", "0.250000000", "", "0.375000000", ""])
 
+    def test_times_of_others_and_frames_without_are_no_times(self):
+        stack, _ = drifting(5)
+        file, out = self.folder / "s.tif", self.folder / "out.csv"
+        others = '"UserData": {"a": "\\"}", "Trigger": [{"ElapsedTime-ms": 7}]}, "Comment": "\\"ElapsedTime-ms\\": 8, {"'
+
+        def times_of(told):
+            with tifffile.TiffWriter(file) as writer:
+                for page, time in zip(stack, told):
+                    writer.write(page, photometric="minisblack", metadata=None, contiguous=False,
+                                 extratags=[(51123, 2, None, "{" + others + ("," + time if time else "") + "}", True)])
+            said = self.run_program(file, "--drift-csv", out, "--overwrite")
+            return [r.get("time_s") for r in rows_of(out)], said
+
+        times, said = times_of([None, *('"ElapsedTime-ms": %d' % (100 * t) for t in range(1, 5))])
+        self.assertEqual(times, ["", "0.100000000", "0.200000000", "0.300000000", "0.400000000"])
+        self.assertIn("of 1 frame the metadata have no time", said)
+        self.assertEqual(times_of([None] * 5)[0], [None] * 5)
+
     def test_a_page_for_two_frames_is_one_measurement(self):
         stack, drift = drifting(40)
         page = [t if t % 8 != 5 else t - 2 for t in range(40)]  # frames 5, 13, 21, 29, 37
