@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/counted.hpp"
+
 namespace driftd::camera {
 namespace {
 
@@ -272,8 +274,8 @@ std::string missing_virtual_sources(const Hdf5Dataset& opened, const Hdf5Handle&
   }
   H5Eclear2(H5E_DEFAULT);
   if (missing == 0) return {};
-  return "is virtual, and " + std::to_string(missing) + " of its " + std::to_string(count) +
-         (count == 1 ? " source" : " sources") + " cannot be opened: " + first;
+  return "is virtual, and " + std::to_string(missing) + " of its " + counted(count, "source") +
+         " cannot be opened: " + first;
 }
 
 std::string short_external_files(const Hdf5Dataset& opened, const Hdf5Handle& made) {
@@ -333,8 +335,8 @@ Hdf5Dataset open_hdf5_dataset(const StackSettings& settings) {
     opened.dimensions = dimensions_of(opened.dataset.get());
     if (!opened.dimensions.are_three) {
       fail_by_hdf5(path,
-                   opened.name + ": has " + std::to_string(opened.dimensions.size.size()) +
-                       " dimensions (" + in_words(opened.dimensions.size) +
+                   opened.name + ": has " + counted(opened.dimensions.size.size(), "dimension") +
+                       " (" + in_words(opened.dimensions.size) +
                        "); a stack has three (frames, rows, columns), and others of one element");
     }
     opened.columns_first = H5Aexists(opened.dataset.get(), "MATLAB_class") > 0;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "camera/recording/planes.hpp"
 
 namespace driftd::camera {
@@ -55,7 +56,8 @@ class ImageAxes::Choice {
   }
 
   /// Leaves the images of one value along an axis.
-  void choose(std::string_view name, const char* what, const char* option, int chosen) {
+  void choose(std::string_view name, const char* what, const char* several, const char* option,
+              int chosen) {
     const std::size_t axis = all_.axis_named(name);
     const std::vector<const Value*> values = values_along(axis);
     std::vector<std::string> labels;
@@ -65,6 +67,7 @@ class ImageAxes::Choice {
     }
     const auto index = static_cast<std::size_t>(
         choose_one(settings_.path, {.what = what,
+                                    .several = several,
                                     .option = option,
                                     .chosen = chosen,
                                     .count = static_cast<std::int64_t>(labels.size()),
@@ -118,8 +121,10 @@ class ImageAxes::Choice {
                        ": frames are counted without");
     }
     if (frames.size() < left_.size()) {
-      notes_.push_back(std::to_string(left_.size() - frames.size()) +
-                       " of its images stand where a later one does: the later one counts");
+      const std::size_t double_ones = left_.size() - frames.size();
+      notes_.push_back(std::to_string(double_ones) + " of its images " +
+                       (double_ones == 1 ? "stands" : "stand") +
+                       " where a later one does: the later one counts");
     }
     return frames;
   }
@@ -205,11 +210,12 @@ std::string ImageAxes::place_of(std::size_t image) const {
 std::vector<std::size_t> ImageAxes::frames(const StackSettings& settings,
                                            std::vector<std::string>& notes) const {
   Choice choice(*this, settings, notes);
-  choice.choose("position", "positions", settings.names.series, settings.series);
-  choice.choose("channel", "channels", settings.names.channel, settings.channel);
+  choice.choose("position", "position", "positions", settings.names.series, settings.series);
+  choice.choose("channel", "channel", "channels", settings.names.channel, settings.channel);
   const std::size_t time = axis_named("time");
   if (settings.slice >= 0 || (time < axes_.size() && choice.varies(time))) {
-    choice.choose("z", "positions in z at each time", settings.names.slice, settings.slice);
+    choice.choose("z", "position in z at each time", "positions in z at each time",
+                  settings.names.slice, settings.slice);
   }
   return choice.in_order(choice.axis_of_frames());
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "camera/recording/planes.hpp"
 
 namespace driftd::camera {
@@ -80,8 +81,8 @@ void add_planes(ImageAxes& axes, const std::vector<PlaneAxis>& along, std::int64
 /// An image takes a byte at least, whatever damaged metadata say.
 void check_count(const StackSettings& settings, std::int64_t planes, const FileBytes& bytes) {
   if (planes >= 1 && static_cast<std::uint64_t>(planes) <= bytes.size()) return;
-  refuse(settings, "its metadata name " + std::to_string(planes) + " images, it has " +
-                       std::to_string(bytes.size()) + " bytes");
+  refuse(settings, "its metadata name " + counted(planes, "image") + ", it has " +
+                       counted(bytes.size(), "byte"));
 }
 
 /// What tifffile says of images: {"shape": [20, 2, 88, 88], "axes": "TCYX"}, or shape=(40, 88, 88).
@@ -228,6 +229,7 @@ std::optional<TiffPlanes> shaped_planes(const StackSettings& settings, TiffFile&
   const bool several = all.size() > 1;                     // else the option may mean a position
   const std::int64_t index =
       several ? choose_one(settings.path, {.what = "series",
+                                           .several = "series",
                                            .option = settings.names.series,
                                            .chosen = settings.series,
                                            .count = static_cast<std::int64_t>(all.size()),
@@ -286,7 +288,7 @@ TiffPlanes pages_along(const StackSettings& settings, const TiffFile& file, cons
     for (const PlaneAxis& axis : along) {
       said += (said.empty() ? "" : " x ") + std::to_string(axis.size) + " along " + axis.name;
     }
-    refuse(settings, "has " + std::to_string(file.pages()) + " pages, " + who + " says " + said);
+    refuse(settings, "has " + counted(file.pages(), "page") + ", " + who + " says " + said);
   }
   TiffPlanes planes{.axes = {},
                     .count = file.pages(),
@@ -426,8 +428,8 @@ void check_bytes_of_pages(const StackSettings& settings, TiffFile& file, FileByt
   const std::uint64_t padding = 2 * block_of(bytes, first);  // of a directory and of its pixels
   if (rest <= std::max(of_pixels, need / 2) + pages * padding + kBeside) return;
   refuse(settings, "has " + std::to_string(bytes.size()) + " bytes, and its " +
-                       std::to_string(pages) + (pages == 1 ? " page" : " pages") + " (" + of_page +
-                       ") need " + std::to_string(need) + images);
+                       counted(pages, "page") + " (" + of_page + ") need " + std::to_string(need) +
+                       images);
 }
 
 }  // namespace driftd::camera

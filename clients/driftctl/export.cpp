@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "clients/common/option_range.hpp"
 #include "clients/driftctl/frame_times.hpp"
 #include "clients/driftctl/record_files.hpp"
@@ -75,9 +76,9 @@ std::vector<ScienceDrift> drifts_at_times(const ExportOptions& options, const Dr
   }
   if (by_wall && wall.steps() > 0) {
     fmt::print(stderr,
-               "note: the host's clock was set {} times during the record; {} of the times it "
+               "note: the host's clock was set {} during the record; {} of the times it "
                "passed twice or never, and they have no drift\n",
-               wall.steps(), not_joined);
+               counted(wall.steps(), "time"), not_joined);
   }
   return drifts;
 }
@@ -190,7 +191,7 @@ void export_drift(const ExportOptions& options, const RecordFiles& record) {
   out.keep();
   std::size_t missing = 0;
   for (const ScienceDrift& d : drifts) missing += d.measured ? 0 : 1;
-  fmt::print("{}: the drift in {} frames", options.output.string(), drifts.size());
+  fmt::print("{}: the drift in {}", options.output.string(), counted(drifts.size(), "frame"));
   if (missing > 0) {
     fmt::print(", {} of them without a measurement{}", missing,
                options.format == Format::Picasso ? ", which lie between their neighbours" : "");
@@ -237,7 +238,7 @@ void export_hdf5(const fs::path& file, const RecordFiles& record) {
   out.append(std::span<const record::CounterRow>(record.counters()));
   out.append(std::span<const record::Event>(record.events()));
   out.close(record.end());
-  fmt::print("{}: {} files in one\n", file.string(), record.files().size());
+  fmt::print("{}: {} in one\n", file.string(), counted(record.files().size(), "file"));
 }
 
 void run_export(const ExportOptions& options) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/counted.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -69,9 +71,9 @@ Saturation find_saturation(const FrameStatistics& s) {
     saturation.level_adu = s.top();
     saturation.seen = true;
     saturation.text = fmt::format(
-        "{} pixel{} reached {} ADU, the largest value of {} bits: less light (or exposure) keeps "
+        "{} reached {} ADU, the largest value of {} bits: less light (or exposure) keeps "
         "markers off it",
-        reached, reached == 1 ? "" : "s", s.top(), s.shape().bits);
+        counted(reached, "pixel"), s.top(), s.shape().bits);
   } else if (step > 1) {
     saturation.level_adu = s.top();
     saturation.text = fmt::format("the largest level in steps of {}; no pixel reached it", step);
@@ -81,9 +83,9 @@ Saturation find_saturation(const FrameStatistics& s) {
         brightest, s.shape().bits, s.top());
   }
   if (hot > 0) {
-    saturation.text += fmt::format(
-        " (without {} pixel{} at {} ADU whose neighbours are dark: hot pixels, or particles)", hot,
-        hot == 1 ? "" : "s", s.top());
+    saturation.text +=
+        fmt::format(" (without {} at {} ADU whose neighbours are dark: hot pixels, or particles)",
+                    counted(hot, "pixel"), s.top());
   }
   return saturation;
 }

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "tools/driftfit/camera_maps.hpp"
-#include "tools/driftfit/counted.hpp"
 #include "tools/driftfit/drift_gaps.hpp"
 #include "tools/driftfit/drift_trace.hpp"
 #include "tools/driftfit/errors.hpp"
@@ -278,9 +278,9 @@ bool drift_wanted(const Options& options) {
 [[noreturn]] void fail_at_reference(const Options& options, const MarkerTracks& tracks,
                                     FrameRange range, int min_markers) {
   std::string what = fmt::format(
-      "fewer than {} of {} markers could be fitted, or agree, in the reference frame {}: choose "
+      "fewer than {} of {} could be fitted, or agree, in the reference frame {}: choose "
       "fewer by --min-markers, or another frame by --reference",
-      min_markers, tracks.markers(), options.reference_frame);
+      min_markers, counted(tracks.markers(), "marker"), options.reference_frame);
   for (std::size_t i = 0; i < tracks.frames(); ++i) {
     if (tracks.found(i) < min_markers) continue;
     what +=
@@ -486,9 +486,9 @@ Outcome analyse(const Options& as_given, const std::function<bool()>& stop) {
       negative_light_in(*stack, range, fit.noise.offset_adu, !options.maps.offset.empty());
   Outcome outcome = outcome_of(run, negative);
   if (maps.variances() != nullptr) {
-    outcome.summary +=
-        fmt::format("{} of {} pixels are too noisy by the map to be taken for spots\n",
-                    maps.hot().count(), stack->shape().pixels());
+    outcome.summary += fmt::format("{} of {} {} too noisy by the map to be taken for spots\n",
+                                   maps.hot().count(), counted(stack->shape().pixels(), "pixel"),
+                                   maps.hot().count() == 1 ? "is" : "are");
   }
   if (!unknown.empty()) outcome.summary = unknown + "\n" + outcome.summary;
   for (const std::string& note : stack->notes()) {

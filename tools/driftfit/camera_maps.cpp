@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -97,7 +98,7 @@ std::unique_ptr<camera::ImageStack> open_map(const std::filesystem::path& path, 
   } catch (const camera::RecordingError& error) {
     refuse(error.problem);
   }
-  if (file->shape().frames != 1) refuse(fmt::format("{} images", file->shape().frames));
+  if (file->shape().frames != 1) refuse(counted(file->shape().frames, "image"));
   if (!file->notes().empty()) refuse(file->notes().front());
   return file;
 }

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-#include "tools/driftfit/counted.hpp"
+#include "base/counted.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/yaml_files.hpp"
 

@@ -4,8 +4,8 @@
 #include <system_error>
 
 #include "camera/recording/micromanager.hpp"
-#include "tools/driftfit/counted.hpp"
 #include "tools/driftfit/errors.hpp"
+#include "tools/driftfit/few_digits.hpp"
 
 namespace driftd::tools {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <thread>
 
+#include "base/counted.hpp"
 #include "fitter/options.hpp"
 #include "fitter/pixel_type.hpp"
-#include "tools/driftfit/counted.hpp"
 
 namespace driftd::tools {
 namespace {

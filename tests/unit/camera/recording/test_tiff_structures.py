@@ -251,7 +251,7 @@ class ImageJ(WithTiff):
         file = self.folder / "s.tif"
         tifffile.imwrite(file, planes((6, 12, 11)), photometric="minisblack", metadata=None,
                          description="ImageJ=1.54f\nimages=6\nchannels=4\nframes=2\n")
-        self.assertIn("has 6 images, its description says 4 channels, 1 slices and 2 frames", self.refusal(file))
+        self.assertIn("has 6 images, its description says 4 channels, 1 slice and 2 frames", self.refusal(file))
         self.read("--every-page", file)
 
     def test_random_hyperstacks(self):
