@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "daemon/realtime.hpp"
 
 namespace driftd::daemon {
@@ -229,8 +230,9 @@ void Calibration::collect(std::unique_ptr<CalibrationRun> run) {
     return conclude(by_command ? Phase::Stopped : Phase::Failed, reason + "; " + place_of(*run));
   }
   if (run->record().samples.size() < kLeastSamples) {
-    return conclude(Phase::Failed, fmt::format("only {} frames showed the markers; {}",
-                                               run->record().samples.size(), place_of(*run)));
+    return conclude(Phase::Failed,
+                    fmt::format("only {} showed the markers; {}",
+                                counted(run->record().samples.size(), "frame"), place_of(*run)));
   }
   CalibrationContext context{.config = config_, .marker_ids = {}, .waiting_us = waiting_us_()};
   const MarkersReport& markers = loop_.markers();

@@ -3,6 +3,7 @@
 // those of a saved place. Housekeeping thread, as all of marker_keeper.hpp.
 #include <spdlog/fmt/fmt.h>
 
+#include "base/counted.hpp"
 #include "control/turned_constellation.hpp"
 #include "daemon/compose.hpp"
 #include "daemon/marker_keeper.hpp"
@@ -24,9 +25,9 @@ std::string MarkerKeeper::no_fitter_for(const SavedLock& lock) const {
   const std::size_t held = fitter_.fitter->capacity(), markers = lock.markers.size();
   if (markers <= held || may_make_fitter()) return {};
   return fmt::format(
-      "it has {0} markers, and the resident kernel was made for {1}; set fitter.cuda.mode to "
-      "`graph`, or markers.max_count to {0} at least, and start driftd again",
-      markers, held);
+      "it has {}, and the resident kernel was made for {}; set fitter.cuda.mode to "
+      "`graph`, or markers.max_count to {} at least, and start driftd again",
+      counted(markers, "marker"), held, markers);
 }
 
 /// Its camera may be another one: to be known before anything else is looked for.
@@ -101,7 +102,7 @@ void MarkerKeeper::finish_before(const MarkerSearchResult& result, std::int64_t 
 
 void MarkerKeeper::tell_saved(const MarkerSearchResult& result, const char* whose) {
   events_.raise(EventLog::Level::Info, "markers_found",
-                fmt::format("{} markers of {}{}", result.match.matched, whose,
+                fmt::format("{} of {}{}", counted(result.match.matched, "marker"), whose,
                             spots_left_out_text(result.spots_left_out)),
                 {{"found", result.match.matched},
                  {"rejected", 0},

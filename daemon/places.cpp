@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/state_directory.hpp"
 #include "control/acquisition_gate.hpp"
 #include "control/turned_constellation.hpp"
@@ -75,8 +76,8 @@ void Places::save(const std::string& name, const std::string& note, bool replace
         if (!result.problem.empty())
           return CommandRefused{Refusal::Refused, "the place is not saved: " + result.problem};
         tell("saved", name,
-             fmt::format("the place `{}` is saved: {} markers", name,
-                         told["markers"].get<std::size_t>()));
+             fmt::format("the place `{}` is saved: {}", name,
+                         counted(told["markers"].get<std::size_t>(), "marker")));
         json saved = told;
         saved["name"] = name;
         return Reply{.fields = {{"place", saved}}};
@@ -140,8 +141,8 @@ SavedPlace Places::place_now(const std::string& note, std::int64_t now_ns) const
   if (const int count = tracking_count(place.seen); count < needed) {
     throw CommandRefused{
         Refusal::Refused,
-        fmt::format("{} markers are good enough for a place, and {} are needed to find it again",
-                    count, needed)};
+        fmt::format("{} good enough for a place, and {} are needed to find it again",
+                    counted(count, "marker is", "markers are"), needed)};
   }
   return place;
 }

@@ -9,6 +9,7 @@
 #include <numbers>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "daemon/compose.hpp"
 #include "daemon/places.hpp"
 #include "daemon/way_back.hpp"
@@ -142,10 +143,11 @@ std::string Places::too_far(Vec2 moved_nm) const {
 
 std::string Places::how_far(const Going& going, Vec2 moved_nm) const {
   const double turn = degrees(going.match.turn_rad);
-  return fmt::format("the sample is {} from the place `{}`{}; {} of {} markers are there",
+  return fmt::format("the sample is {} from the place `{}`{}; {} of {} {} there",
                      distance_text(moved_nm), going.name,
                      turn == 0 ? "" : fmt::format(" and turned by {:.2f} degrees", turn),
-                     going.match.matched, tracking_count(going.place.seen));
+                     going.match.matched, counted(tracking_count(going.place.seen), "marker"),
+                     going.match.matched == 1 ? "is" : "are");
 }
 
 /// The place's markers are in use and measured.

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "daemon/status_messages.hpp"
 
 namespace driftd::daemon {
@@ -82,9 +83,10 @@ void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers
                   fmt::format("{}; from now on {}", loop.fitter_error, loop.fitter));
   }
   if (loop.queue_dropped != known_dropped_) {
-    events_.raise(EventLog::Level::Error, "slow_publisher",
-                  fmt::format("{} records were dropped: the publisher is too slow",
-                              loop.queue_dropped - known_dropped_));
+    events_.raise(
+        EventLog::Level::Error, "slow_publisher",
+        fmt::format("{} dropped: the publisher is too slow",
+                    counted(loop.queue_dropped - known_dropped_, "record was", "records were")));
     known_dropped_ = loop.queue_dropped;
   }
   tell_limits(loop.limited);
@@ -133,7 +135,7 @@ void Reporter::tell_connections(std::uint64_t ended, std::int64_t now_ns) {
 void Reporter::tell_refusals(const std::vector<Refused>& refused) {
   for (const Refused& peer : refused) {
     std::string text = fmt::format("{} was refused at {}: {}", peer.peer, peer.socket, peer.why);
-    if (peer.untold > 0) text += fmt::format(" (and {} times before that)", peer.untold);
+    if (peer.untold > 0) text += fmt::format(" (and {} before that)", counted(peer.untold, "time"));
     events_.raise(
         EventLog::Level::Warning, "peer_refused", text,
         {{"peer", peer.peer}, {"socket", peer.socket}, {"why", peer.why}, {"untold", peer.untold}});

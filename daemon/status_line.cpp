@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.hpp"
+
 namespace driftd::daemon {
 
 std::string status_line(const nlohmann::json& status) {
@@ -30,8 +32,8 @@ std::string status_line(const nlohmann::json& status) {
   } else if (markers.at("used").is_null()) {
     line += ": markers are looked for";
   } else {
-    line += fmt::format(": {} of {} markers", markers.at("used").get<int>(),
-                        markers.at("tracking").get<int>());
+    line += fmt::format(": {} of {}", markers.at("used").get<int>(),
+                        counted(markers.at("tracking").get<int>(), "marker"));
   }
   if (status.at("state") == "locked" && !drift.at("rms_x_nm").is_null()) {
     line += fmt::format(", drift {:.1f} / {:.1f} nm rms", drift.at("rms_x_nm").get<double>(),

@@ -25,7 +25,8 @@ bool is_ndtiff(FileBytes& file);
 /// @throws RecordingError
 std::unique_ptr<ImageStack> open_ndtiff(const StackSettings& settings);
 
-/// `ElapsedTime-ms` of one image's JSON, in s; nothing: it does not say.
+/// `ElapsedTime-ms` of one image's JSON, in s; nothing: it does not say. One within another value
+/// (`UserData`) is somebody else's.
 std::optional<double> elapsed_s(std::string_view json) noexcept;
 
 /// The pages of a file whose pages each say where they stand; nothing where the first does not.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "clients/driftctl/measurement.hpp"
+#include "base/counted.hpp"
 #include "base/median.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -232,9 +233,9 @@ std::vector<std::uint64_t> Measurement::steps() const {
 MeasurementReport Measurement::report() const {
   if (places_.size() < kLeastFrames)
     throw std::runtime_error(fmt::format(
-        "{} frames with a position came, and {} are needed: is there a camera, are markers found, "
+        "{} with a position came, and {} are needed: is there a camera, are markers found, "
         "and is the time long enough?",
-        places_.size(), kLeastFrames));
+        counted(places_.size(), "frame"), kLeastFrames));
   MeasurementReport report;
   report.state = state_;
   const std::vector<std::uint64_t> steps = this->steps();

@@ -171,7 +171,7 @@ class Records(unittest.TestCase):
         self.assertGreater(len(brightest) - seen, 100)  # of the three; a busy machine may hold it a little sooner
         told = driftctl("--commands", rig.commands, "record", "status")
         self.assertIn("raw frames: the last ", told)
-        self.assertIn("1 files of raw frames, the last: " + event["file"], told)
+        self.assertIn("1 file of raw frames, the last: " + event["file"], told)
 
     def test_a_kill_costs_at_most_the_last_second(self):
         rig = self.start(at_lock="true")

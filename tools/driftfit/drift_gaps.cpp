@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "tools/driftfit/middle.hpp"
 
 namespace driftd::tools {
@@ -20,7 +21,7 @@ constexpr double kSeldomShare = 0.75;
 constexpr std::size_t kMarkersShown = 8;
 
 /// What Absences counts, in words.
-std::vector<std::pair<int, const char*>> counted(const Absences& a) {
+std::vector<std::pair<int, const char*>> by_reason(const Absences& a) {
   return {{a.not_sought, "not sought yet"},
           {a.not_fitted, "not fitted"},
           {a.bad_pixels, "saturated or without contrast"},
@@ -32,12 +33,12 @@ std::vector<std::pair<int, const char*>> counted(const Absences& a) {
 std::string reason_of(const MarkerTracks& tracks, std::size_t frame, int min_markers) {
   const int found = tracks.found(frame);
   if (found >= min_markers) {
-    return fmt::format("{} of {} markers; fewer than {} agree", found, tracks.markers(),
+    return fmt::format("{} of {}; fewer than {} agree", found, counted(tracks.markers(), "marker"),
                        min_markers);
   }
   std::string text =
-      fmt::format("{} of {} markers; {} needed", found, tracks.markers(), min_markers);
-  for (const auto& [count, what] : counted(tracks.absences(frame))) {
+      fmt::format("{} of {}; {} needed", found, counted(tracks.markers(), "marker"), min_markers);
+  for (const auto& [count, what] : by_reason(tracks.absences(frame))) {
     if (count > 0) text += fmt::format("; {} {}", count, what);
   }
   return text;
@@ -68,8 +69,9 @@ std::string stretches_in_words(const DriftTrace& trace) {
     begin = end;
   }
   if (stretches > kStretchesShown) {
-    text += fmt::format(" and {} more stretches, the longest of {} frames",
-                        stretches - kStretchesShown, longest);
+    text += fmt::format(" and {}, the longest of {}",
+                        counted(stretches - kStretchesShown, "more stretch", "more stretches"),
+                        counted(longest, "frame"));
   }
   return text;
 }
@@ -107,8 +109,8 @@ std::string fewer_markers(const MarkerTracks& tracks, std::int64_t frames_known,
     const bool plenty =
         static_cast<double>(enough) >= settings.wanted_share * static_cast<double>(frames);
     if (plenty || (fewest == 1 && enough > frames_known)) {
-      return fmt::format("\n  --min-markers {}: {} of {} frames have so many", fewest, enough,
-                         frames);
+      return fmt::format("\n  --min-markers {}: {} of {} {} so many", fewest, enough,
+                         counted(frames, "frame"), enough == 1 ? "has" : "have");
     }
   }
   return {};
@@ -187,20 +189,20 @@ std::int64_t frames_known(const DriftTrace& trace) noexcept {
 std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
                           const GapSettings& settings) {
   const Totals totals = totals_of(trace, tracks, settings.min_markers);
-  std::string text = fmt::format("no drift in {} of {} frames: {}", totals.frames,
-                                 trace.points.size(), stretches_in_words(trace));
-  text += fmt::format("\n  {} of {} markers are needed; in these frames, of {} in all",
-                      settings.min_markers, tracks.markers(),
+  std::string text = fmt::format("no drift in {} of {}: {}", totals.frames,
+                                 counted(trace.points.size(), "frame"), stretches_in_words(trace));
+  text += fmt::format("\n  {} of {} {} needed; in these frames, of {} in all", settings.min_markers,
+                      counted(tracks.markers(), "marker"), settings.min_markers == 1 ? "is" : "are",
                       totals.frames * static_cast<std::int64_t>(tracks.markers()));
   bool any = false;
-  for (const auto& [count, what] : counted(totals.absences)) {
+  for (const auto& [count, what] : by_reason(totals.absences)) {
     if (count == 0) continue;
     text += fmt::format("{} {} {}", any ? "," : "", count, what);
     any = true;
   }
   if (!any) text += " none is missing";
   if (totals.disagreeing > 0) {
-    text += fmt::format("; in {} frames they do not agree", totals.disagreeing);
+    text += fmt::format("; in {} they do not agree", counted(totals.disagreeing, "frame"));
   }
   text += "\nwhat may help:";
   text += fewer_markers(tracks, frames_known(trace), settings);
@@ -244,10 +246,10 @@ std::string seldom_in_words(const std::vector<MarkerSeen>& markers, std::int64_t
     if (static_cast<double>(seen.frames) >= kSeldomShare * static_cast<double>(frames)) continue;
     if (++seldom > kMarkersShown) continue;
     text +=
-        fmt::format("{}marker {} at {:.1f}, {:.1f} was found in {} of {} frames",
-                    text.empty() ? "" : "\n", m, seen.at.x_px, seen.at.y_px, seen.frames, frames);
+        fmt::format("{}marker {} at {:.1f}, {:.1f} was found in {} of {}", text.empty() ? "" : "\n",
+                    m, seen.at.x_px, seen.at.y_px, seen.frames, counted(frames, "frame"));
     const char* before = ": ";
-    for (const auto& [count, what] : counted(seen.missing)) {
+    for (const auto& [count, what] : by_reason(seen.missing)) {
       if (count > 0) text += fmt::format("{}{} {}", std::exchange(before, ", "), count, what);
     }
   }

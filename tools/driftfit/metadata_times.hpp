@@ -10,7 +10,7 @@
 namespace driftd::tools {
 
 /// A number for each frame of the stack, in s: when it was taken; NaN outside of first .. first +
-/// count - 1, and where the metadata do not say. Empty: those of the first frame do not. While no
+/// count - 1, and where the metadata do not say. Empty: none does. While no
 /// other thread reads the stack. @throws camera::RecordingError
 std::vector<double> times_in_metadata(camera::ImageStack& stack, std::int64_t first,
                                       std::int64_t count);

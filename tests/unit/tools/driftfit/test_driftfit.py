@@ -31,7 +31,7 @@ class Synthetic(WithFolder):
             most = np.percentile(stack, 99.8) if clipped else stack.max()
             said = self.run_program(self.write_raw(np.minimum(stack, most).astype(stack.dtype), f"{clipped}.raw"),
                                     "-o", self.folder / f"{clipped}")
-            self.assertEqual("the largest value there is: spots that are clipped fit too wide; --saturation" in said,
+            self.assertEqual("at the top of their spot: spots that are clipped fit too wide; --saturation" in said,
                              clipped, said)
 
     def test_drift_of_found_markers(self):
@@ -403,6 +403,24 @@ class Choices(WithFolder):
                              extratags=[(51123, 2, None, '{"PixelType": "GRAY16", ' + time + ', "Width": 96}', True)])
         self.run_program(file, "--drift-csv", out)
         self.assertEqual([r["time_s"] for r in rows_of(out)], ["0.125500000", "0.250000000", "", "0.375000000", ""])
+
+    def test_times_of_others_and_frames_without_are_no_times(self):
+        stack, _ = drifting(5)
+        file, out = self.folder / "s.tif", self.folder / "out.csv"
+        others = '"UserData": {"a": "\\"}", "Trigger": [{"ElapsedTime-ms": 7}]}, "Comment": "\\"ElapsedTime-ms\\": 8, {"'
+
+        def times_of(told):
+            with tifffile.TiffWriter(file) as writer:
+                for page, time in zip(stack, told):
+                    writer.write(page, photometric="minisblack", metadata=None, contiguous=False,
+                                 extratags=[(51123, 2, None, "{" + others + ("," + time if time else "") + "}", True)])
+            said = self.run_program(file, "--drift-csv", out, "--overwrite")
+            return [r.get("time_s") for r in rows_of(out)], said
+
+        times, said = times_of([None, *('"ElapsedTime-ms": %d' % (100 * t) for t in range(1, 5))])
+        self.assertEqual(times, ["", "0.100000000", "0.200000000", "0.300000000", "0.400000000"])
+        self.assertIn("of 1 frame the metadata have no time", said)
+        self.assertEqual(times_of([None] * 5)[0], [None] * 5)
 
     def test_a_page_for_two_frames_is_one_measurement(self):
         stack, drift = drifting(40)

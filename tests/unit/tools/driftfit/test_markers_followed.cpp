@@ -13,6 +13,8 @@
 namespace driftd::tools {
 namespace {
 
+const CameraMaps kNoMaps;
+
 struct Tally {
   std::int64_t good = 0;     ///< markers in frames that any fit should find
   std::int64_t lost = 0;     ///< of these, not found, or elsewhere
@@ -36,7 +38,8 @@ void follow(unsigned seed, Slips slips, Tally& tally) {
   settings.back_end = BackEnd::Cpu;
   settings.threads = 1;
   SpotFitter fitter(settings);
-  MarkerFollower follower(recording.shape(), recording.roi_px(), recording.picks(), fitter);
+  MarkerFollower follower(recording.shape(), recording.roi_px(), recording.picks(), fitter,
+                          kNoMaps);
   MarkerTracks tracks(recording.markers());
   std::vector<int> good_here;
   for (int i = 0; i < test::RandomRecording::kFrames; ++i) {
