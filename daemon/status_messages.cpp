@@ -109,7 +109,8 @@ json forecast_json(const std::optional<control::ResidualForecast>& forecast) {
           {"motion_nm", number_or_null(std::sqrt(f.motion_nm2), known)},
           {"markers_nm", number_or_null(std::sqrt(f.markers_nm2), known)},
           {"stage_nm", number_or_null(std::sqrt(f.stage_nm2), known)},
-          {"lag_nm", number_or_null(std::sqrt(f.lag_nm2), known)}};
+          {"lag_nm", number_or_null(std::sqrt(f.lag_nm2), known)},
+          {"stage_known_in_s", number_or_null(f.stage_known_in_s, known)}};
 }
 
 /// Until the first model is looked for.

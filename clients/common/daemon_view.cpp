@@ -70,6 +70,19 @@ Line pair(const char* label, const std::string& x, const std::string& y, const s
 
 Line gate_line(const json& status, bool silent) {
   const json* open = find(status, "/gate/in_lock");
+/// "markers 0.07 stage 0.20"; of less than a whole record both together, which it does not tell
+/// apart.
+std::string noise_of(const json& axis) {
+  const json* markers = find(axis, "/forecast/markers_nm");
+  const json* stage = find(axis, "/forecast/stage_nm");
+  const json* wait = find(axis, "/forecast/stage_known_in_s");
+  const bool waits = wait != nullptr && wait->is_number() && wait->get<double>() > 0;
+  if (waits && markers != nullptr && stage != nullptr && markers->is_number() && stage->is_number())
+    return fmt::format("noise {:.2f}", std::hypot(markers->get<double>(), stage->get<double>()));
+  return "markers " + number(axis, "/forecast/markers_nm", "{:.2f}") + " stage " +
+         number(axis, "/forecast/stage_nm", "{:.2f}");
+}
+
   if (silent || open == nullptr || !open->is_boolean()) return {"in lock     -", Tone::Dim};
   if (open->get<bool>()) return {"in lock     yes", Tone::Good};
   return {"in lock     no: " + why_not_in_lock(status.at("gate")), Tone::Plain};
@@ -97,11 +110,9 @@ void add_law(const json& status, std::vector<Line>& lines) {
   for (const json& axis : *axes) {
     if (number(axis, "/forecast/total_nm") != "-")
       lines.push_back(
-          {fmt::format("{:<12}{}: {} nm foretold: motion {} markers {} stage {} lag {}", "",
-                       text(axis, "/axis"), number(axis, "/forecast/total_nm", "{:.2f}"),
-                       number(axis, "/forecast/motion_nm", "{:.2f}"),
-                       number(axis, "/forecast/markers_nm", "{:.2f}"),
-                       number(axis, "/forecast/stage_nm", "{:.2f}"),
+          {fmt::format("{:<12}{}: {} nm foretold: motion {} {} lag {}", "", text(axis, "/axis"),
+                       number(axis, "/forecast/total_nm", "{:.2f}"),
+                       number(axis, "/forecast/motion_nm", "{:.2f}"), noise_of(axis),
                        number(axis, "/forecast/lag_nm", "{:.2f}")),
            Tone::Dim});
     const json* found = find(axis, "/lines");
