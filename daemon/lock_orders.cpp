@@ -194,8 +194,8 @@ void LockOrders::lock_at_start(std::int64_t now_ns) {
   const StageForLock stage = ask_stage();
   if (!has_markers_())
     waits_for_ = "no markers are known yet";
-  else if (!report.drift.valid)
-    waits_for_ = "too few markers are measured";
+  else if (!report.sees_drift())
+    waits_for_ = "too few markers are measured now";
   else if (stage.refuses)
     waits_for_ = stage.problem + ", and stage.require_driver asks for one that is ready";
   if (!waits_for_.empty() || now_ns < next_try_ns_) return;

@@ -147,6 +147,14 @@ struct LoopReport {
     return std::max(at_least_ns, static_cast<std::int64_t>(frames * 1e9 / frame_rate_hz));
   }
 };
+  /// Whether what was measured in a frame that arrived then (0: none) tells of `now_ns`.
+  bool is_current(std::int64_t arrival_ns, std::int64_t now_ns) const noexcept {
+    constexpr std::int64_t kCurrentNs = 500'000'000;
+    constexpr double kCurrentFrames = 3;
+    return arrival_ns != 0 && now_ns - arrival_ns <= timeout_ns(kCurrentNs, kCurrentFrames);
+  }
+  /// `drift` is where the sample is now.
+  bool sees_drift() const noexcept { return drift.valid && is_current(tracked_ns, time_ns); }
 
 /// A change of the lock's state, loop to housekeeping.
 struct LockChange {

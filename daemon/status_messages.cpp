@@ -14,14 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-// What came with frames tells of now for so long after the last one.
-constexpr std::int64_t kCurrentNs = 500'000'000;
-constexpr double kCurrentFrames = 3;
-
-/// Whether what was measured in a frame that arrived at `arrival_ns` (0: none) still tells of now.
 bool is_current(const StatusInputs& in, std::int64_t arrival_ns) {
-  return in.counters.connected && arrival_ns != 0 &&
-         in.time_ns - arrival_ns <= in.loop.timeout_ns(kCurrentNs, kCurrentFrames);
+  return in.counters.connected && in.loop.is_current(arrival_ns, in.time_ns);
 }
 
 template <typename T>
