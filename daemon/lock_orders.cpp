@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/in_words.hpp"
+
 namespace driftd::daemon {
 namespace {
 
@@ -24,12 +26,6 @@ bool is_engaged(LockState state) {
 /// After such an order corrections may leave.
 bool begins_something(Kind kind) {
   return kind == Kind::Lock || kind == Kind::Calibrate;
-}
-
-std::string words_of(control::LockReason reason) {
-  std::string words = control::name_of(reason);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
 }
 
 }  // namespace
@@ -167,8 +163,8 @@ Outcome LockOrders::outcome_of(const Order& order) const {
   } else if (state == LockState::Idle) {
     return reply;
   }
-  std::string text =
-      std::string("the lock is `") + control::name_of(state) + "`: " + words_of(report.lock.reason);
+  std::string text = std::string("the lock is `") + control::name_of(state) +
+                     "`: " + in_words(control::name_of(report.lock.reason));
   if (state == LockState::Fault) text += "; no correction leaves; reset it";
   return CommandRefused{Refusal::Refused, text};
 }

@@ -137,7 +137,7 @@ json motion_json(const char* name, const control::AxisMotion& axis,
           {"forecast", forecast_json(forecast)}};
 }
 
-/// `axes` only of a lock that the observer sees: it holds it, or rests while PI does.
+/// `law` only of a lock, `axes` of one that the observer sees: it holds it, or rests while PI does.
 json control_json(const StatusInputs& in) {
   const control::LawState& law = in.loop.law;
   const bool holds = in.loop.lock.state == control::LockState::Locked ||
@@ -150,7 +150,7 @@ json control_json(const StatusInputs& in) {
       axes.push_back(
           motion_json(i == 0 ? "x" : "y", in.loop.motion[i],
                       law.observer ? in.loop.forecast[i] : std::nullopt));  // of its own holding
-  return {{"law", law.observer ? "observer" : "pi"},
+  return {{"law", holds ? json(law.observer ? "observer" : "pi") : json(nullptr)},
           {"reason", control::name_of(law.reason)},
           {"left_nm", number_or_null(law.left_nm, judged)},
           {"pi_left_nm", number_or_null(law.pi_left_nm, judged)},
@@ -252,8 +252,11 @@ nlohmann::json status_json(const StatusInputs& in) {
                             .resumed = loop.resumed,
                             .jumped_nm = loop.jumped_nm,
                             .max_jump_nm = in.max_jump_nm,
-                            .at_start = in.at_start_waits})},
+                            .at_start = in.at_start_waits,
+                            .offered = !in.interrupted.is_null()})},
+          {"held_for", control::name_of(loop.lock.held_for)},
           {"state_since_ns", loop.lock.since_ns > 0 ? loop.lock.since_ns : in.start_ns},
+          {"reference_frames_left", loop.reference_left},
           {"lock_id", loop.lock_id},
           {"stage", control::name_of(loop.stage)},
           {"stage_driver", in.stage_driver},

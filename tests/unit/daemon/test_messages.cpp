@@ -410,13 +410,13 @@ TEST_CASE("Before the first camera a status knows nothing of one, and idle began
   m.counters = {};
   m.latency = {};
   const json status = m.status();
-  CHECK(
-      nulls(status) ==
-      with(with(kOfFrames, kNotMeasured),
-           {"/camera/notes",  // empty, which flattens to null
-            "/camera/description", "/camera/pixel_format", "/camera/width_px", "/camera/height_px",
-            "/gate/tolerance_nm", "/drift/total_x_nm", "/drift/total_y_nm", "/latency_us/total/max",
-            "/latency_us/total/p50", "/latency_us/total/p99", "/latency_us/total/p99_9"}));
+  CHECK(nulls(status) ==
+        with(with(kOfFrames, kNotMeasured),
+             {"/camera/notes",  // empty, which flattens to null
+              "/control/law", "/camera/description", "/camera/pixel_format", "/camera/width_px",
+              "/camera/height_px", "/gate/tolerance_nm", "/drift/total_x_nm", "/drift/total_y_nm",
+              "/latency_us/total/max", "/latency_us/total/p50", "/latency_us/total/p99",
+              "/latency_us/total/p99_9"}));
   CHECK(status["state_since_ns"] == 10'000'000'000);
 }
 
@@ -538,6 +538,23 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
   CHECK_THAT(cure_of({.lock = {.state = LockState::Idle, .reason = LockReason::ReferenceTimeout},
                       .resumed = true}),
              contains("gives the place up") && contains("lock.max_jump_nm"));
+  // Lost for what it was held for; the way back is told once.
+  for (const bool offered : {true, false}) {
+    const std::string lost = cure_of({.lock = {.state = LockState::Lost,
+                                               .reason = LockReason::HeldTooLong,
+                                               .held_for = LockReason::StageNotFollowing},
+                                      .stage = StageLooks::Reversed,
+                                      .driver_reports = true,
+                                      .offered = offered});
+    CHECK_THAT(lost, contains("driftctl calibrate --write"));
+    CHECK((lost.find("lock --resume") == std::string::npos) == offered);
+  }
+  CHECK_THAT(cure_of({.lock = {.state = LockState::Lost,
+                               .reason = LockReason::HeldTooLong,
+                               .held_for = LockReason::ImplausibleJump},
+                      .jumped_nm = {30, -40},
+                      .max_jump_nm = 12.5}),
+             contains("50.0 nm from") && !contains("goes on when"));
   CHECK(cure(LockState::Idle, LockReason::UnlockCommanded).empty());
   CHECK(cure_of({.lock = {}, .at_start = "no markers are known yet"}) ==
         "lock.at_start waits: no markers are known yet");
