@@ -236,6 +236,13 @@ class Access(unittest.TestCase):
                 before = self.refused()
                 self.assertLess(len(self.raw(said)), 100)
                 self.wait_refused(before)
+        with self.subTest("it leaves as libzmq does without a key, once it has read that one is needed"):
+            before = self.refused()
+            with socket.create_connection(("127.0.0.1", self.port)) as peer:
+                peer.sendall(GREETING)
+                peer.settimeout(DEADLINE_S)
+                self.assertIn(b"CURVE", peer.recv(64, socket.MSG_WAITALL))
+            self.wait_refused(before)
         # One line in the log a peer and minute: all these come from 127.0.0.1.
         self.assertEqual(len(re.findall("127.0.0.1 was refused", self.rig.daemon.text())), 1)
 
