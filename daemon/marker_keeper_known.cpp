@@ -59,14 +59,14 @@ control::SpotSize MarkerKeeper::size_of(const SavedLock& lock, const char* whose
   const config::Config sized = config::with_sizes(config_, lock.spot_sigma_px, lock.roi_px);
   const double sigma_px = sized.optics.spot_sigma_px;
   const int roi_px = sized.fitter.roi_px;
-  const auto from = [whose](bool configured) {
-    return configured ? std::string("as configured") : fmt::format("as {} had it", whose);
-  };
-  return {.sigma_px = sigma_px,
-          .roi_px = roi_px,
-          .reason = fmt::format("sigma {:.2f} px, {}; a ROI of {} px, {}", sigma_px,
-                                from(config_.optics.spot_sigma_px > 0), roi_px,
-                                from(config_.fitter.roi_px > 0))};
+  const bool sigma_set = config_.optics.spot_sigma_px > 0, roi_set = config_.fitter.roi_px > 0;
+  std::string reason =
+      fmt::format("sigma {:.2f} px and a ROI of {} px, as {} had them", sigma_px, roi_px, whose);
+  if (sigma_set || roi_set)
+    reason = fmt::format("sigma {:.2f} px, as {}; a ROI of {} px, as {}", sigma_px,
+                         sigma_set ? "configured" : fmt::format("{} had it", whose), roi_px,
+                         roi_set ? "configured" : fmt::format("{} had it", whose));
+  return {.sigma_px = sigma_px, .roi_px = roi_px, .reason = reason};
 }
 
 /// Hands them to the loop with their references, and with ROIs where they were found.

@@ -10,6 +10,7 @@ import time
 import unittest
 import unittest.mock
 
+import plain_words
 from fake_daemon import FakeDaemon, examples  # prints SKIPPED and exits without pyzmq
 
 DONE, REFUSED, USAGE, UNREACHABLE, FAILED = range(5)
@@ -30,8 +31,11 @@ class Driftctl(unittest.TestCase):
                           "--corrections", self.daemon.corrections_endpoint]
 
     def run_it(self, *arguments):
-        return subprocess.run([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
+        done = subprocess.run([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
                               capture_output=True, text=True, timeout=60)
+        if "--json" not in arguments:
+            self.assertEqual(plain_words.identifiers(done.stdout + done.stderr, plain_words.option_names()), [])
+        return done
 
     def start(self, *arguments):
         process = subprocess.Popen([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
