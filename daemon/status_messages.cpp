@@ -150,7 +150,9 @@ json control_json(const StatusInputs& in) {
       axes.push_back(
           motion_json(i == 0 ? "x" : "y", in.loop.motion[i],
                       law.observer ? in.loop.forecast[i] : std::nullopt));  // of its own holding
-  return {{"law", holds ? json(law.observer ? "observer" : "pi") : json(nullptr)},
+  return {{"law", !holds         ? ""
+                  : law.observer ? "observer"
+                                 : "pi"},
           {"reason", control::name_of(law.reason)},
           {"left_nm", number_or_null(law.left_nm, judged)},
           {"pi_left_nm", number_or_null(law.pi_left_nm, judged)},

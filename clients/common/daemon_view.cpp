@@ -86,9 +86,10 @@ std::string noise_of(const json& axis) {
 /// Which law holds the lock, and which vibrations the observer has found.
 void add_law(const json& status, std::vector<Line>& lines) {
   const json* control = find(status, "/control");
-  if (control == nullptr || !control->is_object() || text(*control, "/law") == "-") return;
+  const std::string law = control != nullptr ? text(*control, "/law") : "-";
+  if (law == "-" || law.empty()) return;
   const std::string reason = text(*control, "/reason");
-  std::string line = "law         " + text(*control, "/law");
+  std::string line = "law         " + law;
   if (reason == "worse_than_pi")
     line += " (the observer left more, and is tried again later)";
   else if (reason == "not_ready")

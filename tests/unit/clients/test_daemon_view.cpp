@@ -126,7 +126,7 @@ TEST_CASE("A lock that is lost is shown with what it was held for, and no law wh
   status["state"] = "lost";
   status["reason"] = "held_too_long";
   status["held_for"] = "stage_not_following";
-  status["control"]["law"] = nullptr;
+  status["control"]["law"] = "";
   status["control"]["axes"] = json::array();
   const auto lines = lines_of();
   CHECK(contains(line_of(lines, "state"), "(held too long: stage not following)"));
