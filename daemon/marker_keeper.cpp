@@ -223,8 +223,12 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
   if (!adopt(markers, result)) {
     return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }
-  if (interrupted_ != nullptr && interrupted_->asks())
-    interrupted_->not_found(result.before ? result.match.reason : "others were looked for since");
+  if (interrupted_ != nullptr && interrupted_->asks()) {
+    if (result.before)
+      interrupted_->not_found(result.match.reason);
+    else
+      interrupted_->put_aside("markers were looked for anew since, and those are followed now");
+  }
   told["found"] = markers.size();
   events_.raise(EventLog::Level::Info, "markers_found",
                 fmt::format("{}, {} of them witnesses{}", counted(markers.size(), "marker"),

@@ -24,8 +24,6 @@ using nlohmann::json;
 constexpr const char* kEvent = "place";
 constexpr double kSurely = 5;  ///< standard deviations
 // An older frame does not tell where the sample is now.
-constexpr std::int64_t kNewestNs = 500'000'000;
-constexpr double kNewestFrames = 3;
 control::MarkerReference as_measured(const control::MarkerObservation& o, double pixel_nm) {
   const double sd_nm = 0.5 * (o.x_sd_px + o.y_sd_px) * pixel_nm;
   return {.place_px = {o.x_px, o.y_px},
@@ -96,7 +94,7 @@ SavedPlace Places::place_now(const std::string& note, std::int64_t now_ns) const
                                      control::name_of(state))};
   }
   if (!parts_.camera.connected()) throw CameraWatch::away();
-  if (now_ns - loop.tracked_ns > loop.timeout_ns(kNewestNs, kNewestFrames))
+  if (!loop.is_current(loop.tracked_ns, now_ns))
     throw CommandRefused{Refusal::NoFrame, "no frame came for a while"};
   if (!loop.drift.valid) {
     throw CommandRefused{Refusal::Refused,

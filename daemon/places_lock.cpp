@@ -153,7 +153,7 @@ std::string Places::how_far(const Going& going, Vec2 moved_nm) const {
 /// The place's markers are in use and measured.
 void Places::begin_lock() {
   const LoopReport& loop = parts_.loop.report();
-  if (!loop.drift.valid) {
+  if (!loop.sees_drift()) {
     return end_going(CommandRefused{
         Refusal::Refused,
         fmt::format("the markers of the place `{}` were found, and are not measured: too few of "

@@ -3,10 +3,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/counted.hpp"
+#include "base/in_words.hpp"
 
 namespace driftd::daemon {
 
@@ -19,8 +19,7 @@ std::string status_line(const nlohmann::json& status) {
   std::string rest = record.at("recording").get<bool>() ? ", recording" : "";
   if (rest.empty() && !unrecorded.empty()) rest = ", nothing is recorded: " + unrecorded;
   std::string line = status.at("state");
-  std::string reason = status.at("reason");
-  std::replace(reason.begin(), reason.end(), '_', ' ');
+  const std::string reason = in_words(status.at("reason"), status.at("held_for"));
   if (reason != "none") line += " (" + reason + ')';
   const std::string problem = camera.at("problem");
   if (!camera.at("connected").get<bool>()) {

@@ -411,7 +411,8 @@ void TrackingLoop::after_change(control::LockState before) noexcept {
     engaged_id_ = lock_id_;
   if (lock.state == control::LockState::Referencing) begin_reference();
   ports_.lock_changes.push(LockChange{lock.since_ns, frame_id_, before, lock.state, lock.reason,
-                                      supervisor_.stage_looks(), supervisor_.jumped_nm()});
+                                      supervisor_.stage_looks(), supervisor_.jumped_nm(),
+                                      lock.held_for});
 }
 
 void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
