@@ -20,7 +20,7 @@ Kernel batch_kernel(const FitOptions& options, const BatchKind& batch) {
     return with_pixelwise_search<float>(options, batch.bounds_axes, [&]<class Search>() {
       return pixelwise_kernel<Search>(batch.roi_px);
     });
-  const bool in_threads = !options.integrated && !batch.mapped;
+  const bool in_threads = !options.integrated && !batch.mapped && !batch.detailed;
   return with_search<float>(options, [&]<class Search>() {
     return batch_kernel<Search>(batch.roi_px, in_threads, batch.detailed);
   });

@@ -106,7 +106,7 @@ struct SwarmKernel {
 SwarmKernel swarm_kernel(Model model, int roi_px);
 
 /// The same of one search, e.g. FullSearch<CircularGaussian>; fit_kernel.cuh.
-/// @param in_threads  a thread may fit a ROI by itself: pixels' centres, and no map
+/// @param in_threads  a thread may fit a ROI by itself: pixels' centres, no map, no details
 template <class Search>
 Kernel batch_kernel(int roi_px, bool in_threads, bool detailed);
 template <class Search>
