@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 // When a minimum of chi-square is a spot: the rule that fitter.hpp states under "NotConverged", and
-// the reasons for its figures. Host and device; plain functions, callable from any thread.
+// the reasons for its figures. One rule for all models and estimators: it rests on the plain
+// residuals whatever the estimator and the noise model say, so that a wrong gain cannot turn noise
+// into spots or spots into noise, but for the noise that a known gain tells of the peak
+// (variance_at_peak()). Host and device; plain functions, callable from any thread.
 #pragma once
 
 #include <type_traits>
 
 #include "fitter/fit_values.hpp"
 #include "fitter/pixel_sums.hpp"
+#include "fitter/uncertainty.hpp"
 
 namespace driftd::fitter {
 
@@ -61,6 +65,33 @@ DRIFTD_HD Mask<Real> structureless(const SmoothedExtremesOf<Real>& residuals, co
   const Real largest = larger(residuals.highest, -residuals.lowest);
   return largest < kMaxStructure * amplitude ||
          largest < kMinStructureSignificance * kPerAverage * residual_sd;
+}
+
+/// What the verdict is given. Residuals are those of the last evaluation, less than a hundredth of
+/// a width from where the search ended.
+template <class Real>
+struct EvidenceOf {
+  /// Where the search ended: both levels and widths, narrowest and widest if there are such, with
+  /// their standard deviations from the residuals.
+  LocalizationOf<Real> found;
+  ProfileOf<Real> profile;  ///< there, too
+  Mask<Real> determined;    ///< the normal matrix is positive definite
+  Real amplitude_adu;       ///< of what the residuals are of
+  Real squares;             ///< sum of the squared residuals
+  Real freedom;             ///< pixels less parameters
+  SmoothedExtremesOf<Real> smoothed;
+};
+
+template <class Real>
+DRIFTD_HD Mask<Real> is_spot(const EvidenceOf<Real>& e, const PixelSummaryOf<Real>& summary,
+                             int side, const NoiseModel& noise) {
+  const float count = static_cast<float>(side * side);
+  const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
+  const Real at_peak =
+      variance_at_peak(noise, e.amplitude_adu, e.found.background_adu, Real(e.squares / e.freedom));
+  return e.determined && inside_limits(e.profile, side) &&
+         significant(e.found, e.squares, constant, e.freedom) &&
+         structureless(e.smoothed, e.amplitude_adu, sqrt_of(at_peak));
 }
 
 }  // namespace driftd::fitter

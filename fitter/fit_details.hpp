@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// From the parameters that a pixel-by-pixel fit searched to those that users get, one fit at a
-// time: Localization and FitDetails. Host and device.
+// From what a fit found to what users get, one fit at a time: the FitDetails of separable models;
+// of a pixel-by-pixel fit the parameters, too, which are not those that were searched. Host and
+// device.
 #pragma once
 
 #include <cmath>
@@ -192,28 +193,35 @@ DRIFTD_HD Localization as_localization(const PixelwiseResult<n, float>& r, float
 }
 
 /// Of a separable model, whose shape is the first of users' parameters.
-/// @param fit  whose covariance it is: of what has no error there, it tells NaN
+/// @param covariance  of conclude(). Its correlations count, because its variances are those told
+/// but for rounding, which is much where two parameters hardly differ in what they change.
 template <int n>
-DRIFTD_HD void set_details(const PixelwiseResult<n, float>& r, const Localization& fit,
+DRIFTD_HD void set_details(const SymmetricMatrix<n>& covariance, const Localization& fit,
                            FitDetails& details) {
   constexpr int kShape = n - 2;
   const auto searched = [](int users) {  // which of n; the circular sigma is both widths
     if (users < kAmplitude) return users < kShape ? users : kShape - 1;
-    return users == kAngle ? -1 : kShape + users - kAmplitude;
+    return kShape + users - kAmplitude;
   };
-  const bool fitted = is_finite(r.parameters[0]);
-  details.angle_rad = details.angle_sd_rad = fitted ? 0.0f : NAN;
-  for (int a = 0; a < FitDetails::kOrder; ++a) {
-    for (int b = 0; b < FitDetails::kOrder; ++b) {
-      const int j = searched(a), k = searched(b);
-      const float known = j < 0 || k < 0 ? 0.0f : r.covariance(j < k ? k : j, j < k ? j : k);
-      details.covariance[a][b] = fitted ? known : NAN;
-    }
-  }
   const float sd[] = {fit.x_sd_px,       fit.y_sd_px,          fit.sigma_x_sd_px,
                       fit.sigma_y_sd_px, fit.amplitude_sd_adu, fit.background_sd_adu};
-  for (int j = 0; j <= kBackground; ++j)
-    if (std::isnan(sd[j])) details.covariance[j][j] = NAN;
+  float scale[std::size_t{n}];
+  for (int a = 0; a <= kBackground; ++a) {
+    const float told = sd[a] / std::sqrt(covariance(searched(a), searched(a)));
+    scale[searched(a)] = is_finite(told) ? told : 1.0f;
+  }
+  const bool fitted = fit.status != FitStatus::BadInput;
+  const float of_no_angle = fitted ? 0.0f : NAN;
+  details.angle_rad = details.angle_sd_rad = of_no_angle;
+  for (int a = 0; a <= kAngle; ++a)
+    details.covariance[a][kAngle] = details.covariance[kAngle][a] = of_no_angle;
+  for (int a = 0; a <= kBackground; ++a) {
+    for (int b = 0; b <= a; ++b) {
+      const int j = searched(a), k = searched(b);
+      const float known = j == k ? sd[a] * sd[a] : scale[j] * scale[k] * covariance(j, k);
+      details.covariance[a][b] = details.covariance[b][a] = fitted ? known : NAN;
+    }
+  }
   tell_what_is_not_known(details);
 }
 

@@ -95,13 +95,17 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed,
   l.background_sd_adu = sd[Model::kShape + 1];
 }
 
-/// From a minimum to the result. The verdict rests on the plain residuals whatever the estimator
-/// and the noise model say, so that a wrong gain cannot turn noise into spots or spots into noise,
-/// but for the noise that a known gain tells of the peak (variance_at_peak());
-/// of a map of variances it knows which pixels are left out (left_out_pixels.hpp).
+/// Of a separable model's shape, amplitude and background.
+template <class Search>
+using CovarianceOf = SymmetricMatrix<Search::Model::kShape + 2, typename Search::Real>;
+
+/// From a minimum to the result. Of a map of variances the verdict knows which pixels are left out
+/// (left_out_pixels.hpp).
+/// @param covariance  receives it (set_details() of fit_details.hpp); null: it is not wanted
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
-                        const Minimum<Search>& minimum, const FitOptions& options)
+                        const Minimum<Search>& minimum, const FitOptions& options,
+                        CovarianceOf<Search>* covariance = nullptr)
     -> LocalizationOf<typename Search::Real> {
   using Spot = typename Search::Model;
   using Real = typename Search::Real;
@@ -134,13 +138,14 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   const SymmetricMatrix<n + 2, Real> inverse_l = inverse_lower(h);
   store_sd<Spot>(standard_deviations(inverse_diagonal(h, inverse_l), pooled), plain.fixed, p, l);
   // Summed whatever the other tests say: the lanes of a back end must meet in it.
-  const SmoothedExtremesOf<Real> structure = pixels.smoothed_residuals(alpha, at.level.beta);
-  const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
-  const Real at_peak = variance_at_peak(options.noise, alpha, l.background_adu, pooled);
-  const Mask<Real> spot = h.positive_definite &&
-                          inside_limits(Spot::profile(found), pixels.side()) &&
-                          significant(l, plain.squares, constant, freedom) &&
-                          structureless(structure, alpha, sqrt_of(at_peak));
+  const EvidenceOf<Real> evidence = {l,
+                                     Spot::profile(found),
+                                     h.positive_definite,
+                                     alpha,
+                                     plain.squares,
+                                     freedom,
+                                     pixels.smoothed_residuals(alpha, at.level.beta)};
+  const Mask<Real> spot = is_spot(evidence, summary, pixels.side(), options.noise);
   if (options.spots_only)
     l.status = where(l.converged() && !spot, Real(code_of(FitStatus::NotConverged)), l.status);
 
@@ -148,10 +153,15 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
     if (knows_its_variances(options.estimator)) {
       l.chi_square = Search::value(pixels, domain, at) - minimum.decrease();
       const Factors<n + 2, Real> weighted = factorize(at.equations());
-      Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_lower(weighted));
+      const SymmetricMatrix<n + 2, Real> inverse_of_l = inverse_lower(weighted);
+      Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_of_l);
       for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others
         variance[j] = where(at.held.of[j], 1.0f / at.normal(j, j), variance[j]);
       store_sd<Spot>(standard_deviations(variance, Real(1.0f)), plain.fixed, p, l);
+      if (covariance != nullptr) {
+        *covariance = inverse(weighted, inverse_of_l);
+        forget(*covariance, plain.fixed);
+      }
       return l;
     }
   }
@@ -165,7 +175,12 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
           : residual_variance(variance_sums(pixels.quotient_sums(alpha, at.level.beta), count,
                                             plain.total.f, plain.squares),
                               count, plain.total.f, n + 1, pooled);
-  store_sd<Spot>(standard_deviations(inverse(h, inverse_l), cubic, variance), plain.fixed, p, l);
+  const SymmetricMatrix<n + 2, Real> inverse_h = inverse(h, inverse_l);
+  store_sd<Spot>(standard_deviations(inverse_h, cubic, variance), plain.fixed, p, l);
+  if (covariance != nullptr) {
+    *covariance = sandwich(inverse_h, cubic, variance);
+    forget(*covariance, plain.fixed);
+  }
   return l;
 }
 
@@ -322,16 +337,19 @@ DRIFTD_HD void search(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& o
 
 /// Then: the result of those at their minimum.
 template <class Search, SumsFor<Search> BackEnd>
-DRIFTD_HD auto finish(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& options) {
-  return fit.finish(conclude<Search>(pixels, fit.domain(), fit.minimum(), options), options);
+DRIFTD_HD auto finish(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& options,
+                      CovarianceOf<Search>* covariance = nullptr) {
+  return fit.finish(conclude<Search>(pixels, fit.domain(), fit.minimum(), options, covariance),
+                    options);
 }
 
-/// The whole fit over loaded pixels. Several fits of a back end (lanes of a vector, groups of a
-/// warp) stay in step: each joins every sum and takes part in a decision where it is its own.
+/// The whole fit over loaded pixels, and its covariance if that is wanted (conclude()). Several
+/// fits of a back end (lanes of a vector, groups of a warp) stay in step: each joins every sum and
+/// takes part in a decision where it is its own.
 template <class Search, SumsFor<Search> BackEnd, class AnyOf>
 DRIFTD_HD LocalizationOf<typename Search::Real> fit_spot(
     BackEnd& pixels, const FitInputOf<typename Search::Real>& input, const FitOptions& options,
-    const AnyOf& any_of) {
+    const AnyOf& any_of, CovarianceOf<Search>* covariance = nullptr) {
   using Real = typename Search::Real;
   auto result = bad_input<LocalizationOf<Real>>();
   Mask<Real> fits = Mask<Real>(true);
@@ -339,7 +357,10 @@ DRIFTD_HD LocalizationOf<typename Search::Real> fit_spot(
     SpotFit<Search> fit;
     fit.begin(fits, pixels.summary(), input, pixels.side(), options, is_next);
     search(pixels, fit, options, any_of, [](const auto&) { return false; });
-    result = where(fits, finish(pixels, fit, options), result);
+    CovarianceOf<Search> found;
+    result =
+        where(fits, finish(pixels, fit, options, covariance != nullptr ? &found : nullptr), result);
+    if (covariance != nullptr) *covariance = is_next ? where(fits, found, *covariance) : found;
     fits = fit.tries_again();
   }
   return result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Fits of models that are not separable, and the covariances of those that are: all sums run over
-// the pixels, with the model's value and derivatives at each. The counterpart of pixel_sums.hpp and
-// fit_spot.hpp, from which it has the iteration and the rules of the verdict. Host and device.
+// Fits of models that are not separable: all sums run over the pixels, with the model's value and
+// derivatives at each. The counterpart of pixel_sums.hpp and fit_spot.hpp, from which it has the
+// iteration. Host and device.
 #pragma once
 
 #include <cmath>
@@ -45,31 +45,6 @@ concept PixelwiseModel = requires(const P& p, float place, int side) {
   { M::lowest(side) } -> std::same_as<P>;
   { M::highest(side) } -> std::same_as<P>;
   { M::step_scale(p) } -> std::same_as<P>;
-};
-
-/// A separable model, pixel by pixel.
-template <SpotModel M>
-struct Pixelwise : M {
-  template <class Real>
-  struct Shape {
-    typename M::template Parameters<Real> p;
-    ProfileOf<Real> profile;
-    Real x_factor, y_factor;  ///< 1 / sigma^2
-
-    DRIFTD_HD ShapeAt<M::kShape, Real> at(const Real& x, const Real& y) const {
-      const Real u = x - profile.x_px, v = y - profile.y_px;
-      const Real f = gaussian_of(u * u * x_factor + v * v * y_factor);
-      const Real uf = u * f, vf = v * f;
-      return {f, M::residual_products(ResidualMomentsOf<Real>{f, uf, vf, u * uf, v * vf}, p)};
-    }
-  };
-
-  template <class Real>
-  DRIFTD_HD static Shape<Real> shape(const Vec<M::kShape, Real>& p, int) {
-    const ProfileOf<Real> profile = M::profile(p);
-    return {p, profile, 1.0f / (profile.sigma_x_px * profile.sigma_x_px),
-            1.0f / (profile.sigma_y_px * profile.sigma_y_px)};
-  }
 };
 
 /// At the pixel's centre, or the mean over the pixel.
@@ -161,8 +136,6 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
   using Evaluation = EvaluationOf<kSearched, Real>;
   using Sums = EquationSums<kSearched, Real>;
   using Pixel = ShapeAt<kShape, Real>;
-  /// Whether fits are made by it, and not only their covariances.
-  static constexpr bool kIsFitted = !SpotModel<Model>;
 
   DRIFTD_HD static Domain domain(const PixelSummaryOf<Real>& summary, const FitInputOf<Real>& input,
                                  int side, const FitOptions& options) {
@@ -187,7 +160,7 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
     FitInputOf<Real> known = input;  // an angle that is no number is none
     known.angle_rad = where(is_finite(input.angle_rad), input.angle_rad, Real(0.0f));
     Parameters p = Base::from_start(known, d);
-    if (kIsFitted && d.noise.estimator == Estimator::ImplicitLeastSquares)
+    if (d.noise.estimator == Estimator::ImplicitLeastSquares)
       p[kAlpha] = p[kBeta] = Real(NAN);  // not searched, to whoever asks for it
     if constexpr (requires { Model::told_apart(shape(p)); }) {
       const Shape told_apart = Model::told_apart(shape(p));
@@ -401,76 +374,72 @@ DRIFTD_HD auto variance_of_pixels(BackEnd& pixels, const typename Search::Domain
   return result;
 }
 
-/// H^-1 (v0 H + v1 T) H^-1: uncertainty.hpp.
-/// @param inverse  H^-1
-/// @param cubic    T
-template <int n, class Real>
-DRIFTD_HD SymmetricMatrix<n, Real> sandwich(const SymmetricMatrix<n, Real>& inverse,
-                                            const SymmetricMatrix<n, Real>& cubic,
-                                            const PixelVarianceOf<Real>& variance) {
-  const auto of = [](const SymmetricMatrix<n, Real>& m, int j, int k) {
-    return j < k ? m(k, j) : m(j, k);
-  };
-  SymmetricMatrix<n, Real> result;
-  for (int a = 0; a < n; ++a) {
-    Vec<n, Real> row;  // of H^-1 T
-    for (int j = 0; j < n; ++j) {
-      row[j] = Real(0.0f);
-      for (int k = 0; k < n; ++k) row[j] += of(inverse, a, k) * of(cubic, k, j);
+/// Of two widths, as the verdict asks for them: those of the model, or, where it searches others,
+/// what it says of them.
+/// @param covariance  of what was searched
+template <class Model, int n, class Real>
+DRIFTD_HD void set_widths(const Vec<Model::kShape, Real>& p,
+                          const SymmetricMatrix<n, Real>& covariance, LocalizationOf<Real>& l) {
+  if constexpr (requires { Model::widths(p); }) {
+    const auto widths = Model::widths(p);
+    Real variance[2];
+    for (int width = 0; width < 2; ++width) {
+      const auto& by = widths.by[width];  // of the parameters from 2 on
+      variance[width] = Real(0.0f);
+      for (int j = 0; j < 3; ++j)
+        for (int k = 0; k < 3; ++k)
+          variance[width] +=
+              by[j] * by[k] * (j < k ? covariance(2 + k, 2 + j) : covariance(2 + j, 2 + k));
     }
-    for (int b = 0; b <= a; ++b) {
-      Real sum = Real(0.0f);
-      for (int j = 0; j < n; ++j) sum += row[j] * of(inverse, j, b);
-      result(a, b) = variance.constant * inverse(a, b) + variance.slope * sum;
-    }
+    l.sigma_x_px = widths.px[0];
+    l.sigma_y_px = widths.px[1];
+    l.sigma_x_sd_px = sqrt_of(variance[0]);
+    l.sigma_y_sd_px = sqrt_of(variance[1]);
+  } else {
+    l.sigma_x_px = p[2];
+    l.sigma_y_px = p[3];
+    l.sigma_x_sd_px = sqrt_of(covariance(2, 2));
+    l.sigma_y_sd_px = sqrt_of(covariance(3, 3));
   }
-  return result;
 }
 
-/// Whether a minimum is a spot: acceptance.hpp.
-/// @param plain  what unweighted least squares would find; h and inverse_h are of its matrix
+/// What the verdict rests on.
+/// @param plain      what unweighted least squares would find
+/// @param inverse_h  of its matrix
 template <class Search, PixelsOneByOne BackEnd, int n, class Real>
-DRIFTD_HD Mask<Real> is_spot(BackEnd& pixels, const typename Search::Domain& d,
-                             const Minimum<Search>& minimum, const NoiseModel& noise,
-                             const EquationSums<n, Real>& plain, const Factors<n, Real>& h,
-                             const SymmetricMatrix<n, Real>& inverse_h) {
-  const auto p = Search::shape(minimum.parameters);
-  const auto shape = Search::Model::shape(p, d.side);
+DRIFTD_HD EvidenceOf<Real> evidence_of(BackEnd& pixels, const typename Search::Domain& d,
+                                       const Minimum<Search>& minimum,
+                                       const EquationSums<n, Real>& plain,
+                                       const SymmetricMatrix<n, Real>& inverse_h) {
+  using Spot = typename Search::Model;
+  const Vec<n, Real> found = minimum.found();
   const LevelsOf<Real> level = minimum.at.level;
-  const PixelSummaryOf<Real>& summary = pixels.summary();
-  const Real freedom = plain.normal(n - 1, n - 1) - static_cast<float>(n);
-  const Real pooled = plain.value / freedom;
+  EvidenceOf<Real> e;
+  e.freedom = plain.normal(n - 1, n - 1) - static_cast<float>(n);
+  e.squares = plain.value;
+  e.amplitude_adu = level.alpha;
+  SymmetricMatrix<n, Real> covariance = inverse_h;
+  for (int j = 0; j < n; ++j)
+    for (int k = 0; k <= j; ++k) covariance(j, k) *= e.squares / e.freedom;
+  forget(covariance, d.fixed);
+  e.found.amplitude_adu = found[Search::kAlpha];
+  e.found.amplitude_sd_adu = sqrt_of(covariance(Search::kAlpha, Search::kAlpha));
+  e.found.background_adu = found[Search::kBeta] + pixels.summary().pedestal_adu;
+  set_widths<Spot>(Search::shape(found), covariance, e.found);
+  e.profile = Spot::profile(Search::shape(found));
   // Summed whatever the other tests say: the threads of a back end must meet in it.
+  const auto shape = Spot::shape(Search::shape(minimum.parameters), d.side);
   const bool integrated = pixels.integrated();
-  const SmoothedExtremesOf<Real> structure =
-      pixels.smoothed_image([&](int row, int column, const Real& g) {
-        const Real f = shape_in_pixel(shape, integrated, Real(static_cast<float>(column)),
-                                      Real(static_cast<float>(row)))
-                           .f;
-        return g - (level.alpha * f + level.beta);
-      });
-  const auto sd = [&](int j) {
-    return (d.fixed >> j & 1u) != 0 ? Real(0.0f) : sqrt_of(pooled * inverse_h(j, j));
-  };
-  constexpr int kSigmaY = Search::kShape > 3 ? 3 : 2;
-  LocalizationOf<Real> l;
-  l.amplitude_adu = level.alpha;
-  l.amplitude_sd_adu = sd(Search::kAlpha);
-  l.sigma_x_px = p[2];
-  l.sigma_x_sd_px = sd(2);
-  l.sigma_y_px = p[kSigmaY];
-  l.sigma_y_sd_px = sd(kSigmaY);
-  const float count = static_cast<float>(d.side * d.side);
-  const Real constant = summary.sum_squares - summary.sum * summary.sum / count;
-  const Real at_peak =
-      variance_at_peak(noise, level.alpha, level.beta + summary.pedestal_adu, pooled);
-  Mask<Real> inside = inside_limits(Search::Model::profile(p), d.side);
-  if constexpr (requires { Search::Model::inside(p); }) inside = inside && Search::Model::inside(p);
-  return h.positive_definite && inside && significant(l, plain.value, constant, freedom) &&
-         structureless(structure, level.alpha, sqrt_of(at_peak));
+  e.smoothed = pixels.smoothed_image([&](int row, int column, const Real& g) {
+    const Real f = shape_in_pixel(shape, integrated, Real(static_cast<float>(column)),
+                                  Real(static_cast<float>(row)))
+                       .f;
+    return g - (level.alpha * f + level.beta);
+  });
+  return e;
 }
 
-/// From a minimum to the result, by the rules of fit_spot.hpp's conclude().
+/// From a minimum to the result, as fit_spot.hpp's conclude().
 template <class Search, PixelsOneByOne BackEnd>
 DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain& d,
                                   const Minimum<Search>& minimum, const FitOptions& options)
@@ -500,7 +469,12 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   const Factors<n, Real> h = factorize(full);
   const SymmetricMatrix<n, Real> inverse_h = inverse(h, inverse_lower(h));
   if constexpr (!Search::kIsLine) {
-    const Mask<Real> spot = is_spot(pixels, d, minimum, options.noise, plain, h, inverse_h);
+    EvidenceOf<Real> evidence = evidence_of(pixels, d, minimum, plain, inverse_h);
+    evidence.determined = h.positive_definite;
+    const auto found = Search::shape(minimum.found());
+    Mask<Real> spot = is_spot(evidence, summary, d.side, options.noise);
+    if constexpr (requires { Search::Model::inside(found); })
+      spot = spot && Search::Model::inside(found);
     if (options.spots_only)
       result.status =
           where(result.converged() && !spot, Real(code_of(FitStatus::NotConverged)), result.status);
@@ -524,9 +498,7 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   for (int j = 0; j < n; ++j)
     result.covariance(j, j) =
         where(idle.of[j], Real(std::numeric_limits<float>::infinity()), result.covariance(j, j));
-  for (int j = 0; j < n; ++j)
-    for (int k = 0; k <= j; ++k)
-      if (((d.fixed >> j | d.fixed >> k) & 1u) != 0) result.covariance(j, k) = Real(0.0f);
+  forget(result.covariance, d.fixed);
   return result;
 }
 
@@ -555,17 +527,6 @@ DRIFTD_HD auto fit_pixelwise(BackEnd& pixels, const FitInputOf<typename Search::
     fits = fit.tries_again();
   }
   return result;
-}
-
-/// The same as if a fit had ended at `found`, its parameters: for the covariance.
-template <class Search, PixelsOneByOne BackEnd>
-DRIFTD_HD auto concluded_at(BackEnd& pixels, const FitInputOf<typename Search::Real>& found,
-                            const FitOptions& options) {
-  Minimum<Search> minimum = {};
-  const typename Search::Domain d = Search::domain(pixels.summary(), found, pixels.side(), options);
-  minimum.parameters = Search::from_start(found, d);
-  minimum.at = Search::evaluate(pixels, d, minimum.parameters);
-  return conclude_pixelwise<Search>(pixels, d, minimum, options);
 }
 
 }  // namespace driftd::fitter

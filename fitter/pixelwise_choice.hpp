@@ -37,12 +37,4 @@ DRIFTD_HD auto with_pixelwise_search(const FitOptions& options, bool bounds_axes
   return action.template operator()<PixelwiseSearch<RotatedGaussian, Real>>();
 }
 
-/// The same of a separable model, for its covariances.
-template <class Real, class Action>
-DRIFTD_HD auto with_covariance_search(Model model, const Action& action) {
-  return with_model(model, [&]<class M>() {
-    return action.template operator()<PixelwiseSearch<Pixelwise<M>, Real>>();
-  });
-}
-
 }  // namespace driftd::fitter

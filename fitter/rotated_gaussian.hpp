@@ -39,6 +39,31 @@ struct QuadraticForm {
     return at;
   }
 
+  /// The narrowest and the widest, and their derivatives by the model's last three parameters; of a
+  /// round spot those of its sections along x and y.
+  struct Widths {
+    Real px[2];
+    Real by[2][3];
+  };
+  DRIFTD_HD Widths widths() const {
+    // 1 / sigma^2 are the form's eigenvalues, mean +- from_mean.
+    const Real mean = 0.5f * (a + c), half = 0.5f * (a - c);
+    const Real from_mean = sqrt_of(half * half + b * b);
+    const Mask<Real> is_round = !(from_mean > 1e-6f * mean);
+    const Real cosine = where(is_round, Real(1.0f), half / from_mean);  // of twice the angle
+    const Real sine = where(is_round, Real(0.0f), b / from_mean);
+    Widths w;
+    for (int k = 0; k < 2; ++k) {
+      const float sign = k == 0 ? 1.0f : -1.0f;
+      w.px[k] = 1.0f / sqrt_of(mean + sign * from_mean);
+      const Real factor = -0.25f * w.px[k] * w.px[k] * w.px[k];
+      for (int j = 0; j < 3; ++j)
+        w.by[k][j] =
+            factor * (da[j] + dc[j] + sign * (cosine * (da[j] - dc[j]) + 2.0f * sine * db[j]));
+    }
+    return w;
+  }
+
   /// Centre, narrowest and widest.
   DRIFTD_HD ProfileOf<Real> profile() const {
     const Real mean = 0.5f * (a + c), half = 0.5f * (a - c);
@@ -100,6 +125,11 @@ struct RotatedGaussian {
   template <class Real>
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters<Real>& p) {
     return shape(p, 0).profile();
+  }
+
+  template <class Real>
+  DRIFTD_HD static typename QuadraticForm<Real>::Widths widths(const Parameters<Real>& p) {
+    return shape(p, 0).widths();
   }
 
   /// Whether none of the limits that the profile does not tell of is reached.

@@ -130,4 +130,38 @@ DRIFTD_HD Vec<n, Real> standard_deviations(const SymmetricMatrix<n, Real>& inver
   return sd;
 }
 
+/// The whole covariance then: H^-1 (v0 H + v1 T) H^-1.
+/// @param inverse  H^-1
+/// @param cubic    T
+template <int n, class Real>
+DRIFTD_HD SymmetricMatrix<n, Real> sandwich(const SymmetricMatrix<n, Real>& inverse,
+                                            const SymmetricMatrix<n, Real>& cubic,
+                                            const PixelVarianceOf<Real>& variance) {
+  const auto of = [](const SymmetricMatrix<n, Real>& m, int j, int k) {
+    return j < k ? m(k, j) : m(j, k);
+  };
+  SymmetricMatrix<n, Real> result;
+  for (int a = 0; a < n; ++a) {
+    Vec<n, Real> row;  // of H^-1 T
+    for (int j = 0; j < n; ++j) {
+      row[j] = Real(0.0f);
+      for (int k = 0; k < n; ++k) row[j] += of(inverse, a, k) * of(cubic, k, j);
+    }
+    for (int b = 0; b <= a; ++b) {
+      Real sum = Real(0.0f);
+      for (int j = 0; j < n; ++j) sum += row[j] * of(inverse, j, b);
+      result(a, b) = variance.constant * inverse(a, b) + variance.slope * sum;
+    }
+  }
+  return result;
+}
+
+/// Makes variances and covariances 0 of what is fixed. @param fixed  bit j: parameter j
+template <int n, class Real>
+DRIFTD_HD void forget(SymmetricMatrix<n, Real>& covariance, unsigned fixed) {
+  for (int j = 0; j < n; ++j)
+    for (int k = 0; k <= j; ++k)
+      if (((fixed >> j | fixed >> k) & 1u) != 0) covariance(j, k) = Real(0.0f);
+}
+
 }  // namespace driftd::fitter

@@ -2,6 +2,8 @@
 #include "record/file_reader.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "record/table_type.hpp"
@@ -53,14 +55,39 @@ struct FileReader::Handles {
   Hdf5Handle file;
 };
 
+/// A flush meanwhile moves what the index said when the file was opened; opened anew the file is as
+/// of that flush, with the same rows and more.
+template <typename Read>
+auto FileReader::steadily(Read read) const {
+  constexpr int kMostTries = 20;
+  constexpr std::chrono::milliseconds kBetween{50};  // flushes take some, and come twice a second
+  for (int tries = 1;; ++tries) {
+    try {
+      if (!handles_->file) open();
+      return read();
+    } catch (const RecordError&) {
+      if (tries == kMostTries || !is_in_use(path_)) throw;
+      handles_->file = {};
+      std::this_thread::sleep_for(kBetween);
+    }
+  }
+}
+
 FileReader::FileReader(std::filesystem::path path)
     : path_(std::move(path)), handles_(std::make_unique<Handles>()) {
   camera::silence_hdf5();
+  steadily([this] { read_header(); });
+}
+
+void FileReader::open() const {
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_file_locking(access.get(), false, true);
   handles_->file = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   if (!handles_->file)
     throw RecordError(path_.string() + ": cannot be read: " + camera::hdf5_reason());
+}
+
+void FileReader::read_header() {
   const hid_t file = handles_->file.get();
   if (text_attribute(file, "format") != "driftd record")
     throw RecordError(path_.string() + ": is an HDF5 file, but no record of driftd's");
@@ -116,29 +143,31 @@ void FileReader::read(const TableLayout& layout, std::uint64_t first, std::uint6
 
 template <typename Row>
 std::vector<Row> FileReader::read_all(const TableLayout& layout) const {
-  std::vector<Row> rows(rows_of(layout));
-  read(layout, 0, rows.size(), rows.data());
-  return rows;
+  return steadily([&] {
+    std::vector<Row> rows(rows_of(layout));
+    read(layout, 0, rows.size(), rows.data());
+    return rows;
+  });
 }
 
 std::uint64_t FileReader::frame_count() const {
-  return rows_of(frames_layout());
+  return steadily([this] { return rows_of(frames_layout()); });
 }
 
 std::uint64_t FileReader::localization_count() const {
-  return rows_of(localizations_layout());
+  return steadily([this] { return rows_of(localizations_layout()); });
 }
 
 std::vector<FrameRow> FileReader::frames(std::uint64_t first, std::uint64_t count) const {
   std::vector<FrameRow> rows(count);
-  read(frames_layout(), first, count, rows.data());
+  steadily([&] { read(frames_layout(), first, count, rows.data()); });
   return rows;
 }
 
 std::vector<LocalizationRow> FileReader::localizations(std::uint64_t first,
                                                        std::uint64_t count) const {
   std::vector<LocalizationRow> rows(count);
-  read(localizations_layout(), first, count, rows.data());
+  steadily([&] { read(localizations_layout(), first, count, rows.data()); });
   return rows;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reads one file of a record, also one that is being written or whose writer was killed: as of its
-// last flush. Columns that a file of an older version does not have keep the rows' defaults. One
-// thread.
+// last flush, or of one while it is read. Columns that a file of an older version does not have
+// keep the rows' defaults. One thread.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +40,10 @@ class FileReader {
 
  private:
   struct Handles;
+  template <typename Read>
+  auto steadily(Read read) const;
+  void open() const;
+  void read_header();
   std::uint64_t rows_of(const TableLayout& layout) const;
   void read(const TableLayout& layout, std::uint64_t first, std::uint64_t count, void* out) const;
   template <typename Row>

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/counted.hpp"
+
 namespace driftd::camera {
 namespace {
 
@@ -214,6 +216,109 @@ std::string missing_filters(const Hdf5Dataset& opened) {
   return missing;
 }
 
+namespace {
+
+/// Where HDF5 looks for a file that another one names.
+std::vector<std::filesystem::path> places_of(const std::filesystem::path& by,
+                                             const std::filesystem::path& name,
+                                             const char* prefix_variable, bool beside) {
+  std::vector<std::filesystem::path> places;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+  if (const char* prefix = std::getenv(prefix_variable); prefix != nullptr && name.is_relative()) {
+    std::string folder = prefix;
+    if (folder.starts_with("${ORIGIN}"))
+      folder = (std::filesystem::absolute(by).parent_path() / folder.substr(9)).string();
+    places.push_back(std::filesystem::path(folder) / name);
+  }
+  if (beside) {
+    places.push_back(by.parent_path() / name);
+    places.push_back(by.parent_path() / name.filename());
+  }
+  places.push_back(name);
+  return places;
+}
+
+/// Whether some file of that name has that dataset.
+bool has_source(const Hdf5Dataset& opened, const std::string& file, const std::string& dataset) {
+  const auto has = [&](const Hdf5Handle& source) {
+    if (!source) return false;
+    return static_cast<bool>(
+        Hdf5Handle(H5Dopen2(source.get(), dataset.c_str(), H5P_DEFAULT), H5Dclose));
+  };
+  if (file == ".") {
+    return static_cast<bool>(
+        Hdf5Handle(H5Dopen2(opened.file.get(), dataset.c_str(), H5P_DEFAULT), H5Dclose));
+  }
+  return std::ranges::any_of(
+      places_of(opened.path, file, "HDF5_VDS_PREFIX", true), [&](const auto& place) {
+        return has(Hdf5Handle(H5Fopen(place.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose));
+      });
+}
+
+std::string missing_virtual_sources(const Hdf5Dataset& opened, const Hdf5Handle& made) {
+  std::size_t count = 0;
+  if (H5Pget_virtual_count(made.get(), &count) < 0) return {};
+  std::string first;
+  std::size_t missing = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::array<char, 4096> file{}, dataset{};
+    H5Pget_virtual_filename(made.get(), i, file.data(), file.size());
+    H5Pget_virtual_dsetname(made.get(), i, dataset.data(), dataset.size());
+    // Blocks that are numbered end where there is no further one.
+    if (std::string_view(file.data()).find('%') != std::string_view::npos ||
+        std::string_view(dataset.data()).find('%') != std::string_view::npos) {
+      continue;
+    }
+    if (has_source(opened, file.data(), dataset.data())) continue;
+    if (missing++ == 0) first = std::string(dataset.data()) + " of " + file.data();
+  }
+  H5Eclear2(H5E_DEFAULT);
+  if (missing == 0) return {};
+  return "is virtual, and " + std::to_string(missing) + " of its " + counted(count, "source") +
+         " cannot be opened: " + first;
+}
+
+std::string short_external_files(const Hdf5Dataset& opened, const Hdf5Handle& made) {
+  const Hdf5Handle type(H5Dget_type(opened.dataset.get()), H5Tclose);
+  std::uintmax_t left = H5Tget_size(type.get());
+  for (const hsize_t n : opened.dimensions.size) left *= n;
+  const int count = H5Pget_external_count(made.get());
+  for (int i = 0; i < count && left > 0; ++i) {
+    std::array<char, 4096> name{};
+    off_t offset = 0;
+    hsize_t size = 0;
+    if (H5Pget_external(made.get(), static_cast<unsigned>(i), name.size() - 1, name.data(), &offset,
+                        &size) < 0) {
+      continue;
+    }
+    const std::uintmax_t need = std::min<std::uintmax_t>(left, size);
+    left -= need;
+    std::error_code error;
+    std::uintmax_t there = 0;
+    bool found = false;
+    for (const auto& place : places_of(opened.path, name.data(), "HDF5_EXTFILE_PREFIX", false)) {
+      if (found) break;
+      there = std::filesystem::file_size(place, error);
+      found = !error;
+    }
+    const auto end = static_cast<std::uintmax_t>(offset) + need;
+    if (found && there >= end) continue;
+    return std::string("has its pixels in ") + name.data() +
+           (found ? ", of " + std::to_string(there) + " bytes where " + std::to_string(end) +
+                        " are needed"
+                  : ", which is not there");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string missing_sources(const Hdf5Dataset& opened) {
+  const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
+  if (H5Pget_layout(made.get()) == H5D_VIRTUAL) return missing_virtual_sources(opened, made);
+  return H5Pget_external_count(made.get()) > 0 ? short_external_files(opened, made) : "";
+}
+
 Hdf5Dataset open_hdf5_dataset(const StackSettings& settings) {
   const std::filesystem::path& path = settings.path;
   Hdf5Dataset opened{.path = path};
@@ -230,8 +335,8 @@ Hdf5Dataset open_hdf5_dataset(const StackSettings& settings) {
     opened.dimensions = dimensions_of(opened.dataset.get());
     if (!opened.dimensions.are_three) {
       fail_by_hdf5(path,
-                   opened.name + ": has " + std::to_string(opened.dimensions.size.size()) +
-                       " dimensions (" + in_words(opened.dimensions.size) +
+                   opened.name + ": has " + counted(opened.dimensions.size.size(), "dimension") +
+                       " (" + in_words(opened.dimensions.size) +
                        "); a stack has three (frames, rows, columns), and others of one element");
     }
     opened.columns_first = H5Aexists(opened.dataset.get(), "MATLAB_class") > 0;

@@ -60,6 +60,9 @@ std::optional<Hdf5Triple> chunk_of(const Hdf5Dataset& opened);
 /// As the stack has it: HDF5 converts words with a sign. @throws RecordingError for other types
 PixelType type_of(const Hdf5Dataset& opened);
 bool is_whole_number(const Hdf5Dataset& opened);
+/// What of the pixels stands in other files that are not there, or too short; "": nothing. HDF5
+/// reads fill values in its place.
+std::string missing_sources(const Hdf5Dataset& opened);
 /// Filters that the dataset was written through and that are not here: "32000 (lzf)".
 std::string missing_filters(const Hdf5Dataset& opened);
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "camera/recording/hdf5_dataset.hpp"
 #include "camera/recording/stack_formats.hpp"
 
@@ -35,7 +36,7 @@ StackShape shape_of(const Hdf5Dataset& opened) {
   const hsize_t width = opened.columns_first ? first : second;
   constexpr hsize_t kMost = std::size_t{1} << 40;
   if (frames < 1 || frames > kMost || height > kMost || width > kMost) {
-    fail_by_hdf5(opened.path, opened.name + ": " + std::to_string(frames) + " frames of " +
+    fail_by_hdf5(opened.path, opened.name + ": " + counted(frames, "frame") + " of " +
                                   std::to_string(width) + " x " + std::to_string(height) +
                                   " px cannot be used");
   }
@@ -281,14 +282,19 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   silence_hdf5();
   Hdf5Dataset opened = open_hdf5_dataset(settings);
   StackShape shape = shape_of(opened);
+  if (const std::string missing = missing_sources(opened); !missing.empty()) {
+    fail_by_hdf5(opened.path, opened.name + ": " + missing +
+                                  "; HDF5 would read its fill value there. Bring the file, or "
+                                  "save the dataset as one");
+  }
   check_filters(opened, shape);
   StackFacts facts;
   facts.from_int16 = shape.type == PixelType::F32 && is_whole_number(opened);
   if (opened.columns_first) {
-    facts.notes.push_back("its dataset is MATLAB's, read as " + std::to_string(shape.height_px) +
-                          " rows, " + std::to_string(shape.width_px) + " columns, " +
-                          std::to_string(shape.frames) +
-                          " frames: x counts columns, as MATLAB shows them");
+    facts.notes.push_back("its dataset is MATLAB's, read as " + counted(shape.height_px, "row") +
+                          ", " + counted(shape.width_px, "column") + ", " +
+                          counted(shape.frames, "frame") +
+                          ": x counts columns, as MATLAB shows them");
   }
   const bool unwritten = !opened.truncated && !is_all_written(opened);
   const std::int64_t there =
@@ -311,9 +317,10 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
     const std::int64_t doubtful = fill_frames_before(opened, shape, whole, 0);
     if (whole - doubtful < last) {
       facts.notes.push_back(
-          doubtful == 1 ? "its last frame holds the fill value alone: perhaps it was never written"
-                        : "its last " + std::to_string(doubtful) + " of " + std::to_string(whole) +
-                              " frames hold the fill value alone: perhaps they were never written");
+          doubtful == 1
+              ? "its last frame holds the fill value alone: perhaps it was never written"
+              : "its last " + std::to_string(doubtful) + " of " + counted(whole, "frame") +
+                    " hold the fill value alone: perhaps they were never written");
     }
   }
   return std::make_unique<Hdf5Stack>(std::move(opened), shape, std::move(facts));

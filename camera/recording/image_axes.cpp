@@ -2,8 +2,11 @@
 #include "camera/recording/image_axes.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "camera/recording/planes.hpp"
 
 namespace driftd::camera {
@@ -53,7 +56,8 @@ class ImageAxes::Choice {
   }
 
   /// Leaves the images of one value along an axis.
-  void choose(std::string_view name, const char* what, const char* option, int chosen) {
+  void choose(std::string_view name, const char* what, const char* several, const char* option,
+              int chosen) {
     const std::size_t axis = all_.axis_named(name);
     const std::vector<const Value*> values = values_along(axis);
     std::vector<std::string> labels;
@@ -63,6 +67,7 @@ class ImageAxes::Choice {
     }
     const auto index = static_cast<std::size_t>(
         choose_one(settings_.path, {.what = what,
+                                    .several = several,
                                     .option = option,
                                     .chosen = chosen,
                                     .count = static_cast<std::int64_t>(labels.size()),
@@ -102,20 +107,24 @@ class ImageAxes::Choice {
     for (const std::size_t image : left_) last[value_of(image, axis)] = image;
     std::vector<std::size_t> frames;
     std::vector<std::int64_t> numbers;
+    bool whole = true;
     if (last.contains(0)) frames.push_back(last.at(0));  // says nothing of the axis
     for (const Value* value : values_along(axis)) {
       if (value->second == 0) continue;
       frames.push_back(last.at(value->second));
+      whole = whole && value->first.fraction == 0;
       if (value->first.text.empty()) numbers.push_back(value->first.number);
     }
-    const std::string missing = missing_between(numbers);
+    const std::string missing = whole ? missing_between(numbers) : "";
     if (!missing.empty()) {
       notes_.push_back("has no image of " + name_of_axis(axis) + " " + missing +
                        ": frames are counted without");
     }
     if (frames.size() < left_.size()) {
-      notes_.push_back(std::to_string(left_.size() - frames.size()) +
-                       " of its images stand where a later one does: the later one counts");
+      const std::size_t double_ones = left_.size() - frames.size();
+      notes_.push_back(std::to_string(double_ones) + " of its images " +
+                       (double_ones == 1 ? "stands" : "stand") +
+                       " where a later one does: the later one counts");
     }
     return frames;
   }
@@ -132,7 +141,7 @@ class ImageAxes::Choice {
   }
   static std::string label(const Value& value) {
     if (value.second == 0) return "none";
-    return value.first.text.empty() ? std::to_string(value.first.number) : value.first.text;
+    return value.first.in_words();
   }
   /// Those that occur: none, numbers in their order, names as they came.
   [[nodiscard]] std::vector<const Value*> values_along(std::size_t axis) const {
@@ -160,6 +169,15 @@ class ImageAxes::Choice {
   std::vector<std::size_t> left_;
 };
 
+std::string AxisValue::in_words() const {
+  if (!text.empty()) return text;
+  if (fraction == 0) return std::to_string(number);
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(),
+                                 static_cast<double>(number) + fraction);
+  return {digits.data(), end.ptr};
+}
+
 std::size_t ImageAxes::axis_named(std::string_view name) const {
   return static_cast<std::size_t>(std::ranges::find(axes_, name, &Axis::name) - axes_.begin());
 }
@@ -184,7 +202,7 @@ std::string ImageAxes::place_of(std::size_t image) const {
     const AxisValue& value =
         std::ranges::find_if(values, [&](const auto& v) { return v.second == number; })->first;
     place += (place.empty() ? "" : ", ") + std::string(name) + " " +
-             (value.text.empty() ? std::to_string(value.number) : value.text.substr(0, kMostShown));
+             value.in_words().substr(0, kMostShown);
   }
   return place;
 }
@@ -192,11 +210,12 @@ std::string ImageAxes::place_of(std::size_t image) const {
 std::vector<std::size_t> ImageAxes::frames(const StackSettings& settings,
                                            std::vector<std::string>& notes) const {
   Choice choice(*this, settings, notes);
-  choice.choose("position", "positions", settings.names.series, settings.series);
-  choice.choose("channel", "channels", settings.names.channel, settings.channel);
+  choice.choose("position", "position", "positions", settings.names.series, settings.series);
+  choice.choose("channel", "channel", "channels", settings.names.channel, settings.channel);
   const std::size_t time = axis_named("time");
   if (settings.slice >= 0 || (time < axes_.size() && choice.varies(time))) {
-    choice.choose("z", "positions in z at each time", settings.names.slice, settings.slice);
+    choice.choose("z", "position in z at each time", "positions in z at each time",
+                  settings.names.slice, settings.slice);
   }
   return choice.in_order(choice.axis_of_frames());
 }

@@ -20,9 +20,11 @@ namespace driftd::camera {
 struct AxisValue {
   std::string text = {};  ///< "": by the number
   std::int64_t number = 0;
+  double fraction = 0;  ///< of a number that is not whole: below 1, to be added
   bool operator<(const AxisValue& other) const {
-    return std::tie(text, number) < std::tie(other.text, other.number);
+    return std::tie(text, number, fraction) < std::tie(other.text, other.number, other.fraction);
   }
+  std::string in_words() const;
 };
 
 class ImageAxes {

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "camera/recording/stack_formats.hpp"
 
 namespace driftd::camera {
@@ -125,10 +126,9 @@ void check_frame_size(const std::filesystem::path& path, std::int64_t width_px,
 
 std::string truncated_note(const StackSettings& settings, std::int64_t whole,
                            std::optional<std::int64_t> said, const std::string& detail) {
-  const std::string count = std::to_string(whole);
-  std::string text =
-      said ? "is truncated: " + count + " of " + std::to_string(*said) + " frames are whole"
-           : "is truncated: " + count + (whole == 1 ? " whole frame" : " whole frames");
+  std::string text = said ? "is truncated: " + std::to_string(whole) + " of " +
+                                counted(*said, "frame") + (whole == 1 ? " is whole" : " are whole")
+                          : "is truncated: " + counted(whole, "whole frame");
   if (!detail.empty()) text += " (" + detail + ")";
   if (settings.allow_truncated && whole > 0) return text;
   if (whole > 0)

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <sys/stat.h>
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -112,6 +116,43 @@ void check_none_twice(const std::vector<std::filesystem::path>& files) {
   }
 }
 
+/// When the first and the last frame of a stack were taken that say so.
+struct TimeSpan {
+  double first_s = 0, last_s = 0;
+};
+std::optional<TimeSpan> times_of(ImageStack& stack) {
+  std::vector<double> times_s = stack.facts().times_s;
+  std::erase_if(times_s, [](double time_s) { return std::isnan(time_s); });
+  if (!times_s.empty()) return TimeSpan{times_s.front(), times_s.back()};
+  const auto first = elapsed_s(stack.metadata(0));
+  if (!first) return std::nullopt;
+  return TimeSpan{*first, elapsed_s(stack.metadata(stack.shape().frames - 1)).value_or(*first)};
+}
+
+/// "the times of frames go back by 12.3 s from a.tif (20 s) to b.tif (7.7 s): ...", or "".
+class TimesInOrder {
+ public:
+  std::string note_on(const std::filesystem::path& file, ImageStack& stack) {
+    const auto here = times_of(stack);
+    if (!here) return {};
+    std::string note;
+    if (before_ && here->first_s < before_->last_s) {
+      note = fmt::format(
+          "the times of frames go back by {:.6g} s from {} (its last: {:.6g} s) to {} (its first: "
+          "{:.6g} s): they may be of two recordings, or in another order",
+          before_->last_s - here->first_s, with_before_, before_->last_s, file.filename().string(),
+          here->first_s);
+    }
+    before_ = here;
+    with_before_ = file.filename().string();
+    return note;
+  }
+
+ private:
+  std::optional<TimeSpan> before_;
+  std::string with_before_;
+};
+
 std::string in_words(FileOrder order) {
   switch (order) {
     case FileOrder::OfBoth:
@@ -132,6 +173,7 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
   std::vector<std::string> notes;
   std::unique_ptr<ImageStack> stack;
   std::string as_first, place, with_place;
+  TimesInOrder times;
   for (const std::filesystem::path& file : files) {
     stack = open_stack(settings_for(settings, file));
     if (begins.size() == 1) {
@@ -163,6 +205,7 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
     for (const std::string& note : stack->notes()) {
       notes.push_back(file.filename().string() + ": " + note);
     }
+    if (std::string note = times.note_on(file, *stack); !note.empty()) notes.push_back(note);
     for (const std::int64_t frame : stack->facts().repeats) {
       facts.repeats.push_back(begins.back() + frame);
     }

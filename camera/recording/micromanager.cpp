@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -20,8 +23,27 @@ constexpr std::uint64_t kNdTiffMagic = 483729;
 /// Longer texts in an index are damage.
 constexpr std::uint64_t kLongestIndexText = std::uint64_t{1} << 20;
 
-AxisValue value_of(const json& value) {
+/// Of a number, whole or not; nothing for one that is too large to be counted along an axis.
+std::optional<AxisValue> value_of(double number) {
+  constexpr double kMost = 1e15;
+  if (!(std::abs(number) < kMost)) return std::nullopt;
+  const double whole = std::floor(number);
+  return AxisValue{.number = static_cast<std::int64_t>(whole), .fraction = number - whole};
+}
+
+/// Along time and z a text may be a number, too; what channels and positions are called is a name.
+AxisValue value_of(std::string_view axis, const json& value) {
   if (value.is_number_integer()) return {.number = value.get<std::int64_t>()};
+  if (value.is_number_float()) {
+    if (const auto number = value_of(value.get<double>())) return *number;
+  }
+  if (value.is_string() && (axis == "time" || axis == "z")) {
+    const auto& text = value.get_ref<const std::string&>();
+    double read = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), read);
+    const bool all = result.ec == std::errc() && result.ptr == text.data() + text.size();
+    if (const auto number = all ? value_of(read) : std::nullopt) return *number;
+  }
   if (value.is_string() && !value.get_ref<const std::string&>().empty()) {
     return {.text = value.get<std::string>()};
   }
@@ -118,7 +140,7 @@ class NdTiff {
       // A name alone: an index does not lead out of the folder.
       entry.file = std::filesystem::path(entry.file).filename().string();
       axes_.add_image();
-      for (const auto& [name, value] : entry.axes.items()) axes_.place(name, value_of(value));
+      for (const auto& [name, value] : entry.axes.items()) axes_.place(name, value_of(name, value));
       entry.axes = nullptr;
       names_.try_emplace(entry.file, names_.size());
       entries_.push_back(std::move(entry));
@@ -214,7 +236,7 @@ bool place_page(const std::string& text, ImageAxes& axes) {
   if (!said.is_object()) return false;
   bool any = false;
   if (const auto own = said.find("Axes"); own != said.end() && own->is_object()) {
-    for (const auto& [name, value] : own->items()) axes.place(name, value_of(value));
+    for (const auto& [name, value] : own->items()) axes.place(name, value_of(name, value));
     return !own->empty();
   }
   struct Known {
@@ -227,7 +249,8 @@ bool place_page(const std::string& text, ImageAxes& axes) {
     if (found == said.end()) continue;
     any = true;
     const auto named = name != nullptr ? said.find(name) : said.end();
-    axes.place(axis, value_of(named != said.end() && named->is_string() ? *named : *found));
+    const bool by_name = named != said.end() && named->is_string();
+    axes.place(axis, value_of(axis, by_name ? *named : *found));
   }
   return any;
 }
@@ -278,6 +301,31 @@ std::optional<PagedFrames> micromanager_pages(const StackSettings& settings, Tif
   frames.said = static_cast<std::int64_t>(frames.places.size());
   if (!file.chain_is_whole()) frames.missing = broken_chain_in_words(file);
   return frames;
+}
+
+/// Not by a parser of JSON, which would take longer than the fits.
+std::optional<double> elapsed_s(std::string_view json) noexcept {
+  constexpr std::string_view kKey = "\"ElapsedTime-ms\"";
+  if (json.find(kKey) == std::string_view::npos) return std::nullopt;
+  std::size_t colon = std::string_view::npos;
+  int depth = 0;
+  for (std::size_t i = 0; i < json.size() && colon == std::string_view::npos; ++i) {
+    if (json[i] == '{' || json[i] == '[') ++depth;
+    if (json[i] == '}' || json[i] == ']') --depth;
+    if (json[i] != '"') continue;
+    const std::size_t begin = i;
+    for (++i; i < json.size() && json[i] != '"'; ++i) i += json[i] == '\\' ? 1u : 0u;
+    if (depth != 1 || json.substr(begin, kKey.size()) != kKey) continue;
+    const std::size_t behind = json.find_first_not_of(" \t\r\n", i + 1);
+    if (behind != std::string_view::npos && json[behind] == ':') colon = behind;
+  }
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::size_t begin = json.find_first_not_of(" \t\r\n\"", colon + 1);
+  if (begin == std::string_view::npos) return std::nullopt;
+  double ms = 0;
+  const auto read = std::from_chars(json.data() + begin, json.data() + json.size(), ms);
+  if (read.ec != std::errc{} || !std::isfinite(ms)) return std::nullopt;
+  return ms / 1000;
 }
 
 }  // namespace driftd::camera

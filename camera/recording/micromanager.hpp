@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "camera/recording/ome_pages.hpp"
 #include "camera/recording/stack_formats.hpp"
@@ -23,6 +24,10 @@ bool is_ndtiff(FileBytes& file);
 /// All files that the index beside `settings.path` names; itself may be one, or their folder.
 /// @throws RecordingError
 std::unique_ptr<ImageStack> open_ndtiff(const StackSettings& settings);
+
+/// `ElapsedTime-ms` of one image's JSON, in s; nothing: it does not say. One within another value
+/// (`UserData`) is somebody else's.
+std::optional<double> elapsed_s(std::string_view json) noexcept;
 
 /// The pages of a file whose pages each say where they stand; nothing where the first does not.
 /// @throws RecordingError

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.hpp"
+
 namespace driftd::camera {
 namespace {
 
@@ -69,8 +71,8 @@ class PageFinder {
   /// Pages that the metadata give to frames which have one.
   std::int64_t surplus() const { return surplus_; }
   std::string surplus_in_words() const {
-    return "its metadata give " + std::to_string(surplus_) +
-           " pages to frames that have one: the first named counts";
+    return "its metadata give " + counted(surplus_, "page") +
+           " to frames that have one: the first named counts";
   }
 
   /// Whether a block is in the file that was opened.
@@ -138,6 +140,7 @@ const OmeImage& image_of(const StackSettings& settings, const OmeMetadata& metad
   if (settings.series < 0 && here.size() == 1) return metadata.images[here.front()];
   const std::int64_t index =
       choose_one(settings.path, {.what = "series",
+                                 .several = "series",
                                  .option = settings.names.series,
                                  .chosen = settings.series,
                                  .count = static_cast<std::int64_t>(names.size()),
@@ -243,18 +246,20 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
   PagedFrames frames = finder.frames(choice);
   const std::int64_t unnamed = unnamed_pages(file, metadata, finder);
   if (unnamed > 0) {
-    facts.notes.push_back(std::to_string(unnamed) + " of its " + std::to_string(file.pages()) +
-                          " pages are in no metadata, and left out; the option " +
-                          settings.names.every_page + " takes all");
+    facts.notes.push_back(std::to_string(unnamed) + " of its " + counted(file.pages(), "page") +
+                          (unnamed == 1 ? " is" : " are") +
+                          " in no metadata, and left out; the option " + settings.names.every_page +
+                          " takes all");
   }
   if (finder.surplus() > 0 && frames.missing.empty())
     facts.notes.push_back(finder.surplus_in_words());
   facts.times_s = times_of(image, choice);
   facts.repeats = repeats_in(frames.places);
   if (!facts.repeats.empty()) {
-    facts.notes.push_back(std::to_string(facts.repeats.size()) +
-                          " frames are the page of an earlier one, as Micro-Manager writes it "
-                          "where one is missing; they are left out");
+    facts.notes.push_back(
+        counted(facts.repeats.size(), "frame is the page", "frames are the page") +
+        " of an earlier one, as Micro-Manager writes it "
+        "where one is missing: left out");
   }
   frames.shape_said = image.shape;
   return frames;

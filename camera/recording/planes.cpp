@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/counted.hpp"
+
 namespace driftd::camera {
 namespace {
 
@@ -46,7 +48,7 @@ std::int64_t choose_one(const std::filesystem::path& path, const Choice& choice)
   const std::string option = choice.option;
   throw RecordingError(
       path,
-      "has " + std::to_string(choice.count) + " " + choice.what + ": " + there +
+      "has " + counted(choice.count, choice.what, choice.several) + ": " + there +
           (choice.chosen < 0 ? "; choose one by the option " + option
                              : "; the option " + option + " is " + std::to_string(choice.chosen)));
 }
@@ -71,7 +73,8 @@ std::int64_t planes_before(const PlaneExtent& extent, PlaneIndex plane) noexcept
 
 PlaneChoice::PlaneChoice(const StackSettings& settings, const PlaneExtent& extent)
     : frames_(extent.t), along_z_(extent.t == 1 && settings.slice < 0) {
-  channel_ = choose_one(settings.path, {.what = "channels",
+  channel_ = choose_one(settings.path, {.what = "channel",
+                                        .several = "channels",
                                         .option = settings.names.channel,
                                         .chosen = settings.channel,
                                         .count = extent.c,
@@ -79,7 +82,8 @@ PlaneChoice::PlaneChoice(const StackSettings& settings, const PlaneExtent& exten
   if (along_z_) {
     frames_ = extent.z;
   } else {
-    z_ = choose_one(settings.path, {.what = "positions in z at each time",
+    z_ = choose_one(settings.path, {.what = "position in z at each time",
+                                    .several = "positions in z at each time",
                                     .option = settings.names.slice,
                                     .chosen = settings.slice,
                                     .count = extent.z,

@@ -31,9 +31,10 @@ std::int64_t planes_before(const PlaneExtent& extent, PlaneIndex plane) noexcept
 
 /// One of several things of a recording, chosen by an option.
 struct Choice {
-  const char* what;    ///< "channels"
-  const char* option;  ///< "--channel"
-  int chosen;          ///< below 0: nothing is; then there must be one alone
+  const char* what;     ///< "channel"
+  const char* several;  ///< "channels"
+  const char* option;   ///< "--channel"
+  int chosen;           ///< below 0: nothing is; then there must be one alone
   std::int64_t count;
   const std::vector<std::string>& names;  ///< as far as they have any
 };

@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.hpp"
+
 #include "camera/recording/stack_formats.hpp"
 
 namespace driftd::camera {
@@ -147,8 +149,8 @@ std::unique_ptr<ImageStack> open_raw_stack(const StackSettings& settings) {
   const std::uintmax_t bytes = std::filesystem::file_size(settings.path, error);
   if (error) throw RecordingError(settings.path, error.message());
   if (settings.frames && whole > *settings.frames) {
-    throw RecordingError(settings.path, "has " + std::to_string(whole) +
-                                            " frames, its description says " +
+    throw RecordingError(settings.path, "has " + counted(whole, "frame") +
+                                            ", its description says " +
                                             std::to_string(*settings.frames));
   }
   StackFacts facts;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/counted.hpp"
 #include "camera/recording/image_stack.hpp"
 
 namespace driftd::camera {
@@ -62,7 +63,7 @@ void allocate(ReplayImages& images, const ReplaySettings& settings, int frames_i
   const std::optional<std::uint64_t> available = available_memory_bytes();
   if (available && needed > *available) {
     constexpr std::uint64_t kMebibyte = 1 << 20;
-    fail(settings.path, std::to_string(images.count) + " frames need " +
+    fail(settings.path, counted(images.count, "frame needs ", "frames need ") +
                             std::to_string(needed / kMebibyte) + " MiB of memory, " +
                             std::to_string(*available / kMebibyte) +
                             " MiB are available: choose fewer by replay.first_frame and "

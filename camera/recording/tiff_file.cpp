@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "camera/recording/stack_formats.hpp"
+#include "camera/recording/tiff_directory.hpp"
 
 namespace driftd::camera {
 namespace {
@@ -86,6 +87,29 @@ TiffFile::TiffFile(const std::filesystem::path& path)
   if (!tiff_) fail("cannot be read as TIFF: it is none, truncated or damaged");
   pages_ = static_cast<std::int64_t>(TIFFNumberOfDirectories(tiff_.get()));
   chain_complaint_ = std::exchange(complaints_->last, {});
+  if (chain_complaint_.empty()) chain_complaint_ = loop_in_words();
+}
+
+/// Where the last page that libtiff counts names one that was counted: it ends the chain there and
+/// tells nobody. "": the chain has its end.
+std::string TiffFile::loop_in_words() {
+  constexpr std::int64_t kSearched = 100'000;
+  const auto go = [&](std::int64_t page) {
+    return TIFFSetDirectory(tiff_.get(), static_cast<tdir_t>(page)) != 0;
+  };
+  std::string words;
+  FileBytes bytes(path_);
+  const std::uint64_t next = go(pages_ - 1) ? read_directory(bytes, directory_at()).next : 0;
+  if (next != 0) {
+    std::int64_t page = 0;
+    while (page < std::min(pages_, kSearched) && !(go(page) && directory_at() == next)) ++page;
+    words = "page " + std::to_string(pages_ - 1) + " says that the next begins at byte " +
+            std::to_string(next);
+    if (page < std::min(pages_, kSearched)) words += ", where page " + std::to_string(page) + " is";
+  }
+  turned_ = go(0);
+  complaints_->last.clear();
+  return words;
 }
 
 TiffFile::~TiffFile() = default;

@@ -60,6 +60,7 @@ class TiffFile {
     void operator()(tiff* file) const;
   };
   [[noreturn]] void fail_here(const std::string& what) const;
+  std::string loop_in_words();
   std::uint16_t small_tag(std::uint32_t tag) const;
   std::uint32_t large_tag(std::uint32_t tag) const;
   void read_strips(std::byte* out, std::size_t bytes) const;

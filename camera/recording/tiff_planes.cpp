@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "camera/recording/planes.hpp"
 
 namespace driftd::camera {
@@ -31,8 +32,13 @@ constexpr std::uint16_t kFluoViewHeader = 34361;
 constexpr std::uint16_t kZeissLsm = 34412;
 constexpr std::uint16_t kExif = 34665;
 
+constexpr std::uint16_t kStripsAt = 273;
+constexpr std::uint16_t kTilesAt = 324;
+
 /// Programs begin directories and pixels at blocks of a disk, as driftd's raw frames do.
-constexpr std::uint64_t kPadding = 8192;
+constexpr std::uint64_t kLargestBlock = 4096;
+/// What a file may have beside its pages: little texts, a thumbnail's rest.
+constexpr std::uint64_t kBeside = 1024;
 
 /// One of the axes along which planes follow one another.
 struct PlaneAxis {
@@ -75,8 +81,8 @@ void add_planes(ImageAxes& axes, const std::vector<PlaneAxis>& along, std::int64
 /// An image takes a byte at least, whatever damaged metadata say.
 void check_count(const StackSettings& settings, std::int64_t planes, const FileBytes& bytes) {
   if (planes >= 1 && static_cast<std::uint64_t>(planes) <= bytes.size()) return;
-  refuse(settings, "its metadata name " + std::to_string(planes) + " images, it has " +
-                       std::to_string(bytes.size()) + " bytes");
+  refuse(settings, "its metadata name " + counted(planes, "image") + ", it has " +
+                       counted(bytes.size(), "byte"));
 }
 
 /// What tifffile says of images: {"shape": [20, 2, 88, 88], "axes": "TCYX"}, or shape=(40, 88, 88).
@@ -223,6 +229,7 @@ std::optional<TiffPlanes> shaped_planes(const StackSettings& settings, TiffFile&
   const bool several = all.size() > 1;                     // else the option may mean a position
   const std::int64_t index =
       several ? choose_one(settings.path, {.what = "series",
+                                           .several = "series",
                                            .option = settings.names.series,
                                            .chosen = settings.series,
                                            .count = static_cast<std::int64_t>(all.size()),
@@ -281,7 +288,7 @@ TiffPlanes pages_along(const StackSettings& settings, const TiffFile& file, cons
     for (const PlaneAxis& axis : along) {
       said += (said.empty() ? "" : " x ") + std::to_string(axis.size) + " along " + axis.name;
     }
-    refuse(settings, "has " + std::to_string(file.pages()) + " pages, " + who + " says " + said);
+    refuse(settings, "has " + counted(file.pages(), "page") + ", " + who + " says " + said);
   }
   TiffPlanes planes{.axes = {},
                     .count = file.pages(),
@@ -352,6 +359,19 @@ std::optional<TiffPlanes> scanimage_planes(const StackSettings& settings, const 
   return std::nullopt;
 }
 
+/// The blocks that pixels and directories of a file begin at, by those of the first page and the
+/// next directory: a power of two.
+std::uint64_t block_of(FileBytes& bytes, const TiffDirectory& first) {
+  const TiffTag* parts = first.find(kStripsAt);
+  if (parts == nullptr) parts = first.find(kTilesAt);
+  std::uint64_t places = first.next;
+  if (parts != nullptr && parts->count > 0)
+    places |= bytes.number(parts->at, static_cast<std::size_t>(parts->bytes / parts->count));
+  std::uint64_t block = 1;
+  while (block < kLargestBlock && places % (2 * block) == 0) block *= 2;
+  return block;
+}
+
 }  // namespace
 
 std::optional<TiffPlanes> planes_of(const StackSettings& settings, TiffFile& file,
@@ -405,10 +425,11 @@ void check_bytes_of_pages(const StackSettings& settings, TiffFile& file, FileByt
   std::uint64_t need = first.bytes + pages * of_pixels;
   if (pages > 1) need += (pages - 1) * read_directory(bytes, first.next).bytes;
   const std::uint64_t rest = bytes.size() - std::min(bytes.size(), need);
-  if (rest <= std::max(of_pixels, need / 2) + pages * kPadding) return;
+  const std::uint64_t padding = 2 * block_of(bytes, first);  // of a directory and of its pixels
+  if (rest <= std::max(of_pixels, need / 2) + pages * padding + kBeside) return;
   refuse(settings, "has " + std::to_string(bytes.size()) + " bytes, and its " +
-                       std::to_string(pages) + (pages == 1 ? " page" : " pages") + " (" + of_page +
-                       ") need " + std::to_string(need) + images);
+                       counted(pages, "page") + " (" + of_page + ") need " + std::to_string(need) +
+                       images);
 }
 
 }  // namespace driftd::camera

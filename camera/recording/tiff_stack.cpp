@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "camera/recording/micromanager.hpp"
 #include "camera/recording/ome_pages.hpp"
 #include "camera/recording/planes.hpp"
@@ -68,11 +69,11 @@ PlaneExtent extent_said(const StackSettings& settings, std::string_view descript
   if (!is_imagej(description)) return extent;
   if (agrees) return hyperstack;
   if (hyperstack.c > 1) {
-    throw RecordingError(settings.path, "has " + std::to_string(images) +
-                                            " images, its description says " +
-                                            std::to_string(hyperstack.c) + " channels, " +
-                                            std::to_string(hyperstack.z) + " slices and " +
-                                            std::to_string(hyperstack.t) + " frames; the option " +
+    throw RecordingError(settings.path, "has " + counted(images, "image") +
+                                            ", its description says " +
+                                            counted(hyperstack.c, "channel") + ", " +
+                                            counted(hyperstack.z, "slice") + " and " +
+                                            counted(hyperstack.t, "frame") + "; the option " +
                                             settings.names.every_page + " takes each page");
   }
   return extent;
@@ -225,8 +226,8 @@ std::unique_ptr<ImageStack> open_imagej_stack(const StackSettings& settings, con
                                               std::int64_t images, StackFacts facts) {
   const std::optional<std::uint64_t> pixels_at = file.plain_pixels_at();
   if (!pixels_at) {
-    file.fail("says that it has " + std::to_string(images) +
-              " images, but only one page: save it as BigTIFF or as plain pixels");
+    file.fail("says that it has " + counted(images, "image") +
+              ", but only one page: save it as BigTIFF or as plain pixels");
   }
   const PlaneExtent extent = extent_said(settings, file.description(), images);
   const PlaneChoice choice(settings, extent);
@@ -347,6 +348,7 @@ std::unique_ptr<ImageStack> open_planes(const StackSettings& settings,
 std::unique_ptr<ImageStack> open_plain_pages(const StackSettings& settings,
                                              std::unique_ptr<TiffFile> file, FileBytes& bytes) {
   choose_one(settings.path, {.what = "series",
+                             .several = "series",
                              .option = settings.names.series,
                              .chosen = settings.series,
                              .count = 1,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "base/in_words.hpp"
 #include "clients/common/plain.hpp"
 
 namespace driftd::clients {
@@ -33,12 +34,6 @@ std::string number(const json& object, const char* pointer, const char* format =
 std::string text(const json& object, const char* pointer) {
   const json* value = find(object, pointer);
   return value != nullptr && value->is_string() ? value->get<std::string>() : "-";
-}
-
-/// Reason and health codes as words.
-std::string words(std::string code) {
-  std::replace(code.begin(), code.end(), '_', ' ');
-  return code;
 }
 
 /// Of what a message says, which may be any number.
@@ -75,18 +70,32 @@ Line gate_line(const json& status, bool silent) {
   return {"in lock     no: " + why_not_in_lock(status.at("gate")), Tone::Plain};
 }
 
+/// "markers 0.07 stage 0.20"; of less than a whole record both together, which it does not tell
+/// apart.
+std::string noise_of(const json& axis) {
+  const json* markers = find(axis, "/forecast/markers_nm");
+  const json* stage = find(axis, "/forecast/stage_nm");
+  const json* wait = find(axis, "/forecast/stage_known_in_s");
+  const bool waits = wait != nullptr && wait->is_number() && wait->get<double>() > 0;
+  if (waits && markers != nullptr && stage != nullptr && markers->is_number() && stage->is_number())
+    return fmt::format("noise {:.2f}", std::hypot(markers->get<double>(), stage->get<double>()));
+  return "markers " + number(axis, "/forecast/markers_nm", "{:.2f}") + " stage " +
+         number(axis, "/forecast/stage_nm", "{:.2f}");
+}
+
 /// Which law holds the lock, and which vibrations the observer has found.
 void add_law(const json& status, std::vector<Line>& lines) {
   const json* control = find(status, "/control");
-  if (control == nullptr || !control->is_object()) return;
+  const std::string law = control != nullptr ? text(*control, "/law") : "-";
+  if (law == "-" || law.empty()) return;
   const std::string reason = text(*control, "/reason");
-  std::string line = "law         " + text(*control, "/law");
+  std::string line = "law         " + law;
   if (reason == "worse_than_pi")
     line += " (the observer left more, and is tried again later)";
   else if (reason == "not_ready")
     line += " (until the observer knows stage and frame rate)";
   else if (reason != "configured")
-    line += " (" + words(reason) + ")";
+    line += " (" + in_words(reason) + ")";
   if (number(*control, "/left_nm") != "-")
     line += fmt::format("   leaves {} nm with its noise, PI would {}",
                         number(*control, "/left_nm", "{:.2f}"),
@@ -97,11 +106,9 @@ void add_law(const json& status, std::vector<Line>& lines) {
   for (const json& axis : *axes) {
     if (number(axis, "/forecast/total_nm") != "-")
       lines.push_back(
-          {fmt::format("{:<12}{}: {} nm foretold: motion {} markers {} stage {} lag {}", "",
-                       text(axis, "/axis"), number(axis, "/forecast/total_nm", "{:.2f}"),
-                       number(axis, "/forecast/motion_nm", "{:.2f}"),
-                       number(axis, "/forecast/markers_nm", "{:.2f}"),
-                       number(axis, "/forecast/stage_nm", "{:.2f}"),
+          {fmt::format("{:<12}{}: {} nm foretold: motion {} {} lag {}", "", text(axis, "/axis"),
+                       number(axis, "/forecast/total_nm", "{:.2f}"),
+                       number(axis, "/forecast/motion_nm", "{:.2f}"), noise_of(axis),
                        number(axis, "/forecast/lag_nm", "{:.2f}")),
            Tone::Dim});
     const json* found = find(axis, "/lines");
@@ -263,11 +270,11 @@ void add_stage(const json& status, std::vector<Line>& lines) {
   if (looks == "stuck" && driver != nullptr && driver->is_null())
     lines.push_back({"stage       no driver is connected", Tone::Bad});
   else if (looks != "-" && looks != "following")
-    lines.push_back({"stage       looks " + words(looks), Tone::Warning});
+    lines.push_back({"stage       looks " + in_words(looks), Tone::Warning});
   if (driver == nullptr || !driver->is_object()) return;
   const std::string state = text(*driver, "/state");
   lines.push_back(
-      {cut(fmt::format("stage       {}: {}", text(*driver, "/driver"), words(state)), kColumns),
+      {cut(fmt::format("stage       {}: {}", text(*driver, "/driver"), in_words(state)), kColumns),
        state == "ready" ? Tone::Plain : Tone::Bad});
   if (state != "ready") add_text(*driver, "/text", Tone::Bad, lines);
   const json* axes = find(*driver, "/axes");
@@ -346,7 +353,7 @@ std::string doubt(const json& marker) {
   if (reason == "-" || reason == "good") return {};
   const json* excluded = find(marker, "/excluded");
   const bool out = excluded != nullptr && excluded->is_boolean() && excluded->get<bool>();
-  return (out ? "  excluded: " : "  ") + words(reason);
+  return (out ? "  excluded: " : "  ") + in_words(reason);
 }
 
 Line marker_line(const json& marker) {
@@ -357,7 +364,7 @@ Line marker_line(const json& marker) {
   if (health == "unreferenced") tone = Tone::Plain;
   return {
       fmt::format("{:>3}  {:<9}{:<14}{:>5}{:>9}{:>9}{:>10}{:>10}{:>9}{:>7}{}",
-                  number(marker, "/id"), text(marker, "/role"), words(health),
+                  number(marker, "/id"), text(marker, "/role"), in_words(health),
                   number(marker, "/reputation", "{:.2f}"), number(marker, "/x_px", "{:.2f}"),
                   number(marker, "/y_px", "{:.2f}"), number(marker, "/residual_x_nm", "{:+.2f}"),
                   number(marker, "/residual_y_nm", "{:+.2f}"), number(marker, "/x_sd_nm", "{:.2f}"),
@@ -372,7 +379,7 @@ std::string why_not_in_lock(const nlohmann::json& gate) {
   const auto numbers = [&](const char* what) {
     const json* x = find(gate, "/residual_x_nm");
     const json* y = find(gate, "/residual_y_nm");
-    if (x == nullptr || y == nullptr || !x->is_number() || !y->is_number()) return words(reason);
+    if (x == nullptr || y == nullptr || !x->is_number() || !y->is_number()) return in_words(reason);
     return fmt::format("{} {:.3g} nm{}, tolerance {} nm (gate.tolerance_nm)", what,
                        std::max(x->get<double>(), y->get<double>()),
                        reason == "moved" ? "" : " rms", number(gate, "/tolerance_nm", "{:g}"));
@@ -380,7 +387,7 @@ std::string why_not_in_lock(const nlohmann::json& gate) {
   if (reason == "residual") return numbers("residual");
   if (reason == "settling") return numbers("settling at");
   if (reason == "moved") return numbers("a frame was off by");
-  return words(reason);
+  return in_words(reason);
 }
 
 void DaemonView::update(const Message& message, std::int64_t now_ns) {
@@ -443,7 +450,8 @@ Line DaemonView::state_line(std::int64_t now_ns) const {
       line += " for " + duration(until_status_s + static_cast<double>(now_ns - status_ns_) * 1e-9);
     }
     const std::string reason = text(status_, "/reason");
-    if (reason != "-" && reason != "none") line += " (" + words(reason) + ")";
+    if (reason != "-" && reason != "none")
+      line += " (" + in_words(reason, status_.value("held_for", "none")) + ")";
     line += fmt::format("   lock {}", number(status_, "/lock_id"));
   }
   return {line, tone_of_state(state_)};

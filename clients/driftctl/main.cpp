@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/command_line.hpp"
+#include "base/counted.hpp"
 #include "base/monotonic.hpp"
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
@@ -92,7 +93,7 @@ void print_markers(const Options& options) {
   if (!reply.body.contains("rejected")) return;
   const nlohmann::json& rejected = reply.body["rejected"];
   if (rejected.empty()) return;
-  fmt::print("{} other spot{} {} no marker:\n", rejected.size(), rejected.size() == 1 ? "" : "s",
+  fmt::print("{} {} no marker:\n", counted(rejected.size(), "other spot"),
              rejected.size() == 1 ? "is" : "are");
   for (const nlohmann::json& spot : rejected)
     fmt::print("{:>9.1f} {:>9.1f} px  {}\n", spot.at("x_px").get<double>(),
@@ -136,9 +137,10 @@ void save_snapshot(const Options& options) {
   if (options.json) {
     fmt::print("{}\n", frame.dump());
   } else {
-    fmt::print("frame {}: {} x {} pixels, {} ROIs, drawn to {}\n",
+    fmt::print("frame {}: {} x {} pixels, {}, drawn to {}\n",
                frame.at("frame_id").get<std::uint64_t>(), frame.at("width_px").get<int>(),
-               frame.at("height_px").get<int>(), frame.at("rois").size(), options.snapshot_file);
+               frame.at("height_px").get<int>(), counted(frame.at("rois").size(), "ROI"),
+               options.snapshot_file);
   }
 }
 
@@ -155,17 +157,19 @@ void record(const Options& options, const char* order) {
   const double megabytes = record.at("bytes").get<double>() * 1e-6;
   const auto frames = record.at("frames").get<std::uint64_t>();
   if (record.at("recording").get<bool>()) {
-    fmt::print("recording for {:.0f} s to {}: {} frames, {:.1f} MB, by {}\n",
-               record.at("seconds").get<double>(), file, frames, megabytes,
+    fmt::print("recording for {:.0f} s to {}: {}, {:.1f} MB, by {}\n",
+               record.at("seconds").get<double>(), file, counted(frames, "frame"), megabytes,
                record.at("by").get<std::string>());
   } else if (file.empty()) {
     fmt::print("not recording\n");
   } else {
-    fmt::print("not recording; the last record: {}: {} frames, {:.1f} MB\n", file, frames,
-               megabytes);
+    fmt::print("not recording; the last record: {}: {}, {:.1f} MB\n", file,
+               counted(frames, "frame"), megabytes);
   }
   const auto left_out = record.at("not_recorded").get<std::uint64_t>();
-  if (left_out > 0) fmt::print("{} frames were left out: the disk was too slow\n", left_out);
+  if (left_out > 0)
+    fmt::print("{} left out: the disk was too slow\n",
+               counted(left_out, "frame was", "frames were"));
   const std::string problem = record.at("problem");
   if (!problem.empty()) fmt::print("it ended: {}\n", problem);
 }
@@ -182,12 +186,13 @@ void print_raw_frames(const Options& options) {
                raw.at("memory_bytes").get<double>() * 1e-6);
   }
   if (raw.at("file").is_string())
-    fmt::print("{} files of raw frames, the last: {}\n", raw.at("files").get<std::uint64_t>(),
+    fmt::print("{} of raw frames, the last: {}\n",
+               counted(raw.at("files").get<std::uint64_t>(), "file"),
                raw.at("file").get<std::string>());
   const auto not_kept = raw.at("not_kept").get<std::uint64_t>();
   if (not_kept > 0) {
     const bool fit = raw.at("room_frames").get<std::uint64_t>() > 0;
-    fmt::print("{} raw frames were not kept: {}\n", not_kept,
+    fmt::print("{} not kept: {}\n", counted(not_kept, "raw frame was", "raw frames were"),
                fit ? "the disk was too slow" : "the memory is too little for one");
   }
   if (!problem.empty()) fmt::print("raw frames: {}\n", problem);

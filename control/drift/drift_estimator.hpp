@@ -52,6 +52,8 @@ class DriftEstimator {
   /// over.
   void begin_reference(int frames) noexcept;
   bool referencing() const noexcept { return reference_left_ > 0; }
+  /// Good frames until it is complete.
+  int reference_left() const noexcept { return reference_left_; }
 
   /// One frame. observations[i] belongs to markers()[i]; missing ones count as not fitted, and so
   /// do numbers that are not finite. An invalid frame keeps the last drift and restarts the

@@ -108,8 +108,11 @@ bool resumes_by_good_frames(LockReason reason) noexcept {
 
 Lock next_holding(const Lock& lock, LockEvent event, std::int64_t now_ns,
                   const LockSettings& settings) noexcept {
-  if (timed_out(lock, now_ns, settings.hold_timeout_ns))
-    return changed(LockState::Lost, LockReason::HeldTooLong, now_ns);
+  if (timed_out(lock, now_ns, settings.hold_timeout_ns)) {
+    Lock lost = changed(LockState::Lost, LockReason::HeldTooLong, now_ns);
+    lost.held_for = lock.reason;
+    return lost;
+  }
   if (event == LockEvent::GoodFrame) {
     const Lock counted = with_good_frame(lock);
     if (resumes_by_good_frames(lock.reason) &&

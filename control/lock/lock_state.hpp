@@ -77,10 +77,11 @@ struct LockSettings {
 
 struct Lock {
   LockState state = LockState::Idle;
-  LockReason reason = LockReason::None;  ///< of the last change
-  std::int64_t since_ns = 0;             ///< of the last change
-  int bad_frames = 0;                    ///< in a row
-  int good_frames = 0;                   ///< in a row
+  LockReason reason = LockReason::None;    ///< of the last change
+  std::int64_t since_ns = 0;               ///< of the last change
+  int bad_frames = 0;                      ///< in a row
+  int good_frames = 0;                     ///< in a row
+  LockReason held_for = LockReason::None;  ///< lost: for what it was held too long
 };
 
 /// The lock after `event` at `now_ns`. A change shows as a new `state` (or `since_ns`).

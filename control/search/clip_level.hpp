@@ -13,8 +13,9 @@ struct ClipLevel {
   std::size_t pixels = 0;       ///< that have it
 };
 
-/// The image's largest value, where so many pixels share it as those of no other large value do:
-/// at least eight, and at least eight times the mean of the sixteen next lower values there are.
+/// The largest value that so many pixels share as those of no other large value do: at least
+/// eight, at least eight times the mean of the sixteen next lower values there are, and eight times
+/// those that are brighter.
 ClipLevel clip_level(std::span<const std::uint16_t> image);
 
 }  // namespace driftd::control

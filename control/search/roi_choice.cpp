@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::control {
@@ -125,9 +126,9 @@ RoiChoice choose_roi(double sigma_px, std::span<const MeasuredSpot> spots,
     choice.reason += ", all that the image's size allows";
   else
     choice.reason += ": one of " + std::to_string(roi_px + 2) + " px would serve " +
-                     std::to_string(lost.served) + " of " + std::to_string(spots.size()) +
-                     " spots (" + std::to_string(lost.by_neighbour) + " have a nearer neighbour, " +
-                     std::to_string(lost.by_border) + " are too near the border)";
+                     std::to_string(lost.served) + " of " + counted(spots.size(), "spot") +
+                     " (nearer neighbours: " + std::to_string(lost.by_neighbour) +
+                     "; too near the border: " + std::to_string(lost.by_border) + ")";
   return choice;
 }
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/process/realtime.hpp"
 
 namespace driftd::daemon {
@@ -113,7 +114,7 @@ void Calibration::check_may_begin(double excursion_nm, double seconds) const {
   if (under_way()) throw CommandRefused{Refusal::Busy, "a calibration is under way"};
   if (!camera_.connected()) throw CameraWatch::away();
   const LoopReport& loop = loop_.report();
-  if (!has_markers_() || !loop.drift.valid)
+  if (!has_markers_() || !loop.sees_drift())
     throw CommandRefused{Refusal::Refused, "no markers are measured now"};
   if (!(loop.frame_rate_hz > 0))
     throw CommandRefused{Refusal::NoFrame, "the frame rate is not known yet"};
@@ -229,8 +230,9 @@ void Calibration::collect(std::unique_ptr<CalibrationRun> run) {
     return conclude(by_command ? Phase::Stopped : Phase::Failed, reason + "; " + place_of(*run));
   }
   if (run->record().samples.size() < kLeastSamples) {
-    return conclude(Phase::Failed, fmt::format("only {} frames showed the markers; {}",
-                                               run->record().samples.size(), place_of(*run)));
+    return conclude(Phase::Failed,
+                    fmt::format("only {} showed the markers; {}",
+                                counted(run->record().samples.size(), "frame"), place_of(*run)));
   }
   CalibrationContext context{.config = config_, .marker_ids = {}, .waiting_us = waiting_us_()};
   const MarkersReport& markers = loop_.markers();

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <system_error>
 
+#include "base/counted.hpp"
 #include "base/monotonic.hpp"
 #include "config/hook_program.hpp"
 
@@ -50,7 +51,7 @@ class Output {
   }
   void finish() {
     if (!text_.empty()) end_line();
-    if (lines_ > kMostLines) line_(fmt::format("({} more lines)", lines_ - kMostLines));
+    if (lines_ > kMostLines) line_(fmt::format("({})", counted(lines_ - kMostLines, "more line")));
   }
 
  private:

@@ -77,7 +77,8 @@ void LockSession::tell_change() noexcept {
     engaged_id_ = id_;
   if (lock.state == control::LockState::Referencing) begin_reference();
   ports_.lock_changes.push(LockChange{lock.since_ns, frame_id_, before, lock.state, lock.reason,
-                                      supervisor_.stage_looks(), supervisor_.jumped_nm()});
+                                      supervisor_.stage_looks(), supervisor_.jumped_nm(),
+                                      lock.held_for});
 }
 
 void LockSession::saw(const control::FrameFacts& facts,

@@ -132,6 +132,7 @@ struct LoopReport {
   double clock_slow = 0;  ///< proven so, by so much of real time; 0: not
   control::StageLooks stage = control::StageLooks::Following;
   control::Vec2 jumped_nm;  ///< of the last frame that was an implausible jump
+  int reference_left = 0;   ///< referencing: good frames until there is a reference
   CalibrationPhase calibration = CalibrationPhase::Over;
   double calibration_progress = 0;
   /// How far the stage says that it is from where the stage model has it, nm; rms of the last
@@ -146,6 +147,14 @@ struct LoopReport {
     if (!(frame_rate_hz > 0)) return at_least_ns;
     return std::max(at_least_ns, static_cast<std::int64_t>(frames * 1e9 / frame_rate_hz));
   }
+  /// Whether what was measured in a frame that arrived then (0: none) tells of `now_ns`.
+  bool is_current(std::int64_t arrival_ns, std::int64_t now_ns) const noexcept {
+    constexpr std::int64_t kCurrentNs = 500'000'000;
+    constexpr double kCurrentFrames = 3;
+    return arrival_ns != 0 && now_ns - arrival_ns <= timeout_ns(kCurrentNs, kCurrentFrames);
+  }
+  /// `drift` is where the sample is now.
+  bool sees_drift() const noexcept { return drift.valid && is_current(tracked_ns, time_ns); }
 };
 
 /// A change of the lock's state, loop to housekeeping.
@@ -157,6 +166,7 @@ struct LockChange {
   control::LockReason reason = control::LockReason::None;
   control::StageLooks stage = control::StageLooks::Following;
   control::Vec2 jumped_nm = {};  ///< of an implausible jump: from the last plausible place
+  control::LockReason held_for = control::LockReason::None;  ///< of a lock that is lost
 };
 
 /// Where the stage says that it is, housekeeping to loop.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.hpp"
 #include "daemon/setup/compose.hpp"
 #include "daemon/status/status_messages.hpp"
 
@@ -176,8 +177,8 @@ void MarkerKeeper::tell_search(const MarkerSearchResult& result, int total) {
   fields["displacement_y_nm"] = px.y * nm;
   events_.raise(
       EventLog::Level::Info, "markers_found_again",
-      fmt::format("{} of {} markers, {:.2f} px ({:.0f} nm) from their references{}", match.matched,
-                  total, std::hypot(px.x, px.y), std::hypot(px.x, px.y) * nm,
+      fmt::format("{} of {}, {:.2f} px ({:.0f} nm) from their references{}", match.matched,
+                  counted(total, "marker"), std::hypot(px.x, px.y), std::hypot(px.x, px.y) * nm,
                   spots_left_out_text(result.spots_left_out)),
       fields);
 }
@@ -206,9 +207,10 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
   if (tracking < config_.drift.min_markers) {
     const bool sizeless = result.size && !result.size->chosen();
     const std::string text = fmt::format(
-        "found {} markers, need {} (drift.min_markers); {}", tracking, config_.drift.min_markers,
+        "found {}, need {} (drift.min_markers); {}", counted(tracking, "marker"),
+        config_.drift.min_markers,
         sizeless ? result.size->reason
-                 : fmt::format("{} spots rejected{}{}", rejected.size(),
+                 : fmt::format("{} rejected{}{}", counted(rejected.size(), "spot"),
                                rejected.empty() ? "" : ", the first for " + rejected[0].reason,
                                spots_left_out_text(result.spots_left_out)));
     if (!told_none_found_) {
@@ -221,11 +223,15 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
   if (!adopt(markers, result)) {
     return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }
-  if (interrupted_ != nullptr && interrupted_->asks())
-    interrupted_->not_found(result.before ? result.match.reason : "others were looked for since");
+  if (interrupted_ != nullptr && interrupted_->asks()) {
+    if (result.before)
+      interrupted_->not_found(result.match.reason);
+    else
+      interrupted_->put_aside("markers were looked for anew since, and those are followed now");
+  }
   told["found"] = markers.size();
   events_.raise(EventLog::Level::Info, "markers_found",
-                fmt::format("{} markers, {} of them witnesses{}", markers.size(),
+                fmt::format("{}, {} of them witnesses{}", counted(markers.size(), "marker"),
                             markers.size() - static_cast<std::size_t>(tracking),
                             spots_left_out_text(result.spots_left_out)),
                 told);
@@ -297,7 +303,7 @@ void MarkerKeeper::learn_saturation(const control::ClipLevel& clip) {
   saturation_adu_ = static_cast<int>(clip.level_adu);
   events_.raise(
       EventLog::Level::Warning, "saturation_found",
-      fmt::format("{} pixels share the image's largest value, {}: taken for saturated, as "
+      fmt::format("{} pixels share a value at the image's top, {}: taken for saturated, as "
                   "camera.saturation_adu is 0. Markers with such pixels are not used",
                   clip.pixels, clip.level_adu),
       {{"saturation_adu", clip.level_adu}, {"pixels", clip.pixels}});

@@ -106,6 +106,7 @@ class MarkerKeeper {
                              bool of_place) const;
   void finish_before(const MarkerSearchResult& result, std::int64_t now_ns);
   void finish_place(const MarkerSearchResult& result, std::int64_t now_ns);
+  control::SpotSize size_of(const SavedLock& lock, const char* whose) const;
   bool adopt_saved(const SavedLock& lock, const MarkerSearchResult& result, const char* whose);
   void tell_saved(const MarkerSearchResult& result, const char* whose);
   void begin_find(Answer answer, std::int64_t now_ns);

@@ -3,6 +3,7 @@
 // those of a saved place. Housekeeping thread, as all of marker_keeper.hpp.
 #include <spdlog/fmt/fmt.h>
 
+#include "base/counted.hpp"
 #include "control/search/turned_constellation.hpp"
 #include "daemon/markers/marker_keeper.hpp"
 #include "daemon/setup/compose.hpp"
@@ -24,9 +25,9 @@ std::string MarkerKeeper::no_fitter_for(const SavedLock& lock) const {
   const std::size_t held = fitter_.fitter->capacity(), markers = lock.markers.size();
   if (markers <= held || may_make_fitter()) return {};
   return fmt::format(
-      "it has {0} markers, and the resident kernel was made for {1}; set fitter.cuda.mode to "
-      "`graph`, or markers.max_count to {0} at least, and start driftd again",
-      markers, held);
+      "it has {}, and the resident kernel was made for {}; set fitter.cuda.mode to "
+      "`graph`, or markers.max_count to {} at least, and start driftd again",
+      counted(markers, "marker"), held, markers);
 }
 
 /// Its camera may be another one: to be known before anything else is looked for.
@@ -54,6 +55,21 @@ SearchForBefore MarkerKeeper::search_for(const SavedLock& lock, camera::PixelFor
           .of_place = of_place};
 }
 
+/// Which of both is the lock's: what is configured by now goes first.
+control::SpotSize MarkerKeeper::size_of(const SavedLock& lock, const char* whose) const {
+  const config::Config sized = config::with_sizes(config_, lock.spot_sigma_px, lock.roi_px);
+  const double sigma_px = sized.optics.spot_sigma_px;
+  const int roi_px = sized.fitter.roi_px;
+  const bool sigma_set = config_.optics.spot_sigma_px > 0, roi_set = config_.fitter.roi_px > 0;
+  std::string reason =
+      fmt::format("sigma {:.2f} px and a ROI of {} px, as {} had them", sigma_px, roi_px, whose);
+  if (sigma_set || roi_set)
+    reason = fmt::format("sigma {:.2f} px, as {}; a ROI of {} px, as {}", sigma_px,
+                         sigma_set ? "configured" : fmt::format("{} had it", whose), roi_px,
+                         roi_set ? "configured" : fmt::format("{} had it", whose));
+  return {.sigma_px = sigma_px, .roi_px = roi_px, .reason = reason};
+}
+
 /// Hands them to the loop with their references, and with ROIs where they were found.
 /// @param whose  "the interrupted lock"
 bool MarkerKeeper::adopt_saved(const SavedLock& lock, const MarkerSearchResult& result,
@@ -70,16 +86,7 @@ bool MarkerKeeper::adopt_saved(const SavedLock& lock, const MarkerSearchResult& 
   MarkerSearchResult as_before;
   as_before.fitter = result.fitter;
   const bool are_open = config_.optics.spot_sigma_px == 0 || config_.fitter.roi_px == 0;
-  if (are_open && lock.spot_sigma_px > 0 && lock.roi_px > 0) {
-    const config::Config sized = config::with_sizes(config_, lock.spot_sigma_px, lock.roi_px);
-    const double sigma_px = sized.optics.spot_sigma_px;
-    const int roi_px = sized.fitter.roi_px;
-    as_before.size = control::SpotSize{
-        .sigma_px = sigma_px,
-        .roi_px = roi_px,
-        .reason = fmt::format("sigma {:.2f} px and a ROI of {} px, as {} had them", sigma_px,
-                              roi_px, whose)};
-  }
+  if (are_open && lock.spot_sigma_px > 0 && lock.roi_px > 0) as_before.size = size_of(lock, whose);
   as_before.clip.level_adu = static_cast<std::uint32_t>(lock.saturation_adu);
   return adopt(markers, as_before, references, result.match.displacement_px);
 }
@@ -101,7 +108,7 @@ void MarkerKeeper::finish_before(const MarkerSearchResult& result, std::int64_t 
 
 void MarkerKeeper::tell_saved(const MarkerSearchResult& result, const char* whose) {
   events_.raise(EventLog::Level::Info, "markers_found",
-                fmt::format("{} markers of {}{}", result.match.matched, whose,
+                fmt::format("{} of {}{}", counted(result.match.matched, "marker"), whose,
                             spots_left_out_text(result.spots_left_out)),
                 {{"found", result.match.matched},
                  {"rejected", 0},
@@ -133,7 +140,7 @@ void MarkerKeeper::finish_place(const MarkerSearchResult& result, std::int64_t n
     return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }
   if (interrupted_ != nullptr && interrupted_->asks())
-    interrupted_->not_found("a place was looked for since");
+    interrupted_->put_aside("a place was looked for since, and its markers are followed now");
   tell_saved(result, "the place");
   await_measurement(nlohmann::json::object(), now_ns);
 }

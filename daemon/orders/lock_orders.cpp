@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/in_words.hpp"
+
 namespace driftd::daemon {
 namespace {
 
@@ -24,12 +26,6 @@ bool is_engaged(LockState state) {
 /// After such an order corrections may leave.
 bool begins_something(Kind kind) {
   return kind == Kind::Lock || kind == Kind::Calibrate;
-}
-
-std::string words_of(control::LockReason reason) {
-  std::string words = control::name_of(reason);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
 }
 
 }  // namespace
@@ -167,8 +163,8 @@ Outcome LockOrders::outcome_of(const Order& order) const {
   } else if (state == LockState::Idle) {
     return reply;
   }
-  std::string text =
-      std::string("the lock is `") + control::name_of(state) + "`: " + words_of(report.lock.reason);
+  std::string text = std::string("the lock is `") + control::name_of(state) +
+                     "`: " + in_words(control::name_of(report.lock.reason));
   if (state == LockState::Fault) text += "; no correction leaves; reset it";
   return CommandRefused{Refusal::Refused, text};
 }
@@ -194,8 +190,8 @@ void LockOrders::lock_at_start(std::int64_t now_ns) {
   const StageForLock stage = ask_stage();
   if (!has_markers_())
     waits_for_ = "no markers are known yet";
-  else if (!report.drift.valid)
-    waits_for_ = "too few markers are measured";
+  else if (!report.sees_drift())
+    waits_for_ = "too few markers are measured now";
   else if (stage.refuses)
     waits_for_ = stage.problem + ", and stage.require_driver asks for one that is ready";
   if (!waits_for_.empty() || now_ns < next_try_ns_) return;

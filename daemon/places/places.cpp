@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/state_directory.hpp"
 #include "control/lock/acquisition_gate.hpp"
 #include "control/search/turned_constellation.hpp"
@@ -23,8 +24,6 @@ using nlohmann::json;
 constexpr const char* kEvent = "place";
 constexpr double kSurely = 5;  ///< standard deviations
 // An older frame does not tell where the sample is now.
-constexpr std::int64_t kNewestNs = 500'000'000;
-constexpr double kNewestFrames = 3;
 control::MarkerReference as_measured(const control::MarkerObservation& o, double pixel_nm) {
   const double sd_nm = 0.5 * (o.x_sd_px + o.y_sd_px) * pixel_nm;
   return {.place_px = {o.x_px, o.y_px},
@@ -75,8 +74,8 @@ void Places::save(const std::string& name, const std::string& note, bool replace
         if (!result.problem.empty())
           return CommandRefused{Refusal::Refused, "the place is not saved: " + result.problem};
         tell("saved", name,
-             fmt::format("the place `{}` is saved: {} markers", name,
-                         told["markers"].get<std::size_t>()));
+             fmt::format("the place `{}` is saved: {}", name,
+                         counted(told["markers"].get<std::size_t>(), "marker")));
         json saved = told;
         saved["name"] = name;
         return Reply{.fields = {{"place", saved}}};
@@ -95,7 +94,7 @@ SavedPlace Places::place_now(const std::string& note, std::int64_t now_ns) const
                                      control::name_of(state))};
   }
   if (!parts_.camera.connected()) throw CameraWatch::away();
-  if (now_ns - loop.tracked_ns > loop.timeout_ns(kNewestNs, kNewestFrames))
+  if (!loop.is_current(loop.tracked_ns, now_ns))
     throw CommandRefused{Refusal::NoFrame, "no frame came for a while"};
   if (!loop.drift.valid) {
     throw CommandRefused{Refusal::Refused,
@@ -140,8 +139,8 @@ SavedPlace Places::place_now(const std::string& note, std::int64_t now_ns) const
   if (const int count = tracking_count(place.seen); count < needed) {
     throw CommandRefused{
         Refusal::Refused,
-        fmt::format("{} markers are good enough for a place, and {} are needed to find it again",
-                    count, needed)};
+        fmt::format("{} good enough for a place, and {} are needed to find it again",
+                    counted(count, "marker is", "markers are"), needed)};
   }
   return place;
 }

@@ -9,6 +9,7 @@
 #include <numbers>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "daemon/places/places.hpp"
 #include "daemon/resume/return_limits.hpp"
 #include "daemon/setup/compose.hpp"
@@ -142,16 +143,17 @@ std::string Places::too_far(Vec2 moved_nm) const {
 
 std::string Places::how_far(const Going& going, Vec2 moved_nm) const {
   const double turn = degrees(going.match.turn_rad);
-  return fmt::format("the sample is {} from the place `{}`{}; {} of {} markers are there",
+  return fmt::format("the sample is {} from the place `{}`{}; {} of {} {} there",
                      distance_text(moved_nm), going.name,
                      turn == 0 ? "" : fmt::format(" and turned by {:.2f} degrees", turn),
-                     going.match.matched, tracking_count(going.place.seen));
+                     going.match.matched, counted(tracking_count(going.place.seen), "marker"),
+                     going.match.matched == 1 ? "is" : "are");
 }
 
 /// The place's markers are in use and measured.
 void Places::begin_lock() {
   const LoopReport& loop = parts_.loop.report();
-  if (!loop.drift.valid) {
+  if (!loop.sees_drift()) {
     return end_going(CommandRefused{
         Refusal::Refused,
         fmt::format("the markers of the place `{}` were found, and are not measured: too few of "

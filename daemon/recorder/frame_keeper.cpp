@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/in_words.hpp"
 #include "base/monotonic.hpp"
 #include "control/lock/lock_state.hpp"
 #include "daemon/recorder/record_keeper.hpp"
@@ -126,7 +127,8 @@ void FrameKeeper::follow(const LockChange& change) {
       (lost && at != config::RawFramesAt::Command) || (holds && at == config::RawFramesAt::Holding);
   if (!due || records_folder(config_.record).empty()) return;
   order(change.time_ns, trouble_ns_,
-        fmt::format("{}: {}", control::name_of(change.state), control::name_of(change.reason)));
+        fmt::format("{}: {}", control::name_of(change.state),
+                    in_words(control::name_of(change.reason), control::name_of(change.held_for))));
 }
 
 void FrameKeeper::turn(std::int64_t now_ns) {

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/state_directory.hpp"
 #include "daemon/loop/frame_rows.hpp"
 #include "daemon/loop/messages.hpp"
@@ -163,12 +164,13 @@ void RecordKeeper::add_counters(std::int64_t now_ns) {
 void RecordKeeper::tell_delays(const RecordStatus& status, std::int64_t now_ns) {
   const std::uint64_t not_recorded = feed_->not_recorded.load();
   if (not_recorded != not_recorded_told_) {
-    events_.raise(Level::Warning, kEvent,
-                  fmt::format("{} frames were not recorded: the disk is too slow",
-                              not_recorded - not_recorded_told_),
-                  {{"action", "frames_left_out"},
-                   {"file", status.file.string()},
-                   {"frames", not_recorded - not_recorded_told_}});
+    events_.raise(
+        Level::Warning, kEvent,
+        fmt::format("{} not recorded: the disk is too slow",
+                    counted(not_recorded - not_recorded_told_, "frame was", "frames were")),
+        {{"action", "frames_left_out"},
+         {"file", status.file.string()},
+         {"frames", not_recorded - not_recorded_told_}});
     not_recorded_told_ = not_recorded;
   }
   const std::int64_t since_ns = recorder_.desk().waits_since_ns();

@@ -102,9 +102,13 @@ void LockRecovery::found(std::uint64_t command, int matched) {
 }
 
 void LockRecovery::not_found(const std::string& reason) {
+  put_aside("its markers are not in the image (" + reason + ")");
+}
+
+void LockRecovery::put_aside(const std::string& why) {
   if (phase_ == Phase::None) return;
   phase_ = Phase::Absent;
-  absent_ = reason;
+  absent_ = why;
   raise(Level::Warning, "lock_interrupted", text());
 }
 
@@ -119,8 +123,8 @@ void LockRecovery::give_way() {
 
 bool LockRecovery::is_measured() const noexcept {
   const LoopReport& loop = loop_.report();
-  return loop_.has_taken(adopted_) && loop_.markers().count > 0 && loop.drift.valid &&
-         loop.tracked_ns >= since_ns_;
+  return camera_.connected() && loop_.has_taken(adopted_) && loop_.markers().count > 0 &&
+         loop.sees_drift() && loop.tracked_ns >= since_ns_;
 }
 
 /// Told last in the lock, as its file has it or, better, as the stage says.
@@ -209,9 +213,7 @@ LockResumption LockRecovery::resumption() const {
                          "no lock was interrupted or lost: there is nothing to go back to"};
   }
   if (phase_ == Phase::Absent) throw CommandRefused{Refusal::Refused, text()};
-  if (phase_ == Phase::Searching || !is_measured()) {
-    throw CommandRefused{Refusal::Refused, headline() + ": its markers are not found yet"};
-  }
+  if (phase_ == Phase::Searching || !is_measured()) throw CommandRefused{Refusal::Refused, text()};
   if (const std::string other = otherwise(); !other.empty()) {  // by a reload, another camera
     throw CommandRefused{Refusal::Refused, "the stage may not go back: " + other};
   }
@@ -276,13 +278,18 @@ std::string LockRecovery::headline() const {
 
 std::string LockRecovery::text() const {
   if (phase_ == Phase::Absent)
-    return headline() + ": its markers are not in the image (" + absent_ +
-           "). It is kept until the next lock or `driftctl unlock`; driftd looks again when it is "
-           "started with the sample in place";
+    return headline() + ": " + absent_ +
+           ". It is kept until the next lock or `driftctl unlock`; driftd looks for its markers "
+           "again when it is started with the sample in place";
   const bool waits_at_start = config_.lock.at_start && !lost_here_;
   const std::string rest = waits_at_start ? ". Until that is decided lock.at_start waits" : "";
-  if (phase_ == Phase::Searching || !is_measured())
+  if (phase_ == Phase::Searching || !loop_.has_taken(adopted_))
     return headline() + ": looking for its markers" + rest;
+  if (!is_measured())
+    return headline() +
+           ": no frame shows now how far the sample is from where it was held: see camera, light "
+           "and focus. Once one does, `driftctl lock --resume` may go back there, " +
+           kOtherWays + rest;
   const Vec2 moved = moved_nm();
   std::string text =
       fmt::format("{}: the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from where it was held{}",

@@ -52,6 +52,8 @@ class LockRecovery {
   void ignore(const std::string& why);
   /// Others are in the image.
   void not_found(const std::string& reason);
+  /// Others are in use by command. @param why  a sentence's end
+  void put_aside(const std::string& why);
 
   /// By command: neither it nor the lock of this daemon is wanted any more.
   void forget();

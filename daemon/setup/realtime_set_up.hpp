@@ -24,7 +24,7 @@ struct RealTimeReport {
 
 /// The calls that may be refused; tests put refusals here.
 struct RealTimeCalls {
-  std::function<std::optional<std::string>()> keep_in_memory = keep_in_memory;
+  std::function<std::optional<std::string>()> keep_in_memory = driftd::keep_in_memory;
   std::function<std::optional<std::string>(int priority, int cpu, const char* thread_name)>
       schedule = schedule_this_thread;
 };

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/in_words.hpp"
 #include "daemon/status/status_messages.hpp"
 
 namespace driftd::daemon {
@@ -52,8 +53,7 @@ bool is_trouble(DriverState state) {
 }
 
 std::string state_text(const StageReport& report) {
-  std::string words = name_of(report.state);
-  std::ranges::replace(words, '_', ' ');
+  const std::string words = in_words(name_of(report.state));
   return report.text.empty() ? words : words + ": " + report.text;
 }
 

@@ -21,9 +21,10 @@ std::string of_stage(const LockTrouble& t) {
   return "see the stage's power, servo and travel; `driftctl calibrate` measures how it answers";
 }
 
-/// Of what holds a lock, which goes on by itself once that is over.
-std::string of_hold(const LockTrouble& t) {
-  switch (t.lock.reason) {
+/// Of what holds a lock, which goes on by itself once that is over, or held it until it was lost.
+std::string of_hold(const LockTrouble& t, LockReason reason) {
+  const bool lost = t.lock.state == LockState::Lost;
+  switch (reason) {
     case LockReason::TooFewMarkers:
       return "see light, focus and exposure: `driftctl snapshot`; `driftctl markers` tells of each";
     case LockReason::StaleFrame:
@@ -34,19 +35,21 @@ std::string of_hold(const LockTrouble& t) {
       return "see the camera's power, cable and trigger: `driftctl cameras`";
     case LockReason::ImplausibleJump:
       return fmt::format(
-          "the sample is {:.1f} nm from its last plausible place, and lock.max_jump_nm is {:g}: it "
-          "goes on when the sample is back; `driftctl unlock` and `lock` hold it where it is",
-          std::hypot(t.jumped_nm.x, t.jumped_nm.y), t.max_jump_nm);
+          "the sample is {:.1f} nm from its last plausible place, and lock.max_jump_nm is {:g}{}",
+          std::hypot(t.jumped_nm.x, t.jumped_nm.y), t.max_jump_nm,
+          lost ? ""
+               : ": it goes on when the sample is back; `driftctl unlock` and `lock` hold it where "
+                 "it is");
     case LockReason::RangeExceeded:
-      return "the correction is at its limit (control.range_limit_nm): `driftctl unlock` and "
-             "`lock` "
-             "hold the sample where it is";
+      return std::string("the correction is at its limit (control.range_limit_nm)") +
+             (lost ? "" : ": `driftctl unlock` and `lock` hold the sample where it is");
     case LockReason::CorrectionsNotSent:
       return "this computer is too busy to send in time: `driftctl doctor`";
     case LockReason::StageNotFollowing:
       return of_stage(t);
     case LockReason::StageError:
-      return "mend what the stage's driver tells; the lock then goes on";
+      return std::string("mend what the stage's driver tells") +
+             (lost ? "" : "; the lock then goes on");
     case LockReason::StageLimit:
       return "the stage is at the end of its travel: `driftctl unlock`, bring it to the middle, "
              "lock";
@@ -57,17 +60,27 @@ std::string of_hold(const LockTrouble& t) {
   }
 }
 
+/// With the way back, where that is not told of beside it.
+std::string of_loss(const LockTrouble& t) {
+  std::string text;
+  const auto add = [&text](const std::string& more) {
+    if (!more.empty()) text += (text.empty() ? "" : "; ") + more;
+  };
+  if (t.lock.reason == LockReason::HeldTooLong)
+    add("it was held for longer than lock.hold_timeout_s");
+  add(of_hold(t, t.lock.held_for));
+  if (!t.offered) add("once the reason is gone, `driftctl lock --resume` takes the sample back");
+  return text;
+}
+
 }  // namespace
 
 std::string cure_of(const LockTrouble& t) {
   switch (t.lock.state) {
     case LockState::Holding:
-      return of_hold(t);
+      return of_hold(t, t.lock.reason);
     case LockState::Lost:
-      return std::string(t.lock.reason == LockReason::HeldTooLong
-                             ? "it was held for longer than lock.hold_timeout_s; "
-                             : "") +
-             "once the reason is gone, `driftctl lock --resume` takes the sample back";
+      return of_loss(t);
     case LockState::Fault:
       return "the log says what failed; `driftctl reset`, then lock again";
     case LockState::Idle:

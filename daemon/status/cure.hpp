@@ -19,6 +19,7 @@ struct LockTrouble {
   control::Vec2 jumped_nm = {};  ///< of an implausible jump: from the last plausible place
   double max_jump_nm = 0;        ///< lock.max_jump_nm
   std::string at_start = {};     ///< what lock.at_start waits for; "" where it does not
+  bool offered = false;          ///< `status.interrupted` tells of the way back
 };
 
 /// "" where nothing is to be done.

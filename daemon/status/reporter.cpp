@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "base/counted.hpp"
+#include "base/in_words.hpp"
 #include "daemon/status/status_messages.hpp"
 
 namespace driftd::daemon {
@@ -44,32 +46,44 @@ std::string why_excluded(const control::MarkerStanding& standing) {
 }  // namespace
 
 void Reporter::tell(const LockChange& change) {
+  using control::LockReason;
   using control::LockState;
   const bool bad = change.state == LockState::Holding || change.state == LockState::Lost ||
                    change.state == LockState::Fault;
   const auto level = change.state == LockState::Fault ? EventLog::Level::Error
                      : bad                            ? EventLog::Level::Warning
                                                       : EventLog::Level::Info;
-  std::string reason = control::name_of(change.reason);
-  std::string words = reason;
-  std::replace(words.begin(), words.end(), '_', ' ');
   nlohmann::json fields = {{"state", control::name_of(change.state)},
                            {"previous", control::name_of(change.previous)},
-                           {"reason", reason},
+                           {"reason", control::name_of(change.reason)},
                            {"frame_id", change.frame_id},
                            {"since_ns", change.time_ns}};
-  if (change.reason == control::LockReason::StageNotFollowing) {
-    words += std::string(", it looks ") + control::name_of(change.stage);
+  std::string text = std::string(control::name_of(change.state)) + ": ";
+  if (change.held_for == LockReason::None) {
+    text += why(change, change.reason, fields);
+  } else {
+    fields["held_for"] = control::name_of(change.held_for);
+    text += in_words(control::name_of(change.reason)) + " (" +
+            why(change, change.held_for, fields) + ')';
+  }
+  events_.raise(level, "state_changed", text, fields);
+}
+
+/// In words; what more is known of it goes into the fields, too.
+std::string Reporter::why(const LockChange& change, control::LockReason reason,
+                          nlohmann::json& fields) const {
+  std::string words = in_words(control::name_of(reason));
+  if (reason == control::LockReason::StageNotFollowing) {
+    words += ", it looks " + in_words(control::name_of(change.stage));
     fields["stage"] = control::name_of(change.stage);
   }
-  if (change.reason == control::LockReason::ImplausibleJump) {
+  if (reason == control::LockReason::ImplausibleJump) {
     const double jumped_nm = std::hypot(change.jumped_nm.x, change.jumped_nm.y);
     words += fmt::format(" of {:.1f} nm (lock.max_jump_nm is {:g})", jumped_nm,
                          config_.lock.max_jump_nm);
     fields["jump_nm"] = jumped_nm;
   }
-  events_.raise(level, "state_changed", std::string(control::name_of(change.state)) + ": " + words,
-                fields);
+  return words;
 }
 
 void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers,
@@ -82,9 +96,10 @@ void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers
                   fmt::format("{}; from now on {}", loop.fitter_error, loop.fitter));
   }
   if (loop.queue_dropped != known_dropped_) {
-    events_.raise(EventLog::Level::Error, "slow_publisher",
-                  fmt::format("{} records were dropped: the publisher is too slow",
-                              loop.queue_dropped - known_dropped_));
+    events_.raise(
+        EventLog::Level::Error, "slow_publisher",
+        fmt::format("{} dropped: the publisher is too slow",
+                    counted(loop.queue_dropped - known_dropped_, "record was", "records were")));
     known_dropped_ = loop.queue_dropped;
   }
   tell_limits(loop.limited);
@@ -133,7 +148,7 @@ void Reporter::tell_connections(std::uint64_t ended, std::int64_t now_ns) {
 void Reporter::tell_refusals(const std::vector<Refused>& refused) {
   for (const Refused& peer : refused) {
     std::string text = fmt::format("{} was refused at {}: {}", peer.peer, peer.socket, peer.why);
-    if (peer.untold > 0) text += fmt::format(" (and {} times before that)", peer.untold);
+    if (peer.untold > 0) text += fmt::format(" (and {} before that)", counted(peer.untold, "time"));
     events_.raise(
         EventLog::Level::Warning, "peer_refused", text,
         {{"peer", peer.peer}, {"socket", peer.socket}, {"why", peer.why}, {"untold", peer.untold}});
@@ -185,7 +200,7 @@ void Reporter::tell_health(const MarkersReport& markers, std::int64_t now_ns,
   for (const auto& [health, list] : ids) {
     const bool one = list.find(',') == std::string::npos;
     text += fmt::format("{}{} {}: {}", text.empty() ? "" : "; ", one ? "marker" : "markers", list,
-                        control::name_of(health));
+                        in_words(control::name_of(health)));
   }
   const bool good = ids.size() == 1 && ids.begin()->first == control::MarkerHealth::Good;
   nlohmann::json fields = {{"markers", changed}};

@@ -33,6 +33,8 @@ class Reporter {
   void publish(const MarkersReport& markers, std::int64_t now_ns);
 
  private:
+  std::string why(const LockChange& change, control::LockReason reason,
+                  nlohmann::json& fields) const;
   void tell_health(const MarkersReport& markers, std::int64_t now_ns, std::int64_t settle_ns);
   void tell_reputations(const MarkersReport& markers);
   void tell_roles(const MarkersReport& markers);

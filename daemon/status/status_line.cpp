@@ -3,8 +3,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "base/counted.hpp"
+#include "base/in_words.hpp"
 
 namespace driftd::daemon {
 
@@ -17,8 +19,7 @@ std::string status_line(const nlohmann::json& status) {
   std::string rest = record.at("recording").get<bool>() ? ", recording" : "";
   if (rest.empty() && !unrecorded.empty()) rest = ", nothing is recorded: " + unrecorded;
   std::string line = status.at("state");
-  std::string reason = status.at("reason");
-  std::replace(reason.begin(), reason.end(), '_', ' ');
+  const std::string reason = in_words(status.at("reason"), status.at("held_for"));
   if (reason != "none") line += " (" + reason + ')';
   const std::string problem = camera.at("problem");
   if (!camera.at("connected").get<bool>()) {
@@ -30,8 +31,8 @@ std::string status_line(const nlohmann::json& status) {
   } else if (markers.at("used").is_null()) {
     line += ": markers are looked for";
   } else {
-    line += fmt::format(": {} of {} markers", markers.at("used").get<int>(),
-                        markers.at("tracking").get<int>());
+    line += fmt::format(": {} of {}", markers.at("used").get<int>(),
+                        counted(markers.at("tracking").get<int>(), "marker"));
   }
   if (status.at("state") == "locked" && !drift.at("rms_x_nm").is_null()) {
     line += fmt::format(", drift {:.1f} / {:.1f} nm rms", drift.at("rms_x_nm").get<double>(),

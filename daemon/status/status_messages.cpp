@@ -14,14 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-// What came with frames tells of now for so long after the last one.
-constexpr std::int64_t kCurrentNs = 500'000'000;
-constexpr double kCurrentFrames = 3;
-
-/// Whether what was measured in a frame that arrived at `arrival_ns` (0: none) still tells of now.
 bool is_current(const StatusInputs& in, std::int64_t arrival_ns) {
-  return in.counters.connected && arrival_ns != 0 &&
-         in.time_ns - arrival_ns <= in.loop.timeout_ns(kCurrentNs, kCurrentFrames);
+  return in.counters.connected && in.loop.is_current(arrival_ns, in.time_ns);
 }
 
 template <typename T>
@@ -109,7 +103,8 @@ json forecast_json(const std::optional<control::ResidualForecast>& forecast) {
           {"motion_nm", number_or_null(std::sqrt(f.motion_nm2), known)},
           {"markers_nm", number_or_null(std::sqrt(f.markers_nm2), known)},
           {"stage_nm", number_or_null(std::sqrt(f.stage_nm2), known)},
-          {"lag_nm", number_or_null(std::sqrt(f.lag_nm2), known)}};
+          {"lag_nm", number_or_null(std::sqrt(f.lag_nm2), known)},
+          {"stage_known_in_s", number_or_null(f.stage_known_in_s, known)}};
 }
 
 /// Until the first model is looked for.
@@ -142,7 +137,7 @@ json motion_json(const char* name, const control::AxisMotion& axis,
           {"forecast", forecast_json(forecast)}};
 }
 
-/// `axes` only of a lock that the observer sees: it holds it, or rests while PI does.
+/// `law` only of a lock, `axes` of one that the observer sees: it holds it, or rests while PI does.
 json control_json(const StatusInputs& in) {
   const control::LawState& law = in.loop.law;
   const bool holds = in.loop.lock.state == control::LockState::Locked ||
@@ -155,7 +150,9 @@ json control_json(const StatusInputs& in) {
       axes.push_back(
           motion_json(i == 0 ? "x" : "y", in.loop.motion[i],
                       law.observer ? in.loop.forecast[i] : std::nullopt));  // of its own holding
-  return {{"law", law.observer ? "observer" : "pi"},
+  return {{"law", !holds         ? ""
+                  : law.observer ? "observer"
+                                 : "pi"},
           {"reason", control::name_of(law.reason)},
           {"left_nm", number_or_null(law.left_nm, judged)},
           {"pi_left_nm", number_or_null(law.pi_left_nm, judged)},
@@ -257,8 +254,11 @@ nlohmann::json status_json(const StatusInputs& in) {
                             .resumed = loop.resumed,
                             .jumped_nm = loop.jumped_nm,
                             .max_jump_nm = in.max_jump_nm,
-                            .at_start = in.at_start_waits})},
+                            .at_start = in.at_start_waits,
+                            .offered = !in.interrupted.is_null()})},
+          {"held_for", control::name_of(loop.lock.held_for)},
           {"state_since_ns", loop.lock.since_ns > 0 ? loop.lock.since_ns : in.start_ns},
+          {"reference_frames_left", loop.reference_left},
           {"lock_id", loop.lock_id},
           {"stage", control::name_of(loop.stage)},
           {"stage_driver", in.stage_driver},

@@ -190,6 +190,9 @@ void ConnectionBound::gone(int fd, Endpoint& endpoint) {
   if (found == admitted_.end()) return;
   const Connection connection = std::move(found->second);
   admitted_.erase(found);
+  if (why == nullptr && left && endpoint.keyed) {
+    why = "it left before it had shown a key, as one does that has none";
+  }
   if (why == nullptr && !left && connection.handshakes == endpoint.handshakes) {
     why = "it speaks no ZMTP 3";
   }

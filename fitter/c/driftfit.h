@@ -125,7 +125,7 @@ typedef struct driftfit_levels {
 /* What driftfit_result has no room for. Rows and columns of the covariance: x, y, sigma_x, sigma_y,
  * amplitude, background, angle; 0 of what is fixed and of what the model does not have, but for the
  * circular model's sigma_y, which is its sigma_x. NaN with bad input; of other fits that have
- * not converged for diagnosis only, NaN for variances below 0. Circular, elliptical: 2.3 to 5.4 times the time. */
+ * not converged for diagnosis only, NaN for variances below 0. */
 typedef struct driftfit_details {
   float angle, angle_sd; /* rotated model, rad; else 0 */
   float covariance[DRIFTFIT_DETAILED][DRIFTFIT_DETAILED];

@@ -8,6 +8,7 @@
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/roi_sums.hpp"
 #include "fitter/dispatch.hpp"
+#include "fitter/fit_details.hpp"
 #include "fitter/fit_spot.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -51,8 +52,11 @@ bool searching(Flight<Search, Sums>& f, const FitJob& job) {
     if (f.fit.needs_start()) f.fit.start(cold_start(f.pixels), options);
     if (f.fit.searching()) return true;
     auto result = bad_input<LocalizationOf<float>>();
-    if (f.fit.at_minimum()) result = finish(f.pixels, f.fit, options);
+    CovarianceOf<Search> covariance = {};
+    if (f.fit.at_minimum())
+      result = finish(f.pixels, f.fit, options, job.details != nullptr ? &covariance : nullptr);
     job.results[f.index] = as_localization(result);
+    if (job.details != nullptr) set_details(covariance, job.results[f.index], job.details[f.index]);
     if (!f.fit.tries_again()) return false;
     f.fit.begin(true, f.pixels.summary(), f.input, job.roi_px, options, true);
   }

@@ -23,16 +23,14 @@ template <class Each>
 void fit_on_threads(const Batch& like, Model model, int threads, const Each& each) {
   const cpu::Kernels kernels = cpu::choose_kernels();
   const bool separable = is_separable(model);
-  const bool pixelwise = !separable || like.details != nullptr;
-  if (pixelwise && kernels.fit_pixelwise == nullptr)
+  if (!separable && kernels.fit_pixelwise == nullptr)
     throw FitterError(
-        "fitter: models that are not separable, and details, need a processor whose vectors have "
-        "several lanes");
+        "fitter: models that are not separable need a processor whose vectors have several lanes");
   const bool in_lanes = separable && cpu::batch_in_lanes(kernels, like.roi_px);
   const bool across = separable && !in_lanes;
   const std::size_t whole = across ? cpu::kPieceAcross : cpu::kPieceInLanes;
   const std::size_t parts = cpu::parts_of(like.count, threads, whole);
-  const auto of_pixels = workspaces<cpu::PixelwiseWorkspace>(pixelwise, parts);
+  const auto of_pixels = workspaces<cpu::PixelwiseWorkspace>(!separable, parts);
   const auto of_lanes = workspaces<cpu::LaneWorkspace>(in_lanes, parts);
   const auto of_flights = workspaces<cpu::Workspace>(across, cpu::kFlights * parts);
   cpu::run_in_parts(like.count, threads, whole,
@@ -41,7 +39,7 @@ void fit_on_threads(const Batch& like, Model model, int threads, const Each& eac
                         if (in_lanes) kernels.fit_in_lanes(job, of_lanes[part]);
                         if (across)
                           kernels.fit_across_lanes(job, &of_flights[part * cpu::kFlights]);
-                        if (pixelwise) kernels.fit_pixelwise(job, of_pixels[part]);
+                        if (!separable) kernels.fit_pixelwise(job, of_pixels[part]);
                       };
                       each(fit, part, from, n);
                     });

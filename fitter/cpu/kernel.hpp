@@ -59,8 +59,7 @@ struct Kernels {
   /// A fit in every lane, roi_px at most kMostLaneRoiPx. A ROI's result depends neither on its lane
   /// nor on the other ROIs. Null where vectors have one lane.
   void (*fit_in_lanes)(const FitJob& job, LaneWorkspace& workspace);
-  /// Fits of the rotated model, with their details if wanted; of the others the details of results
-  /// that are there. Also null where vectors have one lane.
+  /// Fits of the models that are not separable. Also null where vectors have one lane.
   void (*fit_pixelwise)(const FitJob& job, PixelwiseWorkspace& workspace);
   void (*search_swarms)(const SwarmJob& job, SwarmWorkspace& workspace);
 };

@@ -46,18 +46,23 @@ Mask<Real> fit_group(const FitJob& job, const LaneGroup& group, LaneWorkspace& w
   const auto too_few = [&](const Mask<Real>& mask) {
     return leaves && any(mask) && count_of(mask) <= kFew;
   };
+  const bool detailed = job.details != nullptr;
+  CovarianceOf<Search> covariance;
   Mask<Real> fits = Mask<Real>(true), left = Mask<Real>(false);
   for (bool is_next = goes_on; any(fits); is_next = true) {
     SpotFit<Search> fit;
     fit.begin(fits, pixels.summary(), input, job.roi_px, options, is_next, result);
     search(pixels, fit, options, any_of, too_few);
-    const LocalizationOf<Real> found = finish(pixels, fit, options);
+    CovarianceOf<Search> of_try;
+    const LocalizationOf<Real> found = finish(pixels, fit, options, detailed ? &of_try : nullptr);
     result = where(fits, where(fit.left(), fit.standing(), found), result);
+    if (detailed) covariance = all(fits) ? of_try : where(fits, of_try, covariance);
     fits = fit.tries_again();
     left = fit.left() || fits;
     if (leaves) break;
   }
   group.store(result);
+  if (detailed) group.store_details(covariance);
   return left;
 }
 

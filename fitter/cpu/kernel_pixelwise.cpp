@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pixel-by-pixel fits, and the details of others, one to a lane, in groups that stay in step.
+// Pixel-by-pixel fits, one to a lane, in groups that stay in step.
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/fit_details.hpp"
 #include "fitter/pixelwise_choice.hpp"
@@ -37,9 +37,8 @@ class ResultsByLane {
   alignas(64) float of_[std::size_t{kNumbers}][Pixels::kLanes];
 };
 
-/// Calls run(group, pixels, input) for all ROIs of a job.
-template <class Run>
-void for_each_group(const FitJob& job, PixelwiseWorkspace& workspace, const Run& run) {
+template <class Search>
+void fit_by_pixels(const FitJob& job, PixelwiseWorkspace& workspace) {
   for (std::size_t first = 0; first < job.count; first += Pixels::kLanes) {
     const LaneGroup group(job, first);
     Pixels pixels(workspace, job.roi_px, job.options->integrated);
@@ -48,49 +47,23 @@ void for_each_group(const FitJob& job, PixelwiseWorkspace& workspace, const Run&
     FitInputOf<Real> input;
     BoundsOf<Real> bounds;
     group.add_limits(pixels, bounds, input);
-    run(group, pixels, input);
+    input.start = group.start();
+    if (job.levels != nullptr) input.levels = group.levels();
+    if (job.angles_rad != nullptr) input.angle_rad = group.angles();
+    if (job.angle_bounds != nullptr) input.angle_bounds = group.angle_bounds();
+    const ResultsByLane found(fit_pixelwise<Search>(pixels, input, *job.options));
+    group.for_each_roi([&](std::size_t lane, std::size_t i) {
+      const float start = job.angles_rad != nullptr ? job.angles_rad[i] : 0.0f;
+      const AngleBounds of = job.angle_bounds != nullptr ? job.angle_bounds[i] : AngleBounds();
+      FitDetails* const details = job.details != nullptr ? job.details + i : nullptr;
+      job.results[i] = as_localization<typename Search::Model>(found[lane], start, of, details);
+    });
   }
-}
-
-template <class Search>
-void fit_by_pixels(const FitJob& job, PixelwiseWorkspace& workspace) {
-  for_each_group(
-      job, workspace, [&](const LaneGroup& group, Pixels& pixels, FitInputOf<Real>& input) {
-        input.start = group.start();
-        if (job.levels != nullptr) input.levels = group.levels();
-        if (job.angles_rad != nullptr) input.angle_rad = group.angles();
-        if (job.angle_bounds != nullptr) input.angle_bounds = group.angle_bounds();
-        const ResultsByLane found(fit_pixelwise<Search>(pixels, input, *job.options));
-        group.for_each_roi([&](std::size_t lane, std::size_t i) {
-          const float start = job.angles_rad != nullptr ? job.angles_rad[i] : 0.0f;
-          const AngleBounds of = job.angle_bounds != nullptr ? job.angle_bounds[i] : AngleBounds();
-          FitDetails* const details = job.details != nullptr ? job.details + i : nullptr;
-          job.results[i] = as_localization<typename Search::Model>(found[lane], start, of, details);
-        });
-      });
-}
-
-template <class Search>
-void find_details(const FitJob& job, PixelwiseWorkspace& workspace) {
-  for_each_group(job, workspace,
-                 [&](const LaneGroup& group, Pixels& pixels, FitInputOf<Real>& input) {
-                   input.start = group.found();
-                   input.levels = group.found_levels();
-                   const ResultsByLane found(concluded_at<Search>(pixels, input, *job.options));
-                   group.for_each_roi([&](std::size_t lane, std::size_t i) {
-                     set_details(found[lane], job.results[i], job.details[i]);
-                   });
-                 });
 }
 
 }  // namespace
 
 void fit_pixelwise(const FitJob& job, PixelwiseWorkspace& workspace) {
-  if (is_separable(job.options->model)) {
-    with_covariance_search<Real>(job.options->model,
-                                 [&]<class Search>() { find_details<Search>(job, workspace); });
-    return;
-  }
   with_pixelwise_search<Real>(*job.options, job.bounds_axes,
                               [&]<class Search>() { fit_by_pixels<Search>(job, workspace); });
 }

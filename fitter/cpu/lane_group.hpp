@@ -8,6 +8,7 @@
 
 #include "fitter/cpu/kernel.hpp"
 #include "fitter/cpu/lane_sums.hpp"
+#include "fitter/fit_details.hpp"
 #include "fitter/fit_values.hpp"
 #include "fitter/pixel_type.hpp"
 
@@ -101,18 +102,6 @@ class LaneGroup {
             gathered([&](std::size_t i) { return job_.angle_bounds[i].upper_rad; })};
   }
 
-  /// What fits have found before.
-  StartOf<Real> found() const {
-    return {gathered([&](std::size_t i) { return job_.results[i].x_px; }),
-            gathered([&](std::size_t i) { return job_.results[i].y_px; }),
-            gathered([&](std::size_t i) { return job_.results[i].sigma_x_px; }),
-            gathered([&](std::size_t i) { return job_.results[i].sigma_y_px; })};
-  }
-  StartLevelsOf<Real> found_levels() const {
-    return {gathered([&](std::size_t i) { return job_.results[i].amplitude_adu; }),
-            gathered([&](std::size_t i) { return job_.results[i].background_adu; })};
-  }
-
   /// Calls action(lane, number of the ROI), for each ROI once.
   template <class Action>
   void for_each_roi(const Action& action) const {
@@ -142,6 +131,20 @@ class LaneGroup {
       row = 0;
       for_each_number([&](float& number) { number = of[row++][lane]; }, one);
       job_.results[i] = as_localization(one);
+    });
+  }
+
+  /// @pre the results are stored
+  template <int n>
+  void store_details(const SymmetricMatrix<n, Real>& covariance) const {
+    alignas(64) float of[std::size_t{n}][std::size_t{n}][kLanes];
+    for (int j = 0; j < n; ++j)
+      for (int k = 0; k <= j; ++k) covariance(j, k).store(of[j][k]);
+    for_each_roi([&](std::size_t lane, std::size_t i) {
+      SymmetricMatrix<n> one;
+      for (int j = 0; j < n; ++j)
+        for (int k = 0; k <= j; ++k) one(j, k) = of[j][k][lane];
+      set_details(one, job_.results[i], job_.details[i]);
     });
   }
 

@@ -261,7 +261,8 @@ class BatchFitter final : public CudaBatchFitter {
     const bool mapped =
         batch.variances != nullptr ||
         (call.frames != nullptr && call.frames->fits.frames.variances_adu2 != nullptr);
-    call.kernel = batch_kernel(call.options, {batch.roi_px, batch.bounds_axes(), mapped});
+    call.kernel = batch_kernel(
+        call.options, {batch.roi_px, batch.bounds_axes(), mapped, batch.details != nullptr});
     const std::size_t pixel = bytes_per_pixel(batch.type);
     call.arrays = {
         locate(batch.pixels, pixels * pixel, pixel),
@@ -415,8 +416,6 @@ class BatchFitter final : public CudaBatchFitter {
     }
     if (call.swarm != nullptr) job.starts = launch_swarm(call, chunk, pipeline, job);
     launch_fits(call.kernel, job, chunk.leaves, pipeline);
-    if (job.details != nullptr && is_separable(call.options.model))
-      launch(details_kernel(call.options.model, job.roi_px), job, job.count, stream);
     if (call.frames != nullptr)
       launch_cutting(to_frame_kernel(), cut, job.count, stream, "moving the results");
     for (const std::size_t out : kOutputs)

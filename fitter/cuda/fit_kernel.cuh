@@ -8,6 +8,7 @@
 #include "fitter/cuda/kernels.hpp"
 #include "fitter/cuda/load_roi.cuh"
 #include "fitter/cuda/thread_sums.cuh"
+#include "fitter/fit_details.hpp"
 #include "fitter/fit_spot.hpp"
 #include "fitter/pixel_type.hpp"
 
@@ -23,11 +24,12 @@ constexpr int kLiveThreads = 128;
 /// The whole fit of one ROI by the threads of a group; all get the result.
 template <class Search, int kThreads, int kMostPx>
 __device__ Localization fit_roi(RoiSums<kThreads, kMostPx>& pixels, const FitInput& input,
-                                const FitOptions& options) {
+                                const FitOptions& options,
+                                CovarianceOf<Search>* covariance = nullptr) {
   if constexpr (Search::kSearchesLevels)
     if (input.variances != nullptr) pixels.load_map(input.variances, options);
   const auto any_of = [&](bool mask) { return pixels.any_of(mask); };
-  return as_localization(fit_spot<Search>(pixels, input, options, any_of));
+  return as_localization(fit_spot<Search>(pixels, input, options, any_of, covariance));
 }
 
 /// The words of a result, in memory where every thread of the group reads them.
@@ -52,7 +54,8 @@ __device__ inline FitInput input_of(const KernelArgument& job, std::size_t index
   return input;
 }
 
-template <class Search, int kThreads, int kMostPx>
+/// @tparam kDetailed  in kernels of their own: others would have to keep more registers in memory
+template <class Search, int kThreads, int kMostPx, bool kDetailed>
 __global__ void __launch_bounds__(kBatchThreads<kThreads>,
                                   kBatchThreadsAtOnce / kBatchThreads<kThreads>)
     fit_batch(const __grid_constant__ KernelArgument job) {
@@ -66,15 +69,20 @@ __global__ void __launch_bounds__(kBatchThreads<kThreads>,
               job.options.integrated);
   const FitInput input = input_of(job, index);
   load(pixels, job, index);
-  const Localization l = fit_roi<Search>(pixels, input, job.options);
+  CovarianceOf<Search> covariance;
+  const Localization l =
+      fit_roi<Search>(pixels, input, job.options, kDetailed ? &covariance : nullptr);
   const std::uint32_t* const words = shared_words(pixels, l);
   if (wanted >= job.count) return;
+  if constexpr (kDetailed)
+    if (pixels.group().index() == 0) set_details(covariance, l, job.details[index]);
   constexpr int kWords = sizeof(Localization) / sizeof(std::uint32_t);
   auto* const result = static_cast<std::uint32_t*>(job.results) + std::size_t{index} * kWords;
   for (int i = pixels.group().index(); i < kWords; i += kThreads) result[i] = words[i];
 }
 
-/// A ROI in every thread, for small ROIs. In every two threads, where shared memory holds too few
+/// A ROI in every thread, for small ROIs whose details are not wanted: they cost others 2 to 7 %
+/// here, asked for or not. In every two threads, where shared memory holds too few
 /// of them to keep a multiprocessor busy: a full search is slower so, for want of registers.
 constexpr int kMostThreadPx = 16;
 template <class Search, int kSide>
@@ -243,9 +251,12 @@ __global__ void __launch_bounds__(kLiveThreads)
 }
 
 template <class Search, int kThreads, int kMostPx>
-Kernel batch() {
-  return {reinterpret_cast<const void*>(&fit_batch<Search, kThreads, kMostPx>), kThreads,
-          kBatchThreads<kThreads>, sizeof(float) * RoiSums<kThreads, kMostPx>::kFloats};
+Kernel batch(bool detailed) {
+  const void* const function =
+      detailed ? reinterpret_cast<const void*>(&fit_batch<Search, kThreads, kMostPx, true>)
+               : reinterpret_cast<const void*>(&fit_batch<Search, kThreads, kMostPx, false>);
+  return {function, kThreads, kBatchThreads<kThreads>,
+          sizeof(float) * RoiSums<kThreads, kMostPx>::kFloats};
 }
 
 template <class Search, int kThreads, int kMostPx>
@@ -264,11 +275,11 @@ Kernel thread_kernel(int roi_px) {
 }
 
 template <class Search>
-Kernel batch_kernel(int roi_px, bool in_threads) {
+Kernel batch_kernel(int roi_px, bool in_threads, bool detailed) {
   if (roi_px <= kMostThreadPx && in_threads) return thread_kernel<Search>(roi_px);
-  if (roi_px <= 16) return batch<Search, 4, 16>();
-  if (roi_px <= 32) return batch<Search, 16, 32>();
-  return batch<Search, 128, 64>();
+  if (roi_px <= 16) return batch<Search, 4, 16>(detailed);
+  if (roi_px <= 32) return batch<Search, 16, 32>(detailed);
+  return batch<Search, 128, 64>(detailed);
 }
 
 template <class Search>

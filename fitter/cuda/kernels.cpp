@@ -20,14 +20,10 @@ Kernel batch_kernel(const FitOptions& options, const BatchKind& batch) {
     return with_pixelwise_search<float>(options, batch.bounds_axes, [&]<class Search>() {
       return pixelwise_kernel<Search>(batch.roi_px);
     });
-  const bool in_threads = !options.integrated && !batch.mapped;
-  return with_search<float>(
-      options, [&]<class Search>() { return batch_kernel<Search>(batch.roi_px, in_threads); });
-}
-
-Kernel details_kernel(Model model, int roi_px) {
-  return with_covariance_search<float>(
-      model, [&]<class Search>() { return pixelwise_kernel<Search>(roi_px); });
+  const bool in_threads = !options.integrated && !batch.mapped && !batch.detailed;
+  return with_search<float>(options, [&]<class Search>() {
+    return batch_kernel<Search>(batch.roi_px, in_threads, batch.detailed);
+  });
 }
 
 Kernel live_kernel(const FitOptions& options, int roi_px) {

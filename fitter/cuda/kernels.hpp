@@ -92,10 +92,9 @@ struct BatchKind {
   int roi_px;
   bool bounds_axes = false;  ///< Batch::bounds_axes()
   bool mapped = false;       ///< with a map of variances
+  bool detailed = false;     ///< with KernelArgument::details
 };
 Kernel batch_kernel(const FitOptions& options, const BatchKind& batch);
-/// What finds the details of results that are there, of separable models.
-Kernel details_kernel(Model model, int roi_px);
 Kernel live_kernel(const FitOptions& options, int roi_px);
 
 /// (SwarmArgument): a block of as many threads as particles, in whole warps, with its shared
@@ -107,9 +106,9 @@ struct SwarmKernel {
 SwarmKernel swarm_kernel(Model model, int roi_px);
 
 /// The same of one search, e.g. FullSearch<CircularGaussian>; fit_kernel.cuh.
-/// @param in_threads  a thread may fit a ROI by itself: pixels' centres, and no map
+/// @param in_threads  a thread may fit a ROI by itself: pixels' centres, no map, no details
 template <class Search>
-Kernel batch_kernel(int roi_px, bool in_threads);
+Kernel batch_kernel(int roi_px, bool in_threads, bool detailed);
 template <class Search>
 Kernel live_kernel(int roi_px);
 /// The same of a pixel-by-pixel search; pixelwise_kernel.cuh.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernels of the pixel-by-pixel searches, for two sizes of ROIs: fits of models that are not
-// separable, and the details of what other kernels have fitted.
+// The kernels of the pixel-by-pixel searches, of models that are not separable, for two sizes of
+// ROIs.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ class PixelwiseRoi : public RoiSums<kThreads, kMostPx> {
 /// Registers of a thread are many; blocks of few threads get them.
 constexpr int kPixelwiseThreads = 128;
 
-/// Loads the ROI that a group of threads fits, and calls run(pixels, input, index) with it.
-template <int kThreads, int kMostPx, class Run>
-__device__ void with_roi(const KernelArgument& job, const Run& run) {
+template <class Search, int kThreads, int kMostPx>
+__global__ void __launch_bounds__(kPixelwiseThreads)
+    fit_by_pixels(const __grid_constant__ KernelArgument job) {
   extern __shared__ float4 memory[];
   using Pixels = PixelwiseRoi<kThreads, kMostPx>;
   const int groups = static_cast<int>(blockDim.x) / kThreads;
@@ -49,42 +49,17 @@ __device__ void with_roi(const KernelArgument& job, const Run& run) {
   const FitInput input = input_of(job, index);
   load(pixels, job, index);
   if (input.variances != nullptr) pixels.load_map(input.variances, job.options);
-  run(pixels, input, index);
-}
-
-template <class Search, int kThreads, int kMostPx>
-__global__ void __launch_bounds__(kPixelwiseThreads)
-    fit_by_pixels(const __grid_constant__ KernelArgument job) {
-  with_roi<kThreads, kMostPx>(job, [&](auto& pixels, const FitInput& input, std::uint32_t index) {
-    const auto found = fit_pixelwise<Search>(pixels, input, job.options);
-    if (pixels.group().index() != 0) return;
-    FitDetails* const details = job.details != nullptr ? job.details + index : nullptr;
-    static_cast<Localization*>(job.results)[index] = as_localization<typename Search::Model>(
-        found, input.angle_rad, input.angle_bounds, details);
-  });
-}
-
-template <class Search, int kThreads, int kMostPx>
-__global__ void __launch_bounds__(kPixelwiseThreads)
-    find_details(const __grid_constant__ KernelArgument job) {
-  with_roi<kThreads, kMostPx>(job, [&](auto& pixels, FitInput input, std::uint32_t index) {
-    const Localization& l = static_cast<const Localization*>(job.results)[index];
-    input.start = {l.x_px, l.y_px, l.sigma_x_px, l.sigma_y_px};
-    input.levels = {l.amplitude_adu, l.background_adu};
-    const auto found = concluded_at<Search>(pixels, input, job.options);
-    if (pixels.group().index() == 0) set_details(found, l, job.details[index]);
-  });
+  const auto found = fit_pixelwise<Search>(pixels, input, job.options);
+  if (pixels.group().index() != 0) return;
+  FitDetails* const details = job.details != nullptr ? job.details + index : nullptr;
+  static_cast<Localization*>(job.results)[index] =
+      as_localization<typename Search::Model>(found, input.angle_rad, input.angle_bounds, details);
 }
 
 template <class Search, int kThreads, int kMostPx>
 Kernel pixelwise_kernel_of() {
-  const void* function;
-  if constexpr (Search::kIsFitted)
-    function = reinterpret_cast<const void*>(&fit_by_pixels<Search, kThreads, kMostPx>);
-  else
-    function = reinterpret_cast<const void*>(&find_details<Search, kThreads, kMostPx>);
-  return {function, kThreads, kPixelwiseThreads,
-          sizeof(float) * PixelwiseRoi<kThreads, kMostPx>::kFloats};
+  return {reinterpret_cast<const void*>(&fit_by_pixels<Search, kThreads, kMostPx>), kThreads,
+          kPixelwiseThreads, sizeof(float) * PixelwiseRoi<kThreads, kMostPx>::kFloats};
 }
 
 template <class Search>

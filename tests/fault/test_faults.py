@@ -76,7 +76,8 @@ class Faults(unittest.TestCase):
         rig.start_locked(lock={"hold_timeout_s": 1})
         rig.fault("vanish", seconds=3)
         lost = rig.wait_state("lost")
-        self.assertEqual(lost["reason"], "held_too_long")
+        self.assertEqual((lost["reason"], lost["held_for"]), ("held_too_long", "no_frames"))
+        self.assertIn("driftctl cameras", lost["cure"])
         corrections = rig.subscribe("correction")
         rig.wait_until(lambda s: s["camera"]["connected"], "camera back")
         rig.sleep(0.5)
@@ -152,11 +153,14 @@ class Faults(unittest.TestCase):
         held = rig.wait_state("holding")
         self.assertRegex(held["cure"], r"the sample is 1[45]\d\.\d nm from .* lock\.max_jump_nm is 50")
         lost = rig.wait_state("lost")
-        self.assertIn("lock.hold_timeout_s", lost["cure"])
-        told = [e for _, e in drain(events, 0.1) if e.get("reason") == "implausible_jump"]
-        self.assertRegex(told[0]["text"], r"implausible jump of 1[45]\d\.\d nm \(lock\.max_jump_nm is 50\)")
-        self.assertAlmostEqual(told[0]["jump_nm"], 150, delta=10)
-        self.assertIn(lost["reason"], ("held_too_long",))
+        self.assertRegex(lost["cure"], r"lock\.hold_timeout_s; the sample is 1[45]\d\.\d nm from")
+        told = [e for _, e in drain(events, 0.1) if e["code"] == "state_changed"]
+        jump = r"implausible jump of 1[45]\d\.\d nm \(lock\.max_jump_nm is 50\)"
+        self.assertRegex(told[0]["text"], rf"^holding: {jump}$")
+        self.assertRegex(told[1]["text"], rf"^lost: held too long \({jump}\)$")
+        for event in told[:2]:
+            self.assertAlmostEqual(event["jump_nm"], 150, delta=10)
+        self.assertEqual((lost["reason"], lost["held_for"]), ("held_too_long", "implausible_jump"))
 
     def test_a_step_within_reason_is_brought_back(self):
         rig = self.rig

@@ -100,7 +100,7 @@ class Records(unittest.TestCase):
             event = None
             while event is None or event.get("action") != "saved":
                 event = events.receive(DEADLINE_S)[1]
-            if event["why"] == "holding: too_few_markers" and event["before_s"] > 0.8:
+            if event["why"] == "holding: too few markers" and event["before_s"] > 0.8:
                 return event
         raise AssertionError(f"never: frames of the second before; last {event}")
 
@@ -162,7 +162,7 @@ class Records(unittest.TestCase):
         event = {}
         while event.get("code") != "raw_frames":
             event = events.receive(DEADLINE_S)[1]
-        self.assertEqual((event["action"], event["why"]), ("saved", "lost: held_too_long"))
+        self.assertEqual((event["action"], event["why"]), ("saved", "lost: held too long: too few markers"))
         self.assertGreater(event["before_s"], held_s + 0.5)
         with tifffile.TiffFile(event["file"]) as tiff:
             brightest = [page.asarray().max() for page in tiff.pages]
@@ -171,7 +171,7 @@ class Records(unittest.TestCase):
         self.assertGreater(len(brightest) - seen, 100)  # of the three; a busy machine may hold it a little sooner
         told = driftctl("--commands", rig.commands, "record", "status")
         self.assertIn("raw frames: the last ", told)
-        self.assertIn("1 files of raw frames, the last: " + event["file"], told)
+        self.assertIn("1 file of raw frames, the last: " + event["file"], told)
 
     def test_a_kill_costs_at_most_the_last_second(self):
         rig = self.start(at_lock="true")

@@ -8,13 +8,16 @@ import collections
 import contextlib
 import json
 import pathlib
+import re
 import subprocess
 import time
 
 import harness
+import plain_words
 from harness import BIN, SOURCE
 
 STEP_S = 0.02  #: between two looks at what is waited for
+LOGGED = re.compile(r"^[a-z]+ (?:[a-z_]+: )?")  #: level and code of a line of the log
 LISTENED_S = 0.05  #: heard by a program at once
 
 
@@ -26,6 +29,7 @@ class VirtualRig(harness.Rig):
     def __init__(self):
         super().__init__()
         self._lab: subprocess.Popen | None = None
+        self._printed: list[str] = []  #: by driftctl, for people
         self._readers: list[VirtualReader] = []
 
     # --- time ---
@@ -59,7 +63,11 @@ class VirtualRig(harness.Rig):
     # --- other programs ---
     def run_program(self, *arguments, **options) -> subprocess.CompletedProcess:
         with self.asking_takes_time():
-            return super().run_program(*arguments, **options)
+            done = super().run_program(*arguments, **options)
+        words = [str(word) for word in arguments[0]]
+        if words[0].endswith("driftctl") and not {"--json", "export", "report"} & set(words):
+            self._printed += (done.stdout + done.stderr).splitlines()
+        return done
 
     def let_listen(self, seconds: float) -> None:
         end_s = time.monotonic() + harness.DEADLINE_S
@@ -143,6 +151,14 @@ class VirtualRig(harness.Rig):
             raise AssertionError(f"driftd_in_virtual_time did not end\n{self.text()}") from None
         finally:
             self._lab.stdout.close()
+        self.check_words()
+
+    def check_words(self) -> None:
+        """What was logged and printed are sentences for people: names of the code are none of them."""
+        known = plain_words.option_names()
+        for line in [LOGGED.sub("", line) for line in self.text().splitlines()] + self._printed:
+            found = plain_words.identifiers(line, known)
+            assert not found, f"{found} in what people read: {line!r}"
 
 
 class VirtualSim:

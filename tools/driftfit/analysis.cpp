@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <future>
 #include <optional>
@@ -11,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "tools/driftfit/camera_maps.hpp"
-#include "tools/driftfit/counted.hpp"
 #include "tools/driftfit/drift_gaps.hpp"
 #include "tools/driftfit/drift_trace.hpp"
 #include "tools/driftfit/errors.hpp"
@@ -20,6 +21,7 @@
 #include "tools/driftfit/marker_follower.hpp"
 #include "tools/driftfit/marker_search.hpp"
 #include "tools/driftfit/metadata_times.hpp"
+#include "tools/driftfit/negative_light.hpp"
 #include "tools/driftfit/progress.hpp"
 #include "tools/driftfit/results.hpp"
 #include "tools/driftfit/stack_input.hpp"
@@ -156,9 +158,10 @@ class WritingBehind {
   std::future<void> writing_;  ///< its end waits for the thread, so it is the last
 };
 
-std::vector<Pick> picks_inside(const Options& options, const camera::StackShape& shape) {
+std::vector<Pick> picks_inside(const Options& options, const camera::StackShape& shape,
+                               std::string& note) {
   std::vector<Pick> picks = read_picks(
-      options.picks, options.pixel_told ? std::optional(options.pixel_nm) : std::nullopt);
+      options.picks, options.pixel_told ? std::optional(options.pixel_nm) : std::nullopt, &note);
   for (const Pick& pick : picks) {
     const bool inside = pick.x_px > -0.5 && pick.x_px < shape.width_px - 0.5 && pick.y_px > -0.5 &&
                         pick.y_px < shape.height_px - 0.5;
@@ -168,6 +171,16 @@ std::vector<Pick> picks_inside(const Options& options, const camera::StackShape&
                                  pick.x_px, pick.y_px, shape.width_px, shape.height_px));
   }
   return picks;
+}
+
+/// Of the first frame that is one.
+std::string negative_light_in(camera::ImageStack& stack, FrameRange range, float offset,
+                              bool is_map) {
+  std::int64_t frame = range.first;
+  while (frame < range.first + range.count - 1 && stack.is_repeat(frame)) ++frame;
+  std::vector<std::byte> pixels(stack.shape().frame_bytes());
+  stack.read(frame, 1, pixels.data());
+  return negative_light(stack.shape(), pixels.data(), frame, offset, is_map);
 }
 
 /// What a run works on.
@@ -186,6 +199,7 @@ struct Markers {
   std::int64_t frame = 0;
   int roi_px = 0;
   std::string size_reason = {};  ///< "": the ROI is as given
+  std::string note = {};         ///< of the picks; or ""
 };
 
 [[noreturn]] void fail_without_markers(const Options& options, FrameRange range, int searched,
@@ -206,7 +220,9 @@ struct Markers {
 
 Markers picked_markers(const Run& run) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
-  Markers markers{picks_inside(options, stack.shape()), range.first, options.roi_px};
+  std::string note;
+  Markers markers{picks_inside(options, stack.shape(), note), range.first, options.roi_px};
+  markers.note = note;
   if (options.roi_px > 0) return markers;
   std::vector<std::byte> frame(stack.shape().frame_bytes());
   stack.read(range.first, 1, frame.data());
@@ -262,9 +278,9 @@ bool drift_wanted(const Options& options) {
 [[noreturn]] void fail_at_reference(const Options& options, const MarkerTracks& tracks,
                                     FrameRange range, int min_markers) {
   std::string what = fmt::format(
-      "fewer than {} of {} markers could be fitted, or agree, in the reference frame {}: choose "
+      "fewer than {} of {} could be fitted, or agree, in the reference frame {}: choose "
       "fewer by --min-markers, or another frame by --reference",
-      min_markers, tracks.markers(), options.reference_frame);
+      min_markers, counted(tracks.markers(), "marker"), options.reference_frame);
   for (std::size_t i = 0; i < tracks.frames(); ++i) {
     if (tracks.found(i) < min_markers) continue;
     what +=
@@ -274,8 +290,7 @@ bool drift_wanted(const Options& options) {
   throw InputError(options.stack.path, what);
 }
 
-DriftTrace trace_of(const Options& options, camera::ImageStack& stack, FrameRange range,
-                    const MarkerTracks& tracks) {
+DriftSettings settings_for(const Options& options, FrameRange range, const MarkerTracks& tracks) {
   DriftSettings settings{
       .reference = std::nullopt,
       .min_markers = std::min(options.min_markers, static_cast<int>(tracks.markers())),
@@ -283,7 +298,14 @@ DriftTrace trace_of(const Options& options, camera::ImageStack& stack, FrameRang
   if (options.reference_frame >= 0) {
     settings.reference = static_cast<std::size_t>(options.reference_frame - range.first);
   }
-  DriftTrace trace{.points = solve_drift(tracks, settings),
+  return settings;
+}
+
+/// @param points  solved with those settings
+DriftTrace trace_of(const Run& run, const MarkerTracks& tracks, const DriftSettings& settings,
+                    std::vector<DriftPoint> points) {
+  const auto& [options, stack, recorded, maps, range, stop] = run;
+  DriftTrace trace{.points = std::move(points),
                    .reasons = {},
                    .first_frame = range.first,
                    .stack_frames = stack.shape().frames,
@@ -299,9 +321,30 @@ DriftTrace trace_of(const Options& options, camera::ImageStack& stack, FrameRang
   return trace;
 }
 
-/// What is lacking; "" where every frame has a drift. @throws CoverageError
+/// Which markers have new places, and which do not agree; "" where there is none.
+std::string moves_in_words(const DriftSolution& solution, const std::vector<Pick>& picks,
+                           FrameRange range) {
+  const std::string moved = moved_in_words(solution.moved, picks, range.first);
+  const std::string apart = apart_in_words(solution.apart, picks, range.first);
+  return moved + (moved.empty() || apart.empty() ? "" : "\n") + apart;
+}
+
+/// A line where the metadata have the times of some frames alone; else "".
+std::string untimed_in_words(const DriftTrace& trace) {
+  if (trace.times_s.empty()) return {};
+  const auto begin = trace.times_s.begin() + trace.first_frame;
+  const auto end = begin + static_cast<std::ptrdiff_t>(trace.points.size());
+  const auto none = std::count_if(begin, end, [](double time_s) { return std::isnan(time_s); });
+  if (none == 0) return {};
+  return fmt::format("of {} the metadata have no time: time_s is empty there\n",
+                     counted(none, "frame"));
+}
+
+/// What is lacking; "" where every frame has a drift.
+/// @param moves  moves_in_words(): what may be the reason
+/// @throws CoverageError
 std::string check_coverage(const Options& options, const DriftTrace& trace,
-                           const MarkerTracks& tracks) {
+                           const MarkerTracks& tracks, const std::string& moves) {
   const std::int64_t known = frames_known(trace);
   const auto frames = static_cast<std::int64_t>(trace.points.size());
   if (known == frames) return {};
@@ -312,8 +355,9 @@ std::string check_coverage(const Options& options, const DriftTrace& trace,
        .wanted_share = options.warn_drift_share});
   const double share = static_cast<double>(known) / static_cast<double>(frames);
   if (drift_wanted(options) && (known == 0 || share < options.min_drift_share)) {
-    throw CoverageError(fmt::format("{}: {}\nnothing was written, as --min-drift-share is {:g}",
-                                    options.stack.path.string(), gaps, options.min_drift_share));
+    throw CoverageError(fmt::format("{}: {}\n{}{}nothing was written, as --min-drift-share is {:g}",
+                                    options.stack.path.string(), gaps, moves,
+                                    moves.empty() ? "" : "\n", options.min_drift_share));
   }
   return gaps;
 }
@@ -353,11 +397,14 @@ Outcome follow_markers(const Run& as_given) {
   options.roi_px = markers.roi_px;
   const Run run{options, stack, recorded, maps, range, stop};
   Results results(options, recorded, stack.facts().files);
-  fitter.watch_clipped();
-  MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps.variances());
+  MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps);
   const MarkerTracks tracks = tracks_of(run, markers, follower, results);
-  const DriftTrace trace = trace_of(options, stack, range, tracks);
-  const std::string gaps = check_coverage(options, trace, tracks);
+  const DriftSettings settings = settings_for(options, range, tracks);
+  DriftSolution solution = solve_drift(tracks, settings);
+  const DriftTrace trace = trace_of(run, tracks, settings, std::move(solution.points));
+  const std::string moves =
+      drift_wanted(options) ? moves_in_words(solution, markers.picks, range) : "";
+  const std::string gaps = check_coverage(options, trace, tracks, moves);
   results.finish(&trace);
   const std::int64_t known = frames_known(trace);
   Outcome outcome;
@@ -368,7 +415,7 @@ Outcome follow_markers(const Run& as_given) {
       results.written(),
       counted(static_cast<std::int64_t>(markers.picks.size()) * range.count, "fit"),
       counted(known, "frame"), fitter.description());
-  outcome.summary += fitter.clipped_pixels().told();
+  outcome.summary += follower.clipped_pixels().told();
   const bool warn =
       drift_wanted(options) &&
       static_cast<double>(known) < options.warn_drift_share * static_cast<double>(range.count);
@@ -387,7 +434,11 @@ Outcome follow_markers(const Run& as_given) {
     }
   }
   const std::string jumps = drift_wanted(options) ? jumps_in_words(trace) : "";
-  if (!jumps.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + jumps;
+  for (const std::string& more : {moves, jumps}) {
+    if (!more.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + more;
+  }
+  if (!markers.note.empty()) outcome.summary += markers.note + "\n";
+  outcome.summary += untimed_in_words(trace);
   if (!markers.size_reason.empty()) outcome.summary += markers.size_reason + "\n";
   outcome.summary += fmt::format("written: {}\n", results.names());
   return outcome;
@@ -396,7 +447,6 @@ Outcome follow_markers(const Run& as_given) {
 Outcome localize_every_spot(const Run& run) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
   SpotFitter fitter(options.fitter);
-  fitter.watch_clipped();
   Results results(options, recorded, stack.facts().files);
   EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter, maps);
   {
@@ -421,8 +471,23 @@ Outcome localize_every_spot(const Run& run) {
   return {.summary = fmt::format("{}, {} found, {} ({})\n{}written: {}\n",
                                  counted(range.count, "frame"), counted(every_spot.found(), "spot"),
                                  counted(results.written(), "localization"), fitter.description(),
-                                 fitter.clipped_pixels().told(), results.names()),
+                                 every_spot.clipped_pixels().told(), results.names()),
           .warning = {}};
+}
+
+/// @param likely_why  a sentence that goes with a failure, too; or ""
+Outcome outcome_of(const Run& run, const std::string& likely_why) {
+  if (likely_why.empty())
+    return run.options.every_spot ? localize_every_spot(run) : follow_markers(run);
+  try {
+    Outcome outcome = outcome_of(run, "");
+    outcome.summary += likely_why + "\n";
+    return outcome;
+  } catch (const InputError& error) {
+    throw InputError(std::string(error.what()) + "\n" + likely_why);
+  } catch (const CoverageError& error) {
+    throw CoverageError(std::string(error.what()) + "\n" + likely_why);
+  }
 }
 
 }  // namespace
@@ -440,11 +505,13 @@ Outcome analyse(const Options& as_given, const std::function<bool()>& stop) {
   fitter::FitOptions& fit = options.fitter.options;
   stack = maps.applied_to(std::move(stack), fit.noise, fit.saturation_adu);
   const Run run{options, *stack, recorded, maps, range, stop};
-  Outcome outcome = options.every_spot ? localize_every_spot(run) : follow_markers(run);
+  const std::string negative =
+      negative_light_in(*stack, range, fit.noise.offset_adu, !options.maps.offset.empty());
+  Outcome outcome = outcome_of(run, negative);
   if (maps.variances() != nullptr) {
-    outcome.summary +=
-        fmt::format("{} of {} pixels are too noisy by the map to be taken for spots\n",
-                    maps.hot().count(), stack->shape().pixels());
+    outcome.summary += fmt::format("{} of {} {} too noisy by the map to be taken for spots\n",
+                                   maps.hot().count(), counted(stack->shape().pixels(), "pixel"),
+                                   maps.hot().count() == 1 ? "is" : "are");
   }
   if (!unknown.empty()) outcome.summary = unknown + "\n" + outcome.summary;
   for (const std::string& note : stack->notes()) {

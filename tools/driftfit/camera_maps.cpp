@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -37,8 +38,6 @@ Origin origin_in(const std::filesystem::path& path, const Kind& kind, const Came
   const auto size = [](const camera::StackShape& s) {
     return fmt::format("{} x {} px", s.width_px, s.height_px);
   };
-  if (map.frames != 1)
-    throw InputError(path, fmt::format("{} pages; a map of {}s has one", map.frames, kind.name));
   if (files.origin_px.empty()) {
     if (map.width_px == frames.width_px && map.height_px == frames.height_px) return {};
     throw InputError(path, fmt::format("the map of {}s has {}, the frames have {}: allowed is "
@@ -83,14 +82,31 @@ void check_values(const std::filesystem::path& path, const Kind& kind, Origin or
                   others > 0 ? fmt::format(" (and {} more)", others) : "", kind.what_is_allowed));
 }
 
-std::vector<float> read_map(const std::filesystem::path& path, const Kind& kind,
-                            const CameraMapFiles& files, const camera::StackShape& frames) {
-  if (path.empty()) return {};
+/// A file of one image, by what its metadata say. @throws InputError
+std::unique_ptr<camera::ImageStack> open_map(const std::filesystem::path& path, const Kind& kind) {
   camera::StackSettings settings;
   settings.path = path;
   settings.format = camera::StackFormat::Tiff;
-  settings.every_page = true;
-  const auto file = camera::open_stack(settings);
+  const auto refuse = [&](const std::string& what) {
+    // Recordings have options for what is to be taken; a map has none.
+    throw InputError(path, fmt::format("{}; a map of {}s has one image, alone in its file",
+                                       what.substr(0, what.find("; ")), kind.name));
+  };
+  std::unique_ptr<camera::ImageStack> file;
+  try {
+    file = camera::open_stack(settings);
+  } catch (const camera::RecordingError& error) {
+    refuse(error.problem);
+  }
+  if (file->shape().frames != 1) refuse(counted(file->shape().frames, "image"));
+  if (!file->notes().empty()) refuse(file->notes().front());
+  return file;
+}
+
+std::vector<float> read_map(const std::filesystem::path& path, const Kind& kind,
+                            const CameraMapFiles& files, const camera::StackShape& frames) {
+  if (path.empty()) return {};
+  const auto file = open_map(path, kind);
   const camera::StackShape& map = file->shape();
   const Origin origin = origin_in(path, kind, files, map, frames);
   std::vector<std::byte> bytes(map.frame_bytes());
@@ -195,13 +211,16 @@ std::unique_ptr<camera::ImageStack> CameraMaps::applied_to(
   std::vector<std::size_t> gone;
   for (std::size_t i = 0; i < variances_.size(); ++i)
     if (std::isinf(variances_[i])) gone.push_back(i);
-  if (!gains_.empty() || !offsets_.empty() || !gone.empty()) {
+  converted_ = !gains_.empty() || !offsets_.empty() || !gone.empty();
+  if (converted_) {
+    whole_counts_ = stack->shape().type != camera::PixelType::F32 || stack->facts().from_int16;
+    offset_adu_ = noise.offset_adu;
     if (stack->shape().type != camera::PixelType::F32)
       rounding_noise_ = std::sqrt(kRoundingVariance) * (gains_.empty() ? 1 : median_of(gains_));
     if (!gains_.empty()) noise.gain_e_per_adu = 1;
     stack = std::make_unique<ConvertedStack>(std::move(stack),
-                                             Conversion{.gains = std::move(gains_),
-                                                        .offsets = std::move(offsets_),
+                                             Conversion{.gains = gains_,
+                                                        .offsets = offsets_,
                                                         .offset = noise.offset_adu,
                                                         .gone = std::move(gone),
                                                         .saturation_adu = saturation_adu});
@@ -211,6 +230,18 @@ std::unique_ptr<camera::ImageStack> CameraMaps::applied_to(
   if (!variances_.empty() && noise.gain_e_per_adu > 0)
     noise.read_noise_e = std::sqrt(hot_.median_variance()) * noise.gain_e_per_adu;
   return stack;
+}
+
+float CameraMaps::as_recorded(std::size_t pixel, float light) const noexcept {
+  const float counts = light / (gains_.empty() ? 1 : gains_[pixel]) +
+                       (offsets_.empty() ? offset_adu_ : offsets_[pixel]);
+  if (whole_counts_) return std::nearbyint(counts);
+  // There and back leaves pixels that were equal some 1e-7 apart.
+  constexpr int kBits = 16;
+  constexpr float kRounding = 1 + 5e-7f;
+  int exponent = 0;
+  const float fraction = std::frexp(counts * kRounding, &exponent);
+  return std::ldexp(std::floor(std::ldexp(fraction, kBits)), exponent - kBits);
 }
 
 }  // namespace driftd::tools

@@ -40,6 +40,11 @@ class CameraMaps {
   std::unique_ptr<camera::ImageStack> applied_to(std::unique_ptr<camera::ImageStack> stack,
                                                  fitter::NoiseModel& noise, float& saturation_adu);
 
+  /// Whether frames are floats of (pixel - offset) gain since applied_to().
+  bool convert() const noexcept { return converted_; }
+  /// What the recording has where frames have `light`; of recorded floats to 16 bits of it.
+  float as_recorded(std::size_t pixel, float light) const noexcept;
+
   /// Of each pixel of a frame as applied_to() reads it, squares of its unit; null: no map.
   const float* variances() const noexcept {
     return variances_.empty() ? nullptr : variances_.data();
@@ -53,6 +58,9 @@ class CameraMaps {
   std::vector<float> gains_, offsets_, variances_;
   HotPixels hot_;
   double rounding_noise_ = 0;
+  bool converted_ = false;
+  bool whole_counts_ = false;  ///< of the recording
+  float offset_adu_ = 0;       ///< of all pixels, without a map
 };
 
 }  // namespace driftd::tools

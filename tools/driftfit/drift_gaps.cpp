@@ -8,16 +8,20 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/counted.hpp"
+#include "tools/driftfit/middle.hpp"
+
 namespace driftd::tools {
 namespace {
 
 constexpr std::size_t kStretchesShown = 8;
-constexpr double kLeastJumpPx = 2, kMedianSteps = 10;
+constexpr double kLeastJumpPx = 2;
+constexpr std::size_t kStepsBeside = 3;
 constexpr double kSeldomShare = 0.75;
 constexpr std::size_t kMarkersShown = 8;
 
 /// What Absences counts, in words.
-std::vector<std::pair<int, const char*>> counted(const Absences& a) {
+std::vector<std::pair<int, const char*>> by_reason(const Absences& a) {
   return {{a.not_sought, "not sought yet"},
           {a.not_fitted, "not fitted"},
           {a.bad_pixels, "saturated or without contrast"},
@@ -29,12 +33,12 @@ std::vector<std::pair<int, const char*>> counted(const Absences& a) {
 std::string reason_of(const MarkerTracks& tracks, std::size_t frame, int min_markers) {
   const int found = tracks.found(frame);
   if (found >= min_markers) {
-    return fmt::format("{} of {} markers; fewer than {} agree", found, tracks.markers(),
+    return fmt::format("{} of {}; fewer than {} agree", found, counted(tracks.markers(), "marker"),
                        min_markers);
   }
   std::string text =
-      fmt::format("{} of {} markers; {} needed", found, tracks.markers(), min_markers);
-  for (const auto& [count, what] : counted(tracks.absences(frame))) {
+      fmt::format("{} of {}; {} needed", found, counted(tracks.markers(), "marker"), min_markers);
+  for (const auto& [count, what] : by_reason(tracks.absences(frame))) {
     if (count > 0) text += fmt::format("; {} {}", count, what);
   }
   return text;
@@ -65,8 +69,9 @@ std::string stretches_in_words(const DriftTrace& trace) {
     begin = end;
   }
   if (stretches > kStretchesShown) {
-    text += fmt::format(" and {} more stretches, the longest of {} frames",
-                        stretches - kStretchesShown, longest);
+    text += fmt::format(" and {}, the longest of {}",
+                        counted(stretches - kStretchesShown, "more stretch", "more stretches"),
+                        counted(longest, "frame"));
   }
   return text;
 }
@@ -104,11 +109,66 @@ std::string fewer_markers(const MarkerTracks& tracks, std::int64_t frames_known,
     const bool plenty =
         static_cast<double>(enough) >= settings.wanted_share * static_cast<double>(frames);
     if (plenty || (fewest == 1 && enough > frames_known)) {
-      return fmt::format("\n  --min-markers {}: {} of {} frames have so many", fewest, enough,
-                         frames);
+      return fmt::format("\n  --min-markers {}: {} of {} {} so many", fewest, enough,
+                         counted(frames, "frame"), enough == 1 ? "has" : "have");
     }
   }
   return {};
+}
+
+/// From one frame that has a drift to the next.
+struct Step {
+  double x_px, y_px;
+  std::int64_t from, to;
+
+  double px() const noexcept { return std::hypot(x_px, y_px); }
+  double frames() const noexcept { return static_cast<double>(to - from); }
+};
+
+std::vector<Step> steps_of(const DriftTrace& trace) {
+  std::vector<Step> steps;
+  const DriftPoint* before = nullptr;
+  for (const DriftPoint& point : trace.points) {
+    if (!known(point)) continue;
+    if (before != nullptr) {
+      steps.push_back({point.x_px - before->x_px, point.y_px - before->y_px,
+                       trace.first_frame + (before - trace.points.data()),
+                       trace.first_frame + (&point - trace.points.data())});
+    }
+    before = &point;
+  }
+  return steps;
+}
+
+/// Not by how large steps are in this recording, which may be nothing but jumps: a steady motion
+/// goes on in the steps beside it.
+bool is_jump(const std::vector<Step>& steps, std::size_t index) {
+  const Step& step = steps[index];
+  if (step.px() <= kLeastJumpPx) return false;
+  std::vector<double> x, y;  // px a frame
+  const std::size_t end = std::min(steps.size(), index + kStepsBeside + 1);
+  for (std::size_t i = index - std::min(index, kStepsBeside); i < end; ++i) {
+    if (i == index) continue;
+    x.push_back(steps[i].x_px / steps[i].frames());
+    y.push_back(steps[i].y_px / steps[i].frames());
+  }
+  if (x.empty()) return true;
+  return std::hypot(step.x_px - middle_of(x) * step.frames(),
+                    step.y_px - middle_of(y) * step.frames()) > kLeastJumpPx;
+}
+
+/// "marker 3 at 30.0, 45.0", "markers 0, 1, 2".
+std::string markers_in_words(const std::vector<std::size_t>& markers, const std::vector<Pick>& at) {
+  if (markers.size() == 1) {
+    const Pick& pick = at[markers[0]];
+    return fmt::format("marker {} at {:.1f}, {:.1f}", markers[0], pick.x_px, pick.y_px);
+  }
+  const std::size_t shown = std::min(markers.size(), 2 * kMarkersShown);
+  std::string text = fmt::format(
+      "markers {}",
+      fmt::join(markers.begin(), markers.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (shown < markers.size()) text += fmt::format(" and {} more", markers.size() - shown);
+  return text;
 }
 
 }  // namespace
@@ -129,20 +189,20 @@ std::int64_t frames_known(const DriftTrace& trace) noexcept {
 std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
                           const GapSettings& settings) {
   const Totals totals = totals_of(trace, tracks, settings.min_markers);
-  std::string text = fmt::format("no drift in {} of {} frames: {}", totals.frames,
-                                 trace.points.size(), stretches_in_words(trace));
-  text += fmt::format("\n  {} of {} markers are needed; in these frames, of {} in all",
-                      settings.min_markers, tracks.markers(),
+  std::string text = fmt::format("no drift in {} of {}: {}", totals.frames,
+                                 counted(trace.points.size(), "frame"), stretches_in_words(trace));
+  text += fmt::format("\n  {} of {} {} needed; in these frames, of {} in all", settings.min_markers,
+                      counted(tracks.markers(), "marker"), settings.min_markers == 1 ? "is" : "are",
                       totals.frames * static_cast<std::int64_t>(tracks.markers()));
   bool any = false;
-  for (const auto& [count, what] : counted(totals.absences)) {
+  for (const auto& [count, what] : by_reason(totals.absences)) {
     if (count == 0) continue;
     text += fmt::format("{} {} {}", any ? "," : "", count, what);
     any = true;
   }
   if (!any) text += " none is missing";
   if (totals.disagreeing > 0) {
-    text += fmt::format("; in {} frames they do not agree", totals.disagreeing);
+    text += fmt::format("; in {} they do not agree", counted(totals.disagreeing, "frame"));
   }
   text += "\nwhat may help:";
   text += fewer_markers(tracks, frames_known(trace), settings);
@@ -159,31 +219,20 @@ std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
 }
 
 std::string jumps_in_words(const DriftTrace& trace) {
-  struct Step {
-    double px;
-    std::int64_t from, to;
-  };
-  std::vector<Step> steps;
-  const DriftPoint* before = nullptr;
-  for (const DriftPoint& point : trace.points) {
-    if (!known(point)) continue;
-    if (before != nullptr) {
-      steps.push_back({std::hypot(point.x_px - before->x_px, point.y_px - before->y_px),
-                       trace.first_frame + (before - trace.points.data()),
-                       trace.first_frame + (&point - trace.points.data())});
-    }
-    before = &point;
+  const std::vector<Step> steps = steps_of(trace);
+  std::size_t jumps = 0;
+  const Step* largest = nullptr;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!is_jump(steps, i)) continue;
+    ++jumps;
+    if (largest == nullptr || steps[i].px() > largest->px()) largest = &steps[i];
   }
-  if (steps.empty()) return {};
-  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.px < b.px; });
-  const double limit_px = std::max(kLeastJumpPx, kMedianSteps * steps[(steps.size() - 1) / 2].px);
-  const auto jumps = std::count_if(steps.begin(), steps.end(),
-                                   [limit_px](const Step& step) { return step.px > limit_px; });
-  if (jumps == 0) return {};
-  const Step& largest = steps.back();
+  if (largest == nullptr) return {};
   std::string text = fmt::format("the drift jumps by {:.1f} px between frames {} and {}",
-                                 largest.px, largest.from, largest.to);
-  if (jumps > 1) text += fmt::format(", and less in {} other places", jumps - 1);
+                                 largest->px(), largest->from, largest->to);
+  if (jumps > 1) {
+    text += fmt::format(", and less in {} of {} other steps", jumps - 1, steps.size() - 1);
+  }
   return text +
          ": the sample jumped, or other spots were taken for the markers\n  look at these frames; "
          "--picks, or a higher --min-markers, keeps to markers that are there all the time";
@@ -197,14 +246,53 @@ std::string seldom_in_words(const std::vector<MarkerSeen>& markers, std::int64_t
     if (static_cast<double>(seen.frames) >= kSeldomShare * static_cast<double>(frames)) continue;
     if (++seldom > kMarkersShown) continue;
     text +=
-        fmt::format("{}marker {} at {:.1f}, {:.1f} was found in {} of {} frames",
-                    text.empty() ? "" : "\n", m, seen.at.x_px, seen.at.y_px, seen.frames, frames);
+        fmt::format("{}marker {} at {:.1f}, {:.1f} was found in {} of {}", text.empty() ? "" : "\n",
+                    m, seen.at.x_px, seen.at.y_px, seen.frames, counted(frames, "frame"));
     const char* before = ": ";
-    for (const auto& [count, what] : counted(seen.missing)) {
+    for (const auto& [count, what] : by_reason(seen.missing)) {
       if (count > 0) text += fmt::format("{}{} {}", std::exchange(before, ", "), count, what);
     }
   }
   if (seldom > kMarkersShown) text += fmt::format("\nand {} more", seldom - kMarkersShown);
+  return text;
+}
+
+std::string moved_in_words(const std::vector<MarkerMoved>& moved, const std::vector<Pick>& at,
+                           std::int64_t first_frame) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(moved.size(), kMarkersShown); ++i) {
+    const MarkerMoved& m = moved[i];
+    text += fmt::format("{}{} is {:.2f} px from where it was from frame {} on",
+                        text.empty() ? "" : "\n", markers_in_words({m.marker}, at), m.by_px,
+                        first_frame + static_cast<std::int64_t>(m.frame));
+  }
+  if (moved.size() > kMarkersShown)
+    text += fmt::format("\nand {} more such moves", moved.size() - kMarkersShown);
+  if (!text.empty())
+    text +=
+        "\n  it slipped, or another spot was taken for it: it counts from its new place then, and "
+        "the drift does not follow it";
+  return text;
+}
+
+std::string apart_in_words(const std::vector<MarkersApart>& apart, const std::vector<Pick>& at,
+                           std::int64_t first_frame) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(apart.size(), kMarkersShown); ++i) {
+    const MarkersApart& a = apart[i];
+    text += fmt::format(
+        "{}{} and {} move apart by up to {:.2f} px (by more than {:g} px in frames {} to {}): {}",
+        text.empty() ? "" : "\n", markers_in_words(a.some, at), markers_in_words(a.others, at),
+        a.most_px, kApartPx, first_frame + static_cast<std::int64_t>(a.first),
+        first_frame + static_cast<std::int64_t>(a.last),
+        a.is_decided()
+            ? "the drift is that of the latter, which are more"
+            : "they are as many, so that nobody can tell which stayed with the sample; the drift "
+              "is their mean, its standard deviation at least half of what they are apart, and "
+              "none where they are too far apart to agree");
+  }
+  if (apart.size() > kMarkersShown)
+    text += fmt::format("\nand {} more such groups", apart.size() - kMarkersShown);
   return text;
 }
 

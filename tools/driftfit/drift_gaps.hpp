@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which frames have no drift, why, and what would help; where the drift jumps; which markers were
-// seldom found. Pure functions of a run's result.
+// seldom found, moved, or do not agree. Pure functions of a run's result.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,9 @@ std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
                           const GapSettings& settings);
 
 /// "the drift jumps by 10.0 px between frames 95 and 96 ...", or "". A jump is a step from one
-/// frame that has a drift to the next of more than 2 px and of ten median steps: the sample jumped,
-/// or other spots were taken for the markers.
+/// frame that has a drift to the next of more than 2 px that differs by as much from a steady
+/// motion, that of the three steps on either side: the sample jumped, or other spots were taken for
+/// the markers.
 std::string jumps_in_words(const DriftTrace& trace);
 
 /// A marker by where it was at first, and how it was followed.
@@ -46,5 +47,16 @@ struct MarkerSeen {
 /// others"; or "".
 /// @param frames  that it was sought in
 std::string seldom_in_words(const std::vector<MarkerSeen>& markers, std::int64_t frames);
+
+/// A line for each marker that has a new place, or "": "marker 0 at 15.0, 14.0 is 1.50 px
+/// from where it was from frame 50 on", and what that means.
+/// @param at           where the markers were at first
+/// @param first_frame  of the stack, that the solution's first is
+std::string moved_in_words(const std::vector<MarkerMoved>& moved, const std::vector<Pick>& at,
+                           std::int64_t first_frame);
+
+/// A line for each group of markers that moves apart from the others, and what was done about it.
+std::string apart_in_words(const std::vector<MarkersApart>& apart, const std::vector<Pick>& at,
+                           std::int64_t first_frame);
 
 }  // namespace driftd::tools

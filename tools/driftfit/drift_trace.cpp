@@ -6,15 +6,20 @@
 #include <limits>
 
 #include "control/drift/consensus.hpp"
+#include "tools/driftfit/marker_slips.hpp"
+#include "tools/driftfit/middle.hpp"
 
 namespace driftd::tools {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr MarkerPlace kNowhere{std::numeric_limits<double>::quiet_NaN(),
+                               std::numeric_limits<double>::quiet_NaN(), 0};
 /// Irreducible error of a position (pixel response, model), so that no fit claims all the weight.
 constexpr double kSdFloorNm = 0.3;
 constexpr int kMaxRounds = 30;
 constexpr double kSettledPx = 1e-5;
+/// Each brings a slip at least, most bring all that there are.
+constexpr int kMaxRestarts = 30;
 /// Markers further from their mean than this, and than so many standard deviations, contradict it.
 constexpr double kContradictsPx = 1, kContradictsSd = 4;
 /// So do markers whose scatter makes their mean this uncertain, where their fits promise much less.
@@ -24,18 +29,6 @@ constexpr double kUncertainPx = 0.25, kUncertainOverPromised = 3;
 constexpr int kLeastToTie = 2;
 constexpr double kTiesPx = 0.25;
 
-struct Place {
-  double x_px = kNaN, y_px = kNaN;
-  int frames = 0;  ///< that it is known from
-};
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return 0.5 * (*middle + *std::max_element(values.begin(), middle));
-}
-
 /// The first frame with so many markers; 0 where none has.
 std::size_t first_with(const MarkerTracks& tracks, int min_markers) {
   for (std::size_t frame = 0; frame < tracks.frames(); ++frame) {
@@ -44,35 +37,62 @@ std::size_t first_with(const MarkerTracks& tracks, int min_markers) {
   return 0;
 }
 
+/// Where none is, 0.
+std::size_t first_known(const std::vector<DriftPoint>& points) {
+  const auto first =
+      std::find_if(points.begin(), points.end(), [](const DriftPoint& p) { return p.markers > 0; });
+  return first == points.end() ? 0 : static_cast<std::size_t>(first - points.begin());
+}
+
 class DriftSolver {
  public:
   DriftSolver(const MarkerTracks& tracks, const DriftSettings& settings)
       : tracks_(tracks),
         pixel_nm_(settings.pixel_nm),
         min_markers_(settings.min_markers),
-        points_(tracks.frames()),
-        scratch_(tracks.markers()) {
-    for (std::size_t m = 0; m < tracks.markers(); ++m) places_.emplace_back(tracks.places(m));
-    const std::size_t start = settings.reference.value_or(first_with(tracks, min_markers_));
-    for (std::size_t m = 0; m < tracks.markers(); ++m) {
-      const MarkerTracks::Point& p = tracks.at(start, m);
-      if (!std::isnan(p.x_px)) places_[m][tracks.place(start, m)] = {p.x_px, p.y_px, 1};
-    }
-  }
+        start_(settings.reference.value_or(first_with(tracks, min_markers_))),
+        begins_(tracks.places()),
+        places_(tracks.markers()),
+        scratch_(tracks.markers()) {}
 
-  std::vector<DriftPoint> solve() {
-    for (int round = 0; round < kMaxRounds; ++round) {
-      const double moved_px = update_drift();
-      if (moved_px < kSettledPx || (round == 0 && frames_known() < 2)) break;
-      update_places();
-    }
+  DriftSolution solve(std::optional<std::size_t> reference) {
+    int restarts = 0;
+    while (!settle(restarts < kMaxRestarts)) ++restarts;
     for (DriftPoint& point : points_) {
       if (point.markers < min_markers_) point = {};
     }
-    return std::move(points_);
+    DriftSolution solution{.points = std::move(points_), .moved = moved(), .apart = {}};
+    const SolvedDrift solved{tracks_, begins_, places_};
+    solution.apart =
+        find_apart(solved, reference.value_or(first_known(solution.points)), solution.points);
+    return solution;
   }
 
  private:
+  /// From the start frame on; false where a marker was seen to slip on the way.
+  bool settle(bool may_slip) {
+    begin();
+    for (int round = 0; round < kMaxRounds; ++round) {
+      const double moved_px = update_drift();
+      if (round == 0 && frames_known() < 2) break;
+      // Before a place is the median of positions at two.
+      if (may_slip && split_places()) return false;
+      if (moved_px < kSettledPx) break;
+      update_places();
+    }
+    return true;
+  }
+
+  /// Nothing is known but the places of the markers in the start frame.
+  void begin() {
+    points_.assign(tracks_.frames(), {});
+    for (std::size_t m = 0; m < places_.size(); ++m) {
+      places_[m].assign(begins_.places(m), kNowhere);
+      const MarkerTracks::Point& p = tracks_.at(start_, m);
+      if (!std::isnan(p.x_px)) places_[m][begins_.place(start_, m)] = {p.x_px, p.y_px, 1};
+    }
+  }
+
   /// Largest change of any frame's drift; infinite where one became known.
   double update_drift() {
     double moved_px = 0;
@@ -87,6 +107,21 @@ class DriftSolver {
           std::max({moved_px, std::abs(now.x_px - before.x_px), std::abs(now.y_px - before.y_px)});
     }
     return moved_px;
+  }
+
+  /// From each place that is known to the next.
+  std::vector<MarkerMoved> moved() const {
+    std::vector<MarkerMoved> all;
+    for (std::size_t m = 0; m < places_.size(); ++m) {
+      for (std::size_t i = 1; i < places_[m].size(); ++i) {
+        const MarkerPlace& from = places_[m][i - 1];
+        const MarkerPlace& to = places_[m][i];
+        if (from.frames == 0 || to.frames == 0) continue;
+        const double by_px = std::hypot(to.x_px - from.x_px, to.y_px - from.y_px);
+        if (by_px >= kLeastSlipPx) all.push_back({m, begins_.begin_of(m, i), by_px});
+      }
+    }
+    return all;
   }
 
   std::ptrdiff_t frames_known() const {
@@ -106,7 +141,7 @@ class DriftSolver {
     for (std::size_t m = 0; m < places_.size(); ++m) {
       const MarkerTracks::Point& p = tracks_.at(frame, m);
       if (std::isnan(p.x_px)) continue;
-      const Place& place = places_[m][tracks_.place(frame, m)];
+      const MarkerPlace& place = places_[m][begins_.place(frame, m)];
       if (place.frames <= own) continue;
       const double with_place = 1 + 1.0 / (place.frames - own);
       votes_.push_back(
@@ -145,6 +180,13 @@ class DriftSolver {
     return sd_nm > std::max(kUncertainPx * pixel_nm_, kUncertainOverPromised * promised_nm);
   }
 
+  /// Whether any marker has one place more than before: it slipped.
+  bool split_places() {
+    const std::vector<Slip> slips = find_slips(tracks_, begins_, points_);
+    for (const Slip& slip : slips) begins_.add(slip.marker, slip.frame);
+    return !slips.empty();
+  }
+
   void update_places() {
     for (std::size_t m = 0; m < places_.size(); ++m) {
       for (std::size_t i = 0; i < places_[m].size(); ++i) update_place(m, i);
@@ -154,21 +196,24 @@ class DriftSolver {
   void update_place(std::size_t m, std::size_t place) {
     x_.clear();
     y_.clear();
-    const std::size_t end = tracks_.begin_of(m, place + 1);
-    for (std::size_t frame = tracks_.begin_of(m, place); frame < end; ++frame) {
+    const std::size_t end = begins_.end_of(m, place, tracks_.frames());
+    for (std::size_t frame = begins_.begin_of(m, place); frame < end; ++frame) {
       const MarkerTracks::Point& p = tracks_.at(frame, m);
       if (std::isnan(p.x_px) || points_[frame].markers == 0) continue;
       x_.push_back(p.x_px - points_[frame].x_px);
       y_.push_back(p.y_px - points_[frame].y_px);
     }
-    places_[m][place] = {};
-    if (!x_.empty()) places_[m][place] = {median(x_), median(y_), static_cast<int>(x_.size())};
+    places_[m][place] = kNowhere;
+    if (!x_.empty())
+      places_[m][place] = {middle_of(x_), middle_of(y_), static_cast<int>(x_.size())};
   }
 
   const MarkerTracks& tracks_;
   double pixel_nm_;
   int min_markers_;
-  std::vector<std::vector<Place>> places_;  ///< of each marker
+  std::size_t start_;
+  PlaceBegins begins_;
+  std::vector<std::vector<MarkerPlace>> places_;  ///< of each marker
   std::vector<DriftPoint> points_;
   std::vector<control::Vote> votes_;
   std::vector<double> scratch_, x_, y_;
@@ -176,55 +221,19 @@ class DriftSolver {
 
 }  // namespace
 
-int MarkerTracks::found(std::size_t frame) const noexcept {
-  int count = 0;
-  for (std::size_t m = 0; m < markers_; ++m) count += std::isnan(at(frame, m).x_px) ? 0 : 1;
-  return count;
-}
-
-std::int64_t MarkerTracks::frames_of(std::size_t marker) const noexcept {
-  std::int64_t count = 0;
-  for (std::size_t frame = 0; frame < frames(); ++frame) {
-    count += std::isnan(at(frame, marker).x_px) ? 0 : 1;
-  }
-  return count;
-}
-
-std::size_t MarkerTracks::place(std::size_t frame, std::size_t marker) const noexcept {
-  const std::vector<std::size_t>& frames = taken_back_[marker];
-  return static_cast<std::size_t>(std::upper_bound(frames.begin(), frames.end(), frame) -
-                                  frames.begin());
-}
-
-void MarkerTracks::add_frame(std::span<const Spot> spots, const Absences& absences) {
-  absences_.push_back(absences);
-  const std::size_t begin = points_.size();
-  points_.resize(begin + markers_, {kNaN, kNaN, 0, 0});
-  for (const Spot& spot : spots) {
-    const auto marker = static_cast<std::size_t>(spot.marker);
-    while (taken_back_[marker].size() < static_cast<std::size_t>(spot.place))
-      taken_back_[marker].push_back(absences_.size() - 1);
-    if (!std::isfinite(spot.fit.x_sd_px) || !std::isfinite(spot.fit.y_sd_px)) {
-      ++absences_.back().not_fitted;
-      continue;
-    }
-    points_[begin + marker] = {spot.x_px, spot.y_px, spot.fit.x_sd_px, spot.fit.y_sd_px};
-  }
-}
-
-std::vector<DriftPoint> solve_drift(const MarkerTracks& tracks, const DriftSettings& settings) {
-  std::vector<DriftPoint> points = DriftSolver(tracks, settings).solve();
-  const auto first_known =
-      std::find_if(points.begin(), points.end(), [](const DriftPoint& p) { return p.markers > 0; });
-  if (first_known == points.end()) return points;
-  const DriftPoint zero = settings.reference ? points[*settings.reference] : *first_known;
-  if (zero.markers == 0) return std::vector<DriftPoint>(points.size());
+DriftSolution solve_drift(const MarkerTracks& tracks, const DriftSettings& settings) {
+  DriftSolution solution = DriftSolver(tracks, settings).solve(settings.reference);
+  std::vector<DriftPoint>& points = solution.points;
+  const std::size_t reference = settings.reference.value_or(first_known(points));
+  if (reference >= points.size()) return solution;
+  const DriftPoint zero = points[reference];
+  if (zero.markers == 0) points.assign(points.size(), {});
   for (DriftPoint& point : points) {
     if (point.markers == 0) continue;
     point.x_px -= zero.x_px;
     point.y_px -= zero.y_px;
   }
-  return points;
+  return solution;
 }
 
 }  // namespace driftd::tools

@@ -8,9 +8,11 @@
 // therefore makes no jump. The drift of the reference frame is subtracted at the end.
 //
 // A marker says something of a frame's drift only where its place is known from another frame, with
-// the uncertainty of the place. A marker that was taken back elsewhere has a place before and one
-// after. Frames whose places nothing ties to those of the others have no drift, and neither have
-// those in which fewer markers agree than a drift needs.
+// the uncertainty of the place. A marker that was taken back elsewhere, or slips
+// (marker_slips.hpp), has a place before and one after. Markers that move apart (marker_groups.hpp)
+// are named; of as many the drift is the mean, and its standard deviation says so. Frames whose
+// places nothing ties to those of the others have no drift, and neither have those in which fewer
+// markers agree than a drift needs.
 #pragma once
 
 #include <cstddef>
@@ -19,53 +21,11 @@
 #include <string>
 #include <vector>
 
+#include "tools/driftfit/marker_groups.hpp"
+#include "tools/driftfit/marker_tracks.hpp"
 #include "tools/driftfit/output_file.hpp"
-#include "tools/driftfit/spot.hpp"
 
 namespace driftd::tools {
-
-/// Positions of all markers in all frames, 24 bytes each, and 24 bytes a frame for what is missing.
-class MarkerTracks {
- public:
-  struct Point {
-    double x_px, y_px;  ///< NaN: missing
-    float x_sd_px, y_sd_px;
-  };
-  explicit MarkerTracks(std::size_t markers) : markers_(markers), taken_back_(markers) {}
-  void add_frame(std::span<const Spot> spots, const Absences& absences = {});
-  std::size_t markers() const noexcept { return markers_; }
-  std::size_t frames() const noexcept { return markers_ > 0 ? points_.size() / markers_ : 0; }
-  const Point& at(std::size_t frame, std::size_t marker) const noexcept {
-    return points_[frame * markers_ + marker];
-  }
-  /// Which of the marker's places its position in a frame belongs to: 0, and 1 more each time that
-  /// it was taken back.
-  std::size_t place(std::size_t frame, std::size_t marker) const noexcept;
-  std::size_t places(std::size_t marker) const noexcept { return taken_back_[marker].size() + 1; }
-  /// The first frame that may belong to a place; frames() beyond the last place.
-  std::size_t begin_of(std::size_t marker, std::size_t place) const noexcept {
-    if (place == 0) return 0;
-    return place < places(marker) ? taken_back_[marker][place - 1] : frames();
-  }
-  const Absences& absences(std::size_t frame) const noexcept { return absences_[frame]; }
-  /// How many markers have a position in a frame.
-  int found(std::size_t frame) const noexcept;
-  /// In how many frames a marker has a position.
-  std::int64_t frames_of(std::size_t marker) const noexcept;
-
- private:
-  std::size_t markers_;
-  std::vector<std::vector<std::size_t>> taken_back_;  ///< of each marker, in which frames
-  std::vector<Point> points_;
-  std::vector<Absences> absences_;
-};
-
-/// Where the sample went: a localization less the drift is where it was in the reference frame.
-struct DriftPoint {
-  int markers = 0;  ///< that agree; 0: too few, the drift is not known
-  double x_px = 0, y_px = 0;
-  double x_sd_px = 0, y_sd_px = 0;  ///< of this frame's mean
-};
 
 struct DriftSettings {
   /// Frame of the tracks whose drift is zero; nothing: the first that has a drift.
@@ -74,8 +34,21 @@ struct DriftSettings {
   double pixel_nm = 100;
 };
 
+/// A marker that has another place from a frame on: it slipped, or was taken back elsewhere.
+struct MarkerMoved {
+  std::size_t marker = 0;
+  std::size_t frame = 0;
+  double by_px = 0;
+};
+
+struct DriftSolution {
+  std::vector<DriftPoint> points;
+  std::vector<MarkerMoved> moved;  ///< by marker, then by frame
+  std::vector<MarkersApart> apart;
+};
+
 /// Where the reference has too few markers, no point is known.
-std::vector<DriftPoint> solve_drift(const MarkerTracks& tracks, const DriftSettings& settings);
+DriftSolution solve_drift(const MarkerTracks& tracks, const DriftSettings& settings);
 
 /// A trace within a stack: point i is of frame first + i.
 struct DriftTrace {

@@ -30,7 +30,7 @@ EverySpot::EverySpot(const camera::StackShape& shape, int roi_px, double min_net
       search_({.box_px = roi_px % 2 == 1 ? roi_px : roi_px - 1,
                .min_net_gradient = min_net_gradient,
                .least_noise = maps.rounding_noise()}),
-      rois_(shape, roi_px, maps.variances()) {}
+      rois_(shape, roi_px, maps) {}
 
 void EverySpot::search(const std::byte* frames, std::size_t count) {
   candidates_.resize(count);
@@ -74,6 +74,7 @@ void EverySpot::fit(const std::byte* frames, std::int64_t first) {
     rois_.cut(i, frames + frame * shape_.frame_bytes(), static_cast<int>(roi.x_px),
               static_cast<int>(roi.y_px));
   }
+  clipped_.look_at(rois_.recorded());
   fitter_.fit(rois_.batch(), fits_);
 }
 

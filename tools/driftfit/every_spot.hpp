@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/driftfit/camera_maps.hpp"
+#include "tools/driftfit/clipped_pixels.hpp"
 #include "tools/driftfit/cut_rois.hpp"
 #include "tools/driftfit/picks.hpp"
 #include "tools/driftfit/spot.hpp"
@@ -29,6 +30,7 @@ class EverySpot {
   std::span<const Spot> localize(const std::byte* frames, std::int64_t first, std::int64_t count);
 
   std::int64_t found() const noexcept { return found_; }
+  const ClippedPixels& clipped_pixels() const noexcept { return clipped_; }
 
  private:
   void search(const std::byte* frames, std::size_t count);
@@ -43,6 +45,7 @@ class EverySpot {
   SpotSearch search_;
   std::vector<std::vector<FoundSpot>> candidates_;  ///< by frame
   CutRois rois_;
+  ClippedPixels clipped_;
   std::vector<fitter::Localization> fits_;
   std::vector<Spot> spots_;
   std::int64_t found_ = 0;

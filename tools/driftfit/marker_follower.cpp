@@ -38,12 +38,12 @@ void approach(Pick& value, Pick target, int times) noexcept {
 
 MarkerFollower::MarkerFollower(const camera::StackShape& shape, int roi_px,
                                std::span<const Pick> picks, SpotFitter& fitter,
-                               const float* variances)
+                               const CameraMaps& maps)
     : shape_(shape),
       roi_px_(roi_px),
       reach_px_(kStrayShare * roi_px),
       fitter_(fitter),
-      rois_(shape, roi_px, variances) {
+      rois_(shape, roi_px, maps) {
   for (const Pick& pick : picks) {
     Marker marker;
     marker.place = pick;
@@ -97,6 +97,7 @@ void MarkerFollower::fit(const std::byte* frame, std::span<const std::size_t> wh
   }
   fitter::Batch batch = rois_.batch();
   batch.starts = starts_.data();
+  clipped_.look_at(rois_.recorded());
   fitter_.fit(batch, fits_);
   for (std::size_t i = 0; i < which.size(); ++i) {
     Marker& m = markers_[which[i]];

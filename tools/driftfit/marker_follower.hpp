@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "tools/driftfit/clipped_pixels.hpp"
 #include "tools/driftfit/cut_rois.hpp"
 #include "tools/driftfit/picks.hpp"
 #include "tools/driftfit/spot.hpp"
@@ -25,10 +26,9 @@ namespace driftd::tools {
 
 class MarkerFollower {
  public:
-  /// @param fitter     must outlive the follower
-  /// @param variances  likewise; of each pixel of a frame, or null
+  /// @param fitter, maps  must outlive the follower
   MarkerFollower(const camera::StackShape& shape, int roi_px, std::span<const Pick> picks,
-                 SpotFitter& fitter, const float* variances = nullptr);
+                 SpotFitter& fitter, const CameraMaps& maps);
 
   /// The markers found in the next frame, in their order; valid until the next call.
   /// @throws fitter::FitterError
@@ -39,6 +39,7 @@ class MarkerFollower {
   const Absences& absences_of(std::size_t marker) const noexcept {
     return markers_[marker].absences;
   }
+  const ClippedPixels& clipped_pixels() const noexcept { return clipped_; }
 
  private:
   enum class Result : std::uint8_t { Found, Outside, BadPixels, NotFitted, Strayed };
@@ -79,6 +80,7 @@ class MarkerFollower {
   std::vector<Marker> markers_;
   Pick drift_;  ///< of the last frame in which it was known
   CutRois rois_;
+  ClippedPixels clipped_;
   std::vector<fitter::Start> starts_;
   std::vector<fitter::Localization> fits_;
   std::vector<std::size_t> which_, again_;

@@ -184,7 +184,7 @@ MarkerSearchResult find_markers(const camera::StackShape& shape, const std::byte
     const SearchImage image = as_u16(shape, filled, range);
     const auto candidates =
         control::find_candidates(image.pixels, shape.width_px, shape.height_px, settings);
-    CutRois rois(shape, settings.roi_px, maps.variances());
+    CutRois rois(shape, settings.roi_px, maps);
     rois.resize(candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i)
       rois.cut(i, frame, candidates[i].roi_x_px, candidates[i].roi_y_px);

@@ -3,19 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "camera/recording/image_stack.hpp"
 
 namespace driftd::tools {
 
-/// `ElapsedTime-ms` of one frame's JSON, in s; nothing: it does not say.
-std::optional<double> elapsed_s(std::string_view json) noexcept;
-
 /// A number for each frame of the stack, in s: when it was taken; NaN outside of first .. first +
-/// count - 1, and where the metadata do not say. Empty: those of the first frame do not. While no
+/// count - 1, and where the metadata do not say. Empty: none does. While no
 /// other thread reads the stack. @throws camera::RecordingError
 std::vector<double> times_in_metadata(camera::ImageStack& stack, std::int64_t first,
                                       std::int64_t count);

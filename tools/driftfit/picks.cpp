@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/yaml_files.hpp"
 
@@ -82,6 +83,12 @@ Columns columns_of(const std::filesystem::path& path, std::string_view header,
     columns.y = static_cast<std::size_t>(at_y - fields.begin());
     return true;
   };
+  for (const std::string_view name : {"frame", "Frame", "FRAME"}) {
+    const auto frame = std::find(fields.begin(), fields.end(), name);
+    if (frame == fields.end()) continue;
+    columns.frame = static_cast<std::size_t>(frame - fields.begin());
+    break;
+  }
   if (find("x", "y") || find("x_px", "y_px")) return columns;
   if (find("X", "Y")) {
     columns.first_px = -0.5;
@@ -91,8 +98,6 @@ Columns columns_of(const std::filesystem::path& path, std::string_view header,
     if (!pixel_nm) throw InputError(path, "is in nm: --pixel-nm says how many a pixel has");
     columns.pixels_each = 1 / *pixel_nm;
     columns.first_px = -0.5;
-    const auto frame = std::find(fields.begin(), fields.end(), "frame");
-    if (frame != fields.end()) columns.frame = static_cast<std::size_t>(frame - fields.begin());
     return columns;
   }
   if (std::find(fields.begin(), fields.end(), "shape-type") != fields.end())
@@ -108,13 +113,15 @@ Columns columns_of(const std::filesystem::path& path, std::string_view header,
           std::string(header.substr(0, 80)) + "'");
 }
 
+/// @param note  gets a sentence where lines of other frames were left out
 std::vector<Pick> read_table_picks(const std::filesystem::path& path,
-                                   std::optional<double> pixel_nm) {
+                                   std::optional<double> pixel_nm, std::string& note) {
   std::ifstream file(path);
   if (!file) throw InputError(path, "cannot be opened");
   std::vector<Pick> picks;
   std::optional<Columns> columns;
   std::optional<double> first_frame;
+  std::size_t left_out = 0;
   int line_number = 0;
   for (std::string line; std::getline(file, line);) {
     if (++line_number == 1 && line.starts_with(kByteOrderMark))
@@ -135,12 +142,22 @@ std::vector<Pick> read_table_picks(const std::filesystem::path& path,
     if (columns->frame) {
       const double frame = field(*columns->frame);
       if (!first_frame) first_frame = frame;
-      if (frame != *first_frame) continue;
+      if (frame != *first_frame) {
+        ++left_out;
+        continue;
+      }
     }
     const auto pixels = [&](std::size_t i) {
       return field(i) * columns->pixels_each + columns->first_px;
     };
     picks.push_back({.x_px = pixels(columns->x), .y_px = pixels(columns->y)});
+  }
+  if (left_out > 0) {
+    note = fmt::format(
+        "{}: picks are the {} of frame {:g}, the first in the table; {} of other frames {} left "
+        "out",
+        path.string(), counted(picks.size(), "line"), *first_frame, counted(left_out, "line"),
+        left_out == 1 ? "is" : "are");
   }
   return picks;
 }
@@ -161,14 +178,18 @@ void refuse_twice(const std::filesystem::path& path, const std::vector<Pick>& pi
 
 }  // namespace
 
-std::vector<Pick> read_picks(const std::filesystem::path& path, std::optional<double> pixel_nm) {
+std::vector<Pick> read_picks(const std::filesystem::path& path, std::optional<double> pixel_nm,
+                             std::string* note) {
   std::error_code ignored;  // what is not there cannot be opened, either
   if (std::filesystem::is_directory(path, ignored)) {
     throw InputError(path, "is a folder, not a file of picks");
   }
   const std::string end = path.extension().string();
-  std::vector<Pick> picks =
-      end == ".yaml" || end == ".yml" ? read_yaml_picks(path) : read_table_picks(path, pixel_nm);
+  std::string left_out;
+  std::vector<Pick> picks = end == ".yaml" || end == ".yml"
+                                ? read_yaml_picks(path)
+                                : read_table_picks(path, pixel_nm, left_out);
+  if (note != nullptr) *note = left_out;
   if (picks.empty()) throw InputError(path, "names no pick");
   refuse_twice(path, picks);
   return picks;

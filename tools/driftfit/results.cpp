@@ -4,8 +4,8 @@
 #include <system_error>
 
 #include "camera/recording/micromanager.hpp"
-#include "tools/driftfit/counted.hpp"
 #include "tools/driftfit/errors.hpp"
+#include "tools/driftfit/few_digits.hpp"
 
 namespace driftd::tools {
 namespace {
@@ -26,9 +26,14 @@ std::vector<std::filesystem::path> inputs_of(const Options& options,
   std::vector<std::filesystem::path> inputs{options.picks, maps.gain, maps.offset, maps.variance};
   std::vector<std::filesystem::path> named = options.stack.more;
   named.push_back(options.stack.path);
+  camera::StackSettings settings = options.stack;
   for (std::filesystem::path file : named) {
     inputs.push_back(file);
-    inputs.push_back(file.replace_extension(".yaml"));
+    settings.path = file;
+    std::error_code error;
+    const bool described = std::filesystem::is_regular_file(file, error) &&
+                           format_of(settings) == camera::StackFormat::PlainPixels;
+    if (described) inputs.push_back(file.replace_extension(".yaml"));
   }
   for (const std::filesystem::path& file : files) {
     inputs.push_back(file);

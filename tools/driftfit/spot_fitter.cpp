@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <thread>
 
+#include "base/counted.hpp"
 #include "fitter/options.hpp"
 #include "fitter/pixel_type.hpp"
-#include "tools/driftfit/counted.hpp"
 
 namespace driftd::tools {
 namespace {
@@ -163,7 +163,6 @@ void SpotFitter::search_cold(const fitter::Batch& batch, std::span<fitter::Local
 
 void SpotFitter::fit(fitter::Batch batch, std::span<fitter::Localization> results) {
   if (batch.count == 0) return;
-  if (watches_clipped_) clipped_.look_at(batch);
   const bool weighted = fitter::needs_variances(settings_.options.estimator);
   const fitter::Batch given = batch;
   if (weighted) {

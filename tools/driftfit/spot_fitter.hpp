@@ -12,7 +12,6 @@
 #include "fitter/batch_back_end.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/swarm.hpp"
-#include "tools/driftfit/clipped_pixels.hpp"
 
 namespace driftd::tools {
 
@@ -44,10 +43,6 @@ class SpotFitter {
   /// are those of the pixels' read noise, whatever the estimator. @throws fitter::FitterError
   void fit(fitter::Batch batch, std::span<fitter::Localization> results);
 
-  /// From now on what is fitted is looked at for clipped_pixels().
-  void watch_clipped() noexcept { watches_clipped_ = true; }
-  const ClippedPixels& clipped_pixels() const noexcept { return clipped_; }
-
   /// As the fits have them: without the excess noise.
   const fitter::FitOptions& options() const noexcept { return settings_.options; }
   /// What fits now: "CPU, 2 threads", "CUDA, 1 device"; with the reason where a GPU is there
@@ -64,8 +59,6 @@ class SpotFitter {
   int threads_;
   std::optional<fitter::BatchBackEnd> back_end_;
   bool gpu_sought_ = false;  ///< by BackEnd::Auto
-  bool watches_clipped_ = false;
-  ClippedPixels clipped_;
   std::vector<float> variances_;
   std::uint64_t searched_ = 0;
   std::vector<fitter::SwarmReport> reports_;

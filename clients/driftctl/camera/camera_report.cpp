@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -246,7 +248,7 @@ std::vector<std::string> to_lines(const CameraReport& report) {
   std::vector<std::string> lines;
   const FrameShape& shape = report.light ? report.light->shape : report.dark->shape;
   const auto frames = [](int count, const char* what) {
-    return count > 0 ? fmt::format(", {} {} frames", count, what) : "";
+    return count > 0 ? ", " + counted(count, std::string(what) + " frame") : "";
   };
   lines.push_back(fmt::format("{}, {} {} x {} px{}{}", report.camera, report.pixel_format,
                               shape.width_px, shape.height_px,

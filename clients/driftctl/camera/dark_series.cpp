@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/counted.hpp"
 #include "base/median.hpp"
 #include "clients/driftctl/camera/photon_transfer.hpp"
 #include "clients/driftctl/camera/quantised_noise.hpp"
@@ -110,8 +111,8 @@ void refuse_light(const FrameStatistics& s, const DarkResult& dark, double sd_ad
   }
   if (in_patches > kMostInPatches) {
     throw CannotCalibrate(fmt::format(
-        "it is not dark: {} pixels in bright patches. Close the shutter or switch the light off",
-        in_patches));
+        "it is not dark: {} in bright patches. Close the shutter or switch the light off",
+        counted(in_patches, "pixel")));
   }
 }
 
@@ -151,8 +152,8 @@ void add_warnings(DarkResult& dark, const FrameStatistics& s) {
         dark.step_adu));
   }
   if (dark.hot_pixels > static_cast<double>(s.shape().pixels()) / 100) {
-    dark.warnings.push_back(
-        fmt::format("{} pixels are hot or noisy and were left out", dark.hot_pixels));
+    dark.warnings.push_back(counted(dark.hot_pixels, "pixel is hot or noisy and was left out",
+                                    "pixels are hot or noisy and were left out"));
   }
 }
 
@@ -231,8 +232,8 @@ void describe(DarkResult& dark, const FrameStatistics& s, const Pixels& pixels, 
 
 DarkResult measure_dark(const FrameStatistics& s) {
   if (s.frames() < kFewestFrames) {
-    throw CannotCalibrate(
-        fmt::format("{} frames are too few: {} are needed", s.frames(), kFewestFrames));
+    throw CannotCalibrate(fmt::format(
+        "{} too few: {} are needed", counted(s.frames(), "frame is", "frames are"), kFewestFrames));
   }
   DarkResult dark;
   dark.shape = s.shape();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/median.hpp"
 #include "clients/driftctl/camera/saturation.hpp"
 #include "clients/driftctl/camera/transfer_line.hpp"
@@ -98,8 +99,8 @@ void add_warnings(LightResult& light, const FrameStatistics& statistics, const V
 
 void check_frames(const FrameStatistics& s, const NoiseBlocks& noise, const DarkResult* dark) {
   if (s.frames() < kFewestFrames || noise.blocks() < kFewestFrames / kBlockFrames) {
-    throw CannotCalibrate(
-        fmt::format("{} frames are too few: {} are needed", s.frames(), kFewestFrames));
+    throw CannotCalibrate(fmt::format(
+        "{} too few: {} are needed", counted(s.frames(), "frame is", "frames are"), kFewestFrames));
   }
   if (noise.tiles().empty()) {
     throw CannotCalibrate(fmt::format("a frame of {} x {} px is too small: {} px are needed",

@@ -6,31 +6,57 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/counted.hpp"
+
 namespace driftd::clients {
+namespace {
+
+/// Whether no neighbour gets a quarter of the light that a pixel shows: a hot pixel, or where a
+/// particle went through. The narrowest spot gives its neighbours more.
+bool is_alone(const FrameStatistics& s, std::size_t pixel, double dim) {
+  constexpr double kQuarter = 0.25;
+  const int width = s.shape().width_px, height = s.shape().height_px;
+  const int x = static_cast<int>(pixel) % width, y = static_cast<int>(pixel) / width;
+  const double lit = dim + kQuarter * (s.highest(pixel) - dim);
+  for (int v = std::max(y - 1, 0); v <= std::min(y + 1, height - 1); ++v) {
+    for (int u = std::max(x - 1, 0); u <= std::min(x + 1, width - 1); ++u) {
+      const auto other = static_cast<std::size_t>(v * width + u);
+      if (other != pixel && s.highest(other) > lit) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
 
 Saturation find_saturation(const FrameStatistics& s) {
   constexpr std::size_t kFewest = 4;
   constexpr double kNearTheTop = 0.7;
-  int brightest = 0;
   std::vector<double> means;
   means.reserve(s.shape().pixels());
   for (std::size_t i = 0; i < s.shape().pixels(); ++i) {
-    brightest = std::max(brightest, static_cast<int>(s.highest(i)));
     means.push_back(s.mean(i));
   }
   const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.size() / 2);
   std::nth_element(means.begin(), middle, means.end());
   const double dim = *middle;
+  int brightest = 0;  // of those that are not alone
+  for (std::size_t i = 0; i < s.shape().pixels(); ++i) {
+    const int highest = s.highest(i);
+    if (highest > brightest && !is_alone(s, i, dim)) brightest = highest;
+  }
   // Bright pixels that never change: clipped by the levels, or by a full well with its own gain.
   const int step = s.step();  // which goes through all levels
   const double far_up = std::max(dim + kNearTheTop * (brightest - dim), dim + 20.0 * step);
   std::vector<int> still;
-  std::size_t reached = 0;
+  std::size_t reached = 0, hot = 0;
   for (std::size_t i = 0; i < s.shape().pixels(); ++i) {
-    if (s.highest(i) >= s.top()) ++reached;
-    if (s.highest(i) - s.lowest(i) <= step && s.mean(i) >= far_up) {
-      still.push_back(s.lowest(i));
-    }
+    const bool at_top = s.highest(i) >= s.top();
+    const bool stands = s.highest(i) - s.lowest(i) <= step && s.mean(i) >= far_up;
+    if (!at_top && !stands) continue;
+    const bool alone = is_alone(s, i, dim);
+    if (at_top) ++(alone ? hot : reached);
+    if (stands && !alone) still.push_back(s.lowest(i));
   }
   Saturation saturation;
   if (still.size() >= kFewest) {
@@ -45,9 +71,9 @@ Saturation find_saturation(const FrameStatistics& s) {
     saturation.level_adu = s.top();
     saturation.seen = true;
     saturation.text = fmt::format(
-        "{} pixel{} reached {} ADU, the largest value of {} bits: less light (or exposure) keeps "
+        "{} reached {} ADU, the largest value of {} bits: less light (or exposure) keeps "
         "markers off it",
-        reached, reached == 1 ? "" : "s", s.top(), s.shape().bits);
+        counted(reached, "pixel"), s.top(), s.shape().bits);
   } else if (step > 1) {
     saturation.level_adu = s.top();
     saturation.text = fmt::format("the largest level in steps of {}; no pixel reached it", step);
@@ -55,6 +81,11 @@ Saturation find_saturation(const FrameStatistics& s) {
     saturation.text = fmt::format(
         "no pixel is saturated; the brightest value was {} ADU, the largest of {} bits is {}",
         brightest, s.shape().bits, s.top());
+  }
+  if (hot > 0) {
+    saturation.text +=
+        fmt::format(" (without {} at {} ADU whose neighbours are dark: hot pixels, or particles)",
+                    counted(hot, "pixel"), s.top());
   }
   return saturation;
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/counted.hpp"
 #include "base/monotonic.hpp"
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
@@ -63,7 +64,7 @@ class Series {
   static bool shows() { return isatty(STDERR_FILENO) != 0; }
   void show(const char* what) const {
     if (shows() && statistics_->frames() % 8 == 0) {
-      fmt::print(stderr, "\r{}: {} frames", what, statistics_->frames());
+      fmt::print(stderr, "\r{}: {}", what, counted(statistics_->frames(), "frame"));
     }
   }
 

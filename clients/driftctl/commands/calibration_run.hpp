@@ -24,6 +24,7 @@ class ProgressLine {
   void say(const std::string& text);
   /// What is shown next begins a new line.
   void end();
+  bool on_terminal() const { return terminal_; }
 
  private:
   bool terminal_;

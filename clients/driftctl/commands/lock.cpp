@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "base/in_words.hpp"
 #include "base/process/stop_signal.hpp"
+#include "clients/driftctl/commands/calibration_run.hpp"
 #include "clients/driftctl/commands/place.hpp"
 
 namespace driftd::clients {
@@ -24,27 +27,63 @@ struct LockOptions {
 };
 
 /// "holding (too few markers): see light, ..."
-std::string in_words(const json& status) {
-  std::string reason = status.at("reason");
-  std::ranges::replace(reason, '_', ' ');
+std::string lock_in_words(const json& status) {
+  std::string words = status.at("state").get<std::string>() + " (" +
+                      in_words(status.at("reason"), status.value("held_for", "none")) + ")";
   const std::string cure = status.value("cure", "");
-  return status.at("state").get<std::string>() + " (" + reason + ")" +
-         (cure.empty() ? "" : ": " + cure);
+  if (!cure.empty()) words += ": " + cure;
+  const json offer = status.value("interrupted", json());
+  if (status.at("state") == "lost" && offer.is_object()) words += "; " + offer.value("text", "");
+  return words;
 }
+
+/// How long a reference takes, where that is long enough to wonder; on a terminal as it goes on.
+class ReferenceLine {
+ public:
+  ~ReferenceLine() { line_.end(); }
+  ReferenceLine() = default;
+  ReferenceLine(const ReferenceLine&) = delete;
+  ReferenceLine& operator=(const ReferenceLine&) = delete;
+
+  void show(const json& status) {
+    constexpr double kWorthTelling_s = 1;
+    const int left = status.value("reference_frames_left", 0);
+    const json& rate = status.at("camera").at("rate_hz");
+    const double seconds = rate.is_number() ? left / rate.get<double>() : kWorthTelling_s;
+    if (left == 0 || (most_ == 0 && seconds < kWorthTelling_s)) return;
+    if (most_ > 0 && !line_.on_terminal()) return;
+    most_ = std::max(most_, left);
+    std::string text = fmt::format("{} good frames are needed", left);
+    if (rate.is_number())
+      text += fmt::format(", {:.0f} s at {:.3g} frames/s", std::ceil(seconds), rate.get<double>());
+    std::optional<double> progress;
+    if (line_.on_terminal()) progress = 1 - static_cast<double>(left) / most_;
+    line_.show("referencing", progress, text);
+  }
+  void end() { line_.end(); }
+
+ private:
+  ProgressLine line_;
+  int most_ = 0;
+};
 
 /// Until the lock holds the sample. @throws Refused where it has ended instead
 void wait_for_lock(const CommonOptions& options, StopSignal& stop) {
   constexpr std::chrono::milliseconds kBetween{50};
+  ReferenceLine reference;
   std::string told;
   for (;;) {
     const json status = send(options, {{"command", "status"}}).body.at("status");
     const std::string state = status.at("state");
     if (state == "locked") return;
     if (state != "referencing" && state != "holding")
-      throw Refused("the lock is " + in_words(status), "refused");
-    if (const std::string now = in_words(status); state == "holding" && now != told) {
-      fmt::print(stderr, "{}\n", now);
-      told = now;
+      throw Refused("the lock is " + lock_in_words(status), "refused");
+    if (state == "referencing") reference.show(status);
+    // Once each: distances change all the time.
+    if (const std::string reason = status.at("reason"); state == "holding" && reason != told) {
+      reference.end();
+      fmt::print(stderr, "{}\n", lock_in_words(status));
+      told = reason;
     }
     if (stop.raised()) throw std::runtime_error("waiting was ended; the lock goes on");
     std::this_thread::sleep_for(kBetween);

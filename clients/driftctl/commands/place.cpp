@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/counted.hpp"
 #include "clients/common/plain.hpp"
 
 namespace driftd::clients {
@@ -29,12 +30,12 @@ std::string line_of(const json& place) {
   if (!place.contains("saved_at")) return fmt::format("{}  not readable: {}", name, problem);
   const json& markers = place.at("markers");
   const std::string note = place.at("note");
-  return fmt::format("{}  {}  {} markers over {:.0f} x {:.0f} px{}{}", name,
-                     place.at("saved_at").get<std::string>(),
-                     markers.is_array() ? markers.size() : markers.get<std::size_t>(),
-                     place.at("width_px").get<double>(), place.at("height_px").get<double>(),
-                     note.empty() ? "" : "  " + note,
-                     problem.empty() ? "" : "  (not of this image: " + problem + ")");
+  return fmt::format(
+      "{}  {}  {} over {:.0f} x {:.0f} px{}{}", name, place.at("saved_at").get<std::string>(),
+      counted(markers.is_array() ? markers.size() : markers.get<std::size_t>(), "marker"),
+      place.at("width_px").get<double>(), place.at("height_px").get<double>(),
+      note.empty() ? "" : "  " + note,
+      problem.empty() ? "" : "  (not of this image: " + problem + ")");
 }
 
 json ask(const CommonOptions& options, const json& request) {
@@ -91,11 +92,12 @@ void print_way_to_place(const std::string& name, const json& body) {
   const double x = body.at("moved_x_nm").get<double>(), y = body.at("moved_y_nm").get<double>();
   const double turned = body.at("turned_deg").get<double>();
   fmt::print(
-      "the sample was found {:.1f} nm (x {:+.1f}, y {:+.1f}) from {}{}; {} of {} markers are "
+      "the sample was found {:.1f} nm (x {:+.1f}, y {:+.1f}) from {}{}; {} of {} {} "
       "there\n",
       std::hypot(x, y), x, y, name,
       turned == 0 ? "" : fmt::format(" and turned by {:.2f} degrees", turned),
-      body.at("found").get<int>(), body.at("markers").get<int>());
+      body.at("found").get<int>(), counted(body.at("markers").get<int>(), "marker"),
+      body.at("found").get<int>() == 1 ? "is" : "are");
 }
 
 void add_place(CLI::App& app, const CommonOptions& options) {

@@ -59,12 +59,28 @@ Finding without_address(const Machine& machine) {
   if (cameras.empty() && !usb_cameras(machine).empty())
     return {Level::Warn, "a USB camera is there, and may not be read", "See the check usb."};
   if (cameras.empty())
-    return {Level::Fail, "no camera is found, by GigE or USB",
+    return {Level::Fail,
+            (id.empty() ? "" : fmt::format("camera.id is `{}`, and ", id)) +
+                "no camera is found, by GigE or USB",
             "See power and cable; set camera.id to its address where it is behind a router.",
             "driftctl cameras"};
   return {Level::Fail,
           fmt::format("camera.id is `{}`, and {}", id, camera::cameras_in_words(cameras)),
           "Set camera.id to one of them.", "driftctl cameras"};
+}
+
+/// The daemon goes on with the camera that it has; it does not find it when it is started again.
+std::optional<Finding> of_another_name(const Machine& machine) {
+  const std::string& id = machine.config.camera.id;
+  const auto cameras = machine.find_cameras();
+  const bool is_address = machine.camera_address() == id;
+  if (id.empty() || is_address || cameras.empty() || camera::camera_named(cameras, id) != nullptr)
+    return std::nullopt;
+  return Finding{Level::Warn,
+                 fmt::format("driftd has a camera, not by this configuration: camera.id is `{}`, "
+                             "and {}",
+                             id, camera::cameras_in_words(cameras)),
+                 "Set camera.id to one of them.", "driftctl cameras"};
 }
 
 }  // namespace
@@ -74,6 +90,9 @@ std::vector<Finding> look_at_camera(const Machine& machine) {
     return {{Level::Ok, "none is used: camera.source is not `aravis`"}};
   const std::string address = machine.camera_address();
   const bool ours = daemon_has_camera(machine);
+  if (ours) {
+    if (const auto other = of_another_name(machine)) return {*other};
+  }
   if (address.empty()) {
     return {ours ? Finding{Level::Ok, "driftd has it"} : without_address(machine)};
   }

@@ -2,6 +2,8 @@
 // The way from a GigE camera into memory.
 #include <spdlog/fmt/fmt.h>
 
+#include "base/counted.hpp"
+
 #include "clients/driftctl/doctor/doctor.hpp"
 
 namespace driftd::clients::doctor {
@@ -75,7 +77,9 @@ std::vector<Finding> look_at_packet_delay(const Machine& machine) {
   const std::uint64_t lost = count(machine, "/camera/lost");
   if (ticks == 0 && lost > 0)
     return {
-        {Level::Warn, fmt::format("none, and {} frames were lost since the daemon's start", lost),
+        {Level::Warn,
+         fmt::format("none, and {} lost since the daemon's start",
+                     counted(lost, "frame was", "frames were")),
          "While the camera is not in use, try some ticks; see the checks socket_buffer, mtu and "
          "nic_offloads first.",
          set + "1000"}};
@@ -104,8 +108,8 @@ std::vector<Finding> look_at_offloads(const Machine& machine) {
   std::vector<Finding> findings;
   if (nic.rx_ring && nic.rx_ring_most && *nic.rx_ring < *nic.rx_ring_most)
     findings.push_back({Level::Warn,
-                        fmt::format("{} receives into a ring of {} packets of {}", way.interface,
-                                    *nic.rx_ring, *nic.rx_ring_most),
+                        fmt::format("{} receives into a ring of {} of {}", way.interface,
+                                    counted(*nic.rx_ring, "packet"), *nic.rx_ring_most),
                         "Take all of it.",
                         fmt::format("sudo ethtool -G {} rx {}", way.interface, *nic.rx_ring_most)});
   if (nic.rx_wait_us && *nic.rx_wait_us > kLongWaitUs)

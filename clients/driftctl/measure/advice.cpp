@@ -66,7 +66,15 @@ class Axis {
       add("learning", "the observer has not learnt yet how the sample moves: " + what_is_needed());
       return;
     }
-    if (std::isfinite(total_nm_)) {
+    if (number(axis_, "/forecast/stage_known_in_s") > 0) {
+      add("learning",
+          fmt::format(
+              "{:.2f} nm can be held: the sample's own motion {:.2f}, the noise of markers "
+              "and stage together {:.2f}, its lag {:.2f} nm. Which of both is noisy is told "
+              "from a whole record, in {:.0f} s of lock",
+              total_nm_, part("motion"), std::hypot(part("markers"), part("stage")), part("lag"),
+              std::ceil(number(axis_, "/forecast/stage_known_in_s"))));
+    } else if (std::isfinite(total_nm_)) {
       add("forecast",
           fmt::format("{:.2f} nm can be held: the sample's own motion {:.2f}, the "
                       "markers' noise {:.2f}, the stage's {:.2f}, its lag {:.2f} nm",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "clients/driftctl/measure/measurement.hpp"
+#include "base/counted.hpp"
 #include "base/median.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -217,7 +218,11 @@ std::vector<std::uint64_t> Measurement::steps() const {
     periods_ns.push_back(interval_ns / static_cast<double>(steps.back()));
   }
   if (!has_clock) return steps;
-  const double usual_ns = median(periods_ns);
+  // Not the median: where most frames are missing, the distance of neighbours still counts.
+  std::vector<double> ordered_ns = periods_ns;
+  const auto short_one = ordered_ns.begin() + static_cast<std::ptrdiff_t>(ordered_ns.size() / 10);
+  std::ranges::nth_element(ordered_ns, short_one);
+  const double usual_ns = *short_one;
   for (std::size_t k = 0; k < steps.size(); ++k) {
     const double by_time = std::round(periods_ns[k] * static_cast<double>(steps[k]) / usual_ns);
     steps[k] = std::max(steps[k], static_cast<std::uint64_t>(std::min(by_time, kLongestGap)));
@@ -228,9 +233,9 @@ std::vector<std::uint64_t> Measurement::steps() const {
 MeasurementReport Measurement::report() const {
   if (places_.size() < kLeastFrames)
     throw std::runtime_error(fmt::format(
-        "{} frames with a position came, and {} are needed: is there a camera, are markers found, "
+        "{} with a position came, and {} are needed: is there a camera, are markers found, "
         "and is the time long enough?",
-        places_.size(), kLeastFrames));
+        counted(places_.size(), "frame"), kLeastFrames));
   MeasurementReport report;
   report.state = state_;
   const std::vector<std::uint64_t> steps = this->steps();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/counted.hpp"
 #include "clients/driftctl/measure/measurement.hpp"
 
 namespace driftd::clients {
@@ -66,8 +67,8 @@ json to_json(const MeasurementReport& report) {
 std::vector<std::string> to_lines(const MeasurementReport& report) {
   const AxisReport &x = report.axes[0], &y = report.axes[1];
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{:.1f} s, {} frames at {:.1f} Hz, {:.2f} % without a position",
-                              report.seconds, report.frames, report.rate_hz,
+  lines.push_back(fmt::format("{:.1f} s, {} at {:.1f} Hz, {:.2f} % without a position",
+                              report.seconds, counted(report.frames, "frame"), report.rate_hz,
                               100 * report.missing_share));
   lines.push_back(report.state == "locked"
                       ? "locked: what the lock leaves, as it sees it itself"

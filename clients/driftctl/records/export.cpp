@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "base/process/option_range.hpp"
 #include "clients/driftctl/records/frame_times.hpp"
 #include "clients/driftctl/records/record_files.hpp"
@@ -37,7 +38,7 @@ struct ExportOptions {
   TimeUnit unit = TimeUnit::Seconds;
   At at = At::Begin;
   int column = 1;
-  bool column_told = false, decimal_comma = false;
+  bool column_told = false, decimal_comma = false, no_decimal_comma = false;
   double exposure_ms = 0, pixel_size_nm = 0;
   std::vector<double> matrix = {1, 0, 0, 1};
 };
@@ -51,10 +52,12 @@ std::vector<ScienceDrift> drifts_at_times(const ExportOptions& options, const Dr
   const auto length_ns = std::llround(options.exposure_ms * 1e6);
   std::vector<ScienceDrift> drifts;
   std::size_t not_joined = 0;
-  const FrameTimes times = read_times(options.times, {.column = options.column,
-                                                      .told = options.column_told,
-                                                      .unit = options.unit,
-                                                      .decimal_comma = options.decimal_comma});
+  const FrameTimes times =
+      read_times(options.times, {.column = options.column,
+                                 .told = options.column_told,
+                                 .unit = options.unit,
+                                 .decimal_comma = options.decimal_comma,
+                                 .no_decimal_comma = options.no_decimal_comma});
   if (times.dates && !by_wall)
     throw std::runtime_error(options.times.string() +
                              ": has dates, which --clock monotonic knows nothing of");
@@ -73,9 +76,9 @@ std::vector<ScienceDrift> drifts_at_times(const ExportOptions& options, const Dr
   }
   if (by_wall && wall.steps() > 0) {
     fmt::print(stderr,
-               "note: the host's clock was set {} times during the record; {} of the times it "
+               "note: the host's clock was set {} during the record; {} of the times it "
                "passed twice or never, and they have no drift\n",
-               wall.steps(), not_joined);
+               counted(wall.steps(), "time"), not_joined);
   }
   return drifts;
 }
@@ -188,7 +191,7 @@ void export_drift(const ExportOptions& options, const RecordFiles& record) {
   out.keep();
   std::size_t missing = 0;
   for (const ScienceDrift& d : drifts) missing += d.measured ? 0 : 1;
-  fmt::print("{}: the drift in {} frames", options.output.string(), drifts.size());
+  fmt::print("{}: the drift in {}", options.output.string(), counted(drifts.size(), "frame"));
   if (missing > 0) {
     fmt::print(", {} of them without a measurement{}", missing,
                options.format == Format::Picasso ? ", which lie between their neighbours" : "");
@@ -235,7 +238,7 @@ void export_hdf5(const fs::path& file, const RecordFiles& record) {
   out.append(std::span<const record::CounterRow>(record.counters()));
   out.append(std::span<const record::Event>(record.events()));
   out.close(record.end());
-  fmt::print("{}: {} files in one\n", file.string(), record.files().size());
+  fmt::print("{}: {} in one\n", file.string(), counted(record.files().size(), "file"));
 }
 
 void run_export(const ExportOptions& options) {
@@ -290,6 +293,11 @@ void add_export(CLI::App& app) {
       ->add_flag("--decimal-comma", o->decimal_comma,
                  "The times have a decimal comma, which ends no column")
       ->needs(times);
+  command
+      ->add_flag("--no-decimal-comma", o->no_decimal_comma,
+                 "The times have none: each comma ends a column")
+      ->needs(times)
+      ->excludes("--decimal-comma");
   const std::map<std::string, Clock> clocks = {{"wall", Clock::Wall},
                                                {"monotonic", Clock::Monotonic}};
   command

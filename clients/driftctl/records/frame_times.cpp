@@ -230,8 +230,9 @@ class TimeReader {
       const std::string* const name = name_of(row, next, next - first);
       if (name == nullptr || matches(*name, zone_name_)) text += row.fields[next++];
     }
-    const bool comma = row.ends == Ends::Comma && next < row.fields.size() &&
-                       !row.quoted[first - 1] && !row.spaced[next] && !next_is(other_date_);
+    const bool comma = row.ends == Ends::Comma && !where_.no_decimal_comma &&
+                       next < row.fields.size() && !row.quoted[first - 1] && !row.spaced[next] &&
+                       !next_is(other_date_);
     if (comma && joins(row) && matches(text, without_decimals_) && next_is(decimals_and_more_)) {
       if (!matches(text, to_the_second_) || !next_is(decimals_)) refuse_comma(row);
       const std::string& decimals = row.fields[next++];
@@ -369,10 +370,10 @@ class TimeReader {
   }
 
   [[noreturn]] void refuse_comma(const TableLine& row) const {
-    throw std::runtime_error(
-        fmt::format("{}:{}: the comma behind the time may be a decimal sign or end a column: "
-                    "--decimal-comma says the one, a line of headings the other",
-                    file_.string(), row.line));
+    throw std::runtime_error(fmt::format(
+        "{}:{}: the comma behind the time may be a decimal sign or end a column: "
+        "--decimal-comma says the one, --no-decimal-comma or a line of headings the other",
+        file_.string(), row.line));
   }
 
   /// Of two fields, --column says that they are two; of more it does not say which are one.
@@ -386,9 +387,9 @@ class TimeReader {
     const auto at = static_cast<std::size_t>(where_.column) - 1;
     throw std::runtime_error(fmt::format(
         "{}:{}: '{},{}' may be one number with a decimal comma or two columns: --decimal-comma "
-        "says the one, {}a line of headings the other",
+        "says the one, {}--no-decimal-comma or a line of headings the other",
         file_.string(), row.line, row.fields[at], row.fields[at + 1],
-        two ? fmt::format("--column {} or ", where_.column) : ""));
+        two ? fmt::format("--column {}, ", where_.column) : ""));
   }
 
   static const std::regex& unit_of(TimeUnit unit) {

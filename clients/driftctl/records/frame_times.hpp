@@ -22,7 +22,8 @@ struct TimeColumn {
   int column = 1;     ///< 1: the first
   bool told = false;  ///< the user named it, so that a comma between two numbers ends a column
   TimeUnit unit = TimeUnit::Seconds;
-  bool decimal_comma = false;  ///< a comma never ends a column
+  bool decimal_comma = false;     ///< a comma never ends a column
+  bool no_decimal_comma = false;  ///< it always does
 };
 
 struct FrameTimes {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "clients/driftctl/records/text_output.hpp"
 #include "clients/driftctl/shared/svg_plot.hpp"
 
@@ -56,7 +57,8 @@ std::string facts(const RecordSummary& s, const record::Header& header, const st
   const auto locked = s.state_s.find("locked");
   std::vector<Row> rows = {
       {"begun", utc(s.begin_wall_ns)},
-      {"length", fmt::format("{:.1f} s, {} frames at {:.1f} Hz", s.seconds, s.frames, s.rate_hz)},
+      {"length",
+       fmt::format("{:.1f} s, {} at {:.1f} Hz", s.seconds, counted(s.frames, "frame"), s.rate_hz)},
       {"camera", header.camera},
       {"ended", end.empty() ? "not: still written, or its writer was killed" : end},
       {"locked", share_of(locked == s.state_s.end() ? 0 : locked->second, s.seconds)},

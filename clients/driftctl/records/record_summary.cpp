@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/in_words.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -199,7 +201,8 @@ void add_reasons(std::int64_t first_ns, RecordSummary& summary) {
           std::abs(span.begin_s - time_s) < std::abs(nearest->begin_s - time_s))
         nearest = &span;
     }
-    if (nearest != nullptr && nearest->reason.empty()) nearest->reason = fields.value("reason", "");
+    if (nearest == nullptr || !nearest->reason.empty()) continue;
+    nearest->reason = in_words(fields.value("reason", ""), fields.value("held_for", "none"));
   }
 }
 

@@ -176,8 +176,10 @@ void ObserverTuner::learn_stage_noise(std::size_t index, double noise_nm2) {
   for (const ObserverFrame& frame : frames_) fits_nm2 += frame.fit_noise_nm2[index];
   fits_nm2 /= static_cast<double>(frames_.size());
   const bool whole = age_s() >= stretch_ * kLongestS;
-  if (!whole && axis.stage_noises > 1) return;
-  axis.stage_noises = whole ? std::min(axis.stage_noises + 1, kStageNoises) : 1;
+  if (!whole && axis.has_stage_noise) return;
+  axis.stage_noises =
+      whole && axis.has_stage_noise ? std::min(axis.stage_noises + 1, kStageNoises) : 1;
+  axis.has_stage_noise = whole;
   axis.stage_noise_nm2 += (noise_nm2 - fits_nm2 - axis.stage_noise_nm2) / axis.stage_noises;
 }
 
@@ -387,10 +389,14 @@ std::optional<ResidualForecast> ObserverTuner::forecast(std::size_t index) const
     more_nm2 += std::min(seen.nm * seen.nm, kMostSurprise * seen.nm2) - seen.nm2;
     ++count;
   }
-  return forecast_residual(axis.filter, axis.preview,
-                           {.lead_s = late_s_ + 1e-6 * settings_.stage.delay_us + axis.stage.late_s,
-                            .stage_noise_nm2 = axis.stage_noise_nm2,
-                            .more_innovation_nm2 = more_nm2 / count});
+  ResidualForecast forecast =
+      forecast_residual(axis.filter, axis.preview,
+                        {.lead_s = late_s_ + 1e-6 * settings_.stage.delay_us + axis.stage.late_s,
+                         .stage_noise_nm2 = axis.stage_noise_nm2,
+                         .more_innovation_nm2 = more_nm2 / count});
+  if (!axis.has_stage_noise)
+    forecast.stage_known_in_s = std::max(settings_.period_s, stretch_ * kLongestS - age_s());
+  return forecast;
 }
 
 void wish_of_tuner(std::optional<ObserverTuner>& tuner, const ObserverSettings& wish) {

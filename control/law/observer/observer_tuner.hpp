@@ -64,8 +64,9 @@ class ObserverTuner {
     int refits = 0;
     DisturbanceFilter filter;  ///< of the model in use, at the last frame
     double variance_nm2 = 0;   ///< of a frame's drift by the fits; the model's noise stands for it
-    double stage_noise_nm2 = 0;  ///< what fitted noise is beyond the fits', mean of the last fits
-    int stage_noises = 0;        ///< fits in it
+    double stage_noise_nm2 = 0;    ///< what fitted noise is beyond the fits', mean of the last fits
+    int stage_noises = 0;          ///< fits in it
+    bool has_stage_noise = false;  ///< of a whole record
   };
   struct Trial {
     StageError stage;

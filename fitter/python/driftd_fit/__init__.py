@@ -178,9 +178,8 @@ class Fitter:
             more and the widths exchanged make the same spot, which is told by the angle nearest to
             this; half turns where a width or the angle is fixed or bounded, or images have bounds of their own.
         details : array, shape (n,), dtype `DETAILS`
-            Receives angles and covariances, with which cold circular and elliptical fits take 2.3 to 5.4 times
-            as long; None: they are not wanted. What is not done is NaN, after an error, too. Or on the GPU, without `progress`, shape (n, 51) of
-            float32.
+            Receives angles and covariances; None: they are not wanted. What is not done is NaN, after an error, too.
+            Or on the GPU, without `progress`, shape (n, 51) of float32.
         **options
             gain : electrons per pixel unit, 1e-12 to 1e12; None or 0 (default): not known.
                 Uncertainties then come from the residuals.

@@ -1,30 +1,73 @@
 # SPDX-License-Identifier: MIT
-"""A warning of spots whose brightest pixels are all one value, the largest there is: clipped, by the camera or
-by whoever saved them. They fit too wide, and no status tells of it."""
+"""A warning of spots that are cut off at their top: neighbouring pixels of exactly one value, next to none above
+it and next to none right below. Clipped, by the camera or by whoever saved them: they fit too wide, and no status
+tells of it. driftfit judges by the same rules (tools/driftfit/clipped_pixels.cpp)."""
 from __future__ import annotations
 
 import warnings
 
 import numpy as np
 
-_MOST_IMAGES = 128  # that are looked at, evenly among all: some 20 us
+_MOST_IMAGES = 128  # that are looked at, evenly among all
 _FEWEST_PIXELS = 3  # a spot cut off at three quarters of its height
-_FEW_COUNTS = 64    # are equal by chance
+_HOT_PIXELS = 2     # that may be brighter
+_FEW_STEPS = 64     # of the smallest between an image's values: lower spots have equal pixels by chance
+_STEPS_BELOW = 8    # in which a round top has as many pixels as at any level
+
+
+def _together(at: np.ndarray) -> int:
+    """How many of the pixels have a neighbour among them."""
+    around = np.pad(at, 1)
+    near = np.zeros_like(at)
+    for y in (0, 1, 2):
+        for x in (0, 1, 2):
+            if (y, x) != (1, 1):
+                near |= around[y:y + at.shape[0], x:x + at.shape[1]]
+    return int((at & near).sum())
+
+
+def _is_cut_off(image: np.ndarray, level) -> bool:
+    values = np.sort(image[image <= level].astype(float))
+    steps = np.diff(values)
+    if not steps.any():
+        return False
+    step = steps[steps > 0].min()
+    equal = (values == level).sum()
+    below = (values >= level - (_STEPS_BELOW + 0.5) * step).sum() - equal
+    return bool(level - values[0] >= _FEW_STEPS * step and equal > below and _together(image == level) >= _FEWEST_PIXELS)
+
+
+def _levels(images: np.ndarray) -> list:
+    """Of each image that is cut off."""
+    flat = images.reshape(len(images), -1) if len(images) else np.empty((0, 0))
+    if flat.dtype.kind == "f":
+        flat = np.where(np.isfinite(flat), flat, -np.inf)
+    if flat.shape[1] < _HOT_PIXELS + _FEWEST_PIXELS:
+        return []
+    top = np.sort(np.partition(flat, -(_HOT_PIXELS + _FEWEST_PIXELS), axis=1)[:, -(_HOT_PIXELS + _FEWEST_PIXELS):])[:, ::-1]
+    levels = []
+    for i in np.flatnonzero((top[:, :_HOT_PIXELS + 1] == top[:, _FEWEST_PIXELS - 1:]).any(axis=1)):
+        level = top[i, np.argmax(top[i, :_HOT_PIXELS + 1] == top[i, _FEWEST_PIXELS - 1:])]
+        image = flat[i].reshape(images.shape[1:])
+        if np.isfinite(level) and _is_cut_off(image, level):
+            levels.append(level)
+    return levels
 
 
 def sentence(images: np.ndarray) -> str | None:
     """Of images (n, side, side) that were looked at; None: they are as they should be."""
     some = images[::-(-len(images) // _MOST_IMAGES)] if len(images) else images
-    largest = some.max(initial=0)
-    if not (np.isfinite(largest) and largest >= _FEW_COUNTS):
+    levels, counts = np.unique(_levels(some), return_counts=True)
+    if not len(counts):
         return None
-    equal = (some == largest).sum(axis=(1, 2))
-    share = np.mean((equal >= _FEWEST_PIXELS) & (equal < some[0].size))
-    if share < 0.01 or share * len(some) < min(2, len(some)):
+    most = counts.argmax()
+    # By chance they stand at many levels.
+    if counts[most] < min(2, len(some)) or 2 * counts[most] < counts.sum() or counts[most] < 0.01 * len(some):
         return None
-    return (f"{share:.0%} of the images have {_FEWEST_PIXELS} pixels or more of {largest:g}, the largest value "
-            "there is: spots that are clipped fit too wide, and pass. saturation="
-            f"{largest:g} makes them bad_input")
+    level = np.format_float_positional(levels[most], trim="-")
+    return (f"{counts[most] / len(some):.0%} of the images have {_FEWEST_PIXELS} neighbouring pixels or more of exactly "
+            f"{level} at the top of their spot: spots that are clipped fit too wide, and pass. saturation={level} makes "
+            "them bad_input")
 
 
 def warn(images, saturation: float) -> None:

@@ -70,6 +70,16 @@ TEST_CASE("advice: of the status that the protocol's page shows") {
   CHECK_THAT(said(status, "line"), contains("at 12.3 Hz (Q 3900)"));
 }
 
+TEST_CASE("advice: before a whole record was seen no noise is laid on the stage") {
+  json status = locked();
+  status["control"]["axes"][0]["forecast"]["stage_known_in_s"] = 12.3;
+  CHECK_THAT(said(status, "learning"), contains("0.25 nm can be held") &&
+                                           contains("markers and stage together 0.23") &&
+                                           contains("in 13 s of lock"));
+  for (const char* code : {"forecast", "stage_noise", "markers"}) CHECK(said(status, code).empty());
+  CHECK_THAT(said(status, "stage_noise", "y"), contains("0.22 of 0.25 nm"));
+}
+
 TEST_CASE("advice: faint markers, a slow stage, a sample that moves too fast") {
   json status = locked();
   json& forecast = status["control"]["axes"][0]["forecast"];

@@ -115,6 +115,38 @@ TEST_CASE("The residual is shown in the loop and out of it, where there is one")
   CHECK(line_of(lines_of(), "in loop rms").text.empty());
 }
 
+TEST_CASE("A lock that is lost is shown with what it was held for, and no law while none holds") {
+  json status = driftd::test::protocol_examples().at("status");
+  const auto lines_of = [&status] {
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    return view.summary(kNow_ns);
+  };
+  CHECK(contains(line_of(lines_of(), "law"), "observer"));
+  status["state"] = "lost";
+  status["reason"] = "held_too_long";
+  status["held_for"] = "stage_not_following";
+  status["control"]["law"] = "";
+  status["control"]["axes"] = json::array();
+  const auto lines = lines_of();
+  CHECK(contains(line_of(lines, "state"), "(held too long: stage not following)"));
+  CHECK(line_of(lines, "law").text.empty());
+  status.erase("held_for");  // of a daemon from before
+  CHECK(contains(line_of(lines_of(), "state"), "(held too long)"));
+}
+
+TEST_CASE("What is foretold tells stage and markers apart once a whole record was seen") {
+  json status = driftd::test::protocol_examples().at("status");
+  const auto line = [&status] {
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    return line_of(view.summary(kNow_ns), "            x: 0.25");
+  };
+  CHECK(contains(line(), "motion 0.12 markers 0.07 stage 0.20 lag 0.02"));
+  status["control"]["axes"][0]["forecast"]["stage_known_in_s"] = 3.5;
+  CHECK(contains(line(), "motion 0.12 noise 0.21 lag 0.02"));
+}
+
 TEST_CASE("A marker is shown with what it is worth, and why that is less") {
   json markers = driftd::test::protocol_examples().at("markers");
   const auto table_of = [&markers] {

@@ -359,10 +359,17 @@ TEST_CASE("a camera is meant as driftd means it", "[doctor]") {
   CHECK_THAT(world.bad("camera").found,
              contains("camera.id is `4099`, and there are: Basler-acA1440-40123456 (192.168.10.5), "
                       "Basler-acA1440-40999999 (192.168.10.4)"));
+  (*world.machine.status)["camera"]["connected"] = true;  // by the configuration before
+  (*world.machine.status)["camera"]["description"] = "Basler acA1440 40123456 at 192.168.10.5";
+  CHECK_THAT(world.bad("camera").found,
+             contains("not by this configuration: camera.id is `4099`, and there are: Basler-"));
+  (*world.machine.status)["camera"] = {{"connected", false}};
   address_of("");
   world.is_fine();
   world.found.clear();
-  CHECK_THAT(world.bad("camera").found, contains("no camera is found"));
+  CHECK_THAT(world.bad("camera").found, contains("no camera is found") && !contains("camera.id"));
+  address_of("4099");
+  CHECK_THAT(world.bad("camera").found, contains("camera.id is `4099`, and no camera is found"));
   address_of("192.168.10.7");
   world.camera.reset();
   world.found = {listed("192.168.10.5", "40123456")};

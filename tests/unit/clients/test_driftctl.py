@@ -10,6 +10,7 @@ import time
 import unittest
 import unittest.mock
 
+import plain_words
 from fake_daemon import FakeDaemon, examples  # prints SKIPPED and exits without pyzmq
 
 DONE, REFUSED, USAGE, UNREACHABLE, FAILED = range(5)
@@ -30,8 +31,11 @@ class Driftctl(unittest.TestCase):
                           "--corrections", self.daemon.corrections_endpoint]
 
     def run_it(self, *arguments):
-        return subprocess.run([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
+        done = subprocess.run([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
                               capture_output=True, text=True, timeout=60)
+        if "--json" not in arguments:
+            self.assertEqual(plain_words.identifiers(done.stdout + done.stderr, plain_words.option_names()), [])
+        return done
 
     def start(self, *arguments):
         process = subprocess.Popen([os.environ["DRIFTCTL"], *self.endpoints, *arguments],
@@ -71,8 +75,9 @@ class Driftctl(unittest.TestCase):
         """Of one `status` after the other; the last for good."""
         left = list(states)
         def reply():
-            state, reason, cure = left.pop(0) if len(left) > 1 else left[0]
-            return [{"ok": True, "status": {**examples()["status"], "state": state, "reason": reason, "cure": cure}}]
+            state, reason, cure, *more = left.pop(0) if len(left) > 1 else left[0]
+            return [{"ok": True, "status": {**examples()["status"], "state": state, "reason": reason, "cure": cure,
+                                            **(more[0] if more else {})}}]
         self.daemon.replies["status"] = reply
 
     def test_lock_waits_until_it_is_locked(self):
@@ -82,6 +87,31 @@ class Driftctl(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (DONE, "state: locked\n"))
         self.assertEqual(done.stderr, "holding (too few markers): see light\n")
         self.assertEqual([r["command"] for r in self.daemon.requests], ["lock"] + 4 * ["status"])
+
+    def test_what_takes_long_is_told_while_waiting(self):
+        slow = {"camera": {**examples()["status"]["camera"], "rate_hz": 5.04}}
+        self.states(("referencing", "lock_commanded", "", {**slow, "reference_frames_left": 66}),
+                    ("referencing", "lock_commanded", "", {**slow, "reference_frames_left": 64}),
+                    ("locked", "reference_taken", "", slow))
+        done = self.run_it("lock", "--wait")
+        self.assertEqual((done.returncode, done.stdout), (DONE, "state: locked\n"))
+        self.assertEqual(done.stderr, "referencing: 66 good frames are needed, 14 s at 5.04 frames/s\n")
+        self.states(("referencing", "lock_commanded", "", {"reference_frames_left": 66}),
+                    ("locked", "reference_taken", ""))  # a moment, at 500 frames/s
+        self.assertEqual(self.run_it("lock", "--wait").stderr, "")
+
+    def test_a_hold_is_told_once_whatever_its_numbers_do(self):
+        self.states(("holding", "implausible_jump", "the sample is 61.2 nm from"),
+                    ("holding", "implausible_jump", "the sample is 61.3 nm from"), ("locked", "recovered", ""))
+        self.assertEqual(self.run_it("lock", "--wait").stderr,
+                         "holding (implausible jump): the sample is 61.2 nm from\n")
+
+    def test_a_lock_that_is_lost_while_waiting_says_for_what_it_was_held_and_the_way_back(self):
+        offer = {**examples()["interrupted"], "text": "lock 1, lost 0.1 s ago: no frame shows it now"}
+        self.states(("lost", "held_too_long", "see the camera's power", {"held_for": "no_frames", "interrupted": offer}))
+        self.assertEqual(self.run_it("lock", "--wait").stderr,
+                         "driftctl: the lock is lost (held too long: no frames): see the camera's power; "
+                         "lock 1, lost 0.1 s ago: no frame shows it now\n")
 
     def test_lock_that_is_refused_while_waiting_says_why(self):
         for state, reason in (("idle", "reference_timeout"), ("lost", "held_too_long"), ("fault", "internal_fault")):

@@ -120,11 +120,12 @@ class Times(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def read(self, lines: list[str], column: int, comma: bool = False) -> list[int]:
+    def read(self, lines: list[str], column: int, comma: bool | str = False) -> list[int]:
+        """`comma` is "no": each ends a column."""
         file = self.folder / "times.txt"
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        done = subprocess.run([os.environ["TIMES_OF"], file, str(column), "s", str(int(comma))], capture_output=True,
-                              text=True, timeout=60)
+        done = subprocess.run([os.environ["TIMES_OF"], file, str(column), "s", comma if isinstance(comma, str) else str(int(comma))],
+                              capture_output=True, text=True, timeout=60)
         self.assertEqual(done.stderr, "", lines[:2])
         return [int(line) for line in done.stdout.split()]
 
@@ -243,6 +244,9 @@ class Times(unittest.TestCase):
             self.assertIn("--decimal-comma", self.refused([line], column))
         self.assertIn("--decimal-comma", self.refused(["frame,time", "0,1002,19"], 2))
         self.assertEqual(self.read(["0, 1002,19"], 2, True), [1002190000000])
+        self.assertEqual(self.read(["0,1002,19", "1,1202,7"], 2, "no"), [1002 * 10**9, 1202 * 10**9])
+        self.assertEqual(self.read(["2026-11-28 21:50:46,59"], 1, "no"), [in_python("2026-11-28T21:50:46")])
+        self.assertIn("--no-decimal-comma", self.refused(["0,1002,19"], 2))
         for lines in (["frame,time,index", "0,1002,19"], ["0, 1002, 19"], ["0,1002,x"], ["0,1002"],
                       ["0,1002,2026-11-29"], ["0,1002,2026-11-29 21:50:46"]):
             self.assertEqual(self.read(lines, 2), [1002 * 10**9], lines)

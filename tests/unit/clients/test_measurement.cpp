@@ -149,6 +149,19 @@ TEST_CASE("frames that a camera left out without counting them take their time a
   CHECK(r.axes[0].lines[0].frequency_hz == Approx(12.3).margin(0.03));
 }
 
+TEST_CASE("and so they do where most places follow on a frame that was left out") {
+  Measurement measurement;
+  std::uint64_t id = 0;
+  for (int k = 0; k < 8000; ++k) {
+    if (k % 5 == 2 || k % 5 == 4) continue;
+    json frame = position(++id, 3 * k / kRate, 0);
+    frame["camera_time_ns"] = 3'000'000 + static_cast<std::int64_t>(1e9 * k / kRate);
+    frame["arrival_ns"] = 7'000'000 + static_cast<std::int64_t>(1e9 * k / kRate);
+    measurement.add_position(frame);
+  }
+  CHECK(measurement.report().missing_share == Approx(0.4).margin(0.01));
+}
+
 TEST_CASE("a busy computer, which takes frames late and several at once, changes nothing") {
   const bool clock = GENERATE(true, false);
   Measurement measurement;

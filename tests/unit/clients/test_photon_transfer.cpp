@@ -252,6 +252,7 @@ TEST_CASE(
   for (int frame = 0; frame < 20; ++frame) {
     std::vector<std::uint16_t> levels(64);
     for (std::uint16_t& level : levels) level = static_cast<std::uint16_t>(90 + random() % 20);
+    levels[11] = 180;  // of the same spot
     levels[10] = frame % 2 == 0 ? 254 : 240;
     below.add(levels);
     levels[10] = frame % 2 == 0 ? 255 : 240;
@@ -264,6 +265,29 @@ TEST_CASE(
   CHECK_THAT(reached.text, contains("1 pixel reached 255 ADU, the largest value of 8 bits"));
   CHECK(reached.level_adu == 255);
   CHECK(reached.seen);
+}
+
+TEST_CASE("A hot pixel is no light that reached the largest value, nor hides where spots clip") {
+  std::mt19937 random(3);
+  FrameStatistics hot({8, 8, 12}), clipped({8, 8, 12});
+  for (int frame = 0; frame < 20; ++frame) {
+    std::vector<std::uint16_t> levels(64);
+    for (std::uint16_t& level : levels) level = static_cast<std::uint16_t>(90 + random() % 20);
+    levels[54] = 1200;
+    levels[55] = static_cast<std::uint16_t>(700 + random() % 20);
+    levels[10] = 4095;
+    hot.add(levels);
+    for (const std::size_t pixel : {45u, 46u, 53u, 54u, 62u}) levels[pixel] = 2100;  // a full well
+    clipped.add(levels);
+  }
+  const Saturation none = find_saturation(hot);
+  CHECK_FALSE(none.level_adu);
+  CHECK_FALSE(none.seen);
+  CHECK_THAT(none.text, contains("no pixel is saturated; the brightest value was 1200 ADU") &&
+                            contains("without 1 pixel at 4095 ADU whose neighbours are dark"));
+  const Saturation well = find_saturation(clipped);
+  CHECK(well.level_adu == 2100);
+  CHECK_THAT(well.text, contains("5 pixels are saturated, at 2100 to 2100 ADU"));
 }
 
 TEST_CASE("A camera that makes something of its image is told") {

@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
         .column = std::stoi(argv[2]),
         .told = true,
         .unit = argv[3] == std::string("ms") ? TimeUnit::Milliseconds : TimeUnit::Seconds,
-        .decimal_comma = argv[4] == std::string("1")};
+        .decimal_comma = argv[4] == std::string("1"),
+        .no_decimal_comma = argv[4] == std::string("no")};
     for (const std::int64_t ns : read_times(argv[1], where).ns)
       std::printf("%lld\n", static_cast<long long>(ns));
   } catch (const std::exception& error) {

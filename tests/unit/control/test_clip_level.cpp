@@ -67,5 +67,23 @@ TEST_CASE("eight pixels are enough, and eight times the others are") {
   CHECK(clip_level(image).level_adu == 500);
 }
 
+TEST_CASE("some hot pixels above do not hide where spots are clipped") {
+  Picture clipped = spots(6000).picture(8, 1, 4095);
+  const ClipLevel without = clip_level(clipped.pixels);
+  for (std::size_t i = 0; i < without.pixels / 8; ++i)
+    clipped.pixels[17 + 1000 * i] = static_cast<std::uint16_t>(20000 + 977 * i);
+  const ClipLevel clip = clip_level(clipped.pixels);
+  CHECK(clip.level_adu == 4095);
+  CHECK(clip.pixels == without.pixels);
+
+  // Those of sound spots are none: each has a value of its own, and a few the largest there is.
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    Picture sound = spots(3700).picture(8, seed);
+    for (std::size_t i = 0; i < 6; ++i)
+      sound.pixels[17 + 1000 * i] = static_cast<std::uint16_t>(i < 3 ? 65535 : 30000 + 977 * i);
+    CHECK(clip_level(sound.pixels).level_adu == 0);
+  }
+}
+
 }  // namespace
 }  // namespace driftd::control

@@ -122,7 +122,7 @@ TEST_CASE("every transition is the one that docs/lock.md tells") {
 
 TEST_CASE("only referencing and holding time out, by any frame event") {
   for (const LockState state : kStates) {
-    const Lock start{.state = state, .reason = LockReason::None, .since_ns = kSecondNs};
+    const Lock start{.state = state, .reason = LockReason::NoFrames, .since_ns = kSecondNs};
     for (const auto& [event, name] : kEvents) {
       const Lock early = next(start, event, start.since_ns, kSettings);
       if (is_command(event) || moved(start, early)) continue;
@@ -139,6 +139,7 @@ TEST_CASE("only referencing and holding time out, by any frame event") {
       } else if (state == LockState::Holding) {
         CHECK(after.state == LockState::Lost);
         CHECK(after.reason == LockReason::HeldTooLong);
+        CHECK(after.held_for == start.reason);
       } else {
         CHECK(after.state == state);
       }

@@ -372,6 +372,7 @@ TEST_CASE("tuner: the stage's own noise is learnt, and still known in the next l
   const auto after = tuner.forecast(0);
   REQUIRE(after);
   CHECK(after->stage_nm2 == Approx(before->stage_nm2).epsilon(0.01));
+  CHECK(after->stage_known_in_s == 0);
 }
 
 TEST_CASE("tuner: commands that never left are no part of what the stage was told") {
@@ -418,10 +419,16 @@ TEST_CASE("tuner: a slow camera takes longer, and not for ever") {
       if (const auto tuning = tuner.tune(0)) observer.offer(*tuning);
     }
     if (tuned_at == 0 && observer.is_tuned(0)) tuned_at = frames;
+    // Of less than a whole record, 256 frames here, the stage's noise is not told from the
+    // markers'.
+    const auto forecast = tuner.forecast(0);
+    if (frames < 254 && forecast)
+      REQUIRE(forecast->stage_known_in_s == Approx(period_s * (256 - frames)).margin(0.01));
   }
   CHECK(tuned_at >= static_cast<int>(ObserverTuner::kLeastFrames) - 1);
   CHECK(tuned_at < 400);
-  CHECK(tuner.forecast(0).has_value());
+  REQUIRE(tuner.forecast(0).has_value());
+  CHECK(tuner.forecast(0)->stage_known_in_s == 0);
 }
 
 TEST_CASE("tuner: a model that is right is kept") {

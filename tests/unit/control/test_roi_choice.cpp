@@ -70,8 +70,8 @@ TEST_CASE("neighbours narrow the ROI to their distance, but not below five sigma
   CHECK(choice.roi_px == 15);
   CHECK(choice.neighbour_px == Approx(15));
   CHECK(says(choice,
-             "ROI of 15 px: one of 17 px would serve 0 of 20 spots (20 have a nearer "
-             "neighbour, 0 are too near the border)"));
+             "ROI of 15 px: one of 17 px would serve 0 of 20 spots (nearer "
+             "neighbours: 20; too near the border: 0)"));
 }
 
 TEST_CASE("one spot in ten may be lost for a wide ROI") {
@@ -110,7 +110,7 @@ TEST_CASE("the border narrows the ROI") {
         MeasuredSpot{386.5, 150, 2, 500}, MeasuredSpot{200, 286.5, 2, 500}}) {
     const RoiChoice choice = choose_roi(2, std::vector{s}, {}, kImage, open_settings());
     CHECK(choice.roi_px == 17);
-    CHECK(says(choice, "0 of 1 spots (0 have a nearer neighbour, 1 are too near the border)"));
+    CHECK(says(choice, "0 of 1 spot (nearer neighbours: 0; too near the border: 1)"));
   }
   const std::vector<MeasuredSpot> at_the_rim = {{3, 150, 2, 500}};
   const RoiChoice none = choose_roi(2, at_the_rim, {}, kImage, open_settings());

@@ -41,6 +41,7 @@ struct Fixture {
     camera.look();
     played.report.frame_rate_hz = 500;
     played.report.drift.valid = true;
+    played.report.tracked_ns = played.report.time_ns = now_ns;
     played.tell();
     loop.refresh();
   }

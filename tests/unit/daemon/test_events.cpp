@@ -128,7 +128,7 @@ TEST_CASE("one event tells of all markers whose health changed at once") {
   CHECK(event["code"] == "marker_health");
   CHECK(event["level"] == "warning");
   CHECK(event["text"] ==
-        "markers 3, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18: fit_failed; marker 7: outlier");
+        "markers 3, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18: fit failed; marker 7: outlier");
   REQUIRE(event["markers"].size() == 15);
   CHECK(event["markers"][0] == json({{"id", 3}, {"health", "fit_failed"}}));
   CHECK(event["markers"][3] == json({{"id", 7}, {"health", "outlier"}}));

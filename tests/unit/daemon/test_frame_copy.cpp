@@ -81,6 +81,26 @@ TEST_CASE("a frame that is not wanted any more is not given to the next who asks
   REQUIRE(image->pixels.size() == 6);
 }
 
+TEST_CASE("a frame that is not wanted any more while the loop copies it is dropped when it comes") {
+  for (const bool given_up : {false, true}) {
+    FrameCopy copy;
+    REQUIRE(copy.ask(15));
+    copy.offer(Picture(5, 3, 7).frame, [&] {
+      copy.withdraw();
+      return given_up;
+    });
+    CHECK_FALSE(copy.pending());
+    if (given_up) copy.offer(Picture(5, 3, 8).frame);
+    CHECK(copy.take() == nullptr);
+    REQUIRE(copy.ask(6));
+    CHECK(copy.take() == nullptr);
+    copy.offer(Picture(2, 3, 9).frame);
+    const auto image = copy.take();
+    REQUIRE(image != nullptr);
+    CHECK(image->frame.id == 9);
+  }
+}
+
 TEST_CASE("a search and a snapshot do not take each other's frames") {
   FrameCopies copies;
   REQUIRE(copies.search.ask(15));

@@ -46,6 +46,7 @@ struct Fixture {
   }
   void measure_markers() {
     played.report.drift.valid = true;
+    played.report.tracked_ns = played.report.time_ns = now_ns;
     played.tell();
   }
 };
@@ -251,7 +252,7 @@ TEST_CASE("lock.at_start locks once markers are measured") {
   f.both_turn();
   f.both_turn();
   REQUIRE(f.count(Kind::Lock) == 0);  // known and not measured
-  CHECK(f.orders.waits_for() == "too few markers are measured");
+  CHECK(f.orders.waits_for() == "too few markers are measured now");
   f.measure_markers();
   f.both_turn();
   f.both_turn();
@@ -353,6 +354,18 @@ TEST_CASE("lock.at_start is tried once a second") {
   f.turn(1);
   f.played.turn();
   REQUIRE(f.count(Kind::Lock) == 1);
+}
+
+TEST_CASE("lock.at_start waits for a frame that shows where the sample is now") {
+  Fixture f({.recording = false, .at_start = true});
+  f.measure_markers();
+  f.played.report.time_ns += 600 * kMs;  // the camera has gone
+  for (int i = 0; i < 5; ++i) f.both_turn(1000);
+  CHECK(f.count(Kind::Lock) == 0);
+  f.measure_markers();
+  f.both_turn();
+  f.both_turn();
+  CHECK(f.count(Kind::Lock) == 1);
 }
 
 TEST_CASE("while somebody is asked what to lock, nothing is locked at start") {

@@ -131,6 +131,35 @@ TEST_CASE("`always`: goes back once the markers are measured and somebody listen
   REQUIRE(f.is_written([](const SavedLock& l) { return l.session == "0000000000000002"; }));
 }
 
+TEST_CASE("where the sample is by a frame of long ago is no offer") {
+  for (const bool gone : {true, false}) {  // the camera; else its frames
+    Fixture f;
+    f.config.lock.resume = config::Resume::Always;
+    f.lock_and_die();
+    f.run->is_heard = false;
+    f.find({30, -40});
+    CHECK(f.run->interrupted.status()["moved_x_nm"] == 30);
+    CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }).empty());
+    if (gone)
+      f.run->source.connected = false;
+    else
+      f.run->played.report.time_ns += 700 * kMs;
+    f.run->is_heard = true;
+    f.turn(700);
+    CHECK(f.run->interrupted.status()["moved_x_nm"].is_null());
+    CHECK_THAT(f.run->interrupted.status()["text"].get<std::string>(),
+               contains("no frame shows now how far") && !contains("30.0"));
+    CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
+    CHECK(f.run->ordered(Kind::Lock) == nullptr);
+    f.run->source.connected = true;
+    f.measure({31, -40});
+    f.turn();
+    f.turn();
+    CHECK(f.run->interrupted.status()["moved_x_nm"] == 31);
+    CHECK(f.run->ordered(Kind::Lock) != nullptr);
+  }
+}
+
 TEST_CASE("a resumed lock that is held at once was resumed all the same") {
   Fixture f;
   f.config.lock.resume = config::Resume::Always;

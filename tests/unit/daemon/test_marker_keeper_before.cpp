@@ -139,6 +139,10 @@ TEST_CASE("markers looked for by command take the place of those of the interrup
   REQUIRE(f.until(
       [&] { return f.told.codes().back() == "markers_found" && f.told.events.size() > 3; }));
   CHECK(f.interrupted->status()["phase"] == "absent");
+  // They may be in the image all the same.
+  CHECK_THAT(f.interrupted->status()["text"].get<std::string>(), contains("looked for anew") &&
+                                                                     contains("kept until") &&
+                                                                     !contains("not in the image"));
 }
 
 TEST_CASE("more markers than the fitter in use holds come with one that holds them") {
@@ -195,4 +199,9 @@ TEST_CASE("a ROI that is configured now goes before the one that was chosen, and
   CHECK(f.adopted().tracker.origin(0).x_px == 1025);  // 11 px around 1030.3
   CHECK(f.before->sizes().roi_px == 11);
   CHECK(f.before->sizes().spot_sigma_px == 1.3);
+  const auto told = std::ranges::find(f.told.events, "spot_size_chosen",
+                                      [](const auto& event) { return event["code"]; });
+  REQUIRE(told != f.told.events.end());
+  CHECK((*told)["text"] ==
+        "sigma 1.30 px, as the interrupted lock had it; a ROI of 11 px, as configured");
 }

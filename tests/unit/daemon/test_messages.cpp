@@ -349,6 +349,7 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
   m.loop.lock.state = driftd::control::LockState::Idle;
   CHECK(m.status()["control"]["axes"].empty());
   CHECK(m.status()["control"]["left_nm"].is_null());  // it was another lock's
+  CHECK(m.status()["control"]["law"] == "");          // none holds anything
 }
 
 TEST_CASE("A status has the camera's temperature while it is there") {
@@ -539,6 +540,23 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
   CHECK_THAT(cure_of({.lock = {.state = LockState::Idle, .reason = LockReason::ReferenceTimeout},
                       .resumed = true}),
              contains("gives the place up") && contains("lock.max_jump_nm"));
+  // Lost for what it was held for; the way back is told once.
+  for (const bool offered : {true, false}) {
+    const std::string lost = cure_of({.lock = {.state = LockState::Lost,
+                                               .reason = LockReason::HeldTooLong,
+                                               .held_for = LockReason::StageNotFollowing},
+                                      .stage = StageLooks::Reversed,
+                                      .driver_reports = true,
+                                      .offered = offered});
+    CHECK_THAT(lost, contains("driftctl calibrate --write"));
+    CHECK((lost.find("lock --resume") == std::string::npos) == offered);
+  }
+  CHECK_THAT(cure_of({.lock = {.state = LockState::Lost,
+                               .reason = LockReason::HeldTooLong,
+                               .held_for = LockReason::ImplausibleJump},
+                      .jumped_nm = {30, -40},
+                      .max_jump_nm = 12.5}),
+             contains("50.0 nm from") && !contains("goes on when"));
   CHECK(cure(LockState::Idle, LockReason::UnlockCommanded).empty());
   CHECK(cure_of({.lock = {}, .at_start = "no markers are known yet"}) ==
         "lock.at_start waits: no markers are known yet");

@@ -79,9 +79,21 @@ TEST_CASE("a stage that does not follow is told with what it looks like") {
   f.reporter.tell({.state = LockState::Holding,
                    .reason = LockReason::StageNotFollowing,
                    .stage = control::StageLooks::Stuck});
-  const std::string looks = control::name_of(control::StageLooks::Stuck);
-  CHECK(f.told.events[0]["stage"] == looks);
-  CHECK(f.told.events[0]["text"] == "holding: stage not following, it looks " + looks);
+  CHECK(f.told.events[0]["stage"] == "stuck");
+  CHECK(f.told.events[0]["text"] == "holding: stage not following, it looks stuck");
+}
+
+TEST_CASE("a lock that is lost is told with what it was held for") {
+  Fixture f;
+  f.reporter.tell({.previous = LockState::Holding,
+                   .state = LockState::Lost,
+                   .reason = LockReason::HeldTooLong,
+                   .stage = control::StageLooks::TurnedOrSwapped,
+                   .held_for = LockReason::StageNotFollowing});
+  const json& event = f.told.events[0];
+  CHECK(event["held_for"] == "stage_not_following");
+  CHECK(event["stage"] == "turned_or_swapped");
+  CHECK(event["text"] == "lost: held too long (stage not following, it looks turned or swapped)");
 }
 
 TEST_CASE("a jump is told with its size and what is allowed") {

@@ -12,6 +12,7 @@ namespace {
 json locked() {
   return {{"state", "locked"},
           {"reason", "reference_taken"},
+          {"held_for", "none"},
           {"camera", {{"connected", true}, {"problem", ""}, {"rate_hz", 499.8}}},
           {"markers", {{"tracking", 13}, {"used", 12}}},
           {"drift", {{"rms_x_nm", 0.52}, {"rms_y_nm", 0.36}}},
@@ -46,6 +47,15 @@ TEST_CASE("systemd's status says what is missing before all else") {
   REQUIRE(status_line(status) == "holding (no frames): no camera");
   status["camera"]["problem"] = "192.168.10.2 does not answer";
   REQUIRE(status_line(status) == "holding (no frames): no camera, 192.168.10.2 does not answer");
+}
+
+TEST_CASE("systemd's status says what a lost lock was held for") {
+  json status = locked();
+  status["state"] = "lost";
+  status["reason"] = "held_too_long";
+  status["held_for"] = "stage_not_following";
+  REQUIRE(status_line(status) ==
+          "lost (held too long: stage not following): 12 of 13 markers, 500 frames/s");
 }
 
 TEST_CASE("systemd's status says that it records, and why it does not any more") {

@@ -156,6 +156,19 @@ TEST_CASE("the commands taken are counted, and a lock's state is told with the o
   CHECK(changes[2].reason == control::LockReason::UnlockCommanded);
 }
 
+TEST_CASE("how many good frames a reference still takes is told") {
+  for (const int frames : {3, 10}) {
+    Bench bench;
+    bench.frames(3);
+    bench.command_here(LoopCommand::Kind::Lock);
+    bench.frames(frames);
+    const LoopReport report = bench.run();
+    CAPTURE(frames);
+    CHECK((report.lock.state == LockState::Locked) == (frames > 9));
+    CHECK(report.reference_left == (frames > 9 ? 0 : 10 - frames));
+  }
+}
+
 namespace {
 
 /// The markers as listed by hand, so far off.

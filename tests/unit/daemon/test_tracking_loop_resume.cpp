@@ -99,6 +99,18 @@ TEST_CASE("a resumed lock takes no reference: it waits for the stage monitor alo
   CHECK(changes[1].frame_id <= 40);
 }
 
+TEST_CASE("so many frames does a resumed lock still wait for") {
+  Resumed bench;
+  bench.rest_moves_to_lock = 30;
+  bench.frames(5, kMoved);
+  bench.resume_here({.carried_nm = {}, .drift_nm = kMovedNm, .largest_move_nm = 50});
+  bench.frames(10, kMoved);
+  const LoopReport report = bench.run();
+  REQUIRE(report.lock.state == LockState::Referencing);
+  CHECK(report.reference_left > 10);
+  CHECK(report.reference_left < 30);
+}
+
 TEST_CASE("what was corrected before counts against the range of a resumed lock") {
   Resumed bench;
   bench.at_here([&bench] {

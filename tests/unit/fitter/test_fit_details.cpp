@@ -98,34 +98,60 @@ TEST_CASE("An angle by quarters changes the axes, and their errors with them") {
   }
 }
 
-TEST_CASE("What has a variance below 0, or no error, is told as not known, and no other") {
-  fitter::PixelwiseResult<5, float> found = {};
-  found.parameters = {{3, 4, 1.5f, 100, 10}};
+/// Of the circular model: correlations of 0.25, and variances as rounding may leave them.
+SymmetricMatrix<5> of_circular() {
+  SymmetricMatrix<5> c = {};
   for (int j = 0; j < 5; ++j)
-    for (int k = 0; k <= j; ++k) found.covariance(j, k) = j == k ? 1.0f : 0.25f;
-  found.covariance(1, 1) = -1;
+    for (int k = 0; k <= j; ++k) c(j, k) = j == k ? 4.0f : 1.0f;
+  return c;
+}
+
+TEST_CASE("Covariances are those of the standard deviations told, and sigma is both widths") {
+  fitter::Localization fit = {};
+  fit.x_sd_px = 0.5f;
+  fit.y_sd_px = 4;
+  fit.sigma_x_sd_px = fit.sigma_y_sd_px = 3;
+  fit.amplitude_sd_adu = 20;
+  fit.background_sd_adu = kInfinite;
+  fitter::FitDetails details = {};
+  fitter::set_details(of_circular(), fit, details);
+  const float sd[] = {0.5f, 4, 3, 3, 20};
+  for (int a = 0; a < fitter::kBackground; ++a) {
+    for (int b = 0; b < fitter::kBackground; ++b) {
+      CAPTURE(a, b);
+      const bool same = a == b || (a + b == 5 && a * b == 6);
+      CHECK(details.covariance[a][b] == Approx((same ? 1.0 : 0.25) * sd[a] * sd[b]));
+    }
+    CHECK(std::isfinite(details.covariance[a][fitter::kBackground]));
+    CHECK(details.covariance[a][fitter::kAngle] == 0);
+  }
+  CHECK(details.covariance[fitter::kBackground][fitter::kBackground] == kInfinite);
+  CHECK(details.covariance[fitter::kAngle][fitter::kAngle] == 0);
+  CHECK(details.angle_rad == 0);
+  CHECK(details.angle_sd_rad == 0);
+}
+
+TEST_CASE("What has a variance below 0, or no error, is told as not known, and no other") {
   fitter::FitDetails details = {};
   fitter::Localization fit = {};
-  fitter::set_details(found, fit, details);
+  fit.x_sd_px = fit.y_sd_px = 2;
+  fit.amplitude_sd_adu = NAN;
+  fitter::set_details(of_circular(), fit, details);
   const auto& c = details.covariance;
-  for (int a = 0; a < fitter::kAngle; ++a) {
-    for (int b = 0; b < fitter::kAngle; ++b) {
+  for (int a = 0; a <= fitter::kAngle; ++a) {
+    for (int b = 0; b <= fitter::kAngle; ++b) {
       CAPTURE(a, b);
-      const bool not_known = a == fitter::kY || b == fitter::kY;
+      const bool not_known = a == fitter::kAmplitude || b == fitter::kAmplitude;
       CHECK(std::isnan(c[a][b]) == not_known);
     }
   }
-  CHECK(c[fitter::kX][fitter::kX] == 1);
-  CHECK(c[fitter::kX][fitter::kAmplitude] == 0.25f);
-  CHECK(c[fitter::kAngle][fitter::kAngle] == 0);
+  CHECK(c[fitter::kX][fitter::kY] == 1);
 
-  found.covariance(1, 1) = 1;
-  fit.amplitude_sd_adu = NAN;
-  fitter::set_details(found, fit, details);
-  CHECK(c[fitter::kY][fitter::kY] == 1);
-  CHECK(std::isnan(c[fitter::kAmplitude][fitter::kAmplitude]));
-  CHECK(std::isnan(c[fitter::kX][fitter::kAmplitude]));
-  CHECK(c[fitter::kX][fitter::kY] == 0.25f);
+  fit.status = fitter::FitStatus::BadInput;
+  fitter::set_details(of_circular(), fit, details);
+  CHECK(std::isnan(details.angle_rad));
+  CHECK(std::isnan(c[fitter::kX][fitter::kY]));
+  CHECK(std::isnan(c[fitter::kAngle][fitter::kAngle]));
 
   fitter::PixelwiseResult<7, float> rotated = {};
   rotated.parameters = {{3, 4, 1.5f, 1.1f, 0.3f, 100, 10}};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <random>
 #include <vector>
@@ -433,6 +434,40 @@ TEST_CASE("Covariances are those of the fits' errors") {
   }
 }
 
+TEST_CASE("Details of fits that wait for others, or are tried again, are those of each alone") {
+  FitOptions options;
+  options.model = GENERATE(Model::CircularGaussian, Model::EllipticalGaussian);
+  options.estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::PoissonLikelihood);
+  const int side = GENERATE(9, 33);
+  constexpr std::size_t kCount = test::kInstrumented ? 140 : 400;  // from 128 on some are left
+  std::mt19937_64 generator(12);
+  std::uniform_real_distribution<double> off(-1, 1);
+  std::vector<float> pixels;
+  std::vector<fitter::Start> starts;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double middle = (side - 1) / 2.0, x = middle + off(generator), y = middle - 0.4;
+    const double amplitude = i % 10 == 9 ? 0 : 400;  // blank
+    for (const double v : image({x, y, 1.3, 1.2, 0, amplitude, 20}, side))
+      pixels.push_back(static_cast<float>(std::poisson_distribution<int>(v)(generator)));
+    const float from = i % 3 == 0 ? 0.5f : static_cast<float>(middle);  // of a spot that jumped
+    starts.push_back({from, from, 1, 1});
+  }
+  const Batch batch = {.pixels = pixels.data(),
+                       .type = fitter::PixelType::F32,
+                       .roi_px = side,
+                       .count = kCount,
+                       .starts = starts.data()};
+  const std::vector<Fit> together = fit(batch, options);
+  int found = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    CAPTURE(i, side, static_cast<int>(options.model), static_cast<int>(options.estimator));
+    const Fit alone = fit(fitter::part_of(batch, i, 1), options).front();
+    CHECK(std::memcmp(&alone, &together[i], sizeof alone) == 0);
+    if (i % 3 == 0 && converged(alone.l.status)) ++found;
+  }
+  CHECK(found > 100 * static_cast<int>(kCount) / 400);
+}
+
 TEST_CASE("Details of fits of nothing are no numbers, and those of the circular model tell sigma") {
   std::vector<float> pixels(2 * 81, 7);  // the first is constant
   const std::vector<float> spot = test::clean_image({4, 4, 1.1, 500, 20}, 9);
@@ -467,6 +502,57 @@ TEST_CASE("Noise and edges are no ellipses") {
            rotated(GENERATE(Estimator::LeastSquares, Estimator::PoissonLikelihood))))
     if (converged(f.l.status)) ++spots;
   CHECK(spots <= 5);
+}
+
+TEST_CASE("Edges along a diagonal are no ellipses, as those along rows are none") {
+  std::mt19937_64 generator(9);
+  constexpr int kSide = 13;
+  constexpr std::size_t kCount = test::kInstrumented ? 200 : 3000;
+  std::uniform_real_distribution<double> from_middle(-0.45 * kSide, 0.45 * kSide);
+  std::vector<float> pixels;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double edge = from_middle(generator);
+    for (int k = 0; k < kSide * kSide; ++k) {
+      const double across = (k % kSide + k / kSide - kSide + 1) / std::sqrt(2.0) - edge;
+      const double mean = 20 + 15 * (1 + std::tanh(across / 1.2));
+      pixels.push_back(static_cast<float>(std::poisson_distribution<int>(mean)(generator)));
+    }
+  }
+  int spots = 0;
+  for (const Estimator estimator : {Estimator::LeastSquares, Estimator::PoissonLikelihood})
+    for (const Fit& f : fit({.pixels = pixels.data(),
+                        .type = fitter::PixelType::F32,
+                        .roi_px = kSide,
+                        .count = kCount},
+                            rotated(estimator)))
+      if (converged(f.l.status)) ++spots;
+  CHECK(spots <= 90);  // some 60; 210 where the widths of sections along x and y are judged
+}
+
+TEST_CASE("The widths that are judged are those of the axes, round spots' of any") {
+  using fitter::RotatedGaussian;
+  for (const auto& [s, t, rho] : {std::array{1.3f, 1.3f, 0.5f}, {1.6f, 1.1f, -0.3f}, {2, 3, 0}}) {
+    const fitter::Vec<5> p = {{3, 4, s, t, rho}};
+    const auto widths = RotatedGaussian::widths(p);
+    CHECK(widths.px[0] == RotatedGaussian::profile(p).sigma_x_px);
+    CHECK(widths.px[1] == RotatedGaussian::profile(p).sigma_y_px);
+    for (int j = 0; j < 3; ++j) {
+      CAPTURE(s, t, rho, j);
+      constexpr float kStep = 1e-3f;
+      fitter::Vec<5> up = p, down = p;
+      up[2 + j] += kStep;
+      down[2 + j] -= kStep;
+      const auto more = RotatedGaussian::profile(up), less = RotatedGaussian::profile(down);
+      CHECK(widths.by[0][j] ==
+            Approx((more.sigma_x_px - less.sigma_x_px) / (2 * kStep)).margin(2e-3));
+      CHECK(widths.by[1][j] ==
+            Approx((more.sigma_y_px - less.sigma_y_px) / (2 * kStep)).margin(2e-3));
+    }
+  }
+  const auto round = RotatedGaussian::widths(fitter::Vec<5>{{3, 4, 1.5f, 1.5f, 0}});
+  for (int width = 0; width < 2; ++width)
+    for (int j = 0; j < 3; ++j)
+      CHECK(round.by[width][j] == Approx(width == j ? 1 : 0).margin(1e-6));
 }
 
 TEST_CASE(

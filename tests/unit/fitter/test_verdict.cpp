@@ -3,9 +3,11 @@
 // against sums over the pixels; starts and second searches.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "fitter/circular_gaussian.hpp"
 #include "fitter/elliptical_gaussian.hpp"
+#include "fitter/fit_details.hpp"
 #include "fitter/fit_spot.hpp"
 #include "support/catch.hpp"
 #include "support/fisher.hpp"
@@ -161,16 +163,13 @@ std::vector<double> parameters_of(const Localization& l) {
   return {l.x_px, l.y_px, l.sigma_x_px, l.sigma_y_px, l.amplitude_adu, l.background_adu};
 }
 
-std::vector<double> uncertainties_of(const Localization& l) {
-  return {l.x_sd_px,       l.y_sd_px,          l.sigma_x_sd_px,
-          l.sigma_y_sd_px, l.amplitude_sd_adu, l.background_sd_adu};
-}
+using Covariance = std::array<std::array<double, 6>, 6>;
 
 /// Of least squares of weight w where the pixels' variance is v; 0 for what is fixed.
-std::vector<double> expected_sd(const std::vector<double>& p, const Image& w, const Image& v,
-                                unsigned fixed) {
+Covariance expected_covariance(const std::vector<double>& p, const Image& w, const Image& v,
+                               unsigned fixed) {
   const auto d = test::derivatives(model, p);
-  std::array<std::array<double, 6>, 6> normal{}, scatter{};
+  Covariance normal{}, scatter{}, expected{};
   for (int j = 0; j < 6; ++j) {
     for (int k = 0; k < 6; ++k) {
       const bool held = (fixed >> j & 1u) != 0 || (fixed >> k & 1u) != 0;
@@ -179,14 +178,11 @@ std::vector<double> expected_sd(const std::vector<double>& p, const Image& w, co
     }
   }
   const auto c = test::inverse(normal);
-  std::vector<double> sd;
-  for (std::size_t i = 0; i < 6; ++i) {
-    double variance = 0;
-    for (std::size_t j = 0; j < 6; ++j)
-      for (std::size_t k = 0; k < 6; ++k) variance += c[i][j] * scatter[j][k] * c[k][i];
-    sd.push_back(std::sqrt(variance));
-  }
-  return sd;
+  for (std::size_t a = 0; a < 6; ++a)
+    for (std::size_t b = 0; b < 6; ++b)
+      for (std::size_t j = 0; j < 6; ++j)
+        for (std::size_t k = 0; k < 6; ++k) expected[a][b] += c[a][j] * scatter[j][k] * c[k][b];
+  return expected;
 }
 
 constexpr double kGain = 0.5, kReadNoise = 3, kOffset = 40;
@@ -205,12 +201,17 @@ Image map_of_variances() {
 
 /// A whole fit over explicit sums.
 template <class Search>
-Localization fit_over(test::ScalarRoi& roi, const FitInput& input, const FitOptions& options) {
-  return fitter::as_localization(
-      fitter::fit_spot<Search>(roi, input, options, [](bool mask) { return mask; }));
+Localization fit_over(test::ScalarRoi& roi, const FitInput& input, const FitOptions& options,
+                      fitter::FitDetails* details = nullptr) {
+  fitter::CovarianceOf<Search> covariance;
+  const Localization l = fitter::as_localization(fitter::fit_spot<Search>(
+      roi, input, options, [](bool mask) { return mask; },
+      details != nullptr ? &covariance : nullptr));
+  if (details != nullptr) fitter::set_details(covariance, l, *details);
+  return l;
 }
 
-Localization fit(const FitOptions& options) {
+Localization fit(const FitOptions& options, fitter::FitDetails* details = nullptr) {
   const bool mapped = options.estimator == Estimator::WeightedLeastSquares;
   test::ScalarRoi roi(pixels(), kSide, 60, mapped ? map_of_variances() : Image());
   FitInput input;
@@ -219,8 +220,8 @@ Localization fit(const FitOptions& options) {
   const float some = 0;
   if (mapped) input.variances = &some;  // the ROI has them
   if (options.estimator == Estimator::ImplicitLeastSquares)
-    return fit_over<ImplicitLeastSquares<EllipticalGaussian>>(roi, input, options);
-  return fit_over<FullSearch<EllipticalGaussian>>(roi, input, options);
+    return fit_over<ImplicitLeastSquares<EllipticalGaussian>>(roi, input, options, details);
+  return fit_over<FullSearch<EllipticalGaussian>>(roi, input, options, details);
 }
 
 /// The variance of each pixel by regression of r^2 / (1 - h) on 1 and f, with its weights.
@@ -258,7 +259,7 @@ bool weighs(Estimator estimator) {
   return estimator == Estimator::WeightedLeastSquares || estimator == Estimator::PoissonLikelihood;
 }
 
-TEST_CASE("A spot is told with the uncertainty that its pixels give it") {
+TEST_CASE("A spot is told with the uncertainties and covariances that its pixels give it") {
   const auto estimator = GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
                                   Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood);
   const bool gain_known = GENERATE(false, true);
@@ -267,19 +268,27 @@ TEST_CASE("A spot is told with the uncertainty that its pixels give it") {
   CAPTURE(static_cast<int>(estimator), gain_known, fixed);
   FitOptions options = options_of(estimator, gain_known);
   options.fixed = static_cast<std::uint8_t>(fixed);
-  const Localization l = fit(options);
+  fitter::FitDetails details;
+  const Localization l = fit(options, &details);
   REQUIRE(converged(l.status));
+  const Localization without = fit(options);
+  CHECK(std::memcmp(&l, &without, sizeof l) == 0);
   const auto found = parameters_of(l);
-  const auto sd = uncertainties_of(l);
+  const float sd[] = {l.x_sd_px,       l.y_sd_px,          l.sigma_x_sd_px,
+                      l.sigma_y_sd_px, l.amplitude_sd_adu, l.background_sd_adu};
   const Image v = variances_of(options, l);
   Image w(v.size(), 1);
   if (weighs(estimator))
     std::transform(v.begin(), v.end(), w.begin(), [](double x) { return 1 / x; });
-  const auto expected = expected_sd(found, w, v, fixed);
+  const Covariance expected = expected_covariance(found, w, v, fixed);
   for (std::size_t j = 0; j < 6; ++j) {
     CAPTURE(j);
     CHECK(found[j] == Approx(kSpot[j]).margin((fixed >> j & 1u) != 0 ? 1e-5 : 4 * sd[j]));
-    CHECK(sd[j] == Approx(expected[j]).epsilon(1e-3));
+    CHECK(sd[j] == Approx(std::sqrt(expected[j][j])).epsilon(1e-3));
+    for (std::size_t k = 0; k < 6; ++k) {
+      const double both = std::sqrt(expected[j][j] * expected[k][k]);
+      CHECK(details.covariance[j][k] == Approx(expected[j][k]).margin(2e-3 * both));
+    }
   }
 }
 
@@ -287,12 +296,16 @@ TEST_CASE("What a bound keeps is as uncertain as it would be were all else known
   const auto estimator = GENERATE(Estimator::WeightedLeastSquares, Estimator::PoissonLikelihood);
   FitOptions options = options_of(estimator, true);
   options.bounds.upper[3] = 1.5f;
-  const Localization l = fit(options);
+  fitter::FitDetails details;
+  const Localization l = fit(options, &details);
   REQUIRE(l.sigma_y_px == 1.5f);
   Image w = variances_of(options, l);
   for (double& x : w) x = 1 / x;
   const auto d = test::derivatives(model, parameters_of(l));
-  CHECK(l.sigma_y_sd_px == Approx(1 / std::sqrt(test::sum(w, d[3], d[3]))).epsilon(1e-3));
+  const double variance = 1 / test::sum(w, d[3], d[3]);
+  CHECK(l.sigma_y_sd_px == Approx(std::sqrt(variance)).epsilon(1e-3));
+  for (int k = 0; k < 6; ++k)
+    CHECK(details.covariance[3][k] == Approx(k == 3 ? variance : 0.0).epsilon(2e-3));
 }
 
 TEST_CASE("A spot must explain more than a constant does, where spots are asked for") {

@@ -133,6 +133,74 @@ TEST_CASE("what was flushed survives a kill, in the middle of anything else") {
   for (std::size_t i = 0; i < rows.size(); ++i) REQUIRE(rows[i].frame_id == i);
 }
 
+/// Another process that writes a file: a hundred frames and an event more each time, flushed.
+class OtherWriter {
+ public:
+  explicit OtherWriter(const fs::path& path) {
+    REQUIRE(pipe(orders_) == 0);
+    REQUIRE(pipe(answers_) == 0);
+    child_ = fork();
+    REQUIRE(child_ >= 0);
+    if (child_ == 0) write_to(path);
+    wait();
+  }
+  ~OtherWriter() {
+    kill(child_, SIGKILL);
+    int status = 0;
+    waitpid(child_, &status, 0);
+    for (const int fd : {orders_[0], orders_[1], answers_[0], answers_[1]}) close(fd);
+  }
+  OtherWriter(const OtherWriter&) = delete;
+  OtherWriter& operator=(const OtherWriter&) = delete;
+  void more() {
+    REQUIRE(write(orders_[1], "m", 1) == 1);
+    wait();
+  }
+
+ private:
+  void wait() const {
+    char byte = 0;
+    REQUIRE(read(answers_[0], &byte, 1) == 1);
+  }
+  [[noreturn]] void write_to(const fs::path& path) const {
+    FileWriter writer(path, header(), {.frames = 256, .localizations = 100});
+    char byte = 0;
+    for (std::uint64_t i = 0;; ++i) {
+      append(writer, frames(100 * i, 100));
+      const Event event{.time_ns = static_cast<std::int64_t>(i),
+                        .wall_ns = 0,
+                        .level = "info",
+                        .code = "a",
+                        .text = std::to_string(i),
+                        .fields = "{}"};
+      writer.append(std::span(&event, 1));
+      writer.flush();
+      if (::write(answers_[1], "w", 1) != 1 || ::read(orders_[0], &byte, 1) != 1) _exit(1);
+    }
+  }
+
+  int orders_[2]{}, answers_[2]{};
+  pid_t child_ = -1;
+};
+
+TEST_CASE("a file is read while it grows: what was flushed since it was opened does not spoil it") {
+  const Folder folder;
+  const fs::path path = folder.file("growing.h5");
+  OtherWriter writer(path);
+  for (int i = 0; i < 20; ++i) {
+    const FileReader reader(path);
+    writer.more();  // before anything of a table was read
+    const std::uint64_t count = reader.frame_count();
+    REQUIRE(count >= 100 * static_cast<std::uint64_t>(i + 1));
+    writer.more();  // its last chunk is written anew, elsewhere
+    const auto rows = reader.frames(0, count);
+    for (std::size_t k = 0; k < rows.size(); ++k) REQUIRE(rows[k].frame_id == k);
+    writer.more();
+    const auto events = reader.events();
+    for (std::size_t k = 0; k < events.size(); ++k) REQUIRE(events[k].text == std::to_string(k));
+  }
+}
+
 TEST_CASE("a file's writer needs no more memory the longer the file is") {
   if (driftd::test::kInstrumented) {
     WARN("SKIPPED: a sanitizer owns the allocator");

@@ -231,6 +231,37 @@ class Hdf5(WithFolder):
             np.testing.assert_array_equal(frames, data)
             self.assertIn("its dataset is MATLAB's, read as 40 rows, 71 columns, 5 frames", notes)
 
+    def test_sources_that_are_missing_are_no_frames(self):
+        data = movie(6, 12, 11)
+        for name, part in ("a.h5", data[:3]), ("b.h5", data[3:]):
+            with h5py.File(self.folder / name, "w") as file:
+                file["raw"] = part
+        layout = h5py.VirtualLayout(data.shape, data.dtype)
+        for i, name in enumerate(("a.h5", "b.h5")):
+            layout[3 * i:3 * i + 3] = h5py.VirtualSource(name, "raw", (3, 12, 11))
+        file = self.folder / "v.h5"
+        with h5py.File(file, "w") as out:
+            out.create_virtual_dataset("movie", layout)
+        np.testing.assert_array_equal(self.read(file)[0], data)
+        (self.folder / "b.h5").rename(self.folder / "c.h5")
+        said = self.refusal(file)
+        self.assertIn("/movie: is virtual, and 1 of its 2 sources cannot be opened: raw of b.h5", said)
+        with h5py.File(self.folder / "b.h5", "w") as other:
+            other["other"] = data[3:]
+        self.assertIn("1 of its 2 sources", self.refusal(file))
+
+    def test_pixels_in_another_file_are_all_there(self):
+        data = movie(6, 12, 11)
+        raw, file = self.folder / "pixels.bin", self.folder / "e.h5"
+        with h5py.File(file, "w") as out:
+            out.create_dataset("movie", data.shape, data.dtype, external=[(str(raw), 0, data.nbytes)])[...] = data
+        np.testing.assert_array_equal(self.read(file)[0], data)
+        whole = raw.read_bytes()
+        raw.write_bytes(whole[:-100])
+        self.assertIn(f"of {len(whole) - 100} bytes where {len(whole)} are needed", self.refusal(file))
+        raw.unlink()
+        self.assertIn(f"has its pixels in {raw}, which is not there", self.refusal(file))
+
     def test_a_missing_filter_is_named(self):
         data = np.repeat(movie(5, 12, 1), 11, axis=2)
         text = self.refusal(self.written(data, chunks=(1, 12, 11), compression="lzf"))

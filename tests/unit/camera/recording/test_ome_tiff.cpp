@@ -341,7 +341,7 @@ TEST_CASE("a page that is named twice for its frame contradicts nothing; another
   CHECK(notes_of(last + last).empty());
   CHECK(notes_of("<TiffData IFD=\"2\" FirstT=\"1\" PlaneCount=\"1\"/>" + last) ==
         std::vector<std::string>{
-            "its metadata give 1 pages to frames that have one: the first named counts"});
+            "its metadata give 1 page to frames that have one: the first named counts"});
 }
 
 TEST_CASE("of several positions in files of their own, the opened file's is taken") {
@@ -437,7 +437,7 @@ TEST_CASE("XML that is no OME's, or none, makes the pages the frames") {
     check_movie(at(folder / "s.tif"), planes);
     StackSettings settings = at(folder / "s.tif");
     settings.channel = 1;  // shows that it was understood
-    CHECK_THAT(complaint(settings), contains("has 1 channels: 0; the option channel is 1"));
+    CHECK_THAT(complaint(settings), contains("has 1 channel: 0; the option channel is 1"));
   }
 }
 

@@ -174,7 +174,7 @@ TEST_CASE("metadata that contradict the pages are told, or refused where pages a
   };
   for (const Case& one : std::vector<Case>{
            {"all agrees", with_t(3, "<TiffData/>"), ""},
-           {"fewer planes than pages", with_t(2, "<TiffData/>"), "1 of its 3 pages are in no"},
+           {"fewer planes than pages", with_t(2, "<TiffData/>"), "1 of its 3 pages is in no"},
            {"more planes than pages", with_t(4, ""),
             "3 of 4 frames are whole (no page is named, or there, for z 0, c 0, t 3)"},
            {"SizeX", pixels(sizes + " SizeX=\"512\" SizeY=\"5\"", ""),
@@ -195,10 +195,10 @@ TEST_CASE("metadata that contradict the pages are told, or refused where pages a
             with_t(2,
                    "<TiffData IFD=\"0\"/><TiffData IFD=\"2\"/><TiffData IFD=\"1\" "
                    "FirstT=\"1\"/>"),
-            "its metadata give 1 pages to frames that have one: the first named counts"},
+            "its metadata give 1 page to frames that have one: the first named counts"},
            {"every page for the first", with_t(3, "<TiffData IFD=\"0\"/><TiffData IFD=\"1\"/>"),
-            "1 of 3 frames are whole (no page is named, or there, for z 0, c 0, t 1; its metadata "
-            "give 1 pages to frames that have one"},
+            "1 of 3 frames is whole (no page is named, or there, for z 0, c 0, t 1; its metadata "
+            "give 1 page to frames that have one"},
            {"another file by its UUID alone", with_t(3, uuid("")),
             "0 of 3 frames are whole (it names a file by urn:uuid:5 alone)"},
            {"a file that is not there", with_t(3, uuid(" FileName=\"../t.tif\"")),

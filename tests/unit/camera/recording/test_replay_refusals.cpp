@@ -78,7 +78,7 @@ TEST_CASE("what cannot be replayed says why, with the file's name") {
   }
   SECTION("an ImageJ stack with one page for all images, of which most are missing") {
     write_tiff(file.path(), {.frames = 1, .description = "ImageJ=1.53t\nimages=5000\n"});
-    CHECK(contains(error_of(fast(file.path())), "is truncated: 1 of 5000 frames are whole"));
+    CHECK(contains(error_of(fast(file.path())), "is truncated: 1 of 5000 frames is whole"));
   }
   SECTION("pixels that no camera has") {
     const std::vector<float> pixels(std::size_t{kWidth} * kHeight, 1.5F);

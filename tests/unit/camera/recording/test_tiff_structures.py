@@ -251,7 +251,7 @@ class ImageJ(WithTiff):
         file = self.folder / "s.tif"
         tifffile.imwrite(file, planes((6, 12, 11)), photometric="minisblack", metadata=None,
                          description="ImageJ=1.54f\nimages=6\nchannels=4\nframes=2\n")
-        self.assertIn("has 6 images, its description says 4 channels, 1 slices and 2 frames", self.refusal(file))
+        self.assertIn("has 6 images, its description says 4 channels, 1 slice and 2 frames", self.refusal(file))
         self.read("--every-page", file)
 
     def test_random_hyperstacks(self):
@@ -319,6 +319,20 @@ class NdTiff(WithTiff):
         for time, text in enumerate(self.metadata("--channel", 1, file)):
             self.assertEqual(json.loads(text)["Axes"], {"time": time, "channel": 1})
 
+    def test_times_as_text_or_floats_are_in_their_order(self):
+        data = planes((12, 12, 11))
+        order = np.random.default_rng(3).permutation(12)
+        for kind in (str, float, lambda t: f"{t:03d}", lambda t: t / 4, lambda t: str(t / 4)):
+            for old in self.folder.iterdir():
+                old.unlink()
+            file = self.written(data[order], ("time",), value=lambda axis, i: kind(int(order[i])))
+            self.same(data, file)
+        for old in self.folder.iterdir():
+            old.unlink()
+        file = self.written(np.stack([data, data], 1), ("time", "channel"), value=lambda axis, i: ["561", "488"][i]
+                            if axis == "channel" else i)
+        self.assertIn("0 (561), 1 (488)", self.refusal(file))  # names stay in the order they came
+
     def test_what_is_missing_is_told(self):
         data = planes((12, 12, 11))
         file = self.written(data, ("time",), leave_out=[(3,), (7,), (8,)])
@@ -378,6 +392,44 @@ class MetaMorph(WithTiff):
 
 
 class Others(WithTiff):
+    def test_a_chain_of_pages_that_goes_back_is_told(self):
+        data = planes((6, 12, 11))
+        for big in False, True:
+            for back in 0, 3, 5:
+                with self.subTest(big=big, back=back):
+                    file = self.folder / "s.tif"
+                    tifffile.imwrite(file, data, photometric="minisblack", metadata=None, bigtiff=big)
+                    whole = bytearray(file.read_bytes())
+                    with tifffile.TiffFile(file) as read:
+                        places = [page.offset for page in read.pages]
+                    head, each, form = (8, 20, "<Q") if big else (2, 12, "<I")
+                    entries, = struct.unpack_from("<Q" if big else "<H", whole, places[-1])
+                    struct.pack_into(form, whole, places[-1] + head + each * entries, places[back])
+                    file.write_bytes(whole)
+                    text = f"page 5 says that the next begins at byte {places[back]}, where page {back} is"
+                    self.assertIn(text, self.refusal(file))
+                    self.assertIn("6 whole frames", self.refusal(file))
+                    self.assertIn(text, self.same(data, "--allow-truncated", file))
+
+    def test_pages_of_few_pixels_hide_no_others(self):
+        data = planes((10, 16, 16))
+        for hidden in 0, 2, 10:
+            out, link = bytearray(struct.pack("<2sHI", b"II", 42, 0)), 4
+            for frame in data:
+                at = len(out)
+                struct.pack_into("<I", out, link, at)
+                entries = tags_of(frame, 0)
+                size = len(directory(entries, at, lambda behind: 0))
+                out += directory(tags_of(frame, at + size), at, lambda behind: 0)
+                link = at + 2 + 12 * len(entries)
+                out += frame.tobytes() * (1 + hidden)
+            file = self.folder / "s.tif"
+            file.write_bytes(out)
+            if hidden == 0:
+                self.same(data, file)
+            else:
+                self.assertIn("it may hold images that no page tells of", self.refusal(file))
+
     def test_pixels_behind_the_only_page_are_noticed(self):
         data = planes((10, 60, 50))
         file = self.folder / "s.tif"

@@ -36,11 +36,18 @@ std::string complaint(const StackSettings& settings) {
   return {};
 }
 
+/// "1 of 9 frames is whole"
+std::string whole_of(std::int64_t frames, std::string said) {
+  const auto verb = said.find(" are whole");
+  if (frames == 1 && verb != std::string::npos) said.replace(verb, 4, " is");
+  return std::to_string(frames) + said;
+}
+
 /// A file that is cut after so many frames says so, and with allow_truncated gives these.
 void check_cut(StackSettings settings, std::int64_t frames) {
   settings.allow_truncated = false;
   CHECK_THAT(complaint(settings),
-             contains("is truncated: " + std::to_string(frames) + " of 9 frames are whole"));
+             contains("is truncated: " + whole_of(frames, " of 9 frames are whole")));
   if (frames == 0) return;
   settings.allow_truncated = true;
   const auto pixels = all_pixels();
@@ -66,14 +73,14 @@ void check_cuts(StackSettings settings, const Expected& expected, const std::str
     const std::int64_t frames = expected(size);
     CHECK_THAT(error, contains("truncated"));
     if (frames == 0) continue;
-    CHECK_THAT(error, contains("is truncated: " + std::to_string(frames) + said));
+    CHECK_THAT(error, contains("is truncated: " + whole_of(frames, said)));
     CHECK_THAT(error, contains("the option allow_truncated takes what is there"));
     settings.allow_truncated = true;
     const auto stack = open_stack(settings);
     REQUIRE(stack->shape().frames == frames);
     const auto read = read_all<std::uint16_t>(*stack);
     CHECK(std::equal(read.begin(), read.end(), pixels.begin()));
-    CHECK_THAT(stack->notes().at(0), contains(std::to_string(frames) + said));
+    CHECK_THAT(stack->notes().at(0), contains(whole_of(frames, said)));
     seen = std::max(seen, frames);
     if (size < 200) break;
   }
@@ -124,9 +131,10 @@ TEST_CASE("TIFF whose pixels stand behind all directories") {
     const std::size_t size = pixels_at + static_cast<std::size_t>(frames) * kFrameBytes + 5;
     write_file(settings.path, whole.substr(0, size));
     settings.allow_truncated = false;
-    CHECK_THAT(complaint(settings), contains("is truncated: " + std::to_string(frames) +
-                                             " of 9 frames are whole (the pixels of page " +
-                                             std::to_string(frames) + " end behind the file)"));
+    CHECK_THAT(complaint(settings),
+               contains("is truncated: " +
+                        whole_of(frames, " of 9 frames are whole (the pixels of page ") +
+                        std::to_string(frames) + " end behind the file)"));
     settings.allow_truncated = true;
     if (frames > 0) CHECK(open_stack(settings)->shape().frames == frames);
   }

@@ -283,7 +283,7 @@ class Clipped(unittest.TestCase):
         for dtype in (np.uint16, np.float32):
             self.assertEqual(self.warnings_of(images.astype(dtype)), [])
             text, = self.warnings_of(np.minimum(images, 300).astype(dtype))
-            self.assertRegex(text, "9.% of the images have 3 pixels or more of 300, the largest value")
+            self.assertRegex(text, "9.% of the images have 3 neighbouring pixels or more of exactly 300 at the top")
         self.assertEqual(self.warnings_of(np.minimum(images, 300), saturation=300), [])
         self.assertEqual(self.warnings_of(np.minimum(images, 60)), [])  # few counts
         text, = self.warnings_of(np.minimum(images, 255).astype(np.uint8))
@@ -294,6 +294,15 @@ class Clipped(unittest.TestCase):
         self.assertEqual(len(self.warnings_of(one)), 1)
         self.assertEqual(self.warnings_of(np.full((4, 9, 9), np.nan, np.float32)), [])
         self.assertGreater(most, 600)
+        hot = np.minimum(images, 300)
+        hot[::7, 1, 2] = 4000 + np.arange(len(hot[::7]))  # one brighter pixel beside
+        self.assertIn("exactly 300", *self.warnings_of(hot))
+        text, = self.warnings_of((np.minimum(images, 300) / np.float32(4095)).astype(np.float32))
+        level = float(text.split("saturation=")[1].split()[0])
+        self.assertEqual(np.float32(level), np.float32(300) / np.float32(4095))
+        sound = images.copy()
+        sound[:, (1, 1, 7), (1, 9, 2)] = 65535  # hot pixels are no clipped spots
+        self.assertEqual(self.warnings_of(sound), [])
 
     def test_of_frames_too(self):
         frame = np.random.default_rng(3).poisson(20, (60, 60)).astype(np.uint16)
@@ -301,7 +310,7 @@ class Clipped(unittest.TestCase):
         places = np.array([[x, y] for x in (10, 30, 50) for y in (10, 30, 50)])
         for (x, y), image in zip(places, images):
             frame[y - 5:y + 6, x - 5:x + 6] = np.minimum(image, 300)
-        with self.assertWarnsRegex(RuntimeWarning, "of 300, the largest value"):
+        with self.assertWarnsRegex(RuntimeWarning, "of exactly 300 at the top"):
             driftd_fit.fit_frames(frame, places, 11, backend="cpu")
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -226,6 +226,42 @@ class Found(WithMaps):
         every, some = (self.localize(stack, *self.map_options(camera), *more) for more in ([], ["--saturation", level]))
         self.assertEqual(len(some), len(every) - 1)
 
+    def test_clipped_spots_are_told_by_what_the_camera_recorded(self):
+        camera = Camera(0)
+        frames, _ = movie(camera, 20, 4000, 5)
+        offset = self.save("offset", camera.offset)
+        for level in 0, 400:
+            recorded = np.minimum(frames, level) if level else frames
+            recorded[:, 2, 3] = 5000  # a hot pixel
+            for name, scale in ("counts", None), ("floats", 1 / 4095), ("int16", 1):
+                pixels = (recorded if scale is None else (recorded * scale).astype(np.float32 if scale < 1 else np.int16))
+                maps = ["--offset-map", offset if scale != 1 / 4095 else self.save("o", camera.offset / 4095)]
+                for options in ([], maps, [*maps, "--gain-map", self.save("gain", camera.gain)]):
+                    self.localize(self.save(name, pixels), *options)
+                    self.assertEqual("pixels or more of exactly" in self.said, level > 0, (name, options, self.said))
+                    if level and scale != 1 / 4095:
+                        self.assertIn("of exactly 400 at the top", self.said)
+
+    def test_a_recording_below_its_dark_level_is_told(self):
+        camera = Camera(0)
+        frames, _ = movie(camera, 4, 2000, 5)
+        stack = self.save("stack", frames)
+        high = self.save("high", camera.offset + 50)
+        for options, text in (
+                (["--offset", 99], None), (["--offset", 160], "are below --offset, 160: there is no negative light"),
+                (["--offset-map", self.save("offset", camera.offset)], None),
+                (["--offset-map", high], "are below --offset-map: there is no negative light"),
+                (["--offset-map", high, "--gain-map", self.save("gain", camera.gain)], "are below --offset-map")):
+            self.localize(stack, *options)
+            self.assertIn(text or "", self.said, options)
+            self.assertEqual("negative light" in self.said, text is not None, (options, self.said))
+        markers = self.run_program(stack, "--drift", self.folder / "drift.txt", "--offset", 160, "--min-drift-share", 0)
+        self.assertIn("of the pixels in frame 0 are below --offset, 160", markers)
+        none = self.run_program(stack, "--drift", self.folder / "drift.txt", "--offset", 9000, "--gain", 1, "--estimator",
+                                "poisson", "--overwrite", code=1)
+        self.assertIn("no marker was found", none)
+        self.assertIn("are below --offset, 9000", none)
+
     def test_an_emccd_knows_its_errors(self):
         """Photons multiplied in a register: gamma-distributed counts."""
         random = np.random.default_rng(9)
@@ -264,7 +300,7 @@ class Refused(WithMaps):
             ("variance", with_pixel(camera.variance, -2), "the variance of the pixel in column 5, row 3 (from 0) is -2"),
             ("variance", with_pixel(camera.variance, np.nan), "infinity for a pixel that is gone"),
             ("variance", np.full((SIDE, SIDE), np.inf, np.float32), "half of the pixels or more are gone"),
-            ("variance", np.stack([camera.variance] * 3), "3 pages; a map of variances has one"),
+            ("variance", np.stack([camera.variance] * 3), "3 images; a map of variances has one"),
             ("offset", camera.offset.astype(np.float64), "64-bit pixels"),
         ]
         for name, pixels, text in cases:
@@ -277,6 +313,17 @@ class Refused(WithMaps):
         said = self.run_program(stack, "-o", self.folder / "o", "--gain-map", self.save("gain", camera.gain),
                                 "--map-origin", "0,1", code=1)
         self.assertIn("frames of 96 x 96 px with --map-origin 0,1 need one of 96 x 97 px or more", said)
+        ones = np.ones((2, SIDE, SIDE), np.float32)
+        for name, options, text in (
+                ("cut off", {"truncate": True}, "2 images; a map of gains has one"),
+                ("channels", {"metadata": {"axes": "CYX"}, "truncate": True}, "has 2 channels: 0, 1; a map of gains has one"),
+                ("hyperstack", {"imagej": True, "metadata": {"axes": "CYX"}}, "has 2 channels"),
+                ("positions.ome", {"ome": True, "metadata": {"axes": "ZYX"}}, "2 images")):
+            file = self.folder / f"{name}.tif"
+            tifffile.imwrite(file, ones, **options)
+            said = self.run_program(stack, "-o", self.folder / "o", "--gain-map", file, code=1)
+            self.assertIn(text, said)
+            self.assertNotIn("option", said)
         text = self.folder / "text.tif"
         text.write_text("no map")
         for file in text, self.folder / "nowhere.tif":

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <random>
 
 #include "support/catch.hpp"
 #include "tools/driftfit/drift_gaps.hpp"
@@ -34,7 +35,7 @@ struct Case {
 Case case_of(const std::vector<int>& found, const std::vector<Absences>& absences,
              int min_markers) {
   Case c{tracks_of(found, absences), {}};
-  c.trace.points = solve_drift(c.tracks, {.min_markers = min_markers});
+  c.trace.points = solve_drift(c.tracks, {.min_markers = min_markers}).points;
   c.trace.reasons = reasons_of(c.trace.points, c.tracks, min_markers);
   c.trace.first_frame = 100;
   return c;
@@ -52,8 +53,9 @@ TEST_CASE("a jump of the drift is told, by its frames, and slow or even drifts a
   add(0.35, -3.14);  // 3.0 px below the eighth, in y alone
   CHECK_THAT(jumps_in_words(trace), contains("jumps by 3.0 px between frames 107 and 109:"));
   add(-3.65, -3.14);  // 4.0 px, in x alone
-  CHECK_THAT(jumps_in_words(trace),
-             contains("jumps by 4.0 px between frames 109 and 110, and less in 1 other places:"));
+  CHECK_THAT(
+      jumps_in_words(trace),
+      contains("jumps by 4.0 px between frames 109 and 110, and less in 1 of 8 other steps:"));
   trace.points.resize(8);
   add(0.35, -2.13);  // 1.99 px
   CHECK(jumps_in_words(trace).empty());
@@ -64,6 +66,48 @@ TEST_CASE("a jump of the drift is told, by its frames, and slow or even drifts a
   trace.points.clear();
   for (int i = 0; i < 8; ++i) add(3.0 * i, 0);  // each frame as much: a stage that scans
   CHECK(jumps_in_words(trace).empty());
+}
+
+TEST_CASE("jumps are told where most steps are jumps, and not after a long gap in a slow drift") {
+  DriftTrace trace{.points = {}, .reasons = {}};
+  const auto add = [&](double x_px, double y_px, int markers = 3) {
+    trace.points.push_back({.markers = markers, .x_px = x_px, .y_px = y_px});
+  };
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> anywhere(-8, 8);
+  for (int i = 0; i < 60; ++i) i % 5 == 0 ? add(0, 0) : add(anywhere(random), anywhere(random));
+  CHECK_THAT(jumps_in_words(trace), contains("of 58 other steps"));
+  trace.points.clear();
+  for (int i = 0; i < 60; ++i) add(i % 2 == 0 ? 0 : 5, 0);  // to and fro
+  CHECK_THAT(jumps_in_words(trace), contains("jumps by 5.0 px between frames 0 and 1, and less in "
+                                             "58 of 58 other steps"));
+  trace.points.clear();
+  for (int i = 0; i < 60; ++i) add(0.1 * i, -0.1 * i, i > 10 && i < 40 ? 0 : 3);
+  CHECK(jumps_in_words(trace).empty());  // 4.2 px in the gap
+}
+
+TEST_CASE("markers with new places, and those that move apart, are named with frame and way") {
+  const std::vector<Pick> at = {{15, 14}, {50, 20}, {30.04, 45}, {62, 50}};
+  CHECK(moved_in_words({}, at, 0).empty());
+  CHECK_THAT(moved_in_words({{2, 40, 1.497}}, at, 100),
+             contains("marker 2 at 30.0, 45.0 is 1.50 px from where it was from frame 140 on\n"));
+  CHECK_THAT(moved_in_words(std::vector<MarkerMoved>(11), at, 0),
+             contains("and 3 more such moves"));
+  CHECK(apart_in_words({}, at, 0).empty());
+  const MarkersApart one{
+      .some = {3}, .others = {0, 1, 2}, .most_px = 0.81, .first = 30, .last = 99};
+  CHECK_THAT(apart_in_words({one}, at, 7),
+             contains("marker 3 at 62.0, 50.0 and markers 0, 1, 2 move apart by up to 0.81 px (by "
+                      "more than 0.25 px in frames 37 to 106): ") &&
+                 contains("which are more"));
+  const MarkersApart even{.some = {0, 3}, .others = {1, 2}, .most_px = 1, .first = 0, .last = 9};
+  CHECK_THAT(
+      apart_in_words({one, even}, at, 0),
+      contains("which are more\nmarkers 0, 3 and markers 1, 2 move apart by up to 1.00 px") &&
+          contains("nobody can tell"));
+  MarkersApart many = even;
+  many.others = std::vector<std::size_t>(40, 1);
+  CHECK_THAT(apart_in_words({many}, at, 0), contains(" and 24 more move apart"));
 }
 
 TEST_CASE("a frame without drift says how many markers it has and why it lacks the others") {

@@ -55,7 +55,7 @@ double worst_error(const std::vector<DriftPoint>& points, int reference) {
 TEST_CASE("the drift is that of the markers, zero in the reference frame") {
   const auto tracks = tracks_with(0, [](int, int) { return true; });
   for (const std::size_t reference : {0u, 17u}) {
-    const auto points = solve_drift(tracks, {.reference = reference});
+    const auto points = solve_drift(tracks, {.reference = reference}).points;
     REQUIRE(points.size() == kFrames);
     CHECK(worst_error(points, static_cast<int>(reference)) < 1e-9);
     CHECK(points[reference].x_px == 0);
@@ -66,13 +66,13 @@ TEST_CASE("markers that come and go make no jump, though few see the reference")
   // No marker is there all the time, and only two are in the reference frame.
   const auto tracks =
       tracks_with(0, [](int frame, int m) { return frame / 8 == m || frame / 8 + 1 == m; });
-  const auto points = solve_drift(tracks, {.reference = 3});
+  const auto points = solve_drift(tracks, {.reference = 3}).points;
   CHECK(worst_error(points, 3) < 1e-4);
 }
 
 TEST_CASE("its standard deviation is that of its error") {
   const auto tracks = tracks_with(0.01, [](int, int) { return true; });
-  const auto points = solve_drift(tracks, {});
+  const auto points = solve_drift(tracks, {}).points;
   double sum2 = 0;
   for (int frame = 1; frame < kFrames; ++frame) {
     const DriftPoint& p = points[static_cast<std::size_t>(frame)];
@@ -105,8 +105,8 @@ TEST_CASE("markers seen in one frame alone say nothing of its drift") {
     }
     tracks.add_frame(spots);
   }
-  const auto points = solve_drift(tracks, {.reference = 7, .min_markers = 3});
-  const auto without_them = solve_drift(few, {.reference = 7, .min_markers = 3});
+  const auto points = solve_drift(tracks, {.reference = 7, .min_markers = 3}).points;
+  const auto without_them = solve_drift(few, {.reference = 7, .min_markers = 3}).points;
   for (std::size_t i = 0; i < points.size(); ++i) {
     CHECK(points[i].markers == kAlways);
     CHECK(points[i].x_px == Approx(without_them[i].x_px).margin(1e-4));
@@ -119,7 +119,7 @@ TEST_CASE("a marker counts from its second frame on, with what its place is unce
   // The third marker is there in two frames, and the noise of the others is nearly nothing.
   const auto tracks =
       tracks_with(0.0, [](int frame, int m) { return m < 2 || (m == 2 && frame >= 38); });
-  const auto points = solve_drift(tracks, {.min_markers = 2});
+  const auto points = solve_drift(tracks, {.min_markers = 2}).points;
   CHECK(points[37].markers == 2);
   CHECK(points[38].markers == 3);
   CHECK(points[39].markers == 3);
@@ -131,7 +131,7 @@ TEST_CASE("a marker counts from its second frame on, with what its place is unce
 TEST_CASE("one frame alone has the drift 0") {
   MarkerTracks tracks(3);
   tracks.add_frame(std::vector<Spot>{spot_of(0, 0, 3, 4), spot_of(0, 1, 30, 41)});
-  const auto points = solve_drift(tracks, {.min_markers = 2});
+  const auto points = solve_drift(tracks, {.min_markers = 2}).points;
   CHECK(points[0].markers == 2);
   CHECK(points[0].x_px == 0);
   CHECK(points[0].y_px == 0);
@@ -150,7 +150,7 @@ TEST_CASE("a marker that was taken back has another place, before and after") {
     }
     tracks.add_frame(spots);
   }
-  CHECK(worst_error(solve_drift(tracks, {.min_markers = 3}), 0) < 1e-4);
+  CHECK(worst_error(solve_drift(tracks, {.min_markers = 3}).points, 0) < 1e-4);
 }
 
 TEST_CASE("places that nothing ties to those before have no drift") {
@@ -164,7 +164,7 @@ TEST_CASE("places that nothing ties to those before have no drift") {
     }
     tracks.add_frame(spots);
   }
-  const auto points = solve_drift(tracks, {.min_markers = 3});
+  const auto points = solve_drift(tracks, {.min_markers = 3}).points;
   CHECK(points[19].markers == 3);
   CHECK(points[20].markers == 0);
 }
@@ -178,7 +178,7 @@ TEST_CASE("of three markers that contradict one another there is no drift") {
         spot_of(frame, 1, 30 + true_x(frame) - (odd ? 2.3 : 0), 80 + true_y(frame)),
         spot_of(frame, 2, 70 + true_x(frame), 40 + true_y(frame) - (odd ? 2.1 : 0))});
   }
-  const auto points = solve_drift(tracks, {.min_markers = 3});
+  const auto points = solve_drift(tracks, {.min_markers = 3}).points;
   CHECK(points[8].markers == 3);
   CHECK(points[9].markers == 0);
   CHECK(points[10].markers == 3);
@@ -195,12 +195,12 @@ TEST_CASE("one marker that breaks loose does not pull the drift") {
     }
     tracks.add_frame(spots);
   }
-  CHECK(worst_error(solve_drift(tracks, {}), 0) < 0.01);
+  CHECK(worst_error(solve_drift(tracks, {}).points, 0) < 0.01);
 }
 
 TEST_CASE("without a reference named, the first frame that has a drift is it") {
   const auto tracks = tracks_with(0, [](int frame, int m) { return frame >= 4 || m < 2; });
-  const auto points = solve_drift(tracks, {.reference = std::nullopt, .min_markers = 3});
+  const auto points = solve_drift(tracks, {.reference = std::nullopt, .min_markers = 3}).points;
   CHECK(points[3].markers == 0);
   CHECK(points[4].x_px == 0);
   CHECK(points[20].x_px == Approx(true_x(20) - true_x(4)));
@@ -209,11 +209,11 @@ TEST_CASE("without a reference named, the first frame that has a drift is it") {
 
 TEST_CASE("too few markers make no drift; none in the reference, none at all") {
   const auto tracks = tracks_with(0, [](int frame, int m) { return frame != 5 ? true : m < 2; });
-  CHECK(solve_drift(tracks, {.min_markers = 2})[5].markers == 2);
-  const auto points = solve_drift(tracks, {.min_markers = 3});
+  CHECK(solve_drift(tracks, {.min_markers = 2}).points[5].markers == 2);
+  const auto points = solve_drift(tracks, {.min_markers = 3}).points;
   CHECK(points[5].markers == 0);
   CHECK(points[6].markers > 0);
-  for (const DriftPoint& p : solve_drift(tracks, {.reference = 5, .min_markers = 3})) {
+  for (const DriftPoint& p : solve_drift(tracks, {.reference = 5, .min_markers = 3}).points) {
     CHECK(p.markers == 0);
   }
 }

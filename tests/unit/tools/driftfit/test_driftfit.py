@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The program driftfit with stacks drawn here with a known drift."""
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -30,7 +31,7 @@ class Synthetic(WithFolder):
             most = np.percentile(stack, 99.8) if clipped else stack.max()
             said = self.run_program(self.write_raw(np.minimum(stack, most).astype(stack.dtype), f"{clipped}.raw"),
                                     "-o", self.folder / f"{clipped}")
-            self.assertEqual("the largest value there is: spots that are clipped fit too wide; --saturation" in said,
+            self.assertEqual("at the top of their spot: spots that are clipped fit too wide; --saturation" in said,
                              clipped, said)
 
     def test_drift_of_found_markers(self):
@@ -231,6 +232,50 @@ class Gaps(WithFolder):
         stack[at] += np.random.default_rng(2).poisson(speck).astype(np.uint16)
         return self.write_raw(stack), drift
 
+    def drawn(self, own, *arguments):
+        """Three markers that also go their own way: own(marker, frame) is x and y."""
+        random, (y, x) = np.random.default_rng(4), np.mgrid[:64, :80]
+        drift = np.column_stack([np.linspace(0, 1, 100), np.linspace(0, -0.5, 100)])
+        stack = np.empty((100, 64, 80), np.uint16)
+        for frame, (dx, dy) in enumerate(drift):
+            mean = np.full((64, 80), 100.0)
+            for marker, (px, py) in enumerate(self.OF_OWN):
+                ax, ay = own(marker, frame)
+                mean += 750 * np.exp(-((x - px - dx - ax)**2 + (y - py - dy - ay)**2) / (2 * 1.3**2))
+            stack[frame] = random.poisson(mean)
+        file = self.folder / "own.tif"
+        file.write_bytes(tiff_of(stack, ""))
+        done = subprocess.run([PROGRAM, file, "--drift-csv", self.folder / "d.csv", "--overwrite", *arguments],
+                              capture_output=True, text=True, check=False, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = rows_of(self.folder / "d.csv")
+        off = [np.hypot(float(row["x_px"]) - dx, float(row["y_px"]) - dy) for row, (dx, dy) in zip(rows, drift)
+               if row["x_px"]]
+        return done.stderr, off
+
+    OF_OWN = ((15, 14), (50, 20), (30, 45))
+
+    def test_a_marker_that_slips_costs_no_drift_and_is_named(self):
+        for slip, frame in (0.3, 50), (1.5, 50), (2.5, 20), (3, 80):
+            said, off = self.drawn(lambda marker, t, slip=slip, frame=frame: (slip if marker == 0 and t >= frame else 0, 0))
+            self.assertGreaterEqual(len(off), 94)  # five until one beyond the reach is taken back
+            self.assertLess(max(off), 0.1)
+            told = re.search(r"warning: marker \d at 15.0, 14.0 is ([0-9.]+) px from where it was from frame (\d+) on", said)
+            self.assertTrue(told, said)
+            self.assertAlmostEqual(float(told[1]), slip, delta=0.05)
+            self.assertLessEqual(abs(int(told[2]) - frame), 5)
+        said, off = self.drawn(lambda marker, t: (1 if marker == 0 and t >= 30 else 0, 0.7 if marker == 2 and t >= 60 else 0))
+        self.assertEqual(len(off), 100)
+        self.assertLess(max(off), 0.1)
+        self.assertIn("from frame 30 on", said)
+        self.assertIn("from frame 60 on", said)
+        self.assertEqual(self.drawn(lambda marker, t: (0, 0))[0], "")
+
+    def test_a_marker_that_creeps_is_named_and_outvoted(self):
+        said, off = self.drawn(lambda marker, t: (0.01 * t if marker == 1 else 0, 0), "--min-markers", "2")
+        self.assertRegex(said, r"marker \d at (50.0|49.9), 20.0 and markers \d, \d move apart by up to (0.9|1.0)")
+        self.assertLess(max(off), 0.15)
+
     def test_one_odd_frame_costs_that_frame_alone(self):
         for dark, off in ([0], (5, 0)), ([1], (-3, 4)), ([0, 1], (0, -5)), ([2], (4, 0)), ([0, 2], (0, 4)):
             with self.subTest(f"{dark} dark, a speck at {off}"):
@@ -358,6 +403,24 @@ class Choices(WithFolder):
                              extratags=[(51123, 2, None, '{"PixelType": "GRAY16", ' + time + ', "Width": 96}', True)])
         self.run_program(file, "--drift-csv", out)
         self.assertEqual([r["time_s"] for r in rows_of(out)], ["0.125500000", "0.250000000", "", "0.375000000", ""])
+
+    def test_times_of_others_and_frames_without_are_no_times(self):
+        stack, _ = drifting(5)
+        file, out = self.folder / "s.tif", self.folder / "out.csv"
+        others = '"UserData": {"a": "\\"}", "Trigger": [{"ElapsedTime-ms": 7}]}, "Comment": "\\"ElapsedTime-ms\\": 8, {"'
+
+        def times_of(told):
+            with tifffile.TiffWriter(file) as writer:
+                for page, time in zip(stack, told):
+                    writer.write(page, photometric="minisblack", metadata=None, contiguous=False,
+                                 extratags=[(51123, 2, None, "{" + others + ("," + time if time else "") + "}", True)])
+            said = self.run_program(file, "--drift-csv", out, "--overwrite")
+            return [r.get("time_s") for r in rows_of(out)], said
+
+        times, said = times_of([None, *('"ElapsedTime-ms": %d' % (100 * t) for t in range(1, 5))])
+        self.assertEqual(times, ["", "0.100000000", "0.200000000", "0.300000000", "0.400000000"])
+        self.assertIn("of 1 frame the metadata have no time", said)
+        self.assertEqual(times_of([None] * 5)[0], [None] * 5)
 
     def test_a_page_for_two_frames_is_one_measurement(self):
         stack, drift = drifting(40)

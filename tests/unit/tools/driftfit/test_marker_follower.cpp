@@ -11,6 +11,8 @@
 namespace driftd::tools {
 namespace {
 
+const CameraMaps kNoMaps;
+
 Scene four_spots() {
   Scene scene;
   scene.width_px = scene.height_px = 96;
@@ -27,7 +29,7 @@ std::vector<Pick> picks_of(const Scene& scene, double off_px) {
 TEST_CASE("markers are followed through drift and jumps from rough picks") {
   const Scene scene = four_spots();
   SpotFitter fitter({});
-  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 2.5), fitter);
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 2.5), fitter, kNoMaps);
   for (int i = 0; i < 60; ++i) {
     const double dx = 0.15 * i + (i >= 30 ? 3 : 0);  // 3 px at once, 12 px in all
     const double dy = -0.1 * i;
@@ -44,7 +46,7 @@ TEST_CASE("markers are followed through drift and jumps from rough picks") {
 TEST_CASE("a hidden marker is missing and found again where the others say") {
   Scene scene = four_spots();
   SpotFitter fitter({});
-  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter, kNoMaps);
   Scene hidden = scene;
   hidden.spots.erase(hidden.spots.begin() + 1);
   for (int i = 0; i < 60; ++i) {
@@ -59,7 +61,7 @@ TEST_CASE("a hidden marker is missing and found again where the others say") {
 TEST_CASE("a neighbour is not taken for a marker that vanished") {
   Scene scene = four_spots();
   SpotFitter fitter({});
-  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter, kNoMaps);
   CHECK(follower.follow(bytes_of(scene.frame(0, 0)), 0).size() == 4);
   scene.spots[2].x_px += 4.5;
   CHECK(follower.follow(bytes_of(scene.frame(0, 0)), 1).size() == 3);
@@ -73,7 +75,7 @@ TEST_CASE("a neighbour that is taken for a marker in one frame costs that frame 
     Scene some = scene;
     some.spots.resize(shown);
     SpotFitter fitter({});
-    MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+    MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter, kNoMaps);
     CHECK(follower.follow(bytes_of(scene.frame(0, 0)), 0).size() == 4);
     some.spots[1].x_px += 4.5;
     CHECK(follower.follow(bytes_of(some.frame(0.2, 0.1)), 1).size() == shown - 1);
@@ -89,7 +91,7 @@ TEST_CASE("a neighbour that is taken for a marker in one frame costs that frame 
 TEST_CASE("a marker that jumped is taken back at its new place once it stays there") {
   Scene scene = four_spots();
   SpotFitter fitter({});
-  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter, kNoMaps);
   CHECK(follower.follow(bytes_of(scene.frame(0, 0)), 0).size() == 4);
   scene.spots[2].y_px -= 4.5;
   for (int i = 1; i < 12; ++i) {
@@ -107,7 +109,7 @@ TEST_CASE("a marker is not taken back on the spot of another") {
   Scene scene = four_spots();
   scene.spots[1] = {29.5, 25};  // 5.5 px beside the first
   SpotFitter fitter({});
-  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter, kNoMaps);
   follower.follow(bytes_of(scene.frame(0, 0)), 0);
   Scene without = scene;
   without.spots.erase(without.spots.begin());
@@ -124,7 +126,7 @@ TEST_CASE("markers that jump together are found in the same frame, though others
   Scene two = scene;
   two.spots.resize(2);
   SpotFitter fitter({});
-  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter, kNoMaps);
   follower.follow(bytes_of(scene.frame(0, 0)), 0);
   CHECK(follower.follow(bytes_of(two.frame(4, -2)), 1).size() == 2);
   CHECK(follower.follow(bytes_of(scene.frame(4, -2)), 2).size() == 4);
@@ -156,7 +158,7 @@ TEST_CASE("what most markers agree on is the drift, and a single one is not beli
 TEST_CASE("a dark frame has no marker, a marker may leave the frame") {
   const Scene scene = four_spots();
   SpotFitter fitter({});
-  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter);
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter, kNoMaps);
   CHECK(follower.follow(bytes_of(scene.frame(0, 0)), 0).size() == 4);
   Scene dark = scene;
   dark.spots.clear();

@@ -116,6 +116,23 @@ TEST_CASE("a marker that is picked twice is refused") {
   CHECK(complaint("p.csv", "x,y\n30,20\n31,20\n30,21\n").empty());
 }
 
+TEST_CASE("of localizations the first frame's are picks, and what is left out is told") {
+  const TemporaryFolder folder;
+  std::string note;
+  for (const char* const frame : {"frame", "Frame", "FRAME"}) {
+    write_file(folder / "p.csv",
+               std::string(frame) + ",x,y\n3,15,14\n3,50,20\n4,17.4,14\n4,52.4,20\n5,19,14\n");
+    const auto picks = read_picks(folder / "p.csv", std::nullopt, &note);
+    REQUIRE(picks.size() == 2);
+    CHECK(picks[1].x_px == 50);
+    CHECK_THAT(note, contains("picks are the 2 lines of frame 3, the first in the table; 3 lines "
+                              "of other frames are left out"));
+  }
+  write_file(folder / "p.csv", "frame,x,y\n3,15,14\n3,50,20\n");
+  CHECK(read_picks(folder / "p.csv", std::nullopt, &note).size() == 2);
+  CHECK(note.empty());
+}
+
 TEST_CASE("CSV picks may have other columns, comments, quotes and either line end") {
   const TemporaryFolder folder;
   write_file(folder / "p.csv", "# mine\r\n\"id\",\"x\",\"y\"\r\n1,2.5,3.5\r\n\r\n2,1e1,-0.25\r\n");

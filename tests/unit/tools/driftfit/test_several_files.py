@@ -8,8 +8,9 @@ import unittest
 from driftfit_program import WithFolder, drifting, np, tiff_of
 
 
-def ndtiff(folder, frames) -> None:
-    """An NDTiff recording with a file for each frame, after github.com/micro-manager/NDTiffStorage."""
+def ndtiff(folder, frames, metadata=None) -> None:
+    """An NDTiff recording with a file for each frame, after github.com/micro-manager/NDTiffStorage.
+    `metadata`: JSON of each, behind its pixels."""
     index = b""
     for number, frame in enumerate(frames):
         name = f"nd_NDTiffStack{f'_{number}' if number else ''}.tif"
@@ -19,10 +20,11 @@ def ndtiff(folder, frames) -> None:
         entries = [(256, 4, 1, width), (257, 4, 1, height), (258, 3, 1, 16), (259, 3, 1, 1), (262, 3, 1, 1),
                    (273, 4, 1, pixels_at), (277, 3, 1, 1), (278, 4, 1, height), (279, 4, 1, frame.nbytes)]
         directory = struct.pack("<H", 9) + b"".join(struct.pack("<HHII", *entry) for entry in entries) + bytes(4)
-        (folder / name).write_bytes(head + directory + frame.astype("<u2").tobytes())
+        text = metadata[number] if metadata else b""
+        (folder / name).write_bytes(head + directory + frame.astype("<u2").tobytes() + text)
         axes = json.dumps({"time": number}).encode()
         index += struct.pack("<I", len(axes)) + axes + struct.pack("<I", len(name)) + name.encode()
-        index += struct.pack("<8I", pixels_at, width, height, 1, 0, 0, 0, 0)
+        index += struct.pack("<8I", pixels_at, width, height, 1, 0, pixels_at + frame.nbytes, len(text), 0)
     (folder / "NDTiff.index").write_bytes(index)
 
 
@@ -138,6 +140,41 @@ class PlainPixels(WithFolder):
             for text in self.refusal():
                 self.assertIn(f"q_{i}.raw: is truncated: 20 of 30 frames are whole", text)
             self.check("--allow-truncated")
+
+
+class TimesOfFiles(WithFolder):
+    def said_of(self, *delays):
+        """Of files that begin so late, by OME-XML, with a frame each 0.5 s."""
+        stack, _ = drifting(4 * len(delays))
+        files = []
+        for i, delay in enumerate(delays):
+            planes = "".join(f'<Plane TheC="0" TheZ="0" TheT="{t}" DeltaT="{delay + 0.5 * t}"/>' for t in range(4))
+            files.append(self.folder / f"run_{i}.ome.tif")
+            files[-1].write_bytes(tiff_of(stack[4 * i:4 * i + 4], '<OME><Image><Pixels DimensionOrder="XYCZT" SizeX="96" '
+                                          'SizeY="96" SizeZ="1" SizeC="1" SizeT="4"><Channel/><TiffData/>' + planes
+                                          + "</Pixels></Image></OME>"))
+        return self.run_program(*files, "--drift", self.folder / "d.txt", "--overwrite")
+
+    def test_times_that_go_back_between_two_files_are_told(self):
+        self.assertNotIn("go back", self.said_of(0, 2, 4))
+        said = self.said_of(10, 12, 0.25)
+        self.assertIn("the times of frames go back by 13.25 s from run_1.ome.tif (its last: 13.5 s) to run_2.ome.tif "
+                      "(its first: 0.25 s)", said)
+        self.assertEqual(said.count("go back"), 1)
+
+    def test_those_of_ndtiff_and_micro_manager(self):
+        stack, _ = drifting(4)
+        for i, folder in enumerate(("a", "b")):
+            (self.folder / folder).mkdir()
+            ndtiff(self.folder / folder, stack[2 * i:2 * i + 1], [b'{"ElapsedTime-ms": %d}' % (7000 if i == 0 else 250)])
+            (self.folder / folder / "nd_NDTiffStack.tif").rename(self.folder / folder / f"nd_{i}.tif")
+            index = self.folder / folder / "NDTiff.index"
+            index.write_bytes(index.read_bytes().replace(struct.pack("<I", 18) + b"nd_NDTiffStack.tif",
+                                                         struct.pack("<I", 8) + f"nd_{i}.tif".encode()))
+        files = [self.folder / "a" / "nd_0.tif", self.folder / "b" / "nd_1.tif"]
+        said = self.run_program(*files, "--drift", self.folder / "d.txt")
+        self.assertIn("the times of frames go back by 6.75 s from nd_0.tif (its last: 7 s) to nd_1.tif (its first: 0.25 s)",
+                      said)
 
 
 if __name__ == "__main__":

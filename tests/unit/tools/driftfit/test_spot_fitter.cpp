@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "support/hard_spots.hpp"
 #include "support/spots.hpp"
+#include "tools/driftfit/clipped_pixels.hpp"
 
 namespace driftd::tools {
 namespace {
@@ -141,22 +145,67 @@ std::vector<std::uint16_t> clipped(double at, std::size_t count) {
   return pixels;
 }
 
+std::string told(const auto& pixels, fitter::PixelType type, int side = 11) {
+  const std::size_t area = static_cast<std::size_t>(side) * static_cast<std::size_t>(side);
+  ClippedPixels clipped;
+  for (std::size_t first = 0; first < pixels.size(); first += 100 * area)
+    clipped.look_at({.pixels = pixels.data() + first, .type = type, .roi_px = side, .count = 100});
+  return clipped.told();
+}
+
 TEST_CASE("spots that are clipped are told, others are not") {
-  const auto told = [](const std::vector<std::uint16_t>& pixels) {
-    ClippedPixels clipped;
-    for (std::size_t first = 0; first < pixels.size(); first += 100 * 121)
-      clipped.look_at({.pixels = pixels.data() + first,
-                       .type = fitter::PixelType::U16,
-                       .roi_px = 11,
-                       .count = 100});
-    return clipped.told();
-  };
-  CHECK(told(clipped(1, 500)).empty());
-  CHECK_THAT(told(clipped(0.3, 500)),
-             contains("the largest value there is") && contains("--saturation"));
+  const auto U16 = fitter::PixelType::U16;
+  CHECK(told(clipped(1, 500), U16).empty());
+  CHECK_THAT(told(clipped(0.3, 500), U16), contains("at the top") && contains("--saturation"));
   std::vector<std::uint16_t> few = test::simulate_spots<std::uint16_t>(11, 60, 400, 500, 33).pixels;
-  CHECK(told(few).empty());
-  CHECK(told({}).empty());
+  CHECK(told(few, U16).empty());
+  CHECK(told(std::vector<std::uint16_t>(), U16).empty());
+}
+
+TEST_CASE("clipped spots are told beside hot pixels, and hot pixels are no clipped spots") {
+  const auto U16 = fitter::PixelType::U16;
+  auto hot = clipped(0.3, 500);
+  const auto most = *std::max_element(hot.begin(), hot.end());
+  for (std::size_t roi = 0; roi < 500; roi += 3)
+    hot[roi * 121 + 17] = static_cast<std::uint16_t>(60000 + roi);
+  CHECK_THAT(told(hot, U16), contains("of exactly " + std::to_string(most)));
+
+  auto sound = clipped(1, 500);
+  for (std::size_t roi = 0; roi < 500; ++roi)
+    for (const std::size_t pixel : {3u, 17u, 40u, 117u}) sound[roi * 121 + pixel] = 65535;
+  CHECK(told(sound, U16).empty());
+}
+
+TEST_CASE("floats that a program has scaled to 1 tell where their camera clipped") {
+  for (const bool is_clipped : {false, true}) {
+    std::vector<float> scaled;
+    for (const std::uint16_t pixel : clipped(is_clipped ? 0.3 : 1, 500))
+      scaled.push_back(static_cast<float>(pixel) / 65535.0f);
+    const std::string said = told(scaled, fitter::PixelType::F32);
+    CHECK(said.empty() == !is_clipped);
+    if (!is_clipped) continue;
+    // The level that is proposed leaves them out.
+    const float proposed = std::stof(said.substr(said.find("--saturation ") + 13));
+    const float level = *std::max_element(scaled.begin(), scaled.end());
+    CHECK(proposed <= level);
+    CHECK(proposed > 0.999f * level);
+  }
+}
+
+TEST_CASE("wide spots on few levels are flat at their top without being clipped") {
+  std::mt19937 random(4);
+  std::uniform_real_distribution<double> apart(-0.5, 0.5);
+  std::normal_distribution<double> noise(0, 0.3);
+  std::vector<std::uint8_t> pixels;
+  for (int roi = 0; roi < 500; ++roi) {
+    const double x = 10 + apart(random), y = 10 + apart(random);
+    for (int i = 0; i < 441; ++i) {
+      const double square = std::pow(i % 21 - x, 2) + std::pow(i / 21 - y, 2);
+      pixels.push_back(
+          static_cast<std::uint8_t>(20.5 + 180 * std::exp(-square / 72) + noise(random)));
+    }
+  }
+  CHECK(told(pixels, fitter::PixelType::U8, 21).empty());
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST_CASE("plain pixels are described by Picasso's YAML, by options, or by both"
   write_file(folder / "movie.raw", little.substr(0, little.size() - 2));
   CHECK_THAT(complaint(by_yaml), contains("not a whole number of frames of 21 x 18 uint16"));
   write_file(folder / "movie.raw", little.substr(0, 21 * 18 * 2));
-  CHECK_THAT(complaint(by_yaml), contains("is truncated: 1 of 3 frames are whole"));
+  CHECK_THAT(complaint(by_yaml), contains("is truncated: 1 of 3 frames is whole"));
   write_file(folder / "movie.raw", "");
   CHECK_THAT(complaint(by_yaml), contains("not a whole number"));
 }

@@ -8,12 +8,6 @@
 
 namespace driftd::tools {
 
-/// "1 frame", "2 frames"
-template <class Count>
-std::string counted(Count count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 /// The double nearest to the fewest digits that give the float: 0.46, not 0.46000000834465027.
 inline double in_few_digits(float value) {
   return std::stod(fmt::format("{}", value));
