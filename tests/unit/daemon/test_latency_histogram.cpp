@@ -51,8 +51,8 @@ TEST_CASE("LatencyHistogram's buckets count what is below their edges, all but a
       return static_cast<double>(ns) <= limit_ns;
     }));
   };
-  for (std::size_t i = 0; i < driftd::daemon::kLatencyEdges_us.size(); ++i) {
-    const double edge_ns = 1e3 * driftd::daemon::kLatencyEdges_us[i];
+  for (std::size_t i = 0; i < driftd::kLatencyEdges_us.size(); ++i) {
+    const double edge_ns = 1e3 * driftd::kLatencyEdges_us[i];
     INFO(edge_ns);
     CHECK(summary.at_most[i] <= below(edge_ns));
     CHECK(summary.at_most[i] >= below(edge_ns * (1 - 1.0 / 32)));
