@@ -13,9 +13,10 @@
 #include "base/process/realtime.hpp"
 #include "camera/frame_source.hpp"
 #include "config/access_rules.hpp"
-#include "config/config.hpp"
+#include "config/drop_ins.hpp"
 #include "config/hook_program.hpp"
 #include "config/log_level.hpp"
+#include "config/options.hpp"
 #include "daemon/loop/publisher.hpp"
 #include "daemon/service.hpp"
 #include "daemon/wire/socket_place.hpp"
@@ -89,13 +90,15 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
 
 /// What would keep the daemon from starting here and now, or its hook from being run, though the
 /// configuration is right.
-void tell_obstacles(const driftd::config::Config& config, const std::filesystem::path& file) {
+void tell_obstacles(const driftd::config::Config& config, const std::filesystem::path& file,
+                    const driftd::config::Origins& origins) {
   const driftd::config::Wire& wire = config.wire;
+  const auto from = [&](const char* key) { return driftd::config::origin_of(key, file, origins); };
   const auto tell = [&](const char* key, const driftd::config::Endpoints& endpoints) {
     for (const std::string& endpoint : endpoints) {
       if (const auto obstacle = driftd::daemon::obstacle(endpoint)) {
-        std::cout << fmt::format("{}: {}: {} cannot be bound now and by this user: {}\n",
-                                 file.string(), key, endpoint, *obstacle);
+        std::cout << fmt::format("{}: {}: {} cannot be bound now and by this user: {}\n", from(key),
+                                 key, endpoint, *obstacle);
       }
     }
   };
@@ -105,10 +108,11 @@ void tell_obstacles(const driftd::config::Config& config, const std::filesystem:
   try {
     driftd::config::read_access(config.access);
   } catch (const driftd::config::ConfigError& error) {
-    std::cout << fmt::format("{}: access: {}\n", file.string(), error.what());
+    std::cout << fmt::format("{}: access: {}\n", from("access.server_key"), error.what());
   }
   const std::string hook = driftd::config::hook_problem(config.hook.on_event);
-  if (!hook.empty()) std::cout << fmt::format("{}: hook.on_event: {}\n", file.string(), hook);
+  if (!hook.empty())
+    std::cout << fmt::format("{}: hook.on_event: {}\n", from("hook.on_event"), hook);
 }
 
 }  // namespace
@@ -122,7 +126,7 @@ int main(int argc, char** argv) {
   app.add_option("--config,-c", file, "configuration file (YAML)");
   app.add_flag("--check-config", check, "check the configuration, say what is wrong, and exit");
   app.add_flag("--print-config", print,
-               "print the configuration merged with the defaults, and exit");
+               "print every value with the file and line that it is from, and exit");
   driftd::add_standard_flags(app, "driftd");
   try {
     app.parse(argc, argv);
@@ -137,16 +141,17 @@ int main(int argc, char** argv) {
     return Configuration;
   }
   driftd::config::Config config;
+  driftd::config::Origins origins;
   try {
-    config = driftd::config::load(file);
+    config = driftd::config::load(file, &origins);
   } catch (const driftd::config::ConfigError& error) {
     std::cerr << error.what() << '\n';
     return Configuration;
   }
-  if (print) std::cout << driftd::config::to_yaml(config);
+  if (print) std::cout << driftd::config::to_yaml(driftd::config::table(), config, &origins);
   if (check && !print) {
-    std::cout << file.string() << ": no mistakes\n";
-    tell_obstacles(config, file);
+    std::cout << driftd::config::no_mistakes(file, origins);
+    tell_obstacles(config, file, origins);
   }
   if (check || print) return Clean;
   spdlog::set_level(driftd::config::log_level(config.log.level));
