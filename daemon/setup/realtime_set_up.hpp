@@ -24,9 +24,9 @@ struct RealTimeReport {
 
 /// The calls that may be refused; tests put refusals here.
 struct RealTimeCalls {
-  std::function<std::optional<std::string>()> lock_memory = lock_memory;
+  std::function<std::optional<std::string>()> lock_memory = driftd::lock_memory;
   std::function<std::optional<std::string>(int priority, int cpu, const char* thread_name)>
-      schedule = schedule_this_thread;
+      schedule = driftd::schedule_this_thread;
 };
 
 class RealTimeSetUp {
