@@ -2,11 +2,13 @@
 #include "config/drop_ins.hpp"
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "base/yaml/document.hpp"
 #include "base/yaml/mistakes.hpp"
+#include "base/yaml/scalar.hpp"
 
 namespace driftd::config {
 namespace {
@@ -71,6 +73,18 @@ std::string no_mistakes(const fs::path& file, const Origins& origins) {
               " takes the place of it\n";
     }
   }
+  return text;
+}
+
+std::string with_drop_ins(const fs::path& file, const Origins& origins) {
+  std::set<std::string> names;
+  for (const auto& [key, given] : origins) {
+    for (const Given& one : given)
+      if (one.name != file) names.insert(fs::path(one.name).filename().string());
+  }
+  std::string text = file.string();
+  for (const std::string& name : names)
+    text += (name == *names.begin() ? " with " : ", ") + yaml::printable(name);
   return text;
 }
 

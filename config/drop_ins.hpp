@@ -32,6 +32,8 @@ Config load(const std::filesystem::path& file, Origins* origins);
 /// What --check-config prints where there are no mistakes: a line for each file, and one for each
 /// value that a later file takes the place of.
 std::string no_mistakes(const std::filesystem::path& file, const Origins& origins);
+/// "FILE", or "FILE with A.yaml, B.yaml", the drop-ins that give values; for a log.
+std::string with_drop_ins(const std::filesystem::path& file, const Origins& origins);
 /// "FILE:LINE" of the key's value; `file` where it has its default.
 std::string origin_of(const std::string& key, const std::filesystem::path& file,
                       const Origins& origins);

@@ -155,6 +155,7 @@ int main(int argc, char** argv) {
   }
   if (check || print) return Clean;
   spdlog::set_level(driftd::config::log_level(config.log.level));
+  spdlog::info("configuration: {}", driftd::config::with_drop_ins(file, origins));
   block_signals();
   raise_descriptor_limit();
   return run(config, file);

@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   if (check && !print) std::cout << driftd::config::no_mistakes(file, origins);
   if (check || print) return ExitCode::Clean;
   spdlog::set_level(driftd::config::log_level(config.log.level));
+  spdlog::info("configuration: {}", driftd::config::with_drop_ins(file, origins));
   block_signals();
   try {
     return driftd::stage::run(config, std::move(stage));

@@ -50,14 +50,11 @@ class Series {
       show(what);
     }
     if (shows()) fmt::print(stderr, "\n");
-    const double seconds = static_cast<double>(monotonic_ns() - start_ns) * 1e-9;
     if (!statistics_) throw CannotCalibrate("there were no frames");
-    rate_hz_ = statistics_->frames() / seconds;
   }
 
   const FrameStatistics& statistics() const { return *statistics_; }
   const NoiseBlocks& noise() const { return *noise_; }
-  double rate_hz() const noexcept { return rate_hz_; }
 
  private:
   static bool shows() { return isatty(STDERR_FILENO) != 0; }
@@ -111,7 +108,6 @@ class Series {
   std::unique_ptr<NoiseBlocks> noise_;
   std::vector<std::uint16_t> pixels_;
   std::uint64_t last_id_ = 0;
-  double rate_hz_ = 0;
 };
 
 /// Waits for a line on standard input. False: Ctrl-C, or the input ended.

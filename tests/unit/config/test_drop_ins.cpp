@@ -260,6 +260,11 @@ TEST_CASE("a check tells each file, and what another takes the place of", "[conf
         "lab.yaml:2: camera.gain_db: lab.yaml.d/a.yaml:1 takes the place of it\n");
   CHECK(lab.within(origin_of("camera.buffers", lab.file(), origins)) == "lab.yaml:3");
   CHECK(lab.within(origin_of("log.level", lab.file(), origins)) == "lab.yaml");
+  CHECK(lab.within(with_drop_ins(lab.file(), origins)) == "lab.yaml with a.yaml");
+  lab.drop_in("B.yaml", "log: {level: info}\n");
+  load(lab.file(), &origins);
+  CHECK(lab.within(with_drop_ins(lab.file(), origins)) == "lab.yaml with B.yaml, a.yaml");
+  CHECK(with_drop_ins("lab.yaml", {}) == "lab.yaml");
 }
 
 TEST_CASE("a configuration spread over drop-ins is the same as in one file", "[config]") {

@@ -204,6 +204,7 @@ TEST_CASE("a reload reads the drop-ins, and takes all of them or nothing") {
         std::vector<std::string>{"configuration_reloaded", "configuration_rejected"});
   CHECK(f.told.events[1]["text"].get<std::string>().find((folder / "b.yaml").string() + ":2:") !=
         std::string::npos);
+  CHECK(f.told.events[0]["text"] == file.path.string() + " with a.yaml");
   CHECK(f.config.control.step_limit_nm == 4.5);
   reload.run();
   CHECK(f.config.control.step_limit_nm == 3.5);
