@@ -136,8 +136,6 @@ void Loader::read_option(const Option& option, const YAML::Node& name, const YAM
     return;
   }
   set_place(key, place_of(value));
-  // The elements of a list that this one takes the place of are gone.
-  std::erase_if(places_, [&](const auto& known) { return known.first.starts_with(key + '['); });
   if (value.IsSequence()) {
     for (std::size_t i = 0; i < value.size(); ++i) {
       set_place(key + '[' + std::to_string(i) + ']', place_of(value[i]));

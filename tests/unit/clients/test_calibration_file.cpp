@@ -214,6 +214,7 @@ TEST_CASE("whatever is measured is the only thing that changes") {
       {"control.integral", {"0.125", "0.35"}},
       {"optics.pixel_size_nm", {"99.875", "108"}},
       {"fitter.cuda.device", {"0", "1"}},
+      {"fitter.cuda.mode", {"launch", "graph"}},
       {"fitter.max_iterations", {"10", "20"}},
       {"log.level", {"debug", "error"}}};
   const auto some = [&] {
