@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   std::filesystem::path file;
   bool check = false;
   bool print = false;
-  app.add_option("--config,-c", file, "configuration file (YAML)");
+  app.add_option("--config,-c", file, "configuration file (YAML); FILE.d/*.yaml are read over it");
   app.add_flag("--check-config", check, "check the configuration, say what is wrong, and exit");
   app.add_flag("--print-config", print,
                "print every value with the file and line that it is from, and exit");

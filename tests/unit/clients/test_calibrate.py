@@ -79,9 +79,9 @@ class Calibrate(unittest.TestCase):
     def command(self, *arguments):
         return [DRIFTCTL, "--commands", self.daemon.endpoint, "calibrate", *arguments]
 
-    def run_it(self, *arguments):
+    def run_it(self, *arguments, **how):
         return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=90,
-                              stdin=subprocess.DEVNULL)
+                              stdin=subprocess.DEVNULL, **how)
 
     def start(self, *arguments, **how):
         process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE,
@@ -141,12 +141,13 @@ class Calibrate(unittest.TestCase):
         present.update(image_to_stage=[[-0.9925, 0.1219], [0.1217, 0.993]], delay_us=3104, time_constant_us=1010,
                        integral=0.35, proportional=0, residual_nm=0.53)
         self.daemon.words[-1]["result"]["proposal"]["stage"]["delay_us"] = 3200
-        done = self.run_it("--config", self.config, "--write")
+        done = self.run_it("--config", "driftd.yaml", "--write", cwd=self.folder)
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual(self.values(), WRITTEN.replace("3104", "3200"))
         (old,) = glob.glob(self.written + ".before-*")
         self.assertEqual(self.read(old), head)
-        self.assertIn(f"Written to {self.written}; the one before is {old}.", done.stderr)
+        self.assertIn(f"Written to driftd.yaml.d/stage-calibration.yaml; the one before is {old}.", done.stderr)
+        self.assertIn("\n#   stage.delay_us: 3000  (driftd.yaml:8)\n", self.read(self.written))
 
     def test_a_later_drop_in_that_takes_the_place_of_a_value_is_told(self):
         os.mkdir(self.drop_ins)

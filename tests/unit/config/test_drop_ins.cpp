@@ -193,13 +193,26 @@ TEST_CASE("what cannot be read as a drop-in is an error that names it", "[config
     CHECK_THAT(lab.mistakes(), contains("lab.yaml.d:1:1: cannot be listed: No such file"));
   }
   SECTION("what this user may not read") {
-    if (geteuid() == 0) return;  // who may read everything
     lab.drop_in("a.yaml", "");
     fs::permissions(lab.folder() / "a.yaml", fs::perms::none);
-    CHECK(lab.mistakes() == "lab.yaml.d/a.yaml:1:1: cannot be opened: Permission denied");
+    const bool root = geteuid() == 0;  // who may read everything
+    if (root) {
+      fs::permissions(lab.path(), fs::perms(0755));
+      REQUIRE(::seteuid(65534) == 0);
+    }
+    const std::string of_file = lab.mistakes();
+    if (root) REQUIRE(::seteuid(0) == 0);
     fs::permissions(lab.folder(), fs::perms::none);
-    CHECK_THAT(lab.mistakes(), contains("lab.yaml.d:1:1: cannot be listed: Permission denied"));
+    if (root) REQUIRE(::seteuid(65534) == 0);
+    const std::string of_folder = lab.mistakes();
+    if (root) REQUIRE(::seteuid(0) == 0);
     fs::permissions(lab.folder(), fs::perms::owner_all);
+    if (of_file.starts_with("lab.yaml:")) {
+      WARN("SKIPPED: " << lab.path() << " cannot be reached by the user nobody");  // by TMPDIR
+      return;
+    }
+    CHECK(of_file == "lab.yaml.d/a.yaml:1:1: cannot be opened: Permission denied");
+    CHECK_THAT(of_folder, contains("lab.yaml.d:1:1: cannot be listed: Permission denied"));
   }
 }
 
