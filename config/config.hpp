@@ -209,7 +209,7 @@ struct Config : Settings {
 };
 
 /// A mistake in a configuration. what() is "FILE:LINE:COLUMN: key: found X; allowed Y", one line a
-/// mistake, all mistakes of the file.
+/// mistake, all mistakes of all files.
 struct ConfigError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -225,7 +225,7 @@ Config with_sizes(Config config, double sigma_px = 0, int roi_px = 0);
 /// both sides. Of a ROI that is to be chosen: the least that ever is.
 double least_side_px(const Config& config);
 
-/// Reads, checks and merges a file over the defaults. @throws ConfigError
+/// Reads, checks and merges a file and its drop-ins over the defaults. @throws ConfigError
 Config load(const std::filesystem::path& file);
 /// The same from text; `name` stands for the file in messages, `folder` resolves relative paths.
 Config load_text(const std::string& text, const std::string& name,

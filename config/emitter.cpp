@@ -46,33 +46,60 @@ struct ValueEmitter {
   }
 };
 
+void emit(YAML::Emitter& out, const Option& option, const Value& value) {
+  if (is_auto(option, value))
+    out << "auto";
+  else
+    std::visit(ValueEmitter{out}, value);
+}
+
+std::string comment_of(const Option& option, const Origins& origins) {
+  const auto given = origins.find(option.key);
+  if (given == origins.end()) return "default";
+  std::string text;
+  for (auto one = given->second.rbegin(); one != given->second.rend(); ++one) {
+    if (!text.empty()) text += one == given->second.rbegin() + 1 ? ", over " : " and ";
+    text += one->name + ':' + std::to_string(one->line);
+  }
+  return yaml::printable(text);  // a name of a file may hold a line's end
+}
+
 /// What stands in the section, "" being the file itself: its options, then the sections within.
 void emit_section(YAML::Emitter& out, const Table& table, std::string_view name,
-                  const Settings& settings) {
+                  const Settings& settings, const Origins* origins) {
   out << YAML::BeginMap;
   for (const Option& option : table.options) {
     if (option.section() != name) continue;
     out << YAML::Key << std::string(option.name()) << YAML::Value;
     const Value value = option.get(settings);
-    if (is_auto(option, value))
-      out << "auto";
-    else
-      std::visit(ValueEmitter{out}, value);
+    // A list of markers takes lines of its own, below its key.
+    const auto* markers = std::get_if<std::vector<ListedMarker>>(&value);
+    const bool below = markers != nullptr && !markers->empty();
+    if (origins != nullptr && below) out << YAML::Comment(comment_of(option, *origins));
+    emit(out, option, value);
+    if (origins != nullptr && !below) out << YAML::Comment(comment_of(option, *origins));
   }
   for (const Section& section : table.sections) {
     if (section.outer() != name) continue;
     out << YAML::Key << std::string(section.key()) << YAML::Value;
-    emit_section(out, table, section.name, settings);
+    emit_section(out, table, section.name, settings, origins);
   }
   out << YAML::EndMap;
 }
 
 }  // namespace
 
-std::string to_yaml(const Table& table, const Settings& settings) {
+std::string to_yaml(const Table& table, const Settings& settings, const Origins* origins) {
   YAML::Emitter out;
-  emit_section(out, table, "", settings);
+  emit_section(out, table, "", settings, origins);
   return std::string(out.c_str()) + '\n';
+}
+
+std::string to_yaml(const Option& option, const Value& value) {
+  YAML::Emitter out;
+  out.SetSeqFormat(YAML::Flow);
+  emit(out, option, value);
+  return out.c_str();
 }
 
 std::string to_yaml(const Config& config) {

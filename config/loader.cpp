@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "base/yaml/document.hpp"
 #include "base/yaml/mistakes.hpp"
 #include "base/yaml/nearest.hpp"
+#include "config/drop_ins.hpp"
 #include "config/options.hpp"
 #include "config/value_reader.hpp"
 
@@ -24,15 +28,40 @@ class Loader {
     set_defaults(table, settings);
   }
 
-  void load(const std::string& text, const std::string& name) {
-    if (const auto root = yaml::read_document(text, mistakes_)) {
-      read_root(*root);
-      check_combinations();
+  /// @throws ConfigError
+  Origins load(std::span<const Text> texts) {
+    bool all_are_yaml = true;
+    for (const Text& text : texts) {
+      files_.push_back({text.name, {}});
+      seen_.clear();
+      read_sections_.clear();
+      const auto root = yaml::read_document(text.text, mistakes());
+      if (root) read_root(*root);
+      all_are_yaml = all_are_yaml && root;
     }
-    if (!mistakes_.empty()) throw ConfigError(mistakes_.report(name));
+    if (all_are_yaml) check_combinations();
+    std::string report;
+    for (const File& file : files_) {
+      if (file.mistakes.empty()) continue;
+      report += (report.empty() ? "" : "\n") + file.mistakes.report(file.name);
+    }
+    if (!report.empty()) throw ConfigError(report);
+    return std::move(origins_);
   }
 
  private:
+  struct File {
+    std::string name;
+    Mistakes mistakes;
+  };
+  struct FilePlace {
+    std::size_t file = 0;  ///< index into files_
+    Place place;
+  };
+
+  /// Of the file that is being read.
+  Mistakes& mistakes() { return files_.back().mistakes; }
+  void set_place(const std::string& key, Place place) { places_[key] = {files_.size() - 1, place}; }
   void read_root(const YAML::Node& root);
   void read_section(const Section& section, const YAML::Node& node);
   /// Reads the section that `name` names within `outer`. False: there is none.
@@ -43,16 +72,19 @@ class Loader {
 
   const Table& table_;
   Settings& settings_;
-  Mistakes mistakes_;
-  std::map<std::string, Place, std::less<>> places_;  ///< of the values that the file gives
-  std::set<std::string, std::less<>> unusable_;       ///< keys that the file gives wrongly
+  std::vector<File> files_;
+  std::map<std::string, FilePlace, std::less<>> places_;  ///< of the values that hold
+  std::set<std::string, std::less<>> unusable_;           ///< keys that a file gives wrongly
+  Origins origins_;
+  // Of the file that is being read:
+  std::set<std::string, std::less<>> seen_;
   std::set<std::string_view> read_sections_;
 };
 
 void Loader::read_root(const YAML::Node& root) {
   if (root.IsNull()) return;
   if (!root.IsMap()) {
-    mistakes_.add(place_of(root), "", describe(root), "a mapping of sections");
+    mistakes().add(place_of(root), "", describe(root), "a mapping of sections");
     return;
   }
   for (const auto& entry : root) {
@@ -66,7 +98,7 @@ bool Loader::read_inner(std::string_view outer, const YAML::Node& name, const YA
       table_.sections, [&](const Section& s) { return s.outer() == outer && s.key() == key; });
   if (section == table_.sections.end()) return false;
   if (!read_sections_.insert(section->name).second) {
-    mistakes_.add(place_of(name), section->name, "found twice; allowed once");
+    mistakes().add(place_of(name), section->name, "found twice; allowed once");
   } else {
     read_section(*section, node);
   }
@@ -76,7 +108,7 @@ bool Loader::read_inner(std::string_view outer, const YAML::Node& name, const YA
 void Loader::read_section(const Section& section, const YAML::Node& node) {
   if (node.IsNull()) return;  // a section whose keys are all commented out
   if (!node.IsMap()) {
-    mistakes_.add(place_of(node), section.name, describe(node), "a mapping of options");
+    mistakes().add(place_of(node), section.name, describe(node), "a mapping of options");
     return;
   }
   for (const auto& entry : node) {
@@ -93,24 +125,25 @@ void Loader::read_section(const Section& section, const YAML::Node& node) {
 
 void Loader::read_option(const Option& option, const YAML::Node& name, const YAML::Node& value) {
   const std::string& key = option.key;
-  if (places_.contains(key)) {
-    mistakes_.add(place_of(name), key, "found twice; allowed once");
+  if (!seen_.insert(key).second) {
+    mistakes().add(place_of(name), key, "found twice; allowed once");
     return;
   }
   if (value.IsNull()) {  // has no place of its own
-    places_[key] = place_of(name);
+    set_place(key, place_of(name));
     unusable_.insert(key);
-    mistakes_.add(place_of(name), key, "nothing", allowed(option));
+    mistakes().add(place_of(name), key, "nothing", allowed(option));
     return;
   }
-  places_[key] = place_of(value);
+  set_place(key, place_of(value));
   if (value.IsSequence()) {
     for (std::size_t i = 0; i < value.size(); ++i) {
-      places_[key + '[' + std::to_string(i) + ']'] = place_of(value[i]);
+      set_place(key + '[' + std::to_string(i) + ']', place_of(value[i]));
     }
   }
-  if (const auto read = ValueReader(mistakes_).read(option, value)) {
+  if (const auto read = ValueReader(mistakes()).read(option, value)) {
     option.set(settings_, *read);
+    origins_[key].push_back({files_.back().name, place_of(name).line, *read});
   } else {
     unusable_.insert(key);
   }
@@ -118,7 +151,7 @@ void Loader::read_option(const Option& option, const YAML::Node& name, const YAM
 
 void Loader::unknown_option(std::string_view section, const YAML::Node& name) {
   if (!name.IsScalar()) {
-    mistakes_.add(place_of(name), section, describe(name), "a name before the colon");
+    mistakes().add(place_of(name), section, describe(name), "a name before the colon");
     return;
   }
   const std::string& found = name.Scalar();
@@ -127,8 +160,8 @@ void Loader::unknown_option(std::string_view section, const YAML::Node& name) {
   // The same name elsewhere is the likeliest slip: an option in the wrong section.
   const auto elsewhere = std::ranges::find(table_.options, std::string_view(found), &Option::name);
   if (elsewhere != table_.options.end()) {
-    mistakes_.add(place_of(name), key,
-                  "found an unknown key; did you mean " + elsewhere->key + '?');
+    mistakes().add(place_of(name), key,
+                   "found an unknown key; did you mean " + elsewhere->key + '?');
     return;
   }
   std::vector<std::string_view> candidates;
@@ -138,38 +171,43 @@ void Loader::unknown_option(std::string_view section, const YAML::Node& name) {
   for (const Option& option : table_.options) {
     if (option.section() == section) candidates.push_back(option.name());
   }
-  mistakes_.add(place_of(name), key, yaml::unknown_key(found, candidates, prefix));
+  mistakes().add(place_of(name), key, yaml::unknown_key(found, candidates, prefix));
 }
 
 void Loader::check_combinations() {
   for (const Conflict& conflict : table_.find_conflicts(settings_)) {
     const auto unusable = [this](const std::string& key) { return unusable_.contains(key); };
     if (std::ranges::any_of(conflict.keys, unusable)) continue;
-    const auto given = std::ranges::find_if(
-        conflict.keys, [this](const std::string& key) { return places_.contains(key); });
-    const Place place = given == conflict.keys.end() ? Place{} : places_.find(*given)->second;
-    mistakes_.add(place, conflict.keys.front(), conflict.found, conflict.allowed);
+    std::optional<FilePlace> first;
+    std::string elsewhere;  // values of other files that take part
+    for (const std::string& key : conflict.keys) {
+      const auto given = places_.find(key);
+      if (given == places_.end()) continue;
+      if (!first) first = given->second;
+      const auto& [file, place] = given->second;
+      if (file != first->file) {
+        elsewhere += (elsewhere.empty() ? " (" : ", ") + key + " is from " + files_[file].name +
+                     ':' + std::to_string(place.line);
+      }
+    }
+    if (!elsewhere.empty()) elsewhere += ')';
+    const FilePlace at = first.value_or(FilePlace{});
+    files_[at.file].mistakes.add(at.place, conflict.keys.front(), conflict.found,
+                                 conflict.allowed + elsewhere);
   }
 }
 
 }  // namespace
 
-void read_text(const Table& table, const std::string& text, const std::string& name,
-               Settings& settings) {
-  Loader(table, settings).load(text, name);
+Origins read_texts(const Table& table, std::span<const Text> texts, Settings& settings) {
+  return Loader(table, settings).load(texts);
 }
 
-std::string text_of_file(const std::filesystem::path& file) {
-  Mistakes mistakes;
-  auto text = yaml::read_file(file, mistakes);
-  if (!text) throw ConfigError(mistakes.report(file.string()));
-  return *std::move(text);
-}
-
-Config load_text(const std::string& text, const std::string& name,
-                 const std::filesystem::path& folder) {
+Config load_texts(std::span<const Text> texts, const std::filesystem::path& folder,
+                  Origins* origins) {
   Config config{};
-  read_text(table(), text, name, config);
+  Origins found = read_texts(table(), texts, config);
+  if (origins != nullptr) *origins = std::move(found);
   config.replay.path = path_from(folder, config.replay.path);
   config.record.directory = path_from(folder, config.record.directory);
   config.access.server_key = path_from(folder, config.access.server_key);
@@ -177,9 +215,17 @@ Config load_text(const std::string& text, const std::string& name,
   return config;
 }
 
+Config load_text(const std::string& text, const std::string& name,
+                 const std::filesystem::path& folder) {
+  return load_texts(std::array{Text{name, text}}, folder);
+}
+
+Config load(const std::filesystem::path& file, Origins* origins) {
+  return load_texts(texts_of(file), std::filesystem::absolute(file).parent_path(), origins);
+}
+
 Config load(const std::filesystem::path& file) {
-  return load_text(text_of_file(file), file.string(),
-                   std::filesystem::absolute(file).parent_path());
+  return load(file, nullptr);
 }
 
 }  // namespace driftd::config

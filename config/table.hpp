@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -101,19 +102,33 @@ bool is_auto(const Option& option, const Value& value);
 /// "a number from 1 to 10000000 us", "one of off, hardware, software", "true or false", ...
 std::string allowed(const Option& option);
 
+/// What a file holds; `name` stands for it in messages.
+struct Text {
+  std::string name, text;
+};
+/// A value as one of the texts gives it.
+struct Given {
+  std::string name;  ///< of the text
+  int line;          ///< where its key stands
+  Value value;
+};
+/// By key, what the texts give, in their order: the last one holds. A key that is not here has its
+/// default.
+using Origins = std::map<std::string, std::vector<Given>, std::less<>>;
+
 /// Sets every option to its default.
 void set_defaults(const Table& table, Settings& settings);
-/// Reads a file's text over the defaults. `name` stands for the file in messages.
-/// @throws ConfigError
-void read_text(const Table& table, const std::string& text, const std::string& name,
-               Settings& settings);
-/// What a file holds. @throws ConfigError
-std::string text_of_file(const std::filesystem::path& file);
+/// Reads the texts over the defaults, each over those before it, key by key; a list is one value.
+/// @throws ConfigError with the mistakes of all
+Origins read_texts(const Table& table, std::span<const Text> texts, Settings& settings);
 /// `path` as seen from `folder`, where both are given.
 std::filesystem::path path_from(const std::filesystem::path& folder,
                                 const std::filesystem::path& path);
-/// YAML that read_text() reads back to the same settings.
-std::string to_yaml(const Table& table, const Settings& settings);
+/// YAML that read_texts() reads back to the same settings. With `origins` each value has a comment
+/// that says where it is from.
+std::string to_yaml(const Table& table, const Settings& settings, const Origins* origins = nullptr);
+/// A value of the option on one line.
+std::string to_yaml(const Option& option, const Value& value);
 
 std::vector<Option> joined(std::vector<std::vector<Option>> parts);
 

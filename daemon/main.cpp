@@ -13,9 +13,10 @@
 #include "base/process/realtime.hpp"
 #include "camera/frame_source.hpp"
 #include "config/access_rules.hpp"
-#include "config/config.hpp"
+#include "config/drop_ins.hpp"
 #include "config/hook_program.hpp"
 #include "config/log_level.hpp"
+#include "config/options.hpp"
 #include "daemon/housekeeping.hpp"
 #include "daemon/loop/publisher.hpp"
 #include "daemon/wire/socket_path.hpp"
@@ -90,13 +91,15 @@ int run(const driftd::config::Config& config, const std::filesystem::path& file)
 
 /// What would keep the daemon from starting here and now, or its hook from being run, though the
 /// configuration is right.
-void tell_obstacles(const driftd::config::Config& config, const std::filesystem::path& file) {
+void tell_obstacles(const driftd::config::Config& config, const std::filesystem::path& file,
+                    const driftd::config::Origins& origins) {
   const driftd::config::Wire& wire = config.wire;
+  const auto from = [&](const char* key) { return driftd::config::origin_of(key, file, origins); };
   const auto tell = [&](const char* key, const driftd::config::Endpoints& endpoints) {
     for (const std::string& endpoint : endpoints) {
       if (const auto obstacle = driftd::daemon::obstacle(endpoint)) {
-        std::cout << fmt::format("{}: {}: {} cannot be bound now and by this user: {}\n",
-                                 file.string(), key, endpoint, *obstacle);
+        std::cout << fmt::format("{}: {}: {} cannot be bound now and by this user: {}\n", from(key),
+                                 key, endpoint, *obstacle);
       }
     }
   };
@@ -106,10 +109,11 @@ void tell_obstacles(const driftd::config::Config& config, const std::filesystem:
   try {
     driftd::config::read_access(config.access);
   } catch (const driftd::config::ConfigError& error) {
-    std::cout << fmt::format("{}: access: {}\n", file.string(), error.what());
+    std::cout << fmt::format("{}: access: {}\n", from("access.server_key"), error.what());
   }
   const std::string hook = driftd::config::hook_problem(config.hook.on_event);
-  if (!hook.empty()) std::cout << fmt::format("{}: hook.on_event: {}\n", file.string(), hook);
+  if (!hook.empty())
+    std::cout << fmt::format("{}: hook.on_event: {}\n", from("hook.on_event"), hook);
 }
 
 }  // namespace
@@ -120,10 +124,10 @@ int main(int argc, char** argv) {
   std::filesystem::path file;
   bool check = false;
   bool print = false;
-  app.add_option("--config,-c", file, "configuration file (YAML)");
+  app.add_option("--config,-c", file, "configuration file (YAML); FILE.d/*.yaml are read over it");
   app.add_flag("--check-config", check, "check the configuration, say what is wrong, and exit");
   app.add_flag("--print-config", print,
-               "print the configuration merged with the defaults, and exit");
+               "print every value with the file and line that it is from, and exit");
   driftd::add_standard_flags(app, "driftd");
   try {
     app.parse(argc, argv);
@@ -138,19 +142,21 @@ int main(int argc, char** argv) {
     return Configuration;
   }
   driftd::config::Config config;
+  driftd::config::Origins origins;
   try {
-    config = driftd::config::load(file);
+    config = driftd::config::load(file, &origins);
   } catch (const driftd::config::ConfigError& error) {
     std::cerr << error.what() << '\n';
     return Configuration;
   }
-  if (print) std::cout << driftd::config::to_yaml(config);
+  if (print) std::cout << driftd::config::to_yaml(driftd::config::table(), config, &origins);
   if (check && !print) {
-    std::cout << file.string() << ": no mistakes\n";
-    tell_obstacles(config, file);
+    std::cout << driftd::config::no_mistakes(file, origins);
+    tell_obstacles(config, file, origins);
   }
   if (check || print) return Clean;
   spdlog::set_level(driftd::config::log_level(config.log.level));
+  spdlog::info("configuration: {}", driftd::config::with_drop_ins(file, origins));
   block_signals();
   raise_descriptor_limit();
   return run(config, file);

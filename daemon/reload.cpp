@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "config/drop_ins.hpp"
 #include "config/log_level.hpp"
 #include "daemon/setup/compose.hpp"
 
@@ -10,7 +11,8 @@ namespace driftd::daemon {
 
 void Reload::run() {
   try {
-    config::Config after = config::load(file_);
+    config::Origins origins;
+    config::Config after = config::load(file_, &origins);
     const bool idle = loop_.report().lock.state == control::LockState::Idle && !orders_pending_();
     const auto fixed = config::not_reloadable_changes(config_, after, idle);
     if (!fixed.empty()) {
@@ -26,7 +28,8 @@ void Reload::run() {
     tell_access(wire_.replace(std::move(rules)));
     loop_.change_settings(std::make_unique<LoopSettings>(loop_settings(config_, camera_.info())));
     spdlog::set_level(config::log_level(config_.log.level));
-    events_.raise(EventLog::Level::Info, "configuration_reloaded", file_.string());
+    events_.raise(EventLog::Level::Info, "configuration_reloaded",
+                  config::with_drop_ins(file_, origins));
   } catch (const config::ConfigError& error) {
     events_.raise(EventLog::Level::Error, "configuration_rejected",
                   std::string("the old configuration keeps running: ") + error.what());

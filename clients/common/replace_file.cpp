@@ -45,7 +45,7 @@ class NewFile {
     if (::fstat(descriptor_, &own) != 0) fail("cannot write " + path_.string(), errno);
     if ((own.st_uid != like.st_uid || own.st_gid != like.st_gid) &&
         ::fchown(descriptor_, like.st_uid, like.st_gid) != 0) {
-      fail("cannot give " + path_.string() + " the owner of the file that it replaces", errno);
+      fail("cannot give " + path_.string() + " the owner of the configuration", errno);
     }
     // After the owner, a change of which clears some bits.
     if (::fchmod(descriptor_, like.st_mode & 07777U) != 0 || ::fsync(descriptor_) != 0) {
@@ -106,6 +106,19 @@ void sync_folder(const std::filesystem::path& folder) {
   ::close(descriptor);
 }
 
+struct stat stat_of(const std::filesystem::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0) fail("cannot read " + file.string(), errno);
+  return info;
+}
+
+/// Of a file that is not there yet.
+struct stat like_model(const std::filesystem::path& model) {
+  struct stat like = stat_of(model);
+  like.st_mode = (like.st_mode & 0666U) | S_IWUSR;
+  return like;
+}
+
 /// What is replaced: where a symbolic link leads to.
 struct Target {
   std::filesystem::path path;
@@ -116,47 +129,105 @@ Target target_of(const std::filesystem::path& file) {
   std::error_code error;
   Target target{std::filesystem::canonical(file, error), {}};
   if (error) throw std::runtime_error("cannot find " + file.string() + ": " + error.message());
-  if (::stat(target.path.c_str(), &target.like) != 0)
-    fail("cannot read " + target.path.string(), errno);
+  target.like = stat_of(target.path);
   // Renaming would replace a file that its owner protects from being written.
   if (::faccessat(AT_FDCWD, target.path.c_str(), W_OK, AT_EACCESS) != 0)
     fail("cannot write " + target.path.string(), errno);
   return target;
 }
 
+/// A folder that was made for a file; removed unless kept.
+class FolderFor {
+ public:
+  FolderFor(const std::filesystem::path& file, const struct stat& like)
+      : path_(file.parent_path()), made_(::mkdir(path_.c_str(), 0700) == 0) {
+    if (!made_ && errno != EEXIST) fail("cannot make the folder " + path_.string(), errno);
+    if (!made_) return;
+    const auto refuse = [this](int error) {
+      ::rmdir(path_.c_str());
+      fail("cannot give " + path_.string() + " the owner and rights of the configuration", error);
+    };
+    const bool mine = like.st_uid == ::geteuid() && like.st_gid == stat_of(path_).st_gid;
+    if (!mine && ::chown(path_.c_str(), like.st_uid, like.st_gid) != 0) refuse(errno);
+    const mode_t may_read = like.st_mode & 0444U;  // may look into it
+    if (::chmod(path_.c_str(), (like.st_mode & 0666U) | may_read >> 2U) != 0) refuse(errno);
+  }
+  ~FolderFor() {
+    if (made_) ::rmdir(path_.c_str());
+  }
+  FolderFor(const FolderFor&) = delete;
+  FolderFor& operator=(const FolderFor&) = delete;
+
+  void keep() {
+    if (made_) sync_folder(std::filesystem::absolute(path_).parent_path());
+    made_ = false;
+  }
+
+ private:
+  std::filesystem::path path_;
+  bool made_;
+};
+
+void rename_to(const NewFile& fresh, const std::filesystem::path& target) {
+  if (::rename(fresh.path().c_str(), target.c_str()) != 0)
+    fail("cannot replace " + target.string(), errno);
+}
+
+void check_same(const std::filesystem::path& written, const std::string& text) {
+  if (content_of(written) != text)
+    throw std::runtime_error(written.string() + " reads otherwise than it was written");
+}
+
 }  // namespace
 
-std::filesystem::path replace_file(const std::filesystem::path& file, const std::string& before,
+std::filesystem::path replace_file(const std::filesystem::path& file,
+                                   const std::filesystem::path& model,
+                                   const std::optional<std::string>& before,
                                    const std::string& after) {
+  const std::string meanwhile = " was changed by somebody else meanwhile";
+  if (!before) {
+    const struct stat like = like_model(model);
+    FolderFor folder(file, like);
+    NewFile fresh = temporary_beside(file);
+    fresh.fill(after, like);
+    check_same(fresh.path(), after);
+    if (std::filesystem::exists(std::filesystem::symlink_status(file)))
+      throw std::runtime_error(file.string() + meanwhile);
+    rename_to(fresh, file);
+    fresh.keep();
+    sync_folder(std::filesystem::absolute(file).parent_path());
+    folder.keep();
+    return {};
+  }
   const Target at = target_of(file);
-  const std::filesystem::path& target = at.path;
-  const struct stat& like = at.like;
-  NewFile fresh = temporary_beside(target);
-  fresh.fill(after, like);
-  NewFile old = backup_beside(target);
-  old.fill(before, like);
-  if (content_of(fresh.path()) != after || content_of(old.path()) != before) {
-    throw std::runtime_error("what was written beside " + target.string() + " reads otherwise");
-  }
-  if (content_of(target) != before) {
-    throw std::runtime_error(target.string() + " was changed by somebody else meanwhile");
-  }
-  if (::rename(fresh.path().c_str(), target.c_str()) != 0) {
-    fail("cannot replace " + target.string(), errno);
-  }
+  NewFile fresh = temporary_beside(at.path);
+  fresh.fill(after, at.like);
+  NewFile old = backup_beside(at.path);
+  old.fill(*before, at.like);
+  check_same(fresh.path(), after);
+  check_same(old.path(), *before);
+  if (content_of(at.path) != *before) throw std::runtime_error(at.path.string() + meanwhile);
+  rename_to(fresh, at.path);
   fresh.keep();
   old.keep();
-  sync_folder(target.parent_path());
+  sync_folder(at.path.parent_path());
   return old.path();
 }
 
-void check_replaceable(const std::filesystem::path& file, std::size_t more) {
+void check_replaceable(const std::filesystem::path& file, const std::filesystem::path& model,
+                       std::size_t bytes) {
+  const std::string fresh_text(bytes, '\n');
+  if (!std::filesystem::exists(std::filesystem::symlink_status(file))) {
+    const struct stat like = like_model(model);
+    const FolderFor folder(file, like);
+    temporary_beside(file).fill(fresh_text, like);
+    return;
+  }
   const Target target = target_of(file);
-  const std::string text = content_of(target.path);
   NewFile fresh = temporary_beside(target.path);
-  fresh.fill(text + std::string(more, '\n'), target.like);
+  fresh.fill(fresh_text, target.like);
   NewFile old = temporary_beside(target.path);
-  old.fill(text, target.like);
+  old.fill(content_of(target.path), target.like);
 }
 
 }  // namespace driftd::clients

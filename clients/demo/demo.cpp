@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "clients/demo/plot.hpp"
+#include "config/drop_ins.hpp"
 #include "config/local_sockets.hpp"
 
 namespace driftd::clients {
@@ -47,7 +48,7 @@ Demo::Demo(DemoOptions options, StopSignal& stop)
 }
 
 /// The demo's daemon has its sockets in the demo's folder, whatever other one runs here. A file
-/// that a calibration writes to is a copy of the demo's own.
+/// that a calibration writes beside is a copy of the demo's own.
 config::Config Demo::load() {
   const char* folder = sockets_.path().c_str();
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread of ours yet
@@ -57,6 +58,11 @@ config::Config Demo::load() {
     const std::filesystem::path copy = options_.output / "driftd.yaml";
     std::filesystem::copy_file(options_.config, copy,
                                std::filesystem::copy_options::overwrite_existing);
+    // Without what the demo before this one calibrated.
+    std::filesystem::remove_all(config::drop_in_folder(copy));
+    if (const auto drop_ins = config::drop_in_folder(options_.config);
+        std::filesystem::is_directory(drop_ins))
+      std::filesystem::copy(drop_ins, config::drop_in_folder(copy));
     options_.config = copy;
   }
   config::Config config = config::load(options_.config);

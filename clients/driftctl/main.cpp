@@ -21,7 +21,6 @@
 #include "clients/common/find_daemon.hpp"
 #include "clients/common/plain.hpp"
 #include "clients/common/subscriber.hpp"
-#include "clients/common/yaml_edit.hpp"
 #include "clients/driftctl/camera/snapshot_image.hpp"
 #include "clients/driftctl/commands/calibrate_camera.hpp"
 #include "clients/driftctl/commands/calibrate_stage.hpp"
@@ -288,12 +287,7 @@ void add_commands(CLI::App& app, Options& options) {
       *add_calibrate(app, options, options.stage),
       {.request = [&](const nlohmann::json& command) { return send(options, command); },
        .config = [&] { return options.config; },
-       .json = [&] { return options.json; },
-       .set_values =
-           [](const auto& file, const auto& values) {
-             const auto old = set_values(file, values);
-             if (!old.empty()) fmt::print(stderr, "The old file is {}.\n", old.string());
-           }});
+       .json = [&] { return options.json; }});
   add_lock(app, options);
   add_place(app, options);
   app.add_subcommand("unlock", "Stop correcting; the stage stays where it is")->callback([&] {

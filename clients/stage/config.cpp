@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "clients/stage/config.hpp"
 
+#include <array>
 #include <utility>
 
 #include "base/yaml/scalar.hpp"
+#include "config/drop_ins.hpp"
 #include "config/endpoint.hpp"
 
 namespace driftd::stage {
@@ -302,12 +304,15 @@ const config::Table& table() {
 
 Config load_text(const std::string& text, const std::string& name) {
   Config config{};
-  config::read_text(table(), text, name, config);
+  config::read_texts(table(), std::array{config::Text{name, text}}, config);
   return config;
 }
 
-Config load(const std::filesystem::path& file) {
-  return load_text(config::text_of_file(file), file.string());
+Config load(const std::filesystem::path& file, config::Origins* origins) {
+  Config config{};
+  config::Origins found = config::read_texts(table(), config::texts_of(file), config);
+  if (origins != nullptr) *origins = std::move(found);
+  return config;
 }
 
 StageOptions options_of(const Controller& controller, std::vector<std::string> axes) {

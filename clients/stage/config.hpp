@@ -70,8 +70,8 @@ struct Config : config::Settings {
 
 const config::Table& table();
 
-/// Reads, checks and merges a file over the defaults. @throws config::ConfigError
-Config load(const std::filesystem::path& file);
+/// Reads, checks and merges a file and its drop-ins over the defaults. @throws config::ConfigError
+Config load(const std::filesystem::path& file, config::Origins* origins = nullptr);
 /// The same from text; `name` stands for the file in messages.
 Config load_text(const std::string& text, const std::string& name);
 

@@ -9,6 +9,7 @@
 
 #include "base/command_line.hpp"
 #include "clients/stage/program.hpp"
+#include "config/drop_ins.hpp"
 #include "config/log_level.hpp"
 
 namespace {
@@ -37,10 +38,10 @@ int main(int argc, char** argv) {
   std::filesystem::path file;
   bool check = false;
   bool print = false;
-  app.add_option("--config,-c", file, "configuration file (YAML)");
+  app.add_option("--config,-c", file, "configuration file (YAML); FILE.d/*.yaml are read over it");
   app.add_flag("--check-config", check, "check the configuration, say what is wrong, and exit");
   app.add_flag("--print-config", print,
-               "print the configuration merged with the defaults, and exit");
+               "print every value with the file and line that it is from, and exit");
   driftd::add_standard_flags(app, "driftd-stage");
   try {
     app.parse(argc, argv);
@@ -55,9 +56,10 @@ int main(int argc, char** argv) {
     return ExitCode::Configuration;
   }
   driftd::stage::Config config;
+  driftd::config::Origins origins;
   std::unique_ptr<driftd::stage::Stage> stage;
   try {
-    config = driftd::stage::load(file);
+    config = driftd::stage::load(file, &origins);
     stage = driftd::stage::make_stage(config);
   } catch (const driftd::config::ConfigError& error) {
     std::cerr << error.what() << '\n';
@@ -66,10 +68,11 @@ int main(int argc, char** argv) {
     std::cerr << file.string() << ": " << error.what() << '\n';
     return ExitCode::Configuration;
   }
-  if (print) std::cout << driftd::config::to_yaml(driftd::stage::table(), config);
-  if (check && !print) std::cout << file.string() << ": no mistakes\n";
+  if (print) std::cout << driftd::config::to_yaml(driftd::stage::table(), config, &origins);
+  if (check && !print) std::cout << driftd::config::no_mistakes(file, origins);
   if (check || print) return ExitCode::Clean;
   spdlog::set_level(driftd::config::log_level(config.log.level));
+  spdlog::info("configuration: {}", driftd::config::with_drop_ins(file, origins));
   block_signals();
   try {
     return driftd::stage::run(config, std::move(stage));

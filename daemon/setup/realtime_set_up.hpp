@@ -26,7 +26,7 @@ struct RealTimeReport {
 struct RealTimeCalls {
   std::function<std::optional<std::string>()> keep_in_memory = driftd::keep_in_memory;
   std::function<std::optional<std::string>(int priority, int cpu, const char* thread_name)>
-      schedule = schedule_this_thread;
+      schedule = driftd::schedule_this_thread;
 };
 
 class RealTimeSetUp {

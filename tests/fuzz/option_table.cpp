@@ -2,6 +2,7 @@
 #include "fuzz/option_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <variant>
@@ -97,15 +98,25 @@ int take_number(std::string_view& text) {
 
 }  // namespace
 
+std::vector<config::Text> texts_of(Bytes bytes) {
+  std::vector<config::Text> texts;
+  for (std::string& part : split(text_of(bytes), '\x1e', 20))
+    texts.push_back({kFile, std::move(part)});
+  return texts;
+}
+
 void check_accepted(const config::Table& table, const config::Settings& settings,
-                    config::Settings& again) {
+                    const config::Origins& origins, config::Settings& again) {
   for (const Option& option : table.options) {
-    require(is_allowed(option, option.get(settings)), "a value is one that the table allows",
-            option.key);
+    const Value value = option.get(settings);
+    require(is_allowed(option, value), "a value is one that the table allows", option.key);
+    const auto given = origins.find(option.key);
+    require(is_same(value, given == origins.end() ? option.fallback : given->second.back().value),
+            "a value is what the last text says", option.key);
   }
-  const std::string written = to_yaml(table, settings);
+  const std::string written = to_yaml(table, settings, &origins);
   try {
-    config::read_text(table, written, kFile, again);
+    config::read_texts(table, std::array{config::Text{kFile, written}}, again);
   } catch (const config::ConfigError& error) {
     require(false, "what is written can be read", error.what());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// driftd-stage's configuration file.
+// driftd-stage's configuration file and its drop-ins.
 #include "clients/stage/config.hpp"
 
 #include <stdexcept>
@@ -11,15 +11,15 @@
 namespace driftd::fuzz {
 
 void stage_configuration(Bytes bytes) {
-  const std::string text = text_of(bytes);
   stage::Config config{};
+  config::Origins origins;
   try {
-    config = stage::load_text(text, kFile);
+    origins = config::read_texts(stage::table(), texts_of(bytes), config);
   } catch (const config::ConfigError& error) {
-    return check_refusal(error.what(), text);
+    return check_refusal(error.what(), text_of(bytes));
   }
   stage::Config again{};
-  check_accepted(stage::table(), config, again);
+  check_accepted(stage::table(), config, origins, again);
   for (const stage::AxisSettings* axis : {&config.x, &config.y}) {
     require(axis->min_nm < axis->max_nm, "an axis has a travel");
     require(axis->step_limit_nm <= axis->range_limit_nm, "a step lies within the range");

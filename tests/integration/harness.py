@@ -34,6 +34,11 @@ def held_nm(limit: float) -> float:
     return limit if SLOW == 1 else 30
 
 
+def without_comments(printed: str) -> str:
+    """What --print-config printed without where each value is from."""
+    return "".join(line.partition("  # ")[0] + "\n" for line in printed.splitlines())
+
+
 def loopback_address() -> str:
     """An address in 127/8 that no other test process has: from the process id."""
     pid = os.getpid()
@@ -175,8 +180,10 @@ class Rig(contextlib.ExitStack):
         return self.daemon
 
     # --- other programs ---
-    def run_program(self, arguments: list, timeout_s: float = 60 * SLOW, **options) -> subprocess.CompletedProcess:
-        """One that asks the daemon, be it again and again until something has come about."""
+    def run_program(self, arguments: list, timeout_s: float = 60 * SLOW, answer_s: float = 0,
+                    **options) -> subprocess.CompletedProcess:
+        """One that asks the daemon, be it again and again until something has come about. In virtual time `answer_s`
+        pass with each answer."""
         return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=timeout_s,
                               check=False, **options)
 

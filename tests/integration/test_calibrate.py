@@ -6,7 +6,7 @@ import json
 import math
 import unittest
 
-from harness import SLOW, driftd, new_rig
+from harness import BIN, SLOW, driftd, new_rig
 
 # The world: a stage turned by 130 degrees against the camera, mirrored, that moves 1.3 times as far
 # as the image's pixel size says, over a sample that drifts and vibrates.
@@ -84,11 +84,13 @@ class Calibrate(unittest.TestCase):
         self.start()
         before = self.stage_nm()
         self.assertEqual(self.calibration()["phase"], "none")
-        begun = self.begin(seconds=15)
-        self.assertEqual((begun["run"], begun["excursion_nm"], begun["seconds"]), (1, 100, 15))
-        self.assertEqual(rig.status()["state"], "calibrating")
-        over = self.wait_over()
-        self.assertEqual(over["phase"], "done", over)
+        written = rig.folder / "driftd.yaml.d/stage-calibration.yaml"
+        done = rig.run_program([BIN / "driftctl", "--config", rig.folder / "driftd.yaml", "--timeout", "30", "--json",
+                                "calibrate", "--write", "--yes", "--seconds", "15"], answer_s=0.5)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"Written to {written}.\n", done.stderr)
+        over = json.loads(done.stdout)
+        self.assertEqual(over["run"], 1)
         after = self.stage_nm()
         self.assertLess(math.dist(before, after), rig.bound(0.5, 5))
         result = over["result"]
@@ -101,7 +103,11 @@ class Calibrate(unittest.TestCase):
         self.assertLess(result["proposal"]["residual_nm"], rig.bound(1, 5))
         self.assertEqual(result["markers"][0]["id"], 1)
 
-        self.hold_as_proposed(result)
+        # What was written is in force after a reload, and holds the sample.
+        main = (rig.folder / "driftd.yaml").read_text()
+        self.hold()
+        self.assertEqual((rig.folder / "driftd.yaml").read_text(), main)
+        self.assertIn("  image_to_stage: [[", written.read_text())
 
     def assert_dead_time(self, dead_us: float) -> None:
         self.assertGreater(dead_us, self.rig.bound(VIRTUAL_DEAD_US - 150, DEAD_US[0]))
@@ -109,12 +115,15 @@ class Calibrate(unittest.TestCase):
 
     def hold_as_proposed(self, result: dict, **sections) -> None:
         """What is proposed is taken over while idle, by a reload, and holds the sample."""
-        rig = self.rig
         stage = result["proposal"]["stage"]
-        rig.config(**{**IGNORANT, **sections, "stage": {
+        self.rig.config(**{**IGNORANT, **sections, "stage": {
             "image_to_stage": json.dumps(stage["image_to_stage"]), "delay_us": stage["delay_us"],
             "time_constant_us": stage["time_constant_us"], "resonance_hz": stage["resonance_hz"],
             "damping": stage["damping"]}})
+        self.hold()
+
+    def hold(self) -> None:
+        rig = self.rig
         rig.daemon.reload()
         rig.client.lock()
         rig.wait_state("locked")
@@ -160,7 +169,9 @@ class Calibrate(unittest.TestCase):
     def test_stopped_the_stage_is_back_and_unlocked_it_stays(self):
         self.start()
         before = self.stage_nm()
-        self.begin(seconds=20)
+        begun = self.begin(seconds=20)
+        self.assertEqual((begun["run"], begun["excursion_nm"], begun["seconds"]), (1, 100, 20))
+        self.assertEqual(self.rig.status()["state"], "calibrating")
         self.wait_phase("moving")
         self.rig.sleep(4 * SLOW)
         self.begin(stop=True)

@@ -87,23 +87,27 @@ class CameraCalibration(unittest.TestCase):
         self.measured("--dark-only", "--dark-result", dark, frames=64)
         self.start(LIGHT)
         before = self.file.read_text()
+        drop_ins = self.rig.folder / f"{self.file.name}.d"
         alone = self.driftctl("calibrate", "camera", "--frames", "64", "--write", code=4)
         self.assertIn("gain", alone.stdout)
         self.assertIn("a gain without an offset is worse than none", alone.stderr)
-        self.assertEqual(self.file.read_text(), before)
 
         write = ["calibrate", "camera", "--frames", "64", "--dark-result", dark, "--write"]
         self.assertIn("Nothing was written.", self.on_terminal(b"n\n", *write))
-        self.assertEqual(self.file.read_text(), before)
-        self.driftctl(*write)  # nobody is there to ask
+        self.assertFalse(drop_ins.exists())
+        written = drop_ins / "camera-calibration.yaml"
+        said = self.driftctl(*write).stderr  # nobody is there to ask
+        self.assertIn(f"Written to {written}.\nRestart driftd: it takes over camera.offset_adu, ", said)
         for key in ("gain_e_per_adu", "offset_adu", "read_noise_e"):
-            self.assertIn(f"  {key}: ", self.file.read_text())
+            self.assertRegex(written.read_text(), f"\n  {key}: [0-9.]+\n")
+        self.assertRegex(written.read_text(), "\n# Camera: driftd driftd-sim SIM01 at ")
+        self.assertEqual(self.file.read_text(), before)
 
-        # With that offset in the file the light may do without a dark series.
-        other = re.sub("gain_e_per_adu: .*", "gain_e_per_adu: 7", self.file.read_text())
-        self.file.write_text(other)
+        # With that offset the light may do without a dark series, and it stays.
+        written.write_text(re.sub("gain_e_per_adu: .*", "gain_e_per_adu: 7", written.read_text()))
         self.driftctl("calibrate", "camera", "--frames", "64", "--write")
-        self.assertRegex(self.file.read_text(), "gain_e_per_adu: [34]")
+        self.assertRegex(written.read_text(), "\n  gain_e_per_adu: [34]")
+        self.assertRegex(written.read_text(), "\n  offset_adu: [0-9.]+  # of an earlier calibration\n")
 
     def test_nothing_is_written_after_ctrl_c_and_frames_end(self):
         self.start(DARK)

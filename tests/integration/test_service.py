@@ -11,7 +11,7 @@ import time
 import unittest
 
 import zmq
-from harness import BIN, DEADLINE_S, SLOW, CalmRig, Process, driftd, protocol
+from harness import BIN, DEADLINE_S, SLOW, CalmRig, Process, driftd, protocol, without_comments
 from png import pixels_of_png  # in tests/support, where harness makes Python look
 
 
@@ -89,7 +89,23 @@ class Service(unittest.TestCase):
         self.assertEqual(printed.returncode, 0)
         again = self.rig.folder / "printed.yaml"
         again.write_text(printed.stdout)
-        self.assertEqual(self.run_daemon("--config", again, "--print-config").stdout, printed.stdout)
+        self.assertEqual(without_comments(self.run_daemon("--config", again, "--print-config").stdout), without_comments(printed.stdout))
+        drop_ins = self.rig.folder / f"{file.name}.d"
+        drop_ins.mkdir()
+        (drop_ins / "b.yaml").write_text("camera:\n  exposure_us: 777\n")
+        (drop_ins / "a.yaml").write_text("camera: {exposure_us: 666}\n")
+        checked = self.run_daemon("--config", file, "--check-config")
+        self.assertEqual(checked.returncode, 0)
+        self.assertIn(f"{file}: no mistakes\n{drop_ins}/a.yaml: no mistakes\n{drop_ins}/b.yaml: no mistakes\n", checked.stdout)
+        self.assertIn(f"\n{drop_ins}/a.yaml:1: camera.exposure_us: {drop_ins}/b.yaml:2 takes the place of it\n",
+                      checked.stdout)
+        self.assertIn(f"  exposure_us: 777  # {drop_ins}/b.yaml:2, over {drop_ins}/a.yaml:1",
+                      self.run_daemon("--config", file, "--print-config").stdout)
+        (drop_ins / "c.yaml").write_text("camera: {exposure_us: 777\n")
+        for flag in ((), ("--check-config",), ("--print-config",)):
+            broken = self.run_daemon("--config", file, *flag)
+            self.assertEqual((broken.returncode, broken.stdout), (2, ""))
+            self.assertIn(f"{drop_ins}/c.yaml:2:1: not valid YAML", broken.stderr)
         self.assertRegex(self.run_daemon("--version").stdout, r"driftd \d+\.\d+\.\d+")
 
     def test_no_camera_exits_with_3(self):

@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from harness import BIN, DEADLINE_S, SLOW
+from harness import BIN, DEADLINE_S, SLOW, without_comments
 from stage_rig import Rig
 
 
@@ -181,7 +181,17 @@ class Starting(StageTest):
         again.write_text(printed)
         done = subprocess.run([BIN / "driftd-stage", "--config", again, "--print-config"],
                               capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stdout), (0, printed))
+        self.assertEqual((done.returncode, without_comments(done.stdout)), (0, without_comments(printed)))
+        drop_ins = self.rig.folder / f"{file.name}.d"
+        drop_ins.mkdir()
+        (drop_ins / "limits.yaml").write_text("x: {max_nm: 4000}\n")
+        printed = subprocess.run([BIN / "driftd-stage", "--config", file, "--print-config"],
+                                 capture_output=True, text=True).stdout
+        self.assertIn(f"  max_nm: 4000  # {drop_ins}/limits.yaml:1\n", printed)
+        (drop_ins / "limits.yaml").write_text("x: {min_nm: 4000, max_nm: 4000}\n")
+        done = subprocess.run([BIN / "driftd-stage", "--config", file], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"{drop_ins}/limits.yaml:1:", done.stderr)
 
 
 class Faults(StageTest):

@@ -61,8 +61,8 @@ class VirtualRig(harness.Rig):
         return self.daemon
 
     # --- other programs ---
-    def run_program(self, *arguments, **options) -> subprocess.CompletedProcess:
-        with self.asking_takes_time():
+    def run_program(self, *arguments, answer_s: float = STEP_S, **options) -> subprocess.CompletedProcess:
+        with self.asking_takes_time(answer_s):
             done = super().run_program(*arguments, **options)
         words = [str(word) for word in arguments[0]]
         if words[0].endswith("driftctl") and not {"--json", "export", "report"} & set(words):
@@ -80,8 +80,8 @@ class VirtualRig(harness.Rig):
         time.sleep(0.3)
 
     @contextlib.contextmanager
-    def asking_takes_time(self):
-        self.order(op="time_of_command", seconds=STEP_S)
+    def asking_takes_time(self, seconds: float = STEP_S):
+        self.order(op="time_of_command", seconds=seconds)
         try:
             yield
         finally:

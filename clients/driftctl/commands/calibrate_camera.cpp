@@ -14,11 +14,11 @@
 #include "base/monotonic.hpp"
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
-#include "clients/common/replace_file.hpp"
 #include "clients/driftctl/camera/camera_report.hpp"
 #include "clients/driftctl/camera/photon_transfer.hpp"
 #include "clients/driftctl/commands/question.hpp"
 #include "clients/driftctl/commands/same_instrument.hpp"
+#include "clients/driftctl/commands/write_calibration.hpp"
 
 namespace driftd::clients {
 namespace {
@@ -51,14 +51,11 @@ class Series {
       show(what);
     }
     if (shows()) fmt::print(stderr, "\n");
-    const double seconds = static_cast<double>(monotonic_ns() - start_ns) * 1e-9;
     if (!statistics_) throw CannotCalibrate("there were no frames");
-    rate_hz_ = statistics_->frames() / seconds;
   }
 
   const FrameStatistics& statistics() const { return *statistics_; }
   const NoiseBlocks& noise() const { return *noise_; }
-  double rate_hz() const noexcept { return rate_hz_; }
 
  private:
   static bool shows() { return isatty(STDERR_FILENO) != 0; }
@@ -112,7 +109,6 @@ class Series {
   std::unique_ptr<NoiseBlocks> noise_;
   std::vector<std::uint16_t> pixels_;
   std::uint64_t last_id_ = 0;
-  double rate_hz_ = 0;
 };
 
 /// Waits for a line on standard input. False: Ctrl-C, or the input ended.
@@ -133,7 +129,9 @@ bool wait_for_enter(const char* what, StopSignal& stop) {
 }
 
 /// Names the camera in the report, and checks what can be known of the file before measuring.
-void begin(CameraReport& report, const CameraCommandSetUp& set_up, const Options& options) {
+/// @returns the file to write
+std::optional<CalibrationFile> begin(CameraReport& report, const CameraCommandSetUp& set_up,
+                                     const Options& options) {
   const nlohmann::json status = set_up.request({{"command", "status"}}).body.at("status");
   const nlohmann::json& camera = status.at("camera");
   if (camera.at("description").is_null() || camera.at("pixel_format").is_null()) {
@@ -143,19 +141,19 @@ void begin(CameraReport& report, const CameraCommandSetUp& set_up, const Options
   }
   camera.at("description").get_to(report.camera);
   camera.at("pixel_format").get_to(report.pixel_format);
-  if (set_up.config().empty()) return;
+  if (set_up.config().empty()) return std::nullopt;
   const config::Config in_file = config::load(set_up.config());
   report.configured = in_file.camera;
-  if (!options.write) return;
-  constexpr std::size_t kMostAdded = 512;  // keys that it does not have yet
-  check_replaceable(set_up.config(), kMostAdded);
+  if (!options.write) return std::nullopt;
+  CalibrationFile file = calibration_file(set_up.config(), "camera-calibration.yaml",
+                                          "driftctl calibrate camera --write", status);
+  check_writable(file);
   check_same_camera(in_file, status, set_up.config());
+  return file;
 }
 
-CameraReport measure(const CameraCommandSetUp& set_up, const Options& options, StopSignal& stop) {
-  CameraReport report;
-  begin(report, set_up, options);
-
+void measure(CameraReport& report, const CameraCommandSetUp& set_up, const Options& options,
+             StopSignal& stop) {
   Series series(set_up, options, stop);
   const bool dark_now = options.dark || options.dark_only;
   if (options.dark && !wait_for_enter("Close the shutter or switch the light off", stop)) {
@@ -177,34 +175,24 @@ CameraReport measure(const CameraCommandSetUp& set_up, const Options& options, S
         measure_light(series.statistics(), series.noise(), report.dark ? &*report.dark : nullptr);
   }
   if (!options.maps.empty()) write_maps(series.statistics(), options.maps);
-  return report;
-}
-
-void write_proposal(const CameraReport& report, const CameraCommandSetUp& set_up,
-                    const Options& options, StopSignal& stop) {
-  if (stop.raised()) throw std::runtime_error("interrupted; nothing was written");
-  if (const std::string why = why_not_written(report); !why.empty()) {
-    throw std::runtime_error(why + "; nothing was written");
-  }
-  const std::filesystem::path file = set_up.config();
-  if (!options.yes && is_answerable() && !ask("Write this to " + file.string() + "?", stop)) {
-    fmt::print(stderr, "Nothing was written.\n");
-    return;
-  }
-  set_up.set_values(file, proposal(report));
-  if (!set_up.json()) fmt::print("written to {}\n", file.string());
 }
 
 void calibrate(const CameraCommandSetUp& set_up, const Options& options) {
   StopSignal stop;
-  const CameraReport report = measure(set_up, options, stop);
+  CameraReport report;
+  const auto file = begin(report, set_up, options);
+  measure(report, set_up, options, stop);
   if (set_up.json()) {
     fmt::print("{}\n", to_json(report).dump());
   } else {
     for (const std::string& line : to_lines(report)) fmt::print("{}\n", line);
   }
   std::fflush(stdout);
-  if (options.write) write_proposal(report, set_up, options, stop);
+  if (!file) return;
+  if (stop.raised()) throw std::runtime_error("interrupted; nothing was written");
+  if (const std::string why = why_not_written(report); !why.empty())
+    throw std::runtime_error(why + "; nothing was written");
+  write_and_tell(*file, proposal(report), !options.yes && is_answerable(), stop);
 }
 
 std::string check_npy_name(const std::string& file) {
@@ -241,11 +229,11 @@ void add_calibrate_camera(CLI::App& calibrate_command, CameraCommandSetUp set_up
           "--maps", options->maps,
           "Write mean and variance of each pixel there (.npy, float32, 2 x height x width)")
       ->check(CLI::Validator(check_npy_name, ""));
-  if (set_up.set_values) {
-    camera->add_flag("--write", options->write,
-                     "Put the proposed values into the file of --config; comments stay");
-    camera->add_flag("--yes", options->yes, "Ask nothing before that");
-  }
+  camera->add_flag(
+      "--write", options->write,
+      "Put the values proposed into FILE.d/camera-calibration.yaml, which driftd reads "
+      "over FILE of --config; the one before is kept");
+  camera->add_flag("--yes", options->yes, "Ask nothing before that");
   camera->callback([options, set_up = std::move(set_up)] {
     if (options->write && set_up.config().empty()) {
       throw CLI::ValidationError("--write", "needs --config FILE");

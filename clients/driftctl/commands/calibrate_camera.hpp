@@ -8,9 +8,6 @@
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "clients/common/command_client.hpp"
 
@@ -21,11 +18,6 @@ struct CameraCommandSetUp {
   std::function<Reply(const nlohmann::json& command)> request;  ///< to the daemon
   std::function<std::filesystem::path()> config;                ///< empty: none was named
   std::function<bool()> json;
-  /// Sets values of a YAML file in place, the keys as "camera.offset_adu". Empty: there is no
-  /// --write.
-  std::function<void(const std::filesystem::path& file,
-                     const std::vector<std::pair<std::string, std::string>>& keys_and_values)>
-      set_values;
 };
 
 /// Adds `camera` to the subcommand `calibrate`.

@@ -12,11 +12,10 @@
 
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
-#include "clients/common/replace_file.hpp"
-#include "clients/common/yaml_edit.hpp"
 #include "clients/driftctl/commands/calibration_run.hpp"
 #include "clients/driftctl/commands/question.hpp"
 #include "clients/driftctl/commands/same_instrument.hpp"
+#include "clients/driftctl/commands/write_calibration.hpp"
 #include "clients/driftctl/stage/stage_calibration.hpp"
 #include "clients/driftctl/stage/step_plot.hpp"
 
@@ -77,36 +76,17 @@ void check_usage(const CommonOptions& common, const CalibrateStageOptions& optio
   if (!options.plot.empty()) check_plot(options.plot);
 }
 
-/// What of the file can be told before the stage moves. The settings are compared with those that
-/// the result tells.
-void check_file(const std::filesystem::path& file, CommandClient& client) {
-  constexpr std::size_t kMostAdded = 512;  // sections and keys that it does not have yet
-  const config::Config in_file = config::load(file);
-  check_replaceable(file, kMostAdded);
+/// The file to write, and what of it can be told before the stage moves. The settings are compared
+/// with those that the result tells.
+CalibrationFile check_file(const std::filesystem::path& config, CommandClient& client) {
+  const config::Config in_file = config::load(config);
   const nlohmann::json reply = client.request({{"command", "status"}}).body;
-  check_same_camera(in_file, reply.value("status", nlohmann::json()), file);
-}
-
-std::string how_to_load(const config::Config& before, const config::Config& after) {
-  const std::vector<std::string> keys = config::not_reloadable_changes(before, after, true);
-  if (keys.empty()) {
-    return "driftd takes it over on reload (`systemctl reload driftd`, or SIGHUP) while the lock "
-           "is idle.";
-  }
-  std::string list;
-  for (const std::string& key : keys) list += (list.empty() ? "" : ", ") + key;
-  return "Restart driftd: it takes over " + list + " at its start only.";
-}
-
-void write_values(const KeyValues& values, const std::filesystem::path& file) {
-  const config::Config before = config::load(file);
-  const std::filesystem::path old = set_values(file, values);
-  if (old.empty()) {
-    fmt::print(stderr, "{} has these values already: nothing was written.\n", file.string());
-    return;
-  }
-  fmt::print(stderr, "Written to {}; the old one is {}.\n{}\n", file.string(), old.string(),
-             how_to_load(before, config::load(file)));
+  const nlohmann::json status = reply.value("status", nlohmann::json());
+  CalibrationFile file =
+      calibration_file(config, "stage-calibration.yaml", "driftctl calibrate --write", status);
+  check_writable(file);
+  check_same_camera(in_file, status, config);
+  return file;
 }
 
 std::string nothing_proposed(const StageCalibration& calibration) {
@@ -148,7 +128,7 @@ void calibrate_stage(const CommonOptions& common, const CalibrateStageOptions& o
   check_usage(common, options);
   StopSignal stop;
   CommandClient client = client_of(common);
-  if (options.write) check_file(common.config, client);
+  const auto file = options.write ? std::optional(check_file(common.config, client)) : std::nullopt;
   const nlohmann::json word =
       run_calibration(client, stop, {options.excursion_nm, options.seconds},
                       std::chrono::milliseconds(static_cast<long>(common.timeout_s * 1000)));
@@ -163,16 +143,10 @@ void calibrate_stage(const CommonOptions& common, const CalibrateStageOptions& o
   if (!common.json) print_lines(proposal_lines(calibration, values));
   std::fflush(stdout);
   if (!options.plot.empty()) write_plot(calibration, options.plot);
-  if (!options.write) return;
+  if (!file) return;
   check_same_settings(config::load(common.config), calibration, common.config);
   if (values.empty()) throw std::runtime_error(nothing_proposed(calibration));
-  const bool wanted =
-      !can_ask(options) || ask("Write this to " + common.config.string() + "?", stop);
-  if (wanted) {
-    write_values(values, common.config);
-  } else {
-    fmt::print(stderr, "Nothing was written.\n");
-  }
+  write_and_tell(*file, values, can_ask(options), stop);
 }
 
 CLI::App* add_calibrate(CLI::App& app, const CommonOptions& common,
@@ -188,8 +162,10 @@ CLI::App* add_calibrate(CLI::App& app, const CommonOptions& common,
       ->check(in_range(1e-3, 1e6, "NM"));
   command->add_option("--seconds", options.seconds, "How long; without: driftd chooses")
       ->check(in_range(1, 3600, "S"));
-  command->add_flag("--write", options.write,
-                    "Set the values proposed in the file of --config, and keep the old one");
+  command->add_flag(
+      "--write", options.write,
+      "Put the values proposed into FILE.d/stage-calibration.yaml, which driftd reads "
+      "over FILE of --config; the one before is kept");
   command->add_option("--plot", options.plot, "Draw the step responses; the name ends in .svg")
       ->check(CLI::Validator(check_svg_name, ""));
   command->add_flag("--pixel-size-from-stage", options.pixel_size_from_stage,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `driftctl calibrate`: has the daemon measure the stage, prints what was found, and sets it in the
-// configuration file on request. One thread.
+// `driftctl calibrate`: has the daemon measure the stage, prints what was found, and puts it into a
+// drop-in of the configuration on request. One thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@ namespace driftd::clients {
 struct CalibrateStageOptions {
   std::optional<double> excursion_nm, seconds;  ///< empty: the daemon's
   std::filesystem::path plot;                   ///< SVG; empty: none
-  bool write = false;                           ///< into CommonOptions::config
+  bool write = false;                           ///< a drop-in of CommonOptions::config
   bool pixel_size_from_stage = false;
   bool yes = false;  ///< ask nothing
 };
@@ -23,7 +23,7 @@ struct CalibrateStageOptions {
 /// returned is a command of its own: `calibrate` alone is the stage's.
 CLI::App* add_calibrate(CLI::App& app, const CommonOptions& common, CalibrateStageOptions& options);
 
-/// @throws CLI::ValidationError on wrong usage; as run_calibration(), set_values()
+/// @throws CLI::ValidationError on wrong usage; as run_calibration(), write_calibration()
 void calibrate_stage(const CommonOptions& common, const CalibrateStageOptions& options);
 
 }  // namespace driftd::clients

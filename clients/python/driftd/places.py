@@ -46,8 +46,17 @@ def _local(endpoint: str | list[str]) -> str:
     return next((one for one in endpoint if not one.startswith("tcp://")), endpoint[0])
 
 
+def _drop_ins(config: str | os.PathLike) -> list[str]:
+    """The files that driftd reads after its configuration (docs/configuration.md, "Drop-in files")."""
+    folder = os.fsdecode(config) + ".d"
+    with contextlib.suppress(FileNotFoundError):
+        names = [name for name in os.listdir(folder) if name.endswith(".yaml") and not name.startswith(".")]
+        return [os.path.join(folder, name) for name in sorted(names, key=os.fsencode)]
+    return []
+
+
 def endpoints(config: str | os.PathLike | None = None) -> Endpoints:
-    """The endpoints of the daemon's configuration file, or the default ones.
+    """The endpoints of the daemon's configuration file and its drop-ins, or the default ones.
 
     Needs python3-yaml if a file is given. A named endpoint, ``ipc://NAME``, is looked for when it is
     used.
@@ -55,8 +64,9 @@ def endpoints(config: str | os.PathLike | None = None) -> Endpoints:
     wire = {}
     if config is not None:
         import yaml  # the one thing here that needs it
-        with open(config, encoding="utf-8") as file:
-            wire = (yaml.safe_load(file) or {}).get("wire") or {}
+        for name in [config, *_drop_ins(config)]:
+            with open(name, encoding="utf-8") as file:
+                wire.update((yaml.safe_load(file) or {}).get("wire") or {})
     return Endpoints(**{name: _local(wire[name]) for name in Endpoints._fields if name in wire})
 
 

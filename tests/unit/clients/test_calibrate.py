@@ -6,6 +6,7 @@ import os
 import pty
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -28,19 +29,13 @@ stage:
   delay_us: 3000
 """
 WRITTEN = """\
-# my instrument
-optics:
-  pixel_size_nm: 100      # 6.5 um / 65
-
-stage:
-  image_to_stage: [[-0.9925, 0.1219],   # x
-                   [0.1217, 0.993]]   # y
-  delay_us: 3104
-  time_constant_us: 1010
-
 control:
   proportional: 0
   integral: 0.35
+stage:
+  image_to_stage: [[-0.9925, 0.1219], [0.1217, 0.993]]
+  delay_us: 3104
+  time_constant_us: 1010
 """
 LARGER = [[1.03, 0.0], [0.0, 1.03]]
 
@@ -59,6 +54,8 @@ class Calibrate(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         self.config = self.file("driftd.yaml", CONFIG)
+        self.drop_ins = self.config + ".d"
+        self.written = os.path.join(self.drop_ins, "stage-calibration.yaml")
 
     def close_daemon(self):
         if self.daemon:
@@ -75,12 +72,16 @@ class Calibrate(unittest.TestCase):
         with open(path, encoding="utf-8") as file:
             return file.read()
 
+    def values(self):
+        """What was written, without the comments at its head."""
+        return "".join(line for line in self.read(self.written).splitlines(True) if not line.startswith("#"))
+
     def command(self, *arguments):
         return [DRIFTCTL, "--commands", self.daemon.endpoint, "calibrate", *arguments]
 
-    def run_it(self, *arguments):
+    def run_it(self, *arguments, **how):
         return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=90,
-                              stdin=subprocess.DEVNULL)
+                              stdin=subprocess.DEVNULL, **how)
 
     def start(self, *arguments, **how):
         process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE,
@@ -119,13 +120,54 @@ class Calibrate(unittest.TestCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual(json.loads(done.stdout)["result"], result())
 
-    def test_writing_keeps_the_rest_of_the_file_and_the_old_one(self):
+    def test_what_is_written_is_a_file_of_its_own_beside_the_one_before(self):
+        self.daemon.status["stage_driver"] = {"driver": "pi_gcs2", "description": "PI E-727 0123"}
         done = self.run_it("--config", self.config, "--write")
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertEqual(self.read(self.config), WRITTEN)
-        (old,) = glob.glob(self.config + ".before-*")
-        self.assertEqual(self.read(old), CONFIG)
-        self.assertIn(f"Written to {self.config}; the old one is {old}.", done.stderr)
+        self.assertEqual(self.read(self.config), CONFIG)
+        self.assertEqual(os.listdir(self.drop_ins), ["stage-calibration.yaml"])
+        self.assertEqual(self.values(), WRITTEN)
+        head = self.read(self.written)
+        for line in ("Camera: driftd simulator SIM01 at 127.0.0.1", "Stage: pi_gcs2 (PI E-727 0123)",
+                     f"  stage.delay_us: 3000  ({self.config}:8)", f"  stage.image_to_stage: [[1, 0], [0, 1]]  ({self.config}:6)"):
+            self.assertIn(f"\n# {line}\n", head)
+        self.assertRegex(head, r"\A# Measured by `driftctl calibrate --write`, 20[0-9T:+-]+\.\n")
+        self.assertTrue(done.stderr.endswith(
+            f"Written to {self.written}.\ndriftd takes it over on reload (`systemctl reload driftd`, or SIGHUP) while the "
+            "lock is idle.\n"), done.stderr)
+
+        # What driftd runs with then, and another result.
+        present = self.daemon.words[-1]["result"]["present"]
+        present.update(image_to_stage=[[-0.9925, 0.1219], [0.1217, 0.993]], delay_us=3104, time_constant_us=1010,
+                       integral=0.35, proportional=0, residual_nm=0.53)
+        self.daemon.words[-1]["result"]["proposal"]["stage"]["delay_us"] = 3200
+        done = self.run_it("--config", "driftd.yaml", "--write", cwd=self.folder)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(self.values(), WRITTEN.replace("3104", "3200"))
+        (old,) = glob.glob(self.written + ".before-*")
+        self.assertEqual(self.read(old), head)
+        self.assertIn(f"Written to driftd.yaml.d/stage-calibration.yaml; the one before is {old}.", done.stderr)
+        self.assertIn("\n#   stage.delay_us: 3000  (driftd.yaml:8)\n", self.read(self.written))
+
+    def test_a_later_drop_in_that_takes_the_place_of_a_value_is_told(self):
+        os.mkdir(self.drop_ins)
+        later = self.file("driftd.yaml.d/zz.yaml", "stage: {time_constant_us: 1000}\n")
+        done = self.run_it("--config", self.config, "--write")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn(f"A later drop-in takes the place of stage.time_constant_us ({later}:1): what was written of it has "
+                      "no effect.\n", done.stderr)
+
+    def test_drop_ins_count_for_what_driftd_runs_with(self):
+        os.mkdir(self.drop_ins)
+        mine = self.file("driftd.yaml.d/mine.yaml", "stage: {delay_us: 2000}\n")
+        done = self.run_it("--config", self.config, "--write")
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("stage.delay_us is 2000 there and 3000 in driftd", done.stderr)
+        self.file("driftd.yaml.d/mine.yaml", "stage: {delay_us: much}\n")
+        done = self.run_it("--config", self.config, "--write")
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn(f"{mine}:1:", done.stderr)
+        self.assertEqual(os.listdir(self.drop_ins), ["mine.yaml"])
 
     def test_what_is_there_already_is_not_written(self):
         self.config = self.file("driftd.yaml", WRITTEN)
@@ -161,7 +203,7 @@ class Calibrate(unittest.TestCase):
     def test_the_same_numbers_after_a_sum_are_the_same(self):
         self.daemon.words[-1]["result"]["present"]["delay_us"] = 3000.0001
         self.assertEqual(self.run_it("--config", self.config, "--write").returncode, DONE)
-        self.assertEqual(self.read(self.config), WRITTEN)
+        self.assertEqual(self.values(), WRITTEN)
 
     def test_the_file_of_another_camera_is_found_out_before_the_stage_moves(self):
         for camera, code in (("127.0.0.2", FAILED), ('"4711"', FAILED), ("127.0.0.1", DONE), ("SIM01", DONE),
@@ -170,6 +212,7 @@ class Calibrate(unittest.TestCase):
                 self.daemon.requests.clear()
                 self.daemon.words = [{"phase": "done", "result": result()}]
                 self.config = self.file("driftd.yaml", CONFIG + f"camera:\n  id: {camera}\n")
+                shutil.rmtree(self.drop_ins, ignore_errors=True)
                 done = self.run_it("--config", self.config, "--write")
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertEqual("camera.id is" in done.stderr, code == FAILED)
@@ -405,14 +448,14 @@ class Calibrate(unittest.TestCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertIn("- The stage is right: a pixel is 103.000 nm instead of 100 nm.", done.stdout)
         self.assertIn("--pixel-size-from-stage", done.stdout)
-        self.assertIn("pixel_size_nm: 100 ", self.read(self.config))
-        self.assertIn("[[1.03, 0],", self.read(self.config))
+        self.assertNotIn("pixel_size_nm", self.values())
+        self.assertIn("[[1.03, 0],", self.values())
 
     def test_the_pixel_size_from_the_stage(self):
         self.daemon.words[-1]["result"] = larger()
         done = self.run_it("--config", self.config, "--write", "--pixel-size-from-stage")
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertEqual(self.read(self.config), CONFIG.replace("pixel_size_nm: 100 ", "pixel_size_nm: 103 "))
+        self.assertIn("optics:\n  pixel_size_nm: 103\n", self.values())
         self.assertIn("Restart driftd: it takes over optics.pixel_size_nm", done.stderr)
 
     def on_terminal(self, answers, *arguments):
@@ -451,11 +494,11 @@ class Calibrate(unittest.TestCase):
         self.assert_untouched()
         self.daemon.words = [{"phase": "done", "result": result()}]
         self.on_terminal([b"y\n"], "--config", self.config, "--write")
-        self.assertEqual(self.read(self.config), WRITTEN)
+        self.assertEqual(self.values(), WRITTEN)
 
     def test_on_a_terminal_it_asks_with_json_too(self):
         _, seen = self.on_terminal([b"n\n"], "--json", "--config", self.config, "--write")
-        self.assertIn("Write this to " + self.config + "? [y/N]", seen)
+        self.assertIn("Write this to " + self.written + "? [y/N]", seen)
         self.assert_untouched()
 
     def test_on_a_terminal_it_asks_which_is_right(self):
@@ -471,7 +514,7 @@ class Calibrate(unittest.TestCase):
         code, seen = self.on_terminal([], "--config", self.config, "--write", "--yes")
         self.assertEqual(code, DONE)
         self.assertNotIn("[y/N]", seen)
-        self.assertIn("[[1.03, 0],", self.read(self.config))
+        self.assertIn("[[1.03, 0],", self.values())
 
     def test_ctrl_c_at_a_question_writes_nothing(self):
         code, seen = self.on_terminal([signal.SIGINT], "--config", self.config, "--write")

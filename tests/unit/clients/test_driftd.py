@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """clients/python against a publisher and a command socket that follow docs/protocol.md."""
+import pathlib
+import tempfile
 import time
 import unittest
 import unittest.mock
@@ -31,6 +33,25 @@ class WithDaemon(unittest.TestCase):
                 subscription.receive(0.05)
         except TimeoutError:
             return subscription
+
+
+class Places(unittest.TestCase):
+    def test_endpoints_are_those_of_the_file_and_its_drop_ins(self):
+        try:
+            import yaml  # noqa: F401
+        except ImportError:
+            self.skipTest("SKIPPED: python3-yaml is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "lab.yaml"
+            file.write_text("wire: {publish: 'ipc://a', commands: 'ipc://c'}\n")
+            self.assertEqual(driftd.endpoints(file), driftd.Endpoints("ipc://a", driftd.Endpoints().corrections, "ipc://c"))
+            drop_ins = pathlib.Path(f"{file}.d")
+            drop_ins.mkdir()
+            for name, text in (("b.yaml", "wire: {commands: ['tcp://*:1', 'ipc://d']}\n"), ("a.yaml", "wire: {commands: x}\n"),
+                               (".c.yaml", "wire: {publish: x}\n"), ("c.yml", "wire: {publish: x}\n"), ("z.yaml", "")):
+                (drop_ins / name).write_text(text)
+            self.assertEqual(driftd.endpoints(str(file)),
+                             driftd.Endpoints("ipc://a", driftd.Endpoints().corrections, "ipc://d"))
 
 
 class Subscribing(WithDaemon):

@@ -185,6 +185,31 @@ TEST_CASE("a reload with a mistake or a fixed option changes nothing") {
   }
 }
 
+TEST_CASE("a reload reads the drop-ins, and takes all of them or nothing") {
+  Fixture f;
+  const File file("control: {step_limit_nm: 3.5}\n");
+  f.config = config::load(file.path);
+  WireContext wire;
+  Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log, [] { return false; });
+  const std::filesystem::path folder = file.path.string() + ".d";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "a.yaml") << "control: {step_limit_nm: 4.5}\n";
+  reload.run();
+  CHECK(f.config.control.step_limit_nm == 4.5);
+  std::ofstream(folder / "a.yaml") << "control: {step_limit_nm: 5.5}\n";
+  std::ofstream(folder / "b.yaml") << "\ncontrol: {integral: much}\n";
+  reload.run();
+  std::filesystem::remove_all(folder);
+  CHECK(f.told.codes() ==
+        std::vector<std::string>{"configuration_reloaded", "configuration_rejected"});
+  CHECK(f.told.events[1]["text"].get<std::string>().find((folder / "b.yaml").string() + ":2:") !=
+        std::string::npos);
+  CHECK(f.told.events[0]["text"] == file.path.string() + " with a.yaml");
+  CHECK(f.config.control.step_limit_nm == 4.5);
+  reload.run();
+  CHECK(f.config.control.step_limit_nm == 3.5);
+}
+
 TEST_CASE("what the stage is like is reloaded while the lock is idle, and only then") {
   for (const bool idle : {true, false}) {
     for (const bool ordered : {false, true}) {
