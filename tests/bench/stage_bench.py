@@ -48,7 +48,8 @@ def main() -> None:
         rig.start_daemon()
         rig.start_stage()
         axes = "".join(f"{word}: {{axis: '{name}'}}\n" for word, name in zip("xy", arguments.axes))
-        rig.start(axes + arguments.more + "\n", controller=arguments.controller.replace("{input}", f"{rig.folder}/input"))
+        controller = arguments.controller.replace("{input}", f"{rig.folder}/input")
+        rig.start(axes + arguments.more + "\n", controller=controller)
         report = measure(rig, arguments.rate, arguments.seconds)
     latency = report["latency_us"]
     print(f"{report['description']}: {report['sent']} corrections at {arguments.rate:g}/s; "

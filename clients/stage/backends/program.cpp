@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -105,7 +106,7 @@ class ProgramStage final : public Stage {
   bool in_step_ = true;  ///< nothing is asked, and the last answer was one
   bool greets_ = false;  ///< hello is asked, and its answer owed
   std::int64_t hello_ns_ = 0;
-  std::int64_t expires_ns_ = 0;
+  std::int64_t expires_ns_ = std::numeric_limits<std::int64_t>::max();
   std::string description_;
   std::string request_;
   Refusal refusal_;

@@ -200,7 +200,7 @@ TEST_CASE("every example of a stage loads", "[stage]") {
     CHECK(has_schema);
     ++examples;
   }
-  CHECK(examples >= 4);
+  CHECK(examples >= 5);
 }
 
 }  // namespace driftd::stage

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A driver as a program, which starts driftd-stage (DRIFTD_STAGE), and docs/stages-python.md against the code."""
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -13,20 +14,12 @@ import time
 import unittest
 import unittest.mock
 
-from stage_daemon import StageDaemon  # prints SKIPPED and exits without pyzmq
+from stage_daemon import StageDaemon, mistakes  # prints SKIPPED and exits without pyzmq
 
 from driftd import stages
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 LOOSE = stages.Limits(step_nm=1000, rate_nm_per_s=1e9, range_nm=1e5)
-
-
-def until(condition, timeout_s=60.0):
-    end_s = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > end_s:
-            raise AssertionError("never")
-        time.sleep(0.01)
 
 
 class WithDaemon(unittest.TestCase):
@@ -203,6 +196,26 @@ class InAThread(WithDaemon):
                       lambda: stages.Limits(range_nm=float("inf")), lambda: stages.Settings(max_rate_hz=0)):
             with self.assertRaises(stages.SettingsError):
                 wrong()
+
+
+class Check(WithDaemon):
+    def test_the_check_of_reports_can_fail(self):
+        driver = stages.Driver(Stage(), stages.Settings(self.daemon.corrections, self.daemon.commands))
+        thread = threading.Thread(target=driver.run)
+        thread.start()
+        try:
+            good = self.daemon.wait_report(lambda r: r["state"] == "ready")
+        finally:
+            driver.stop()
+            thread.join(60)
+        del good["came_s"]
+        self.assertEqual(mistakes(json.dumps(good).encode()), [])
+        for wrong in ({"state": "fine"}, {"instance": "x"}, {"axes": {}}, {"carried_out": 1.5}, {"on_target": 1},
+                      {"extra": 1}, {"text": None}, {"latency_us": {"n": 0, "p50": 0, "p99": None, "max": None}}):
+            with self.subTest(wrong):
+                self.assertNotEqual(mistakes(json.dumps({**good, **wrong}).encode()), [])
+        with self.assertRaises(ValueError):
+            mistakes(json.dumps({**good, "rate_hz": float("nan")}).encode())
 
 
 class Page(unittest.TestCase):
