@@ -103,8 +103,27 @@ bool comes_true(const std::function<bool()>& condition) {
   return true;
 }
 
+/// And is no zombie that waits for whom it was left to.
 bool lives(pid_t pid) {
-  return ::kill(pid, 0) == 0;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return false;
+  const char state = line[line.rfind(')') + 2];
+  return state != 'Z' && state != 'X';
+}
+
+/// As the driver does it, of a program whose answers a busy machine may delay beyond its limit.
+bool connects(Stage& stage) {
+  return comes_true([&] {
+    try {
+      stage.connect();
+      return true;
+    } catch (const Starting&) {
+    } catch (const StageError&) {
+      stage.disconnect();
+    }
+    return false;
+  });
 }
 
 }  // namespace
@@ -238,7 +257,7 @@ TEST_CASE("what is no answer ends the connection, is told, and the next has anot
   const Script script(stage(more));
   const bool silent = more.find("sleep") != std::string::npos;
   const auto stage = make_stage(script.options(silent ? kSilentMs : 10'000));
-  REQUIRE(comes_true([&] { return failure(*stage, [](Stage& one) { one.connect(); }).empty(); }));
+  REQUIRE(connects(*stage));
   const pid_t first = script.pid();
   CHECK_THAT(failure(*stage,
                      [](Stage& one) {
@@ -263,7 +282,7 @@ TEST_CASE("what is no answer ends the connection, is told, and the next has anot
                        one.move_to(std::array{5.0, 5.0});
                      }),
              contains("not connected"));
-  REQUIRE(comes_true([&] { return failure(*stage, [](Stage& one) { one.connect(); }).empty(); }));
+  REQUIRE(connects(*stage));
   CHECK(script.pid() != first);
   CHECK(script.text("heard").find("move 5") == std::string::npos);
 }
@@ -339,14 +358,14 @@ TEST_CASE("a program that lives on without its input is killed, with what it sta
   const Script script(
       stage("health) sleep 600 & echo $! > child; echo health ready; exec sleep 600 ;;"));
   {
-    const auto stage = make_stage(script.options(kSilentMs));
-    REQUIRE(comes_true([&] { return failure(*stage, [](Stage& one) { one.connect(); }).empty(); }));
+    const auto stage = make_stage(script.options(2000));
+    REQUIRE(connects(*stage));
     stage->health();
     CHECK(lives(script.pid()));
   }
   CHECK(!lives(script.pid()));
   const auto child = static_cast<pid_t>(std::stol(script.text("child")));
-  CHECK(comes_true([&] { return !lives(child) || script.text("child").empty(); }));
+  CHECK(comes_true([&] { return !lives(child); }));
 }
 
 TEST_CASE("a program inherits no signal mask, no descriptor and no priority") {
