@@ -2,6 +2,7 @@
 """Answers driftd-stage's lines with a stage's calls: one request a line, one answer a line (docs/stages.md)."""
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -53,7 +54,8 @@ def serve_standard_streams(stage: Stage) -> None:
         try:
             serve(stage, requests, answers)
         finally:
-            stage.stop()
+            with contextlib.suppress(Exception):
+                stage.stop()
 
 
 class _Calls:
