@@ -132,13 +132,8 @@ void Driver::connect() {
     read_position();
     ask_health();
   } catch (const Starting& error) {
-    connected_ = false;
-    condition_ = Condition::Disconnected;
     next_attempt_ns_ = clock_();
-    board_.update([&](DriverState& state) {
-      state.connected = false;
-      state.trouble = error.what();
-    });
+    tell_away(error.what());
     return;
   } catch (const std::exception& error) {
     lost(error.what());
@@ -164,22 +159,26 @@ void Driver::connect() {
 
 void Driver::lost(const std::string& why) {
   stage_.disconnect();
-  connected_ = false;
-  condition_ = Condition::Disconnected;
   const std::int64_t least_ns = config_.connection.reconnect_min_ms * kMillisecond_ns;
   const std::int64_t most_ns = config_.connection.reconnect_max_ms * kMillisecond_ns;
   pause_ns_ = pause_ns_ == 0 ? least_ns : std::min(2 * pause_ns_, most_ns);
   next_attempt_ns_ = clock_() + pause_ns_;
-  board_.update([&](DriverState& state) {
-    state.connected = false;
-    state.trouble = why;
-    ++state.failed_attempts;
-    for (AxisState& axis : state.axes) axis.position_nm.reset();
-    state.total_nm.reset();
-  });
+  tell_away(why);
+  board_.update([](DriverState& state) { ++state.failed_attempts; });
   if (why != told_) spdlog::warn("no controller: {}; trying again", why);
   told_ = why;
   changed();
+}
+
+void Driver::tell_away(const std::string& why) {
+  connected_ = false;
+  condition_ = Condition::Disconnected;
+  board_.update([&](DriverState& state) {
+    state.connected = false;
+    state.trouble = why;
+    for (AxisState& axis : state.axes) axis.position_nm.reset();
+    state.total_nm.reset();
+  });
 }
 
 void Driver::read(PerAxis& position) {

@@ -54,6 +54,7 @@ class Driver {
   void ignore(std::string_view why);
   void tell_range(const Target& target);
   void lost(const std::string& why);
+  void tell_away(const std::string& why);
   void changed();
   /// Calls the stage, visibly for the board.
   template <typename Call>

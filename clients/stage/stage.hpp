@@ -43,8 +43,7 @@ struct Health {
 };
 
 struct StageOptions {
-  std::string
-      driver;  ///< pi_gcs2, lc400, asi, piezoconcept, thorlabs_apt, library, program, simulator
+  std::string driver;             ///< pi_gcs2, lc400, ...: make_stage.cpp has them all
   std::string device;             ///< tcp://HOST:PORT, /dev/tty..., or what the driver takes
   std::vector<std::string> axes;  ///< the controller's names
   int baud = 115200;              ///< of a serial line

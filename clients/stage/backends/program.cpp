@@ -68,6 +68,11 @@ class ProgramStage final : public Stage {
           "driver program needs its command, or the device unix:/PATH where it listens, and not "
           "both");
     }
+    for (const std::string& axis : options.axes) {
+      if (sentence(axis) != axis)  // it is a line's
+        throw std::invalid_argument("axis '" + printable(axis) +
+                                    "' is no name of one line, of at most 300 bytes");
+    }
     if (listens)
       check_device(options.device, options.baud);
     else

@@ -417,6 +417,9 @@ TEST_CASE("what a program needs is checked before anything is started") {
   CHECK_THAT(refused(options), contains("command 'python3 'my stage.py' is none"));
   options.command = " ";
   CHECK_THAT(refused(options), contains("is none"));
+  options.command = "cat";
+  options.axes = {"1\nmove 5 5 9", "2"};
+  CHECK_THAT(refused(options), contains("axis '1\\nmove 5 5 9' is no name of one line"));
 }
 
 TEST_CASE("the words of a command") {
