@@ -26,13 +26,13 @@ std::vector<Option> controller_rows(const std::string& section) {
                    "is none; "
                    "allowed of the second controller alone.",
            .choices = {"none", "pi_gcs2", "lc400", "asi", "piezoconcept", "thorlabs_apt", "library",
-                       "simulator"}}),
+                       "program", "simulator"}}),
       row<Section, &Controller::device>(
           key("device"), "",
           {.text = "Where the controller is: `tcp://HOST:PORT`, a serial line such as "
                    "`/dev/serial/by-id/usb-...`, or what the driver takes "
                    "(docs/stage-controllers.md). It must be given, but "
-                   "for a library that finds its controller itself."}),
+                   "for a library that finds its controller itself, and for a `command`."}),
       row<Section, &Controller::baud>(
           key("baud"), 115200,
           {.text = "Speed of a serial line. Other links do not read it.",
@@ -42,6 +42,13 @@ std::vector<Option> controller_rows(const std::string& section) {
       row<Section, &Controller::library>(
           key("library"), "",
           {.text = "File of the vendor's library, for `driver: library` alone."}),
+      row<Section, &Controller::command>(
+          key("command"), "",
+          {.text =
+               "For `driver: program` alone: the program that drives the stage and its arguments, "
+               "which is started and spoken to by lines (docs/stages.md). A word with spaces "
+               "in it stands between quotation marks. Instead of it `device` may be "
+               "`unix:/PATH`, where such a program listens."}),
       row<Section, &Controller::switch_servo_on>(
           key("switch_servo_on"), false,
           {.text = "`true`: servos that are off are switched on when the connection is made. The "
@@ -54,6 +61,14 @@ std::vector<Option> controller_rows(const std::string& section) {
                                              .unit = "ms",
                                              .min = 10,
                                              .max = 5000}),
+      row<Section, &Controller::start_timeout_ms>(
+          key("start_timeout_ms"), 10'000,
+          {.text =
+               "For `driver: program` alone: its first answer, and that to each new connection, "
+               "may take so long.",
+           .unit = "ms",
+           .min = 10,
+           .max = 60'000}),
   };
 }
 
@@ -226,12 +241,22 @@ void check_controller(const std::string& section, const Controller& controller,
   if (controller.driver == "none")
     conflicts.push_back({{section + ".driver"}, "none", "the kind of controller"});
   // A vendor's library may find its controller itself.
-  if (controller.device.empty() && controller.driver != "library")
+  const bool may_lack = controller.driver == "library" || controller.driver == "program";
+  if (controller.device.empty() && !may_lack)
     conflicts.push_back({{section + ".device"}, "nothing", "where the controller is"});
   if ((controller.driver == "library") == controller.library.empty()) {
     conflicts.push_back({{section + ".library", section + ".driver"},
                          quoted(controller.library) + " with driver " + controller.driver,
                          "a file with driver library, and with no other"});
+  }
+  const bool program = controller.driver == "program";
+  if (program ? controller.command.empty() == controller.device.empty()
+              : !controller.command.empty()) {
+    conflicts.push_back({{section + ".command", section + ".device", section + ".driver"},
+                         quoted(controller.command) + " with device " + quoted(controller.device) +
+                             " and driver " + controller.driver,
+                         "a command or the device `unix:/PATH` with driver program, and no command "
+                         "with any other"});
   }
 }
 
@@ -321,8 +346,10 @@ StageOptions options_of(const Controller& controller, std::vector<std::string> a
           .axes = std::move(axes),
           .baud = controller.baud,
           .library = controller.library,
+          .command = controller.command,
           .switch_servo_on = controller.switch_servo_on,
-          .timeout_ms = controller.timeout_ms};
+          .timeout_ms = controller.timeout_ms,
+          .start_timeout_ms = controller.start_timeout_ms};
 }
 
 }  // namespace driftd::stage

@@ -20,9 +20,9 @@ enum class Which : std::uint8_t { First, Second };
 struct Controller {
   std::string driver, device;
   int baud;
-  std::string library;
+  std::string library, command;
   bool switch_servo_on;
-  int timeout_ms;
+  int timeout_ms, start_timeout_ms;
 };
 
 /// Sections x and y. Lengths are on the controller's axis.

@@ -19,8 +19,8 @@ constexpr std::int64_t kPlaceLasts_ns = 3 * kNanosecondsPerSecond / 10;
 /// A refusal is told for so long at first. Ready again, the daemon may send what is refused again.
 constexpr std::int64_t kRefusalLasts_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kRefusalLastsMost_ns = 30 * kNanosecondsPerSecond;
-/// Targets in a row that reach one of two controllers only, before it is told: a busy host is late
-/// now and then.
+/// Targets in a row that come too late, or reach one of two controllers only, before it is told: a
+/// busy host is late now and then.
 constexpr int kHalvesBorne = 5;
 constexpr std::int64_t kTellAgain_ns = 10 * kNanosecondsPerSecond;
 constexpr std::array<const char*, kAxes> kAxisWords = {"x", "y"};
@@ -131,6 +131,10 @@ void Driver::connect() {
     refuses_ = unconfirmed_ = false;
     read_position();
     ask_health();
+  } catch (const Starting& error) {
+    next_attempt_ns_ = clock_();
+    tell_away(error.what());
+    return;
   } catch (const std::exception& error) {
     lost(error.what());
     return;
@@ -145,29 +149,36 @@ void Driver::connect() {
     failed = std::exchange(state.failed_attempts, 0);
     state.refuses = false;
   });
-  spdlog::info("connected to {} ({}){}", config_.controller.device, stage_.description(),
+  const Controller& controller = config_.controller;
+  spdlog::info("connected to {} ({}){}",
+               controller.device.empty() ? controller.command : controller.device,
+               stage_.description(),
                failed > 0 ? fmt::format(" after {} attempts that failed", failed) : "");
   changed();
 }
 
 void Driver::lost(const std::string& why) {
   stage_.disconnect();
-  connected_ = false;
-  condition_ = Condition::Disconnected;
   const std::int64_t least_ns = config_.connection.reconnect_min_ms * kMillisecond_ns;
   const std::int64_t most_ns = config_.connection.reconnect_max_ms * kMillisecond_ns;
   pause_ns_ = pause_ns_ == 0 ? least_ns : std::min(2 * pause_ns_, most_ns);
   next_attempt_ns_ = clock_() + pause_ns_;
-  board_.update([&](DriverState& state) {
-    state.connected = false;
-    state.trouble = why;
-    ++state.failed_attempts;
-    for (AxisState& axis : state.axes) axis.position_nm.reset();
-    state.total_nm.reset();
-  });
+  tell_away(why);
+  board_.update([](DriverState& state) { ++state.failed_attempts; });
   if (why != told_) spdlog::warn("no controller: {}; trying again", why);
   told_ = why;
   changed();
+}
+
+void Driver::tell_away(const std::string& why) {
+  connected_ = false;
+  condition_ = Condition::Disconnected;
+  board_.update([&](DriverState& state) {
+    state.connected = false;
+    state.trouble = why;
+    for (AxisState& axis : state.axes) axis.position_nm.reset();
+    state.total_nm.reset();
+  });
 }
 
 void Driver::read(PerAxis& position) {
@@ -283,10 +294,10 @@ void Driver::carry_out(const Correction& correction) {
       follower_.refused(target, start_ns);
       refuse();
     }
-  } catch (const TooLate&) {
+  } catch (const TooLate& late) {
     follower_.refused(target, start_ns);
     if (++halves_ < kHalvesBorne) return ignore(text_of(Verdict::Expired));
-    refuse("the controller of x takes longer than a correction lives, and y is not told");
+    refuse(late.what());
   }
 }
 

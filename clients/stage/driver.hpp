@@ -54,6 +54,7 @@ class Driver {
   void ignore(std::string_view why);
   void tell_range(const Target& target);
   void lost(const std::string& why);
+  void tell_away(const std::string& why);
   void changed();
   /// Calls the stage, visibly for the board.
   template <typename Call>
@@ -72,7 +73,7 @@ class Driver {
   std::int64_t told_ignored_ns_ = 0;
   bool refuses_ = false;
   bool unconfirmed_ = false;  ///< a target was sent, which prepare() may say was not taken
-  int halves_ = 0;  ///< targets in a row that reached one of two controllers, and not the other
+  int halves_ = 0;  ///< targets in a row that came too late, for one of two controllers at least
   bool range_limited_ = false;
   std::int64_t refused_ns_ = 0;    ///< when a target was refused last
   std::int64_t refusal_lasts_ns_;  ///< how long it is told; grows with each that comes after it

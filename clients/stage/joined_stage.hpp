@@ -29,7 +29,10 @@ class JoinedStage : public Stage {
   std::string description() const override;
   /// False where either did not take its last target.
   bool prepare() override;
-  void expires_at(std::int64_t expires_ns) override { expires_ns_ = expires_ns; }
+  void expires_at(std::int64_t expires_ns) override {
+    expires_ns_ = expires_ns;
+    for (const auto& part : parts_) part->expires_at(expires_ns);
+  }
   /// False where either did not take its target; the other one has moved then.
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;

@@ -21,6 +21,7 @@ constexpr std::array kDrivers{
     Driver{"piezoconcept", make_piezoconcept},
     Driver{"thorlabs_apt", make_thorlabs_apt},
     Driver{"library", make_library},
+    Driver{"program", make_program},
     Driver{"simulator", make_simulator},
 };
 

@@ -3,10 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
-#include <spawn.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +13,7 @@
 
 #include "base/counted.hpp"
 #include "base/monotonic.hpp"
+#include "base/process/spawn.hpp"
 #include "config/hook_program.hpp"
 
 namespace driftd::daemon {
@@ -71,50 +69,6 @@ class Output {
   int lines_ = 0;
 };
 
-/// @returns 0 or why it could not be started
-int spawn(const ChildRun& run, int output, pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  posix_spawn_file_actions_addchdir_np(&actions, "/");
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  const sched_param ordinary{};
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setschedpolicy(&attributes, SCHED_OTHER);
-  posix_spawnattr_setschedparam(&attributes, &ordinary);
-  constexpr int kFlags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSCHEDULER |
-                         POSIX_SPAWN_SETSID;
-  posix_spawnattr_setflags(&attributes, static_cast<short>(kFlags));
-  std::string program = run.program.string();
-  std::vector<std::string> environment = run.environment;
-  std::vector<char*> variables;
-  variables.reserve(environment.size() + 1);
-  for (std::string& variable : environment) variables.push_back(variable.data());
-  variables.push_back(nullptr);
-  std::array<char*, 2> arguments{program.data(), nullptr};
-  const int error =
-      posix_spawn(&pid, program.c_str(), &actions, &attributes, arguments.data(), variables.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return error;
-}
-
-/// Whether it has ended; it stays to be reaped, so that its number is not another's yet.
-bool has_ended(pid_t pid) {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-         info.si_pid == pid;
-}
-
 /// Asks it to end after a time, and ends it when it does not.
 class TimeLimit {
  public:
@@ -142,13 +96,6 @@ class TimeLimit {
   bool over_ = false;
 };
 
-std::optional<std::string> verdict(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("was ended by signal {}", WTERMSIG(status));
-  if (WEXITSTATUS(status) != 0)
-    return fmt::format("ended with exit status {}", WEXITSTATUS(status));
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<std::string> run_child(const ChildRun& run, const std::stop_token& stop) {
@@ -160,7 +107,12 @@ std::optional<std::string> run_child(const ChildRun& run, const std::stop_token&
   // The child's end waits like any program's output.
   fcntl(ends[1], F_SETFL, 0);
   pid_t pid = 0;
-  const int error = spawn(run, ends[1], pid);
+  const int error = spawn({.arguments = {run.program.string()},
+                           .environment = run.environment,
+                           .folder = "/",
+                           .output = ends[1],
+                           .errors = ends[1]},
+                          pid);
   close(ends[1]);
   if (error != 0) {
     close(ends[0]);
@@ -176,13 +128,12 @@ std::optional<std::string> run_child(const ChildRun& run, const std::stop_token&
   output.take(0);
   output.finish();
   close(ends[0]);
-  int status = 0;
-  waitpid(pid, &status, 0);
+  const std::optional<std::string> how = reap(pid);
   if (limit.over() && limit.stopping()) return "was ended: driftd is stopping";
   if (limit.over())
     return fmt::format("was ended: it took longer than {} s",
                        std::chrono::duration<double>(run.time_limit).count());
-  return verdict(status);
+  return how;
 }
 
 }  // namespace driftd::daemon

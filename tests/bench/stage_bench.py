@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """How late driftd-stage tells the controller, from its own reports: corrections at 500 a second from
 a publisher in Python; the controller is the simulator's stage input, played here, or a real or
-emulated one: --controller 'driver: pi_gcs2, device: tcp://127.0.0.1:50000' --axes 1 2."""
+emulated one: --controller 'driver: pi_gcs2, device: tcp://127.0.0.1:50000' --axes 1 2; {input} there is
+that input's path."""
 import argparse
 import json
 import math
@@ -47,7 +48,8 @@ def main() -> None:
         rig.start_daemon()
         rig.start_stage()
         axes = "".join(f"{word}: {{axis: '{name}'}}\n" for word, name in zip("xy", arguments.axes))
-        rig.start(axes + arguments.more + "\n", controller=arguments.controller)
+        controller = arguments.controller.replace("{input}", f"{rig.folder}/input")
+        rig.start(axes + arguments.more + "\n", controller=controller)
         report = measure(rig, arguments.rate, arguments.seconds)
     latency = report["latency_us"]
     print(f"{report['description']}: {report['sent']} corrections at {arguments.rate:g}/s; "

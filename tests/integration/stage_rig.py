@@ -118,7 +118,7 @@ class FakeDaemon:
         self._commands = self._context.socket(zmq.ROUTER)
         self._commands.setsockopt(zmq.LINGER, 0)
         self._commands.bind(f"ipc://{folder}/commands")
-        self.reply: dict | None = {"ok": True, "session": "s", "state": "locked"}
+        self.reply: dict | bytes | None = {"ok": True, "session": "s", "state": "locked"}
         self.reports: collections.deque[tuple[int, dict]] = collections.deque(maxlen=2000)
         self.wrong: list[str] = []
         self._stop = threading.Event()
@@ -135,7 +135,8 @@ class FakeDaemon:
             except (AssertionError, ValueError) as error:
                 self.wrong.append(repr(error))
             if self.reply is not None:
-                self._commands.send_multipart([*envelope, json.dumps(self.reply).encode()])
+                reply = self.reply if isinstance(self.reply, bytes) else json.dumps(self.reply).encode()
+                self._commands.send_multipart([*envelope, reply])
 
     def close(self):
         self._stop.set()

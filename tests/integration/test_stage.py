@@ -283,6 +283,18 @@ class Faults(StageTest):
         rig.send(5, 0)
         rig.wait_moves(1)
 
+    def test_replies_that_are_none_end_nothing(self):
+        rig = self.started()
+        for reply in (b"", b"x", b"[]", b"null", b"\xff", b"{}", b"[" * 100_000, b'{"ok":"yes"}',
+                      b'{"ok":false,"error":null,"code":null}'):
+            rig.daemon.reply = reply
+            count = len(rig.daemon.reports)
+            rig.wait(lambda r, count=count: len(rig.daemon.reports) > count + 1)
+        rig.daemon.reply = {"ok": True, "session": "s", "state": "locked"}
+        rig.send(5, 0)
+        rig.wait_moves(1)
+        self.assertPlace(1005, -2000)
+
     def test_a_program_that_stood_still_carries_out_nothing_old(self):
         rig = self.started()
         rig.send(1, 0)

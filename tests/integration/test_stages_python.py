@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""driftd.stages between the daemon and the simulator's stage, judged by the truth."""
+"""A driver in Python, which starts driftd-stage, between the daemon and the simulator's stage, judged by the truth."""
 import signal
 import subprocess
 import sys
@@ -63,7 +63,7 @@ class PythonDriver(unittest.TestCase):
             "driver", [sys.executable, "-B", SOURCE / "tests/support/simulated_stage.py", self.path,
                        "--corrections", self.rig.corrections, "--commands", self.rig.commands,
                        "--step-limit-nm", str(STEP_LIMIT_NM)],
-            self.rig.folder, PYTHONPATH=str(SOURCE / "clients/python")))
+            self.rig.folder, PYTHONPATH=str(SOURCE / "clients/python"), DRIFTD_STAGE=str(BIN / "driftd-stage")))
         self.driver.wait_for("connected to")
 
     def lock(self):

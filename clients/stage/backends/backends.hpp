@@ -15,6 +15,7 @@ std::unique_ptr<Stage> make_asi(const StageOptions& options);
 std::unique_ptr<Stage> make_piezoconcept(const StageOptions& options);
 std::unique_ptr<Stage> make_thorlabs_apt(const StageOptions& options);
 std::unique_ptr<Stage> make_library(const StageOptions& options);
+std::unique_ptr<Stage> make_program(const StageOptions& options);
 std::unique_ptr<Stage> make_simulator(const StageOptions& options);
 
 }  // namespace driftd::stage

@@ -43,13 +43,15 @@ struct Health {
 };
 
 struct StageOptions {
-  std::string driver;  ///< pi_gcs2, lc400, asi, piezoconcept, thorlabs_apt, library, simulator
-  std::string device;  ///< tcp://HOST:PORT, /dev/tty..., or what the driver takes
+  std::string driver;             ///< pi_gcs2, lc400, ...: make_stage.cpp has them all
+  std::string device;             ///< tcp://HOST:PORT, /dev/tty..., or what the driver takes
   std::vector<std::string> axes;  ///< the controller's names
   int baud = 115200;              ///< of a serial line
   std::string library;            ///< file of the vendor's library, driver `library` alone
+  std::string command;            ///< the program and its arguments, driver `program` alone
   bool switch_servo_on = false;   ///< at connect(), where the controller has servos that are off
   int timeout_ms = 500;           ///< for an answer
+  int start_timeout_ms = 10'000;  ///< for the first one, driver `program` alone
 };
 
 /// The connection is gone, the device is another one than it should be, or an answer makes no
@@ -58,9 +60,19 @@ struct StageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A part of a target was sent, and then its time was over.
+/// What is being connected needs longer, and goes on with that: connect() is to be called again, at
+/// once.
+struct Starting : StageError {
+  using StageError::StageError;
+};
+
+/// A target, or the rest of one, would have come later than its time; what to tell where that goes
+/// on.
 struct TooLate : std::runtime_error {
-  TooLate() : std::runtime_error("the rest of a target came too late") {}
+  explicit TooLate(
+      const char* why =
+          "the controller of x takes longer than a correction lives, and y is not told")
+      : std::runtime_error(why) {}
 };
 
 class Stage {
@@ -69,7 +81,7 @@ class Stage {
   /// Opens the connection (again, after a StageError) and asks who is there and how far it goes.
   /// Moves nothing, and switches nothing but servos where StageOptions::switch_servo_on, and what
   /// would be taken for answers.
-  /// @throws StageError
+  /// @throws StageError, Starting
   virtual std::vector<Axis> connect() = 0;
   /// Closes the connection; what was sent and has not left is dropped.
   virtual void disconnect() noexcept {}

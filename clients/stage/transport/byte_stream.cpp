@@ -218,8 +218,8 @@ std::string ByteStream::read_exactly(std::size_t count, std::string_view expecte
   return bytes;
 }
 
-bool ByteStream::input_waiting() {
-  return !input_.empty() || receive(0);
+bool ByteStream::input_waiting(int within_ms) {
+  return !input_.empty() || receive(monotonic_ns() + within_ms * kNsPerMs);
 }
 
 void ByteStream::discard_input() {
@@ -255,7 +255,9 @@ void ByteStream::fail_closed(std::string_view what, int error) const {
   if (error != 0) text += " (" + reason(error) + ")";
   if (!asked_.empty()) text += ", last asked '" + printable(asked_) + "'";
   if (!input_.empty()) text += ", found '" + printable(input_) + "' before";
-  fail(text);
+  out_of_step_ = true;
+  drop_unsent();
+  throw Closed(text);
 }
 
 void ByteStream::fail_late(std::string_view expected) const {

@@ -26,6 +26,11 @@ struct NoAnswer : StageError {
   using StageError::StageError;
 };
 
+/// The other end closed the line, or the line is gone.
+struct Closed : StageError {
+  using StageError::StageError;
+};
+
 class ByteStream {
  public:
   enum class Kind : std::uint8_t { Socket, Terminal };
@@ -46,8 +51,8 @@ class ByteStream {
   std::string read_line(char end, std::string_view expected);
   /// @throws NoAnswer, StageError
   std::string read_exactly(std::size_t count, std::string_view expected);
-  /// Whether a byte could be read at once. @throws StageError
-  bool input_waiting();
+  /// Whether a byte could be read at once, or comes in that time. @throws StageError
+  bool input_waiting(int within_ms = 0);
   /// Drops what came and was not read. @throws StageError
   void discard_input();
   /// Closes it; nothing that was written reaches the controller any more.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From StageOptions::device to an open line: tcp://HOST:PORT, or the path of a serial line.
+// From StageOptions::device to an open line: tcp://HOST:PORT, unix:/PATH of a program that listens
+// there, or the path of a serial line.
 #pragma once
 
 #include <string>

@@ -76,7 +76,9 @@ TEST_CASE("of two controllers the second is told nothing after a correction's ti
       return true;
     }
     void read(std::span<double> nm) override { nm[0] = position[0]; }
+    void expires_at(std::int64_t expires_ns) override { told_ns = expires_ns; }
     double moved = 0;
+    std::int64_t told_ns = 0;
   };
   auto x = std::make_unique<OneAxis>();
   auto y = std::make_unique<OneAxis>();
@@ -102,6 +104,8 @@ TEST_CASE("of two controllers the second is told nothing after a correction's ti
   send();
   CHECK(first.moved != 0);
   CHECK(second.moved == 0);
+  CHECK(first.told_ns == fake_now_ns - 10 * kMs);  // each may look at the time for itself
+  CHECK(second.told_ns == first.told_ns);
   CHECK(board.state().ignored == 2);
   CHECK(board.state().refused == 0);
   CHECK(standing(board.state(), 0).state == "ready");

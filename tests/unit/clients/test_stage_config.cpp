@@ -137,6 +137,14 @@ TEST_CASE("what makes no sense for a stage is a mistake", "[stage]") {
   CHECK(mistakes_of("controller: {driver: thorlabs_apt, device: \"/dev/a, /dev/b\"}\n"
                     "y: {axis: \"1\"}\n") == "");
   CHECK(mistakes_of("controller: {driver: library, library: libmadlib.so}\n") == "");
+  CHECK(mistakes_of("controller: {driver: program, command: python3 stage.py}\n") == "");
+  CHECK(mistakes_of("controller: {driver: program, device: \"unix:/run/s\"}\n") == "");
+  CHECK(mistakes_of("controller: {driver: program}\n") ==
+        "f:1:22: controller.command: found \"\" with device \"\" and driver program; allowed a "
+        "command or "
+        "the device `unix:/PATH` with driver program, and no command with any other");
+  CHECK(mistakes_of("controller: {driver: program, command: a, device: \"unix:/run/s\"}\n") != "");
+  CHECK(mistakes_of("controller: {driver: asi, command: a, device: /dev/ttyS0}\n") != "");
   CHECK(mistakes_of(kController + "y: {axis: \"1\", controller: second}\n")
             .find("second_controller.driver: found none") != std::string::npos);
   CHECK(mistakes_of(kController + "y: {axis: \"1\", controller: second}\n"
@@ -192,7 +200,7 @@ TEST_CASE("every example of a stage loads", "[stage]") {
     CHECK(has_schema);
     ++examples;
   }
-  CHECK(examples >= 4);
+  CHECK(examples >= 5);
 }
 
 }  // namespace driftd::stage

@@ -164,6 +164,43 @@ TEST_CASE("a controller that is not there at first is counted", "[stage]") {
   CHECK(bench.board.state().ever_connected);
 }
 
+TEST_CASE("a controller that is starting is waited for, and its attempts are none that failed",
+          "[stage]") {
+  struct Slow : FakeStage {
+    std::vector<Axis> connect() override {
+      fake_now_ns += 500 * kMs;
+      if (starts-- > 0) throw Starting("p: is starting, which may take 10000 ms");
+      return FakeStage::connect();
+    }
+    int starts = 3;
+  } stage;
+  fake_now_ns = 0;
+  Board board;
+  Driver driver(
+      stage, config(), board, [] {}, fake_clock);
+  for (int call = 0; call < 3; ++call) {
+    CHECK(driver.turn() <= fake_now_ns);  // at once again
+    CHECK(board.state().trouble == "p: is starting, which may take 10000 ms");
+  }
+  CHECK(!board.state().connected);
+  CHECK(board.state().failed_attempts == 0);
+  CHECK(stage.disconnects == 0);
+  driver.turn();
+  CHECK(board.state().connected);
+  // Again, where its servo was off meanwhile.
+  stage.answer.condition = Condition::ServoOff;
+  fake_now_ns += 200 * kMs;
+  driver.turn();
+  stage.answer.condition = Condition::Ready;
+  stage.starts = 1;
+  fake_now_ns += 200 * kMs;
+  CHECK(driver.turn() <= fake_now_ns);
+  CHECK(!board.state().connected);
+  CHECK(stage.disconnects == 0);
+  driver.turn();
+  CHECK(board.state().connected);
+}
+
 TEST_CASE("a controller that blocks is seen to, and its latency counts", "[stage]") {
   DriverBench bench;
   bench.run(10);

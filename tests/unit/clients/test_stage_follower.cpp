@@ -56,6 +56,28 @@ TEST_CASE("a controller that comes back with the stage elsewhere gets a new zero
   CHECK(bench.position[1] == Approx(60'003));
 }
 
+TEST_CASE("an axis that stayed keeps its zero when the other one is elsewhere", "[stage]") {
+  const bool closed_loop = GENERATE(true, false);
+  std::vector<Axis> axes = travel();
+  axes[1].closed_loop = closed_loop;
+  FollowerBench bench(axis(), axis(), {50'000, 60'000}, axes);
+  bench.move(correction({0, 50}, {0, 50}));
+  bench.now_ns += 10'000'000'000;
+  bench.position = {9000, closed_loop ? 60'149.0 : 60'200.0};  // y within a step, or hysteresis
+  bench.follower.seen(bench.position, bench.now_ns);
+  bench.move(correction({1, 70}, {1, 1}));  // those between were lost
+  CHECK(bench.position[0] == Approx(9001));
+  CHECK(bench.position[1] == Approx(60'070));
+}
+
+TEST_CASE("an axis without a sensor is where it says until it was sent somewhere", "[stage]") {
+  FollowerBench bench(axis(), axis(), {50'000, 60'000}, travel(0, 100'000, false));
+  bench.position = {50'000, 69'000};
+  bench.follower.seen(bench.position, bench.now_ns);
+  bench.move(correction({0, 1}, {0, 1}));
+  CHECK(bench.position[1] == Approx(69'001));
+}
+
 TEST_CASE("a controller that comes back where it was goes on from the last target", "[stage]") {
   FollowerBench bench;
   bench.move(correction({40, 0}, {40, 0}));

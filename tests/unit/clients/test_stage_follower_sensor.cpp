@@ -106,6 +106,21 @@ TEST_CASE("a sensor's offset is known on after somebody moved the stage", "[stag
   CHECK(target.nm[0] == Approx(53'501));
 }
 
+TEST_CASE("what a sensor stands off is forgotten where the stage is connected elsewhere",
+          "[stage]") {
+  FollowerBench bench;
+  bench.move(correction({1, 0}, {1, 0}));
+  for (int i = 0; i < 20; ++i) {
+    bench.now_ns += 50'000'000;
+    bench.follower.seen({51'001, 60'000}, bench.now_ns);
+  }
+  bench.follower.connected(travel(), {51'001, 60'000});  // where it was
+  bench.position = {20'000, 60'000};
+  bench.follower.connected(travel(), bench.position);
+  bench.move(correction({2, 0}, {1, 0}));
+  CHECK(bench.position[0] == Approx(20'001));
+}
+
 TEST_CASE("a stage on its way is no sensor that stands off", "[stage]") {
   FollowerBench bench;
   bench.move(correction({0, 0}, {0, 0}));

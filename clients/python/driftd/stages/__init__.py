@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Stage drivers for driftd in Python (docs/stages-python.md). Needs pyzmq only.
+"""Stage drivers for driftd in Python (docs/stages-python.md). Needs pyzmq, and the program driftd-stage.
 
     import driftd.stages
 
@@ -11,13 +11,12 @@
 
     driftd.stages.run(MyStage())
 
-`Driver` does all the rest: the newest correction only and none that expired, zeros, limits, reconnection,
-and the reports to the daemon. ``driftd.stages.micromanager`` drives what Micro-Manager knows.
+The program ``driftd-stage`` does all the rest: the newest correction only and none that expired, zeros, limits,
+reconnection, and the reports to the daemon. `run` starts it; with ``--serve`` such a program is one that it starts.
+``driftd.stages.micromanager`` drives what Micro-Manager knows.
 """
 from .contract import CONDITIONS, Axis, Health, Refused, SettingsError, Stage
-from .driver import Driver, Settings
-from .follower import Direction, Limits
-from .program import add_options, main, run, settings
+from .program import Direction, Driver, Limits, Settings, add_options, main, run, settings
 
 __all__ = ["CONDITIONS", "Axis", "Direction", "Driver", "Health", "Limits", "Refused", "Settings",
            "SettingsError", "Stage", "add_options", "main", "run", "settings"]

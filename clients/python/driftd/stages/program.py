@@ -1,18 +1,196 @@
 # SPDX-License-Identifier: MIT
-"""A stage driver as a program: signals, options, messages on stderr."""
+"""Drives a stage of this program by driftd-stage, which this starts: it follows the corrections and reports to the
+daemon, and asks here for what only the stage can do."""
 from __future__ import annotations
 
 import argparse
-import logging
+import contextlib
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
 import signal
+import socket
+import subprocess
 import sys
+import tempfile
+from dataclasses import dataclass, field
 from typing import Any, Callable, Sequence
 
 import driftd
 
 from .contract import SettingsError, Stage
-from .driver import Driver, Settings
-from .follower import Direction, Limits
+from .serve import serve, serve_standard_streams
+
+WRONG_SETTINGS = 2  # exit code of driftd-stage
+
+
+def _check_above_zero(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise SettingsError(f"{name} is a number above 0, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Which axis of the stage is x (or y) of the corrections, and how it counts.
+
+    Attributes
+    ----------
+    axis : int or str, optional
+        Number of the axis as connected, from 0, or its name; None: 0 for x, 1 for y.
+    sign : int
+        1, or -1 where the axis counts the other way.
+    scale : float
+        Units of the axis, called nm, for each nm of the stage.
+    """
+
+    axis: int | str | None = None
+    sign: int = 1
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.sign not in (1, -1):
+            raise SettingsError(f"a sign is 1 or -1, not {self.sign!r}")
+        _check_above_zero("scale", self.scale)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is never gone beyond, whatever a correction says; nm on the stage's own axes.
+
+    Attributes
+    ----------
+    step_nm : float
+        Largest distance between two targets.
+    rate_nm_per_s : float
+        Fastest change of targets.
+    range_nm : float
+        Largest distance from where the stage was when the lock engaged. The stage's own travel holds besides.
+    """
+
+    step_nm: float = 100.0
+    rate_nm_per_s: float = 10_000.0
+    range_nm: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            _check_above_zero(name, value)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What driftd-stage needs to know beside the stage.
+
+    Attributes
+    ----------
+    corrections, commands : str
+        ``wire.corrections`` and ``wire.commands`` of the daemon's configuration.
+    x, y : Direction
+        Which axis of the stage is which, its sign and scale.
+    limits : Limits
+    max_rate_hz : float
+        The most moves a second to send: what the stage's controller takes.
+    """
+
+    corrections: str = driftd.CORRECTIONS
+    commands: str = driftd.COMMANDS
+    x: Direction = Direction()
+    y: Direction = Direction()
+    limits: Limits = field(default_factory=Limits)
+    max_rate_hz: float = 1000.0
+
+    def __post_init__(self) -> None:
+        _check_above_zero("max_rate_hz", self.max_rate_hz)
+
+    def configuration(self, device: str) -> dict:
+        """Of driftd-stage, for a program that listens at `device`. What is as good as no limit is cut to its most."""
+        limits = {"step_limit_nm": min(self.limits.step_nm, self.limits.range_nm, 1e6),
+                  "rate_limit_nm_per_s": min(self.limits.rate_nm_per_s, 1e7),
+                  "range_limit_nm": min(self.limits.range_nm, 1e9)}
+        axes = {}
+        for letter, number, direction in (("x", 0, self.x), ("y", 1, self.y)):
+            axis = number if direction.axis is None else direction.axis
+            axes[letter] = {"axis": axis if isinstance(axis, str) else f"#{axis + 1}",
+                            "reversed": direction.sign < 0, "scale": direction.scale, **limits}
+        # A call of the stage may take as long as it likes.
+        return {"controller": {"driver": "program", "device": device, "timeout_ms": 5000, "start_timeout_ms": 60_000},
+                **axes, "motion": {"max_rate_hz": min(self.max_rate_hz, 1e5)},
+                "connection": {"start_without_controller": True},
+                "daemon": {"corrections": self.corrections, "commands": self.commands}}
+
+
+def find_driftd_stage() -> str:
+    """The program, or a SettingsError that says what to do."""
+    named = os.environ.get("DRIFTD_STAGE")
+    built = pathlib.Path(__file__).resolve().parents[4] / "build/release/bin/driftd-stage"
+    found = shutil.which(named or "driftd-stage") or (not named and built.is_file() and str(built))
+    if not found:
+        raise SettingsError(f"{named or 'driftd-stage'} is not there, which moves the stage: install the package "
+                            "driftd-stage, or name the program by the environment's DRIFTD_STAGE")
+    return found
+
+
+class Driver:
+    """Moves a stage to where driftd's corrections say, and reports.
+
+    Parameters
+    ----------
+    stage : Stage
+    settings : Settings
+    """
+
+    def __init__(self, stage: Stage, settings: Settings = Settings()) -> None:
+        self._stage, self._settings = stage, settings
+        self._ended = False
+        self._driftd_stage: subprocess.Popen | None = None
+
+    def stop(self) -> None:
+        """Makes `run` return soon. From any thread, or a signal's handler."""
+        self._ended = True
+        if self._driftd_stage is not None:
+            self._driftd_stage.terminate()
+
+    def run(self) -> None:
+        """Follows corrections until `stop`; the stage then stays where it is.
+
+        Raises
+        ------
+        SettingsError
+            The stage can never be driven like this.
+        """
+        with tempfile.TemporaryDirectory(prefix="driftd-stage-") as folder, \
+                socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{folder}/stage")
+            listener.listen()
+            listener.settimeout(0.1)
+            file = pathlib.Path(folder, "stage.yaml")  # of which JSON is a part
+            file.write_text(json.dumps(self._settings.configuration(f"unix:{folder}/stage")))
+            command = [find_driftd_stage(), "--config", str(file)]
+            checked = subprocess.run([*command, "--check-config"], capture_output=True, text=True)
+            if checked.returncode:
+                where = re.compile(rf"^{re.escape(str(file))}(:\d+:\d+)?: ", re.MULTILINE)
+                raise SettingsError(where.sub("", checked.stderr.strip()))
+            # What it prints goes to the log; killed, this program leaves none behind that reports to the daemon.
+            self._driftd_stage = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", *command],
+                                                  stdin=subprocess.DEVNULL, stdout=2)
+            try:
+                self._serve(listener)
+            finally:
+                self._driftd_stage.terminate()
+                code = self._driftd_stage.wait()
+                with contextlib.suppress(Exception):
+                    self._stage.stop()
+        if code not in (0, -signal.SIGTERM):
+            raise SettingsError(f"driftd-stage ended with exit code {code}")
+
+    def _serve(self, listener: socket.socket) -> None:
+        while not self._ended and self._driftd_stage.poll() is None:
+            with contextlib.suppress(TimeoutError, ConnectionError):  # it connects again
+                connection, _ = listener.accept()
+                with connection, connection.makefile("rw", encoding="utf-8", errors="replace") as lines:
+                    serve(self._stage, lines, lines)
 
 
 def run(stage: Stage, settings: Settings = Settings()) -> None:
@@ -43,6 +221,8 @@ def run(stage: Stage, settings: Settings = Settings()) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options that make `settings`."""
     group = parser.add_argument_group("what every driver has")
+    group.add_argument("--serve", action="store_true",
+                       help="as driftd-stage's `controller.command`: its configuration has all that is below")
     group.add_argument("--driftd", metavar="FILE",
                        help="the daemon's configuration, for its endpoints (needs python3-yaml)")
     group.add_argument("--corrections", metavar="ENDPOINT", help="instead of the daemon's")
@@ -58,7 +238,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, default, what in (
             ("--step-limit-nm", limits.step_nm, "largest distance between two targets"),
             ("--rate-limit-nm-per-s", limits.rate_nm_per_s, "fastest change of targets"),
-            ("--range-limit-nm", limits.range_nm, "largest distance from where the stage was found"),
+            ("--range-limit-nm", limits.range_nm, "largest distance from where the stage was when the lock engaged"),
             ("--max-rate-hz", Settings.max_rate_hz, "the most moves a second")):
         group.add_argument(name, type=float, default=default, metavar="N", help=f"{what} (%(default)g)")
 
@@ -91,9 +271,11 @@ def main(make_stage: Callable[[argparse.Namespace], Stage], parser: argparse.Arg
     parser = parser or argparse.ArgumentParser()
     add_options(parser)
     options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format=f"{parser.prog}: %(message)s", stream=sys.stderr)
     try:
-        run(make_stage(options), settings(options))
+        if options.serve:
+            serve_standard_streams(make_stage(options))
+        else:
+            run(make_stage(options), settings(options))
     except (SettingsError, driftd.Unreachable, ValueError, OSError, ImportError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Answers driftd-stage's lines with a stage's calls: one request a line, one answer a line (docs/stages.md)."""
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from typing import Iterable, Protocol, Sequence
+
+from .contract import CONDITIONS, Axis, Health, Refused, SettingsError, Stage
+
+VERSION = "1"
+MOST_CHARACTERS = 300  # of an answer; a report holds no longer text
+
+
+class Output(Protocol):
+    def write(self, text: str) -> object: ...
+    def flush(self) -> object: ...
+
+
+def serve(stage: Stage, requests: Iterable[str], answers: Output) -> None:
+    """Answers each request until there are none.
+
+    Raises
+    ------
+    SettingsError
+        The stage can never be driven like this; that is the last answer, too.
+    """
+    calls = _Calls(stage)
+    for line in requests:
+        word, _, rest = line.strip().partition(" ")
+        error = None
+        try:
+            answer = calls.answer(word, rest)
+        except Refused as refusal:
+            answer = f"refused {refusal.code} {refusal}"
+        except SettingsError as never:
+            answer, error = f"gone {never}", never
+        except Exception as gone:
+            answer = f"gone {word}: {type(gone).__name__}: {gone}"
+        answers.write(_plain(answer) + "\n")
+        answers.flush()
+        if error is not None:
+            raise error
+
+
+def serve_standard_streams(stage: Stage) -> None:
+    """As a child of driftd-stage. What the stage prints goes to standard error, which is the log."""
+    with os.fdopen(os.dup(0), encoding="utf-8", errors="replace") as requests, \
+            os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as answers:
+        os.dup2(2, 1)
+        sys.stdout = sys.stderr
+        try:
+            serve(stage, requests, answers)
+        finally:
+            with contextlib.suppress(Exception):
+                stage.stop()
+
+
+class _Calls:
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._axes: Sequence[Axis] = ()
+        self._numbers: list[int] = []  # of the stage's axes, in the order in which they were asked for
+
+    def answer(self, word: str, rest: str) -> str:
+        if word == "hello":
+            self._axes, self._numbers = list(self._stage.connect()), []
+            if len(self._axes) != 2:
+                raise SettingsError(f"a stage has two axes for driftd, this one has {len(self._axes)}")
+            return f"hello {VERSION} {self._stage.driver}: {self._stage.description()}"
+        if word == "axis":
+            return self._axis(rest)
+        if word == "move":
+            *targets_nm, expires_ns = rest.split()
+            return self._move([float(nm) for nm in targets_nm], int(expires_ns))
+        if word == "read":
+            position_nm = [float(nm) for nm in self._stage.read()]
+            if len(position_nm) != 2:
+                raise ValueError(f"read() returned {position_nm}, not two positions in nm")
+            return "place " + " ".join(repr(position_nm[number]) for number in self._numbers)
+        if word == "health":
+            health = self._stage.health()
+            if not isinstance(health, Health) or health.state not in CONDITIONS:
+                raise ValueError(f"health() returned {health!r}, whose state is none of {', '.join(CONDITIONS)}")
+            on_target = "-" if health.on_target is None else "yes" if health.on_target else "no"
+            return f"health {health.state} {on_target} {int(health.error)} {health.text or ''}"
+        raise ValueError("driftd-stage asks for what this version of driftd.stages does not know")
+
+    def _axis(self, name: str) -> str:
+        """An axis by its name, or by #1 or #2."""
+        names = [str(axis.name) for axis in self._axes]
+        if name not in names and name not in ("#1", "#2"):
+            raise SettingsError(f"axis `{name}` is to be moved, but the stage has {' and '.join(names)}")
+        number = names.index(name) if name in names else int(name[1]) - 1
+        if number in self._numbers:
+            raise SettingsError("x and y are to be the stage's two axes, one each")
+        self._numbers.append(number)
+        axis = self._axes[number]
+        if axis.min_nm is not None and axis.max_nm is not None and not axis.min_nm < axis.max_nm:
+            raise SettingsError(f"axis `{axis.name}` has a travel of {axis.min_nm} to {axis.max_nm} nm")
+        numbers = " ".join(map(_known, (axis.min_nm, axis.max_nm, axis.resolution_nm)))
+        return f"axis {numbers} {'closed' if axis.closed_loop else 'open'} {axis.name}"
+
+    def _move(self, targets_nm: list[float], expires_ns: int) -> str:
+        if sorted(self._numbers) != [0, 1] or len(targets_nm) != 2:
+            raise ValueError("both axes of the stage are to be moved")
+        if time.monotonic_ns() > expires_ns:
+            return "late"
+        self._stage.move_to(tuple(targets_nm[self._numbers.index(number)] for number in (0, 1)))
+        return "ok"
+
+
+def _known(nm: float | None) -> str:
+    """- for what nobody knows, and for what is no length, such as the travel of an axis without an end."""
+    return "-" if nm is None or not abs(nm) <= 1e9 else repr(float(nm))
+
+
+def _plain(text: str) -> str:
+    """One printable line."""
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return line if len(line) <= MOST_CHARACTERS else line[:MOST_CHARACTERS - 3] + "..."
