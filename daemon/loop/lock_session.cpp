@@ -58,6 +58,11 @@ void LockSession::begin_reference() noexcept {
   if (!resumption_) set_->estimator.begin_reference(supervisor_.reference_frames());
 }
 
+int LockSession::reference_left() const noexcept {
+  if (!set_ || supervisor_.lock().state != control::LockState::Referencing) return 0;
+  return resumption_ ? frames_to_resume_ : set_->estimator.reference_left();
+}
+
 /// The stage stands where the last lock that engaged told it to be; what was computed and then
 /// withheld is not part of its travel.
 void LockSession::take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept {

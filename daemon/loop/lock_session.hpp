@@ -51,6 +51,8 @@ class LockSession {
   /// Of the last lock that engaged: whose total the controller has.
   std::uint64_t engaged_id() const noexcept { return engaged_id_; }
   bool is_resumed() const noexcept { return resumption_.has_value(); }
+  /// Good frames until it engages; 0 where it takes no reference.
+  int reference_left() const noexcept;
   /// While one is under way; else null.
   CalibrationRun* calibration() const noexcept { return calibration_.get(); }
 

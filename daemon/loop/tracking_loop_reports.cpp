@@ -110,10 +110,7 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
     report_.motion[i] = supervisor_.law().observer().motion(i);
   report_.stage = supervisor_.stage_looks();
   report_.jumped_nm = supervisor_.jumped_nm();
-  const bool references = report_.lock.state == control::LockState::Referencing && set_;
-  report_.reference_left = !references   ? 0
-                           : resumption_ ? frames_to_resume_
-                                         : set_->estimator.reference_left();
+  report_.reference_left = session_.reference_left();
   report_.clock_trust = camera_clock_.trust();
   report_.clock_steps = camera_clock_.steps();
   report_.clock_jumps = camera_clock_.jumps();
