@@ -43,9 +43,9 @@ foreach(program driftd:8 driftctl:1 driftd-exporter:8 driftd-stage:8 driftd-sim:
   list(APPEND completions ${completion})
   install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endforeach()
-foreach(document "driftd.yaml;5;configuration.md;configuration of driftd"
-    "driftd-stage.yaml;5;stage-configuration.md;configuration of driftd-stage"
-    "driftd-protocol;7;protocol.md;messages and commands of driftd"
+foreach(document "driftd.yaml;5;reference/configuration.md;configuration of driftd"
+    "driftd-stage.yaml;5;reference/stage-configuration.md;configuration of driftd-stage"
+    "driftd-protocol;7;reference/protocol.md;messages and commands of driftd"
     "driftd-stage-emulator;1;../tools/stage-emulator/README.md;emulated stage controllers")
   list(GET document 0 name)
   list(GET document 1 section)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The files that a configuration is made of: the one that `--config FILE` names, and its drop-ins,
 // all `*.yaml` in the folder FILE.d in the order of their names by bytes, which are read over it
-// (docs/configuration.md, "Drop-in files"). Blocking; any thread.
+// (docs/reference/configuration.md, "Drop-in files"). Blocking; any thread.
 #pragma once
 
 #include <filesystem>

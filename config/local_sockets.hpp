@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where the daemon's local sockets are, by one rule for the daemon and its clients
-// (docs/protocol.md, "Where the sockets are"), and whether somebody listens there. Reads the
+// (docs/reference/protocol.md, "Where the sockets are"), and whether somebody listens there. Reads the
 // environment and the file system, changes neither; any thread.
 #pragma once
 

@@ -53,8 +53,8 @@ std::span<const Section> sections() {
       {"stage", "How the stage lies to the image, and how fast it answers."},
       {"realtime", "How the threads that must not wait are scheduled."},
       {"wire", "The ZeroMQ sockets."},
-      {"access", "Who may connect, and what they may do (docs/security.md)."},
-      {"record", "What is written to the disk of every frame (docs/records.md)."},
+      {"access", "Who may connect, and what they may do (docs/use/security.md)."},
+      {"record", "What is written to the disk of every frame (docs/use/records.md)."},
       {"log", "What goes to the journal."},
       {"hook", "The program that is told of events, to send a mail for one."},
   };

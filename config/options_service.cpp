@@ -49,7 +49,7 @@ std::vector<Option> wire_section() {
           "wire.publish", Endpoints{"ipc://publish"},
           {.text =
                "Where positions, markers, status and events are published: "
-               "`ipc://` and a name in the runtime directory (docs/protocol.md) or an absolute "
+               "`ipc://` and a name in the runtime directory (docs/reference/protocol.md) or an absolute "
                "path, or `tcp://` on a loopback address, where every user of the computer may "
                "connect. A list binds the socket to several. With `access.server_key`, `tcp://` "
                "on any IPv4 address, or `*` for all: there, and on loopback, only clients with "
@@ -207,7 +207,7 @@ std::vector<Option> hook_section() {
           "hook.on_event", {},
           {.text =
                "A program to run for events, by its absolute path; one that everybody may write "
-               "is not run. It learns of the event by its environment (docs/watching.md). "
+               "is not run. It learns of the event by its environment (docs/use/watching.md). "
                "Empty: none.",
            .reload = Reload::Live}),
       row<&Config::hook, &Hook::level>(

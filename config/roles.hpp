@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a peer may do, by its role: one table for the daemon, the key files and the clients
-// (docs/protocol.md, "Roles"). Pure.
+// (docs/reference/protocol.md, "Roles"). Pure.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The commands of docs/protocol.md: checks what was asked and hands it to the part that does it.
+// The commands of docs/reference/protocol.md: checks what was asked and hands it to the part that does it.
 // Housekeeping thread; nothing here waits.
 #pragma once
 

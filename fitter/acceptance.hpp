@@ -20,7 +20,7 @@ constexpr float kMinLogLikelihoodGain = 25.0f;
 /// Amplitude and width over their standard deviations (from the residuals): what a gradient or an
 /// edge is fitted with is broad, and its amplitude and width are hardly determined. With the gain
 /// above, about 1 in 10,000 ROIs of Gaussian noise and 2 in 1,000 of gradients are left; of noise
-/// with long tails, as of few photons, many more (docs/fitter.md).
+/// with long tails, as of few photons, many more (docs/internals/fitter.md).
 constexpr float kMinSignificance = 4.0f;
 /// Residuals, averaged over 3x3 pixels, over the amplitude: beads out of focus reach 0.32, a second
 /// spot as bright as the first more than 0.4.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The circular Gaussian, parameters (x, y, sigma): Leutenegger & Weber 2021, equations 10 and 11,
 // with its sums written as products of one-dimensional moments. spot_model.hpp says which members a
-// model has, docs/adding-a-fit.md how one is added. Host and device.
+// model has, docs/internals/adding-a-fit.md how one is added. Host and device.
 #pragma once
 
 #include "fitter/fit_values.hpp"

@@ -12,7 +12,7 @@
 //    noise: another spot, or another shape.
 // Pixels that a map of variances takes away (Batch::variances) do not count in any of this.
 // Two spots closer than some three sigma pass as one wide spot at their centroid: sigma tells.
-// fitter/acceptance.hpp has the reasons for the figures, docs/fitter.md what they let through.
+// fitter/acceptance.hpp has the reasons for the figures, docs/internals/fitter.md what they let through.
 //
 // f32 pixels may have any unit in which the contrast lies within 1e-12 .. 1e12.
 #pragma once

@@ -151,7 +151,7 @@ struct SearchedLevels {
 
   static constexpr float kKeptAmplitude = 0.1f;
   /// Of the shape, in its step_scale(). Of 0.3, 0.5, 0.8 and 2 this takes the fewest evaluations
-  /// and finds the most minima (docs/benchmarks.md, "The fitter on one core").
+  /// and finds the most minima (docs/measured/benchmarks.md, "The fitter on one core").
   static constexpr float kMostStep = 0.5f;
 
   /// Of a spot that makes such pixels: numbers that span A have a standard deviation of A / 2 at

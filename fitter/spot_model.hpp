@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model of a spot has to say; docs/adding-a-fit.md tells each member's meaning. Host and
+// What a model of a spot has to say; docs/internals/adding-a-fit.md tells each member's meaning. Host and
 // device.
 #pragma once
 

@@ -206,7 +206,7 @@ const TableLayout& events_layout() {
       COLUMN(time_ns, "ns", "CLOCK_MONOTONIC"),
       COLUMN(wall_ns, "ns", "since 1970-01-01 UTC"),
       COLUMN(level, "", "info, warning or error"),
-      COLUMN(code, "", "as docs/protocol.md lists them"),
+      COLUMN(code, "", "as docs/reference/protocol.md lists them"),
       COLUMN(text, "", "for people"),
       COLUMN(fields, "", "what the code adds, a JSON object"),
   };

@@ -65,7 +65,7 @@ std::string compose(const CalibrationFile& file, const Entries& entries,
   std::string text = comment(fmt::format("Measured by `{}`, {}.", file.command, date_now()));
   for (const std::string& subject : file.subject) text += comment(subject);
   text += comment("driftd reads it over " + file.config.filename().string() +
-                  " (docs/configuration.md, \"Drop-in files\"); the next such command");
+                  " (docs/reference/configuration.md, \"Drop-in files\"); the next such command");
   text += comment("writes it anew as a whole, and keeps this one beside it.");
   std::string replaced;
   for (const auto& [key, entry] : entries) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Finds the daemon that a person means, and says why it is not reached: its sockets are named by
 // the configuration, and a named one lies in the first runtime directory where a daemon listens
-// (docs/protocol.md, "Where the sockets are"). Any thread.
+// (docs/reference/protocol.md, "Where the sockets are"). Any thread.
 #pragma once
 
 #include <stdexcept>

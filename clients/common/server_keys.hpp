@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The keys of a connection to a daemon on another computer: one's own pair and the daemon's public
-// key, from the user's folder ~/.config/driftd unless told otherwise (docs/security.md). Any
+// key, from the user's folder ~/.config/driftd unless told otherwise (docs/use/security.md). Any
 // thread.
 #pragma once
 

@@ -390,7 +390,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "{}\n", error.what());
     return kExitUsage;
   } catch (const nlohmann::json::exception& error) {
-    fmt::print(stderr, "driftctl: the answer is not what docs/protocol.md says: {}\n",
+    fmt::print(stderr, "driftctl: the answer is not what docs/reference/protocol.md says: {}\n",
                error.what());
     return kExitRefused;
   } catch (const std::exception& error) {

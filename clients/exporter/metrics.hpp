@@ -49,7 +49,7 @@ Format format_for(std::string_view accept);
 /// is silent (/exporter/up is 0).
 std::string exposition(const nlohmann::json& document, Format format);
 
-/// The table as docs/watching.md has it.
+/// The table as docs/use/watching.md has it.
 std::string markdown();
 
 }  // namespace driftd::exporter

@@ -6,7 +6,7 @@
     python3 remote_example.py keys                  once: makes client.key_secret and client.key here
     python3 remote_example.py tcp://HOST:5555       with server.key of that computer in this folder
 
-`client.key` goes into the folder `access.clients` on the microscope's computer, with its role: docs/security.md.
+`client.key` goes into the folder `access.clients` on the microscope's computer, with its role: docs/use/security.md.
 """
 import json
 import os

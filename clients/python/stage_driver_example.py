@@ -3,7 +3,7 @@
 
 Replace what `MyStage` does by your own stage's calls. `driftd-stage`, which this starts, does the rest: it carries
 out the newest correction only and none that came too late, never jumps, keeps to limits, and reports to driftd
-(docs/stages-python.md). Run: stage_driver_example.py [--driftd driftd.yaml] [--help]
+(docs/use/stages-python.md). Run: stage_driver_example.py [--driftd driftd.yaml] [--help]
 """
 import driftd.stages
 

@@ -22,7 +22,7 @@ std::vector<Option> controller_rows(const std::string& section) {
   return {
       row<Section, &Controller::driver>(
           key("driver"), "none",
-          {.text = "How the controller is spoken to, see docs/stage-controllers.md. `none`: there "
+          {.text = "How the controller is spoken to, see docs/reference/stage-controllers.md. `none`: there "
                    "is none; "
                    "allowed of the second controller alone.",
            .choices = {"none", "pi_gcs2", "lc400", "asi", "piezoconcept", "thorlabs_apt", "library",
@@ -31,7 +31,7 @@ std::vector<Option> controller_rows(const std::string& section) {
           key("device"), "",
           {.text = "Where the controller is: `tcp://HOST:PORT`, a serial line such as "
                    "`/dev/serial/by-id/usb-...`, or what the driver takes "
-                   "(docs/stage-controllers.md). It must be given, but "
+                   "(docs/reference/stage-controllers.md). It must be given, but "
                    "for a library that finds its controller itself, and for a `command`."}),
       row<Section, &Controller::baud>(
           key("baud"), 115200,
@@ -46,7 +46,7 @@ std::vector<Option> controller_rows(const std::string& section) {
           key("command"), "",
           {.text =
                "For `driver: program` alone: the program that drives the stage and its arguments, "
-               "which is started and spoken to by lines (docs/stages.md). A word with spaces "
+               "which is started and spoken to by lines (docs/use/stages.md). A word with spaces "
                "in it stands between quotation marks. Instead of it `device` may be "
                "`unix:/PATH`, where such a program listens."}),
       row<Section, &Controller::switch_servo_on>(

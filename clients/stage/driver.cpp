@@ -251,7 +251,7 @@ void Driver::ask_health() {
 
 void Driver::correction(std::string_view message) {
   const std::optional<Correction> correction = parse_correction(message);
-  if (!correction) return ignore("they are not as docs/protocol.md says");
+  if (!correction) return ignore("they are not as docs/reference/protocol.md says");
   if (!connected_) return ignore("there is no controller");
   if (board_.muted.load()) return ignore("another driver reports to driftd");
   try {

@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("driftd-stage"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   if (file.empty()) {
-    std::cerr << "driftd-stage: --config FILE is needed (see docs/stages.md)\n";
+    std::cerr << "driftd-stage: --config FILE is needed (see docs/use/stages.md)\n";
     return ExitCode::Configuration;
   }
   driftd::stage::Config config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The driver's report to the daemon (docs/protocol.md, command `stage`), and the lines that people
+// The driver's report to the daemon (docs/reference/protocol.md, command `stage`), and the lines that people
 // read. Pure.
 #pragma once
 

@@ -5,7 +5,7 @@
 // reported.
 // Owned by the supervisor. Tracking loop; no allocation after construction; noexcept.
 //
-// Per frame, in stage axes (docs/lock.md derives it):
+// Per frame, in stage axes (docs/internals/drift-and-lock.md derives it):
 //   target = stage - image_to_stage * drift   where the stage must be, from this frame; `stage` is
 //                                             the modelled stage, averaged as the drift is
 //   total  = limited(law(target, total - move) + move)

@@ -2,7 +2,7 @@
 // Watches whether the stage does what it is told. Compares how the sample was seen to move with how
 // the modelled stage moved, and says when another stage, one that is stuck, reversed, turned or of
 // another gain, explains it better. Owned by the supervisor, called in the tracking loop; no
-// allocation, no clock, noexcept. Method, thresholds and figures: docs/stage-monitor.md.
+// allocation, no clock, noexcept. Method, thresholds and figures: docs/internals/stage-monitor.md.
 //
 // What the supervisor does:
 //   idle, and on the command to lock:  begin_reference()

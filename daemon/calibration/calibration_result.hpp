@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a calibration's record says of the stage, as docs/protocol.md has the reply to
+// What a calibration's record says of the stage, as docs/reference/protocol.md has the reply to
 // `calibration`. Evaluating takes seconds: on a thread of its own. Pure.
 #pragma once
 

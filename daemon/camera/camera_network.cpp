@@ -24,7 +24,7 @@ void CameraNetwork::look(const std::string& description) {
       exposure_of_camera(routes_of(std::string(std::istreambuf_iterator<char>(file), {})), address);
   if (exposure.empty()) return;
   events_.raise(EventLog::Level::Warning, "camera_network",
-                exposure + "; nothing protects it there (docs/security.md)",
+                exposure + "; nothing protects it there (docs/use/security.md)",
                 {{"address", address}});
 }
 

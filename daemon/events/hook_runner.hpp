@@ -70,7 +70,7 @@ class HookRunner {
   std::jthread thread_;  // last: it uses what is above, and ends first
 };
 
-/// The variables that the program finds (docs/watching.md), and nothing else.
+/// The variables that the program finds (docs/use/watching.md), and nothing else.
 std::vector<std::string> hook_environment(const nlohmann::json& event, std::uint64_t left_out,
                                           const std::string& config_file);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From what a request `move` asks for (docs/protocol.md) to a path that the limits allow: which
+// From what a request `move` asks for (docs/reference/protocol.md) to a path that the limits allow: which
 // places, at which speeds, how long it takes. Pure; any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One report of a stage's driver, as docs/protocol.md has the command `stage`: read and checked
+// One report of a stage's driver, as docs/reference/protocol.md has the command `stage`: read and checked
 // here, as it comes from outside. Values of plain types; any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The JSON of `status`, `markers` and `event` as docs/protocol.md defines them. Housekeeping
+// The JSON of `status`, `markers` and `event` as docs/reference/protocol.md defines them. Housekeeping
 // thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The text of a request and of what it comes to (docs/protocol.md), without the socket that they
+// The text of a request and of what it comes to (docs/reference/protocol.md), without the socket that they
 // come and go by. Pure; any thread.
 #pragma once
 

@@ -18,7 +18,7 @@ struct SocketError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The folder of this daemon's own sockets (docs/protocol.md, "Where the sockets are"), made if
+/// The folder of this daemon's own sockets (docs/reference/protocol.md, "Where the sockets are"), made if
 /// need be. @throws SocketError
 std::filesystem::path make_runtime_directory();
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* libdriftfit: the fits of driftd for other programs, in C. Fits 2-D Gaussians to square images of
- * 4x4 to 64x64 pixels, on the CPU or on NVIDIA GPUs; docs/fitter.md has model, status rules and
+ * 4x4 to 64x64 pixels, on the CPU or on NVIDIA GPUs; docs/internals/fitter.md has model, status rules and
  * accuracy.
  *
  * No call throws, prints, or keeps an error to itself: each returns a code and writes a sentence

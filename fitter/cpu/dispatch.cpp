@@ -65,7 +65,7 @@ std::size_t live_in_lanes(const Kernels& kernels, int roi_px, Estimator estimato
                           std::size_t count) {
   if (!batch_in_lanes(kernels, roi_px)) return 0;
   // A group of lanes takes as long as this many warm fits across them, or less: measured with
-  // driftd_lanes_bench (docs/benchmarks.md) with 4, 8 and 16 lanes and sides from 5 to 32.
+  // driftd_lanes_bench (docs/measured/benchmarks.md) with 4, 8 and 16 lanes and sides from 5 to 32.
   const double squares = static_cast<double>(kernels.lanes) * (6 + roi_px) / 80;
   const double as_long_as =
       std::max(1.5, estimator == Estimator::PoissonLikelihood ? 1.7 * squares : squares);

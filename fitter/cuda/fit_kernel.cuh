@@ -100,7 +100,7 @@ constexpr int kWarpsAtOnce = [] {
   return kRegisters < kShared ? kRegisters : kShared;
 }();
 
-/// So many threads of a warp are better left than waited for (docs/benchmarks.md, "Lanes that are
+/// So many threads of a warp are better left than waited for (docs/measured/benchmarks.md, "Lanes that are
 /// done").
 template <class Search, int kSide>
 constexpr int kFew = Search::kSearchesLevels || kSide < 8 ? 4 : 6;

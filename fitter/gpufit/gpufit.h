@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* libGpufit: the fits of driftd behind the C interface of Gpufit (Przybylski et al. 2017), for
- * programs written for it. Names, values and order of arguments are Gpufit's; docs/gpufit.md says
+ * programs written for it. Names, values and order of arguments are Gpufit's; docs/use/gpufit.md says
  * what differs.
  *
  * Fits n_fits square images of n_points pixels (4x4 to 64x64), row after row; the centre of an

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calibration of the stage in worlds drawn at random and in worlds that cannot be calibrated
 // (tests/unit/control/calibration_world.hpp), and what each way of moving the stage tells about it
-// per second. The figures of docs/identification.md. Exit status 1 where a case fails.
+// per second. The figures of docs/internals/identification.md. Exit status 1 where a case fails.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The stage monitor in the simulated lock (tests/unit/control/stage_simulation.hpp): how near its
 // doubt comes to an alarm while the stage follows, what becomes of the sample when it does not, and
-// what a frame costs. The figures of docs/stage-monitor.md.
+// what a frame costs. The figures of docs/internals/stage-monitor.md.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

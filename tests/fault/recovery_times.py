@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures, fault by fault, how soon the lock holds and is back, for docs/faults.md.
+"""Measures, fault by fault, how soon the lock holds and is back, for docs/measured/faults.md.
 
     DRIFTD_BIN=build/release/bin tests/fault/recovery_times.py
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """driftd-stage between a publisher of corrections and the simulator's stage input, both played here.
-Reports are read as strictly as docs/protocol.md says them."""
+Reports are read as strictly as docs/reference/protocol.md says them."""
 from __future__ import annotations
 
 import collections

@@ -12,7 +12,7 @@ import zmq
 from harness import DEADLINE_S, SLOW, CalmRig, driftd
 from test_sockets import free_port, rss_kib, zmtp_3
 
-BOUND = 200  # docs/protocol.md, "Who is heard"
+BOUND = 200  # docs/reference/protocol.md, "Who is heard"
 
 
 def soft_limit(descriptors: int) -> None:

@@ -211,7 +211,7 @@ class Floods(unittest.TestCase):
             deaf.setsockopt(zmq.LINGER, 0)
             deaf.setsockopt(zmq.RCVHWM, 1)
             deaf.connect(rig.commands)
-            for i in range(1000):  # a snapshot is 128 KiB; docs/protocol.md allows 64 MiB of them
+            for i in range(1000):  # a snapshot is 128 KiB; docs/reference/protocol.md allows 64 MiB of them
                 deaf.send_json({"command": "snapshot", "id": i})
                 if i % 50 == 0:
                     rig.status()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The whole chain over every emulated controller: it locks as still as with the simulator's own stage, and
-each fault holds the lock for its reason, moves nothing by more than a step, and ends as docs/faults.md says.
+each fault holds the lock for its reason, moves nothing by more than a step, and ends as docs/measured/faults.md says.
 All of it takes four minutes; `Wiring` shows quickly that the programs find each other, on any machine."""
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class InShell(ProgramTest):
         self.rig.wait(lambda r: [axis["position_nm"] for axis in r["axes"]] == [x, y])
 
     def test_the_example_of_the_page(self):
-        [example] = re.findall("```sh\n(# A stage.*?)```", (SOURCE / "docs/stages.md").read_text(), re.DOTALL)
+        [example] = re.findall("```sh\n(# A stage.*?)```", (SOURCE / "docs/use/stages.md").read_text(), re.DOTALL)
         self.assertLessEqual(len(example.splitlines()), 20)
         self.start(example, ", timeout_ms: 5000")
         report = self.rig.wait(lambda r: r["state"] == "ready")

@@ -11,7 +11,7 @@ kept in build/mutation/results.json, so a run that was interrupted goes on where
   tests/mutation/run.py control/consensus      those of the sources or ids that begin like this
   tests/mutation/run.py --survivors daemon     those again that the tests did not find
   tests/mutation/run.py --check                every mistake still fits its source (a test of ctest)
-  tests/mutation/run.py --report               the table of docs/testing.md from the results
+  tests/mutation/run.py --report               the table of docs/internals/testing.md from the results
   tests/mutation/run.py --list                 ids and reasons
 """
 

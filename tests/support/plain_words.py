@@ -15,7 +15,7 @@ QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\S*/\S*")
 @functools.cache
 def option_names() -> set[str]:
     """What a user types into a configuration: keys, by their last words, too, and values."""
-    named = re.findall(r"`([a-z0-9_.]+)`", (SOURCE / "docs/configuration.md").read_text())
+    named = re.findall(r"`([a-z0-9_.]+)`", (SOURCE / "docs/reference/configuration.md").read_text())
     return {name.rsplit(".", 1)[-1] for name in named}
 
 

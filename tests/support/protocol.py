@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The examples of docs/protocol.md, and how a real message differs from them."""
+"""The examples of docs/reference/protocol.md, and how a real message differs from them."""
 import json
 import pathlib
 
-PROTOCOL = pathlib.Path(__file__).parents[2] / "docs/protocol.md"
+PROTOCOL = pathlib.Path(__file__).parents[2] / "docs/reference/protocol.md"
 
 
 def examples() -> dict:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The examples of docs/protocol.md, for tests of what reads such messages. (That the daemon sends
+// The examples of docs/reference/protocol.md, for tests of what reads such messages. (That the daemon sends
 // what they show is tested with protocol.py.) One thread; reads the file at each call.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace driftd::test {
 /// The example of each topic: the line of JSON in the block that begins "```json TOPIC".
 /// @throws std::runtime_error when the file or any example in it cannot be read
 inline std::map<std::string, nlohmann::json> protocol_examples(
-    const std::filesystem::path& file = driftd::test::source_dir() / "docs/protocol.md") {
+    const std::filesystem::path& file = driftd::test::source_dir() / "docs/reference/protocol.md") {
   constexpr const char* kFence = "```json ";
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read " + file.string());

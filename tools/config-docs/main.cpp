@@ -28,9 +28,9 @@ struct Document {
 };
 
 std::array<Document, 2> documents() {
-  return {{{driftd::config::table(), "/config/driftd.schema.json", "/docs/configuration.md"},
+  return {{{driftd::config::table(), "/config/driftd.schema.json", "/docs/reference/configuration.md"},
            {driftd::stage::table(), "/config/driftd-stage.schema.json",
-            "/docs/stage-configuration.md"}}};
+            "/docs/reference/stage-configuration.md"}}};
 }
 
 void write(const std::string& path, const std::string& text) {

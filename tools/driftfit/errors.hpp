@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What can go wrong in driftfit, by exit code (docs/driftfit.md). Texts name the file, the place in
+// What can go wrong in driftfit, by exit code (docs/use/driftfit.md). Texts name the file, the place in
 // it, what was found and what is allowed.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// driftfit: a recorded stack in; localizations and the drift out. docs/driftfit.md
+// driftfit: a recorded stack in; localizations and the drift out. docs/use/driftfit.md
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 

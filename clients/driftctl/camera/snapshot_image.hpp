@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A snapshot reply (docs/protocol.md) as a picture: the frame stretched to 8-bit grey and enlarged,
+// A snapshot reply (docs/reference/protocol.md) as a picture: the frame stretched to 8-bit grey and enlarged,
 // each ROI outlined in the colour of its marker's health with its id beside it. One thread.
 #pragma once
 

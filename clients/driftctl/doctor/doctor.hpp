@@ -40,7 +40,7 @@ std::vector<Result> examine(const Machine& machine);
 Level worst(const std::vector<Result>& results);
 std::vector<std::string> to_lines(const std::vector<Result>& results);
 nlohmann::json to_json(const std::vector<Result>& results);
-/// The table as docs/doctor.md has it.
+/// The table as docs/use/doctor.md has it.
 std::string markdown();
 
 // The checks, by file.

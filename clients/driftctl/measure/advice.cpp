@@ -15,7 +15,7 @@ using nlohmann::json;
 constexpr double kWorthShare = 0.2;
 /// A line that is worth words: its amplitude, and against what is left anyhow.
 constexpr double kWorthLineNm = 0.1, kWorthLineShare = 0.3;
-constexpr double kSurprised = 1.7;  // as docs/control.md
+constexpr double kSurprised = 1.7;  // as docs/internals/observer.md
 /// The stage differs from its description by so much that it should be described anew.
 constexpr double kGainOff = 0.1, kLateUs = 300;
 /// What is left and what was foretold differ by so much.

@@ -15,7 +15,7 @@ struct Advice {
   std::string text;
 };
 
-/// @param status  a daemon's answer to the command `status` (docs/protocol.md)
+/// @param status  a daemon's answer to the command `status` (docs/reference/protocol.md)
 /// @returns at least one: where the lock does not let anything be said, why
 std::vector<Advice> advice_of(const nlohmann::json& status);
 nlohmann::json to_json(const std::vector<Advice>& advice);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the daemon found out about the stage (docs/protocol.md, `calibration`), as values, and what
+// What the daemon found out about the stage (docs/reference/protocol.md, `calibration`), as values, and what
 // `driftctl calibrate` makes of it: lines for people and values for the configuration. Pure
 // functions; no socket, no file.
 #pragma once

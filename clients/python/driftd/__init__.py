@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Messages and commands of driftd from Python (docs/protocol.md). Needs pyzmq only.
+"""Messages and commands of driftd from Python (docs/reference/protocol.md). Needs pyzmq only.
 
     import driftd
 
@@ -11,7 +11,7 @@ Lengths are nanometres in the sample plane (``_nm``), pixels are full-sensor pix
 are nanoseconds of the daemon host's monotonic clock (``_ns``): ``time.monotonic_ns()`` there.
 Axes: x right, y down; corrections are in stage axes. A value that does not exist is ``None``.
 
-From another computer, with keys (docs/security.md), Windows and macOS as well:
+From another computer, with keys (docs/use/security.md), Windows and macOS as well:
 
     scope = driftd.server("tcp://HOST:5555")
     driftd.Client(scope).status()
@@ -66,7 +66,7 @@ def server(address: str, key: str | os.PathLike | None = None, server_key: str |
 
 
 class Message(dict):
-    """One published message: its fields as in docs/protocol.md, and what the subscriber saw.
+    """One published message: its fields as in docs/reference/protocol.md, and what the subscriber saw.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ def subscribe(endpoint: str | Endpoints = Endpoints(), topics: Iterable[str] = T
 
 
 class Corrections:
-    """The corrections that a stage may be moved by, for a driver; see docs/protocol.md.
+    """The corrections that a stage may be moved by, for a driver; see docs/reference/protocol.md.
 
     Keeps the newest only. Leaves out what has expired, as everything has that waited while this
     process stood still, and what belongs to a lock that a newer one has replaced.
@@ -321,7 +321,7 @@ class Client:
         self._timeout_s = timeout_s
 
     def request(self, command: str, **fields: Any) -> tuple[dict, bytes]:
-        """Any command of docs/protocol.md.
+        """Any command of docs/reference/protocol.md.
 
         Returns
         -------

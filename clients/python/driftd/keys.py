@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The keys for a daemon on another computer: read from files, given to a socket (docs/security.md)."""
+"""The keys for a daemon on another computer: read from files, given to a socket (docs/use/security.md)."""
 from __future__ import annotations
 
 import os

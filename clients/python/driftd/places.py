@@ -19,7 +19,7 @@ _ENDPOINT = re.compile(r"ipc://.*[^/]|tcp://.+:[0-9]{1,5}")
 
 
 class DriftdError(Exception):
-    """driftd said no. ``code`` is one of docs/protocol.md: bad_request, refused, timeout."""
+    """driftd said no. ``code`` is one of docs/reference/protocol.md: bad_request, refused, timeout."""
 
     def __init__(self, text: str, code: str = "") -> None:
         super().__init__(text)
@@ -47,7 +47,7 @@ def _local(endpoint: str | list[str]) -> str:
 
 
 def _drop_ins(config: str | os.PathLike) -> list[str]:
-    """The files that driftd reads after its configuration (docs/configuration.md, "Drop-in files")."""
+    """The files that driftd reads after its configuration (docs/reference/configuration.md, "Drop-in files")."""
     folder = os.fsdecode(config) + ".d"
     with contextlib.suppress(FileNotFoundError):
         names = [name for name in os.listdir(folder) if name.endswith(".yaml") and not name.startswith(".")]
@@ -71,7 +71,7 @@ def endpoints(config: str | os.PathLike | None = None) -> Endpoints:
 
 
 def runtime_directories() -> list[str]:
-    """The folders where a daemon's sockets may be (docs/protocol.md, "Where the sockets are")."""
+    """The folders where a daemon's sockets may be (docs/reference/protocol.md, "Where the sockets are")."""
     systemd, session = (os.environ.get(name, "") for name in ("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"))
     if systemd.startswith("/"):
         return [systemd.split(":")[0]]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A driver as a program of its own, in any language: one request a line, one answer a line
-// (docs/stages.md, "A driver of your own"). It is a child of this program, or listens at a socket.
+// (docs/use/stages.md, "A driver of your own"). It is a child of this program, or listens at a socket.
 //
 // A program that says `gone`, or was understood otherwise, is asked `hello` again; one that died,
 // was late, or wrote what is no answer is killed, and started anew at the next connection.

@@ -24,7 +24,7 @@ struct Axis {
   bool closed_loop = true;
 };
 
-/// Whether the stage would obey. Each value has one word on the wire (docs/protocol.md).
+/// Whether the stage would obey. Each value has one word on the wire (docs/reference/protocol.md).
 enum class Condition : std::uint8_t {
   Ready,
   ServoOff,       ///< open loop: targets are ignored or not reached

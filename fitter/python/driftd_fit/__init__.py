@@ -21,7 +21,7 @@
                                  gain_map=gain, offset_map=offset, variance_map=variance)
 
 Lengths are pixels, the centre of an image's first pixel is (0, 0), x counts columns. Amplitude and
-background are in pixel units; ``*_sd`` are standard deviations. docs/fitter.md has the method.
+background are in pixel units; ``*_sd`` are standard deviations. docs/internals/fitter.md has the method.
 """
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Fitted are GAUSS_1D (amplitude, x, sigma, offset) on 5 to 4096 points, LINEAR_1D
 more, and GAUSS_2D (amplitude, x, y, sigma, offset), GAUSS_2D_ELLIPTIC and CAUCHY_2D_ELLIPTIC (amplitude,
 x, y, sigma_x, sigma_y, offset) and GAUSS_2D_ROTATED (the same and rotation, in radians) on square images
 of 4 to 64 pixels a side, by both estimators;
-docs/gpufit.md says what else differs from Gpufit. Mistakes are a RuntimeError, as there.
+docs/use/gpufit.md says what else differs from Gpufit. Mistakes are a RuntimeError, as there.
 """
 import ctypes
 import os
@@ -127,7 +127,7 @@ def fit(data, weights, model_id, initial_parameters, tolerance=None, max_number_
     -------
     parameters : array, shape (number_fits, number_parameters), float32
     states : array, shape (number_fits,), int32
-        0: converged; docs/gpufit.md has the others.
+        0: converged; docs/use/gpufit.md has the others.
     chi_squares : array, shape (number_fits,), float32
     number_iterations : array, shape (number_fits,), int32
     execution_time : float

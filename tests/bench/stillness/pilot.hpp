@@ -66,7 +66,7 @@ class Pilot {
 /// kBestLaw.
 std::vector<std::string> law_names();
 
-/// Estimator, supervisor and servo of the daemon, as docs/lock.md has them.
+/// Estimator, supervisor and servo of the daemon, as docs/internals/drift-and-lock.md has them.
 /// @param frozen  what an observer flies with, and learns no more; null: it learns
 /// @throws std::invalid_argument when the daemon has no law of that name
 std::unique_ptr<Pilot> make_daemon_pilot(const World& world, simulator::Simulation& simulation,

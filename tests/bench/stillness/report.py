@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the tables and plots of docs/control.md.
+"""Writes the tables and plots of docs/internals/observer.md.
 
     tests/bench/stillness/report.py [--bench PROGRAM] [--seeds N] [--data FOLDER] [--only-write]
 
@@ -20,7 +20,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-PAGE = ROOT / "docs" / "control.md"
+PAGE = ROOT / "docs" / "internals" / "observer.md"
 PLOTS = ROOT / "docs" / "control"
 LAWS = ("pi", "observer-alone")
 MARGINS = ("nominal", "vibration", "broadband", "slow_vibration")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A driftd that only calibrates its stage, on a ROUTER socket: it answers as docs/protocol.md says, or as
+"""A driftd that only calibrates its stage, on a ROUTER socket: it answers as docs/reference/protocol.md says, or as
 the test wants. Prints SKIPPED and exits without pyzmq."""
 import json
 import math

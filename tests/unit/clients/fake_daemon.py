@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A driftd that replays the examples of docs/protocol.md, for tests of clients."""
+"""A driftd that replays the examples of docs/reference/protocol.md, for tests of clients."""
 import json
 import sys
 import threading

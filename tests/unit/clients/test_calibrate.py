@@ -435,7 +435,7 @@ class Calibrate(unittest.TestCase):
         self.daemon.words[-1]["result"]["delay_us"] = "soon"
         done = self.run_it("--config", self.config, "--write")
         self.assertEqual(done.returncode, REFUSED)
-        self.assertIn("docs/protocol.md", done.stderr)
+        self.assertIn("docs/reference/protocol.md", done.stderr)
         self.assert_untouched()
 
     def test_control_characters_do_not_reach_the_terminal(self):

@@ -128,8 +128,8 @@ TEST_CASE("a good computer has every check and nothing to do", "[doctor]") {
   CHECK(to_lines(results).back() == "0 to mend, 0 to think about");
 }
 
-TEST_CASE("docs/doctor.md has the table of checks", "[doctor]") {
-  std::ifstream page(driftd::test::source_dir() / "docs/doctor.md");
+TEST_CASE("docs/use/doctor.md has the table of checks", "[doctor]") {
+  std::ifstream page(driftd::test::source_dir() / "docs/use/doctor.md");
   REQUIRE(page);
   // driftctl doctor --list prints it.
   CHECK_THAT(std::string(std::istreambuf_iterator<char>(page), {}), contains(markdown()));

@@ -142,7 +142,7 @@ class Driftctl(unittest.TestCase):
         self.daemon.replies["lock"] = [{"ok": True}]
         done = self.run_it("lock")
         self.assertEqual(done.returncode, REFUSED)
-        self.assertIn("docs/protocol.md", done.stderr)
+        self.assertIn("docs/reference/protocol.md", done.stderr)
 
     def test_nobody_there(self):
         self.endpoints = ["--commands", "ipc:///tmp/driftd-nobody-listens-here",

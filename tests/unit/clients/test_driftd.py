@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""clients/python against a publisher and a command socket that follow docs/protocol.md."""
+"""clients/python against a publisher and a command socket that follow docs/reference/protocol.md."""
 import pathlib
 import tempfile
 import time

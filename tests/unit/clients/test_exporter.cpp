@@ -152,7 +152,7 @@ const std::string kGet = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 
 }  // namespace
 
-TEST_CASE("every metric has a value from a status as docs/protocol.md has it", "[exporter]") {
+TEST_CASE("every metric has a value from a status as docs/reference/protocol.md has it", "[exporter]") {
   DaemonWatch watch(kSecond, "1.2.3");
   watch.take(message("status", full_status()), kSecond);
   watch.take(message("event", example("event")), kSecond);
@@ -207,7 +207,7 @@ TEST_CASE("a state set has every state there is", "[exporter]") {
   CHECK(states_of("driftd_stage_response") == looks);
   // Those of the driver as the protocol's page lists them, and what the daemon says of a silent
   // one.
-  const std::string page = project_file("docs/protocol.md");
+  const std::string page = project_file("docs/reference/protocol.md");
   for (const std::string& state : states_of("driftd_stage_driver_state"))
     CHECK_THAT(page, contains('`' + state + '`'));
   const std::size_t phases = page.find("`phase`: `searching`");
@@ -328,9 +328,9 @@ TEST_CASE("OpenMetrics is what is asked for, and only then", "[exporter]") {
   CHECK_THAT(old, !contains("EOF"));
 }
 
-TEST_CASE("docs/watching.md has the table of metrics", "[exporter]") {
+TEST_CASE("docs/use/watching.md has the table of metrics", "[exporter]") {
   // driftd-exporter --list-metrics prints it.
-  CHECK_THAT(project_file("docs/watching.md"), contains(markdown()));
+  CHECK_THAT(project_file("docs/use/watching.md"), contains(markdown()));
 }
 
 TEST_CASE("dashboard and alerts name metrics that are served", "[exporter]") {

@@ -55,7 +55,7 @@ TEST_CASE("the committed schema and page are those of driftd-stage's table", "[s
   INFO("ninja -C BUILD config-docs brings them up to date");
   const bool schema = text_of("config/driftd-stage.schema.json") == config::schema_json(table());
   CHECK(schema);
-  const std::string page = text_of("docs/stage-configuration.md");
+  const std::string page = text_of("docs/reference/stage-configuration.md");
   const bool reference = config::with_reference(table(), page) == page;
   CHECK(reference);
   for (const config::Option& option : table().options) {

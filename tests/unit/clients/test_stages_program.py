@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A driver as a program, which starts driftd-stage (DRIFTD_STAGE), and docs/stages-python.md against the code."""
+"""A driver as a program, which starts driftd-stage (DRIFTD_STAGE), and docs/use/stages-python.md against the code."""
 import argparse
 import json
 import os
@@ -219,9 +219,9 @@ class Check(WithDaemon):
 
 
 class Page(unittest.TestCase):
-    """docs/stages-python.md against the code."""
+    """docs/use/stages-python.md against the code."""
 
-    TEXT = (SOURCE / "docs/stages-python.md").read_text()
+    TEXT = (SOURCE / "docs/use/stages-python.md").read_text()
 
     def test_its_example_is_a_stage(self):
         [code] = re.findall("```python\n(.*?)```", self.TEXT, re.DOTALL)

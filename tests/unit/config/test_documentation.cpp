@@ -13,14 +13,14 @@ TEST_CASE("the committed schema is that of the option table", "[config]") {
 }
 
 TEST_CASE("the reference page is that of the option table", "[config]") {
-  const std::string page = test::project_file("docs/configuration.md");
+  const std::string page = test::project_file("docs/reference/configuration.md");
   const bool up_to_date = with_reference(table(), page) == page;
   INFO("ninja -C BUILD config-docs brings it up to date");
   CHECK(up_to_date);
 }
 
 TEST_CASE("a drifted page is told from an up-to-date one", "[config]") {
-  const std::string page = test::project_file("docs/configuration.md");
+  const std::string page = test::project_file("docs/reference/configuration.md");
   std::string drifted = page;
   const std::size_t at = drifted.find("| `fitter.roi_px` | `auto`");
   REQUIRE(at != std::string::npos);
@@ -46,7 +46,7 @@ TEST_CASE("the reference has a row for every option", "[config]") {
 }
 
 TEST_CASE("the examples of messages on the page are real", "[config]") {
-  const std::string page = test::project_file("docs/configuration.md");
+  const std::string page = test::project_file("docs/reference/configuration.md");
   const std::string text =
       "optics: {spot_sigma_px: 1.6}\n"
       "camera:\n"

@@ -18,7 +18,7 @@ constexpr Vec2 kCoarse{3, 5};
 /// Less than that: what is learned of the sample decides.
 constexpr Vec2 kFine{0.01, 0.02};
 
-/// The surprise c of docs/stage-monitor.md of an innovation of so many deviations.
+/// The surprise c of docs/internals/stage-monitor.md of an innovation of so many deviations.
 inline double surprise(double deviations) {
   return 2 * std::log(1 + deviations * deviations / 4);
 }

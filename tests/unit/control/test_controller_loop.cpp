@@ -162,7 +162,7 @@ double bearable(double from, double most, double step, Change change) {
   return last;
 }
 
-// By name only; docs/lock.md has what it prints.
+// By name only; docs/internals/drift-and-lock.md has what it prints.
 TEST_CASE("figures: residual, and how wrong the stage's description may be", "[.]") {
   LoopSetup setup = laboratory_setup();
   std::printf("worst of the wrong models %.2f nm\n", worst_of_model_errors(setup));

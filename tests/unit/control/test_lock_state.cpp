@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every transition of the lock against the table of docs/lock.md, and the promises that must hold
+// Every transition of the lock against the table of docs/internals/drift-and-lock.md, and the promises that must hold
 // for any sequence of events.
 #include <array>
 #include <fstream>
@@ -107,7 +107,7 @@ std::string table() {
 
 /// The lines between "<!-- name -->" and the next empty line.
 std::string section_of_page(const std::string& name) {
-  std::ifstream page(driftd::test::source_dir() / "docs/lock.md");
+  std::ifstream page(driftd::test::source_dir() / "docs/internals/drift-and-lock.md");
   REQUIRE(page.good());
   std::string line;
   while (std::getline(page, line) && line != "<!-- " + name + " -->") continue;
@@ -116,7 +116,7 @@ std::string section_of_page(const std::string& name) {
   return section;
 }
 
-TEST_CASE("every transition is the one that docs/lock.md tells") {
+TEST_CASE("every transition is the one that docs/internals/drift-and-lock.md tells") {
   CHECK(section_of_page("transitions") == table());
 }
 

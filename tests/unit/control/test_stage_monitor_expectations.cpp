@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The stage monitor's rules while the observer's innovations are the evidence ("While the observer
-// holds the lock" in docs/stage-monitor.md), on a sample and a stage that rest: what is doubted is
+// holds the lock" in docs/internals/stage-monitor.md), on a sample and a stage that rest: what is doubted is
 // the expectation alone. Stages that were reversed, or stand still, explain part of it.
 #include <algorithm>
 #include <cmath>

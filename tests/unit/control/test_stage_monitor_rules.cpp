@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The stage monitor's rules one at a time, most of them on frames without noise, in which doubt and
-// trust are what docs/stage-monitor.md says they are. The axes have unequal deviations.
+// trust are what docs/internals/stage-monitor.md says they are. The axes have unequal deviations.
 #include <algorithm>
 #include <cmath>
 #include <limits>

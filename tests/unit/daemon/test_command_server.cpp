@@ -218,8 +218,8 @@ TEST_CASE("CommandServer serves what has come, and 64 requests at most, before o
   REQUIRE(most <= 64);
 }
 
-TEST_CASE("the codes of refusals are those of docs/protocol.md") {
-  std::ifstream page(driftd::test::source_dir() / "docs/protocol.md");
+TEST_CASE("the codes of refusals are those of docs/reference/protocol.md") {
+  std::ifstream page(driftd::test::source_dir() / "docs/reference/protocol.md");
   std::set<std::string> documented;
   bool in_table = false;
   for (std::string line; std::getline(page, line);) {

@@ -7,7 +7,7 @@ of it, those between stand above with their headings. Anything else is an error 
 
 Why not a converter that exists: most of these pages are tables of five columns, and lowdown (tried:
 1.0) makes boxes of them with a word or two a line where a terminal has 80 columns; a message of
-docs/protocol.md, a line of up to 2600 characters, stays one. pandoc, of 170 MB, writes tables for
+docs/reference/protocol.md, a line of up to 2600 characters, stays one. pandoc, of 170 MB, writes tables for
 tbl(1), too. Tables and code, half of this file, would have to be made beforehand with either.
 """
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Stage drivers for driftd in Python (docs/stages-python.md). Needs pyzmq, and the program driftd-stage.
+"""Stage drivers for driftd in Python (docs/use/stages-python.md). Needs pyzmq, and the program driftd-stage.
 
     import driftd.stages
 

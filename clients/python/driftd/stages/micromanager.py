@@ -7,7 +7,7 @@
 Needs ``pymmcore``, which Debian and Ubuntu do not package (``pip install pymmcore``), and Micro-Manager's
 device adapters of the same device interface version. A fallback for stages that driftd-stage does not
 know: each move goes through Micro-Manager's adapter, whose own pauses are the move's
-(docs/stages-python.md).
+(docs/use/stages-python.md).
 
 Calls and errors are those of MMCore 12 (micro-manager/mmCoreAndDevices, ``MMCore/MMCore.h``) as pymmcore
 has them (``src/pymmcore/__init__.pyi``, ``pymmcore_swig.i``).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Answers driftd-stage's lines with a stage's calls: one request a line, one answer a line (docs/stages.md)."""
+"""Answers driftd-stage's lines with a stage's calls: one request a line, one answer a line (docs/use/stages.md)."""
 from __future__ import annotations
 
 import contextlib

@@ -176,7 +176,7 @@ class Searches(unittest.TestCase):
             fits = fit(images, model, estimator, backend="cpu")
             found, swarm = search(images, model, estimator, backend="cpu")
             self.assertTrue(converged(found).all())
-            # Where two ways to a minimum may stop: docs/fitter.md, Accuracy.
+            # Where two ways to a minimum may stop: docs/internals/fitter.md, Accuracy.
             np.testing.assert_allclose(found["x"], fits["x"], atol=5e-3)
             np.testing.assert_allclose(found["sigma_y"], fits["sigma_y"], atol=5e-3)
             self.assertEqual(swarm.dtype, driftd_fit.SWARM_REPORT)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """driftfit with a camera's maps, written by tifffile: what it refuses, what it finds on a simulated sCMOS camera with hot
-pixels, and that it fits what the Python module fits with the same maps. DRIFTFIT_TELL=1 prints what docs/driftfit.md tells."""
+pixels, and that it fits what the Python module fits with the same maps. DRIFTFIT_TELL=1 prints what docs/use/driftfit.md tells."""
 import os
 import pathlib
 import re
