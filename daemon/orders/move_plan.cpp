@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "daemon/orders/stage_limits.hpp"
 #include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
@@ -98,17 +99,6 @@ bool flag_of(const json& request, const char* field) {
   return request.at(field).get<bool>();
 }
 
-/// One stage axis of a place, from where a limit counts.
-void check_reach(double place_nm, double from_nm, double limit_nm, const char* axis,
-                 const char* from, const char* key, Vec2 asked_nm) {
-  if (std::abs(place_nm + from_nm) <= limit_nm) return;
-  throw CommandRefused{
-      Refusal::Refused,
-      fmt::format("the place (x {:.1f}, y {:.1f} nm) would take the stage {:.0f} nm from {} in {}, "
-                  "and {} is {:.0f}",
-                  asked_nm.x, asked_nm.y, place_nm + from_nm, from, axis, key, limit_nm)};
-}
-
 control::ImageToStage matrix_of(const config::Config& config) {
   const auto& m = config.stage.image_to_stage;
   return {m[0][0], m[0][1], m[1][0], m[1][1]};
@@ -116,22 +106,21 @@ control::ImageToStage matrix_of(const config::Config& config) {
 
 void check_places(const MoveRequest& move, const config::Config& config, const LoopReport& loop) {
   const control::ImageToStage m = matrix_of(config);
-  const config::Control& limits = config.control;
-  constexpr const char* kLock = "its place at lock";
-  constexpr const char* kStart = "its place at the first start";
   for (const MoveRequest::Place& place : move.places) {
     // What the lock corrects beside it stays as it is now.
     const Vec2 way = m.apply(place.place_nm);
     const Vec2 total = {loop.total_nm.x - loop.move.stage_nm.x + way.x,
                         loop.total_nm.y - loop.move.stage_nm.y + way.y};
-    const auto check = [&](double nm, double carried_nm, double travelled_nm, const char* axis) {
-      check_reach(nm, carried_nm, limits.range_limit_nm, axis, kLock, "control.range_limit_nm",
-                  place.place_nm);
-      check_reach(nm, travelled_nm, limits.travel_limit_nm, axis, kStart, "control.travel_limit_nm",
-                  place.place_nm);
-    };
-    check(total.x, loop.carried_nm.x, loop.travelled_nm.x, "x");
-    check(total.y, loop.carried_nm.y, loop.travelled_nm.y, "y");
+    const auto from = [&](Vec2 zero_nm) { return Vec2{zero_nm.x + total.x, zero_nm.y + total.y}; };
+    const auto passed =
+        limit_passed(config.control, from(loop.carried_nm), from(loop.travelled_nm));
+    if (!passed) continue;
+    throw CommandRefused{
+        Refusal::Refused,
+        fmt::format("the place (x {:.1f}, y {:.1f} nm) would take the stage {:.0f} nm from {} in "
+                    "{}, and {} is {:.0f}",
+                    place.place_nm.x, place.place_nm.y, passed->place_nm, passed->from,
+                    passed->axis, passed->key, passed->limit_nm)};
   }
 }
 

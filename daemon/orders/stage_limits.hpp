@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Whether the limits on range and travel let the stage go to a place, before it is sent there.
+// Pure.
+#pragma once
+
+#include <optional>
+
+#include "base/vec2.hpp"
+#include "config/config.hpp"
+
+namespace driftd::daemon {
+
+/// The first limit that a place is beyond, for a sentence: "3012 nm from its place at lock in x,
+/// and control.range_limit_nm is 2000".
+struct LimitPassed {
+  double place_nm;
+  const char* from;
+  const char* axis;
+  const char* key;
+  double limit_nm;
+};
+
+/// @param from_lock_nm   the place as control.range_limit_nm counts; stage axes
+/// @param from_start_nm  the same as control.travel_limit_nm counts
+std::optional<LimitPassed> limit_passed(const config::Control& limits, Vec2 from_lock_nm,
+                                        Vec2 from_start_nm) noexcept;
+
+}  // namespace driftd::daemon
