@@ -20,11 +20,11 @@ pathlib.Path("build/clang/compile_commands.json").write_text(json.dumps(files, i
     "clang-tidy": "#!/bin/sh\n! grep -q WRONG \"$4\" || { echo \"$4: wrong\"; exit 1; }\n",
 }
 FILES = {
-    "a/low.hpp": "// as it was\n", "a/high.hpp": '#include "a/low.hpp"\n',
+    "a/low.hpp": "int as_it_was;\n", "a/high.hpp": '#include "a/low.hpp"\n',
     "b/apart.cpp": "int apart;\n", "b/uses.cpp": '#include "a/high.hpp"\n', "b/spare.cpp": '#include "a/low.hpp"\n',
-    "tests/unit/helper.hpp": "// as it was\n", "tests/unit/test_helper.cpp": '#include "helper.hpp"\n',
-    "tests/support/shared.hpp": "// as it was\n", "tests/unit/test_shared.cpp": '#include "support/shared.hpp"\n',
-    "b/nobody.hpp": "// as it was\n",
+    "tests/unit/helper.hpp": "int as_it_was;\n", "tests/unit/test_helper.cpp": '#include "helper.hpp"\n',
+    "tests/support/shared.hpp": "int as_it_was;\n", "tests/unit/test_shared.cpp": '#include "support/shared.hpp"\n',
+    "b/nobody.hpp": "int as_it_was;\n",
 }
 
 
@@ -84,15 +84,17 @@ class Scripts(unittest.TestCase):
                                ("tests/support/shared.hpp", "tests/unit/test_shared.cpp")):
             with self.subTest(header):
                 text = (self.repository / header).read_text()
-                self.write(self.repository / header, text + "// now\n")
+                self.write(self.repository / header, text + "int now;\n")
                 self.assertEqual(self.tidied(), ["b/apart.cpp", source])
                 self.write(self.repository / header, text)
-        self.write(self.repository / "b/nobody.hpp", "// now\n")
+        self.write(self.repository / "b/nobody.hpp", "int now;\n")
         self.assertEqual(self.tidied(), ["b/apart.cpp"])
         self.assertIn("no source that the preset clang compiles includes b/nobody.hpp", self.said)
         (self.repository / "b/uses.cpp").rename(self.repository / "a/uses.cpp")
         self.call("git", "add", "-A")
         self.assertEqual(self.tidied(), ["b/apart.cpp"])  # moved, and nothing else
+        self.write(self.repository / "b/spare.cpp", FILES["b/spare.cpp"] + "// now\n")
+        self.assertEqual(self.tidied(), ["b/apart.cpp"])  # a comment
         self.write(self.repository / "b/apart.cpp", "int WRONG;\n")
         self.assertIn("apart.cpp: wrong", self.call("tests/style", "tidy_changed", code=1))
 
