@@ -37,8 +37,6 @@ constexpr std::uint16_t kTilesAt = 324;
 
 /// Programs begin directories and pixels at blocks of a disk, as driftd's raw frames do.
 constexpr std::uint64_t kLargestBlock = 4096;
-/// A page of raw frames of driftd's has some 800 bytes of it.
-constexpr std::uint64_t kLeastPadding = 1024;
 /// What a file may have beside its pages: little texts, a thumbnail's rest.
 constexpr std::uint64_t kBeside = 1024;
 
@@ -427,8 +425,7 @@ void check_bytes_of_pages(const StackSettings& settings, TiffFile& file, FileByt
   std::uint64_t need = first.bytes + pages * of_pixels;
   if (pages > 1) need += (pages - 1) * read_directory(bytes, first.next).bytes;
   const std::uint64_t rest = bytes.size() - std::min(bytes.size(), need);
-  // Of a directory and of its pixels.
-  const std::uint64_t padding = std::max(kLeastPadding, 2 * block_of(bytes, first));
+  const std::uint64_t padding = 3 * block_of(bytes, first);  // of a directory, its texts and pixels
   if (rest <= std::max(of_pixels, need / 2) + pages * padding + kBeside) return;
   refuse(settings, "has " + std::to_string(bytes.size()) + " bytes, and its " +
                        counted(pages, "page") + " (" + of_page + ") need " + std::to_string(need) +

@@ -40,20 +40,25 @@ std::optional<Pixel> shared_at_top(const Pixel* pixels, std::size_t area) {
   return std::nullopt;
 }
 
-/// How many pixels of a level have a neighbour of it.
+/// Enough pixels of a level lie together, and none that is brighter beside them: that were a spot's
+/// own top.
 template <class Pixel>
-std::size_t together(const Pixel* pixels, std::size_t side, Pixel level) {
+bool is_flat(const Pixel* pixels, std::size_t side, Pixel level) {
   std::size_t count = 0;
   for (std::size_t k = 0; k < side * side; ++k) {
     if (pixels[k] != level) continue;
     const std::size_t x = k % side, y = k / side;
     bool has = false;
-    for (std::size_t v = y - (y > 0); v <= std::min(y + 1, side - 1); ++v)
-      for (std::size_t u = x - (x > 0); u <= std::min(x + 1, side - 1); ++u)
-        has = has || (v * side + u != k && pixels[v * side + u] == level);
+    for (std::size_t v = y - (y > 0); v <= std::min(y + 1, side - 1); ++v) {
+      for (std::size_t u = x - (x > 0); u <= std::min(x + 1, side - 1); ++u) {
+        const Pixel there = pixels[v * side + u];
+        if (there > level) return false;
+        has = has || (v * side + u != k && there == level);
+      }
+    }
     count += has ? 1 : 0;
   }
-  return count;
+  return count >= kFewest;
 }
 
 /// Whether a level is a ROI's edge, not one of the steps of a round top.
@@ -69,6 +74,9 @@ bool is_edge(const Pixel* pixels, std::size_t area, Pixel level) {
   const auto edge = static_cast<double>(level);
   if (!(edge - values.front() >= kFewSteps * step)) return false;
   const auto equal = std::ranges::lower_bound(values, edge);
+  // A spot without noise has the same values on all its sides.
+  const double next_below = *(equal - 1);
+  if (equal - std::ranges::lower_bound(values, next_below) >= std::ptrdiff_t{kFewest}) return false;
   const auto below = std::ranges::lower_bound(values, edge - (kStepsBelow + 0.5) * step);
   return values.end() - equal > equal - below;
 }
@@ -89,7 +97,7 @@ void ClippedPixels::look_at(const Pixel* pixels, std::size_t side, std::size_t c
   for (std::size_t i = 0; i < count; ++i, pixels += area) {
     const std::optional<Pixel> level = shared_at_top(pixels, area);
     if (!level) continue;
-    if (together(pixels, side, *level) >= kFewest && is_edge(pixels, area, *level))
+    if (is_flat(pixels, side, *level) && is_edge(pixels, area, *level))
       ++flat_[static_cast<double>(*level)];
   }
 }

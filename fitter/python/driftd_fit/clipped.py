@@ -15,15 +15,21 @@ _FEW_STEPS = 64     # of the smallest between an image's values: lower spots hav
 _STEPS_BELOW = 8    # in which a round top has as many pixels as at any level
 
 
-def _together(at: np.ndarray) -> int:
-    """How many of the pixels have a neighbour among them."""
+def _near(at: np.ndarray) -> np.ndarray:
+    """Where a neighbour is one of these pixels."""
     around = np.pad(at, 1)
     near = np.zeros_like(at)
     for y in (0, 1, 2):
         for x in (0, 1, 2):
             if (y, x) != (1, 1):
                 near |= around[y:y + at.shape[0], x:x + at.shape[1]]
-    return int((at & near).sum())
+    return near
+
+
+def _is_flat(image: np.ndarray, level) -> bool:
+    """Enough pixels of a level lie together, and none that is brighter beside them: that were a spot's own top."""
+    at = image == level
+    return (at & _near(at)).sum() >= _FEWEST_PIXELS and not (at & _near(image > level)).any()
 
 
 def _is_cut_off(image: np.ndarray, level) -> bool:
@@ -33,8 +39,11 @@ def _is_cut_off(image: np.ndarray, level) -> bool:
         return False
     step = steps[steps > 0].min()
     equal = (values == level).sum()
+    next_below = values[-equal - 1] if equal < len(values) else level
+    if (values == next_below).sum() >= _FEWEST_PIXELS:  # a spot without noise, the same on all its sides
+        return False
     below = (values >= level - (_STEPS_BELOW + 0.5) * step).sum() - equal
-    return bool(level - values[0] >= _FEW_STEPS * step and equal > below and _together(image == level) >= _FEWEST_PIXELS)
+    return bool(level - values[0] >= _FEW_STEPS * step and equal > below and _is_flat(image, level))
 
 
 def _levels(images: np.ndarray) -> list:

@@ -304,6 +304,15 @@ class Clipped(unittest.TestCase):
         sound[:, (1, 1, 7), (1, 9, 2)] = 65535  # hot pixels are no clipped spots
         self.assertEqual(self.warnings_of(sound), [])
 
+    def test_spots_without_noise_are_not(self):
+        y, x = np.mgrid[:10, :10]
+        for place in ((3, 5), (4.5, 4.5), (4.5, 5), (4, 4.5)):  # the same on all their sides
+            spot = 900 * np.exp(-((x - place[0])**2 + (y - place[1])**2) / 4.5) + 30
+            for dtype in (np.float32, np.uint16):
+                with self.subTest(place=place, dtype=dtype):
+                    self.assertEqual(self.warnings_of(spot.astype(dtype)), [])
+                    self.assertEqual(self.warnings_of(np.repeat(spot.astype(dtype)[None], 100, axis=0)), [])
+
     def test_of_frames_too(self):
         frame = np.random.default_rng(3).poisson(20, (60, 60)).astype(np.uint16)
         images, _ = spots(9)

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -160,6 +161,19 @@ TEST_CASE("spots that are clipped are told, others are not") {
   std::vector<std::uint16_t> few = test::simulate_spots<std::uint16_t>(11, 60, 400, 500, 33).pixels;
   CHECK(told(few, U16).empty());
   CHECK(told(std::vector<std::uint16_t>(), U16).empty());
+}
+
+TEST_CASE("spots without noise, the same on all their sides, are not told to be clipped") {
+  constexpr int kSide = 10;
+  for (const auto [x, y] : {std::pair(3.0, 5.0), std::pair(4.5, 4.5), std::pair(4.5, 5.0)}) {
+    std::vector<float> pixels;
+    for (int i = 0; i < 100; ++i)
+      for (int k = 0; k < kSide * kSide; ++k)
+        pixels.push_back(static_cast<float>(
+            900 * std::exp(-(std::pow(k % kSide - x, 2) + std::pow(k / kSide - y, 2)) / 4.5) + 30));
+    CAPTURE(x, y);
+    CHECK(told(pixels, fitter::PixelType::F32, kSide).empty());
+  }
 }
 
 TEST_CASE("clipped spots are told beside hot pixels, and hot pixels are no clipped spots") {
