@@ -173,7 +173,8 @@ bool read_frames(const Hdf5Dataset& opened, const StackShape& shape, std::int64_
   return done;
 }
 
-/// Of a dataset whose filters are not all here, which may have been left out for each chunk.
+/// Refuses a dataset whose filters are not all here, unless its first frame can be read: a filter
+/// may have been left out for each chunk.
 void check_filters(const Hdf5Dataset& opened, const StackShape& shape) {
   const std::string missing = missing_filters(opened);
   if (missing.empty()) return;

@@ -31,7 +31,7 @@ class ImageAxes {
  public:
   /// An image, before anything is said of it.
   void add_image() { images_.emplace_back(); }
-  /// Of the image that was added last.
+  /// Says where along an axis the image that was added last stands.
   void place(std::string_view axis, const AxisValue& value);
 
   /// The images of one position, channel and z in the order of time, or of z where there is one

@@ -427,7 +427,7 @@ void check_bytes_of_pages(const StackSettings& settings, TiffFile& file, FileByt
   std::uint64_t need = first.bytes + pages * of_pixels;
   if (pages > 1) need += (pages - 1) * read_directory(bytes, first.next).bytes;
   const std::uint64_t rest = bytes.size() - std::min(bytes.size(), need);
-  // Of a directory and of its pixels.
+  // Twice: a page's directory may be padded, and so may its pixels.
   const std::uint64_t padding = std::max(kLeastPadding, 2 * block_of(bytes, first));
   if (rest <= std::max(of_pixels, need / 2) + pages * padding + kBeside) return;
   refuse(settings, "has " + std::to_string(bytes.size()) + " bytes, and its " +
