@@ -23,7 +23,7 @@ struct Vote {
   double trust = 1;          ///< factor on the weight, 0..1
   double share = 1;          ///< the estimator's own: set_part()
   double weight = 0;         ///< result: share of the sum of weights
-  // Of the consensus' own: the same in each of its iterations.
+  // Set by the consensus itself, and the same in each of its iterations.
   double weight_at_centre = 0;
   double per_limit_nm2 = 0;  ///< 1 / limit^2
   double loss = 1;           ///< of a robust mean against a plain one, as a factor of variance

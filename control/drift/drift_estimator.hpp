@@ -66,7 +66,7 @@ class DriftEstimator {
   double share(std::size_t i) const noexcept { return shares_[i]; }
   /// Grows with each new reference that all markers have.
   std::uint32_t references() const noexcept { return references_; }
-  /// Of a place in this frame, without its reference's.
+  /// Variance of a place in this frame, without its reference's.
   Vec2 noise_nm2(std::size_t i, const MarkerObservation& observation) const noexcept;
   const EstimatorSettings& settings() const noexcept { return settings_; }
 
@@ -76,9 +76,9 @@ class DriftEstimator {
 
   /// Displacement and residual are zero where this frame gave none.
   std::span<const MarkerResult> results() const noexcept { return results_; }
-  /// Of an Unreferenced marker: its last known place on the same terms.
+  /// An Unreferenced marker has its last known place here, on the same terms.
   std::span<const Vec2> reference_px() const noexcept { return reference_px_; }
-  /// Of markers()[i]; its amplitude is the slow average.
+  /// The reference of markers()[i]; its amplitude is the slow average.
   MarkerReference reference(std::size_t i) const noexcept {
     const Track& track = tracks_[i];
     return {.place_px = reference_px_[i],

@@ -78,7 +78,7 @@ class MarkerReputation {
  private:
   struct Account {
     MarkerStanding standing;
-    // Of the place, since its reference.
+    // The place, since the marker got its reference.
     int frames = 0;
     double age_s = 0, place_age_s = 0, old_place_age_s = 0;
     Vec2 old_place_nm;

@@ -85,7 +85,7 @@ class Controller {
   bool sees_move() const noexcept { return shaken_nm2_ > kLeastShakenNm2; }
   /// The part of the total that moves asked for.
   Vec2 move_nm() const noexcept { return move_nm_; }
-  /// Of the way to what was set last the last update() went this share, 0 to 1.
+  /// The share, 0 to 1, that the last update() went of the way to what set_move() was told last.
   double move_share() const noexcept { return move_share_; }
   /// A move that no drift asked for, within the same limits; the law goes on from there. The
   /// first call after reset() moves nothing: the rate counts from it.
@@ -103,7 +103,7 @@ class Controller {
   Vec2 total_nm() const noexcept { return total_nm_; }
   /// The stage's place at lock, from its place at the daemon's start.
   Vec2 travelled_nm() const noexcept { return travelled_nm_; }
-  /// Of the last reset().
+  /// What the last reset() was given.
   Vec2 carried_nm() const noexcept { return carried_nm_; }
   /// What the observer needs a plan for. @param period_s  between frames; 0: not known
   ObserverSettings observer_wish(double period_s) const noexcept;

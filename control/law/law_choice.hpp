@@ -84,7 +84,7 @@ class LawChoice {
   /// To be learnt from; of the last see(). taken_ns 0: there is nothing.
   const ObserverFrame& frame() const noexcept { return observer_.frame(); }
 
-  /// Of the last see(), where the observer acts and has learnt; for the stage monitor.
+  /// What the last see() expected, where the observer acts and has learnt; for the stage monitor.
   std::optional<Expectation> expectation() const noexcept {
     return state_.observer ? observer_.expectation() : std::nullopt;
   }

@@ -19,7 +19,7 @@
 
 namespace driftd::control {
 
-/// Of 1, 2, 4 .. frames: 262 s at 500 frames/s.
+/// Averages over 1, 2, 4 .. frames: up to 262 s at 500 frames/s.
 constexpr std::size_t kAllanOctaves = 18;
 
 struct AllanOctave {

@@ -97,7 +97,7 @@ class ObserverTuner {
   std::deque<ObserverFrame> frames_;
   std::int64_t first_ns_ = 0, told_ns_ = 0;
   std::uint32_t epoch_ = 0;
-  /// Of times that are to hold some number of frames, too: of a slow camera, so many times as long.
+  /// Factor on the times that are to hold some number of frames, too: above 1 for a slow camera.
   double stretch_;
   double late_s_ = 0;  ///< mean from the middle of an exposure to the command that follows
 };

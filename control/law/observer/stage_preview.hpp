@@ -65,7 +65,7 @@ class StagePreview {
   explicit StagePreview(const PreviewSettings& settings);
   /// The gains for a disturbance that goes as `model` says.
   PreviewGains gains(const DisturbanceModel& model) const noexcept;
-  /// Of a stage of second order.
+  /// @pre the stage is of second order
   ToDo to_do(const DisturbanceModel& model) const noexcept;
   const PreviewSettings& settings() const noexcept { return settings_; }
 
