@@ -29,7 +29,8 @@ class FrameCopy {
  public:
   /// Pixels that are copied before the loop looks again: some 10 us.
   static constexpr int kPartPixels = 1 << 15;
-  /// Of a camera whose frames always come sooner than one is copied, one frame has to wait.
+  /// After so many tries one frame has to wait: a camera's frames may always come sooner than one
+  /// is copied.
   static constexpr int kMostTries = 30;
 
   FrameCopy() = default;

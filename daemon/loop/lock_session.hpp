@@ -48,7 +48,7 @@ class LockSession {
   void end_calibration_if_over() noexcept;
 
   std::uint64_t id() const noexcept { return id_; }
-  /// Of the last lock that engaged: whose total the controller has.
+  /// The last lock that engaged, whose total the controller has.
   std::uint64_t engaged_id() const noexcept { return engaged_id_; }
   bool is_resumed() const noexcept { return resumption_.has_value(); }
   /// Good frames until it engages; 0 where it takes no reference.

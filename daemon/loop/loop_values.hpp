@@ -61,7 +61,7 @@ struct MarkerSet {
   control::DriftEstimator estimator;
   control::RoiTracker tracker;
   control::MarkerTrust trust;
-  /// Of their ROIs' side; none: the loop's first.
+  /// A fitter for ROIs of the markers' side; none: the loop's first fitter.
   std::shared_ptr<fitter::LiveFitter> fitter = nullptr;
 };
 

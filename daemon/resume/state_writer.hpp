@@ -30,7 +30,8 @@ class StateWriter {
   /// In place of what has not been written yet.
   void write(SavedLock lock);
   void remove();
-  /// Of what is or was written or removed last; "" where that went well, or nothing was yet.
+  /// What hindered the last write or removal, which may still go on; "" where it went well, or none
+  /// was asked for yet.
   std::string problem();
   const std::filesystem::path& file() const noexcept { return file_; }
 
