@@ -95,7 +95,7 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed,
   l.background_sd_adu = sd[Model::kShape + 1];
 }
 
-/// Of a separable model's shape, amplitude and background.
+/// Covariance of a separable model's shape, amplitude and background.
 template <class Search>
 using CovarianceOf = SymmetricMatrix<Search::Model::kShape + 2, typename Search::Real>;
 

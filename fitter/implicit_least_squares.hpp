@@ -52,7 +52,7 @@ struct EvaluationOf {
   Vec<n, Real> gradient;            ///< J^T W (g - h), downhill
   Held<n, Real> held;
 
-  /// Of the next step: those of what is held say "0".
+  /// The equations of the next step; those of held parameters say "0".
   DRIFTD_HD SymmetricMatrix<n, Real> equations() const {
     SymmetricMatrix<n, Real> a = normal;
     hold(a, held);

@@ -121,7 +121,7 @@ class LevenbergMarquardt {
   /// Those that search stop where they stand.
   /// @pre each has been advanced
   DRIFTD_HD void pause() { searching_ = Mask<Real>(false); }
-  /// Of those that were paused, until the next advance().
+  /// Where the paused searches stand, until the next advance().
   DRIFTD_HD SearchState<Search> state() const {
     return {best_.parameters, lambda_, best_.iterations - 1.0f};
   }
@@ -257,7 +257,7 @@ class LevenbergMarquardt {
     searching_ = searching_ && !last;
   }
 
-  /// Of chi-square, relative: its pixels' shares are added up in parts.
+  /// Relative rounding error of chi-square: its pixels' shares are added up in parts.
   static constexpr float kRounding = 1e-5f;
   /// Half of it is nothing beside 1 in single precision. Without a limit some 45 accepted steps
   /// make the damping 0, which no factor raises again.

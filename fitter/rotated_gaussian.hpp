@@ -93,7 +93,8 @@ struct RotatedGaussian {
     return {{start.x_px, start.y_px, s, t, -b * s * t}};
   }
 
-  /// Of the sections; along a diagonal the widest may be 60 times as wide as the narrowest.
+  /// Limits of the sections' widths; along a diagonal the widest may be 60 times as wide as the
+  /// narrowest.
   DRIFTD_HD static Parameters<float> lowest(int) {
     return {{-0.5f, -0.5f, kMinSigmaPx, kMinSigmaPx, -kMostRho}};
   }

@@ -79,7 +79,7 @@ DRIFTD_HD PixelVarianceOf<Real> residual_variance(const VarianceSumsOf<Real>& su
                                                   const Real& profile, int searched,
                                                   const Real& pooled) {
   const float parameters = static_cast<float>(searched);
-  // Of the peak: a pixel cannot tell more than itself.
+  // The peak's leverage is 1 at most: a pixel cannot tell more than itself.
   const Real leverage = where(profile > parameters, parameters / profile, Real(1.0f));
   Real kept[3];  // sum w f^k (1 - h)
   for (int k = 0; k < 3; ++k)

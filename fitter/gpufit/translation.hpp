@@ -34,8 +34,8 @@ bool is_of_one_dimension(int model_id);
 /// Places of a fit's points on the line, or null: their numbers.
 const float* places_of(const Call& call, std::size_t fit);
 
-/// Of the ROI that has the points. Those of one dimension fill it row after row, and may leave the
-/// end empty. @throws FitterError
+/// Side of the ROI that has the points. Points of one dimension fill it row after row, and may
+/// leave the end empty. @throws FitterError
 int side_of(const Call& call);
 
 /// @throws FitterError
