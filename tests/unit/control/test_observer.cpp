@@ -419,8 +419,7 @@ TEST_CASE("tuner: a slow camera takes longer, and not for ever") {
       if (const auto tuning = tuner.tune(0)) observer.offer(*tuning);
     }
     if (tuned_at == 0 && observer.is_tuned(0)) tuned_at = frames;
-    // Of less than a whole record, 256 frames here, the stage's noise is not told from the
-    // markers'.
+    // Less than a whole record, 256 frames here, does not tell the stage's noise from the markers'.
     const auto forecast = tuner.forecast(0);
     if (frames < 254 && forecast)
       REQUIRE(forecast->stage_known_in_s == Approx(period_s * (256 - frames)).margin(0.01));

@@ -56,7 +56,7 @@ TEST_CASE("a hot pixel has the mean of its neighbours that are not, in frames of
   const HotPixels hot(kWidth, map);
   CHECK(hot.count() == 3);
   CHECK(hot.median_variance() == 2);
-  // Of 11, 12, 13, 21, 23, 31, 33; of 21, 23, 31, 33, 41, 42, 43; of 1, 10, 11.
+  // Means of 11, 12, 13, 21, 23, 31, 33; of 21, 23, 31, 33, 41, 42, 43; of 1, 10, 11.
   const auto floats = filled<float>(hot, camera::PixelType::F32);
   CHECK(floats[at(2, 2)] == Approx(144.0 / 7));
   CHECK(floats[at(3, 2)] == Approx(234.0 / 7));
@@ -91,7 +91,8 @@ TEST_CASE("a hole is filled from its rim inwards") {
   const auto pixels = filled<float>(HotPixels(kWidth, map), camera::PixelType::F32);
   CHECK(pixels[at(2, 1)] == Approx(31));  // of 30, 31 and 32
   CHECK(pixels[at(0, 3)] == Approx(9));   // of 4 and 14
-  // Of (2, 0), which is 30.5, (2, 1), 31, and (1, 1) and (1, 0), which have the same wait.
+  // (1, 0) is filled from (2, 0), 30.5, and (2, 1), 31; (1, 1) waits as long as (1, 0), and (0, 0)
+  // is filled from both.
   CHECK(pixels[at(1, 0)] == Approx((30.5 + 31) / 2));
   CHECK(pixels[at(0, 0)] == Approx((pixels[at(1, 0)] + pixels[at(1, 1)]) / 2));
 }
