@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From what a request `move` asks for (docs/reference/protocol.md) to a path that the limits allow: which
-// places, at which speeds, how long it takes. Pure; any thread.
+// From what a request `move` asks for (docs/reference/protocol.md) to a path that the limits allow:
+// which places, at which speeds, how long it takes. Pure; any thread.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The lock that the end of the daemon before this one interrupted, or that this one lost: which
+// The lock that the end of the daemon before this one interrupted, or that this daemon lost: which
 // markers to look for, how far the sample has moved meanwhile, whether the stage may go back there,
-// and when it does so by itself. It is gone once it is resumed, replaced by another lock, or
+// and when the lock resumes by itself. It is gone once it is resumed, replaced by another lock, or
 // forgotten. Housekeeping thread; nothing here waits.
 #pragma once
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Keeps on disk what has to outlive the daemon of the lock that is engaged: at each change of the
-// lock, each second, and sooner where the stage has been told to go some way; a worker writes.
-// Gone with `unlock` and `reset`: what is there at the next start was interrupted. A file is of one
-// daemon at a time. Housekeeping thread; nothing here waits but recall(), before there is a loop.
+// Keeps on disk what has to outlive the daemon while a lock is engaged. It is saved at each change
+// of the lock, each second, and sooner where the stage has been told to go some way; a worker
+// writes. `unlock` and `reset` remove it: what is there at the next start was interrupted. A file
+// belongs to one daemon at a time. Housekeeping thread; nothing here waits but recall(), before
+// there is a loop.
 #pragma once
 
 #include <cstdint>
