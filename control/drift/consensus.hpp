@@ -3,9 +3,9 @@
 // drift estimator; no allocation, noexcept, a fixed number of iterations: same input, same bits.
 //
 // Tukey biweight by iteratively reweighted means (Huber & Ronchetti, Robust Statistics, 2009, ch. 4
-// and 7), started at the componentwise median, so that any minority of wrong markers may be
-// anywhere. A weight is at most twice the median weight: one bright but wrong marker cannot
-// outvote the others.
+// and 7). It starts at the componentwise median, so that wrong markers do no harm wherever they
+// are, as long as they are a minority. A weight is at most twice the median weight: one bright but
+// wrong marker cannot outvote the others.
 #pragma once
 
 #include <span>

@@ -3,10 +3,10 @@
 // displacements from their references, averaged over frames, with its covariance and each marker's
 // health. Tracking loop; no allocation after construction; noexcept.
 //
-// Every marker is measured against its own reference, so markers may come and go without a jump.
-// What one frame cannot show, a marker that detaches slowly, shows in the running mean of its
-// residual: its weight falls smoothly as that mean grows, to zero where it is called an outlier,
-// and it returns gradually after the mean has come back to half of that.
+// Every marker is measured against its own reference, so markers may come and go without a jump. A
+// marker that detaches slowly does not show in one frame, but in the running mean of its residual.
+// Its weight falls smoothly as that mean grows, to zero where the marker is called an outlier, and
+// returns gradually after the mean has come back to half of that.
 #pragma once
 
 #include <cstdint>

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
-// From the drift estimate to a stage correction: a control law (law_choice.hpp) on the error that
-// will be left once everything already commanded has taken effect (stage_model.hpp), so that the
-// loop's delay is not corrected twice; then the limits on step, rate, range and travel, each
-// reported.
-// Owned by the supervisor. Tracking loop; no allocation after construction; noexcept.
+// From the drift estimate to a stage correction. A control law (law_choice.hpp) acts on the error
+// that will be left once everything already commanded has taken effect (stage_model.hpp), so that
+// the loop's delay is not corrected twice. Then come the limits on step, rate, range and travel;
+// each one that acts is reported.
 //
 // Per frame, in stage axes (docs/internals/drift-and-lock.md derives it):
 //   target = stage - image_to_stage * drift   where the stage must be, from this frame; `stage` is
 //                                             the modelled stage, averaged as the drift is
 //   total  = limited(law(target, total - move) + move)
-// `move` is the part of the total that takes the sample to another place by intention. The stage's
-// answer being linear, the target, which the sample's own drift alone decides, does not change by
-// it: the law never sees a move.
+// `move` is the part of the total that takes the sample to another place by intention. The stage
+// answers linearly, so the target, which the sample's own drift alone decides, does not change with
+// `move`: the law never sees a move.
 #pragma once
 
 #include <cstddef>

@@ -4,9 +4,9 @@
 // from where the stage is. The controller owns it. Tracking loop; no allocation after construction;
 // noexcept.
 //
-// `auto` takes the observer as soon as it has a plan, and PI where PI would have been stiller
-// (law_judge.hpp): for a minute, then the observer is tried again, and each time that fails for
-// twice as long, up to an hour.
+// `auto` takes the observer as soon as it has a plan. Where PI would have been stiller
+// (law_judge.hpp) PI takes over for a minute; then the observer is tried again. Each time that
+// fails, PI stays for twice as long, up to an hour.
 #pragma once
 
 #include <cstdint>

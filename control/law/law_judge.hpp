@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Whether a lock would be stiller if PI held it. PI is flown beside the law that acts, on the same
-// sample and a modelled stage: from what a frame shows and where the modelled stage was follows
-// where the sample would have had to be, and from that what PI would have left. Owned by the choice
-// of laws. Tracking loop; no allocation after construction; noexcept.
+// sample and a modelled stage of its own. A frame and the place of the acting law's modelled stage
+// tell where the stage should have been, and that tells what PI would have left. Owned by the
+// choice of laws. Tracking loop; no allocation after construction; noexcept.
 #pragma once
 
 #include <array>

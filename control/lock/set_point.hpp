@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Where the lock is to hold the sample, and how it gets there: a path of straight lines from place
 // to place, each run at a speed that begins and ends smoothly, with a stay at each place. It knows
-// neither stages nor limits: who runs it says how much of the way there was room for. Owned by the
+// neither stages nor limits: its caller says for how much of the way there was room. Owned by the
 // supervisor. Tracking loop; no allocation; noexcept.
 #pragma once
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A control law that knows how the sample moves: filters of both axes tell where the sample will be
-// when a command takes effect, and the command is what makes the stage be there. Models come from a
-// tuner (observer_tuner.hpp), which learns them from the frames that see() leaves in frame().
-// The controller owns it. Tracking loop; no allocation after construction; noexcept.
+// A control law that knows how the sample moves. Filters for both axes tell where the sample will
+// be when a command takes effect, and the command brings the stage to where it should be then.
+// Models come from a tuner (observer_tuner.hpp), which learns them from the frames that see()
+// leaves in frame().
 //
 // All places are the stage's, in nm from its place at lock. A sample that moved by `m` would be
-// right again with the stage at `stage - m`: this target is what the filters follow.
+// right again with the stage at `stage - m`: this is the target that the filters follow.
 #pragma once
 
 #include <array>

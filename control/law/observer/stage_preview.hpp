@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How to command a stage so that it goes along a course that is known ahead. Found
-// once for a stage and a frame period, outside the loop; a plain value that the observer then uses.
+// How to command a stage so that it follows a course that is known ahead. Found once for a stage
+// and a frame period, outside the loop; a plain value that the observer then uses.
 //
 // Linear-quadratic tracking with preview (Anderson and Moore 1990, Optimal Control, ch. 4): the
 // mean square of (stage - course) at four instants of each frame, plus `penalty` times the squared
