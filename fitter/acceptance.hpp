@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // When a minimum of chi-square is a spot: the rule that fitter.hpp states under "NotConverged", and
-// the reasons for its figures. One rule for all models and estimators: it rests on the plain
+// the reasons for its figures. It is one rule for all models and estimators. It rests on the plain
 // residuals whatever the estimator and the noise model say, so that a wrong gain cannot turn noise
-// into spots or spots into noise, but for the noise that a known gain tells of the peak
+// into spots or spots into noise; only the peak's noise is taken from a known gain
 // (variance_at_peak()). Host and device; plain functions, callable from any thread.
 #pragma once
 

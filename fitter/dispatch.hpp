@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every model, estimator and search there is, each listed here once: from what the options ask for
-// to the type that does it. docs/internals/adding-a-fit.md tells how one more is added. Host and
-// device.
+// Lists every model, estimator and search there is, each once, and leads from what the options ask
+// for to the type that does it. docs/internals/adding-a-fit.md tells how one more is added. Host
+// and device.
 #pragma once
 
 #include <type_traits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// From what a fit found to what users get, one fit at a time: the FitDetails of separable models;
-// of a pixel-by-pixel fit the parameters, too, which are not those that were searched. Host and
-// device.
+// From what a fit found to what users get, one fit at a time. For separable models these are the
+// FitDetails; for a pixel-by-pixel fit also the parameters, which are not those that were searched.
+// Host and device.
 #pragma once
 
 #include <cmath>

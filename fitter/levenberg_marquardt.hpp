@@ -3,13 +3,13 @@
 // 12 to 14 with the sign and the derivative of the residual put right, and the pseudo-code of its
 // kernel). Host and device; a plain value, owned by whoever runs the fit.
 //
-// Where the paper's pseudo-code ends "not converged" because no smaller step lowers chi-square any
-// more (some 15 % of its fits), two cases are told apart: chi-square is flat to within the relative
-// decrease, or the step fell below its limit, is a minimum reached to within the criterion, and is
-// reported so; damping past its limit is not. In the first case the trial is kept even where
-// rounding lets chi-square rise: the gradient has more digits than chi-square has near its minimum.
-// A small step counts where the undamped one is small, too, because damping makes any step small;
-// or where chi-square changed by no more than it is rounded: no shorter step will tell more.
+// The paper's pseudo-code ends "not converged" where no smaller step lowers chi-square any more
+// (some 15 % of its fits). Here two of these cases are minima reached to within the criterion, and
+// are reported so: chi-square is flat to within the relative decrease, or the step fell below its
+// limit. Damping past its limit is none. In the first case the trial is kept even where rounding
+// lets chi-square rise: near its minimum the gradient has more digits than chi-square has. A small
+// step counts only where the undamped one is small, too, because damping makes any step small; or
+// where chi-square changed by no more than its rounding: no shorter step will tell more.
 //
 // The step that these criteria would end at is not evaluated where the gradient tells what it
 // brings (end_at_trial()): the same minimum, for an evaluation less.

@@ -8,7 +8,7 @@
 //  - RotatedByAxes: (x, y, sigma_x, sigma_y, angle), for fits with a width or the angle fixed or
 //    bounded.
 //
-// Users get the latter of both. Host and device.
+// Both give users the parameters of the second. Host and device.
 #pragma once
 
 #include <limits>

@@ -3,9 +3,9 @@
 // device. With H = J^T J over (shape..., alpha, beta) and pixel variances v_i, unweighted least
 // squares has the covariance H^-1 (sum v_i J_i J_i^T) H^-1. Photon noise makes v_i linear in the
 // model, v_i = v0 + v1 f_i, so that the sum is v0 H + v1 T with T = sum f J J^T: third-order
-// moments of the profile, no pixel. A noise model gives v0 and v1; without one the squares of the
-// residuals do. Weighted least squares and the likelihood have the inverse of their normal matrix:
-// for the latter the Cramer-Rao bound.
+// moments of the profile, no pixel. A noise model gives v0 and v1; without one they are estimated
+// from the squares of the residuals. Weighted least squares and the likelihood have the inverse of
+// their normal matrix as covariance: for the latter that is the Cramer-Rao bound.
 #pragma once
 
 #include "fitter/fitter.hpp"
