@@ -20,7 +20,7 @@ namespace driftd::camera {
 struct AxisValue {
   std::string text = {};  ///< "": by the number
   std::int64_t number = 0;
-  double fraction = 0;  ///< of a number that is not whole: below 1, to be added
+  double fraction = 0;  ///< to be added, where the number is not whole; below 1
   bool operator<(const AxisValue& other) const {
     return std::tie(text, number, fraction) < std::tie(other.text, other.number, other.fraction);
   }

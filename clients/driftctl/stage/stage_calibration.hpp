@@ -57,7 +57,7 @@ struct StageCalibration {
   std::optional<double> waiting_us;
   std::optional<int> order;
   std::optional<double> stage_noise_nm;
-  std::optional<PerAxis2> cross_talk;  ///< of a move of x what y does, and the other way round
+  std::optional<PerAxis2> cross_talk;  ///< what y does on a move of x, and the other way round
   std::optional<PerAxis2> hysteresis, noise_nm, fit_residual_nm, drift_nm_per_s, returned_nm;
   DriftSpectrum spectrum;
   std::vector<MarkerNoise> markers;
