@@ -17,8 +17,8 @@ namespace driftd::control {
 /// One marker's vote.
 struct Vote {
   Vec2 value_nm;
-  Vec2 variance_nm2;         ///< > 0
-  double floor_nm2 = 0;      ///< of it, what only keeps one vote from claiming all the weight
+  Vec2 variance_nm2;     ///< > 0
+  double floor_nm2 = 0;  ///< the part of it that only keeps one vote from claiming all the weight
   double reference_nm2 = 0;  ///< part of the variance that is the same in every frame, per axis
   double trust = 1;          ///< factor on the weight, 0..1
   double share = 1;          ///< the estimator's own: set_part()

@@ -111,7 +111,7 @@ class DriftEstimator {
   struct FrameMean {
     Vec2 drift_nm;
     Covariance2 covariance_nm2;
-    double reference_nm2 = 0;  ///< of it, what an average over frames does not lessen
+    double reference_nm2 = 0;  ///< the part of it that an average over frames does not lessen
     bool witness_valid = false;
     Vec2 witness_nm;
   };

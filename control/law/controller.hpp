@@ -132,7 +132,7 @@ class Controller {
 
   ControllerSettings settings_;
   double waiting_us_ = 0;
-  StageModel stage_, moved_;  ///< of the total; of move_nm_ alone
+  StageModel stage_, moved_;  ///< told the total; told move_nm_ alone
   LawChoice law_;
   Vec2 seen_move_nm_;      ///< where moves had the stage in the last frame that the law saw
   double shaken_nm2_ = 0;  ///< what that may have wrong lately

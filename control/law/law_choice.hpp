@@ -32,7 +32,7 @@ struct LawSettings {
   ControlLaw law = ControlLaw::Pi;
   PiSettings pi{};
   StageModelSettings stage{};
-  double step_limit_nm = 0, rate_limit_nm_per_s = 0;  ///< of the lock, for PI flown beside
+  double step_limit_nm = 0, rate_limit_nm_per_s = 0;  ///< the lock's, for PI flown beside
 };
 
 /// What is told of the law that acts.

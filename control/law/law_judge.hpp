@@ -18,7 +18,7 @@ namespace driftd::control {
 struct JudgeSettings {
   StageModelSettings stage{};
   PiSettings pi{};
-  double step_limit_nm = 0;  ///< of PI's commands, as of the lock's
+  double step_limit_nm = 0;  ///< the lock's, which PI keeps, too
   double rate_limit_nm_per_s = 0;
 };
 

@@ -25,7 +25,7 @@ struct MovePath {
 
   std::uint64_t id = 0;  ///< for reports
   std::array<MovePlace, kMostPlaces> places;
-  std::size_t count = 0;      ///< of `places` that are used
+  std::size_t count = 0;      ///< so many of `places` are used
   std::uint32_t repeats = 1;  ///< runs through so many times
 };
 

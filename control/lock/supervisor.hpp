@@ -21,7 +21,7 @@ namespace driftd::control {
 struct SupervisorSettings {
   LockSettings lock;
   ControllerSettings controller;
-  int reference_frames;           ///< of lock.reference_frames, for the time they need
+  int reference_frames;           ///< lock.reference_frames, for the time that they need
   int rest_moves_to_lock;         ///< that the stage monitor has to have seen before a lock engages
   std::int64_t stall_timeout_ns;  ///< without a frame for so long: no frames
   std::int64_t range_timeout_ns;  ///< at the range limit for so long: holding

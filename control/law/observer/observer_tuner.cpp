@@ -26,8 +26,8 @@ constexpr double kSettledS = 3;  ///< from a surprise until the stage is fitted 
 /// Ages of a lock between which a surprise rather shows a stage that is described wrong: then the
 /// stage is fitted, lest its ringing is learnt as lines of the sample's.
 constexpr double kStageFromS = 1, kYoungUntilS = 6;
-constexpr int kStageSteps = 2;      ///< of a fit of the stage
-constexpr double kStageMargin = 4;  ///< of log likelihood, by which a young lock's has to be better
+constexpr int kStageSteps = 2;        ///< of a fit of the stage
+constexpr double kStageMargin = 4;    ///< gain in log likelihood that a young lock's needs
 constexpr double kNoticeFrames = 32;  ///< until a surprise is noticed
 /// Changes of command, rms over some seconds: of what the limits allow, and what follows.
 constexpr double kChangeS = 2, kMostShare = 1.0 / 3, kLeastShare = 1.0 / 4;

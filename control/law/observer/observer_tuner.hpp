@@ -62,11 +62,11 @@ class ObserverTuner {
     DisturbanceModel calm;    ///< was in use before the sample began to move otherwise
     double calm_until_s = 0;  ///< and is thought of until then
     int refits = 0;
-    DisturbanceFilter filter;  ///< of the model in use, at the last frame
-    double variance_nm2 = 0;   ///< of a frame's drift by the fits; the model's noise stands for it
+    DisturbanceFilter filter;      ///< of the model in use, at the last frame
+    double variance_nm2 = 0;       ///< a drift's by the fits, for which the model's noise holds
     double stage_noise_nm2 = 0;    ///< what fitted noise is beyond the fits', mean of the last fits
     int stage_noises = 0;          ///< fits in it
-    bool has_stage_noise = false;  ///< of a whole record
+    bool has_stage_noise = false;  ///< it was found in a whole record
   };
   struct Trial {
     StageError stage;
