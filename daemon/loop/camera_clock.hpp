@@ -108,7 +108,7 @@ class CameraClock {
 
    private:
     double ns_ = 0;
-    double odd_share_ = 0;  ///< of the last frames, those an eighth of a period off
+    double odd_share_ = 0;  ///< share of the last frames that are an eighth of a period off
     int seen_ = 0;
   };
   /// The lowest of a value in one stretch of frames after the other.
@@ -168,7 +168,7 @@ class CameraClock {
   std::int64_t camera_zero_ns_ = 0, arrival_zero_ns_ = 0;
   Sighting previous_;    ///< whatever it was
   Sighting last_;        ///< for which the clock was right
-  Sighting near_;        ///< of these the last without delay
+  Sighting near_;        ///< the last of these without delay
   double floor_ns_ = 0;  ///< at last_
   double slope_ = 0;     ///< of the floor
   double slope_base_ns_ = 0, slope_since_ns_ = 0, slope_after_ns_ = 0;

@@ -75,7 +75,7 @@ class LockSaver {
   std::function<MarkerSizes()> sizes_;
   std::optional<StateOwner> owner_;    ///< outlives the writer
   std::optional<StateWriter> writer_;  ///< none: nothing is kept
-  bool written_ = false;               ///< of a lock of this daemon
+  bool written_ = false;               ///< there is a file of a lock of this daemon
   Vec2 held_set_nm_;                   ///< where moves had the sample while it was held last
   std::uint64_t held_id_ = 0;          ///< in this lock
   control::LockState state_ = control::LockState::Idle;  ///< when it was written
