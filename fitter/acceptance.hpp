@@ -76,7 +76,7 @@ struct EvidenceOf {
   LocalizationOf<Real> found;
   ProfileOf<Real> profile;  ///< there, too
   Mask<Real> determined;    ///< the normal matrix is positive definite
-  Real amplitude_adu;       ///< of what the residuals are of
+  Real amplitude_adu;       ///< of the fit that has these residuals
   Real squares;             ///< sum of the squared residuals
   Real freedom;             ///< pixels less parameters
   SmoothedExtremesOf<Real> smoothed;

@@ -47,7 +47,7 @@ DRIFTD_HD Held<n, Real> hold_at_limits(const Vec<n, Real>& p, const Limits& lowe
 template <int n, class Real>
 struct EvaluationOf {
   LevelsOf<Real> level;
-  Real chi_square;                  ///< of a likelihood only something of its size: PixelTerm
+  Real chi_square;                  ///< a likelihood has only something of its size here: PixelTerm
   SymmetricMatrix<n, Real> normal;  ///< J^T W J
   Vec<n, Real> gradient;            ///< J^T W (g - h), downhill
   Held<n, Real> held;

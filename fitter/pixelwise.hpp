@@ -483,7 +483,7 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   if (knows_its_variances(options.estimator)) {
     const Factors<n, Real> weighted = factorize(at.equations());
     result.covariance = inverse(weighted, inverse_lower(weighted));
-    for (int j = 0; j < n; ++j)  // of what a bound keeps: given all others
+    for (int j = 0; j < n; ++j)  // what a bound keeps: its variance given all others
       result.covariance(j, j) =
           where(at.held.of[j], 1.0f / at.normal(j, j), result.covariance(j, j));
   } else {

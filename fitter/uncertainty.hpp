@@ -59,7 +59,7 @@ using VarianceSums = VarianceSumsOf<float>;
 template <class Real>
 DRIFTD_HD VarianceSumsOf<Real> variance_sums(const QuotientSumsOf<Real>& s, float count,
                                              const Real& profile, const Real& squares) {
-  constexpr float c = kVarianceRatio;  // of a pixel w = (1 - q)^2, w f = c (q - q^2)
+  constexpr float c = kVarianceRatio;  // a pixel has w = (1 - q)^2, w f = c (q - q^2)
   return {{count - 2.0f * s.q + s.qq, c * (s.q - s.qq), c * c * s.qq,
            c * c * (profile - c * (s.q + s.qq))},
           {squares - 2.0f * s.q_rr + s.qq_rr, c * (s.q_rr - s.qq_rr)}};

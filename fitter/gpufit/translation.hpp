@@ -52,8 +52,8 @@ struct Arrays {
   std::vector<StartLevels> levels;
   std::vector<Bounds> bounds;
   std::vector<float> variances;
-  std::vector<float> pixels;  ///< of ROIs that have more pixels than the fits points
-  std::vector<float> places;  ///< of these, where points have their own
+  std::vector<float> pixels;  ///< where ROIs have more pixels than the fits have points
+  std::vector<float> places;  ///< of these pixels, where points have their own
   std::vector<Localization> results;
   std::vector<float> angles;  ///< this and the next two: of the rotated model
   std::vector<AngleBounds> angle_bounds;
