@@ -254,7 +254,7 @@ TEST_CASE("observer: a rate that a busy camera changes is the same, another stag
   CHECK_FALSE(is_same_rate(has, wants));
   CHECK(needs_other_plan(has, wants));
   wants = has;
-  wants.stage.damping = 0.2;  // of a second order that it is not
+  wants.stage.damping = 0.2;  // a stage of second order, which it is not
   CHECK_FALSE(needs_other_plan(has, wants));
   wants.stage.resonance_hz = 40;
   CHECK(needs_other_plan(has, wants));

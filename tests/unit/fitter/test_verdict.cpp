@@ -394,7 +394,7 @@ TEST_CASE("A cold start beside no pixels is at the peak, and within the ROI what
     CHECK(fitter::cold_start(pixels).x_px == Approx(2.8));
     CHECK(fitter::cold_start(pixels).y_px == edge);
   }
-  for (const float nowhere : {0.0f, 127.0f, 1.6e7f}) {  // of pixels that are no numbers
+  for (const float nowhere : {0.0f, 127.0f, 1.6e7f}) {  // pixels that are no numbers put it there
     pixels.x_px = pixels.y_px = nowhere;
     const fitter::Start start = fitter::cold_start(pixels);
     CHECK(start.x_px == std::clamp(nowhere, 1.0f, 7.0f));

@@ -73,8 +73,8 @@ TEST_CASE("neighbours in the last column and row count") {
   map[at(4, 3)] = kInfinity;
   map[at(5, 0)] = kInfinity;
   const auto pixels = filled<float>(HotPixels(kWidth, map), camera::PixelType::F32);
-  CHECK(pixels[at(4, 3)] == Approx(43));  // of 32 to 34, 42, 44, 52 to 54
-  CHECK(pixels[at(5, 0)] == Approx(44));  // of 40, 41, 51
+  CHECK(pixels[at(4, 3)] == Approx(43));  // mean of 32 to 34, 42, 44, 52 to 54
+  CHECK(pixels[at(5, 0)] == Approx(44));  // mean of 40, 41, 51
 }
 
 TEST_CASE("in a map of whole numbers most of which are 0, those of 1 are not hot") {
@@ -89,8 +89,8 @@ TEST_CASE("a hole is filled from its rim inwards") {
   for (int x = 0; x < 3; ++x)
     for (int y = 0; y < 4; ++y) map[at(x, y)] = kInfinity;
   const auto pixels = filled<float>(HotPixels(kWidth, map), camera::PixelType::F32);
-  CHECK(pixels[at(2, 1)] == Approx(31));  // of 30, 31 and 32
-  CHECK(pixels[at(0, 3)] == Approx(9));   // of 4 and 14
+  CHECK(pixels[at(2, 1)] == Approx(31));  // mean of 30, 31 and 32
+  CHECK(pixels[at(0, 3)] == Approx(9));   // mean of 4 and 14
   // (1, 0) is filled from (2, 0), 30.5, and (2, 1), 31; (1, 1) waits as long as (1, 0), and (0, 0)
   // is filled from both.
   CHECK(pixels[at(1, 0)] == Approx((30.5 + 31) / 2));
