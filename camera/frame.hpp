@@ -41,7 +41,8 @@ bool cut_roi(const Frame& frame, int x_px, int y_px, int side_px, std::uint16_t*
 
 /// Unpacks a whole frame into row-major u16 (width_px * height_px values).
 void unpack(const Frame& frame, std::uint16_t* out) noexcept;
-/// Of the same values those of the lines from `first` up to `end`. @param out  of the whole frame
+/// Unpacks the lines from `first` up to `end` alone, into their places.
+/// @param out  of the whole frame
 void unpack_lines(const Frame& frame, int first, int end, std::uint16_t* out) noexcept;
 
 }  // namespace driftd::camera

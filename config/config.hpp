@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The configuration as plain structs, one per YAML section. Defaults, ranges and texts live in the
-// option table (config/options.hpp), which the loader, the JSON Schema and docs/reference/configuration.md
-// share; a Config made by hand starts from default_config(). Where a part has an enumeration of its
-// own the configuration holds that one; nothing else of the parts is known here: the daemon
-// translates.
+// option table (config/options.hpp), which the loader, the JSON Schema and
+// docs/reference/configuration.md share; a Config made by hand starts from default_config(). Where
+// a part has an enumeration of its own the configuration holds that one; nothing else of the parts
+// is known here: the daemon translates.
 #pragma once
 
 #include <array>

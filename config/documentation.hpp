@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is generated from an option table and committed: the JSON Schema that editors use, and the
-// tables of a reference page (docs/reference/configuration.md, docs/reference/stage-configuration.md). Used by
-// driftd-config-docs and by the test that compares.
+// tables of a reference page (docs/reference/configuration.md,
+// docs/reference/stage-configuration.md). Used by driftd-config-docs and by the test that compares.
 #pragma once
 
 #include <optional>

@@ -59,7 +59,7 @@ class Loader {
     Place place;
   };
 
-  /// Of the file that is being read.
+  /// The mistakes in the file that is being read.
   Mistakes& mistakes() { return files_.back().mistakes; }
   void set_place(const std::string& key, Place place) { places_[key] = {files_.size() - 1, place}; }
   void read_root(const YAML::Node& root);
@@ -76,7 +76,7 @@ class Loader {
   std::map<std::string, FilePlace, std::less<>> places_;  ///< of the values that hold
   std::set<std::string, std::less<>> unusable_;           ///< keys that a file gives wrongly
   Origins origins_;
-  // Of the file that is being read:
+  // What the file that is being read has so far:
   std::set<std::string, std::less<>> seen_;
   std::set<std::string_view> read_sections_;
 };

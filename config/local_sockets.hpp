@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Where the daemon's local sockets are, by one rule for the daemon and its clients
-// (docs/reference/protocol.md, "Where the sockets are"), and whether somebody listens there. Reads the
-// environment and the file system, changes neither; any thread.
+// (docs/reference/protocol.md, "Where the sockets are"), and whether somebody listens there. Reads
+// the environment and the file system, changes neither; any thread.
 #pragma once
 
 #include <sys/types.h>

@@ -58,7 +58,7 @@ struct Option {
   std::string key;  ///< "section.name" or, in a section within a section, "outer.inner.name"
   Value fallback;   ///< the default
   Rules rules;
-  /// Of the struct that the table fills, and of no other.
+  /// Works on the struct that the table fills, and on no other.
   Value (*get)(const Settings&);
   void (*set)(Settings&, const Value&);  ///< the value must hold the fallback's alternative
 
@@ -92,7 +92,7 @@ struct Table {
   std::span<const Option> options;  ///< section by section in the order of `sections`
   std::span<const Section> sections;
   bool reloads;  ///< whether the reference says what a reload may change
-  /// Of the struct that the table fills; empty when it makes sense.
+  /// Looks at the struct that the table fills; empty when it makes sense.
   std::vector<Conflict> (*find_conflicts)(const Settings&);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The commands of docs/reference/protocol.md: checks what was asked and hands it to the part that does it.
-// Housekeeping thread; nothing here waits.
+// The commands of docs/reference/protocol.md: checks what was asked and hands it to the part that
+// does it. Housekeeping thread; nothing here waits.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // When a minimum of chi-square is a spot: the rule that fitter.hpp states under "NotConverged", and
-// the reasons for its figures. One rule for all models and estimators: it rests on the plain
+// the reasons for its figures. It is one rule for all models and estimators. It rests on the plain
 // residuals whatever the estimator and the noise model say, so that a wrong gain cannot turn noise
-// into spots or spots into noise, but for the noise that a known gain tells of the peak
+// into spots or spots into noise; only the peak's noise is taken from a known gain
 // (variance_at_peak()). Host and device; plain functions, callable from any thread.
 #pragma once
 
@@ -76,7 +76,7 @@ struct EvidenceOf {
   LocalizationOf<Real> found;
   ProfileOf<Real> profile;  ///< there, too
   Mask<Real> determined;    ///< the normal matrix is positive definite
-  Real amplitude_adu;       ///< of what the residuals are of
+  Real amplitude_adu;       ///< of the fit that has these residuals
   Real squares;             ///< sum of the squared residuals
   Real freedom;             ///< pixels less parameters
   SmoothedExtremesOf<Real> smoothed;

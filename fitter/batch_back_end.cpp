@@ -29,7 +29,7 @@ bool all_readable(const FrameFits& fits, std::span<const Localization> results) 
          host_can_read(fits.places) && all_readable(fits.rois, results);
 }
 
-/// Of frames that the host cannot read. @throws FitterError
+/// Checks frames that the host cannot read. @throws FitterError
 void check_of_gpu(const Frames& frames) {
   const auto is_multiple = [](const void* address, std::size_t bytes) {
     return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;

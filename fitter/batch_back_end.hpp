@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which back end fits batches: for libdriftfit, libGpufit and driftfit. Called by one thread at a
-// time.
+// Chooses the back end that fits batches, for libdriftfit, libGpufit and driftfit. Called by one
+// thread at a time.
 #pragma once
 
 #include <array>

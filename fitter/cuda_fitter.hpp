@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The CUDA back end of the contract in fitter.hpp. No CUDA header is needed; in a build without
 // CUDA the same calls exist and report that. A call leaves the calling thread's current device as
-// it was, but those of a live fitter, whose thread keeps its device.
+// it was, except that a live fitter's thread keeps the fitter's device.
 //
-// Results agree with the CPU's to rounding: where both stop by the same criterion at the same
-// iteration, to some 1e-5 standard deviations; where rounding makes one stop an iteration earlier,
-// within the stop criteria, 2 sqrt(min_decrease) side standard deviations. The live and the batch
-// calls share a fit among different numbers of threads and so differ by rounding as well.
+// Results agree with the CPU's to rounding. Where both stop by the same criterion at the same
+// iteration, they agree to some 1e-5 standard deviations; where rounding makes one stop an
+// iteration earlier, within the stop criteria, 2 sqrt(min_decrease) side standard deviations. The
+// live and the batch calls share a fit among different numbers of threads and so differ by rounding
+// as well.
 #pragma once
 
 #include <chrono>

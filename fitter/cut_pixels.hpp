@@ -11,7 +11,7 @@
 
 namespace driftd::fitter {
 
-/// Of a ROI, in its frame.
+/// The first pixel of a ROI, in its frame.
 struct Corner {
   std::int64_t x_px, y_px;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every model, estimator and search there is, each listed here once: from what the options ask for
-// to the type that does it. docs/internals/adding-a-fit.md tells how one more is added. Host and device.
+// Lists every model, estimator and search there is, each once, and leads from what the options ask
+// for to the type that does it. docs/internals/adding-a-fit.md tells how one more is added. Host
+// and device.
 #pragma once
 
 #include <type_traits>
@@ -57,7 +58,7 @@ DRIFTD_HD auto with_map_or_not(const Noise& noise, const Action& action) {
 /// zeros.
 template <class Real, class Noise, class Action>
 DRIFTD_HD auto with_weights(const Noise& noise, const Action& action) {
-  // Of every estimator: what sums of weights are to the back end, or nothing.
+  // All estimators return the same type: what the back end makes of sums of weights, or nothing.
   using Squares = WeightedLeastSquares<Real>;
   constexpr auto kWeighted = Estimator::WeightedLeastSquares;
   constexpr auto kPoisson = Estimator::PoissonLikelihood;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A live fitter that survives its back end.
+// A live fitter that goes on with another back end when its own fails.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// From what a fit found to what users get, one fit at a time: the FitDetails of separable models;
-// of a pixel-by-pixel fit the parameters, too, which are not those that were searched. Host and
-// device.
+// From what a fit found to what users get, one fit at a time. For separable models these are the
+// FitDetails; for a pixel-by-pixel fit also the parameters, which are not those that were searched.
+// Host and device.
 #pragma once
 
 #include <cmath>
@@ -78,7 +78,7 @@ struct Axes {
 
   DRIFTD_HD Axes(const QuadraticForm<float>& form, float near_rad) {
     constexpr float kQuarterTurn = 1.57079633f;
-    // Of the narrower one; quarters of a turn from there lie the others, in turn.
+    // The narrower axis; the others lie quarters of a turn from it, wide and narrow in turn.
     const float narrower = 0.5f * std::atan2(2.0f * form.b, form.a - form.c);
     const float quarters = std::round((near_rad - narrower) / kQuarterTurn);
     angle_rad = narrower + quarters * kQuarterTurn;
@@ -118,7 +118,8 @@ struct UsersFit {
       sigma_x_px = axes.sigma_x_px;
       sigma_y_px = axes.sigma_y_px;
       angle_rad = axes.angle_rad;
-      // Of 1 / sigma^2, which are the form's values along its axes, and of the angle.
+      // Derivatives of 1 / sigma^2, which are the form's values along its axes, give those of the
+      // widths; that of the angle follows.
       const float cc = axes.cosine * axes.cosine, ss = axes.sine * axes.sine;
       const float cs = axes.cosine * axes.sine;
       const float x3 = sigma_x_px * sigma_x_px * sigma_x_px;
@@ -134,7 +135,7 @@ struct UsersFit {
   }
 };
 
-/// Of one dimension.
+/// The fit of one dimension.
 template <>
 struct UsersFit<LineGaussian> {
   static constexpr int n = LineGaussian::kShape + 2;
@@ -192,9 +193,10 @@ DRIFTD_HD Localization as_localization(const PixelwiseResult<n, float>& r, float
           {}};
 }
 
-/// Of a separable model, whose shape is the first of users' parameters.
+/// Sets the details of a separable model, whose shape is the first of users' parameters.
 /// @param covariance  of conclude(). Its correlations count, because its variances are those told
-/// but for rounding, which is much where two parameters hardly differ in what they change.
+///                    but for rounding, which is much where two parameters hardly differ in what
+///                    they change.
 template <int n>
 DRIFTD_HD void set_details(const SymmetricMatrix<n>& covariance, const Localization& fit,
                            FitDetails& details) {

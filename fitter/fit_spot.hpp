@@ -95,7 +95,7 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed,
   l.background_sd_adu = sd[Model::kShape + 1];
 }
 
-/// Of a separable model's shape, amplitude and background.
+/// Covariance of a separable model's shape, amplitude and background.
 template <class Search>
 using CovarianceOf = SymmetricMatrix<Search::Model::kShape + 2, typename Search::Real>;
 
@@ -155,7 +155,7 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
       const Factors<n + 2, Real> weighted = factorize(at.equations());
       const SymmetricMatrix<n + 2, Real> inverse_of_l = inverse_lower(weighted);
       Vec<n + 2, Real> variance = inverse_diagonal(weighted, inverse_of_l);
-      for (int j = 0; j < n + 2; ++j)  // of what a bound keeps: given all others
+      for (int j = 0; j < n + 2; ++j)  // what a bound keeps: its variance given all others
         variance[j] = where(at.held.of[j], 1.0f / at.normal(j, j), variance[j]);
       store_sd<Spot>(standard_deviations(variance, Real(1.0f)), plain.fixed, p, l);
       if (covariance != nullptr) {

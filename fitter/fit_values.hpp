@@ -25,7 +25,7 @@ DRIFTD_HD constexpr float code_of(FitStatus status) {
   return static_cast<float>(static_cast<std::uint8_t>(status));
 }
 
-/// Of a status as a number, whether it is converged().
+/// Whether a status, given as a number, is converged().
 template <class Real>
 DRIFTD_HD Mask<Real> is_converged(const Real& status) {
   return status < 0.5f + code_of(FitStatus::ConvergedStep);

@@ -12,7 +12,8 @@
 //    noise: another spot, or another shape.
 // Pixels that a map of variances takes away (Batch::variances) do not count in any of this.
 // Two spots closer than some three sigma pass as one wide spot at their centroid: sigma tells.
-// fitter/acceptance.hpp has the reasons for the figures, docs/internals/fitter.md what they let through.
+// fitter/acceptance.hpp has the reasons for the figures, docs/internals/fitter.md what they let
+// through.
 //
 // f32 pixels may have any unit in which the contrast lies within 1e-12 .. 1e12.
 #pragma once
@@ -249,14 +250,15 @@ struct Batch {
   /// still.
   const float* variances = nullptr;
   const Bounds* bounds = nullptr;  ///< `count`, beside those of the options; or null
-  /// Of the line model, where each pixel lies on the line, in the pixels' order; or null: at its
+  /// For the line model: where each pixel lies on the line, in the pixels' order. Null: at its
   /// number. Limits of place and width stay those of its number. The CPU's fits alone take them.
   const float* places = nullptr;
-  /// Of the rotated model, whether they hold for widths, too.
+  /// For the rotated model: whether `bounds` hold for widths, too.
   bool bounds_widths = true;
-  /// Of the rotated model, `count` start values, from x towards y, or null: 0. A quarter of a turn
-  /// more, and the widths exchanged, make the same spot: of those the nearest to the start value is
-  /// found; if a width or the angle is fixed or bounded, of those by half turns.
+  /// For the rotated model: `count` start values, from x towards y. Null: 0. An angle that is a
+  /// quarter of a turn larger, with the widths exchanged, makes the same spot. The fit tells the
+  /// one of these that is nearest to the start value; if a width or the angle is fixed or bounded,
+  /// the nearest of those half a turn apart.
   const float* angles_rad = nullptr;
   const AngleBounds* angle_bounds = nullptr;  ///< `count`, or null
   /// Receives `count`; null: they are not wanted. Separable models take 1.00 to 1.19 times as long

@@ -50,7 +50,7 @@ void check_frames(const FrameFits& fits, const FitOptions& options, std::size_t 
 /// @throws FitterError for a place in a frame that is not there
 void check_places(const FrameFits& fits);
 
-/// Of the pixels that are fitted.
+/// The type of the pixels that are fitted.
 PixelType type_of_cut(const Frames& frames) noexcept;
 
 /// The options of fits whose pixels are cut from `frames`. Of those given, noise and limits are

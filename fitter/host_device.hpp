@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// DRIFTD_HD marks the mathematics that both back ends compile: a host and device function for a
-// CUDA compiler, for a C++ compiler one that is inlined always, so that small structs stay in
-// registers; but not under a sanitizer (DRIFTD_INLINE_LESS), where one function of everything takes
-// clang ten minutes and 4 GiB: there each source file has its own, because they are compiled for
-// different instruction sets. The only macro of the project's own.
+// DRIFTD_HD marks the mathematics that both back ends compile. For a CUDA compiler it makes a host
+// and device function; for a C++ compiler one that is always inlined, so that small structs stay in
+// registers. Under a sanitizer (DRIFTD_INLINE_LESS) inlining is left to the compiler, because clang
+// takes ten minutes and 4 GiB for one function of everything. Each source file then has functions
+// of its own, because the files are compiled for different instruction sets. This is the project's
+// only macro of its own.
 #pragma once
 
 #ifdef __CUDACC__

@@ -12,10 +12,10 @@
 //   J_j.(g - h) = alpha rho_j                                (as sum r = sum r f = 0, equation 4)
 // Where the background would pass its lower limit it stays there, and the same equations hold with
 // sums of products about zero (C_ff = sum f^2 and so on).
-// The normal matrix therefore needs no pixel, and the gradient only the pixels' moments, whose
-// differences from the model's lose no more than what a bright spot's position has to spare. Of the
-// chi-square every digit counts near the minimum, where the search reads its changes from the
-// gradients (levenberg_marquardt.hpp).
+// The normal matrix therefore needs no pixel. The gradient needs only the pixels' moments: their
+// differences from the model's lose no more digits than a bright spot's position has to spare. Of
+// the chi-square every digit counts near the minimum, and there the search reads its changes from
+// the gradients (levenberg_marquardt.hpp).
 // A parameter at a limit is held for the step as in searched_levels.hpp.
 #pragma once
 
@@ -47,12 +47,12 @@ DRIFTD_HD Held<n, Real> hold_at_limits(const Vec<n, Real>& p, const Limits& lowe
 template <int n, class Real>
 struct EvaluationOf {
   LevelsOf<Real> level;
-  Real chi_square;                  ///< of a likelihood only something of its size: PixelTerm
+  Real chi_square;                  ///< a likelihood has only something of its size here: PixelTerm
   SymmetricMatrix<n, Real> normal;  ///< J^T W J
   Vec<n, Real> gradient;            ///< J^T W (g - h), downhill
   Held<n, Real> held;
 
-  /// Of the next step: those of what is held say "0".
+  /// The equations of the next step; those of held parameters say "0".
   DRIFTD_HD SymmetricMatrix<n, Real> equations() const {
     SymmetricMatrix<n, Real> a = normal;
     hold(a, held);

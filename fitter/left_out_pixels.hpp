@@ -21,8 +21,8 @@ namespace driftd::fitter {
 constexpr float kMostNoise = 16.0f;
 constexpr int kNoisiest = 4;
 
-/// Of four classes of pixels: rows and columns are even or odd. Next to a spot's peak lie pixels of
-/// all four.
+/// One of four classes of pixels: rows and columns are even or odd. Next to a spot's peak lie
+/// pixels of all four.
 DRIFTD_HD int class_of(int row, int column) {
   return row % 2 * 2 + column % 2;
 }

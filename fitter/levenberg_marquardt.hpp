@@ -3,13 +3,13 @@
 // 12 to 14 with the sign and the derivative of the residual put right, and the pseudo-code of its
 // kernel). Host and device; a plain value, owned by whoever runs the fit.
 //
-// Where the paper's pseudo-code ends "not converged" because no smaller step lowers chi-square any
-// more (some 15 % of its fits), two cases are told apart: chi-square is flat to within the relative
-// decrease, or the step fell below its limit, is a minimum reached to within the criterion, and is
-// reported so; damping past its limit is not. In the first case the trial is kept even where
-// rounding lets chi-square rise: the gradient has more digits than chi-square has near its minimum.
-// A small step counts where the undamped one is small, too, because damping makes any step small;
-// or where chi-square changed by no more than it is rounded: no shorter step will tell more.
+// The paper's pseudo-code ends "not converged" where no smaller step lowers chi-square any more
+// (some 15 % of its fits). Here two of these cases are minima reached to within the criterion, and
+// are reported so: chi-square is flat to within the relative decrease, or the step fell below its
+// limit. Damping past its limit is none. In the first case the trial is kept even where rounding
+// lets chi-square rise: near its minimum the gradient has more digits than chi-square has. A small
+// step counts only where the undamped one is small, too, because damping makes any step small; or
+// where chi-square changed by no more than its rounding: no shorter step will tell more.
 //
 // The step that these criteria would end at is not evaluated where the gradient tells what it
 // brings (end_at_trial()): the same minimum, for an evaluation less.
@@ -121,7 +121,7 @@ class LevenbergMarquardt {
   /// Those that search stop where they stand.
   /// @pre each has been advanced
   DRIFTD_HD void pause() { searching_ = Mask<Real>(false); }
-  /// Of those that were paused, until the next advance().
+  /// Where the paused searches stand, until the next advance().
   DRIFTD_HD SearchState<Search> state() const {
     return {best_.parameters, lambda_, best_.iterations - 1.0f};
   }
@@ -257,7 +257,7 @@ class LevenbergMarquardt {
     searching_ = searching_ && !last;
   }
 
-  /// Of chi-square, relative: its pixels' shares are added up in parts.
+  /// Relative rounding error of chi-square: its pixels' shares are added up in parts.
   static constexpr float kRounding = 1e-5f;
   /// Half of it is nothing beside 1 in single precision. Without a limit some 45 accepted steps
   /// make the damping 0, which no factor raises again.

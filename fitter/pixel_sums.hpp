@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a back end has to sum over the pixels of one ROI, and nothing else. Models are
-// separable, f(x, y) = X(x) Y(y) with X = exp(-u^2 / 2 sigma_x^2), u = x - x0, and Y likewise with
-// v = y - y0. So every sum over f and its derivatives alone is a product of two one-dimensional
-// moments (2 side exponentials instead of side^2), and only five sums need the pixels, whatever the
-// levels: sums over residuals are differences of these and those. Where pixels have weights of
-// their own, nothing factorizes, and all sums run over pixels.
+// What a back end has to sum over the pixels of one ROI, and nothing else. Models are separable,
+// f(x, y) = X(x) Y(y) with X = exp(-u^2 / 2 sigma_x^2), u = x - x0, and Y likewise with v = y - y0.
+// So every sum over f and its derivatives alone is a product of two one-dimensional moments (2 side
+// exponentials instead of side^2). Only five sums need the pixels, whatever the levels; sums over
+// residuals are differences between these five and the moments. Where pixels have weights of their
+// own, nothing factorizes, and all sums run over pixels.
 // Plain values, host and device.
 #pragma once
 

@@ -78,7 +78,7 @@ DRIFTD_HD float gain_of(const FitOptions& options) {
 constexpr float kMostShift = 1e30f;
 
 /// Map value of a pixel with this variance: squares take its weight, the likelihood its own shift.
-/// Of an infinite variance: a pixel that says nothing.
+/// A pixel of infinite variance says nothing.
 template <class Real>
 DRIFTD_HD Real map_value(Estimator estimator, float gain, const Real& variance_adu2) {
   return is_likelihood(estimator) ? smaller(variance_adu2 * gain, Real(kMostShift))

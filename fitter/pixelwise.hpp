@@ -278,7 +278,8 @@ struct PixelwiseSearch : SearchedLevels<M, R> {
     return d.noise.estimator == Estimator::ImplicitLeastSquares || Base::unweighted(d);
   }
 
-  /// Of plain least squares, the background not below its limit: as in implicit_least_squares.hpp.
+  /// The best levels by plain least squares, with the background at its lower limit or above: as in
+  /// implicit_least_squares.hpp.
   template <PixelsOneByOne BackEnd, class AtPlace>
   DRIFTD_HD static LevelsOf<Real> best_levels(BackEnd& pixels, const Domain& d, const AtPlace& at) {
     Real s[3] = {Real(0.0f), Real(0.0f), Real(0.0f)};  // f, f f, f g
@@ -374,8 +375,8 @@ DRIFTD_HD auto variance_of_pixels(BackEnd& pixels, const typename Search::Domain
   return result;
 }
 
-/// Of two widths, as the verdict asks for them: those of the model, or, where it searches others,
-/// what it says of them.
+/// Sets two widths, as the verdict asks for them: the searched ones, or those that the model makes
+/// of other parameters.
 /// @param covariance  of what was searched
 template <class Model, int n, class Real>
 DRIFTD_HD void set_widths(const Vec<Model::kShape, Real>& p,
@@ -482,7 +483,7 @@ DRIFTD_HD auto conclude_pixelwise(BackEnd& pixels, const typename Search::Domain
   if (knows_its_variances(options.estimator)) {
     const Factors<n, Real> weighted = factorize(at.equations());
     result.covariance = inverse(weighted, inverse_lower(weighted));
-    for (int j = 0; j < n; ++j)  // of what a bound keeps: given all others
+    for (int j = 0; j < n; ++j)  // what a bound keeps: its variance given all others
       result.covariance(j, j) =
           where(at.held.of[j], 1.0f / at.normal(j, j), result.covariance(j, j));
   } else {

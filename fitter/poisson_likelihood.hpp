@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The deviance of Poisson counts, 2 sum [m - q - q ln(m / q)] for counts q and their expectation m:
-// Laurence & Chromy 2010, Przybylski et al. 2017, equation 8; with read noise of variance v as
-// q + v and m + v: Huang et al. 2013. The weight is its expectation, 1 / m (Fisher's information),
-// so that the normal matrix at the minimum is the inverse of the Cramer-Rao bound. See
+// Laurence & Chromy 2010, Przybylski et al. 2017, equation 8. Read noise of variance v makes them q
+// + v and m + v: Huang et al. 2013. The weight is its expectation, 1 / m (Fisher's information), so
+// that the normal matrix at the minimum is the inverse of the Cramer-Rao bound. See
 // pixel_terms.hpp.
 //
 // The terms of one pixel nearly cancel, which in single precision leaves too few digits to tell

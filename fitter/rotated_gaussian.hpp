@@ -8,7 +8,7 @@
 //  - RotatedByAxes: (x, y, sigma_x, sigma_y, angle), for fits with a width or the angle fixed or
 //    bounded.
 //
-// Users get the latter of both. Host and device.
+// Both give users the parameters of the second. Host and device.
 #pragma once
 
 #include <limits>
@@ -93,7 +93,8 @@ struct RotatedGaussian {
     return {{start.x_px, start.y_px, s, t, -b * s * t}};
   }
 
-  /// Of the sections; along a diagonal the widest may be 60 times as wide as the narrowest.
+  /// Limits of the sections' widths; along a diagonal the widest may be 60 times as wide as the
+  /// narrowest.
   DRIFTD_HD static Parameters<float> lowest(int) {
     return {{-0.5f, -0.5f, kMinSigmaPx, kMinSigmaPx, -kMostRho}};
   }

@@ -150,12 +150,13 @@ struct SearchedLevels {
   static constexpr float kHuge = std::numeric_limits<float>::infinity();
 
   static constexpr float kKeptAmplitude = 0.1f;
-  /// Of the shape, in its step_scale(). Of 0.3, 0.5, 0.8 and 2 this takes the fewest evaluations
-  /// and finds the most minima (docs/measured/benchmarks.md, "The fitter on one core").
+  /// Largest step of the shape, in its step_scale(). Among 0.3, 0.5, 0.8 and 2 this takes the
+  /// fewest evaluations and finds the most minima (docs/measured/benchmarks.md, "The fitter on one
+  /// core").
   static constexpr float kMostStep = 0.5f;
 
-  /// Of a spot that makes such pixels: numbers that span A have a standard deviation of A / 2 at
-  /// most.
+  /// Least amplitude of a spot that makes such pixels: numbers that span A have a standard
+  /// deviation of A / 2 at most.
   DRIFTD_HD static Real least_amplitude(const PixelSummaryOf<Real>& summary, int side) {
     const float count = static_cast<float>(side * side);
     const Real mean = summary.sum / count;

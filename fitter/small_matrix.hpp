@@ -86,7 +86,7 @@ struct Factors {
   Mask<Real> positive_definite;
 };
 
-/// Of a + damping diag(a).
+/// Factorizes a + damping diag(a).
 template <int n, class Real>
 DRIFTD_HD Factors<n, Real> factorize(const SymmetricMatrix<n, Real>& a,
                                      const Real& damping = 0.0f) {

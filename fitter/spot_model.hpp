@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a model of a spot has to say; docs/internals/adding-a-fit.md tells each member's meaning. Host and
-// device.
+// What a model of a spot has to say; docs/internals/adding-a-fit.md tells each member's meaning.
+// Host and device.
 #pragma once
 
 #include <concepts>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Particle swarm fits (PSFIT): a search over the whole ROI that needs no start value, whose best
 // place the Levenberg-Marquardt fit then starts from. A swarm sees the Gaussian at the pixels'
-// centres, also where the fit integrates. Here on the CPU; CudaBatchFitter::search().
+// centres, also where the fit integrates. These run on the CPU; CudaBatchFitter::search() runs them
+// on a GPU.
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 // device. With H = J^T J over (shape..., alpha, beta) and pixel variances v_i, unweighted least
 // squares has the covariance H^-1 (sum v_i J_i J_i^T) H^-1. Photon noise makes v_i linear in the
 // model, v_i = v0 + v1 f_i, so that the sum is v0 H + v1 T with T = sum f J J^T: third-order
-// moments of the profile, no pixel. A noise model gives v0 and v1; without one the squares of the
-// residuals do. Weighted least squares and the likelihood have the inverse of their normal matrix:
-// for the latter the Cramer-Rao bound.
+// moments of the profile, no pixel. A noise model gives v0 and v1; without one they are estimated
+// from the squares of the residuals. Weighted least squares and the likelihood have the inverse of
+// their normal matrix as covariance: for the latter that is the Cramer-Rao bound.
 #pragma once
 
 #include "fitter/fitter.hpp"
@@ -59,7 +59,7 @@ using VarianceSums = VarianceSumsOf<float>;
 template <class Real>
 DRIFTD_HD VarianceSumsOf<Real> variance_sums(const QuotientSumsOf<Real>& s, float count,
                                              const Real& profile, const Real& squares) {
-  constexpr float c = kVarianceRatio;  // of a pixel w = (1 - q)^2, w f = c (q - q^2)
+  constexpr float c = kVarianceRatio;  // a pixel has w = (1 - q)^2, w f = c (q - q^2)
   return {{count - 2.0f * s.q + s.qq, c * (s.q - s.qq), c * c * s.qq,
            c * c * (profile - c * (s.q + s.qq))},
           {squares - 2.0f * s.q_rr + s.qq_rr, c * (s.q_rr - s.qq_rr)}};
@@ -79,7 +79,7 @@ DRIFTD_HD PixelVarianceOf<Real> residual_variance(const VarianceSumsOf<Real>& su
                                                   const Real& profile, int searched,
                                                   const Real& pooled) {
   const float parameters = static_cast<float>(searched);
-  // Of the peak: a pixel cannot tell more than itself.
+  // The peak's leverage is 1 at most: a pixel cannot tell more than itself.
   const Real leverage = where(profile > parameters, parameters / profile, Real(1.0f));
   Real kept[3];  // sum w f^k (1 - h)
   for (int k = 0; k < 3; ++k)

@@ -124,7 +124,7 @@ std::int64_t FramesTiff::bytes() const noexcept {
          static_cast<std::int64_t>(frames_) * page_bytes();
 }
 
-/// Of the page that begins there; and what it says of the frame.
+/// Fills the directory of the page that begins at `at`, and what it says of the frame.
 void FramesTiff::fill_directory(std::int64_t at, std::string_view description) {
   std::byte* directory = page_.data() + directory_at_;
   std::memset(directory, 0, kDirectoryBytes + kDescriptionBytes);

@@ -35,7 +35,7 @@ Column column(Kind kind, const char* name, std::size_t offset, const char* unit,
   return {name, choices.empty() ? kind : Kind::Choice, offset, unit, text, choices};
 }
 
-/// Of the row R, called as its field is.
+/// A column of the row R, called as its field is.
 #define COLUMN(field, ...) \
   column(kind_of<decltype(R::field)>(), #field, offsetof(R, field), __VA_ARGS__)
 

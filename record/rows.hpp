@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What a record holds: one plain struct for a row of each table, and the columns as the file, its
-// readers and docs/use/records.md name them. Times ending in `_ns` are CLOCK_MONOTONIC of the daemon's
-// host, but for `camera_time_ns` and `wall_ns`. Values that do not exist are NaN, or 0 where the
-// text of the column says so. Values; any thread.
+// readers and docs/use/records.md name them. Times ending in `_ns` are CLOCK_MONOTONIC of the
+// daemon's host, but for `camera_time_ns` and `wall_ns`. Values that do not exist are NaN, or 0
+// where the text of the column says so. Values; any thread.
 #pragma once
 
 #include <cstddef>

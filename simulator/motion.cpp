@@ -47,7 +47,7 @@ double drifted_s2(double time_s, double turn_s) noexcept {
   return whole * turn_s * turn_s + rest * rest / 2 - back * back;
 }
 
-/// Of a step that takes a while: the share of it that has been made.
+/// The share of a step that has been made, where the step takes a while.
 double step_share(double since_s, double seconds) noexcept {
   if (since_s < 0) return 0;
   if (since_s >= seconds) return 1;

@@ -46,7 +46,8 @@ std::int64_t stall_time_ns(const AravisSettings& settings, SourceInfo& info) {
   return static_cast<std::int64_t>(stall_us * 1e3);
 }
 
-/// Of a camera without a clock Aravis gives frames the time at which they came, by the computer's.
+/// Whether the camera has a clock. Without one Aravis gives each frame the time of its arrival, by
+/// the computer's clock.
 bool tells_time(ArvCamera* camera) {
   Failure failure;
   const guint64 ticks_hz = arv_gv_device_get_timestamp_tick_frequency(
@@ -318,7 +319,7 @@ void Connection::keep_control(std::int64_t now_ns) noexcept {
 }
 
 double Connection::temperature_c() noexcept {
-  // Of the standard's features and, before it, of one maker.
+  // The standard's feature first, then that of one maker from before the standard.
   for (const char* name : {"DeviceTemperature", "TemperatureAbs"}) {
     if (!has(camera_.get(), name)) continue;
     Failure failure;

@@ -30,7 +30,7 @@ OpenCamera open_camera(const std::string& id);
 /// @throws CameraError as open_camera(), and when another camera has taken its place
 OpenCamera open_again(const Identity& identity);
 
-/// Of what was opened. @throws CameraError where another program has control of it
+/// Checks that this program controls the camera. @throws CameraError where another program does
 void require_control(const OpenCamera& opened);
 
 }  // namespace driftd::camera::aravis

@@ -320,7 +320,7 @@ class AravisSource final : public FrameSource {
            in_lock_.load(std::memory_order_relaxed) != line_is_high_;
   }
 
-  /// Of a connection that ends: nobody sets the line any more.
+  /// Sets the line low before the connection ends: nobody sets it afterwards.
   void lower_line() noexcept {
     if (line_is_high_ != false) connection_->set_output(false);
   }
@@ -342,7 +342,8 @@ class AravisSource final : public FrameSource {
                                            " is not set to " + (high ? "high: " : "low: ") + why);
   }
 
-  /// Of a camera that is not there, where that can be told, an answer takes seconds.
+  /// False where the camera is known to be away: its missing answer would take seconds. Where the
+  /// probe does not work nobody knows, and the camera is asked.
   bool may_answer() noexcept { return probe_answers() || !probe_works_; }
 
   void ask_temperature(std::int64_t now_ns) {

@@ -19,7 +19,8 @@ bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
-/// Of a number: a '-' before digits, behind what separates words, of which it is none itself.
+/// Whether this is a number's sign: a '-' before digits, at the beginning or behind a character
+/// that separates words. (A '-' behind a word separates, and is no sign.)
 bool is_sign(std::string_view name, std::size_t at) {
   constexpr std::string_view kSeparators = "_=(./";
   return name[at] == '-' && at + 1 < name.size() && is_digit(name[at + 1]) &&

@@ -14,7 +14,7 @@ constexpr std::size_t kMostObjects = 10'000;
 /// Unpacked chunks that are kept, at most.
 constexpr hsize_t kMostKept = hsize_t{256} << 20;
 
-/// Of a file whose groups contain one another there would be thousands.
+/// Joins the first names only: a file whose groups contain one another would give thousands.
 std::string list_of(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 20;
   std::string list;

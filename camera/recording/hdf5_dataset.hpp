@@ -55,7 +55,7 @@ Hdf5Dataset open_hdf5_dataset(const StackSettings& settings);
 /// Throws RecordingError, with the reason that HDF5 gives.
 [[noreturn]] void fail_by_hdf5(const std::filesystem::path& path, const std::string& what);
 
-/// Of a chunk; nothing where the dataset has none.
+/// The size of a chunk; nothing where the dataset has none.
 std::optional<Hdf5Triple> chunk_of(const Hdf5Dataset& opened);
 /// As the stack has it: HDF5 converts words with a sign. @throws RecordingError for other types
 PixelType type_of(const Hdf5Dataset& opened);

@@ -173,7 +173,8 @@ bool read_frames(const Hdf5Dataset& opened, const StackShape& shape, std::int64_
   return done;
 }
 
-/// Of a dataset whose filters are not all here, which may have been left out for each chunk.
+/// Refuses a dataset whose filters are not all here, unless its first frame can be read: a filter
+/// may have been left out for each chunk.
 void check_filters(const Hdf5Dataset& opened, const StackShape& shape) {
   const std::string missing = missing_filters(opened);
   if (missing.empty()) return;
@@ -231,7 +232,7 @@ std::int64_t frames_of_chunk(const Hdf5Dataset& opened) {
 std::int64_t unwritten_in_last_chunk(const Hdf5Dataset& opened, const StackShape& shape,
                                      std::int64_t end, std::int64_t chunk) {
   if (chunk < 2 || end < 1) return 0;
-  if (end < shape.frames) {  // of a truncated file: the next one was begun
+  if (end < shape.frames) {  // a truncated file: the next chunk was begun
     const std::vector<hsize_t> next = opened.dimensions.all({static_cast<hsize_t>(end), 0, 0}, 0);
     hsize_t stored = 0;
     const herr_t told = H5Dget_chunk_storage_size(opened.dataset.get(), next.data(), &stored);

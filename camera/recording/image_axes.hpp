@@ -20,7 +20,7 @@ namespace driftd::camera {
 struct AxisValue {
   std::string text = {};  ///< "": by the number
   std::int64_t number = 0;
-  double fraction = 0;  ///< of a number that is not whole: below 1, to be added
+  double fraction = 0;  ///< to be added, where the number is not whole; below 1
   bool operator<(const AxisValue& other) const {
     return std::tie(text, number, fraction) < std::tie(other.text, other.number, other.fraction);
   }
@@ -31,7 +31,7 @@ class ImageAxes {
  public:
   /// An image, before anything is said of it.
   void add_image() { images_.emplace_back(); }
-  /// Of the image that was added last.
+  /// Says where along an axis the image that was added last stands.
   void place(std::string_view axis, const AxisValue& value);
 
   /// The images of one position, channel and z in the order of time, or of z where there is one

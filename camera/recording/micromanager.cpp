@@ -23,7 +23,8 @@ constexpr std::uint64_t kNdTiffMagic = 483729;
 /// Longer texts in an index are damage.
 constexpr std::uint64_t kLongestIndexText = std::uint64_t{1} << 20;
 
-/// Of a number, whole or not; nothing for one that is too large to be counted along an axis.
+/// The axis value of a number, whole or not; nothing for one that is too large to be counted along
+/// an axis.
 std::optional<AxisValue> value_of(double number) {
   constexpr double kMost = 1e15;
   if (!(std::abs(number) < kMost)) return std::nullopt;

@@ -146,8 +146,9 @@ class ReplaySource final : public FrameSource {
   const std::int64_t period_ns_;
   const std::size_t frame_bytes_;
 
-  // Of the pace: the first frame's due time; then when the loop asked for the second, as it keeps
-  // the first until markers are found in it and somebody listens. Written before running_.
+  // The pace counts from here: first the first frame's due time; then the time at which the loop
+  // asked for the second frame, because it keeps the first until markers are found in it and
+  // somebody listens. Written before running_.
   std::int64_t start_ns_ = 0;
   bool paced_ = false;      // the loop's: it has asked for the second
   std::uint64_t next_ = 0;  // frames handed out; the loop's

@@ -12,7 +12,7 @@ namespace {
 /// Longer texts are no metadata of ours.
 constexpr std::uint64_t kLongestText = std::uint64_t{64} << 20;
 
-/// Of a value of each type of TIFF 6.0 and BigTIFF.
+/// Bytes of one value of each type of TIFF 6.0 and BigTIFF.
 std::uint64_t bytes_of_type(std::uint16_t type) noexcept {
   constexpr std::array<std::uint8_t, 19> kBytes{0, 1, 1, 2, 4, 8, 1, 1, 2, 4,
                                                 8, 4, 8, 4, 0, 0, 8, 8, 8};

@@ -30,7 +30,7 @@ class TiffFile {
 
   /// Makes a page the current one; false where it cannot be read. Going on is quick.
   bool turn_to(std::int64_t page);
-  /// Of the current page, apart from the number of frames; words with a sign count as without.
+  /// The current page's shape, without the number of frames; signed words count as unsigned ones.
   /// @throws RecordingError also for a compression that this libtiff cannot undo
   StackShape shape() const;
   /// Whether the current page's 16 bits have a sign.
@@ -46,7 +46,7 @@ class TiffFile {
   /// Where the current page's pixels begin, if they are plain: uncompressed, in strips that follow
   /// one another.
   std::optional<std::uint64_t> plain_pixels_at() const;
-  /// Of the current page's strips or tiles, uncompressed.
+  /// Bytes of the current page's strips or tiles, uncompressed.
   std::uint64_t plain_bytes() const;
   bool is_compressed() const;
   /// Where the current page's directory is.

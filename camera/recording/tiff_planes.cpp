@@ -65,7 +65,7 @@ std::string in_words(const Numbers& shape) {
 void add_planes(ImageAxes& axes, const std::vector<PlaneAxis>& along, std::int64_t count) {
   for (std::int64_t plane = 0; plane < count; ++plane) {
     axes.add_image();
-    std::int64_t of_one = count;  // of the axis: how many planes follow one another
+    std::int64_t of_one = count;  // planes that follow one another at one place of the axis
     for (const PlaneAxis& axis : along) {
       of_one /= axis.size;
       axes.place(axis.name, {.number = plane / of_one % axis.size});

@@ -23,7 +23,7 @@ struct TiffPlanes {
   std::int64_t count = 0;         ///< how many there should be
   std::int64_t first_page = 0;    ///< of the first
   bool behind_one_page = false;   ///< else each has a page
-  bool series_is_chosen = false;  ///< of arrays: no position is meant by it
+  bool series_is_chosen = false;  ///< a series of arrays: it means no position
   std::uint64_t bytes_apart = 0;  ///< behind one page; 0: as many as one has
   std::string who;                ///< says so: "tifffile", "MetaMorph"
 };

@@ -53,7 +53,7 @@ std::int64_t images_said(std::string_view description) {
   return imagej_value<std::int64_t>(description, "images").value_or(1);
 }
 
-/// Of an ImageJ hyperstack; one axis alone where it is none.
+/// The extent of an ImageJ hyperstack; one axis alone where it is none.
 /// @throws RecordingError where its numbers contradict one another
 PlaneExtent extent_said(const StackSettings& settings, std::string_view description,
                         std::int64_t images) {

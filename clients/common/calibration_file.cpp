@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 struct Entry {
   std::string value;
-  bool kept;  ///< of the file before
+  bool kept;  ///< it was in the file before
 };
 using Entries = std::map<std::string, Entry, std::less<>>;
 
@@ -111,7 +111,7 @@ fs::path CalibrationFile::path() const {
 }
 
 void check_writable(const CalibrationFile& file) {
-  constexpr std::size_t kMostBytes = 4096;  // of one that is written anew
+  constexpr std::size_t kMostBytes = 4096;  // a file that is written anew has fewer
   check_replaceable(file.path(), file.config, kMostBytes);
 }
 

@@ -14,7 +14,8 @@
 
 namespace driftd::clients {
 
-/// Key as in docs/reference/configuration.md ("stage.delay_us") and value as YAML on one line ("3100",
+/// Key as in docs/reference/configuration.md ("stage.delay_us") and value as YAML on one line
+/// ("3100",
 /// "[[1, 0], [0, 1]]").
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 

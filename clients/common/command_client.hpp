@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sends commands to the daemon and waits for the reply (docs/reference/protocol.md, "Commands"). Each request
-// has a socket of its own, so one that was never answered leaves nothing behind. One thread.
+// Sends commands to the daemon and waits for the reply (docs/reference/protocol.md, "Commands").
+// Each request has a socket of its own, so one that was never answered leaves nothing behind. One
+// thread.
 #pragma once
 
 #include <chrono>
@@ -24,7 +25,8 @@ struct Reply {
 struct Refused : std::runtime_error {
   Refused(const std::string& why, std::string error_code)
       : std::runtime_error(why), code(std::move(error_code)) {}
-  std::string code;  ///< as in docs/reference/protocol.md; "bad_reply" when the reply is not of the protocol
+  std::string code;  ///< as in docs/reference/protocol.md; "bad_reply" when the reply is not of the
+                     ///< protocol
 };
 
 /// The caller did not want to wait any longer; the command may have been carried out.

@@ -36,7 +36,7 @@ std::string text(const json& object, const char* pointer) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : "-";
 }
 
-/// Of what a message says, which may be any number.
+/// Formats seconds out of a message, which may be any number.
 std::string duration(double seconds) {
   constexpr double kMost = 1e11;
   const auto whole = static_cast<long>(seconds > 0 ? std::min(seconds, kMost) : 0.0);

@@ -112,7 +112,8 @@ struct stat stat_of(const std::filesystem::path& file) {
   return info;
 }
 
-/// Of a file that is not there yet.
+/// What a file that is not there yet takes over from `model`: owner, group and permissions, without
+/// execution.
 struct stat like_model(const std::filesystem::path& model) {
   struct stat like = stat_of(model);
   like.st_mode = (like.st_mode & 0666U) | S_IWUSR;

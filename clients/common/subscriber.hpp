@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Receives published messages: one socket on one or more PUB endpoints, each message split into its
-// topic and its JSON, losses counted by `seq` and restarts seen by `session` (docs/reference/protocol.md).
-// Owned and called by one thread.
+// topic and its JSON, losses counted by `seq` and restarts seen by `session`
+// (docs/reference/protocol.md). Owned and called by one thread.
 #pragma once
 
 #include <chrono>

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kStart_s = 15;        // a program that takes longer will not start
 constexpr double kLock_s = 15;         // reference frames, and time to notice that they do not come
-constexpr double kCalibration_s = 60;  // of some 25
+constexpr double kCalibration_s = 60;  // it takes some 25
 constexpr double kReconnect_s = 20;    // after the camera is back
 constexpr int kQueueMessages = 100'000;  // a minute of everything: the recording must not lose any
 

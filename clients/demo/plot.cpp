@@ -52,8 +52,8 @@ std::vector<Row> make_rows(const Recording& recording, const Phases& phases) {
   return rows;
 }
 
-/// Of the rows within each short span of time two that hold, column by column, its smallest and its
-/// largest values, so that a thinned curve reaches as far as the full one.
+/// Keeps two rows of each short span of time. They hold, column by column, the smallest and the
+/// largest values in it, so that a thinned curve reaches as far as the full one.
 std::vector<Row> thin(const std::vector<Row>& rows) {
   if (rows.size() <= kRowsAtMost) return rows;
   const double span_s = 2 * (rows.back()[0] - rows.front()[0]) / kRowsAtMost;

@@ -37,11 +37,11 @@ struct Expected {
 };
 
 struct Report {
-  /// Of sample_nm about its mean over the frames that the reference was taken from.
+  /// sample_nm about its mean over the frames that the reference was taken from.
   PerAxis residual_rms_nm{}, residual_max_nm{};
-  /// Of disturbance_nm over the same frames about the same reference: the lock's absence.
+  /// disturbance_nm over the same frames about the same reference: as if there were no lock.
   PerAxis unlocked_rms_nm{};
-  /// Of sample_nm from unlocked_ns to lock_ns about its first half second: what was seen.
+  /// sample_nm from unlocked_ns to lock_ns about its first half second: what a viewer saw.
   PerAxis watched_unlocked_rms_nm{};
   std::size_t judged_frames = 0;      ///< that the residual is over
   std::size_t judged_not_locked = 0;  ///< of those, frames without the state locked

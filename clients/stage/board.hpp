@@ -25,7 +25,7 @@ class RateMeter {
     forget(now_ns);
     ++counts_[static_cast<std::size_t>(newest_ % kBuckets)];
   }
-  /// Of the ten whole tenths before this one.
+  /// Counts the ten whole tenths before the present one.
   double per_second(std::int64_t now_ns) noexcept {
     forget(now_ns);
     std::uint64_t sum = 0;

@@ -13,7 +13,7 @@
 
 namespace driftd::stage {
 
-/// Of which controller an axis is.
+/// Which controller an axis belongs to.
 enum class Which : std::uint8_t { First, Second };
 
 /// Sections controller and second_controller.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A correction as it comes from driftd (docs/reference/protocol.md), as far as a stage needs it. Pure.
+// A correction as it comes from driftd (docs/reference/protocol.md), as far as a stage needs it.
+// Pure.
 #pragma once
 
 #include <array>

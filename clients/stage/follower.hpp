@@ -63,7 +63,7 @@ class Follower {
 
   /// Wants to see it again, some time later, to know whether it rests.
   bool wants_rest() const { return rest_unseen_; }
-  /// Of an axis that was where it was at two rests, though it was told to go: told once for each.
+  /// An axis that stood still over several rests, though it was told to go; each is told once.
   std::optional<std::size_t> take_in_vain();
   /// Some axis was where it was at its last two rests: that it takes targets means nothing.
   bool stays_in_vain() const;
@@ -92,7 +92,7 @@ class Follower {
   const std::optional<PerAxis>& last_target_nm() const { return last_nm_; }
   /// A position against the present lock's zero, in the corrections' own nm; empty before any lock.
   std::optional<PerAxis> total_nm(const PerAxis& position_nm) const;
-  /// Of the last correction planned.
+  /// Session and lock of the last correction planned.
   const std::optional<std::string>& session() const { return session_; }
   std::int64_t lock_id() const { return lock_id_; }
 
@@ -123,7 +123,7 @@ class Follower {
     /// What the sensor says, as a target.
     double of_sensor(double position_nm) const { return position_nm - offset_nm.value_or(0); }
   };
-  /// Of the last two rests between which the target moved.
+  /// What the last two rests between which the target moved have shown.
   struct Rest {
     double position_nm = 0, target_nm = 0;
     int in_vain = 0;    ///< rests in a row at which the position was the same

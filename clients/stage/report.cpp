@@ -36,8 +36,9 @@ std::string_view word_of(Condition condition) {
   return "disconnected";
 }
 
-/// What the daemon takes of a text (docs/reference/protocol.md). A controller's text may be no UTF-8, and
-/// control characters, six bytes each in JSON, would make a message longer than it takes.
+/// What the daemon takes of a text (docs/reference/protocol.md). A controller's text may be no
+/// UTF-8, and control characters, six bytes each in JSON, would make a message longer than it
+/// takes.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMostBytes = 300;
   const auto valid = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));

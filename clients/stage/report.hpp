@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The driver's report to the daemon (docs/reference/protocol.md, command `stage`), and the lines that people
-// read. Pure.
+// The driver's report to the daemon (docs/reference/protocol.md, command `stage`), and the lines
+// that people read. Pure.
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 // drift estimator; no allocation, noexcept, a fixed number of iterations: same input, same bits.
 //
 // Tukey biweight by iteratively reweighted means (Huber & Ronchetti, Robust Statistics, 2009, ch. 4
-// and 7), started at the componentwise median, so that any minority of wrong markers may be
-// anywhere. A weight is at most twice the median weight: one bright but wrong marker cannot
-// outvote the others.
+// and 7). It starts at the componentwise median, so that wrong markers do no harm wherever they
+// are, as long as they are a minority. A weight is at most twice the median weight: one bright but
+// wrong marker cannot outvote the others.
 #pragma once
 
 #include <span>
@@ -17,13 +17,13 @@ namespace driftd::control {
 /// One marker's vote.
 struct Vote {
   Vec2 value_nm;
-  Vec2 variance_nm2;         ///< > 0
-  double floor_nm2 = 0;      ///< of it, what only keeps one vote from claiming all the weight
+  Vec2 variance_nm2;     ///< > 0
+  double floor_nm2 = 0;  ///< the part of it that only keeps one vote from claiming all the weight
   double reference_nm2 = 0;  ///< part of the variance that is the same in every frame, per axis
   double trust = 1;          ///< factor on the weight, 0..1
   double share = 1;          ///< the estimator's own: set_part()
   double weight = 0;         ///< result: share of the sum of weights
-  // Of the consensus' own: the same in each of its iterations.
+  // Set by the consensus itself, and the same in each of its iterations.
   double weight_at_centre = 0;
   double per_limit_nm2 = 0;  ///< 1 / limit^2
   double loss = 1;           ///< of a robust mean against a plain one, as a factor of variance

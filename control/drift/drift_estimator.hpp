@@ -3,10 +3,10 @@
 // displacements from their references, averaged over frames, with its covariance and each marker's
 // health. Tracking loop; no allocation after construction; noexcept.
 //
-// Every marker is measured against its own reference, so markers may come and go without a jump.
-// What one frame cannot show, a marker that detaches slowly, shows in the running mean of its
-// residual: its weight falls smoothly as that mean grows, to zero where it is called an outlier,
-// and it returns gradually after the mean has come back to half of that.
+// Every marker is measured against its own reference, so markers may come and go without a jump. A
+// marker that detaches slowly does not show in one frame, but in the running mean of its residual.
+// Its weight falls smoothly as that mean grows, to zero where the marker is called an outlier, and
+// returns gradually after the mean has come back to half of that.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ class DriftEstimator {
   double share(std::size_t i) const noexcept { return shares_[i]; }
   /// Grows with each new reference that all markers have.
   std::uint32_t references() const noexcept { return references_; }
-  /// Of a place in this frame, without its reference's.
+  /// Variance of a place in this frame, without its reference's.
   Vec2 noise_nm2(std::size_t i, const MarkerObservation& observation) const noexcept;
   const EstimatorSettings& settings() const noexcept { return settings_; }
 
@@ -76,9 +76,9 @@ class DriftEstimator {
 
   /// Displacement and residual are zero where this frame gave none.
   std::span<const MarkerResult> results() const noexcept { return results_; }
-  /// Of an Unreferenced marker: its last known place on the same terms.
+  /// An Unreferenced marker has its last known place here, on the same terms.
   std::span<const Vec2> reference_px() const noexcept { return reference_px_; }
-  /// Of markers()[i]; its amplitude is the slow average.
+  /// The reference of markers()[i]; its amplitude is the slow average.
   MarkerReference reference(std::size_t i) const noexcept {
     const Track& track = tracks_[i];
     return {.place_px = reference_px_[i],
@@ -111,7 +111,7 @@ class DriftEstimator {
   struct FrameMean {
     Vec2 drift_nm;
     Covariance2 covariance_nm2;
-    double reference_nm2 = 0;  ///< of it, what an average over frames does not lessen
+    double reference_nm2 = 0;  ///< the part of it that an average over frames does not lessen
     bool witness_valid = false;
     Vec2 witness_nm;
   };

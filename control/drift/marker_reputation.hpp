@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What each marker is worth by its past: an account, forgotten over minutes, of how often it was
 // good, how its residuals scatter against what its fits promise, and how far it has moved against
-// the others. The drift estimator judges a frame, and a second at most; this one finds what walks a
-// nanometre a minute, and does not trust at once who has just come back. Owned by MarkerTrust.
-// Tracking loop, once a frame is on its way; no allocation after construction; noexcept.
+// the others. The drift estimator judges a frame, or a second at most. The reputation finds a
+// marker that walks a nanometre a minute, and does not trust at once one that has just come back.
+// Owned by MarkerTrust. Tracking loop, once a frame is on its way; no allocation after
+// construction; noexcept.
 //
-// A reputation is a weight. It is exactly 1 of every marker that does what was promised, so that it
-// costs no precision where all is well.
+// A reputation is a weight. It is exactly 1 for every marker that does what was promised: it costs
+// no precision where all is well.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +79,7 @@ class MarkerReputation {
  private:
   struct Account {
     MarkerStanding standing;
-    // Of the place, since its reference.
+    // The place, since the marker got its reference.
     int frames = 0;
     double age_s = 0, place_age_s = 0, old_place_age_s = 0;
     Vec2 old_place_nm;

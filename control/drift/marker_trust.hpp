@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How much each marker counts in the drift by what is known of it beyond one frame: its
-// reputation, and whose turn it is to be a witness. Belongs to a set of markers. Tracking loop,
-// once a frame's correction is on its way; no allocation after construction; noexcept.
+// How much each marker counts in the drift by what is known of it beyond one frame: its reputation,
+// and whether it is its turn to be a witness. Belongs to a set of markers. Tracking loop, once a
+// frame's correction is on its way; no allocation after construction; noexcept.
 #pragma once
 
 #include <span>

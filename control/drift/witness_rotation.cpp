@@ -7,7 +7,7 @@
 namespace driftd::control {
 namespace {
 
-/// Of a frame that comes after a pause.
+/// A frame that comes after a pause counts as so much time, at most.
 constexpr double kLongestIntervalS = 0.5;
 /// So many more than drift.min_markers have to be left: any marker is an outlier now and then.
 constexpr int kSpare = 1;

@@ -3,12 +3,12 @@
 // checked by the others in its turn. Owned by MarkerTrust. Tracking loop; no allocation after
 // construction; noexcept.
 //
-// References stay those of the lock, and weights are faded: with d_i = D + e_i of a marker whose
-// reference is wrong by e_i, the drift measured is D + sum w_i e_i. Whichever markers track, that
-// is a mean of the same few constants: it is bounded by the largest of them and does not add up.
-// (Were a marker that comes in given a new reference by the consensus, the error of each would
-// stay in the mean for ever, and the place would walk at random.) A step of (e_in - e_out) / n
-// becomes a ramp of kFadeS.
+// References stay those of the lock, and weights are faded. Where a marker's reference is wrong by
+// e_i, it shows d_i = D + e_i, and the drift measured is D + sum w_i e_i. Whichever markers track,
+// that error is a mean of the same few constants: it is bounded by the largest of them and does not
+// add up. (If a marker that comes in got a new reference from the consensus, the error of each one
+// would stay in the mean for ever, and the place would walk at random.) The fade turns a step of
+// (e_in - e_out) / n into a ramp of kFadeS.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ struct StretchGain {
 struct GainCourse {
   std::vector<StretchGain> stretches;
   double chi_square = 0;
-  /// Of the stretch in the middle of the order: more than a tenth or so is no linear motion.
+  /// Median over the stretches. More than a tenth or so is no linear motion.
   double unexplained() const;
 };
 /// Gains of stretches of about `shortest_s`, or longer of a slow camera, at a given shape.

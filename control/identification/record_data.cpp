@@ -55,7 +55,7 @@ double median_age_s(const Clean& record) {
   return median(ages);
 }
 
-/// Of the difference between a value and the one before it, over the quiet part.
+/// Standard deviation of the difference between a value and the one before it, over the quiet part.
 double difference_sd(const FitData& data, std::size_t axis) {
   std::vector<double> sizes;
   for (std::size_t k = 1; k < data.begin; ++k) {

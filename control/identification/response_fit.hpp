@@ -35,7 +35,7 @@ struct ResponseFit {
   std::array<std::vector<double>, 2> linear;
   double chi_square = 0;
   std::size_t equations = 0;
-  /// Of delay (s), ln(frequency or time constant), ln(damping); then linear[0], linear[1].
+  /// Rows: delay (s), ln(frequency or time constant), ln(damping); then linear[0], linear[1].
   std::vector<double> covariance;
   std::size_t unknowns = 0;
 

@@ -14,7 +14,7 @@ constexpr double kRestAtEndS = 0.4;
 constexpr double kShareOfLimit = 0.9;
 /// A stroke takes at least so many frames.
 constexpr double kFewestFramesAStroke = 4;
-/// Of the moving part, until the strokes have grown to the whole excursion.
+/// Share of the moving part in which the strokes grow to the whole excursion.
 constexpr double kGrowing = 0.2;
 constexpr double kFirstReach = 1.0 / 7;
 constexpr double kLongestRestS = 0.1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // From the record of a calibration run to what the stage is: matrix, dead time, response,
 // hysteresis and noise, each with its standard deviation, what the configuration should say, and
-// the residual that a lock would then have; or why the record does not tell. docs/internals/identification.md
-// has the method and its figures. Pure; any thread; some seconds for 10,000 frames.
+// the residual that a lock would then have; or why the record does not tell.
+// docs/internals/identification.md has the method and its figures. Pure; any thread; some seconds
+// for 10,000 frames.
 #pragma once
 
 #include <array>

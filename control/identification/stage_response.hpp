@@ -12,7 +12,7 @@
 
 namespace driftd::control {
 
-/// Of one channel on its way: the command, and place and speed against it.
+/// The state of one channel: the command, and place and speed against it.
 struct ResponseState {
   double command = 0, z = 0, v = 0;
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
-// From the drift estimate to a stage correction: a control law (law_choice.hpp) on the error that
-// will be left once everything already commanded has taken effect (stage_model.hpp), so that the
-// loop's delay is not corrected twice; then the limits on step, rate, range and travel, each
-// reported.
-// Owned by the supervisor. Tracking loop; no allocation after construction; noexcept.
+// From the drift estimate to a stage correction. A control law (law_choice.hpp) acts on the error
+// that will be left once everything already commanded has taken effect (stage_model.hpp), so that
+// the loop's delay is not corrected twice. Then come the limits on step, rate, range and travel;
+// each one that acts is reported.
 //
 // Per frame, in stage axes (docs/internals/drift-and-lock.md derives it):
 //   target = stage - image_to_stage * drift   where the stage must be, from this frame; `stage` is
 //                                             the modelled stage, averaged as the drift is
 //   total  = limited(law(target, total - move) + move)
-// `move` is the part of the total that takes the sample to another place by intention. The stage's
-// answer being linear, the target, which the sample's own drift alone decides, does not change by
-// it: the law never sees a move.
+// `move` is the part of the total that takes the sample to another place by intention. The stage
+// answers linearly, so the target, which the sample's own drift alone decides, does not change with
+// `move`: the law never sees a move.
 #pragma once
 
 #include <cstddef>
@@ -85,7 +84,7 @@ class Controller {
   bool sees_move() const noexcept { return shaken_nm2_ > kLeastShakenNm2; }
   /// The part of the total that moves asked for.
   Vec2 move_nm() const noexcept { return move_nm_; }
-  /// Of the way to what was set last the last update() went this share, 0 to 1.
+  /// The share, 0 to 1, that the last update() went of the way to what set_move() was told last.
   double move_share() const noexcept { return move_share_; }
   /// A move that no drift asked for, within the same limits; the law goes on from there. The
   /// first call after reset() moves nothing: the rate counts from it.
@@ -103,7 +102,7 @@ class Controller {
   Vec2 total_nm() const noexcept { return total_nm_; }
   /// The stage's place at lock, from its place at the daemon's start.
   Vec2 travelled_nm() const noexcept { return travelled_nm_; }
-  /// Of the last reset().
+  /// What the last reset() was given.
   Vec2 carried_nm() const noexcept { return carried_nm_; }
   /// What the observer needs a plan for. @param period_s  between frames; 0: not known
   ObserverSettings observer_wish(double period_s) const noexcept;
@@ -133,7 +132,7 @@ class Controller {
 
   ControllerSettings settings_;
   double waiting_us_ = 0;
-  StageModel stage_, moved_;  ///< of the total; of move_nm_ alone
+  StageModel stage_, moved_;  ///< told the total; told move_nm_ alone
   LawChoice law_;
   Vec2 seen_move_nm_;      ///< where moves had the stage in the last frame that the law saw
   double shaken_nm2_ = 0;  ///< what that may have wrong lately

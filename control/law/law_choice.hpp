@@ -4,9 +4,9 @@
 // from where the stage is. The controller owns it. Tracking loop; no allocation after construction;
 // noexcept.
 //
-// `auto` takes the observer as soon as it has a plan, and PI where PI would have been stiller
-// (law_judge.hpp): for a minute, then the observer is tried again, and each time that fails for
-// twice as long, up to an hour.
+// `auto` takes the observer as soon as it has a plan. Where PI would have been stiller
+// (law_judge.hpp) PI takes over for a minute; then the observer is tried again. Each time that
+// fails, PI stays for twice as long, up to an hour.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct LawSettings {
   ControlLaw law = ControlLaw::Pi;
   PiSettings pi{};
   StageModelSettings stage{};
-  double step_limit_nm = 0, rate_limit_nm_per_s = 0;  ///< of the lock, for PI flown beside
+  double step_limit_nm = 0, rate_limit_nm_per_s = 0;  ///< the lock's, for PI flown beside
 };
 
 /// What is told of the law that acts.
@@ -84,7 +84,7 @@ class LawChoice {
   /// To be learnt from; of the last see(). taken_ns 0: there is nothing.
   const ObserverFrame& frame() const noexcept { return observer_.frame(); }
 
-  /// Of the last see(), where the observer acts and has learnt; for the stage monitor.
+  /// What the last see() expected, where the observer acts and has learnt; for the stage monitor.
   std::optional<Expectation> expectation() const noexcept {
     return state_.observer ? observer_.expectation() : std::nullopt;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Whether a lock would be stiller if PI held it. PI is flown beside the law that acts, on the same
-// sample and a modelled stage: from what a frame shows and where the modelled stage was follows
-// where the sample would have had to be, and from that what PI would have left. Owned by the choice
-// of laws. Tracking loop; no allocation after construction; noexcept.
+// sample and a modelled stage of its own. A frame and the place of the acting law's modelled stage
+// tell where the stage should have been, and that tells what PI would have left. Owned by the
+// choice of laws. Tracking loop; no allocation after construction; noexcept.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace driftd::control {
 struct JudgeSettings {
   StageModelSettings stage{};
   PiSettings pi{};
-  double step_limit_nm = 0;  ///< of PI's commands, as of the lock's
+  double step_limit_nm = 0;  ///< the lock's, which PI keeps, too
   double rate_limit_nm_per_s = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whether the sample lies still enough for images to be taken of it: the residual of the lock,
-// measured over the last moments, is within what the user tolerates. For the programs that pause a
-// microscope. Tracking loop; no allocation; noexcept.
+// Tells whether the sample lies still enough for images: the lock's residual, measured over the
+// last moments, is within what the user tolerates. For the programs that pause a microscope.
+// Tracking loop; no allocation; noexcept.
 #pragma once
 
 #include <cstdint>

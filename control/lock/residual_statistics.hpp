@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-// How still the lock holds the sample, by two measures beside one another: in the loop, by the
-// drift that it corrects, and out of it, by the witnesses, of which it knows nothing. What the loop
-// follows by mistake (noise, a marker that moves) is small in the first and shows in the second.
-// Tracking loop, once a frame is on its way; no allocation; noexcept; a dozen flops a frame and a
-// measure, a few hundred at most.
+// How still the lock holds the sample, by two measures beside one another. The one in the loop is
+// the drift that the lock corrects; the one out of the loop comes from the witnesses, which the
+// lock does not use. What the loop follows by mistake (noise, a marker that moves) is small in the
+// first and shows in the second. Tracking loop, once a frame is on its way; no allocation;
+// noexcept; a dozen flops for each frame and measure, a few hundred at most.
 //
 // Allan deviation of the place: s^2(tau) = <(m[k+1] - m[k])^2> / 2 over adjacent, not overlapping
 // means m over tau (Allan 1966, Proc. IEEE 54:221; IEEE Std 1139 with the place for the relative
-// frequency), for octaves of a frame's time. Each octave's means are those of two of the octave
-// below.
+// frequency). tau is 1, 2, 4 .. frame times. Each mean is that of two means over half of its tau.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@
 
 namespace driftd::control {
 
-/// Of 1, 2, 4 .. frames: 262 s at 500 frames/s.
+/// Averages over 1, 2, 4 .. frames: up to 262 s at 500 frames/s.
 constexpr std::size_t kAllanOctaves = 18;
 
 struct AllanOctave {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Where the lock is to hold the sample, and how it gets there: a path of straight lines from place
 // to place, each run at a speed that begins and ends smoothly, with a stay at each place. It knows
-// neither stages nor limits: who runs it says how much of the way there was room for. Owned by the
+// neither stages nor limits: its caller says for how much of the way there was room. Owned by the
 // supervisor. Tracking loop; no allocation; noexcept.
 #pragma once
 
@@ -25,7 +25,7 @@ struct MovePath {
 
   std::uint64_t id = 0;  ///< for reports
   std::array<MovePlace, kMostPlaces> places;
-  std::size_t count = 0;      ///< of `places` that are used
+  std::size_t count = 0;      ///< so many of `places` are used
   std::uint32_t repeats = 1;  ///< runs through so many times
 };
 

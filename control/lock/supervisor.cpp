@@ -34,7 +34,8 @@ bool is_of_stage(LockReason reason) noexcept {
          reason == LockReason::StageLimit || reason == LockReason::StageSilent;
 }
 
-/// Of a reference: with the first there is no move to compare, with the last a new zero.
+/// Frames of a reference without a move: before the first there is nothing to compare with, and the
+/// last sets a new zero.
 constexpr int kFramesWithoutMove = 2;
 
 bool is_measured(const FrameFacts& facts) noexcept {

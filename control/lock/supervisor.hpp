@@ -21,7 +21,7 @@ namespace driftd::control {
 struct SupervisorSettings {
   LockSettings lock;
   ControllerSettings controller;
-  int reference_frames;           ///< of lock.reference_frames, for the time they need
+  int reference_frames;           ///< lock.reference_frames, for the time that they need
   int rest_moves_to_lock;         ///< that the stage monitor has to have seen before a lock engages
   std::int64_t stall_timeout_ns;  ///< without a frame for so long: no frames
   std::int64_t range_timeout_ns;  ///< at the range limit for so long: holding
@@ -83,7 +83,8 @@ class Supervisor {
   void change_settings(const SupervisorSettings& settings) noexcept;
 
   void command(LockEvent command, std::int64_t now_ns) noexcept;
-  /// Of the next lock that engages: Controller::reset(), and the set-point that it begins with.
+  /// What the next lock that engages begins with: Controller::reset() takes the total, and the
+  /// set-point is at `set_nm`.
   void set_carried(Vec2 carried_nm, Vec2 set_nm = {}) noexcept {
     carried_nm_ = carried_nm;
     first_set_nm_ = set_nm;
@@ -106,7 +107,8 @@ class Supervisor {
     return controller_.observer_wish(1e-9 * period_.ns());
   }
   LawChoice& law() noexcept { return controller_.law(); }
-  /// Of the last decide(), where the law that acts decided and the observer has seen the frame.
+  /// The frame of the last decide(); null unless the law that acts decided and the observer has
+  /// seen the frame.
   const ObserverFrame* to_learn_from() const noexcept {
     return learnt_ ? &controller_.law().frame() : nullptr;
   }

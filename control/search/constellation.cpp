@@ -52,7 +52,7 @@ std::vector<Opinion> opinions_of(std::span<const MarkerReference> markers,
 
 struct Support {
   int markers = 0;  ///< different ones with an opinion near enough
-  Vec2 mean_px;     ///< of these opinions
+  Vec2 mean_px;     ///< mean of their opinions
 };
 
 /// Counts who supports a displacement.

@@ -101,7 +101,7 @@ class TileMap {
   std::vector<Level> levels_;
 };
 
-/// Of equal neighbours the first in reading order is the maximum.
+/// Among equal neighbours the first in reading order is the maximum.
 bool is_maximum(const Plane& plane, int x, int y, int radius) {
   const float value = plane.at(x, y);
   for (int v = std::max(0, y - radius); v <= std::min(plane.height - 1, y + radius); ++v)

@@ -21,7 +21,7 @@ constexpr double kSurely = 4;
 /// ... with places known no better than so: what a few pairs agree on by chance, and distortion.
 constexpr double kLeastErrorPx = 0.02;
 
-/// Of the markers' centre, and about it.
+/// The displacement of the markers' centre, and the turn about it.
 struct Pose {
   double turn_rad = 0;
   Vec2 displacement_px;

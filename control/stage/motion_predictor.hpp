@@ -4,8 +4,8 @@
 // monitor, which owns it. Tracking loop; no allocation; noexcept.
 //
 // The coefficients solve the normal equations of the autocorrelation of the moves (Durbin 1960;
-// Makhoul 1975, "Linear prediction", Proc. IEEE 63, eq. 38), which a mean with exponential
-// forgetting follows.
+// Makhoul 1975, "Linear prediction", Proc. IEEE 63, eq. 38). The autocorrelation is a mean with
+// exponential forgetting.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where the stage is: what it was told, through its dead time and response, and the
-// matrix between its axes and the image's. One object for everything that needs to know: the
-// controller, the watch over whether the stage follows, calibration, and tests.
+// Where the stage is: what it was told, through its dead time and response, and the matrix between
+// its axes and the image's. One object for everything that needs to know: the controller, the stage
+// monitor, calibration, and tests.
 // Tracking loop; no allocation after construction; noexcept.
 #pragma once
 

@@ -14,8 +14,8 @@ constexpr double kCalmerShare = 0.5;
 /// Tails of the innovations: Student's distribution with this many degrees of freedom, so that a
 /// knock of the sample is little evidence for anything.
 constexpr double kTailFreedom = 4;
-/// Of the logarithm of what this distribution gives: half its freedom, which for small innovations
-/// is the normal distribution's, and for large ones a little less than Student's own.
+/// Factor on the logarithm that this distribution gives: half its freedom. For small innovations
+/// that is the normal distribution's surprise, for large ones a little less than Student's own.
 constexpr double kWeight = 0.5 * kTailFreedom;
 /// A larger innovation is a knock of the sample: it enters the past as this many standard
 /// deviations.
@@ -39,7 +39,7 @@ constexpr double kCreditFrames = 2000;
 /// What the model may have wrong of a move by intention, from one frame to the next: its gain, its
 /// axes, its lag, and a command that was late. It fades with what the stage's swinging leaves.
 constexpr double kModelShare = 0.25;
-/// Of that, so much may be so all the time, frame for frame, and is no evidence at all.
+/// So much of a move the model may have wrong all the time, frame for frame: that is no evidence.
 constexpr double kAlwaysShare = 0.2;
 constexpr double kModelMemory = 0.9;
 /// More of this than of the sample's own variance, and it is no longer the sample that is seen.
@@ -84,7 +84,7 @@ bool is_place(Vec2 v) noexcept {
   return std::abs(v.x) <= kFarthestNm && std::abs(v.y) <= kFarthestNm;
 }
 
-/// Of the modelled stage: nothing was commanded.
+/// Whether the modelled stage rests: nothing was commanded.
 bool is_rest(Vec2 move_nm) noexcept {
   return move_nm.x == 0 && move_nm.y == 0;
 }
@@ -328,8 +328,8 @@ void StageMonitor::remember() noexcept {
   past_[newest_] = move;
 }
 
-/// Of an innovation: what was learned, or what the measurement alone has; more where no candidate
-/// explains the last frames so well, because then it is the sample's own motion that grew.
+/// Sets the variance of an innovation: what was learned, or what the measurement alone has. It is
+/// more where no candidate explains the last frames so well: then the sample's own motion grew.
 void StageMonitor::update_variance(const Covariance2& measured_nm2) noexcept {
   Vec2 least = candidates_[0].recent_nm2;
   for (Candidate& c : candidates_) {

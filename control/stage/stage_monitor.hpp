@@ -45,7 +45,7 @@ struct ObservedFrame {
   Vec2 moved_nm;               ///< image_to_stage * drift: the sample's place
   Covariance2 covariance_nm2;  ///< of moved_nm
   Vec2 modelled_nm;            ///< where the model says the stage was when the frame was taken
-  Vec2 move_nm = {};  ///< of that, what a move by intention did (control/lock/set_point.hpp)
+  Vec2 move_nm = {};           ///< the part of it by intention (control/lock/set_point.hpp)
   std::int64_t taken_ns = 0;
   /// Where the observer holds the lock: its innovations are weighed in place of the monitor's own,
   /// which know less of slow and of drifting lines.

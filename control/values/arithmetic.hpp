@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Of places and times, for the sources of this folder and the loop.
+// Arithmetic with places and times, for the sources of this folder and the loop.
 #pragma once
 
 #include <algorithm>

@@ -25,7 +25,7 @@ constexpr double kDefaultSeconds = 20;
 constexpr double kMostMoved = 6;
 constexpr int kLeastBadFramesToEnd = 10;
 constexpr std::size_t kLeastSamples = 200;
-/// Of a run: fewer tell nothing, more take the evaluation longer than anybody waits.
+/// Frames of a run: fewer tell nothing, more take the evaluation longer than anybody waits.
 constexpr double kFewestFrames = 400;
 constexpr double kMostFrames = 60'000;
 /// The excursion, one way, may take so much of the run.

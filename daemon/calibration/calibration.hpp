@@ -74,7 +74,7 @@ class Calibration {
   Phase phase_ = Phase::None;
   std::string text_;
   nlohmann::json result_;
-  const CalibrationRun* awaited_ = nullptr;  ///< of the order that began; never looked into
+  const CalibrationRun* awaited_ = nullptr;  ///< the order's; only its address counts
   std::shared_ptr<std::atomic<bool>> cancelled_;
   std::future<CalibrationResult> evaluation_;  ///< last: it is waited for by the destructor
 };

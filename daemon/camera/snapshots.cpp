@@ -9,7 +9,7 @@ namespace driftd::daemon {
 namespace {
 
 constexpr std::size_t kMostWaiting = 32;
-/// Of all peers together. Beyond it nobody gets a snapshot until somebody reads.
+/// Bytes of all peers together. Beyond them nobody gets a snapshot until somebody reads.
 constexpr std::size_t kMostUnreadBytes = std::size_t{64} << 20;
 
 /// Little-endian, whatever this machine is.

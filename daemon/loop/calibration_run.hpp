@@ -73,7 +73,7 @@ class CalibrationRun {
   double progress() const noexcept;
   const CalibrationSettings& settings() const noexcept { return settings_; }
   const control::StageRecord& record() const noexcept { return record_; }
-  /// Of the stage, when the calibration ended.
+  /// How long the calibration took, and where it left the stage.
   double seconds() const noexcept { return 1e-9 * static_cast<double>(now_ns_ - begun_ns_); }
   control::Vec2 left_at_nm() const noexcept { return total_nm_; }
   /// The sample's farthest place from its start.

@@ -3,46 +3,48 @@
 // loop.
 //
 // Camera and host clocks share no zero. The smallest (arrival - camera time) so far, the floor,
-// stands for a frame without delay; a frame's excess over it is its delay. The floor follows two
-// quartz clocks that drift apart: it rises by up to 500 ppm while frames come without delay, and
-// goes on with the slope measured then while they are late, so that no backlog is taken for drift.
+// stands for a frame without delay; a frame's excess over it is its delay. Two quartz clocks drift
+// apart, and the floor follows them: it rises by up to 500 ppm while frames come without delay.
+// While frames are late it goes on with the slope measured before, so that no backlog is taken for
+// drift.
 //
-// A backlog and a clock that stepped back by a second both make (arrival - camera time) a second
-// larger. What tells them apart is the frame counter, which neither of them touches. Between two
-// frames, the counter times the frame period is how long really passed between the exposures:
+// A backlog of a second makes (arrival - camera time) a second larger, and so does a clock that
+// stepped back by a second. The frame counter tells the two apart, because neither of them touches
+// it. Between two frames, the counter times the frame period is how long really passed between the
+// exposures:
 //
 //     camera time disagrees with the counter, arrivals agree   the clock stepped
 //     arrivals disagree with the counter, camera time agrees   frames are delayed (or catch up)
 //     both disagree, by the same amount                        the camera paused: no change
 //     both disagree, differently                               taken as delay: the frame is older
 //
-// So the floor moves only when arrivals at the normal spacing prove that nothing was delayed, or a
-// frame arrived before it was taken. It moves by what the clock differs from the counter: a backlog
-// stands after it as it did before, and a delayed frame stays a delayed frame. In between the
-// counter gives the delay. A clock ahead of the counter while frames are late is either a step or
-// exposures that nobody counted; until frames come without delay for a tenth of a second, they are
-// taken for as late as the older of the two says (the doubt). Where it
-// is ahead by just what frames were late, exposures were left out.
+// So the floor moves only when arrivals at the normal spacing prove that nothing was delayed, or
+// when a frame arrived before it was taken. It moves by the difference between clock and counter: a
+// backlog stays what it was, and a delayed frame stays a delayed frame. In between the counter
+// gives the delay. If the clock is ahead of the counter while frames are late, either it stepped,
+// or there were exposures that nobody counted. Until frames come without delay for a tenth of a
+// second, they count as late as the worse of the two cases makes them (the doubt). If the clock is
+// ahead by just what frames were late, exposures were left out.
 //
-// A clock that is slow from the first frame on is one with its own counter, and looks like a queue
-// that grows evenly. There the camera is asked: wants_rate() says when, and what it shows then
-// comes past the queue. Where that proves the clock slow, and frames fall behind by just that, the
+// A clock that is slow from the first frame on agrees with its own counter, and looks like a queue
+// that grows evenly. In this case the camera is asked for its time: wants_rate() says when, and the
+// answer passes by the queue. If it proves the clock slow, and frames fall behind by just that, the
 // clock is condemned: not used until the camera is opened anew.
 //
-// A camera without a steady period (triggers at any time) has no such witness. There only what
-// cannot be is held against its clock: time that stood or went back from one exposure to the next,
-// a frame that arrived before it was taken, delays that stay equal while the exposures' spacing
-// varies (a queue evens arrivals out and hands that variation on to the delays). Anything else
-// counts as delay.
+// A camera without a steady period (triggers at any time) has no such witness. Against its clock
+// speaks only what cannot be: time that stood or went back from one exposure to the next, a frame
+// that arrived before it was taken, or delays that stay equal while the exposures' spacing varies
+// (a queue evens arrivals out and passes that variation on to the delays). Anything else counts as
+// delay.
 //
 // While the clock is not trusted (no time, the first frames, rate not that of real time, standing
 // still, jumping about) the delay is 0: the frame's age then counts from its arrival, as trust()
-// says. Limits: delays present from the first frame on are not seen, and a link that carries less
-// than two thirds of the frames from the first frame on, without losing any for a third of a
-// second, looks like a slow clock. A camera that cannot be asked for its time has its slow clock
-// found out only once that is five seconds behind. A step back in the very frame that the link held
-// up counts as delay until the camera is opened anew. After a step ahead, frames that are late by
-// just as much before it settled (0.2 s) count as being in time.
+// says. Limits: delays present from the first frame on are not seen. A link that carries less than
+// two thirds of the frames from the first frame on, without losing any for a third of a second,
+// looks like a slow clock. If a camera cannot be asked for its time, its slow clock is found only
+// once that is five seconds behind. A step back in the very frame that the link held up counts as
+// delay until the camera is opened anew. After a step ahead, frames that are late by just as much
+// before it settled (0.2 s) count as being in time.
 #pragma once
 
 #include <cstdint>
@@ -106,7 +108,7 @@ class CameraClock {
 
    private:
     double ns_ = 0;
-    double odd_share_ = 0;  ///< of the last frames, those an eighth of a period off
+    double odd_share_ = 0;  ///< share of the last frames that are an eighth of a period off
     int seen_ = 0;
   };
   /// The lowest of a value in one stretch of frames after the other.
@@ -166,7 +168,7 @@ class CameraClock {
   std::int64_t camera_zero_ns_ = 0, arrival_zero_ns_ = 0;
   Sighting previous_;    ///< whatever it was
   Sighting last_;        ///< for which the clock was right
-  Sighting near_;        ///< of these the last without delay
+  Sighting near_;        ///< the last of these without delay
   double floor_ns_ = 0;  ///< at last_
   double slope_ = 0;     ///< of the floor
   double slope_base_ns_ = 0, slope_since_ns_ = 0, slope_after_ns_ = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Whole frames copied out of the loop when housekeeping asks for one (marker search, snapshot). An
-// image belongs to one side at a time and changes hands through a pointer: housekeeping makes it
-// and asks, the loop takes it, writes after the frame's correction has left, part by part as long
-// as nothing else waits for the loop, and gives it back; where something does, the next frame is
-// tried. An image that nobody waits for any more is taken back, or dropped when it comes. The loop
-// neither allocates nor frees.
+// Copies whole frames out of the loop when housekeeping asks for one (marker search, snapshot). An
+// image belongs to one side at a time and changes hands through a pointer. Housekeeping makes it
+// and asks. The loop takes it, copies after the frame's correction has left, part by part as long
+// as nothing else waits for the loop, and gives it back. If something does wait, the loop tries the
+// next frame. An image that nobody waits for any more is taken back, or dropped when it comes. The
+// loop neither allocates nor frees.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,8 @@ class FrameCopy {
  public:
   /// Pixels that are copied before the loop looks again: some 10 us.
   static constexpr int kPartPixels = 1 << 15;
-  /// Of a camera whose frames always come sooner than one is copied, one frame has to wait.
+  /// After so many tries one frame has to wait: a camera's frames may always come sooner than one
+  /// is copied.
   static constexpr int kMostTries = 30;
 
   FrameCopy() = default;

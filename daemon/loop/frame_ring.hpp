@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The newest raw frames, as the camera sent them, in memory that is mapped, filled and locked
-// before the loop runs. The loop puts each frame over the oldest one; a thread that saves some of
-// them holds these, and meanwhile the loop passes over their places and counts what it could not
+// before the loop runs. The loop puts each frame over the oldest one. A thread that saves frames
+// holds them; meanwhile the loop passes over their places, and counts the frames that it could not
 // keep. Neither waits for the other. Owned by whoever uses it.
 #pragma once
 

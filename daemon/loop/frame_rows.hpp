@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The loop's values as rows of a record. Pure functions; those that the loop
-// calls neither allocate nor throw.
+// The loop's values as rows of a record. Pure functions; those that the loop calls neither allocate
+// nor throw.
 #pragma once
 
 #include "daemon/loop/loop_values.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The lock that was ordered last, or the calibration, as the tracking loop runs it: its number,
-// whether it takes a reference or keeps one of before, and what a change of its state brings with
-// it. The supervisor decides; this obeys commands and tells housekeeping. Tracking loop; noexcept;
-// no allocation.
+// Runs the lock that was ordered last, or the calibration, in the tracking loop: its number,
+// whether it takes a reference or keeps an earlier one, and what follows from a change of its
+// state. The supervisor decides; this class obeys commands and tells housekeeping. Tracking loop;
+// noexcept; no allocation.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class LockSession {
   void end_calibration_if_over() noexcept;
 
   std::uint64_t id() const noexcept { return id_; }
-  /// Of the last lock that engaged: whose total the controller has.
+  /// The last lock that engaged, whose total the controller has.
   std::uint64_t engaged_id() const noexcept { return engaged_id_; }
   bool is_resumed() const noexcept { return resumption_.has_value(); }
   /// Good frames until it engages; 0 where it takes no reference.

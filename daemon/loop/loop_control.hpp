@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Housekeeping's end of the tracking loop's ports: sends it commands, tells which of them it has
-// taken, shows its newest reports and destroys what it gives back. Housekeeping thread; nothing
+// Housekeeping's end of the tracking loop's ports: sends the loop commands, tells which of them it
+// has taken, shows its newest reports and destroys what it gives back. Housekeeping thread; nothing
 // here waits for the loop.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Everything that crosses the tracking loop's border: one thread on each side of a queue or value,
-// and neither waits for the other.
+// Everything that crosses the tracking loop's border. Each queue or value has one thread on either
+// side, and neither waits for the other.
 #pragma once
 
 #include <atomic>

@@ -61,7 +61,7 @@ struct MarkerSet {
   control::DriftEstimator estimator;
   control::RoiTracker tracker;
   control::MarkerTrust trust;
-  /// Of their ROIs' side; none: the loop's first.
+  /// A fitter for ROIs of the markers' side; none: the loop's first fitter.
   std::shared_ptr<fitter::LiveFitter> fitter = nullptr;
 };
 
@@ -93,7 +93,7 @@ struct MoveReport {
   bool moving = false;                            ///< the sample has not arrived
   control::Vec2 set_nm, goal_nm;                  ///< where it is, and where the path ends
   control::Vec2 stage_nm;                         ///< the part of `total_nm` for it
-  std::size_t place = 0, places = 0;              ///< of the path: the one that it goes to
+  std::size_t place = 0, places = 0;              ///< the path's place that it goes to, of so many
   std::uint32_t repeats_left = 0;
 };
 
@@ -116,7 +116,7 @@ struct LoopReport {
   double rms_x_nm = 0, rms_y_nm = 0;  ///< of the last seconds
   control::ResidualState residual;    ///< while locked, since the reference
   control::Vec2 total_nm;
-  control::Vec2 travelled_nm, carried_nm;  ///< of the controller, whose lock `total_nm` is of
+  control::Vec2 travelled_nm, carried_nm;  ///< the controller's, as is `total_nm`
   MoveReport move;
   std::uint8_t limited = 0;
   double frame_rate_hz = 0;       ///< 0: not known yet
@@ -165,8 +165,8 @@ struct LockChange {
   control::LockState state = control::LockState::Idle;
   control::LockReason reason = control::LockReason::None;
   control::StageLooks stage = control::StageLooks::Following;
-  control::Vec2 jumped_nm = {};  ///< of an implausible jump: from the last plausible place
-  control::LockReason held_for = control::LockReason::None;  ///< of a lock that is lost
+  control::Vec2 jumped_nm = {};  ///< an implausible jump, from the last plausible place
+  control::LockReason held_for = control::LockReason::None;  ///< until the lock was lost
 };
 
 /// Where the stage says that it is, housekeeping to loop.

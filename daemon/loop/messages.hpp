@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The text of the messages of docs/reference/protocol.md. Frame messages are formatted into a fixed buffer,
-// the rest by the JSON library. Every value that is not finite or does not exist becomes null.
+// The text of the messages of docs/reference/protocol.md. Frame messages are formatted into a fixed
+// buffer, the rest by the JSON library. Every value that is not finite or does not exist becomes
+// null.
 #pragma once
 
 #include <array>

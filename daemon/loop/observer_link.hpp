@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tracking loop's end of ObserverPorts: what the observer's thread found goes to the law, and
-// what the law sees goes there. Tracking loop; noexcept; no allocation.
+// The tracking loop's end of ObserverPorts: takes what the observer's thread found to the law, and
+// what the law sees to that thread. Tracking loop; noexcept; no allocation.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The thread that the observer of the lock learns by: it makes a plan for the stage and frame rate
-// that the loop wishes, takes every frame that the observer saw, and gives back better models. It
-// may take as long as it likes, or stop: the lock goes on with what it has. Owned by the pipeline;
-// it talks to the loop through ObserverPorts only.
+// The thread on which the lock's observer learns. It makes a plan for the stage and frame rate that
+// the loop wishes, takes every frame that the observer saw, and gives back better models. It may
+// take as long as it likes, or stop: the lock goes on with what it has. Owned by the pipeline; it
+// talks to the loop through ObserverPorts only.
 #pragma once
 
 #include <atomic>

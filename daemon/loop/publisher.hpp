@@ -30,7 +30,7 @@ struct PublisherSettings {
   config::Endpoints endpoints;
   int send_queue_messages = 1000;
   std::string session;            ///< 16 hex digits
-  config::Endpoints corrections;  ///< of their own
+  config::Endpoints corrections;  ///< on a socket of their own
   /// Few: what a driver finds that stood still for a while, oldest first.
   int queued_corrections = 4;
   Clock clock = monotonic_ns;

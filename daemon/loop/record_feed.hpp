@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the tracking loop and the publisher give the recorder: bounded queues that neither waits
-// for. What has no room is counted. The recorder's thread is the consumer of both; whoever still
-// uses the feed holds it.
+// Bounded queues from the tracking loop and the publisher to the recorder. Neither of the two
+// waits; what finds no room is counted. The recorder's thread consumes both queues. Whoever still
+// uses the feed shares its ownership.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How far the stage's own sensors are from where the stage was told to be: the rms of the driver's
-// last reports. One wrong reading is gone when these are. Tracking loop's thread.
+// How far the stage's own sensors are from where the stage was told to be: the rms over the
+// driver's last reports. A wrong reading counts as long as it is one of these. Tracking loop's
+// thread.
 #pragma once
 
 #include <algorithm>

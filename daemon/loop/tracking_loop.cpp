@@ -206,8 +206,8 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
   if (lossless_) finish();
 }
 
-/// Of the frame handed over last: what the next frame needs and what others ask for, while its
-/// correction is on its way.
+/// Does what the next frame needs and what others ask for, while the correction of the frame handed
+/// over last is on its way.
 void TrackingLoop::finish() noexcept {
   unfinished_ = false;
   if (set_) follow_rois(record_, has_new_reference_);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The tracking loop: pop the newest frame, cut the ROIs into the fitter's staging memory, fit,
-// estimate, supervise, hand the record to the publisher; then, while that sends, what the next
-// frame and others need of this one. Paced by frames. After run() has begun nothing here allocates,
-// locks, logs or throws. One thread runs it; housekeeping talks to it through the members of
-// LoopPorts only.
+// The tracking loop: pops the newest frame, cuts the ROIs into the fitter's staging memory, fits,
+// estimates, supervises, and hands the record to the publisher. While the publisher sends, the loop
+// does what the next frame and others need of this one. Paced by frames. After run() has begun
+// nothing here allocates, locks, logs or throws. One thread runs it; housekeeping talks to it
+// through the members of LoopPorts only.
 #pragma once
 
 #include <array>

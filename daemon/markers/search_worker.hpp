@@ -51,7 +51,8 @@ struct MarkerSearch {
   bool chooses_size = false;
   /// A level that the image shows to be cut off takes the place of detection.saturation_adu.
   bool finds_saturation = false;
-  /// Of the fitter in use. Where they are to be others, and markers are enough, one is made.
+  /// The fitter in use. Where side or saturation are to be others, and markers are enough, a new
+  /// one is made.
   int fitter_roi_px = 0;
   std::uint32_t fitter_saturation_adu = 0;
   std::size_t fitter_capacity = 0;

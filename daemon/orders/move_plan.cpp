@@ -22,13 +22,13 @@ constexpr double kFastestNmPerS = 1e9;
 constexpr double kLongestDwellS = 3600;
 constexpr std::uint32_t kMostRepeats = 1'000'000;
 
-/// Of the step and rate limits, for a move: the rest stays for the correction.
+/// The share of the step and rate limits that a move may take: the rest stays for the correction.
 constexpr double kShareOfLimits = 0.75;
 /// A marker that moves farther from one frame to the next may leave its ROI.
 constexpr double kPixelsPerFrame = 1;
 /// Where no speed is asked for.
 constexpr double kUsualNmPerS = 10'000;
-/// Of a camera whose frames have not been counted yet.
+/// Assumed while the camera's frames have not been counted yet.
 constexpr double kAssumedRateHz = 100;
 
 [[noreturn]] void reject(const std::string& text) {

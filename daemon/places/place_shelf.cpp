@@ -132,7 +132,7 @@ ShelfEntry PlaceShelf::read(const std::string& name) const {
   return entry;
 }
 
-/// Of what else lies in the folder nothing is said.
+/// Passes over other files in the folder in silence.
 std::vector<std::string> PlaceShelf::names() const {
   namespace fs = std::filesystem;
   std::vector<std::string> names;

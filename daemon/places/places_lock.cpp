@@ -25,7 +25,7 @@ using nlohmann::json;
 constexpr std::array kSameNeeded = {"camera", "image", "camera.pixel_format",
                                     "optics.pixel_size_nm"};
 
-/// Of a place that was found, and is refused afterwards.
+/// Ends the refusal of a place after its markers were found.
 constexpr const char* kInUse = ". Its markers are in use now; `markers --find` looks for others";
 
 double degrees(double rad) {

@@ -196,7 +196,7 @@ void FrameKeeper::tell(const SaveNotice& notice) {
     events_.raise(Level::Error, kEvent, "raw frames are not saved: " + notice.why, fields);
 }
 
-/// Of those that came while a slow disk held all places, at most once a minute.
+/// Tells, at most once a minute, of frames that came while a slow disk held all places.
 void FrameKeeper::tell_not_kept(std::int64_t now_ns) {
   const std::uint64_t not_kept = ring_->not_kept.load();
   if (not_kept == not_kept_told_ || now_ns < next_told_ns_ || ring_->room() == 0) return;

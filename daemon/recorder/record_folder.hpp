@@ -15,7 +15,7 @@ namespace driftd::daemon {
 
 /// "driftd_20261123T094712.123Z": of all files of one recording that began then.
 std::string series_name(std::int64_t wall_ns);
-/// Of results frame by frame, and of raw frames.
+/// Endings of files: of results frame by frame, and of raw frames.
 inline constexpr const char* kRecord = ".h5";
 inline constexpr const char* kRawFrames = ".tif";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The lock that the end of the daemon before this one interrupted, or that this one lost: which
+// The lock that the end of the daemon before this one interrupted, or that this daemon lost: which
 // markers to look for, how far the sample has moved meanwhile, whether the stage may go back there,
-// and when it does so by itself. It is gone once it is resumed, replaced by another lock, or
+// and when the lock resumes by itself. It is gone once it is resumed, replaced by another lock, or
 // forgotten. Housekeeping thread; nothing here waits.
 #pragma once
 
@@ -102,10 +102,10 @@ class LockRecovery {
   std::optional<SavedLock> saved_;
   Phase phase_ = Phase::None;
   bool lost_here_ = false;     ///< by this daemon: nothing interrupted it
-  std::int64_t since_ns_ = 0;  ///< of what frames show from then on it is known where it is
+  std::int64_t since_ns_ = 0;  ///< what frames show from then on is at a known place
   bool is_ours_ = false;       ///< the meaning is that of the camera and configuration in use
   std::uint64_t adopted_ = 0;  ///< the markers, by this command to the loop
-  int matched_ = 0;            ///< of them, when they were found
+  int matched_ = 0;            ///< so many markers, when they were found
   bool told_found_ = false;
   std::string asks_because_;  ///< told once: nothing that changes later takes it back
   std::string absent_;        ///< why

@@ -155,7 +155,7 @@ void LockSaver::turn(std::int64_t now_ns) {
     if (written_ && is_over()) forget();
     return;
   }
-  if (!written_ && state == LockState::Fault) return;  // of no lock
+  if (!written_ && state == LockState::Fault) return;  // a fault without a lock
   const double moved_nm =
       std::max(std::abs(loop.total_nm.x - total_nm_.x), std::abs(loop.total_nm.y - total_nm_.y));
   const std::int64_t since_ns = now_ns - written_ns_;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Keeps on disk what has to outlive the daemon of the lock that is engaged: at each change of the
-// lock, each second, and sooner where the stage has been told to go some way; a worker writes.
-// Gone with `unlock` and `reset`: what is there at the next start was interrupted. A file is of one
-// daemon at a time. Housekeeping thread; nothing here waits but recall(), before there is a loop.
+// Keeps on disk what has to outlive the daemon while a lock is engaged. It is saved at each change
+// of the lock, each second, and sooner where the stage has been told to go some way; a worker
+// writes. `unlock` and `reset` remove it: what is there at the next start was interrupted. A file
+// belongs to one daemon at a time. Housekeeping thread; nothing here waits but recall(), before
+// there is a loop.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +75,7 @@ class LockSaver {
   std::function<MarkerSizes()> sizes_;
   std::optional<StateOwner> owner_;    ///< outlives the writer
   std::optional<StateWriter> writer_;  ///< none: nothing is kept
-  bool written_ = false;               ///< of a lock of this daemon
+  bool written_ = false;               ///< there is a file of a lock of this daemon
   Vec2 held_set_nm_;                   ///< where moves had the sample while it was held last
   std::uint64_t held_id_ = 0;          ///< in this lock
   control::LockState state_ = control::LockState::Idle;  ///< when it was written

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether the stage may go back to where a sample was: the way that its drift asks for, against the
-// limits on range and travel. Housekeeping thread; pure.
+// Whether the stage may go back to where a sample was: whether the way that the sample's drift asks
+// for keeps the limits on range and travel. Housekeeping thread; pure.
 #pragma once
 
 #include <string>

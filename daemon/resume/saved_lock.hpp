@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What outlives the daemon of a lock: its references, where the stage was told to be, and what
-// gives these numbers their meaning; and its text, which a checksum guards. Values; any thread.
+// gives these numbers their meaning. As a text, which a checksum guards. Values; any thread.
 #pragma once
 
 #include <cstdint>

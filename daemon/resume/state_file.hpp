@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A small file that is either its old or its new self, whatever happens meanwhile: written beside,
-// flushed, renamed, and the folder flushed; and which daemon it is of. Each call may wait for the
-// disk: never on the loop.
+// A small file that is either its old or its new self, whatever happens meanwhile: the new one is
+// written beside it, flushed, and renamed, and then the folder is flushed. It also says which
+// daemon it belongs to. Each call may wait for the disk: never on the loop.
 #pragma once
 
 #include <filesystem>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The thread that writes a saved lock to its file, the newest only: a disk may take seconds, and
-// nobody waits. What fails is tried again each second until it goes well or something newer is
-// ordered: a lock that has ended must not stay on disk for one moment of a full or dead disk. Owned
-// by the lock's memory, whose thread (housekeeping) makes all calls; what was ordered last is still
-// tried once when it is destroyed.
+// nobody waits. What fails is tried again each second until it succeeds or something newer is
+// ordered: a disk that is full or dead for a moment must not keep a lock that has ended. Owned by
+// LockSaver, whose thread (housekeeping) makes all calls. The destructor still tries once what was
+// ordered last.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,8 @@ class StateWriter {
   /// In place of what has not been written yet.
   void write(SavedLock lock);
   void remove();
-  /// Of what is or was written or removed last; "" where that went well, or nothing was yet.
+  /// What hindered the last write or removal, which may still go on; "" where it went well, or none
+  /// was asked for yet.
   std::string problem();
   const std::filesystem::path& file() const noexcept { return file_; }
 

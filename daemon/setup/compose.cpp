@@ -16,7 +16,8 @@ namespace {
 /// error of a place listed by hand, less than the distance to another spot.
 constexpr double kToleranceInSigmas = 1.5;
 
-/// Of a place saved days ago: exposure, lamp and bleaching are others. Geometry tells who is who.
+/// A place may have been saved days ago, with another exposure, lamp and bleaching: brightness
+/// hardly counts, and the geometry tells which marker is which.
 constexpr double kBrightnessOfAnotherDay = 9;
 /// How far a sample that was taken out may lie turned: 3 degrees.
 constexpr double kMostTurnRad = 0.0524;

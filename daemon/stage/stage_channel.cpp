@@ -23,7 +23,8 @@ constexpr double kOffSteps = 3;
 constexpr std::int64_t kOffForNs = 2'000'000'000;
 /// A driver that carries out less than this share of the frames' corrections is too slow for them.
 constexpr double kKeepsUp = 0.9;
-/// Of a turn of housekeeping, each 10 ms or less: what is seen follows within some five seconds.
+/// Weight of one turn of housekeeping (10 ms or less) in the mean: it follows within some five
+/// seconds.
 constexpr double kShareOfATurn = 0.002;
 
 template <typename T>

@@ -74,7 +74,7 @@ class StageChannel {
   std::optional<StageReport> report_;
   std::int64_t received_ns_ = 0;
   std::int64_t trouble_ns_ = 0;  ///< when it last reported trouble; 0: never
-  std::string told_;             ///< of it, to people
+  std::string told_;             ///< what people were told of it
   bool silent_ = false;
   double carried_out_share_ =
       0;  ///< moves of frames while locked, the last seconds' mean; 0: not seen

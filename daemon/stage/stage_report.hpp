@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One report of a stage's driver, as docs/reference/protocol.md has the command `stage`: read and checked
-// here, as it comes from outside. Values of plain types; any thread.
+// One report of a stage's driver, as docs/reference/protocol.md has the command `stage`: read and
+// checked here, as it comes from outside. Values of plain types; any thread.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,8 @@ std::string of_stage(const LockTrouble& t) {
   return "see the stage's power, servo and travel; `driftctl calibrate` measures how it answers";
 }
 
-/// Of what holds a lock, which goes on by itself once that is over, or held it until it was lost.
+/// What helps against that which holds a lock, or held it until it was lost. A held lock goes on by
+/// itself once that is over.
 std::string of_hold(const LockTrouble& t, LockReason reason) {
   const bool lost = t.lock.state == LockState::Lost;
   switch (reason) {

@@ -16,7 +16,7 @@ struct LockTrouble {
   control::StageLooks stage = control::StageLooks::Following;
   bool driver_reports = false;   ///< a stage's driver tells of itself
   bool resumed = false;          ///< that lock was to go back to a place of before
-  control::Vec2 jumped_nm = {};  ///< of an implausible jump: from the last plausible place
+  control::Vec2 jumped_nm = {};  ///< an implausible jump, from the last plausible place
   double max_jump_nm = 0;        ///< lock.max_jump_nm
   std::string at_start = {};     ///< what lock.at_start waits for; "" where it does not
   bool offered = false;          ///< `status.interrupted` tells of the way back

@@ -47,7 +47,7 @@ class Reporter {
   SendText send_;
   std::function<nlohmann::json()> status_;
   std::vector<Debounced<control::MarkerHealth>> health_;
-  /// Of a marker, as it was told last.
+  /// What was told last of a marker.
   struct Known {
     std::uint32_t id = 0;
     control::Vec2 found_px;  ///< ids begin anew with each search

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The JSON of `status`, `markers` and `event` as docs/reference/protocol.md defines them. Housekeeping
-// thread.
+// The JSON of `status`, `markers` and `event` as docs/reference/protocol.md defines them.
+// Housekeeping thread.
 #pragma once
 
 #include <cstdint>

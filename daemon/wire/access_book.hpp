@@ -27,7 +27,7 @@ struct Applicant {
 
 struct Verdict {
   bool admitted = false;
-  std::string user_id;  ///< of one that is let in
+  std::string user_id;  ///< set where the peer is let in
   std::string peer;     ///< for people: "192.168.1.7" or "user 1000"
   std::string why;      ///< it is not let in, for people
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a command comes to: a reply, or a refusal with one of the codes of docs/reference/protocol.md; and the
-// way back to whoever asked, which housekeeping keeps until the outcome is known.
+// What a command comes to: a reply, or a refusal with one of the codes of
+// docs/reference/protocol.md; and the way back to whoever asked, which housekeeping keeps until the
+// outcome is known.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What each role may ask for: one table of the commands (docs/reference/protocol.md, "Roles"). Pure.
+// What each role may ask for: one table of the commands (docs/reference/protocol.md, "Roles").
+// Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>

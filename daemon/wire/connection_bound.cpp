@@ -151,7 +151,7 @@ int ConnectionBound::one_too_many(int fd, const std::string& who, const Endpoint
   struct Share {
     std::size_t connections = 0;
     int goes = -1;
-    std::uint64_t number = 0;  ///< of that one
+    std::uint64_t number = 0;  ///< of the connection that goes
   };
   std::map<std::string_view, Share> shares;
   std::size_t connections = 0;
@@ -174,7 +174,7 @@ int ConnectionBound::one_too_many(int fd, const std::string& who, const Endpoint
     share.number = came_;
   }
   const auto most = std::ranges::max_element(shares, {}, [&](const auto& entry) {
-    const Share& share = entry.second;  // of equals the oldest, or the newest
+    const Share& share = entry.second;  // among equals the oldest, or the newest
     return std::pair(share.connections, endpoint.keyed ? ~share.number : share.number);
   });
   return most == shares.end() ? fd : most->second.goes;

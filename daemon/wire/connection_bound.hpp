@@ -74,7 +74,7 @@ class ConnectionBound {
     std::string who;               ///< a local user, or an address
     std::uint64_t handshakes = 0;  ///< of its endpoint when it came
   };
-  /// Of one endpoint: libzmq tells its events in the order in which they are.
+  /// One endpoint, whose events libzmq tells in the order in which they happen.
   struct Endpoint {
     bool keyed = false;
     std::uint64_t handshakes = 0;   ///< that came to an end, good or bad

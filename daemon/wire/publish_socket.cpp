@@ -16,17 +16,17 @@ namespace {
 /// More than any topic and than the handshake of a subscriber (25 bytes, 38 with an empty
 /// identity). Without a limit libzmq allocates whatever length a peer announces.
 constexpr std::size_t kMaxSubscriptionBytes = 64;
-/// Of one connection. libzmq takes all that wait at once when the publisher looks or sends, and
-/// would be refilled meanwhile if more might wait.
+/// Subscriptions of one connection that may wait. libzmq takes all of them at once when the
+/// publisher looks or sends, and would be refilled meanwhile if more might wait.
 constexpr int kWaitingSubscriptions = 1;
 /// More than all connections deliver while they are taken, or what waits would grow without end.
 constexpr int kTakenAtOnce = 1024;
-/// Of one connection in a minute, subscriptions and their ends; a subscriber that reads along needs
-/// a handful.
+/// Subscriptions and their ends that one connection may tell in a minute; a subscriber that reads
+/// along needs a handful.
 constexpr int kMostTold = 512;
 constexpr std::int64_t kMinuteNs = 60'000'000'000;
-/// Of one connection: a subscriber to other programs, too, sends each the topics of all. libzmq
-/// holds 32 bytes a character, so these cost 32 KiB.
+/// Foreign topics of one connection: a subscriber to other programs, too, sends each the topics of
+/// all. libzmq holds 32 bytes a character, so these cost 32 KiB.
 constexpr std::size_t kMostForeign = 16;
 /// A subscriber to both of the daemon's sockets sends each the topics of both.
 constexpr std::array<std::string_view, 5> kAllTopics = {"position", "correction", "markers",

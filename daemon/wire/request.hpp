@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The text of a request and of what it comes to (docs/reference/protocol.md), without the socket that they
-// come and go by. Pure; any thread.
+// The text of a request and of what it comes to (docs/reference/protocol.md), without the socket
+// that they come and go by. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace driftd::daemon {
 
-/// Of a request, the empty one of a REQ peer among them.
+/// A request's parts, the empty one of a REQ peer among them.
 constexpr std::size_t kMaxRequestParts = 7;
 
 /// Reads a request's last part: a JSON object with a string `command`.

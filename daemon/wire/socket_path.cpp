@@ -169,7 +169,8 @@ path make_runtime_directory() {
   }
   std::string text = "no folder for sockets: ";
   for (const path& folder : folders) text += folder.string() + " ";
-  throw SocketError(text + "cannot be made, or belong to somebody else (see docs/reference/protocol.md)");
+  throw SocketError(text +
+                    "cannot be made, or belong to somebody else (see docs/reference/protocol.md)");
 }
 
 std::optional<std::string> obstacle(const std::string& endpoint) {

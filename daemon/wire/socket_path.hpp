@@ -18,8 +18,8 @@ struct SocketError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The folder of this daemon's own sockets (docs/reference/protocol.md, "Where the sockets are"), made if
-/// need be. @throws SocketError
+/// The folder of this daemon's own sockets (docs/reference/protocol.md, "Where the sockets are"),
+/// made if need be. @throws SocketError
 std::filesystem::path make_runtime_directory();
 
 /// Why an endpoint cannot be bound by this user at the moment; nothing when it can. Leaves no

@@ -7,7 +7,7 @@
 
 #include "fitter/cpu/kernel.hpp"
 
-// Of the other instruction sets that there are kernels for.
+// The other instruction sets that there are kernels for.
 #ifdef DRIFTD_CPU_avx512
 namespace driftd::fitter::cpu::N_AVX3 {
 Kernels kernels();

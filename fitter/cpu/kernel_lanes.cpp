@@ -19,7 +19,8 @@ namespace {
 using Real = LaneSums::Real;
 
 constexpr std::size_t kLanes = LaneSums::kLanes;
-/// So many of a group are better left than waited for (docs/measured/benchmarks.md, "Lanes that are done").
+/// So many of a group are better left than waited for (docs/measured/benchmarks.md, "Lanes that are
+/// done").
 constexpr int kFew = std::max(1, LaneSums::kLanes / 8);
 /// Fewer groups, as most live calls have, leave too few for another one.
 constexpr std::size_t kLeastGroups = 8;

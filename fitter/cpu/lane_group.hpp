@@ -48,7 +48,7 @@ class LaneGroup {
     pixels.load_map(maps, *job_.options);
   }
 
-  /// Of a line, if they are given.
+  /// Loads where the pixels lie on a line, if that is given.
   template <class Pixels>
   void load_places(Pixels& pixels) const {
     if (job_.places == nullptr) return;

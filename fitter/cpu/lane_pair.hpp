@@ -71,7 +71,7 @@ struct PairOf {
 /// Whether there are 32 vector registers: with 16, pairs are kept in memory and slower.
 constexpr bool kManyRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64;
 
-/// Of one Real the first, of a pair both.
+/// A pair of both; the first, where a single Real is wanted.
 template <class Abreast, class Real>
 DRIFTD_HD Abreast joined(const Real& a, const Real& b) {
   if constexpr (std::is_same_v<Abreast, Real>)

@@ -111,7 +111,7 @@ class LaneSumsIn {
     }
   }
 
-  /// Of a line: where each pixel lies on it, instead of its row and column.
+  /// Loads where each pixel lies on a line, instead of its row and column.
   void load_places(const float* const (&places)[kLanes]) {
     for (int i = 0; i < side_ * side_; ++i) {
       alignas(64) float of[kLanes];
@@ -445,7 +445,7 @@ class LaneSumsIn {
     return fitter::none_to_leave_out(largest);
   }
 
-  /// Of the map of variances. @return the largest that is not left out
+  /// Leaves out pixels by the map of variances. @return the largest variance that stays
   Real leave_out_pixels(const FitOptions& options) {
     const int count = side_ * side_;
     const auto sum_of = [&](const auto& of) {
@@ -571,7 +571,7 @@ class LaneSumsIn {
     return e;
   }
 
-  /// Of the pixels: a cold start and the verdict both need them.
+  /// Sums the pixels of each 3x3 window: a cold start and the verdict both need them.
   void set_windows() {
     if (has_windows_) return;
     for_each_window([&](int row, int c) { return pixel(row, c); },

@@ -66,7 +66,8 @@ class Swarm {
   using Real = Lanes<D>;
   static constexpr D d_{};
   static constexpr int kDimensions = Model::kShape;
-  /// Of a row, summed with their profile in registers; rows are padded to whole vectors.
+  /// Columns whose sums with their profile a row keeps in registers; rows are padded to whole
+  /// vectors.
   static constexpr int kColumns = hn::MaxLanes(D()) < 4 ? 1 : 4;
   static constexpr int lanes() { return static_cast<int>(hn::MaxLanes(d_)); }
 

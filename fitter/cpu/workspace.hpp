@@ -19,7 +19,7 @@ constexpr int kMaxPixels = kMaxRoiPx * kMaxRoiPx + kMaxLanes;
 /// Larger ROIs are never fitted one to a lane: their pixels leave the second cache.
 constexpr int kMostLaneRoiPx = 32;
 
-/// Of one fit with its pixels across lanes.
+/// For one fit with its pixels across lanes.
 struct alignas(64) Workspace {
   alignas(64) float pixels[kMaxPixels];   ///< rows padded with 0, less the pedestal
   alignas(64) float scratch[kMaxPixels];  ///< while loading: unpadded; at the end: residuals
@@ -29,7 +29,7 @@ struct alignas(64) Workspace {
   alignas(64) float yy[kPairs][kMaxRoiPx];  ///< pairs of Y by row, for weighted estimators
 };
 
-/// Of fits one to a lane; a vector for each element.
+/// For fits one to a lane; each element is a vector.
 template <std::size_t kMostPx>
 struct alignas(64) LaneWorkspaceOf {
   static constexpr std::size_t kAxis = kMostPx * kMaxLanes;
@@ -43,7 +43,7 @@ struct alignas(64) LaneWorkspaceOf {
   alignas(64) float windows[kPixels];   ///< 3x3 sums of the pixels, by their upper left one
 };
 using LaneWorkspace = LaneWorkspaceOf<kMostLaneRoiPx>;
-/// Of fits pixel by pixel, which never have their pixels across the lanes.
+/// For fits pixel by pixel, which never have their pixels across the lanes.
 struct alignas(64) PixelwiseWorkspace : LaneWorkspaceOf<kMaxRoiPx> {
   alignas(64) float places[kPixels];  ///< of a line: Batch::places
 };

@@ -130,7 +130,7 @@ struct FramesGiven {
 
 /// One call of fit(), fit_frames() or search().
 struct BatchCall {
-  const Batch& batch;  ///< of fit_frames() without pixels, which are cut by the device
+  const Batch& batch;  ///< fit_frames() gives no pixels: the device cuts them
   const FitOptions& options;
   const SwarmOptions* swarm = nullptr;  ///< null but for search()
   const FramesGiven* frames = nullptr;  ///< null but for fit_frames()

@@ -14,8 +14,8 @@
 
 namespace driftd::fitter::cuda {
 
-/// Of a block, at most. Small blocks of a batch leave less of a multiprocessor idle; more registers
-/// than 128 would, too. A live kernel may have all registers: it is never many.
+/// Threads of a block, at most. Small blocks of a batch leave less of a multiprocessor idle; more
+/// registers than 128 would, too. A live kernel may have all registers: it is never many.
 template <int kThreads>
 constexpr int kBatchThreads = kThreads > 64 ? kThreads : 64;
 constexpr int kBatchThreadsAtOnce = 512;
@@ -100,8 +100,8 @@ constexpr int kWarpsAtOnce = [] {
   return kRegisters < kShared ? kRegisters : kShared;
 }();
 
-/// So many threads of a warp are better left than waited for (docs/measured/benchmarks.md, "Lanes that are
-/// done").
+/// So many threads of a warp are better left than waited for (docs/measured/benchmarks.md, "Lanes
+/// that are done").
 template <class Search, int kSide>
 constexpr int kFew = Search::kSearchesLevels || kSide < 8 ? 4 : 6;
 
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kWarpThreads, kWarpsAtOnce<Search, kSide>)
   for (std::uint32_t first = blockIdx.x * Sums::kRois; first < total;
        first += gridDim.x * Sums::kRois) {
     const std::uint32_t count = min(total - first, std::uint32_t{Sums::kRois});
-    /// Of the batch. @param roi  of the warp
+    /// The batch's number of a ROI. @param roi  of the warp
     const auto left_number = [&](std::uint32_t roi) { return job.left[1 + first + roi]; };
     with_pixels(job.type, job.pixels, [&](const auto* of_type) {
       constexpr std::size_t kPixels = Sums::kPixels;

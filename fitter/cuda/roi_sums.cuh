@@ -155,7 +155,7 @@ class RoiSums {
     return above[0];
   }
 
-  /// Of the profile set last.
+  /// The moments of the profile set last.
   __device__ const ProfileMoments& moments() const {
     return moments_;
   }
@@ -517,7 +517,7 @@ class RoiSums {
     return (p[0] + p[1]) + p[2];
   }
 
-  /// Of the pixels, or of the residuals: those averages less the model's.
+  /// Extremes of the pixels' averages over windows, or of the residuals': those less the model's.
   template <bool kResiduals>
   __device__ SmoothedExtremes smoothed(float alpha, float beta) {
     constexpr float kRowWeight = 2.0f * kMaxRoiPx;

@@ -14,7 +14,7 @@ void check(cudaError_t result, const char* purpose) {
 int require_devices(const RuntimeCalls& calls) {
   int count = 0;
   const cudaError_t result = calls.get_device_count(&count);
-  // Of a computer without any driver, too, CUDA says that it is too old.
+  // CUDA calls the driver too old also where a computer has none at all.
   if (result == cudaErrorInsufficientDriver)
     throw FitterError("CUDA: there is no NVIDIA driver, or one too old for this CUDA");
   check(result, "looking for devices");

@@ -101,7 +101,7 @@ class DeviceMemory {
 
 class Stream {
  public:
-  /// Of the highest priority the current device has, or the lowest. @throws FitterError
+  /// The highest priority that the current device has, or the lowest. @throws FitterError
   enum class Priority { Highest, Lowest };
   Stream(const RuntimeCalls& calls, Priority priority);
   ~Stream();

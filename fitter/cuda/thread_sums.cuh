@@ -16,7 +16,7 @@
 
 namespace driftd::fitter::cuda {
 
-/// Of a block of one warp.
+/// Sums over the ROIs of a block of one warp.
 /// @tparam kSide          of the ROIs, px
 /// @tparam kThreadsOfRoi  1, or a power of two: the warp then goes through every call here in step,
 ///                        and the threads of a ROI get the same bits.
@@ -39,9 +39,9 @@ class ThreadSums {
   __device__ explicit ThreadSums(float* memory) : own_(memory + roi() * kPitch) {}
 
   __device__ static constexpr int side() { return kSide; }
-  /// Of this thread, in the block.
+  /// The number of this thread's ROI in the block.
   __device__ static int roi() { return static_cast<int>(threadIdx.x) / kThreads; }
-  /// Of this thread, in the ROI.
+  /// The number of this thread in its ROI.
   __device__ static int part() { return static_cast<int>(threadIdx.x) % kThreads; }
   __device__ const PixelSummary& summary() const { return summary_; }
   /// Whether to go on: true where it is for one of those who are in step.

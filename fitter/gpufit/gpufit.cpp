@@ -19,7 +19,7 @@ namespace {
 
 const std::string kOnCpu = "gpufit: fits run on the CPU: ";
 
-/// Of the thread's last call that failed. An array: keeping it cannot fail in turn.
+/// The error of the thread's last call that failed. An array: keeping it cannot fail in turn.
 thread_local char last_error[512] = "";
 
 void remember(std::string_view text) noexcept {

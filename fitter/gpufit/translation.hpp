@@ -34,8 +34,8 @@ bool is_of_one_dimension(int model_id);
 /// Places of a fit's points on the line, or null: their numbers.
 const float* places_of(const Call& call, std::size_t fit);
 
-/// Of the ROI that has the points. Those of one dimension fill it row after row, and may leave the
-/// end empty. @throws FitterError
+/// Side of the ROI that has the points. Points of one dimension fill it row after row, and may
+/// leave the end empty. @throws FitterError
 int side_of(const Call& call);
 
 /// @throws FitterError
@@ -52,8 +52,8 @@ struct Arrays {
   std::vector<StartLevels> levels;
   std::vector<Bounds> bounds;
   std::vector<float> variances;
-  std::vector<float> pixels;  ///< of ROIs that have more pixels than the fits points
-  std::vector<float> places;  ///< of these, where points have their own
+  std::vector<float> pixels;  ///< where ROIs have more pixels than the fits have points
+  std::vector<float> places;  ///< of these pixels, where points have their own
   std::vector<Localization> results;
   std::vector<float> angles;  ///< this and the next two: of the rotated model
   std::vector<AngleBounds> angle_bounds;

@@ -10,7 +10,7 @@
 
 namespace driftd::bench {
 
-/// Of x86; the best one without this.
+/// Targets of x86; elsewhere the best one is taken.
 inline const std::map<std::string, std::int64_t> kCpuTargets = {
     {"avx512", HWY_AVX3}, {"avx2", HWY_AVX2}, {"sse4", HWY_SSE4}};
 

@@ -69,7 +69,7 @@ class Publisher:
 
 
 def received_us(sent: list, zero_nm: list[float], moves: list) -> list[float]:
-    """Of each correction that came: from sending to the first moment at which both axes had its target."""
+    """Times from sending a correction to the first moment at which both axes had its target; of those that came."""
     result, seen = [], set()
     begin = 0
     for at_ns, target_nm in moves:

@@ -13,7 +13,7 @@ namespace {
 
 using namespace simulator;
 
-/// Of a sensor that does not take long.
+/// Exposes a frame, where the sensor does not take long.
 void expose(const Scenario& scenario) {
   const CameraModel& camera = scenario.camera;
   if (camera.width_px * camera.height_px > 4096 || scenario.markers.count > 20) return;

@@ -128,8 +128,8 @@ class Rig(contextlib.ExitStack):
         return time.monotonic_ns()
 
     def bound(self, virtual: float, real: float) -> float:
-        """Of what is late, or moves the more the later something is: in virtual time nothing is late by chance, and what
-        comes out is the same each time."""
+        """A bound on what is late, or grows with being late: in virtual time nothing is late by chance, and the result is
+        the same each time."""
         return virtual if self.is_virtual else real
 
     # --- starting ---

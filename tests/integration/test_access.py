@@ -254,7 +254,7 @@ class Access(unittest.TestCase):
         self.addCleanup(crowd.end)
         for _ in range(4):
             self.assertEqual(driftd.Client(self.rig.commands, ANSWER_MS / 1000).status()["state"], "idle")
-            # Of connections, as they come, some end before their handshake where a machine is busy: she asks again.
+            # Some connections end before their handshake where a machine is busy: she asks again.
             asked = (self.answer(self.keyed(zmq.REQ, "alice", self.port), {"command": "status"}, ANSWER_MS // 3)
                      for _ in range(3))
             self.assertTrue(any((answer or {}).get("ok") for answer in asked), "alice was not heard")

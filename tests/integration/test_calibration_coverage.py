@@ -45,7 +45,7 @@ stage:
 
 
 def calibrated(seed: int) -> list[float]:
-    """Of each element of the matrix its error in standard deviations as told."""
+    """The error of each element of the matrix, in standard deviations as told."""
     scenario, matrix = world(seed)
     with new_rig() as rig:
         rig.start_sim(scenario, rate_hz=RATE_HZ)

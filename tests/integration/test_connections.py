@@ -16,7 +16,7 @@ BOUND = 200  # docs/reference/protocol.md, "Who is heard"
 
 
 def soft_limit(descriptors: int) -> None:
-    """Of this process, and of those that it starts."""
+    """Sets it for this process, and for those that it starts."""
     resource.setrlimit(resource.RLIMIT_NOFILE,
                        (descriptors, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 

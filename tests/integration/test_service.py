@@ -276,7 +276,7 @@ class Service(unittest.TestCase):
         rig.wait_state("locked")
 
     def heard_events(self):
-        """Of all that happens from now on: who hears a status has been subscribed."""
+        """Subscribes to all that happens from now on: who hears a status has been subscribed."""
         events = self.rig.subscribe("event", "status")
         self.rig.hear(events, lambda topic, _: topic == "status", "a status")
         return events

@@ -23,7 +23,7 @@ WATCHING = SOURCE / "clients/exporter"
 
 
 def tool(name: str) -> str:
-    """Of Debian's package prometheus, installed or unpacked by tests/service/fetch_prometheus."""
+    """Finds a tool of Debian's package prometheus, installed or unpacked by tests/service/fetch_prometheus."""
     found = shutil.which(name) or str(SOURCE / "build/prometheus/usr/bin" / name)
     if not os.access(found, os.X_OK):
         raise unittest.SkipTest(f"SKIPPED: {name} is not here: tests/service/fetch_prometheus")

@@ -57,7 +57,7 @@ inline PrecisionSample draw_sample(const PrecisionCell& cell, std::size_t count)
   return s;
 }
 
-/// Of x, sigma_x, amplitude and background.
+/// For x, sigma_x, amplitude and background.
 using Ratios = std::array<double, 4>;
 struct Precision {
   double converged;      ///< share of the fits; the others do not count below

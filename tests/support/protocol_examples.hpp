@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The examples of docs/reference/protocol.md, for tests of what reads such messages. (That the daemon sends
-// what they show is tested with protocol.py.) One thread; reads the file at each call.
+// The examples of docs/reference/protocol.md, for tests of what reads such messages. (That the
+// daemon sends what they show is tested with protocol.py.) One thread; reads the file at each call.
 #pragma once
 
 #include <filesystem>

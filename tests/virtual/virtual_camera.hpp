@@ -18,8 +18,7 @@ class VirtualCamera final : public camera::FrameSource {
  public:
   explicit VirtualCamera(camera::SourceInfo info) : info_(std::move(info)) {}
 
-  // Of the thread that lets time pass.
-  /// What pop() returns next; back when the loop waits for more. `frame` is not read otherwise.
+  // The thread that lets time pass calls these.
   void give(camera::PopStatus status, const camera::Frame& frame = {});
   void connect();
   void disconnect(const std::string& why);

@@ -32,7 +32,7 @@ struct Sleeper {
   bool woken = false;
 };
 
-/// Of the process: the wrapped functions have no object.
+/// State of the process: the wrapped functions have no object.
 struct State {
   std::atomic<std::int64_t> now_ns{0};  ///< 0: real time
   std::mutex mutex;                     ///< of what follows
@@ -54,7 +54,7 @@ void sleep_virtually(std::int64_t duration_ns) {
     s.now_ns += duration_ns;
     return;
   }
-  /// Of a thread that was woken: until it sleeps again, or ends.
+  /// A thread that was woken counts until it sleeps again, or ends.
   struct Waking {
     bool counts = false;
     void over(State& of) {

@@ -173,7 +173,7 @@ std::vector<Pick> picks_inside(const Options& options, const camera::StackShape&
   return picks;
 }
 
-/// Of the first frame that is one.
+/// What negative_light() says of the first frame that repeats none before it.
 std::string negative_light_in(camera::ImageStack& stack, FrameRange range, float offset,
                               bool is_map) {
   std::int64_t frame = range.first;

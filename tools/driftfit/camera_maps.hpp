@@ -45,7 +45,8 @@ class CameraMaps {
   /// What the recording has where frames have `light`; of recorded floats to 16 bits of it.
   float as_recorded(std::size_t pixel, float light) const noexcept;
 
-  /// Of each pixel of a frame as applied_to() reads it, squares of its unit; null: no map.
+  /// Each pixel's variance in a frame as applied_to() reads it, in squares of its unit; null: no
+  /// map.
   const float* variances() const noexcept {
     return variances_.empty() ? nullptr : variances_.data();
   }

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kFewest = 3;  ///< pixels: a spot cut off at three quarters of its height
 constexpr std::size_t kHot = 2;     ///< that may be brighter
-/// Of the smallest step between a ROI's values: lower spots have equal pixels by chance.
+/// A level counts from so many steps above the ROI's lowest value on, by the smallest step between
+/// its values: lower spots have equal pixels by chance.
 constexpr double kFewSteps = 64;
 /// A round top has as many pixels within these steps below any level as at it.
 constexpr double kStepsBelow = 8;

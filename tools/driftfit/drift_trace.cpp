@@ -131,8 +131,8 @@ class DriftSolver {
 
   DriftPoint drift_of(std::size_t frame) {
     votes_.clear();
-    // Of the frames that places are known from this is one: not at first, but in the start itself,
-    // where the drift is 0 by definition.
+    // Whether this is one of the frames that the places are known from. At first only the start is
+    // one, and it need not be left out: its drift is 0 by definition.
     const int own = points_[frame].markers > 0 ? 1 : 0;
     const auto variance_nm2 = [&](float sd_px) {
       const double sd_nm = static_cast<double>(sd_px) * pixel_nm_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What can go wrong in driftfit, by exit code (docs/use/driftfit.md). Texts name the file, the place in
-// it, what was found and what is allowed.
+// What can go wrong in driftfit, by exit code (docs/use/driftfit.md). Texts name the file, the
+// place in it, what was found and what is allowed.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Localizations in the formats of ThunderSTORM and Picasso. docs/use/driftfit.md has their conventions.
+// Localizations in the formats of ThunderSTORM and Picasso. docs/use/driftfit.md has their
+// conventions.
 #pragma once
 
 #include <memory>

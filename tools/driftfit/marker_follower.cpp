@@ -163,7 +163,7 @@ void MarkerFollower::seek_again(const std::byte* frame, Pick before) {
   }
 }
 
-/// Of two that are fits of one spot the one that is further from where it is expected.
+/// Rejects, of two markers that are fits of one spot, the one further from where it is expected.
 void MarkerFollower::reject_doubles() noexcept {
   const auto off_px = [this](const Marker& m) { return distance_px(m.found, expected(m)); };
   for (Marker& m : markers_) {

@@ -206,7 +206,7 @@ class GroupSearch {
     return n > 0 ? Way{sum.x_px / n, sum.y_px / n, sum.variance_px2 / (n * n)} : Way{};
   }
 
-  /// Of some against the others.
+  /// The way of some markers against the others.
   Way between(const MarkersApart& apart, std::size_t block) const {
     const auto ways = std::span(ways_).subspan(block * markers_, markers_);
     const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
@@ -264,7 +264,7 @@ class GroupSearch {
         markers, [&](std::size_t m) { return !std::isnan(solved_.tracks.at(frame, m).x_px); }));
   }
 
-  /// Of the mean of all that are seen.
+  /// Variance that is promised for the mean of all markers that are seen.
   double promised_variance(std::size_t frame) const {
     double sum = 0, n = 0;
     for (std::size_t m = 0; m < markers_; ++m) {

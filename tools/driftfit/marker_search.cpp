@@ -22,7 +22,7 @@ constexpr float kHighest = 60000;
 /// A frame as 16 bits.
 struct SearchImage {
   std::vector<std::uint16_t> pixels;
-  float scale = 1;  ///< of them over the frame's, whose zero may be elsewhere
+  float scale = 1;  ///< of its values over the frame's, whose zero may be elsewhere
 };
 
 /// Pixels from the lowest to the highest.

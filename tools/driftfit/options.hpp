@@ -32,7 +32,7 @@ struct Options {
   bool find_markers = false;
   bool every_spot = false;
   /// --help says what of it can be set. Nothing is set aside as a witness.
-  control::DetectionSettings detection{.roi_px = 0,  // of 0, this and sigma: from the image
+  control::DetectionSettings detection{.roi_px = 0,  // 0, here and for sigma: found in the image
                                        .max_count = 16,
                                        .expected_sigma_px = 0,
                                        .min_snr = 10,

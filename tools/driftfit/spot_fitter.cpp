@@ -40,7 +40,7 @@ class VarianceModel {
   const float* read_;
 };
 
-/// Of the pixels that are there.
+/// Mean of the pixels that are there.
 template <class Pixel>
 float mean_of(const Pixel* pixels, std::size_t first, std::size_t count,
               const VarianceModel& variance) {

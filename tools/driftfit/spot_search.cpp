@@ -24,8 +24,8 @@ constexpr std::size_t kNoiseSamples = 16384;
 /// Where more neighbours are equal, and those that differ do so by more than a count, most are not
 /// equal by chance: a background was cut off at 0, or a part of the chip is masked.
 constexpr double kMostEqual = 0.3;
-/// Of three neighbours that differ the middle one is the largest or the smallest twice in three
-/// times in white noise, and once in the width of a spot where there is none.
+/// In white noise the middle one of three neighbours that differ is the largest or the smallest
+/// twice in three times; without noise it is so once in the width of a spot.
 constexpr double kLeastTurns = 0.4;
 constexpr std::size_t kFewestTurns = 20;
 /// A count that was multiplied by a gain is a little more at times.

@@ -44,8 +44,8 @@ class SpotSearch {
   template <class Pixel>
   std::vector<FoundSpot> find_in(const camera::StackShape& shape, const Pixel* frame) const;
 
-  /// Of the box around a pixel that has half a box and one more on every side. No number where one
-  /// of these is none.
+  /// The net gradient of the box around a pixel that has half a box and one pixel more on every
+  /// side. Not a number where one of its pixels is none.
   template <class Pixel>
   float net_gradient(const Pixel* centre, int width) const;
   /// Beyond the border, and where a pixel beside the box is no number, the pixels before go on.

@@ -78,8 +78,8 @@ std::string differing(const RawDescription& here, const RawDescription& other) {
   return text;
 }
 
-/// Of all files that have one; what none of them says stays open. `frames` are of each, in the
-/// order of `files`.
+/// The description common to all files that have one; what none of them says stays open. `frames`
+/// gets how many frames each file has, in the order of `files`.
 /// @throws InputError where they contradict one another
 RawDescription common_description(const std::vector<std::filesystem::path>& files,
                                   const RawDescription& told, std::string& note,

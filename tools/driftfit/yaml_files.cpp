@@ -110,7 +110,7 @@ Pick centre_of(const YamlMap& map, const YAML::Node& node) {
   return point_of(map, node, "a centre");
 }
 
-/// Of a rectangle's axis, or a box' diagonal.
+/// The middle of a rectangle's axis or of a box' diagonal.
 Pick middle_of(const YamlMap& map, const YAML::Node& node) {
   if (!node.IsSequence() || node.size() != 2)
     map.fail(node, "must be two points, [[x, y], [x, y]]");

@@ -54,7 +54,7 @@ class FrameStatistics {
 
   /// How often each level occurred.
   const std::vector<std::uint64_t>& levels() const noexcept { return levels_; }
-  /// Of all values.
+  /// The share of all values that are 0.
   double share_at_zero() const noexcept {
     return static_cast<double>(levels_[0]) / (static_cast<double>(shape_.pixels()) * frames_);
   }
@@ -62,7 +62,7 @@ class FrameStatistics {
   int step() const noexcept;
   /// The largest level of the pixel format that the step allows.
   int top() const noexcept { return (1 << shape_.bits) - step(); }
-  /// Of the levels that should occur between the 5 % and 95 % quantiles, the share that does not.
+  /// The levels between the 5 % and 95 % quantiles that never occur, as a share of all that should.
   double missing_levels() const;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A snapshot reply (docs/reference/protocol.md) as a picture: the frame stretched to 8-bit grey and enlarged,
-// each ROI outlined in the colour of its marker's health with its id beside it. One thread.
+// A snapshot reply (docs/reference/protocol.md) as a picture: the frame stretched to 8-bit grey and
+// enlarged, each ROI outlined in the colour of its marker's health with its id beside it. One
+// thread.
 #pragma once
 
 #include <cstdint>

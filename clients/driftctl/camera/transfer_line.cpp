@@ -21,7 +21,8 @@ constexpr double kLeastNoise = 0.5;
 constexpr double kNoiseOfOnePixel = 0.8;
 /// So far from 0 next to nothing is cut off.
 constexpr double kClearOfZeroSd = 3;
-/// Of a gain, that neither classes nor tiles show: pixels' gains, motion not wholly taken out.
+/// Relative uncertainty of a gain that neither classes nor tiles show: the pixels' gains differ,
+/// and motion is not wholly taken out.
 constexpr double kShareOfDoubt = 0.003;
 constexpr int kFewestInClass = 16;
 constexpr std::size_t kWantedInClass = 40;

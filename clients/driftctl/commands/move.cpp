@@ -35,7 +35,7 @@ constexpr double kPatience_s = 10;
 constexpr double kLongestWaitS = 1e8;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr const char* kBlanks = " \t\r";
-/// Of a path as driftd takes it: its longest request, less what stands beside it.
+/// The longest path that driftd takes: its longest request, less what stands beside the path.
 constexpr std::size_t kLongestPath = 4096 - 256;
 constexpr std::size_t kLongestFile = 65'536;
 

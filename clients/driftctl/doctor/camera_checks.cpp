@@ -50,7 +50,7 @@ void look_at_usb_camera(const Machine& machine, const std::string& device,
         missing_rule(machine, fmt::format("only root may use {} (/{})", product, node)));
 }
 
-/// Of a camera that is no GigE Vision one, or is none of those that are found.
+/// For a camera without an address: it is no GigE Vision camera, or none that was found.
 Finding without_address(const Machine& machine) {
   const std::string& id = machine.config.camera.id;
   const auto cameras = machine.find_cameras();

@@ -31,7 +31,8 @@ constexpr double kMuchWander = 1.5;
 constexpr double kOftenGood = 0.9;
 /// A marker that was good less often is no part of what the markers allow.
 constexpr double kOftenEnough = 0.5;
-/// Of a marker that is most of the mean itself, nothing is left to compare with.
+/// Least expected scatter, over that of the marker's own fits, for a comparison: a marker that
+/// makes up most of the mean leaves nothing to compare it with.
 constexpr double kLeastExpected = 0.2;
 
 struct LineFit {

@@ -376,7 +376,8 @@ class TimeReader {
         file_.string(), row.line));
   }
 
-  /// Of two fields, --column says that they are two; of more it does not say which are one.
+  /// Refuses a row in which a comma may be a decimal one or separate columns. --column says of two
+  /// fields that they are two; of more fields it does not say which of them are one number.
   void refuse_two_numbers(const TableLine& row) const {
     const std::size_t fields = row.fields.size();
     const std::size_t names = table_.heading ? table_.heading->fields.size() : 0;

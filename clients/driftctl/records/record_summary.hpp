@@ -42,7 +42,7 @@ struct RecordSummary {
   std::uint64_t locked_frames = 0;
   std::array<double, 2> locked_rms_nm{};  ///< about the reference
   std::array<double, 2> witness_rms_nm{};
-  /// Of the longest time in lock without a hole.
+  /// Length of the longest time in lock without a hole, which `axes` and `spectra` describe.
   double analysed_s = 0;
   std::array<AxisReport, 2> axes;
   std::array<Spectrum, 2> spectra;
@@ -54,7 +54,8 @@ struct RecordSummary {
 };
 
 RecordSummary summarise(const RecordFiles& record);
-/// Of sorted values; NaN without any.
+/// NaN without values.
+/// @param sorted  ascending
 double percentile(const std::vector<double>& sorted, double share);
 
 }  // namespace driftd::clients

@@ -35,7 +35,7 @@ class DriftCurve {
   void add(std::span<const record::FrameRow> rows);
   /// Frames must have been added in the order of their times.
   ScienceDrift over(const Exposure& exposure) const;
-  /// Of the frame with that number. @returns not measured where there is none
+  /// The drift in the frame with that number; not measured where there is none.
   ScienceDrift at_frame(std::uint64_t frame_id) const;
   bool empty() const noexcept { return points_.empty(); }
   std::int64_t first_ns() const noexcept { return points_.front().taken_ns; }
@@ -73,7 +73,7 @@ class WallClock {
   /// How well two clocks of one computer are joined: what the readings leave open and the host's
   /// clock was slewed between two of them, at most.
   std::int64_t uncertainty_ns() const;
-  /// Of the host's clock against UTC, at most; -1: not known.
+  /// The largest error of the host's clock against UTC; -1: not known.
   std::int64_t utc_error_ns() const;
 
  private:

@@ -13,7 +13,7 @@ namespace driftd::clients {
 
 namespace {
 
-/// Of several that a socket is bound to, the one for clients on this computer.
+/// The endpoint for clients on this computer, out of several that a socket is bound to.
 std::string local_one(const config::Endpoints& endpoints) {
   const auto local = std::ranges::find_if_not(endpoints, config::is_tcp);
   return local != endpoints.end() ? *local : endpoints.front();

@@ -105,7 +105,7 @@ std::string axes(const PlotSettings& settings, const Axis& x, const Axis& y) {
   return svg;
 }
 
-/// Of each run of points that share a column of pixels: the first, lowest, highest and last.
+/// Keeps the first, lowest, highest and last point of each run that shares a column of pixels.
 std::vector<std::size_t> thinned(const Curve& curve, const Axis& x) {
   std::vector<std::size_t> kept;
   const std::size_t count = std::min(curve.x.size(), curve.y.size());

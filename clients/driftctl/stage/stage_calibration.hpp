@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the daemon found out about the stage (docs/reference/protocol.md, `calibration`), as values, and what
-// `driftctl calibrate` makes of it: lines for people and values for the configuration. Pure
-// functions; no socket, no file.
+// What the daemon found out about the stage (docs/reference/protocol.md, `calibration`), as values,
+// and what `driftctl calibrate` makes of it: lines for people and values for the configuration.
+// Pure functions; no socket, no file.
 #pragma once
 
 #include <array>
@@ -53,11 +53,11 @@ struct StageCalibration {
   std::optional<double> rotation_deg;
   std::optional<PerAxis2> scale;
   FoundValue delay_us, time_constant_us, resonance_hz, damping, bandwidth_hz;
-  /// Of the delay, what commands wait for their turn, which driftd knows of by itself.
+  /// The part of the delay that commands wait for their turn. driftd learns it by itself.
   std::optional<double> waiting_us;
   std::optional<int> order;
   std::optional<double> stage_noise_nm;
-  std::optional<PerAxis2> cross_talk;  ///< of a move of x what y does, and the other way round
+  std::optional<PerAxis2> cross_talk;  ///< what y does on a move of x, and the other way round
   std::optional<PerAxis2> hysteresis, noise_nm, fit_residual_nm, drift_nm_per_s, returned_nm;
   DriftSpectrum spectrum;
   std::vector<MarkerNoise> markers;

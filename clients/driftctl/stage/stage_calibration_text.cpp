@@ -59,7 +59,7 @@ void add_matrix(const StageCalibration& c, std::vector<std::string>& lines) {
 }
 
 void add_delays(const StageCalibration& c, std::vector<std::string>& lines) {
-  // Of a response of another order a delay means something else.
+  // A delay means something else where the response is of another order.
   const bool first = !c.present.is_second_order();
   const bool comparable = c.order.value_or(1) == (first ? 1 : 2);
   FoundValue delay_us = c.delay_us;

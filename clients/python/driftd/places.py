@@ -40,7 +40,7 @@ class Endpoints(NamedTuple):
 
 
 def _local(endpoint: str | list[str]) -> str:
-    """Of several that a socket is bound to, the one for clients on its computer."""
+    """The endpoint for clients on its computer, of several that a socket is bound to."""
     if isinstance(endpoint, str):
         return endpoint
     return next((one for one in endpoint if not one.startswith("tcp://")), endpoint[0])

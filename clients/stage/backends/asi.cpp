@@ -142,7 +142,7 @@ std::string Asi::ask_well(const std::string& question) {
   return std::move(answer.line);
 }
 
-/// Of ":A X=1.5", ":X=1.5 A" or ":A 1.5": firmwares differ.
+/// Reads the number from ":A X=1.5", ":X=1.5 A" or ":A 1.5": firmwares differ.
 double Asi::number(const std::string& question, const std::string& axis) {
   const std::string line = ask_well(question);
   for (std::string_view word : words(std::string_view(line).substr(1))) {

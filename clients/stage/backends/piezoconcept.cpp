@@ -35,7 +35,7 @@ std::optional<double> unit_nm(std::string_view unit) {
   return std::nullopt;
 }
 
-/// Of "50.123 um" and "50.123um".
+/// Reads "50.123 um" and "50.123um".
 std::optional<double> length_nm(std::string_view text) {
   text = trimmed(text);
   const std::size_t end = std::min(text.find_first_not_of("+-.0123456789"), text.size());
@@ -189,7 +189,8 @@ std::optional<double> Piezoconcept::travel_nm(const std::string& axis) {
   }
 }
 
-/// Of INFOS, which lists what the product is and ends in "Travel range Y : 100 um" for each axis.
+/// Reads the answer to INFOS, which lists what the product is and ends in "Travel range Y : 100 um"
+/// for each axis.
 std::vector<double> Piezoconcept::travels_of_listing() {
   std::vector<double> travels(options_.axes.size(), -1);
   std::size_t missing = travels.size();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A driver as a program of its own, in any language: one request a line, one answer a line
-// (docs/use/stages.md, "A driver of your own"). It is a child of this program, or listens at a socket.
+// (docs/use/stages.md, "A driver of your own"). It is a child of this program, or listens at a
+// socket.
 //
 // A program that says `gone`, or was understood otherwise, is asked `hello` again; one that died,
 // was late, or wrote what is no answer is killed, and started anew at the next connection.
@@ -117,7 +118,7 @@ class ProgramStage final : public Stage {
   Refusal refusal_;
 };
 
-/// Of a line that was closed: what became of the program is said, too.
+/// Throws the error of a line that was closed, and says what became of the program, too.
 void ProgramStage::tell_end(const Closed& error) {
   const auto how = child_ ? child_->how_it_ended() : std::nullopt;
   if (!how) throw error;

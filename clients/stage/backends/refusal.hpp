@@ -59,7 +59,7 @@ inline Refusal not_a_number() {
   return {.condition = Condition::Error, .code = 0, .text = "a target is not a finite number"};
 }
 
-/// Of targets that are not finite or outside their axes' travel; happened() tells whether.
+/// Refuses targets that are not finite or outside their axes' travel; happened() tells whether.
 inline Refusal refusal_of(std::span<const double> nm, std::span<const Axis> axes) {
   if (!all_finite(nm)) return not_a_number();
   for (std::size_t i = 0; i < nm.size(); ++i) {

@@ -92,8 +92,8 @@ class Stage {
   /// chosen. False: it did not take the target, and says so only now; health() says why. @throws
   /// StageError
   virtual bool prepare() { return true; }
-  /// Of the next move_to(), CLOCK_MONOTONIC: one that sends to several controllers sends nothing
-  /// after it.
+  /// Sets when the next move_to() expires, CLOCK_MONOTONIC: a driver that sends to several
+  /// controllers sends nothing after that.
   virtual void expires_at(std::int64_t /*expires_ns*/) {}
   /// Sends a target and does not wait until it is reached. False: the controller did not take it;
   /// health() says why. Where the answer comes later, prepare() tells. @throws StageError, TooLate

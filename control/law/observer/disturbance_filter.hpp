@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Kalman's filter for a DisturbanceModel (Kalman 1960, J. Basic Eng. 82:35): from where the sample
-// was seen to where it will be. States in pairs: (walk nm, velocity nm/s), then two of each line;
-// the sample's place is the sum of the pairs' first. The observer owns one for each axis, the tuner
-// runs others over what was seen. A plain value without heap; bounded arithmetic; noexcept.
+// was seen to where it will be. The states come in pairs: (walk nm, velocity nm/s), then one pair
+// for each line. The sample's place is the sum of the pairs' first states. The observer owns a
+// filter for each axis; the tuner runs others over what was seen. A plain value without heap;
+// bounded arithmetic; noexcept.
 #pragma once
 
 #include <array>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Gains of a stage whose commands may change by so much a frame. A command that is only cut off
-// there would let a slow stage of second order swing for ever: the farther it is from where it
-// should be, the calmer the gains that command it.
+// Gains for a stage whose commands may change by only so much a frame. If commands were merely cut
+// off at this limit, a slow stage of second order would swing for ever. Instead the gains become
+// calmer the farther the stage is from where it should be.
 //
 // Piecewise-linear LQ control (Wredenhagen and Belanger 1994, Automatica 30:403): of gains for
-// higher and higher penalties, the liveliest that will ask for no more than the limit from here on.
-// To judge by what they ask for at present is not enough: a stage that swings comes by its place
-// twice a period, where lively gains ask for little.
+// higher and higher penalties it takes the liveliest that will ask for no more than the limit from
+// here on. What they ask for at present is not enough to judge by: a stage that swings passes its
+// place twice a period, and lively gains ask for little there.
 #pragma once
 
 #include <array>

@@ -47,7 +47,7 @@ double first_place(const PlaceRecord& record) {
   return 0;
 }
 
-/// Of the line through the record's first and last quarter.
+/// Slope of the line through the means of the record's first and last quarter.
 double slope_nm_per_s(const PlaceRecord& record) {
   const std::size_t quarter = record.place_nm.size() / 4;
   const auto mean = [&](std::size_t begin) {

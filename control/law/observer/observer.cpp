@@ -9,11 +9,12 @@
 namespace driftd::control {
 namespace {
 
-/// Of the first model: variance of the noise over that by the fits, the walk's over the noise's in
-/// a frame, or in so much time where frames come more seldom.
+/// The first model: the noise's variance over that which the fits state, and the walk's over the
+/// noise's, per frame, or per kFirstWalkPeriodS where frames come more seldom.
 constexpr double kFirstNoise = 1.5, kFirstWalk = 0.02, kFirstWalkPeriodS = 0.002,
                  kLeastNoiseNm2 = 1e-6;
-/// Of how far the stage moved, what counts a frame later: it rings where its model does not.
+/// The share of the stage's motion that counts again a frame later: the stage rings where its model
+/// does not.
 constexpr double kStageRings = 0.7;
 /// Frames that an offered filter catches up with in one.
 constexpr int kCatchUp = 8;

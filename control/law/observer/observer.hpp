@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A control law that knows how the sample moves: filters of both axes tell where the sample will be
-// when a command takes effect, and the command is what makes the stage be there. Models come from a
-// tuner (observer_tuner.hpp), which learns them from the frames that see() leaves in frame().
-// The controller owns it. Tracking loop; no allocation after construction; noexcept.
+// A control law that knows how the sample moves. Filters for both axes tell where the sample will
+// be when a command takes effect, and the command brings the stage to where it should be then.
+// Models come from a tuner (observer_tuner.hpp), which learns them from the frames that see()
+// leaves in frame().
 //
 // All places are the stage's, in nm from its place at lock. A sample that moved by `m` would be
-// right again with the stage at `stage - m`: this target is what the filters follow.
+// right again with the stage at `stage - m`: this is the target that the filters follow.
 #pragma once
 
 #include <array>
@@ -43,7 +43,8 @@ struct Sight {
   std::int64_t taken_ns = 0;  ///< middle of the exposure
   std::int64_t now_ns = 0;    ///< when a command would be sent
   bool sure = false;          ///< so many markers agree that even a jump is believed at once
-  /// Of what a move by intention has wrong: since the frame before, and of this one.
+  /// Variance that a move by intention adds, because its model is wrong: since the frame before,
+  /// and in this one.
   double shaken_nm2 = 0;
   Vec2 fit_noise_nm2 = {};  ///< of the drift, by the fits alone: for the forecast
 };
@@ -162,7 +163,7 @@ class Observer {
   /// For the stage monitor: how the frame of the last see() differs from what was expected.
   /// Nothing: an axis has not been tuned yet.
   std::optional<Expectation> expectation() const noexcept;
-  /// Of the last see().
+  /// The frame of the last see().
   const ObserverFrame& frame() const noexcept { return frame_; }
   const DisturbanceFilter& filter(std::size_t axis) const noexcept { return axes_[axis].filter; }
   StageError stage_error(std::size_t axis) const noexcept { return axes_[axis].stage; }

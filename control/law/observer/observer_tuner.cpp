@@ -10,8 +10,8 @@ namespace {
 
 /// Fits that the stage's noise is a mean of.
 constexpr int kStageNoises = 32;
-/// Of frames that are kept. All times here are stretched where fewer frames than that come in this
-/// one: of each they were chosen for the frames in it, too.
+/// For how long frames are kept. Where fewer than kLongestFrames come in that time, all times here
+/// are stretched: each was chosen for the number of frames in it, too.
 constexpr double kLongestS = 8, kLongestFrames = 256;
 constexpr std::size_t kMostFrames = 4096;
 constexpr double kFirstS = 0.5, kEarlyS = 1, kEarlyUntilS = 4, kUsualS = 2;
@@ -23,18 +23,19 @@ constexpr double kMostSurprise = 9;  ///< what a frame counts at most: a knock i
 constexpr double kJudgedS = 2;
 constexpr double kAgainS = 2;    ///< from one surprise to the next
 constexpr double kSettledS = 3;  ///< from a surprise until the stage is fitted again
-/// Of a lock: a surprise then is rather a stage that is described wrong, and its own ringing is
-/// not to be learnt as lines of the sample's.
+/// Ages of a lock between which a surprise rather shows a stage that is described wrong: then the
+/// stage is fitted, lest its ringing is learnt as lines of the sample's.
 constexpr double kStageFromS = 1, kYoungUntilS = 6;
-constexpr int kStageSteps = 2;      ///< of a fit of the stage
-constexpr double kStageMargin = 4;  ///< of log likelihood, by which a young lock's has to be better
+constexpr int kStageSteps = 2;        ///< of a fit of the stage
+constexpr double kStageMargin = 4;    ///< gain in log likelihood that a young lock's needs
 constexpr double kNoticeFrames = 32;  ///< until a surprise is noticed
 /// Changes of command, rms over some seconds: of what the limits allow, and what follows.
 constexpr double kChangeS = 2, kMostShare = 1.0 / 3, kLeastShare = 1.0 / 4;
 constexpr double kPenaltyStep = 1.5, kMostPenalty = 10;
-/// Of the frames of that time, by calmer gains. After a knock they are few.
+/// Shares of the frames of that time that had calmer gains: above the one the penalty grows, below
+/// the other it may fall. After a knock they are few.
 constexpr double kMostCalmed = 1.0 / 2, kFewCalmed = 1.0 / 8;
-/// Of the settings' penalty a slow stage gets less, but so much.
+/// The share of the settings' penalty that a slow stage gets at least.
 constexpr double kLeastPenalty = 0.1;
 constexpr double kLateFrames = 64;
 /// Each so many refits the model is looked for from nothing, too.
@@ -43,7 +44,7 @@ constexpr std::int64_t kMostMissing = 1000;
 /// What a move has wrong is noise to a fit, and adds up for some frames.
 constexpr double kMoveNoise = 16;
 constexpr double kStepS = 2e-5;  ///< times between frames are told so finely
-/// Of the stage's gain and of what its dead time has beyond the settings'.
+/// Limits of the stage's gain, and of its dead time beyond the settings'.
 constexpr double kLeastGain = 0.6, kMostGain = 1.6, kMostLateS = 0.01;
 
 StagePreview preview_with(const ObserverSettings& settings, double penalty) {
@@ -199,7 +200,8 @@ PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage) const {
       step_s -= settings_.period_s;
     }
     before_ns = frame.taken_ns;
-    // Of a camera that runs freely all are alike, which spares the filter much arithmetic.
+    // Rounding makes all steps of a free-running camera alike, which spares the filter much
+    // arithmetic.
     record.step_s.push_back(std::round(step_s / kStepS) * kStepS);
     record.place_nm.push_back(target_nm(frame, axis, stage_, stage));
     record.more_noise_nm2.push_back(frame.variance_nm2[axis] - usual_nm2 +

@@ -62,11 +62,11 @@ class ObserverTuner {
     DisturbanceModel calm;    ///< was in use before the sample began to move otherwise
     double calm_until_s = 0;  ///< and is thought of until then
     int refits = 0;
-    DisturbanceFilter filter;  ///< of the model in use, at the last frame
-    double variance_nm2 = 0;   ///< of a frame's drift by the fits; the model's noise stands for it
+    DisturbanceFilter filter;      ///< of the model in use, at the last frame
+    double variance_nm2 = 0;       ///< a drift's by the fits, for which the model's noise holds
     double stage_noise_nm2 = 0;    ///< what fitted noise is beyond the fits', mean of the last fits
     int stage_noises = 0;          ///< fits in it
-    bool has_stage_noise = false;  ///< of a whole record
+    bool has_stage_noise = false;  ///< it was found in a whole record
   };
   struct Trial {
     StageError stage;
@@ -97,7 +97,7 @@ class ObserverTuner {
   std::deque<ObserverFrame> frames_;
   std::int64_t first_ns_ = 0, told_ns_ = 0;
   std::uint32_t epoch_ = 0;
-  /// Of times that are to hold some number of frames, too: of a slow camera, so many times as long.
+  /// Factor on the times that are to hold some number of frames, too: above 1 for a slow camera.
   double stretch_;
   double late_s_ = 0;  ///< mean from the middle of an exposure to the command that follows
 };

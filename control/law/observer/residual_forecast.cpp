@@ -20,7 +20,7 @@ double instant_s(const PreviewSettings& settings, std::size_t j) {
   return settings.period_s * (static_cast<double>(j) + 0.5) / kInstants;
 }
 
-/// Of the place, over the frame in which a command works.
+/// Mean variance of the place, over the frame in which a command works.
 double blind_nm2(const DisturbanceFilter& filter, const PreviewSettings& settings, double lead_s) {
   double sum = 0;
   for (std::size_t j = 0; j < kInstants; ++j) {
@@ -43,7 +43,7 @@ DisturbanceFilter steady(DisturbanceModel model, double noise_nm2, double period
   return filter;
 }
 
-/// Of a line that goes on as it is: the stage's steady answer to it through the gains.
+/// What is left of a line that goes on as it is: the stage answers it steadily, through the gains.
 double line_lag_nm2(const DisturbanceFilter& filter, const PreviewSettings& settings,
                     const PreviewGains& gains, std::size_t pair) {
   using Complex = std::complex<double>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How still an axis of the sample will be under the observer, and why not stiller: foretold from
-// its model alone, so that a residual which differs tells that the model is wrong. Pure functions
-// of a millisecond; the tuner calls them on its worker thread.
+// Foretells how still the observer will hold an axis of the sample, and why not stiller. It does so
+// from the observer's model alone, so that a residual which differs tells that the model is wrong.
+// Pure functions of a millisecond; the tuner calls them on its worker thread.
 //
 // All are mean squares over a frame, in nm^2, of the sample's true place.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How much an axis of the stage differs from its model, from what was seen under control: the
-// innovations go along with how they would change if the stage moved farther, or later. Pure;
+// How much an axis of the stage differs from its model, from what was seen under control. A fit
+// compares the innovations with how they would change if the stage moved farther, or later. Pure;
 // worker thread.
 #pragma once
 

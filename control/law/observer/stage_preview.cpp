@@ -31,13 +31,13 @@ Matrix root_of(const Matrix& m) {
     for (std::size_t j = i; j < kStates; ++j) {
       double rest = m[i][j];
       for (std::size_t k = 0; k < i; ++k) rest -= root[k][i] * root[k][j];
-      // Of a stage that is damped beyond measure, rounding leaves less than nothing.
+      // Rounding leaves less than nothing where a stage is damped beyond measure.
       root[i][j] = i == j ? std::sqrt(std::max(rest, kStill * m[i][i])) : rest / root[i][i];
     }
   }
   return root;
 }
-/// Of an upper triangular one.
+/// The inverse of an upper triangular matrix.
 Matrix inverse(const Matrix& m) {
   Matrix inverse{};
   for (std::size_t j = 0; j < kStates; ++j) {

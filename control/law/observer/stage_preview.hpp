@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How to command a stage so that it goes along a course that is known ahead. Found
-// once for a stage and a frame period, outside the loop; a plain value that the observer then uses.
+// How to command a stage so that it follows a course that is known ahead. Found once for a stage
+// and a frame period, outside the loop; a plain value that the observer then uses.
 //
 // Linear-quadratic tracking with preview (Anderson and Moore 1990, Optimal Control, ch. 4): the
 // mean square of (stage - course) at four instants of each frame, plus `penalty` times the squared
@@ -19,8 +19,8 @@ namespace driftd::control {
 
 struct PreviewSettings {
   double period_s = 0.002;                           ///< between commands
-  ResponseShape response{.time_constant_s = 0.001};  ///< of the stage; its dead time is another's
-  double penalty = 0.03;  ///< of a squared change of command against a squared error
+  ResponseShape response{.time_constant_s = 0.001};  ///< of the stage; without its dead time
+  double penalty = 0.03;  ///< weight of a squared change of command against a squared error
 };
 
 /// When a command takes effect.
@@ -29,7 +29,7 @@ struct StageAhead {
   double speed_nm_per_s = 0;
   double told_nm = 0;                 ///< the command before
   DisturbanceFilter::State course{};  ///< that the stage should go
-  std::size_t pairs = 1;              ///< of the course, that count
+  std::size_t pairs = 1;              ///< pairs of the course that count
 };
 
 /// command = -from_place * place - from_speed * speed - from_command * command before + course *
@@ -65,7 +65,7 @@ class StagePreview {
   explicit StagePreview(const PreviewSettings& settings);
   /// The gains for a disturbance that goes as `model` says.
   PreviewGains gains(const DisturbanceModel& model) const noexcept;
-  /// Of a stage of second order.
+  /// @pre the stage is of second order
   ToDo to_do(const DisturbanceModel& model) const noexcept;
   const PreviewSettings& settings() const noexcept { return settings_; }
 

@@ -47,7 +47,7 @@ def _is_cut_off(image: np.ndarray, level) -> bool:
 
 
 def _levels(images: np.ndarray) -> list:
-    """Of each image that is cut off."""
+    """The level of each image that is cut off."""
     flat = images.reshape(len(images), -1) if len(images) else np.empty((0, 0))
     if flat.dtype.kind == "f":
         flat = np.where(np.isfinite(flat), flat, -np.inf)
@@ -64,7 +64,7 @@ def _levels(images: np.ndarray) -> list:
 
 
 def sentence(images: np.ndarray) -> str | None:
-    """Of images (n, side, side) that were looked at; None: they are as they should be."""
+    """What is wrong with images (n, side, side), of which some are looked at; None: they are as they should be."""
     some = images[::-(-len(images) // _MOST_IMAGES)] if len(images) else images
     levels, counts = np.unique(_levels(some), return_counts=True)
     if not len(counts):
@@ -80,7 +80,7 @@ def sentence(images: np.ndarray) -> str | None:
 
 
 def warn(images, saturation: float) -> None:
-    """Of numpy's images, where no saturation is given."""
+    """Warns about images of numpy, where no saturation is given."""
     if isinstance(images, np.ndarray) and not saturation > 0:
         text = sentence(images)
         if text:

@@ -70,7 +70,7 @@ class Work:
 
 
     def some_rois(self) -> np.ndarray | None:
-        """Of frames, some of the ROIs that lie in them, evenly among all; None where they lie on a GPU."""
+        """Some of the ROIs in frames, evenly among all; None where the frames lie on a GPU."""
         frames, places = self.pixels, self._arrays["places"]
         if not isinstance(frames, np.ndarray) or not isinstance(places, np.ndarray):
             return None

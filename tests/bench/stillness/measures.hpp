@@ -32,8 +32,9 @@ struct Measures {
   /// After so long since the lock the rms over two seconds stays below 1.3 times the bound; below
   /// 0: never.
   double learnt_after_s = -1;
-  /// Of the times that the world leaves out: how long, at most, until both axes stay within 1.5 nm
-  /// for the rest of what is left out; below 0: not by its end; 0: the world leaves nothing out.
+  /// How long it takes, at most, after a time that the world leaves out begins, until both axes
+  /// stay within 1.5 nm for the rest of it; below 0: not by its end; 0: the world leaves nothing
+  /// out.
   double settled_s = 0;
 };
 

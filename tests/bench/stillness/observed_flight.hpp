@@ -66,7 +66,7 @@ class ObservedFlight {
   std::optional<control::Expectation> expectation() const { return observer_.expectation(); }
   /// The models in use; nothing: the first one still is.
   const Learnt& learnt() const noexcept { return learnt_; }
-  /// Of the newest forecasts of both axes, the mean; nothing: there are none yet.
+  /// The mean of both axes' newest forecasts; nothing: there are none yet.
   std::optional<double> foretold_nm2() const {
     if (!foretold_[0] || !foretold_[1]) return std::nullopt;
     return 0.5 * (foretold_[0]->total_nm2() + foretold_[1]->total_nm2());

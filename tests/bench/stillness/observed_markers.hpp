@@ -31,7 +31,7 @@ class ObservedMarkers {
   ObservedMarkers& operator=(const ObservedMarkers&) = delete;
   virtual ~ObservedMarkers() = default;
   const std::vector<control::Marker>& markers() const noexcept { return markers_; }
-  /// Of the mean over the tracking markers, weighted best.
+  /// Noise of the mean over the tracking markers, weighted best.
   double best_noise_nm() const noexcept;
   virtual std::span<const control::MarkerObservation> observe(const simulator::Truth& truth);
   /// Those of the frame observed last.

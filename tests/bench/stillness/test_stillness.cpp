@@ -164,8 +164,7 @@ struct ExactPi {
       for (int m = -1; m < 60; ++m)
         stage += (1.0 - back) * std::polar(1.0, -omega * period_s * m) *
                  (1 - step(time_s + m * period_s - effect_s));
-      // Of all changes until frame 1 the sum is the command of frame 1; what is not there yet
-      // lacks.
+      // All changes until frame 1 add up to the command of frame 1, less what is not there yet.
       stage = std::polar(1.0, omega * period_s) - stage;
       sum += std::norm(std::polar(1.0, omega * time_s) - f * stage) / 4;
     }

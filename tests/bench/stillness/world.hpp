@@ -32,7 +32,7 @@ struct Belief {
 
 struct Judgement {
   double seconds = 60;    ///< after the lock
-  double learn_s = 20;    ///< of them, not judged
+  double learn_s = 20;    ///< the first of them, which are not judged
   double left_out_s = 1;  ///< after each of `left_out_at_s`, counted from the scenario's start
   std::vector<double> left_out_at_s;
   double missing_share = 0;  ///< of the frames, for all the time

@@ -94,7 +94,7 @@ TEST_CASE("lines with bytes behind them give the same pixels") {
       std::vector<std::uint16_t> pixels(std::size_t{128} * 64);
       unpack(frame, pixels.data());
       const unsigned byte = std::to_integer<unsigned>(frame.pixels[0]);
-      // Of two pixels of 12 bits, all of whose bytes are alike, the halves are exchanged.
+      // Two pixels of 12 bits, all of whose bytes are alike, have their halves exchanged.
       const unsigned even = byte | (byte & 0xf) << 8, odd = byte >> 4 | byte << 4;
       for (std::size_t k = 0; k < pixels.size(); ++k)
         REQUIRE(pixels[k] == (format == PixelFormat::Mono8 ? byte : k % 2 == 0 ? even : odd));

@@ -102,7 +102,7 @@ TEST_CASE("advice: a line and what it may be") {
   CHECK_THAT(said(with_line(2.1, 2, 20), "line"), contains("table"));
   CHECK_THAT(said(with_line(180, 2, 10), "line"), contains("rings when it is knocked"));
   CHECK_THAT(said(with_line(51.5, 2, 100), "line"), contains("fan or a pump, or"));
-  // Of what is left anyhow, a small one is no matter.
+  // A small line is no matter beside what is left anyhow.
   CHECK(said(with_line(29.7, 0.05, 900), "line").empty());
 }
 

@@ -147,7 +147,7 @@ TEST_CASE("the file before lies beside, where it is not read") {
   REQUIRE(second);
   CHECK(second->old.filename().string().starts_with("stage-calibration.yaml.before-20"));
   CHECK(read(second->old) == first);
-  const auto third = write_calibration(lab.file(), {{kDelay, "3300"}});  // of the same second
+  const auto third = write_calibration(lab.file(), {{kDelay, "3300"}});  // in the same second
   REQUIRE(third);
   CHECK(third->old != second->old);
   CHECK(read(second->old) == first);

@@ -131,7 +131,7 @@ TEST_CASE("A lock that is lost is shown with what it was held for, and no law wh
   const auto lines = lines_of();
   CHECK(contains(line_of(lines, "state"), "(held too long: stage not following)"));
   CHECK(line_of(lines, "law").text.empty());
-  status.erase("held_for");  // of a daemon from before
+  status.erase("held_for");  // as an older daemon sends it
   CHECK(contains(line_of(lines_of(), "state"), "(held too long)"));
 }
 

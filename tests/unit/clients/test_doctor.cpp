@@ -164,7 +164,7 @@ TEST_CASE("rights that are missing", "[doctor]") {
   world.machine.config.realtime.mode = config::RealTimeMode::Require;
   results = examine(world.machine);
   CHECK(to_lines(results).back() == "2 to mend, 0 to think about");
-  world.machine.user = "root";  // of a container: without the capabilities
+  world.machine.user = "root";  // as in a container: without the capabilities
   world.write("proc/self/status", "Name:\tdriftctl\nCapEff:\t00000000a80425fb\n");
   CHECK(to_lines(examine(world.machine)).back() == "2 to mend, 0 to think about");
   world.write("proc/self/status", "Name:\tdriftctl\nCapEff:\t000001ffffffffff\n");
@@ -540,7 +540,7 @@ TEST_CASE("configuration, daemon and group", "[doctor]") {
                 "Max locked memory         8388608  8388608  bytes\n"
                 "Max realtime priority     0        0\n");
     CHECK(to_lines(examine(world.machine)).back() == "0 to mend, 2 to think about");
-    world.machine.status.reset();  // of a daemon that runs already they may say something
+    world.machine.status.reset();  // about a daemon that runs already they may say something
     world.camera->privilege = 0;
     CHECK(world.bad("daemon").level == Level::Warn);
     CHECK(to_lines(examine(world.machine)).back() == "0 to mend, 1 to think about");

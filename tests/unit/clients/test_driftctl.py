@@ -72,7 +72,7 @@ class Driftctl(unittest.TestCase):
         self.assertEqual(self.daemon.requests, [{"command": "lock"}])
 
     def states(self, *states):
-        """Of one `status` after the other; the last for good."""
+        """Sets the state in one `status` after the other; the last for good."""
         left = list(states)
         def reply():
             state, reason, cure, *more = left.pop(0) if len(left) > 1 else left[0]

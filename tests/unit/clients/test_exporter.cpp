@@ -152,7 +152,8 @@ const std::string kGet = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 
 }  // namespace
 
-TEST_CASE("every metric has a value from a status as docs/reference/protocol.md has it", "[exporter]") {
+TEST_CASE("every metric has a value from a status as docs/reference/protocol.md has it",
+          "[exporter]") {
   DaemonWatch watch(kSecond, "1.2.3");
   watch.take(message("status", full_status()), kSecond);
   watch.take(message("event", example("event")), kSecond);

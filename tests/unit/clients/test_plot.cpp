@@ -27,7 +27,7 @@ struct Extent {
   double smallest = 1e9, largest = -1e9;
 };
 
-/// Of a column of the data file, over times from .. to.
+/// The extent of a column of the data file, over times from .. to.
 Extent extent_of(const std::filesystem::path& file, std::size_t column, double from_s,
                  double to_s) {
   std::ifstream in(file);

@@ -123,8 +123,8 @@ TEST_CASE("what is configured is compared with what means the same") {
 TEST_CASE("the way that axes lie is that of the matrix") {
   for (const double degrees : {-170.0, -90.0, -7.0, 0.0, 45.0, 135.0}) {
     for (const bool mirrored : {false, true}) {
-      // Of a turned stage the image shows the turn, and the matrix turns it back; a mirrored turn
-      // is its own inverse.
+      // The image shows the stage's turn, and the matrix turns it back; a mirrored turn is its own
+      // inverse.
       const json r = result(matrix_json(mirrored ? degrees : -degrees, 1.3, mirrored));
       CHECK_THAT(joined(findings(read_calibration(r))),
                  contains("image: turned by " + std::to_string(static_cast<int>(degrees)) +

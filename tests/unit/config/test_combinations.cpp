@@ -196,7 +196,7 @@ TEST_CASE("a window that is to be chosen will be one that fits", "[config]") {
   CHECK(mistakes_of("markers: {min_sigma_px: 3, max_sigma_px: 4}\n") == "");
   CHECK(mistakes_of("fitter: {roi_px: 7}\noptics: {spot_sigma_px: auto}\n") == "");
   CHECK(camera("region_width_px: 16, region_height_px: 16") == "");
-  // Of a list nothing is chosen: ten sigma, or 13 px. Its markers may be at the border.
+  // A list chooses nothing: its side is ten sigma, or 13 px. Its markers may be at the border.
   CHECK(listed("    - {id: 1, x_px: 6, y_px: 6}\n",
                "camera: {region_width_px: 13, region_height_px: 13}\n") == "");
   CHECK(listed("    - {id: 1, x_px: 9, y_px: 10}\n", "optics: {spot_sigma_px: 1.9}\n") == "");

@@ -50,7 +50,7 @@ class MarkerScene {
     return {scene_.drift_nm * std::sin(0.003 * frame),
             0.8 * scene_.drift_nm * std::cos(0.002 * frame)};
   }
-  /// Of a marker's reference that stands for the drift `reference_nm`.
+  /// Error of a marker's reference that stands for the drift `reference_nm`.
   Vec2 reference_error_nm(std::size_t i, Vec2 place_px, Vec2 reference_nm) const {
     return {(place_px.x - places_[i].x) * kPixelNm - reference_nm.x,
             (place_px.y - places_[i].y) * kPixelNm - reference_nm.y};

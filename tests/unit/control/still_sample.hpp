@@ -13,7 +13,7 @@
 namespace driftd::control::test {
 
 constexpr double kAlarm = StageMonitor::kAlarm, kTrust = StageMonitor::kTrust;
-/// Of the measurement: more than the monitor assumes of the sample at its start.
+/// Variance of the measurement: more than the monitor assumes of the sample at its start.
 constexpr Vec2 kCoarse{3, 5};
 /// Less than that: what is learned of the sample decides.
 constexpr Vec2 kFine{0.01, 0.02};

@@ -45,7 +45,7 @@ TEST_CASE("the drift is the mean of the newest frames, the ring's end included")
     x_nm += 2.0 * i;
     const DriftEstimate& e = update(estimator, field);
     REQUIRE(e.frames_averaged == std::min(i, 3));
-    // Of the last three totals: x, x - 2 i, x - 2 i - 2 (i - 1).
+    // Mean of the last three totals: x, x - 2 i, x - 2 i - 2 (i - 1).
     const double mean_nm = i == 1   ? x_nm
                            : i == 2 ? x_nm - i
                                     : x_nm - (2.0 * i + 2.0 * i + 2.0 * (i - 1)) / 3;

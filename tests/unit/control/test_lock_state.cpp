@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every transition of the lock against the table of docs/internals/drift-and-lock.md, and the promises that must hold
-// for any sequence of events.
+// Every transition of the lock against the table of docs/internals/drift-and-lock.md, and the
+// promises that must hold for any sequence of events.
 #include <array>
 #include <fstream>
 #include <limits>

@@ -129,8 +129,8 @@ TEST_CASE(
 TEST_CASE("the filter's own threshold is 5.5 times the noise that it leaves") {
   // Half of the spots at the threshold pass: noise is as often up as down.
   const auto found_share = [](double times) {
-    // Of white noise of 1 a difference of Gaussians of 1.3 and 3.9 px leaves 0.183; a spot of 1,
-    // 0.4.
+    // A difference of Gaussians of 1.3 and 3.9 px leaves 0.183 of white noise of 1, and 0.4 of a
+    // spot of 1.
     const double amplitude = times * 4 * 0.183 / 0.4;
     DetectionSettings settings = driftd::test::default_detection_settings();
     settings.min_snr = 0.1;

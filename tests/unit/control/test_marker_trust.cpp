@@ -37,7 +37,7 @@ struct Watched {
     reference_nm = test::take_reference(estimator, scene, 100);
     frame = 100;
   }
-  /// Of the mean over so many seconds, the longer axis.
+  /// Error of the mean over so many seconds, of the worse axis.
   double place_error_nm(double seconds) {
     Vec2 sum;
     const int frames = static_cast<int>(seconds * kRateHz);

@@ -254,7 +254,7 @@ TEST_CASE("observer: a rate that a busy camera changes is the same, another stag
   CHECK_FALSE(is_same_rate(has, wants));
   CHECK(needs_other_plan(has, wants));
   wants = has;
-  wants.stage.damping = 0.2;  // of a second order that it is not
+  wants.stage.damping = 0.2;  // a stage of second order, which it is not
   CHECK_FALSE(needs_other_plan(has, wants));
   wants.stage.resonance_hz = 40;
   CHECK(needs_other_plan(has, wants));
@@ -419,8 +419,7 @@ TEST_CASE("tuner: a slow camera takes longer, and not for ever") {
       if (const auto tuning = tuner.tune(0)) observer.offer(*tuning);
     }
     if (tuned_at == 0 && observer.is_tuned(0)) tuned_at = frames;
-    // Of less than a whole record, 256 frames here, the stage's noise is not told from the
-    // markers'.
+    // Less than a whole record, 256 frames here, does not tell the stage's noise from the markers'.
     const auto forecast = tuner.forecast(0);
     if (frames < 254 && forecast)
       REQUIRE(forecast->stage_known_in_s == Approx(period_s * (256 - frames)).margin(0.01));

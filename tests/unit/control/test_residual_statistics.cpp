@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kFrameS = 0.002;
 
-/// Of adjacent means over `frames`, straight from the definition.
+/// Allan deviation of adjacent means over `frames`, straight from the definition.
 double allan_nm(const std::vector<double>& place_nm, std::size_t frames) {
   std::vector<double> means;
   for (std::size_t i = 0; i + frames <= place_nm.size(); i += frames) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The stage monitor's rules while the observer's innovations are the evidence ("While the observer
-// holds the lock" in docs/internals/stage-monitor.md), on a sample and a stage that rest: what is doubted is
-// the expectation alone. Stages that were reversed, or stand still, explain part of it.
+// holds the lock" in docs/internals/stage-monitor.md), on a sample and a stage that rest: what is
+// doubted is the expectation alone. Stages that were reversed, or stand still, explain part of it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -88,7 +88,7 @@ TEST_CASE("but 0.03 alone of one that leaves less than a quarter of what the mod
     int of_most = 0;
     for (int i = 0; i < 50; ++i) {
       const double added = observed.frame();
-      // Of both axes together; the other one's innovations are 0.
+      // Both axes count together; the other one's innovations are 0.
       const double other = observed.left(0);
       const bool most = 4 * (observed.left(1.4) + other) < observed.left(3.5) + other;
       const double beyond = most ? 0 : observed.left(1.4) - 1;

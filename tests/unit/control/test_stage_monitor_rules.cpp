@@ -36,11 +36,11 @@ TEST_CASE("doubt is the likelihood ratio of Student's distribution, each axis by
 TEST_CASE("trust is that against the likeliest other stage, and at most 12") {
   CHECK(Still().move({2, 0}, {2, 0}).trust == 0);  // y may be stuck
   CHECK(Still().move({0, 3}, {0, 3}).trust == 0);
-  // Of (1.6, -1.9) a stage of 0.45 times the gain leaves less than one with an axis stuck.
+  // A stage of 0.45 times the gain leaves less of (1.6, -1.9) than one with an axis stuck.
   const double small_gain = surprise(0.55 * 1.6) + surprise(0.55 * 1.9);
   CHECK(small_gain < surprise(1.6));
   CHECK(Still().move({1.6, -1.9}, {1.6, -1.9}).trust == Approx(small_gain));
-  // Of (1, -3) one whose x is stuck does.
+  // One whose x is stuck leaves less of (1, -3).
   CHECK(Still().move({1, -3}, {1, -3}).trust == Approx(surprise(1)));
   Still still;
   CHECK(still.follow(400).trust == kTrust);
@@ -296,7 +296,7 @@ TEST_CASE("each stage that is known is recognized, and what is none of them is n
     INFO(k.response.a << ' ' << k.response.b << ' ' << k.response.c << ' ' << k.response.d);
     CHECK(name_of(looks_of(k.response)) == std::string(name_of(k.looks)));
   }
-  // Of a stuck stage on a sample that moves more than it did: up to 8 times the mean square.
+  // A stuck stage is told on a sample that moves more than it did: up to 8 times the mean square.
   CHECK(looks_of({0, 0, 0, 0}, 2) == StageLooks::Stuck);
   CHECK(looks_of({0, 0, 0, 0}, 5) == StageLooks::Unexplained);
 }

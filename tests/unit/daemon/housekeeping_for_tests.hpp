@@ -131,7 +131,7 @@ struct Asker {
     };
   }
   bool answered() const { return outcome.has_value(); }
-  /// Of a refusal; empty: none, or not answered.
+  /// The refusal's code; empty: there is none, or no answer.
   std::string code() const {
     const auto* refused = outcome ? std::get_if<CommandRefused>(&*outcome) : nullptr;
     return refused != nullptr ? name_of(refused->code) : "";

@@ -105,7 +105,7 @@ struct DaemonsFixture {
     run->played.tell_state(state);
     turn();
   }
-  /// Of a lock at (-40, 15), with two markers.
+  /// Locks at (-40, 15) with two markers, and is gone.
   void lock_and_die() {
     run->played.report.travelled_nm = {700, 0};
     run->played.report.carried_nm = {5, 0};

@@ -250,7 +250,7 @@ TEST_CASE("a state file has one daemon, which the second is told of") {
   f.run->played.report.travelled_nm = {700, 0};
   f.lock(LockState::Locked, 3, {-40, 15});
   REQUIRE(f.is_written([](const SavedLock& l) { return l.lock_id == 3; }));
-  config::Config config = f.config;  // of another runtime directory
+  config::Config config = f.config;  // a second daemon's, in another runtime directory
   if (never) config.lock.resume = config::Resume::Never;
   {
     DaemonsFixture::Run second(config, "0000000000000002");

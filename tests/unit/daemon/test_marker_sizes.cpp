@@ -163,7 +163,7 @@ void show_clipped(AutoFixture& f, std::uint16_t level, std::uint64_t id) {
   f.played.ports.frame_copy.offer(picture.frame);
 }
 
-/// Of its own staged spot, with one pixel at that value.
+/// The status of a fit to the fitter's own staged spot, with one pixel at that value.
 fitter::FitStatus status_with(fitter::LiveFitter& fitter, std::uint16_t value) {
   const int side = fitter.roi_px();
   for (int y = 0; y < side; ++y)

@@ -311,7 +311,7 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
   CHECK(control["left_nm"] == 0.5);
   CHECK(control["pi_left_nm"] == 0.75);
   REQUIRE(control["axes"].size() == 2);
-  // Of what was not learnt there are only the values that the observer begins with.
+  // What was not learnt has only the values that the observer begins with.
   const json x = control["axes"][0];
   CHECK(x["learnt"] == false);
   CHECK(x["lines"].empty());

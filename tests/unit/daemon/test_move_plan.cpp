@@ -116,7 +116,7 @@ TEST_CASE("what makes no sense is refused in a sentence that says what does") {
 
 TEST_CASE("a move is as fast as the limits allow along its way") {
   const auto config = limited();
-  // Of x the stage makes half: 0.75 * 9000 / 0.5; of y twice as much.
+  // The stage makes half of x: 0.75 * 9000 / 0.5; of y it makes twice as much.
   const MovePlan x = plan_move(read_move({{"x_nm", 600}, {"y_nm", 0}}), config, locked());
   CHECK(x.path.count == 1);
   CHECK_THAT(x.fastest_nm_per_s, WithinAbs(10'000, 1e-9));  // the usual one

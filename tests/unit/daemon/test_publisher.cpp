@@ -305,7 +305,7 @@ TEST_CASE("Publisher refuses records that it cannot take and keeps those that it
   REQUIRE(publisher.sent() == 64);
   publisher.is_behind(monotonic_ns());
   REQUIRE_FALSE(publisher.is_behind(monotonic_ns()));
-  // Of the record that was not taken nothing is remembered.
+  // Nothing is remembered of the record that was not taken.
   REQUIRE_FALSE(publisher.is_behind(monotonic_ns() + 60'000'000'000));
 }
 

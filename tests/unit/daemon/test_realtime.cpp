@@ -26,7 +26,8 @@ Scheduling of_this_thread() {
   return found;
 }
 
-/// Of a thread that is started now without a wish of its own, as libzmq starts its threads.
+/// The scheduling of a thread that is started now without a wish of its own, as libzmq starts its
+/// threads.
 Scheduling of_new_thread() {
   Scheduling found;
   std::thread([&found] {

@@ -76,7 +76,7 @@ struct Derivatives {
   const Image& operator[](int j) const { return images[static_cast<std::size_t>(j)]; }
 };
 
-/// Of image_of(p) by each element of p, from differences.
+/// Derivatives of image_of(p) by each element of p, from differences.
 template <class ImageOf>
 Derivatives derivatives(const ImageOf& image_of, const std::vector<double>& p) {
   constexpr double kStep = 1e-4;

@@ -106,7 +106,7 @@ TEST_CASE("A fit that is tried again on CUDA is that of a cold start") {
   const FitOptions options =
       options_of(any_model(), GENERATE(Estimator::ImplicitLeastSquares, Estimator::LeastSquares,
                                        Estimator::PoissonLikelihood));
-  // Of 600,000 the first launch has 131,072: its second tries are more than run at once.
+  // The first launch has 131,072 of 600,000: its second tries are more than run at once.
   const auto [side, count] =
       GENERATE(std::pair{4, 600'000u}, std::pair{9, 1001u}, std::pair{13, 999u},
                std::pair{15, 999u}, std::pair{16, 1001u}, std::pair{20, 1001u});

@@ -45,7 +45,7 @@ struct BestLevels {
   double alpha, beta;
 };
 
-/// Of the least squares, with a background of `least` or more.
+/// The levels of least squares, with a background of `least` or more.
 BestLevels best_levels(const Image& f, const Image& pixels, double least) {
   const double count = static_cast<double>(f.size());
   const double alpha = (test::sum(f, pixels) - test::sum(f) * test::sum(pixels) / count) /
@@ -298,7 +298,7 @@ TEMPLATE_TEST_CASE("Every estimator's value and equations are those of its pixel
   check_equations(e.normal, e.gradient, of.weight, of.residual, test::derivatives(model, all));
 }
 
-/// Of full rank, its units far apart; the upper triangle is not to be read.
+/// A matrix of full rank, its units far apart; its upper triangle is not to be read.
 SymmetricMatrix<4> some_matrix() {
   constexpr double kTerms[6][4] = {{1, 2, -1, 3}, {4, -1, 2, 1},   {-2, 3, 5, 1},
                                    {1, 1, 1, -4}, {2, -5, 1, 0.5}, {0.5, 1, -3, 2}};

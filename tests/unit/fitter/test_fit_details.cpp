@@ -98,7 +98,8 @@ TEST_CASE("An angle by quarters changes the axes, and their errors with them") {
   }
 }
 
-/// Of the circular model: correlations of 0.25, and variances as rounding may leave them.
+/// A covariance of the circular model: correlations of 0.25, and variances as rounding may leave
+/// them.
 SymmetricMatrix<5> of_circular() {
   SymmetricMatrix<5> c = {};
   for (int j = 0; j < 5; ++j)

@@ -86,7 +86,7 @@ struct Rois {
     sums.load_map(maps, options);
   }
 
-  /// Of lane k, after load().
+  /// The ROI of lane k, after load().
   test::ScalarRoi scalar(Lane k) const {
     const test::Image pixels(images[k].begin(), images[k].end());
     const test::Image map(variances[k].begin(), variances[k].end());

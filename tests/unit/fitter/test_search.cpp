@@ -18,7 +18,7 @@ using fitter::Estimator;
 using fitter::FitOptions;
 using fitter::Model;
 
-/// Of so many images one is searched: an instrumented search takes a hundred times as long.
+/// Every so many images one is searched: an instrumented search takes a hundred times as long.
 constexpr std::size_t kEach = test::kInstrumented ? 4 : 1;
 
 FitOptions any_search() {

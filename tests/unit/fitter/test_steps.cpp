@@ -292,7 +292,7 @@ TEST_CASE("A last step is short, undamped and whole, or it is evaluated") {
   CHECK(undamped({little}, {}, {{10, 20}}, 2.1e-2f).search.searching());
   CHECK(undamped({little}, {}, {{10, 99.995f}}).search.searching());  // to 100 at most
   CHECK(undamped({little}, {}, {{99.995f, 20}}).search.searching());
-  // Of the second's scale of 1 it may take a hundredth: of curvature 4.
+  // The second parameter's scale is 1 and its curvature 4: it may step by a hundredth.
   const auto ends = [](float gradient) {
     Begun fit;
     fit.options.min_decrease = 1;

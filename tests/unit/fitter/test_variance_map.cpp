@@ -77,7 +77,7 @@ TEST_CASE("Noisy pixels that are bright do not hide by their own light") {
 }
 
 TEST_CASE("A pixel whose read noise is small beside the light is kept, however small the others'") {
-  // Of 1000 photons on 10, the mean light is 14 to 30 electrons a pixel: 16 times that is beyond
+  // The mean light of 1000 photons on 10 is 14 to 30 electrons a pixel: 16 times that is beyond
   // 100.
   const int side = GENERATE(7, 16);
   NoisyPixels s = test::draw_noisy({side, 1.3, 1000, 10, 1, 0, 0}, 100, 9);

@@ -101,8 +101,8 @@ TEST_CASE("At the peak a pixel is as noisy as its light makes it, where the gain
   CHECK(of({0, 3, 100}, 20) == 20);
 }
 
-/// Of 100 pixels and a profile that adds up to 8, with five parameters: what pixels of the variance
-/// constant + slope f are expected to give.
+/// What pixels of the variance constant + slope f are expected to give: 100 of them, a profile that
+/// adds up to 8, and five parameters.
 fitter::VarianceSums sums_of(float constant, float slope) {
   fitter::VarianceSums s = {{60, 2, 0.5f, 0.25f}, {}};
   for (int k = 0; k < 2; ++k)
@@ -165,7 +165,7 @@ std::vector<double> parameters_of(const Localization& l) {
 
 using Covariance = std::array<std::array<double, 6>, 6>;
 
-/// Of least squares of weight w where the pixels' variance is v; 0 for what is fixed.
+/// Covariance of least squares of weight w where the pixels' variance is v; 0 for what is fixed.
 Covariance expected_covariance(const std::vector<double>& p, const Image& w, const Image& v,
                                unsigned fixed) {
   const auto d = test::derivatives(model, p);
@@ -394,7 +394,7 @@ TEST_CASE("A cold start beside no pixels is at the peak, and within the ROI what
     CHECK(fitter::cold_start(pixels).x_px == Approx(2.8));
     CHECK(fitter::cold_start(pixels).y_px == edge);
   }
-  for (const float nowhere : {0.0f, 127.0f, 1.6e7f}) {  // of pixels that are no numbers
+  for (const float nowhere : {0.0f, 127.0f, 1.6e7f}) {  // pixels that are no numbers put it there
     pixels.x_px = pixels.y_px = nowhere;
     const fitter::Start start = fitter::cold_start(pixels);
     CHECK(start.x_px == std::clamp(nowhere, 1.0f, 7.0f));

@@ -128,7 +128,7 @@ TEST_CASE("Each disturbance moves as it says") {
     }
     // 200 s hold some 1,500 independent values (bandwidth pi/2 * 2 * 0.1 * 12 Hz, two a hertz).
     CHECK(std::sqrt(square) == Approx(3).epsilon(0.1));
-    // Of a resonator driven by white noise the speed's rms is omega times the place's.
+    // A resonator driven by white noise has a speed whose rms is omega times the place's.
     CHECK(std::sqrt(change / square) / kTickS == Approx(2 * std::numbers::pi * 12).epsilon(0.05));
   }
   SECTION("random walk: variance grows as time") {

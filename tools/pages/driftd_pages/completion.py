@@ -34,7 +34,7 @@ def _tree(app: dict, path: str = ""):
 
 
 def choices_of(option: dict) -> list[str]:
-    """Of "TEXT:{a,b,c}"; names alone are worth completing."""
+    """The choices in "TEXT:{a,b,c}"; names alone are worth completing."""
     match = re.search(r"\{([^{}]*)\}", option["value"])
     return [word.split("->")[0] for word in match[1].split(",")] if match else []
 

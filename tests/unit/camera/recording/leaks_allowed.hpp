@@ -2,7 +2,7 @@
 // Where an outside library forgets memory of its own.
 #pragma once
 
-// Of AddressSanitizer, absent without it.
+// AddressSanitizer's own, absent without it.
 // NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
 extern "C" [[gnu::weak]] void __lsan_disable();
 extern "C" [[gnu::weak]] void __lsan_enable();

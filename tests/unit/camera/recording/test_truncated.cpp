@@ -391,7 +391,7 @@ TEST_CASE("HDF5 in chunks: what has a place in the file was written, but for a c
     CHECK(frames_of(part, {5, 6, 7, 0, 0, 0}) == 6);  // the last chunk with a place is dark
     part.written = 5;
     CHECK(frames_of(part, {5, 6, 7, 0, 1}) == 5);
-    // Of one frame: it has no other that tells.
+    // A last chunk with one frame alone has no other that tells.
     const Making whole{.chunk = 4, .compression = compression};
     CHECK(frames_of(whole, {5, 6, 7, 8, 9, 8, 7, 6, 0}) == 9);
   }

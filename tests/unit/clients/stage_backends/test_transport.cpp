@@ -129,7 +129,7 @@ TEST_CASE("a line closed in the middle of an answer is told with what had come")
     const std::string text = error.what();
     CHECK(text.starts_with(peer.device() + ": the "));
     CHECK_THAT(text, contains("last asked 'a\\n'"));
-    // Of a pseudo-terminal's last bytes the kernel may drop what was not read.
+    // The kernel may drop the last bytes of a pseudo-terminal that were not read.
     if (over == Over::Tcp) CHECK_THAT(text, contains("found 'ha' before"));
   }
 }

@@ -34,7 +34,7 @@ class RandomRecording {
     if (chance(0.6)) add_specks();
     if (chance(0.3)) add_passer();
     const std::mt19937 before = random_;
-    // Of fewer that stay, nobody could tell which of them slipped.
+    // Where fewer stay, nobody could tell which of them slipped.
     if (slips == Slips::Some && markers() - loose_.size() >= 3) slip();
     random_ = before;
   }

@@ -76,7 +76,7 @@ class WithMaps(WithFolder):
                           float(r["intensity [photon]"]), float(r["uncertainty_xy [nm]"]) / 100] for r in rows_of(out)])
 
     def errors(self, found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        """Of each localization, x and y from the nearest true place of its frame."""
+        """x and y of each localization from the nearest true place of its frame."""
         away = found[:, None, 1:3] - truth[found[:, 0].astype(int)]
         nearest = np.hypot(away[..., 0], away[..., 1]).argmin(1)
         return away[np.arange(len(found)), nearest]

@@ -56,7 +56,7 @@ TEST_CASE("a hot pixel has the mean of its neighbours that are not, in frames of
   const HotPixels hot(kWidth, map);
   CHECK(hot.count() == 3);
   CHECK(hot.median_variance() == 2);
-  // Of 11, 12, 13, 21, 23, 31, 33; of 21, 23, 31, 33, 41, 42, 43; of 1, 10, 11.
+  // Means of 11, 12, 13, 21, 23, 31, 33; of 21, 23, 31, 33, 41, 42, 43; of 1, 10, 11.
   const auto floats = filled<float>(hot, camera::PixelType::F32);
   CHECK(floats[at(2, 2)] == Approx(144.0 / 7));
   CHECK(floats[at(3, 2)] == Approx(234.0 / 7));
@@ -73,8 +73,8 @@ TEST_CASE("neighbours in the last column and row count") {
   map[at(4, 3)] = kInfinity;
   map[at(5, 0)] = kInfinity;
   const auto pixels = filled<float>(HotPixels(kWidth, map), camera::PixelType::F32);
-  CHECK(pixels[at(4, 3)] == Approx(43));  // of 32 to 34, 42, 44, 52 to 54
-  CHECK(pixels[at(5, 0)] == Approx(44));  // of 40, 41, 51
+  CHECK(pixels[at(4, 3)] == Approx(43));  // mean of 32 to 34, 42, 44, 52 to 54
+  CHECK(pixels[at(5, 0)] == Approx(44));  // mean of 40, 41, 51
 }
 
 TEST_CASE("in a map of whole numbers most of which are 0, those of 1 are not hot") {
@@ -89,9 +89,10 @@ TEST_CASE("a hole is filled from its rim inwards") {
   for (int x = 0; x < 3; ++x)
     for (int y = 0; y < 4; ++y) map[at(x, y)] = kInfinity;
   const auto pixels = filled<float>(HotPixels(kWidth, map), camera::PixelType::F32);
-  CHECK(pixels[at(2, 1)] == Approx(31));  // of 30, 31 and 32
-  CHECK(pixels[at(0, 3)] == Approx(9));   // of 4 and 14
-  // Of (2, 0), which is 30.5, (2, 1), 31, and (1, 1) and (1, 0), which have the same wait.
+  CHECK(pixels[at(2, 1)] == Approx(31));  // mean of 30, 31 and 32
+  CHECK(pixels[at(0, 3)] == Approx(9));   // mean of 4 and 14
+  // (1, 0) is filled from (2, 0), 30.5, and (2, 1), 31; (1, 1) waits as long as (1, 0), and (0, 0)
+  // is filled from both.
   CHECK(pixels[at(1, 0)] == Approx((30.5 + 31) / 2));
   CHECK(pixels[at(0, 0)] == Approx((pixels[at(1, 0)] + pixels[at(1, 1)]) / 2));
 }

@@ -144,7 +144,7 @@ class PlainPixels(WithFolder):
 
 class TimesOfFiles(WithFolder):
     def said_of(self, *delays):
-        """Of files that begin so late, by OME-XML, with a frame each 0.5 s."""
+        """What is said of files that begin so late, by OME-XML, with a frame each 0.5 s."""
         stack, _ = drifting(4 * len(delays))
         files = []
         for i, delay in enumerate(delays):
