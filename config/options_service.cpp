@@ -49,7 +49,8 @@ std::vector<Option> wire_section() {
           "wire.publish", Endpoints{"ipc://publish"},
           {.text =
                "Where positions, markers, status and events are published: "
-               "`ipc://` and a name in the runtime directory (docs/reference/protocol.md) or an absolute "
+               "`ipc://` and a name in the runtime directory (docs/reference/protocol.md) or an "
+               "absolute "
                "path, or `tcp://` on a loopback address, where every user of the computer may "
                "connect. A list binds the socket to several. With `access.server_key`, `tcp://` "
                "on any IPv4 address, or `*` for all: there, and on loopback, only clients with "

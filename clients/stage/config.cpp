@@ -22,7 +22,8 @@ std::vector<Option> controller_rows(const std::string& section) {
   return {
       row<Section, &Controller::driver>(
           key("driver"), "none",
-          {.text = "How the controller is spoken to, see docs/reference/stage-controllers.md. `none`: there "
+          {.text = "How the controller is spoken to, see docs/reference/stage-controllers.md. "
+                   "`none`: there "
                    "is none; "
                    "allowed of the second controller alone.",
            .choices = {"none", "pi_gcs2", "lc400", "asi", "piezoconcept", "thorlabs_apt", "library",

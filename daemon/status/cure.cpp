@@ -42,7 +42,8 @@ std::string of_hold(const LockTrouble& t, LockReason reason) {
                : ": it goes on when the sample is back; `driftctl unlock` and `lock` hold it where "
                  "it is");
     case LockReason::RangeExceeded:
-      return std::string("the correction is at its limit (control.range_limit_nm or travel_limit_nm)") +
+      return std::string(
+                 "the correction is at its limit (control.range_limit_nm or travel_limit_nm)") +
              (lost ? "" : ": `driftctl unlock` and `lock` hold the sample where it is");
     case LockReason::CorrectionsNotSent:
       return "this computer is too busy to send in time: `driftctl doctor`";

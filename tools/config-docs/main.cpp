@@ -28,9 +28,10 @@ struct Document {
 };
 
 std::array<Document, 2> documents() {
-  return {{{driftd::config::table(), "/config/driftd.schema.json", "/docs/reference/configuration.md"},
-           {driftd::stage::table(), "/config/driftd-stage.schema.json",
-            "/docs/reference/stage-configuration.md"}}};
+  return {
+      {{driftd::config::table(), "/config/driftd.schema.json", "/docs/reference/configuration.md"},
+       {driftd::stage::table(), "/config/driftd-stage.schema.json",
+        "/docs/reference/stage-configuration.md"}}};
 }
 
 void write(const std::string& path, const std::string& text) {
