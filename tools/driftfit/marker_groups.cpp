@@ -233,7 +233,8 @@ class GroupSearch {
     return true;
   }
 
-  /// In frames whose drift is not that of others, which are more.
+  /// In frames whose drift is not that of others, which are more. Of as many nobody knows which are
+  /// right, whichever were seen more in a frame.
   void widen(const MarkersApart& apart) {
     Way since{0, 0, 0}, now{0, 0, 0};  // the reference; as the places are
     for (std::size_t frame = 0; frame < points_.size(); ++frame) {
@@ -244,8 +245,9 @@ class GroupSearch {
         now = {here.x_px + from.x_px - to.x_px, here.y_px + from.y_px - to.y_px, 0};
       }
       const double some = seen(apart.some, frame), others = seen(apart.others, frame);
-      if (some < others || some == 0) continue;
-      const double all = some + others, share = some / all;
+      const double wrong = apart.is_decided() ? some : std::max(some, others);
+      const double all = some + others, share = all > 0 ? wrong / all : 0;
+      if (2 * share < 1) continue;
       DriftPoint& point = points_[frame];
       // What the scatter of the two groups made of it as if each marker had its own.
       const double counted = all > 1 ? share * (1 - share) / (all - 1) : 0;

@@ -149,9 +149,11 @@ class SlipSearch {
     const Sides own = around(m, frame);
     std::vector<Sides> others;
     std::vector<double> x, y;
+    std::size_t all = 1;
     for (std::size_t other = 0; other < tracks_.markers(); ++other) {
       if (other == m) continue;
       Sides sides = around(other, frame);
+      if (sides.have(1)) ++all;  // those that were seen too little to vote might have gone with it
       if (!sides.have(kLeastFramesOfVoter)) continue;
       x.push_back(sides.step().x_px);
       y.push_back(sides.step().y_px);
@@ -159,7 +161,6 @@ class SlipSearch {
     }
     if (others.empty()) return false;
     const Vec step = own.step(), usual{tools::middle_of(x), tools::middle_of(y)};
-    const std::size_t all = others.size() + 1;
     std::erase_if(others, [&](const Sides& other) {
       return length(other.step() - usual) >= length(other.step() - step);
     });

@@ -165,7 +165,7 @@ TEST_CASE("spots that are clipped are told, others are not") {
 
 TEST_CASE("spots without noise, the same on all their sides, are not told to be clipped") {
   constexpr int kSide = 10;
-  for (const auto [x, y] : {std::pair(3.0, 5.0), std::pair(4.5, 4.5), std::pair(4.5, 5.0)}) {
+  for (const auto& [x, y] : {std::pair(3.0, 5.0), std::pair(4.5, 4.5), std::pair(4.5, 5.0)}) {
     std::vector<float> pixels;
     for (int i = 0; i < 100; ++i)
       for (int k = 0; k < kSide * kSide; ++k)
