@@ -99,8 +99,8 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed,
 template <class Search>
 using CovarianceOf = SymmetricMatrix<Search::Model::kShape + 2, typename Search::Real>;
 
-/// From a minimum to the result. Of a map of variances the verdict knows which pixels are left out
-/// (left_out_pixels.hpp).
+/// From a minimum to the result. Where there is a map of variances, the verdict knows which pixels
+/// are left out (left_out_pixels.hpp).
 /// @param covariance  receives it (set_details() of fit_details.hpp); null: it is not wanted
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,

@@ -73,10 +73,9 @@ enum class Estimator : std::uint8_t {
   /// Squares over the variances of Batch::variances. Batches only.
   WeightedLeastSquares,
   /// Maximum likelihood under Poisson noise (Laurence & Chromy 2010; Przybylski et al. 2017,
-  /// equation
-  /// 8), in electrons by NoiseModel (an unknown gain counts as 1); read noise, or Batch::variances,
-  /// by
-  /// adding its variance to pixels and model (Huang et al. 2013). Chi-square is the deviance.
+  /// equation 8), in electrons by NoiseModel (an unknown gain counts as 1); read noise, or
+  /// Batch::variances, by adding its variance to pixels and model (Huang et al. 2013). Chi-square
+  /// is the deviance.
   PoissonLikelihood
 };
 constexpr Estimator kLastEstimator = Estimator::PoissonLikelihood;

@@ -53,8 +53,8 @@ void check_places(const FrameFits& fits);
 /// The type of the pixels that are fitted.
 PixelType type_of_cut(const Frames& frames) noexcept;
 
-/// The options of fits whose pixels are cut from `frames`. Of those given, noise and limits are
-/// meant for the pixels fitted (electrons with a map of gains), but for saturation_adu, and for
+/// The options of fits whose pixels are cut from `frames`. The given noise and limits are meant for
+/// the pixels that are fitted (electrons with a map of gains), except saturation_adu, and
 /// noise.offset_adu, which is subtracted where there are gains alone.
 FitOptions options_of_cut(const Frames& frames, const FitOptions& options);
 
