@@ -17,7 +17,7 @@ namespace {
 /// the one before.
 constexpr int kOctaves = 4;
 /// Differences of neighbouring smoothings, the scale of each sqrt 2 times that of the one before. A
-/// maximum over scale is one of the inner two; the outer ones are the neighbours they need. Of the
+/// maximum over scale is one of the inner two; the outer ones are the neighbours they need. In the
 /// first octave the first may be one, too: nothing is narrower.
 constexpr std::size_t kDifferences = 4;
 /// Narrowest smoothing, in pixels of the octave; narrower ones are no Gaussians on a pixel grid.
