@@ -33,7 +33,7 @@ struct Place {
   std::int32_t x_px, y_px, frame;
 };
 
-/// ROIs of frames. Those that do not lie in the frame with all their pixels are BadInput.
+/// ROIs of frames. A ROI that does not lie in its frame with all its pixels is BadInput.
 struct FrameFits {
   Frames frames;
   const Place* places = nullptr;  ///< rois.count of them
@@ -71,7 +71,7 @@ class CutRois {
   void cut(std::size_t first, std::size_t count, std::size_t at = 0) noexcept;
   /// `count` ROIs that were cut from place 0 on, beginning with `first`.
   Batch batch(std::size_t first, std::size_t count) const noexcept;
-  /// Makes places in the ROI those in the frame.
+  /// Turns places in the ROI into places in the frame.
   void to_frame(std::size_t first, std::span<Localization> results) const noexcept;
 
   static std::size_t bytes_of_each(const FrameFits& fits);
