@@ -172,7 +172,7 @@ class CalibrationRun {
     told_to_stop_ = true;
   }
 
-  /// One that the top of the loop has not acted upon.
+  /// Whether there is a signal that the top of the loop has not acted upon.
   bool is_new_signal() { return stop_.count() > (stopping_ ? 1 : 0); }
 
   /// Where the stage is, as far as the last word tells.
@@ -239,7 +239,8 @@ class CalibrationRun {
     progress_.end();
     throw std::runtime_error(fmt::format(
         "not waited for any longer: the evaluation has taken {:.0f} s and goes on in driftd, whose "
-        "reply to the command `calibration` has the result when it is over (docs/reference/protocol.md). The "
+        "reply to the command `calibration` has the result when it is over "
+        "(docs/reference/protocol.md). The "
         "stage is back at its start; nothing was written",
         std::chrono::duration<double>(waited).count()));
   }
