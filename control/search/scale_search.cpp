@@ -26,7 +26,7 @@ constexpr double kFirstScalePx = 0.6;
 constexpr double kCentre = 1.189207115002721;
 /// How near a maximum over scale is to the neighbours' values: octaves do not agree to more.
 constexpr float kNearlyMaximum = 0.96f;
-/// In units of the filtered noise.
+/// Threshold in units of the filtered noise.
 constexpr double kMinFilteredSnr = 6;
 /// Side of a candidate's ROI over sigma: near neighbours stay outside, most of the spot is inside.
 constexpr double kRoiSigmas = 6.5;
