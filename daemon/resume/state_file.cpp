@@ -123,7 +123,7 @@ StateOwner::StateOwner(const fs::path& file) {
     return;
   }
   const std::string pid = std::to_string(getpid()) + "\n";
-  // For whoever comes second; nothing depends on it.
+  // This is for another daemon that comes second; nothing depends on it.
   [[maybe_unused]] const bool told =
       ftruncate(descriptor_, 0) == 0 && pwrite(descriptor_, pid.data(), pid.size(), 0) > 0;
 }
