@@ -18,8 +18,7 @@ class FrameIdUnwrapper {
 
   /// @param wide     the ids are known to have 64 bits
   /// @param next_id  what the first frame is to be called: a reconnected camera counts anew, and
-  /// its
-  ///                 frames go on from those before. 0: its own id
+  ///                 its frames go on from those before. 0: its own id
   explicit FrameIdUnwrapper(bool wide, std::uint64_t next_id = 0) noexcept
       : wide_(wide), id_(next_id) {}
 

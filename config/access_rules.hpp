@@ -21,7 +21,7 @@ struct Client {
   bool operator==(const Client&) const = default;
 };
 
-/// Whose members have which role; where none is named, whoever may connect has all.
+/// Groups whose members have a role. Where no group is named, whoever may connect has all roles.
 struct RoleGroups {
   std::string observe, stage, command;  ///< empty: nobody
 

@@ -222,7 +222,7 @@ Config default_config();
 Config with_sizes(Config config, double sigma_px = 0, int roi_px = 0);
 
 /// What an image needs each way for one marker, px: a ROI, and in mode auto `markers.border_px` on
-/// both sides. Of a ROI that is to be chosen: the least that ever is.
+/// both sides. While the ROI is still to be chosen, the smallest that is ever chosen counts.
 double least_side_px(const Config& config);
 
 /// Reads, checks and merges a file and its drop-ins over the defaults. @throws ConfigError

@@ -17,7 +17,7 @@ namespace driftd::config {
 std::filesystem::path drop_in_folder(const std::filesystem::path& file);
 /// Whether the loader reads a file of that name in such a folder.
 bool is_drop_in(const std::string& name);
-/// Those of the file in the order in which they are read; none where there is no folder.
+/// The file's drop-ins in the order in which they are read; none where there is no folder.
 /// @throws ConfigError where what is there is no folder or cannot be listed
 std::vector<std::filesystem::path> drop_ins_of(const std::filesystem::path& file);
 /// The file's text and its drop-ins', each by its path. @throws ConfigError naming one that cannot

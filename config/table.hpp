@@ -112,8 +112,8 @@ struct Given {
   int line;          ///< where its key stands
   Value value;
 };
-/// By key, what the texts give, in their order: the last one holds. A key that is not here has its
-/// default.
+/// What the texts give for each key, in their order: the last one holds. A key that is not here has
+/// its default.
 using Origins = std::map<std::string, std::vector<Given>, std::less<>>;
 
 /// Sets every option to its default.

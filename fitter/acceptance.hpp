@@ -17,19 +17,20 @@ namespace driftd::fitter {
 /// (N - 5) ln(chi-square of a constant / chi-square of the fit): with Gaussian noise alone, of ROIs
 /// from 4x4 to 64x64, fewer than 1 in 1,000 reach 25.
 constexpr float kMinLogLikelihoodGain = 25.0f;
-/// Amplitude and width over their standard deviations (from the residuals): what a gradient or an
-/// edge is fitted with is broad, and its amplitude and width are hardly determined. With the gain
-/// above, about 1 in 10,000 ROIs of Gaussian noise and 2 in 1,000 of gradients are left; of noise
-/// with long tails, as of few photons, many more (docs/internals/fitter.md).
+/// Amplitude and width over their standard deviations (from the residuals). A spot fitted to a
+/// gradient or an edge is broad, and its amplitude and width are hardly determined. With the gain
+/// above, about 1 in 10,000 ROIs of Gaussian noise pass, and 2 in 1,000 of gradients; of noise with
+/// long tails, as of few photons, many more (docs/internals/fitter.md).
 constexpr float kMinSignificance = 4.0f;
 /// Residuals, averaged over 3x3 pixels, over the amplitude: beads out of focus reach 0.32, a second
 /// spot as bright as the first more than 0.4.
 constexpr float kMaxStructure = 1.0f / 3.0f;
 /// The same over the noise expected of such an average: keeps weak spots from failing by noise.
-/// Where the gain is known that of the peak, of 25 electrons and less, as there alone it counts
-/// (above, a third of the amplitude is more): one in six to nine in ten of wide, dim spots, as of
-/// 3,000 photons with a sigma of 8 px, failed by the noise of a ROI that is dark for the most part.
-/// The line v0 + v1 f that residuals tell without a gain is no use here: rings raise it, and pass.
+/// Where the gain is known, the noise of a peak of 25 electrons or less is expected, because only
+/// there it counts (above, a third of the amplitude is more). Without it, one in six to nine in ten
+/// of wide, dim spots, as of 3,000 photons with a sigma of 8 px, failed by the noise of a ROI that
+/// is dark for the most part. The line v0 + v1 f that residuals tell without a gain is no use here:
+/// rings raise it, and pass.
 constexpr float kMinStructureSignificance = 5.0f;
 
 template <class Real>

@@ -38,12 +38,12 @@ class BatchBackEnd {
   /// What fit_frames() checks before it begins. @throws FitterError
   void check(const FrameFits& fits, const FitOptions& options,
              std::span<const Localization> results) const;
-  /// As fit_frames_cpu(), and likewise. Frames of the host are cut for a GPU by threads of the CPU,
-  /// a block while the one before is fitted; then all arrays lie where the CPU can read them.
-  /// Frames on a GPU are cut there: CudaBatchFitter::fit_frames().
+  /// As fit_frames_cpu(), with the same choice of back end as fit(). Frames of the host are cut for
+  /// a GPU by threads of the CPU, a block while the one before is fitted; then all arrays lie where
+  /// the CPU can read them. Frames on a GPU are cut there: CudaBatchFitter::fit_frames().
   void fit_frames(const FrameFits& fits, const FitOptions& options, std::span<Localization> results,
                   int threads);
-  /// As fit_swarm_cpu(), and likewise.
+  /// As fit_swarm_cpu(), with the same choice of back end as fit().
   void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
               std::span<Localization> results, std::span<SwarmReport> reports, int threads);
 
@@ -52,7 +52,8 @@ class BatchBackEnd {
   const std::string& reason() const noexcept { return reason_; }
 
  private:
-  /// Grows to what is asked of it, by twice at least; null where there is not so much.
+  /// Memory of at least the size asked for; it grows by twice at least. Null where there is not so
+  /// much.
   class PinnedBlock {
    public:
     std::byte* of(std::size_t bytes, int device) noexcept;

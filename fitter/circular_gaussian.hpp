@@ -32,9 +32,9 @@ struct CircularGaussian {
     return {{last, last, max_sigma_px(side)}};
   }
 
-  /// What a parameter's change is relative to in stop criterion (iii). The paper takes the
-  /// parameter itself; a position's own size says only where the ROI was cut, so positions count
-  /// in units of sigma, which is stricter wherever x > sigma.
+  /// What a parameter's change is compared with in stop criterion (iii). The paper takes the
+  /// parameter itself. A position's own size says only where the ROI was cut, so positions count in
+  /// units of sigma, which is stricter wherever x > sigma.
   template <class Real>
   DRIFTD_HD static Parameters<Real> step_scale(const Parameters<Real>& p) {
     return {{p[2], p[2], p[2]}};

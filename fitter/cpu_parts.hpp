@@ -32,9 +32,9 @@ inline std::size_t parts_of(std::size_t count, int threads, std::size_t whole) {
   return std::clamp<std::size_t>((count + whole - 1) / whole, 1, wanted);
 }
 
-/// Calls run(thread, first, count) for pieces of a whole, on so many threads, the last of them this
-/// one; returns when all are done. Each takes the next piece as it is done with one, so that a slow
-/// core of several kinds holds up no other.
+/// Calls run(thread, first, count) for pieces of a whole on so many threads, of which this one is
+/// the last; returns when all are done. Each thread takes the next piece when it is done with one,
+/// so that a slow core among fast ones holds up no other.
 /// @param whole  a piece is a multiple of it
 /// @param run    must not throw
 template <class Run>

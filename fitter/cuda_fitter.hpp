@@ -37,8 +37,8 @@ std::optional<int> cuda_device_of(const void* memory) noexcept;
 /// Why `device` cannot run the fits (it is too old for the kernels, taken by others); "" if it can.
 std::string cuda_obstacle(int device = 0);
 
-/// Whether `memory` lies where the processor reads it. Where CUDA does not say, because something
-/// failed before, the system does. A null pointer does.
+/// Whether the processor can read `memory` where it lies. Where CUDA does not say, because
+/// something failed before, the system does. True for a null pointer.
 bool host_can_read(const void* memory) noexcept;
 
 /// 1000 * major + 10 * minor; 0: there is none.
@@ -48,8 +48,8 @@ struct CudaVersions {
 };
 CudaVersions cuda_versions() noexcept;
 
-/// Memory of the host that all devices reach; null: there is no device, or not so much.
-/// @param device  by which it is had; nothing: the calling thread's current one
+/// Memory of the host that all devices reach; null: there is no device, or not so much memory.
+/// @param device  that asks for it; nothing: the calling thread's current one
 void* allocate_pinned(std::size_t bytes, std::optional<int> device = std::nullopt) noexcept;
 void free_pinned(void* memory) noexcept;
 
@@ -59,7 +59,7 @@ void cuda_copy(void* to, const void* from, std::size_t bytes);
 struct CudaLiveOptions {
   int device = 0;
   CudaMode mode = CudaMode::Graph;
-  /// A call without results by then has failed.
+  /// A call that has no results by then has failed.
   std::chrono::microseconds deadline{5000};
 };
 
@@ -76,9 +76,9 @@ struct CudaBatchOptions {
   std::size_t chunk_bytes = std::size_t{16} << 20;  ///< of pixels, per stream
 };
 
-/// Any number of ROIs at the speed of the bus: in chunks, copied and fitted in turn on several
-/// streams of several devices. Its memory grows with what is fitted, and stays; called by one
-/// thread at a time, may be shared by none.
+/// Fits any number of ROIs at the speed of the bus: in chunks, copied and fitted in turn on several
+/// streams of several devices. Its memory grows with what is fitted, and stays. Called by one
+/// thread at a time; not to be shared.
 class CudaBatchFitter {
  public:
   virtual ~CudaBatchFitter() = default;
@@ -86,23 +86,24 @@ class CudaBatchFitter {
   CudaBatchFitter(const CudaBatchFitter&) = delete;
   CudaBatchFitter& operator=(const CudaBatchFitter&) = delete;
 
-  /// Results in input order. Every array of the batch and the results may each lie in pageable
-  /// memory, in pinned memory (faster) or in the memory of one of the devices, which then does all
-  /// the work, after that of its default stream; other streams must be done with them.
+  /// Results are in input order. Every array of the batch and the results may each lie in pageable
+  /// memory, in pinned memory (faster), or in the memory of one of the devices. That device then
+  /// does all the work, after the work of its default stream; other streams must be done with the
+  /// arrays.
   /// Same input gives the same bits, whatever the chunks, streams and devices of one kind.
   /// @throws FitterError for senseless arguments and for what CUDA reports
   virtual void fit(const Batch& batch, const FitOptions& options,
                    std::span<Localization> results) = 0;
 
-  /// As fit_frames_cpu(), and as fit(): ROIs are cut by the device. Frames (pixels at multiples
-  /// of their bytes) and maps lie in the memory of one of the devices, all else as for fit().
-  /// Places there are not looked at first: one in a frame that is not there is BadInput.
+  /// As fit_frames_cpu() and fit(), but ROIs are cut by the device. Frames (pixels at multiples of
+  /// their bytes) and maps lie in the memory of one of the devices, all else as for fit(). Places
+  /// in that memory are not looked at first: a place in a frame that is not there is BadInput.
   virtual void fit_frames(const FrameFits& fits, const FitOptions& options,
                           std::span<Localization> results) = 0;
 
-  /// As fit_swarm_cpu(), and as fit(): a block an ROI, a particle a thread. From the same random
-  /// numbers, but rounding soon parts the ways of the particles: results agree where both find the
-  /// same minimum.
+  /// As fit_swarm_cpu() and fit(), with a block for each ROI and a thread for each particle. The
+  /// random numbers are the same, but rounding soon parts the ways of the particles: results agree
+  /// where both find the same minimum.
   virtual void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
                       std::span<Localization> results, std::span<SwarmReport> reports = {}) = 0;
 };

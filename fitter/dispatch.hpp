@@ -18,8 +18,8 @@
 
 namespace driftd::fitter {
 
-/// action.operator()<M>() with the struct of a separable model; of the others with the circular
-/// one, by which a swarm looks for them. Their own searches are in pixelwise_choice.hpp.
+/// action.operator()<M>() with the struct of a separable model. For the other models that is the
+/// circular one, by which a swarm looks for them; their own searches are in pixelwise_choice.hpp.
 template <class Action>
 DRIFTD_HD auto with_model(Model model, const Action& action) {
   switch (model) {

@@ -35,12 +35,14 @@ struct Jacobian {
   float of[FitDetails::kOrder][std::size_t{n}];
 };
 
-/// A product with an element of a Jacobian, 0 of what does not change: also of what is infinite.
+/// A product with an element of a Jacobian; 0 where nothing changes, even if the other factor is
+/// infinite.
 DRIFTD_HD float times(float element, float value) {
   return element != 0 ? element * value : 0.0f;
 }
 
-/// NaN for variances below 0, which a matrix that is not of a minimum can have, row and column.
+/// Sets the row and column of a variance below 0 to NaN. A matrix that is not of a minimum can have
+/// one.
 DRIFTD_HD void tell_what_is_not_known(FitDetails& details) {
   constexpr int kOrder = FitDetails::kOrder;
   for (int a = 0; a < kOrder; ++a) {
@@ -70,8 +72,7 @@ DRIFTD_HD UsersCovariance users_covariance(const SymmetricMatrix<n>& covariance,
   return users;
 }
 
-/// The axes of a form. @param angle_rad  of the first one, of all that there are the nearest to
-/// this
+/// The axes of a form. @param angle_rad  of the first axis: of all its angles the nearest to this
 struct Axes {
   float sigma_x_px, sigma_y_px, angle_rad;
   float cosine, sine;

@@ -99,8 +99,8 @@ DRIFTD_HD void store_sd(Vec<Model::kShape + 2, Real> sd, unsigned fixed,
 template <class Search>
 using CovarianceOf = SymmetricMatrix<Search::Model::kShape + 2, typename Search::Real>;
 
-/// From a minimum to the result. Of a map of variances the verdict knows which pixels are left out
-/// (left_out_pixels.hpp).
+/// From a minimum to the result. Where there is a map of variances, the verdict knows which pixels
+/// are left out (left_out_pixels.hpp).
 /// @param covariance  receives it (set_details() of fit_details.hpp); null: it is not wanted
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
@@ -184,9 +184,9 @@ DRIFTD_HD auto conclude(BackEnd& pixels, const typename Search::Domain& domain,
   return l;
 }
 
-/// Where a search stands that is left for later, as a result, so that it needs no other memory:
-/// parameters in the order of its numbers, the damping in chi-square's place, and a status beside
-/// those of FitStatus.
+/// Where a search stands that is left for later, kept as a result, so that it needs no other
+/// memory: parameters in the order of its numbers, the damping in chi-square's place, and a status
+/// beside those of FitStatus.
 constexpr float kLeft = code_of(FitStatus::BadInput) + 1.0f;
 template <class Result>
 DRIFTD_HD auto was_left(const Result& r) {
@@ -285,7 +285,7 @@ class SpotFit {
     at_minimum_ = at_minimum_ || (before && !searching());
   }
 
-  /// Leaves those that search for later, where they stand.
+  /// Leaves for later, where they stand, the fits that still search.
   /// @pre this is their first try, and each has been advanced
   DRIFTD_HD void leave() {
     left_ = searching();
@@ -295,7 +295,7 @@ class SpotFit {
   /// What begin() goes on with.
   DRIFTD_HD Result standing() const { return left_at<Result>(search_.state()); }
 
-  /// @return of those at their minimum; the others have bad input, or are left
+  /// @return which fits are at their minimum; the others have bad input, or are left
   DRIFTD_HD Result finish(const Result& concluded, const FitOptions& options) {
     if (options.spots_only) tries_again_ = at_minimum_ && warm_ && !concluded.converged();
     return where(at_minimum_, concluded, bad_input<Result>());
@@ -308,9 +308,9 @@ class SpotFit {
   Mask<Real> warm_, needs_start_, at_minimum_, left_, tries_again_;
 };
 
-/// One evaluation of a search at the trial of a fit. Beside others a fit that has ended is
-/// evaluated where it was before, so that what conclude() finds in the back end does not depend on
-/// them.
+/// One evaluation of a search at the trial of a fit. A fit that has ended beside others is
+/// evaluated again where it was, so that what conclude() finds in the back end does not depend on
+/// the others.
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>& fit) {
   const Mask<typename Search::Real> ended = fit.minimum().is_at_trial;
@@ -322,9 +322,9 @@ DRIFTD_HD typename Search::Evaluation evaluate(BackEnd& pixels, SpotFit<Search>&
   return Search::linearize(pixels, fit.domain(), p, prepared);
 }
 
-/// Until each is at its minimum, or left for later.
+/// Searches until each fit is at its minimum, or left for later.
 /// @param any_of   whether a mask is set for one of all that stay in step
-/// @param too_few  whether those that search are better left
+/// @param too_few  whether so few still search that they are better left
 template <class Search, SumsFor<Search> BackEnd, class AnyOf, class TooFew>
 DRIFTD_HD void search(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& options,
                       const AnyOf& any_of, const TooFew& too_few) {
@@ -335,7 +335,7 @@ DRIFTD_HD void search(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& o
   }
 }
 
-/// Then: the result of those at their minimum.
+/// Then gives the result of the fits at their minimum.
 template <class Search, SumsFor<Search> BackEnd>
 DRIFTD_HD auto finish(BackEnd& pixels, SpotFit<Search>& fit, const FitOptions& options,
                       CovarianceOf<Search>* covariance = nullptr) {

@@ -44,7 +44,7 @@ enum class Model : std::uint8_t {
   /// ImplicitLeastSquares is LeastSquares to it.
   RotatedGaussian,
   /// x, sigma (sigma_x), of one dimension: the pixels of a ROI, row after row, are a line. Batches
-  /// only, with start values, and any minimum counts: without spots_only. Its y is 0.
+  /// only, with start values. Any minimum counts, as without spots_only. Its y is 0.
   LineGaussian,
   /// x, y, sigma_x, sigma_y: a Cauchy profile along each of rows and columns, whose half width at
   /// half maximum a sigma is. Batches only; ImplicitLeastSquares is LeastSquares to it.
@@ -73,10 +73,9 @@ enum class Estimator : std::uint8_t {
   /// Squares over the variances of Batch::variances. Batches only.
   WeightedLeastSquares,
   /// Maximum likelihood under Poisson noise (Laurence & Chromy 2010; Przybylski et al. 2017,
-  /// equation
-  /// 8), in electrons by NoiseModel (an unknown gain counts as 1); read noise, or Batch::variances,
-  /// by
-  /// adding its variance to pixels and model (Huang et al. 2013). Chi-square is the deviance.
+  /// equation 8), in electrons by NoiseModel (an unknown gain counts as 1); read noise, or
+  /// Batch::variances, by adding its variance to pixels and model (Huang et al. 2013). Chi-square
+  /// is the deviance.
   PoissonLikelihood
 };
 constexpr Estimator kLastEstimator = Estimator::PoissonLikelihood;
@@ -142,8 +141,8 @@ struct BoundsOf {
 };
 using Bounds = BoundsOf<float>;
 
-/// What the camera adds to the photons; turns residual-based uncertainties into photon-based ones.
-/// gain_e_per_adu <= 0: not known, the residuals' own variance is used instead.
+/// What the camera adds to the photons. It turns residual-based uncertainties into photon-based
+/// ones. gain_e_per_adu <= 0: not known, the residuals' own variance is used instead.
 struct NoiseModel {
   float gain_e_per_adu = 0;
   float read_noise_e = 0;
@@ -175,12 +174,12 @@ struct FitOptions {
   int max_iterations = 20;
   float lambda_start = 0.01f;
   float lambda_max = 1e4f;
-  /// Stop (i): residuum below this, adu^2; 0: never. This and the next are of what PixelTerm calls
-  /// value: to a likelihood Pearson's chi-square, not the deviance that is told.
+  /// Stop (i): residuum below this, adu^2; 0: never. This and the next compare what PixelTerm calls
+  /// value: for a likelihood Pearson's chi-square, not the deviance that is reported.
   float min_chi_square = 0;
   float min_decrease = 1e-6f;  ///< stop (ii): relative decrease of chi-square
   float min_step = 1e-4f;      ///< stop (iii): relative change of every parameter
-  /// A pixel at or above makes BadInput; infinity: none does.
+  /// A pixel at or above this makes BadInput; infinity: none does.
   float saturation_adu = std::numeric_limits<float>::infinity();
   /// Limit of the background: no light is negative, so a camera's offset (0 for photon counts) is
   /// a sound limit, and spots wide for their ROI gain from it. Not for background-subtracted
@@ -196,7 +195,7 @@ constexpr int most_evaluations(int max_iterations) noexcept {
   return 2 * max_iterations + 20;
 }
 
-/// Live path. Made for at most `capacity` ROIs of side roi_px; owned and called by one thread.
+/// The live path: for at most `capacity` ROIs of side roi_px; owned and called by one thread.
 class LiveFitter {
  public:
   virtual ~LiveFitter() = default;
@@ -240,14 +239,14 @@ struct Batch {
   int roi_px = 0;
   std::size_t count = 0;
   const Start* starts = nullptr;  ///< `count` start values, or null: all cold
-  /// `count`, or null: least squares finds both for each start, as it does for a likelihood whose
-  /// amplitude is not positive. Unused by ImplicitLeastSquares.
+  /// `count` start levels, or null: least squares then finds both for each start. It also does so
+  /// for a likelihood whose given amplitude is not positive. Unused by ImplicitLeastSquares.
   const StartLevels* levels = nullptr;
   /// Variance of each pixel, adu^2, in the pixels' order; null: none given. WeightedLeastSquares
-  /// needs them; PoissonLikelihood takes them as read noise. One that is not >= 0 (weighted: > 0)
-  /// makes BadInput. A pixel of infinite variance is not there, nor is one more than 16 times
-  /// noisier than the fourth noisiest (left_out_pixels.hpp); it must be finite and below saturation
-  /// still.
+  /// needs them; PoissonLikelihood takes them as read noise. A variance that is not >= 0 (weighted:
+  /// > 0) makes BadInput. A pixel of infinite variance counts as absent, and so does one more than
+  /// 16 times noisier than the fourth noisiest (left_out_pixels.hpp); the pixel itself must still
+  /// be finite and below saturation.
   const float* variances = nullptr;
   const Bounds* bounds = nullptr;  ///< `count`, beside those of the options; or null
   /// For the line model: where each pixel lies on the line, in the pixels' order. Null: at its
@@ -271,7 +270,7 @@ struct Batch {
   }
 };
 
-/// `count` of the ROIs, beginning with `first`; what a batch does not have it lacks, too.
+/// `count` of the ROIs, beginning with `first`; arrays that the batch does not have stay null.
 Batch part_of(const Batch& all, std::size_t first, std::size_t count);
 
 /// Fits a batch on `threads` CPU threads (0: all cores); results in input order.

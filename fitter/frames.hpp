@@ -33,7 +33,7 @@ struct Place {
   std::int32_t x_px, y_px, frame;
 };
 
-/// ROIs of frames. Those that do not lie in the frame with all their pixels are BadInput.
+/// ROIs of frames. A ROI that does not lie in its frame with all its pixels is BadInput.
 struct FrameFits {
   Frames frames;
   const Place* places = nullptr;  ///< rois.count of them
@@ -53,8 +53,8 @@ void check_places(const FrameFits& fits);
 /// The type of the pixels that are fitted.
 PixelType type_of_cut(const Frames& frames) noexcept;
 
-/// The options of fits whose pixels are cut from `frames`. Of those given, noise and limits are
-/// meant for the pixels fitted (electrons with a map of gains), but for saturation_adu, and for
+/// The options of fits whose pixels are cut from `frames`. The given noise and limits are meant for
+/// the pixels that are fitted (electrons with a map of gains), except saturation_adu, and
 /// noise.offset_adu, which is subtracted where there are gains alone.
 FitOptions options_of_cut(const Frames& frames, const FitOptions& options);
 
@@ -71,7 +71,7 @@ class CutRois {
   void cut(std::size_t first, std::size_t count, std::size_t at = 0) noexcept;
   /// `count` ROIs that were cut from place 0 on, beginning with `first`.
   Batch batch(std::size_t first, std::size_t count) const noexcept;
-  /// Makes places in the ROI those in the frame.
+  /// Turns places in the ROI into places in the frame.
   void to_frame(std::size_t first, std::span<Localization> results) const noexcept;
 
   static std::size_t bytes_of_each(const FrameFits& fits);

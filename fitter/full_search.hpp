@@ -27,13 +27,14 @@ struct FullSearch : SearchedLevels<M, R> {
   using typename Base::Shape;
 
   using Evaluation = EvaluationOf<kSearched, Real>;
-  /// What an evaluation has without pixels: the levels; where no pixel has a weight of its own all,
-  /// chi-square as unexplained_squares().
+  /// What an evaluation has without pixels: the levels. Where no pixel has a weight of its own that
+  /// is all of it, with chi-square as unexplained_squares().
   using Prepared = Evaluation;
 
   DRIFTD_HD static ProfileOf<Real> profile(const Parameters& p) { return Model::profile(shape(p)); }
 
-  /// No likelihoods tell their order: an evaluation has only their size (pixel_terms.hpp).
+  /// Values of a likelihood do not tell their order here: an evaluation has only something of their
+  /// size (pixel_terms.hpp).
   DRIFTD_HD static Real least_told(const Domain& d, const Evaluation& from, const Evaluation& to) {
     if (likelihood(d)) return Base::kHuge;
     if (!unweighted(d)) return 0.0f;
@@ -100,10 +101,10 @@ struct FullSearch : SearchedLevels<M, R> {
     return d.noise.gain * pixels.values(d.noise, e.level.alpha, e.level.beta);
   }
 
-  /// What unweighted least squares would find at the minimum, of the pixels that a map does not
+  /// What unweighted least squares would find at the minimum, from the pixels that a map does not
   /// call gone.
-  /// @post the profile set last is that of `p`. Set anew even where it is: to keep its moments
-  /// during the search takes more than it gives where registers are short.
+  /// @post the profile set last is that of `p`. It is set anew even where it is already: to keep
+  /// its moments during the search takes more than it gives where registers are short.
   template <WeightedSumsOverPixels BackEnd>
   DRIFTD_HD static PlainSums<kShape, Real> plain_sums(BackEnd& pixels, const Domain& d,
                                                       const Parameters& p, const Evaluation& e,

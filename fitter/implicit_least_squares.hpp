@@ -30,8 +30,8 @@
 
 namespace driftd::fitter {
 
-/// Which parameters lie at a limit beyond which the minimum is, or have no room at all: they are
-/// held for the step (projected Newton).
+/// Which parameters are held for the step: those at a limit beyond which the minimum lies, and
+/// those that have no room at all (projected Newton).
 template <int n, class Real, class Limits>
 DRIFTD_HD Held<n, Real> hold_at_limits(const Vec<n, Real>& p, const Limits& lower,
                                        const Limits& upper, const Vec<n, Real>& gradient) {

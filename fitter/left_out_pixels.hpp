@@ -13,11 +13,12 @@
 
 namespace driftd::fitter {
 
-/// How much noisier than the fourth noisiest pixel one may be. A bright spot's own peak is noisier
-/// than its surroundings, too, but by 14.4 times the fourth brightest pixel at most, from sigma
-/// 0.5 px on, wherever in its pixel the spot lies, if it lies well within the ROI. To weighted
-/// least squares a pixel left out tells less than a sixteenth of what any but the three noisiest
-/// others tell; to the likelihood, of what a pixel of mean light does.
+/// How many times as noisy as the fourth noisiest pixel a pixel may be. A bright spot's own peak is
+/// noisier than its surroundings, too, but by 14.4 times the fourth brightest pixel at most, from
+/// sigma 0.5 px on, wherever in its pixel the spot lies, if it lies well within the ROI. To
+/// weighted least squares a pixel left out tells less than a sixteenth of what any but the three
+/// noisiest others tell; to the likelihood, less than a sixteenth of what a pixel of mean light
+/// does.
 constexpr float kMostNoise = 16.0f;
 constexpr int kNoisiest = 4;
 
@@ -27,10 +28,10 @@ DRIFTD_HD int class_of(int row, int column) {
   return row % 2 * 2 + column % 2;
 }
 
-/// Whether there is surely no pixel to be left out, so that nothing has to be looked for. The
-/// fourth noisiest pixel is at least as noisy as the least of the classes' noisiest, of whatever
-/// classes, as long as no pixel is in two of them; light only raises the limit. False does not say
-/// that there is one.
+/// Whether there is surely no pixel to be left out, so that nothing has to be looked for. Each
+/// class has a noisiest pixel, and the fourth noisiest of all is at least as noisy as the least of
+/// these four, whatever the classes, as long as no pixel is in two of them; light only raises the
+/// limit. False does not say that there is one.
 /// @param largest  variance of each class, from 0 on
 template <class Real>
 DRIFTD_HD Mask<Real> none_to_leave_out(const Real (&largest)[kNoisiest]) {
@@ -61,8 +62,8 @@ DRIFTD_HD Real most_variance(const PixelSummaryOf<Real>& summary, const FitOptio
     fourth = where(found, fourth, next);
     found = found || as_noisy > static_cast<float>(kNoisiest) - 0.5f;
   }
-  // The likelihood's map is the read noise alone; the light adds its own: the mean light of all but
-  // the noisiest, as a hot pixel may be bright, too.
+  // The likelihood's map is the read noise alone. Light adds its own: that is the mean light of all
+  // but the noisiest pixels, because a hot pixel may be bright, too.
   Real light = 0.0f;
   if (is_likelihood(options.estimator)) {
     const Real there =
@@ -83,8 +84,8 @@ DRIFTD_HD int free_parameters(const FitOptions& options) {
   return count;
 }
 
-/// Makes the mean of all others of each pixel that is left out, and that mean the pedestal. Fewer
-/// pixels than a fit has parameters to find, or pixels that are all equal, are bad input.
+/// Gives each pixel that is left out the mean of all others, and makes that mean the pedestal.
+/// Fewer pixels than a fit has parameters to find, or pixels that are all equal, are bad input.
 /// @param count               of all pixels
 /// @param sum_of, largest_of  as above; largest_of is 0 where nothing is above 0
 /// @param change              (f): makes f(pixel less pedestal, variance) of each pixel

@@ -107,8 +107,8 @@ class LevenbergMarquardt {
     lambda_ = 1.0f;
   }
 
-  /// Begins those of the mask. From the state of a search that was paused, the parameters are
-  /// evaluated once more, and then they go on as it would have, to the bit.
+  /// Begins the searches of the mask. A search that was paused goes on from its state as it would
+  /// have, to the bit, after one more evaluation of its parameters.
   DRIFTD_HD void begin(const Mask<Real>& which, const SearchState<Search>& from) {
     lambda_ = where(which, from.damping, lambda_);
     best_.is_at_trial = best_.is_at_trial && !which;
@@ -118,7 +118,7 @@ class LevenbergMarquardt {
     searching_ = searching_ || which;
   }
 
-  /// Those that search stop where they stand.
+  /// Stops the searches that still go on where they stand.
   /// @pre each has been advanced
   DRIFTD_HD void pause() { searching_ = Mask<Real>(false); }
   /// Where the paused searches stand, until the next advance().
@@ -131,7 +131,7 @@ class LevenbergMarquardt {
   DRIFTD_HD const Mask<Real>& searching() const { return searching_; }
   DRIFTD_HD const Minimum<Search>& minimum() const { return best_; }
 
-  /// Takes the evaluation at trial(); whose search goes on has a new one then.
+  /// Takes the evaluation at trial(). A search that goes on has a new trial then.
   DRIFTD_HD void advance(const Evaluation& at, const FitOptions& options) {
     const Real decrease = decrease_to(at);
     const Mask<Real> lower = first_ || decrease > 0.0f;
@@ -164,9 +164,9 @@ class LevenbergMarquardt {
   }
 
  private:
-  /// From the best evaluation to one at trial(). Where the difference of their chi-squares does not
-  /// tell, as near their rounding, from the gradients at both: the trapezoidal rule, which is wrong
-  /// by a part of the decrease as small as the step is beside sigma.
+  /// The decrease of chi-square from the best evaluation to one at trial(). Where their difference
+  /// does not tell, as near its rounding, it comes from the gradients at both: the trapezoidal
+  /// rule, whose error is as small a part of the decrease as the step is beside sigma.
   DRIFTD_HD Real decrease_to(const Evaluation& at) const {
     const Real difference = best_.at.chi_square - at.chi_square;
     Real by_gradients = 0.0f;
@@ -235,9 +235,9 @@ class LevenbergMarquardt {
     end_at_trial(whole, predicted, options);
   }
 
-  /// Where the trial is the last, its search ends there, without an evaluation that would only say
-  /// so: where it is near, undamped and not cut off by a limit, so that it brings what is
-  /// predicted. That is little, because conclude() tells of the evaluation before it.
+  /// Ends searches whose trial is the last, without an evaluation that would only say so: where the
+  /// trial is near, undamped and not cut off by a limit, so that it brings what is predicted. That
+  /// has to be little, because conclude() tells of the evaluation before it.
   /// @param whole      the trial is as far as the equations want it
   /// @param predicted  what chi-square falls by to the trial
   DRIFTD_HD void end_at_trial(const Mask<Real>& whole, const Real& predicted,
@@ -259,8 +259,8 @@ class LevenbergMarquardt {
 
   /// Relative rounding error of chi-square: its pixels' shares are added up in parts.
   static constexpr float kRounding = 1e-5f;
-  /// Half of it is nothing beside 1 in single precision. Without a limit some 45 accepted steps
-  /// make the damping 0, which no factor raises again.
+  /// Half of this is nothing beside 1 in single precision. Without a limit some 45 accepted steps
+  /// would make the damping 0, which no factor raises again.
   static constexpr float kLeastDamping = 1e-7f;
   /// Where weights are expectations, the true curvature may be nearly twice theirs: each step then
   /// leads as far up the other side of the valley. A decrease far below the one predicted tells,

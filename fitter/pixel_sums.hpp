@@ -150,8 +150,8 @@ struct QuotientSumsOf {
 using QuotientSums = QuotientSumsOf<float>;
 constexpr int kQuotientSums = 4;
 
-/// Background's variance over what the peak adds: where it is this, the estimate is the most
-/// precise there can be; it is right wherever.
+/// The background's variance over what the peak adds. The estimate is right whatever it is; where
+/// it is this, no estimate is more precise.
 constexpr float kVarianceRatio = 0.1f;
 
 /// Sums with a weight w and a weighted residual e of each pixel (see pixel_terms.hpp): ef[a][b] =
@@ -326,14 +326,14 @@ DRIFTD_HD Real unexplained_squares(const ProfileMomentsOf<Real>& m,
   return summary.sum_squares - (alpha * twice_f + beta * (2.0f * summary.sum - count * beta));
 }
 
-/// What unexplained_squares() is a difference of, and so a measure of its rounding, which is 2e-7
-/// of this. Where the background is far from the pixels' mean, the terms with it are the largest.
+/// The largest terms of unexplained_squares(), a measure of its rounding, which is 2e-7 of this.
+/// Where the background is far from the pixels' mean, the terms with it are the largest.
 template <class Real>
 DRIFTD_HD Real terms_of_squares(const Real& sum_squares, float count, const Real& beta) {
   return sum_squares + count * beta * beta;
 }
 
-/// How small a change from one unexplained_squares() to another still tells something.
+/// The smallest change from one unexplained_squares() to another that still tells something.
 /// @param sum_squares  of the pixels
 template <class Real>
 DRIFTD_HD Real least_told(const Real& sum_squares, int side, const Real& from_beta,

@@ -14,9 +14,9 @@
 namespace driftd::fitter {
 
 /// With h the model: `residual` is minus half the derivative by h of what is minimized, and
-/// `weight` (close to) half the second. `value` is what is minimized; of a likelihood, to which
-/// that costs as much as all else, only something of its size: the search goes by the residuals,
-/// and its value() is asked for once, at the minimum.
+/// `weight` (close to) half the second derivative. `value` is what is minimized. For a likelihood
+/// it is only something of that size, because its value() costs as much as all else: the search
+/// goes by the residuals, and value() is asked for once, at the minimum.
 template <class Real>
 struct PixelTerm {
   Real value, weight, residual;
@@ -43,7 +43,7 @@ concept WeighingEstimator = requires(const E& estimator, const Real& value,
   { estimator.of(value, value, value) } -> std::same_as<PixelTerm<Real>>;
 };
 
-/// One that says by value() what is minimized: a likelihood.
+/// An estimator that says by value() what is minimized: a likelihood.
 template <class E, class Real>
 concept HasValueApart = requires(const E& estimator, const Real& value) {
   { estimator.value(value, value, value) } -> std::same_as<Real>;
@@ -57,8 +57,8 @@ DRIFTD_HD Real value_apart(const E& estimator, const Real& pixel, const Real& mo
   return Real(0.0f);
 }
 
-/// Whether pixels are counts to it, of which it knows gain, offset and read noise: what it expects
-/// of a pixel is above 0, and so are its amplitudes.
+/// Whether the estimator takes pixels for counts whose gain, offset and read noise it knows: what
+/// it expects of a pixel is above 0, and so are its amplitudes.
 DRIFTD_HD constexpr bool is_likelihood(Estimator estimator) {
   return estimator == Estimator::PoissonLikelihood;
 }
@@ -74,7 +74,7 @@ DRIFTD_HD float gain_of(const FitOptions& options) {
   return is_likelihood(options.estimator) && known ? options.noise.gain_e_per_adu : 1.0f;
 }
 
-/// Beside which no pixel counts; 1 over it is a normal number.
+/// So large that no pixel counts beside it; 1 over it is a normal number.
 constexpr float kMostShift = 1e30f;
 
 /// Map value of a pixel with this variance: squares take its weight, the likelihood its own shift.

@@ -106,11 +106,11 @@ struct EquationSums {
   SymmetricMatrix<n, Real> normal;
 };
 
-/// Whose squares a sum is of: the estimator's own, or plain ones, of pixels that are there.
+/// Whose squares a sum is of: the estimator's own, or plain ones of the pixels that are there.
 enum class Squares : std::uint8_t { Own, Plain };
 
-/// What the estimator says of a pixel. Asked at each pixel, because one sum for all takes a quarter
-/// of the time to compile that one for each takes, and as long to run.
+/// What the estimator says of a pixel. It is asked at each pixel: one sum for all estimators takes
+/// a quarter of the time to compile that one for each takes, and as long to run.
 template <class Real>
 DRIFTD_HD PixelTerm<Real> pixel_term(const PixelNoiseOf<Real>& noise, Squares which,
                                      const Real& pixel, const Real& model, const Real& map) {

@@ -6,10 +6,10 @@
 // pixel_terms.hpp.
 //
 // The terms of one pixel nearly cancel, which in single precision leaves too few digits to tell
-// where the minimum is. With x = (q - m) / m and ln(1 + x) = x + x^2 R(x) half of a pixel's share
+// where the minimum is. With x = (q - m) / m and ln(1 + x) = x + x^2 R(x), half of a pixel's share
 // is
 //   m - q + q ln(1 + x) = m x^2 [1 + (1 + x) R(x)],
-// where nothing cancels, as long as q / m is near 1; elsewhere the logarithm will do, by the same
+// where nothing cancels, as long as q / m is near 1. Elsewhere the logarithm will do, by the same
 // R.
 #pragma once
 

@@ -88,10 +88,10 @@ struct SearchedLevels {
   }
 
   /// The parameters of a step from `from` to `to`, as far as the limits let it go. Without
-  /// amplitude nothing depends on the place any more: a likelihood, whose amplitude is not
-  /// negative, keeps a share of it in each step. Nor does anything depend on it far from the spot,
-  /// where a gradient that is small would pass for a minimum: what goes by gradients goes by part
-  /// of a width at a time.
+  /// amplitude nothing depends on the place any more, so a likelihood, whose amplitude is not
+  /// negative, keeps a share of it in each step. Far from the spot nothing depends on the place
+  /// either, and a small gradient would pass for a minimum there: searches that go by gradients go
+  /// by part of a width at a time.
   DRIFTD_HD static Parameters reachable(const Domain& d, const Parameters& from, Parameters to) {
     if (likelihood(d)) {
       to[kAlpha] = larger(to[kAlpha], kKeptAmplitude * from[kAlpha]);
@@ -124,8 +124,9 @@ struct SearchedLevels {
     return s;
   }
 
-  /// By likelihood that of a step of 0.03 standard deviations, or a 10,000th where the fit is poor:
-  /// a bright spot's background moves by more in a step that is small beside the amplitude.
+  /// For a likelihood, the change of a step of 0.03 standard deviations, or a 10,000th where the
+  /// fit is poor: a bright spot's background moves by more in a step that is small beside the
+  /// amplitude.
   template <class Evaluation>
   DRIFTD_HD static Real most_in_small_step(const Domain& d, const Evaluation& at) {
     constexpr float kMost = 1e-3f, kMostShare = 1e-4f;
@@ -187,8 +188,8 @@ struct SearchedLevels {
     return noise;
   }
 
-  /// Which of Bounds' limits is that of parameter j, and which bit fixes it; an angle has no limits
-  /// there, and the bit behind the others.
+  /// Which of Bounds' limits is that of parameter j, and which bit fixes it. An angle has no limits
+  /// there; its bit comes behind the others.
   DRIFTD_HD static int place(int j) {
     if (j == kAlpha) return static_cast<int>(Parameter::Amplitude);
     if (j == kBeta) return static_cast<int>(Parameter::Background);

@@ -40,10 +40,10 @@ struct SwarmReport {
 void check_swarm(const Batch& batch, const SwarmOptions& swarm,
                  std::span<const SwarmReport> reports = {});
 
-/// As fit_batch_cpu(), each fit starting from its swarm's best place. The domain of the search is
-/// the ROI and the widths that a spot may have in it, within the bounds of the options and of the
-/// batch. The swarm sees all pixels, whatever a map of variances says of them. A fit that ends as
-/// no spot is tried again from its peak, as any.
+/// As fit_batch_cpu(), with each fit starting from its swarm's best place. The domain of the search
+/// is the ROI and the widths that a spot may have in it, within the bounds of the options and of
+/// the batch. The swarm sees all pixels, whatever a map of variances says of them. A fit that ends
+/// as no spot is tried again from the ROI's peak, as any other fit is.
 /// @param batch    with no start values
 /// @param reports  one for each ROI, or empty
 /// @throws FitterError

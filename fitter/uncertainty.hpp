@@ -32,8 +32,8 @@ DRIFTD_HD PixelVarianceOf<Real> photon_variance(const NoiseModel& noise, const R
           larger(amplitude_adu, Real(0.0f)) * per_electron};
 }
 
-/// Variance of a pixel at a spot's peak, adu^2, for the verdict: what the residuals have in common,
-/// and where the gain is known not less than the light there makes. A wide, dim spot stands in a
+/// Variance of a pixel at a spot's peak, adu^2, for the verdict: what the residuals have in common
+/// and, where the gain is known, at least what the light there makes. A wide, dim spot stands in a
 /// ROI that is dark for the most part.
 /// @param pooled  the residuals' common variance
 template <class Real>
@@ -65,11 +65,11 @@ DRIFTD_HD VarianceSumsOf<Real> variance_sums(const QuotientSumsOf<Real>& s, floa
           {squares - 2.0f * s.q_rr + s.qq_rr, c * (s.q_rr - s.qq_rr)}};
 }
 
-/// What the residuals of unweighted least squares tell: v0 and v1 by weighted least squares from
-/// E r_i^2 = (1 - h_i) v_i. The leverage h_i of a pixel, J_i^T H^-1 J_i, is 1 / N for the
-/// background and nearly proportional to f for the others (f^2 (2 + 4 ln^2 f) / (pi sigma^2) far
+/// What the residuals of unweighted least squares tell: v0 and v1 by weighted least squares from E
+/// r_i^2 = (1 - h_i) v_i. The leverage h_i of a pixel, J_i^T H^-1 J_i, is 1 / N for the background,
+/// and nearly proportional to f for the other parameters (f^2 (2 + 4 ln^2 f) / (pi sigma^2) far
 /// from the edges); all add up to the number of parameters. Where the bright pixels are no noisier
-/// than the others, all have the same variance.
+/// than the others, all pixels have the same variance.
 /// @param count     of pixels
 /// @param profile   sum f
 /// @param searched  parameters without the background
@@ -106,7 +106,7 @@ DRIFTD_HD Vec<n, Real> standard_deviations(const Vec<n, Real>& diagonal, const R
   return sd;
 }
 
-/// The same where they have not.
+/// The same where pixels differ in variance.
 /// @param inverse  H^-1
 /// @param cubic    T
 template <int n, class Real>

@@ -22,7 +22,7 @@ struct WeightedLeastSquares {
   }
 };
 
-/// Squared residuals of the pixels that the map does not call gone, all of one weight.
+/// Squared residuals of the pixels that the map does not call gone, all with the same weight.
 template <class Real>
 class PlainSquares {
  public:

@@ -62,7 +62,7 @@ class DeviceRegisters {
   void set(std::uint32_t address, std::uint32_t value);
   Acquisition acquisition() const;
   void stop_acquisition();
-  /// By itself, unless it was started or stopped since `acquisition`.
+  /// The acquisition ends by itself, unless it was started or stopped since `acquisition`.
   void end_acquisition(const Acquisition& acquisition);
 
  private:

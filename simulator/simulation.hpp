@@ -74,7 +74,7 @@ class Simulation {
   FrameFate next_frame_fate();
   /// What the camera's clock shows too much at `time_ns`; nothing while it shows no time at all.
   std::optional<std::int64_t> clock_error_ns(std::int64_t time_ns) const noexcept;
-  /// By how much the next frame's own time is wrong besides: a jump, once, and jitter.
+  /// Further error of the next frame's own time: a jump, once, and jitter.
   std::int64_t take_frame_time_error_ns() noexcept { return clock_.take_frame_error(); }
   /// How long the next frame waits before it is sent; draws from the generator.
   std::int64_t next_delivery_delay_ns() noexcept;

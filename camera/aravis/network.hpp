@@ -17,8 +17,8 @@ struct KnownPackets {
   bool do_not_fit = false;  ///< not one ever did: an automatic size is the smallest usual one
 };
 
-/// Before the stream is made: chooses the packet size and the plain UDP socket (not AF_PACKET,
-/// which is slower). @returns the packet size, bytes. @throws CameraError when the camera does not
+/// Chooses the packet size and the plain UDP socket (not AF_PACKET, which is slower), before the
+/// stream is made. @returns the packet size, bytes. @throws CameraError when the camera does not
 /// answer
 int prepare_network(ArvCamera* camera, const std::string& address, const AravisSettings& settings,
                     KnownPackets known, std::vector<CameraNote>& notes);

@@ -32,7 +32,7 @@ constexpr milliseconds kCloseTime{1000};
 constexpr std::int64_t kClockWantedNs = 2 * kNanosecondsPerSecond;
 /// How often its temperature is asked for.
 constexpr std::int64_t kTemperatureNs = 20 * kNanosecondsPerSecond;
-/// After a camera refused to set its line.
+/// How long the camera is left alone after it refused to set its line.
 constexpr std::int64_t kLineAgainNs = kNanosecondsPerSecond;
 constexpr std::size_t kEventsKept = 256;
 /// One buffer in the mailbox, one with the loop, one being filled, one ready.
@@ -403,7 +403,8 @@ class AravisSource final : public FrameSource {
     return milliseconds(shared_.settings.reconnect_min_ms);
   }
 
-  /// Until `done`, asked at intervals. @returns false when the time is over or the source stops
+  /// Waits until `done`, which it asks at intervals. @returns false when the time is over or the
+  /// source stops
   template <typename Done>
   bool wait_for(milliseconds time, const Done& done) {
     const std::int64_t deadline_ns = monotonic_ns() + std::chrono::nanoseconds(time).count();

@@ -96,7 +96,7 @@ std::vector<bool> decimals_in(const NameParts& parts) {
   return decimals;
 }
 
-/// Without what ends the name: .tif, .ome.tif
+/// The name without its ending: .tif, .ome.tif
 std::string stem_of(const std::filesystem::path& file) {
   std::filesystem::path stem = file.stem();
   if (stem.extension() == ".ome") stem = stem.stem();

@@ -59,7 +59,7 @@ class DatasetSearch {
  public:
   explicit DatasetSearch(const Hdf5Handle& file) { search(file.get(), "", 0); }
   [[nodiscard]] const std::vector<std::string>& found() const { return found_; }
-  /// With their sizes.
+  /// The other datasets, with their sizes.
   [[nodiscard]] const std::vector<std::string>& others() const { return others_; }
 
  private:

@@ -143,7 +143,7 @@ class ImageAxes::Choice {
     if (value.second == 0) return "none";
     return value.first.in_words();
   }
-  /// Those that occur: none, numbers in their order, names as they came.
+  /// The values that occur along an axis: none, numbers in their order, names as they came.
   [[nodiscard]] std::vector<const Value*> values_along(std::size_t axis) const {
     static const Value none{{}, 0};
     std::vector<const Value*> found;

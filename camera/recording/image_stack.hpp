@@ -36,7 +36,7 @@ struct PlainType {
   PixelType type = PixelType::U16;
   bool has_sign = false;  ///< two's complement, of 16 bits
 };
-/// By the names of name_of(), "int16", or "u8", "u16", "i16", "f32".
+/// The type of this name: one of name_of(), such as "int16", or "u8", "u16", "i16", "f32".
 std::optional<PlainType> plain_type_named(std::string_view name) noexcept;
 constexpr const char* kPlainTypes = "uint8, uint16, int16, float32";
 

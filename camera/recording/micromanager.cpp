@@ -304,7 +304,7 @@ std::optional<PagedFrames> micromanager_pages(const StackSettings& settings, Tif
   return frames;
 }
 
-/// Not by a parser of JSON, which would take longer than the fits.
+/// Reads it without a parser of JSON, which would take longer than the fits.
 std::optional<double> elapsed_s(std::string_view json) noexcept {
   constexpr std::string_view kKey = "\"ElapsedTime-ms\"";
   if (json.find(kKey) == std::string_view::npos) return std::nullopt;

@@ -19,7 +19,7 @@ namespace driftd::camera {
 constexpr std::uint32_t kMicroManagerTag = 51123;
 constexpr const char* kNdTiffIndex = "NDTiff.index";
 
-/// By the number behind the header.
+/// Whether this is NDTiff, by the number behind the header.
 bool is_ndtiff(FileBytes& file);
 /// All files that the index beside `settings.path` names; itself may be one, or their folder.
 /// @throws RecordingError

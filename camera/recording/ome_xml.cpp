@@ -162,7 +162,8 @@ class Reader {
       image.times.push_back({plane, *time_s});
   }
 
-  /// By the unit beside it, `name`Unit; nothing where it is no finite number or the unit unknown.
+  /// The attribute in the unit that `name`Unit says; nothing where it is no finite number or the
+  /// unit unknown.
   static std::optional<double> seconds(const pugi::xml_node& node, const char* name) {
     const std::string text = trimmed(node.attribute(name).value());
     double value = 0;
@@ -216,7 +217,8 @@ bool is_ome(std::string_view description) {
 
 OmeMetadata read_ome(const StackSettings& settings, std::string_view description) {
   const Reader reader(settings);
-  // Without entities of its own: pugixml passes over document types and expands none of theirs.
+  // The document brings no entities of its own: pugixml passes over document types and expands none
+  // of theirs.
   pugi::xml_document document;
   const pugi::xml_parse_result parsed =
       document.load_buffer(description.data(), description.size(),

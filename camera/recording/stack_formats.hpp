@@ -12,7 +12,7 @@ namespace driftd::camera {
 /// several files; ImageJ's hyperstacks, and its stacks above 4 GB, which have one page; MetaMorph's
 /// stacks; what tifffile calls shaped.
 std::unique_ptr<ImageStack> open_tiff_stack(const StackSettings& settings);
-/// By the library, which looks behind user blocks, too.
+/// Whether this is HDF5. The library tells, and looks behind user blocks, too.
 bool is_hdf5(const std::filesystem::path& path);
 /// A dataset (frames, rows, columns), others of one element among these. An empty name means the
 /// only dataset with three dimensions.

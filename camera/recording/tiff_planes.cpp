@@ -125,7 +125,7 @@ std::optional<ShapeSaid> shape_said(std::string_view text) {
   return said;
 }
 
-/// By the current page's description, or the second that it has.
+/// The shape that the current page's description says, or the second one that it has.
 std::optional<ShapeSaid> shape_said_here(const TiffFile& file, FileBytes& bytes) {
   const std::string_view first = file.description();
   if (first.empty()) return std::nullopt;

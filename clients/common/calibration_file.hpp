@@ -15,8 +15,7 @@
 namespace driftd::clients {
 
 /// Key as in docs/reference/configuration.md ("stage.delay_us") and value as YAML on one line
-/// ("3100",
-/// "[[1, 0], [0, 1]]").
+/// ("3100", "[[1, 0], [0, 1]]").
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 struct CalibrationFile {

@@ -152,7 +152,7 @@ void add_measure(const json& status, const char* pointer, const char* label,
                                    allan_at(*measure, 1), allan_at(*measure, 16))));
 }
 
-/// In and out of the loop, and what the difference means.
+/// The residual in and out of the loop, and what the difference means.
 void add_residual(const json& status, std::vector<Line>& lines) {
   add_measure(status, "/residual/in_loop", "in loop rms", lines);
   add_measure(status, "/residual/out_of_loop", "out of loop", lines);
@@ -220,7 +220,7 @@ Line camera_line(const json& status) {
           Tone::Plain};
 }
 
-/// In lines of whole words, below what they belong to.
+/// Breaks a text into lines of whole words, below what they belong to.
 void add_words(std::string rest, Tone tone, std::vector<Line>& lines) {
   constexpr std::size_t kIndent = 12;
   while (!rest.empty()) {
@@ -266,7 +266,7 @@ Line frames_line(const json& status) {
 void add_stage(const json& status, std::vector<Line>& lines) {
   const json* driver = find(status, "/stage_driver");
   const std::string looks = text(status, "/stage");
-  // One that only subscribes moves the stage.
+  // A program that only subscribes moves the stage.
   if (looks == "stuck" && driver != nullptr && driver->is_null())
     lines.push_back({"stage       no driver is connected", Tone::Bad});
   else if (looks != "-" && looks != "following")
@@ -444,7 +444,8 @@ Line DaemonView::state_line(std::int64_t now_ns) const {
     const json* told = find(status_, "/time_ns");
     const bool known = since != nullptr && since->is_number() && told != nullptr &&
                        told->is_number() && since->get<double>() > 0;
-    // By the daemon's clock up to the status, which may be another computer's, and by ours since.
+    // Time up to the status counts by the daemon's clock, which may be another computer's, and
+    // since by ours.
     if (known) {
       const double until_status_s = (told->get<double>() - since->get<double>()) * 1e-9;
       line += " for " + duration(until_status_s + static_cast<double>(now_ns - status_ns_) * 1e-9);

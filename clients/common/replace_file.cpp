@@ -47,7 +47,7 @@ class NewFile {
         ::fchown(descriptor_, like.st_uid, like.st_gid) != 0) {
       fail("cannot give " + path_.string() + " the owner of the configuration", errno);
     }
-    // After the owner, a change of which clears some bits.
+    // The mode comes after the owner, a change of which clears some bits.
     if (::fchmod(descriptor_, like.st_mode & 07777U) != 0 || ::fsync(descriptor_) != 0) {
       fail("cannot write " + path_.string(), errno);
     }

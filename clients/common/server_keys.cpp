@@ -51,7 +51,7 @@ ServerKeys read_server_keys(const KeyFiles& files, const std::string& address) {
 
 void use_keys(zmq::socket_t& socket, const ServerKeys& keys) {
   if (keys.empty()) return;
-  // One that is refused does not ask again twenty times a second.
+  // A client that is refused does not ask again twenty times a second.
   constexpr int kLongestPauseMs = 1000;
   socket.set(zmq::sockopt::reconnect_ivl_max, kLongestPauseMs);
   socket.set(zmq::sockopt::curve_serverkey, keys.server);

@@ -27,7 +27,7 @@ struct KeyFiles {
 /// @param address  "tcp://HOST:PORT". @throws config::ConfigError, one sentence
 ServerKeys read_server_keys(const KeyFiles& files, const std::string& address);
 
-/// Before it connects. Without keys it stays as it is.
+/// Gives keys to a socket before it connects. Without keys it stays as it is.
 void use_keys(zmq::socket_t& socket, const ServerKeys& keys);
 
 }  // namespace driftd::clients

@@ -23,7 +23,7 @@ std::string how_it_ended(int status) {
   return fmt::format("was killed by signal {}", WTERMSIG(status));
 }
 
-/// In the child, between fork and exec: only async-signal-safe calls. Never returns.
+/// Runs in the child, between fork and exec: only async-signal-safe calls. Never returns.
 [[noreturn]] void become(char* const* arguments, int log_descriptor, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(0);  // the parent was gone before the line above

@@ -58,7 +58,7 @@ config::Config Demo::load() {
     const std::filesystem::path copy = options_.output / "driftd.yaml";
     std::filesystem::copy_file(options_.config, copy,
                                std::filesystem::copy_options::overwrite_existing);
-    // Without what the demo before this one calibrated.
+    // What the demo before this one calibrated does not count.
     std::filesystem::remove_all(config::drop_in_folder(copy));
     if (const auto drop_ins = config::drop_in_folder(options_.config);
         std::filesystem::is_directory(drop_ins))

@@ -80,7 +80,8 @@ json DaemonWatch::document(std::int64_t now_ns) const {
                    {"version", version_}};
   if (status_ns_ == 0) return {{"exporter", exporter}};
   exporter["age_s"] = seconds(now_ns - status_ns_);
-  // By the daemon's clock up to the status, which may be another computer's, and by ours since.
+  // Time up to the status counts by the daemon's clock, which may be another computer's, and since
+  // by ours.
   const std::int64_t since_ns = whole(status_, "state_since_ns");
   const std::int64_t told_ns = whole(status_, "time_ns");
   if (since_ns > 0 && told_ns >= since_ns && told_ns < kLatestNs)

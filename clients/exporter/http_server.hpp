@@ -53,7 +53,7 @@ class HttpServer {
 
   /// ADDRESS:PORT that is listened on.
   const std::string& address() const noexcept { return address_; }
-  /// Until stop().
+  /// Serves until stop().
   void run();
   void stop() noexcept { stop_ = true; }
 

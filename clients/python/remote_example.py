@@ -32,7 +32,7 @@ def keyed(context: zmq.Context, kind: int, address: str) -> zmq.Socket:
 
 
 def ask(socket: zmq.Socket, command: str, **fields) -> dict:
-    socket.setsockopt(zmq.SNDTIMEO, 5000)  # one whose key is refused has no connection any more
+    socket.setsockopt(zmq.SNDTIMEO, 5000)  # a client whose key is refused has no connection any more
     try:
         socket.send_json({"command": command, **fields})
         answered = socket.poll(5000)

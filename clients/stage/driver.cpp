@@ -303,8 +303,8 @@ void Driver::carry_out(const Correction& correction) {
 
 bool Driver::wants_place(const Correction& correction) const {
   const std::int64_t now_ns = clock_();
-  // One that a correction asked for, but came too late for, is for the next one: where reading
-  // takes longer than a correction lives, none would ever move the stage.
+  // If a correction asked for a reading, but came too late for it, the reading is for the next
+  // correction: where reading takes longer than a correction lives, none would ever move the stage.
   if (follower_.takes_zero(correction)) return now_ns - zero_position_ns_ > kPlaceLasts_ns;
   const bool at_rest = !last_move_ns_ || now_ns - *last_move_ns_ > Follower::kAtRest_ns;
   return at_rest && now_ns - position_ns_ > kPlaceLasts_ns;

@@ -18,7 +18,7 @@ constexpr std::int64_t kJustAtRest_ns = 500'000'000;
 /// A stage is at rest where two readings so far apart in time differ by no more than this.
 constexpr std::int64_t kApart_ns = 40'000'000;
 constexpr double kStill_nm = 5;
-/// One that was told to go farther than this, and is where it was, did not follow.
+/// A stage that was told to go farther than this, and is where it was, did not follow.
 constexpr double kFarEnough_nm = 20;
 constexpr int kRestsBorne = 2;
 /// So many times its resolution outside its range, an axis is brought to the end of it.

@@ -42,7 +42,7 @@ struct Target {
 
 class Follower {
  public:
-  /// One that was not told anything for so long does not move any more.
+  /// A stage that was not told anything for so long does not move any more.
   static constexpr std::int64_t kAtRest_ns = 200'000'000;
 
   Follower(const AxisSettings& x, const AxisSettings& y);
@@ -56,7 +56,7 @@ class Follower {
   /// its last target, unless its reading has changed meanwhile by more than a step.
   /// @throws StageError as connected()
   void resumed(std::span<const Axis> axes, const PerAxis& position_nm);
-  /// Such a reading would make a stage one that somebody else moved: it is worth a second one.
+  /// Whether this reading would mean that somebody else moved the stage: it is worth a second one.
   bool surprises(const PerAxis& position_nm, std::int64_t now_ns) const;
   /// Where the stage was just now. One that somebody else moved gets a new zero.
   void seen(const PerAxis& position_nm, std::int64_t now_ns);

@@ -50,7 +50,7 @@ std::uint64_t watchdog_period_us() {
   return sd_watchdog_enabled(0, &period_us) > 0 ? period_us : 0;
 }
 
-/// With its threads started. Corrections come through them: without real-time scheduling a busy
+/// Starts the context's threads. Corrections come through them: without real-time scheduling a busy
 /// computer delays them by more than their 20 ms.
 zmq::context_t& with_threads(zmq::context_t& context, const Scheduling& realtime) {
   std::optional<ScheduledMeanwhile> meanwhile;

@@ -19,7 +19,7 @@ struct Introduction {
   double max_rate_hz = 0;
 };
 
-/// One word and the reason, of everything that the state knows.
+/// Sums up all that the state knows in one word and the reason.
 struct Standing {
   std::string_view state;  ///< as on the wire
   std::string text;        ///< empty when ready

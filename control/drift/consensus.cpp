@@ -11,10 +11,10 @@ namespace {
 /// The biweight's fixed point is reached to below 1e-3 nm well before (measured: tests).
 constexpr int kIterations = 12;
 constexpr double kLargestWeightRatio = 2;
-/// A biweight's weights follow the values, so that the mean's variance is larger than of fixed
-/// weights: by the fourth power of this share of the limit that a standard deviation is. Measured
-/// in the stillness bench: 1.03, 1.06 and 1.08 with 4, 16 and 100 markers, and nothing where the
-/// limit is many standard deviations.
+/// A biweight's weights follow the values, which makes the mean's variance larger than fixed
+/// weights would. The factor grows with the fourth power of (this * standard deviation / limit).
+/// Measured in the stillness bench: 1.03, 1.06 and 1.08 with 4, 16 and 100 markers, and nothing
+/// where the limit is many standard deviations.
 constexpr double kLossShare = 2.1;
 
 double mean_variance(const Vote& vote) noexcept {

@@ -220,7 +220,7 @@ Consensus DriftEstimator::agree(MarkerRole role, Observations observations) noex
   return robust_mean(with_shares(count, needs_all ? kLeastShare : 0), limits_, scratch_);
 }
 
-/// Leaves out those that have none.
+/// Leaves out votes without a share.
 std::span<Vote> DriftEstimator::with_shares(std::size_t count, double least) noexcept {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count; ++i) {

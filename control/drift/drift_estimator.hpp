@@ -35,11 +35,11 @@ class DriftEstimator {
   explicit DriftEstimator(const EstimatorSettings& settings);
 
   /// New markers; their x_px, y_px serve as provisional references. Not from the loop.
-  /// The first frame with min_markers fitted corrects each provisional reference for how far its
-  /// marker was from the place listed, the common displacement apart.
+  /// The first frame with min_markers fitted corrects each provisional reference by how far its
+  /// marker was from the place listed, less the displacement common to all.
   void set_markers(std::span<const Marker> markers);
-  /// After set_markers(), references that were taken before, in the order of the markers. One that
-  /// is not trusted gets its own later, from the consensus.
+  /// Sets references that were taken before, in the order of the markers, after set_markers(). A
+  /// reference that is not trusted is replaced later, by the consensus.
   void set_references(std::span<const MarkerReference> references) noexcept;
   std::span<const Marker> markers() const noexcept { return markers_; }
 

@@ -95,7 +95,7 @@ void WitnessRotation::fade(double step) noexcept {
                                          : Phase::Resting;
 }
 
-/// Markers were lost meanwhile: who tracked or is about to, does at once.
+/// Markers were lost meanwhile: a marker that tracks, or is about to, does so in full at once.
 void WitnessRotation::give_up() noexcept {
   Part& leaves = parts_[leaves_];
   Part& enters = parts_[enters_];

@@ -19,7 +19,7 @@ constexpr std::size_t kFewestFrames = 20;
 constexpr double kFramesOfAStretch = 40;
 /// A stage that moves by less than this share of what it is told counts as dead.
 constexpr double kDeadGain = 0.03;
-/// By how much the gain of a stretch may differ: hysteresis and noise aside, not at all.
+/// How much the gain of a stretch may differ: hysteresis and noise aside, it does not at all.
 constexpr double kAlike = 0.12;
 /// The noise may be so much more than in the quiet part, by its mean square.
 constexpr double kNoiseGrows = 1.5;
@@ -80,7 +80,7 @@ StageVerdictText judge_dead(const GainCourse& course, const std::array<Vec2, 2>&
     std::vector<double> sds;
     for (const StretchGain& s : course.stretches) sds.push_back(s.sd[axis]);
     const bool moves = moved.gain >= kDeadGain && moved.sds > kSure;
-    // One that moved by a third would have been seen.
+    // A stage that moved by a third would have been seen.
     dead[axis] = !moves && kSure * median(sds) < 0.33;
     lost[axis] = !moves && !dead[axis];
     seen[axis] = 100 * moved.gain;

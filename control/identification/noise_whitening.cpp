@@ -30,7 +30,8 @@ FrameSlots slots_of(const std::vector<double>& middle_s) {
   std::vector<double> distance;
   for (std::size_t i = 1; i < middle_s.size(); ++i)
     distance.push_back(middle_s[i] - middle_s[i - 1]);
-  // Not the median: where most frames are missing, the distance of neighbours still counts.
+  // The median would not do: where most frames are missing, the distance of neighbours still
+  // counts.
   const auto short_one = distance.begin() + static_cast<long>(distance.size() / 10);
   std::ranges::nth_element(distance, short_one);
   slots.period_s = *short_one;

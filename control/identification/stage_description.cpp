@@ -219,7 +219,7 @@ double floor_of(const std::vector<double>& density, double period_s) {
   return std::sqrt(median(std::move(upper)) / (2 * period_s));
 }
 
-/// From the first frequency on: the drift's own slope is taken off.
+/// The spectrum from the first frequency above 0 on: the drift's own slope is taken off.
 std::vector<double> spectrum_of(const std::vector<double>& drift_nm, double period_s,
                                 std::size_t window) {
   std::vector<double> density = welch(drift_nm, 1 / period_s, window, Detrend::Line).density;

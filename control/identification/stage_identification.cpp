@@ -98,7 +98,7 @@ struct Unexplained {
   double slow_share = 0;    ///< the same in nm, down to 1 Hz: slow motion hides in white noise
   double beyond_noise = 1;  ///< mean square while the stage moves, against the quiet part's
 };
-/// By the noise model of the quiet part, which what the stage does wrong has not spoilt.
+/// Judges by the noise model of the quiet part, which the stage's faults have not spoilt.
 Unexplained judge_rest(const FitData& data, const ResponseFit& fit) {
   const auto left = unexplained(data, fit, false);
   double quiet = 0, moving = 0, signal = 0;
@@ -136,7 +136,7 @@ StageVerdictText refuse_not_linear(double share) {
               "servo is on, whether it sticks or oscillates, and that nothing else drives it."};
 }
 
-/// By the gains of long stretches or, where they do not explain the motion, of short ones.
+/// Judges by the gains of long stretches or, where they do not explain the motion, of short ones.
 StageVerdictText judge_stretches(const FitData& data, ResponseShape& shape) {
   shape = search_shape(data, kStretchS);
   const GainCourse course = course_of(data, shape, kStretchS);
@@ -151,7 +151,7 @@ StageVerdictText judge_stretches(const FitData& data, ResponseShape& shape) {
   return refuse_not_linear(short_course.unexplained());
 }
 
-/// Before a jump the stage was told to move, and the image did not: it caught up.
+/// Whether the stage was told to move before a jump, and the image did not: then it caught up.
 bool stood_still_before(const FitData& data, double at_s) {
   constexpr double kBeforeS = 0.4;
   const auto range = [](const auto& values, const auto& uses) {

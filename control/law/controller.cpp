@@ -9,8 +9,8 @@
 namespace driftd::control {
 namespace {
 
-/// No stage goes as its model does: of what a move makes it do from frame to frame, such a share is
-/// wrong, and it rings on for some frames.
+/// No stage moves exactly as its model does. This share of what a move does from frame to frame is
+/// taken to be wrong, and to ring on for some frames.
 constexpr double kMoveWrong = 0.05, kMoveRings = 0.85;
 
 double or_zero(double value) noexcept {
@@ -40,7 +40,8 @@ void Controller::change_settings(const ControllerSettings& settings) noexcept {
   law_.change_settings(law_settings());
 }
 
-/// A mean that wobbles from lock to lock: what was learnt of the stage goes with each other one.
+/// A small change is ignored: the mean differs a little from lock to lock, and each other value
+/// makes the law forget what it learnt of the stage.
 void Controller::set_waiting_us(double waiting_us) noexcept {
   constexpr double kSameShare = 0.15;
   const double told_us = or_zero(waiting_us);
@@ -169,8 +170,8 @@ Correction Controller::update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t
   return send({wanted.x + move_nm_.x, wanted.y + move_nm_.y}, last_ns, now_ns);
 }
 
-/// As far as the correction leaves room, both axes alike: it stays on its way, and nothing winds
-/// up.
+/// Makes as much of the move as the correction leaves room for, both axes alike: the sample stays
+/// on its way, and nothing winds up.
 void Controller::go_on_with_move(Vec2 servo_nm, std::int64_t last_ns,
                                  std::int64_t now_ns) noexcept {
   const CorrectionLimits limit = limits();

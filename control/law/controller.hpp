@@ -61,8 +61,7 @@ class Controller {
   void feed_law(const DriftEstimate& drift, std::int64_t taken_ns, std::int64_t now_ns) noexcept;
   /// @param drift_nm   measured drift, image axes, sample plane (what is left while locked)
   /// @param taken_ns   when the frame was exposed (middle), CLOCK_MONOTONIC. Later than now_ns
-  /// counts
-  ///                   as now_ns.
+  ///                   counts as now_ns.
   /// @param now_ns     when the correction will be sent; not after the one before: nothing moves
   /// @param averaged   frames that the drift is the mean of; when more than one, the last so many
   ///                   were remember_stage()d
@@ -75,8 +74,9 @@ class Controller {
   /// A frame without a drift may be corrected by what frames before have shown.
   bool may_coast(std::int64_t now_ns) const noexcept;
   Correction coast(std::int64_t now_ns) noexcept;
-  /// Where the moves have come to, of the total and with no drift: update() goes there as far as
-  /// the limits leave room beside the correction. What is not finite is ignored.
+  /// Sets where moves have come to: the part of the total that is there without any drift. update()
+  /// goes there as far as the limits leave room beside the correction. What is not finite is
+  /// ignored.
   void set_move(Vec2 wanted_nm) noexcept;
   /// Right after reset(): the stage stands where moves of before have taken it.
   void begin_moved(Vec2 move_nm) noexcept;
@@ -90,13 +90,13 @@ class Controller {
   /// first call after reset() moves nothing: the rate counts from it.
   Correction go_to(Vec2 wanted_nm, std::int64_t now_ns) noexcept;
   /// The stage was told last, at `sent_ns`, to be at `sent_total_nm`; it was never told of the
-  /// corrections after that. Of a lock of which nothing was sent: 0 and time 0.
+  /// corrections after that. Both are 0 for a lock of which nothing was sent.
   void take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept;
   /// New gains, limits and stage model for the corrections from now on; total and history stay.
   /// A total outside a range made narrower returns within the step and rate limits.
   void change_settings(const ControllerSettings& settings) noexcept;
-  /// So much longer than ControllerSettings::stage_delay_us a command waits on average, because the
-  /// stage takes fewer commands than it is sent.
+  /// How much longer than ControllerSettings::stage_delay_us a command waits on average, because
+  /// the stage takes fewer commands than it is sent.
   void set_waiting_us(double waiting_us) noexcept;
 
   Vec2 total_nm() const noexcept { return total_nm_; }

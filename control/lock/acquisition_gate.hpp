@@ -52,9 +52,8 @@ class AcquisitionGate {
     settings_ = settings;
     state_.tolerance_nm = settings.tolerance_nm;
   }
-  /// A frame gave a drift while locked. @param residual_nm  of this frame alone, from where the
-  /// lock
-  ///   is to hold the sample
+  /// A frame gave a drift while locked.
+  /// @param residual_nm  of this frame alone, from where the lock is to hold the sample
   void measured(Vec2 residual_nm, std::int64_t now_ns) noexcept;
   /// Nothing is locked, or it is held: at any time, any number of times.
   void not_locked(std::int64_t now_ns) noexcept;

@@ -34,7 +34,7 @@ bool timed_out(const Lock& lock, std::int64_t now_ns, std::int64_t timeout_ns) n
              static_cast<std::uint64_t>(timeout_ns > 0 ? timeout_ns : 0);
 }
 
-/// Locked, a frame to coast through is neither good nor bad.
+/// A frame to coast through is bad here: only while locked is it neither good nor bad.
 bool is_bad_frame(LockEvent event) noexcept {
   return event == LockEvent::FewMarkers || event == LockEvent::Coasting ||
          event == LockEvent::StaleFrame || event == LockEvent::NoFrame ||
@@ -99,9 +99,9 @@ Lock next_locked(const Lock& lock, LockEvent event, std::int64_t now_ns,
   return counted;
 }
 
-/// Good frames alone do not resume a lock that is held because of its stage. Its range: it would go
-/// in and out for ever, so it is unlocked by the user or lost. Not following: the stage has to be
-/// seen to follow.
+/// Good frames alone do not resume a lock that is held because of its stage. At its range limit it
+/// would go in and out for ever, so the user unlocks it, or it is lost. A stage that does not
+/// follow has to be seen to follow.
 bool resumes_by_good_frames(LockReason reason) noexcept {
   return reason != LockReason::RangeExceeded && reason != LockReason::StageNotFollowing;
 }

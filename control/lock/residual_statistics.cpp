@@ -67,7 +67,7 @@ StillnessMeasure ResidualStatistics::Measure::told() const noexcept {
 
 void ResidualStatistics::measured(const DriftEstimate& drift, Vec2 moved_nm, double interval_s,
                                   double period_s) noexcept {
-  // At the longest the mean of five frames' time counts for one after a pause.
+  // After a pause a frame counts for five frames' time at most.
   if (period_s > 0 && interval_s > kMissedFrames * period_s) {
     not_locked();
     interval_s = kMissedFrames * period_s;

@@ -15,7 +15,8 @@ constexpr double kPeriodsAtRange = 5;
 constexpr double kPeriodsOfReference = 2;  ///< per frame of the reference
 constexpr double kPeriodsToResume = 3;     ///< per frame that it takes to resume
 
-/// The way back to the anchor and the probe's square, by the modelled stage and as much again.
+/// How far a probe may move the sample: back to the anchor and round the probe's square, by the
+/// modelled stage, and as much again.
 constexpr double kProbeRoomNm = 40;
 
 /// A path goes on for at most so long at once: two and a half frames, or where their period is not
@@ -28,7 +29,8 @@ constexpr double kArrivedNm = 0.2;
 constexpr std::int64_t kPathStallNs = 1'000'000'000;
 constexpr double kLeastShare = 1e-3;
 
-/// A lock that is held for this may have been commanded in vain for a while.
+/// For these reasons the stage may have been commanded in vain for a while before the lock was
+/// held.
 bool is_of_stage(LockReason reason) noexcept {
   return reason == LockReason::StageNotFollowing || reason == LockReason::StageError ||
          reason == LockReason::StageLimit || reason == LockReason::StageSilent;
@@ -122,7 +124,7 @@ void Supervisor::command(LockEvent command, std::int64_t now_ns) noexcept {
 void Supervisor::take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept {
   controller_.take_back(sent_total_nm, sent_ns);
   monitor_.skip_move();
-  // One that rests stays where it is: what is missing of the way is made up for.
+  // A set-point at rest stays where it is: what is missing of its way is made up for.
   if (set_point_.phase() != SetPointPhase::Resting)
     set_point_.go_on_from(to_image(controller_.move_nm()));
 }
@@ -225,7 +227,8 @@ void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
                                     .expectation = expectation_});
 }
 
-/// Not a place that is another's, and none of a stage that is not what its model says.
+/// Keeps from the law a place that may be another marker's, and all places while the stage is not
+/// as its model says.
 void Supervisor::update_law(const FrameFacts& facts) noexcept {
   expectation_.reset();
   if (!is_engaged() || !is_measured(facts) || facts.new_reference || is_held_for_stage() ||
@@ -235,8 +238,8 @@ void Supervisor::update_law(const FrameFacts& facts) noexcept {
   expectation_ = controller_.law().expectation();
 }
 
-/// A stage that its controller left elsewhere is told of before the jump that it makes is looked
-/// at.
+/// A jump counts, too, where the stage's driver reports why: its controller may have left it
+/// elsewhere, and the report is the verdict.
 bool Supervisor::has_jumped(const FrameFacts& facts, LockEvent verdict) const noexcept {
   return verdict == LockEvent::Jump ||
          (is_measured(facts) && report_of(facts.stage).has_value() && is_jump(facts));
@@ -311,8 +314,9 @@ void Supervisor::note_range(const FrameFacts& facts, const Correction& correctio
     at_range_since_ns_ = facts.now_ns;
 }
 
-/// Held because the stage does not follow: small moves around the place where it last did. None
-/// while the sample is farther off than it may have drifted: they may be what drives it.
+/// Moves the stage a little around the place where it was last seen to follow, while the lock is
+/// held because it does not. Stops while the sample is farther off than it may have drifted: the
+/// moves may be what drives it away.
 void Supervisor::probe(const FrameFacts& facts, Decision& decision) noexcept {
   const double held_s = seconds_between(lock_.since_ns, facts.now_ns);
   const double allowed_nm = kProbeRoomNm + settings_.max_drift_nm_per_s * held_s;
@@ -325,7 +329,8 @@ void Supervisor::probe(const FrameFacts& facts, Decision& decision) noexcept {
   decision.probe = true;
 }
 
-/// Whatever the markers show, as long as it can leave: the way back must not depend on them.
+/// Moves the stage whatever the markers show, as long as a command can leave: the way back must not
+/// depend on markers.
 void Supervisor::excite(const FrameFacts& facts, Decision& decision) noexcept {
   const bool can_leave = !facts.stale && !facts.not_sent && !facts.refused;
   if (!can_leave) return;
@@ -388,14 +393,14 @@ Vec2 Supervisor::corrected_nm(std::int64_t taken_ns) const noexcept {
   return difference(controller_.stage_at(taken_ns), controller_.moved_at(taken_ns));
 }
 
-/// Only while a correction depends on it is a jump held against the last plausible place; idle, the
-/// sample may be moved about freely. While no drift was measured the sample may have drifted.
+/// Compares with the last plausible place only while a correction depends on it: idle, the sample
+/// may be moved about freely. While no drift was measured the sample may have drifted.
 bool Supervisor::is_jump(const FrameFacts& facts) const noexcept {
   if (!is_engaged() || !has_last_drift_) return false;
   const double blind_s =
       blind_s_ + (blind_ ? seconds_between(last_measured_ns_, facts.taken_ns) : 0.0);
   const double allowed_nm = settings_.max_jump_nm + settings_.max_drift_nm_per_s * blind_s;
-  // The lock itself has moved it meanwhile: on a long way with large steps, farther than that.
+  // The lock itself has moved the sample meanwhile; with large steps, farther than allowed_nm.
   const Vec2 by_lock = to_image(difference(corrected_nm(facts.taken_ns), last_corrected_nm_));
   const Vec2 way = difference(residual_nm(facts), last_drift_nm_);
   const auto is_beyond = [allowed_nm](double nm, double by_lock_nm) {

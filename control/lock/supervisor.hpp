@@ -122,7 +122,7 @@ class Supervisor {
   /// Good frames that the reference of a lock takes, begun now: `reference_frames`, or more where
   /// the stage monitor has seen too little.
   int reference_frames() const noexcept;
-  /// The same of a lock that keeps its reference.
+  /// The same for a lock that keeps its reference.
   int frames_to_know_rest() const noexcept;
   /// The markers were replaced: what was measured before is of others.
   void forget_drift() noexcept { has_last_drift_ = false; }

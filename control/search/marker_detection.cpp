@@ -18,7 +18,8 @@ constexpr double kBackgroundScale = 3;
 /// Centre of the difference of Gaussians over a spot of unit amplitude and the expected width:
 /// s^2 / (s^2 + s^2) - s^2 / (s^2 + (3 s)^2).
 constexpr double kSpotResponse = 0.5 - 1.0 / (1.0 + kBackgroundScale * kBackgroundScale);
-/// In units of the filtered noise: less than one false candidate in 10 megapixels of white noise.
+/// Threshold in units of the filtered noise: less than one false candidate in 10 megapixels of
+/// white noise.
 constexpr double kMinFilteredSnr = 5.5;
 /// A candidate needs this share of the SNR that the fit must reach: the filter only pre-selects.
 constexpr double kPreselection = 0.5;

@@ -66,7 +66,7 @@ std::string fault_of(const Spot& spot, int width_px, int height_px,
   const double amplitude = static_cast<double>(f.amplitude_adu);
   const int degrees = std::max(1, settings.roi_px * settings.roi_px - kParameters);
   const double rms = std::sqrt(static_cast<double>(f.chi_square) / degrees);
-  // In a dense field the background's noise has the neighbours in it; the residuals have not.
+  // In a dense field the background's noise contains the neighbours; the residuals do not.
   const double noise = std::max(kQuantisationNoiseAdu, std::min(c.noise_adu, rms));
   if (!(amplitude >= settings.min_snr * noise))
     return comparison("SNR", amplitude / noise, "below", settings.min_snr, 1);

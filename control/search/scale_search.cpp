@@ -17,7 +17,7 @@ namespace {
 /// the one before.
 constexpr int kOctaves = 4;
 /// Differences of neighbouring smoothings, the scale of each sqrt 2 times that of the one before. A
-/// maximum over scale is one of the inner two; the outer ones are the neighbours they need. Of the
+/// maximum over scale is one of the inner two; the outer ones are the neighbours they need. In the
 /// first octave the first may be one, too: nothing is narrower.
 constexpr std::size_t kDifferences = 4;
 /// Narrowest smoothing, in pixels of the octave; narrower ones are no Gaussians on a pixel grid.
@@ -26,7 +26,7 @@ constexpr double kFirstScalePx = 0.6;
 constexpr double kCentre = 1.189207115002721;
 /// How near a maximum over scale is to the neighbours' values: octaves do not agree to more.
 constexpr float kNearlyMaximum = 0.96f;
-/// In units of the filtered noise.
+/// Threshold in units of the filtered noise.
 constexpr double kMinFilteredSnr = 6;
 /// Side of a candidate's ROI over sigma: near neighbours stay outside, most of the spot is inside.
 constexpr double kRoiSigmas = 6.5;

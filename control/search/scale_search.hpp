@@ -20,7 +20,7 @@ struct ScaleLevel {
 };
 
 /// Scales half an octave apart, for sigma from 0.6 to 9 px; those for which the image is too small
-/// are left out. Of each the clearest candidates only, the clearest first.
+/// are left out. Each has its clearest candidates only, the clearest first.
 std::vector<ScaleLevel> search_scales(std::span<const std::uint16_t> image, int width_px,
                                       int height_px, const std::stop_token& stop);
 

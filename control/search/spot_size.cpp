@@ -46,7 +46,7 @@ void add_once(std::vector<MeasuredSpot>& spots, const MeasuredSpot& spot) {
   if (std::none_of(spots.begin(), spots.end(), same)) spots.push_back(spot);
 }
 
-/// Those whose width is near the one that most spots have.
+/// The spots whose width is near the one that most spots have.
 std::vector<MeasuredSpot> of_shared_width(std::span<const MeasuredSpot> spots) {
   double best = 0;
   double shared_px = 0;
@@ -148,7 +148,7 @@ class Choice {
     spots_ = of_shared_width(spots_);
   }
 
-  /// With the ROI that follows from the spots of the search before.
+  /// Searches with the ROI that follows from the spots of the search before.
   void search_at(double sigma_px) {
     roi_px_ = choose_roi(sigma_px, spots_, all_, size_, settings_).roi_px;
     if (roi_px_ == 0) return;

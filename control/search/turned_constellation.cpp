@@ -62,7 +62,7 @@ class Sample {
     return match_constellation(references, spots_, settings_);
   }
 
-  /// From a first guess to the turn and displacement that most markers agree on.
+  /// Improves a first guess to the turn and displacement that most markers agree on.
   Answer fitted(Pose pose) const {
     for (int i = 0; i < kFits; ++i) {
       const auto pairs = pairs_at(pose, i < kWideFits ? settings_.tolerance_px : close_px());
@@ -74,7 +74,7 @@ class Sample {
     return answer;
   }
 
-  /// Without a turn where it is not sure that there is one.
+  /// The pose, without a turn where it is not sure that there is one.
   Pose judged(const Answer& answer) const {
     double squares_px2 = 0, lever_px2 = 0;
     Vec2 mean_px;

@@ -10,8 +10,9 @@ namespace driftd::control {
 struct Expectation {
   Vec2 innovation_nm;  ///< of the sample's own motion: measured less expected
   Vec2 variance_nm2;   ///< of it, by the model
-  /// Had the stage not been there at all, the innovation would have been more by so much: of the
-  /// x axis' filter for where the stage was in x and in y, and of the y axis' filter.
+  /// How much larger the innovation would have been had the stage not been there at all. The first
+  /// is for the x axis' filter, by where the stage was in x and in y; the second for the y axis'
+  /// filter.
   Vec2 of_stage_x_nm, of_stage_y_nm;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kStartSdNm = 2;
 constexpr double kStartNoiseNm = 1;
-/// The weight of what is assumed at the start, and the longest memory, in moves.
+/// The weight of the start's assumptions, and the longest memory, both in moves.
 constexpr double kStartMoves = 16;
 constexpr double kMemoryMoves = 2000;
 /// New coefficients after so many moves: they take a few us.

@@ -43,9 +43,10 @@ struct StageModelSettings {
   double damping = 1;  ///< of that response
 };
 
-/// The response without the dead time, which is the model's; what it does not use is as by default.
+/// The response without the dead time, which StageModel adds itself; what it does not use is as by
+/// default.
 ResponseShape response_of(const StageModelSettings& settings) noexcept;
-/// But for the axes.
+/// Whether all but the axes is the same.
 bool is_same_stage(const StageModelSettings& a, const StageModelSettings& b) noexcept;
 
 /// Where the stage is, and how fast.
@@ -64,7 +65,8 @@ class StageModel {
   void reset() noexcept;
   /// A command, later than the one before.
   void command(Vec2 total_nm, std::int64_t sent_ns) noexcept;
-  /// The same of a stage that others followed, who say where it is when the command takes effect.
+  /// The same where somebody else followed the stage, and says where it is when the command takes
+  /// effect.
   void command(Vec2 total_nm, std::int64_t sent_ns, const StageMotion& then) noexcept;
   /// When the newest command remembered takes effect.
   StageMotion told_motion() const noexcept {
@@ -73,7 +75,7 @@ class StageModel {
   /// The stage was never told of the commands later than `sent_ns`: they are forgotten. It was told
   /// `total_nm` last; where none of the commands remembered is that old, it stands there.
   void take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept;
-  /// By the newest command remembered; 0: there is none.
+  /// The total of the newest command remembered; 0: there is none.
   Vec2 told_nm() const noexcept { return count_ > 0 ? history_[newest_].total_nm : Vec2{}; }
   /// Place at a time, relative to the place at reset(). Times before the oldest of the kHistory
   /// commands remembered read as the place when that one was sent.

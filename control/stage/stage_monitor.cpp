@@ -25,7 +25,7 @@ constexpr double kRecentShare = 1.0 / 32;
 /// Less doubt than this does not keep the anchor: under a steady drift, where command and drift
 /// grow alike, a little of it stays for long, and the anchor would be far behind.
 constexpr double kDoubtToLeave = 5;
-/// An alarm takes back at most what was commanded in so long, or in twice that: faults are found
+/// An alarm takes back what was commanded in this time at most, or in twice this. Faults are found
 /// sooner, but a small doubt may last.
 constexpr std::int64_t kAnchorNs = 250'000'000;
 constexpr int kAnchorFrames = 16;
@@ -42,34 +42,36 @@ constexpr double kModelShare = 0.25;
 /// So much of a move the model may have wrong all the time, frame for frame: that is no evidence.
 constexpr double kAlwaysShare = 0.2;
 constexpr double kModelMemory = 0.9;
-/// More of this than of the sample's own variance, and it is no longer the sample that is seen.
+/// Where this variance is a larger share of the sample's own, it is no longer the sample that is
+/// seen.
 constexpr double kModelToLearn = 0.01;
-/// While the past is not the sample's own its motion is not predicted, and what the lock does
-/// against it looks like the stage's doing: less evidence by so much.
+/// While the past is not the sample's own, its motion is not predicted, and what the lock does
+/// against it looks like the stage's doing. An innovation's variance is then taken to be so many
+/// times the moves' mean square, at least.
 constexpr double kMixedShare = 9;
 /// The best candidate explains nothing when its innovations' mean square exceeds this many times
 /// the usual.
 constexpr double kUnexplained = 8;
 
-/// Weighed by the observer's innovations: what each frame takes off the doubt. The observer
-/// commands what it expects of the sample, so where that is a little wrong all the time, as of a
+/// What each frame takes off the doubt, where the observer's innovations are weighed. The observer
+/// commands what it expects of the sample. Where that is a little wrong all the time, as with a
 /// line whose frequency drifts, another gain of the stage explains a little more all the time.
 constexpr double kAllowance = 0.03;
-/// The same of the monitor's own innovations: while lines grow, which it has not learnt yet, a gain
-/// of 2.2 explains 0.008 more each frame. More than 0.01 lets gains of 2 pass unnoticed.
+/// The same for the monitor's own innovations. While lines grow, which it has not learnt yet, a
+/// gain of 2.2 explains 0.008 more each frame. More than 0.01 lets gains of 2 pass unnoticed.
 constexpr double kOwnAllowance = 0.01;
-/// And so much more for what a candidate leaves beyond what the model expects.
+/// Each frame also takes off so much of what a candidate leaves beyond what the model expects.
 constexpr double kMisfit = 0.3;
-/// And the best candidate has to explain what is seen: its innovations' mean square is at most so
+/// The best candidate has to explain what is seen, too: its innovations' mean square is at most so
 /// many times what is expected. Else something else has happened, unless the doubt is so many
 /// alarms.
 constexpr double kExplained = 1.8, kFarBeyond = 4;
-/// Or it leaves so many times less than the model.
+/// It also explains enough if it leaves so many times less than the model.
 constexpr double kMost = 4;
 
-/// While a busy computer's commands are late the stage stands still, and it is no fault of its: of
-/// the evidence against the model no more than a standstill leaves, for so long from when there was
-/// so much for that.
+/// While a busy computer's commands are late the stage stands still, which is no fault of the
+/// stage. What a standstill explains is excused for kLateNs, from when the evidence for one reaches
+/// kStandstill.
 constexpr std::int64_t kLateNs = 60'000'000;
 constexpr double kStandstill = 3;
 constexpr std::size_t kStandsStill = 1;  ///< in the table
@@ -353,8 +355,8 @@ void StageMonitor::weigh_own() noexcept {
   usual_nm2_ = {x_.variance_nm2(), y_.variance_nm2()};
 }
 
-/// Linear filters: were the stage another one, what they expected and saw would differ by what they
-/// make of the difference between the stages' places.
+/// The observer's filters are linear. Were the stage another one, what they expected and saw would
+/// differ by what they make of the difference between the two stages' places.
 void StageMonitor::weigh_expectation(const Expectation& e) noexcept {
   expected_ = true;
   usual_nm2_ = e.variance_nm2;
@@ -379,8 +381,8 @@ void StageMonitor::weigh_expectation(const Expectation& e) noexcept {
                            std::max(e.variance_nm2.y, least.y)};
 }
 
-/// A past that has in it what the model has wrong would be predicted to go on: a prediction from
-/// noise multiplies what is constant.
+/// If the past contains what the model has wrong, a prediction would let that go on: a prediction
+/// learnt from noise multiplies what is constant.
 void StageMonitor::doubt_the_model(Vec2 move_nm) noexcept {
   const double move_nm2 = move_nm.x * move_nm.x + move_nm.y * move_nm.y;
   const double by_move_nm2 = kModelShare * kModelShare * move_nm2;

@@ -31,7 +31,7 @@ constexpr double kMostFrames = 60'000;
 /// The excursion, one way, may take so much of the run.
 constexpr double kShareOfTheWay = 0.15;
 
-/// For people: what ended it before its time. Empty: nothing did.
+/// What ended it before its time, for people. Empty: nothing did.
 std::string reason_of(const CalibrationRun& run, const config::Config& config) {
   switch (run.end()) {
     case CalibrationEnd::Complete:
@@ -79,7 +79,7 @@ std::string reason_of(const CalibrationRun& run, const config::Config& config) {
   return "it ended early";
 }
 
-/// For people: where the stage is now.
+/// Where the stage is now, for people.
 std::string place_of(const CalibrationRun& run) {
   const control::Vec2 left_nm = run.left_at_nm();
   if (left_nm.x == 0 && left_nm.y == 0) {

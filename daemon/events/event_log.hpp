@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Events: each goes out on the wire and into the log. Of a code whose source does not bound them,
-// at most kMostPerSecond go at once in a second; the last of the others goes when the second is
-// over and says how many before it were left out. Housekeeping thread.
+// Events: each goes out on the wire and into the log. Where a source does not bound events of its
+// code, at most kMostPerSecond of them go at once in a second. The last of the others goes when the
+// second is over, and says how many before it were left out. Housekeeping thread.
 #pragma once
 
 #include <cstdint>

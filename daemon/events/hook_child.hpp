@@ -23,8 +23,8 @@ struct ChildRun {
 };
 
 /// Runs the program and waits for its end. Beyond the time limit, or a second after `stop`, it is
-/// asked to end (SIGTERM), a second later it is killed; so is what it leaves running in its
-/// session's process group. Of its output the first 50 lines of 400 bytes are told.
+/// asked to end (SIGTERM), and a second later it is killed; so is what it leaves running in its
+/// session's process group. The first 50 lines of its output are told, 400 bytes of each.
 /// @returns what went wrong, as the end of a sentence ("ended with exit status 3"); nothing where
 /// it ended with 0
 std::optional<std::string> run_child(const ChildRun& run, const std::stop_token& stop);

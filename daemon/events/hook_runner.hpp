@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The hook on events: runs the program of section `hook` for each event that is serious enough, one
-// at a time, on a thread of its own that nothing waits for. Of a code so many a minute are run at
-// once; the last of those beyond is run when the minute is over. Owned by the service; housekeeping
-// calls, the worker only takes what is queued. The destructor waits at most two seconds.
+// at a time, on a thread of its own that nothing waits for. Events of one code are run at once only
+// so many times a minute; the last of those beyond is run when the minute is over. Owned by the
+// service; housekeeping calls, the worker only takes what is queued. The destructor waits at most
+// two seconds.
 #pragma once
 
 #include <condition_variable>

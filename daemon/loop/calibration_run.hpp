@@ -54,15 +54,15 @@ class CalibrationRun {
   control::Vec2 wanted_nm(std::int64_t now_ns) noexcept;
   /// What became of a frame that wanted_nm() was asked for.
   void saw(const control::FrameFacts& facts, const control::Decision& decision) noexcept;
-  /// How each marker of that frame lies off the others, and the drift that those used had.
+  /// How far each marker of that frame lies from the others, and the drift by those that were used.
   void saw_markers(std::span<const control::MarkerResult> results,
                    const control::DriftEstimate& drift) noexcept;
   void without_frame(std::int64_t now_ns) noexcept;
   /// What was told after `sent_ns` never left; `total_nm` was the last that did.
   void take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept;
-  /// The stage goes back to its start.
+  /// Sends the stage back to its start.
   void stop(CalibrationEnd why) noexcept;
-  /// The stage stays where it is: nothing more may leave.
+  /// Leaves the stage where it is: nothing more may leave.
   void abandon(CalibrationEnd why) noexcept;
   bool over() const noexcept { return phase_ == CalibrationPhase::Over; }
 

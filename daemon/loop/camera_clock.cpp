@@ -304,8 +304,9 @@ double CameraClock::resolve(Sighting now) noexcept {
   const bool steady = period_.steady();
   const double tolerance = tolerance_ns(since.host_ns);
   now.late_ns = now.offset_ns() - floor_at(now);
-  // By the counter, or, after exposures that nobody counted, by arrivals: this frame is as late as
-  // the last one, or not late at all. A steady clock that stepped back by kNearNs would seem so.
+  // The clock is right again by the counter or, after exposures that nobody counted, by arrivals:
+  // this frame is as late as the last one, or not late at all. A steady clock that stepped back by
+  // kNearNs would seem so.
   const bool not_late = now.late_ns >= -tolerance && now.late_ns <= (steady ? tolerance : kNearNs);
   const bool by_counter = steady && std::abs(since.camera_error_ns()) <= tolerance;
   const bool as_late = steady && std::abs(since.host_ns - since.camera_ns) <= tolerance;

@@ -74,7 +74,8 @@ class CameraClock {
   void restart() noexcept;
 
   ClockTrust trust() const noexcept;
-  /// By how much the clock was proven slow that is not used for that; 0: it was not.
+  /// By how much of real time the clock was proven slow, if it is not used for that reason; 0: it
+  /// was not.
   double slow() const noexcept { return slow_; }
   /// How often the clock stepped and was followed.
   std::uint64_t steps() const noexcept { return steps_; }

@@ -43,7 +43,7 @@ class FrameCopy {
 
   // Housekeeping.
   /// Asks for the next frame, with room for so many pixels, in place of what was asked before.
-  /// False, with nothing asked, while the loop is just writing to that.
+  /// False where the loop is just writing to the earlier image: then nothing is asked.
   bool ask(std::size_t pixels) {
     withdraw();
     if (out_) return false;
@@ -62,7 +62,7 @@ class FrameCopy {
     abandoned_ = false;
     return image;
   }
-  /// The frame asked for is not wanted any more.
+  /// Gives up the frame that was asked for.
   void withdraw() noexcept {
     if (!out_) return;
     abandoned_ = true;
@@ -76,7 +76,7 @@ class FrameCopy {
 
   // Loop.
   bool is_asked() const noexcept { return asked_.load(std::memory_order_relaxed) != nullptr; }
-  /// @param is_wanted  whether the loop has something else to do: before each part
+  /// @param is_wanted  asked before each part: whether the loop has something else to do
   template <typename IsWanted>
   void offer(const camera::Frame& frame, IsWanted is_wanted) noexcept {
     if (!is_asked()) return;

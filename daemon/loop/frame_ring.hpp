@@ -31,9 +31,10 @@ class FrameRing {
   std::size_t bytes() const noexcept { return bytes_; }
   /// Why it may be swapped out; "" where it is locked.
   const std::string& not_locked() const noexcept { return not_locked_; }
-  /// What a frame takes up of it.
+  /// Bytes of the memory that one frame takes.
   static std::size_t place_bytes(std::size_t frame_bytes) noexcept;
-  /// Frames that it has room for; 0 before the first, and where not one has.
+  /// Frames that it has room for; 0 before the first frame, and where there is no room even for
+  /// one.
   std::uint64_t room() const noexcept { return room_.load(std::memory_order_relaxed); }
 
   /// Housekeeping: whether frames are kept at all.
@@ -41,19 +42,19 @@ class FrameRing {
   /// Frames without a place, since the start.
   std::atomic<std::uint64_t> not_kept{0};
 
-  /// Loop. Copies it, where it is wanted.
+  /// Loop: copies the frame, where frames are wanted.
   void keep(const camera::Frame& frame, std::int64_t taken_ns) noexcept;
 
   // The thread that saves. Frames are numbered from 1 in the order in which they were kept.
   /// Holds frames that came at or after that time from now on. @returns the first one's number
   std::uint64_t hold(std::int64_t from_ns) noexcept;
-  /// One of those that are held; null where there is none of that number (yet).
+  /// The held frame of that number; null where there is none (yet).
   const Kept* at(std::uint64_t number) const noexcept;
-  /// The first of those that are held from that number on, which becomes its number; null where
-  /// none has come yet.
+  /// The first held frame from that number on, whose number it becomes; null where none has come
+  /// yet.
   const Kept* next(std::uint64_t& number) const noexcept;
   std::uint64_t newest() const noexcept { return newest_.load(std::memory_order_acquire); }
-  /// Those before that number are not held any more.
+  /// Gives up the frames before that number.
   void release_before(std::uint64_t number) noexcept { held_from_.store(number); }
   void release() noexcept { held_from_.store(kNone); }
 

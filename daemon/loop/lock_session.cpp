@@ -15,7 +15,7 @@ void LockSession::lock(const LoopCommand& command) noexcept {
   order(control::LockEvent::CommandLock);
 }
 
-/// A calibration tells the stage where to go as a lock does, under a lock's number.
+/// Runs a calibration under a lock's number: it tells the stage where to go as a lock does.
 void LockSession::calibrate(LoopCommand& command) noexcept {
   id_ = command.lock_id;
   order(control::LockEvent::CommandCalibrate);
@@ -38,7 +38,7 @@ std::optional<control::Vec2> LockSession::excitation_nm(std::int64_t now_ns) noe
   return calibration_->wanted_nm(now_ns);
 }
 
-/// Not where the sample has moved since that was decided: it may then be another one.
+/// False where the sample has moved since the return was decided: it may then be another one.
 bool LockSession::kept_reference_is_due(const control::DriftEstimate& drift) noexcept {
   if (frames_to_resume_ == 0 || supervisor_.lock().state != control::LockState::Referencing)
     return false;

@@ -30,21 +30,21 @@ class LockSession {
 
   // With each frame.
   void saw_frame(std::uint64_t frame_id) noexcept { frame_id_ = frame_id; }
-  /// Calibrating: where the stage is to go.
+  /// Where the stage is to go, while it is calibrated.
   std::optional<control::Vec2> excitation_nm(std::int64_t now_ns) noexcept;
-  /// The frame's drift is known: a lock that keeps its reference engages with it.
+  /// Whether a lock that keeps its reference engages with this frame's drift.
   bool kept_reference_is_due(const control::DriftEstimate& drift) noexcept;
-  /// Good frames are counted from the next one on. Of a lock that keeps its reference: only until
+  /// Counts good frames from the next one on. A lock that keeps its reference needs them only until
   /// the stage monitor has seen enough.
   void begin_reference() noexcept;
   /// What was told after `sent_ns` never left; `total_nm` was the last that did.
   void take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept;
-  /// The supervisor may have changed the lock's state since the last call.
+  /// Tells what the supervisor has changed of the lock's state since the last call.
   void tell_change() noexcept;
-  /// What became of a frame; a calibration's own.
+  /// Tells a calibration what became of its frame.
   void saw(const control::FrameFacts& facts, const control::Decision& decision) noexcept;
   void without_frame(std::int64_t now_ns) noexcept;
-  /// Housekeeping gets the calibration back once it is over; the lock is idle then.
+  /// Gives a calibration that is over back to housekeeping; the lock is idle then.
   void end_calibration_if_over() noexcept;
 
   std::uint64_t id() const noexcept { return id_; }
@@ -53,7 +53,7 @@ class LockSession {
   bool is_resumed() const noexcept { return resumption_.has_value(); }
   /// Good frames until it engages; 0 where it takes no reference.
   int reference_left() const noexcept;
-  /// While one is under way; else null.
+  /// The calibration that is under way; else null.
   CalibrationRun* calibration() const noexcept { return calibration_.get(); }
 
  private:

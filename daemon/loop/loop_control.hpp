@@ -16,13 +16,13 @@ class LoopControl {
  public:
   explicit LoopControl(LoopPorts& ports) : ports_(ports) {}
 
-  /// The command's number, for has_taken(); nothing, with nothing sent, when the loop's queue is
-  /// full.
+  /// Sends a command and returns its number, for has_taken(). Where the loop's queue is full, it
+  /// sends and returns nothing.
   [[nodiscard]] std::optional<std::uint64_t> send(LoopCommand command);
-  /// The loop has taken the command of this number, and report() is from after it.
+  /// Whether the loop has taken the command of this number; report() is then from after it.
   bool has_taken(std::uint64_t number) const noexcept { return report().commands_taken >= number; }
   bool has_taken_all() const noexcept { return has_taken(sent_); }
-  /// New settings: sent as soon as the queue has room, in place of others that still wait.
+  /// Sends new settings as soon as the queue has room, in place of others that still wait.
   void change_settings(std::unique_ptr<LoopSettings> settings);
 
   /// Takes over the newest reports and destroys what the loop gave back.
@@ -39,7 +39,7 @@ class LoopControl {
     return run;
   }
   FrameCopies& frames() noexcept { return ports_.frame_copy; }
-  /// A recording may go on: its first frame was searched for markers.
+  /// Lets a recording go on: its first frame was searched for markers.
   void let_recording_go_on() noexcept;
 
  private:

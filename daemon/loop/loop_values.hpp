@@ -37,7 +37,7 @@ struct FrameResult {
   control::LockState state = control::LockState::Idle;
   control::DriftEstimate drift = {};
   bool in_lock = false;  ///< control::AcquisitionGate
-  /// Locked or held: where moves have the sample in this frame, and whether it is on its way.
+  /// While locked or held: where moves have the sample in this frame, and whether it is on its way.
   control::Vec2 moved_nm = {};
   bool moving = false;
   bool has_correction = false;
@@ -50,7 +50,7 @@ struct FrameResult {
   std::uint64_t chain = 0;
 };
 
-/// There is a place where the lock is to hold the sample.
+/// Whether there is a place where the lock is to hold the sample.
 inline bool has_set_point(const FrameResult& record) noexcept {
   return record.state == control::LockState::Locked || record.state == control::LockState::Holding;
 }
@@ -84,8 +84,7 @@ struct MarkersReport {
 /// How many frames have to agree on something before it is acted on or told.
 constexpr double kFramesToSettle = 2;
 
-/// The set-point of the lock and its path; `stage_nm` is still of the last lock while there is
-/// none.
+/// The lock's set-point and its path. While there is no lock, `stage_nm` is still of the last one.
 struct MoveReport {
   std::uint64_t id = 0;  ///< of the path begun last
   control::SetPointPhase phase = control::SetPointPhase::Resting;
@@ -125,7 +124,8 @@ struct LoopReport {
   std::uint64_t stale = 0;        ///< frames skipped for their age
   std::uint64_t corrections = 0;  ///< computed and handed over
   std::uint64_t queue_dropped = 0;
-  /// Arrival of the first of the frames in a row that gave no drift; 0: the last one gave one.
+  /// When the first of the present row of frames without a drift arrived; 0: the last frame had
+  /// one.
   std::int64_t markers_gone_since_ns = 0;
   ClockTrust clock_trust = ClockTrust::Checking;  ///< whether frames' ages are known
   std::uint64_t clock_steps = 0, clock_jumps = 0;
@@ -135,25 +135,26 @@ struct LoopReport {
   int reference_left = 0;   ///< referencing: good frames until there is a reference
   CalibrationPhase calibration = CalibrationPhase::Over;
   double calibration_progress = 0;
-  /// How far the stage says that it is from where the stage model has it, nm; rms of the last
-  /// seconds; not a number: it does not say.
+  /// How far the place that the stage tells is from that of the stage model, nm; rms of the last
+  /// seconds; not a number: the stage tells none.
   double stage_off_nm = std::numeric_limits<double>::quiet_NaN();
   bool ended = false;                  ///< the recording is over
   const char* fitter = "";             ///< what fits now; the fitter's own text
   const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
 
-  /// `at_least_ns`, or so many times the time between two frames where that is known and longer.
+  /// The longer of `at_least_ns` and so many times the time between two frames, where that is
+  /// known.
   std::int64_t timeout_ns(std::int64_t at_least_ns, double frames) const noexcept {
     if (!(frame_rate_hz > 0)) return at_least_ns;
     return std::max(at_least_ns, static_cast<std::int64_t>(frames * 1e9 / frame_rate_hz));
   }
-  /// Whether what was measured in a frame that arrived then (0: none) tells of `now_ns`.
+  /// Whether what a frame showed that arrived then (0: none did) still holds at `now_ns`.
   bool is_current(std::int64_t arrival_ns, std::int64_t now_ns) const noexcept {
     constexpr std::int64_t kCurrentNs = 500'000'000;
     constexpr double kCurrentFrames = 3;
     return arrival_ns != 0 && now_ns - arrival_ns <= timeout_ns(kCurrentNs, kCurrentFrames);
   }
-  /// `drift` is where the sample is now.
+  /// Whether `drift` is where the sample is now.
   bool sees_drift() const noexcept { return drift.valid && is_current(tracked_ns, time_ns); }
 };
 

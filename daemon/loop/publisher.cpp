@@ -96,7 +96,7 @@ void Publisher::run() noexcept {
       publish(message);
       publish_frames();
     }
-    // After what waits to leave, which they would delay by a few microseconds.
+    // Subscriptions come after what waits to leave, which they would delay by a few microseconds.
     corrections_.take_subscriptions();
     socket_.take_subscriptions();
     subscribed_.store(socket_.has_subscriber(), std::memory_order_relaxed);

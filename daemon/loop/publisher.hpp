@@ -53,13 +53,13 @@ class Publisher {
   void stop() noexcept;
 
   // Tracking loop.
-  /// False, with nothing taken, when the queue is full.
+  /// Queues a record for sending. False when the queue is full: the record is not taken.
   bool hand_over(const FrameResult& record) noexcept;
-  /// True when what was handed over does not leave in time: a record expired, on its way or in the
-  /// queue, or the queue is full.
+  /// True when what was handed over does not leave in time: the queue is full, or a record has
+  /// expired in it or on its way.
   bool is_behind(std::int64_t now_ns) noexcept;
-  /// Grows when a correction did not leave. Until the loop has taken notice (FrameResult::chain),
-  /// no further one leaves either: each is a step from the one before.
+  /// Grows when a correction did not leave. Each correction is a step from the one before, so none
+  /// leaves until the loop has taken notice (FrameResult::chain).
   std::uint64_t broken() const noexcept { return broken_.load(std::memory_order_acquire); }
   struct Sent {
     std::uint64_t lock_id = 0;
@@ -71,11 +71,11 @@ class Publisher {
 
   // Housekeeping.
   CorrectionGate& gate() noexcept { return gate_; }
-  /// False when the queue is full (the publisher stands still or is too slow): the message is not
-  /// taken.
+  /// Queues a message. False when the queue is full (the publisher stands still or is too slow):
+  /// the message is not taken.
   bool send(TextMessage message);
-  /// Corrections that did not leave: the lock was disabled meanwhile; they were too old, or steps
-  /// from one that was; they were outside the limits.
+  /// Corrections that did not leave. Withheld: the lock was disabled meanwhile. Expired: they were
+  /// too old, or steps from one that was. Refused: they were outside the limits.
   std::uint64_t withheld() const noexcept { return withheld_.load(std::memory_order_relaxed); }
   std::uint64_t expired() const noexcept { return expired_.load(std::memory_order_relaxed); }
   std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }

@@ -29,7 +29,7 @@ struct SentFrame {
 
 class RecordFeed {
  public:
-  /// 4 s at 500 frames/s: what a disk may stand still.
+  /// 4 s at 500 frames/s: for so long a disk may stand still.
   static constexpr std::size_t kFrames = 2048;
   static constexpr std::size_t kMostLocalizations = std::size_t{1} << 17;
 

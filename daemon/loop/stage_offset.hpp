@@ -16,7 +16,7 @@ namespace driftd::daemon {
 
 class StageOffset {
  public:
-  /// A second's.
+  /// The reports of one second.
   static constexpr std::size_t kReports = 20;
 
   void forget() noexcept { seen_ = 0; }

@@ -15,9 +15,9 @@ namespace {
 
 constexpr auto kPopTimeout =
     std::chrono::milliseconds(5);  // how soon commands are seen without frames
-/// For the publisher to send, which may share the loop's core and says when it is done. Not so
-/// short that the kernel has to set a timer for it: that costs the publisher 7 us on a virtual
-/// machine.
+/// How long the loop rests for the publisher to send, which may share its core and says when it is
+/// done. Not so short that the kernel has to set a timer for it: that costs the publisher 7 us on a
+/// virtual machine.
 constexpr auto kSendingTime = std::chrono::milliseconds(4);
 
 void nap() noexcept {
@@ -294,14 +294,14 @@ void TrackingLoop::follow_rois(const FrameResult& record, bool new_reference) no
                        {drift_nm.x * inverse_px, drift_nm.y * inverse_px});
 }
 
-/// What the publisher did with the corrections before, then the verdict on this frame.
+/// Looks at what the publisher did with the corrections before, then judges this frame.
 void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) noexcept {
   facts.now_ns = ports_.clock();
   facts.not_sent = !lossless_ && publisher_.is_behind(facts.now_ns);
   facts.refused = publisher_.refused() != refused_seen_;
   refused_seen_ = publisher_.refused();
   if (publisher_.broken() != chain_) {
-    // Before what was sent last is asked for, which may be newer then, never older.
+    // This is read before the last correction sent, which may then be newer than it, never older.
     chain_ = publisher_.broken();
     const Publisher::Sent sent = publisher_.last_sent(session_.engaged_id());
     session_.take_back(sent.total_nm, sent.handed_ns);
@@ -322,7 +322,7 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) no
     if (session_.calibration() == nullptr) report_.limited = decision.correction.limited;
     report_.corrections++;
   }
-  // The stage monitor has seen too little: one reference more.
+  // The stage monitor has seen too little during this reference: one more is taken.
   if (facts.new_reference && supervisor_.lock().state == control::LockState::Referencing)
     session_.begin_reference();
   session_.tell_change();
@@ -356,7 +356,8 @@ void TrackingLoop::hand_over(FrameResult& record) noexcept {
   }
 }
 
-/// For whoever asked, once the publisher has sent, and only as long as no other frame is there.
+/// Copies the frame for whoever asked, once the publisher has sent, and only while no other frame
+/// waits.
 void TrackingLoop::copy_out(const camera::Frame& frame) noexcept {
   if (!ports_.frame_copy.is_asked()) return;
   const bool waits = unfinished_ && source_.rest(kSendingTime);
@@ -364,8 +365,8 @@ void TrackingLoop::copy_out(const camera::Frame& frame) noexcept {
   ports_.frame_copy.offer(frame, [this] { return source_.rest({}); });
 }
 
-/// Copying takes as long as a fit or more, and the publisher may share the loop's core: it sends
-/// first.
+/// Keeps a raw frame after the publisher has sent: the copy takes as long as a fit or more, and the
+/// two may share a core.
 void TrackingLoop::keep_raw(const camera::Frame& frame) noexcept {
   FrameRing* ring = ports_.raw_frames.get();
   if (ring == nullptr || !ring->wanted.load(std::memory_order_relaxed)) return;

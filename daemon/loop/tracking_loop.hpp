@@ -29,7 +29,7 @@ class TrackingLoop {
   TrackingLoop(camera::FrameSource& source, fitter::LiveFitter& fitter, Publisher& publisher,
                LoopPorts& ports, const LoopSettings& settings, bool lossless);
 
-  /// Until ports.stop is set or a recording ends.
+  /// Runs until ports.stop is set or a recording ends.
   void run() noexcept;
 
  private:

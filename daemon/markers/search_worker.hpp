@@ -25,11 +25,12 @@
 
 namespace driftd::daemon {
 
-/// One for spots as they were found, that holds so many markers at least.
+/// Makes a fitter for spots as they were found, with room for at least so many markers.
 using FitterMaker =
     std::function<ChosenFitter(const control::DetectionSettings& found, std::size_t markers)>;
 
-/// For markers of before, of a lock that was interrupted or of a place: they go before any others.
+/// A search for earlier markers, of a lock that was interrupted or of a place: they go before any
+/// others.
 struct SearchForBefore {
   std::unique_ptr<const MarkersReport> markers;
   control::DetectionSettings detection;  ///< with the sizes that they had
@@ -43,7 +44,7 @@ struct MarkerSearch {
   std::unique_ptr<FrameImage> image;
   control::DetectionSettings detection;
   fitter::FitOptions options;
-  /// Those to be found again; none: any markers.
+  /// The markers to be found again; none: any markers.
   std::unique_ptr<const MarkersReport> known;
   std::optional<SearchForBefore> before = std::nullopt;
   control::ConstellationSettings constellation;  ///< for those known

@@ -23,7 +23,7 @@ bool is_engaged(LockState state) {
          state == LockState::Holding || state == LockState::Calibrating;
 }
 
-/// After such an order corrections may leave.
+/// Whether corrections may leave after such an order.
 bool begins_something(Kind kind) {
   return kind == Kind::Lock || kind == Kind::Calibrate;
 }
@@ -85,7 +85,7 @@ void LockOrders::send(LoopCommand command, const std::string& warning, Answer an
   const Kind kind = command.kind;
   const std::uint64_t lock_id = lock_id_ + 1;
   command.lock_id = lock_id;
-  // Before the order: the first correction may follow it at once.
+  // The gate opens before the order: the first correction may follow that at once.
   gate_.open(lock_id);
   const auto number = loop_.send(std::move(command));
   if (!number) {

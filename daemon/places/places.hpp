@@ -56,7 +56,7 @@ class Places {
   void list(Answer answer, std::int64_t now_ns);
   /// Only while idle; answered when the lock has begun, or why it has not.
   void lock(const std::string& name, Answer answer, std::int64_t now_ns);
-  /// By `unlock` and `reset`: the place that is being looked for is not locked at.
+  /// Called by `unlock` and `reset`: ends a search for a place, which is then not locked at.
   void give_up();
 
   void turn(std::int64_t now_ns);

@@ -20,7 +20,7 @@ bool is_plain(char c) noexcept {
          c == '_';
 }
 
-/// From the first to the last marker.
+/// How far the markers reach along each axis.
 Vec2 extent_px(const SavedPlace& place) {
   Vec2 low = place.seen.markers.front().reference.place_px, high = low;
   for (const SavedMarker& marker : place.seen.markers) {

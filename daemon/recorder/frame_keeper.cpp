@@ -21,7 +21,7 @@ using Level = EventLog::Level;
 constexpr const char* kEvent = "raw_frames";
 constexpr std::int64_t kMegabyte = 1'000'000;
 constexpr std::int64_t kTellEveryNs = 60 * kNanosecondsPerSecond;
-/// Until an event is known and its frames are held.
+/// Time until an event is known and its frames are held.
 constexpr double kSlack_s = 0.5;
 
 /// A lock is lost after it was held for lock.hold_timeout_s; it is the time before that is asked
@@ -152,7 +152,7 @@ std::string FrameKeeper::little_room() const {
                      megabytes, room / rate_hz, asked_s);
 }
 
-/// Once for each size of frames and each time that is asked for.
+/// Tells it once for each size of frames and each time that is asked for.
 void FrameKeeper::tell_little_room() {
   const std::string text = little_room();
   const std::pair now{ring_->room(), seconds_to_keep(config_)};

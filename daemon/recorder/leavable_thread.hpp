@@ -18,8 +18,8 @@ class LeavableThread {
   LeavableThread(const LeavableThread&) = delete;
   LeavableThread& operator=(const LeavableThread&) = delete;
 
-  /// Once the work was told to end, and before this goes: waits for that. False when the thread had
-  /// to be left behind. Idempotent.
+  /// Waits until the work has ended, which was told to. To be called before this is destroyed.
+  /// False when the thread had to be left behind. Idempotent.
   bool join_or_leave(std::chrono::milliseconds patience = std::chrono::seconds(3)) noexcept;
 
  private:

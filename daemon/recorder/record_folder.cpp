@@ -40,7 +40,7 @@ struct Old {
   std::size_t place = 0;  ///< in the folder's order; 0: it is not named there
 };
 
-/// By the folder's order, then by time and part: `_1000` comes after `_999`.
+/// Orders by the folder's order, then by time and part: `_1000` comes after `_999`.
 bool is_older(const Old& a, const Old& b) {
   const auto key = [](const Old& old) {
     const std::string name = old.path.filename().string();

@@ -28,8 +28,8 @@ bool is_record_name(const std::string& name, const char* kind = kRecord);
 /// In a folder: the names of its records, the oldest first. What it does not name is older than all
 /// that it names, and goes by the time in its name.
 inline constexpr const char* kRecordOrder = ".order";
-/// Once it is there: it is the newest of its folder. Where that cannot be kept it is logged, and
-/// the times in names count.
+/// Notes that this file, which is there now, is the newest of its folder. Where that cannot be kept
+/// it is logged, and the times in names count.
 void record_begun(const std::filesystem::path& file) noexcept;
 
 /// For users without privileges. @throws std::filesystem::filesystem_error

@@ -123,7 +123,8 @@ void RecordKeeper::follow(const LockChange& change, std::int64_t /*now_ns*/) {
   const bool over = change.state == LockState::Idle;
   if (over && next_ == Cause::Lock) next_.reset();
   if (over && under_way_ && !ending_ && cause_ == Cause::Lock) end("the lock is over");
-  // From `idle` or `lost`; what was recorded before may have ended by itself meanwhile.
+  // The lock begins from `idle` or `lost`; what was recorded before may have ended by itself
+  // meanwhile.
   if (!config_.record.at_lock || change.state != LockState::Referencing) return;
   if (!under_way_)
     begin(Cause::Lock);

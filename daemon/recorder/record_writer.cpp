@@ -170,7 +170,7 @@ void RecordWriter::drain() {
   }
 }
 
-/// With what the publisher made of it and the wall clock; false while the publisher has not said.
+/// Adds what the publisher made of it and the wall clock; false while the publisher has not said.
 bool RecordWriter::join(RecordedFrame& frame) {
   frame.row.wall_ns = frame.row.taken_ns + (clock_.wall_ns - clock_.time_ns);
   if (frame.handed_ns == 0) return true;
@@ -218,7 +218,7 @@ void RecordWriter::write(bool everything) {
   written_ns_ = monotonic_ns();
 }
 
-/// Once a second: the clocks, and whether the file is still where others find it.
+/// Looks, once a second, at the clocks, and whether the file is still where others find it.
 void RecordWriter::look_after(std::int64_t now_ns) {
   constexpr std::uint64_t kRetainEvery = 10;
   looked_ns_ = now_ns;

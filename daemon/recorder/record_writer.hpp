@@ -19,7 +19,7 @@ class RecordWriter {
  public:
   explicit RecordWriter(RecorderDesk& desk) : desk_(desk), feed_(*desk.feed) {}
 
-  /// Until the desk says to quit.
+  /// Writes until the desk says to quit.
   void run() noexcept;
 
  private:

@@ -53,7 +53,8 @@ void LockRecovery::take(std::optional<SavedLock> saved) {
   raise(Level::Warning, "lock_interrupted", text());
 }
 
-/// Its markers are in use, with its references. What they show is not of before the loss.
+/// Takes a lock that this daemon has lost: its markers are in use, with its references. Frames
+/// count from the loss on.
 void LockRecovery::take_lost() {
   const control::Lock& lock = loop_.report().lock;
   if (lock.state != LockState::Lost || !memory_.is_wanted()) return;
@@ -68,8 +69,8 @@ void LockRecovery::take_lost() {
   witnessed_nm_.reset();
 }
 
-/// What gives its numbers their meaning and is another now; "" where nothing is, or no camera is
-/// known.
+/// What is different now and gives the saved numbers another meaning; "" where nothing is, or no
+/// camera is known.
 std::string LockRecovery::otherwise() const {
   if (camera_.info().width_px <= 0) return {};
   for (const auto& [name, value] : meaning_of(config_, camera_.info())) {
@@ -127,7 +128,7 @@ bool LockRecovery::is_measured() const noexcept {
          loop.sees_drift() && loop.tracked_ns >= since_ns_;
 }
 
-/// Told last in the lock, as its file has it or, better, as the stage says.
+/// Where the stage is, from the place of lock: as the file has it or, better, as the stage says.
 Vec2 LockRecovery::stage_total_nm() const noexcept {
   return witnessed_nm_.value_or(saved_->total_nm);
 }
@@ -155,7 +156,7 @@ void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns) {
   if (state == LockState::Idle) go_back(lock, now_ns);
 }
 
-/// Once, when a driver knows: where it says that the stage is, against where the lock left it.
+/// Compares, once, where the driver says that the stage is with where the lock left it.
 void LockRecovery::ask_stage() {
   const auto& report = stage_.report();
   if (!report || stage_asked_) return;
@@ -179,7 +180,7 @@ void LockRecovery::ask_stage() {
   if (!elsewhere_.empty()) told_found_ = false;  // once more, with that
 }
 
-/// Before any lock of this daemon.
+/// Tells the loop how far the stage has travelled, before any lock of this daemon.
 void LockRecovery::tell_travel() {
   if (loop_.report().lock_id != 0) return;
   const Vec2 travelled_nm = sum(saved_->travelled_nm, stage_total_nm());
@@ -234,7 +235,7 @@ std::string LockRecovery::too_far() const {
                                  .from_start_nm = sum(saved_->travelled_nm, stage_nm)});
 }
 
-/// Why it is not resumed but by command; "" where it may be.
+/// Why only a command may resume it; "" where it may resume by itself.
 std::string LockRecovery::not_by_itself() const {
   if (saved_->lost) return lost_here_ ? "it was lost" : "it was lost before";
   if (std::string why = too_far(); !why.empty()) return why;
@@ -247,7 +248,7 @@ std::string LockRecovery::not_by_itself() const {
     return fmt::format(
         "{} of its markers may be another sample's, and then lock.max_jump_nm allows {:.0f} nm",
         matched_, jump_nm);
-  // As the lock itself has it after a time without frames.
+  // The same as the lock itself allows after a time without frames.
   const double allowed_nm = jump_nm + config_.lock.max_drift_nm_per_s * *age;
   if (moved > allowed_nm)
     return fmt::format(
@@ -256,7 +257,7 @@ std::string LockRecovery::not_by_itself() const {
   return {};
 }
 
-/// What is missing for the stage to hear of it.
+/// What is missing before the stage hears of a return; "" where nothing is.
 std::string LockRecovery::waits_for() const {
   if (saved_->stage || config_.stage.require_driver) return stage_.problem();
   return is_heard_() ? "" : "nobody listens to corrections yet";

@@ -24,7 +24,7 @@ namespace driftd::daemon {
 
 class LockRecovery {
  public:
-  /// An older one is ignored, s.
+  /// A lock that ended longer ago is not resumed by itself, s.
   static constexpr double kOldest_s = 24 * 3600;
 
   /// @param config  the one in force
@@ -40,30 +40,33 @@ class LockRecovery {
         events_(events),
         is_heard_(std::move(is_heard)) {}
 
-  /// Takes what the daemon before left. Once, at start.
+  /// Takes what the daemon before left; called once, at start.
   void take(std::optional<SavedLock> saved);
 
   // Marker keeping.
-  /// Whose markers to look for before any others; null: nobody's. With a camera that is known.
+  /// The lock whose markers to look for before any others; null: there is none, or the camera is
+  /// not known yet.
   const SavedLock* wanted();
-  /// So many of them are there; all were handed to the loop by this command, with their references.
+  /// So many of its markers were found. All were handed to the loop by this command, with their
+  /// references.
   void found(std::uint64_t command, int matched);
-  /// It is told, and over: nothing can be made of it in this run.
+  /// Tells why nothing can be made of it in this run, and gives it up.
   void ignore(const std::string& why);
-  /// Others are in the image.
+  /// Other markers are in the image.
   void not_found(const std::string& reason);
-  /// Others are in use by command. @param why  a sentence's end
+  /// Other markers are in use, by command. @param why  a sentence's end
   void put_aside(const std::string& why);
 
-  /// By command: neither it nor the lock of this daemon is wanted any more.
+  /// A command says that neither it nor the lock of this daemon is wanted any more.
   void forget();
-  /// A lock at a place takes its place, and keeps what it knows by itself.
+  /// Makes room for a lock at a place, which keeps what it knows by itself.
   void give_way();
-  /// At start nothing else is locked.
+  /// Whether it waits for its markers or its return: at start, nothing else is locked meanwhile.
   bool asks() const noexcept { return phase_ == Phase::Searching || phase_ == Phase::Found; }
-  /// What a lock that goes back takes. @throws CommandRefused that says why there is none
+  /// What the loop needs to go back to the lock. @throws CommandRefused that says why there is no
+  /// way
   LockResumption resumption() const;
-  /// Tells, and goes back by itself where that is wanted.
+  /// Tells what is new, and goes back by itself where that is wanted.
   void turn(LockOrders& lock, std::int64_t now_ns);
   /// The object `interrupted` of `status`; null: there is none.
   nlohmann::json status() const;
@@ -74,7 +77,7 @@ class LockRecovery {
   void take_lost();
   std::string otherwise() const;
   bool is_measured() const noexcept;
-  /// The sample, from where it was held: the reference, or where moves had it.
+  /// How far the sample is from where the lock held it: from the reference, or where moves had it.
   Vec2 moved_nm() const noexcept {
     const Vec2 drift_nm = loop_.report().drift.drift_nm;
     return {drift_nm.x - saved_->set_nm.x, drift_nm.y - saved_->set_nm.y};

@@ -99,7 +99,8 @@ std::optional<SavedLock> LockSaver::recall() {
   return std::nullopt;
 }
 
-/// What is there of another daemon that runs is not this one's to read, to write or to remove.
+/// Takes possession of the file. What another running daemon keeps there is not this one's to read,
+/// to write or to remove.
 bool LockSaver::own(const std::filesystem::path& file) {
   owner_.emplace(file);
   if (owner_->is_ours()) return true;
@@ -121,12 +122,12 @@ bool LockSaver::is_wanted() const {
   return was_engaged && loop.lock_id != ended_id_;
 }
 
-/// One that was lost, and did not engage when it was to be resumed, is not.
+/// A lost lock that did not engage when it was to be resumed is not over.
 bool LockSaver::is_over() const {
   return loop_.report().lock.state == LockState::Idle && !loop_.report().resumed;
 }
 
-/// One of before must not be found by a later daemon that looks.
+/// Removes an earlier lock, which a later daemon that looks for one must not find.
 void LockSaver::remove_for_good(const std::filesystem::path& file) {
   try {
     if (!file.empty()) remove_state(file);
@@ -137,7 +138,7 @@ void LockSaver::remove_for_good(const std::filesystem::path& file) {
   }
 }
 
-/// A lock that is lost has none any more.
+/// Remembers the set-point: a lock that is lost has none any more.
 void LockSaver::see_set_point() noexcept {
   const LoopReport& loop = loop_.report();
   if (loop.lock.state != LockState::Locked && loop.lock.state != LockState::Holding) return;
@@ -194,7 +195,7 @@ SavedLock LockSaver::saved() const {
   const LockState state = loop.lock.state;
   const bool is_lost = state == LockState::Lost || state == LockState::Fault;
   const MarkerSizes sizes = sizes_();
-  // Those in use: another day they may be configured otherwise, or not at all.
+  // The sizes in use: another day they may be configured otherwise, or not at all.
   const config::Config sized = config::with_sizes(config_, sizes.spot_sigma_px, sizes.roi_px);
   SavedLock lock{.time = SavedTime::now(),
                  .session = session_,
@@ -224,7 +225,7 @@ SavedLock LockSaver::saved() const {
   return lock;
 }
 
-/// Once, until it is another one or gone.
+/// Tells a problem once, until there is another one or none.
 void LockSaver::tell_problem() {
   const std::string problem = writer_->problem();
   if (problem == told_) return;

@@ -26,16 +26,16 @@
 namespace driftd::daemon {
 
 /// The file of the daemon with this configuration, in the state directory: one for each endpoint of
-/// commands. Two daemons can come to the same one. Empty: there is no state directory.
+/// commands, so that two daemons may use the same one. Empty: there is no state directory.
 std::filesystem::path lock_file(const config::Config& config);
-/// SavedLock::meaning.
+/// Makes SavedLock::meaning.
 std::map<std::string, std::string> meaning_of(const config::Config& config,
                                               const camera::SourceInfo& camera);
 
 class LockSaver {
  public:
   static constexpr std::int64_t kEachNs = 1'000'000'000;
-  /// Where the total has moved by so much, but never sooner than so.
+  /// Writes sooner where the total has moved by so much, but never sooner than kSoonestNs.
   static constexpr double kMovedNm = 20;
   static constexpr std::int64_t kSoonestNs = 100'000'000;
 
@@ -45,18 +45,18 @@ class LockSaver {
             LoopControl& loop, const StageChannel& stage, EventLog& events,
             std::function<MarkerSizes()> sizes);
 
-  /// What the last daemon left; tells what is wrong with it. Waits for the disk.
+  /// What the last daemon left. Tells what is wrong with it, and waits for the disk.
   std::optional<SavedLock> recall();
   void turn(std::int64_t now_ns);
-  /// As the loop reported last, whenever it was written: the daemon ends.
+  /// Writes what the loop reported last, however lately it was written: the daemon ends.
   void write_last();
-  /// What is on disk goes.
+  /// Removes what is on disk.
   void forget();
-  /// By command: so does the lock that is engaged, though the loop may still have to obey.
+  /// A command ends the lock: its file goes, too, though the loop may still have to obey.
   void end();
-  /// The lock was engaged, and nobody has ended it.
+  /// Whether the lock was engaged and nobody has ended it.
   bool is_wanted() const;
-  /// What there is to keep now, as the loop reported last; of no lock, its markers.
+  /// What there is to keep now, as the loop reported last; without a lock, its markers.
   SavedLock saved() const;
 
  private:

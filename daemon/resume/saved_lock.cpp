@@ -55,7 +55,7 @@ double number(const json& value, double low, double high) {
   return number;
 }
 
-/// A number that is not whole, or too large for its type, is any when it is cast.
+/// Checks before the cast: a number that is not whole, or too large for its type, would become any.
 std::int64_t whole(const json& value, std::int64_t high) {
   const bool fits =
       value.is_number_unsigned() && value.get<std::uint64_t>() <= static_cast<std::uint64_t>(high);
@@ -116,7 +116,7 @@ SavedLock saved_lock_of(const json& body) {
                  .total_nm = vector(body.at("total_nm"), kFarthestNm),
                  .carried_nm = vector(body.at("carried_nm"), kFarthestNm),
                  .travelled_nm = vector(body.at("travelled_nm"), kFarthestNm),
-                 // A driftd of before there were moves did not write it.
+                 // A driftd without moves did not write it.
                  .set_nm = vector(body.value("set_nm", json{0, 0}), kFarthestNm),
                  .stage = read_stage(body.at("stage"))};
   const json& markers = body.at("markers");

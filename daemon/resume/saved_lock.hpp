@@ -71,12 +71,12 @@ struct Seal {
   std::string_view what;  ///< "a saved lock"
 };
 inline constexpr Seal kLockSeal{"driftd-lock", "a saved lock"};
-/// A text's JSON behind the line that guards it.
+/// The text of a JSON body, behind the line that guards it.
 std::string sealed(std::string_view body, const Seal& seal = kLockSeal);
 /// The body of a text as it was sealed. @throws StateError
 std::string unsealed(const std::string& text, const Seal& seal);
 
-/// The object of a body.
+/// A lock as the object that a body holds.
 nlohmann::json to_json(const SavedLock& lock);
 /// @throws StateError, nlohmann::json::exception
 SavedLock saved_lock_of(const nlohmann::json& body);

@@ -56,7 +56,7 @@ void write_all(const File& file, const std::string& text) {
   if (fdatasync(file.get()) != 0) fail("cannot write", file.path(), errno);
 }
 
-/// A power cut before this may bring the old file back, whole.
+/// Flushes the folder: a power cut before this may bring the old file back, whole.
 void sync_folder(const fs::path& folder) {
   const File opened(folder, O_RDONLY | O_DIRECTORY);
   if (!opened.is_open() || fsync(opened.get()) != 0) fail("cannot flush", folder, errno);
@@ -123,7 +123,7 @@ StateOwner::StateOwner(const fs::path& file) {
     return;
   }
   const std::string pid = std::to_string(getpid()) + "\n";
-  // For whoever comes second; nothing depends on it.
+  // This is for another daemon that comes second; nothing depends on it.
   [[maybe_unused]] const bool told =
       ftruncate(descriptor_, 0) == 0 && pwrite(descriptor_, pid.data(), pid.size(), 0) > 0;
 }

@@ -13,25 +13,28 @@ namespace driftd::daemon {
 /// Replaces the file, whose folder is made where it is missing.
 /// @throws std::exception with path and reason; the old file is then as it was
 void write_state(const std::filesystem::path& file, const std::string& text);
-/// One that is not there is fine. @throws std::exception with path and reason
+/// Removes the file; nothing is wrong where there is none. @throws std::exception with path and
+/// reason
 void remove_state(const std::filesystem::path& file);
-/// Nothing where there is none. @throws std::exception with path and reason: it cannot be read, or
-/// is larger than any that is written
+/// Reads the file; nothing where there is none. @throws std::exception with path and reason: it
+/// cannot be read, or is larger than any that is written
 std::optional<std::string> read_state(const std::filesystem::path& file);
 
-/// Whose a file is while this lives: of one StateOwner of all processes of this computer. A process
-/// that ends, however it does, gives it back. Where no lock can be had (no such folder, a file
-/// system without locks) it is ours: what is wrong then shows when it is written.
+/// Owns a file while it lives, as the only StateOwner of it among all processes of this computer. A
+/// process that ends, however it does, gives the file back. Where no lock can be had (no such
+/// folder, a file system without locks) the file is ours: what is wrong then shows when it is
+/// written.
 class StateOwner {
  public:
-  /// Makes the folder and, beside the file, one that names the owner's process; waits for the disk.
+  /// Makes the folder and, beside the file, a file that names the owner's process; waits for the
+  /// disk.
   explicit StateOwner(const std::filesystem::path& file);
   ~StateOwner();
   StateOwner(const StateOwner&) = delete;
   StateOwner& operator=(const StateOwner&) = delete;
 
   bool is_ours() const noexcept { return other_.empty(); }
-  /// "process 1234"; empty where it is ours.
+  /// The other owner, "process 1234"; empty where it is ours.
   const std::string& other() const noexcept { return other_; }
 
  private:

@@ -53,9 +53,9 @@ ChosenFitter choose_fitter(const FitterWish& wish,
 ChosenFitter choose_fitter_for(const config::Config& config, camera::PixelFormat format,
                                std::size_t markers = 0);
 
-/// One for another configuration of the same daemon, without timing anything: on the back end and
-/// with the estimator of `in_use`; on the CPU where a GPU has failed or cannot be had any more. It
-/// holds so many `markers`, or as many as the configuration has, whichever are more.
+/// A fitter for another configuration of the same daemon, without timing anything. It has the back
+/// end and the estimator of `in_use`, or the CPU where a GPU has failed or cannot be had any more.
+/// It holds so many `markers`, or as many as the configuration has, whichever are more.
 /// @throws fitter::FitterError
 ChosenFitter fitter_like(const ChosenFitter& in_use, bool gpu_failed, const config::Config& config,
                          camera::PixelFormat format, std::size_t markers = 0);

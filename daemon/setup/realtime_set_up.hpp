@@ -36,7 +36,7 @@ class RealTimeSetUp {
   explicit RealTimeSetUp(const config::RealTime& settings, RealTimeCalls calls = {});
 
   // Each on the thread that it is about.
-  /// At each connection.
+  /// Called at each connection.
   void schedule_camera();
   void schedule_publisher();
   void schedule_loop();

@@ -23,8 +23,8 @@ class StageChannel {
  public:
   /// A driver that has told nothing for so long is silent; it reports every 50 ms.
   static constexpr std::int64_t kSilentNs = 500'000'000;
-  /// One that was in trouble is believed again when it has been ready for so long: where trouble
-  /// comes and goes with each report, the lock would too.
+  /// A stage that was in trouble is believed again when it has been ready for so long. Where
+  /// trouble comes and goes with each report, the lock would, too.
   static constexpr std::int64_t kBelievedNs = 200'000'000;
 
   /// @param config  the one in force

@@ -62,7 +62,7 @@ std::string of_hold(const LockTrouble& t, LockReason reason) {
   }
 }
 
-/// With the way back, where that is not told of beside it.
+/// The way back is part of it, where it is not told of beside it.
 std::string of_loss(const LockTrouble& t) {
   std::string text;
   const auto add = [&text](const std::string& more) {

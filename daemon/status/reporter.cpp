@@ -69,7 +69,7 @@ void Reporter::tell(const LockChange& change) {
   events_.raise(level, "state_changed", text, fields);
 }
 
-/// In words; what more is known of it goes into the fields, too.
+/// Why the state changed, in words; what more is known of it goes into the fields, too.
 std::string Reporter::why(const LockChange& change, control::LockReason reason,
                           nlohmann::json& fields) const {
   std::string words = in_words(control::name_of(reason));

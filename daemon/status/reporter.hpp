@@ -26,7 +26,8 @@ class Reporter {
 
   void tell(const LockChange& change);
   void tell_changes(const LoopReport& loop, const MarkersReport& markers, std::int64_t now_ns);
-  /// Once a minute: strangers have them ended as often as they like.
+  /// Tells of ended connections, once a minute at most: strangers have them ended as often as they
+  /// like.
   /// @param ended  WireContext::ended()
   void tell_connections(std::uint64_t ended, std::int64_t now_ns);
   void tell_refusals(const std::vector<Refused>& refused);

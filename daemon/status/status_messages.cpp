@@ -107,7 +107,7 @@ json forecast_json(const std::optional<control::ResidualForecast>& forecast) {
           {"stage_known_in_s", number_or_null(f.stage_known_in_s, known)}};
 }
 
-/// Until the first model is looked for.
+/// Frames until the first model is looked for.
 std::uint64_t frames_to_learn(const control::AxisMotion& axis) {
   constexpr std::uint64_t kNeeded = control::ObserverTuner::kLeastFrames;
   return axis.frames < kNeeded ? kNeeded - axis.frames : 0;

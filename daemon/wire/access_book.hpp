@@ -40,8 +40,8 @@ struct LocalUser {
   std::string peer() const;
 };
 std::optional<LocalUser> local_user(std::string_view address);
-/// By what libzmq attaches to a message: "User-Id", which peers with a key have, and
-/// "Peer-Address".
+/// The id of a peer by what libzmq attaches to its message: "User-Id", which peers with a key have,
+/// and "Peer-Address".
 std::string user_id_of(const char* user_id, const char* peer_address);
 
 class AccessBook {

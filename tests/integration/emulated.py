@@ -89,7 +89,7 @@ class Emulated:
             data = data[os.write(self.wire, data):]
 
     def receive(self, wait_s: float) -> bytes | None:
-        """What comes next. b"": the other end closed. None: nothing came."""
+        """The bytes that come next. b"": the other end closed. None: nothing came."""
         if not select.select([self.wire], [], [], wait_s)[0]:
             return None
         try:

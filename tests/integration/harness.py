@@ -124,12 +124,12 @@ class Rig(contextlib.ExitStack):
         time.sleep(seconds)
 
     def now_ns(self) -> int:
-        """By the clock of the daemon's messages."""
+        """The time by the clock of the daemon's messages."""
         return time.monotonic_ns()
 
     def bound(self, virtual: float, real: float) -> float:
-        """A bound on what is late, or grows with being late: in virtual time nothing is late by chance, and the result is
-        the same each time."""
+        """A bound on what is late, or grows with being late: in virtual time nothing is late by chance, and the
+        result is the same each time."""
         return virtual if self.is_virtual else real
 
     # --- starting ---
@@ -182,13 +182,13 @@ class Rig(contextlib.ExitStack):
     # --- other programs ---
     def run_program(self, arguments: list, timeout_s: float = 60 * SLOW, answer_s: float = 0,
                     **options) -> subprocess.CompletedProcess:
-        """One that asks the daemon, be it again and again until something has come about. In virtual time `answer_s`
-        pass with each answer."""
+        """A client that asks the daemon, be it again and again until something has come about. In virtual time
+        `answer_s` pass with each answer."""
         return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=timeout_s,
                               check=False, **options)
 
     def run_listener(self, arguments: list, seconds: float) -> subprocess.CompletedProcess:
-        """One that hears positions until SIGINT comes, after so long."""
+        """A client that hears positions until SIGINT comes, after so long."""
         with subprocess.Popen([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as child:
             try:
@@ -203,7 +203,7 @@ class Rig(contextlib.ExitStack):
         time.sleep(seconds)
 
     def asking_takes_time(self) -> contextlib.AbstractContextManager:
-        """For clients in the test's own process that ask until something has come about."""
+        """A context for clients in the test's own process that ask until something has come about."""
         return contextlib.nullcontext()
 
     def wait_for_move(self, move: dict) -> dict:
@@ -254,8 +254,8 @@ class Rig(contextlib.ExitStack):
             self.sleep(0.02)
 
     def wait_still(self, limit_nm: float) -> None:
-        """Held within `limit_nm` rms in x and y over the next two seconds or, on a busy machine that delays
-        frames and corrections, over two of the ten after."""
+        """Checks that the sample is held within `limit_nm` rms in x and y over the next two seconds or, on a busy
+        machine that delays frames and corrections, over two of the ten after."""
         residuals_nm = []
         for _ in range(6):
             seen = self.truth().collect(2 * SLOW)
@@ -268,7 +268,7 @@ class Rig(contextlib.ExitStack):
         return self.wait_until(lambda s: s["state"] == state, f"state {state}", timeout_s)
 
     def wait_holding(self, reason: str, timeout_s: float = DEADLINE_S) -> dict:
-        """Held for this reason, or for stale frames that a busy machine had just then."""
+        """Whether it is held for this reason, or for stale frames that a busy machine had just then."""
         return self.wait_until(lambda s: s["state"] == "holding" and
                                s["reason"] in (reason, "stale_frame"),
                                f"holding: {reason}", timeout_s)
@@ -277,7 +277,7 @@ class Rig(contextlib.ExitStack):
         return self.wait_until(lambda s: s["markers"]["tracking"] > 0, "markers", timeout_s)
 
     def start_locked(self, scenario=None, **config: dict) -> None:
-        """Simulator, daemon, markers, lock."""
+        """Starts simulator and daemon, waits for markers, and locks."""
         self.start_sim(scenario)
         self.start_daemon(self.config(**config))
         self.wait_markers()

@@ -24,7 +24,7 @@ STAGE = {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]", "del
 
 @dataclasses.dataclass(frozen=True)
 class Controller:
-    """One kind on one kind of line.
+    """One kind of controller on one kind of line.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class LockRig(harness.Rig):
         return self.enter_context(harness.Process(name, arguments, self.folder))
 
     def start_world(self, scenario: pathlib.Path = SCENARIO, own_stage: bool = False) -> None:
-        """The camera and the stage; `own_stage`: moved by corrections, without any driver."""
+        """Starts the camera and the stage; `own_stage`: corrections move it, without any driver."""
         stage = ("--stage", self.corrections) if own_stage else ("--stage-input", self.folder / "input")
         self.sim = self.run("sim", BIN / "driftd-sim", "--scenario", scenario, "--address", self.address,
                             *stage, "--truth", self.truth_endpoint, "--control", self.control_endpoint,
@@ -116,7 +116,7 @@ class LockRig(harness.Rig):
         return self.driver
 
     def start_daemon_for(self, extra_us: int = 0, **sections) -> None:
-        """The daemon, told of the simulator's matrix, and of the delay with the controller's share."""
+        """Starts the daemon, which is told the simulator's matrix, and the delay with the controller's share."""
         delay_us = int(STAGE["delay_us"]) + extra_us
         self.daemon = self.run("driftd", BIN / "driftd", "--config", self.config(**{
             "camera": {"frame_rate_hz": self.rate_hz, "readout_us": 300},

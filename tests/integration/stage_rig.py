@@ -209,8 +209,8 @@ class Rig(contextlib.ExitStack):
         self.daemon.corrections.send_string("correction " + json.dumps(body))
 
     def listen(self):
-        """Until the program hears the publisher: tries that are out of date. Each is waited for, but those before it is
-        connected, so that none is on its way afterwards."""
+        """Waits until the program hears the publisher, by corrections that are out of date. Each is waited for, except
+        those before it is connected, so that none is on its way afterwards."""
         before = self.report()["ignored"]
         end = time.monotonic() + DEADLINE_S
         heard = False
@@ -228,7 +228,7 @@ class Rig(contextlib.ExitStack):
         return self.wait(lambda report: True)
 
     def wait_ignored(self, count: int) -> dict:
-        """So many in all."""
+        """Waits until there are so many in all."""
         report = self.wait(lambda r: r["ignored"] >= count)
         assert report["ignored"] == count, report
         return report

@@ -53,7 +53,7 @@ class Recorder(threading.Thread):
 
 
 class Crowd(threading.Thread):
-    """Strangers: connections that say nothing, each made anew when the daemon ends it."""
+    """Makes connections that say nothing, each anew when the daemon ends it."""
 
     def __init__(self, port: int, count: int):
         super().__init__(daemon=True)
@@ -88,7 +88,7 @@ class Crowd(threading.Thread):
 
 
 class Access(unittest.TestCase):
-    """One daemon for all: what a test adds it takes away."""
+    """All tests share one daemon: each takes away what it adds."""
 
     @classmethod
     def setUpClass(cls):
@@ -173,7 +173,7 @@ class Access(unittest.TestCase):
             return came
 
     def reload(self, said: str) -> str:
-        """What the log has of it."""
+        """Reloads the configuration; returns what the log says of that."""
         before = len(self.rig.daemon.text())
         self.rig.daemon.child.send_signal(signal.SIGHUP)
         end = time.monotonic() + DEADLINE_S
@@ -337,7 +337,7 @@ class Access(unittest.TestCase):
                               env=environment, timeout=60 * SLOW)
 
     def test_driftctl_from_another_computer(self):
-        """One that has a home folder of its own, and no local sockets in mind."""
+        """A program with a home folder of its own, which does not look for local sockets."""
         home = self.rig.folder / "home"
         home.mkdir()
         there = ("--connect", f"tcp://127.0.0.1:{self.port}", "--timeout", "30")

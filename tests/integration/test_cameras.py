@@ -24,7 +24,7 @@ def port_is_free() -> bool:
 
 class NoMarkers(unittest.TestCase):
     def have_the_address(self) -> None:
-        """127.0.0.1 is had by one such camera at a time: tests/unit/camera/test_aravis_gige.cpp keeps to this, too."""
+        """Only one such camera at a time has 127.0.0.1: tests/unit/camera/test_aravis_gige.cpp keeps to this, too."""
         file = (pathlib.Path(tempfile.gettempdir()) / f"driftd_gvcp_127.0.0.1_{os.getuid()}").open("a")
         self.addCleanup(file.close)
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -88,7 +88,7 @@ class Connections(unittest.TestCase):
         self.assertIsNone(rig.daemon.child.poll())
 
     def outlasts_connections(self, endpoint: str, said: bytes = b"", connections: int = 3000):
-        """More than the 1024 descriptors that the daemon has."""
+        """There are more connections than the 1024 descriptors that the daemon has."""
         rig = self.rig
         with zmq.Context.instance().socket(zmq.DEALER) as before, contextlib.ExitStack() as idle:
             before.setsockopt(zmq.LINGER, 0)

@@ -41,7 +41,7 @@ def mounts_allowed() -> bool:
 
 
 def longest_run(file: pathlib.Path) -> int:
-    """How many frames of a lock follow each other without a hole of 100 ms. Of 64 the report makes spectra."""
+    """How many frames of a lock follow each other without a hole of 100 ms. The report makes spectra from 64 on."""
     try:
         with h5py.File(file) as record:
             rows = record["frames"][:]

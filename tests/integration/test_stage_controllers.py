@@ -99,7 +99,7 @@ class ControllerTest(unittest.TestCase):
 
 
 class Wiring(ControllerTest):
-    """With a slow camera and long time-outs: held at all, not how still."""
+    """Locks with a slow camera and long time-outs: whether they hold at all, not how still."""
 
     def wired(self, name: str) -> LockRig:
         rig = self.start(name, rate_hz=50 / SLOW, camera={"frame_rate_hz": 50 / SLOW, "stall_timeout_ms": 10_000},
@@ -163,7 +163,7 @@ class Locks(ControllerTest):  # tier: full
         rig.wait_still(STILL_NM)
 
     def test_calibrated_first(self):
-        """From a configuration that knows nothing of the stage."""
+        """Calibrates with a configuration that knows nothing of the stage."""
         ignorant = {"image_to_stage": "[[1, 0], [0, 1]]", "delay_us": 1000, "time_constant_us": 500}
         rig = self.start("lc400", wait_locked=False, stage=ignorant)
         said = []
@@ -182,7 +182,7 @@ class Locks(ControllerTest):  # tier: full
 
 
 class Unplugged(ControllerTest):  # tier: full
-    """For 3 s: held (stage_error) at once, resumes by itself when the controller is back."""
+    """The controller is away for 3 s: the lock is held (stage_error) at once, and resumes by itself."""
 
     def unplugged(self, name: str) -> None:
         rig = self.start(name)
@@ -214,7 +214,7 @@ class Unplugged(ControllerTest):  # tier: full
 
 
 class ServoLost(ControllerTest):  # tier: full
-    """Held (stage_error); the driver switches no servo on until it is started anew, then it resumes."""
+    """The lock is held (stage_error); the driver switches no servo on until it is started anew, then it resumes."""
 
     def servo_lost(self, name: str) -> None:
         rig = self.start(name)
@@ -252,7 +252,7 @@ class ServoLost(ControllerTest):  # tier: full
 
 
 class RangeReached(ControllerTest):  # tier: full
-    """Held (stage_limit) at the end of the travel, lost after lock.hold_timeout_s: it asks for a command."""
+    """The lock is held (stage_limit) at the travel's end, lost after lock.hold_timeout_s, and asks for a command."""
 
     def range_reached(self, name: str, low_nm: float = 0) -> None:
         rig = self.start(name, "--range", low_nm, low_nm + 20000, "--zero", low_nm + 100, low_nm + 10000,
@@ -283,8 +283,8 @@ class RangeReached(ControllerTest):  # tier: full
 
 
 class PowerCycled(ControllerTest):  # tier: full
-    """Held (stage_error, or implausible_jump); the driver follows from where the stage came to be. The sample
-    is there too: farther than lock.max_jump_nm, so the lock is lost, and asks."""
+    """The lock is held (stage_error, or implausible_jump); the driver follows from where the stage came to be. The
+    sample is there, too: farther than lock.max_jump_nm, so the lock is lost, and asks."""
 
     def power_cycled(self, name: str) -> None:
         rig = self.start(name, drift_nm_per_s=100, lock={"hold_timeout_s": 5 * SLOW})

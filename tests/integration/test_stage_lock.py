@@ -40,7 +40,7 @@ class StageLock(unittest.TestCase):
         return process
 
     def test_a_lock_lives_through_a_restart_of_its_driver(self):
-        """How still, the case below shows."""
+        """How still it is held, the case below shows."""
         self.lives_through_a_restart(rate_hz=100)
 
     def test_a_still_lock_lives_through_a_restart_of_its_driver(self):  # tier: full

@@ -37,7 +37,7 @@ class StageReports(unittest.TestCase):
         self.driver = Wild(self.rig)
 
     def keep_ready(self) -> None:
-        """Until the lock moves the stage again."""
+        """Waits until the lock moves the stage again."""
         end = time.monotonic() + harness.DEADLINE_S
         while self.rig.status()["state"] != "locked":
             self.assertLess(time.monotonic(), end, self.rig.daemon.text())

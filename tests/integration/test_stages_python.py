@@ -71,7 +71,7 @@ class PythonDriver(unittest.TestCase):
         self.rig.wait_state("locked")
 
     def test_carries_a_lock_out(self):
-        """How still, the cases of the full tier show."""
+        """How still it is held, the cases of the full tier show."""
         self.start(CalmRig(), 100)
         self.lock()
         self.rig.wait_until(lambda s: s["state"] == "locked" and s["stage_driver"]["carried_out"] > 100, "moves")

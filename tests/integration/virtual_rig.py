@@ -185,14 +185,14 @@ class VirtualDaemon:
         return self._rig.text()[self._before:]
 
     def wait_for(self, text: str, timeout_s: float = harness.DEADLINE_S) -> None:
-        """Until the log has `text`."""
+        """Waits until the log has `text`."""
         end_ns = self._rig.now_ns() + 1e9 * timeout_s
         while text not in self.text():
             assert self._rig.now_ns() < end_ns, f"never said {text!r}:\n{self.text()}"
             self._rig.sleep(STEP_S)
 
     def stop(self, *_) -> int:
-        """As by SIGTERM."""
+        """Ends it as SIGTERM does."""
         self._rig.order(op="stop")
         return 0
 

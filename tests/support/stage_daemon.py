@@ -47,7 +47,7 @@ def _wrong(value: dict, fields: dict, where: str) -> list[str]:
 
 
 def mistakes(data: bytes) -> list[str]:
-    """Where a report is not what the stage channel's contract says."""
+    """In what a report differs from the stage channel's contract."""
     def no_constant(name):
         raise ValueError(f"{name} in JSON")
 

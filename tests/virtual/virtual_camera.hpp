@@ -19,6 +19,7 @@ class VirtualCamera final : public camera::FrameSource {
   explicit VirtualCamera(camera::SourceInfo info) : info_(std::move(info)) {}
 
   // The thread that lets time pass calls these.
+  /// What pop() returns next; back when the loop waits for more. `frame` is not read otherwise.
   void give(camera::PopStatus status, const camera::Frame& frame = {});
   void connect();
   void disconnect(const std::string& why);

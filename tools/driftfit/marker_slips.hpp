@@ -4,8 +4,9 @@
 //
 // A marker slips where the medians of its positions less the drift, of up to ten frames before and
 // after, differ by far more than its noise, and where a step describes these frames better than a
-// steady motion. Whether it was the marker that moved, or the others, more markers decide: those
-// that go with it, or those that stay. Of as many nobody knows, and none slips.
+// steady motion. Whether it was the marker that moved, or the others, the majority decides: the
+// markers that go with it, or those that stay. Where they are as many, nobody knows, and none
+// slips.
 #pragma once
 
 #include <cstddef>

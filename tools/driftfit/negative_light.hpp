@@ -10,7 +10,7 @@
 
 namespace driftd::tools {
 
-/// A sentence where nine of ten pixels are below the offset; else "". Of a dark frame half are.
+/// A sentence where nine of ten pixels are below the offset; else "". In a dark frame half are.
 /// @param frame_number  of the frame, for the sentence
 /// @param offset  a pixel's value without light; `is_map`: 0, as a map was subtracted
 std::string negative_light(const camera::StackShape& shape, const std::byte* frame,

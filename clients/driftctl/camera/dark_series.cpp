@@ -14,7 +14,8 @@ namespace driftd::clients {
 namespace {
 
 constexpr double kNormalMad = 1.4826;
-/// With less noise, or less of a pattern, the true levels lie not evenly between whole ones.
+/// With less noise than this, or less of a pattern, the true levels do not lie evenly between whole
+/// ones.
 constexpr double kNoiseThatDithers = 0.5;
 constexpr double kPatternThatDithers = 0.48;
 constexpr double kNoiseBehindALimit = 1;
@@ -60,7 +61,7 @@ Pixels all_pixels(const FrameStatistics& s, bool clipped) {
   return pixels;
 }
 
-/// Without hot pixels and those whose level jumps.
+/// All but hot pixels and those whose level jumps.
 Pixels usual_ones(const Pixels& all, double step) {
   const double middle = median(all.mean);
   std::vector<double> away(all.mean.size());
@@ -175,7 +176,7 @@ bool shows_three_levels(const FrameStatistics& s) {
   return static_cast<double>(all - most_of_two) > kFewest * static_cast<double>(all);
 }
 
-/// Those that next to always show 0 are below all others.
+/// Pixels that nearly always show 0 count as below all others.
 double median_with_zeros(const Pixels& pixels) {
   std::vector<double> means = pixels.mean;
   means.insert(means.end(), pixels.at_zero, -1e9);

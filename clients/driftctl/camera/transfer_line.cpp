@@ -15,7 +15,7 @@ namespace {
 constexpr double kNormalMad = 1.4826;
 /// Median of chi^2 with 15 degrees of freedom over its mean.
 constexpr double kMedianOverMean = 0.9559;
-/// With less noise rounding is no noise of its own any more.
+/// With less noise than this, rounding is no noise of its own any more.
 constexpr double kLeastNoise = 0.5;
 /// Below, a pixel's variance depends on where between two levels it lies: only averages tell.
 constexpr double kNoiseOfOnePixel = 0.8;
@@ -316,7 +316,7 @@ VarianceLine TransferLine::solve_robustly(const Classes& classes) const {
 
 void TransferLine::leave_out_disturbed() {
   constexpr double kMostRatio = 6;  // chi^2 of 15 degrees: beyond once in 1e12
-  // Not within the scatter of a sum over few pixels: that would take the quiet blocks alone.
+  // A limit within the scatter of a sum over few pixels would take the quiet blocks alone.
   constexpr double kMostExcess = 0.25;
   constexpr double kClearOfScatterSd = 4;
   std::size_t lit = 0;

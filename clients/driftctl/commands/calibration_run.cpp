@@ -172,7 +172,7 @@ class CalibrationRun {
     told_to_stop_ = true;
   }
 
-  /// One that the top of the loop has not acted upon.
+  /// Whether there is a signal that the top of the loop has not acted upon.
   bool is_new_signal() { return stop_.count() > (stopping_ ? 1 : 0); }
 
   /// Where the stage is, as far as the last word tells.

@@ -17,8 +17,8 @@ struct KeepSnapshot {
   bool json = false;
 };
 
-/// Until a signal comes or the time is over. That the daemon or its camera is away is said once,
-/// and once that it is back; but for the first picture it has to be there.
+/// Writes pictures until a signal comes or the time is over. It says once that the daemon or its
+/// camera is away, and once that it is back; for the first picture the daemon has to be there.
 /// @param ask  for a snapshot
 /// @throws Unreachable, Refused for the first; std::runtime_error when the file cannot be written
 void keep_snapshot(const KeepSnapshot& settings, const std::function<Reply()>& ask);

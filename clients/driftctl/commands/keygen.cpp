@@ -53,7 +53,7 @@ void check_free(const path& file, bool force) {
 /// What is to become a file: whole, on the disk, and beside it until put(); else it goes again.
 class NewFile {
  public:
-  /// With that mode from the first byte on.
+  /// The file has that mode from the first byte on.
   NewFile(path file, const std::string& text, mode_t mode)
       : file_(std::move(file)), temporary_(file_.string() + ".XXXXXX") {
     const int fd = mkostemp(temporary_.data(), O_CLOEXEC);  // for its owner alone

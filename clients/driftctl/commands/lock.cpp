@@ -67,7 +67,7 @@ class ReferenceLine {
   int most_ = 0;
 };
 
-/// Until the lock holds the sample. @throws Refused where it has ended instead
+/// Waits until the lock holds the sample. @throws Refused where it has ended instead
 void wait_for_lock(const CommonOptions& options, StopSignal& stop) {
   constexpr std::chrono::milliseconds kBetween{50};
   ReferenceLine reference;
@@ -79,7 +79,7 @@ void wait_for_lock(const CommonOptions& options, StopSignal& stop) {
     if (state != "referencing" && state != "holding")
       throw Refused("the lock is " + lock_in_words(status), "refused");
     if (state == "referencing") reference.show(status);
-    // Once each: distances change all the time.
+    // Each reason is told once: distances change all the time.
     if (const std::string reason = status.at("reason"); state == "holding" && reason != told) {
       reference.end();
       fmt::print(stderr, "{}\n", lock_in_words(status));

@@ -29,7 +29,7 @@ namespace {
 using nlohmann::json;
 
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
-/// After the move itself: for the stage to settle and the gate to open.
+/// Time for the stage to settle and the gate to open, after the move itself.
 constexpr double kPatience_s = 10;
 /// Nobody waits longer, and times in ns have room for it.
 constexpr double kLongestWaitS = 1e8;
@@ -68,7 +68,7 @@ json request_of(const MoveOptions& o) {
   return request;
 }
 
-/// Until the move is over and images may be taken. @throws std::runtime_error
+/// Waits until the move is over and images may be taken. @throws std::runtime_error
 void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop) {
   const auto id = begun.at("move").get<std::uint64_t>();
   const double longest_s =

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// By its mode, or by a list of its own (of who sits at the computer). The kernel's usual mode,
-/// 0664 of root's group, lets nobody else write.
+/// Judges by the node's mode, or by a list of its own (of who sits at the computer). The kernel's
+/// usual mode, 0664 of root's group, lets nobody else write.
 bool only_root_may_write(const fs::path& node) {
   struct stat file {};
   if (stat(node.c_str(), &file) != 0) return false;  // not here to be judged

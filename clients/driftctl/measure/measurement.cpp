@@ -23,7 +23,7 @@ constexpr double kMostMissing = 0.5;
 constexpr double kLongestGap = 1e6;
 constexpr std::size_t kSlopeParts = 8;
 constexpr std::size_t kLinesTold = 5;
-/// From fewer messages no marker is accused: its scatter is known to a tenth then.
+/// No marker is accused by fewer messages: from so many on its scatter is known to a tenth.
 constexpr std::size_t kLeastMessages = 50;
 /// A marker hurts that scatters, or wanders, by so many times the scatter that its fits promise.
 constexpr double kMuchScatter = 1.5;
@@ -92,7 +92,7 @@ std::vector<AllanPoint> allan_deviation(const std::vector<double>& places_nm, do
   return points;
 }
 
-/// From one value to the next: the standard deviation of independent noise.
+/// The standard deviation of independent noise, from one value to the next.
 double scatter(const std::vector<double>& values) {
   std::vector<double> steps;
   for (std::size_t i = 1; i < values.size(); ++i) steps.push_back(values[i] - values[i - 1]);
@@ -219,7 +219,8 @@ std::vector<std::uint64_t> Measurement::steps() const {
     periods_ns.push_back(interval_ns / static_cast<double>(steps.back()));
   }
   if (!has_clock) return steps;
-  // Not the median: where most frames are missing, the distance of neighbours still counts.
+  // The median would not do: where most frames are missing, the distance of neighbours still
+  // counts.
   std::vector<double> ordered_ns = periods_ns;
   const auto short_one = ordered_ns.begin() + static_cast<std::ptrdiff_t>(ordered_ns.size() / 10);
   std::ranges::nth_element(ordered_ns, short_one);

@@ -14,7 +14,8 @@ constexpr std::uint64_t kBlock = 65'536;
 }  // namespace
 
 RecordFiles::RecordFiles(const std::vector<std::filesystem::path>& paths) {
-  // By what they say of themselves: they may be called otherwise and lie in different folders.
+  // Files are sorted by what they say of themselves: they may be renamed and lie in different
+  // folders.
   std::map<std::pair<std::string, int>, record::FileReader> sorted;
   for (const auto& path : paths) {
     record::FileReader file(path);

@@ -26,7 +26,7 @@ std::string state_name(const FrameRow& row) {
   return record::choice_name(frames_layout(), "state", row.state);
 }
 
-/// From where moves had the sample; of a record from before there were moves, from the reference.
+/// A place from where moves had the sample; in a record without moves, from the reference.
 double less(double nm, double set_nm) {
   return std::isfinite(set_nm) ? nm - set_nm : nm;
 }

@@ -123,7 +123,7 @@ class Subscription:
             raise
 
     def _connect(self) -> None:
-        """Connects, or leaves for later what is named and nowhere yet."""
+        """Connects. An endpoint by name that is nowhere yet is left for later."""
         for endpoint in list(self._missing):
             try:
                 self._socket.connect(find_endpoint(endpoint))
@@ -343,7 +343,7 @@ class Client:
         with zmq.Context.instance().socket(zmq.REQ) as peer:
             peer.setsockopt(zmq.LINGER, 0)
             _use_keys(peer, self._keys)
-            # One whose key is refused has no connection any more, and sending would wait for ever.
+            # A client whose key is refused has no connection any more, and sending would wait for ever.
             peer.setsockopt(zmq.SNDTIMEO, round(self._timeout_s * 1000))
             peer.connect(endpoint)
             sent = True
@@ -397,7 +397,7 @@ class Client:
         return self.request("unlock")[0]["state"]
 
     def reset(self) -> str:
-        """From ``lost`` or ``fault`` to ``idle``; refused while there is a lock. Returns the state."""
+        """Go from ``lost`` or ``fault`` to ``idle``; refused while there is a lock. Returns the state."""
         return self.request("reset")[0]["state"]
 
     def move(self, x_nm: float, y_nm: float, *, relative: bool = False, speed_nm_per_s: float | None = None) -> dict:

@@ -56,7 +56,7 @@ def read_keys(address: str, key: str | os.PathLike | None = None,
 
 
 def use_keys(peer: zmq.Socket, keys: Keys | None) -> None:
-    """Before the socket connects. Without keys it is left as it is."""
+    """Give keys to a socket before it connects. Without keys it is left as it is."""
     if keys is not None:
-        peer.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)  # one that is refused does not ask all the time
+        peer.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)  # a client that is refused does not ask all the time
         peer.curve_serverkey, peer.curve_publickey, peer.curve_secretkey = keys

@@ -141,7 +141,7 @@ def check_listener(endpoint: str) -> None:
 
 
 def _group_of(file: str) -> str:
-    """The group of a file, or of the folder in the way to it."""
+    """The group of a file, or of its folder where that keeps this user from the file."""
     import grp  # not on Windows
     try:
         gid = os.stat(file).st_gid

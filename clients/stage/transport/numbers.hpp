@@ -16,7 +16,7 @@ void append_fixed(std::string& text, double value, int digits);
 /// one beyond 4e9: no stage goes so far, and nm of it are below append_fixed()'s limit.
 std::optional<double> parse_number(std::string_view text);
 
-/// Such a number that is whole and fits into an int, as codes are.
+/// As parse_number(), for a whole number that fits into an int, as codes do.
 std::optional<int> parse_whole(std::string_view text);
 
 std::string_view trimmed(std::string_view text);

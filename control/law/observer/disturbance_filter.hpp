@@ -31,21 +31,23 @@ class DisturbanceFilter {
   static constexpr double kNeverSure = 1e300;
 
   explicit DisturbanceFilter(const DisturbanceModel& model = {}) noexcept { start(model, 0, 0); }
-  /// Knows nothing but about where the sample is.
+  /// Begins anew, and knows little but about where the sample is.
   void start(const DisturbanceModel& model, double place_nm, double velocity_nm_per_s) noexcept;
 
-  /// Time passes without a measurement. Times that are not positive and finite: nothing.
+  /// Lets time pass without a measurement. Ignores times that are not positive and finite.
   void predict(double seconds) noexcept;
-  /// The place has moved by something else as well, by so much variance.
+  /// Something else has moved the place as well, by so much variance.
   void shake(double nm2) noexcept;
-  /// A measurement of the present place. One that is not within a metre changes nothing.
-  /// @param more_noise_nm2  that this one has beyond the model's; at least minus three quarters
-  /// @param sure_nm  farther off than this it is believed: the jump takes no second one to be seen
+  /// Takes a measurement of the present place. One that is not within a metre changes nothing.
+  /// @param more_noise_nm2  its variance beyond the model's noise; at least minus three quarters of
+  ///                        that
+  /// @param sure_nm  a place farther off than this is believed at once: the jump needs no second
+  ///                 one
   Innovation update(double place_nm, double more_noise_nm2 = 0,
                     double sure_nm = kNeverSure) noexcept;
   /// What this filter would make of another input, which it follows in `state` by the gains and
-  /// turns of its last predict() and update(). @returns the innovation: how far the input was from
-  /// expected
+  /// turns of its last predict() and update().
+  /// @returns the innovation: how far the input was from what was expected
   double echo(State& state, double input_nm) const noexcept;
   /// From now on the gains stay as they were in the last update(), and variances are not followed:
   /// a tenth of the arithmetic.

@@ -251,7 +251,7 @@ std::optional<Line> propose(const PlaceRecord& record, const Best& best) {
   return line;
 }
 
-/// With one line more, if that is worth it.
+/// Adds a line, if that is worth it.
 bool add_line(const PlaceRecord& record, Best& best) {
   if (best.model.line_count == kMaxLines) return false;
   const std::optional<Line> line = propose(record, best);
@@ -276,7 +276,7 @@ bool add_line(const PlaceRecord& record, Best& best) {
   return true;
 }
 
-/// With one line more of those so slow that the walk has swallowed them.
+/// Adds one of the lines that are so slow that the walk has swallowed them.
 bool add_slow_line(const PlaceRecord& record, Best& best) {
   if (best.model.line_count == kMaxLines || judged_s(record) < kEnoughForSlowS) return false;
   std::optional<Best> with;
@@ -296,8 +296,8 @@ bool add_slow_line(const PlaceRecord& record, Best& best) {
   return true;
 }
 
-/// Without the lines that nobody would miss; where only the end of a record is judged, without
-/// those that are in the way.
+/// Drops the lines that nobody would miss; where only the end of a record is judged, those that are
+/// in the way.
 void drop_lines(const PlaceRecord& record, Best& best) {
   const bool all = record.judged_from == 0 || judged_s(record) > kEnoughToDropS;
   const double margin = all ? -kLossToDrop : kGainToDrop;
@@ -327,8 +327,8 @@ DisturbanceModel with_frequencies(DisturbanceModel model, const DisturbanceModel
   return model;
 }
 
-/// The model with lines that are tracked, from where they are at the record's beginning: found by
-/// tracking them to its end and back.
+/// The model with tracked lines, which begin where they are at the record's beginning: they are
+/// tracked to its end and back.
 DisturbanceModel tracking_from(const PlaceRecord& record, DisturbanceModel model) {
   model.tracks = true;
   PlaceRecord there = record;
@@ -336,9 +336,9 @@ DisturbanceModel tracking_from(const PlaceRecord& record, DisturbanceModel model
   return at_beginning(record, with_frequencies(model, replay(there, model).end));
 }
 
-/// With lines that are tracked; from those of `start`, too, if that tracks. Fixed lines have to be
-/// wide to hold one that drifts, tracked ones are narrow: that is a long way for the steps. And
-/// what takes two fixed ones takes one tracked one, where a second would be in the way.
+/// The best with tracked lines. It also tries those of `start`, if they are tracked: fixed lines
+/// have to be wide to hold one that drifts, and tracked ones are narrow, which is a long way for
+/// the steps. Two fixed lines may become one tracked line, and then the second would be in the way.
 Best tracked(const PlaceRecord& record, const Best& fixed, const DisturbanceModel& start) {
   Best best = judged(record, tracking_from(record, fixed.model));
   if (start.tracks && start.line_count > 0) {

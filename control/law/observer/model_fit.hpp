@@ -30,8 +30,8 @@ struct FittedModel {
   double innovation_nm2 = 0;  ///< mean square of the innovations
 };
 
-/// A model whose tracked frequencies are those at the record's end with those at its beginning:
-/// tracked back to there.
+/// A model whose tracked frequencies are those at the record's end, with them tracked back to its
+/// beginning.
 DisturbanceModel at_beginning(const PlaceRecord& record, const DisturbanceModel& model);
 
 /// How likely the record is under a model, whose variances are scaled to fit.

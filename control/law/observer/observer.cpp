@@ -25,7 +25,8 @@ Axes axes_of(Vec2 v) noexcept {
 std::int64_t nanoseconds(double seconds) noexcept {
   return static_cast<std::int64_t>(1e9 * seconds);
 }
-/// The filter goes by the frames' own times. A busy computer's camera may come and go by a tenth.
+/// Small differences do not count: the filter goes by the frames' own times, and the frame rate of
+/// a busy computer may come and go by a tenth.
 bool differs(double a, double b) noexcept {
   constexpr double kSameShare = 0.15;
   return std::abs(a - b) > kSameShare * a;
@@ -76,7 +77,8 @@ bool keeps_learnt(const ObserverSettings& has, const ObserverSettings& wants) no
   return is_same_stage(has.stage, wants.stage) && is_same_rate(has, wants);
 }
 
-/// Else a rate that creeps would never be another one.
+/// Keeps the rate that was learnt with: compared with the one before, a rate that creeps would
+/// never count as another.
 ObserverSettings next_wish(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
   ObserverSettings next = wants;
   if (keeps_learnt(has, wants)) next.period_s = has.period_s;
@@ -91,7 +93,7 @@ Innovation see_frame(DisturbanceFilter& filter, const ObserverFrame& frame, std:
                      double target_nm, double seconds, double usual_variance_nm2) noexcept {
   filter.predict(seconds);
   filter.shake(frame.shaken_nm2);
-  // What is farther off than the stage moved lately is no error of the stage's model.
+  // A place farther off than the stage moved lately is no error of the stage's model.
   const double sure_nm = frame.sure ? frame.stage_moved_nm[axis] : DisturbanceFilter::kNeverSure;
   return filter.update(target_nm, frame.variance_nm2[axis] - usual_variance_nm2 + frame.shaken_nm2,
                        sure_nm);

@@ -95,28 +95,29 @@ struct ObserverPlan {
   GainSchedule first_gains;
 };
 ObserverPlan make_plan(const ObserverSettings& settings);
-/// Another stage, frames at another rate, by more than a rate that is measured changes by itself,
-/// or other limits.
+/// Whether the stage or the limits are others, or the frame rate is, by more than a measured rate
+/// changes by itself.
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
-/// What was learnt by one is true for the other: at most the limits differ.
+/// Whether what was learnt with one is true for the other: at most the limits differ.
 bool keeps_learnt(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
-/// What to wish instead of `has`: of a rate that is the same, the one that was learnt by.
+/// What to wish instead of `has`. While the rate is the same, that is the rate that was learnt
+/// with.
 ObserverSettings next_wish(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 
 // What the observer and its tuner have to agree on.
 PreviewSettings preview_of(const ObserverSettings& settings) noexcept;
-/// Before anything is known. @param variance_nm2  of a frame's drift, by the fits
+/// The model before anything is known. @param variance_nm2  of a frame's drift, by the fits
 DisturbanceModel first_model(double variance_nm2, double period_s) noexcept;
-/// Where the stage would have had to be when a frame was taken, by that frame.
+/// Where the stage should have been when a frame was taken, by that frame.
 double target_nm(const ObserverFrame& frame, std::size_t axis, const StageModel& stage,
                  StageError error) noexcept;
 /// Where the stage was then.
 Vec2 stage_nm(const ObserverFrame& frame, const StageModel& stage, StageError error) noexcept;
 
-/// A filter of an axis sees a frame, `seconds` after the one before.
+/// Shows a frame to an axis' filter, `seconds` after the one before.
 /// @param target_nm  target_nm() of the frame
-/// @param usual_variance_nm2  by the fits; the model's noise stands for it
+/// @param usual_variance_nm2  a drift's by the fits, for which the model's noise holds
 Innovation see_frame(DisturbanceFilter& filter, const ObserverFrame& frame, std::size_t axis,
                      double target_nm, double seconds, double usual_variance_nm2) noexcept;
 

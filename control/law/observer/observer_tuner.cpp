@@ -29,11 +29,11 @@ constexpr double kStageFromS = 1, kYoungUntilS = 6;
 constexpr int kStageSteps = 2;        ///< of a fit of the stage
 constexpr double kStageMargin = 4;    ///< gain in log likelihood that a young lock's needs
 constexpr double kNoticeFrames = 32;  ///< until a surprise is noticed
-/// Changes of command, rms over some seconds: of what the limits allow, and what follows.
+/// Changes of command, rms over kChangeS, as shares of what the limits allow: above the one the
+/// penalty grows, below the other it may fall.
 constexpr double kChangeS = 2, kMostShare = 1.0 / 3, kLeastShare = 1.0 / 4;
 constexpr double kPenaltyStep = 1.5, kMostPenalty = 10;
-/// Shares of the frames of that time that had calmer gains: above the one the penalty grows, below
-/// the other it may fall. After a knock they are few.
+/// Shares of the frames of that time that had calmer gains: likewise. After a knock they are few.
 constexpr double kMostCalmed = 1.0 / 2, kFewCalmed = 1.0 / 8;
 /// The share of the settings' penalty that a slow stage gets at least.
 constexpr double kLeastPenalty = 0.1;
@@ -136,8 +136,8 @@ void ObserverTuner::take(const ObserverFrame& frame) {
     const Innovation& seen = frame.innovations[i];
     axis.surprise += (std::min(seen.nm * seen.nm / seen.nm2, kMostSurprise) - axis.surprise) / 64;
     if (axis.surprise > kSurprised && axis.surprised_s < 0) {
-      // Soon after the last time it is not the sample that moves otherwise again, but the model
-      // that does not hold, as one of fixed lines where they drift: then it needs a longer record.
+      // Soon after the last surprise, the sample has not changed its ways again. It is the model
+      // that does not hold, as one with fixed lines where they drift: it needs a longer record.
       axis.again = age_s() - axis.calmed_s < stretch_ * kAgainS;
       axis.surprised_s =
           axis.again ? axis.since_s : std::max(0.0, age_s() - kNoticeFrames * settings_.period_s);
@@ -168,9 +168,9 @@ double ObserverTuner::usual_variance_nm2(std::size_t axis) const {
   return sum / static_cast<double>(frames_.size());
 }
 
-/// A fit of 8 s knows the noise by some 2 %; where markers are few or dim the stage's is a small
-/// part of it, but the same all the time, in the next lock, too. Until something is known, that of
-/// a shorter fit has to do.
+/// A fit of 8 s knows the noise to some 2 %. Where markers are few or dim, the stage's noise is a
+/// small part of it, but it stays the same, in the next lock, too. Until a whole record is there,
+/// that of a shorter fit has to do.
 void ObserverTuner::learn_stage_noise(std::size_t index, double noise_nm2) {
   Axis& axis = axes_[index];
   double fits_nm2 = 0;
@@ -207,7 +207,7 @@ PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage) const {
     record.more_noise_nm2.push_back(frame.variance_nm2[axis] - usual_nm2 +
                                     kMoveNoise * frame.shaken_nm2);
   }
-  // As the frames came: a line's frequency is as wrong as this is.
+  // The mean of the times as the frames came: its error is the lines' in frequency.
   if (record.place_nm.size() > 1)
     record.period_s = (time_s(frames_.back()) - time_s(frames_.front())) /
                       static_cast<double>(record.place_nm.size() - 1);
@@ -219,7 +219,7 @@ DisturbanceModel ObserverTuner::present_model(const Axis& axis) {
   return axis.model.tracks ? axis.filter.model() : axis.model;
 }
 
-/// The stage as the frames show it, under the model in use.
+/// How the frames show the stage to differ, under the model in use.
 StageError ObserverTuner::fitted_stage(std::size_t index, StageError now, std::size_t judged_from,
                                        StageEvidence evidence) const {
   const Axis& axis = axes_[index];
@@ -270,14 +270,15 @@ ObserverTuner::Trial ObserverTuner::tried(std::size_t index, const DisturbanceMo
   return trial;
 }
 
-/// By more than chance: lately, or over all the time that the model in use had and lately, too.
+/// Whether a trial is better by more than chance: lately, or both lately and over all the time that
+/// the model in use had.
 bool ObserverTuner::is_better(const Trial& trial) {
   return trial.advantage > kMargin ||
          (trial.advantage > kLeastMargin && trial.long_advantage > kLongMargin);
 }
 
-/// The penalty that keeps changes of command within what the limits allow, and the stage by its own
-/// gains and not by calmer ones, whose changes are small.
+/// The penalty that keeps changes of command within what the limits allow. The stage then goes by
+/// its own gains, and not by calmer ones, whose changes are small.
 double ObserverTuner::adapted_penalty(std::size_t index) const {
   const Axis& axis = axes_[index];
   double sum_nm2 = 0, count = 0, calmed = 0;
@@ -321,8 +322,8 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   const DisturbanceModel start = axis.has_model ? present_model(axis) : nothing;
   FittedModel best = fit_model(record, start);
   if (young && stage != axis.stage) {
-    // Lines that are not known yet pull at the stage: the stage as it was, the lines fitted as
-    // well.
+    // Lines that are not known yet pull at the fitted stage. Its rival is the stage as it was, with
+    // the lines fitted, too.
     PlaceRecord unchanged = record_of(index, axis.stage);
     unchanged.judged_from = judged_from;
     const FittedModel with_it = fit_model(unchanged, start);

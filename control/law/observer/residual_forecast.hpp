@@ -17,7 +17,7 @@ struct ResidualForecast {
   double markers_nm2 = 0;  ///< what the noise of the markers' places adds: more light would help
   double stage_nm2 = 0;    ///< the stage's own noise: nothing helps
   double lag_nm2 = 0;      ///< what is foreseen, and the stage does not follow
-  /// Until then what is the stage's noise, and what the markers', is not told apart; 0: it is.
+  /// In so many seconds the stage's noise is told from the markers'; 0: it is now.
   double stage_known_in_s = 0;
   double total_nm2() const noexcept { return motion_nm2 + markers_nm2 + stage_nm2 + lag_nm2; }
 };

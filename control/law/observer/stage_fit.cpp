@@ -77,8 +77,9 @@ struct Solution {
   std::vector<double> value, sd;  ///< empty: there is none
 };
 
-/// The weights of `slopes` that make what is left of `errors` go along with no instrument; each is
-/// thought to be 0 but for 1 beforehand. The slopes as their own instruments: least squares.
+/// The weights of `slopes` with which what is left of `errors` is uncorrelated with every
+/// instrument. Beforehand each weight is taken to be 0 with a standard deviation of 1. With the
+/// slopes as instruments this is least squares.
 Solution solve_by(const std::vector<std::vector<double>>& instruments,
                   const std::vector<std::vector<double>>& slopes,
                   const std::vector<double>& errors) {

@@ -21,16 +21,16 @@ struct StageDoubt {
 /// Which of the record's innovations speak.
 enum class StageEvidence {
   Whole,
-  /// Only by what in the slopes is faster than an eighth of the frame rate and not near a line, as
-  /// instruments (Ljung 1999, sec. 7.6): a line that drifts, or is not known yet, leaves
+  /// Takes as instruments (Ljung 1999, sec. 7.6) only what in the slopes is faster than an eighth
+  /// of the frame rate and not near a line. A line that drifts, or is not known yet, leaves
   /// innovations that go along with the commands against it, and would be taken for a stage that
   /// moves too little. The innovations themselves stay as they are: the commands know their past.
   BesideLines,
 };
 
-/// For each doubt by how much the stage differs; 0 where that is not certain (2.5 standard
-/// deviations). Least squares of the innovations, means removed (Ljung 1999, sec. 7.3; the input
-/// is what the loop did by itself).
+/// How much the stage differs, for each doubt; 0 where that is not certain (2.5 standard
+/// deviations). Least squares of the innovations, means removed (Ljung 1999, sec. 7.3; the input is
+/// what the loop did by itself).
 std::vector<double> fit_stage(const PlaceRecord& record, const DisturbanceModel& model,
                               const std::vector<StageDoubt>& doubts,
                               StageEvidence evidence = StageEvidence::Whole);

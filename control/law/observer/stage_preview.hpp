@@ -50,9 +50,9 @@ struct PreviewGains {
 struct ToDo {
   std::array<PreviewGains, 3> parts{};  ///< whose command_nm() are lengths
 
-  /// The present change of command is not larger, and if the course rests no later one is, as long
-  /// as the stage goes by the gains. Beside a line that the stage is too slow to follow it stays
-  /// large, though little is asked for.
+  /// An upper limit: the present change of command is not larger, nor, if the course rests, any
+  /// later one, as long as the stage goes by the gains. Beside a line that the stage is too slow to
+  /// follow it stays large, though little is asked for.
   double length_nm(const StageAhead& ahead) const noexcept;
 };
 
@@ -79,7 +79,7 @@ class StagePreview {
   PreviewGains stage_gains_;  ///< without a course
   Matrix closed_{};           ///< from a frame's states to the next one's, with the gains
   States to_command_{};       ///< what a command changes of the next frame's states
-  /// Weights of the course at the instants of the frame that begins, and of later ones over how far
+  /// Weights of the course at the instants of the frame that begins; and of later ones, by how far
   /// the states then depend on the command.
   std::array<double, kInstants> now_{};
   std::array<States, kInstants> later_{};
@@ -87,7 +87,7 @@ class StagePreview {
   double whole_ = 1;  ///< the cost over the command
 };
 
-/// How far a stage goes of a change of command within a frame.
+/// The share of a change of command that a stage goes within a frame.
 double share_of_a_frame(const PreviewSettings& settings) noexcept;
 /// Fast stages go so far.
 constexpr double kFastShare = 1.0 / 3;

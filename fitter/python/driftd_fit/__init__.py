@@ -364,7 +364,7 @@ class Fitter:
             raise ValueError("this Fitter is closed")
 
     def _look_for_clipped(self, images: Callable, settings: libdriftfit.Options) -> None:
-        """In the first call, the second, the fourth and so on: looking takes as long as fitting a few images."""
+        """Looks in the first call, the second, the fourth and so on: it takes as long as fitting a few images."""
         self._calls += 1
         if self._calls & (self._calls - 1) == 0:
             clipped.warn(images(), settings.saturation)

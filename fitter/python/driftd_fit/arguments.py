@@ -37,7 +37,7 @@ class Range(NamedTuple):
 
 
 ANY, NOT_NEGATIVE = Range(-_LARGEST, _LARGEST), Range(0, _LARGEST)
-#: Of the fit. A gain of None or 0 is not known; others are electrons per count or per whatever unit
+#: Options of the fit. A gain of None or 0 is not known; others are electrons per count or whatever unit
 #: float pixels have.
 FIT_OPTIONS = {
     "max_iterations": Range(1, 255, whole=True), "lambda_start": Range(1e-9, 1e9),
@@ -118,7 +118,7 @@ def _pixels(name: str, given, shape: str) -> np.ndarray:
 
 
 def _gpu_pixels(name: str, given) -> GpuArray | None:
-    """The same of what lies on a GPU."""
+    """The same for an array on a GPU."""
     made = gpu_array(name, given)
     if made is None:
         return None
@@ -133,7 +133,7 @@ def _require_pixel_type(name: str, made) -> None:
 
 
 def images(given) -> np.ndarray | GpuArray:
-    """(n, side, side), C-contiguous."""
+    """Checks images: (n, side, side), C-contiguous."""
     made = _gpu_pixels("images", given)
     if made is not None:
         return _image_shape(made)

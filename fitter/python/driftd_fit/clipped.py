@@ -8,9 +8,9 @@ import warnings
 
 import numpy as np
 
-_MOST_IMAGES = 128  # that are looked at, evenly among all
+_MOST_IMAGES = 128  # so many are looked at, evenly among all
 _FEWEST_PIXELS = 3  # a spot cut off at three quarters of its height
-_HOT_PIXELS = 2     # that may be brighter
+_HOT_PIXELS = 2     # so many may be brighter
 _FEW_STEPS = 64     # of the smallest between an image's values: lower spots have equal pixels by chance
 _STEPS_BELOW = 8    # in which a round top has as many pixels as at any level
 
@@ -70,7 +70,7 @@ def sentence(images: np.ndarray) -> str | None:
     if not len(counts):
         return None
     most = counts.argmax()
-    # By chance they stand at many levels.
+    # Equal pixels by chance stand at many levels.
     if counts[most] < min(2, len(some)) or 2 * counts[most] < counts.sum() or counts[most] < 0.01 * len(some):
         return None
     level = np.format_float_positional(levels[most], trim="-")

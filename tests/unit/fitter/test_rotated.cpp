@@ -51,8 +51,7 @@ class Shape {
 };
 
 /// @param integrated  over each pixel: by Gauss's three places along each axis, which for widths of
-/// 0.7
-///                    pixels and more is right to 1e-4
+///                    0.7 pixels and more is right to 1e-4
 std::vector<double> image(const Ellipse& e, int side, bool integrated = false) {
   const Shape shape(e);
   const double apart = std::sqrt(0.15);

@@ -252,7 +252,7 @@ class Asi(Controller):
         return self._ok("v3.40" if self.tiger else "Version: USB-9.2n")
 
     def _build(self, words) -> bytes:
-        """Lines that CR ends; only the last has a line feed (ASIHub.cpp, GetBuildInfo)."""
+        """CR ends each line; only the last has a line feed (ASIHub.cpp, GetBuildInfo)."""
         if not self.tiger:
             return b"STD_XY\r\n"
         letters = " ".join(axis.name for axis in self.stage.axes)

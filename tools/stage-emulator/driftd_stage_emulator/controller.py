@@ -37,7 +37,7 @@ class Controller:
         raise NotImplementedError
 
     def power_on(self, now_ns: int) -> None:
-        """Forgets what a power cycle makes it forget. The stage has been placed."""
+        """Forgets what a power cycle makes it forget; called when the stage has been placed."""
 
     def client_gone(self) -> None:
         """Ends what goes on for the sake of the client alone."""
@@ -73,7 +73,7 @@ class Controller:
         return True
 
     def within(self, index: int, nm: float) -> float | None:
-        """For controllers that have no error for it: the target, clamped, or None: ignored."""
+        """The target, clamped, for controllers that have no error for it; None: it is ignored."""
         axis = self.stage.axes[index]
         if axis.legal(nm):
             return nm
@@ -81,7 +81,7 @@ class Controller:
 
 
 def line_length(buffer: bytearray, end: int, longest: int) -> int:
-    """For text protocols: up to and with the byte `end`."""
+    """Length of a frame of a text protocol: up to and with the byte `end`."""
     at = buffer.find(end)
     if at >= 0:
         return at + 1

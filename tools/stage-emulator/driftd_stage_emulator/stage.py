@@ -56,7 +56,7 @@ class Axis:
         return round(nm / self.resolution_nm) * self.resolution_nm if self.resolution_nm > 0 else nm
 
     def quiet_at(self, nm: float, now_ns: int) -> None:
-        """It stands there and heads nowhere."""
+        """Sets the axis there, at rest."""
         self.target_nm = self.aim_nm = self.from_nm = nm
         self.since_ns = self.inside_ns = now_ns
         self.coming.clear()
@@ -150,7 +150,7 @@ class Stage:
         return axis.aim_nm + (axis.from_nm - axis.aim_nm) * left
 
     def place_nm(self, index: int, now_ns: int) -> float:
-        """By the model."""
+        """Where the model says that the axis is."""
         axis = self.axes[index]
         self._follow(axis, now_ns)
         return self._along(axis, now_ns)
@@ -170,7 +170,7 @@ class Stage:
         return result
 
     def moving(self, index: int, now_ns: int) -> bool:
-        """Not there yet, or not yet for as long as it takes to be settled."""
+        """Whether it is not there yet, or not yet for as long as it takes to settle."""
         axis = self.axes[index]
         self._follow(axis, now_ns)
         return bool(axis.coming) or now_ns < axis.inside_ns + self.settings.settle_ns

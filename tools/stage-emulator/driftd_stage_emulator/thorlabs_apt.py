@@ -254,7 +254,7 @@ class ThorlabsApt(Controller):
         return self._data(0x0648, struct.pack("<Hh", 1, self._counts(index)), self._own(index))
 
     def _travel(self, index: int, frame: bytes) -> bytes:
-        """In 100 nm."""
+        """The travel in units of 100 nm."""
         return self._data(0x0651, struct.pack("<HH", 1, round(self.travel_nm[index] / 100)),
                           self._own(index))
 

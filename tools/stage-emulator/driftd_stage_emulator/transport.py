@@ -126,7 +126,7 @@ class TcpLink:
 
 
 def _speeds(descriptor: int) -> set[int]:
-    """In and out, in baud. Asked as termios2: a client may have set a speed without a name (BOTHER)."""
+    """Speeds in and out, in baud. Asked as termios2: a client may have set a speed without a name (BOTHER)."""
     answer = fcntl.ioctl(descriptor, TCGETS2, bytes(TERMIOS2.size))
     return set(TERMIOS2.unpack(answer)[-2:])
 

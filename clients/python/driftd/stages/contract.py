@@ -110,7 +110,7 @@ class Stage:
         raise NotImplementedError(f"{type(self).__name__} has no read()")
 
     def health(self) -> Health:
-        """Whether it would obey. Asked some ten times a second, between moves."""
+        """Whether the stage would obey a move. Asked some ten times a second, between moves."""
         return Health()
 
     def stop(self) -> None:

@@ -58,7 +58,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class Limits:
-    """What is never gone beyond, whatever a correction says; nm on the stage's own axes.
+    """Limits that hold whatever a correction says; nm on the stage's own axes.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Settings:
         _check_above_zero("max_rate_hz", self.max_rate_hz)
 
     def configuration(self, device: str) -> dict:
-        """driftd-stage's, for a program that listens at `device`. A limit that is as good as none becomes the most allowed."""
+        """driftd-stage's, for a program that listens at `device`. A limit that is none becomes the most allowed."""
         limits = {"step_limit_nm": min(self.limits.step_nm, self.limits.range_nm, 1e6),
                   "rate_limit_nm_per_s": min(self.limits.rate_nm_per_s, 1e7),
                   "range_limit_nm": min(self.limits.range_nm, 1e9)}

@@ -46,7 +46,7 @@ def serve(stage: Stage, requests: Iterable[str], answers: Output) -> None:
 
 
 def serve_standard_streams(stage: Stage) -> None:
-    """As a child of driftd-stage. What the stage prints goes to standard error, which is the log."""
+    """Serves as a child of driftd-stage. What the stage prints goes to standard error, which is the log."""
     with os.fdopen(os.dup(0), encoding="utf-8", errors="replace") as requests, \
             os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as answers:
         os.dup2(2, 1)
@@ -113,7 +113,7 @@ class _Calls:
 
 
 def _known(nm: float | None) -> str:
-    """- for what nobody knows, and for what is no length, such as the travel of an axis without an end."""
+    """A length as text; "-" where it is not known or not finite, as the travel of an axis without an end."""
     return "-" if nm is None or not abs(nm) <= 1e9 else repr(float(nm))
 
 
