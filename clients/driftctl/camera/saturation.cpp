@@ -15,12 +15,13 @@ namespace {
 /// particle went through. The narrowest spot gives its neighbours more.
 bool is_alone(const FrameStatistics& s, std::size_t pixel, double dim) {
   constexpr double kQuarter = 0.25;
-  const int width = s.shape().width_px, height = s.shape().height_px;
-  const int x = static_cast<int>(pixel) % width, y = static_cast<int>(pixel) / width;
+  const auto width = static_cast<std::size_t>(s.shape().width_px);
+  const auto height = static_cast<std::size_t>(s.shape().height_px);
+  const std::size_t x = pixel % width, y = pixel / width;
   const double lit = dim + kQuarter * (s.highest(pixel) - dim);
-  for (int v = std::max(y - 1, 0); v <= std::min(y + 1, height - 1); ++v) {
-    for (int u = std::max(x - 1, 0); u <= std::min(x + 1, width - 1); ++u) {
-      const auto other = static_cast<std::size_t>(v * width + u);
+  for (std::size_t v = y - (y > 0 ? 1 : 0); v <= std::min(y + 1, height - 1); ++v) {
+    for (std::size_t u = x - (x > 0 ? 1 : 0); u <= std::min(x + 1, width - 1); ++u) {
+      const std::size_t other = v * width + u;
       if (other != pixel && s.highest(other) > lit) return false;
     }
   }
