@@ -23,6 +23,13 @@ Hdf5Handle element_type(Choices& choices) {
   return odd;
 }
 
+/// libhdf5 1.10 reads at address 0 where it writes to a dataset whose chunks it cannot count.
+bool is_countable(const std::vector<hsize_t>& size) {
+  double pixels = 1;
+  for (const hsize_t length : size) pixels *= static_cast<double>(length);
+  return pixels < 1e15;
+}
+
 bool is_small(const std::vector<hsize_t>& size) {
   return std::ranges::all_of(size, [](hsize_t length) { return length <= 40; });
 }
@@ -94,7 +101,7 @@ void make_object(Choices& choices, hid_t group, int number) {
                            H5Dclose);
   // Without chunks it gets its whole place with the first pixels.
   const bool in_chunks = H5Pget_layout(made.get()) == H5D_CHUNKED;
-  if (dataset && rank > 0 && (in_chunks || is_small(size)))
+  if (dataset && rank > 0 && ((in_chunks && is_countable(size)) || is_small(size)))
     write_some(choices, dataset.get(), size);
 }
 
