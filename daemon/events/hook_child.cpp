@@ -128,7 +128,7 @@ std::optional<std::string> run_child(const ChildRun& run, const std::stop_token&
   output.take(0);
   output.finish();
   close(ends[0]);
-  const std::optional<std::string> how = reap(pid);
+  std::optional<std::string> how = reap(pid);
   if (limit.over() && limit.stopping()) return "was ended: driftd is stopping";
   if (limit.over())
     return fmt::format("was ended: it took longer than {} s",
