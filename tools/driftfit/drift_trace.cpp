@@ -58,6 +58,7 @@ class DriftSolver {
   DriftSolution solve(std::optional<std::size_t> reference) {
     int restarts = 0;
     while (!settle(restarts < kMaxRestarts)) ++restarts;
+    while (restarts++ < kMaxRestarts && find_earlier_begins()) settle(false);
     for (DriftPoint& point : points_) {
       if (point.markers < min_markers_) point = {};
     }
@@ -185,6 +186,52 @@ class DriftSolver {
     const std::vector<Slip> slips = find_slips(tracks_, begins_, points_);
     for (const Slip& slip : slips) begins_.add(slip.marker, slip.frame);
     return !slips.empty();
+  }
+
+  /// Where the first frames of a slip show more of the markers that slip than of those that stay,
+  /// their drift is that of the former, and the slip was found behind them. By the places it is
+  /// those that stay who decide.
+  bool find_earlier_begins() {
+    bool found = false;
+    for (std::size_t m = 0; m < places_.size(); ++m) {
+      for (std::size_t i = 1; i < places_[m].size(); ++i) {
+        for (auto begin = earlier_begin(m, i); begin; begin = earlier_begin(m, i)) {
+          begins_.move(m, i, *begin);
+          found = true;
+        }
+      }
+    }
+    return found;
+  }
+
+  std::optional<std::size_t> earlier_begin(std::size_t m, std::size_t place) {
+    const MarkerPlace& old = places_[m][place - 1];
+    const MarkerPlace& now = places_[m][place];
+    const std::size_t begin = begins_.begin_of(m, place);
+    const std::size_t first = begins_.begin_of(m, place - 1) + 1;
+    std::size_t frame = begin;
+    while (frame > first && std::isnan(tracks_.at(frame - 1, m).x_px)) --frame;
+    if (frame <= first || old.frames == 0 || now.frames == 0) return std::nullopt;
+    --frame;
+    x_.clear();
+    y_.clear();
+    for (std::size_t other = 0; other < places_.size(); ++other) {
+      const MarkerTracks::Point& p = tracks_.at(frame, other);
+      const std::size_t its = begins_.place(frame, other);
+      const MarkerPlace& there = places_[other][its];
+      if (other == m || std::isnan(p.x_px) || there.frames == 0 ||
+          its != begins_.place(begin, other))
+        continue;
+      x_.push_back(p.x_px - there.x_px);
+      y_.push_back(p.y_px - there.y_px);
+    }
+    if (x_.empty()) return std::nullopt;
+    const MarkerTracks::Point& p = tracks_.at(frame, m);
+    const double x_px = p.x_px - middle_of(x_), y_px = p.y_px - middle_of(y_);
+    constexpr double kMuchNearer = 0.5;
+    const bool is_there = std::hypot(x_px - now.x_px, y_px - now.y_px) <
+                          kMuchNearer * std::hypot(x_px - old.x_px, y_px - old.y_px);
+    return is_there ? std::optional(frame) : std::nullopt;
   }
 
   void update_places() {

@@ -18,6 +18,10 @@ class PlaceBegins {
   explicit PlaceBegins(std::size_t markers) : begins_(markers) {}
   /// The marker has a place of its own from that frame on.
   void add(std::size_t marker, std::size_t frame);
+  /// A place, not the marker's first, begins at another frame, which no other place begins at.
+  void move(std::size_t marker, std::size_t place, std::size_t frame) {
+    begins_[marker][place - 1] = frame;
+  }
   /// Which of the marker's places a frame belongs to, 0-based.
   std::size_t place(std::size_t frame, std::size_t marker) const noexcept;
   std::size_t places(std::size_t marker) const noexcept { return begins_[marker].size() + 1; }

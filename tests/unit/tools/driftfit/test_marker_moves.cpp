@@ -3,6 +3,7 @@
 // its standard deviation, and who is named.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "support/catch.hpp"
@@ -112,6 +113,22 @@ TEST_CASE("one marker of three or four that slips for good costs no drift, and i
       }
     }
   }
+}
+
+TEST_CASE("in the frame of a slip those that stay decide, also where fewer of them are seen") {
+  // Of seven three slip in frame 40, in which two of those that stay are seen.
+  constexpr int kSlip = 40;
+  const MarkerTracks tracks = tracks_with(7, 0.01, [](int m, int frame) {
+    if (m < 3) return frame < kSlip ? Own{} : Own{-0.8, 0.7};
+    const double dark = std::numeric_limits<double>::quiet_NaN();
+    return frame == kSlip && m > 4 ? Own{dark, dark} : Own{};
+  });
+  const DriftSolution solution = solve_drift(tracks, {});
+  const Errors errors = errors_of(solution.points);
+  CHECK(errors.known == kFrames);
+  CHECK(errors.worst_px < 0.05);
+  REQUIRE(solution.moved.size() == 3);
+  for (const MarkerMoved& moved : solution.moved) CHECK(moved.frame == kSlip);
 }
 
 TEST_CASE("slips of each marker in turn leave the drift alone") {
