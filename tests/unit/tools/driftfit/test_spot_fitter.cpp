@@ -155,12 +155,12 @@ std::string told(const auto& pixels, fitter::PixelType type, int side = 11) {
 }
 
 TEST_CASE("spots that are clipped are told, others are not") {
-  const auto U16 = fitter::PixelType::U16;
-  CHECK(told(clipped(1, 500), U16).empty());
-  CHECK_THAT(told(clipped(0.3, 500), U16), contains("at the top") && contains("--saturation"));
+  constexpr auto kU16 = fitter::PixelType::U16;
+  CHECK(told(clipped(1, 500), kU16).empty());
+  CHECK_THAT(told(clipped(0.3, 500), kU16), contains("at the top") && contains("--saturation"));
   std::vector<std::uint16_t> few = test::simulate_spots<std::uint16_t>(11, 60, 400, 500, 33).pixels;
-  CHECK(told(few, U16).empty());
-  CHECK(told(std::vector<std::uint16_t>(), U16).empty());
+  CHECK(told(few, kU16).empty());
+  CHECK(told(std::vector<std::uint16_t>(), kU16).empty());
 }
 
 TEST_CASE("spots without noise, the same on all their sides, are not told to be clipped") {
@@ -177,17 +177,17 @@ TEST_CASE("spots without noise, the same on all their sides, are not told to be 
 }
 
 TEST_CASE("clipped spots are told beside hot pixels, and hot pixels are no clipped spots") {
-  const auto U16 = fitter::PixelType::U16;
+  constexpr auto kU16 = fitter::PixelType::U16;
   auto hot = clipped(0.3, 500);
   const auto most = *std::max_element(hot.begin(), hot.end());
   for (std::size_t roi = 0; roi < 500; roi += 3)
     hot[roi * 121 + 17] = static_cast<std::uint16_t>(60000 + roi);
-  CHECK_THAT(told(hot, U16), contains("of exactly " + std::to_string(most)));
+  CHECK_THAT(told(hot, kU16), contains("of exactly " + std::to_string(most)));
 
   auto sound = clipped(1, 500);
   for (std::size_t roi = 0; roi < 500; ++roi)
     for (const std::size_t pixel : {3u, 17u, 40u, 117u}) sound[roi * 121 + pixel] = 65535;
-  CHECK(told(sound, U16).empty());
+  CHECK(told(sound, kU16).empty());
 }
 
 TEST_CASE("floats that a program has scaled to 1 tell where their camera clipped") {
