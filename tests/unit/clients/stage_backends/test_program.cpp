@@ -310,7 +310,8 @@ TEST_CASE("a program that says that its stage is gone goes on, and is asked hell
   const auto stage = make_stage(script.options());
   stage->connect();
   const pid_t first = script.pid();
-  std::ofstream(script.options().command.substr(script.options().command.rfind(' ') + 1) + "/gone");
+  const std::string command = script.options().command;
+  const std::ofstream gone(command.substr(command.rfind(' ') + 1) + "/gone");
   CHECK_THAT(failure(*stage, [](Stage& one) { one.health(); }), contains(": pulled"));
   stage->disconnect();
   CHECK(lives(first));
