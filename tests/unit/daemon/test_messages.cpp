@@ -13,7 +13,6 @@
 #include "support/catch.hpp"
 
 using namespace driftd::daemon;
-using driftd::LatencySummary;
 using driftd::daemon::test::record_with_correction;
 using nlohmann::json;
 
