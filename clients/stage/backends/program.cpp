@@ -93,8 +93,6 @@ class ProgramStage final : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
-  /// The end of its input tells it.
-  void stop() override {}
 
  private:
   const std::string& name() const { return child_ ? options_.command : options_.device; }

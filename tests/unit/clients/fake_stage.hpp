@@ -71,7 +71,6 @@ class FakeStage : public Stage {
     if (away) throw StageError("the line is gone");
     return answer;
   }
-  void stop() override { ++stops; }
 
   PerAxis position = {50'000, 60'000};
   std::vector<PerAxis> targets;
@@ -80,7 +79,7 @@ class FakeStage : public Stage {
   bool refuses_late = false, owes_refusal = false;  ///< told by prepare()
   bool away = false, refuses = false, breaks_in_move = false, closed_loop = true;
   std::int64_t takes_ns = 0, reads_ns = 0, owes_ns = 0;
-  int connects = 0, disconnects = 0, reads = 0, healths = 0, stops = 0;
+  int connects = 0, disconnects = 0, reads = 0, healths = 0;
 };
 
 }  // namespace driftd::stage
