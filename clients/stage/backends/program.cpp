@@ -94,8 +94,8 @@ class ProgramStage final : public Stage {
       child_.emplace(options.command, options.timeout_ms);
   }
   ~ProgramStage() override {
-    if (!in_step_) disconnect();
-    line_.reset();  // its input ends
+    if (!in_step_ && !greets_) disconnect();  // hello moves nothing
+    line_.reset();                            // its input ends
   }
   ProgramStage(const ProgramStage&) = delete;
   ProgramStage& operator=(const ProgramStage&) = delete;

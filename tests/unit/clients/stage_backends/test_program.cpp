@@ -361,6 +361,17 @@ TEST_CASE("a program may take its time to start, within a limit of its own") {
   CHECK_THAT(text, contains("no answer to 'hello 1' within 100 ms"));
 }
 
+TEST_CASE("a program that is starting yet is told by the end of its input, too") {
+  const Script script(stage("hello) cat; echo over > over; exit ;;"));
+  StageOptions options = script.options(2000);
+  options.start_timeout_ms = 60'000;
+  {
+    const auto stage = make_stage(options);
+    CHECK_THROWS_AS(stage->connect(), Starting);
+  }
+  CHECK(script.text("over") == "over\n");
+}
+
 TEST_CASE("a program that lives on without its input is killed, with what it started") {
   const Script script(
       stage("health) sleep 600 & echo $! > child; echo health ready; exec sleep 600 ;;"));
