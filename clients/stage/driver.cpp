@@ -22,6 +22,9 @@ constexpr std::int64_t kRefusalLastsMost_ns = 30 * kNanosecondsPerSecond;
 /// Targets in a row that come too late, or reach one of two controllers only, before it is told: a
 /// busy host is late now and then.
 constexpr int kHalvesBorne = 5;
+/// A stage is asked where it is for at most a sixth of the time, and for its health likewise: moves
+/// have the rest.
+constexpr int kPausesOfAnswer = 5;
 constexpr std::int64_t kTellAgain_ns = 10 * kNanosecondsPerSecond;
 constexpr std::array<const char*, kAxes> kAxisWords = {"x", "y"};
 
@@ -105,13 +108,14 @@ void Driver::drop_what_is_over() {
 }
 
 void Driver::connect() {
+  resumes_ = resumes_ || connected_;
   try {
     const std::vector<Axis> axes = call([&] { return stage_.connect(); });
     if (axes.size() != kAxes)
       throw StageError(fmt::format("{} axes are there; 2 are needed", axes.size()));
     PerAxis position{};
     read_surely(position, [](const PerAxis&) { return true; });
-    if (connected_)
+    if (resumes_)
       follower_.resumed(axes, position);
     else
       follower_.connected(axes, position);
@@ -140,6 +144,7 @@ void Driver::connect() {
     return;
   }
   connected_ = true;
+  resumes_ = false;
   pause_ns_ = 0;
   told_.clear();
   std::uint64_t failed = 0;
@@ -159,6 +164,7 @@ void Driver::connect() {
 
 void Driver::lost(const std::string& why) {
   stage_.disconnect();
+  resumes_ = false;
   const std::int64_t least_ns = config_.connection.reconnect_min_ms * kMillisecond_ns;
   const std::int64_t most_ns = config_.connection.reconnect_max_ms * kMillisecond_ns;
   pause_ns_ = pause_ns_ == 0 ? least_ns : std::min(2 * pause_ns_, most_ns);
@@ -204,6 +210,7 @@ bool Driver::read_surely(PerAxis& position, Surprises&& surprises) {
 
 /// @param for_zero  the place is going to be where steps count from
 bool Driver::read_position(bool for_zero) {
+  const std::int64_t asked_ns = clock_();
   PerAxis position{};
   const bool base = (for_zero || zero_position_ns_ != 0) && follower_.place_unknown();
   const bool sure = read_surely(
@@ -222,20 +229,27 @@ bool Driver::read_position(bool for_zero) {
     state.position_ns = now_ns;
     state.total_nm = total;
   });
-  next_position_ns_ = now_ns + config_.motion.position_interval_ms * kMillisecond_ns;
+  next_position_ns_ = next_question_ns(config_.motion.position_interval_ms, asked_ns);
   if (const auto axis = follower_.take_in_vain())
     refuse(fmt::format("{} stays at {:.1f} nm wherever it is sent", kAxisWords[*axis],
                        position[*axis]));
   return sure;
 }
 
+/// When to ask for something again that was asked for then, and has been answered now.
+std::int64_t Driver::next_question_ns(int interval_ms, std::int64_t asked_ns) const {
+  const std::int64_t now_ns = clock_();
+  return now_ns + std::max(interval_ms * kMillisecond_ns, kPausesOfAnswer * (now_ns - asked_ns));
+}
+
 void Driver::ask_health() {
+  const std::int64_t asked_ns = clock_();
   const Health health = call([&] { return stage_.health(); });
   if (health.condition == Condition::Disconnected) throw StageError(health.text);
   const Condition before = condition_;
   condition_ = health.condition;
   board_.update([&](DriverState& state) { state.health = health; });
-  next_health_ns_ = clock_() + config_.motion.health_interval_ms * kMillisecond_ns;
+  next_health_ns_ = next_question_ns(config_.motion.health_interval_ms, asked_ns);
   if (condition_ == before) return;
   if (condition_ == Condition::Ready)
     spdlog::info("the stage is ready again");

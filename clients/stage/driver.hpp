@@ -42,6 +42,7 @@ class Driver {
   bool read_surely(PerAxis& position, Surprises&& surprises);
   bool read_position(bool for_zero = false);
   void ask_health();
+  std::int64_t next_question_ns(int interval_ms, std::int64_t asked_ns) const;
   /// Waits for what the controller says of the last target: the next is the newest by then.
   void settle();
   void carry_out(const Correction& correction);
@@ -67,6 +68,7 @@ class Driver {
   Clock clock_;
   Follower follower_;
   bool connected_ = false;
+  bool resumes_ = false;  ///< it was not lost, and is to tell its axes anew: that may take a while
   Condition condition_ = Condition::Disconnected;
   std::string told_;  ///< the last trouble that went to the log
   std::string told_refusal_;

@@ -107,9 +107,10 @@ PerAxis Follower::slack_nm(std::int64_t now_ns) const {
   for (std::size_t i = 0; i < kAxes; ++i) {
     const bool offset_known = places_[i].offset_nm && !places_[i].offset_in_doubt;
     const bool may_be_off = !at_rest(now_ns) || (may_tell_offset(now_ns) && !offset_known);
-    // Without a sensor nothing tells that the stage is elsewhere.
-    slack_nm[i] = rules_[i].closed_loop ? (may_be_off ? rules_[i].rate_nm_per_s * kLag_s : 0)
-                                        : std::numeric_limits<double>::infinity();
+    // Without a sensor nothing tells that the stage is elsewhere than it was sent.
+    slack_nm[i] = rules_[i].closed_loop || !places_[i].was_sent
+                      ? (may_be_off ? rules_[i].rate_nm_per_s * kLag_s : 0)
+                      : std::numeric_limits<double>::infinity();
   }
   return slack_nm;
 }
@@ -242,6 +243,7 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
     if (place_unknown_[i]) {
       place.is_at(place.of_sensor(position_nm_[i]));
       place.offset_in_doubt = true;  // it may be another one there
+      place.was_sent = false;
       rest_[i].position_nm = position_nm_[i];
       rest_[i].target_nm = place.base_nm;
       behind_nm_[i] = last_behind_nm_[i] = std::nullopt;
@@ -289,7 +291,10 @@ void Follower::moved(const Target& target, std::int64_t now_ns) {
   before_ = {.places = places_, .last_nm = last_nm_};
   first_ns_.reset();
   last_nm_ = target.nm;
-  for (std::size_t i = 0; i < kAxes; ++i) places_[i].is_at(target.nm[i]);
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    places_[i].is_at(target.nm[i]);
+    places_[i].was_sent = true;
+  }
   last_ns_ = now_ns;
   under_way_ = false;
   rest_unseen_ = true;

@@ -114,6 +114,7 @@ class Follower {
     std::optional<double> offset_nm;
     double first_offset_nm = 0;    ///< as learnt first, which later ones stay near
     bool offset_in_doubt = false;  ///< it was learnt before the stage was moved
+    bool was_sent = false;         ///< a target was taken since the stage was found there
 
     void is_at(double nm) { base_nm = lowest_nm = highest_nm = nm; }
     void may_be_at(double nm) {

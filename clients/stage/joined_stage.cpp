@@ -57,8 +57,4 @@ Health JoinedStage::health() {
   return worst;
 }
 
-void JoinedStage::stop() {
-  for (const auto& part : parts_) part->stop();
-}
-
 }  // namespace driftd::stage

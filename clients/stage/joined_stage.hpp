@@ -38,7 +38,6 @@ class JoinedStage : public Stage {
   void read(std::span<double> nm) override;
   /// The worse of both, with both texts.
   Health health() override;
-  void stop() override;
 
  private:
   std::array<std::unique_ptr<Stage>, kAxes> parts_;

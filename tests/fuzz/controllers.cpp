@@ -108,7 +108,6 @@ void drive(stage::Stage& stage) {
     stage.prepare();
   }
   check_health(stage.health());
-  stage.stop();
 }
 
 }  // namespace

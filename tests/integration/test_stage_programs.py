@@ -164,6 +164,16 @@ class InShell(ProgramTest):
         self.rig.send(12, -5)
         self.moved_to(1012, 1995)
 
+    def test_the_end_of_a_service_is_the_end_of_its_input_and_no_signal(self):
+        unit = (SOURCE / "systemd/driftd-stage@.service").read_text()
+        self.shell()
+        pid = self.pid()
+        if "\nKillMode=mixed\n" not in unit:  # then systemd tells all that run in the service
+            os.kill(pid, signal.SIGTERM)
+        self.assertEqual(self.rig.program.stop(), 0)
+        self.until_ended(pid)
+        self.assertTrue((self.folder / "over").exists())
+
     def test_its_health_is_the_reports(self):
         self.shell("[ -e off ] && echo health servo_off no 5 by its button || echo health ready yes")
         self.rig.wait(lambda r: r["state"] == "ready" and r["on_target"] is True)

@@ -256,7 +256,11 @@ class Doctor(unittest.TestCase):
     def test_who_holds_the_camera(self):
         with CalmRig() as rig:
             file = rig.config()
-            self.assertIn("no camera answers", self.findings(rig, file)["camera"]["found"])
+            pathlib.Path(f"{file}.d").mkdir()
+            pathlib.Path(f"{file}.d", "mine.yaml").write_text("log: {level: info}\n")
+            found = self.findings(rig, file)
+            self.assertEqual(found["configuration"]["found"], f"{file} with mine.yaml: no mistakes")
+            self.assertIn("no camera answers", found["camera"]["found"])
             rig.start_sim()
             self.assertIn("nobody controls it", self.findings(rig, file)["camera"]["found"])
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:

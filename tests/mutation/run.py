@@ -8,7 +8,7 @@ the tests that the list names are built and run there, and the copy is restored.
 kept in build/mutation/results.json, so a run that was interrupted goes on where it stopped.
 
   tests/mutation/run.py                        every mistake that has no result yet
-  tests/mutation/run.py control/consensus      those of the sources or ids that begin like this
+  tests/mutation/run.py control/consensus      those of one list, or of sources or ids that begin like this
   tests/mutation/run.py --survivors daemon     those again that the tests did not find
   tests/mutation/run.py --check                every mistake still fits its source (a test of ctest)
   tests/mutation/run.py --report               the table of docs/internals/testing.md from the results
@@ -321,7 +321,8 @@ def report(mistakes: list[Mistake], results: Results) -> None:
 
 def chosen(mistakes: list[Mistake], wanted: list[str]) -> list[Mistake]:
     picked = [m for m in mistakes
-              if not wanted or any(m.name.startswith(w) or m.name.endswith(":" + w) for w in wanted)]
+              if not wanted or any(m.name.startswith(w) or m.name.endswith(":" + w)
+                                   or m.listed_in == f"tests/mutation/{w}.mistakes" for w in wanted)]
     if not picked:
         sys.exit(f"no mistake is named like {' or '.join(wanted)}")
     return picked
@@ -330,7 +331,7 @@ def chosen(mistakes: list[Mistake], wanted: list[str]) -> list[Mistake]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("wanted", nargs="*", help="beginnings of source paths or of names; ids")
+    parser.add_argument("wanted", nargs="*", help="lists; beginnings of source paths or of names; ids")
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument("--check", action="store_true", help="only whether each fits its source")
     modes.add_argument("--report", action="store_true", help="only the table of the results")
@@ -344,16 +345,16 @@ def main() -> int:
     mistakes = chosen(read_lists(), options.wanted)
     if options.check:
         return check(mistakes)
+    if options.list:
+        for mistake in mistakes:
+            print(f"{mistake.name}: {mistake.reason}")
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # and the children with it
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     results = Results(work / "results.json")
     if options.report:
         report(mistakes, results)
-        return 0
-    if options.list:
-        for mistake in mistakes:
-            print(f"{mistake.name}: {mistake.reason}")
         return 0
     with (work / "lock").open("w") as lock:  # one run at a time
         fcntl.flock(lock, fcntl.LOCK_EX)

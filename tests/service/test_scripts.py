@@ -3,6 +3,7 @@
 given wrongly is refused, and what has changed is read by clang-tidy."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -155,6 +156,32 @@ class Scripts(unittest.TestCase):
             with self.subTest(arguments):
                 self.call("git", "init", "-q")
                 self.assertIn(text, self.call(f"./{arguments[0]}", *arguments[1:], code=code))
+
+
+class Mistakes(unittest.TestCase):
+    """tests/mutation/run.py, which nothing is planted by here."""
+
+    @staticmethod
+    def names(*wanted: str) -> list[str]:
+        listed = subprocess.run([SOURCE / "tests/mutation/run.py", "--list", *wanted],
+                                capture_output=True, text=True, check=True)
+        return [line.split(": ")[0] for line in listed.stdout.splitlines()]
+
+    def test_a_list_is_taken_by_its_name_and_its_mistakes_by_source_and_id(self):
+        text = (SOURCE / "tests/mutation/daemon/lock_session.mistakes").read_text()
+        ids = [line[1:].split("]")[0] for line in text.splitlines() if line.startswith("[")]
+        by_list = self.names("daemon/lock_session")
+        self.assertEqual(by_list, [f"daemon/loop/lock_session.cpp:{one}" for one in ids])
+        self.assertEqual(self.names("daemon/loop/lock_session"), by_list)
+        self.assertEqual(self.names("lock-id", "order-untold"), by_list[:2])
+
+    def test_the_page_counts_what_is_listed(self):
+        page = (SOURCE / "docs/internals/testing.md").read_text()
+        counted = dict(re.findall(r"^\| `(\w+/\w+)` \| `.*` \| (\d+) \|", page, re.MULTILINE))
+        lists = {f"{path.parent.name}/{path.stem}" for path in (SOURCE / "tests/mutation").glob("*/*.mistakes")}
+        self.assertEqual(set(counted), lists)
+        for name, count in counted.items():
+            self.assertEqual(len(self.names(name)), int(count), name)
 
 
 if __name__ == "__main__":

@@ -90,11 +90,6 @@ int driftd_stage_get_health(void* stage, struct driftd_stage_health* health) {
   return 0;
 }
 
-int driftd_stage_stop(void* stage) {
-  (void)stage;
-  return 0;
-}
-
 const char* driftd_stage_error(void* stage, int code) {
   (void)stage;
   return code == kNoAnswer ? "the simulator gave no place" : strerror(code);

@@ -57,7 +57,8 @@ void write_and_tell(const CalibrationFile& file, const KeyValues& values, bool a
     fmt::print(stderr,
                "A later drop-in takes the place of {}: what was written of it has no effect.\n",
                key);
-  fmt::print(stderr, "{}\n", how_to_load(written->before, written->after));
+  if (written->overridden.size() < values.size())
+    fmt::print(stderr, "{}\n", how_to_load(written->before, written->after));
 }
 
 }  // namespace driftd::clients

@@ -39,6 +39,7 @@ struct Machine {
   std::string instance;             ///< of driftd@NAME; "" of driftd
   config::Config config;            ///< the defaults where there is no file
   std::filesystem::path file;       ///< "" where there is none
+  std::string sources;              ///< the file and the drop-ins that give values; likewise
   std::string problem;              ///< with the file; "" where there is none
   std::string user;                 ///< who asks
   std::vector<std::string> groups;  ///< that the user is in

@@ -44,7 +44,7 @@ std::vector<Finding> look_at_configuration(const Machine& machine) {
   if (!machine.problem.empty())
     return {{Level::Fail, machine.problem, "Mend these places of the file.",
              fmt::format("driftd --config {} --check-config", machine.file.string())}};
-  std::vector<Finding> findings{{Level::Ok, machine.file.string() + ": no mistakes"}};
+  std::vector<Finding> findings{{Level::Ok, machine.sources + ": no mistakes"}};
   const fs::path& hook = machine.config.hook.on_event;
   const std::string problem = hook.empty() ? "" : machine.hook_problem(hook);
   if (!problem.empty())

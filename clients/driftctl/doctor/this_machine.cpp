@@ -18,6 +18,7 @@
 #include "base/state_directory.hpp"
 #include "camera/aravis/gvcp_probe.hpp"
 #include "clients/driftctl/doctor/machine.hpp"
+#include "config/drop_ins.hpp"
 #include "config/hook_program.hpp"
 
 namespace driftd::clients::doctor {
@@ -135,7 +136,9 @@ Machine this_machine(const fs::path& config_file, const std::string& instance) {
     machine.file = machine.service_file();
   if (!machine.file.empty()) {
     try {
-      machine.config = config::load(machine.file);
+      config::Origins origins;
+      machine.config = config::load(machine.file, &origins);
+      machine.sources = config::with_drop_ins(machine.file, origins);
     } catch (const config::ConfigError& mistake) {
       machine.problem = mistake.what();
     }

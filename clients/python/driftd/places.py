@@ -55,18 +55,39 @@ def _drop_ins(config: str | os.PathLike) -> list[str]:
     return []
 
 
+def _wire_of(name: str | os.PathLike) -> dict[str, str | list[str]]:
+    """Section ``wire`` of one file. ValueError naming the file where that is no configuration of driftd."""
+    import yaml  # the one thing here that needs it
+    with open(name, encoding="utf-8") as file:
+        try:
+            content = yaml.safe_load(file) or {}
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ValueError(f"{os.fsdecode(name)}: {error}") from None
+    wire = content.get("wire") or {} if isinstance(content, dict) else None
+    if not isinstance(wire, dict):
+        raise ValueError(f"{os.fsdecode(name)}: found no mapping where sections, and endpoints in `wire`, are expected")
+    for key in set(Endpoints._fields) & set(wire):
+        some = [wire[key]] if isinstance(wire[key], str) else wire[key]
+        if not (isinstance(some, list) and some and all(isinstance(one, str) for one in some)):
+            raise ValueError(f"{os.fsdecode(name)}: wire.{key}: found {wire[key]!r}; allowed an endpoint, or a list of them")
+    return wire
+
+
 def endpoints(config: str | os.PathLike | None = None) -> Endpoints:
     """The endpoints of the daemon's configuration file and its drop-ins, or the default ones.
 
     Needs python3-yaml if a file is given. A named endpoint, ``ipc://NAME``, is looked for when it is
     used.
+
+    Raises
+    ------
+    OSError, ValueError
+        A file cannot be read, or is no configuration; ValueError names it.
     """
-    wire = {}
+    wire: dict[str, str | list[str]] = {}
     if config is not None:
-        import yaml  # the one thing here that needs it
         for name in [config, *_drop_ins(config)]:
-            with open(name, encoding="utf-8") as file:
-                wire.update((yaml.safe_load(file) or {}).get("wire") or {})
+            wire.update(_wire_of(name))
     return Endpoints(**{name: _local(wire[name]) for name in Endpoints._fields if name in wire})
 
 

@@ -25,7 +25,6 @@ namespace {
 constexpr double kNmPerMm = 1e6;
 constexpr int kDigits = 2;  ///< of a target in its unit, 0.1 um unless UM was changed: 1 nm
 constexpr int kOutOfRange = -4;
-constexpr int kHalted = -21;
 
 struct ErrorText {
   int code;
@@ -37,7 +36,7 @@ constexpr std::array<ErrorText, 7> kErrors{{{-1, "unknown command"},
                                             {kOutOfRange, "a parameter is out of range"},
                                             {-5, "the operation failed"},
                                             {-6, "undefined error"},
-                                            {kHalted, "halted by command"}}};
+                                            {-21, "halted by command"}}};
 
 std::string error_text(int code) {
   for (const ErrorText& known : kErrors) {
@@ -69,7 +68,6 @@ class Asi final : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
-  void stop() override;
 
  private:
   struct Answer {
@@ -270,12 +268,6 @@ Health Asi::health() {
   }
   if (health.condition == Condition::ServoOff) health.text += kServoHint;
   return health;
-}
-
-void Asi::stop() {
-  const Answer answer = ask("\\");
-  // -21 is how some firmwares say that the halt ended a move.
-  if (answer.error != 0 && answer.error != kHalted) line_->refuse(answer.line, ":A or :N-21");
 }
 
 }  // namespace

@@ -52,7 +52,6 @@ int driftd_stage_describe(void* stage, char* text, int size);
 int driftd_stage_move(void* stage, const double* nm);
 int driftd_stage_read(void* stage, double* nm);
 int driftd_stage_get_health(void* stage, struct driftd_stage_health* health);
-int driftd_stage_stop(void* stage);
 /* What a code means; `stage` may be NULL. */
 const char* driftd_stage_error(void* stage, int code);
 

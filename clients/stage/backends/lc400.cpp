@@ -100,8 +100,6 @@ class Lc400 final : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
-  /// It holds its target; there is nothing to stop.
-  void stop() override {}
 
  private:
   void collect();

@@ -41,7 +41,6 @@ class Library final : public Stage {
   bool move_to(std::span<const double> nm) override { return connected().move_to(nm); }
   void read(std::span<double> nm) override { connected().read(nm); }
   Health health() override { return connected().health(); }
-  void stop() override { connected().stop(); }
 
  private:
   Stage& connected() {

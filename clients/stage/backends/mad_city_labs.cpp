@@ -81,8 +81,6 @@ class MadCityLabs final : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
-  /// It holds its target; there is nothing to stop.
-  void stop() override {}
 
  private:
   int handle_of_serial(int serial);

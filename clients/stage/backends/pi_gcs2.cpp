@@ -24,11 +24,9 @@ constexpr double kNmPerUm = 1e3;
 constexpr double kNmPerMm = 1e6;
 constexpr double kResolutionNm = 0.1;
 constexpr std::string_view kErrorNumber = "the number of an error";
-constexpr std::string_view kStopAll = "\x18";  // one byte, without LF
 
 constexpr int kServoOffOrNotReferenced = 5;
 constexpr int kOutOfLimits = 7;
-constexpr int kStopped = 10;
 constexpr int kServoSwitchedItselfOff = 1024;
 
 struct ErrorText {
@@ -41,7 +39,7 @@ constexpr std::array<ErrorText, 14> kErrors{{
     {3, "command too long"},
     {kServoOffOrNotReferenced, "move refused: servo off or axis not referenced"},
     {kOutOfLimits, "move refused: position out of limits"},
-    {kStopped, "stopped by command"},
+    {10, "stopped by command"},
     {15, "invalid axis identifier"},
     {17, "parameter out of range"},
     {23, "illegal axis"},
@@ -96,7 +94,6 @@ class PiGcs2 final : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
-  void stop() override;
 
  private:
   struct Unit {
@@ -133,7 +130,6 @@ class PiGcs2 final : public Stage {
   bool tells_on_target_ = false;
   bool on_target_ = false;
   bool ask_servo_next_ = true;
-  bool stop_sent_ = false;
   bool answer_due_ = false;  ///< of the ERR? behind a move
   int error_ = 0;            ///< that it told, until health() has
   bool not_taken_ = false;   ///< the last move, until prepare() has told it
@@ -208,7 +204,7 @@ std::optional<std::vector<double>> PiGcs2::numbers_if_known(const std::string& q
 std::vector<Axis> PiGcs2::connect() {
   line_.open();
   refusal_ = {};
-  stop_sent_ = answer_due_ = not_taken_ = false;
+  answer_due_ = not_taken_ = false;
   error_ = 0;
   identify();
   find_axes();
@@ -361,11 +357,10 @@ void PiGcs2::read(std::span<double> nm) {
   for (std::size_t i = 0; i < nm.size(); ++i) nm[i] = place[i] * units_[i].nm;
 }
 
-/// The error that a halt of ours sets is none.
 int PiGcs2::parse_error(const std::vector<std::string>& lines) {
   const std::optional<int> code = parse_whole(lines.front());
   if (!code || lines.size() != 1) line_->refuse(lines.front(), kErrorNumber);
-  return std::exchange(stop_sent_, false) && code == kStopped ? 0 : *code;
+  return *code;
 }
 
 int PiGcs2::read_error() {
@@ -431,12 +426,6 @@ std::string PiGcs2::axes_where(const std::vector<double>& flags, double value) c
     if (flags[i] == value) found += " " + options_.axes[i];
   }
   return found;
-}
-
-/// Halts motors, and makes a piezo's present place its target.
-void PiGcs2::stop() {
-  line_->write(kStopAll);
-  stop_sent_ = true;
 }
 
 }  // namespace

@@ -63,8 +63,6 @@ class Piezoconcept final : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
-  /// It holds its target; there is nothing to stop.
-  void stop() override {}
 
  private:
   std::string ask(const std::string& question, std::string_view expected);

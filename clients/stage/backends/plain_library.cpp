@@ -19,7 +19,6 @@ struct Functions {
   decltype(driftd_stage_move)* move = nullptr;
   decltype(driftd_stage_read)* read = nullptr;
   decltype(driftd_stage_get_health)* health = nullptr;
-  decltype(driftd_stage_stop)* stop = nullptr;
   decltype(driftd_stage_error)* error = nullptr;
 };
 
@@ -35,7 +34,6 @@ class PlainLibrary final : public Stage {
     library_->find("driftd_stage_move", call_.move);
     library_->find("driftd_stage_read", call_.read);
     library_->find("driftd_stage_get_health", call_.health);
-    library_->find("driftd_stage_stop", call_.stop);
     library_->find("driftd_stage_error", call_.error);
   }
   ~PlainLibrary() override { close(); }
@@ -47,7 +45,6 @@ class PlainLibrary final : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override { require(call_.read(stage_, nm.data()), "read"); }
   Health health() override;
-  void stop() override { require(call_.stop(stage_), "stop"); }
 
  private:
   void close() {

@@ -60,6 +60,20 @@ std::optional<Condition> condition_of(std::string_view word) {
   return std::nullopt;
 }
 
+/// Takes the controller's code off a text for people, where it begins with one. A whole number that
+/// is too large for a code, as Windows' are without their sign, stays in the text.
+/// @return nothing where it begins with no whole number
+std::optional<int> take_code(std::string_view& text) {
+  std::string_view behind = text;
+  const std::string_view word = next_word(behind);
+  const auto code = parse_whole(word);
+  if (code) text = behind;
+  const std::string_view digits = word.substr(word.starts_with('-') ? 1 : 0);
+  const bool too_large =
+      !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  return code || !too_large ? code : 0;
+}
+
 class ProgramStage final : public Stage {
  public:
   explicit ProgramStage(const StageOptions& options) : options_(options) {
@@ -80,8 +94,8 @@ class ProgramStage final : public Stage {
       child_.emplace(options.command, options.timeout_ms);
   }
   ~ProgramStage() override {
-    if (!in_step_) disconnect();
-    line_.reset();  // its input ends
+    if (!in_step_ && !greets_) disconnect();  // hello moves nothing
+    line_.reset();                            // its input ends
   }
   ProgramStage(const ProgramStage&) = delete;
   ProgramStage& operator=(const ProgramStage&) = delete;
@@ -93,8 +107,6 @@ class ProgramStage final : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
-  /// The end of its input tells it.
-  void stop() override {}
 
  private:
   const std::string& name() const { return child_ ? options_.command : options_.device; }
@@ -255,11 +267,8 @@ bool ProgramStage::move_to(std::span<const double> nm) {
   understood();
   if (word == "late") throw TooLate("the program gets its targets later than a correction lives");
   if (word == "ok") return true;
-  std::string_view text = rest;
-  const auto code = parse_whole(next_word(text));
-  refusal_ = {.condition = Condition::Error,
-              .code = code.value_or(0),
-              .text = sentence(code ? text : rest)};
+  const int code = take_code(rest).value_or(0);
+  refusal_ = {.condition = Condition::Error, .code = code, .text = sentence(rest)};
   if (refusal_.text.empty()) refusal_.text = "the program refused a target and does not say why";
   return false;
 }
@@ -284,8 +293,7 @@ Health ProgramStage::health() {
   const bool is_health = next_word(rest) == "health";
   const auto condition = condition_of(next_word(rest));
   const std::string_view on_target = next_word(rest);
-  const std::string_view code = next_word(rest);
-  const auto error = code.empty() ? std::optional(0) : parse_whole(code);
+  const auto error = rest.empty() ? std::optional(0) : take_code(rest);
   const bool tells = on_target == "yes" || on_target == "no";
   if (!is_health || !condition || !error || !(tells || on_target.empty() || on_target == "-"))
     line_->refuse(line, kHealth);

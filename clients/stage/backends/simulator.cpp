@@ -31,7 +31,6 @@ class SimulatorStage : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override { return {}; }
-  void stop() override {}
 
  private:
   void send(const std::string& datagram);

@@ -141,8 +141,6 @@ class ThorlabsApt final : public Stage {
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
   Health health() override;
-  /// It holds its target; there is nothing to stop.
-  void stop() override {}
 
  private:
   void send(const Unit& unit, std::uint16_t id, unsigned first, unsigned second);

@@ -102,8 +102,6 @@ class Stage {
   virtual void read(std::span<double> nm) = 0;
   /// Asked some ten times a second, between moves. @throws StageError
   virtual Health health() = 0;
-  /// The stage stays where it is. @throws StageError
-  virtual void stop() = 0;
 };
 
 /// @throws std::invalid_argument for a driver that does not exist or options that it cannot use;

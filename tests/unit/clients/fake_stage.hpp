@@ -25,6 +25,7 @@ class FakeStage : public Stage {
     owes_refusal = false;
     fake_now_ns += takes_ns;
     if (away) throw StageError("nobody answers at tcp://127.0.0.1:1");
+    if (starts > 0 && starts-- > 0) throw Starting("is starting");
     Axis axis{.name = "1", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1};
     axis.closed_loop = closed_loop;
     Axis other = axis;
@@ -68,10 +69,10 @@ class FakeStage : public Stage {
   }
   Health health() override {
     ++healths;
+    fake_now_ns += healths_ns;
     if (away) throw StageError("the line is gone");
     return answer;
   }
-  void stop() override { ++stops; }
 
   PerAxis position = {50'000, 60'000};
   std::vector<PerAxis> targets;
@@ -79,8 +80,9 @@ class FakeStage : public Stage {
   Condition late_condition = Condition::Error;
   bool refuses_late = false, owes_refusal = false;  ///< told by prepare()
   bool away = false, refuses = false, breaks_in_move = false, closed_loop = true;
-  std::int64_t takes_ns = 0, reads_ns = 0, owes_ns = 0;
-  int connects = 0, disconnects = 0, reads = 0, healths = 0, stops = 0;
+  std::int64_t takes_ns = 0, reads_ns = 0, healths_ns = 0, owes_ns = 0;
+  int starts = 0;  ///< calls of connect() that need longer
+  int connects = 0, disconnects = 0, reads = 0, healths = 0;
 };
 
 }  // namespace driftd::stage

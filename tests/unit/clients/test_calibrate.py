@@ -156,6 +156,15 @@ class Calibrate(unittest.TestCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertIn(f"A later drop-in takes the place of stage.time_constant_us ({later}:1): what was written of it has "
                       "no effect.\n", done.stderr)
+        self.assertIn("driftd takes it over on reload", done.stderr)
+        before = self.daemon.words[-1]["result"]["present"]
+        self.file("driftd.yaml.d/zz.yaml", "stage: {time_constant_us: 1000, delay_us: 3000, image_to_stage: [[1, 0], [0, 1]]}\n"
+                  f"control: {{integral: {before['integral']}, proportional: {before['proportional']}}}\n")
+        os.remove(self.written)
+        done = self.run_it("--config", self.config, "--write")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertNotIn("takes it over", done.stderr)  # there is nothing to take over
+        self.assertTrue(done.stderr.endswith("what was written of it has no effect.\n"), done.stderr)
 
     def test_drop_ins_count_for_what_driftd_runs_with(self):
         os.mkdir(self.drop_ins)

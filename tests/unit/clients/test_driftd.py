@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """clients/python against a publisher and a command socket that follow docs/reference/protocol.md."""
 import pathlib
+import re
 import tempfile
 import time
 import unittest
@@ -52,6 +53,11 @@ class Places(unittest.TestCase):
                 (drop_ins / name).write_text(text)
             self.assertEqual(driftd.endpoints(str(file)),
                              driftd.Endpoints("ipc://a", driftd.Endpoints().corrections, "ipc://d"))
+            for wrong in (b"wire: {publish: [", b"- wire", b"wire: ipc://a", b"wire: {publish: 5}", b"wire: {publish: }",
+                          b"wire: {publish: []}", b"wire: {publish: [5]}", b"# \xff\n"):
+                (drop_ins / "y.yaml").write_bytes(wrong)
+                with self.assertRaisesRegex(ValueError, f"^{re.escape(str(drop_ins))}/y.yaml: "):
+                    driftd.endpoints(file)
 
 
 class Subscribing(WithDaemon):

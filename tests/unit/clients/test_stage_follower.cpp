@@ -74,8 +74,29 @@ TEST_CASE("an axis without a sensor is where it says until it was sent somewhere
   FollowerBench bench(axis(), axis(), {50'000, 60'000}, travel(0, 100'000, false));
   bench.position = {50'000, 69'000};
   bench.follower.seen(bench.position, bench.now_ns);
-  bench.move(correction({0, 1}, {0, 1}));
-  CHECK(bench.position[1] == Approx(69'001));
+  SECTION("and was") {
+    bench.move(correction({0, 1}, {0, 1}));
+    CHECK(bench.position[1] == Approx(69'001));
+    bench.position[1] = 71'000;  // what it reads from then on means nothing
+    bench.now_ns += 1'000'000'000;
+    bench.follower.seen(bench.position, bench.now_ns);
+    bench.move(correction({0, 2}, {0, 1}));
+    CHECK(bench.position[1] == Approx(69'002));
+  }
+  SECTION("and refused to go") {
+    const Target target = bench.follower.plan(correction({0, 1}, {0, 1}), bench.now_ns);
+    if (GENERATE(false, true)) {  // at once, or with a later answer
+      bench.follower.moved(target, bench.now_ns);
+      bench.follower.not_taken();
+    } else {
+      bench.follower.refused(target, bench.now_ns);
+    }
+    bench.position[1] = 71'000;
+    bench.now_ns += 1'000'000'000;
+    bench.follower.seen(bench.position, bench.now_ns);
+    bench.move(correction({0, 1}, {0, 1}, 2));
+    CHECK(bench.position[1] == Approx(71'001));
+  }
 }
 
 TEST_CASE("a controller that comes back where it was goes on from the last target", "[stage]") {

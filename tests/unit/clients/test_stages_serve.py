@@ -122,6 +122,14 @@ class Serving(unittest.TestCase):
                 f"gone {word}: OSError: cable pulled",
                 "gone nonsense: ValueError: driftd-stage asks for what this version of driftd.stages does not know"])
 
+    def test_a_refusal_of_what_is_no_target_is_a_stage_that_is_gone(self):
+        for call, request in (("connect", "hello 1"), ("read", "read"), ("health", "health")):
+            self.stage.fail = {}
+            self.connected()
+            self.stage.fail = {call: stages.Refused("not now", 7)}
+            self.assertEqual(self.ask(*(() if call == "connect" else CONNECTED), request)[-1],
+                             f"gone {request.split()[0]}: Refused: not now")
+
     def test_values_that_make_no_sense_are_faults(self):
         for place in ([1.0], [1, 2, 3], None, "ab"):
             self.stage.place_nm = place
@@ -182,6 +190,20 @@ raise SystemExit(driftd.stages.main(lambda options: Loud()))
         self.assertEqual(done.stdout.splitlines(), ["hello 1 python: Loud", "axis - - - closed 1",
                                                     "axis - - - closed 2", "place 1.0 2.0"])
         self.assertEqual((done.stderr, done.returncode), ("opening\nstopping\n", 0))
+
+    def test_what_a_stage_starts_reads_no_requests(self):
+        program = self.PROGRAM.replace("return 1, 2", """
+        import subprocess, sys
+        print("asked")
+        return len(subprocess.run(["head", "-c1"], stdout=subprocess.PIPE).stdout), len(sys.stdin.read())""")
+        with subprocess.Popen([sys.executable, "-u", "-c", program, "--serve"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            child.stdin.write(b"hello 1\naxis 1\naxis 2\nread\n")
+            child.stdin.flush()
+            self.assertEqual([child.stderr.readline(), child.stderr.readline()], [b"opening\n", b"asked\n"])
+            child.stdin.write(b"health\n")
+            child.stdin.close()
+            self.assertEqual(child.stdout.read().splitlines()[3:], [b"place 0.0 0.0", b"health ready - 0"])
 
 
 if __name__ == "__main__":

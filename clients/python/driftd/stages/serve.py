@@ -33,8 +33,6 @@ def serve(stage: Stage, requests: Iterable[str], answers: Output) -> None:
         error = None
         try:
             answer = calls.answer(word, rest)
-        except Refused as refusal:
-            answer = f"refused {refusal.code} {refusal}"
         except SettingsError as never:
             answer, error = f"gone {never}", never
         except Exception as gone:
@@ -46,9 +44,11 @@ def serve(stage: Stage, requests: Iterable[str], answers: Output) -> None:
 
 
 def serve_standard_streams(stage: Stage) -> None:
-    """Serves as a child of driftd-stage. What the stage prints goes to standard error, which is the log."""
+    """Serves as a child of driftd-stage. What the stage prints goes to standard error, which is the log; what it
+    starts finds nothing on its standard input, where it would take requests away."""
     with os.fdopen(os.dup(0), encoding="utf-8", errors="replace") as requests, \
-            os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as answers:
+            os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as answers, open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
         os.dup2(2, 1)
         sys.stdout = sys.stderr
         try:
@@ -108,7 +108,10 @@ class _Calls:
             raise ValueError("both axes of the stage are to be moved")
         if time.monotonic_ns() > expires_ns:
             return "late"
-        self._stage.move_to(tuple(targets_nm[self._numbers.index(number)] for number in (0, 1)))
+        try:
+            self._stage.move_to(tuple(targets_nm[self._numbers.index(number)] for number in (0, 1)))
+        except Refused as refusal:
+            return f"refused {refusal.code} {refusal}"
         return "ok"
 
 

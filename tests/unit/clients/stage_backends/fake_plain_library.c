@@ -55,10 +55,6 @@ int driftd_stage_get_health(void* stage, struct driftd_stage_health* health) {
   health->error = place_nm[0] < -500 ? 5 : 0;
   return 0;
 }
-int driftd_stage_stop(void* stage) {
-  (void)stage;
-  return 0;
-}
 const char* driftd_stage_error(void* stage, int code) {
   (void)stage;
   switch (code) {

@@ -197,21 +197,6 @@ TEST_CASE("ASI: a Tiger left in its other syntax is set back") {
   CHECK(peer.problem().empty());
 }
 
-TEST_CASE("ASI: halt, with either answer, after the answer of a move") {
-  ScriptedPeer peer(Over::Tcp,
-                    {with(connected(), {{.expect = "M Y=1.00 X=1.00\r", .answer = ":A\r\n"},
-                                        {.expect = "\\\r", .answer = ":N-21\r\n"},
-                                        {.expect = "\\\r", .answer = ":A\r\n"},
-                                        {.expect = "\\\r", .answer = ":N-5\r\n"}})});
-  const auto stage = make_stage(options(peer));
-  stage->connect();
-  stage->move_to(std::array{100.0, 100.0});
-  CHECK_NOTHROW(stage->stop());
-  CHECK_NOTHROW(stage->stop());
-  CHECK_THROWS_WITH(stage->stop(), contains("':N-5', expected :A or :N-21"));
-  CHECK(peer.problem().empty());
-}
-
 TEST_CASE("ASI: garbage, silence, half an answer and a closed line") {
   const auto told = [](const Step& last, int timeout_ms = 10'000) {
     ScriptedPeer peer(Over::Tcp, {with(connected(), {last})});

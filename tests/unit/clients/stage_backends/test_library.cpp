@@ -55,7 +55,6 @@ TEST_CASE("Mad City Labs: the first controller, its ranges and its resolution") 
     stage->read(place);
     CHECK(place[0] == Approx(50'123.0));
     CHECK(stage->health().condition == Condition::Ready);
-    stage->stop();
   }
   // Connecting and ending move nothing.
   CHECK(fake.calls() == "init 1=50123 2=60000 release1 ");

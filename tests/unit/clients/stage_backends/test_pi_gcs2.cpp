@@ -76,13 +76,13 @@ TEST_CASE("PI: connect asks and changes nothing, by TCP and by a serial line") {
 }
 
 TEST_CASE("PI: both axes move by one command, not before the last is dealt with; read in nm") {
-  ScriptedPeer peer(Over::Tcp,
-                    {with(connected(), {{.expect = "MOV 1 50.1234 2 -0.0001\nERR?\n"},
-                                        {.answer = "0\n"},
-                                        {.expect = "MOV 1 0.0000 2 99.9999\nERR?\n"},
-                                        {.answer = "0\n"},
-                                        {.expect = "POS? 1 2\n", .answer = "1=50.12341 \n2=-0.5\n"},
-                                        {.expect = "\x18"}})});
+  ScriptedPeer peer(
+      Over::Tcp,
+      {with(connected(), {{.expect = "MOV 1 50.1234 2 -0.0001\nERR?\n"},
+                          {.answer = "0\n"},
+                          {.expect = "MOV 1 0.0000 2 99.9999\nERR?\n"},
+                          {.answer = "0\n"},
+                          {.expect = "POS? 1 2\n", .answer = "1=50.12341 \n2=-0.5\n"}})});
   const auto stage = make_stage(options(peer));
   stage->connect();
   CHECK(stage->move_to(std::array{50'123.44, -0.14}));
@@ -92,7 +92,6 @@ TEST_CASE("PI: both axes move by one command, not before the last is dealt with;
   stage->read(place);
   CHECK(place[0] == Approx(50'123.41));
   CHECK(place[1] == -500);
-  stage->stop();
   CHECK(peer.problem().empty());
 }
 
@@ -263,18 +262,12 @@ TEST_CASE("PI: a refused move is found before anything else is sent, and told on
   CHECK(peer.problem().empty());
 }
 
-TEST_CASE("PI: the error that a halt sets is no error, another's halt is") {
-  const Step stopped{.expect = "ERR?\n", .answer = "10\n"};
+TEST_CASE("PI: a halt by another program is an error") {
   ScriptedPeer peer(
-      Over::Tcp, {with(connected(), {{.expect = "\x18"},
-                                     stopped,
-                                     {.expect = "ONT? 1 2\n", .answer = "1=1 \n2=1\n"},
-                                     {.expect = "MOV 1 1.0000 2 1.0000\nERR?\n", .answer = "10\n"},
+      Over::Tcp, {with(connected(), {{.expect = "MOV 1 1.0000 2 1.0000\nERR?\n", .answer = "10\n"},
                                      {.expect = "SVO? 1 2\n", .answer = "1=1 \n2=1\n"}})});
   const auto stage = make_stage(options(peer));
   stage->connect();
-  stage->stop();
-  CHECK(stage->health().condition == Condition::Ready);
   stage->move_to(std::array{1000.0, 1000.0});
   CHECK_FALSE(stage->prepare());
   CHECK(stage->health().condition == Condition::Error);

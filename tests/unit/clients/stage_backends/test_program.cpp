@@ -177,6 +177,8 @@ TEST_CASE("a program tells its health in words") {
            {"ready - 3 nothing of note", Condition::Ready, false, false, 3, ""},
            {"servo_off no 5 by its button", Condition::ServoOff, true, false, 5, "by its button"},
            {"not_referenced - -7 home it", Condition::NotReferenced, false, false, -7, "home it"},
+           {"error - 2147942405 denied", Condition::Error, false, false, 0, "2147942405 denied"},
+           {"error - -99999999999", Condition::Error, false, false, 0, "-99999999999"},
            {"limit", Condition::Limit, false, false, 0, "the program does not say why"},
            {"error - 0 zu\theiß", Condition::Error, false, false, 0, "zu?heiß"}}));
   INFO(answer);
@@ -194,6 +196,7 @@ TEST_CASE("a program tells its health in words") {
 TEST_CASE("a program that refuses a target is there, and told of once") {
   const auto [answer, error, text] = GENERATE(table<std::string, int, std::string>(
       {{"refused 7 out of limits", 7, "out of limits"},
+       {"refused 2147942405 denied", 0, "2147942405 denied"},
        {"refused out of limits", 0, "out of limits"},
        {"refused", 0, "the program refused a target and does not say why"}}));
   const Script script(stage("move) echo " + answer + " ;;"));
@@ -241,6 +244,9 @@ TEST_CASE("what is no answer ends the connection, is told, and the next has anot
       {"health) echo health fine ;;", "is 'health fine', expected health STATE"},
       {"health) echo health ready maybe ;;", "is 'health ready maybe'"},
       {"health) echo health error - x1 ;;", "is 'health error - x1'"},
+      {"health) echo health error - 1,5 ;;", "is 'health error - 1,5'"},
+      {"health) echo health error - - ;;", "is 'health error - -'"},
+      {"read) echo place 1,5 2 ;;", "is 'place 1,5 2'"},
       {"read) printf 'place 1 2' ; sleep 60 ;;", "within 400 ms: found 'place 1 2', expected"},
       {"read) sleep 60 ;;", "no whole answer to 'read\\n' within 400 ms: found ''"},
       {"read) exec yes ;;", "is 'y'"},
@@ -353,6 +359,17 @@ TEST_CASE("a program may take its time to start, within a limit of its own") {
     }
   }
   CHECK_THAT(text, contains("no answer to 'hello 1' within 100 ms"));
+}
+
+TEST_CASE("a program that is starting yet is told by the end of its input, too") {
+  const Script script(stage("hello) cat; echo over > over; exit ;;"));
+  StageOptions options = script.options(2000);
+  options.start_timeout_ms = 60'000;
+  {
+    const auto stage = make_stage(options);
+    CHECK_THROWS_AS(stage->connect(), Starting);
+  }
+  CHECK(script.text("over") == "over\n");
 }
 
 TEST_CASE("a program that lives on without its input is killed, with what it started") {
