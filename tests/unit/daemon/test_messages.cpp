@@ -130,7 +130,7 @@ struct Measuring {
   MarkersReport markers;
   driftd::camera::SourceInfo source;
   driftd::camera::SourceCounters counters;
-  RealTimeReport realtime;
+  driftd::RealTimeReport realtime;
   std::int64_t time_ns = 60'000'000'000;
   driftd::LatencySummary latency{
       .count = 3, .p50_us = 11, .p99_us = 12, .p99_9_us = 13, .max_us = 14};
