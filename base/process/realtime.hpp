@@ -7,11 +7,20 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace driftd {
 
 struct RealTimeError : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+/// What a process has of it.
+struct RealTimeReport {
+  std::string mode;  ///< as it is configured
+  bool scheduled = false;
+  bool memory_locked = false;
+  std::vector<std::string> notes;  ///< what is refused now; one a thread at most
 };
 
 /// Locks present and future memory. Returns why not, or nothing when it is locked.

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/dense_solver.hpp"
+#include "base/median.hpp"
 
 namespace driftd::control {
 namespace {
@@ -30,11 +32,7 @@ FrameSlots slots_of(const std::vector<double>& middle_s) {
   std::vector<double> distance;
   for (std::size_t i = 1; i < middle_s.size(); ++i)
     distance.push_back(middle_s[i] - middle_s[i - 1]);
-  // The median would not do: where most frames are missing, the distance of neighbours still
-  // counts.
-  const auto short_one = distance.begin() + static_cast<long>(distance.size() / 10);
-  std::ranges::nth_element(distance, short_one);
-  slots.period_s = *short_one;
+  slots.period_s = usual_interval(std::move(distance));
   if (!(slots.period_s > 0)) return {};
   // Counted from frame to frame, so that a rate that is not quite constant shifts nothing.
   for (std::size_t i = 0; i < middle_s.size(); ++i) {

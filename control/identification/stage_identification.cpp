@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
+#include "base/median.hpp"
 #include "control/identification/record_data.hpp"
 #include "control/identification/speed_bound.hpp"
 #include "control/identification/stage_description.hpp"
@@ -65,10 +67,7 @@ double mean_square(const std::vector<double>& white, const std::vector<SlotUse>&
   for (std::size_t k = begin; k < end; ++k) {
     if (use[k] == SlotUse::Counts) squares.push_back(white[k] * white[k]);
   }
-  if (squares.empty()) return 0;
-  const auto middle = squares.begin() + static_cast<long>(squares.size() / 2);
-  std::ranges::nth_element(squares, middle);
-  return *middle / kMedianOfSquare;
+  return median(std::move(squares)) / kMedianOfSquare;
 }
 
 /// Mean square of what is left when the mean over a second about each value is taken off.

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/counted.hpp"
+#include "base/median.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::control {
@@ -66,10 +68,7 @@ double median_neighbour(std::span<const Room> rooms) {
   std::vector<double> distances;
   for (const Room& r : rooms)
     if (std::isfinite(r.neighbour_px)) distances.push_back(r.neighbour_px);
-  if (distances.empty()) return 0;
-  const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
-  std::nth_element(distances.begin(), middle, distances.end());
-  return *middle;
+  return median(std::move(distances));
 }
 
 int odd_near(double side_px) {

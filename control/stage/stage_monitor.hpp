@@ -15,7 +15,7 @@
 //   held for that reason: each frame command probe.wanted_nm(...) within the limits of every
 //     correction, and remember it in the stage's model; go on updating
 //   held for that reason and verdict.follows: the stage does what it is told again. Lock from the
-//     total that was commanded last, with the servo's integral set to it.
+//     total that was commanded last, with PI's integral set to it.
 #pragma once
 
 #include <array>

@@ -11,6 +11,7 @@
 
 #include "base/counted.hpp"
 #include "base/process/realtime.hpp"
+#include "daemon/orders/stage_limits.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -70,8 +71,7 @@ std::string reason_of(const CalibrationRun& run, const config::Config& config) {
     case CalibrationEnd::NoRoom:
       return fmt::format(
           "control.range_limit_nm ({} nm) or control.travel_limit_nm ({} nm, from the stage's "
-          "place "
-          "when the daemon started) leaves no room to move",
+          "place at the first start) leaves no room to move",
           config.control.range_limit_nm, config.control.travel_limit_nm);
     case CalibrationEnd::Fault:
       return "the daemon went to `fault`";
@@ -89,6 +89,19 @@ std::string place_of(const CalibrationRun& run) {
   }
   return fmt::format("the stage was left at ({:+.1f}, {:+.1f}) nm from its start", left_nm.x,
                      left_nm.y);
+}
+
+/// Refuses an excursion for which the limits leave no room, on either side of where the stage is.
+void check_reach(double excursion_nm, const config::Control& limits, const LoopReport& loop) {
+  const control::Vec2 start_nm = {loop.travelled_nm.x + loop.total_nm.x,
+                                  loop.travelled_nm.y + loop.total_nm.y};
+  for (const double nm : {excursion_nm, -excursion_nm}) {
+    const auto passed = limit_passed(limits, {nm, nm}, {start_nm.x + nm, start_nm.y + nm});
+    if (!passed) continue;
+    throw CommandRefused{Refusal::Refused,
+                         fmt::format("an excursion of {} nm would take the stage {}", excursion_nm,
+                                     in_words(*passed))};
+  }
 }
 
 }  // namespace
@@ -118,14 +131,7 @@ void Calibration::check_may_begin(double excursion_nm, double seconds) const {
     throw CommandRefused{Refusal::Refused, "no markers are measured now"};
   if (!(loop.frame_rate_hz > 0))
     throw CommandRefused{Refusal::NoFrame, "the frame rate is not known yet"};
-  if (excursion_nm > config_.control.range_limit_nm ||
-      excursion_nm > config_.control.travel_limit_nm) {
-    throw CommandRefused{
-        Refusal::Refused,
-        fmt::format("an excursion of {} nm is beyond control.range_limit_nm ({} nm) or "
-                    "control.travel_limit_nm ({} nm)",
-                    excursion_nm, config_.control.range_limit_nm, config_.control.travel_limit_nm)};
-  }
+  check_reach(excursion_nm, config_.control, loop);
   check_limits_suit(excursion_nm, seconds, loop.frame_rate_hz);
 }
 

@@ -10,7 +10,7 @@
 
 #include "control/identification/stage_identification.hpp"
 #include "daemon/setup/compose.hpp"
-#include "daemon/status/status_messages.hpp"
+#include "daemon/wire/number_or_null.hpp"
 
 namespace driftd::daemon {
 namespace {

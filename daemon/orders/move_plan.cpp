@@ -115,12 +115,9 @@ void check_places(const MoveRequest& move, const config::Config& config, const L
     const auto passed =
         limit_passed(config.control, from(loop.carried_nm), from(loop.travelled_nm));
     if (!passed) continue;
-    throw CommandRefused{
-        Refusal::Refused,
-        fmt::format("the place (x {:.1f}, y {:.1f} nm) would take the stage {:.0f} nm from {} in "
-                    "{}, and {} is {:.0f}",
-                    place.place_nm.x, place.place_nm.y, passed->place_nm, passed->from,
-                    passed->axis, passed->key, passed->limit_nm)};
+    throw CommandRefused{Refusal::Refused,
+                         fmt::format("the place (x {:.1f}, y {:.1f} nm) would take the stage {}",
+                                     place.place_nm.x, place.place_nm.y, in_words(*passed))};
   }
 }
 

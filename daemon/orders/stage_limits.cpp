@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/orders/stage_limits.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <cmath>
 
 namespace driftd::daemon {
@@ -19,6 +21,11 @@ std::optional<LimitPassed> limit_passed(const config::Control& limits, Vec2 from
     if (!(std::abs(place.place_nm) <= place.limit_nm)) return place;
   }
   return std::nullopt;
+}
+
+std::string in_words(const LimitPassed& passed) {
+  return fmt::format("{:.0f} nm from {} in {}, and {} is {:.0f}", passed.place_nm, passed.from,
+                     passed.axis, passed.key, passed.limit_nm);
 }
 
 }  // namespace driftd::daemon

@@ -4,14 +4,14 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "base/vec2.hpp"
 #include "config/config.hpp"
 
 namespace driftd::daemon {
 
-/// The first limit that a place is beyond, for a sentence: "3012 nm from its place at lock in x,
-/// and control.range_limit_nm is 2000".
+/// The first limit that a place is beyond.
 struct LimitPassed {
   double place_nm;
   const char* from;
@@ -24,5 +24,7 @@ struct LimitPassed {
 /// @param from_start_nm  the same as control.travel_limit_nm counts
 std::optional<LimitPassed> limit_passed(const config::Control& limits, Vec2 from_lock_nm,
                                         Vec2 from_start_nm) noexcept;
+/// A sentence's end: "3012 nm from its place at lock in x, and control.range_limit_nm is 2000".
+std::string in_words(const LimitPassed& passed);
 
 }  // namespace driftd::daemon

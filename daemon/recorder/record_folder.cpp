@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/resume/state_file.hpp"
+#include "base/state_file.hpp"
 #include "record/file_writer.hpp"
 
 namespace driftd::daemon {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/state_directory.hpp"
-#include "daemon/resume/state_file.hpp"
+#include "base/state_file.hpp"
 #include "daemon/setup/compose.hpp"
 
 namespace driftd::daemon {

@@ -13,13 +13,13 @@
 #include <optional>
 #include <string>
 
+#include "base/state_file.hpp"
 #include "config/config.hpp"
 #include "daemon/camera/camera_watch.hpp"
 #include "daemon/events/event_log.hpp"
 #include "daemon/loop/loop_control.hpp"
 #include "daemon/resume/marker_sizes.hpp"
 #include "daemon/resume/saved_lock.hpp"
-#include "daemon/resume/state_file.hpp"
 #include "daemon/resume/state_writer.hpp"
 #include "daemon/stage/stage_channel.hpp"
 

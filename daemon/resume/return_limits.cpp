@@ -19,9 +19,7 @@ std::string beyond_limits(const config::Config& config, const ReturnWay& way) {
   const Vec2 from_lock_nm = {way.from_lock_nm.x + way_nm.x, way.from_lock_nm.y + way_nm.y};
   const Vec2 from_start_nm = {way.from_start_nm.x + way_nm.x, way.from_start_nm.y + way_nm.y};
   const auto passed = limit_passed(config.control, from_lock_nm, from_start_nm);
-  if (!passed) return {};
-  return fmt::format("it would be {:.0f} nm from {} in {}, and {} is {:.0f}", passed->place_nm,
-                     passed->from, passed->axis, passed->key, passed->limit_nm);
+  return passed ? "it would be " + in_words(*passed) : "";
 }
 
 }  // namespace driftd::daemon

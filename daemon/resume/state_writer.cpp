@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/process/realtime.hpp"
-#include "daemon/resume/state_file.hpp"
+#include "base/state_file.hpp"
 
 namespace driftd::daemon {
 namespace {

@@ -15,13 +15,6 @@
 
 namespace driftd::daemon {
 
-struct RealTimeReport {
-  std::string mode;
-  bool scheduled = false;
-  bool memory_locked = false;
-  std::vector<std::string> notes;  ///< what is refused now; one a thread at most
-};
-
 /// The calls that may be refused; tests put refusals here.
 struct RealTimeCalls {
   std::function<std::optional<std::string>()> keep_in_memory = driftd::keep_in_memory;

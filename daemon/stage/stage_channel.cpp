@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/in_words.hpp"
-#include "daemon/status/status_messages.hpp"
+#include "daemon/wire/number_or_null.hpp"
 
 namespace driftd::daemon {
 namespace {

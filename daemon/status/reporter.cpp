@@ -12,6 +12,7 @@
 #include "base/counted.hpp"
 #include "base/in_words.hpp"
 #include "daemon/status/status_messages.hpp"
+#include "daemon/wire/number_or_null.hpp"
 
 namespace driftd::daemon {
 namespace {

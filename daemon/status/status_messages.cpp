@@ -8,6 +8,7 @@
 #include "control/law/observer/observer_tuner.hpp"
 #include "daemon/loop/messages.hpp"
 #include "daemon/status/cure.hpp"
+#include "daemon/wire/number_or_null.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -223,10 +224,6 @@ json marker_counts_json(const StatusInputs& in) {
 }
 
 }  // namespace
-
-nlohmann::json number_or_null(double value, bool exists) {
-  return exists && std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
-}
 
 nlohmann::json note_json(const camera::CameraNote& note) {
   const bool warning = note.severity == camera::CameraNote::Severity::Warning;

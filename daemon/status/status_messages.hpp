@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/process/latency_histogram.hpp"
+#include "base/process/realtime.hpp"
 #include "camera/frame_source.hpp"
 #include "control/search/spot_size.hpp"
 #include "daemon/loop/loop_values.hpp"
-#include "daemon/setup/realtime_set_up.hpp"
 
 namespace driftd::daemon {
 
@@ -52,8 +52,6 @@ nlohmann::json status_json(const StatusInputs& in);
 nlohmann::json markers_json(const MarkersReport& report, double pixel_size_nm);
 /// As in `status` and in the event `camera_note`.
 nlohmann::json note_json(const camera::CameraNote& note);
-/// A finite number, or null.
-nlohmann::json number_or_null(double value, bool exists = true);
 const char* name_of(control::MarkerRole role) noexcept;
 
 }  // namespace driftd::daemon

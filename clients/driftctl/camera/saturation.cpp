@@ -4,9 +4,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/counted.hpp"
+#include "base/median.hpp"
 
 namespace driftd::clients {
 namespace {
@@ -38,9 +40,7 @@ Saturation find_saturation(const FrameStatistics& s) {
   for (std::size_t i = 0; i < s.shape().pixels(); ++i) {
     means.push_back(s.mean(i));
   }
-  const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.size() / 2);
-  std::nth_element(means.begin(), middle, means.end());
-  const double dim = *middle;
+  const double dim = median(std::move(means));
   int brightest = 0;  // of those that are not alone
   for (std::size_t i = 0; i < s.shape().pixels(); ++i) {
     const int highest = s.highest(i);

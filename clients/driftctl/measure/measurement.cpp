@@ -219,12 +219,7 @@ std::vector<std::uint64_t> Measurement::steps() const {
     periods_ns.push_back(interval_ns / static_cast<double>(steps.back()));
   }
   if (!has_clock) return steps;
-  // The median would not do: where most frames are missing, the distance of neighbours still
-  // counts.
-  std::vector<double> ordered_ns = periods_ns;
-  const auto short_one = ordered_ns.begin() + static_cast<std::ptrdiff_t>(ordered_ns.size() / 10);
-  std::ranges::nth_element(ordered_ns, short_one);
-  const double usual_ns = *short_one;
+  const double usual_ns = usual_interval(periods_ns);
   for (std::size_t k = 0; k < steps.size(); ++k) {
     const double by_time = std::round(periods_ns[k] * static_cast<double>(steps[k]) / usual_ns);
     steps[k] = std::max(steps[k], static_cast<std::uint64_t>(std::min(by_time, kLongestGap)));

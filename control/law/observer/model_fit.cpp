@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/dense_solver.hpp"
+#include "base/median.hpp"
 #include "base/welch.hpp"
 #include "control/law/observer/disturbance_filter.hpp"
 
@@ -219,10 +220,7 @@ std::optional<Line> propose(const PlaceRecord& record, const Best& best) {
   const std::vector<double> tail(errors.end() - static_cast<std::ptrdiff_t>(length), errors.end());
   const std::vector<double> density =
       welch(tail, 1 / record.period_s, length, Detrend::Mean).density;
-  std::vector<double> sorted = density;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  const double floor = *middle / std::numbers::ln2;
+  const double floor = median(density) / std::numbers::ln2;
   if (!(floor > 0)) return std::nullopt;
   struct Look {
     std::size_t half;

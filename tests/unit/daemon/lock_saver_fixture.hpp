@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/state_file.hpp"
 #include "daemon/resume/lock_recovery.hpp"
-#include "daemon/resume/state_file.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "saved_lock_for_tests.hpp"
 #include "support/catch.hpp"

@@ -59,6 +59,15 @@ struct Fixture {
           excursion_nm, {}, [](const Outcome&) {}, now_ns);
     });
   }
+  std::string refusal_text(double excursion_nm) {
+    try {
+      calibration.begin(
+          excursion_nm, {}, [](const Outcome&) {}, now_ns);
+    } catch (const CommandRefused& refused) {
+      return refused.text;
+    }
+    return "";
+  }
   /// Begun; the loop's run, for the test to play.
   std::unique_ptr<CalibrationRun> begun(Asker& asker) {
     calibration.begin(40, 6, asker.answer(), now_ns);
@@ -122,6 +131,17 @@ TEST_CASE("the stage is moved only where that can lead to something") {
   SECTION("an excursion beyond the travel") {
     f.config.control.travel_limit_nm = 50;
     CHECK(f.refusal(51) == "refused");
+  }
+  SECTION("an excursion beyond what locks have left of the travel, on one side") {
+    f.config.control.travel_limit_nm = 3000;
+    f.played.report.travelled_nm = {40, -2700};
+    f.played.report.total_nm = {0, -201};  // of the lock that was last
+    f.played.tell();
+    f.loop.refresh();
+    CHECK(f.refusal_text(100) ==
+          "an excursion of 100 nm would take the stage -3001 nm from its place at the first start "
+          "in y, and control.travel_limit_nm is 3000");
+    CHECK(f.refusal(99).empty());
   }
   SECTION("a way that takes too long") {
     f.config.control.rate_limit_nm_per_s = 30;  // 100 nm of 20 s: 3 s and a little

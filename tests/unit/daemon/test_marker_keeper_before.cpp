@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/resume/state_file.hpp"
+#include "base/state_file.hpp"
 #include "marker_keeper_fixture.hpp"
 #include "saved_lock_for_tests.hpp"
 #include "support/catch.hpp"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/state_file.hpp"
 #include "daemon/places/places.hpp"
-#include "daemon/resume/state_file.hpp"
 #include "marker_keeper_fixture.hpp"
 #include "saved_lock_for_tests.hpp"
 #include "support/catch.hpp"

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "base/state_file.hpp"
 #include "daemon/resume/saved_lock.hpp"
-#include "daemon/resume/state_file.hpp"
 #include "saved_lock_for_tests.hpp"
 #include "support/catch.hpp"
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "base/state_file.hpp"
 #include "daemon/places/place_shelf.hpp"
-#include "daemon/resume/state_file.hpp"
 #include "saved_lock_for_tests.hpp"
 #include "support/catch.hpp"
 #include "turned_until.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/resume/state_file.hpp"
+#include "base/state_file.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,7 +14,7 @@
 
 #include "base/state_directory.hpp"
 
-namespace driftd::daemon {
+namespace driftd {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,4 +132,4 @@ StateOwner::~StateOwner() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-}  // namespace driftd::daemon
+}  // namespace driftd

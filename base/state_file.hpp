@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace driftd::daemon {
+namespace driftd {
 
 /// Replaces the file, whose folder is made where it is missing.
 /// @throws std::exception with path and reason; the old file is then as it was
@@ -42,4 +42,4 @@ class StateOwner {
   std::string other_;
 };
 
-}  // namespace driftd::daemon
+}  // namespace driftd
