@@ -38,7 +38,7 @@ class PlaceBegins {
   std::vector<std::vector<std::size_t>> begins_;  ///< of each marker, ascending
 };
 
-/// Positions of all markers in all frames, 24 bytes each, and 24 bytes a frame for what is missing.
+/// Positions of all markers in all frames, 28 bytes each, and 24 bytes a frame for what is missing.
 class MarkerTracks {
  public:
   struct Point {
@@ -52,6 +52,10 @@ class MarkerTracks {
   const Point& at(std::size_t frame, std::size_t marker) const noexcept {
     return points_[frame * markers_ + marker];
   }
+  /// Spot::top; NaN: missing.
+  float top(std::size_t frame, std::size_t marker) const noexcept {
+    return tops_[frame * markers_ + marker];
+  }
   /// By Spot::place.
   const PlaceBegins& places() const noexcept { return places_; }
   const Absences& absences(std::size_t frame) const noexcept { return absences_[frame]; }
@@ -64,6 +68,7 @@ class MarkerTracks {
   std::size_t markers_;
   PlaceBegins places_;
   std::vector<Point> points_;
+  std::vector<float> tops_;
   std::vector<Absences> absences_;
 };
 
