@@ -13,7 +13,11 @@ namespace driftd::tools {
 namespace {
 
 constexpr std::size_t kMostBlockFrames = 10, kBlocks = 10;
+/// Of the blocks at both ends, at most; a marker's way begins from as many. A slip just inside of
+/// them shows.
+constexpr std::size_t kEndFrames = 3;
 constexpr double kApartOverPromised = 6;
+constexpr int kRounds = 4;
 /// Standard deviation of a median over that of a mean.
 constexpr double kMedianOverMean = 1.25;
 constexpr double kUnseen = std::numeric_limits<double>::quiet_NaN();
@@ -26,6 +30,10 @@ struct Way {
   bool known() const noexcept { return !std::isnan(x_px); }
 };
 
+/// With the first one's variance.
+Way operator-(const Way& a, const Way& b) noexcept {
+  return {a.x_px - b.x_px, a.y_px - b.y_px, a.variance_px2};
+}
 double distance_px(const Way& a, const Way& b) noexcept {
   return std::hypot(a.x_px - b.x_px, a.y_px - b.y_px);
 }
@@ -38,12 +46,11 @@ class GroupSearch {
       : solved_(solved),
         points_(points),
         markers_(solved.tracks.markers()),
-        block_(std::clamp<std::size_t>(points.size() / kBlocks, 1, kMostBlockFrames)),
-        blocks_((points.size() + block_ - 1) / block_),
-        ways_(blocks_ * markers_),
-        zeros_(markers_) {
+        begins_(begins_of_blocks(points.size())),
+        blocks_(begins_.size() - 1),
+        ways_(blocks_ * markers_) {
+    find_zeros(reference);
     fill_ways();
-    for (std::size_t m = 0; m < markers_; ++m) begin_at_reference(m, reference / block_);
   }
 
   std::vector<MarkersApart> found() {
@@ -57,7 +64,7 @@ class GroupSearch {
       if (apart.others.empty()) break;
       const bool told = measure(apart, *widest);
       if (told) {
-        widen(apart);
+        tell_anew(apart);
         all.push_back(apart);
       }
       if (!apart.is_decided()) break;
@@ -67,6 +74,17 @@ class GroupSearch {
   }
 
  private:
+  /// Where blocks begin, and the end of the last one.
+  static std::vector<std::size_t> begins_of_blocks(std::size_t frames) {
+    const std::size_t block = std::clamp<std::size_t>(frames / kBlocks, 1, kMostBlockFrames);
+    const std::size_t ends = std::min({block, kEndFrames, frames});
+    std::vector<std::size_t> begins = {0};
+    for (std::size_t begin = ends; begin + ends < frames; begin += block) begins.push_back(begin);
+    if (begins.back() + ends < frames) begins.push_back(frames - ends);
+    begins.push_back(frames);
+    return begins;
+  }
+
   Way& way(std::size_t block, std::size_t m) { return ways_[block * markers_ + m]; }
   const Way& way(std::size_t block, std::size_t m) const { return ways_[block * markers_ + m]; }
   static double variance_of(const MarkerTracks::Point& p) noexcept {
@@ -74,69 +92,79 @@ class GroupSearch {
     return 0.5 * (x_sd_px * x_sd_px + y_sd_px * y_sd_px);
   }
 
-  /// A marker's position less its place and the drift, or the middle of all where that is unknown.
-  void offsets_in(std::size_t frame, std::vector<Way>& offsets) const {
+  /// A marker's position less its place: the drift is still in it.
+  Way offset_in(std::size_t frame, std::size_t m) const {
+    const MarkerTracks::Point& p = solved_.tracks.at(frame, m);
+    const MarkerPlace& place = solved_.places[m][solved_.begins.place(frame, m)];
+    if (std::isnan(p.x_px) || place.frames == 0) return {};
+    return {p.x_px - place.x_px, p.y_px - place.y_px, variance_of(p)};
+  }
+
+  /// Where markers are in some frames, but for what all have in common in each. That is found with
+  /// it: which markers a frame shows makes no difference, nor does a drift that is wrong.
+  /// @param most  of the frames, the first ones that show it, tell of a marker
+  std::vector<Way> ways_in(std::span<const std::size_t> frames, std::size_t most) const {
+    std::vector<Way> ways(markers_, Way{0, 0, 0});
+    for (int round = 0; round < kRounds; ++round) {
+      std::vector<std::vector<Way>> seen(markers_);
+      for (const std::size_t frame : frames) {
+        std::vector<Way> here;
+        for (std::size_t m = 0; m < markers_; ++m) {
+          const Way offset = offset_in(frame, m);
+          if (offset.known()) here.push_back(offset - ways[m]);
+        }
+        const Way common = middle_of(here);
+        for (std::size_t m = 0; m < markers_; ++m) {
+          const Way offset = offset_in(frame, m);
+          if (offset.known() && seen[m].size() < most) seen[m].push_back(offset - common);
+        }
+      }
+      for (std::size_t m = 0; m < markers_; ++m) ways[m] = middle_of(seen[m]);
+    }
+    return ways;
+  }
+
+  /// Where ways begin: in the frames next to the reference, until each marker is seen often enough.
+  void find_zeros(std::size_t reference) {
+    std::vector<std::size_t> near, seen(markers_, 0);
+    const auto add = [&](std::size_t frame) {
+      near.push_back(frame);
+      for (std::size_t m = 0; m < markers_; ++m) seen[m] += offset_in(frame, m).known() ? 1u : 0u;
+    };
+    const std::size_t most = begins_[1];
+    const auto is_enough = [most](std::size_t frames) { return frames >= most; };
+    for (std::size_t off = 0; off < points_.size() && !std::ranges::all_of(seen, is_enough);
+         ++off) {
+      if (reference + off < points_.size()) add(reference + off);
+      if (off > 0 && off <= reference) add(reference - off);
+    }
+    zeros_ = ways_in(near, most);
+  }
+
+  /// Of none: unknown.
+  static Way middle_of(std::span<const Way> ways) {
+    if (ways.empty()) return {};
     std::vector<double> x, y;
-    for (std::size_t m = 0; m < markers_; ++m) {
-      const MarkerTracks::Point& p = solved_.tracks.at(frame, m);
-      const MarkerPlace& place = solved_.places[m][solved_.begins.place(frame, m)];
-      offsets[m] = {};
-      if (std::isnan(p.x_px) || place.frames == 0) continue;
-      offsets[m] = {p.x_px - place.x_px, p.y_px - place.y_px, variance_of(p)};
-      x.push_back(offsets[m].x_px);
-      y.push_back(offsets[m].y_px);
+    double variance_px2 = 0;
+    for (const Way& way : ways) {
+      x.push_back(way.x_px);
+      y.push_back(way.y_px);
+      variance_px2 += way.variance_px2;
     }
-    if (x.empty()) return;
-    const DriftPoint& drift = points_[frame];
-    const bool known = drift.markers > 0;
-    const double x_px = known ? drift.x_px : middle_of(x);
-    const double y_px = known ? drift.y_px : middle_of(y);
-    for (Way& offset : offsets) {
-      offset.x_px -= x_px;
-      offset.y_px -= y_px;
-    }
+    const auto n = static_cast<double>(ways.size());
+    const double of_median = n > 2 ? kMedianOverMean * kMedianOverMean : 1;
+    return {tools::middle_of(x), tools::middle_of(y), of_median * variance_px2 / (n * n)};
   }
 
   void fill_ways() {
-    std::vector<Way> offsets(markers_);
-    std::vector<std::vector<double>> x(markers_), y(markers_);
     for (std::size_t block = 0; block < blocks_; ++block) {
-      for (std::size_t m = 0; m < markers_; ++m) x[m].clear(), y[m].clear();
-      const std::size_t end = std::min(points_.size(), (block + 1) * block_);
-      for (std::size_t frame = block * block_; frame < end; ++frame) {
-        offsets_in(frame, offsets);
-        for (std::size_t m = 0; m < markers_; ++m) {
-          if (!offsets[m].known()) continue;
-          x[m].push_back(offsets[m].x_px);
-          y[m].push_back(offsets[m].y_px);
-          way(block, m).variance_px2 += offsets[m].variance_px2;
-        }
-      }
+      std::vector<std::size_t> frames(begins_[block + 1] - begins_[block]);
+      std::iota(frames.begin(), frames.end(), begins_[block]);
+      const std::vector<Way> ways = ways_in(frames, frames.size());
       for (std::size_t m = 0; m < markers_; ++m) {
-        if (x[m].empty()) continue;
-        const auto n = static_cast<double>(x[m].size());
-        way(block, m) = {middle_of(x[m]), middle_of(y[m]),
-                         kMedianOverMean * kMedianOverMean * way(block, m).variance_px2 / (n * n)};
+        way(block, m) = ways[m] - zeros_[m];
+        way(block, m).variance_px2 = ways[m].variance_px2 + zeros_[m].variance_px2;
       }
-    }
-  }
-
-  /// Ways begin in the reference's block, or the next to it that shows the marker.
-  void begin_at_reference(std::size_t m, std::size_t reference) {
-    std::optional<Way> zero;
-    for (std::size_t off = 0; off < blocks_ && !zero; ++off) {
-      if (reference + off < blocks_ && way(reference + off, m).known())
-        zero = way(reference + off, m);
-      else if (off <= reference && way(reference - off, m).known())
-        zero = way(reference - off, m);
-    }
-    if (!zero) return;
-    zeros_[m] = *zero;
-    for (std::size_t block = 0; block < blocks_; ++block) {
-      Way& here = way(block, m);
-      here.x_px -= zero->x_px;
-      here.y_px -= zero->y_px;
-      here.variance_px2 += zero->variance_px2;
     }
   }
 
@@ -180,7 +208,7 @@ class GroupSearch {
       }
       return furthest;
     };
-    const Way one = furthest_from({middle_of(x), middle_of(y), 0});
+    const Way one = furthest_from({tools::middle_of(x), tools::middle_of(y), 0});
     const Way other = furthest_from(one);
     MarkersApart apart;
     for (const std::size_t m : markers) {
@@ -222,43 +250,122 @@ class GroupSearch {
   /// False where they are not apart by more than noise.
   bool measure(MarkersApart& apart, std::size_t widest) const {
     if (!is_apart(between(apart, widest))) return false;
-    apart.first = points_.size();
+    std::optional<std::size_t> first, last;
     for (std::size_t block = 0; block < blocks_; ++block) {
       const Way here = between(apart, block);
       if (!here.known() || !is_apart(here)) continue;
-      apart.first = std::min(apart.first, block * block_);
-      apart.last = std::min(points_.size(), (block + 1) * block_) - 1;
+      if (!first) first = block;
+      last = block;
       apart.most_px = std::max(apart.most_px, std::hypot(here.x_px, here.y_px));
     }
+    apart.first = first_apart(apart, *first);
+    apart.last = last_apart(apart, *last);
     return true;
   }
 
-  /// In frames whose drift is not that of others, which are more. Of as many nobody knows which are
-  /// right, whichever were seen more in a frame.
-  void widen(const MarkersApart& apart) {
-    Way since{0, 0, 0}, now{0, 0, 0};  // the reference; as the places are
-    for (std::size_t frame = 0; frame < points_.size(); ++frame) {
-      const Way here = between(apart, frame / block_);
-      if (here.known()) {
-        since = here;
-        const Way from = mean_of(apart.some, zeros_), to = mean_of(apart.others, zeros_);
-        now = {here.x_px + from.x_px - to.x_px, here.y_px + from.y_px - to.y_px, 0};
-      }
-      const double some = seen(apart.some, frame), others = seen(apart.others, frame);
-      const double wrong = apart.is_decided() ? some : std::max(some, others);
-      const double all = some + others, share = all > 0 ? wrong / all : 0;
-      if (2 * share < 1) continue;
-      DriftPoint& point = points_[frame];
-      // What the scatter of the two groups made of it as if each marker had its own.
-      const double counted = all > 1 ? share * (1 - share) / (all - 1) : 0;
-      const auto widened = [&](double sd_px, double since_px, double now_px) {
-        const double own =
-            std::max(promised_variance(frame), sd_px * sd_px - counted * now_px * now_px);
-        return std::hypot(std::sqrt(own), share * since_px);
-      };
-      point.x_sd_px = widened(point.x_sd_px, since.x_px, now.x_px);
-      point.y_sd_px = widened(point.y_sd_px, since.y_px, now.y_px);
+  /// The way of some markers against the others in one frame.
+  Way in_frame(const MarkersApart& apart, std::size_t frame) const {
+    std::vector<Way> ways;
+    for (std::size_t m = 0; m < markers_; ++m) ways.push_back(offset_in(frame, m) - zeros_[m]);
+    const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
+    return {some.x_px - others.x_px, some.y_px - others.y_px, 0};
+  }
+
+  /// 1 where they are apart, -1 where not; 0: nobody knows.
+  int sign_in(const MarkersApart& apart, std::size_t frame) const {
+    const Way here = in_frame(apart, frame);
+    if (!here.known()) return 0;
+    return std::hypot(here.x_px, here.y_px) > kApartPx ? 1 : -1;
+  }
+
+  /// From which frame on most are apart, to the end of the first block that is; that before it may
+  /// have some.
+  std::size_t first_apart(const MarkersApart& apart, std::size_t block) const {
+    const std::size_t begin = begins_[block - std::min<std::size_t>(block, 1)];
+    std::size_t first = begins_[block];
+    int sum = 0, most = 0;
+    for (std::size_t frame = begins_[block + 1]; frame-- > begin;) {
+      sum += sign_in(apart, frame);
+      if (sum > most) most = sum, first = frame;
     }
+    return first;
+  }
+  std::size_t last_apart(const MarkersApart& apart, std::size_t block) const {
+    const std::size_t end = begins_[std::min(block + 2, blocks_)];
+    std::size_t last = begins_[block + 1] - 1;
+    int sum = 0, most = 0;
+    for (std::size_t frame = begins_[block]; frame < end; ++frame) {
+      sum += sign_in(apart, frame);
+      if (sum > most) most = sum, last = frame;
+    }
+    return last;
+  }
+
+  /// What two groups say of a frame's drift.
+  struct Told {
+    Way some, others;  ///< where it went, by each; unknown: none is seen
+  };
+
+  Told told_in(const MarkersApart& apart, std::size_t frame) const {
+    const Way base = mean_of(apart.others, zeros_);
+    const auto of = [&](const Markers& group) {
+      std::vector<Way> ways;
+      for (const std::size_t m : group) {
+        const Way offset = offset_in(frame, m) - zeros_[m];
+        if (offset.known())
+          ways.push_back({offset.x_px + base.x_px, offset.y_px + base.y_px, offset.variance_px2});
+      }
+      return middle_of(ways);
+    };
+    return {of(apart.some), of(apart.others)};
+  }
+
+  /// Where the larger group decides, but as many of the other are seen, the larger one's drift. Of
+  /// groups that are as many, the mean of both, however many are seen of each. It may be off by
+  /// half of what they are apart; where one group alone is seen, by all of it.
+  void tell_anew(const MarkersApart& apart) {
+    const bool decided = apart.is_decided();
+    Way since{0, 0, 0};  // how far they are apart where both were seen last
+    std::vector<std::size_t> of_one;
+    for (std::size_t frame = 0; frame < points_.size(); ++frame) {
+      const Told told = told_in(apart, frame);
+      const bool both = told.some.known() && told.others.known();
+      if (both) {
+        since = between(told);
+        // Before they were seen together again, they may have been as far apart as now.
+        for (const std::size_t before : of_one) widen(points_[before], since);
+        of_one.clear();
+      }
+      DriftPoint& point = points_[frame];
+      if (point.markers == 0 || (decided && seen(apart.some, frame) < seen(apart.others, frame)))
+        continue;
+      if (both && !decided) {
+        put(point,
+            {0.5 * (told.some.x_px + told.others.x_px), 0.5 * (told.some.y_px + told.others.y_px),
+             0.25 * (told.some.variance_px2 + told.others.variance_px2)});
+        widen(point, {0.5 * since.x_px, 0.5 * since.y_px, 0});
+      } else if (told.others.known() && decided) {
+        put(point, told.others);
+      } else if (told.others.known() || told.some.known()) {
+        put(point, told.others.known() ? told.others : told.some);
+        widen(point, since);
+        of_one.push_back(frame);
+      }
+    }
+  }
+
+  static Way between(const Told& told) noexcept {
+    return {told.some.x_px - told.others.x_px, told.some.y_px - told.others.y_px, 0};
+  }
+  static void put(DriftPoint& point, const Way& drift) noexcept {
+    point.x_px = drift.x_px;
+    point.y_px = drift.y_px;
+    point.x_sd_px = point.y_sd_px = std::sqrt(drift.variance_px2);
+  }
+  /// A standard deviation is at least so much.
+  static void widen(DriftPoint& point, const Way& by) noexcept {
+    point.x_sd_px = std::max(point.x_sd_px, std::abs(by.x_px));
+    point.y_sd_px = std::max(point.y_sd_px, std::abs(by.y_px));
   }
 
   double seen(const Markers& markers, std::size_t frame) const {
@@ -266,21 +373,11 @@ class GroupSearch {
         markers, [&](std::size_t m) { return !std::isnan(solved_.tracks.at(frame, m).x_px); }));
   }
 
-  /// Variance that is promised for the mean of all markers that are seen.
-  double promised_variance(std::size_t frame) const {
-    double sum = 0, n = 0;
-    for (std::size_t m = 0; m < markers_; ++m) {
-      const MarkerTracks::Point& p = solved_.tracks.at(frame, m);
-      if (std::isnan(p.x_px)) continue;
-      sum += variance_of(p);
-      ++n;
-    }
-    return n > 0 ? sum / (n * n) : 0;
-  }
-
   const SolvedDrift& solved_;
   std::span<DriftPoint> points_;
-  std::size_t markers_, block_, blocks_;
+  std::size_t markers_;
+  std::vector<std::size_t> begins_;  ///< of blocks
+  std::size_t blocks_;
   std::vector<Way> ways_;   ///< [block][marker]
   std::vector<Way> zeros_;  ///< from which on they are counted: [marker], from its place
 };
