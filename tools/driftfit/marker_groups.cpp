@@ -217,8 +217,32 @@ class GroupSearch {
       const bool with_one = distance_px(here, one) < distance_px(here, other);
       (with_one ? apart.some : apart.others).push_back(m);
     }
+    const MarkersApart seen = apart;
+    for (const std::size_t m : markers) {
+      if (way(block, m).known()) continue;
+      const auto nearer = nearer_to(seen, m);
+      if (nearer) (*nearer == &seen.some ? apart.some : apart.others).push_back(m);
+    }
+    std::ranges::sort(apart.some);
+    std::ranges::sort(apart.others);
     if (apart.some.size() > apart.others.size()) std::swap(apart.some, apart.others);
     return apart;
+  }
+
+  /// Which of two groups a marker goes with, where they are furthest apart of when it is seen.
+  std::optional<const Markers*> nearer_to(const MarkersApart& apart, std::size_t m) const {
+    std::optional<const Markers*> nearer;
+    double most_px = 0;
+    for (std::size_t block = 0; block < blocks_; ++block) {
+      const auto ways = std::span(ways_).subspan(block * markers_, markers_);
+      const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
+      // Of what is not known no distance is larger.
+      if (!ways[m].known() || !(distance_px(some, others) > most_px)) continue;
+      most_px = distance_px(some, others);
+      nearer =
+          distance_px(ways[m], some) < distance_px(ways[m], others) ? &apart.some : &apart.others;
+    }
+    return nearer;
   }
 
   /// @param ways  one of each marker
@@ -320,9 +344,9 @@ class GroupSearch {
     return {of(apart.some), of(apart.others)};
   }
 
-  /// Where the larger group decides, but as many of the other are seen, the larger one's drift. Of
-  /// groups that are as many, the mean of both, however many are seen of each. It may be off by
-  /// half of what they are apart; where one group alone is seen, by all of it.
+  /// Where the larger group decides, but as many of the other are seen, the drift may be that
+  /// one's. Of groups that are as many it is the mean of both, however many are seen of each, and
+  /// may be off by half of what they are apart; where one group alone is seen, by all of it.
   void tell_anew(const MarkersApart& apart) {
     const bool decided = apart.is_decided();
     Way since{0, 0, 0};  // how far they are apart where both were seen last
@@ -337,20 +361,20 @@ class GroupSearch {
         of_one.clear();
       }
       DriftPoint& point = points_[frame];
-      if (point.markers == 0 || (decided && seen(apart.some, frame) < seen(apart.others, frame)))
+      const bool any = told.some.known() || told.others.known();
+      if (point.markers == 0 || !any ||
+          (decided && seen(apart.some, frame) < seen(apart.others, frame)))
         continue;
       if (both && !decided) {
         put(point,
             {0.5 * (told.some.x_px + told.others.x_px), 0.5 * (told.some.y_px + told.others.y_px),
              0.25 * (told.some.variance_px2 + told.others.variance_px2)});
         widen(point, {0.5 * since.x_px, 0.5 * since.y_px, 0});
-      } else if (told.others.known() && decided) {
-        put(point, told.others);
-      } else if (told.others.known() || told.some.known()) {
-        put(point, told.others.known() ? told.others : told.some);
-        widen(point, since);
-        of_one.push_back(frame);
+        continue;
       }
+      if (!both && !decided) put(point, told.others.known() ? told.others : told.some);
+      widen(point, since);
+      if (!both) of_one.push_back(frame);
     }
   }
 

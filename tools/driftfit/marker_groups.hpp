@@ -40,9 +40,9 @@ struct SolvedDrift {
 };
 
 /// The one that fewest share first, until those that are left agree. Where markers that were
-/// outvoted have the say in a frame's drift, it is that of the others, if these are seen. Of groups
-/// that are as many it is the mean; then, and where one group alone is seen, its standard deviation
-/// is what the drift would be off if that group were wrong.
+/// outvoted may have the say in a frame's drift, its standard deviation is at least what it would
+/// be off then. Of groups that are as many the drift is the mean of both, and its standard
+/// deviation what it would be off if either of those seen were wrong.
 /// @param reference  frame that drifts are told from
 std::vector<MarkersApart> find_apart(const SolvedDrift& solved, std::size_t reference,
                                      std::span<DriftPoint> points);

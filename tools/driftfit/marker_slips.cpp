@@ -22,7 +22,8 @@ constexpr double kLeastOverNoise = 5;
 /// one, 1 where a motion begins, more in the midst of one.
 constexpr double kMostOfSteady = 0.75;
 constexpr double kNormalMad = 1.4826;
-/// What a marker's step against another may be off the usual one, of its length: the other stays.
+/// What a marker's step against another may be off the usual one, of its length. One that is
+/// further off, but nearer to it than to none, stays, too, as a majority goes.
 constexpr double kMostOffUsual = 0.5;
 
 struct Vec {
@@ -152,9 +153,10 @@ class SlipSearch {
   /// On both sides, in as many frames as these go, whether or not their drift is known.
   bool is_seen_beside(std::size_t m, const Sides& sides) const {
     const auto is_seen = [&](std::size_t first, std::size_t last) {
+      std::size_t frames = 0;
       for (std::size_t frame = first; frame <= last; ++frame)
-        if (!std::isnan(tracks_.at(frame, m).x_px)) return true;
-      return false;
+        frames += std::isnan(tracks_.at(frame, m).x_px) ? 0u : 1u;
+      return frames >= kLeastFramesOfVoter;
     };
     return is_seen(sides.before.back().frame, sides.before.front().frame) &&
            is_seen(sides.after.front().frame, sides.after.back().frame);
@@ -193,10 +195,14 @@ class SlipSearch {
     }
     if (voters.empty()) return false;
     const Vec usual{tools::middle_of(x), tools::middle_of(y)};
+    const auto stay = std::ranges::count_if(voters, [&](const Sides& voter) {
+      return length(voter.step() - usual) < length(voter.step());
+    });
+    if (2 * static_cast<std::size_t>(stay) <= all) return false;
     std::erase_if(voters, [&](const Sides& voter) {
       return length(voter.step() - usual) >= kMostOffUsual * length(usual);
     });
-    if (2 * voters.size() <= all) return false;
+    if (voters.empty()) return false;
     const Sides relative = mean_of(voters);
     return is_step(relative) && length(relative.step()) > least_slip_px(relative);
   }
