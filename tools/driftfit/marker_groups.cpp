@@ -3,41 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 
+#include "tools/driftfit/marker_ways.hpp"
 #include "tools/driftfit/middle.hpp"
 
 namespace driftd::tools {
 namespace {
 
-constexpr std::size_t kMostBlockFrames = 10, kBlocks = 10;
-/// Of the blocks at both ends, at most; a marker's way begins from as many. A slip just inside of
-/// them shows.
-constexpr std::size_t kEndFrames = 3;
 constexpr double kApartOverPromised = 6;
-constexpr int kRounds = 4;
-/// Standard deviation of a median over that of a mean.
-constexpr double kMedianOverMean = 1.25;
-constexpr double kUnseen = std::numeric_limits<double>::quiet_NaN();
-
-/// A marker's way in a block since the reference.
-struct Way {
-  double x_px = kUnseen, y_px = kUnseen;  ///< NaN: not seen in both
-  double variance_px2 = 0;                ///< promised, of an axis
-
-  bool known() const noexcept { return !std::isnan(x_px); }
-};
-
-/// With the first one's variance.
-Way operator-(const Way& a, const Way& b) noexcept {
-  return {a.x_px - b.x_px, a.y_px - b.y_px, a.variance_px2};
-}
-double distance_px(const Way& a, const Way& b) noexcept {
-  return std::hypot(a.x_px - b.x_px, a.y_px - b.y_px);
-}
-
 using Markers = std::vector<std::size_t>;
 
 class GroupSearch {
@@ -46,12 +21,7 @@ class GroupSearch {
       : solved_(solved),
         points_(points),
         markers_(solved.tracks.markers()),
-        begins_(begins_of_blocks(points.size())),
-        blocks_(begins_.size() - 1),
-        ways_(blocks_ * markers_) {
-    find_zeros(reference);
-    fill_ways();
-  }
+        ways_(solved, reference, points.size()) {}
 
   std::vector<MarkersApart> found() {
     std::vector<MarkersApart> all;
@@ -74,108 +44,14 @@ class GroupSearch {
   }
 
  private:
-  /// Where blocks begin, and the end of the last one.
-  static std::vector<std::size_t> begins_of_blocks(std::size_t frames) {
-    const std::size_t block = std::clamp<std::size_t>(frames / kBlocks, 1, kMostBlockFrames);
-    const std::size_t ends = std::min({block, kEndFrames, frames});
-    std::vector<std::size_t> begins = {0};
-    for (std::size_t begin = ends; begin + ends < frames; begin += block) begins.push_back(begin);
-    if (begins.back() + ends < frames) begins.push_back(frames - ends);
-    begins.push_back(frames);
-    return begins;
-  }
-
-  Way& way(std::size_t block, std::size_t m) { return ways_[block * markers_ + m]; }
-  const Way& way(std::size_t block, std::size_t m) const { return ways_[block * markers_ + m]; }
-  static double variance_of(const MarkerTracks::Point& p) noexcept {
-    const auto x_sd_px = static_cast<double>(p.x_sd_px), y_sd_px = static_cast<double>(p.y_sd_px);
-    return 0.5 * (x_sd_px * x_sd_px + y_sd_px * y_sd_px);
-  }
-
-  /// A marker's position less its place: the drift is still in it.
-  Way offset_in(std::size_t frame, std::size_t m) const {
-    const MarkerTracks::Point& p = solved_.tracks.at(frame, m);
-    const MarkerPlace& place = solved_.places[m][solved_.begins.place(frame, m)];
-    if (std::isnan(p.x_px) || place.frames == 0) return {};
-    return {p.x_px - place.x_px, p.y_px - place.y_px, variance_of(p)};
-  }
-
-  /// Where markers are in some frames, but for what all have in common in each. That is found with
-  /// it: which markers a frame shows makes no difference, nor does a drift that is wrong.
-  /// @param most  of the frames, the first ones that show it, tell of a marker
-  std::vector<Way> ways_in(std::span<const std::size_t> frames, std::size_t most) const {
-    std::vector<Way> ways(markers_, Way{0, 0, 0});
-    for (int round = 0; round < kRounds; ++round) {
-      std::vector<std::vector<Way>> seen(markers_);
-      for (const std::size_t frame : frames) {
-        std::vector<Way> here;
-        for (std::size_t m = 0; m < markers_; ++m) {
-          const Way offset = offset_in(frame, m);
-          if (offset.known()) here.push_back(offset - ways[m]);
-        }
-        const Way common = middle_of(here);
-        for (std::size_t m = 0; m < markers_; ++m) {
-          const Way offset = offset_in(frame, m);
-          if (offset.known() && seen[m].size() < most) seen[m].push_back(offset - common);
-        }
-      }
-      for (std::size_t m = 0; m < markers_; ++m) ways[m] = middle_of(seen[m]);
-    }
-    return ways;
-  }
-
-  /// Where ways begin: in the frames next to the reference, until each marker is seen often enough.
-  void find_zeros(std::size_t reference) {
-    std::vector<std::size_t> near, seen(markers_, 0);
-    const auto add = [&](std::size_t frame) {
-      near.push_back(frame);
-      for (std::size_t m = 0; m < markers_; ++m) seen[m] += offset_in(frame, m).known() ? 1u : 0u;
-    };
-    const std::size_t most = begins_[1];
-    const auto is_enough = [most](std::size_t frames) { return frames >= most; };
-    for (std::size_t off = 0; off < points_.size() && !std::ranges::all_of(seen, is_enough);
-         ++off) {
-      if (reference + off < points_.size()) add(reference + off);
-      if (off > 0 && off <= reference) add(reference - off);
-    }
-    zeros_ = ways_in(near, most);
-  }
-
-  /// Of none: unknown.
-  static Way middle_of(std::span<const Way> ways) {
-    if (ways.empty()) return {};
-    std::vector<double> x, y;
-    double variance_px2 = 0;
-    for (const Way& way : ways) {
-      x.push_back(way.x_px);
-      y.push_back(way.y_px);
-      variance_px2 += way.variance_px2;
-    }
-    const auto n = static_cast<double>(ways.size());
-    const double of_median = n > 2 ? kMedianOverMean * kMedianOverMean : 1;
-    return {tools::middle_of(x), tools::middle_of(y), of_median * variance_px2 / (n * n)};
-  }
-
-  void fill_ways() {
-    for (std::size_t block = 0; block < blocks_; ++block) {
-      std::vector<std::size_t> frames(begins_[block + 1] - begins_[block]);
-      std::iota(frames.begin(), frames.end(), begins_[block]);
-      const std::vector<Way> ways = ways_in(frames, frames.size());
-      for (std::size_t m = 0; m < markers_; ++m) {
-        way(block, m) = ways[m] - zeros_[m];
-        way(block, m).variance_px2 = ways[m].variance_px2 + zeros_[m].variance_px2;
-      }
-    }
-  }
-
   /// The block in which the ways are spread most.
   std::optional<std::size_t> widest_block(const Markers& markers) const {
     std::optional<std::size_t> widest;
     double most_px = 0;
-    for (std::size_t block = 0; block < blocks_; ++block) {
+    for (std::size_t block = 0; block < ways_.blocks(); ++block) {
       double low_x = 1e300, high_x = -1e300, low_y = 1e300, high_y = -1e300;
       for (const std::size_t m : markers) {
-        const Way& here = way(block, m);
+        const Way& here = ways_.in_block(block)[m];
         if (!here.known()) continue;
         low_x = std::min(low_x, here.x_px), high_x = std::max(high_x, here.x_px);
         low_y = std::min(low_y, here.y_px), high_y = std::max(high_y, here.y_px);
@@ -193,15 +69,15 @@ class GroupSearch {
   MarkersApart split(const Markers& markers, std::size_t block) const {
     std::vector<double> x, y;
     for (const std::size_t m : markers) {
-      if (!way(block, m).known()) continue;
-      x.push_back(way(block, m).x_px);
-      y.push_back(way(block, m).y_px);
+      if (!ways_.in_block(block)[m].known()) continue;
+      x.push_back(ways_.in_block(block)[m].x_px);
+      y.push_back(ways_.in_block(block)[m].y_px);
     }
     const auto furthest_from = [&](const Way& from) {
       double most_px = -1;
       Way furthest;
       for (const std::size_t m : markers) {
-        const Way& here = way(block, m);
+        const Way& here = ways_.in_block(block)[m];
         if (!here.known() || distance_px(here, from) <= most_px) continue;
         most_px = distance_px(here, from);
         furthest = here;
@@ -212,14 +88,14 @@ class GroupSearch {
     const Way other = furthest_from(one);
     MarkersApart apart;
     for (const std::size_t m : markers) {
-      const Way& here = way(block, m);
+      const Way& here = ways_.in_block(block)[m];
       if (!here.known()) continue;
       const bool with_one = distance_px(here, one) < distance_px(here, other);
       (with_one ? apart.some : apart.others).push_back(m);
     }
     const MarkersApart seen = apart;
     for (const std::size_t m : markers) {
-      if (way(block, m).known()) continue;
+      if (ways_.in_block(block)[m].known()) continue;
       const auto nearer = nearer_to(seen, m);
       if (nearer) (*nearer == &seen.some ? apart.some : apart.others).push_back(m);
     }
@@ -233,8 +109,8 @@ class GroupSearch {
   std::optional<const Markers*> nearer_to(const MarkersApart& apart, std::size_t m) const {
     std::optional<const Markers*> nearer;
     double most_px = 0;
-    for (std::size_t block = 0; block < blocks_; ++block) {
-      const auto ways = std::span(ways_).subspan(block * markers_, markers_);
+    for (std::size_t block = 0; block < ways_.blocks(); ++block) {
+      const auto ways = ways_.in_block(block);
       const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
       // Of what is not known no distance is larger.
       if (!ways[m].known() || !(distance_px(some, others) > most_px)) continue;
@@ -245,22 +121,9 @@ class GroupSearch {
     return nearer;
   }
 
-  /// @param ways  one of each marker
-  static Way mean_of(const Markers& markers, std::span<const Way> ways) {
-    Way sum{0, 0, 0};
-    double n = 0;
-    for (const std::size_t m : markers) {
-      const Way& here = ways[m];
-      if (!here.known()) continue;
-      sum = {sum.x_px + here.x_px, sum.y_px + here.y_px, sum.variance_px2 + here.variance_px2};
-      ++n;
-    }
-    return n > 0 ? Way{sum.x_px / n, sum.y_px / n, sum.variance_px2 / (n * n)} : Way{};
-  }
-
   /// The way of some markers against the others.
   Way between(const MarkersApart& apart, std::size_t block) const {
-    const auto ways = std::span(ways_).subspan(block * markers_, markers_);
+    const auto ways = ways_.in_block(block);
     const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
     return {some.x_px - others.x_px, some.y_px - others.y_px,
             some.variance_px2 + others.variance_px2};
@@ -275,7 +138,7 @@ class GroupSearch {
   bool measure(MarkersApart& apart, std::size_t widest) const {
     if (!is_apart(between(apart, widest))) return false;
     std::optional<std::size_t> first, last;
-    for (std::size_t block = 0; block < blocks_; ++block) {
+    for (std::size_t block = 0; block < ways_.blocks(); ++block) {
       const Way here = between(apart, block);
       if (!here.known() || !is_apart(here)) continue;
       if (!first) first = block;
@@ -290,7 +153,8 @@ class GroupSearch {
   /// The way of some markers against the others in one frame.
   Way in_frame(const MarkersApart& apart, std::size_t frame) const {
     std::vector<Way> ways;
-    for (std::size_t m = 0; m < markers_; ++m) ways.push_back(offset_in(frame, m) - zeros_[m]);
+    for (std::size_t m = 0; m < markers_; ++m)
+      ways.push_back(ways_.offset_in(frame, m) - ways_.zeros()[m]);
     const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
     return {some.x_px - others.x_px, some.y_px - others.y_px, 0};
   }
@@ -305,20 +169,20 @@ class GroupSearch {
   /// From which frame on most are apart, to the end of the first block that is; that before it may
   /// have some.
   std::size_t first_apart(const MarkersApart& apart, std::size_t block) const {
-    const std::size_t begin = begins_[block - std::min<std::size_t>(block, 1)];
-    std::size_t first = begins_[block];
+    const std::size_t begin = ways_.begin_of(block - std::min<std::size_t>(block, 1));
+    std::size_t first = ways_.begin_of(block);
     int sum = 0, most = 0;
-    for (std::size_t frame = begins_[block + 1]; frame-- > begin;) {
+    for (std::size_t frame = ways_.begin_of(block + 1); frame-- > begin;) {
       sum += sign_in(apart, frame);
       if (sum > most) most = sum, first = frame;
     }
     return first;
   }
   std::size_t last_apart(const MarkersApart& apart, std::size_t block) const {
-    const std::size_t end = begins_[std::min(block + 2, blocks_)];
-    std::size_t last = begins_[block + 1] - 1;
+    const std::size_t end = ways_.begin_of(std::min(block + 2, ways_.blocks()));
+    std::size_t last = ways_.begin_of(block + 1) - 1;
     int sum = 0, most = 0;
-    for (std::size_t frame = begins_[block]; frame < end; ++frame) {
+    for (std::size_t frame = ways_.begin_of(block); frame < end; ++frame) {
       sum += sign_in(apart, frame);
       if (sum > most) most = sum, last = frame;
     }
@@ -331,11 +195,11 @@ class GroupSearch {
   };
 
   Told told_in(const MarkersApart& apart, std::size_t frame) const {
-    const Way base = mean_of(apart.others, zeros_);
+    const Way base = mean_of(apart.others, ways_.zeros());
     const auto of = [&](const Markers& group) {
       std::vector<Way> ways;
       for (const std::size_t m : group) {
-        const Way offset = offset_in(frame, m) - zeros_[m];
+        const Way offset = ways_.offset_in(frame, m) - ways_.zeros()[m];
         if (offset.known())
           ways.push_back({offset.x_px + base.x_px, offset.y_px + base.y_px, offset.variance_px2});
       }
@@ -400,10 +264,7 @@ class GroupSearch {
   const SolvedDrift& solved_;
   std::span<DriftPoint> points_;
   std::size_t markers_;
-  std::vector<std::size_t> begins_;  ///< of blocks
-  std::size_t blocks_;
-  std::vector<Way> ways_;   ///< [block][marker]
-  std::vector<Way> zeros_;  ///< from which on they are counted: [marker], from its place
+  MarkerWays ways_;
 };
 
 }  // namespace

@@ -44,6 +44,10 @@ class MarkerTracks {
   struct Point {
     double x_px, y_px;  ///< NaN: missing
     float x_sd_px, y_sd_px;
+    double variance_px2() const noexcept {  ///< of an axis
+      const auto x = static_cast<double>(x_sd_px), y = static_cast<double>(y_sd_px);
+      return 0.5 * (x * x + y * y);
+    }
   };
   explicit MarkerTracks(std::size_t markers) : markers_(markers), places_(markers) {}
   void add_frame(std::span<const Spot> spots, const Absences& absences = {});
