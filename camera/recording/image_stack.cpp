@@ -126,8 +126,9 @@ void check_frame_size(const std::filesystem::path& path, std::int64_t width_px,
 
 std::string truncated_note(const StackSettings& settings, std::int64_t whole,
                            std::optional<std::int64_t> said, const std::string& detail) {
+  const bool one = whole == 1 || said == std::optional<std::int64_t>(1);
   std::string text = said ? "is truncated: " + std::to_string(whole) + " of " +
-                                counted(*said, "frame") + (whole == 1 ? " is whole" : " are whole")
+                                counted(*said, "frame") + (one ? " is whole" : " are whole")
                           : "is truncated: " + counted(whole, "whole frame");
   if (!detail.empty()) text += " (" + detail + ")";
   if (settings.allow_truncated && whole > 0) return text;

@@ -97,7 +97,8 @@ typedef struct driftfit_options {
   float min_background;   /* limit of the background; -infinity (default): none */
   float gain;             /* electrons per pixel unit, for uncertainties; <= 0 (default): unknown */
   float read_noise;       /* electrons, rms */
-  float offset;           /* pixel value without light */
+  float offset;           /* pixel value without light; a background below it, as results have it,
+                           * shows that the dark level is lower */
   /* The first version ended here. */
   uint32_t fixed;     /* bit 1u << DRIFTFIT_X .. DRIFTFIT_ANGLE: keeps its start value; not with
                        * implicit */

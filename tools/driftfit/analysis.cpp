@@ -14,6 +14,7 @@
 
 #include "base/counted.hpp"
 #include "tools/driftfit/camera_maps.hpp"
+#include "tools/driftfit/clipped_markers.hpp"
 #include "tools/driftfit/drift_gaps.hpp"
 #include "tools/driftfit/drift_trace.hpp"
 #include "tools/driftfit/errors.hpp"
@@ -202,8 +203,9 @@ struct Markers {
   std::string note = {};         ///< of the picks; or ""
 };
 
-[[noreturn]] void fail_without_markers(const Options& options, FrameRange range, int searched,
+[[noreturn]] void fail_without_markers(const Run& run, int searched,
                                        const std::vector<std::string>& rejected) {
+  const auto& [options, stack, recorded, maps, range, stop] = run;
   std::string what = fmt::format("no marker was found in frame {}", range.first);
   if (searched > 1) what += fmt::format(", nor in {} of the later ones", searched - 1);
   for (std::size_t i = 0; i < std::min(kReasonsShown, rejected.size()); ++i) {
@@ -212,8 +214,13 @@ struct Markers {
   if (rejected.size() > kReasonsShown) {
     what += fmt::format("\n  and {} more", rejected.size() - kReasonsShown);
   }
+  what += "\nwhat may help: ";
+  if (std::isfinite(maps.saturation_adu())) {
+    what += fmt::format("a --saturation above {:g}, or none: no spot that reaches it is taken; ",
+                        maps.saturation_adu());
+  }
   what +=
-      "\nwhat may help: --first-frame with one that shows them, --spot-sigma and --roi of their "
+      "--first-frame with one that shows them, --spot-sigma and --roi of their "
       "size, a lower --min-snr, a higher --max-residual-ratio, or --picks";
   throw InputError(options.stack.path, what);
 }
@@ -268,25 +275,36 @@ Markers markers_of(const Run& run, SpotFitter& fitter) {
     if (!markers.picks.empty()) return markers;
     if (searched++ == 0) rejected_in_first = std::move(rejected);
   }
-  fail_without_markers(options, range, searched, rejected_in_first);
+  fail_without_markers(run, searched, rejected_in_first);
 }
 
 bool drift_wanted(const Options& options) {
   return !options.outputs.drift.empty() || !options.outputs.drift_csv.empty();
 }
 
+/// What would help is tried first.
 [[noreturn]] void fail_at_reference(const Options& options, const MarkerTracks& tracks,
-                                    FrameRange range, int min_markers) {
+                                    FrameRange range, const DriftSettings& settings) {
+  const auto has_drift = [&](const DriftSettings& other) {
+    return solve_drift(tracks, other).points[*other.reference].markers > 0;
+  };
   std::string what = fmt::format(
-      "fewer than {} of {} could be fitted, or agree, in the reference frame {}: choose "
-      "fewer by --min-markers, or another frame by --reference",
-      min_markers, counted(tracks.markers(), "marker"), options.reference_frame);
-  for (std::size_t i = 0; i < tracks.frames(); ++i) {
-    if (tracks.found(i) < min_markers) continue;
-    what +=
-        fmt::format(" (the first with so many is {})", range.first + static_cast<std::int64_t>(i));
-    break;
+      "fewer than {} of {} could be fitted, or agree, in the reference frame {}; what may help:",
+      settings.min_markers, counted(tracks.markers(), "marker"), options.reference_frame);
+  DriftSettings fewer = settings;
+  while (--fewer.min_markers >= 1 && !has_drift(fewer)) continue;
+  if (fewer.min_markers >= 1) what += fmt::format("\n  --min-markers {}", fewer.min_markers);
+  DriftSettings first = settings;
+  first.reference = std::nullopt;
+  const std::vector<DriftPoint> points = solve_drift(tracks, first).points;
+  const auto known = std::find_if(points.begin(), points.end(),
+                                  [](const DriftPoint& point) { return point.markers > 0; });
+  first.reference = static_cast<std::size_t>(known - points.begin());
+  if (known != points.end() && has_drift(first)) {
+    what += fmt::format("\n  --reference {}, the first with so many",
+                        range.first + static_cast<std::int64_t>(*first.reference));
   }
+  what += "\n  --picks: markers that are there in this frame, and move together";
   throw InputError(options.stack.path, what);
 }
 
@@ -313,7 +331,7 @@ DriftTrace trace_of(const Run& run, const MarkerTracks& tracks, const DriftSetti
                    .times_s = stack.facts().times_s};
   if (drift_wanted(options) && settings.reference &&
       trace.points[*settings.reference].markers == 0) {
-    fail_at_reference(options, tracks, range, settings.min_markers);
+    fail_at_reference(options, tracks, range, settings);
   }
   trace.reasons = reasons_of(trace.points, tracks, settings.min_markers);
   if (trace.times_s.empty() && !options.outputs.drift_csv.empty())
@@ -344,15 +362,15 @@ std::string untimed_in_words(const DriftTrace& trace) {
 /// @param moves  moves_in_words(): what may be the reason
 /// @throws CoverageError
 std::string check_coverage(const Options& options, const DriftTrace& trace,
-                           const MarkerTracks& tracks, const std::string& moves) {
+                           const MarkerTracks& tracks, const DriftSettings& settings,
+                           const std::string& moves) {
   const std::int64_t known = frames_known(trace);
   const auto frames = static_cast<std::int64_t>(trace.points.size());
   if (known == frames) return {};
-  std::string gaps = gaps_in_words(
-      trace, tracks,
-      {.min_markers = std::min(options.min_markers, static_cast<int>(tracks.markers())),
-       .gain_known = options.fitter.options.noise.gain_e_per_adu > 0,
-       .wanted_share = options.warn_drift_share});
+  std::string gaps = gaps_in_words(trace, tracks,
+                                   {.solved_by = settings,
+                                    .gain_known = options.fitter.options.noise.gain_e_per_adu > 0,
+                                    .wanted_share = options.warn_drift_share});
   const double share = static_cast<double>(known) / static_cast<double>(frames);
   if (drift_wanted(options) && (known == 0 || share < options.min_drift_share)) {
     throw CoverageError(fmt::format("{}: {}\n{}{}nothing was written, as --min-drift-share is {:g}",
@@ -404,7 +422,7 @@ Outcome follow_markers(const Run& as_given) {
   const DriftTrace trace = trace_of(run, tracks, settings, std::move(solution.points));
   const std::string moves =
       drift_wanted(options) ? moves_in_words(solution, markers.picks, range) : "";
-  const std::string gaps = check_coverage(options, trace, tracks, moves);
+  const std::string gaps = check_coverage(options, trace, tracks, settings, moves);
   results.finish(&trace);
   const std::int64_t known = frames_known(trace);
   Outcome outcome;
@@ -415,7 +433,10 @@ Outcome follow_markers(const Run& as_given) {
       results.written(),
       counted(static_cast<std::int64_t>(markers.picks.size()) * range.count, "fit"),
       counted(known, "frame"), fitter.description());
-  outcome.summary += follower.clipped_pixels().told();
+  outcome.summary += clipped_markers_in_words(follower.clipped_pixels(), tracks,
+                                              {.min_markers = options.min_markers,
+                                               .min_share = options.min_drift_share,
+                                               .picked = !options.find_markers});
   const bool warn =
       drift_wanted(options) &&
       static_cast<double>(known) < options.warn_drift_share * static_cast<double>(range.count);
@@ -433,7 +454,8 @@ Outcome follow_markers(const Run& as_given) {
                                      options.outputs.drift.string());
     }
   }
-  const std::string jumps = drift_wanted(options) ? jumps_in_words(trace) : "";
+  const bool spare_markers = settings.min_markers < static_cast<int>(tracks.markers());
+  const std::string jumps = drift_wanted(options) ? jumps_in_words(trace, spare_markers) : "";
   for (const std::string& more : {moves, jumps}) {
     if (!more.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + more;
   }
@@ -468,11 +490,12 @@ Outcome localize_every_spot(const Run& run) {
     writing.finish();
   }
   results.finish(nullptr);
-  return {.summary = fmt::format("{}, {} found, {} ({})\n{}written: {}\n",
-                                 counted(range.count, "frame"), counted(every_spot.found(), "spot"),
-                                 counted(results.written(), "localization"), fitter.description(),
-                                 every_spot.clipped_pixels().told(), results.names()),
-          .warning = {}};
+  return {
+      .summary = fmt::format("{}, {} found, {} ({})\n{}written: {}\n",
+                             counted(range.count, "frame"), counted(every_spot.found(), "spot"),
+                             counted(results.written(), "localization"), fitter.description(),
+                             clipped_spots_in_words(every_spot.clipped_pixels()), results.names()),
+      .warning = {}};
 }
 
 /// @param likely_why  a sentence that goes with a failure, too; or ""

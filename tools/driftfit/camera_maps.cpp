@@ -208,6 +208,7 @@ CameraMaps::CameraMaps(const CameraMapFiles& files, const camera::StackShape& fr
 
 std::unique_ptr<camera::ImageStack> CameraMaps::applied_to(
     std::unique_ptr<camera::ImageStack> stack, fitter::NoiseModel& noise, float& saturation_adu) {
+  saturation_adu_ = saturation_adu;
   std::vector<std::size_t> gone;
   for (std::size_t i = 0; i < variances_.size(); ++i)
     if (std::isinf(variances_[i])) gone.push_back(i);

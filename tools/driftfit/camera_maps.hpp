@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +52,8 @@ class CameraMaps {
     return variances_.empty() ? nullptr : variances_.data();
   }
   const HotPixels& hot() const noexcept { return hot_; }
+  /// As applied_to() was given it: of the pixels as recorded; infinite: none.
+  float saturation_adu() const noexcept { return saturation_adu_; }
   /// Standard deviation that rounding to whole counts has left in what applied_to() reads; 0: the
   /// pixels tell it themselves.
   double rounding_noise() const noexcept { return rounding_noise_; }
@@ -62,6 +65,7 @@ class CameraMaps {
   bool converted_ = false;
   bool whole_counts_ = false;  ///< of the recording
   float offset_adu_ = 0;       ///< of all pixels, without a map
+  float saturation_adu_ = std::numeric_limits<float>::infinity();
 };
 
 }  // namespace driftd::tools

@@ -99,21 +99,47 @@ Totals totals_of(const DriftTrace& trace, const MarkerTracks& tracks, int min_ma
   return totals;
 }
 
-/// The largest number of markers that enough frames have, else the one that most frames have.
+/// A number of markers by which enough frames have a drift, else one by which more have.
 std::string fewer_markers(const MarkerTracks& tracks, std::int64_t frames_known,
                           const GapSettings& settings) {
   const auto frames = static_cast<std::int64_t>(tracks.frames());
-  for (int fewest = settings.min_markers - 1; fewest >= 1; --fewest) {
-    std::int64_t enough = 0;
-    for (std::size_t i = 0; i < tracks.frames(); ++i) enough += tracks.found(i) >= fewest ? 1 : 0;
-    const bool plenty =
-        static_cast<double>(enough) >= settings.wanted_share * static_cast<double>(frames);
-    if (plenty || (fewest == 1 && enough > frames_known)) {
-      return fmt::format("\n  --min-markers {}: {} of {} {} so many", fewest, enough,
-                         counted(frames, "frame"), enough == 1 ? "has" : "have");
-    }
+  const double wanted = settings.wanted_share * static_cast<double>(frames);
+  DriftSettings fewer = settings.solved_by;
+  for (--fewer.min_markers; fewer.min_markers >= 1; --fewer.min_markers) {
+    std::int64_t found = 0;
+    for (std::size_t i = 0; i < tracks.frames(); ++i)
+      found += tracks.found(i) >= fewer.min_markers ? 1 : 0;
+    if (fewer.min_markers > 1 && static_cast<double>(found) < wanted) continue;
+    const std::vector<DriftPoint> points = solve_drift(tracks, fewer).points;
+    const std::int64_t enough = std::count_if(points.begin(), points.end(), known);
+    if (static_cast<double>(enough) >= wanted || (fewer.min_markers == 1 && enough > frames_known))
+      return fmt::format("\n  --min-markers {}: {} of {} {} a drift then", fewer.min_markers,
+                         enough, counted(frames, "frame"), enough == 1 ? "has" : "have");
+    fewer.min_markers = fewer.min_markers / 2 + 1;  // so that few are tried of many
   }
   return {};
+}
+
+/// Another reference, by which enough frames have a drift.
+std::string other_reference(const DriftTrace& trace, const MarkerTracks& tracks,
+                            const GapSettings& settings) {
+  if (!settings.solved_by.reference) return {};
+  const auto frames_of = [&](const DriftSettings& other) {
+    const std::vector<DriftPoint> points = solve_drift(tracks, other).points;
+    const auto first = std::find_if(points.begin(), points.end(), known) - points.begin();
+    return std::pair(static_cast<std::size_t>(first),
+                     std::count_if(points.begin(), points.end(), known));
+  };
+  DriftSettings other = settings.solved_by;
+  other.reference = std::nullopt;
+  other.reference = frames_of(other).first;
+  if (*other.reference >= tracks.frames()) return {};
+  const auto enough = frames_of(other).second;
+  const auto frames = static_cast<double>(tracks.frames());
+  if (static_cast<double>(enough) < settings.wanted_share * frames) return {};
+  return fmt::format("\n  --reference {}: {} of {} {} a drift then",
+                     trace.first_frame + static_cast<std::int64_t>(*other.reference), enough,
+                     counted(tracks.frames(), "frame"), enough == 1 ? "has" : "have");
 }
 
 /// From one frame that has a drift to the next.
@@ -157,6 +183,11 @@ bool is_jump(const std::vector<Step>& steps, std::size_t index) {
                     step.y_px - middle_of(y) * step.frames()) > kLeastJumpPx;
 }
 
+std::string frames_in_words(std::int64_t first, std::int64_t last) {
+  return first == last ? fmt::format("frame {}", first)
+                       : fmt::format("frames {} to {}", first, last);
+}
+
 /// "marker 3 at 30.0, 45.0", "markers 0, 1, 2".
 std::string markers_in_words(const std::vector<std::size_t>& markers, const std::vector<Pick>& at) {
   if (markers.size() == 1) {
@@ -188,11 +219,13 @@ std::int64_t frames_known(const DriftTrace& trace) noexcept {
 
 std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
                           const GapSettings& settings) {
-  const Totals totals = totals_of(trace, tracks, settings.min_markers);
+  const int min_markers = settings.solved_by.min_markers;
+  const Totals totals = totals_of(trace, tracks, min_markers);
   std::string text = fmt::format("no drift in {} of {}: {}", totals.frames,
                                  counted(trace.points.size(), "frame"), stretches_in_words(trace));
-  text += fmt::format("\n  {} of {} {} needed; in these frames, of {} in all", settings.min_markers,
-                      counted(tracks.markers(), "marker"), settings.min_markers == 1 ? "is" : "are",
+  text += fmt::format("\n  {} of {} {} needed; in {}, of {} in all", min_markers,
+                      counted(tracks.markers(), "marker"), min_markers == 1 ? "is" : "are",
+                      totals.frames == 1 ? "this frame" : "these frames",
                       totals.frames * static_cast<std::int64_t>(tracks.markers()));
   bool any = false;
   for (const auto& [count, what] : by_reason(totals.absences)) {
@@ -206,19 +239,22 @@ std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
   }
   text += "\nwhat may help:";
   text += fewer_markers(tracks, frames_known(trace), settings);
+  text += other_reference(trace, tracks, settings);
   if (totals.absences.not_sought > 0) {
     text += "\n  --first-frame: leaves out the frames before the one the markers were found in";
   }
-  if (totals.disagreeing + totals.absences.strayed > 0 && !settings.gain_known) {
-    text += "\n  --gain, --offset, --read-noise: uncertainties are then those of the photons";
+  if (totals.absences.not_fitted > 0 && !settings.gain_known) {
+    text +=
+        "\n  --gain, --offset, --read-noise: without them spots that are wide and dim are refused";
   }
   text +=
       "\n  --picks, or another --first-frame to find markers in: markers that are there all the "
       "time";
+  if (totals.disagreeing + totals.absences.strayed > 0) text += " and move together";
   return text;
 }
 
-std::string jumps_in_words(const DriftTrace& trace) {
+std::string jumps_in_words(const DriftTrace& trace, bool spare_markers) {
   const std::vector<Step> steps = steps_of(trace);
   std::size_t jumps = 0;
   const Step* largest = nullptr;
@@ -231,11 +267,14 @@ std::string jumps_in_words(const DriftTrace& trace) {
   std::string text = fmt::format("the drift jumps by {:.1f} px between frames {} and {}",
                                  largest->px(), largest->from, largest->to);
   if (jumps > 1) {
-    text += fmt::format(", and less in {} of {} other steps", jumps - 1, steps.size() - 1);
+    text +=
+        fmt::format(", and less in {} of {}", jumps - 1, counted(steps.size() - 1, "other step"));
   }
   return text +
          ": the sample jumped, or other spots were taken for the markers\n  look at these frames; "
-         "--picks, or a higher --min-markers, keeps to markers that are there all the time";
+         "--picks" +
+         (spare_markers ? ", or a higher --min-markers, keeps" : " keeps") +
+         " to markers that are there all the time";
 }
 
 std::string seldom_in_words(const std::vector<MarkerSeen>& markers, std::int64_t frames) {
@@ -265,9 +304,13 @@ std::string moved_in_words(const std::vector<MarkerMoved>& moved, const std::vec
     text += fmt::format("{}{} is {:.2f} px from where it was from frame {} on",
                         text.empty() ? "" : "\n", markers_in_words({m.marker}, at), m.by_px,
                         first_frame + static_cast<std::int64_t>(m.frame));
+    if (m.before + 1 < m.frame) {
+      text += fmt::format(", and was seen there last in frame {}",
+                          first_frame + static_cast<std::int64_t>(m.before));
+    }
   }
   if (moved.size() > kMarkersShown)
-    text += fmt::format("\nand {} more such moves", moved.size() - kMarkersShown);
+    text += fmt::format("\nand {}", counted(moved.size() - kMarkersShown, "more such move"));
   if (!text.empty())
     text +=
         "\n  it slipped, or another spot was taken for it: it counts from its new place then, and "
@@ -281,10 +324,11 @@ std::string apart_in_words(const std::vector<MarkersApart>& apart, const std::ve
   for (std::size_t i = 0; i < std::min(apart.size(), kMarkersShown); ++i) {
     const MarkersApart& a = apart[i];
     text += fmt::format(
-        "{}{} and {} move apart by up to {:.2f} px (by more than {:g} px in frames {} to {}): {}",
+        "{}{} and {} move apart by up to {:.2f} px (by more than {:g} px in {}): {}",
         text.empty() ? "" : "\n", markers_in_words(a.some, at), markers_in_words(a.others, at),
-        a.most_px, kApartPx, first_frame + static_cast<std::int64_t>(a.first),
-        first_frame + static_cast<std::int64_t>(a.last),
+        a.most_px, kApartPx,
+        frames_in_words(first_frame + static_cast<std::int64_t>(a.first),
+                        first_frame + static_cast<std::int64_t>(a.last)),
         a.is_decided()
             ? "the drift is that of the latter, which are more"
             : "they are as many, so that nobody can tell which stayed with the sample; the drift "
@@ -292,7 +336,7 @@ std::string apart_in_words(const std::vector<MarkersApart>& apart, const std::ve
               "none where they are too far apart to agree");
   }
   if (apart.size() > kMarkersShown)
-    text += fmt::format("\nand {} more such groups", apart.size() - kMarkersShown);
+    text += fmt::format("\nand {}", counted(apart.size() - kMarkersShown, "more such group"));
   return text;
 }
 

@@ -20,12 +20,13 @@ std::vector<std::string> reasons_of(const std::vector<DriftPoint>& points,
 std::int64_t frames_known(const DriftTrace& trace) noexcept;
 
 struct GapSettings {
-  int min_markers = 3;
+  DriftSettings solved_by = {.min_markers = 3};
   bool gain_known = false;
   double wanted_share = 0.95;  ///< of the frames should have a drift
 };
 
-/// Several lines, from "no drift in 7 of 60 frames: 3 to 8, 22" to what would help.
+/// Several lines, from "no drift in 7 of 60 frames: 3 to 8, 22" to what would help. That fewer
+/// markers would, is tried before it is said.
 std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
                           const GapSettings& settings);
 
@@ -33,7 +34,8 @@ std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,
 /// frame that has a drift to the next of more than 2 px that differs by as much from a steady
 /// motion, that of the three steps on either side: the sample jumped, or other spots were taken for
 /// the markers.
-std::string jumps_in_words(const DriftTrace& trace);
+/// @param spare_markers  there are more than a drift needs
+std::string jumps_in_words(const DriftTrace& trace, bool spare_markers);
 
 /// A marker by where it was at first, and how it was followed.
 struct MarkerSeen {

@@ -119,7 +119,11 @@ class DriftSolver {
         const MarkerPlace& to = places_[m][i];
         if (from.frames == 0 || to.frames == 0) continue;
         const double by_px = std::hypot(to.x_px - from.x_px, to.y_px - from.y_px);
-        if (by_px >= kLeastSlipPx) all.push_back({m, begins_.begin_of(m, i), by_px});
+        if (by_px < kLeastSlipPx) continue;
+        std::size_t frame = begins_.begin_of(m, i), before = frame - 1;
+        while (std::isnan(tracks_.at(frame, m).x_px)) ++frame;
+        while (std::isnan(tracks_.at(before, m).x_px)) --before;
+        all.push_back({m, frame, before, by_px});
       }
     }
     return all;
@@ -163,14 +167,13 @@ class DriftSolver {
             .y_sd_px = std::sqrt(mean.covariance_nm2.yy) / pixel_nm_};
   }
 
-  /// How many of the votes have a weight and are near the mean.
+  /// How many of the votes are near the mean, whether or not they have a weight in it.
   int agreeing(const control::Consensus& mean, double within_px) const {
     if (mean.used == 0 || scatters(mean)) return 0;
     const auto agrees = [&](const control::Vote& vote) {
       const double off_nm =
           std::hypot(vote.value_nm.x - mean.value_nm.x, vote.value_nm.y - mean.value_nm.y);
-      return vote.weight > 0 &&
-             off_nm <= std::max(within_px * pixel_nm_, kContradictsSd * control::sd_of(vote));
+      return off_nm <= std::max(within_px * pixel_nm_, kContradictsSd * control::sd_of(vote));
     };
     return static_cast<int>(std::count_if(votes_.begin(), votes_.end(), agrees));
   }

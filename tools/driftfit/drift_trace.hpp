@@ -37,7 +37,8 @@ struct DriftSettings {
 /// A marker that has another place from a frame on: it slipped, or was taken back elsewhere.
 struct MarkerMoved {
   std::size_t marker = 0;
-  std::size_t frame = 0;
+  std::size_t frame = 0;   ///< first that it is seen in at the new place
+  std::size_t before = 0;  ///< last that it is seen in at the old one
   double by_px = 0;
 };
 

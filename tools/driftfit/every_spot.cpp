@@ -30,7 +30,8 @@ EverySpot::EverySpot(const camera::StackShape& shape, int roi_px, double min_net
       search_({.box_px = roi_px % 2 == 1 ? roi_px : roi_px - 1,
                .min_net_gradient = min_net_gradient,
                .least_noise = maps.rounding_noise()}),
-      rois_(shape, roi_px, maps) {}
+      rois_(shape, roi_px, maps),
+      clipped_(maps.saturation_adu()) {}
 
 void EverySpot::search(const std::byte* frames, std::size_t count) {
   candidates_.resize(count);

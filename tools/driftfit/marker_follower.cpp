@@ -43,7 +43,8 @@ MarkerFollower::MarkerFollower(const camera::StackShape& shape, int roi_px,
       roi_px_(roi_px),
       reach_px_(kStrayShare * roi_px),
       fitter_(fitter),
-      rois_(shape, roi_px, maps) {
+      rois_(shape, roi_px, maps),
+      clipped_(maps.saturation_adu()) {
   for (const Pick& pick : picks) {
     Marker marker;
     marker.place = pick;
@@ -102,6 +103,7 @@ void MarkerFollower::fit(const std::byte* frame, std::span<const std::size_t> wh
   for (std::size_t i = 0; i < which.size(); ++i) {
     Marker& m = markers_[which[i]];
     m.fit = fits_[i];
+    m.top = clipped_.tops()[i];
     const bool bad = m.fit.status == fitter::FitStatus::BadInput;
     m.result = fitter::converged(m.fit.status) ? Result::Found
                : bad                           ? Result::BadPixels
@@ -219,7 +221,8 @@ void MarkerFollower::keep(std::size_t index, std::int64_t frame) {
                     .place = m.moves,
                     .x_px = m.found.x_px,
                     .y_px = m.found.y_px,
-                    .fit = m.fit});
+                    .fit = m.fit,
+                    .top = m.top});
 }
 
 std::span<const Spot> MarkerFollower::follow(const std::byte* frame, std::int64_t index) {

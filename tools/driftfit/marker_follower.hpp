@@ -56,6 +56,7 @@ class MarkerFollower {
     Result result = Result::Outside;
     Pick found;
     fitter::Localization fit{};
+    float top = 0;  ///< Spot::top
   };
 
   Pick expected(const Marker& m) const noexcept;

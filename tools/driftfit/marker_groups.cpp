@@ -3,33 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 
+#include "tools/driftfit/marker_ways.hpp"
 #include "tools/driftfit/middle.hpp"
 
 namespace driftd::tools {
 namespace {
 
-constexpr std::size_t kMostBlockFrames = 10, kBlocks = 10;
 constexpr double kApartOverPromised = 6;
-/// Standard deviation of a median over that of a mean.
-constexpr double kMedianOverMean = 1.25;
-constexpr double kUnseen = std::numeric_limits<double>::quiet_NaN();
-
-/// A marker's way in a block since the reference.
-struct Way {
-  double x_px = kUnseen, y_px = kUnseen;  ///< NaN: not seen in both
-  double variance_px2 = 0;                ///< promised, of an axis
-
-  bool known() const noexcept { return !std::isnan(x_px); }
-};
-
-double distance_px(const Way& a, const Way& b) noexcept {
-  return std::hypot(a.x_px - b.x_px, a.y_px - b.y_px);
-}
-
 using Markers = std::vector<std::size_t>;
 
 class GroupSearch {
@@ -38,13 +21,7 @@ class GroupSearch {
       : solved_(solved),
         points_(points),
         markers_(solved.tracks.markers()),
-        block_(std::clamp<std::size_t>(points.size() / kBlocks, 1, kMostBlockFrames)),
-        blocks_((points.size() + block_ - 1) / block_),
-        ways_(blocks_ * markers_),
-        zeros_(markers_) {
-    fill_ways();
-    for (std::size_t m = 0; m < markers_; ++m) begin_at_reference(m, reference / block_);
-  }
+        ways_(solved, reference, points.size()) {}
 
   std::vector<MarkersApart> found() {
     std::vector<MarkersApart> all;
@@ -57,7 +34,7 @@ class GroupSearch {
       if (apart.others.empty()) break;
       const bool told = measure(apart, *widest);
       if (told) {
-        widen(apart);
+        tell_anew(apart);
         all.push_back(apart);
       }
       if (!apart.is_decided()) break;
@@ -67,87 +44,14 @@ class GroupSearch {
   }
 
  private:
-  Way& way(std::size_t block, std::size_t m) { return ways_[block * markers_ + m]; }
-  const Way& way(std::size_t block, std::size_t m) const { return ways_[block * markers_ + m]; }
-  static double variance_of(const MarkerTracks::Point& p) noexcept {
-    const auto x_sd_px = static_cast<double>(p.x_sd_px), y_sd_px = static_cast<double>(p.y_sd_px);
-    return 0.5 * (x_sd_px * x_sd_px + y_sd_px * y_sd_px);
-  }
-
-  /// A marker's position less its place and the drift, or the middle of all where that is unknown.
-  void offsets_in(std::size_t frame, std::vector<Way>& offsets) const {
-    std::vector<double> x, y;
-    for (std::size_t m = 0; m < markers_; ++m) {
-      const MarkerTracks::Point& p = solved_.tracks.at(frame, m);
-      const MarkerPlace& place = solved_.places[m][solved_.begins.place(frame, m)];
-      offsets[m] = {};
-      if (std::isnan(p.x_px) || place.frames == 0) continue;
-      offsets[m] = {p.x_px - place.x_px, p.y_px - place.y_px, variance_of(p)};
-      x.push_back(offsets[m].x_px);
-      y.push_back(offsets[m].y_px);
-    }
-    if (x.empty()) return;
-    const DriftPoint& drift = points_[frame];
-    const bool known = drift.markers > 0;
-    const double x_px = known ? drift.x_px : middle_of(x);
-    const double y_px = known ? drift.y_px : middle_of(y);
-    for (Way& offset : offsets) {
-      offset.x_px -= x_px;
-      offset.y_px -= y_px;
-    }
-  }
-
-  void fill_ways() {
-    std::vector<Way> offsets(markers_);
-    std::vector<std::vector<double>> x(markers_), y(markers_);
-    for (std::size_t block = 0; block < blocks_; ++block) {
-      for (std::size_t m = 0; m < markers_; ++m) x[m].clear(), y[m].clear();
-      const std::size_t end = std::min(points_.size(), (block + 1) * block_);
-      for (std::size_t frame = block * block_; frame < end; ++frame) {
-        offsets_in(frame, offsets);
-        for (std::size_t m = 0; m < markers_; ++m) {
-          if (!offsets[m].known()) continue;
-          x[m].push_back(offsets[m].x_px);
-          y[m].push_back(offsets[m].y_px);
-          way(block, m).variance_px2 += offsets[m].variance_px2;
-        }
-      }
-      for (std::size_t m = 0; m < markers_; ++m) {
-        if (x[m].empty()) continue;
-        const auto n = static_cast<double>(x[m].size());
-        way(block, m) = {middle_of(x[m]), middle_of(y[m]),
-                         kMedianOverMean * kMedianOverMean * way(block, m).variance_px2 / (n * n)};
-      }
-    }
-  }
-
-  /// Ways begin in the reference's block, or the next to it that shows the marker.
-  void begin_at_reference(std::size_t m, std::size_t reference) {
-    std::optional<Way> zero;
-    for (std::size_t off = 0; off < blocks_ && !zero; ++off) {
-      if (reference + off < blocks_ && way(reference + off, m).known())
-        zero = way(reference + off, m);
-      else if (off <= reference && way(reference - off, m).known())
-        zero = way(reference - off, m);
-    }
-    if (!zero) return;
-    zeros_[m] = *zero;
-    for (std::size_t block = 0; block < blocks_; ++block) {
-      Way& here = way(block, m);
-      here.x_px -= zero->x_px;
-      here.y_px -= zero->y_px;
-      here.variance_px2 += zero->variance_px2;
-    }
-  }
-
   /// The block in which the ways are spread most.
   std::optional<std::size_t> widest_block(const Markers& markers) const {
     std::optional<std::size_t> widest;
     double most_px = 0;
-    for (std::size_t block = 0; block < blocks_; ++block) {
+    for (std::size_t block = 0; block < ways_.blocks(); ++block) {
       double low_x = 1e300, high_x = -1e300, low_y = 1e300, high_y = -1e300;
       for (const std::size_t m : markers) {
-        const Way& here = way(block, m);
+        const Way& here = ways_.in_block(block)[m];
         if (!here.known()) continue;
         low_x = std::min(low_x, here.x_px), high_x = std::max(high_x, here.x_px);
         low_y = std::min(low_y, here.y_px), high_y = std::max(high_y, here.y_px);
@@ -165,50 +69,61 @@ class GroupSearch {
   MarkersApart split(const Markers& markers, std::size_t block) const {
     std::vector<double> x, y;
     for (const std::size_t m : markers) {
-      if (!way(block, m).known()) continue;
-      x.push_back(way(block, m).x_px);
-      y.push_back(way(block, m).y_px);
+      if (!ways_.in_block(block)[m].known()) continue;
+      x.push_back(ways_.in_block(block)[m].x_px);
+      y.push_back(ways_.in_block(block)[m].y_px);
     }
     const auto furthest_from = [&](const Way& from) {
       double most_px = -1;
       Way furthest;
       for (const std::size_t m : markers) {
-        const Way& here = way(block, m);
+        const Way& here = ways_.in_block(block)[m];
         if (!here.known() || distance_px(here, from) <= most_px) continue;
         most_px = distance_px(here, from);
         furthest = here;
       }
       return furthest;
     };
-    const Way one = furthest_from({middle_of(x), middle_of(y), 0});
+    const Way one = furthest_from({tools::middle_of(x), tools::middle_of(y), 0});
     const Way other = furthest_from(one);
     MarkersApart apart;
     for (const std::size_t m : markers) {
-      const Way& here = way(block, m);
+      const Way& here = ways_.in_block(block)[m];
       if (!here.known()) continue;
       const bool with_one = distance_px(here, one) < distance_px(here, other);
       (with_one ? apart.some : apart.others).push_back(m);
     }
+    const MarkersApart seen = apart;
+    for (const std::size_t m : markers) {
+      if (ways_.in_block(block)[m].known()) continue;
+      const auto nearer = nearer_to(seen, m);
+      if (nearer) (*nearer == &seen.some ? apart.some : apart.others).push_back(m);
+    }
+    std::ranges::sort(apart.some);
+    std::ranges::sort(apart.others);
     if (apart.some.size() > apart.others.size()) std::swap(apart.some, apart.others);
     return apart;
   }
 
-  /// @param ways  one of each marker
-  static Way mean_of(const Markers& markers, std::span<const Way> ways) {
-    Way sum{0, 0, 0};
-    double n = 0;
-    for (const std::size_t m : markers) {
-      const Way& here = ways[m];
-      if (!here.known()) continue;
-      sum = {sum.x_px + here.x_px, sum.y_px + here.y_px, sum.variance_px2 + here.variance_px2};
-      ++n;
+  /// Which of two groups a marker goes with, where they are furthest apart of when it is seen.
+  std::optional<const Markers*> nearer_to(const MarkersApart& apart, std::size_t m) const {
+    std::optional<const Markers*> nearer;
+    double most_px = 0;
+    for (std::size_t block = 0; block < ways_.blocks(); ++block) {
+      const auto ways = ways_.in_block(block);
+      const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
+      // Of what is not known no distance is larger.
+      if (!ways[m].known() || !(distance_px(some, others) > most_px)) continue;
+      most_px = distance_px(some, others);
+      nearer =
+          distance_px(ways[m], some) < distance_px(ways[m], others) ? &apart.some : &apart.others;
     }
-    return n > 0 ? Way{sum.x_px / n, sum.y_px / n, sum.variance_px2 / (n * n)} : Way{};
+    return nearer;
   }
 
   /// The way of some markers against the others.
   Way between(const MarkersApart& apart, std::size_t block) const {
-    const auto ways = std::span(ways_).subspan(block * markers_, markers_);
+    const auto ways = ways_.in_block(block);
     const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
     return {some.x_px - others.x_px, some.y_px - others.y_px,
             some.variance_px2 + others.variance_px2};
@@ -222,43 +137,123 @@ class GroupSearch {
   /// False where they are not apart by more than noise.
   bool measure(MarkersApart& apart, std::size_t widest) const {
     if (!is_apart(between(apart, widest))) return false;
-    apart.first = points_.size();
-    for (std::size_t block = 0; block < blocks_; ++block) {
+    std::optional<std::size_t> first, last;
+    for (std::size_t block = 0; block < ways_.blocks(); ++block) {
       const Way here = between(apart, block);
       if (!here.known() || !is_apart(here)) continue;
-      apart.first = std::min(apart.first, block * block_);
-      apart.last = std::min(points_.size(), (block + 1) * block_) - 1;
+      if (!first) first = block;
+      last = block;
       apart.most_px = std::max(apart.most_px, std::hypot(here.x_px, here.y_px));
     }
+    apart.first = first_apart(apart, *first);
+    apart.last = last_apart(apart, *last);
     return true;
   }
 
-  /// In frames whose drift is not that of others, which are more. Of as many nobody knows which are
-  /// right, whichever were seen more in a frame.
-  void widen(const MarkersApart& apart) {
-    Way since{0, 0, 0}, now{0, 0, 0};  // the reference; as the places are
-    for (std::size_t frame = 0; frame < points_.size(); ++frame) {
-      const Way here = between(apart, frame / block_);
-      if (here.known()) {
-        since = here;
-        const Way from = mean_of(apart.some, zeros_), to = mean_of(apart.others, zeros_);
-        now = {here.x_px + from.x_px - to.x_px, here.y_px + from.y_px - to.y_px, 0};
-      }
-      const double some = seen(apart.some, frame), others = seen(apart.others, frame);
-      const double wrong = apart.is_decided() ? some : std::max(some, others);
-      const double all = some + others, share = all > 0 ? wrong / all : 0;
-      if (2 * share < 1) continue;
-      DriftPoint& point = points_[frame];
-      // What the scatter of the two groups made of it as if each marker had its own.
-      const double counted = all > 1 ? share * (1 - share) / (all - 1) : 0;
-      const auto widened = [&](double sd_px, double since_px, double now_px) {
-        const double own =
-            std::max(promised_variance(frame), sd_px * sd_px - counted * now_px * now_px);
-        return std::hypot(std::sqrt(own), share * since_px);
-      };
-      point.x_sd_px = widened(point.x_sd_px, since.x_px, now.x_px);
-      point.y_sd_px = widened(point.y_sd_px, since.y_px, now.y_px);
+  /// The way of some markers against the others in one frame.
+  Way in_frame(const MarkersApart& apart, std::size_t frame) const {
+    std::vector<Way> ways;
+    for (std::size_t m = 0; m < markers_; ++m)
+      ways.push_back(ways_.offset_in(frame, m) - ways_.zeros()[m]);
+    const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
+    return {some.x_px - others.x_px, some.y_px - others.y_px, 0};
+  }
+
+  /// 1 where they are apart, -1 where not; 0: nobody knows.
+  int sign_in(const MarkersApart& apart, std::size_t frame) const {
+    const Way here = in_frame(apart, frame);
+    if (!here.known()) return 0;
+    return std::hypot(here.x_px, here.y_px) > kApartPx ? 1 : -1;
+  }
+
+  /// From which frame on most are apart, to the end of the first block that is; that before it may
+  /// have some.
+  std::size_t first_apart(const MarkersApart& apart, std::size_t block) const {
+    const std::size_t begin = ways_.begin_of(block - std::min<std::size_t>(block, 1));
+    std::size_t first = ways_.begin_of(block);
+    int sum = 0, most = 0;
+    for (std::size_t frame = ways_.begin_of(block + 1); frame-- > begin;) {
+      sum += sign_in(apart, frame);
+      if (sum > most) most = sum, first = frame;
     }
+    return first;
+  }
+  std::size_t last_apart(const MarkersApart& apart, std::size_t block) const {
+    const std::size_t end = ways_.begin_of(std::min(block + 2, ways_.blocks()));
+    std::size_t last = ways_.begin_of(block + 1) - 1;
+    int sum = 0, most = 0;
+    for (std::size_t frame = ways_.begin_of(block); frame < end; ++frame) {
+      sum += sign_in(apart, frame);
+      if (sum > most) most = sum, last = frame;
+    }
+    return last;
+  }
+
+  /// What two groups say of a frame's drift.
+  struct Told {
+    Way some, others;  ///< where it went, by each; unknown: none is seen
+  };
+
+  Told told_in(const MarkersApart& apart, std::size_t frame) const {
+    const Way base = mean_of(apart.others, ways_.zeros());
+    const auto of = [&](const Markers& group) {
+      std::vector<Way> ways;
+      for (const std::size_t m : group) {
+        const Way offset = ways_.offset_in(frame, m) - ways_.zeros()[m];
+        if (offset.known())
+          ways.push_back({offset.x_px + base.x_px, offset.y_px + base.y_px, offset.variance_px2});
+      }
+      return middle_of(ways);
+    };
+    return {of(apart.some), of(apart.others)};
+  }
+
+  /// Where the larger group decides, but as many of the other are seen, the drift may be that
+  /// one's. Of groups that are as many it is the mean of both, however many are seen of each, and
+  /// may be off by half of what they are apart; where one group alone is seen, by all of it.
+  void tell_anew(const MarkersApart& apart) {
+    const bool decided = apart.is_decided();
+    Way since{0, 0, 0};  // how far they are apart where both were seen last
+    std::vector<std::size_t> of_one;
+    for (std::size_t frame = 0; frame < points_.size(); ++frame) {
+      const Told told = told_in(apart, frame);
+      const bool both = told.some.known() && told.others.known();
+      if (both) {
+        since = between(told);
+        // Before they were seen together again, they may have been as far apart as now.
+        for (const std::size_t before : of_one) widen(points_[before], since);
+        of_one.clear();
+      }
+      DriftPoint& point = points_[frame];
+      const bool any = told.some.known() || told.others.known();
+      if (point.markers == 0 || !any ||
+          (decided && seen(apart.some, frame) < seen(apart.others, frame)))
+        continue;
+      if (both && !decided) {
+        put(point,
+            {0.5 * (told.some.x_px + told.others.x_px), 0.5 * (told.some.y_px + told.others.y_px),
+             0.25 * (told.some.variance_px2 + told.others.variance_px2)});
+        widen(point, {0.5 * since.x_px, 0.5 * since.y_px, 0});
+        continue;
+      }
+      if (!both && !decided) put(point, told.others.known() ? told.others : told.some);
+      widen(point, since);
+      if (!both) of_one.push_back(frame);
+    }
+  }
+
+  static Way between(const Told& told) noexcept {
+    return {told.some.x_px - told.others.x_px, told.some.y_px - told.others.y_px, 0};
+  }
+  static void put(DriftPoint& point, const Way& drift) noexcept {
+    point.x_px = drift.x_px;
+    point.y_px = drift.y_px;
+    point.x_sd_px = point.y_sd_px = std::sqrt(drift.variance_px2);
+  }
+  /// A standard deviation is at least so much.
+  static void widen(DriftPoint& point, const Way& by) noexcept {
+    point.x_sd_px = std::max(point.x_sd_px, std::abs(by.x_px));
+    point.y_sd_px = std::max(point.y_sd_px, std::abs(by.y_px));
   }
 
   double seen(const Markers& markers, std::size_t frame) const {
@@ -266,23 +261,10 @@ class GroupSearch {
         markers, [&](std::size_t m) { return !std::isnan(solved_.tracks.at(frame, m).x_px); }));
   }
 
-  /// Variance that is promised for the mean of all markers that are seen.
-  double promised_variance(std::size_t frame) const {
-    double sum = 0, n = 0;
-    for (std::size_t m = 0; m < markers_; ++m) {
-      const MarkerTracks::Point& p = solved_.tracks.at(frame, m);
-      if (std::isnan(p.x_px)) continue;
-      sum += variance_of(p);
-      ++n;
-    }
-    return n > 0 ? sum / (n * n) : 0;
-  }
-
   const SolvedDrift& solved_;
   std::span<DriftPoint> points_;
-  std::size_t markers_, block_, blocks_;
-  std::vector<Way> ways_;   ///< [block][marker]
-  std::vector<Way> zeros_;  ///< from which on they are counted: [marker], from its place
+  std::size_t markers_;
+  MarkerWays ways_;
 };
 
 }  // namespace

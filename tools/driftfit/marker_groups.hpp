@@ -2,9 +2,9 @@
 // Markers that move apart: slowly, or in groups of which none can be said to be the sample. Pure.
 //
 // What is compared is how far markers are from their places, less the drift, in blocks of up to ten
-// frames, since the block of the reference frame. Markers are apart where that is more than a
-// quarter of a pixel and far more than the fits promise; what they promise, not what is seen, is
-// the measure, so that nothing falls silent because it is everywhere.
+// frames, three at both ends, since the frames next to the reference. Markers are apart where that
+// is more than a quarter of a pixel and far more than the fits promise; what they promise, not what
+// is seen, is the measure, so that nothing falls silent because it is everywhere.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace driftd::tools {
 struct MarkersApart {
   std::vector<std::size_t> some, others;  ///< never fewer others
   double most_px = 0;                     ///< by how much
-  std::size_t first = 0, last = 0;        ///< frames between which, to a block of them
+  std::size_t first = 0, last = 0;        ///< frames in which it is more than kApartPx
 
   /// More agree with the others; else nobody can tell which is the sample.
   bool is_decided() const noexcept { return others.size() > some.size(); }
@@ -40,8 +40,9 @@ struct SolvedDrift {
 };
 
 /// The one that fewest share first, until those that are left agree. Where markers that were
-/// outvoted, or as many as the others, have the say in a frame's drift, its standard deviation
-/// grows by what the drift would be off if they were wrong.
+/// outvoted may have the say in a frame's drift, its standard deviation is at least what it would
+/// be off then. Of groups that are as many the drift is the mean of both, and its standard
+/// deviation what it would be off if either of those seen were wrong.
 /// @param reference  frame that drifts are told from
 std::vector<MarkersApart> find_apart(const SolvedDrift& solved, std::size_t reference,
                                      std::span<DriftPoint> points);

@@ -18,11 +18,14 @@ namespace driftd::tools {
 namespace {
 
 constexpr float kHighest = 60000;
+/// In the place of pixels that maps have made NaN because they reached --saturation.
+constexpr std::uint16_t kSaturated = 60001;
 
 /// A frame as 16 bits.
 struct SearchImage {
   std::vector<std::uint16_t> pixels;
-  float scale = 1;  ///< of its values over the frame's, whose zero may be elsewhere
+  float scale = 1;  ///< of its values over the frame's
+  float zero = 0;   ///< where the frame has this value
 };
 
 /// Pixels from the lowest to the highest.
@@ -107,13 +110,16 @@ Range range_without_extremes(std::span<const float> pixels) {
 }
 
 /// @param range  others are shown as the lowest
-SearchImage scaled(std::span<const float> pixels, const Range& range) {
+/// @param for_nan  what pixels are shown as that are no numbers
+SearchImage scaled(std::span<const float> pixels, const Range& range, std::uint16_t for_nan) {
   SearchImage image{std::vector<std::uint16_t>(pixels.size(), 0)};
   if (!(range.high > range.low)) return image;
   const double width = static_cast<double>(range.high) - static_cast<double>(range.low);
   const double scale = static_cast<double>(kHighest) / width;
   image.scale = static_cast<float>(scale);
+  image.zero = range.low;
   for (std::size_t i = 0; i < pixels.size(); ++i) {
+    if (std::isnan(pixels[i])) image.pixels[i] = for_nan;
     if (!range.holds(pixels[i])) continue;
     const double above = static_cast<double>(pixels[i]) - static_cast<double>(range.low);
     image.pixels[i] = static_cast<std::uint16_t>(std::lround(above * scale));
@@ -121,7 +127,8 @@ SearchImage scaled(std::span<const float> pixels, const Range& range) {
   return image;
 }
 
-SearchImage as_u16(const camera::StackShape& shape, const std::byte* frame, const Range& range) {
+SearchImage as_u16(const camera::StackShape& shape, const std::byte* frame, const Range& range,
+                   const CameraMaps& maps) {
   const std::size_t pixels = shape.pixels();
   switch (shape.type) {
     case camera::PixelType::U8: {
@@ -135,7 +142,9 @@ SearchImage as_u16(const camera::StackShape& shape, const std::byte* frame, cons
     case camera::PixelType::F32:
       break;
   }
-  return scaled({reinterpret_cast<const float*>(frame), pixels}, range);
+  const bool nan_is_saturated = maps.convert() && std::isfinite(maps.saturation_adu());
+  return scaled({reinterpret_cast<const float*>(frame), pixels}, range,
+                nan_is_saturated ? kSaturated : 0);
 }
 
 /// What to search a frame in: between all its pixels and, of floating-point pixels with extremes,
@@ -147,6 +156,17 @@ std::vector<Range> ranges_of(const camera::StackShape& shape, const std::byte* f
   const Range without = range_without_extremes(pixels);
   if (without.low == all.low && without.high == all.high) return {all};
   return {all, without};
+}
+
+/// With the level from which on pixels are not fitted, as the image has it.
+control::DetectionSettings limited(control::DetectionSettings settings, const SearchImage& image,
+                                   const CameraMaps& maps) {
+  if (!std::isfinite(maps.saturation_adu())) return settings;
+  const float level =
+      maps.convert() ? kSaturated : std::ceil((maps.saturation_adu() - image.zero) * image.scale);
+  settings.saturation_adu =
+      level > UINT16_MAX ? 0 : static_cast<std::uint32_t>(std::max(level, 1.0f));
+  return settings;
 }
 
 /// A fit of a frame's own pixels as one of the image's, as far as markers are judged by it.
@@ -166,8 +186,9 @@ control::SpotSize size_of_spots(const camera::StackShape& shape, const std::byte
   const std::byte* filled = maps.hot().filled(shape, frame, copy);
   control::SpotSize size;
   for (const Range& range : ranges_of(shape, filled)) {
-    size = control::choose_spot_size(as_u16(shape, filled, range).pixels, shape.width_px,
-                                     shape.height_px, settings);
+    const SearchImage image = as_u16(shape, filled, range, maps);
+    size = control::choose_spot_size(image.pixels, shape.width_px, shape.height_px,
+                                     limited(settings, image, maps));
     if (size.chosen()) break;
   }
   return size;
@@ -181,9 +202,9 @@ MarkerSearchResult find_markers(const camera::StackShape& shape, const std::byte
   MarkerSearchResult best;
   const std::vector<Range> ranges = ranges_of(shape, filled);
   for (const Range& range : ranges) {
-    const SearchImage image = as_u16(shape, filled, range);
-    const auto candidates =
-        control::find_candidates(image.pixels, shape.width_px, shape.height_px, settings);
+    const SearchImage image = as_u16(shape, filled, range, maps);
+    const auto candidates = control::find_candidates(image.pixels, shape.width_px, shape.height_px,
+                                                     limited(settings, image, maps));
     CutRois rois(shape, settings.roi_px, maps);
     rois.resize(candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i)

@@ -13,16 +13,18 @@ namespace driftd::tools {
 namespace {
 
 /// Frames on each side of a slip that tell of it.
-constexpr std::size_t kLeastFrames = 5, kMostFrames = 10;
+constexpr std::size_t kLeastFrames = 3, kMostFrames = 10;
 /// What voters, that do not slip themselves, have to be seen in of these.
-constexpr std::size_t kLeastFramesOfVoter = 3;
+constexpr std::size_t kLeastFramesOfVoter = 2;
+/// Of a slip that so many frames tell of on each side; with fewer it has to be larger.
 constexpr double kLeastOverNoise = 5;
 /// Deviations from a step over those from a steady motion: 0.7 for the least slip, 0.2 for a large
 /// one, 1 where a motion begins, more in the midst of one.
 constexpr double kMostOfSteady = 0.75;
 constexpr double kNormalMad = 1.4826;
-/// How much of a step is left against those that stay, at least.
-constexpr double kLeastOfRelative = 0.7;
+/// What a marker's step against another may be off the usual one, of its length. One that is
+/// further off, but nearer to it than to none, stays, too, as a majority goes.
+constexpr double kMostOffUsual = 0.5;
 
 struct Vec {
   double x_px = 0, y_px = 0;
@@ -38,6 +40,7 @@ double length(Vec v) noexcept {
 struct Offset {
   std::size_t frame = 0;
   Vec at;
+  double sd_px = 0;  ///< that its fit promises
 };
 
 Vec middle_of(std::span<const Offset> offsets) {
@@ -80,7 +83,9 @@ class SlipSearch {
   std::optional<Offset> offset(std::size_t m, std::size_t frame) const noexcept {
     const MarkerTracks::Point& p = tracks_.at(frame, m);
     if (std::isnan(p.x_px) || points_[frame].markers == 0) return std::nullopt;
-    return Offset{frame, {p.x_px - points_[frame].x_px, p.y_px - points_[frame].y_px}};
+    return Offset{frame,
+                  {p.x_px - points_[frame].x_px, p.y_px - points_[frame].y_px},
+                  static_cast<double>(0.5f * (p.x_sd_px + p.y_sd_px))};
   }
 
   struct Candidate {
@@ -145,75 +150,110 @@ class SlipSearch {
     return sides;
   }
 
-  bool slips_at(std::size_t m, std::size_t frame) const {
-    const Sides own = around(m, frame);
-    std::vector<Sides> others;
-    std::vector<double> x, y;
-    std::size_t all = 1;
-    for (std::size_t other = 0; other < tracks_.markers(); ++other) {
-      if (other == m) continue;
-      Sides sides = around(other, frame);
-      if (sides.have(1)) ++all;  // those that were seen too little to vote might have gone with it
-      if (!sides.have(kLeastFramesOfVoter)) continue;
-      x.push_back(sides.step().x_px);
-      y.push_back(sides.step().y_px);
-      others.push_back(std::move(sides));
-    }
-    if (others.empty()) return false;
-    const Vec step = own.step(), usual{tools::middle_of(x), tools::middle_of(y)};
-    std::erase_if(others, [&](const Sides& other) {
-      return length(other.step() - usual) >= length(other.step() - step);
-    });
-    if (2 * others.size() <= all) return false;
-    const double by_px = length(step - usual);
-    if (by_px <= least_slip_px(own) || !is_step(own)) return false;
-    const Sides relative = less_common(own, others);
-    return relative.have(kLeastFramesOfVoter) && length(relative.step()) > kLeastOfRelative * by_px;
+  /// On both sides, in as many frames as these go, whether or not their drift is known.
+  bool is_seen_beside(std::size_t m, const Sides& sides) const {
+    const auto is_seen = [&](std::size_t first, std::size_t last) {
+      std::size_t frames = 0;
+      for (std::size_t frame = first; frame <= last; ++frame)
+        frames += std::isnan(tracks_.at(frame, m).x_px) ? 0u : 1u;
+      return frames >= kLeastFramesOfVoter;
+    };
+    return is_seen(sides.before.back().frame, sides.before.front().frame) &&
+           is_seen(sides.after.front().frame, sides.after.back().frame);
   }
 
-  /// What is left without the motion of those that stay: the drift may be wrong where markers
-  /// contradict one another.
-  static Sides less_common(const Sides& own, const std::vector<Sides>& others) {
-    struct Sum {
-      Vec of;
-      double count = 0;
-    };
-    std::map<std::size_t, Sum> sums;  // by frame
-    for (const Sides& other : others) {
-      const Vec low = middle_of(other.before), high = middle_of(other.after);
-      const Vec middle{0.5 * (low.x_px + high.x_px), 0.5 * (low.y_px + high.y_px)};
-      for (const auto* side : {&other.before, &other.after}) {
-        for (const Offset& offset : *side) {
-          Sum& sum = sums[offset.frame];
-          sum.of.x_px += offset.at.x_px - middle.x_px;
-          sum.of.y_px += offset.at.y_px - middle.y_px;
-          ++sum.count;
-        }
-      }
-    }
-    const auto less = [&](const std::vector<Offset>& side) {
+  /// A marker's offsets against another's, in the frames that show both: the drift, which may be
+  /// wrong yet, has no part in it.
+  Sides against(const Sides& own, std::size_t other, std::size_t frame) const {
+    const std::size_t place = places_.place(frame, other);
+    const auto of = [&](const std::vector<Offset>& side) {
       std::vector<Offset> left;
-      for (const Offset& offset : side) {
-        const auto sum = sums.find(offset.frame);
-        if (sum == sums.end()) continue;
-        const auto& [of, count] = sum->second;
-        left.push_back({offset.frame, offset.at - Vec{of.x_px / count, of.y_px / count}});
+      for (const Offset& here : side) {
+        const auto there = offset(other, here.frame);
+        if (there && places_.place(here.frame, other) == place)
+          left.push_back({here.frame, here.at - there->at, here.sd_px});
       }
       return left;
     };
-    return {less(own.before), less(own.after)};
+    return {of(own.before), of(own.after)};
+  }
+
+  bool slips_at(std::size_t m, std::size_t frame) const {
+    const Sides own = around(m, frame);
+    std::vector<Sides> voters;
+    std::vector<double> x, y;
+    std::size_t all = 1;
+    for (std::size_t other = 0; other < tracks_.markers(); ++other) {
+      // Those that were seen too little to vote might have gone with it.
+      if (other == m || !is_seen_beside(other, own)) continue;
+      ++all;
+      Sides relative = against(own, other, frame);
+      if (!relative.have(kLeastFramesOfVoter)) continue;
+      x.push_back(relative.step().x_px);
+      y.push_back(relative.step().y_px);
+      voters.push_back(std::move(relative));
+    }
+    if (voters.empty()) return false;
+    const Vec usual{tools::middle_of(x), tools::middle_of(y)};
+    const auto stay = std::ranges::count_if(voters, [&](const Sides& voter) {
+      return length(voter.step() - usual) < length(voter.step());
+    });
+    if (2 * static_cast<std::size_t>(stay) <= all) return false;
+    std::erase_if(voters, [&](const Sides& voter) {
+      return length(voter.step() - usual) >= kMostOffUsual * length(usual);
+    });
+    if (voters.empty()) return false;
+    const Sides relative = mean_of(voters);
+    return is_step(relative) && length(relative.step()) > least_slip_px(relative);
+  }
+
+  /// Each from its middle before on: those that are seen in a frame differ.
+  static Sides mean_of(const std::vector<Sides>& voters) {
+    struct Sum {
+      Offset of;
+      double count = 0;
+    };
+    std::map<std::size_t, Sum> before, after;  // by frame
+    for (const Sides& voter : voters) {
+      const Vec zero = middle_of(voter.before);
+      const auto add = [&](std::map<std::size_t, Sum>& sums, const std::vector<Offset>& side) {
+        for (const Offset& offset : side) {
+          Sum& sum = sums[offset.frame];
+          sum.of.at.x_px += offset.at.x_px - zero.x_px;
+          sum.of.at.y_px += offset.at.y_px - zero.y_px;
+          sum.of.sd_px = offset.sd_px;
+          ++sum.count;
+        }
+      };
+      add(before, voter.before);
+      add(after, voter.after);
+    }
+    const auto mean = [](const std::map<std::size_t, Sum>& sums) {
+      std::vector<Offset> offsets;
+      for (const auto& [frame, sum] : sums)
+        offsets.push_back(
+            {frame, {sum.of.at.x_px / sum.count, sum.of.at.y_px / sum.count}, sum.of.sd_px});
+      return offsets;
+    };
+    return {mean(before), mean(after)};
   }
 
   static double least_slip_px(const Sides& sides) {
-    std::vector<double> away;
+    std::vector<double> away, promised;
     for (const auto* side : {&sides.before, &sides.after}) {
       const Vec middle = middle_of(*side);
       for (const Offset& offset : *side) {
         away.push_back(std::abs(offset.at.x_px - middle.x_px));
         away.push_back(std::abs(offset.at.y_px - middle.y_px));
+        promised.push_back(offset.sd_px);
       }
     }
-    return std::max(kLeastSlipPx, kLeastOverNoise * kNormalMad * tools::middle_of(away));
+    // What few frames show of the noise may be less than it is.
+    const double noise_px =
+        std::max(kNormalMad * tools::middle_of(away), tools::middle_of(promised));
+    const auto over = [](std::size_t frames) { return kMostFrames / static_cast<double>(frames); };
+    const double few = std::sqrt(0.5 * (over(sides.before.size()) + over(sides.after.size())));
+    return std::max(kLeastSlipPx, kLeastOverNoise * few * noise_px);
   }
 
   static bool is_step(const Sides& sides) {

@@ -37,6 +37,7 @@ void MarkerTracks::add_frame(std::span<const Spot> spots, const Absences& absenc
   const std::size_t begin = points_.size();
   constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
   points_.resize(begin + markers_, {kMissing, kMissing, 0, 0});
+  tops_.resize(begin + markers_, std::numeric_limits<float>::quiet_NaN());
   for (const Spot& spot : spots) {
     const auto marker = static_cast<std::size_t>(spot.marker);
     while (places_.places(marker) <= static_cast<std::size_t>(spot.place))
@@ -46,6 +47,7 @@ void MarkerTracks::add_frame(std::span<const Spot> spots, const Absences& absenc
       continue;
     }
     points_[begin + marker] = {spot.x_px, spot.y_px, spot.fit.x_sd_px, spot.fit.y_sd_px};
+    tops_[begin + marker] = spot.top;
   }
 }
 

@@ -38,12 +38,16 @@ class PlaceBegins {
   std::vector<std::vector<std::size_t>> begins_;  ///< of each marker, ascending
 };
 
-/// Positions of all markers in all frames, 24 bytes each, and 24 bytes a frame for what is missing.
+/// Positions of all markers in all frames, 28 bytes each, and 24 bytes a frame for what is missing.
 class MarkerTracks {
  public:
   struct Point {
     double x_px, y_px;  ///< NaN: missing
     float x_sd_px, y_sd_px;
+    double variance_px2() const noexcept {  ///< of an axis
+      const auto x = static_cast<double>(x_sd_px), y = static_cast<double>(y_sd_px);
+      return 0.5 * (x * x + y * y);
+    }
   };
   explicit MarkerTracks(std::size_t markers) : markers_(markers), places_(markers) {}
   void add_frame(std::span<const Spot> spots, const Absences& absences = {});
@@ -51,6 +55,10 @@ class MarkerTracks {
   std::size_t frames() const noexcept { return markers_ > 0 ? points_.size() / markers_ : 0; }
   const Point& at(std::size_t frame, std::size_t marker) const noexcept {
     return points_[frame * markers_ + marker];
+  }
+  /// Spot::top; NaN: missing.
+  float top(std::size_t frame, std::size_t marker) const noexcept {
+    return tops_[frame * markers_ + marker];
   }
   /// By Spot::place.
   const PlaceBegins& places() const noexcept { return places_; }
@@ -64,6 +72,7 @@ class MarkerTracks {
   std::size_t markers_;
   PlaceBegins places_;
   std::vector<Point> points_;
+  std::vector<float> tops_;
   std::vector<Absences> absences_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "camera/recording/image_stack.hpp"
@@ -18,6 +19,8 @@ struct Spot {
   double x_px = 0, y_px = 0;
   fitter::Localization fit{};
   float net_gradient = 0;  ///< adu; 0 where none was computed
+  /// The largest pixel of its ROI, as it was recorded; NaN: nobody looked.
+  float top = std::numeric_limits<float>::quiet_NaN();
 };
 
 /// How many markers a frame lacks, by the reason.

@@ -33,7 +33,7 @@ from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import arguments, clipped, gpu, interrupts, libdriftfit
+from . import arguments, clipped, gpu, interrupts, libdriftfit, negative_light
 from .arguments import MAX_SIDE, MIN_SIDE, PIXEL_TYPES
 from .libdriftfit import PARAMETERS, FitError, LibraryMissing
 from .records import DETAILS, LEVELS, PLACE, RESULT, START, STATUS, SWARM_REPORT, converged
@@ -183,7 +183,7 @@ class Fitter:
         **options
             gain : electrons per pixel unit, 1e-12 to 1e12; None or 0 (default): not known.
                 Uncertainties then come from the residuals.
-            offset : pixel value without light (0).
+            offset : pixel value without light (0). A RuntimeWarning tells of images whose background is below.
             read_noise : electrons rms (0), 0 or more.
             excess_noise : variance of the signal over that of its photons, 1 (default) to 16: 2 for an
                 EMCCD. To the likelihood and to uncertainties by `gain`; the gain is the whole one, and
@@ -191,7 +191,7 @@ class Fitter:
             integrated : True: a pixel is the Gaussian's mean over its area; False (default): its
                 value at the pixel's centre, which makes sigma some 1 / (24 sigma) px larger.
             saturation : pixels at or above are bad input; 0 (default): none are, and a RuntimeWarning tells of
-                images several of whose pixels are the largest there are, as clipped ones are.
+                images whose spots are cut off at their top.
             min_background : limit of the background (-inf: none).
             spots_only : True (default): a minimum that is no spot is not converged; False: any
                 minimum will do.
@@ -218,7 +218,7 @@ class Fitter:
         settings = _settings(model, estimator, fixed, options)
         work = image_work(images, settings, start, levels, variances, bounds, out, angles, details)
         self._call(_library.driftfit_fit_images, [ctypes.byref(settings)], work, [], progress)
-        self._look_for_clipped(lambda: work.pixels, settings)
+        self._look_at(lambda: work.pixels, settings)
         return work.results if out is None else out
 
     def fit_frames(self, frames: np.ndarray, coordinates: np.ndarray, side: int,
@@ -293,7 +293,7 @@ class Fitter:
                            {"gain_map": gain_map, "offset_map": offset_map,
                             "variance_map": variance_map}, out, angles, details)
         self._call(_library.driftfit_fit_frames, [ctypes.byref(settings)], work, [], progress)
-        self._look_for_clipped(work.some_rois, settings)
+        self._look_at(work.some_rois, settings, None if offset_map is None else lambda: work.some_rois("offset_map"))
         return work.results if out is None else out
 
     def search(self, images: np.ndarray, model: str = "circular", estimator: str = "implicit",
@@ -356,18 +356,21 @@ class Fitter:
         found["chi_square"] = np.nan
         self._call(_library.driftfit_search, [ctypes.byref(settings), ctypes.byref(swarm)], work,
                    [found.ctypes.data], progress)
-        self._look_for_clipped(lambda: work.pixels, settings)
+        self._look_at(lambda: work.pixels, settings)
         return work.results, found
 
     def _check_open(self) -> None:
         if not self._handle:
             raise ValueError("this Fitter is closed")
 
-    def _look_for_clipped(self, images: Callable, settings: libdriftfit.Options) -> None:
+    def _look_at(self, images: Callable, settings: libdriftfit.Options, offsets: Callable | None = None) -> None:
         """Looks in the first call, the second, the fourth and so on: it takes as long as fitting a few images."""
         self._calls += 1
         if self._calls & (self._calls - 1) == 0:
             clipped.warn(images(), settings.saturation)
+            given = settings.gain > 0 or settings.offset != 0 or settings.estimator == ESTIMATORS["poisson"]
+            if offsets is not None or given:
+                negative_light.warn(images(), settings.offset if offsets is None else offsets())
 
     def _call(self, function, settings: list, work: Work, outputs: list, progress) -> None:
         if progress is not None and not callable(progress):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A warning of spots that are cut off at their top: neighbouring pixels of exactly one value, next to none above
-it and next to none right below. Clipped, by the camera or by whoever saved them: they fit too wide, and no status
-tells of it. driftfit judges by the same rules (tools/driftfit/clipped_pixels.cpp)."""
+"""A warning of spots that are cut off at their top: clipped, by the camera or by whoever saved them. They fit too wide,
+and no status tells of it. driftfit judges by the same rules (tools/driftfit/clipped_pixels.cpp): neighbouring pixels of
+exactly one value at a spot's top, in the shape of a spot's middle (no row of hot pixels, no track of a particle), from
+where the spot falls off (no hot pixels on the background, no bead with a flat top), in images that have noise."""
 from __future__ import annotations
 
 import warnings
@@ -13,6 +14,8 @@ _FEWEST_PIXELS = 3  # a spot cut off at three quarters of its height
 _HOT_PIXELS = 2     # so many may be brighter
 _FEW_STEPS = 64     # of the smallest between an image's values: lower spots have equal pixels by chance
 _STEPS_BELOW = 8    # in which a round top has as many pixels as at any level
+_LEAST_FALL, _MOST_FALL = 0.03, 0.8  # beside the flat top, of its height: less is a bead, more no spot
+_LEAST_FULL_SCALE = 255
 
 
 def _near(at: np.ndarray) -> np.ndarray:
@@ -26,24 +29,44 @@ def _near(at: np.ndarray) -> np.ndarray:
     return near
 
 
-def _is_flat(image: np.ndarray, level) -> bool:
-    """Enough pixels of a level lie together, and none that is brighter beside them: that were a spot's own top."""
-    at = image == level
-    return (at & _near(at)).sum() >= _FEWEST_PIXELS and not (at & _near(image > level)).any()
+def _is_flat_spot(image: np.ndarray, level, lowest: float) -> bool:
+    """Enough pixels of a level lie together as a spot's middle does, beside none that is brighter, and it falls off."""
+    equal = image == level
+    at = equal & _near(equal)
+    if at.sum() < _FEWEST_PIXELS:
+        return False
+    height, width = (np.ptp(places) + 1 for places in np.nonzero(at))
+    if max(height, width) > 2 * min(height, width) or 2 * at.sum() < height * width:
+        return False
+    beside = image[_near(equal) & ~equal].astype(float)
+    if (beside > level).any() or not np.isfinite(beside).any():
+        return False
+    fall = (level - beside[np.isfinite(beside)]).mean() / (level - lowest)
+    return bool(_LEAST_FALL <= fall <= _MOST_FALL)
+
+
+def _is_full_scale(level) -> bool:
+    """Of 8 bits or more."""
+    return bool(level >= _LEAST_FULL_SCALE and level == np.floor(level) and np.log2(float(level) + 1) % 1 == 0)
 
 
 def _is_cut_off(image: np.ndarray, level) -> bool:
-    values = np.sort(image[image <= level].astype(float))
+    values = np.sort(image[np.isfinite(image) & (image <= level)].astype(float))
+    lower = values[values < level]
     steps = np.diff(values)
     if not steps.any():
         return False
     step = steps[steps > 0].min()
-    equal = (values == level).sum()
-    next_below = values[-equal - 1] if equal < len(values) else level
-    if (values == next_below).sum() >= _FEWEST_PIXELS:  # a spot without noise, the same on all its sides
+    if level - values[0] < _FEW_STEPS * step:
         return False
-    below = (values >= level - (_STEPS_BELOW + 0.5) * step).sum() - equal
-    return bool(level - values[0] >= _FEW_STEPS * step and equal > below and _is_flat(image, level))
+    if (lower >= level - (_STEPS_BELOW + 0.5) * step).sum() >= len(values) - len(lower):
+        return False
+    # Without noise equal pixels tell nothing: a spot is the same on all its sides, a background everywhere.
+    if (lower == lower[-1]).sum() >= _FEWEST_PIXELS:
+        return False
+    if 2 * np.unique(lower, return_counts=True)[1].max() > len(lower) and not _is_full_scale(level):
+        return False
+    return _is_flat_spot(image, level, values[0])
 
 
 def _levels(images: np.ndarray) -> list:
@@ -73,10 +96,13 @@ def sentence(images: np.ndarray) -> str | None:
     # Equal pixels by chance stand at many levels.
     if counts[most] < min(2, len(some)) or 2 * counts[most] < counts.sum() or counts[most] < 0.01 * len(some):
         return None
-    level = np.format_float_positional(levels[most], trim="-")
+    level = levels[most]
+    reach = int((some >= level).any(axis=(1, 2)).sum())
+    left = (f"makes bad_input of the {reach} of {len(some)} that reach it" if reach < len(some) else
+            "would leave none: only less light helps")
+    level = np.format_float_positional(level, trim="-")
     return (f"{counts[most] / len(some):.0%} of the images have {_FEWEST_PIXELS} neighbouring pixels or more of exactly "
-            f"{level} at the top of their spot: spots that are clipped fit too wide, and pass. saturation={level} makes "
-            "them bad_input")
+            f"{level} at the top of their spot: spots that are clipped fit too wide, and pass. saturation={level} {left}")
 
 
 def warn(images, saturation: float) -> None:

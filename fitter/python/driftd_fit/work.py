@@ -69,11 +69,12 @@ class Work:
                                 if isinstance(array, gpu.GpuArray))
 
 
-    def some_rois(self) -> np.ndarray | None:
-        """Some of the ROIs in frames, evenly among all; None where the frames lie on a GPU."""
-        frames, places = self.pixels, self._arrays["places"]
+    def some_rois(self, of: str = "pixels") -> np.ndarray | None:
+        """Some of the ROIs in frames, or of a map in their place, evenly among all; None where these lie on a GPU."""
+        frames, places = self._arrays[of], self._arrays["places"]
         if not isinstance(frames, np.ndarray) or not isinstance(places, np.ndarray):
             return None
+        frames = np.broadcast_to(frames, self.pixels.shape)
         step, half, size = -(-len(places) // 64) or 1, self._side // 2, self._side
         _, height, width = frames.shape
         rois = [frames[frame, y - half:y - half + size, x - half:x - half + size]

@@ -230,6 +230,12 @@ TEST_CASE("an HDF5 file that cannot be used says why") {
   write_file(settings.path, whole.substr(0, whole.size() / 2));
   CHECK_THAT(complaint(settings), contains("is truncated: 0 of 3 frames are whole"));
   std::filesystem::remove(settings.path);
+  const auto one = counting<std::uint8_t>(kWidth, kHeight, 1);
+  write_hdf5(settings.path, "/s", H5T_STD_U8LE, {1, kHeight, kWidth}, one);
+  const std::string whole_one = read_file(settings.path);
+  write_file(settings.path, whole_one.substr(0, whole_one.size() - one.size() / 2));
+  CHECK_THAT(complaint(settings), contains("is truncated: 0 of 1 frame is whole"));
+  std::filesystem::remove(settings.path);
   write_hdf5(settings.path, "/s", H5T_STD_I32LE, {kFrames, kHeight, kWidth}, u8);
   CHECK_THAT(complaint(settings),
              contains("4-byte integers; allowed are uint8, uint16, int16, float32"));

@@ -25,14 +25,49 @@ class Synthetic(WithFolder):
         for line in ("Sensitivity: 0.46", "Read Noise: 1.1", "Baseline: 100"):
             self.assertIn(line, lines)
 
-    def test_clipped_markers_are_told(self):
-        stack, _ = drifting(20)
-        for clipped in (False, True):
-            most = np.percentile(stack, 99.8) if clipped else stack.max()
-            said = self.run_program(self.write_raw(np.minimum(stack, most).astype(stack.dtype), f"{clipped}.raw"),
-                                    "-o", self.folder / f"{clipped}")
-            self.assertEqual("at the top of their spot: spots that are clipped fit too wide; --saturation" in said,
-                             clipped, said)
+    def clipped(self, level: int, brighter: list[int], frames: int = 20):
+        """Five markers, some of them twice as bright, cut off at a level."""
+        stack, drift = drifting(frames)
+        shown = np.zeros((frames, 5), bool)
+        shown[:, brighter] = True
+        more, _ = drifting(frames, seed=2, shown=shown)
+        return self.write_raw(np.minimum(stack + more - 120, level).astype(stack.dtype)), drift
+
+    def test_clipped_markers_are_told_and_what_is_advised_leads_on(self):
+        out = self.folder / "out"
+        told = "at the top of their spot: spots that are clipped fit too wide; "
+        self.assertNotIn(told, self.run_program(self.clipped(65535, [1, 2])[0], "-o", out))
+        file, drift = self.clipped(3100, [1, 2])
+        for search in [], ["--every-spot"]:
+            said = self.run_program(file, "-o", out, "--overwrite", *search)
+            self.assertIn(told + "--saturation 3100 leaves ", said)
+            if search:
+                self.assertIn("leaves out the 40 of 100 spots that reach it", said)
+            else:
+                self.assertIn("leaves them out, and 3 of 5 markers with a drift in 20 of 20 frames", said)
+            said = self.run_program(file, "-o", out, "--overwrite", "--saturation", 3100, *search)
+            self.assertNotIn("clipped", said)
+            self.assertIn("60 localizations" if search else "3 markers, 60 of 60 fits good, drift in 20 frames", said)
+        self.run_program(file, "-o", out, "--overwrite", "--saturation", 3100)
+        self.assertLess(np.abs(np.loadtxt(f"{out}_drift.txt") - drift).max(), 0.03)
+
+    def test_where_all_are_clipped_nothing_is_advised_that_would_leave_none(self):
+        file, _ = self.clipped(1500, [])
+        out = self.folder / "out"
+        said = self.run_program(file, "-o", out)
+        self.assertIn("clipped fit too wide; less light or a shorter exposure helps (--saturation 1500 would leave a "
+                      "drift in 0 of 20 frames)", said)
+        said = self.run_program(file, "--every-spot", "-o", out, "--overwrite")
+        self.assertIn("helps (--saturation 1500 would leave none)", said)
+        # Who does it all the same is told why, and what leads on.
+        maps = self.folder / "offset.tif"
+        if tifffile is not None:
+            tifffile.imwrite(maps, np.full((96, 96), 100, np.float32))
+        for more in [], *([["--offset-map", maps]] if tifffile is not None else []):
+            said = self.run_program(file, "-o", out, "--overwrite", "--saturation", 1500, *more, code=1)
+            self.assertIn("saturated", said)
+            self.assertIn("what may help: a --saturation above 1500, or none: no spot that reaches it is taken", said)
+        self.run_program(file, "-o", out, "--overwrite", "--saturation", 1501)
 
     def test_drift_of_found_markers(self):
         stack, drift = drifting(120)
@@ -190,7 +225,7 @@ class Gaps(WithFolder):
         said = self.run_program(file, "-o", self.folder / "out", code=5)
         self.assertIn(f"no drift in {(there < 3).sum()} of 60 frames: ", said)
         self.assertIn("3 of 3 markers are needed", said)
-        self.assertIn(f"--min-markers 1: {(there >= 1).sum()} of 60 frames have so many", said)
+        self.assertIn(f"--min-markers 1: {(there >= 1).sum()} of 60 frames have a drift then", said)
         self.assertIn("nothing was written, as --min-drift-share is 0.5", said)
         self.assertEqual(self.results(), [])
 
@@ -232,7 +267,7 @@ class Gaps(WithFolder):
         stack[at] += np.random.default_rng(2).poisson(speck).astype(np.uint16)
         return self.write_raw(stack), drift
 
-    def drawn(self, own, *arguments):
+    def drawn(self, own, *arguments, code=0):
         """Three markers that also go their own way: own(marker, frame) is x and y."""
         random, (y, x) = np.random.default_rng(4), np.mgrid[:64, :80]
         drift = np.column_stack([np.linspace(0, 1, 100), np.linspace(0, -0.5, 100)])
@@ -247,7 +282,9 @@ class Gaps(WithFolder):
         file.write_bytes(tiff_of(stack, ""))
         done = subprocess.run([PROGRAM, file, "--drift-csv", self.folder / "d.csv", "--overwrite", *arguments],
                               capture_output=True, text=True, check=False, timeout=100)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
+        if code:
+            return done.stderr, []
         rows = rows_of(self.folder / "d.csv")
         off = [np.hypot(float(row["x_px"]) - dx, float(row["y_px"]) - dy) for row, (dx, dy) in zip(rows, drift)
                if row["x_px"]]
@@ -272,9 +309,52 @@ class Gaps(WithFolder):
         self.assertEqual(self.drawn(lambda marker, t: (0, 0))[0], "")
 
     def test_a_marker_that_creeps_is_named_and_outvoted(self):
-        said, off = self.drawn(lambda marker, t: (0.01 * t if marker == 1 else 0, 0), "--min-markers", "2")
-        self.assertRegex(said, r"marker \d at (50.0|49.9), 20.0 and markers \d, \d move apart by up to (0.9|1.0)")
-        self.assertLess(max(off), 0.15)
+        for most_px in 0.5, 0.8, 1.0, 1.5:
+            for arguments in [], ["--min-markers", "2"]:
+                said, off = self.drawn(lambda marker, t, rate=most_px / 100: (rate * t if marker == 1 else 0, 0), *arguments)
+                told = re.search(r"marker \d at (?:50.0|49.9), 20.0 and markers \d, \d move apart by up to ([0-9.]+)", said)
+                self.assertTrue(told, said)
+                self.assertAlmostEqual(float(told[1]), most_px, delta=0.15 * most_px)
+                self.assertNotIn("no drift", said)
+                self.assertEqual(len(off), 100)
+                self.assertLess(max(off), 0.15)
+
+    def test_of_a_marker_that_creeps_far_what_is_advised_helps(self):
+        for most_px, code in (3, 0), (8, 5):
+            with self.subTest(most_px=most_px):
+                def creeps(marker, t, rate=most_px / 100):
+                    return rate * t if marker == 1 else 0, 0
+                said, off = self.drawn(creeps, code=code)
+                self.assertIn("they do not agree", said)
+                self.assertIn("--min-markers 2: 100 of 100 frames have a drift then", said)
+                self.assertIn("that are there all the time and move together", said)
+                said, off = self.drawn(creeps, "--min-markers", "2")
+                self.assertEqual(len(off), 100)
+                self.assertLess(max(off), 0.15)
+                self.assertIn("the drift is that of the latter, which are more", said)
+                picks = self.folder / "picks.csv"
+                picks.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in (self.OF_OWN[0], self.OF_OWN[2])))
+                said, off = self.drawn(creeps, "--picks", picks)
+                self.assertEqual((said, len(off)), ("", 100))
+
+    def test_of_two_that_contradict_fewer_markers_are_not_advised(self):
+        picks = self.folder / "picks.csv"
+        picks.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in self.OF_OWN[:2]))
+        def slips(marker, t):
+            return 2 if marker == 1 and t >= 60 else 0, 0
+        said, off = self.drawn(slips, "--picks", picks)
+        self.assertIn("no drift in 40 of 100 frames: 60 to 99", said)
+        self.assertNotIn("--min-markers", said)
+        self.assertIn("nobody can tell which stayed with the sample", said)
+        self.assertEqual(len(self.drawn(slips, "--picks", picks, "--min-markers", "1")[1]), len(off))  # nor would they help
+
+    def test_a_hop_is_told_with_the_frames_it_lies_between(self):
+        said, _ = self.drawn(lambda marker, t: (0, 6 if marker == 0 and t >= 40 else 0))
+        told = re.search(r"is ([0-9.]+) px from where it was from frame (\d+) on, and was seen there last in frame (\d+)", said)
+        self.assertTrue(told, said)
+        self.assertAlmostEqual(float(told[1]), 6, delta=0.1)
+        self.assertEqual(int(told[3]), 39)
+        self.assertGreater(int(told[2]), 40)
 
     def test_one_odd_frame_costs_that_frame_alone(self):
         for dark, off in ([0], (5, 0)), ([1], (-3, 4)), ([0, 1], (0, -5)), ([2], (4, 0)), ([0, 2], (0, 4)):
@@ -340,11 +420,35 @@ class Gaps(WithFolder):
         stack, _ = drifting(20, shown=shown)
         picks = self.folder / "picks.csv"
         picks.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in PLACES))
-        said = self.run_program(self.write_raw(stack), "--picks", picks, "--reference", 2, "-o",
-                                self.folder / "out", code=1)
-        self.assertIn("in the reference frame 2", said)
-        self.assertIn("the first with so many is 3", said)
+        file, arguments = self.write_raw(stack), ("--picks", picks, "-o", self.folder / "out")
+        said = self.run_program(file, *arguments, "--reference", 2, code=1)
+        self.assertIn("in the reference frame 2; what may help:\n  --min-markers 1\n  --reference 3, the first with so "
+                      "many\n  --picks: ", said)
         self.assertEqual(self.results(), [])
+        self.run_program(file, *arguments, "--reference", 2, "--min-markers", 1)  # as is advised, the one or the other
+        self.run_program(file, *arguments, "--reference", 3, "--overwrite")
+
+    def test_a_reference_that_none_agree_in_is_told_what_would_do(self):
+        def scattered(marker, t):
+            return ((2.4, 0), (-2.3, 0), (0, -2.1))[marker] if t == 30 else (0, 0)
+        said, _ = self.drawn(scattered, "--reference", "30", code=5)
+        self.assertIn("  --reference 0: 99 of 100 frames have a drift then\n", said)
+        self.assertNotIn("--min-markers", said)
+        self.assertEqual(len(self.drawn(scattered, "--reference", "0")[1]), 99)
+        for fewer in "2", "1":  # nor would they help
+            self.drawn(scattered, "--reference", "30", "--min-markers", fewer, code=5)
+
+    def test_one_frame_and_one_marker_are_told_in_the_singular(self):
+        stack, _ = drifting(2)
+        picks = self.folder / "picks.csv"
+        picks.write_text("x,y\n" + "{},{}\n".format(*PLACES[0]))
+        stack[1] = 100
+        said = self.run_program(self.write_raw(stack), "--picks", picks, "--drift", self.folder / "out.txt")
+        self.assertIn("2 frames, 1 marker, 1 of 2 fits good, drift in 1 frame (", said)
+        self.assertIn("was found in 1 of 2 frames: 1 saturated", said)
+        said = self.run_program(self.write_raw(stack), "--picks", picks, "--drift", self.folder / "out.txt",
+                                "--overwrite", "--min-drift-share", "0.6", code=5)
+        self.assertIn("1 of 1 marker is needed; in this frame, of 1 in all 1 saturated", said)
 
 
 class Choices(WithFolder):

@@ -87,9 +87,9 @@ void check(unsigned recordings, Slips slips) {
   INFO("of " << tally.good << " good markers " << tally.lost << " lost, of " << tally.frames
              << " frames " << tally.without << " without, of " << tally.drifts << " drifts "
              << tally.wrong << " wrong; the worst by " << tally.worst_px << " px");
-  CHECK(share(tally.lost, tally.good) < 0.008);
-  // A marker that slips is known at its new place from five frames on.
-  CHECK(share(tally.without, tally.frames) < (slips == Slips::Some ? 0.006 : 0.004));
+  // 0.64 %, and 0.39 and 0.28 % of frames, in a thousand recordings.
+  CHECK(share(tally.lost, tally.good) < 0.007);
+  CHECK(share(tally.without, tally.frames) < (slips == Slips::Some ? 0.0045 : 0.0032));
   CHECK(tally.wrong == 0);
 }
 

@@ -11,7 +11,7 @@
 #include "support/catch.hpp"
 #include "support/hard_spots.hpp"
 #include "support/spots.hpp"
-#include "tools/driftfit/clipped_pixels.hpp"
+#include "tools/driftfit/clipped_markers.hpp"
 
 namespace driftd::tools {
 namespace {
@@ -151,7 +151,7 @@ std::string told(const auto& pixels, fitter::PixelType type, int side = 11) {
   ClippedPixels clipped;
   for (std::size_t first = 0; first < pixels.size(); first += 100 * area)
     clipped.look_at({.pixels = pixels.data() + first, .type = type, .roi_px = side, .count = 100});
-  return clipped.told();
+  return clipped_spots_in_words(clipped);
 }
 
 TEST_CASE("spots that are clipped are told, others are not") {
@@ -188,6 +188,118 @@ TEST_CASE("clipped spots are told beside hot pixels, and hot pixels are no clipp
   for (std::size_t roi = 0; roi < 500; ++roi)
     for (const std::size_t pixel : {3u, 17u, 40u, 117u}) sound[roi * 121 + pixel] = 65535;
   CHECK(told(sound, kU16).empty());
+}
+
+TEST_CASE("neither rows and corners of hot pixels nor tracks of particles are clipped spots") {
+  constexpr std::size_t kSide = 11;
+  const auto sound = clipped(1, 500);
+  const auto set = [](auto& pixels, std::size_t roi, std::size_t x, std::size_t y,
+                      std::uint16_t level) {
+    if (x < kSide && y < kSide) pixels[(roi * kSide + y) * kSide + x] = level;
+  };
+  struct Shape {
+    std::vector<std::pair<std::size_t, std::size_t>> pixels;
+  };
+  const std::vector<Shape> shapes = {{{{2, 1}, {3, 1}, {4, 1}}},
+                                     {{{9, 7}, {9, 8}, {9, 9}, {9, 10}}},
+                                     {{{3, 5}, {4, 5}, {5, 5}}},  // through the spot
+                                     {{{1, 1}, {2, 1}, {1, 2}}},
+                                     {{{8, 8}, {9, 8}, {8, 9}, {9, 9}}}};
+  for (const std::uint16_t level : {std::uint16_t{30000}, std::uint16_t{65535}}) {
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      auto hot = sound;
+      for (std::size_t roi = 0; roi < 500; ++roi)
+        for (const auto& [x, y] : shapes[i].pixels) set(hot, roi, x, y, level);
+      CAPTURE(level, i);
+      CHECK(told(hot, fitter::PixelType::U16).empty());
+    }
+  }
+  std::mt19937 random(6);
+  std::uniform_real_distribution<double> anywhere(0, 10.9), angles(0, 6.28), lengths(3, 8);
+  auto tracks = sound;
+  for (std::size_t roi = 0; roi < 500; ++roi) {
+    const double x = anywhere(random), y = anywhere(random), angle = angles(random);
+    const double length = lengths(random);
+    for (double along = 0; along < length; along += 0.2)
+      set(tracks, roi, static_cast<std::size_t>(x + along * std::cos(angle)),
+          static_cast<std::size_t>(y + along * std::sin(angle)), 65535);
+  }
+  CHECK(told(tracks, fitter::PixelType::U16).empty());
+}
+
+TEST_CASE("beads with a flat top and no noise are not clipped") {
+  constexpr int kSide = 19;
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> about(8.5, 9.5);
+  for (const auto& [power, width] :
+       {std::pair(6.0, 3.0), std::pair(8.0, 4.0), std::pair(16.0, 3.0), std::pair(16.0, 5.0),
+        std::pair(60.0, 4.0), std::pair(400.0, 4.0)}) {
+    std::vector<float> pixels;
+    for (int i = 0; i < 100; ++i) {
+      const double x = about(random), y = about(random);
+      for (int k = 0; k < kSide * kSide; ++k)
+        pixels.push_back(static_cast<float>(
+            100 +
+            1000 * std::exp(-std::pow(std::hypot(k % kSide - x, k / kSide - y) / width, power))));
+    }
+    CAPTURE(power, width);
+    CHECK(told(pixels, fitter::PixelType::F32, kSide).empty());
+    std::vector<std::uint16_t> rounded;
+    std::ranges::transform(pixels, std::back_inserter(rounded),
+                           [](float value) { return static_cast<std::uint16_t>(value + 0.5f); });
+    CHECK(told(rounded, fitter::PixelType::U16, kSide).empty());
+  }
+}
+
+TEST_CASE("what --saturation would leave is counted, and what it leaves out is not told again") {
+  const auto pixels = clipped(0.3, 500);
+  const auto most = *std::max_element(pixels.begin(), pixels.end());
+  for (const bool again : {false, true}) {
+    ClippedPixels clipped(again ? static_cast<float>(most) : INFINITY);
+    clipped.look_at(
+        {.pixels = pixels.data(), .type = fitter::PixelType::U16, .roi_px = 11, .count = 500});
+    CHECK(clipped.rois() == 500);
+    CHECK(clipped.tops().size() == 500);
+    CHECK(clipped.level().has_value() != again);
+    const auto reach = std::ranges::count(clipped.tops(), static_cast<float>(most));
+    CHECK(clipped.below(most) <= 500u - static_cast<std::size_t>(reach));
+    CHECK(clipped.below(1.02 * most) == 500);
+  }
+}
+
+TEST_CASE("--saturation is advised where it leaves markers for a drift, and else not") {
+  const auto pixels = clipped(0.3, 100);
+  const auto most = *std::max_element(pixels.begin(), pixels.end());
+  ClippedPixels clipped;
+  clipped.look_at(
+      {.pixels = pixels.data(), .type = fitter::PixelType::U16, .roi_px = 11, .count = 100});
+  REQUIRE(clipped.level() == std::optional<double>(most));
+  // Of five markers so many reach the level, in frames from the first one of them on.
+  const auto said = [&](int reaching, int from, bool picked) {
+    MarkerTracks tracks(5);
+    for (int frame = 0; frame < 10; ++frame) {
+      std::vector<Spot> spots;
+      for (int m = 0; m < 5; ++m) {
+        Spot spot{.frame = frame, .marker = m};
+        const bool reaches = m < reaching && frame >= from;
+        spot.top = static_cast<float>(most) - (reaches ? 0.0f : 1.0f);
+        spots.push_back(spot);
+      }
+      tracks.add_frame(spots);
+    }
+    return clipped_markers_in_words(clipped, tracks, {.picked = picked});
+  };
+  CHECK_THAT(said(2, 0, false), contains("leaves them out, and 3 of 5 markers with a drift in 10 "
+                                         "of 10 frames\n"));
+  // One marker is enough where no more are found, but not where three of those picked are wanted.
+  CHECK_THAT(said(4, 0, false), contains("and 1 of 5 markers with a drift in 10 of 10 frames"));
+  CHECK_THAT(said(4, 0, true), contains("less light or a shorter exposure helps (--saturation " +
+                                        std::to_string(most) + " would leave a drift in 0 of 10"));
+  CHECK_THAT(said(5, 0, false), contains("would leave a drift in 0 of 10 frames)\n"));
+  CHECK_THAT(said(5, 4, false), contains("would leave a drift in 4 of 10 frames)\n"));
+  CHECK_THAT(said(5, 6, false), contains("leaves them out, and 5 of 5 markers with a drift in 6 of "
+                                         "10 frames\n"));
+  CHECK(clipped_markers_in_words(ClippedPixels(), MarkerTracks(5), {}).empty());
 }
 
 TEST_CASE("floats that a program has scaled to 1 tell where their camera clipped") {
