@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The sources there are and their settings, which carry no defaults: those that users get are in
-// the option table. Each constructor function validates and throws CameraError; none of Aravis,
-// libtiff or HDF5 shows here.
+// The sources there are and their settings. The defaults that users get are in the option table;
+// here are only those of what is no option. Each constructor function validates and throws
+// CameraError; none of Aravis, libtiff or HDF5 shows here.
 #pragma once
 
 #include <filesystem>
@@ -27,12 +27,19 @@ struct AravisSettings {
   int packet_size_bytes;  ///< 0: automatic
   int socket_buffer_bytes;
   Resend resend;
-  int packet_timeout_us;
-  int frame_retention_us;
-  int buffers;
+  /// A packet that is overdue for so long is asked for again. With less Aravis' receiving thread
+  /// would never sleep, and more would only delay a frame that is incomplete.
+  int packet_timeout_us = 1000;
+  /// An incomplete frame waits so long for its packets, and delays the frames behind it by as much.
+  int frame_retention_us = 10'000;
+  /// Frame buffers lent to the camera. The thread that receives them keeps the newest alone and
+  /// lends the others again at once: more would bridge nothing.
+  int buffers = 16;
   int stall_timeout_ms;  ///< no frame for so long (trigger off): the connection counts as lost
-  int reconnect_min_ms;  ///< back-off between attempts: doubles from min to max
-  int reconnect_max_ms;
+  /// The pause between attempts to connect doubles from one to the other: soon enough for a camera
+  /// that reboots, seldom enough for a network without one.
+  int reconnect_min_ms = 200;
+  int reconnect_max_ms = 5000;
   int heartbeat_timeout_ms;   ///< GigE Vision: a camera lets go of a daemon that died after so long
   std::string in_lock_line;   ///< an output that FrameSource::set_in_lock() sets; empty: none
   bool start_without_camera;  ///< start() succeeds and keeps trying instead of throwing

@@ -100,18 +100,6 @@ void check_transport(const Camera& camera, Conflicts& conflicts) {
                          number(camera.packet_size_bytes),
                          "0 (automatic), or from 576 to 9216 bytes"});
   }
-  if (camera.frame_retention_us < camera.packet_timeout_us) {
-    conflicts.push_back({{"camera.frame_retention_us", "camera.packet_timeout_us"},
-                         number(camera.frame_retention_us) + " us with camera.packet_timeout_us " +
-                             number(camera.packet_timeout_us),
-                         "at least camera.packet_timeout_us"});
-  }
-  if (camera.reconnect_min_ms > camera.reconnect_max_ms) {
-    conflicts.push_back({{"camera.reconnect_min_ms", "camera.reconnect_max_ms"},
-                         number(camera.reconnect_min_ms) + " ms with camera.reconnect_max_ms " +
-                             number(camera.reconnect_max_ms),
-                         "at most camera.reconnect_max_ms"});
-  }
 }
 
 /// What both kinds of source share: how pixel values are to be read.
@@ -222,12 +210,6 @@ void check_roi(const Config& config, Conflicts& conflicts) {
          number(roi_px) + " px with optics.spot_sigma_px " + number(config.optics.spot_sigma_px),
          "at least four times optics.spot_sigma_px"});
   }
-  if (roi_px > 0 && config.markers.roi_hysteresis_px > roi_px / 4.0) {
-    conflicts.push_back(
-        {{"markers.roi_hysteresis_px", "fitter.roi_px"},
-         number(config.markers.roi_hysteresis_px) + " px with fitter.roi_px " + number(roi_px),
-         "at most a quarter of fitter.roi_px"});
-  }
   const bool automatic = config.markers.mode == MarkerMode::Auto;
   const double needed_px = least_side_px(config);
   const Region region = region_of(config);
@@ -255,13 +237,11 @@ void check_automatic_markers(const Config& config, Conflicts& conflicts) {
                          "a whole number: a resident kernel is made for one ROI alone"});
   }
   const double sigma_px = config.optics.spot_sigma_px;
-  if (sigma_px > 0 && (markers.min_sigma_px >= sigma_px || markers.max_sigma_px <= sigma_px)) {
-    const bool narrow = markers.min_sigma_px >= sigma_px;
-    const double limit_px = narrow ? markers.min_sigma_px : markers.max_sigma_px;
+  if (sigma_px > 0 && markers.max_sigma_px <= sigma_px) {
     conflicts.push_back(
-        {{narrow ? "markers.min_sigma_px" : "markers.max_sigma_px", "optics.spot_sigma_px"},
-         number(limit_px) + " px with optics.spot_sigma_px " + number(sigma_px),
-         std::string(narrow ? "less" : "more") + " than optics.spot_sigma_px"});
+        {{"markers.max_sigma_px", "optics.spot_sigma_px"},
+         number(markers.max_sigma_px) + " px with optics.spot_sigma_px " + number(sigma_px),
+         "more than optics.spot_sigma_px"});
   }
   const int wanted = config.drift.min_markers;
   if (wanted > markers.max_count) {
@@ -375,22 +355,6 @@ void check_control(const Config& config, Conflicts& conflicts) {
   }
 }
 
-void check_realtime(const RealTime& realtime, Conflicts& conflicts) {
-  if (realtime.mode == RealTimeMode::Off) return;
-  const std::string loop = number(realtime.loop_priority);
-  if (realtime.stream_priority <= realtime.loop_priority) {
-    conflicts.push_back({{"realtime.stream_priority", "realtime.loop_priority", "realtime.mode"},
-                         number(realtime.stream_priority) + " with realtime.loop_priority " + loop,
-                         "more than realtime.loop_priority"});
-  }
-  if (realtime.publisher_priority >= realtime.loop_priority) {
-    conflicts.push_back(
-        {{"realtime.publisher_priority", "realtime.loop_priority", "realtime.mode"},
-         number(realtime.publisher_priority) + " with realtime.loop_priority " + loop,
-         "less than realtime.loop_priority"});
-  }
-}
-
 /// One endpoint of an option.
 struct Place {
   std::string key;        ///< "wire.publish", or "wire.publish[1]" of a list
@@ -483,7 +447,6 @@ std::vector<Conflict> find_conflicts(const Config& config) {
   else
     check_automatic_markers(sized, conflicts);
   check_control(config, conflicts);
-  check_realtime(config.realtime, conflicts);
   check_wire(config.wire, !config.access.server_key.empty(), conflicts);
   check_access(config, conflicts);
   check_hook(config.hook, conflicts);

@@ -44,8 +44,7 @@ struct Camera {
   std::string trigger_line, in_lock_line;
   int packet_size_bytes, socket_buffer_bytes;
   camera::Resend resend;
-  int packet_timeout_us, frame_retention_us, buffers;
-  int stall_timeout_ms, reconnect_min_ms, reconnect_max_ms, heartbeat_timeout_ms;
+  int stall_timeout_ms, heartbeat_timeout_ms;
   bool start_without_camera;  ///< no camera at start: keep trying instead of exiting
   double offset_adu, gain_e_per_adu, read_noise_e;
   int saturation_adu;  ///< 0: the pixel format's largest value
@@ -74,9 +73,6 @@ struct Fitter {
   Backend backend;
   Estimator estimator;
   int roi_px;  ///< 0: chosen from the image
-  int max_iterations;
-  double min_decrease, min_step;
-  bool warm_start;
 };
 
 /// Section fitter.cuda.
@@ -97,12 +93,10 @@ struct Markers {
   MarkerMode mode;
   std::vector<ListedMarker> list;
   int max_count;
-  double min_snr, min_sigma_px, max_sigma_px, min_distance_px, border_px, max_residual_ratio;
+  double min_snr, max_sigma_px, min_distance_px, border_px;
   double witness_fraction;
   int min_for_witness;
   double rotate_witness_s;  ///< an exchange of roles while locked; 0: never
-  double roi_hysteresis_px;
-  int find_interval_ms;     ///< none found yet, or gone: how often to look again
   int find_again_after_ms;  ///< gone for so long: look for them in the whole frame; 0: never
 };
 
@@ -116,7 +110,7 @@ struct Lock {
   Resume resume;  ///< a lock that the daemon's end interrupted
   int reference_frames;
   double hold_timeout_s, reference_timeout_s;
-  int bad_frames_to_hold, good_frames_to_resume;
+  int bad_frames_to_hold;
   double max_frame_age_ms;    ///< older frames are counted and skipped
   double max_jump_nm;         ///< a larger change between frames is implausible
   double max_drift_nm_per_s;  ///< while no drift is measured, the sample may move so fast
@@ -143,8 +137,12 @@ struct Stage {
 
 struct RealTime {
   RealTimeMode mode;
-  int loop_priority, stream_priority, publisher_priority;
+  int priority;              ///< of the tracking loop
   int loop_cpu, stream_cpu;  ///< -1: not pinned
+
+  /// Above the loop's, or packets get lost.
+  int stream_priority() const noexcept { return priority + 5; }
+  int publisher_priority() const noexcept { return priority - 5; }
 };
 
 /// What one socket is bound to: at least one endpoint.
@@ -154,7 +152,6 @@ struct Wire {
   Endpoints publish;      ///< of a PUB socket
   Endpoints corrections;  ///< of a PUB socket
   Endpoints commands;     ///< of a ROUTER socket
-  int send_queue_messages;
   int status_interval_ms;
   int markers_interval_ms;  ///< 0: every frame
 };

@@ -157,6 +157,12 @@ void Loader::unknown_option(std::string_view section, const YAML::Node& name) {
   const std::string& found = name.Scalar();
   const std::string prefix = section.empty() ? "" : std::string(section) + '.';
   const std::string key = prefix + key_text(name);
+  const auto removed = std::ranges::find(table_.removed, key, &RemovedKey::key);
+  if (removed != table_.removed.end()) {
+    mistakes().add(place_of(name), key,
+                   "found a key that is no option any more: " + std::string(removed->instead));
+    return;
+  }
   // The same name elsewhere is the likeliest slip: an option in the wrong section.
   const auto elsewhere = std::ranges::find(table_.options, std::string_view(found), &Option::name);
   if (elsewhere != table_.options.end()) {

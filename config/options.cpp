@@ -28,9 +28,11 @@ const Table& table() {
                               .options = options(),
                               .sections = sections(),
                               .reloads = true,
-                              .find_conflicts = [](const Settings& settings) {
-                                return find_conflicts(static_cast<const Config&>(settings));
-                              }};
+                              .find_conflicts =
+                                  [](const Settings& settings) {
+                                    return find_conflicts(static_cast<const Config&>(settings));
+                                  },
+                              .removed = removed_keys()};
   return table;
 }
 

@@ -36,4 +36,6 @@ std::vector<Option> tracking_options();
 std::vector<Option> lock_options();
 std::vector<Option> service_options();
 
+std::span<const RemovedKey> removed_keys();
+
 }  // namespace driftd::config

@@ -50,12 +50,6 @@ std::vector<Option> lock_section() {
            .min = 1,
            .max = 10'000,
            .reload = Reload::Live}),
-      row<&Config::lock, &Lock::good_frames_to_resume>(
-          "lock.good_frames_to_resume", 5,
-          {.text = "So many good frames in a row turn holding into locked.",
-           .min = 1,
-           .max = 10'000,
-           .reload = Reload::Live}),
       row<&Config::lock, &Lock::max_frame_age_ms>(
           "lock.max_frame_age_ms", 50,
           {.text = "An older frame is counted as stale and used for nothing.",

@@ -11,21 +11,13 @@ std::vector<Option> realtime_section() {
           "realtime.mode", RealTimeMode::Prefer,
           {.text = "Real-time scheduling and locked memory: `require` ends the service without "
                    "them, `prefer` says what is missing and goes on, `off` does not ask."}),
-      row<&Config::realtime, &RealTime::loop_priority>(
-          "realtime.loop_priority", 50,
-          {.text = "SCHED_FIFO priority of the tracking loop.", .min = 1, .max = 98}),
-      row<&Config::realtime, &RealTime::stream_priority>(
-          "realtime.stream_priority", 55,
-          {.text = "SCHED_FIFO priority of the thread that receives the camera's packets. Above "
-                   "the loop's, or packets get lost.",
-           .min = 1,
-           .max = 98}),
-      row<&Config::realtime, &RealTime::publisher_priority>(
-          "realtime.publisher_priority", 45,
-          {.text = "SCHED_FIFO priority of the thread that hands messages to ZeroMQ. Below the "
-                   "loop's.",
-           .min = 1,
-           .max = 98}),
+      row<&Config::realtime, &RealTime::priority>(
+          "realtime.priority", 50,
+          {.text =
+               "SCHED_FIFO priority of the tracking loop. The thread that receives the camera's "
+               "packets has 5 more, the one that hands messages to ZeroMQ 5 less.",
+           .min = 6,
+           .max = 93}),
       row<&Config::realtime, &RealTime::loop_cpu>(
           "realtime.loop_cpu", -1,
           {.text = "CPU that the tracking loop and the publisher are pinned to. -1: the kernel "
@@ -64,12 +56,6 @@ std::vector<Option> wire_section() {
           {.text = "Where commands are taken; the same kinds of address. Without keys a "
                    "`tcp://` address has no permissions: every user of the computer may lock and "
                    "unlock."}),
-      row<&Config::wire, &Wire::send_queue_messages>(
-          "wire.send_queue_messages", 1000,
-          {.text = "Messages of `wire.publish` kept for a subscriber that is slow; further ones "
-                   "are dropped for it.",
-           .min = 1,
-           .max = 1'000'000}),
       row<&Config::wire, &Wire::status_interval_ms>("wire.status_interval_ms", 1000,
                                                     {.text = "Time between `status` messages.",
                                                      .unit = "ms",

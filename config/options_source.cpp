@@ -108,26 +108,6 @@ std::vector<Option> transport_options() {
           "camera.resend", camera::Resend::Always,
           {.text =
                "Are packets that got lost asked for again? `never` gives up the frame instead."}),
-      row<&Config::camera, &Camera::packet_timeout_us>(
-          "camera.packet_timeout_us", 1000,
-          {.text = "How long a packet may be overdue before it is asked for again. Below 1000 us "
-                   "Aravis' receiving thread would never sleep.",
-           .unit = "us",
-           .min = 1000,
-           .max = 1'000'000}),
-      row<&Config::camera, &Camera::frame_retention_us>(
-          "camera.frame_retention_us", 10'000,
-          {.text = "How long an incomplete frame waits for its packets. It delays the frames "
-                   "behind it by as much.",
-           .unit = "us",
-           .min = 1000,
-           .max = 10'000'000}),
-      row<&Config::camera, &Camera::buffers>(
-          "camera.buffers", 16,
-          {.text = "Frame buffers lent to the camera. More of them bridge longer stalls of the "
-                   "computer; the newest frame wins all the same.",
-           .min = 4,
-           .max = 1024}),
       row<&Config::camera, &Camera::stall_timeout_ms>(
           "camera.stall_timeout_ms", 100,
           {.text = "With the trigger off, no frame for so long counts as a lost connection. At "
@@ -135,16 +115,6 @@ std::vector<Option> transport_options() {
            .unit = "ms",
            .min = 10,
            .max = 60'000}),
-      row<&Config::camera, &Camera::reconnect_min_ms>(
-          "camera.reconnect_min_ms", 200,
-          {.text = "Pause before the first new attempt after a lost connection; it doubles with "
-                   "each failure.",
-           .unit = "ms",
-           .min = 10,
-           .max = 600'000}),
-      row<&Config::camera, &Camera::reconnect_max_ms>(
-          "camera.reconnect_max_ms", 5000,
-          {.text = "Longest pause between attempts.", .unit = "ms", .min = 10, .max = 600'000}),
       row<&Config::camera, &Camera::heartbeat_timeout_ms>(
           "camera.heartbeat_timeout_ms", 1500,
           {.text =

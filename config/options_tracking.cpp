@@ -34,24 +34,6 @@ std::vector<Option> fitter_options() {
            .min = 4,
            .max = 64,
            .or_auto = true}),
-      row<&Config::fitter, &Fitter::max_iterations>(
-          "fitter.max_iterations", 20,
-          {.text = "Iterations after which a fit counts as failed.", .min = 1, .max = 200}),
-      row<&Config::fitter, &Fitter::min_decrease>(
-          "fitter.min_decrease", 1e-6,
-          {.text = "A fit has converged when an iteration lowers chi-square by less than this "
-                   "share.",
-           .min = 0,
-           .max = 0.1}),
-      row<&Config::fitter, &Fitter::min_step>(
-          "fitter.min_step", 1e-4,
-          {.text = "A fit has also converged when every parameter changes by less than this share.",
-           .min = 0,
-           .max = 0.1}),
-      row<&Config::fitter, &Fitter::warm_start>(
-          "fitter.warm_start", true,
-          {.text = "Start each fit from the marker's last result, which saves iterations. `false`: "
-                   "from an estimate of its own."}),
   };
 }
 
@@ -97,13 +79,6 @@ std::vector<Option> selection_options() {
            .min = 1,
            .max = 10'000,
            .reload = Reload::Live}),
-      row<&Config::markers, &Markers::min_sigma_px>(
-          "markers.min_sigma_px", 0.6,
-          {.text = "A narrower spot is a hot pixel, not a marker.",
-           .unit = "px",
-           .min = 0.1,
-           .max = 32,
-           .reload = Reload::Live}),
       row<&Config::markers, &Markers::max_sigma_px>(
           "markers.max_sigma_px", 16,
           {.text = "A wider spot is out of focus or a clump.",
@@ -125,13 +100,6 @@ std::vector<Option> selection_options() {
                    "drift.",
            .unit = "px",
            .min = 0,
-           .max = 1000,
-           .reload = Reload::Live}),
-      row<&Config::markers, &Markers::max_residual_ratio>(
-          "markers.max_residual_ratio", 3,
-          {.text = "Shape: rms of the fit's residuals over the noise expected. Two joined spots, "
-                   "or rings, exceed it.",
-           .min = 1,
            .max = 1000,
            .reload = Reload::Live}),
       row<&Config::markers, &Markers::witness_fraction>(
@@ -157,20 +125,6 @@ std::vector<Option> selection_options() {
            .unit = "s",
            .min = 0,
            .max = 86'400,
-           .reload = Reload::Live}),
-      row<&Config::markers, &Markers::roi_hysteresis_px>(
-          "markers.roi_hysteresis_px", 1,
-          {.text = "How far a marker may leave the middle of its window before the window follows "
-                   "by whole pixels.",
-           .unit = "px",
-           .min = 0.5,
-           .max = 16}),
-      row<&Config::markers, &Markers::find_interval_ms>(
-          "markers.find_interval_ms", 1000,
-          {.text = "No markers found, or not found again: time until the next search.",
-           .unit = "ms",
-           .min = 50,
-           .max = 3'600'000,
            .reload = Reload::Live}),
       row<&Config::markers, &Markers::find_again_after_ms>(
           "markers.find_again_after_ms", 500,

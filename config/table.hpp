@@ -87,6 +87,12 @@ struct Conflict {
   std::string allowed;
 };
 
+/// A key that earlier versions had.
+struct RemovedKey {
+  std::string_view key;
+  std::string_view instead;  ///< a sentence's end: what holds now, and what to do
+};
+
 struct Table {
   std::string_view title;           ///< of the schema
   std::span<const Option> options;  ///< section by section in the order of `sections`
@@ -94,6 +100,7 @@ struct Table {
   bool reloads;  ///< whether the reference says what a reload may change
   /// Looks at the struct that the table fills; empty when it makes sense.
   std::vector<Conflict> (*find_conflicts)(const Settings&);
+  std::span<const RemovedKey> removed = {};
 };
 
 /// Whether that value of the option is the word `auto`.

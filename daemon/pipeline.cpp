@@ -11,8 +11,9 @@ namespace driftd::daemon {
 
 Pipeline::Pipeline(WireContext& wire, const config::Config& config, const std::string& session,
                    std::unique_ptr<camera::FrameSource> source)
-    : publisher_(wire, {config.wire.publish, config.wire.send_queue_messages, session,
-                        config.wire.corrections}),
+    : publisher_(wire, {.endpoints = config.wire.publish,
+                        .session = session,
+                        .corrections = config.wire.corrections}),
       realtime_(config.realtime),
       source_(source ? std::move(source)
                      : make_source(config, [this] { realtime_.schedule_camera(); })) {

@@ -67,12 +67,13 @@ enum class LockEvent : std::uint8_t {
   InternalFault,
 };
 
-/// The defaults that users get are those of the option table.
+/// The defaults that users get are those of the option table, but for what is no option.
 struct LockSettings {
   std::int64_t hold_timeout_ns;       ///< holding -> lost
   std::int64_t reference_timeout_ns;  ///< referencing -> idle
   int bad_frames_to_hold;             ///< this many bad frames in a row: locked -> holding
-  int good_frames_to_resume;          ///< this many good frames in a row: holding -> locked
+  /// This many good frames in a row: holding -> locked. One alone may be good by chance.
+  int good_frames_to_resume = 5;
 };
 
 struct Lock {

@@ -187,7 +187,6 @@ struct LoopSettings {
   double pixel_size_nm;
   std::int64_t exposure_ns;  ///< the frame was taken in the middle of it ...
   std::int64_t readout_ns;   ///< ... and popped this long after its end
-  bool warm_start;
 };
 
 /// A lock goes back to the references that the markers have, instead of taking new ones.

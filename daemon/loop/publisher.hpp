@@ -28,6 +28,8 @@ namespace driftd::daemon {
 
 struct PublisherSettings {
   config::Endpoints endpoints;
+  /// Messages kept for a subscriber that is slow, two seconds' at 500 frames/s; further ones are
+  /// dropped for it.
   int send_queue_messages = 1000;
   std::string session;            ///< 16 hex digits
   config::Endpoints corrections;  ///< on a socket of their own

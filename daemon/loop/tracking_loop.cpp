@@ -238,7 +238,7 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
     }
     const fitter::Localization& last = last_fits_[i];
     starts_[i] = {};
-    if (settings_.warm_start && fitter::converged(last.status)) {
+    if (fitter::converged(last.status)) {
       starts_[i] = {last.x_px + static_cast<float>(last_origins_[i].x_px - roi.x_px),
                     last.y_px + static_cast<float>(last_origins_[i].y_px - roi.y_px),
                     last.sigma_x_px, last.sigma_y_px};

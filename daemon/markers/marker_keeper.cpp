@@ -14,6 +14,8 @@ namespace driftd::daemon {
 namespace {
 
 constexpr std::int64_t kMillisecond = 1'000'000;  // ns
+/// Between two searches: soon for whoever puts a sample in, seldom enough to spare a core.
+constexpr std::int64_t kSearchAgainNs = 1000 * kMillisecond;
 
 nlohmann::json list_of(const std::vector<control::Rejection>& rejected) {
   nlohmann::json list = nlohmann::json::array();
@@ -59,8 +61,7 @@ void MarkerKeeper::begin_if_due(std::int64_t now_ns) {
   const bool listed = config_.markers.mode == config::MarkerMode::List;
   if (!has_markers_ && listed && before() == nullptr && !awaits_camera()) return adopt_listed();
   if (has_markers_ && !are_gone(now_ns)) return;
-  const std::int64_t interval_ns = config_.markers.find_interval_ms * kMillisecond;
-  if (!searched_ns_ || now_ns - *searched_ns_ >= interval_ns) ask_for_frame(now_ns);
+  if (!searched_ns_ || now_ns - *searched_ns_ >= kSearchAgainNs) ask_for_frame(now_ns);
 }
 
 void MarkerKeeper::adopt_listed() {

@@ -25,6 +25,22 @@ constexpr double kMostTurnRad = 0.0524;
 /// At the range limit for so long: holding. A correction that only touches the limit goes on.
 constexpr std::int64_t kRangeTimeoutNs = 1'000'000'000;
 
+/// Two joined spots, or rings, fit worse than this: the noise expected has what a lens does to a
+/// single spot in it.
+constexpr double kMostResidualRatio = 3;
+
+/// How far a marker may leave the middle of its ROI before that follows by whole pixels: noise does
+/// not move it, and a quarter of the smallest ROI is left on each side.
+constexpr double kRoiHysteresisPx = 1;
+
+/// A narrower spot is a hot pixel. Where spots are said to be about as narrow themselves, less is
+/// allowed. @param expected_px  0: not known
+double least_sigma_px(double expected_px) {
+  constexpr double kLeastPx = 0.6;
+  constexpr double kShareOfExpected = 0.8;
+  return expected_px > 0 ? std::min(kLeastPx, kShareOfExpected * expected_px) : kLeastPx;
+}
+
 std::uint32_t saturation_adu(const config::Config& config, camera::PixelFormat format) {
   if (config.camera.saturation_adu > 0) {
     return static_cast<std::uint32_t>(config.camera.saturation_adu);
@@ -39,8 +55,7 @@ std::int64_t to_ns(double value, double unit_ns) {
 control::LockSettings lock_settings(const config::Lock& lock) {
   return {.hold_timeout_ns = to_ns(lock.hold_timeout_s, 1e9),
           .reference_timeout_ns = to_ns(lock.reference_timeout_s, 1e9),
-          .bad_frames_to_hold = lock.bad_frames_to_hold,
-          .good_frames_to_resume = lock.good_frames_to_resume};
+          .bad_frames_to_hold = lock.bad_frames_to_hold};
 }
 
 control::ControllerSettings controller_settings(const config::Config& config) {
@@ -82,12 +97,7 @@ camera::AravisSettings aravis_settings(const config::Camera& c,
           .packet_size_bytes = c.packet_size_bytes,
           .socket_buffer_bytes = c.socket_buffer_bytes,
           .resend = c.resend,
-          .packet_timeout_us = c.packet_timeout_us,
-          .frame_retention_us = c.frame_retention_us,
-          .buffers = c.buffers,
           .stall_timeout_ms = c.stall_timeout_ms,
-          .reconnect_min_ms = c.reconnect_min_ms,
-          .reconnect_max_ms = c.reconnect_max_ms,
           .heartbeat_timeout_ms = c.heartbeat_timeout_ms,
           .in_lock_line = c.in_lock_line,
           .start_without_camera = c.start_without_camera,
@@ -166,9 +176,6 @@ fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat
                                fitter::Estimator estimator) {
   fitter::FitOptions options;
   options.estimator = estimator;
-  options.max_iterations = config.fitter.max_iterations;
-  options.min_decrease = static_cast<float>(config.fitter.min_decrease);
-  options.min_step = static_cast<float>(config.fitter.min_step);
   options.saturation_adu = static_cast<float>(saturation_adu(config, format));
   options.noise = {static_cast<float>(config.camera.gain_e_per_adu),
                    static_cast<float>(config.camera.read_noise_e),
@@ -193,12 +200,12 @@ control::DetectionSettings open_detection_settings(const config::Config& config,
           .max_count = m.max_count,
           .expected_sigma_px = config.optics.spot_sigma_px,
           .min_snr = m.min_snr,
-          .min_sigma_px = m.min_sigma_px,
+          .min_sigma_px = least_sigma_px(config.optics.spot_sigma_px),
           .max_sigma_px = m.max_sigma_px,
           .min_distance_px = m.min_distance_px,
           .border_px = m.border_px,
           .saturation_adu = saturation_adu(config, format),
-          .max_residual_ratio = m.max_residual_ratio,
+          .max_residual_ratio = kMostResidualRatio,
           .witness_fraction = m.witness_fraction,
           .min_for_witness = m.min_for_witness};
 }
@@ -240,8 +247,7 @@ LoopSettings loop_settings(const config::Config& config, const camera::SourceInf
           .max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6),
           .pixel_size_nm = config.optics.pixel_size_nm,
           .exposure_ns = to_ns(source.exposure_us, 1e3),
-          .readout_ns = to_ns(config.camera.readout_us, 1e3),
-          .warm_start = config.fitter.warm_start};
+          .readout_ns = to_ns(config.camera.readout_us, 1e3)};
 }
 
 control::EstimatorSettings estimator_settings(const config::Config& config) {
@@ -257,11 +263,9 @@ control::EstimatorSettings estimator_settings(const config::Config& config) {
 std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
                                            const std::vector<control::Marker>& markers) {
   const int roi_px = config::with_sizes(config).fitter.roi_px;
-  // A ROI that was chosen may be too small for it.
-  const double hysteresis_px = std::min(config.markers.roi_hysteresis_px, roi_px / 4.0);
   auto set = std::make_unique<MarkerSet>(
       MarkerSet{control::DriftEstimator(estimator_settings(config)),
-                control::RoiTracker(roi_px, hysteresis_px), control::MarkerTrust(markers)});
+                control::RoiTracker(roi_px, kRoiHysteresisPx), control::MarkerTrust(markers)});
   set->estimator.set_markers(markers);
   set->tracker.set_markers(markers);
   return set;

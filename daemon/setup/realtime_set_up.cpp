@@ -19,7 +19,7 @@ RealTimeSetUp::RealTimeSetUp(const config::RealTime& settings, RealTimeCalls cal
   if (refused) refusals_["memory"] = *refused;
   std::optional<std::string> unscheduled;
   std::thread([&] {
-    unscheduled = calls_.schedule(settings_.loop_priority, settings_.loop_cpu, "driftd-probe");
+    unscheduled = calls_.schedule(settings_.priority, settings_.loop_cpu, "driftd-probe");
   }).join();
   if (settings_.mode == config::RealTimeMode::Require && (refused || unscheduled)) {
     throw RealTimeError("realtime.mode is `require`: " + (refused ? *refused : *unscheduled));
@@ -27,15 +27,15 @@ RealTimeSetUp::RealTimeSetUp(const config::RealTime& settings, RealTimeCalls cal
 }
 
 void RealTimeSetUp::schedule_camera() {
-  schedule(settings_.stream_priority, settings_.stream_cpu, "camera");
+  schedule(settings_.stream_priority(), settings_.stream_cpu, "camera");
 }
 
 void RealTimeSetUp::schedule_publisher() {
-  schedule(settings_.publisher_priority, settings_.loop_cpu, "driftd-publish");
+  schedule(settings_.publisher_priority(), settings_.loop_cpu, "driftd-publish");
 }
 
 void RealTimeSetUp::schedule_loop() {
-  const bool scheduled = schedule(settings_.loop_priority, settings_.loop_cpu, "driftd-loop");
+  const bool scheduled = schedule(settings_.priority, settings_.loop_cpu, "driftd-loop");
   const std::lock_guard guard(mutex_);
   scheduled_ = scheduled;
 }

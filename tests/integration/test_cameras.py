@@ -52,7 +52,7 @@ class NoMarkers(unittest.TestCase):
                                       "exposure_us": 5000,
                                       # Its images are made pixel by pixel: on a busy machine it pauses.
                                       "stall_timeout_ms": 20_000},
-                              lock={"at_start": "true"}, markers={"find_interval_ms": 200})
+                              lock={"at_start": "true"})
             rig.start_daemon(file)
             rig.daemon.wait_for("markers_not_found")
             positions = rig.subscribe("position", "correction")

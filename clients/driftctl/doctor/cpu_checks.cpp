@@ -126,9 +126,7 @@ std::vector<Finding> look_at_realtime(const Machine& machine) {
     return {{Level::Ok, "not asked for: realtime.mode is `off`"}};
   if (daemon_has(machine, "/realtime/scheduled"))
     return {{Level::Ok, "the daemon's threads have their priorities"}};
-  const config::RealTime& realtime = machine.config.realtime;
-  const int wanted =
-      std::max({realtime.loop_priority, realtime.stream_priority, realtime.publisher_priority});
+  const int wanted = machine.config.realtime.stream_priority();  // the highest
   const auto allowed = limit(machine, "Max realtime priority");
   if (!allowed) return {{Level::Warn, "the limit RLIMIT_RTPRIO cannot be read"}};
   if (*allowed >= wanted || has_capability(machine, CAP_SYS_NICE))

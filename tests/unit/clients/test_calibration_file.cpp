@@ -215,7 +215,7 @@ TEST_CASE("whatever is measured is the only thing that changes") {
       {"optics.pixel_size_nm", {"99.875", "108"}},
       {"fitter.cuda.device", {"0", "1"}},
       {"fitter.cuda.mode", {"launch", "graph"}},
-      {"fitter.max_iterations", {"10", "20"}},
+      {"fitter.roi_px", {"11", "auto"}},
       {"log.level", {"debug", "error"}}};
   const auto some = [&] {
     KeyValues values;

@@ -65,7 +65,7 @@ class Lab {
 }  // namespace
 
 TEST_CASE("drop-ins are read over the file, in the order of their names by bytes", "[config]") {
-  const Lab lab("camera: {exposure_us: 100, gain_db: 1, buffers: 8}\n");
+  const Lab lab("camera: {exposure_us: 100, gain_db: 1, region_x_px: 8}\n");
   lab.drop_in("b.yaml", "camera: {exposure_us: 300}\nlog: {level: debug}\n");
   lab.drop_in("B.yaml", "camera: {exposure_us: 200, gain_db: 2}\n");
   lab.drop_in("10.yaml", "camera: {exposure_us: 150}\nlog: {level: error}\n");
@@ -74,7 +74,7 @@ TEST_CASE("drop-ins are read over the file, in the order of their names by bytes
   const Config config = lab.loaded();
   CHECK(config.camera.exposure_us == 300);
   CHECK(config.camera.gain_db == 2);
-  CHECK(config.camera.buffers == 8);
+  CHECK(config.camera.region_x_px == 8);
   CHECK(config.log.level == LogLevel::Warning);
   std::vector<std::string> names;
   for (const fs::path& path : drop_ins_of(lab.file())) names.push_back(path.filename());
@@ -229,7 +229,7 @@ TEST_CASE("links are followed; a link to the file has drop-ins of its own", "[co
 
 TEST_CASE("what is printed says where each value is from, and loads to the same", "[config]") {
   const Lab lab(
-      "camera:\n  gain_db: 1\n  buffers: 8\nmarkers:\n  mode: list\n  list:\n"
+      "camera:\n  gain_db: 1\n  region_x_px: 8\nmarkers:\n  mode: list\n  list:\n"
       "    - {id: 1, x_px: 100, y_px: 100}\ndrift: {min_markers: 1}\n"
       "record: {directory: records}\n");
   lab.drop_in("a.yaml",
@@ -245,7 +245,7 @@ TEST_CASE("what is printed says where each value is from, and loads to the same"
   const std::string text = lab.within(printed);
   CHECK_THAT(text, contains("  gain_db: 3  # lab.yaml.d/c.yaml:2, over lab.yaml.d/b?#b.yaml:2 and "
                             "lab.yaml:2\n"));
-  CHECK_THAT(text, contains("  buffers: 8  # lab.yaml:3\n"));
+  CHECK_THAT(text, contains("  region_x_px: 8  # lab.yaml:3\n"));
   CHECK_THAT(text, contains("  exposure_us: ") && contains("  # default\n"));
   CHECK_THAT(text, contains("image_to_stage: [[0, 1], [1, 0]]  # lab.yaml.d/a.yaml:2\n"));
   CHECK_THAT(text, contains("spot_sigma_px: auto  # lab.yaml.d/a.yaml:5\n"));
@@ -263,7 +263,7 @@ TEST_CASE("what is printed says where each value is from, and loads to the same"
 }
 
 TEST_CASE("a check tells each file, and what another takes the place of", "[config]") {
-  const Lab lab("camera:\n  gain_db: 1\n  buffers: 8\n");
+  const Lab lab("camera:\n  gain_db: 1\n  region_x_px: 8\n");
   lab.drop_in("a.yaml", "camera: {gain_db: 2}\n");
   lab.drop_in("b.yaml", "# nothing\n");
   Origins origins;
@@ -271,7 +271,7 @@ TEST_CASE("a check tells each file, and what another takes the place of", "[conf
   CHECK(lab.within(no_mistakes(lab.file(), origins)) ==
         "lab.yaml: no mistakes\nlab.yaml.d/a.yaml: no mistakes\nlab.yaml.d/b.yaml: no mistakes\n"
         "lab.yaml:2: camera.gain_db: lab.yaml.d/a.yaml:1 takes the place of it\n");
-  CHECK(lab.within(origin_of("camera.buffers", lab.file(), origins)) == "lab.yaml:3");
+  CHECK(lab.within(origin_of("camera.region_x_px", lab.file(), origins)) == "lab.yaml:3");
   CHECK(lab.within(origin_of("log.level", lab.file(), origins)) == "lab.yaml");
   CHECK(lab.within(with_drop_ins(lab.file(), origins)) == "lab.yaml with a.yaml");
   lab.drop_in("B.yaml", "log: {level: info}\n");

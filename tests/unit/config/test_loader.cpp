@@ -137,8 +137,8 @@ TEST_CASE("a mistake names line, column, key, what was found and what is allowed
         "f:1:18: fitter.roi_px: found 65; allowed auto or a whole number from 4 to 64 px");
   CHECK(mistakes_of("fitter: {roi_px: 99999999999}\n") ==
         "f:1:18: fitter.roi_px: found 99999999999; allowed auto or a whole number from 4 to 64 px");
-  CHECK(mistakes_of("fitter: {warm_start: yes}\n") ==
-        "f:1:22: fitter.warm_start: found \"yes\"; allowed true or false");
+  CHECK(mistakes_of("lock: {at_start: yes}\n") ==
+        "f:1:18: lock.at_start: found \"yes\"; allowed true or false");
   CHECK(mistakes_of("camera: {trigger: often}\n") ==
         "f:1:19: camera.trigger: found \"often\"; allowed one of off, hardware, software");
   CHECK(mistakes_of("control: {integral: 0}\n") ==
@@ -192,8 +192,26 @@ TEST_CASE("every misspelt key is recognised", "[config]") {
   }
 }
 
+TEST_CASE("a key that earlier versions had is refused with what to do", "[config]") {
+  CHECK(mistakes_of("realtime:\n  loop_priority: 50\n") ==
+        "f:2:3: realtime.loop_priority: found a key that is no option any more: write it as "
+        "realtime.priority");
+  // Another section never had it: the name is looked for as any other.
+  CHECK(mistakes_of("lock: {loop_priority: 50}\n").find("any more") == std::string::npos);
+  REQUIRE_FALSE(table().removed.empty());
+  for (const RemovedKey& removed : table().removed) {
+    const std::string key(removed.key);
+    INFO(key);
+    CHECK(find_option(key) == nullptr);
+    const std::size_t dot = key.find('.');
+    CHECK(std::ranges::find(sections(), key.substr(0, dot), &Section::name) != sections().end());
+    CHECK(mistakes_of(key.substr(0, dot) + ": {" + key.substr(dot + 1) + ": 1}\n")
+              .ends_with(std::string(removed.instead)));
+  }
+}
+
 TEST_CASE("a key or section may stand once", "[config]") {
-  CHECK(mistakes_of("camera:\n  id: a\n  buffers: 8\n  id: b\n") ==
+  CHECK(mistakes_of("camera:\n  id: a\n  gain_db: 8\n  id: b\n") ==
         "f:4:3: camera.id: found twice; allowed once");
   CHECK(mistakes_of("log: {level: info}\ncamera: {}\nlog: {level: debug}\n") ==
         "f:3:1: log: found twice; allowed once");
@@ -292,17 +310,18 @@ TEST_CASE("all mistakes of a file are told at once, in its order", "[config]") {
                     "camera:\n"
                     "  exposure_us: -1\n"
                     "  exposure: 5\n"
-                    "  buffers: many\n"
+                    "  packet_size_bytes: many\n"
                     "control: {step_limit_nm: 0}\n"
                     "nonsense: true\n")
             .find("f:1:17: wire.publish: ") == 0);
   const std::string report = mistakes_of(
-      "camera:\n  exposure_us: -1\n  exposure: 5\n  buffers: many\n"
+      "camera:\n  exposure_us: -1\n  exposure: 5\n  packet_size_bytes: many\n"
       "control: {step_limit_nm: 0, range_limit_nm: 1}\nnonsense: true\n");
   CHECK(report ==
         "f:2:16: camera.exposure_us: found -1; allowed a number from 1 to 10000000 us\n"
         "f:3:3: camera.exposure: found an unknown key; did you mean camera.exposure_us?\n"
-        "f:4:12: camera.buffers: found \"many\"; allowed a whole number from 4 to 1024\n"
+        "f:4:22: camera.packet_size_bytes: found \"many\"; allowed a whole number from 0 to 9216 "
+        "bytes\n"
         "f:5:26: control.step_limit_nm: found 0; allowed a number above 0 up to 10000 nm\n"
         "f:6:1: nonsense: found an unknown key; allowed are camera, replay, optics, fitter, "
         "markers, drift, lock, gate, control, stage, realtime, wire, access, record, log, hook");

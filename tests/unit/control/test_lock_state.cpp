@@ -64,8 +64,7 @@ bool moved(const Lock& before, const Lock& after) {
 
 std::string in_a_row(int times) {
   if (times == kSettings.bad_frames_to_hold) return "`bad_frames_to_hold`";
-  if (times == kSettings.good_frames_to_resume) return "`good_frames_to_resume`";
-  return std::to_string(times);
+  return std::to_string(times) + " in a row";
 }
 
 /// What an event does in a state, in the words of the table.

@@ -335,6 +335,26 @@ TEST_CASE("notes on refused scheduling do not grow with each connection") {
       driftd::RealTimeError);
 }
 
+TEST_CASE("one priority gives each thread its own") {
+  config::RealTime settings = config::default_config().realtime;
+  settings.priority = 40;
+  settings.loop_cpu = 3;
+  settings.stream_cpu = 5;
+  std::vector<std::string> asked;
+  RealTimeSetUp set_up(settings,
+                       {.keep_in_memory = [] { return std::optional<std::string>(); },
+                        .schedule =
+                            [&](int priority, int cpu, const char* thread) {
+                              asked.push_back(fmt::format("{} {} {}", thread, priority, cpu));
+                              return std::optional<std::string>();
+                            }});
+  set_up.schedule_camera();
+  set_up.schedule_publisher();
+  set_up.schedule_loop();
+  CHECK(asked == std::vector<std::string>{"driftd-probe 40 3", "camera 45 5", "driftd-publish 35 3",
+                                          "driftd-loop 40 3"});
+}
+
 TEST_CASE("the watchdog is fed at a quarter of its period, while loop and publisher live") {
   int fed = 0;
   Watchdog watchdog(400'000, [&] { ++fed; });

@@ -32,36 +32,22 @@ TEST_CASE("the first markers are found by the worker and handed to the loop") {
 
 TEST_CASE("too few first markers are told once and looked for again at the interval") {
   Fixture f;
-  f.config.markers.find_interval_ms = 700;
   f.turn();
   f.show({kSpots[0], kSpots[1]});
   REQUIRE(f.until([&] { return !f.told.events.empty(); }));
   REQUIRE(f.told.codes() == std::vector<std::string>{"markers_not_found"});
   REQUIRE(f.told.events[0]["found"] == 2);
-  f.turn(600);
+  f.turn(900);
   REQUIRE_FALSE(f.played.ports.frame_copy.search.pending());
   f.turn(100);
   REQUIRE(f.played.ports.frame_copy.search.pending());
   f.show({kSpots[0]}, 2);
   f.turn(0);
-  f.now_ns += 700 * kMs;
+  f.now_ns += 1000 * kMs;
   REQUIRE(f.until([&] { return f.played.ports.frame_copy.search.pending(); }));
   f.show(kSpots, 3);
   REQUIRE(f.until([&] { return f.keeper.has_markers(); }));
   REQUIRE(f.told.codes() == std::vector<std::string>{"markers_not_found", "markers_found"});
-}
-
-TEST_CASE("a new interval counts from the last search") {
-  Fixture f;
-  f.config.markers.find_interval_ms = 3'600'000;
-  f.turn();
-  f.show({kSpots[0]});
-  REQUIRE(f.until([&] { return !f.told.events.empty(); }));
-  f.config.markers.find_interval_ms = 700;
-  f.turn(690);
-  REQUIRE_FALSE(f.played.ports.frame_copy.search.pending());
-  f.turn(10);
-  REQUIRE(f.played.ports.frame_copy.search.pending());
 }
 
 TEST_CASE("markers of mode `list` go to the loop, again when its queue was full") {
@@ -163,8 +149,8 @@ TEST_CASE("markers found do not replace those of a lock that was engaged meanwhi
 TEST_CASE("markers that are gone are looked for, and the loop is told where they are") {
   Fixture f;
   f.config.markers.find_again_after_ms = 300;
-  f.config.markers.find_interval_ms = 100;
   f.settle();
+  f.turn(1000);  // from the search before
   f.config.optics.pixel_size_nm = 80;
   f.played.report.markers_gone_since_ns = f.now_ns;
   f.turn(299);
@@ -173,7 +159,7 @@ TEST_CASE("markers that are gone are looked for, and the loop is told where they
   REQUIRE(f.played.ports.frame_copy.search.pending());
   f.show({}, 5);
   REQUIRE(f.until([&] { return f.keeper.searches() == 1; }));
-  f.turn(200);
+  f.turn(1000);
   f.show(moved(kSpots, 12.5, 7.25), 6);
   REQUIRE(f.until([&] { return f.last(Kind::MoveRois) != nullptr; }));
   const control::Vec2 px = f.last(Kind::MoveRois)->displacement_px;
@@ -194,7 +180,6 @@ TEST_CASE("markers that are gone are looked for, and the loop is told where they
 TEST_CASE("each absence of the markers is told once, however often they are looked for") {
   Fixture f;
   f.config.markers.find_again_after_ms = 300;
-  f.config.markers.find_interval_ms = 100;
   f.settle();
   std::uint64_t id = 5;
   for (const std::size_t absences : {1U, 2U}) {
@@ -202,7 +187,7 @@ TEST_CASE("each absence of the markers is told once, however often they are look
     f.turn(300);
     for (int searched = 0; searched < 2; ++searched) {
       const std::uint64_t searches = f.keeper.searches();
-      f.turn(100);
+      f.turn(1000);
       REQUIRE(f.played.ports.frame_copy.search.pending());
       f.show({}, ++id);
       REQUIRE(f.until([&] { return f.keeper.searches() > searches; }));

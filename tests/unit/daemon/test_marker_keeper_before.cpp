@@ -92,12 +92,11 @@ TEST_CASE("where others are in the image they are taken, and the interrupted loc
 
 TEST_CASE("in the dark both are looked for again") {
   Fixture f;
-  f.config.markers.find_interval_ms = 700;
   f.turn();
   f.show({});
   REQUIRE(f.until([&] { return f.told.codes().back() == "markers_not_found"; }));
   CHECK(f.interrupted->status()["phase"] == "searching");
-  f.turn(700);
+  f.turn(1000);
   f.show(kSpots, 2);
   REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
   CHECK(f.interrupted->status()["phase"] == "found");

@@ -279,7 +279,7 @@ TEST_CASE("a lock is held for what the stage's driver says, and goes on when it 
     }
     CHECK(during == 0);
     CHECK(changes[3].frame_id - changes[2].frame_id ==
-          100 + static_cast<std::uint64_t>(bench.config.lock.good_frames_to_resume) - 1);
+          100 + static_cast<std::uint64_t>(control::LockSettings{}.good_frames_to_resume) - 1);
   }
 }
 

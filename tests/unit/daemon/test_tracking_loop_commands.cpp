@@ -215,35 +215,31 @@ TEST_CASE("new markers are gone since themselves, not since those before") {
   CHECK(report.markers_gone_since_ns == replaced_ns + 2'000'000);
 }
 
-TEST_CASE("fits start where those before ended, moved with their ROIs, if that is wished") {
-  for (const bool warm : {false, true}) {
-    Bench bench;
-    bench.config.fitter.warm_start = warm;
-    bench.config.markers.roi_hysteresis_px = 1;
-    MarkersReport before;
-    const auto note = [&] {
-      bench.ports.markers.refresh();
-      before = bench.ports.markers.reading();
-    };
-    bench.frames(5);
-    bench.frames(1, {.drift_nm = {230, -310}});  // the ROIs follow: by 2 and -3 pixels
-    bench.at_here(note);
-    bench.frames(1, {.drift_nm = {230, -310}});
-    bench.run();
+TEST_CASE("fits start where those before ended, moved with their ROIs") {
+  Bench bench;
+  MarkersReport before;
+  const auto note = [&] {
     bench.ports.markers.refresh();
-    const MarkersReport& after = bench.ports.markers.reading();
-    for (std::size_t i = 0; i < 5; ++i) {
-      const fitter::Start& start = bench.fitter->starts[i];
-      const auto& was = before.entries[i];
-      const auto& is = after.entries[i];
-      REQUIRE(is.roi.x_px != was.roi.x_px);
-      REQUIRE(is.roi.y_px != was.roi.y_px);
-      REQUIRE(is.roi.x_px - was.roi.x_px != is.roi.y_px - was.roi.y_px);
-      CHECK(start.x_px == Approx(warm ? was.observation.x_px - is.roi.x_px : 0).margin(1e-4));
-      CHECK(start.y_px == Approx(warm ? was.observation.y_px - is.roi.y_px : 0).margin(1e-4));
-      CHECK(start.sigma_x_px == Approx(warm ? was.observation.sigma_px : 0));
-      CHECK((start.sigma_y_px > 0) == warm);
-    }
+    before = bench.ports.markers.reading();
+  };
+  bench.frames(5);
+  bench.frames(1, {.drift_nm = {230, -310}});  // the ROIs follow: by 2 and -3 pixels
+  bench.at_here(note);
+  bench.frames(1, {.drift_nm = {230, -310}});
+  bench.run();
+  bench.ports.markers.refresh();
+  const MarkersReport& after = bench.ports.markers.reading();
+  for (std::size_t i = 0; i < 5; ++i) {
+    const fitter::Start& start = bench.fitter->starts[i];
+    const auto& was = before.entries[i];
+    const auto& is = after.entries[i];
+    REQUIRE(is.roi.x_px != was.roi.x_px);
+    REQUIRE(is.roi.y_px != was.roi.y_px);
+    REQUIRE(is.roi.x_px - was.roi.x_px != is.roi.y_px - was.roi.y_px);
+    CHECK(start.x_px == Approx(was.observation.x_px - is.roi.x_px).margin(1e-4));
+    CHECK(start.y_px == Approx(was.observation.y_px - is.roi.y_px).margin(1e-4));
+    CHECK(start.sigma_x_px == Approx(was.observation.sigma_px));
+    CHECK(start.sigma_y_px > 0);
   }
 }
 
@@ -262,7 +258,6 @@ TEST_CASE("a fit that follows none, new markers or moved ROIs starts from an est
   };
   for (const Case& c : {Case{none, 3}, Case{replace, 5}, Case{move, 5}}) {
     Bench bench;
-    bench.config.fitter.warm_start = true;
     bench.frames(5);
     bench.frames(5, {.hidden = 3});  // two are seen, and three are needed
     bench.at_here([&] { c.change(bench); });

@@ -46,7 +46,6 @@ struct StageBench : Bench {
     config.control.step_limit_nm = 7;
     config.lock.max_jump_nm = 40;
     config.lock.bad_frames_to_hold = 4;
-    config.lock.good_frames_to_resume = 6;
     config.lock.hold_timeout_s = 100;
     config.lock.reference_timeout_s = 30;
   }
