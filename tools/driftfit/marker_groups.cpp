@@ -134,17 +134,22 @@ class GroupSearch {
            std::max(kApartPx, kApartOverPromised * std::sqrt(way.variance_px2));
   }
 
-  /// False where they are not apart by more than noise.
+  /// False where they are not apart by more than noise, or in no frame that shows both.
   bool measure(MarkersApart& apart, std::size_t widest) const {
     if (!is_apart(between(apart, widest))) return false;
     std::optional<std::size_t> first, last;
+    int frames = 0;
     for (std::size_t block = 0; block < ways_.blocks(); ++block) {
       const Way here = between(apart, block);
       if (!here.known() || !is_apart(here)) continue;
       if (!first) first = block;
       last = block;
+      for (std::size_t frame = ways_.begin_of(block); frame < ways_.begin_of(block + 1); ++frame)
+        frames += sign_in(apart, frame);
       apart.most_px = std::max(apart.most_px, std::hypot(here.x_px, here.y_px));
     }
+    // Markers that go together may be seen in other frames of the block in which they go.
+    if (frames <= 0) return false;
     apart.first = first_apart(apart, *first);
     apart.last = last_apart(apart, *last);
     return true;
