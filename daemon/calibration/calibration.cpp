@@ -70,8 +70,7 @@ std::string reason_of(const CalibrationRun& run, const config::Config& config) {
     case CalibrationEnd::NoRoom:
       return fmt::format(
           "control.range_limit_nm ({} nm) or control.travel_limit_nm ({} nm, from the stage's "
-          "place "
-          "when the daemon started) leaves no room to move",
+          "place when the daemon started) leaves no room to move",
           config.control.range_limit_nm, config.control.travel_limit_nm);
     case CalibrationEnd::Fault:
       return "the daemon went to `fault`";
@@ -114,6 +113,7 @@ void Calibration::check_may_begin(double excursion_nm, double seconds) const {
   if (under_way()) throw CommandRefused{Refusal::Busy, "a calibration is under way"};
   if (!camera_.connected()) throw CameraWatch::away();
   const LoopReport& loop = loop_.report();
+  if (!loop.has_frames()) throw CameraWatch::no_frames();
   if (!has_markers_() || !loop.sees_drift())
     throw CommandRefused{Refusal::Refused, "no markers are measured now"};
   if (!(loop.frame_rate_hz > 0))
