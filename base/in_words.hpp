@@ -13,9 +13,13 @@ inline std::string in_words(std::string name) {
   return name;
 }
 
-/// A lock's reason; of one that is lost with what it was held for: "held too long: no frames".
-inline std::string in_words(std::string reason, const std::string& held_for) {
-  return in_words(held_for == "none" ? std::move(reason) : reason + ": " + held_for);
+/// A lock's reason; of one that is lost with what it was held for, and with what held it before
+/// that: "held too long: no frames, at first too few markers".
+inline std::string in_words(std::string reason, const std::string& held_for,
+                            const std::string& held_first) {
+  if (held_for != "none") reason += ": " + held_for;
+  if (held_first != "none") reason += ", at first " + held_first;
+  return in_words(std::move(reason));
 }
 
 }  // namespace driftd

@@ -150,9 +150,8 @@ std::vector<Option> control_section() {
       row<&Config::control, &Control::rate_limit_nm_per_s>(
           "control.rate_limit_nm_per_s", 2000,
           {.text = "Fastest change of the correction, per axis. Below about 100 nm/s a lock that "
-                   "is held "
-                   "because the stage did not follow may stay held although it follows again: the "
-                   "moves that try it are too slow to be seen.",
+                   "is held because the stage did not follow may stay held although it follows "
+                   "again: the moves that try it are too slow to be seen.",
            .unit = "nm/s",
            .min = 0,
            .max = 1'000'000,

@@ -40,13 +40,12 @@ std::vector<Option> wire_section() {
       row<&Config::wire, &Wire::publish>(
           "wire.publish", Endpoints{"ipc://publish"},
           {.text =
-               "Where positions, markers, status and events are published: "
-               "`ipc://` and a name in the runtime directory (docs/reference/protocol.md) or an "
-               "absolute "
-               "path, or `tcp://` on a loopback address, where every user of the computer may "
-               "connect. A list binds the socket to several. With `access.server_key`, `tcp://` "
-               "on any IPv4 address, or `*` for all: there, and on loopback, only clients with "
-               "a key are let in."}),
+               "Where positions, markers, status and events are published: `ipc://` and a name in "
+               "the runtime directory (docs/reference/protocol.md) or an absolute path, or "
+               "`tcp://` on a loopback address, where every user of the computer "
+               "may connect. A list binds the socket to several. With `access.server_key`, "
+               "`tcp://` on any IPv4 address, or `*` for all: there, and on loopback, only clients "
+               "with a key are let in."}),
       row<&Config::wire, &Wire::corrections>(
           "wire.corrections", Endpoints{"ipc://corrections"},
           {.text = "Where corrections are published, with a queue of a few messages; the same "

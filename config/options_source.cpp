@@ -182,8 +182,8 @@ std::vector<Option> replay_options() {
           {.text =
                "`tiff`: a multi-page stack of 8 or 16 bits, also OME-TIFF, NDTiff, STK and what "
                "driftfit reads. `hdf5`: a data set of three dimensions, frames first, of 8 or 16 "
-               "bits. `raw_u8`, `raw_u16`: plain pixels "
-               "(u16 little-endian), frame after frame, of replay.width_px x replay.height_px."}),
+               "bits. `raw_u8`, `raw_u16`: plain pixels (u16 little-endian), frame after frame, of "
+               "replay.width_px x replay.height_px."}),
       row<&Config::replay, &Replay::dataset>(
           "replay.dataset", "",
           {.text = "Which data set of an HDF5 file, such as /entry/data. Empty: the only one with "

@@ -130,8 +130,8 @@ std::vector<Option> selection_options() {
           "markers.find_again_after_ms", 500,
           {.text = "When for so long, and for two frames, no frame had drift.min_markers markers "
                    "in their windows, they are looked for in the whole frame, and the windows "
-                   "follow them; what the lock "
-                   "makes of the displacement is decided as ever (lock.max_jump_nm). 0: never.",
+                   "follow them; what the lock makes of the displacement is decided as ever "
+                   "(lock.max_jump_nm). 0: never.",
            .unit = "ms",
            .min = 0,
            .max = 3'600'000,

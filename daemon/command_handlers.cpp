@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <variant>
 
 namespace driftd::daemon {
 namespace {
@@ -52,6 +54,18 @@ std::optional<double> number_of(const nlohmann::json& request, const char* field
   return value.get<double>();
 }
 
+/// The answer, with the lock that cannot be gone back to any more.
+Answer telling(const std::string& forgotten, Answer answer) {
+  if (forgotten.empty()) return answer;
+  return [forgotten, answer = std::move(answer)](const Outcome& outcome) {
+    const auto* reply = std::get_if<Reply>(&outcome);
+    if (reply == nullptr) return answer(outcome);
+    Reply told = *reply;
+    told.fields["forgotten"] = forgotten;
+    answer(told);
+  };
+}
+
 }  // namespace
 
 void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t now_ns) {
@@ -59,7 +73,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   if (name == "markers") {
     allow_only(request, {"find"});
     if (flag_of(request, "find")) return markers_.find(std::move(answer), now_ns);
-    return answer(Reply{.fields = {{"markers", markers_.markers()}}});
+    return answer(Reply{.fields = markers_.listed()});
   }
   if (name == "stage") return answer(stage_.take(request, now_ns));
   if (name == "calibrate") {
@@ -96,13 +110,14 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   if (name == "status") return answer(Reply{.fields = {{"status", status_()}}});
   if (name == "unlock") {
     places_.give_up();
-    interrupted_.forget();
-    return lock_.unlock(std::move(answer), now_ns);
+    const std::string forgotten = interrupted_.forget();
+    return lock_.unlock(telling(forgotten, std::move(answer)), now_ns);
   }
   if (name == "reset") {
     lock_.reset(std::move(answer), now_ns);
     places_.give_up();
-    return interrupted_.forget();
+    interrupted_.forget();
+    return;
   }
   if (name == "snapshot") return snapshots_.request(std::move(answer), now_ns);
   throw CommandRefused{Refusal::BadRequest,

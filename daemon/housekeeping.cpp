@@ -281,7 +281,7 @@ nlohmann::json Housekeeping::status() {
        .counters = counters,
        .camera_problem = camera_.problem(),
        .realtime = realtime,
-       .fitter_description = loop.fitter,
+       .fitter_description = *loop.fitter != '\0' ? loop.fitter : chosen.fitter->description(),
        .fitter_reason = loop.fitter_error != nullptr ? loop.fitter_error : chosen.reason,
        .estimator = name_of(chosen.estimator),
        .estimator_reason = chosen.estimator_reason,

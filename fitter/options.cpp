@@ -80,8 +80,8 @@ void check_search(const FitOptions& options) {
   if (options.estimator == Estimator::ImplicitLeastSquares &&
       (options.fixed != 0 || !unbounded(options.bounds)))
     throw FitterError(
-        "fitter: implicit least squares neither fixes nor bounds parameters; "
-        "least squares, which has the same minimum, does");
+        "fitter: implicit least squares neither fixes nor bounds parameters; least squares, which "
+        "has the same minimum, does");
 }
 
 }  // namespace

@@ -258,8 +258,7 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
   if (!facts.repeats.empty()) {
     facts.notes.push_back(
         counted(facts.repeats.size(), "frame is the page", "frames are the page") +
-        " of an earlier one, as Micro-Manager writes it "
-        "where one is missing: left out");
+        " of an earlier one, as Micro-Manager writes it where one is missing: left out");
   }
   frames.shape_said = image.shape;
   return frames;

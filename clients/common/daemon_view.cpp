@@ -262,6 +262,14 @@ Line frames_line(const json& status) {
           bad ? Tone::Warning : Tone::Plain};
 }
 
+Line markers_line(const json& status) {
+  if (number(status, "/markers/tracking") == "0" && number(status, "/markers/witness") == "0")
+    return {"markers     none are known yet", Tone::Warning};
+  return {fmt::format("markers     {} of {} used, {} witnesses", number(status, "/markers/used"),
+                      number(status, "/markers/tracking"), number(status, "/markers/witness")),
+          Tone::Plain};
+}
+
 /// What the stage's driver says of itself; nothing of one that only subscribes.
 void add_stage(const json& status, std::vector<Line>& lines) {
   const json* driver = find(status, "/stage_driver");
@@ -452,7 +460,10 @@ Line DaemonView::state_line(std::int64_t now_ns) const {
     }
     const std::string reason = text(status_, "/reason");
     if (reason != "-" && reason != "none")
-      line += " (" + in_words(reason, status_.value("held_for", "none")) + ")";
+      line +=
+          " (" +
+          in_words(reason, status_.value("held_for", "none"), status_.value("held_first", "none")) +
+          ")";
     line += fmt::format("   lock {}", number(status_, "/lock_id"));
   }
   return {line, tone_of_state(state_)};
@@ -478,10 +489,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   add_text(status_, "/camera/problem", Tone::Bad, lines);  // why there is none
   add_camera_warnings(status_, lines);
   lines.push_back(frames_line(status_));
-  lines.push_back(
-      {fmt::format("markers     {} of {} used, {} witnesses", number(status_, "/markers/used"),
-                   number(status_, "/markers/tracking"), number(status_, "/markers/witness")),
-       Tone::Plain});
+  lines.push_back(markers_line(status_));
   lines.push_back({fmt::format("{:<12}{:>11}{:>11}", "", "x", "y"), Tone::Dim});
   // Live when subscribed to positions, else as of the last status.
   const json drift = find(status_, "/drift") != nullptr ? status_.at("drift") : json(nullptr);

@@ -26,8 +26,8 @@ constexpr const char* kExitCodes =
 
 void add_options(CLI::App& app, DemoOptions& options) {
   app.add_option("--config", options.config,
-                 "Configuration of driftd; camera.id is where the "
-                 "simulated camera is put (an address 127.x.x.x)")
+                 "Configuration of driftd; camera.id is where the simulated camera is put (an "
+                 "address 127.x.x.x)")
       ->check(CLI::ExistingFile)
       ->capture_default_str();
   app.add_option("--scenario", options.scenario, "What driftd-sim simulates")

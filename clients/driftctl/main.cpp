@@ -89,14 +89,18 @@ void print_markers(const Options& options) {
   DaemonView view;
   view.set_markers(reply.body);
   print_lines(view.marker_table(SIZE_MAX));
-  if (!reply.body.contains("rejected")) return;
-  const nlohmann::json& rejected = reply.body["rejected"];
-  if (rejected.empty()) return;
-  fmt::print("{} {} no marker:\n", counted(rejected.size(), "other spot"),
-             rejected.size() == 1 ? "is" : "are");
+  if (reply.body.contains("outdated_s"))
+    fmt::print("as they were {:.1f} s ago: no frame has shown them since\n",
+               reply.body["outdated_s"].get<double>());
+  const nlohmann::json rejected = reply.body.value("rejected", nlohmann::json::array());
+  if (!rejected.empty())
+    fmt::print("{} {} no marker:\n", counted(rejected.size(), "other spot"),
+               rejected.size() == 1 ? "is" : "are");
   for (const nlohmann::json& spot : rejected)
     fmt::print("{:>9.1f} {:>9.1f} px  {}\n", spot.at("x_px").get<double>(),
                spot.at("y_px").get<double>(), spot.at("reason").get<std::string>());
+  if (const std::string offer = reply.body.value("offer", ""); !offer.empty())
+    fmt::print("{}\n", offer);
 }
 
 void change_state(const Options& options, const char* command) {

@@ -23,9 +23,7 @@ std::vector<Option> controller_rows(const std::string& section) {
       row<Section, &Controller::driver>(
           key("driver"), "none",
           {.text = "How the controller is spoken to, see docs/reference/stage-controllers.md. "
-                   "`none`: there "
-                   "is none; "
-                   "allowed of the second controller alone.",
+                   "`none`: there is none; allowed of the second controller alone.",
            .choices = {"none", "pi_gcs2", "lc400", "asi", "piezoconcept", "thorlabs_apt", "library",
                        "program", "simulator"}}),
       row<Section, &Controller::device>(

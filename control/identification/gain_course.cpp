@@ -198,8 +198,7 @@ StageVerdictText say(Look look, const Departure& d, const std::string& axes, Vec
       return {StageRefusal::GainChanged,
               "The stage's " + axes + " changed " + (both ? "their" : "its") + " gain" + at + ": " +
                   number(length(d.gain), 2) +
-                  " nm in the image for each nm commanded for part of "
-                  "the time, " +
+                  " nm in the image for each nm commanded for part of the time, " +
                   number(length(typical), 2) +
                   " otherwise. Check its servo, its load and its range."};
   }

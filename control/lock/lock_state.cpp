@@ -21,9 +21,18 @@ Lock with_good_frame(Lock lock) noexcept {
   return lock;
 }
 
-Lock with_bad_frame(Lock lock) noexcept {
+Lock with_bad_frame(Lock lock, LockReason reason) noexcept {
   count(lock.bad_frames);
   lock.good_frames = 0;
+  if (reason != lock.last_bad) lock.alike = 0;
+  lock.last_bad = reason;
+  count(lock.alike);
+  return lock;
+}
+
+Lock held(LockReason reason, std::int64_t now_ns) noexcept {
+  Lock lock = changed(LockState::Holding, reason, now_ns);
+  lock.at_first = reason;
   return lock;
 }
 
@@ -45,6 +54,12 @@ bool is_bad_frame(LockEvent event) noexcept {
 bool is_stage_report(LockEvent event) noexcept {
   return event == LockEvent::StageError || event == LockEvent::StageLimit ||
          event == LockEvent::StageSilent;
+}
+
+/// One of these is enough to hold a lock, or to say what holds it.
+bool holds_at_once(LockEvent event) noexcept {
+  return event == LockEvent::NoFrame || event == LockEvent::RangeExceeded ||
+         event == LockEvent::StageNotFollowing || is_stage_report(event);
 }
 
 LockReason reason_of(LockEvent event) noexcept {
@@ -75,27 +90,30 @@ LockReason reason_of(LockEvent event) noexcept {
   }
 }
 
+Lock timed_out_reference(const Lock& lock, std::int64_t now_ns) noexcept {
+  Lock idle = changed(LockState::Idle, LockReason::ReferenceTimeout, now_ns);
+  if (lock.bad_frames > 0) idle.held_for = lock.last_bad;
+  return idle;
+}
+
 Lock next_referencing(const Lock& lock, LockEvent event, std::int64_t now_ns,
                       const LockSettings& settings) noexcept {
   if (event == LockEvent::ReferenceDone)
     return changed(LockState::Locked, LockReason::ReferenceTaken, now_ns);
   if (timed_out(lock, now_ns, settings.reference_timeout_ns))
-    return changed(LockState::Idle, LockReason::ReferenceTimeout, now_ns);
+    return timed_out_reference(lock, now_ns);
   if (event == LockEvent::GoodFrame) return with_good_frame(lock);
-  if (is_bad_frame(event)) return with_bad_frame(lock);
+  if (is_bad_frame(event)) return with_bad_frame(lock, reason_of(event));
   return lock;
 }
 
 Lock next_locked(const Lock& lock, LockEvent event, std::int64_t now_ns,
                  const LockSettings& settings) noexcept {
   if (event == LockEvent::GoodFrame) return with_good_frame(lock);
-  if (event == LockEvent::NoFrame || event == LockEvent::RangeExceeded ||
-      event == LockEvent::StageNotFollowing || is_stage_report(event))
-    return changed(LockState::Holding, reason_of(event), now_ns);
+  if (holds_at_once(event)) return held(reason_of(event), now_ns);
   if (!is_bad_frame(event) || event == LockEvent::Coasting) return lock;
-  const Lock counted = with_bad_frame(lock);
-  if (counted.bad_frames >= settings.bad_frames_to_hold)
-    return changed(LockState::Holding, reason_of(event), now_ns);
+  const Lock counted = with_bad_frame(lock, reason_of(event));
+  if (counted.bad_frames >= settings.bad_frames_to_hold) return held(reason_of(event), now_ns);
   return counted;
 }
 
@@ -106,24 +124,34 @@ bool resumes_by_good_frames(LockReason reason) noexcept {
   return reason != LockReason::RangeExceeded && reason != LockReason::StageNotFollowing;
 }
 
+/// Another reason holds it once as many frames have shown it as begin a hold.
+Lock held_on(const Lock& lock, LockEvent event, const LockSettings& settings) noexcept {
+  Lock counted = with_bad_frame(lock, reason_of(event));
+  if (holds_at_once(event) || counted.alike >= settings.bad_frames_to_hold)
+    counted.reason = counted.last_bad;
+  return counted;
+}
+
 Lock next_holding(const Lock& lock, LockEvent event, std::int64_t now_ns,
                   const LockSettings& settings) noexcept {
   if (timed_out(lock, now_ns, settings.hold_timeout_ns)) {
     Lock lost = changed(LockState::Lost, LockReason::HeldTooLong, now_ns);
     lost.held_for = lock.reason;
+    lost.at_first = lock.at_first;
     return lost;
   }
   if (event == LockEvent::GoodFrame) {
-    const Lock counted = with_good_frame(lock);
-    if (resumes_by_good_frames(lock.reason) &&
-        counted.good_frames >= settings.good_frames_to_resume)
+    Lock counted = with_good_frame(lock);
+    if (counted.good_frames < settings.good_frames_to_resume) return counted;
+    if (resumes_by_good_frames(lock.at_first))
       return changed(LockState::Locked, LockReason::Recovered, now_ns);
+    counted.reason = lock.at_first;  // what came after it is over
     return counted;
   }
-  if (event == LockEvent::StageFollows && lock.reason == LockReason::StageNotFollowing)
+  if (event == LockEvent::StageFollows && lock.at_first == LockReason::StageNotFollowing)
     return changed(LockState::Locked, LockReason::StageFollows, now_ns);
   if (is_bad_frame(event) || event == LockEvent::RangeExceeded || is_stage_report(event))
-    return with_bad_frame(lock);
+    return held_on(lock, event, settings);
   return lock;
 }
 
@@ -131,7 +159,7 @@ Lock next_calibrating(const Lock& lock, LockEvent event, std::int64_t now_ns) no
   if (event == LockEvent::CalibrationOver)
     return changed(LockState::Idle, LockReason::CalibrationOver, now_ns);
   if (event == LockEvent::GoodFrame) return with_good_frame(lock);
-  if (is_bad_frame(event) || is_stage_report(event)) return with_bad_frame(lock);
+  if (is_bad_frame(event) || is_stage_report(event)) return with_bad_frame(lock, reason_of(event));
   return lock;
 }
 

@@ -78,14 +78,26 @@ struct LockSettings {
 
 struct Lock {
   LockState state = LockState::Idle;
-  LockReason reason = LockReason::None;    ///< of the last change
-  std::int64_t since_ns = 0;               ///< of the last change
-  int bad_frames = 0;                      ///< in a row
-  int good_frames = 0;                     ///< in a row
-  LockReason held_for = LockReason::None;  ///< lost: for what it was held too long
+  LockReason reason = LockReason::None;  ///< of the last change; holding: what holds it now
+  std::int64_t since_ns = 0;             ///< of the last change of the state
+  int bad_frames = 0;                    ///< in a row
+  int good_frames = 0;                   ///< in a row
+  /// Lost: what held it in the end; after a reference that timed out, what was wrong with its last
+  /// frames; else None.
+  LockReason held_for = LockReason::None;
+  LockReason at_first = LockReason::None;  ///< holding, lost: what it was held for at first
+  LockReason last_bad = LockReason::None;  ///< of the newest bad frame since `since_ns`
+  int alike = 0;                           ///< so many of the newest bad frames were of that reason
 };
 
-/// The lock after `event` at `now_ns`. A change shows as a new `state` (or `since_ns`).
+/// What held it before that which does now, or did in the end; None where nothing else did.
+constexpr LockReason held_before(const Lock& lock) noexcept {
+  const LockReason told = lock.state == LockState::Holding ? lock.reason : lock.held_for;
+  return lock.at_first == told ? LockReason::None : lock.at_first;
+}
+
+/// The lock after `event` at `now_ns`. A change shows as a new `state` (or `since_ns`), of what
+/// holds it as a new `reason`.
 Lock next(const Lock& lock, LockEvent event, std::int64_t now_ns,
           const LockSettings& settings) noexcept;
 
@@ -93,9 +105,10 @@ Lock next(const Lock& lock, LockEvent event, std::int64_t now_ns,
 constexpr bool may_correct(const Lock& lock) noexcept {
   return lock.state == LockState::Locked && lock.bad_frames == 0;
 }
-/// Holding because the stage does not follow: after a good frame it may be tried whether it does.
+/// Held at first because the stage does not follow: after a good frame it may be tried whether it
+/// does.
 constexpr bool may_probe(const Lock& lock) noexcept {
-  return lock.state == LockState::Holding && lock.reason == LockReason::StageNotFollowing &&
+  return lock.state == LockState::Holding && lock.at_first == LockReason::StageNotFollowing &&
          lock.bad_frames == 0;
 }
 

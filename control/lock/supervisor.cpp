@@ -263,7 +263,7 @@ void Supervisor::remember(const FrameFacts& facts, bool jumped) noexcept {
 }
 
 bool Supervisor::is_held_for_stage() const noexcept {
-  return lock_.state == LockState::Holding && lock_.reason == LockReason::StageNotFollowing;
+  return lock_.state == LockState::Holding && lock_.at_first == LockReason::StageNotFollowing;
 }
 
 /// The set-point's next step, which the controller makes as far as there is room.

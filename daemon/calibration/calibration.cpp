@@ -127,6 +127,7 @@ void Calibration::check_may_begin(double excursion_nm, double seconds) const {
   if (under_way()) throw CommandRefused{Refusal::Busy, "a calibration is under way"};
   if (!camera_.connected()) throw CameraWatch::away();
   const LoopReport& loop = loop_.report();
+  if (!loop.has_frames()) throw CameraWatch::no_frames();
   if (!has_markers_() || !loop.sees_drift())
     throw CommandRefused{Refusal::Refused, "no markers are measured now"};
   if (!(loop.frame_rate_hz > 0))

@@ -13,6 +13,7 @@
 #include "config/config.hpp"
 #include "daemon/events/event_log.hpp"
 #include "daemon/loop/loop_control.hpp"
+#include "daemon/status/cure.hpp"
 #include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
@@ -40,6 +41,10 @@ class CameraWatch {
   /// What who wants a frame is told while the camera is away.
   static CommandRefused away() {
     return {Refusal::NoFrame, "no frame: the camera is away, and looked for"};
+  }
+  /// What who needs frames to come is told while none do.
+  static CommandRefused no_frames() {
+    return {Refusal::NoFrame, std::string("no camera gives frames: ") + kSeeCamera};
   }
   /// How long to wait for the next frame before giving up on it: a good period of what the camera
   /// was measured or set to send, and at least kLeastFrameLimitNs.

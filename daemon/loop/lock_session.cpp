@@ -73,7 +73,9 @@ void LockSession::take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexce
 void LockSession::tell_change() noexcept {
   const control::Lock& lock = supervisor_.lock();
   const control::LockState before = std::exchange(told_, lock.state);
-  if (lock.state == before) return;
+  const control::LockReason reason_before = std::exchange(told_reason_, lock.reason);
+  const bool held_anew = lock.state == control::LockState::Holding && lock.reason != reason_before;
+  if (lock.state == before && !held_anew) return;
   if (before == control::LockState::Calibrating && calibration_) {
     calibration_->abandon(lock.state == control::LockState::Fault ? CalibrationEnd::Fault
                                                                   : CalibrationEnd::Unlocked);
@@ -83,7 +85,7 @@ void LockSession::tell_change() noexcept {
   if (lock.state == control::LockState::Referencing) begin_reference();
   ports_.lock_changes.push(LockChange{lock.since_ns, frame_id_, before, lock.state, lock.reason,
                                       supervisor_.stage_looks(), supervisor_.jumped_nm(),
-                                      lock.held_for});
+                                      lock.held_for, control::held_before(lock)});
 }
 
 void LockSession::saw(const control::FrameFacts& facts,

@@ -64,6 +64,7 @@ class LockSession {
   std::uint64_t engaged_id_ = 0;
   std::uint64_t frame_id_ = 0;  ///< of the newest frame
   control::LockState told_ = control::LockState::Idle;
+  control::LockReason told_reason_ = control::LockReason::None;
   std::optional<LockResumption> resumption_;  ///< of the last lock that was ordered
   int frames_to_resume_ = 0;                  ///< good ones; 0: none is to be resumed
   std::unique_ptr<CalibrationRun> calibration_;

@@ -154,20 +154,22 @@ struct LoopReport {
     constexpr double kCurrentFrames = 3;
     return arrival_ns != 0 && now_ns - arrival_ns <= timeout_ns(kCurrentNs, kCurrentFrames);
   }
+  bool has_frames() const noexcept { return is_current(frame_ns, time_ns); }
   /// Whether `drift` is where the sample is now.
   bool sees_drift() const noexcept { return drift.valid && is_current(tracked_ns, time_ns); }
 };
 
-/// A change of the lock's state, loop to housekeeping.
+/// A change of the lock's state or, while it holds, of what holds it; loop to housekeeping.
 struct LockChange {
-  std::int64_t time_ns = 0;
+  std::int64_t time_ns = 0;  ///< of the change of the state
   std::uint64_t frame_id = 0;
   control::LockState previous = control::LockState::Idle;
   control::LockState state = control::LockState::Idle;
   control::LockReason reason = control::LockReason::None;
   control::StageLooks stage = control::StageLooks::Following;
   control::Vec2 jumped_nm = {};  ///< an implausible jump, from the last plausible place
-  control::LockReason held_for = control::LockReason::None;  ///< until the lock was lost
+  control::LockReason held_for = control::LockReason::None;    ///< Lock::held_for
+  control::LockReason held_first = control::LockReason::None;  ///< control::held_before()
 };
 
 /// Where the stage says that it is, housekeeping to loop.

@@ -318,8 +318,8 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) no
     record.correction = decision.correction;
     record.limits = decision.limits;
     record.chain = chain_;
-    // A calibration moves as fast as it may.
-    if (session_.calibration() == nullptr) report_.limited = decision.correction.limited;
+    // Moves that try the stage, a calibration's above all, go as fast as they may.
+    if (!decision.probe) report_.limited = decision.correction.limited;
     report_.corrections++;
   }
   // The stage monitor has seen too little during this reference: one more is taken.

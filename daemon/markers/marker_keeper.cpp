@@ -59,8 +59,9 @@ void MarkerKeeper::turn(std::int64_t now_ns) {
 void MarkerKeeper::begin_if_due(std::int64_t now_ns) {
   if (find_ && find_->stage == Find::Stage::Asked) return ask_for_frame(now_ns);
   const bool listed = config_.markers.mode == config::MarkerMode::List;
-  if (!has_markers_ && listed && before() == nullptr && !awaits_camera()) return adopt_listed();
-  if (has_markers_ && !are_gone(now_ns)) return;
+  const bool wants_before = before() != nullptr;
+  if (!has_markers_ && listed && !wants_before && !awaits_camera()) return adopt_listed();
+  if (has_markers_ && !wants_before && !are_gone(now_ns)) return;
   if (!searched_ns_ || now_ns - *searched_ns_ >= kSearchAgainNs) ask_for_frame(now_ns);
 }
 
@@ -93,7 +94,7 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
     return;
   }
   const bool commanded = find_ && find_->stage == Find::Stage::Asked;
-  const bool again = has_markers_ && !commanded;
+  const bool again = has_markers_ && !commanded && before() == nullptr;
   if (again && !are_gone(now_ns)) return;  // they are in their ROIs again
   const camera::PixelFormat format = image->frame.format;
   const config::Config config = sized(size_);
@@ -118,7 +119,7 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
     search.make_fitter = fitter_maker(format);
     if (commanded && find_->place)
       search.before = search_for(find_->place->markers, format, true);
-    else if (const SavedLock* lock = before())
+    else if (const SavedLock* lock = before(commanded))
       search.before = search_for(*lock, format, false);
   }
   if (!worker_.begin(std::move(search))) return;
@@ -187,7 +188,7 @@ void MarkerKeeper::tell_search(const MarkerSearchResult& result, int total) {
 /// Hands new markers to the loop when there are enough.
 void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now_ns) {
   const bool commanded = find_ && find_->stage == Find::Stage::Begun;
-  if (!commanded && has_markers_) return;
+  if (!commanded && has_markers_ && before() == nullptr) return;
   if (result.of_place && !(commanded && find_->place)) return;  // forgotten meanwhile
   if (!result.failure.empty()) {
     spdlog::error("marker search: {}", result.failure);
@@ -195,11 +196,16 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
   }
   if (commanded && find_->place) return finish_place(result, now_ns);
   if (result.before && result.match.found) return finish_before(result, now_ns);
-  if (result.before && config_.markers.mode == config::MarkerMode::List)
-    return interrupted_->not_found(result.match.reason);
   const std::vector<control::Marker>& markers = result.found.markers;
   const auto& rejected = result.found.rejected;
   const int tracking = tracking_count(markers);
+  if (!commanded && has_markers_) {  // those in use stay
+    const bool others = tracking >= config_.drift.min_markers || loop_.report().sees_drift();
+    if (others && result.before) interrupted_->not_found(result.match.reason);
+    return;
+  }
+  if (result.before && config_.markers.mode == config::MarkerMode::List)
+    return interrupted_->not_found(result.match.reason);
   nlohmann::json told = {{"found", tracking},
                          {"rejected", rejected.size()},
                          {"spots_left_out", result.spots_left_out}};
@@ -241,7 +247,7 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
 
 /// Then there are no new markers.
 bool MarkerKeeper::engaged_meanwhile() {
-  if (loop_.report().lock.state == control::LockState::Idle) return false;
+  if (may_find()) return false;
   end_find(CommandRefused{Refusal::Refused, "the lock was engaged meanwhile"});
   return true;
 }
@@ -319,10 +325,11 @@ void MarkerKeeper::find(Answer answer, std::int64_t now_ns) {
 
 /// @throws CommandRefused at once
 void MarkerKeeper::begin_find(Answer answer, std::int64_t now_ns) {
-  if (loop_.report().lock.state != control::LockState::Idle) {
-    throw CommandRefused{
-        Refusal::Refused,
-        "markers are looked for while the lock is `idle` only: `driftctl unlock` first"};
+  if (!may_find()) {
+    throw CommandRefused{Refusal::Refused,
+                         fmt::format("markers are looked for while the lock is `idle` or `lost`, "
+                                     "and it is `{}`: `driftctl unlock` first",
+                                     control::name_of(loop_.report().lock.state))};
   }
   if (find_) throw CommandRefused{Refusal::Busy, "markers are being looked for already"};
   if (!camera_.connected()) throw CameraWatch::away();
@@ -353,6 +360,7 @@ void MarkerKeeper::go_on_with_find(std::int64_t now_ns) {
     case Find::Stage::Taken:
       if (loop_.markers().frame_id != find_->frame_id) {
         find_->reply["markers"] = markers();
+        if (interrupted_ != nullptr && !find_->place) add_offer(find_->reply);
         end_find(Reply{.fields = find_->reply});
       } else if (late) {
         end_find(CommandRefused{Refusal::NoFrame,
@@ -362,12 +370,31 @@ void MarkerKeeper::go_on_with_find(std::int64_t now_ns) {
   }
 }
 
+/// There is a lock to go back to: whether it still can be is what who asked has to know.
+void MarkerKeeper::add_offer(nlohmann::json& reply) const {
+  if (const std::string offer = interrupted_->offer(); !offer.empty()) reply["offer"] = offer;
+}
+
+bool MarkerKeeper::may_find() const noexcept {
+  const control::LockState state = loop_.report().lock.state;
+  return state == control::LockState::Idle || state == control::LockState::Lost;
+}
+
 /// Nothing where nobody asked.
 void MarkerKeeper::end_find(const Outcome& outcome) {
   if (!find_) return;
   const Answer answer = std::move(find_->answer);
   find_.reset();
   answer(outcome);
+}
+
+nlohmann::json MarkerKeeper::listed() const {
+  const LoopReport& loop = loop_.report();
+  const std::int64_t arrival_ns = loop_.markers().arrival_ns;
+  nlohmann::json reply = {{"markers", markers()}};
+  if (arrival_ns > 0 && !loop.is_current(arrival_ns, loop.time_ns))
+    reply["outdated_s"] = 1e-9 * static_cast<double>(loop.time_ns - arrival_ns);
+  return reply;
 }
 
 nlohmann::json MarkerKeeper::markers() const {

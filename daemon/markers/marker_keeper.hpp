@@ -69,6 +69,8 @@ class MarkerKeeper {
   bool is_searching() const noexcept { return worker_.busy() && loop_.has_taken_all(); }
   /// The list of `markers`, as last reported.
   nlohmann::json markers() const;
+  /// The reply to who asks for them: the list, and since when no frame has shown them.
+  nlohmann::json listed() const;
   /// For markers that were gone, and how many of them found them.
   std::uint64_t searches() const noexcept { return searches_; }
   std::uint64_t found_again() const noexcept { return found_again_; }
@@ -100,7 +102,9 @@ class MarkerKeeper {
   void take_frame(std::int64_t now_ns);
   void finish_again(const MarkerSearchResult& result, std::int64_t now_ns);
   void finish_new(const MarkerSearchResult& result, std::int64_t now_ns);
-  const SavedLock* before() const;
+  const SavedLock* before(bool anew = false) const;
+  bool may_find() const noexcept;
+  void add_offer(nlohmann::json& reply) const;
   bool awaits_camera() const;
   SearchForBefore search_for(const SavedLock& lock, camera::PixelFormat format,
                              bool of_place) const;

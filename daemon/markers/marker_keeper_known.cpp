@@ -10,9 +10,9 @@
 
 namespace driftd::daemon {
 
-/// The interrupted lock, while its markers are to be looked for.
-const SavedLock* MarkerKeeper::before() const {
-  const SavedLock* lock = interrupted_ != nullptr ? interrupted_->wanted() : nullptr;
+/// The lock to go back to, while its markers are to be looked for.
+const SavedLock* MarkerKeeper::before(bool anew) const {
+  const SavedLock* lock = interrupted_ != nullptr ? interrupted_->wanted(anew) : nullptr;
   if (lock == nullptr) return nullptr;
   const std::string why = no_fitter_for(*lock);
   if (why.empty()) return lock;
@@ -91,15 +91,16 @@ bool MarkerKeeper::adopt_saved(const SavedLock& lock, const MarkerSearchResult& 
   return adopt(markers, as_before, references, result.match.displacement_px);
 }
 
-/// The markers of the interrupted lock are there.
+/// The markers of the lock to go back to are there.
 void MarkerKeeper::finish_before(const MarkerSearchResult& result, std::int64_t now_ns) {
   if (engaged_meanwhile()) return;
-  const SavedLock* lock = before();  // none: forgotten meanwhile
-  if (lock == nullptr || !adopt_saved(*lock, result, "the interrupted lock")) {
+  const SavedLock* lock = before(true);  // none: forgotten meanwhile
+  const char* whose = lock != nullptr && lock->lost ? "the lost lock" : "the interrupted lock";
+  if (lock == nullptr || !adopt_saved(*lock, result, whose)) {
     return end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }
   interrupted_->found(adopted_, result.match.matched);
-  tell_saved(result, "the interrupted lock");
+  tell_saved(result, whose);
   if (find_ && find_->stage == Find::Stage::Begun) {
     await_measurement(
         {{"rejected", nlohmann::json::array()}, {"spots_left_out", result.spots_left_out}}, now_ns);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/in_words.hpp"
+#include "daemon/camera/camera_watch.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -35,11 +36,9 @@ void LockOrders::lock(Answer answer, std::int64_t now_ns,
   if (settings_.recording) {
     throw CommandRefused{Refusal::Refused, "a recording cannot be held still"};
   }
-  if (!has_markers_())
-    throw CommandRefused{Refusal::Refused,
-                         "no markers are known yet: `driftctl markers --find` tells why"};
   check_can_begin();
-  const LockState state = loop_.report().lock.state;
+  const LoopReport& report = loop_.report();
+  const LockState state = report.lock.state;
   if (state == LockState::Fault) {
     throw CommandRefused{Refusal::Refused, "the lock is in `fault`: `driftctl reset` first"};
   }
@@ -47,6 +46,10 @@ void LockOrders::lock(Answer answer, std::int64_t now_ns,
     throw CommandRefused{Refusal::Refused,
                          std::string("the lock is `") + control::name_of(state) + "` already"};
   }
+  if (!report.has_frames()) throw CameraWatch::no_frames();
+  if (!has_markers_())
+    throw CommandRefused{Refusal::Refused,
+                         "no markers are known yet: `driftctl markers --find` tells why"};
   const StageForLock stage = ask_stage();
   if (stage.refuses) {
     throw CommandRefused{Refusal::Refused,
@@ -163,8 +166,10 @@ Outcome LockOrders::outcome_of(const Order& order) const {
   } else if (state == LockState::Idle) {
     return reply;
   }
-  std::string text = std::string("the lock is `") + control::name_of(state) +
-                     "`: " + in_words(control::name_of(report.lock.reason));
+  std::string text =
+      std::string("the lock is `") + control::name_of(state) + "`: " +
+      in_words(control::name_of(report.lock.reason), control::name_of(report.lock.held_for),
+               control::name_of(control::held_before(report.lock)));
   if (state == LockState::Fault) text += "; no correction leaves; reset it";
   return CommandRefused{Refusal::Refused, text};
 }
@@ -188,7 +193,9 @@ void LockOrders::lock_at_start(std::int64_t now_ns) {
   if (state != LockState::Idle && state != LockState::Referencing) at_start_over_ = true;
   if (state != LockState::Idle || pending() || owes_unlock_) return;
   const StageForLock stage = ask_stage();
-  if (!has_markers_())
+  if (!report.has_frames())
+    waits_for_ = CameraWatch::no_frames().text;
+  else if (!has_markers_())
     waits_for_ = "no markers are known yet";
   else if (!report.sees_drift())
     waits_for_ = "too few markers are measured now";

@@ -36,11 +36,23 @@ std::string text_of(control::Vec2 place_nm) {
   return fmt::format("(x {:.1f}, y {:.1f} nm)", place_nm.x, place_nm.y);
 }
 
+/// What helps, where it is not plain.
+const char* way_to_lock(LockState state) {
+  switch (state) {
+    case LockState::Idle:
+    case LockState::Referencing:
+      return " (`driftctl lock --wait` first)";
+    case LockState::Holding:
+    case LockState::Lost:
+      return " (`driftctl status` tells what helps)";
+    default:
+      return "";
+  }
+}
+
 CommandRefused not_locked(LockState state) {
-  return {Refusal::Refused,
-          std::string("the lock is `") + control::name_of(state) +
-              "`: the sample is moved while it is `locked`" +
-              (state == LockState::Idle ? " (`driftctl lock --wait` first)" : "")};
+  return {Refusal::Refused, std::string("the lock is `") + control::name_of(state) +
+                                "`: the sample is moved while it is `locked`" + way_to_lock(state)};
 }
 
 }  // namespace

@@ -128,7 +128,8 @@ void FrameKeeper::follow(const LockChange& change) {
   if (!due || records_folder(config_.record).empty()) return;
   order(change.time_ns, trouble_ns_,
         fmt::format("{}: {}", control::name_of(change.state),
-                    in_words(control::name_of(change.reason), control::name_of(change.held_for))));
+                    in_words(control::name_of(change.reason), control::name_of(change.held_for),
+                             control::name_of(change.held_first))));
 }
 
 void FrameKeeper::turn(std::int64_t now_ns) {

@@ -81,7 +81,9 @@ std::string LockRecovery::otherwise() const {
   return {};
 }
 
-const SavedLock* LockRecovery::wanted() {
+const SavedLock* LockRecovery::wanted(bool anew) {
+  const bool decided = phase_ == Phase::Found || phase_ == Phase::Absent;
+  if (anew && decided) return otherwise().empty() ? &*saved_ : nullptr;
   if (phase_ != Phase::Searching || camera_.info().width_px <= 0) return nullptr;
   if (const std::string other = otherwise(); !other.empty()) {
     ignore("it is not of this instrument, " + other);
@@ -97,7 +99,7 @@ void LockRecovery::ignore(const std::string& why) {
 }
 
 void LockRecovery::found(std::uint64_t command, int matched) {
-  phase_ = Phase::Found;
+  if (std::exchange(phase_, Phase::Found) == Phase::Absent) told_found_ = false;
   matched_ = matched;
   adopted_ = command;
 }
@@ -113,13 +115,21 @@ void LockRecovery::put_aside(const std::string& why) {
   raise(Level::Warning, "lock_interrupted", text());
 }
 
-void LockRecovery::forget() {
+std::string LockRecovery::forget() {
+  const std::string forgotten = phase_ == Phase::None ? "" : headline();
   phase_ = Phase::None;
   memory_.end();
+  return forgotten;
 }
 
-void LockRecovery::give_way() {
-  if (std::exchange(phase_, Phase::None) != Phase::None) memory_.forget();
+/// Another lock holds the sample.
+void LockRecovery::end() {
+  phase_ = Phase::None;
+  memory_.forget();
+}
+
+bool LockRecovery::has_frames() const noexcept {
+  return camera_.connected() && loop_.report().has_frames();
 }
 
 bool LockRecovery::is_measured() const noexcept {
@@ -134,15 +144,25 @@ Vec2 LockRecovery::stage_total_nm() const noexcept {
 }
 
 void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns) {
-  if (phase_ == Phase::None) take_lost();
-  if (phase_ == Phase::None) return;
+  follow(lock, now_ns);
+  memory_.set_offered(phase_ != Phase::None);
+}
+
+void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns) {
   const LoopReport& loop = loop_.report();
   const LockState state = loop.lock.state;
-  const bool engaging = state == LockState::Referencing || state == LockState::Locked ||
-                        state == LockState::Holding;  // at once, between two turns
-  if (engaging && !loop.resumed) return give_way();
-  if (engaging) {
-    if (state == LockState::Referencing) return;
+  const bool held = state == LockState::Locked || state == LockState::Holding;
+  const bool goes_back = loop.resumed && !at_place_;
+  if (state != LockState::Referencing && !held) at_place_ = false;
+  if (phase_ == Phase::None) take_lost();
+  if (phase_ == Phase::None) return;
+  if (state == LockState::Referencing) {
+    replaced_ = !goes_back;
+    return;
+  }
+  if (std::exchange(replaced_, false) && !held) search_anew();
+  if (held && !goes_back) return end();
+  if (held) {
     raise(Level::Info, "lock_resumed",
           fmt::format("{}: locked again, the stage goes back to where it was held", headline()));
     phase_ = Phase::None;
@@ -154,6 +174,14 @@ void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns) {
   if (asks_because_.empty()) asks_because_ = not_by_itself();
   if (!std::exchange(told_found_, true)) tell_found();
   if (state == LockState::Idle) go_back(lock, now_ns);
+}
+
+/// A lock that was to take its place did not engage: its markers have other references by now.
+void LockRecovery::search_anew() {
+  if (phase_ != Phase::Found) return;
+  phase_ = Phase::Searching;
+  told_found_ = false;
+  if (asks_because_.empty()) asks_because_ = "another lock was ordered since";
 }
 
 /// Compares, once, where the driver says that the stage is with where the lock left it.
@@ -214,7 +242,8 @@ LockResumption LockRecovery::resumption() const {
                          "no lock was interrupted or lost: there is nothing to go back to"};
   }
   if (phase_ == Phase::Absent) throw CommandRefused{Refusal::Refused, text()};
-  if (phase_ == Phase::Searching || !is_measured()) throw CommandRefused{Refusal::Refused, text()};
+  if (replaced_ || phase_ == Phase::Searching || !is_measured())
+    throw CommandRefused{Refusal::Refused, text()};
   if (const std::string other = otherwise(); !other.empty()) {  // by a reload, another camera
     throw CommandRefused{Refusal::Refused, "the stage may not go back: " + other};
   }
@@ -277,20 +306,34 @@ std::string LockRecovery::headline() const {
       saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
 }
 
+std::string LockRecovery::search_text() const {
+  const auto known = saved_->meaning.find("camera");
+  const std::string camera = known == saved_->meaning.end() ? "" : known->second;
+  if (camera_.connected() && camera_.info().width_px > 0)
+    return "looking for its markers in the images of " + (camera.empty() ? "the camera" : camera);
+  return fmt::format("its markers are looked for once the camera{} is connected",
+                     camera.empty() ? "" : " " + camera);
+}
+
 std::string LockRecovery::text() const {
+  if (replaced_)
+    return headline() +
+           ": it can be gone back to until the lock that is being engaged has its "
+           "reference";
   if (phase_ == Phase::Absent)
     return headline() + ": " + absent_ +
-           ". It is kept until the next lock or `driftctl unlock`; driftd looks for its markers "
-           "again when it is started with the sample in place";
+           ". It is kept until another lock holds or `driftctl unlock`; " +
+           (config_.markers.mode == config::MarkerMode::List
+                ? "driftd looks for its markers again when it is started with the sample in place"
+                : "`driftctl markers --find` looks for its markers again");
   const bool waits_at_start = config_.lock.at_start && !lost_here_;
   const std::string rest = waits_at_start ? ". Until that is decided lock.at_start waits" : "";
   if (phase_ == Phase::Searching || !loop_.has_taken(adopted_))
-    return headline() + ": looking for its markers" + rest;
+    return headline() + ": " + search_text() + rest;
   if (!is_measured())
-    return headline() +
-           ": no frame shows now how far the sample is from where it was held: see camera, light "
-           "and focus. Once one does, `driftctl lock --resume` may go back there, " +
-           kOtherWays + rest;
+    return headline() + ": no frame shows now how far the sample is from where it was held: " +
+           (has_frames() ? "see light and focus" : kSeeCamera) +
+           ". Once one does, `driftctl lock --resume` may go back there, " + kOtherWays + rest;
   const Vec2 moved = moved_nm();
   std::string text =
       fmt::format("{}: the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from where it was held{}",
@@ -318,7 +361,7 @@ nlohmann::json LockRecovery::status() const {
   if (phase_ == Phase::None) return nullptr;
   constexpr std::array kNames = {"", "searching", "found", "absent"};
   const auto age = age_s();
-  const bool measured = phase_ == Phase::Found && is_measured();
+  const bool measured = phase_ == Phase::Found && !replaced_ && is_measured();
   return {{"phase", kNames.at(static_cast<std::size_t>(phase_))},
           {"interrupted_session", saved_->session},
           {"interrupted_lock_id", saved_->lock_id},

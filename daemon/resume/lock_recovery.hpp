@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The lock that the end of the daemon before this one interrupted, or that this daemon lost: which
 // markers to look for, how far the sample has moved meanwhile, whether the stage may go back there,
-// and when the lock resumes by itself. It is gone once it is resumed, replaced by another lock, or
-// forgotten. Housekeeping thread; nothing here waits.
+// and when the lock resumes by itself. It is gone once it is resumed, another lock holds the
+// sample, or it is forgotten. Housekeeping thread; nothing here waits.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,8 @@ class LockRecovery {
   // Marker keeping.
   /// The lock whose markers to look for before any others; null: there is none, or the camera is
   /// not known yet.
-  const SavedLock* wanted();
+  /// @param anew  also where they were found, or not, before
+  const SavedLock* wanted(bool anew = false);
   /// So many of its markers were found. All were handed to the loop by this command, with their
   /// references.
   void found(std::uint64_t command, int matched);
@@ -58,9 +59,10 @@ class LockRecovery {
   void put_aside(const std::string& why);
 
   /// A command says that neither it nor the lock of this daemon is wanted any more.
-  void forget();
-  /// Makes room for a lock at a place, which keeps what it knows by itself.
-  void give_way();
+  /// @returns what could have been gone back to, for people; "": nothing
+  std::string forget();
+  /// The lock that was begun is one at a place, which goes back to what it knows by itself.
+  void give_way() noexcept { at_place_ = true; }
   /// Whether it waits for its markers or its return: at start, nothing else is locked meanwhile.
   bool asks() const noexcept { return phase_ == Phase::Searching || phase_ == Phase::Found; }
   /// What the loop needs to go back to the lock. @throws CommandRefused that says why there is no
@@ -68,14 +70,21 @@ class LockRecovery {
   LockResumption resumption() const;
   /// Tells what is new, and goes back by itself where that is wanted.
   void turn(LockOrders& lock, std::int64_t now_ns);
+  /// What there is to go back to, and how, for people; "": nothing.
+  std::string offer() const { return phase_ == Phase::None ? "" : text(); }
   /// The object `interrupted` of `status`; null: there is none.
   nlohmann::json status() const;
 
  private:
   enum class Phase : std::uint8_t { None, Searching, Found, Absent };
 
+  void follow(LockOrders& lock, std::int64_t now_ns);
   void take_lost();
+  void search_anew();
+  void end();
+  std::string search_text() const;
   std::string otherwise() const;
+  bool has_frames() const noexcept;
   bool is_measured() const noexcept;
   /// How far the sample is from where the lock held it: from the reference, or where moves had it.
   Vec2 moved_nm() const noexcept {
@@ -109,6 +118,8 @@ class LockRecovery {
   bool is_ours_ = false;       ///< the meaning is that of the camera and configuration in use
   std::uint64_t adopted_ = 0;  ///< the markers, by this command to the loop
   int matched_ = 0;            ///< so many markers, when they were found
+  bool at_place_ = false;      ///< the lock under way goes back to a place
+  bool replaced_ = false;      ///< by a lock whose reference is being taken
   bool told_found_ = false;
   std::string asks_because_;  ///< told once: nothing that changes later takes it back
   std::string absent_;        ///< why

@@ -122,9 +122,10 @@ bool LockSaver::is_wanted() const {
   return was_engaged && loop.lock_id != ended_id_;
 }
 
-/// A lost lock that did not engage when it was to be resumed is not over.
+/// A lost lock is not over while it may be gone back to, be the lock idle after one that did not
+/// engage.
 bool LockSaver::is_over() const {
-  return loop_.report().lock.state == LockState::Idle && !loop_.report().resumed;
+  return loop_.report().lock.state == LockState::Idle && !offered_;
 }
 
 /// Removes an earlier lock, which a later daemon that looks for one must not find.
@@ -163,8 +164,7 @@ void LockSaver::turn(std::int64_t now_ns) {
   const bool due = !written_ || state != state_ || loop.lock_id != lock_id_ ||
                    since_ns >= kEachNs || (moved_nm > kMovedNm && since_ns >= kSoonestNs);
   if (!due) return;
-  if (written_ && state == state_ && (state == LockState::Lost || state == LockState::Fault))
-    return;  // nothing changes any more
+  if (is_final()) return;
   writer_->write(saved());
   written_ = true;
   state_ = state;
@@ -175,8 +175,14 @@ void LockSaver::turn(std::int64_t now_ns) {
 
 void LockSaver::write_last() {
   if (!writer_ || !written_) return;
-  if (is_wanted()) writer_->write(saved());
+  if (is_wanted() && !is_final()) writer_->write(saved());
   if (is_over()) forget();
+}
+
+/// What was written of it is as it was lost; since then other markers may be in use.
+bool LockSaver::is_final() const {
+  const LockState state = loop_.report().lock.state;
+  return written_ && state == state_ && (state == LockState::Lost || state == LockState::Fault);
 }
 
 void LockSaver::forget() {

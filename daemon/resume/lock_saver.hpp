@@ -54,6 +54,8 @@ class LockSaver {
   void forget();
   /// A command ends the lock: its file goes, too, though the loop may still have to obey.
   void end();
+  /// Whether what is on disk is still offered, whatever the loop does.
+  void set_offered(bool offered) noexcept { offered_ = offered; }
   /// Whether the lock was engaged and nobody has ended it.
   bool is_wanted() const;
   /// What there is to keep now, as the loop reported last; without a lock, its markers.
@@ -63,6 +65,7 @@ class LockSaver {
   bool own(const std::filesystem::path& file);
   void remove_for_good(const std::filesystem::path& file);
   bool is_over() const;
+  bool is_final() const;
   void see_set_point() noexcept;
   void tell_problem();
 
@@ -76,8 +79,9 @@ class LockSaver {
   std::optional<StateOwner> owner_;    ///< outlives the writer
   std::optional<StateWriter> writer_;  ///< none: nothing is kept
   bool written_ = false;               ///< there is a file of a lock of this daemon
-  Vec2 held_set_nm_;                   ///< where moves had the sample while it was held last
-  std::uint64_t held_id_ = 0;          ///< in this lock
+  bool offered_ = false;
+  Vec2 held_set_nm_;           ///< where moves had the sample while it was held last
+  std::uint64_t held_id_ = 0;  ///< in this lock
   control::LockState state_ = control::LockState::Idle;  ///< when it was written
   std::uint64_t lock_id_ = 0;
   std::uint64_t ended_id_ = 0;  ///< of the lock that was ended last, by command

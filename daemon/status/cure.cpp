@@ -24,16 +24,15 @@ std::string of_stage(const LockTrouble& t) {
 /// What helps against that which holds a lock, or held it until it was lost. A held lock goes on by
 /// itself once that is over.
 std::string of_hold(const LockTrouble& t, LockReason reason) {
-  const bool lost = t.lock.state == LockState::Lost;
+  const bool lost = t.lock.state != LockState::Holding;
   switch (reason) {
     case LockReason::TooFewMarkers:
       return "see light, focus and exposure: `driftctl snapshot`; `driftctl markers` tells of each";
     case LockReason::StaleFrame:
       return "frames come later than lock.max_frame_age_ms: `driftctl doctor` looks at computer "
-             "and "
-             "network";
+             "and network";
     case LockReason::NoFrames:
-      return "see the camera's power, cable and trigger: `driftctl cameras`";
+      return kSeeCamera;
     case LockReason::ImplausibleJump:
       return fmt::format(
           "the sample is {:.1f} nm from its last plausible place, and lock.max_jump_nm is {:g}{}",
@@ -62,6 +61,19 @@ std::string of_hold(const LockTrouble& t, LockReason reason) {
   }
 }
 
+/// Good frames do not end a hold that began for the stage or the range: that is left to do.
+std::string of_first(const LockTrouble& t) {
+  const LockReason first = control::held_before(t.lock);
+  const bool stays = first == LockReason::RangeExceeded || first == LockReason::StageNotFollowing;
+  return stays ? ". Then: " + of_hold(t, first) : "";
+}
+
+/// Frames do not come in time: nothing is known of light and focus.
+bool is_of_frames(LockReason reason) {
+  return reason == LockReason::NoFrames || reason == LockReason::StaleFrame ||
+         reason == LockReason::CorrectionsNotSent;
+}
+
 /// The way back is part of it, where it is not told of beside it.
 std::string of_loss(const LockTrouble& t) {
   std::string text;
@@ -70,7 +82,7 @@ std::string of_loss(const LockTrouble& t) {
   };
   if (t.lock.reason == LockReason::HeldTooLong)
     add("it was held for longer than lock.hold_timeout_s");
-  add(of_hold(t, t.lock.held_for));
+  add(of_hold(t, t.lock.held_for) + of_first(t));
   if (!t.offered) add("once the reason is gone, `driftctl lock --resume` takes the sample back");
   return text;
 }
@@ -80,21 +92,22 @@ std::string of_loss(const LockTrouble& t) {
 std::string cure_of(const LockTrouble& t) {
   switch (t.lock.state) {
     case LockState::Holding:
-      return of_hold(t, t.lock.reason);
+      return of_hold(t, t.lock.reason) + of_first(t);
     case LockState::Lost:
       return of_loss(t);
     case LockState::Fault:
       return "the log says what failed; `driftctl reset`, then lock again";
     case LockState::Idle:
       if (!t.at_start.empty()) return "lock.at_start waits: " + t.at_start;
+      if (t.lock.reason == LockReason::ReferenceTimeout && is_of_frames(t.lock.held_for))
+        return of_hold(t, t.lock.held_for) + "; then lock again";
       if (t.lock.reason == LockReason::ReferenceTimeout && t.resumed)
         return "within lock.reference_timeout_s the sample was not seen, or not near enough "
                "(lock.max_jump_nm) to where it was when the way back was ordered: see light and "
                "focus, `driftctl markers`, then go back again; `driftctl lock` gives the place up";
       if (t.lock.reason == LockReason::ReferenceTimeout)
         return "too few good frames within lock.reference_timeout_s: see light and focus, "
-               "`driftctl "
-               "markers`, then lock again";
+               "`driftctl markers`, then lock again";
       return "";
     default:
       return "";

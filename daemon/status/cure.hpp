@@ -11,6 +11,10 @@
 
 namespace driftd::daemon {
 
+/// What to do where no frames come, for people.
+inline constexpr const char* kSeeCamera =
+    "see the camera's power, cable and trigger: `driftctl cameras`";
+
 struct LockTrouble {
   const control::Lock& lock;
   control::StageLooks stage = control::StageLooks::Following;

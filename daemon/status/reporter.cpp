@@ -2,6 +2,7 @@
 #include "daemon/status/reporter.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -60,12 +61,17 @@ void Reporter::tell(const LockChange& change) {
                            {"frame_id", change.frame_id},
                            {"since_ns", change.time_ns}};
   std::string text = std::string(control::name_of(change.state)) + ": ";
+  std::string first;
+  if (change.held_first != LockReason::None) {
+    fields["held_first"] = control::name_of(change.held_first);
+    first = ", at first " + in_words(control::name_of(change.held_first));
+  }
   if (change.held_for == LockReason::None) {
-    text += why(change, change.reason, fields);
+    text += why(change, change.reason, fields) + first;
   } else {
     fields["held_for"] = control::name_of(change.held_for);
     text += in_words(control::name_of(change.reason)) + " (" +
-            why(change, change.held_for, fields) + ')';
+            why(change, change.held_for, fields) + first + ')';
   }
   events_.raise(level, "state_changed", text, fields);
 }
@@ -258,11 +264,13 @@ void Reporter::tell_limits(std::uint8_t limited) {
   if (limited == known_limited_) return;
   known_limited_ = limited;
   if (limited == control::kLimitNone) return;
+  std::vector<const char*> limits;
+  if (limited & control::kLimitStep) limits.push_back("control.step_limit_nm");
+  if (limited & control::kLimitRate) limits.push_back("control.rate_limit_nm_per_s");
+  if (limited & control::kLimitRange)
+    limits.push_back("control.range_limit_nm or control.travel_limit_nm");
   events_.raise(EventLog::Level::Warning, "correction_limited",
-                fmt::format("the correction is held back by its{}{}{} limit",
-                            limited & control::kLimitStep ? " step" : "",
-                            limited & control::kLimitRate ? " rate" : "",
-                            limited & control::kLimitRange ? " range" : ""));
+                fmt::format("the correction is held back by {}", fmt::join(limits, " and ")));
 }
 
 void Reporter::publish(const MarkersReport& markers, std::int64_t now_ns) {

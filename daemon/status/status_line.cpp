@@ -19,7 +19,8 @@ std::string status_line(const nlohmann::json& status) {
   std::string rest = record.at("recording").get<bool>() ? ", recording" : "";
   if (rest.empty() && !unrecorded.empty()) rest = ", nothing is recorded: " + unrecorded;
   std::string line = status.at("state");
-  const std::string reason = in_words(status.at("reason"), status.at("held_for"));
+  const std::string reason =
+      in_words(status.at("reason"), status.at("held_for"), status.at("held_first"));
   if (reason != "none") line += " (" + reason + ')';
   const std::string problem = camera.at("problem");
   if (!camera.at("connected").get<bool>()) {

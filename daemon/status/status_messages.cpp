@@ -254,6 +254,7 @@ nlohmann::json status_json(const StatusInputs& in) {
                             .at_start = in.at_start_waits,
                             .offered = !in.interrupted.is_null()})},
           {"held_for", control::name_of(loop.lock.held_for)},
+          {"held_first", control::name_of(control::held_before(loop.lock))},
           {"state_since_ns", loop.lock.since_ns > 0 ? loop.lock.since_ns : in.start_ns},
           {"reference_frames_left", loop.reference_left},
           {"lock_id", loop.lock_id},

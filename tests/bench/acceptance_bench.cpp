@@ -164,8 +164,7 @@ void print_spots(std::size_t count, int threads) {
 void print_cost(std::size_t count, int threads) {
   std::printf(
       "\nPer cent of the spots that pass (of %zu; sigma 1.3 px, 9x9) whose amplitude is below %g "
-      "of its "
-      "standard deviations\n%7s %10s %9s %9s\n",
+      "of its standard deviations\n%7s %10s %9s %9s\n",
       count, double{kAsked}, "photons", "background", "implicit", "poisson");
   struct Light {
     double photons, background;

@@ -178,8 +178,7 @@ int main(int argc, char** argv) {
   }
   std::printf(
       "gain within 2 %%: %d of %d, with a warning %d of %d; light alone %d of %d; offset within 1 "
-      "ADU: %d of %d; read "
-      "noise within 10 %%: %d of %d; refused: %d; errors in units of sd %.2f\n",
+      "ADU: %d of %d; read noise within 10 %%: %d of %d; refused: %d; errors in units of sd %.2f\n",
       counts.gain_within, counts.gain, counts.doubted_within, counts.doubted, counts.light_within,
       counts.light, counts.offset_within, counts.offset, counts.read_within, counts.read,
       counts.refused, std::sqrt(counts.pulls2 / std::max(1, counts.gain + counts.doubted)));

@@ -47,11 +47,11 @@ inline const std::vector<Named>& at_start() {
       {Trouble::TooOld,
        "CUDA: device 0 (Pretended, compute capability 6.1) is too old: it takes 7.5 or newer"},
       {Trouble::NoImage,
-       "CUDA: loading the kernels on device 0 (Pretended, compute capability "
-       "9.0): no kernel image is available"},
+       "CUDA: loading the kernels on device 0 (Pretended, compute capability 9.0): no kernel image "
+       "is available"},
       {Trouble::Exclusive,
-       "CUDA: taking device 0 (Pretended, compute capability 9.0): "
-       "CUDA-capable device(s) is/are busy or unavailable"},
+       "CUDA: taking device 0 (Pretended, compute capability 9.0): CUDA-capable device(s) is/are "
+       "busy or unavailable"},
       {Trouble::NoStream, "CUDA: creating a stream"}};
   return all;
 }

@@ -120,8 +120,7 @@ void add_stack_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->group(group);
   app.add_option("--type", texts.type,
                  "Plain pixels: their type, uint8, uint16, int16 or float32, or u8, u16, i16, f32 "
-                 "(default: "
-                 "Data Type)")
+                 "(default: Data Type)")
       ->check(pixel_type())
       ->group(group);
   app.add_option("--byte-order", texts.byte_order,
@@ -319,8 +318,8 @@ void fill_outputs(Options& o, const std::string& prefix) {
   if (o.every_spot && drift) throw UsageError("--every-spot gives no drift: follow markers for it");
   if (!drift && out.thunderstorm.empty() && out.picasso.empty()) {
     throw UsageError(
-        "no result is asked for: --output PREFIX, or some of --thunderstorm, "
-        "--picasso, --drift, --drift-csv");
+        "no result is asked for: --output PREFIX, or some of --thunderstorm, --picasso, --drift, "
+        "--drift-csv");
   }
   if (!out.picasso.empty() && out.picasso.extension() == ".yaml") {
     throw UsageError("--picasso names the HDF5 file; its .yaml is written beside it");

@@ -52,8 +52,7 @@ void add_warnings(LightResult& light, const FrameStatistics& statistics, const V
   if (const double missing = statistics.missing_levels(); missing > 0.1) {
     warnings.push_back(
         fmt::format("{:.0f} % of the levels never occur: the camera multiplies its levels (digital "
-                    "gain), which "
-                    "adds nothing but coarser rounding. Switch it off",
+                    "gain), which adds nothing but coarser rounding. Switch it off",
                     100 * missing));
   }
   const double full_scale_e = light.gain_e_per_adu.value * (1 << light.shape.bits);

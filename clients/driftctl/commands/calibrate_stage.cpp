@@ -155,8 +155,7 @@ CLI::App* add_calibrate(CLI::App& app, const CommonOptions& common,
       "calibrate",
       "Move the stage by small amounts while the lock is idle, and tell how it stands to the image "
       "and how it responds, with values for the configuration (docs/use/calibrate.md). Ctrl-C: "
-      "back "
-      "to the start");
+      "back to the start");
   command
       ->add_option("--excursion", options.excursion_nm,
                    "How far the stage may move each way, nm; without: driftd chooses")

@@ -240,8 +240,7 @@ class CalibrationRun {
     throw std::runtime_error(fmt::format(
         "not waited for any longer: the evaluation has taken {:.0f} s and goes on in driftd, whose "
         "reply to the command `calibration` has the result when it is over "
-        "(docs/reference/protocol.md). The "
-        "stage is back at its start; nothing was written",
+        "(docs/reference/protocol.md). The stage is back at its start; nothing was written",
         std::chrono::duration<double>(waited).count()));
   }
 

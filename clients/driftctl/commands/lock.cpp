@@ -26,17 +26,6 @@ struct LockOptions {
   std::string place;
 };
 
-/// "holding (too few markers): see light, ..."
-std::string lock_in_words(const json& status) {
-  std::string words = status.at("state").get<std::string>() + " (" +
-                      in_words(status.at("reason"), status.value("held_for", "none")) + ")";
-  const std::string cure = status.value("cure", "");
-  if (!cure.empty()) words += ": " + cure;
-  const json offer = status.value("interrupted", json());
-  if (status.at("state") == "lost" && offer.is_object()) words += "; " + offer.value("text", "");
-  return words;
-}
-
 /// How long a reference takes, where that is long enough to wonder; on a terminal as it goes on.
 class ReferenceLine {
  public:
@@ -90,13 +79,28 @@ void wait_for_lock(const CommonOptions& options, StopSignal& stop) {
   }
 }
 
+/// The reply to an order to lock; who waits takes a lock that is under way already for it.
+json ordered(const CommonOptions& options, const LockOptions& given) {
+  if (!given.place.empty()) return lock_at_place(options, given.place);
+  json request{{"command", "lock"}};
+  if (given.resume) request["resume"] = true;
+  try {
+    return send(options, request).body;
+  } catch (const Refused&) {
+    if (!given.wait || given.resume) throw;
+    const json status = send(options, {{"command", "status"}}).body.at("status");
+    const std::string state = status.at("state");
+    if (state != "referencing" && state != "holding" && state != "locked") throw;
+    fmt::print(stderr, "lock {} is {} already; for a new reference `driftctl unlock` first\n",
+               status.at("lock_id").get<std::uint64_t>(), state);
+    return {{"state", state}, {"lock_id", status.at("lock_id")}};
+  }
+}
+
 void lock(const CommonOptions& options, const LockOptions& given) {
   std::optional<StopSignal> stop;
   if (given.wait) stop.emplace();
-  json request{{"command", "lock"}};
-  if (given.resume) request["resume"] = true;
-  json body =
-      given.place.empty() ? send(options, request).body : lock_at_place(options, given.place);
+  json body = ordered(options, given);
   if (stop) {
     wait_for_lock(options, *stop);
     body["state"] = "locked";
@@ -107,12 +111,26 @@ void lock(const CommonOptions& options, const LockOptions& given) {
 
 }  // namespace
 
+std::string lock_in_words(const json& status) {
+  std::string words = status.at("state").get<std::string>() + " (" +
+                      in_words(status.at("reason"), status.value("held_for", "none"),
+                               status.value("held_first", "none")) +
+                      ")";
+  const std::string cure = status.value("cure", "");
+  if (!cure.empty()) words += ": " + cure;
+  const json offer = status.value("interrupted", json());
+  if (status.at("state") == "lost" && offer.is_object()) words += "; " + offer.value("text", "");
+  return words;
+}
+
 void print_state(const CommonOptions& options, const json& body) {
   if (options.json) {
     fmt::print("{}\n", body.dump());
     return;
   }
   fmt::print("state: {}\n", body.at("state").get<std::string>());
+  if (const std::string forgotten = body.value("forgotten", ""); !forgotten.empty())
+    fmt::print("{}: forgotten\n", forgotten);
   if (body.contains("warning"))
     fmt::print(stderr, "warning: {}\n", body["warning"].get<std::string>());
 }
@@ -131,7 +149,8 @@ void add_lock(CLI::App& app, const CommonOptions& options) {
       ->excludes("--resume");
   command->add_flag(
       "--wait", given->wait,
-      "Return when it is locked; where that ends otherwise, say why, and exit with 1");
+      "Return when it is locked, also by a lock that is under way already; where that ends "
+      "otherwise, say why, and exit with 1");
   command->callback([given, &options] { lock(options, *given); });
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "clients/driftctl/shared/common_options.hpp"
 
@@ -10,6 +12,8 @@ namespace driftd::clients {
 
 /// Adds the command; `options` outlives the app.
 void add_lock(CLI::App& app, const CommonOptions& options);
+/// "holding (too few markers): see light, ...", from `status`.
+std::string lock_in_words(const nlohmann::json& status);
 /// "state: idle", and the warning of the answer if there is one; with --json the answer.
 void print_state(const CommonOptions& options, const nlohmann::json& body);
 

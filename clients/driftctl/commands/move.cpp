@@ -21,6 +21,7 @@
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
 #include "clients/common/daemon_view.hpp"
+#include "clients/driftctl/commands/lock.hpp"
 #include "control/lock/set_point.hpp"
 
 namespace driftd::clients {
@@ -79,8 +80,7 @@ void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop)
     status = send(options, {{"command", "status"}}).body.at("status");
     const json& move = status.at("move");
     if (move.at("phase") == "unlocked")
-      throw std::runtime_error("the lock is " + status.at("state").get<std::string>() +
-                               ": the move is over");
+      throw std::runtime_error("the move is over; the lock is " + lock_in_words(status));
     if (move.at("move") != id) throw std::runtime_error("another move took its place");
     if (move.at("phase") == "resting" && !move.at("moving").get<bool>()) {
       const std::string ended = move.at("ended");
@@ -93,8 +93,9 @@ void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop)
     if (stop.raised()) throw std::runtime_error("waiting was ended; the move goes on");
     std::this_thread::sleep_for(kLookEvery);
   }
-  throw std::runtime_error(fmt::format("not in lock {:.1f} s after the move began: {}", longest_s,
-                                       why_not_in_lock(status.at("gate"))));
+  throw std::runtime_error(fmt::format(
+      "not in lock {:.1f} s after the move began: {}", longest_s,
+      status.at("state") == "locked" ? why_not_in_lock(status.at("gate")) : lock_in_words(status)));
 }
 
 void move(const CommonOptions& options, const MoveOptions& o) {
@@ -200,8 +201,7 @@ json read_places(const std::filesystem::path& file) {
   if (places.size() > control::MovePath::kMostPlaces || places.dump().size() > kLongestPath)
     throw std::runtime_error(
         fmt::format("{} holds {} places in {} bytes of JSON; a path has at most {} places in {} "
-                    "bytes: split it, "
-                    "or write fewer digits",
+                    "bytes: split it, or write fewer digits",
                     file.string(), places.size(), places.dump().size(),
                     control::MovePath::kMostPlaces, kLongestPath));
   return places;

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include <algorithm>
+
 #include "clients/driftctl/doctor/doctor.hpp"
 #include "clients/driftctl/doctor/holders.hpp"
 
@@ -69,18 +71,42 @@ Finding without_address(const Machine& machine) {
           "Set camera.id to one of them.", "driftctl cameras"};
 }
 
-/// The daemon goes on with the camera that it has; it does not find it when it is started again.
+/// "vendor model serial at address", or without an address; "": not told.
+std::string daemons_camera(const Machine& machine) {
+  const auto words = machine.status->value("/camera/description"_json_pointer, nlohmann::json());
+  return words.is_string() ? words.get<std::string>() : "";
+}
+
+/// The daemon goes on with the camera that it has; by this file it would not have it when it is
+/// started again. Where the search does not even show the one that it has, it may miss more: of
+/// others' USB cameras nothing shows.
 std::optional<Finding> of_another_name(const Machine& machine) {
   const std::string& id = machine.config.camera.id;
   const auto cameras = machine.find_cameras();
   const bool is_address = machine.camera_address() == id;
   if (id.empty() || is_address || cameras.empty() || camera::camera_named(cameras, id) != nullptr)
     return std::nullopt;
-  return Finding{Level::Warn,
+  const std::string had = daemons_camera(machine);
+  const bool shows = std::ranges::any_of(cameras, [&](const camera::ListedCamera& camera) {
+    return !camera.serial.empty() && had.find(" " + camera.serial) != std::string::npos;
+  });
+  return Finding{shows ? Level::Fail : Level::Warn,
                  fmt::format("driftd has a camera, not by this configuration: camera.id is `{}`, "
                              "and {}",
                              id, camera::cameras_in_words(cameras)),
                  "Set camera.id to one of them.", "driftctl cameras"};
+}
+
+/// camera.id is the address of another camera than the daemon's.
+std::optional<Finding> at_another_address(const Machine& machine, const std::string& address,
+                                          bool held) {
+  const std::string had = daemons_camera(machine);
+  if (had.empty() || had.ends_with(" " + address)) return std::nullopt;
+  return Finding{held ? Level::Fail : Level::Warn,
+                 fmt::format("driftd has {}, not by this configuration: camera.id is `{}`, and the "
+                             "camera there is {}",
+                             had, address, held ? "another program's" : "nobody's"),
+                 "Set camera.id to the one that is meant.", "driftctl cameras"};
 }
 
 }  // namespace
@@ -111,6 +137,9 @@ std::vector<Finding> look_at_camera(const Machine& machine) {
              "firewall may drop UDP port 3956.",
              "ping -c 3 " + address + "; driftctl cameras"}};
   const bool held = is_held(*camera);
+  if (ours) {
+    if (const auto other = at_another_address(machine, address, held)) return {*other};
+  }
   if (!held && ours)
     return {{Level::Warn,
              fmt::format("driftd has it, and {} says that nobody controls it", address),

@@ -201,8 +201,14 @@ void add_reasons(std::int64_t first_ns, RecordSummary& summary) {
           std::abs(span.begin_s - time_s) < std::abs(nearest->begin_s - time_s))
         nearest = &span;
     }
-    if (nearest == nullptr || !nearest->reason.empty()) continue;
-    nearest->reason = in_words(fields.value("reason", ""), fields.value("held_for", "none"));
+    if (nearest == nullptr) continue;
+    const std::string reason =
+        in_words(fields.value("reason", ""), fields.value("held_for", "none"), "none");
+    if (nearest->reason.empty())
+      nearest->reason = reason;
+    else if (fields.value("previous", "") == "holding" && state == "holding" &&
+             nearest->reason.find(reason) == std::string::npos)
+      nearest->reason += ", then " + reason;
   }
 }
 

@@ -465,7 +465,7 @@ class Client:
         return self.request("markers")[0]["markers"]
 
     def find_markers(self) -> tuple[list[dict], list[dict]]:
-        """Look for markers anew, only while idle. Returns the markers and what was rejected."""
+        """Look for markers anew, only while idle or lost. Returns the markers and what was rejected."""
         reply, _ = self.request("markers", find=True)
         return reply["markers"], reply["rejected"]
 

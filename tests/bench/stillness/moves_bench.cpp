@@ -117,8 +117,7 @@ int main(int argc, char** argv) {
   try {
     std::puts(
         "| world | law | places | settled ms p50 | p95 | max | never | in lock ms p50 | max | "
-        "never "
-        "| error nm p50 | max | rms nm | step nm | locked % | s |");
+        "never | error nm p50 | max | rms nm | step nm | locked % | s |");
     for (const std::string& world : options.worlds) fly_world(world, options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "driftd_moves_bench: %s\n", error.what());

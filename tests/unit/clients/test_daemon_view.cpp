@@ -131,8 +131,27 @@ TEST_CASE("A lock that is lost is shown with what it was held for, and no law wh
   const auto lines = lines_of();
   CHECK(contains(line_of(lines, "state"), "(held too long: stage not following)"));
   CHECK(line_of(lines, "law").text.empty());
+  status["held_first"] = "no_frames";
+  CHECK(contains(line_of(lines_of(), "state"),
+                 "(held too long: stage not following, at first no frames)"));
+  status.erase("held_first");
   status.erase("held_for");  // as an older daemon sends it
   CHECK(contains(line_of(lines_of(), "state"), "(held too long)"));
+}
+
+TEST_CASE("Before markers are known none are counted") {
+  json status = driftd::test::protocol_examples().at("status");
+  const auto line = [&status] {
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    return line_of(view.summary(kNow_ns), "markers").text;
+  };
+  CHECK(line() == "markers     12 of 13 used, 3 witnesses");
+  status["markers"]["used"] = nullptr;
+  status["markers"]["tracking"] = 0;
+  CHECK(line() == "markers     - of 0 used, 3 witnesses");
+  status["markers"]["witness"] = 0;
+  CHECK(line() == "markers     none are known yet");
 }
 
 TEST_CASE("What is foretold tells stage and markers apart once a whole record was seen") {

@@ -363,6 +363,20 @@ TEST_CASE("a camera is meant as driftd means it", "[doctor]") {
   (*world.machine.status)["camera"]["description"] = "Basler acA1440 40123456 at 192.168.10.5";
   CHECK_THAT(world.bad("camera").found,
              contains("not by this configuration: camera.id is `4099`, and there are: Basler-"));
+  CHECK(world.bad("camera").level == Level::Fail);  // started again, driftd has none
+  (*world.machine.status)["camera"]["description"] = "Basler acA1440 20000001";  // others' USB
+  CHECK(world.bad("camera").level == Level::Warn);
+  address_of("192.168.10.4");
+  (*world.machine.status)["camera"]["description"] = "Basler acA1440 40123456 at 192.168.10.5";
+  Finding other = world.bad("camera");
+  CHECK(other.level == Level::Warn);
+  CHECK_THAT(other.found, contains("driftd has Basler acA1440 40123456 at 192.168.10.5, not by") &&
+                              contains("camera.id is `192.168.10.4`") && contains("nobody's"));
+  world.camera->privilege = 2;
+  other = world.bad("camera");
+  CHECK(other.level == Level::Fail);
+  CHECK_THAT(other.found, contains("another program's"));
+  world.camera->privilege = 0;
   (*world.machine.status)["camera"] = {{"connected", false}};
   address_of("");
   world.is_fine();

@@ -113,6 +113,57 @@ class Driftctl(unittest.TestCase):
                          "driftctl: the lock is lost (held too long: no frames): see the camera's power; "
                          "lock 1, lost 0.1 s ago: no frame shows it now\n")
 
+    def test_what_holds_a_lock_by_now_is_told_while_waiting_and_what_did_at_first(self):
+        self.states(("holding", "too_few_markers", "see light"),
+                    ("holding", "no_frames", "see the camera", {"held_first": "too_few_markers"}),
+                    ("lost", "held_too_long", "see its cable",
+                     {"held_for": "no_frames", "held_first": "too_few_markers"}))
+        self.assertEqual(self.run_it("lock", "--wait").stderr,
+                         "holding (too few markers): see light\n"
+                         "holding (no frames, at first too few markers): see the camera\n"
+                         "driftctl: the lock is lost (held too long: no frames, at first too few markers): "
+                         "see its cable\n")
+
+    def test_a_move_that_a_loss_ends_says_what_the_lock_was_lost_by(self):
+        self.daemon.replies["move"] = [{"ok": True, "move": 1, "x_nm": 5.0, "y_nm": 0.0, "speed_nm_per_s": 90.0,
+                                        "duration_s": 0.1, "state": "locked", "lock_id": 1}]
+        gone = {"move": {**examples()["status"]["move"], "phase": "unlocked"}, "held_for": "no_frames"}
+        self.states(("lost", "held_too_long", "see its cable", gone))
+        done = self.run_it("move", "5", "0", "--wait")
+        self.assertEqual(done.stderr, "driftctl: the move is over; the lock is lost (held too long: no frames): "
+                                      "see its cable\n")
+
+    def test_who_waits_takes_a_lock_that_is_under_way(self):
+        refused = [{"ok": False, "error": "the lock is `referencing` already", "code": "refused"}]
+        self.daemon.replies["lock"] = refused
+        told = "lock 1 is {} already; for a new reference `driftctl unlock` first\n"
+        for state, reason in (("referencing", "lock_commanded"), ("holding", "no_frames"), ("locked", "recovered")):
+            self.states((state, reason, ""), ("locked", "reference_taken", ""))
+            done = self.run_it("lock", "--wait")
+            self.assertEqual((done.returncode, done.stdout), (DONE, "state: locked\n"))
+            self.assertEqual(done.stderr, told.format(state))
+        for arguments in (["lock"], ["lock", "--resume", "--wait"]):  # another order than the one under way
+            self.assertEqual(self.run_it(*arguments).returncode, REFUSED)
+        for state in ("idle", "fault", "calibrating"):
+            self.states((state, "none", ""))
+            self.assertEqual(self.run_it("lock", "--wait").stderr, "driftctl: the lock is `referencing` already\n")
+
+    def test_unlock_says_what_cannot_be_gone_back_to_any_more(self):
+        self.daemon.replies["unlock"] = [{"ok": True, "state": "idle", "forgotten": "lock 3, lost 5.0 s ago"}]
+        self.assertEqual(self.run_it("unlock").stdout, "state: idle\nlock 3, lost 5.0 s ago: forgotten\n")
+
+    def test_markers_that_no_frame_shows_now_are_told_so(self):
+        markers = examples()["markers"]["markers"]
+        self.daemon.replies["markers"] = [{"ok": True, "markers": markers, "outdated_s": 12.34}]
+        self.assertEqual(self.run_it("markers").stdout.splitlines()[-1],
+                         "as they were 12.3 s ago: no frame has shown them since")
+
+    def test_markers_that_were_looked_for_tell_of_a_lock_to_go_back_to(self):
+        self.daemon.replies["markers"] = [{"ok": True, "markers": examples()["markers"]["markers"], "rejected": [],
+                                           "offer": "lock 3, lost 5.0 s ago: its markers are not in the image"}]
+        self.assertEqual(self.run_it("markers", "--find").stdout.splitlines()[-1],
+                         "lock 3, lost 5.0 s ago: its markers are not in the image")
+
     def test_lock_that_is_refused_while_waiting_says_why(self):
         for state, reason in (("idle", "reference_timeout"), ("lost", "held_too_long"), ("fault", "internal_fault")):
             self.states(("referencing", "lock_commanded", ""), (state, reason, "see light and focus"))

@@ -143,8 +143,7 @@ TEST_CASE("what makes no sense for a stage is a mistake", "[stage]") {
   CHECK(mistakes_of("controller: {driver: program, device: \"unix:/run/s\"}\n") == "");
   CHECK(mistakes_of("controller: {driver: program}\n") ==
         "f:1:22: controller.command: found \"\" with device \"\" and driver program; allowed a "
-        "command or "
-        "the device `unix:/PATH` with driver program, and no command with any other");
+        "command or the device `unix:/PATH` with driver program, and no command with any other");
   CHECK(mistakes_of("controller: {driver: program, command: a, device: \"unix:/run/s\"}\n") != "");
   CHECK(mistakes_of("controller: {driver: asi, command: a, device: /dev/ttyS0}\n") != "");
   CHECK(mistakes_of(kController + "y: {axis: \"1\", controller: second}\n")

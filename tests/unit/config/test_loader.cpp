@@ -430,8 +430,7 @@ TEST_CASE("a file is read from the disk, or the reason is told", "[config]") {
   const auto large = folder.write("large.yaml", "# " + std::string(2 << 20, 'x'));
   CHECK(what_load_says(large) ==
         large.string() +
-            ":1:1: found more than 1048576 bytes; allowed no more: this is "
-            "no configuration");
+            ":1:1: found more than 1048576 bytes; allowed no more: this is no configuration");
 }
 
 TEST_CASE("a recording is looked for beside the file", "[config]") {

@@ -62,6 +62,10 @@ bool moved(const Lock& before, const Lock& after) {
   return after.state != before.state || after.since_ns != before.since_ns;
 }
 
+Lock held_by(LockReason reason, std::int64_t since_ns = 0) {
+  return {.state = LockState::Holding, .reason = reason, .since_ns = since_ns, .at_first = reason};
+}
+
 std::string in_a_row(int times) {
   if (times == kSettings.bad_frames_to_hold) return "`bad_frames_to_hold`";
   return std::to_string(times) + " in a row";
@@ -71,24 +75,27 @@ std::string in_a_row(int times) {
 std::string cell(const Lock& start, LockEvent event) {
   Lock lock = next(start, event, 1, kSettings);
   if (moved(start, lock)) return arrow(lock);
+  if (lock.reason != start.reason) return std::string("bad: ") + name_of(lock.reason);
   std::string text = "-";
   if (lock.good_frames > start.good_frames) text = "good";
   if (lock.bad_frames > start.bad_frames) text = "bad";
   for (int times = 2; times <= 100; ++times) {
     lock = next(lock, event, 1, kSettings);
     if (moved(start, lock)) return text + ", " + in_a_row(times) + ": " + arrow(lock);
+    if (lock.reason != start.reason)
+      return text + ", " + in_a_row(times) + ": " + name_of(lock.reason);
   }
   return text;
 }
 
 std::string table() {
-  constexpr Lock kColumns[] = {
+  const Lock kColumns[] = {
       {.state = LockState::Idle},
       {.state = LockState::Referencing, .reason = LockReason::LockCommanded},
       {.state = LockState::Locked, .reason = LockReason::ReferenceTaken},
-      {.state = LockState::Holding, .reason = LockReason::TooFewMarkers},
-      {.state = LockState::Holding, .reason = LockReason::RangeExceeded},
-      {.state = LockState::Holding, .reason = LockReason::StageNotFollowing},
+      held_by(LockReason::TooFewMarkers),
+      held_by(LockReason::RangeExceeded),
+      held_by(LockReason::StageNotFollowing),
       {.state = LockState::Lost, .reason = LockReason::HeldTooLong},
       {.state = LockState::Fault, .reason = LockReason::InternalFault},
       {.state = LockState::Calibrating, .reason = LockReason::CalibrationCommanded}};
@@ -121,7 +128,10 @@ TEST_CASE("every transition is the one that docs/internals/drift-and-lock.md tel
 
 TEST_CASE("only referencing and holding time out, by any frame event") {
   for (const LockState state : kStates) {
-    const Lock start{.state = state, .reason = LockReason::NoFrames, .since_ns = kSecondNs};
+    const Lock start{.state = state,
+                     .reason = LockReason::NoFrames,
+                     .since_ns = kSecondNs,
+                     .at_first = LockReason::StaleFrame};
     for (const auto& [event, name] : kEvents) {
       const Lock early = next(start, event, start.since_ns, kSettings);
       if (is_command(event) || moved(start, early)) continue;
@@ -139,6 +149,7 @@ TEST_CASE("only referencing and holding time out, by any frame event") {
         CHECK(after.state == LockState::Lost);
         CHECK(after.reason == LockReason::HeldTooLong);
         CHECK(after.held_for == start.reason);
+        CHECK(held_before(after) == LockReason::StaleFrame);
       } else {
         CHECK(after.state == state);
       }
@@ -181,7 +192,7 @@ TEST_CASE("bad frames of different kinds add up, the last one names the reason")
 }
 
 TEST_CASE("a bad frame while holding starts the count of good ones again") {
-  Lock lock{.state = LockState::Holding, .reason = LockReason::NoFrames};
+  Lock lock = held_by(LockReason::NoFrames);
   for (int i = 0; i < kSettings.good_frames_to_resume - 1; ++i)
     lock = next(lock, LockEvent::GoodFrame, i, kSettings);
   lock = next(lock, LockEvent::FewMarkers, 10, kSettings);
@@ -193,6 +204,74 @@ TEST_CASE("a bad frame while holding starts the count of good ones again") {
   CHECK(lock.state == LockState::Locked);
   CHECK(lock.reason == LockReason::Recovered);
   CHECK(may_correct(lock));
+}
+
+Lock after(Lock lock, LockEvent event, int times) {
+  for (int i = 0; i < times; ++i) lock = next(lock, event, lock.since_ns + i, kSettings);
+  return lock;
+}
+
+TEST_CASE("a hold is told by what holds it now, and by what did at first") {
+  Lock lock = after({.state = LockState::Locked}, LockEvent::NoFrame, 1);  // the camera is away
+  CHECK(lock.reason == LockReason::NoFrames);
+  CHECK(held_before(lock) == LockReason::None);
+  lock = after(lock, LockEvent::FewMarkers, kSettings.bad_frames_to_hold - 1);
+  CHECK(lock.reason == LockReason::NoFrames);
+  lock = after(lock, LockEvent::FewMarkers, 1);  // it is back, and it is dark
+  CHECK(lock.reason == LockReason::TooFewMarkers);
+  CHECK(held_before(lock) == LockReason::NoFrames);
+  lock = after(lock, LockEvent::NoFrame, 1);  // unplugged: no frame of that kind can come
+  CHECK(lock.reason == LockReason::NoFrames);
+  CHECK(held_before(lock) == LockReason::None);
+  lock = after(lock, LockEvent::Jump, kSettings.bad_frames_to_hold);
+  CHECK(lock.reason == LockReason::ImplausibleJump);
+  lock = after(lock, LockEvent::StageError, 1);
+  CHECK(lock.reason == LockReason::StageError);
+  const Lock lost = next(lock, LockEvent::Jump, 9 * kSecondNs, kSettings);
+  CHECK(lost.state == LockState::Lost);
+  CHECK(lost.held_for == LockReason::StageError);
+  CHECK(held_before(lost) == LockReason::NoFrames);
+}
+
+TEST_CASE("frames of two reasons in turn tell neither anew; good ones between do not hide one") {
+  Lock lock = held_by(LockReason::NoFrames);
+  for (int i = 0; i < 20; ++i)
+    lock = after(after(lock, LockEvent::Jump, 1), LockEvent::StaleFrame, 1);
+  CHECK(lock.reason == LockReason::NoFrames);
+  for (int i = 0; i < kSettings.bad_frames_to_hold; ++i)
+    lock = after(after(lock, LockEvent::GoodFrame, 2), LockEvent::Jump, 1);
+  CHECK(lock.reason == LockReason::ImplausibleJump);
+}
+
+TEST_CASE("a hold that good frames do not end is told by its own reason again once they are good") {
+  for (const LockReason reason : {LockReason::RangeExceeded, LockReason::StageNotFollowing}) {
+    Lock lock = after(held_by(reason), LockEvent::NoFrame, 2);
+    CHECK(lock.reason == LockReason::NoFrames);
+    lock = after(lock, LockEvent::GoodFrame, kSettings.good_frames_to_resume - 1);
+    CHECK(lock.reason == LockReason::NoFrames);
+    CHECK(may_probe(lock) == (reason == LockReason::StageNotFollowing));
+    lock = after(lock, LockEvent::GoodFrame, 1);
+    CHECK(lock.state == LockState::Holding);
+    CHECK(lock.reason == reason);
+    CHECK(held_before(lock) == LockReason::None);
+  }
+  // It follows, whatever came between; and what follows is no cure for another hold.
+  Lock lock = after(held_by(LockReason::StageNotFollowing), LockEvent::NoFrame, 1);
+  CHECK(after(lock, LockEvent::StageFollows, 1).state == LockState::Locked);
+  lock = after(held_by(LockReason::NoFrames), LockEvent::StageFollows, 1);
+  CHECK(lock.state == LockState::Holding);
+}
+
+TEST_CASE("a reference that timed out tells what was wrong with its last frames") {
+  const Lock begun = next({}, LockEvent::CommandLock, 0, kSettings);
+  const auto timed_out = [](const Lock& lock) {
+    return next(lock, LockEvent::GoodFrame, kSettings.reference_timeout_ns, kSettings);
+  };
+  CHECK(timed_out(after(begun, LockEvent::NoFrame, 1)).held_for == LockReason::NoFrames);
+  CHECK(timed_out(after(begun, LockEvent::Coasting, 1)).held_for == LockReason::TooFewMarkers);
+  const Lock good = timed_out(after(after(begun, LockEvent::NoFrame, 1), LockEvent::GoodFrame, 1));
+  CHECK(good.reason == LockReason::ReferenceTimeout);
+  CHECK(good.held_for == LockReason::None);
 }
 
 TEST_CASE("counters stand still at their end: a lock of months does not overflow") {
@@ -226,8 +305,8 @@ TEST_CASE("for any sequence of events the lock keeps its promises") {
         REQUIRE(referenced);
       }
       if (may_correct(lock)) REQUIRE(lock.state == LockState::Locked);
-      if (may_probe(lock)) REQUIRE(lock.reason == LockReason::StageNotFollowing);
-      if (before.reason == LockReason::StageNotFollowing && lock.state == LockState::Locked &&
+      if (may_probe(lock)) REQUIRE(lock.at_first == LockReason::StageNotFollowing);
+      if (before.at_first == LockReason::StageNotFollowing && lock.state == LockState::Locked &&
           before.state == LockState::Holding)
         REQUIRE(event == LockEvent::StageFollows);
       if (event != LockEvent::GoodFrame && event != LockEvent::ReferenceDone &&
@@ -246,9 +325,14 @@ TEST_CASE("for any sequence of events the lock keeps its promises") {
         REQUIRE(lock.bad_frames == 0);
         REQUIRE(lock.good_frames == 0);
       } else {
-        REQUIRE(lock.reason == before.reason);
+        REQUIRE((lock.reason == before.reason || lock.state == LockState::Holding));
         REQUIRE(lock.since_ns == before.since_ns);
+        REQUIRE(lock.at_first == before.at_first);
       }
+      const bool was_held = lock.state == LockState::Holding || lock.state == LockState::Lost;
+      REQUIRE((lock.at_first != LockReason::None) == was_held);
+      if (lock.state != LockState::Lost && lock.reason != LockReason::ReferenceTimeout)
+        REQUIRE(lock.held_for == LockReason::None);
     }
   }
 }

@@ -70,8 +70,8 @@ TEST_CASE("neighbours narrow the ROI to their distance, but not below five sigma
   CHECK(choice.roi_px == 15);
   CHECK(choice.neighbour_px == Approx(15));
   CHECK(says(choice,
-             "ROI of 15 px: one of 17 px would serve 0 of 20 spots (nearer "
-             "neighbours: 20; too near the border: 0)"));
+             "ROI of 15 px: one of 17 px would serve 0 of 20 spots (nearer neighbours: 20; too "
+             "near the border: 0)"));
 }
 
 TEST_CASE("one spot in ten may be lost for a wide ROI") {

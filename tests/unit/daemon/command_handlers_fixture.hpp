@@ -47,6 +47,11 @@ struct HandlersFixture {
                            [] {
                              return nlohmann::json{{"state", "holding"}};
                            }};
+
+  HandlersFixture() {
+    played.tell();
+    loop.refresh();
+  }
 };
 
 }  // namespace driftd::daemon::test

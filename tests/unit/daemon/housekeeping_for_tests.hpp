@@ -3,6 +3,7 @@
 // played by the test on its own thread, and a list of the events.
 #pragma once
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -20,7 +21,7 @@ namespace driftd::daemon::test {
 /// Takes commands and reports when told to.
 struct PlayedLoop {
   LoopPorts ports;
-  LoopReport report;
+  LoopReport report = with_a_frame();
   std::vector<LoopCommand> taken;
 
   /// Takes all commands as the loop does, and reports.
@@ -34,6 +35,7 @@ struct PlayedLoop {
     tell();
   }
   void tell() {
+    report.frame_ns = std::max(report.frame_ns, report.tracked_ns);
     ports.report.writing() = report;
     ports.report.publish();
   }
@@ -62,6 +64,11 @@ struct PlayedLoop {
   }
 
  private:
+  static LoopReport with_a_frame() {
+    LoopReport report;
+    report.frame_ns = 1;
+    return report;
+  }
   void obey(const LoopCommand& command) {
     using Kind = LoopCommand::Kind;
     if (command.kind == Kind::Lock) {

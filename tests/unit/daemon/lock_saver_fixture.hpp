@@ -131,7 +131,8 @@ struct DaemonsFixture {
   void measure(Vec2 moved_nm) {
     run->played.report.drift.valid = true;
     run->played.report.drift.drift_nm = moved_nm;
-    run->played.report.tracked_ns = run->played.report.time_ns = now_ns;
+    run->played.report.tracked_ns = run->played.report.frame_ns = now_ns;
+    run->played.report.time_ns = now_ns;
     run->played.tell();
   }
   /// Until the worker has written or removed.

@@ -117,6 +117,12 @@ TEST_CASE("the stage is moved only where that can lead to something") {
     f.loop.refresh();
     CHECK(f.refusal() == "refused");
   }
+  SECTION("no frames, of which nothing is known of markers") {
+    f.played.report.time_ns += 600'000'000;
+    f.played.tell();
+    f.loop.refresh();
+    CHECK(f.refusal() == "no_frame");
+  }
   SECTION("frames at an unknown rate") {
     f.played.report.frame_rate_hz = 0;
     f.played.tell();

@@ -28,6 +28,15 @@ struct Fixture : HandlersFixture {
           request, [](const Outcome&) {}, 1000);
     });
   }
+  /// Once the loop has obeyed.
+  Reply answered(const char* command) {
+    driftd::daemon::test::Asker asker;
+    handlers.carry_out({{"command", command}}, asker.answer(), 1000);
+    played.turn();
+    loop.refresh();
+    orders.turn(1001);
+    return asker.reply();
+  }
   /// What reaches the loop.
   Kind ordered(const char* command) {
     played.taken.clear();
@@ -66,8 +75,11 @@ TEST_CASE("unlock and reset forget an interrupted lock, a reset that is refused 
     CHECK(f.interrupted.asks());
     f.played.tell_state(control::LockState::Lost);
     f.loop.refresh();
-    f.ordered(command);
+    const Reply reply = f.answered(command);
     CHECK_FALSE(f.interrupted.asks());
+    if (command == std::string("unlock"))
+      CHECK_THAT(reply.fields.value("forgotten", ""), contains("lock 0, interrupted "));
+    CHECK_FALSE(f.answered(command).fields.contains("forgotten"));
   }
 }
 
@@ -80,8 +92,15 @@ TEST_CASE("markers are listed, and looked for when that is asked for") {
     const json listed = f.reply(request);
     REQUIRE(listed["markers"].size() == 1);
     CHECK(listed["markers"][0]["id"] == 4);
+    CHECK_FALSE(listed.contains("outdated_s"));
     CHECK_FALSE(f.keeper.find_pending());
   }
+  f.played.ports.markers.writing().arrival_ns = 1'000'000'000;
+  f.played.ports.markers.publish();
+  f.played.report.time_ns = 3'500'000'000;  // the camera has gone
+  f.played.tell();
+  f.loop.refresh();
+  CHECK(f.reply({{"command", "markers"}})["outdated_s"] == Approx(2.5));
   CHECK(f.reply({{"command", "markers"}, {"find", true}}).empty());
   CHECK(f.keeper.find_pending());
 }

@@ -24,7 +24,10 @@ struct Fixture {
   std::int64_t now_ns = 1000 * kMs;
 
   explicit Fixture(LockOrderSettings settings = {})
-      : orders(settings, gate, loop, [this] { return has_markers; }) {}
+      : orders(settings, gate, loop, [this] { return has_markers; }) {
+    played.tell();
+    loop.refresh();
+  }
 
   void turn(std::int64_t later_ms = 10) {
     now_ns += later_ms * kMs;
@@ -46,7 +49,7 @@ struct Fixture {
   }
   void measure_markers() {
     played.report.drift.valid = true;
-    played.report.tracked_ns = played.report.time_ns = now_ns;
+    played.report.tracked_ns = played.report.frame_ns = played.report.time_ns = now_ns;
     played.tell();
   }
 };
@@ -108,7 +111,12 @@ TEST_CASE("what cannot be locked is refused at once, and nothing is ordered") {
     f.loop.refresh();
     CHECK(refused_at_once(lock) == "refused");
   }
+  f.played.report.time_ns = 600 * kMs;  // the camera was there
   f.played.tell_state(LockState::Lost);
+  f.loop.refresh();
+  CHECK(refused_at_once(lock) == "no_frame");
+  f.played.report.time_ns = 0;
+  f.played.tell();
   f.loop.refresh();
   CHECK(refused_at_once(lock).empty());
   CHECK(refused_at_once(lock) == "busy");  // the first one is under way
@@ -362,6 +370,7 @@ TEST_CASE("lock.at_start waits for a frame that shows where the sample is now") 
   f.played.report.time_ns += 600 * kMs;  // the camera has gone
   for (int i = 0; i < 5; ++i) f.both_turn(1000);
   CHECK(f.count(Kind::Lock) == 0);
+  CHECK(f.orders.waits_for().starts_with("no camera gives frames: see the camera's power"));
   f.measure_markers();
   f.both_turn();
   f.both_turn();

@@ -70,6 +70,12 @@ TEST_CASE("`ask`: it is told how far the sample moved, and nothing is locked but
   f.lock_and_die();
   CHECK(f.run->interrupted.asks());
   CHECK(f.run->interrupted.status()["phase"] == "searching");
+  CHECK_THAT(f.run->interrupted.offer(),
+             contains(": looking for its markers in the images of maker model 7"));
+  f.run->source.connected = false;
+  CHECK_THAT(f.run->interrupted.offer(),
+             contains("looked for once the camera maker model 7 is connected"));
+  f.run->source.connected = true;
   CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
   f.find({30, -40});
   for (int i = 0; i < 100; ++i) f.turn();
@@ -148,7 +154,8 @@ TEST_CASE("where the sample is by a frame of long ago is no offer") {
     f.turn(700);
     CHECK(f.run->interrupted.status()["moved_x_nm"].is_null());
     CHECK_THAT(f.run->interrupted.status()["text"].get<std::string>(),
-               contains("no frame shows now how far") && !contains("30.0"));
+               contains("no frame shows now how far") && !contains("30.0") &&
+                   contains("driftctl cameras") && !contains("light"));
     CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
     CHECK(f.run->ordered(Kind::Lock) == nullptr);
     f.run->source.connected = true;
@@ -316,8 +323,14 @@ TEST_CASE("another lock, or the order to forget, ends it") {
   f.lock_and_die();
   f.find({30, -40});
   f.lock(LockState::Referencing, 1);
+  CHECK_THAT(f.run->interrupted.status()["text"].get<std::string>(),
+             contains("until the lock that is being engaged has its reference"));
+  CHECK(f.run->interrupted.status()["moved_x_nm"].is_null());
+  CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
+  CHECK(f.kept());
+  f.lock(LockState::Locked, 1);
   CHECK(f.run->interrupted.status().is_null());
-  REQUIRE(f.until([&] { return !f.kept(); }));
+  REQUIRE(f.is_written([](const SavedLock& l) { return l.session == "0000000000000002"; }));
 
   Fixture other;
   other.lock_and_die();
@@ -389,13 +402,51 @@ TEST_CASE("a lock that was lost is gone back to as one that the daemon's end int
     CHECK(f.run->interrupted.asks());
     CHECK(f.kept().value().total_nm.x == -40);
   }
-  SECTION("another lock takes its place") {
+  SECTION("another lock takes its place once it holds, and not before") {
     f.run->played.report.resumed = false;
     f.lock(LockState::Referencing, 4);
+    f.lock(LockState::Idle, 4);  // it found no reference, and its markers may have others by now
+    CHECK(f.run->interrupted.status()["phase"] == "searching");
+    REQUIRE(f.is_written([](const SavedLock& l) { return l.lost; }));
+    f.find({301, -240});
+    f.turn(300);
+    CHECK(f.run->ordered(Kind::Lock) == nullptr);
+    CHECK(f.run->interrupted.resumption().carried_nm.x == 5 - 40);
+    f.lock(LockState::Referencing, 5);
+    f.lock(LockState::Locked, 5);
     CHECK(f.run->interrupted.status().is_null());
-    f.lock(LockState::Idle, 4);
     CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
-    REQUIRE(f.until([&] { return !f.kept(); }));
+    REQUIRE(f.is_written([](const SavedLock& l) { return l.lock_id == 5; }));
+  }
+  SECTION("a lock at a place takes its place once it holds, and not before") {
+    f.run->interrupted.put_aside("a place was looked for since");
+    f.run->played.report.resumed = true;
+    for (const LockState end : {LockState::Idle, LockState::Locked}) {
+      f.run->interrupted.give_way();
+      f.lock(LockState::Referencing, 4);
+      f.lock(end, 4);
+      f.turn();
+      CHECK(f.run->interrupted.status().is_null() == (end == LockState::Locked));
+    }
+    CHECK(f.run->count("lock_resumed") == 0);
+  }
+  SECTION("other markers are found: it is kept, as it was lost, and found again") {
+    REQUIRE(f.is_written([](const SavedLock& l) { return l.lost; }));
+    CHECK(f.run->interrupted.wanted() == nullptr);
+    REQUIRE(f.run->interrupted.wanted(true) != nullptr);
+    f.run->interrupted.not_found("of 9 spots at most 2 lie like the markers");
+    const std::array others = {control::Marker{1, control::MarkerRole::Tracking, 1010, 506}};
+    f.run->played.tell_markers(2, others);
+    f.turn();
+    f.run->memory.write_last();
+    CHECK(f.kept().value().markers.size() == 2);
+    CHECK_THAT(f.run->interrupted.offer(), contains("`driftctl markers --find` looks for"));
+    REQUIRE(f.run->interrupted.wanted(true) != nullptr);
+    f.measure({310, -240});
+    f.run->interrupted.found(f.run->loop.send(LoopCommand{.kind = Kind::Markers}).value(), 2);
+    f.turn();
+    CHECK_THAT(f.run->last("lock_interrupted"), contains("x +310.0"));
+    CHECK(f.run->interrupted.resumption().carried_nm.x == 5 - 40);
   }
   SECTION("`unlock` forgets it, though the loop has still to obey") {
     f.run->interrupted.forget();

@@ -104,6 +104,7 @@ TEST_CASE("a lock that was ended is not kept; a lost one is, as lost") {
   f.lock(LockState::Holding, 1);
   f.lock(LockState::Lost, 1);
   REQUIRE(f.is_written([](const SavedLock& l) { return l.lost; }));
+  f.run->interrupted.forget();
   f.lock(LockState::Idle, 1);
   REQUIRE(f.until([&] { return !f.kept(); }));
   f.lock(LockState::Referencing, 2);

@@ -126,22 +126,83 @@ TEST_CASE("a ROI that was chosen before is had again, with a fitter for it") {
   CHECK(f.before->sizes().spot_sigma_px == 1.3);
 }
 
-TEST_CASE("markers looked for by command take the place of those of the interrupted lock") {
+TEST_CASE("a command to find markers keeps those of the interrupted lock where they are there") {
   Fixture f;
   f.turn();
   f.show(kSpots);
   REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
-  Asker asker;
-  f.before->find(asker.answer(), f.now_ns);
-  f.turn();
-  f.show(kSpots, 2);
-  REQUIRE(f.until(
-      [&] { return f.told.codes().back() == "markers_found" && f.told.events.size() > 3; }));
+  std::uint64_t frame = 1;
+  const auto find = [&](const Spots& spots) {
+    Asker asker;
+    const std::size_t told = f.told.events.size();
+    f.before->find(asker.answer(), f.now_ns);
+    f.turn();
+    f.show(spots, ++frame);
+    REQUIRE(f.until(
+        [&] { return f.told.codes().back() == "markers_found" && f.told.events.size() > told; }));
+    f.turn();
+    f.played.tell_markers(++frame, f.adopted().estimator.markers());
+    f.turn();
+    REQUIRE(asker.answered());
+    return asker.reply().fields.value("offer", "");
+  };
+  CHECK_THAT(find(kSpots), contains(", interrupted ") && contains(" ago"));
+  CHECK(f.interrupted->status()["phase"] == "found");
+  CHECK(f.adopted().estimator.markers()[0].id == 50);
+  CHECK(f.adopted().estimator.reference(1).trusted);
+  // Where others are they are taken, and it is said; it is found again once its own are back.
+  const Spots others{{20.4, 30.2}, {50.9, 90.1}, {80.3, 25.8}, {110.2, 60.6}, {65.5, 55.1}};
+  CHECK_THAT(find(others), contains("its markers are not in the image (") &&
+                               contains("kept until another lock holds") &&
+                               contains("`driftctl markers --find` looks for its markers again"));
   CHECK(f.interrupted->status()["phase"] == "absent");
-  // They may be in the image all the same.
-  CHECK_THAT(f.interrupted->status()["text"].get<std::string>(), contains("looked for anew") &&
-                                                                     contains("kept until") &&
-                                                                     !contains("not in the image"));
+  CHECK(f.adopted().estimator.markers()[0].id == 1);
+  find(kSpots);
+  CHECK(f.interrupted->status()["phase"] == "found");
+  CHECK(f.adopted().estimator.markers()[0].id == 50);
+  // Forgotten, others may have their place.
+  f.interrupted->forget();
+  CHECK(find(kSpots).empty());
+  CHECK(f.adopted().estimator.markers()[0].id == 1);
+}
+
+TEST_CASE("after another lock that did not engage its markers are had again, others are left") {
+  for (const bool there : {true, false}) {
+    Fixture f;
+    f.turn();
+    f.show(kSpots);
+    REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+    CorrectionGate gate;
+    LockOrders orders{{}, gate, f.loop, [] { return true; }};
+    for (const auto state : {control::LockState::Referencing, control::LockState::Idle}) {
+      f.played.tell_state(state, control::LockReason::ReferenceTimeout);
+      f.turn();
+      f.interrupted->turn(orders, f.now_ns);
+    }
+    REQUIRE(f.interrupted->status()["phase"] == "searching");
+    f.played.taken.clear();
+    f.turn(1000);
+    f.show(there ? kSpots : Spots{{20.4, 30.2}, {50.9, 90.1}, {80.3, 25.8}, {110.2, 60.6}}, 2);
+    const char* phase = there ? "found" : "absent";
+    REQUIRE(f.until([&] { return f.interrupted->status()["phase"] == phase; }));
+    f.turn();
+    CHECK((f.last(Kind::Markers) != nullptr) == there);
+  }
+}
+
+TEST_CASE("markers are looked for after a loss as in idle, and not while a lock is engaged") {
+  using control::LockState;
+  Fixture f;
+  Asker asker;
+  for (const LockState state : {LockState::Referencing, LockState::Locked, LockState::Holding,
+                                LockState::Fault, LockState::Calibrating}) {
+    f.played.tell_state(state);
+    f.turn();
+    CHECK(refused_at_once([&] { f.before->find(asker.answer(), f.now_ns); }) == "refused");
+  }
+  f.played.tell_state(LockState::Lost);
+  f.turn();
+  CHECK(refused_at_once([&] { f.before->find(asker.answer(), f.now_ns); }).empty());
 }
 
 TEST_CASE("more markers than the fitter in use holds come with one that holds them") {
@@ -155,6 +216,7 @@ TEST_CASE("more markers than the fitter in use holds come with one that holds th
   REQUIRE(f.adopted().fitter != nullptr);
   CHECK(f.adopted().fitter->capacity() >= 5);
   // Those that are found later are as many as configured, and have room.
+  f.interrupted->forget();
   Asker asker;
   f.before->find(asker.answer(), f.now_ns);
   f.turn();

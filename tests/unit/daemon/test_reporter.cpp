@@ -94,6 +94,23 @@ TEST_CASE("a lock that is lost is told with what it was held for") {
   CHECK(event["held_for"] == "stage_not_following");
   CHECK(event["stage"] == "turned_or_swapped");
   CHECK(event["text"] == "lost: held too long (stage not following, it looks turned or swapped)");
+  CHECK_FALSE(event.contains("held_first"));
+}
+
+TEST_CASE("what holds a lock by now is told, and what held it at first") {
+  Fixture f;
+  f.reporter.tell({.previous = LockState::Holding,
+                   .state = LockState::Holding,
+                   .reason = LockReason::NoFrames,
+                   .held_first = LockReason::TooFewMarkers});
+  CHECK(f.told.events[0]["text"] == "holding: no frames, at first too few markers");
+  CHECK(f.told.events[0]["held_first"] == "too_few_markers");
+  f.reporter.tell({.previous = LockState::Holding,
+                   .state = LockState::Lost,
+                   .reason = LockReason::HeldTooLong,
+                   .held_for = LockReason::NoFrames,
+                   .held_first = LockReason::TooFewMarkers});
+  CHECK(f.told.events[1]["text"] == "lost: held too long (no frames, at first too few markers)");
 }
 
 TEST_CASE("a jump is told with its size and what is allowed") {
@@ -252,13 +269,15 @@ TEST_CASE("the limits that hold a correction back are told when they change") {
     const auto events = f.told_by();
     return events.empty() ? "" : events[0]["text"].get<std::string>();
   };
-  const std::string held = "the correction is held back by its";
-  CHECK(text(control::kLimitStep) == held + " step limit");
+  const std::string held = "the correction is held back by ";
+  const std::string range = "control.range_limit_nm or control.travel_limit_nm";
+  const std::string both = held + "control.rate_limit_nm_per_s and " + range;
+  CHECK(text(control::kLimitStep) == held + "control.step_limit_nm");
   CHECK(text(control::kLimitStep).empty());
-  CHECK(text(control::kLimitRate | control::kLimitRange) == held + " rate range limit");
+  CHECK(text(control::kLimitRate | control::kLimitRange) == both);
   CHECK(text(control::kLimitNone).empty());
-  CHECK(text(control::kLimitRate | control::kLimitRange) == held + " rate range limit");
-  CHECK(text(control::kLimitRange) == held + " range limit");
+  CHECK(text(control::kLimitRate | control::kLimitRange) == both);
+  CHECK(text(control::kLimitRange) == held + range);
 }
 
 TEST_CASE("the camera's clock: each step, and whether it can be used") {

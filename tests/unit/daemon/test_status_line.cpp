@@ -13,6 +13,7 @@ json locked() {
   return {{"state", "locked"},
           {"reason", "reference_taken"},
           {"held_for", "none"},
+          {"held_first", "none"},
           {"camera", {{"connected", true}, {"problem", ""}, {"rate_hz", 499.8}}},
           {"markers", {{"tracking", 13}, {"used", 12}}},
           {"drift", {{"rms_x_nm", 0.52}, {"rms_y_nm", 0.36}}},
@@ -56,6 +57,10 @@ TEST_CASE("systemd's status says what a lost lock was held for") {
   status["held_for"] = "stage_not_following";
   REQUIRE(status_line(status) ==
           "lost (held too long: stage not following): 12 of 13 markers, 500 frames/s");
+  status["held_first"] = "no_frames";
+  REQUIRE(status_line(status) ==
+          "lost (held too long: stage not following, at first no frames): 12 of 13 markers, 500 "
+          "frames/s");
 }
 
 TEST_CASE("systemd's status says that it records, and why it does not any more") {

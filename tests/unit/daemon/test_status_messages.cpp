@@ -446,6 +446,22 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
                       .jumped_nm = {30, -40},
                       .max_jump_nm = 12.5}),
              contains("50.0 nm from") && !contains("goes on when"));
+  // Without frames nothing is known of light and focus.
+  for (const bool resumed : {false, true})
+    CHECK_THAT(cure_of({.lock = {.state = LockState::Idle,
+                                 .reason = LockReason::ReferenceTimeout,
+                                 .held_for = LockReason::NoFrames},
+                        .resumed = resumed}),
+               contains("driftctl cameras") && !contains("light"));
+  // What good frames do not end is left to do when what came after it is over.
+  CHECK_THAT(cure_of({.lock = {.state = LockState::Holding,
+                               .reason = LockReason::NoFrames,
+                               .at_first = LockReason::RangeExceeded}}),
+             contains("driftctl cameras") && contains(". Then: the correction is at its limit"));
+  CHECK_THAT(cure_of({.lock = {.state = LockState::Holding,
+                               .reason = LockReason::NoFrames,
+                               .at_first = LockReason::TooFewMarkers}}),
+             contains("driftctl cameras") && !contains("light"));
   CHECK(cure(LockState::Idle, LockReason::UnlockCommanded).empty());
   CHECK(cure_of({.lock = {}, .at_start = "no markers are known yet"}) ==
         "lock.at_start waits: no markers are known yet");

@@ -59,7 +59,7 @@ TEST_CASE("no correction leaves for a stale frame, and the lock holds after some
   const LoopReport report = bench.run();
   REQUIRE(report.stale == 10);
   REQUIRE(report.lock.state == LockState::Holding);
-  REQUIRE(report.lock.reason == control::LockReason::StaleFrame);
+  REQUIRE(report.lock.at_first == control::LockReason::StaleFrame);
   REQUIRE(bench.of("position").size() == 30);
   for (const auto& c : bench.of("correction")) REQUIRE(c["frame_id"].get<int>() <= 30);
 }

@@ -255,8 +255,8 @@ TEST_CASE("PI: a refused move is found before anything else is sent, and told on
   const Health off = stage->health();
   CHECK(off.condition == Condition::ServoOff);
   CHECK(off.text ==
-        "error 1024: motion error: the servo switched itself off (axis 1); "
-        "`switch_servo_on` switches it on when connecting");
+        "error 1024: motion error: the servo switched itself off (axis 1); `switch_servo_on` "
+        "switches it on when connecting");
   CHECK(stage->health().condition == Condition::Error);
   CHECK_THAT(stage->health().text, contains("error 4711: see the controller's manual"));
   CHECK(peer.problem().empty());

@@ -46,8 +46,8 @@ TEST_CASE("every spot is fitted in a smaller square and gives no drift") {
 TEST_CASE("names stand for the fitter's models, estimators and back ends") {
   const Options o = parsed(
       "--devices 1,3 s.raw --width 4 --height 5 --type f32 --byte-order big --model elliptical "
-      "--estimator "
-      "poisson --search swarm --backend cuda --gain 2.5 --offset 100 --read-noise 1.5 --drift d");
+      "--estimator poisson --search swarm --backend cuda --gain 2.5 --offset 100 --read-noise 1.5 "
+      "--drift d");
   CHECK(o.stack.type == camera::PixelType::F32);
   CHECK(o.stack.byte_order == camera::ByteOrder::Big);
   CHECK(o.fitter.options.model == fitter::Model::EllipticalGaussian);

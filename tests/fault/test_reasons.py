@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""What is told of a lock that several faults hold one after the other, and of the way back that they leave."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+from harness import BIN, new_rig  # noqa: E402
+
+LOCK = {"hold_timeout_s": 4, "reference_timeout_s": 2}
+
+
+class Reasons(unittest.TestCase):
+    def setUp(self):
+        self.rig = new_rig()
+        self.addCleanup(self.rig.close)
+
+    def start_locked(self, **sections):
+        rig = self.rig
+        rig.start_sim()
+        self.file = rig.config(**{"camera": {"start_without_camera": "true"}, "lock": LOCK, **sections})
+        rig.start_daemon(self.file)
+        rig.wait_markers()
+        rig.client.lock()
+        rig.wait_state("locked")
+        self.events = rig.subscribe("event")
+
+    def driftctl(self, *arguments, code=0):
+        done = self.rig.run_program([BIN / "driftctl", "--config", self.file, *arguments])
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return " ".join((done.stdout + done.stderr).split())
+
+    def held(self, reason, first):
+        status = self.rig.wait_holding(reason)
+        self.assertEqual(status["held_first"], first)
+        return status
+
+    def told(self):
+        return [e["text"] for _, e in self.events.drain() if e["code"] == "state_changed"]
+
+    def offer(self):
+        return self.rig.wait_until(lambda s: (s["interrupted"] or {}).get("moved_x_nm") is not None,
+                                   "the way back")["interrupted"]["text"]
+
+    def test_dark_then_unplugged(self):
+        self.start_locked(record={"at_lock": "true"})
+        rig = self.rig
+        rig.fault("hide_markers", seconds=3.5)
+        self.assertIn("light", self.held("too_few_markers", "none")["cure"])
+        rig.fault("vanish", seconds=1)
+        cure = self.held("no_frames", "too_few_markers")["cure"]
+        self.assertIn("driftctl cameras", cure)
+        self.assertNotIn("light", cure)
+        self.assertIn("(no frames, at first too few markers)", self.driftctl("status"))
+        self.held("too_few_markers", "none")  # it is back, and it is dark still
+        rig.fault("vanish", seconds=9)
+        self.held("no_frames", "too_few_markers")
+        lost = rig.wait_state("lost")
+        self.assertEqual((lost["held_for"], lost["held_first"]), ("no_frames", "too_few_markers"))
+        self.assertIn("driftctl cameras", lost["cure"])
+        self.assertEqual(self.told(), [
+            "holding: too few markers", "holding: no frames, at first too few markers", "holding: too few markers",
+            "holding: no frames, at first too few markers",
+            "lost: held too long (no frames, at first too few markers)"])
+        rig.wait_until(lambda s: s["camera"]["connected"], "the camera")
+        self.driftctl("unlock")
+        rig.sleep(1)
+        report = self.driftctl("report", rig.status()["record"]["file"], "-o", rig.folder / "report.html")
+        self.assertNotIn("error", report)
+        self.assertIn("too few markers, then no frames", (rig.folder / "report.html").read_text())
+
+    def test_away_then_dark(self):
+        self.start_locked()
+        self.rig.fault("hide_markers", seconds=30)
+        self.rig.fault("vanish", seconds=1)
+        self.held("no_frames", "none")
+        self.assertIn("light", self.held("too_few_markers", "no_frames")["cure"])
+        self.assertIn("light", self.rig.wait_state("lost")["cure"])
+        self.assertEqual(self.told()[-1], "lost: held too long (too few markers, at first no frames)")
+
+    def test_a_jump_out_of_the_rois(self):
+        self.start_locked(markers={"find_again_after_ms": 300})
+        self.rig.fault("step", x_nm=2500, y_nm=0)
+        status = self.held("implausible_jump", "too_few_markers")
+        self.assertRegex(status["cure"], r"the sample is 2[45]\d\d\.\d nm from")
+        self.assertRegex(self.told()[-1], r"^holding: implausible jump of 2[45]\d\d\.\d nm \(lock\.max_jump_nm is "
+                                          r"100\), at first too few markers$")
+
+    def test_a_lock_without_a_camera_is_refused_and_the_way_back_stays(self):
+        self.start_locked()
+        rig = self.rig
+        rig.fault("vanish", seconds=8)
+        rig.wait_state("lost")
+        self.assertIn("lost", self.driftctl("status"))
+        for order in (["lock"], ["lock", "--wait"]):
+            self.assertIn("no camera gives frames", self.driftctl(*order, code=1))
+        told = self.driftctl("lock", "--resume", code=1)
+        self.assertIn("see the camera's power", told)
+        self.assertNotIn("light", told)
+        self.offer()
+        self.driftctl("lock", "--resume", "--wait")
+        self.assertEqual(rig.status()["state"], "locked")
+
+    def test_a_reference_that_does_not_come_about_leaves_the_way_back(self):
+        self.start_locked()
+        rig = self.rig
+        for fault in ("vanish", "hide_markers"):
+            rig.fault("hide_markers", seconds=5)
+            rig.wait_state("lost")
+            self.offer()
+            self.driftctl("lock")
+            rig.fault("step", x_nm=40, y_nm=30)
+            rig.fault(fault, seconds=4)
+            self.assertIn("until the lock that is being engaged", rig.status()["interrupted"]["text"])
+            cure = rig.wait_until(lambda s: s["reason"] == "reference_timeout", "time-out")["cure"]
+            self.assertEqual("light" in cure, fault == "hide_markers")
+            self.assertIn("lost", self.offer())
+            self.driftctl("lock", "--resume", "--wait")
+            rig.sleep(1)
+            self.assertIsNone(rig.status()["interrupted"])
+
+    def test_markers_that_are_looked_for_keep_the_way_back(self):
+        self.start_locked()
+        rig = self.rig
+        rig.fault("hide_markers", seconds=5)
+        rig.wait_state("lost")
+        rig.fault("hide_markers", seconds=1.5)
+        self.assertIn("found 0 markers", self.driftctl("markers", "--find", code=1))
+        self.offer()
+        self.assertIn("`driftctl lock --resume` goes back there", self.driftctl("markers", "--find"))
+        self.driftctl("lock", "--resume", "--wait")
+        self.assertEqual(rig.status()["state"], "locked")
+
+
+if __name__ == "__main__":
+    unittest.main()
