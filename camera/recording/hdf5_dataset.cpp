@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/counted.hpp"
+#include "camera/recording/hdf5_labels.hpp"
+#include "camera/recording/hdf5_sources.hpp"
 
 namespace driftd::camera {
 namespace {
@@ -46,21 +48,16 @@ DatasetDimensions dimensions_of(hid_t dataset) {
   return dimensions;
 }
 
-/// "40 x 2 x 88".
-std::string in_words(const std::vector<hsize_t>& size) {
-  std::string text;
-  for (const hsize_t n : size) text += (text.empty() ? "" : " x ") + std::to_string(n);
-  return size.empty() ? "a single value" : text;
-}
-
 /// Collects the paths of all datasets with three dimensions below a group, and what others there
 /// are.
 class DatasetSearch {
  public:
   explicit DatasetSearch(const Hdf5Handle& file) { search(file.get(), "", 0); }
   [[nodiscard]] const std::vector<std::string>& found() const { return found_; }
-  /// The other datasets, with their sizes.
+  /// The other datasets, with their sizes, and links to what cannot be opened.
   [[nodiscard]] const std::vector<std::string>& others() const { return others_; }
+  /// The latter alone.
+  [[nodiscard]] const std::vector<std::string>& broken() const { return broken_; }
 
  private:
   void search(hid_t group, const std::string& path, int depth) {
@@ -73,8 +70,14 @@ class DatasetSearch {
         continue;
       }
       const Hdf5Handle object(H5Oopen(group, name.data(), H5P_DEFAULT), H5Oclose);
-      if (!object) continue;
       const std::string here = path + "/" + name.data();
+      if (!object) {
+        if (const std::string target = target_of_link(group, name.data()); !target.empty()) {
+          broken_.push_back(here + " (a link to " + target + ", which cannot be opened)");
+          others_.push_back(broken_.back());
+        }
+        continue;
+      }
       const H5I_type_t kind = H5Iget_type(object.get());
       if (kind == H5I_GROUP) search(object.get(), here, depth + 1);
       if (kind != H5I_DATASET) continue;
@@ -87,11 +90,12 @@ class DatasetSearch {
     }
   }
 
-  std::vector<std::string> found_, others_;
+  std::vector<std::string> found_, others_, broken_;
   std::size_t seen_ = 0;
 };
 
-std::string dataset_of(const StackSettings& settings, const Hdf5Handle& file) {
+/// @param broken  gets links beside the dataset that lead nowhere, where it is the only one
+std::string dataset_of(const StackSettings& settings, const Hdf5Handle& file, std::string& broken) {
   const std::filesystem::path& path = settings.path;
   const std::string& wanted = settings.dataset;
   const DatasetSearch search(file);
@@ -99,11 +103,19 @@ std::string dataset_of(const StackSettings& settings, const Hdf5Handle& file) {
   if (!wanted.empty()) {
     const Hdf5Handle named(H5Dopen2(file.get(), wanted.c_str(), H5P_DEFAULT), H5Dclose);
     if (named) return wanted;
+    const std::string target = target_of_link(file.get(), wanted);
     H5Eclear2(H5E_DEFAULT);
+    if (!target.empty()) {
+      fail_by_hdf5(path, wanted + ": is a link to " + target +
+                             ", which cannot be opened: bring that file to its place");
+    }
     fail_by_hdf5(path, "has no dataset '" + wanted + "'; those of three dimensions: " +
                            (search.found().empty() ? "none" : list_of(search.found())));
   }
-  if (search.found().size() == 1) return search.found().front();
+  if (search.found().size() == 1) {
+    if (!search.broken().empty()) broken = "has " + list_of(search.broken());
+    return search.found().front();
+  }
   if (search.found().empty()) {
     fail_by_hdf5(path,
                  "has no dataset of three dimensions (frames, rows, columns); " +
@@ -156,6 +168,12 @@ void keep_chunks(Hdf5Dataset& opened) {
 
 }  // namespace
 
+std::string in_words(const std::vector<hsize_t>& size) {
+  std::string text;
+  for (const hsize_t n : size) text += (text.empty() ? "" : " x ") + std::to_string(n);
+  return size.empty() ? "a single value" : text;
+}
+
 void fail_by_hdf5(const std::filesystem::path& path, const std::string& what) {
   const std::string reason = hdf5_reason();
   throw RecordingError(path, reason.empty() ? what : what + " (HDF5: " + reason + ")");
@@ -185,11 +203,18 @@ PixelType type_of(const Hdf5Dataset& opened) {
     if (bytes == 1) return PixelType::U8;
     if (bytes == 2) return PixelType::U16;
   }
-  if (kind == H5T_FLOAT && bytes == 4) return PixelType::F32;
-  if (kind == H5T_INTEGER && bytes == 2) return PixelType::F32;  // with a sign: HDF5 converts it
-  const char* sort = kind == H5T_INTEGER ? "integers" : kind == H5T_FLOAT ? "floats" : "no numbers";
-  fail_by_hdf5(path, name + ": elements are " + std::to_string(bytes) + "-byte " + sort +
-                         "; allowed are uint8, uint16, int16, float32");
+  // HDF5 converts other floats, and words with a sign.
+  if (kind == H5T_FLOAT || (kind == H5T_INTEGER && bytes == 2)) return PixelType::F32;
+  std::string found = std::to_string(bytes) + "-byte integers";
+  if (kind == H5T_INTEGER) {
+    found += H5Tget_sign(type.get()) == H5T_SGN_NONE ? " without a sign" : " with a sign";
+  } else {
+    found = kind == H5T_ENUM       ? "names of a list (an enumeration, such as a mask)"
+            : kind == H5T_COMPOUND ? "of several values each (a table)"
+                                   : "no numbers";
+  }
+  fail_by_hdf5(path, name + ": its elements are " + found +
+                         "; allowed are uint8, uint16, int16 and floats: save it as one of these");
 }
 
 bool is_whole_number(const Hdf5Dataset& opened) {
@@ -216,109 +241,6 @@ std::string missing_filters(const Hdf5Dataset& opened) {
   return missing;
 }
 
-namespace {
-
-/// Where HDF5 looks for a file that another one names.
-std::vector<std::filesystem::path> places_of(const std::filesystem::path& by,
-                                             const std::filesystem::path& name,
-                                             const char* prefix_variable, bool beside) {
-  std::vector<std::filesystem::path> places;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
-  if (const char* prefix = std::getenv(prefix_variable); prefix != nullptr && name.is_relative()) {
-    std::string folder = prefix;
-    if (folder.starts_with("${ORIGIN}"))
-      folder = (std::filesystem::absolute(by).parent_path() / folder.substr(9)).string();
-    places.push_back(std::filesystem::path(folder) / name);
-  }
-  if (beside) {
-    places.push_back(by.parent_path() / name);
-    places.push_back(by.parent_path() / name.filename());
-  }
-  places.push_back(name);
-  return places;
-}
-
-/// Whether some file of that name has that dataset.
-bool has_source(const Hdf5Dataset& opened, const std::string& file, const std::string& dataset) {
-  const auto has = [&](const Hdf5Handle& source) {
-    if (!source) return false;
-    return static_cast<bool>(
-        Hdf5Handle(H5Dopen2(source.get(), dataset.c_str(), H5P_DEFAULT), H5Dclose));
-  };
-  if (file == ".") {
-    return static_cast<bool>(
-        Hdf5Handle(H5Dopen2(opened.file.get(), dataset.c_str(), H5P_DEFAULT), H5Dclose));
-  }
-  return std::ranges::any_of(
-      places_of(opened.path, file, "HDF5_VDS_PREFIX", true), [&](const auto& place) {
-        return has(Hdf5Handle(H5Fopen(place.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose));
-      });
-}
-
-std::string missing_virtual_sources(const Hdf5Dataset& opened, const Hdf5Handle& made) {
-  std::size_t count = 0;
-  if (H5Pget_virtual_count(made.get(), &count) < 0) return {};
-  std::string first;
-  std::size_t missing = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::array<char, 4096> file{}, dataset{};
-    H5Pget_virtual_filename(made.get(), i, file.data(), file.size());
-    H5Pget_virtual_dsetname(made.get(), i, dataset.data(), dataset.size());
-    // Blocks that are numbered end where there is no further one.
-    if (std::string_view(file.data()).find('%') != std::string_view::npos ||
-        std::string_view(dataset.data()).find('%') != std::string_view::npos) {
-      continue;
-    }
-    if (has_source(opened, file.data(), dataset.data())) continue;
-    if (missing++ == 0) first = std::string(dataset.data()) + " of " + file.data();
-  }
-  H5Eclear2(H5E_DEFAULT);
-  if (missing == 0) return {};
-  return "is virtual, and " + std::to_string(missing) + " of its " + counted(count, "source") +
-         " cannot be opened: " + first;
-}
-
-std::string short_external_files(const Hdf5Dataset& opened, const Hdf5Handle& made) {
-  const Hdf5Handle type(H5Dget_type(opened.dataset.get()), H5Tclose);
-  std::uintmax_t left = H5Tget_size(type.get());
-  for (const hsize_t n : opened.dimensions.size) left *= n;
-  const int count = H5Pget_external_count(made.get());
-  for (int i = 0; i < count && left > 0; ++i) {
-    std::array<char, 4096> name{};
-    off_t offset = 0;
-    hsize_t size = 0;
-    if (H5Pget_external(made.get(), static_cast<unsigned>(i), name.size() - 1, name.data(), &offset,
-                        &size) < 0) {
-      continue;
-    }
-    const std::uintmax_t need = std::min<std::uintmax_t>(left, size);
-    left -= need;
-    std::error_code error;
-    std::uintmax_t there = 0;
-    bool found = false;
-    for (const auto& place : places_of(opened.path, name.data(), "HDF5_EXTFILE_PREFIX", false)) {
-      if (found) break;
-      there = std::filesystem::file_size(place, error);
-      found = !error;
-    }
-    const auto end = static_cast<std::uintmax_t>(offset) + need;
-    if (found && there >= end) continue;
-    return std::string("has its pixels in ") + name.data() +
-           (found ? ", of " + std::to_string(there) + " bytes where " + std::to_string(end) +
-                        " are needed"
-                  : ", which is not there");
-  }
-  return {};
-}
-
-}  // namespace
-
-std::string missing_sources(const Hdf5Dataset& opened) {
-  const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
-  if (H5Pget_layout(made.get()) == H5D_VIRTUAL) return missing_virtual_sources(opened, made);
-  return H5Pget_external_count(made.get()) > 0 ? short_external_files(opened, made) : "";
-}
-
 Hdf5Dataset open_hdf5_dataset(const StackSettings& settings) {
   const std::filesystem::path& path = settings.path;
   Hdf5Dataset opened{.path = path};
@@ -328,7 +250,9 @@ Hdf5Dataset open_hdf5_dataset(const StackSettings& settings) {
                                         : "cannot be read as HDF5");
   }
   try {
-    opened.name = dataset_of(settings, opened.file);
+    std::string broken;
+    opened.name = dataset_of(settings, opened.file, broken);
+    if (!broken.empty()) opened.notes.push_back(broken);
     opened.dataset =
         Hdf5Handle(H5Dopen2(opened.file.get(), opened.name.c_str(), H5P_DEFAULT), H5Dclose);
     if (!opened.dataset) fail_by_hdf5(path, opened.name + ": cannot be opened");
@@ -340,6 +264,8 @@ Hdf5Dataset open_hdf5_dataset(const StackSettings& settings) {
                        "); a stack has three (frames, rows, columns), and others of one element");
     }
     opened.columns_first = H5Aexists(opened.dataset.get(), "MATLAB_class") > 0;
+    check_labels(opened);
+    find_external_files(opened);
     keep_chunks(opened);
   } catch (const RecordingError& error) {
     if (!opened.truncated) throw;

@@ -45,6 +45,8 @@ struct Hdf5Dataset {
   /// MATLAB's: the first of its dimensions goes fastest in the file, so that columns stand before
   /// rows there.
   bool columns_first = false;
+  bool files_beside = false;  ///< external files are sought beside the file, where HDF5 would not
+  std::vector<std::string> notes = {};  ///< sentences for people
 
   /// Frames, and rows and columns as they stand in the file.
   [[nodiscard]] Hdf5Triple size() const { return dimensions.three(dimensions.size); }
@@ -55,14 +57,14 @@ Hdf5Dataset open_hdf5_dataset(const StackSettings& settings);
 /// Throws RecordingError, with the reason that HDF5 gives.
 [[noreturn]] void fail_by_hdf5(const std::filesystem::path& path, const std::string& what);
 
+/// "40 x 2 x 88": the size of a dataset.
+std::string in_words(const std::vector<hsize_t>& size);
 /// The size of a chunk; nothing where the dataset has none.
 std::optional<Hdf5Triple> chunk_of(const Hdf5Dataset& opened);
-/// As the stack has it: HDF5 converts words with a sign. @throws RecordingError for other types
+/// As the stack has it: HDF5 converts words with a sign, and any floats. @throws RecordingError for
+/// other types
 PixelType type_of(const Hdf5Dataset& opened);
 bool is_whole_number(const Hdf5Dataset& opened);
-/// What of the pixels stands in other files that are not there, or too short; "": nothing. HDF5
-/// reads fill values in its place.
-std::string missing_sources(const Hdf5Dataset& opened);
 /// Filters that the dataset was written through and that are not here: "32000 (lzf)".
 std::string missing_filters(const Hdf5Dataset& opened);
 

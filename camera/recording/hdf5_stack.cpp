@@ -10,6 +10,7 @@
 
 #include "base/counted.hpp"
 #include "camera/recording/hdf5_dataset.hpp"
+#include "camera/recording/hdf5_sources.hpp"
 #include "camera/recording/stack_formats.hpp"
 
 namespace driftd::camera {
@@ -284,12 +285,13 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   Hdf5Dataset opened = open_hdf5_dataset(settings);
   StackShape shape = shape_of(opened);
   if (const std::string missing = missing_sources(opened); !missing.empty()) {
-    fail_by_hdf5(opened.path, opened.name + ": " + missing +
-                                  "; HDF5 would read its fill value there. Bring the file, or "
-                                  "save the dataset as one");
+    fail_by_hdf5(opened.path, opened.name + ": " + missing);
   }
   check_filters(opened, shape);
   StackFacts facts;
+  facts.notes = opened.notes;
+  if (std::string without = pixels_without_source(opened); !without.empty())
+    facts.notes.push_back(std::move(without));
   facts.from_int16 = shape.type == PixelType::F32 && is_whole_number(opened);
   if (opened.columns_first) {
     facts.notes.push_back("its dataset is MATLAB's, read as " + counted(shape.height_px, "row") +

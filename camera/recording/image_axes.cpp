@@ -14,6 +14,43 @@ namespace {
 
 constexpr std::size_t kMostGapsShown = 5;
 constexpr std::size_t kMostShown = 60;
+constexpr std::size_t kMostNamesShown = 3;
+
+bool is_of_number(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
+/// A name taken apart: "t12.5s", also "t12,5s", is "t", 12.5, "s".
+struct NumbersInName {
+  std::string text;  ///< '\0' in place of each number
+  std::vector<double> numbers;
+};
+
+NumbersInName numbers_of(std::string name) {
+  name.erase(0, name.find_first_not_of(' '));
+  name.resize(name.find_last_not_of(' ') + 1);
+  for (std::size_t i = 1; i + 1 < name.size(); ++i) {
+    if (name[i] == ',' && is_of_number(name[i - 1]) && is_of_number(name[i + 1])) name[i] = '.';
+  }
+  NumbersInName parts;
+  for (std::size_t at = 0; at < name.size();) {
+    const bool number = is_of_number(name[at]) ||
+                        (at == 0 && name[at] == '-' && name.size() > 1 && is_of_number(name[1]));
+    double value = 0;
+    const char* const begin = name.data() + at;
+    const auto read =
+        number ? std::from_chars(begin, name.data() + name.size(), value, std::chars_format::fixed)
+               : std::from_chars_result{begin, std::errc::invalid_argument};
+    if (read.ec == std::errc()) {
+      parts.text += '\0';
+      parts.numbers.push_back(value);
+      at += static_cast<std::size_t>(read.ptr - begin);
+    } else {
+      parts.text += name[at++];
+    }
+  }
+  return parts;
+}
 
 }  // namespace
 
@@ -108,8 +145,14 @@ class ImageAxes::Choice {
     std::vector<std::size_t> frames;
     std::vector<std::int64_t> numbers;
     bool whole = true;
-    if (last.contains(0)) frames.push_back(last.at(0));  // says nothing of the axis
-    for (const Value* value : values_along(axis)) {
+    if (last.contains(0)) frames.push_back(last.at(0));
+    if (last.contains(0) && last.size() > 1) {
+      notes_.push_back("one of its images says nothing of " + name_of_axis(axis) +
+                       ": it is taken for the first");
+    }
+    std::vector<const Value*> values = values_along(axis);
+    order_names(axis, values);
+    for (const Value* value : values) {
       if (value->second == 0) continue;
       frames.push_back(last.at(value->second));
       whole = whole && value->first.fraction == 0;
@@ -161,6 +204,34 @@ class ImageAxes::Choice {
         std::ranges::find_if(found, [](const Value* v) { return !v->first.text.empty(); });
     std::ranges::sort(names, found.end(), {}, [](const Value* v) { return v->second; });
     return found;
+  }
+
+  /// Puts the names at the end of some values of an axis in the order of the numbers in them, where
+  /// they are alike but for these. Else they stay as they came, which is told.
+  void order_names(std::size_t axis, std::vector<const Value*>& values) {
+    const auto is_name = [](const Value* value) { return !value->first.text.empty(); };
+    const auto first = std::ranges::find_if(values, is_name);
+    std::vector<std::pair<NumbersInName, const Value*>> names;
+    for (auto value = first; value != values.end(); ++value)
+      names.emplace_back(numbers_of((*value)->first.text), *value);
+    const bool alike = std::ranges::all_of(names, [&](const auto& name) {
+      return name.first.text == names.front().first.text && !name.first.numbers.empty();
+    });
+    if (alike) {
+      std::ranges::stable_sort(names, {}, [](const auto& name) { return name.first.numbers; });
+      std::ranges::transform(names, first, [](const auto& name) { return name.second; });
+    }
+    const bool behind_numbers =
+        std::any_of(values.begin(), first, [](const Value* value) { return value->second != 0; });
+    if (names.empty() || (!behind_numbers && (alike || names.size() == 1))) return;
+    std::string some;
+    for (std::size_t i = 0; i < std::min(names.size(), kMostNamesShown); ++i)
+      some += (i == 0 ? "" : ", ") + label(*names[i].second).substr(0, kMostShown);
+    if (names.size() > kMostNamesShown) some += ", ...";
+    notes_.push_back("has images whose " + name_of_axis(axis) + " is a name (" + some +
+                     "): " + (behind_numbers ? "they come behind those that are numbers, " : "") +
+                     (alike ? "in the order of the numbers in the names"
+                            : "in the order in which the file has them"));
   }
 
   const ImageAxes& all_;

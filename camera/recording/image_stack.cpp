@@ -43,6 +43,50 @@ const char* name_of(StackFormat format) noexcept {
   return "plain pixels";
 }
 
+/// What some files that hold images begin with, and what they are.
+struct KnownFile {
+  std::string_view begin, name, instead;
+};
+constexpr std::string_view kAsOmeTiff = "save it as OME-TIFF, for example by Bio-Formats in ImageJ";
+constexpr std::array kKnownFiles{
+    KnownFile{"\x93NUMPY"sv, "an array of numpy (.npy)",
+              "save it by tifffile.imwrite(\"x.tif\", numpy.load(\"x.npy\"), "
+              "photometric=\"minisblack\")"},
+    KnownFile{"MATLAB 5.0 MAT-file"sv, "a MAT-file of MATLAB before 7.3",
+              "save it in MATLAB with \"-v7.3\""},
+    KnownFile{"<?xml"sv, "XML", "of OME's companion files name one of the TIFFs beside it"},
+    KnownFile{"<OME"sv, "OME-XML", "name one of the TIFFs that it describes"},
+    KnownFile{"PK\x03\x04"sv, "a ZIP archive", "unpack it; arrays of numpy (.npz) as TIFF"},
+    KnownFile{"\x1f\x8b"sv, "packed by gzip", "unpack it"},
+    KnownFile{"ZISRAWFILE"sv, "Zeiss CZI", kAsOmeTiff},
+    KnownFile{"\xda\xce\xbe\x0a"sv, "Nikon ND2", kAsOmeTiff},
+    KnownFile{"\x70\0\0\0"sv, "Leica LIF", kAsOmeTiff},
+    KnownFile{"DCIMG"sv, "Hamamatsu DCIMG", kAsOmeTiff},
+    KnownFile{"Andor Technology Multi-Channel File"sv, "Andor SIF", kAsOmeTiff},
+    KnownFile{"SIMPLE  ="sv, "FITS", "save it as TIFF, for example by ImageJ"},
+    KnownFile{"\x89PNG"sv, "PNG", "save it as TIFF"},
+    KnownFile{"\xff\xd8\xff"sv, "JPEG", "save it as TIFF, which loses nothing"}};
+
+/// @throws RecordingError for a file that is known, and not read here
+void refuse_known(const std::filesystem::path& path, std::string_view begin) {
+  for (const KnownFile& known : kKnownFiles) {
+    if (begin.starts_with(known.begin)) {
+      throw RecordingError(path, "is " + std::string(known.name) +
+                                     ", which is not read here: " + std::string(known.instead));
+    }
+  }
+}
+
+/// The first bytes of a file.
+std::string begin_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw RecordingError(path, "cannot be opened");
+  std::string begin(40, '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(file.gcount()));
+  return begin;
+}
+
 /// @throws RecordingError for a setting that has no meaning for the file
 void check_meaning(const StackSettings& settings, StackFormat format) {
   struct Option {
@@ -140,16 +184,14 @@ std::string truncated_note(const StackSettings& settings, std::int64_t whole,
 StackFormat format_of(const StackSettings& settings) {
   if (settings.format) return *settings.format;
   if (has_raw_name(settings.path)) return StackFormat::PlainPixels;
-  std::array<char, 8> bytes{};
-  std::ifstream file(settings.path, std::ios::binary);
-  if (!file) throw RecordingError(settings.path, "cannot be opened");
-  file.read(bytes.data(), bytes.size());
-  const std::string_view begin(bytes.data(), static_cast<std::size_t>(file.gcount()));
+  const std::string begin = begin_of(settings.path);
   for (const std::string_view magic : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
     if (begin.starts_with(magic)) return StackFormat::Tiff;
   }
   if (is_hdf5(settings.path)) return StackFormat::Hdf5;
-  if (settings.width_px > 0) return StackFormat::PlainPixels;
+  if (settings.width_px > 0 && !begin.starts_with(kKnownFiles.front().begin))
+    return StackFormat::PlainPixels;
+  refuse_known(settings.path, begin);
   throw RecordingError(settings.path,
                        "is neither TIFF nor HDF5; plain pixels need a name that ends in .raw or "
                        ".bin, or the options " +
@@ -169,6 +211,7 @@ std::unique_ptr<ImageStack> open_stack(const StackSettings& settings) {
     throw RecordingError(settings.path, "is no file");
   }
   const StackFormat format = format_of(settings);
+  if (settings.format == StackFormat::Tiff) refuse_known(settings.path, begin_of(settings.path));
   check_meaning(settings, format);
   switch (format) {
     case StackFormat::Tiff:

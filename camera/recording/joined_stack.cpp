@@ -241,7 +241,15 @@ std::unique_ptr<ImageStack> open_joined_stack(const StackSettings& settings) {
     if (indexed && !settings.every_page) return open_ndtiff(settings);
     const std::vector<std::filesystem::path> files = tiffs_in(settings.path);
     check_none_twice(files);
-    FileSeries series = in_series(files, false);
+    FileSeries series;
+    try {
+      series = in_series(files, false);
+    } catch (const RecordingError&) {
+      // By its metadata one recording may have files of any names.
+      auto stack = open_stack(settings_for(settings, *std::ranges::min_element(files)));
+      if (!reads_all(*stack, files)) throw;
+      return stack;
+    }
     series.order = FileOrder::OfBoth;  // nobody gave one
     return join(settings, std::move(series));
   }

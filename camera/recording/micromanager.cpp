@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "camera/recording/image_axes.hpp"
 
 namespace driftd::camera {
@@ -39,7 +40,9 @@ AxisValue value_of(std::string_view axis, const json& value) {
     if (const auto number = value_of(value.get<double>())) return *number;
   }
   if (value.is_string() && (axis == "time" || axis == "z")) {
-    const auto& text = value.get_ref<const std::string&>();
+    std::string_view text = value.get_ref<const std::string&>();
+    text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ')));
+    text = text.substr(0, text.find_last_not_of(' ') + 1);
     double read = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), read);
     const bool all = result.ec == std::errc() && result.ptr == text.data() + text.size();
@@ -284,14 +287,33 @@ std::unique_ptr<ImageStack> open_ndtiff(const StackSettings& settings) {
 
 std::optional<PagedFrames> micromanager_pages(const StackSettings& settings, TiffFile& file,
                                               StackFacts& facts) {
-  if (file.text_of(kMicroManagerTag).empty()) return std::nullopt;
+  const auto has_text = [&](std::int64_t page) {
+    return page < file.pages() && file.turn_to(page) && !file.text_of(kMicroManagerTag).empty();
+  };
+  if (!has_text(0) && !has_text(1)) {
+    file.turn_to(0);
+    return std::nullopt;
+  }
   ImageAxes axes;
-  for (std::int64_t page = 0; page < file.pages() && file.turn_to(page); ++page) {
+  std::vector<std::int64_t> silent;
+  std::int64_t page = 0;
+  for (; page < file.pages() && file.turn_to(page); ++page) {
     axes.add_image();
-    if (!place_page(file.text_of(kMicroManagerTag), axes) && page == 0) {
-      file.turn_to(0);
-      return std::nullopt;
-    }
+    if (!place_page(file.text_of(kMicroManagerTag), axes)) silent.push_back(page);
+  }
+  if (static_cast<std::int64_t>(silent.size()) == page) {
+    file.turn_to(0);
+    return std::nullopt;
+  }
+  if (!silent.empty()) {
+    throw RecordingError(
+        settings.path,
+        "page " + std::to_string(silent.front()) +
+            (silent.size() > 1 ? " (and " + std::to_string(silent.size() - 1) + " more)" : "") +
+            " of its " + counted(page, "page") +
+            " does not say which frame it is, as Micro-Manager's JSON (tag 51123) of the others "
+            "does; the option " +
+            settings.names.every_page + " takes its pages as they are");
   }
   PagedFrames frames{.files = {settings.path}, .places = {}, .said = 0, .missing = {}};
   const std::vector<std::size_t> pages = axes.frames(settings, facts.notes);
@@ -326,6 +348,9 @@ std::optional<double> elapsed_s(std::string_view json) noexcept {
   double ms = 0;
   const auto read = std::from_chars(json.data() + begin, json.data() + json.size(), ms);
   if (read.ec != std::errc{} || !std::isfinite(ms)) return std::nullopt;
+  // A text goes on to its end: "1,234.5" is no 1.
+  const char* const end = json.data() + json.size();
+  if (json[begin - 1] == '"' && (read.ptr == end || *read.ptr != '"')) return std::nullopt;
   return ms / 1000;
 }
 

@@ -29,8 +29,8 @@ std::unique_ptr<ImageStack> open_ndtiff(const StackSettings& settings);
 /// (`UserData`) is somebody else's.
 std::optional<double> elapsed_s(std::string_view json) noexcept;
 
-/// The pages of a file whose pages each say where they stand; nothing where the first does not.
-/// @throws RecordingError
+/// The pages of a file whose pages each say where they stand; nothing where none does.
+/// @throws RecordingError, also where some of them say it and others do not
 std::optional<PagedFrames> micromanager_pages(const StackSettings& settings, TiffFile& file,
                                               StackFacts& facts);
 

@@ -75,6 +75,15 @@ class PageFinder {
            " to frames that have one: the first named counts";
   }
 
+  /// Of files that are there, and by their own UUIDs not the ones that are named; "": none.
+  std::string others_in_words() const {
+    if (others_.empty()) return {};
+    return counted(others_.size(), "file") + " of its recording, " + others_.front() +
+           (others_.size() > 1 ? " and others, have" : ", has") +
+           " another UUID than its metadata say: " + (others_.size() > 1 ? "they" : "it") +
+           " may be of another recording";
+  }
+
   /// Whether a block is in the file that was opened.
   bool is_here(const OmeBlock& block) const {
     if (!block.uuid.empty() && block.uuid == own_uuid_) return true;  // whatever its name is now
@@ -105,8 +114,12 @@ class PageFinder {
           "its metadata name " + block.file_name.substr(0, 200) + ", which is not in its folder";
     } else {
       try {
-        files_.push_back({path, TiffFile(path).pages()});
+        const TiffFile other(path);
+        files_.push_back({path, other.pages()});
         index = files_.size() - 1;
+        const std::string uuid = uuid_in(other.description());
+        if (!uuid.empty() && !block.uuid.empty() && uuid != block.uuid)
+          others_.push_back(block.file_name.substr(0, 200));
       } catch (const RecordingError& unreadable) {
         absent_ = unreadable.what();
       }
@@ -116,6 +129,7 @@ class PageFinder {
   }
 
   std::string own_uuid_;
+  std::vector<std::string> others_;  ///< files that say they are others than those named
   std::vector<File> files_;
   std::map<std::string, std::optional<std::size_t>> by_name_;
   std::map<std::int64_t, PagePlace> found_;
@@ -201,6 +215,25 @@ std::vector<std::int64_t> repeats_in(const std::vector<PagePlace>& places) {
   return repeats;
 }
 
+/// Another axis that goes along with that of the frames. @throws RecordingError where both have
+/// several positions
+void judge_modulo(const StackSettings& settings, const OmeMetadata& metadata, const OmeImage& image,
+                  const PlaneChoice& choice, StackFacts& facts) {
+  const bool along_z = image.extent.t == 1;
+  const OmeModulo& other = along_z ? metadata.with_z : metadata.with_time;
+  if (choice.frames() == 1 || other.type.empty()) return;
+  if (other.count == choice.frames()) {
+    facts.notes.push_back("its frames are along " + other.type);
+    return;
+  }
+  throw RecordingError(settings.path,
+                       std::string("its OME-XML says that its images along ") +
+                           (along_z ? "z" : "time") + " are at the same time along another axis (" +
+                           (along_z ? "ModuloAlongZ: " : "ModuloAlongT: ") + other.type +
+                           "), which is not read; the option " + settings.names.every_page +
+                           " takes its pages as they are");
+}
+
 }  // namespace
 
 std::string broken_chain_in_words(const TiffFile& file) {
@@ -210,12 +243,13 @@ std::string broken_chain_in_words(const TiffFile& file) {
 
 PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
                       const OmeMetadata& metadata, StackFacts& facts) {
-  if (!metadata.metadata_file.empty()) {
-    throw RecordingError(settings.path, "is one of several files; their metadata are in " +
-                                            metadata.metadata_file.substr(0, 200) +
-                                            ": open that, or take this file's pages by the "
-                                            "option " +
-                                            settings.names.every_page);
+  if (const std::string& other = metadata.metadata_file; !other.empty()) {
+    const bool is_tiff = other.ends_with(".tif") || other.ends_with(".tiff");
+    throw RecordingError(settings.path,
+                         "is one of several files; their metadata are in " + other.substr(0, 200) +
+                             (is_tiff ? ": open that" : ": bring it beside this one") +
+                             ", or take this file's pages by the option " +
+                             settings.names.every_page);
   }
   if (metadata.images.empty()) {
     throw RecordingError(settings.path, std::string("its OME-XML has no Image; the option ") +
@@ -225,6 +259,7 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
   PageFinder finder(file, metadata);
   const OmeImage& image = image_of(settings, metadata, finder);
   const PlaneChoice choice(settings, image.extent);
+  judge_modulo(settings, metadata, image, choice, facts);
   for (const OmeBlock& block : image.blocks) finder.add(block, image.extent, choice);
   if (image.blocks.empty()) finder.add({}, image.extent, choice);
   facts.recorded_rate_hz = image.rate_hz;
@@ -251,6 +286,8 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
                           " in no metadata, and left out; the option " + settings.names.every_page +
                           " takes all");
   }
+  if (std::string others = finder.others_in_words(); !others.empty())
+    facts.notes.push_back(std::move(others));
   if (finder.surplus() > 0 && frames.missing.empty())
     facts.notes.push_back(finder.surplus_in_words());
   facts.times_s = times_of(image, choice);

@@ -6,6 +6,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <pugixml.hpp>
 
 namespace driftd::camera {
@@ -13,6 +16,9 @@ namespace {
 
 /// Larger numbers are taken for damage: an hour at 1 kHz has 3.6 million planes.
 constexpr std::int64_t kMostAlongAnAxis = kMostPlanes;
+
+/// The first byte of the mark that UTF-8 may begin with.
+constexpr int kByteOrderMark = 0xef;
 
 /// An element's name without the prefix of its namespace.
 std::string_view local_name(const pugi::xml_node& node) {
@@ -46,6 +52,8 @@ class Reader {
     for (const pugi::xml_node& node : root.children()) {
       if (local_name(node) == "Image") metadata.images.push_back(image_of(node));
     }
+    metadata.with_time = modulo_of(root, "ModuloAlongT");
+    metadata.with_z = modulo_of(root, "ModuloAlongZ");
     return metadata;
   }
 
@@ -82,6 +90,26 @@ class Reader {
     const auto value = count(pixels, name, 1);
     if (!value) fail(std::string("has Pixels without ") + name);
     return *value;
+  }
+
+  /// By OME's annotation for six to eight dimensions.
+  static OmeModulo modulo_of(const pugi::xml_node& root, std::string_view name) {
+    const pugi::xml_node found =
+        child(root, "StructuredAnnotations").find_node([&](const pugi::xml_node& node) {
+          return local_name(node) == name;
+        });
+    if (!found) return {};
+    OmeModulo modulo{.type = trimmed(found.attribute("Type").value()).substr(0, 40)};
+    if (modulo.type.empty()) modulo.type = "another axis";
+    const double range = found.attribute("End").as_double() - found.attribute("Start").as_double();
+    const double count = std::floor(range / found.attribute("Step").as_double(1) + 1.5);
+    if (count >= 1 && count <= static_cast<double>(kMostAlongAnAxis))
+      modulo.count = static_cast<std::int64_t>(count);
+    std::int64_t labels = 0;
+    for (const pugi::xml_node& node : found.children())
+      labels += local_name(node) == "Label" ? 1 : 0;
+    modulo.count = std::max(modulo.count, labels);
+    return modulo;
   }
 
   OmeBlock block_of(const pugi::xml_node& node) const {
@@ -215,7 +243,9 @@ bool is_ome(std::string_view description) {
   return false;
 }
 
-OmeMetadata read_ome(const StackSettings& settings, std::string_view description) {
+namespace {
+
+OmeMetadata read_document(const StackSettings& settings, std::string_view description) {
   const Reader reader(settings);
   // The document brings no entities of its own: pugixml passes over document types and expands none
   // of theirs.
@@ -230,6 +260,29 @@ OmeMetadata read_ome(const StackSettings& settings, std::string_view description
   const pugi::xml_node root = child(document, "OME");
   if (!root) reader.fail("has no element OME");
   return reader.read(root);
+}
+
+}  // namespace
+
+OmeMetadata read_ome(const StackSettings& settings, std::string_view description) {
+  OmeMetadata metadata = read_document(settings, description);
+  if (metadata.metadata_file.empty()) return metadata;
+  // A companion file: XML alone, beside this one.
+  const std::filesystem::path name = std::filesystem::path(metadata.metadata_file).filename();
+  std::ifstream file(settings.path.parent_path() / name, std::ios::binary);
+  if (file.peek() != '<' && file.peek() != kByteOrderMark) return metadata;
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!is_ome(text)) return metadata;
+  OmeMetadata said = read_document(settings, text);
+  said.uuid = metadata.uuid;
+  return said;
+}
+
+std::string uuid_in(std::string_view description) {
+  pugi::xml_document document;
+  if (!is_ome(description) || !document.load_buffer(description.data(), description.size()))
+    return {};
+  return trimmed(child(document, "OME").attribute("UUID").value());
 }
 
 }  // namespace driftd::camera

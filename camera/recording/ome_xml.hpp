@@ -46,15 +46,26 @@ struct OmeImage {
   std::vector<OmePlaneTime> times;
 };
 
+/// Another axis that goes along with time or z, and faster (ModuloAlongT, ModuloAlongZ).
+struct OmeModulo {
+  std::string type;        ///< "lifetime"; "": there is none
+  std::int64_t count = 1;  ///< of its positions
+};
+
 struct OmeMetadata {
   std::string uuid;
   std::string metadata_file;  ///< "": here; else the file that has the metadata
   std::vector<OmeImage> images;
+  OmeModulo with_time, with_z;
 };
 
 /// Whether a description is, or was, OME-XML.
 bool is_ome(std::string_view description);
 
+/// The UUID of the file that has this description; "": it does not say.
+std::string uuid_in(std::string_view description);
+
+/// Where the metadata are in a companion file beside this one, what that says.
 /// @param settings  file and option names, for the text of errors @throws RecordingError
 OmeMetadata read_ome(const StackSettings& settings, std::string_view description);
 

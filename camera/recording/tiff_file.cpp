@@ -18,6 +18,9 @@
 namespace driftd::camera {
 namespace {
 
+/// Doubles are read as floats.
+constexpr std::uint16_t kDoubleBits = 64;
+
 /// Compressions that libtiff often lacks, or never has, by their names.
 std::string codec_name(std::uint16_t compression) {
   struct Known {
@@ -140,6 +143,8 @@ bool TiffFile::big_endian() const noexcept {
 }
 
 bool TiffFile::turn_to(std::int64_t page) {
+  if (page >= pages_) return false;
+  if (leaves_out()) page = full_[static_cast<std::size_t>(page)];
   if (page < page_ || !turned_) {
     turned_ = TIFFSetDirectory(tiff_.get(), 0) != 0;
     page_ = 0;
@@ -152,13 +157,7 @@ StackShape TiffFile::shape() const {
   const std::int64_t width = large_tag(TIFFTAG_IMAGEWIDTH);
   const std::int64_t height = large_tag(TIFFTAG_IMAGELENGTH);
   check_frame_size(path_, width, height);
-  const std::uint16_t samples = small_tag(TIFFTAG_SAMPLESPERPIXEL);
-  if (samples != 1) {
-    fail_here(std::to_string(samples) + " samples a pixel; only grey images can be used");
-  }
-  if (small_tag(TIFFTAG_PHOTOMETRIC) != PHOTOMETRIC_MINISBLACK) {
-    fail_here("only images in which 0 is black can be used");
-  }
+  check_grey();
   const std::uint16_t compression = small_tag(TIFFTAG_COMPRESSION);
   if (TIFFIsCODECConfigured(compression) != 1) {
     fail_here("its pixels are packed by " + codec_name(compression) +
@@ -172,14 +171,71 @@ StackShape TiffFile::shape() const {
     shape.type = PixelType::U8;
   } else if (bits == 16 && (format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_INT)) {
     shape.type = PixelType::U16;
-  } else if (bits == 32 && format == SAMPLEFORMAT_IEEEFP) {
+  } else if ((bits == 32 || bits == kDoubleBits) && format == SAMPLEFORMAT_IEEEFP) {
     shape.type = PixelType::F32;
   } else {
     fail_here(std::to_string(bits) + "-bit pixels of sample format " + std::to_string(format) +
-              "; allowed are 8 and 16 bits unsigned (format 1), 16 bits signed (2) and 32 bits "
-              "floating point (3)");
+              "; allowed are 8 and 16 bits unsigned (format 1), 16 bits signed (2) and 32 and 64 "
+              "bits floating point (3): save it as one of these");
   }
   return shape;
+}
+
+void TiffFile::check_grey() const {
+  const std::uint16_t samples = small_tag(TIFFTAG_SAMPLESPERPIXEL);
+  const std::string only = ": only grey images can be used";
+  if (samples != 1 && small_tag(TIFFTAG_PLANARCONFIG) == PLANARCONFIG_SEPARATE) {
+    fail_here("has " + std::to_string(samples) +
+              " planes of one image, as colour images have, and as tifffile writes 3 or 4 frames "
+              "unless photometric='minisblack' says that they are grey" +
+              only);
+  }
+  if (samples != 1) {
+    fail_here(std::to_string(samples) + " samples a pixel, as colour images have" + only +
+              ", such as one of its channels saved alone");
+  }
+  // Without the tag 0 is black for ImageJ, too.
+  std::uint16_t photometric = PHOTOMETRIC_MINISBLACK;
+  TIFFGetField(tiff_.get(), TIFFTAG_PHOTOMETRIC, &photometric);
+  if (photometric == PHOTOMETRIC_PALETTE) {
+    fail_here("its pixels are numbers of colours in a palette (a lookup table)" + only +
+              ": give it one of greys, in ImageJ by Image, Lookup Tables, Grays");
+  }
+  if (photometric == PHOTOMETRIC_MINISWHITE) {
+    fail_here(
+        "0 is white in it: only images in which 0 is black can be used; save it so, in "
+        "ImageJ without an inverting lookup table");
+  }
+  if (photometric != PHOTOMETRIC_MINISBLACK) {
+    fail_here("its pixels are of the photometric interpretation " + std::to_string(photometric) +
+              only + " (interpretation 1)");
+  }
+}
+
+bool TiffFile::is_reduced() const {
+  return (large_tag(TIFFTAG_SUBFILETYPE) & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) != 0;
+}
+
+void TiffFile::leave_out_reduced() {
+  const auto reduced = [&](std::int64_t page) {
+    return TIFFSetDirectory(tiff_.get(), static_cast<tdir_t>(page)) != 0 && is_reduced();
+  };
+  const bool any =
+      reduced(0) || reduced(std::min<std::int64_t>(1, pages_ - 1)) || reduced(pages_ - 1);
+  turned_ = TIFFSetDirectory(tiff_.get(), 0) != 0;
+  page_ = 0;
+  if (any) {
+    std::vector<std::int64_t> full;
+    for (std::int64_t page = 0; page < pages_ && turn_to(page); ++page) {
+      if (!is_reduced()) full.push_back(page);
+    }
+    if (!full.empty()) {
+      full_ = std::move(full);
+      pages_ = static_cast<std::int64_t>(full_.size());
+    }
+  }
+  turn_to(0);
+  complaints_->last.clear();
 }
 
 bool TiffFile::is_signed() const {
@@ -201,11 +257,26 @@ bool TiffFile::page_is_whole() const {
   return parts > 0;
 }
 
+bool TiffFile::is_double() const {
+  return small_tag(TIFFTAG_BITSPERSAMPLE) == kDoubleBits;
+}
+
 void TiffFile::read(const StackShape& shape, std::byte* out) const {
+  if (!is_double()) {
+    read_parts(shape, bytes_of(shape.type), out);
+    return;
+  }
+  std::vector<double> wide(shape.pixels());
+  read_parts(shape, sizeof(double), reinterpret_cast<std::byte*>(wide.data()));
+  std::ranges::transform(wide, reinterpret_cast<float*>(out),
+                         [](double pixel) { return static_cast<float>(pixel); });
+}
+
+void TiffFile::read_parts(const StackShape& shape, std::size_t pixel_bytes, std::byte* out) const {
   if (TIFFIsTiled(tiff_.get()) != 0) {
-    read_tiles(shape, out);
+    read_tiles(shape, pixel_bytes, out);
   } else {
-    read_strips(out, shape.frame_bytes());
+    read_strips(out, shape.pixels() * pixel_bytes);
   }
 }
 
@@ -221,10 +292,9 @@ void TiffFile::read_strips(std::byte* out, std::size_t bytes) const {
   if (done != bytes) fail_here("has fewer pixels than its size says");
 }
 
-void TiffFile::read_tiles(const StackShape& shape, std::byte* out) const {
+void TiffFile::read_tiles(const StackShape& shape, std::size_t pixel_bytes, std::byte* out) const {
   const std::size_t tile_width = large_tag(TIFFTAG_TILEWIDTH);
   const std::size_t tile_height = large_tag(TIFFTAG_TILELENGTH);
-  const std::size_t pixel_bytes = bytes_of(shape.type);
   const auto width = static_cast<std::size_t>(shape.width_px);
   const auto height = static_cast<std::size_t>(shape.height_px);
   if (tile_width == 0 || tile_height == 0 || tile_width > kMaxFramePixels / tile_height) {
@@ -277,7 +347,7 @@ std::string TiffFile::text_of(std::uint32_t tag) const {
 }
 
 std::optional<std::uint64_t> TiffFile::plain_pixels_at() const {
-  if (is_compressed() || TIFFIsTiled(tiff_.get()) != 0) return std::nullopt;
+  if (is_compressed() || is_double() || TIFFIsTiled(tiff_.get()) != 0) return std::nullopt;
   const std::uint32_t strips = TIFFNumberOfStrips(tiff_.get());
   for (std::uint32_t i = 1; i < strips; ++i) {
     const std::uint64_t end =
@@ -288,7 +358,8 @@ std::optional<std::uint64_t> TiffFile::plain_pixels_at() const {
 }
 
 std::uint64_t TiffFile::plain_bytes() const {
-  if (TIFFIsTiled(tiff_.get()) == 0) return shape().frame_bytes();
+  if (TIFFIsTiled(tiff_.get()) == 0)
+    return shape().pixels() * (is_double() ? sizeof(double) : bytes_of(shape().type));
   return TIFFTileSize64(tiff_.get()) * TIFFNumberOfTiles(tiff_.get());
 }
 

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "camera/recording/image_stack.hpp"
 
@@ -28,13 +29,22 @@ class TiffFile {
   const std::string& chain_complaint() const noexcept { return chain_complaint_; }
   bool big_endian() const noexcept;
 
+  /// Counts no pages from here on that are thumbnails or other images of less resolution of what
+  /// other pages show, by their own tag. Where the first two pages and the last are none, the
+  /// others are not asked.
+  void leave_out_reduced();
+  bool leaves_out() const noexcept { return !full_.empty(); }
+
   /// Makes a page the current one; false where it cannot be read. Going on is quick.
   bool turn_to(std::int64_t page);
-  /// The current page's shape, without the number of frames; signed words count as unsigned ones.
+  /// The current page's shape, without the number of frames; signed words count as unsigned ones,
+  /// doubles as floats.
   /// @throws RecordingError also for a compression that this libtiff cannot undo
   StackShape shape() const;
   /// Whether the current page's 16 bits have a sign.
   bool is_signed() const;
+  /// Whether the current page is a thumbnail or mask of another.
+  bool is_reduced() const;
   /// Whether all pixels of the current page are within the file.
   bool page_is_whole() const;
   /// Copies the pixels of the current page, which must be of that shape.
@@ -43,8 +53,8 @@ class TiffFile {
   std::string_view description() const;
   /// Any other text of the current page, such as a program's own tag; "": it has none.
   std::string text_of(std::uint32_t tag) const;
-  /// Where the current page's pixels begin, if they are plain: uncompressed, in strips that follow
-  /// one another.
+  /// Where the current page's pixels begin, if they are plain: uncompressed, as its shape says, in
+  /// strips that follow one another.
   std::optional<std::uint64_t> plain_pixels_at() const;
   /// Bytes of the current page's strips or tiles, uncompressed.
   std::uint64_t plain_bytes() const;
@@ -63,14 +73,18 @@ class TiffFile {
   std::string loop_in_words();
   std::uint16_t small_tag(std::uint32_t tag) const;
   std::uint32_t large_tag(std::uint32_t tag) const;
+  void check_grey() const;
+  bool is_double() const;
+  void read_parts(const StackShape& shape, std::size_t pixel_bytes, std::byte* out) const;
   void read_strips(std::byte* out, std::size_t bytes) const;
-  void read_tiles(const StackShape& shape, std::byte* out) const;
+  void read_tiles(const StackShape& shape, std::size_t pixel_bytes, std::byte* out) const;
 
   std::filesystem::path path_;
   std::unique_ptr<Complaints> complaints_;
   std::unique_ptr<tiff, Closer> tiff_;
   std::int64_t pages_ = 0, page_ = 0;
-  bool turned_ = true;  ///< to page_: else libtiff may be at any
+  bool turned_ = true;              ///< to page_: else libtiff may be at any
+  std::vector<std::int64_t> full_;  ///< pages that are not left out; none: all
   std::string chain_complaint_;
 };
 

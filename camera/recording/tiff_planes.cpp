@@ -418,7 +418,8 @@ void check_bytes_of_pages(const StackSettings& settings, TiffFile& file, FileByt
     refuse(settings, "its first page has " + std::to_string(stored) + " bytes of pixels, " +
                          of_page + " need " + std::to_string(plain) + images);
   }
-  const bool has_more = first.find(kSubDirectories) != nullptr || first.find(kExif) != nullptr;
+  const bool has_more =
+      file.leaves_out() || first.find(kSubDirectories) != nullptr || first.find(kExif) != nullptr;
   const auto pages = static_cast<std::uint64_t>(file.pages());
   if (has_more || (compressed && pages > 1)) return;
   const std::uint64_t of_pixels = compressed ? stored : plain;

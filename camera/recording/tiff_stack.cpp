@@ -107,7 +107,8 @@ std::string in_words(const StackShape& shape, const TiffFile& words) {
 /// "7 x 5 uint16", as far as the metadata say and the current page contradicts; else "".
 std::string contradiction(const OmePlaneShape& said, const TiffFile& file) {
   const StackShape page = file.shape();
-  const std::string type = said.type == "float" ? name_of(PixelType::F32) : said.type;
+  const bool is_float = said.type == "float" || said.type == "double";
+  const std::string type = is_float ? name_of(PixelType::F32) : said.type;
   const std::int64_t width = said.width_px.value_or(page.width_px);
   const std::int64_t height = said.height_px.value_or(page.height_px);
   const std::string found = file.is_signed() ? "int16" : name_of(page.type);
@@ -291,8 +292,8 @@ std::unique_ptr<ImageStack> open_planes_behind(const StackSettings& settings, Ti
   const std::optional<std::uint64_t> pixels_at = file.plain_pixels_at();
   if (!pixels_at) {
     file.fail(planes.who + " says that " + std::to_string(planes.count) +
-              " images stand behind one page, which is packed or in tiles: how they are laid out "
-              "is not known");
+              " images stand behind one page, which is packed, in tiles or of 64 bits a pixel: how "
+              "they are laid out is not known");
   }
   StackShape shape = file.shape();
   const std::uint64_t apart = std::max<std::uint64_t>(planes.bytes_apart, shape.frame_bytes());
@@ -389,6 +390,9 @@ std::unique_ptr<ImageStack> open_words(const StackSettings& settings,
 
 std::unique_ptr<ImageStack> open_tiff_stack(const StackSettings& settings) {
   auto file = std::make_unique<TiffFile>(settings.path);
+  // Micro-Manager and OME-XML count all pages.
+  const bool counts_all = is_ome(file->description()) || !file->text_of(kMicroManagerTag).empty();
+  if (settings.every_page || !counts_all) file->leave_out_reduced();
   file->shape();  // a first page that cannot be used is refused whatever the metadata say
   const std::optional<std::uint16_t> zero = zero_of_words(*file);
   auto stack = open_words(settings, std::move(file));

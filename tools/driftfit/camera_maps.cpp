@@ -88,15 +88,17 @@ std::unique_ptr<camera::ImageStack> open_map(const std::filesystem::path& path, 
   settings.path = path;
   settings.format = camera::StackFormat::Tiff;
   const auto refuse = [&](const std::string& what) {
-    // Recordings have options for what is to be taken; a map has none.
-    throw InputError(path, fmt::format("{}; a map of {}s has one image, alone in its file",
-                                       what.substr(0, what.find("; ")), kind.name));
+    throw InputError(
+        path, fmt::format("{}; a map of {}s has one image, alone in its file", what, kind.name));
   };
   std::unique_ptr<camera::ImageStack> file;
   try {
     file = camera::open_stack(settings);
   } catch (const camera::RecordingError& error) {
-    refuse(error.problem);
+    // Recordings have options for what is to be taken; a map has none.
+    if (error.problem.find("option ") != std::string::npos)
+      refuse(error.problem.substr(0, error.problem.find("; ")));
+    throw InputError(path, fmt::format("cannot be a map of {}s: {}", kind.name, error.problem));
   }
   if (file->shape().frames != 1) refuse(counted(file->shape().frames, "image"));
   if (!file->notes().empty()) refuse(file->notes().front());

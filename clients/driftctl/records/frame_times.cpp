@@ -148,15 +148,27 @@ std::string without_brackets(const std::string& text) {
   return begin <= end && end != std::string::npos ? text.substr(begin, end + 1 - begin) : "";
 }
 
+/// Lines end as they do on any computer: by "\n", "\r\n" or "\r".
+std::vector<std::string> lines_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw std::runtime_error(file.string() + ": cannot be read");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    for (std::size_t end; (end = line.find('\r')) != std::string::npos; line.erase(0, end + 1))
+      lines.push_back(line.substr(0, end));
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 /// All lines but empty ones and comments (#).
 TableLines read_rows(const std::filesystem::path& file, int column, bool decimal_comma) {
-  std::ifstream in(file);
-  if (!in) throw std::runtime_error(file.string() + ": cannot be read");
   TableLines result;
   std::optional<bool> wide;
-  std::string line;
-  for (int number = 1; std::getline(in, line); ++number) {
-    if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+  int number = 0;
+  for (std::string& line : lines_of(file)) {
+    if (++number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     line = trimmed(line);
     if (line.empty() || (line[0] == '#' && !line.starts_with("#N/A"))) continue;
     const bool first = !wide;
@@ -203,6 +215,7 @@ class TimeReader {
     FrameTimes times;
     for (const TableLine& row : table_.rows) times.ns.push_back(time_of(row, times));
     if (!times.dates) judge_heading();
+    tell_order(times);
     if (commas_ > 0) {
       refuse_columns();
       times.notes.push_back(
@@ -256,6 +269,29 @@ class TimeReader {
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(fmt::format("{}:{}: {}", file_.string(), row.line, error.what()));
     }
+  }
+
+  /// Frames follow one another in time. Equal times are rounded ones; what goes back may be hours
+  /// without AM and PM, or the hour that the end of summer time repeats.
+  void tell_order(FrameTimes& times) const {
+    std::size_t equal = 0, back = 0, first_equal = 0, first_back = 0;
+    for (std::size_t i = 1; i < times.ns.size(); ++i) {
+      if (times.ns[i] == times.ns[i - 1] && equal++ == 0) first_equal = i;
+      if (times.ns[i] < times.ns[i - 1] && back++ == 0) first_back = i;
+    }
+    const auto note = [&](std::size_t count, std::size_t first, std::string_view what) {
+      if (count == 0) return;
+      times.notes.push_back(fmt::format("{}:{}: the time {} (and in {} more lines)", file_.string(),
+                                        table_.rows[first].line, what, count - 1));
+    };
+    note(equal, first_equal,
+         "is that of the line before: if it was rounded, the drift is that of another time");
+    if (back == 0) return;
+    const double before_ns = static_cast<double>(times.ns[first_back - 1]);
+    note(back, first_back,
+         fmt::format("goes back by {:.6g} s: lines in another order, hours without AM and PM, or a "
+                     "clock that was set",
+                     1e-9 * (before_ns - static_cast<double>(times.ns[first_back]))));
   }
 
   /// A date's time in the field behind it. No date is midnight while a time stands in its line.
@@ -331,12 +367,12 @@ class TimeReader {
     const std::string name = names.at(at - 1) + (more ? ' ' + names[at] : "");
     std::smatch unit;
     if (name.size() > kLongest || !std::regex_match(name, unit, heading_unit_) ||
-        matches(unit[1], unit_of(where_.unit)))
+        matches(unit.str(unit[1].matched ? 1 : 2), unit_of(where_.unit)))
       return;
     throw std::runtime_error(
         fmt::format("{}:{}: the heading '{}' says {}, and another unit is taken: --unit s, ms, us "
                     "or ns says it",
-                    file_.string(), table_.heading->line, name, unit[1].str()));
+                    file_.string(), table_.heading->line, name, unit.str(unit[1].matched ? 1 : 2)));
   }
 
   [[noreturn]] void refuse_zone(const TableLine& row, const std::string& behind) const {
@@ -417,7 +453,10 @@ class TimeReader {
       half_day_{R"([ap]\.?m\.?)", std::regex::icase},
       zone_{R"([A-Z]{2,3}T|(UTC|GMT|Z)?[+-]\d\d?(:?\d\d)?|[A-Z][A-Za-z]+/[A-Za-z_/-]+)"},
       zone_name_{"((utc|gmt|time)[ _-]?)?(offset|zone)|tz|utc|gmt", std::regex::icase},
-      heading_unit_{".*[^A-Za-z](ms|us|\xc2\xb5s|\xce\xbcs|ns)[^A-Za-z]*", std::regex::icase},
+      heading_unit_{
+          "(?:.*[^A-Za-z])?(ms|us|\xc2\xb5s|\xce\xbcs|ns|(?:milli|micro|nano)seconds?|m?secs?)"
+          "[^A-Za-z]*|.*[(\\[](s|seconds?|mins?|minutes?|hr?s?|hours?|d|days?)[)\\]]",
+          std::regex::icase},
       signed_decimal_{R"([+-]\d*[.,]\d.*)"},
       units_{
           "(m|u|n|\xc2\xb5|\xce\xbc)?s(ecs?)?|([a-z]+)?seconds?|mins?|minutes?|hr?s?|hours?|d|"
@@ -442,6 +481,10 @@ std::int64_t time_ns(const std::string& text, TimeUnit unit) {
   if (text.size() <= kLongest) {
     if (const auto number = parse_decimal_ns(text, places_of(unit))) return *number;
     if (const auto date = parse_date_time(text)) return date->ns;
+    if (parse_decimal_ns(text, 0)) {
+      throw std::runtime_error(fmt::format(
+          "'{}' is too large for a time in this unit: --unit s, ms, us or ns says another", text));
+    }
   }
   throw std::runtime_error(
       fmt::format("'{}' is neither a time as a decimal number nor a date and time like "

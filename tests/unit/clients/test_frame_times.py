@@ -267,8 +267,52 @@ class Times(unittest.TestCase):
             self.assertEqual(self.read([line], 1), [5 * 10**9], line)
         for heading in "time_ms", "t[us]", "Timestamp (ms)", "t/\u00b5s":
             self.assertIn("--unit", self.refused([heading, "5"]))
-        for heading in "time_s", "frames", "items", "time":
+        for heading in ("ms", "milliseconds", "Time (milliseconds)", "time_msec", "time_seconds_ms",
+                        "Time (min)", "Time [h]", "t (hours)", "Date (days)"):
+            self.assertIn(f"'{heading}' says", self.refused([heading, "5"]))
+        for heading in ("time_s", "frames", "items", "time", "[s]", "Time (s)", "time_sec", "seconds", "t_min", "Zeit h",
+                        "exposures", "Items (d.h)"):
             self.assertEqual(self.read([heading, "5"], 1), [5 * 10**9], heading)
+
+    def test_numbers_of_another_unit_are_too_large(self):
+        for text in "1795902646590", "1795902646590000", "1795902646590000000", "1795902646590.25":
+            self.assertIn("is too large for a time in this unit: --unit s, ms, us or ns says another", self.refused([text]))
+
+    def notes(self, *lines) -> str:
+        file = self.folder / "times.txt"
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return subprocess.run([os.environ["TIMES_OF"], file, "1", "s", "0", "notes"], capture_output=True, text=True,
+                              timeout=60, check=True).stdout
+
+    def test_times_that_stand_still_or_go_back_are_told(self):
+        self.assertEqual(self.notes("1.5", "2", "2.5"), "")
+        for digits in "1.7959e+09", "1795902646":
+            said = self.notes("# MATLAB's dlmwrite, a clock of whole seconds", "time", *[digits] * 9)
+            self.assertIn("times.txt:4: the time is that of the line before", said)
+            self.assertIn("(and in 7 more lines)", said)
+        for before, after, seconds in (("12:59:59.5", "01:00:00", "43199.5"), ("02:59:59.9", "02:00:00", "3599.9")):
+            said = self.notes(f"2026-10-25 {before}Z", f"2026-10-25 {after}Z", f"2026-10-25 {after}.1Z")
+            self.assertIn(f"times.txt:2: the time goes back by {seconds} s: lines in another order, hours without AM", said)
+            self.assertIn("(and in 0 more lines)", said)
+        self.assertIn("goes back by", self.notes("-9e9", "9e9", "-9e9"))
+
+    def test_lines_end_as_on_any_computer(self):
+        file = self.folder / "times.txt"
+        for end in "\n", "\r\n", "\r", "\n\r", "\r\r\n":
+            for last in "", end:
+                file.write_bytes(end.join(["# log", "time", "5.5", "6", "2026-11-28T21:50:46Z"]).encode() + last.encode())
+                done = subprocess.run([os.environ["TIMES_OF"], file, "1", "s", "0"], capture_output=True, text=True,
+                                      timeout=60, check=True)
+                self.assertEqual([int(line) for line in done.stdout.split()],
+                                 [5500000000, 6000000000, in_python("2026-11-28T21:50:46Z")], repr(end))
+
+    def test_dates_of_other_kinds_are_refused(self):
+        for text in ("11/28/2026 21:50:46", "28.11.2026 21:50:46", "28-Nov-2026 21:50:46", "2026/11/28 21:50:46",
+                     "21:50:46.590", "2026-11-28 21:50:46:590", "26-11-28 21:50:46", "2026-11-28_21-50-46",
+                     "Sat Nov 28 21:50:46 2026", "2026-11-28T21:50:46.59Z[UTC]", "numpy.datetime64('2026-11-28T21:50:46')",
+                     "PT12.5S", "0x6B0AF6F6", "1_795_902_646", "NaT", "2026-02-29 10:00:00",
+                     "2026-11-28 23:58:60", "2026-11-28 24:00:01", "2026-11-28T21:50:46+24:00"):
+            self.assertIn("times.txt:2: ", self.refused(["2026-01-01", text]))
 
 
 if __name__ == "__main__":

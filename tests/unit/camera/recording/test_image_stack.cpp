@@ -119,8 +119,8 @@ TEST_CASE("a TIFF that cannot be used says why") {
     CAPTURE(size);
     CHECK_THAT(complaint(settings), contains("stack.tif: "));
   }
-  write_tiff(settings.path, counting<double>(4, 4, 1), 4, 4, {});
-  CHECK_THAT(complaint(settings), contains("page 0: 64-bit") && contains("8 and 16 bits unsigned"));
+  write_tiff(settings.path, counting<std::uint32_t>(4, 4, 1), 4, 4, {});
+  CHECK_THAT(complaint(settings), contains("page 0: 32-bit") && contains("8 and 16 bits unsigned"));
   write_tiff(settings.path, counting<std::uint16_t>(8, 8, 1), 8, 8, {});
   write_tiff(settings.path, counting<std::uint16_t>(8, 9, 1), 8, 9, {.mode = "a"});
   CHECK_THAT(complaint(settings), contains("page 1: is 8 x 9 uint16, page 0 is 8 x 8 uint16"));
@@ -238,7 +238,7 @@ TEST_CASE("an HDF5 file that cannot be used says why") {
   std::filesystem::remove(settings.path);
   write_hdf5(settings.path, "/s", H5T_STD_I32LE, {kFrames, kHeight, kWidth}, u8);
   CHECK_THAT(complaint(settings),
-             contains("4-byte integers; allowed are uint8, uint16, int16, float32"));
+             contains("4-byte integers with a sign; allowed are uint8, uint16, int16 and floats"));
   std::filesystem::remove(settings.path);
   write_hdf5(settings.path, "/s", H5T_STD_U8LE, {kFrames, 0, kWidth}, u8);
   CHECK_THAT(complaint(settings), contains("frames of 21 x 0 px"));

@@ -161,6 +161,15 @@ class Files(WithFolder):
             tifffile.imwrite(self.folder / "s_0.tif", data[0], photometric="minisblack", metadata=None)  # says nothing
             self.assertIn(f"s_2.tif: is of {second} by its metadata, s_1.tif of {first}", self.refusal(self.folder))
 
+    def test_files_of_other_kinds_are_named(self):
+        for begin, text in ((b"\x93NUMPY\x01\0", "is an array of numpy (.npy), which is not read here: save it by tifffile.imwrite("),
+                            (b"MATLAB 5.0 MAT-file, Platform", "before 7.3, which is not read here: save it in MATLAB with \"-v7.3\""),
+                            (b"PK\x03\x04", "is a ZIP archive"), (b"\xda\xce\xbe\x0a", "is Nikon ND2"),
+                            (b"<?xml version", "name one of the TIFFs beside it")):
+            file = self.folder / "m.npy"
+            file.write_bytes(begin + bytes(500))
+            self.assertIn(text, self.refusal(file))
+
     def test_what_libtiff_cannot_unpack_is_named(self):
         for compression, name in ((34712, "JPEG 2000"), (33003, "JPEG 2000"), (48124, "Jetraw"), (50002, "JPEG XL"),
                                   (60000, "a compression of number 60000")):
@@ -260,7 +269,100 @@ class Hdf5(WithFolder):
         raw.write_bytes(whole[:-100])
         self.assertIn(f"of {len(whole) - 100} bytes where {len(whole)} are needed", self.refusal(file))
         raw.unlink()
-        self.assertIn(f"has its pixels in {raw}, which is not there", self.refusal(file))
+        self.assertIn(f"has its pixels in {raw}, which is not there: bring it to that place", self.refusal(file))
+
+    def test_pixels_beside_the_file_are_found(self):
+        data = movie(6, 12, 11)
+        file = self.folder / "e.h5"
+        with h5py.File(file, "w") as out:
+            out.create_dataset("movie", data.shape, data.dtype, external=[("pixels.bin", 0, data.nbytes)])
+        (self.folder / "pixels.bin").write_bytes(data.tobytes())
+        np.testing.assert_array_equal(self.read(file)[0], data)  # HDF5 looks in the current folder alone
+        (self.folder / "pixels.bin").write_bytes(data.tobytes()[:-2])
+        self.assertIn(f"of {data.nbytes - 2} bytes where {data.nbytes} are needed ({self.folder}", self.refusal(file))
+        (self.folder / "pixels.bin").unlink()
+        self.assertRegex(self.refusal(file), "in pixels.bin, which is neither beside it nor /.*/pixels.bin: bring it, or name "
+                         "its folder by the environment variable HDF5_EXTFILE_PREFIX")
+
+    def test_virtual_datasets_of_smaller_sources(self):
+        data = movie(6, 12, 11)
+        with h5py.File(self.folder / "a.h5", "w") as file:
+            file["raw"] = data
+        file = self.folder / "v.h5"
+
+        def write(frames, source, to=slice(None), kept=slice(None)):
+            layout = h5py.VirtualLayout((frames, 12, 11), data.dtype)
+            layout[to] = h5py.VirtualSource("a.h5", "raw", source)[kept]
+            with h5py.File(file, "w") as out:
+                out.create_virtual_dataset("movie", layout)
+
+        write(8, (8, 12, 11))
+        self.assertIn("/movie: is virtual, and 1 of its 1 source is smaller than what it takes: raw of a.h5 has 6 x 12 x 11 "
+                      "elements, it takes 8 x 12 x 11", self.refusal(file))
+        write(6, (6, 12, 13), kept=(slice(None), slice(None), slice(2, 13)))
+        self.assertIn("it takes 6 x 12 x 13", self.refusal(file))
+        write(3, (6, 12, 11), kept=slice(0, 6, 2))
+        np.testing.assert_array_equal(self.read(file)[0], data[::2])
+        write(8, (6, 12, 11), to=slice(2, 8))
+        frames, notes = self.read(file)
+        np.testing.assert_array_equal(frames[2:], data)
+        self.assertIn("is virtual, and 264 of its 1056 pixels come from no source: they hold the fill value", notes)
+
+    def test_links_that_lead_nowhere_are_told(self):
+        data = movie(6, 12, 11)
+        file = self.folder / "l.h5"
+        with h5py.File(file, "w") as out:
+            out["movie"] = h5py.ExternalLink("gone.h5", "/raw")
+            out["soft"] = h5py.SoftLink("/nowhere")
+        said = self.refusal(file)
+        self.assertIn("/movie (a link to /raw of gone.h5, which cannot be opened)", said)
+        self.assertIn("/soft (a link to /nowhere, which cannot be opened)", said)
+        self.assertIn("/movie: is a link to /raw of gone.h5, which cannot be opened", self.refusal("--dataset", "/movie", file))
+        with h5py.File(self.folder / "gone.h5", "w") as out:
+            out["raw"] = data
+        frames, notes = self.read(file)
+        np.testing.assert_array_equal(frames, data)
+        self.assertIn("has /soft (a link", notes)
+
+    def test_labels_of_dimensions_count(self):
+        data = movie(6, 12, 11)
+
+        def write(frames, labels, tags=False):
+            with h5py.File(self.folder / "d.h5", "w") as out:
+                made = out.create_dataset("movie", data=frames)
+                if tags:
+                    text = json.dumps({"axes": [{"key": label, "typeFlags": 2} for label in labels]})
+                    made.attrs["axistags"] = np.bytes_(text) if len(frames) % 2 == 0 else text
+                    return
+                for i, label in enumerate(labels):
+                    if label:
+                        made.dims[i].label = label
+
+        for tags, data in (False, data), (True, data), (True, data[:5]):
+            for labels in "tyx", ["Time", "row", "Column"], ["", "y", "x"]:
+                write(data, labels, tags)
+                frames, notes = self.read(self.folder / "d.h5")
+                np.testing.assert_array_equal(frames, data)
+                self.assertEqual(notes, "")
+            write(data[:, None], "tcyx", tags)
+            np.testing.assert_array_equal(self.read(self.folder / "d.h5")[0], data)
+            write(data, "cyx", tags)
+            self.assertIn("its frames are along c", self.read(self.folder / "d.h5")[1])
+            for labels in "yxt", "txy", ["", "x", "y"], ["x", "", ""], ["", "", "t"]:
+                write(data, labels, tags)
+                self.assertIn("the labels of its dimensions are " + ", ".join(label or "?" for label in labels),
+                              self.refusal(self.folder / "d.h5"))
+
+    def test_floats_of_other_sizes(self):
+        data = movie(5, 12, 11).astype(np.float64) / 3
+        for kind in "<f2", ">f2", "<f8", ">f8":
+            frames, _ = self.read(self.written(data.astype(kind)))
+            np.testing.assert_array_equal(frames, data.astype(kind).astype(np.float32))
+        for kind, text in (("u4", "4-byte integers without a sign"), ("i1", "1-byte integers with a sign"),
+                           ("?", "names of a list (an enumeration, such as a mask)"),
+                           ([("a", "u2"), ("b", "f4")], "of several values each (a table)")):
+            said = self.refusal(self.written(np.zeros((5, 12, 11), kind)))
+            self.assertIn(f"/movie: its elements are {text}; allowed are", said)
 
     def test_a_missing_filter_is_named(self):
         data = np.repeat(movie(5, 12, 1), 11, axis=2)

@@ -278,6 +278,55 @@ class Ome(WithTiff):
                 Shaped.choose_all(self, file, data, axes)
 
 
+    def write(self, name, frames, uuid, more):
+        text = f'<?xml version="1.0"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="{uuid}">{more}</OME>'
+        tifffile.imwrite(self.folder / name, frames, photometric="minisblack", metadata=None, description=text)
+        return self.folder / name
+
+    @staticmethod
+    def image(frames, blocks):
+        return ('<Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" SizeX="11" SizeY="12" SizeZ="1" SizeC="1" '
+                f'SizeT="{frames}" Type="uint16"><Channel ID="Channel:0"/>' + "".join(
+                    f'<TiffData FirstT="{t}" IFD="{page}" PlaneCount="1"><UUID FileName="{name}">{uuid}</UUID></TiffData>'
+                    for t, page, name, uuid in blocks) + "</Pixels></Image>")
+
+    def test_metadata_in_a_companion_file(self):
+        data = planes((6, 12, 11))
+        binary = '<BinaryOnly MetadataFile="m.companion.ome" UUID="urn:uuid:0"/>'
+        a, b = self.write("a.ome.tif", data[:4], "urn:uuid:1", binary), self.write("b.ome.tif", data[4:], "urn:uuid:2", binary)
+        self.assertIn("their metadata are in m.companion.ome: bring it beside this one", self.refusal(a))
+        order = [3, 5, 0, 1, 4, 2]
+        blocks = [(t, i % 4, "ab"[i // 4] + ".ome.tif", f"urn:uuid:{1 + i // 4}") for t, i in enumerate(order)]
+        companion = self.folder / "m.companion.ome"
+        companion.write_text(f'<?xml version="1.0"?><OME UUID="urn:uuid:0">{self.image(6, blocks)}</OME>', encoding="utf-8")
+        for files in [a], [b], [a, b], [self.folder]:
+            self.same(data[order], *files)
+        self.assertIn("is XML, which is not read here: of OME's companion files name one of the TIFFs", self.refusal(companion))
+        b.unlink()
+        self.assertIn("1 of 6 frames is whole (its metadata name b.ome.tif, which is not in its folder)", self.refusal(a))
+
+    def test_a_file_of_another_recording_is_told(self):
+        data = planes((6, 12, 11))
+        blocks = [(t, t % 3, "ab"[t // 3] + ".ome.tif", f"urn:uuid:{1 + t // 3}") for t in range(6)]
+        a = self.write("a.ome.tif", data[:3], "urn:uuid:1", self.image(6, blocks))
+        for uuid in "urn:uuid:2", "urn:uuid:77":
+            self.write("b.ome.tif", data[3:], uuid, self.image(6, blocks))
+            notes = self.same(data, a)
+            told = "1 file of its recording, b.ome.tif, has another UUID than its metadata say" in notes
+            self.assertEqual(told, uuid.endswith("77"), notes)
+
+    def test_axes_beside_time_are_not_taken_for_time(self):
+        file = self.folder / "s.ome.tif"
+        data = planes((3, 2, 12, 11))
+        tifffile.imwrite(file, data, photometric="minisblack", metadata={"axes": "TRYX"})
+        self.assertRegex(self.refusal(file), r"along time are at the same time along another axis \(ModuloAlongT: tile\), .*every_page")
+        self.same(data.reshape(6, 12, 11), "--every-page", file)
+        tifffile.imwrite(file, data, photometric="minisblack", metadata={"axes": "EZYX"})
+        self.assertIn("its frames are along lambda", self.same(data[:, 1], "--slice", 1, file))
+        tifffile.imwrite(file, data, photometric="minisblack", metadata={"axes": "ZRYX"})
+        self.assertIn("ModuloAlongZ", self.refusal(file))
+
+
 class NdTiff(WithTiff):
     def written(self, data, axes, per_file=10**9, leave_out=(), value=None):
         """A recording whose axes but the last two are named so; images in a random order of files."""
@@ -332,6 +381,26 @@ class NdTiff(WithTiff):
         file = self.written(np.stack([data, data], 1), ("time", "channel"), value=lambda axis, i: ["561", "488"][i]
                             if axis == "channel" else i)
         self.assertIn("0 (561), 1 (488)", self.refusal(file))  # names stay in the order they came
+
+    def test_names_of_times_are_ordered_by_their_numbers_or_told(self):
+        data = planes((6, 12, 11))
+        for names, order in ((["t25", "t3", "t100", "t1", "t50", "t7"], [3, 1, 5, 0, 4, 2]),
+                             (["12.5s", "0.5s", "2.25s", "100s", "2.5s", "50s"], [1, 2, 4, 0, 5, 3]),
+                             (["2,5", "0,5", "2,25", "10,5", "7,0", "-1,5"], [5, 1, 2, 0, 4, 3]),
+                             ([f"2026-11-29 10:00:{s}" for s in ("03", "01", "02.5", "00", "12", "04")], [3, 1, 2, 0, 5, 4]),
+                             ([" 10", "9 ", "1", "2", "3", " 0 "], [5, 2, 3, 4, 1, 0]),
+                             (["before", "after", "t3", "t1", "t2", "x"], None),
+                             (["t1s", "t2s", "t1min", "t2min", "t1h", "t2h"], None),
+                             ([3, 1, "wash", 0, 2, "end"], [3, 1, 4, 0, 2, 5])):
+            for axis in "time", "frame":
+                for old in self.folder.iterdir():
+                    old.unlink()
+                file = self.written(data, (axis,), value=lambda _, i: names[i])
+                notes = self.same(data if order is None else data[order], file)
+                told = f"has images whose {axis} is a name (" in notes
+                self.assertEqual(told, order is None or "wash" in names, notes)
+                if order is None:
+                    self.assertIn("in the order in which the file has them", notes)
 
     def test_what_is_missing_is_told(self):
         data = planes((12, 12, 11))
@@ -458,6 +527,75 @@ class Others(WithTiff):
         self.assertIn("has 2 channels: 0 (GFP), 1 (Cy5)", self.refusal(file))
         self.same(data[:, 1], "--channel", 1, file)
         self.assertEqual([json.loads(text)["FrameIndex"] for text in self.metadata("--channel", 1, file)], list(range(5)))
+
+    def test_pages_of_micro_manager_that_do_not_say_where_they_stand_are_refused(self):
+        data = planes((6, 12, 11))
+        file = self.folder / "s.tif"
+        for silent in ([0], [3], [5], [3, 4]):
+            for instead in None, "{}", '{"Fra':
+                for channels in 1, 2:
+                    with tifffile.TiffWriter(file) as out:
+                        for i, frame in enumerate(data):
+                            text = json.dumps({"FrameIndex": i // channels, "ChannelIndex": i % channels})
+                            text = instead if i in silent else text
+                            out.write(frame, photometric="minisblack", metadata=None, contiguous=False,
+                                      extratags=[(51123, 2, None, text, True)] if text else [])
+                    said = self.refusal(file)
+                    self.assertIn(f"page {silent[0]}" + (" (and 1 more)" if silent[1:] else "") + " of its 6 pages does not "
+                                  "say which frame it is, as Micro-Manager's JSON (tag 51123) of the others does; the option", said)
+                    self.same(data, "--every-page", file)
+
+    def test_images_of_less_resolution_are_no_frames(self):
+        data = planes((6, 12, 11))
+        file = self.folder / "s.tif"
+
+        def write(pages):
+            """Pages, and whether each is a thumbnail by its tag."""
+            with tifffile.TiffWriter(file) as out:
+                for page, small in pages:
+                    out.write(page, photometric="rgb" if page.ndim > 2 else "minisblack", metadata=None, contiguous=False,
+                              subfiletype=int(small))
+
+        small, colours = data[0, ::2, ::2], np.zeros((6, 5, 3), np.uint8)
+        for pages in ([(small, True), *((frame, False) for frame in data)], [(colours, True), *((frame, False) for frame in data)],
+                      [*((frame, False) for frame in data), (small, True)],
+                      [page for frame in data for page in ((frame, False), (frame[::2, ::2], True))],
+                      [page for frame in data for page in ((frame, False), (frame // 2, True))]):
+            write(pages)
+            self.same(data, file)
+            self.same(data, "--every-page", file)
+        write([(frame, False) for frame in data] + [(small, False)])
+        self.assertIn("page 6: is 6 x 6 uint16, page 0 is 11 x 12 uint16", self.refusal(file))
+
+    def test_doubles_are_read_as_floats(self):
+        data = np.random.default_rng(1).normal(100, 3, (5, 40, 37))
+        file = self.folder / "s.tif"
+        for options in ({}, {"byteorder": ">", "compression": "zlib"}, {"tile": (16, 16)}, {"rowsperstrip": 7}):
+            tifffile.imwrite(file, data, photometric="minisblack", **options)
+            self.same(data.astype(np.float32), file)
+        tifffile.imwrite(file, data, photometric="minisblack", truncate=True)
+        self.assertIn("of 64 bits a pixel: how they are laid out is not known", self.refusal(file))
+
+    def test_what_is_not_grey_says_what_it_is(self):
+        file = self.folder / "s.tif"
+        byte = np.uint8
+        for pixels, options, text in (
+                (planes((12, 11, 3), byte), {"photometric": "rgb"}, "3 samples a pixel, as colour images have"),
+                (planes((3, 12, 11)), {}, "as tifffile writes 3 or 4 frames unless photometric='minisblack'"),
+                (planes((12, 11), byte), {"photometric": "miniswhite"}, "0 is white in it"),
+                (planes((12, 11), byte), {"photometric": "palette", "colormap": np.zeros((3, 256), np.uint16)},
+                 "numbers of colours in a palette"),
+                (planes((12, 11), np.int32), {}, "32-bit pixels of sample format 2; allowed are")):
+            tifffile.imwrite(file, pixels, metadata=None, **options)
+            self.assertIn(text, self.refusal(file))
+
+    def test_a_page_that_does_not_say_what_0_is_has_black_there(self):
+        data = planes((2, 12, 11))
+        entries = [entry for entry in tags_of(data[0], 4096) if entry[0] != 262]
+        file = self.folder / "s.tif"
+        head = struct.pack("<2sHI", b"II", 42, 8) + directory(entries, 8, lambda behind: 0)
+        file.write_bytes(head.ljust(4096, b"\0") + data[0].tobytes())
+        self.same(data[:1], file)
 
     def test_scanimage_saves_channels_in_turn(self):
         data = planes((10, 12, 11), np.int16)

@@ -144,6 +144,20 @@ class Found(WithMaps):
         np.testing.assert_array_equal(whole, self.localize(part, *self.map_options(camera)))
         self.assertGreater(len(whole), 20)
 
+    def test_maps_as_numpy_makes_them(self):
+        camera = Camera(0.01)
+        frames, _ = movie(camera, 4, 800, 5)
+        stack = self.save("part", frames)
+        as_floats = self.localize(stack, *self.map_options(camera))
+        self.assertGreater(len(as_floats), 20)
+        for name in "gain", "offset", "variance":
+            pixels = getattr(camera, name).astype(np.float64)
+            with tifffile.TiffWriter(self.folder / f"{name}.tif") as out:  # a thumbnail, as viewers have it, before the map
+                out.write(np.zeros((9, 9, 3), np.uint8), photometric="rgb", metadata=None, subfiletype=1)
+                out.write(pixels, photometric="minisblack", metadata=None)
+        maps = [value for name in ("gain", "offset", "variance") for value in (f"--{name}-map", self.folder / f"{name}.tif")]
+        np.testing.assert_array_equal(as_floats, self.localize(stack, *maps))
+
     def test_the_description_tells_of_the_file_and_the_maps(self):
         camera = Camera(0.01)
         frames, _ = movie(camera, 4, 800, 5)
@@ -301,7 +315,7 @@ class Refused(WithMaps):
             ("variance", with_pixel(camera.variance, np.nan), "infinity for a pixel that is gone"),
             ("variance", np.full((SIDE, SIDE), np.inf, np.float32), "half of the pixels or more are gone"),
             ("variance", np.stack([camera.variance] * 3), "3 images; a map of variances has one"),
-            ("offset", camera.offset.astype(np.float64), "64-bit pixels"),
+            ("offset", camera.offset.astype(np.int32), "cannot be a map of offsets: page 0: 32-bit pixels of sample format 2; allowed are"),
         ]
         for name, pixels, text in cases:
             file = self.save(name, pixels)
@@ -324,6 +338,15 @@ class Refused(WithMaps):
             said = self.run_program(stack, "-o", self.folder / "o", "--gain-map", file, code=1)
             self.assertIn(text, said)
             self.assertNotIn("option", said)
+        colours = self.folder / "colours.tif"
+        tifffile.imwrite(colours, np.ones((SIDE, SIDE, 3), np.uint8), photometric="rgb")
+        self.assertIn("cannot be a map of gains: page 0: 3 samples a pixel, as colour images have: only grey images can be used",
+                      self.run_program(stack, "-o", self.folder / "o", "--gain-map", colours, code=1))
+        array = self.folder / "gain.npy"
+        np.save(array, camera.gain)
+        said = self.run_program(stack, "-o", self.folder / "o", "--gain-map", array, code=1)
+        self.assertIn("gain.npy: cannot be a map of gains: is an array of numpy (.npy), which is not read here: save it by tifffile",
+                      said)
         text = self.folder / "text.tif"
         text.write_text("no map")
         for file in text, self.folder / "nowhere.tif":

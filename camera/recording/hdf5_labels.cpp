@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "camera/recording/hdf5_labels.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+namespace driftd::camera {
+namespace {
+
+constexpr std::size_t kLongestShown = 20;
+constexpr hssize_t kMostTexts = 64;
+constexpr std::size_t kLongestLabels = std::size_t{1} << 20;
+
+/// The texts of an attribute; none: it is something else.
+std::vector<std::string> texts_of(hid_t dataset, const char* name) {
+  std::vector<std::string> texts;
+  if (H5Aexists(dataset, name) <= 0) return texts;
+  const Hdf5Handle attribute(H5Aopen(dataset, name, H5P_DEFAULT), H5Aclose);
+  const Hdf5Handle type(attribute ? H5Aget_type(attribute.get()) : H5I_INVALID_HID, H5Tclose);
+  const Hdf5Handle space(attribute ? H5Aget_space(attribute.get()) : H5I_INVALID_HID, H5Sclose);
+  if (!type || !space || H5Tget_class(type.get()) != H5T_STRING) return texts;
+  const hssize_t points = H5Sget_simple_extent_npoints(space.get());
+  if (points < 1 || points > kMostTexts) return texts;
+  const auto count = static_cast<std::size_t>(points);
+  if (H5Tis_variable_str(type.get()) > 0) {
+    std::vector<char*> read(count);
+    if (H5Aread(attribute.get(), type.get(), static_cast<void*>(read.data())) < 0) return texts;
+    for (const char* text : read) texts.emplace_back(text == nullptr ? "" : text);
+    H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, static_cast<void*>(read.data()));
+    return texts;
+  }
+  const std::size_t length = H5Tget_size(type.get());
+  if (length > kLongestLabels) return texts;
+  std::string read(count * length, '\0');
+  if (H5Aread(attribute.get(), type.get(), read.data()) < 0) return texts;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string text = read.substr(i * length, length);
+    text.resize(std::min(text.find('\0'), text.find_last_not_of(' ') + 1));
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+/// A label for each dimension, or none.
+std::vector<std::string> labels_of(const Hdf5Dataset& opened) {
+  const std::size_t rank = opened.dimensions.size.size();
+  std::vector<std::string> labels = texts_of(opened.dataset.get(), "DIMENSION_LABELS");
+  if (labels.size() == rank) return labels;
+  labels.clear();
+  const std::vector<std::string> tags = texts_of(opened.dataset.get(), "axistags");
+  if (tags.size() != 1) return labels;
+  const nlohmann::json said = nlohmann::json::parse(tags.front(), nullptr, false);
+  if (!said.is_object() || !said.contains("axes") || !said["axes"].is_array()) return labels;
+  for (const nlohmann::json& axis : said["axes"]) {
+    const auto key = axis.is_object() ? axis.find("key") : axis.end();
+    if (!axis.is_object() || key == axis.end() || !key->is_string()) return {};
+    labels.push_back(key->get<std::string>());
+  }
+  if (labels.size() != rank) labels.clear();
+  return labels;
+}
+
+/// 'x', 'y' or 't' for what is known to be columns, rows or frames.
+char kind_of(std::string label) {
+  std::ranges::transform(label, label.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto is_any = [&](std::initializer_list<const char*> names) {
+    return std::ranges::find(names, label) != names.end();
+  };
+  if (is_any({"x", "column", "columns", "width"})) return 'x';
+  if (is_any({"y", "row", "rows", "height"})) return 'y';
+  if (is_any({"t", "time", "times", "frame", "frames"})) return 't';
+  return '?';
+}
+
+}  // namespace
+
+void check_labels(Hdf5Dataset& opened) {
+  const std::vector<std::string> labels = labels_of(opened);
+  H5Eclear2(H5E_DEFAULT);
+  if (labels.empty()) return;
+  std::array<char, 3> kinds{};
+  std::string all;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::string& label = labels[opened.dimensions.of[i]];
+    kinds[i] = kind_of(label);
+    all += (i == 0 ? "" : ", ") + (label.empty() ? "?" : label.substr(0, kLongestShown));
+  }
+  const char rows = opened.columns_first ? 'x' : 'y', columns = opened.columns_first ? 'y' : 'x';
+  const bool first = kinds[0] == 'x' || kinds[0] == 'y';
+  const bool second = kinds[1] != '?' && kinds[1] != rows;
+  const bool third = kinds[2] != '?' && kinds[2] != columns;
+  if (first || second || third) {
+    fail_by_hdf5(opened.path, opened.name + ": the labels of its dimensions are " + all +
+                                  "; a stack has frames, rows and columns (t, y, x) in this "
+                                  "order: save it so");
+  }
+  const std::string& frames = labels[opened.dimensions.of[0]];
+  if (!frames.empty() && kinds[0] != 't')
+    opened.notes.push_back("its frames are along " + frames.substr(0, kLongestShown));
+}
+
+}  // namespace driftd::camera
