@@ -15,6 +15,7 @@
 
 #include "camera/pixel_format.hpp"
 #include "camera/source_options.hpp"
+#include "control/values/acquaint_when.hpp"
 #include "control/values/types.hpp"
 #include "fitter/cuda_mode.hpp"
 
@@ -133,6 +134,7 @@ struct Stage {
   std::array<std::array<double, 2>, 2> image_to_stage;
   double delay_us, time_constant_us, resonance_hz, damping;
   bool require_driver;  ///< no lock without one that says it is ready
+  control::AcquaintWhen acquaint;
 };
 
 struct RealTime {

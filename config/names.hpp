@@ -117,6 +117,12 @@ inline constexpr auto kNames<LogLevel> = std::to_array<Named<LogLevel>>({
     {"error", LogLevel::Error},
 });
 template <>
+inline constexpr auto kNames<control::AcquaintWhen> = std::to_array<Named<control::AcquaintWhen>>({
+    {"first", control::AcquaintWhen::First},
+    {"held", control::AcquaintWhen::Held},
+    {"never", control::AcquaintWhen::Never},
+});
+template <>
 inline constexpr auto kNames<control::ControlLaw> = std::to_array<Named<control::ControlLaw>>({
     {"auto", control::ControlLaw::Auto},
     {"observer", control::ControlLaw::Observer},

@@ -222,6 +222,15 @@ std::vector<Option> stage_section() {
            .min = 0.01,
            .max = 100,
            .reload = Reload::Idle}),
+      row<&Config::stage, &Stage::acquaint>(
+          "stage.acquaint", control::AcquaintWhen::First,
+          {.text = "When a lock finds out by itself how the stage answers (matrix, dead time, "
+                   "response), by moves of 3 to 5 nm for a second or two that no frame decides. "
+                   "`first`: before the first correction, unless an earlier lock has found it out "
+                   "for this description; and when it is held because the stage does not follow. "
+                   "`held`: only then; `driftctl calibrate --write` sets it. `never`: the lock "
+                   "goes by what is described.",
+           .reload = Reload::Idle}),
       row<&Config::stage, &Stage::require_driver>(
           "stage.require_driver", false,
           {.text = "`true`: `lock` is refused unless a driver has reported that the stage is ready "

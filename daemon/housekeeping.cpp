@@ -13,6 +13,7 @@
 #include "base/monotonic.hpp"
 #include "config/endpoint.hpp"
 #include "daemon/setup/compose.hpp"
+#include "daemon/status/stage_words.hpp"
 #include "daemon/status/status_line.hpp"
 #include "daemon/status/status_messages.hpp"
 #include "daemon/wire/command_rights.hpp"
@@ -64,6 +65,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
       stage_(config_, session_, pipeline_.ports(), loop_, events_),
       memory_(config_, session_, camera_, loop_, stage_, events_,
               [this] { return markers_.sizes(); }),
+      stage_memory_(config_, camera_, loop_, stage_, events_),
       interrupted_(config_, memory_, camera_, loop_, stage_, events_,
                    [this] { return pipeline_.publisher().has_driver(); }),
       markers_(config_, pipeline_.chosen(), camera_, loop_, events_, &interrupted_),
@@ -122,12 +124,14 @@ void Housekeeping::finish() {
   refuse_pending();
   collect();
   memory_.write_last();
+  stage_memory_.turn();
   raw_frames_.finish();
   record_.finish();
 }
 
 void Housekeeping::start() {
   interrupted_.take(memory_.recall());
+  stage_memory_.recall();
   pipeline_.start(config_);
   raw_frames_.begin(pipeline_.ports().raw_frames);
   camera_.look();
@@ -183,6 +187,7 @@ void Housekeeping::turn(int patience_ms) {
   hold_recording();
   collect();
   stage_.turn(monotonic_ns());
+  stage_memory_.turn();
   places_.turn(monotonic_ns());
   lock_.hold_back_at_start(interrupted_.asks() || places_.was_asked());
   lock_.turn(monotonic_ns());
@@ -286,6 +291,7 @@ nlohmann::json Housekeeping::status() {
        .estimator = name_of(chosen.estimator),
        .estimator_reason = chosen.estimator_reason,
        .roi_px = chosen.fitter->roi_px(),
+       .acquaintance = acquaintance_json(loop, config_.stage),
        .max_jump_nm = config_.lock.max_jump_nm,
        .at_start_waits = lock_.waits_for(),
        .size = markers_.size(),

@@ -30,6 +30,7 @@
 #include "daemon/reload.hpp"
 #include "daemon/resume/lock_recovery.hpp"
 #include "daemon/resume/lock_saver.hpp"
+#include "daemon/resume/stage_memory.hpp"
 #include "daemon/stage/stage_channel.hpp"
 #include "daemon/status/reporter.hpp"
 #include "daemon/wire/command_server.hpp"
@@ -90,6 +91,7 @@ class Housekeeping {
   CameraNetwork camera_network_;
   StageChannel stage_;
   LockSaver memory_;
+  StageMemory stage_memory_;
   LockRecovery interrupted_;
   MarkerKeeper markers_;
   LockOrders lock_;

@@ -484,6 +484,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   }
   lines.push_back(state_line(now_ns));
   if (text(status_, "/state") == state_) add_text(status_, "/cure", Tone::Warning, lines);
+  add_text(status_, "/acquaintance/text", Tone::Plain, lines);
   add_text(status_, "/interrupted/text", Tone::Warning, lines);
   lines.push_back(camera_line(status_));
   add_text(status_, "/camera/problem", Tone::Bad, lines);  // why there is none

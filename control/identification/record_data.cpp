@@ -11,7 +11,6 @@ namespace driftd::control {
 namespace {
 
 constexpr std::size_t kFewestQuiet = 30;
-constexpr std::size_t kFewestMoving = 150;
 constexpr double kFewestShare = 0.4;  // of the frames while the stage moves
 constexpr double kLeastMotionNm = 1;
 /// A frame is far from its neighbours beyond so many largest steps of the command, or standard
@@ -135,7 +134,7 @@ void fill_slots(PreparedRecord& prepared, const Clean& record) {
   }
 }
 
-StageVerdictText judge_counts(const PreparedRecord& prepared) {
+StageVerdictText judge_counts(const PreparedRecord& prepared, std::size_t fewest_moving) {
   const FitData& data = prepared.data;
   const auto present = [&](std::size_t begin, std::size_t end) {
     std::size_t count = 0;
@@ -147,7 +146,7 @@ StageVerdictText judge_counts(const PreparedRecord& prepared) {
   const std::size_t quiet = present(0, data.begin);
   const std::size_t moving = present(data.begin, data.end);
   const auto all = static_cast<double>(data.end - data.begin);
-  if (quiet >= kFewestQuiet && moving >= kFewestMoving &&
+  if (quiet >= kFewestQuiet && moving >= fewest_moving &&
       static_cast<double>(moving) >= kFewestShare * all)
     return {};
   return {StageRefusal::TooFewFrames,
@@ -216,7 +215,7 @@ StageVerdictText refuse_jump(const Jump& jump) {
               "markers are far apart, and calibrate again."};
 }
 
-PreparedRecord prepare(const StageRecord& record) {
+PreparedRecord prepare(const StageRecord& record, std::size_t fewest_moving) {
   PreparedRecord prepared;
   FitData& data = prepared.data;
   const Clean kept = clean(record);
@@ -224,7 +223,7 @@ PreparedRecord prepare(const StageRecord& record) {
     prepared.verdict = {refusal, text};
     return prepared;
   };
-  if (kept.samples.size() < kFewestQuiet + kFewestMoving)
+  if (kept.samples.size() < kFewestQuiet + fewest_moving)
     return refuse(StageRefusal::TooFewFrames,
                   "Hardly any frame had a drift. Check that enough markers are bright, in focus "
                   "and away from the image's border.");
@@ -246,7 +245,7 @@ PreparedRecord prepare(const StageRecord& record) {
   fill_slots(prepared, kept);
   prepared.missing = static_cast<int>(data.slots.use.size() - data.slots.present());
   prepared.age_s = median_age_s(kept);
-  prepared.verdict = judge_counts(prepared);
+  prepared.verdict = judge_counts(prepared, fewest_moving);
   if (prepared.verdict.refusal != StageRefusal::None) return prepared;
 
   prepared.difference_sd_nm = {difference_sd(data, 0), difference_sd(data, 1)};

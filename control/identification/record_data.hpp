@@ -22,7 +22,9 @@ struct PreparedRecord {
   double excursion_nm = 0;
   int outliers = 0, missing = 0;
 };
-PreparedRecord prepare(const StageRecord& record);
+/// Frames that a calibration takes at least while the stage moves.
+constexpr std::size_t kFewestMoving = 150;
+PreparedRecord prepare(const StageRecord& record, std::size_t fewest_moving = kFewestMoving);
 
 /// Autoregressions of an order for both axes, from the slots from `begin` to `end`.
 void fit_noise(FitData& data, const std::array<std::vector<double>, 2>& noise, std::size_t order,

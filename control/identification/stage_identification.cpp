@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
-#include "base/median.hpp"
-#include "control/identification/record_data.hpp"
+#include "control/identification/record_fit.hpp"
 #include "control/identification/speed_bound.hpp"
 #include "control/identification/stage_description.hpp"
 #include "control/values/number_text.hpp"
@@ -20,16 +18,7 @@ constexpr double kStretchS = 1.0, kShortStretchS = 0.25;
 constexpr double kUnexplainedStretch = 0.3;
 /// A jump of the image that no stage makes: in steps of the command, in standard deviations.
 constexpr double kFarSteps = 30, kFarSd = 30;
-constexpr int kRounds = 25, kFewRounds = 6;
-constexpr std::size_t kValleys = 4;
-/// A valley of the sum of squares that is no deeper than the best by more is as likely.
-constexpr double kAsLikely = 16;
-/// A stage's natural frequency in units of the frame rate beyond which there may be several.
-constexpr double kUnresolved = 0.3;
 constexpr std::size_t kFirstOrder = 12;  ///< of the noise model from the quiet part alone
-constexpr std::size_t kNoiseOrder = 60;
-/// A record has to give so many frames for each coefficient of the noise.
-constexpr std::size_t kFramesACoefficient = 30;
 /// A jump that the fit does not explain.
 constexpr double kJumpSteps = 4, kJumpSd = 15, kLeastJumpNm = 8;
 /// What may stay unexplained of the motion, against the noise's own and at all.
@@ -49,15 +38,6 @@ struct Run {
   StageVerdictText verdict;
   FitData& data() noexcept { return prepared.data; }
 };
-
-double lag_of(const ResponseShape& shape) {
-  return shape.damping / (std::numbers::pi * shape.frequency_hz);
-}
-
-std::size_t noise_order(const FitData& data) {
-  return std::clamp<std::size_t>(data.slots.present() / kFramesACoefficient, kFirstOrder,
-                                 kNoiseOrder);
-}
 
 /// Mean square of what is white, by its median: a few frames that are far out do not count.
 double mean_square(const std::vector<double>& white, const std::vector<SlotUse>& use,
@@ -215,46 +195,10 @@ bool begin(Run& run) {
   return run.verdict.refusal == StageRefusal::None;
 }
 
-/// Fits from several shapes of about the same lag, fast after a long dead time and slow after a
-/// short one, best first: where frames come seldom, one looks almost like another, and the sum of
-/// squares has several valleys.
-std::vector<ResponseFit> fit_from_several(const FitData& data, const ResponseShape& found) {
-  const double lag_s = found.delay_s + lag_of(found);
-  std::vector<ResponseFit> starts;
-  for (const double share : {0.85, 1.0, 1.15}) {
-    for (int n = 0; n < 11; ++n) {
-      const double frequency_hz = 7 * std::pow(1.5, n);
-      for (const double damping : {0.5, 0.9}) {
-        ResponseShape start{.order = 2, .frequency_hz = frequency_hz, .damping = damping};
-        start.delay_s = share * lag_s - lag_of(start);
-        if (start.delay_s >= 0) starts.push_back(fit_gains(data, start));
-      }
-    }
-  }
-  starts.push_back(fit_gains(data, found));
-  const auto by_chi_square = [](const ResponseFit& a, const ResponseFit& b) {
-    return a.chi_square < b.chi_square;
-  };
-  std::ranges::sort(starts, by_chi_square);
-  std::vector<ResponseFit> fits;
-  for (const ResponseFit& start : starts) {
-    // One of each frequency: neighbours lie in the same valley.
-    const bool new_one = std::ranges::none_of(fits, [&](const ResponseFit& fit) {
-      return std::abs(std::log(fit.shape.frequency_hz / start.shape.frequency_hz)) < 0.3;
-    });
-    if (!new_one) continue;
-    fits.push_back(start);
-    if (fits.size() == kValleys) break;
-  }
-  for (ResponseFit& fit : fits) fit = fit_response(data, fit.shape, kFewRounds);
-  std::ranges::sort(fits, by_chi_square);
-  return fits;
-}
-
 /// A first fit with the quiet part's noise: whether it explains the motion.
 bool fit_first(Run& run) {
   FitData& data = run.data();
-  run.fit = fit_response(data, fit_from_several(data, run.fit.shape).front().shape, kRounds);
+  run.fit = fit_response(data, fit_from_several(data, run.fit.shape).front().shape, kFitRounds);
   if (!run.fit.converged) {
     run.verdict = {StageRefusal::NotLinear, "The stage's motion fits no response."};
     return false;
@@ -281,38 +225,6 @@ bool judge_fit(Run& run) {
   if (run.verdict.refusal == StageRefusal::None)
     run.verdict = refuse_not_linear(std::max(rest.share, rest.slow_share));
   return false;
-}
-
-/// Noise and response by turns, until outliers and noise model are settled.
-void settle(Run& run) {
-  FitData& data = run.data();
-  const std::size_t order = noise_order(data);
-  for (int round = 0; round < 2; ++round) {
-    mark_history(data.slots, order);
-    const auto left = unexplained(data, run.fit, false);
-    fit_noise(data, left, order, 0, data.slots.use.size());
-    run.prepared.outliers += leave_out_outliers(data, left);
-    mark_history(data.slots, order);
-    if (round == 0) run.fit = fit_response(data, run.fit.shape, kRounds);
-  }
-  // Where frames follow one another more slowly than the stage answers, there may be a better one.
-  std::vector<ResponseFit> fits = {run.fit};
-  if (run.fit.shape.frequency_hz * data.slots.period_s > kUnresolved)
-    fits = fit_from_several(data, run.fit.shape);
-  run.fit = fit_response(data, fits.front().shape, kRounds);
-  for (const ResponseFit& fit : fits) {
-    if (fit.chi_square < run.fit.chi_square + kAsLikely) run.as_likely.push_back(fit.shape);
-  }
-}
-
-/// First order only where it explains as much: where frames come too seldom to tell, the second is
-/// the better guess, held by what is known of damping.
-void choose_order(Run& run) {
-  ResponseShape simple = run.fit.shape;
-  simple.order = 1;
-  simple.time_constant_s = lag_of(run.fit.shape);
-  ResponseFit fit = fit_response(run.data(), simple, kRounds);
-  if (fit.converged && fit.chi_square < run.fit.chi_square) run.fit = std::move(fit);
 }
 
 /// Whether the plays lag behind, as hysteresis does. Commands that came late can make them lead:
@@ -342,7 +254,7 @@ void look_for_hysteresis(Run& run) {
   const ResponseFit gains = fit_gains(with, run.fit.shape);
   const double unknowns = 4 * kPlays.size();
   if (!gains.converged || gains.chi_square > run.fit.chi_square - unknowns - kEvidence) return;
-  ResponseFit fit = fit_response(with, run.fit.shape, kRounds);
+  ResponseFit fit = fit_response(with, run.fit.shape, kFitRounds);
   if (!fit.converged || !lags(fit)) return;
   run.data() = std::move(with);
   run.fit = std::move(fit);
@@ -361,8 +273,12 @@ StageIdentification identify_stage(const StageRecord& record,
   };
   const auto goes_on = [&] { return run.verdict.refusal == StageRefusal::None && !cancelled(); };
   if (goes_on() && begin(run) && goes_on() && fit_first(run) && goes_on() && judge_fit(run)) {
-    if (!cancelled()) settle(run);
-    if (!cancelled()) choose_order(run);
+    if (!cancelled()) {
+      SettledFit settled = settle(run.prepared, std::move(run.fit));
+      run.fit = std::move(settled.fit);
+      run.as_likely = std::move(settled.as_likely);
+    }
+    if (!cancelled()) run.fit = with_simplest_order(run.data(), std::move(run.fit));
     if (!cancelled()) look_for_hysteresis(run);
     if (cancelled())
       run.verdict = {StageRefusal::Cancelled, "The evaluation was broken off."};

@@ -99,6 +99,8 @@ class Controller {
   /// the stage takes fewer commands than it is sent.
   void set_waiting_us(double waiting_us) noexcept;
 
+  double waiting_us() const noexcept { return waiting_us_; }
+
   Vec2 total_nm() const noexcept { return total_nm_; }
   /// The stage's place at lock, from its place at the daemon's start.
   Vec2 travelled_nm() const noexcept { return travelled_nm_; }

@@ -89,6 +89,11 @@ class LawChoice {
     return state_.observer ? observer_.expectation() : std::nullopt;
   }
 
+  /// What was seen until now was not the sample's own motion: nothing of it counts.
+  void learn_afresh() noexcept {
+    if (has_plan_) learn_anew();
+  }
+
   const Observer& observer() const noexcept { return observer_; }
   LawState state() const noexcept;
 

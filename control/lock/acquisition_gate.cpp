@@ -36,6 +36,10 @@ void AcquisitionGate::not_locked(std::int64_t now_ns) noexcept {
   close(GateReason::NotLocked, now_ns);
 }
 
+void AcquisitionGate::getting_acquainted(std::int64_t now_ns) noexcept {
+  close(GateReason::GettingAcquainted, now_ns);
+}
+
 void AcquisitionGate::moving(std::int64_t now_ns) noexcept {
   close(GateReason::Moving, now_ns);
 }
@@ -78,6 +82,8 @@ const char* name_of(GateReason reason) noexcept {
       return "in_lock";
     case GateReason::NotLocked:
       return "not_locked";
+    case GateReason::GettingAcquainted:
+      return "getting_acquainted";
     case GateReason::Moving:
       return "moving";
     case GateReason::Settling:

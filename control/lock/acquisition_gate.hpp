@@ -14,10 +14,11 @@ namespace driftd::control {
 enum class GateReason : std::uint8_t {
   InLock,
   NotLocked,
-  Moving,    ///< on the way to another place, by intention
-  Settling,  ///< within the tolerance, but not for long enough
-  Residual,  ///< its rms is beyond the tolerance
-  Moved,     ///< a single frame was several times the tolerance away
+  GettingAcquainted,  ///< locked, but the lock gets to know its stage first
+  Moving,             ///< on the way to another place, by intention
+  Settling,           ///< within the tolerance, but not for long enough
+  Residual,           ///< its rms is beyond the tolerance
+  Moved,              ///< a single frame was several times the tolerance away
 };
 
 /// Positive.
@@ -57,6 +58,8 @@ class AcquisitionGate {
   void measured(Vec2 residual_nm, std::int64_t now_ns) noexcept;
   /// Nothing is locked, or it is held: at any time, any number of times.
   void not_locked(std::int64_t now_ns) noexcept;
+  /// No law decides where the stage goes yet: likewise.
+  void getting_acquainted(std::int64_t now_ns) noexcept;
   /// The sample is being moved: likewise.
   void moving(std::int64_t now_ns) noexcept;
   const GateState& state() const noexcept { return state_; }

@@ -40,9 +40,10 @@ bool is_of_stage(LockReason reason) noexcept {
 /// last sets a new zero.
 constexpr int kFramesWithoutMove = 2;
 
-bool is_measured(const FrameFacts& facts) noexcept {
-  return !facts.stale && facts.drift != nullptr && facts.drift->valid &&
-         is_finite(facts.drift->drift_nm) && is_finite(facts.drift->frame_drift_nm);
+bool is_same_description(const ControllerSettings& a, const ControllerSettings& b) noexcept {
+  return a.image_to_stage == b.image_to_stage && a.stage_delay_us == b.stage_delay_us &&
+         a.stage_time_constant_us == b.stage_time_constant_us &&
+         a.stage_resonance_hz == b.stage_resonance_hz && a.stage_damping == b.stage_damping;
 }
 
 bool is_farther(Vec2 a, Vec2 b, double allowed_nm) noexcept {
@@ -51,12 +52,19 @@ bool is_farther(Vec2 a, Vec2 b, double allowed_nm) noexcept {
 
 }  // namespace
 
+bool is_measured(const FrameFacts& facts) noexcept {
+  return !facts.stale && facts.drift != nullptr && facts.drift->valid &&
+         is_finite(facts.drift->drift_nm) && is_finite(facts.drift->frame_drift_nm);
+}
+
 Supervisor::Supervisor(const SupervisorSettings& settings, FramePeriod period)
     : settings_(settings), period_(period), controller_(settings.controller) {}
 
 void Supervisor::change_settings(const SupervisorSettings& settings) noexcept {
+  const bool same_stage = is_same_description(settings.controller, settings_.controller);
   settings_ = settings;
-  controller_.change_settings(settings.controller);
+  if (!same_stage) forget_stage();
+  controller_.change_settings(controller_settings());
 }
 
 /// The lock's settings, with the time that a slow camera needs.
@@ -90,6 +98,7 @@ void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
   if (lock_.state == before) return;
   at_range_since_ns_ = 0;
   set_ns_ = progress_ns_ = 0;
+  acquaintance_.stop();
   if (lock_.state == LockState::Holding && is_of_stage(lock_.reason))
     controller_.law().doubt_stage();
   // Held, the stage stood still: the path goes on from there, and begins to move anew.
@@ -111,10 +120,13 @@ void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
     move_end_ = MoveEnd::None;
     set_point_.reset(first_set_nm_);
     controller_.begin_moved(controller_.stage().image_to_stage().apply(first_set_nm_));
+    engage_acquaintance();
   }
+  if (!is_engaged()) to_acquaint_ = false;
   if (event != LockEvent::StageNotFollowing) return;
   probe_.begin(stage_verdict_.anchor_nm);
   probed_from_nm_ = last_frame_nm_;
+  doubt_knowledge(now_ns);
 }
 
 void Supervisor::command(LockEvent command, std::int64_t now_ns) noexcept {
@@ -124,6 +136,7 @@ void Supervisor::command(LockEvent command, std::int64_t now_ns) noexcept {
 void Supervisor::take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept {
   controller_.take_back(sent_total_nm, sent_ns);
   monitor_.skip_move();
+  acquaintance_.begin_anew(sent_ns);
   // A set-point at rest stays where it is: what is missing of its way is made up for.
   if (set_point_.phase() != SetPointPhase::Resting)
     set_point_.go_on_from(to_image(controller_.move_nm()));
@@ -134,7 +147,7 @@ bool Supervisor::is_engaged() const noexcept {
 }
 
 bool Supervisor::begin_move(const MovePath& path) noexcept {
-  if (lock_.state != LockState::Locked) return false;
+  if (lock_.state != LockState::Locked || to_acquaint_) return false;
   move_end_ = MoveEnd::None;
   set_point_.begin(path);
   progress_ns_ = 0;
@@ -188,6 +201,7 @@ bool Supervisor::without_frame(std::int64_t last_arrival_ns, std::int64_t now_ns
 }
 
 Decision Supervisor::decide(const FrameFacts& facts) noexcept {
+  end_acquaintance(facts.now_ns);
   see_move(facts.taken_ns);
   update_law(facts);
   watch_stage(facts);
@@ -198,18 +212,22 @@ Decision Supervisor::decide(const FrameFacts& facts) noexcept {
   learnt_ = false;
   remember(facts, jumped);
   decision.restart_average = jumped || decision.verdict == LockEvent::StaleFrame;
-  if (decision.verdict == LockEvent::GoodFrame && may_correct(lock_)) correct(facts, decision);
+  learn_anew_when_due(facts.now_ns);
+  if (decision.verdict == LockEvent::GoodFrame && may_correct(lock_))
+    is_acquainting() ? acquaint(facts, decision) : correct(facts, decision);
   if (decision.verdict == LockEvent::Coasting && may_correct(lock_)) coast(facts, decision);
   if (decision.verdict == LockEvent::GoodFrame && may_probe(lock_)) probe(facts, decision);
   if (may_excite(lock_) && facts.excitation_nm) excite(facts, decision);
+  see_acquaintance(facts, decision);
   return decision;
 }
 
 /// Every frame with a drift shows how the sample and the stage moved, whatever the lock does.
 void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
   if (!is_measured(facts)) return;
-  if (lock_.state == LockState::Calibrating) {  // it is found out only now how the stage answers
-    monitor_.skip_move();
+  const bool at_rest = acquaintance_.is_under_way() && acquaintance_.is_at_rest();
+  if (lock_.state == LockState::Calibrating || (is_acquainting() && !at_rest)) {
+    monitor_.skip_move();  // it is found out only now how the stage answers
     return;
   }
   if (facts.new_reference) {
@@ -232,7 +250,7 @@ void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
 void Supervisor::update_law(const FrameFacts& facts) noexcept {
   expectation_.reset();
   if (!is_engaged() || !is_measured(facts) || facts.new_reference || is_held_for_stage() ||
-      is_jump(facts))
+      is_acquainting() || is_jump(facts))
     return;
   controller_.feed_law(*facts.drift, facts.taken_ns, facts.now_ns);
   expectation_ = controller_.law().expectation();
@@ -321,6 +339,7 @@ void Supervisor::probe(const FrameFacts& facts, Decision& decision) noexcept {
   const double held_s = seconds_between(lock_.since_ns, facts.now_ns);
   const double allowed_nm = kProbeRoomNm + settings_.max_drift_nm_per_s * held_s;
   if (is_farther(facts.drift->frame_drift_nm, probed_from_nm_, allowed_nm)) return;
+  if (acquaints_while_held(facts)) return acquaint(facts, decision);
   const Vec2 wanted_nm = probe_.wanted_nm(
       controller_.total_nm(), controller_.stage_at(facts.now_ns), monitor_.sd_nm(), facts.now_ns);
   decision.correction = controller_.go_to(wanted_nm, facts.now_ns);

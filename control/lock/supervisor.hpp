@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "control/law/controller.hpp"
+#include "control/lock/acquaintance.hpp"
 #include "control/lock/lock_state.hpp"
 #include "control/lock/set_point.hpp"
 #include "control/stage/stage_monitor.hpp"
@@ -27,7 +28,23 @@ struct SupervisorSettings {
   std::int64_t range_timeout_ns;  ///< at the range limit for so long: holding
   double max_jump_nm;             ///< a larger change between frames is implausible ...
   double max_drift_nm_per_s;      ///< ... and so much more after a time without a drift, or held
+  AcquaintanceSettings acquaintance{};
 };
+
+/// What is known of the stage beside the settings.
+struct StageKnowledge {
+  StageModelSettings stage{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0};
+  bool other_matrix = false, other_response = false;  ///< than in the settings
+};
+/// How a lock stands with its stage.
+enum class StageAcquaintance : std::uint8_t {
+  Told,      ///< it goes by the settings, and nobody asked for more
+  UnderWay,  ///< small moves find out how it answers
+  Known,     ///< it was found out
+  Doubted,   ///< and does not predict any more: the next lock finds out anew
+  NotFound,  ///< the moves did not tell: it goes by the settings
+};
+const char* name_of(StageAcquaintance acquaintance) noexcept;
 
 /// What the stage's driver says of itself, as far as a lock depends on it.
 enum class StageSays : std::uint8_t {
@@ -51,6 +68,9 @@ struct FrameFacts {
   std::optional<Vec2> excitation_nm = std::nullopt;
   const DriftEstimate* drift = nullptr;  ///< null: nothing was measured
 };
+
+/// It shows where the sample is.
+bool is_measured(const FrameFacts& facts) noexcept;
 
 /// What follows from a frame.
 struct Decision {
@@ -124,6 +144,23 @@ class Supervisor {
   int reference_frames() const noexcept;
   /// The same for a lock that keeps its reference.
   int frames_to_know_rest() const noexcept;
+  /// For the desk, of the last decide(); null: nothing is to be passed on.
+  const AcquaintanceFrame* to_get_acquainted() const noexcept {
+    return shown_ ? &acquaintance_.frame() : nullptr;
+  }
+  /// The desk's, before decide().
+  void hear(const AcquaintanceAnswer& answer, std::int64_t now_ns) noexcept;
+  /// No lock is engaged: what an earlier one, or an earlier daemon, has found out.
+  void know_stage(const StageKnowledge& knowledge) noexcept;
+  StageAcquaintance acquaintance() const noexcept;
+  /// Nothing: not found out, or doubted.
+  std::optional<StageKnowledge> stage_knowledge() const noexcept {
+    return doubted_ ? std::nullopt : knowledge_;
+  }
+  /// Counts what was found out, doubted and forgotten.
+  std::uint32_t stage_findings() const noexcept { return findings_; }
+  /// Locked, but the law does not act yet.
+  bool is_acquainting() const noexcept { return lock_.state == LockState::Locked && to_acquaint_; }
   /// The markers were replaced: what was measured before is of others.
   void forget_drift() noexcept { has_last_drift_ = false; }
 
@@ -172,6 +209,18 @@ class Supervisor {
   Vec2 residual_nm(const FrameFacts& facts) const noexcept;
   void probe(const FrameFacts& facts, Decision& decision) noexcept;
   void excite(const FrameFacts& facts, Decision& decision) noexcept;
+  void acquaint(const FrameFacts& facts, Decision& decision) noexcept;
+  bool begin_acquaintance(Vec2 centre_nm, std::int64_t now_ns) noexcept;
+  bool acquaints_while_held(const FrameFacts& facts) noexcept;
+  void see_acquaintance(const FrameFacts& facts, const Decision& decision) noexcept;
+  void end_acquaintance(std::int64_t now_ns) noexcept;
+  void try_again_later(std::int64_t now_ns) noexcept;
+  void adopt(const StageFinding& finding, std::int64_t now_ns) noexcept;
+  void doubt_knowledge(std::int64_t now_ns) noexcept;
+  void forget_stage() noexcept;
+  void engage_acquaintance() noexcept;
+  void learn_anew_when_due(std::int64_t now_ns) noexcept;
+  ControllerSettings controller_settings() const noexcept;
   LockSettings time_outs() const noexcept;
 
   SupervisorSettings settings_;
@@ -203,6 +252,18 @@ class Supervisor {
   std::int64_t at_range_since_ns_ = 0;
   bool learnt_ = false;
   std::optional<Expectation> expectation_;  ///< of the frame that is judged
+  Acquaintance acquaintance_;
+  std::optional<StageKnowledge> knowledge_;
+  std::uint32_t findings_ = 0;
+  bool shown_ = false;        ///< the last frame is to be passed on to the desk
+  bool to_acquaint_ = false;  ///< this lock, before its first correction
+  bool not_found_ = false;
+  bool doubted_ = false;             ///< knowledge_ did not predict the stage
+  double usual_sd_nm_ = 0;           ///< of a frame, when it began
+  std::int64_t pause_ns_ = 0;        ///< held: until the stage is tried so
+  std::int64_t held_since_ns_ = 0;   ///< held: since when that counts
+  std::int64_t adopted_ns_ = 0;      ///< 0: never
+  std::int64_t learns_anew_ns_ = 0;  ///< 0: it has
 };
 
 }  // namespace driftd::control

@@ -46,7 +46,21 @@ StageModel::StageModel(const StageModelSettings& settings) : history_(kHistory) 
 void StageModel::change_settings(const StageModelSettings& settings) noexcept {
   settings_ = settings;
   settings_.delay_us = or_zero(settings.delay_us);
+  const ResponseShape before = response_;
   response_ = response_of(settings);
+  if (!(response_ == before)) replay();
+}
+
+void StageModel::replay() noexcept {
+  const std::size_t replayed = std::min(count_, kReplayed);
+  for (std::size_t back = replayed; back-- > 0;) {
+    Command& command = history_[(newest_ + kHistory - back) % kHistory];
+    if (back + 1 == count_) continue;  // the oldest there is: where it began
+    const Command& before = before_newest(back + 1);
+    command.stage = back + 1 == replayed
+                        ? StageMotion{.place_nm = before.total_nm, .speed_nm_per_s = {}}
+                        : respond(before, difference_us(command.sent_ns, before.sent_ns));
+  }
 }
 
 void StageModel::reset() noexcept {

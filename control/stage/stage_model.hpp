@@ -58,7 +58,10 @@ class StageModel {
  public:
   explicit StageModel(const StageModelSettings& settings);
 
+  /// With another response the stage's motion by the last kReplayed commands is computed anew, so
+  /// that it does not jump: long ago it stood where it was told to.
   void change_settings(const StageModelSettings& settings) noexcept;
+  const StageModelSettings& settings() const noexcept { return settings_; }
   const ImageToStage& image_to_stage() const noexcept { return settings_.image_to_stage; }
 
   /// The stage's present place is the new zero; nothing was commanded since.
@@ -87,6 +90,7 @@ class StageModel {
   /// 11 s at 1400 commands/s: the oldest frame that may be used (lock.max_frame_age_ms) and the
   /// longest dead time (stage.delay_us) together.
   static constexpr std::size_t kHistory = 16'384;
+  static constexpr std::size_t kReplayed = 1024;
 
   struct Command {
     std::int64_t sent_ns = 0;
@@ -94,6 +98,7 @@ class StageModel {
     StageMotion stage;  ///< the modelled one at the moment when this command takes effect
   };
 
+  void replay() noexcept;
   /// `back` commands before the newest.
   const Command& before_newest(std::size_t back) const noexcept {
     return history_[(newest_ + kHistory - back) % kHistory];

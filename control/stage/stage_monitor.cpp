@@ -36,6 +36,8 @@ constexpr double kDoubtToLearn = 8;
 /// meanwhile.
 constexpr double kCredit = 3;
 constexpr double kCreditFrames = 2000;
+/// So long after it was found out how the stage answers.
+constexpr std::int64_t kTrustedNs = 2'000'000'000;
 /// What the model may have wrong of a move by intention, from one frame to the next: its gain, its
 /// axes, its lag, and a command that was late. It fades with what the stage's swinging leaves.
 constexpr double kModelShare = 0.25;
@@ -219,8 +221,26 @@ void StageMonitor::forget_verdict() noexcept {
   model_nm2_ = allowed_nm_ = 0;
   by_intention_ = false;
   frames_mixed_ = 0;
+  trusted_until_ns_ = 0;
   alarm_ = kAlarm;
   verdict_ = {};
+}
+
+StageVerdict StageMonitor::accuse(StageLooks looks, Vec2 anchor_nm) noexcept {
+  forget_verdict();
+  verdict_ = {.follows = false, .looks = looks, .anchor_nm = anchor_nm, .doubt = kAlarm};
+  for (std::size_t i = 1; i < kResponses; ++i)
+    if (kTable[i].looks == looks) candidates_[i].doubt = kAlarm;
+  return verdict_;
+}
+
+StageVerdict StageMonitor::reassure() noexcept {
+  const Vec2 place_nm = last_.modelled_nm;
+  forget_verdict();
+  alarm_ = kCredit * kAlarm;
+  trusted_until_ns_ = last_.taken_ns + kTrustedNs;
+  verdict_.anchor_nm = place_nm;
+  return verdict_;
 }
 
 Vec2 StageMonitor::sd_nm() const noexcept {
@@ -416,10 +436,12 @@ void StageMonitor::weigh(const Anchor& here) noexcept {
   const double excused =
       by_late_commands(weighed.for_nm(candidates_[kStandsStill].weighed_nm), here.taken_ns);
   const bool knows_rest = moves_at_rest_ == kMovesToJudge;
+  const bool trusted = here.taken_ns < trusted_until_ns_;
   for (std::size_t i = 1; i < kResponses; ++i) {
     Candidate& c = candidates_[i];
     const double evidence = weighed.for_nm(c.weighed_nm);
-    c.doubt = knows_rest ? std::max(0.0, c.doubt + evidence - excused - allowance_of(c)) : 0.0;
+    const bool counts = knows_rest && (expected_ || !trusted || kTable[i].drives_away);
+    c.doubt = counts ? std::max(0.0, c.doubt + evidence - excused - allowance_of(c)) : 0.0;
     c.trust = std::clamp(c.trust - evidence, 0.0, kTrust);
     if (!expected_)
       c.own_doubt = c.doubt;

@@ -86,6 +86,13 @@ class StageMonitor {
   void restart() noexcept;
   /// The next place is not compared with those before; verdict and doubts stay.
   void skip_move() noexcept { has_last_ = false; }
+  /// Somebody else found that the stage does not follow: as if an alarm had said so.
+  StageVerdict accuse(StageLooks looks, Vec2 anchor_nm) noexcept;
+  /// Somebody else found out how it answers: it follows, and is trusted as after a probe. For two
+  /// seconds, as long as the evidence is the monitor's own, it is not doubted for moving too
+  /// little, which cancelled vibrations that are not learned yet look like. The next place is not
+  /// compared with those before.
+  StageVerdict reassure() noexcept;
   /// Samples that are not finite are ignored.
   StageVerdict update(const ObservedFrame& sample) noexcept;
   /// What the next update() needs of this one and can be done before: most of the work. To be
@@ -163,22 +170,23 @@ class StageMonitor {
   bool has_last_ = false;
   int moves_at_rest_ = 0;
   ObservedFrame last_;
-  Vec2 stage_move_nm_;              ///< of the modelled stage, in the last update()
-  bool to_remember_ = false;        ///< that move, and what it left to the sample
-  bool prepared_ = false;           ///< the candidates' predictions are those of the next move
-  Anchor oldest_, next_oldest_;     ///< no anchor is older than the first
-  int frames_since_ = 0;            ///< since next_oldest_
-  Vec2 variance_nm2_;               ///< of an innovation, in the last frame
-  Vec2 weighed_variance_nm2_;       ///< of the innovation that is evidence
-  Vec2 usual_nm2_;                  ///< and what it usually is
-  bool expected_ = false;           ///< the evidence is the observer's
-  double model_nm2_ = 0;            ///< what a move adds to it: no stage is as the model exactly
-  double allowed_nm_ = 0;           ///< and what it may have wrong in every frame
-  bool by_intention_ = false;       ///< the last move from frame to frame was part of one
-  int frames_mixed_ = 0;            ///< so long the past is not the sample's own
-  double standstill_ = 0;           ///< evidence that both axes stand still, against the model
-  std::int64_t standstill_ns_ = 0;  ///< when it was last small
-  double alarm_ = kAlarm;           ///< the doubt that is one now; more after a probe has succeeded
+  Vec2 stage_move_nm_;                 ///< of the modelled stage, in the last update()
+  bool to_remember_ = false;           ///< that move, and what it left to the sample
+  bool prepared_ = false;              ///< the candidates' predictions are those of the next move
+  Anchor oldest_, next_oldest_;        ///< no anchor is older than the first
+  int frames_since_ = 0;               ///< since next_oldest_
+  Vec2 variance_nm2_;                  ///< of an innovation, in the last frame
+  Vec2 weighed_variance_nm2_;          ///< of the innovation that is evidence
+  Vec2 usual_nm2_;                     ///< and what it usually is
+  bool expected_ = false;              ///< the evidence is the observer's
+  double model_nm2_ = 0;               ///< what a move adds to it: no stage is as the model exactly
+  double allowed_nm_ = 0;              ///< and what it may have wrong in every frame
+  bool by_intention_ = false;          ///< the last move from frame to frame was part of one
+  int frames_mixed_ = 0;               ///< so long the past is not the sample's own
+  double standstill_ = 0;              ///< evidence that both axes stand still, against the model
+  std::int64_t standstill_ns_ = 0;     ///< when it was last small
+  std::int64_t trusted_until_ns_ = 0;  ///< after reassure()
+  double alarm_ = kAlarm;  ///< the doubt that is one now; more after a probe has succeeded
   StageVerdict verdict_;
 };
 

@@ -131,6 +131,11 @@ struct LoopReport {
   std::uint64_t clock_steps = 0, clock_jumps = 0;
   double clock_slow = 0;  ///< proven so, by so much of real time; 0: not
   control::StageLooks stage = control::StageLooks::Following;
+  control::StageAcquaintance acquaintance = control::StageAcquaintance::Told;
+  bool acquainting = false;  ///< locked, and no law acts yet
+  /// What was found out of the stage, and how often that has changed.
+  std::optional<control::StageKnowledge> stage_knowledge;
+  std::uint32_t stage_findings = 0;
   control::Vec2 jumped_nm;  ///< of the last frame that was an implausible jump
   int reference_left = 0;   ///< referencing: good frames until there is a reference
   CalibrationPhase calibration = CalibrationPhase::Over;
@@ -212,6 +217,7 @@ struct LoopCommand {
     MoveRois,
     Settings,
     Travelled,
+    KnowStage,
     Move,
     StopMove
   };
@@ -220,6 +226,7 @@ struct LoopCommand {
   double stage_waiting_us = 0;                    ///< Lock: Controller::set_waiting_us()
   std::optional<LockResumption> resumption = {};  ///< Lock
   control::Vec2 travelled_nm = {};  ///< Travelled: Controller::set_travelled(); before any lock
+  control::StageKnowledge knowledge = {};        ///< KnowStage: before any lock
   std::unique_ptr<MarkerSet> markers = nullptr;  ///< Markers
   control::Vec2 displacement_px = {};            ///< MoveRois: the markers' from their references
   std::unique_ptr<LoopSettings> settings = nullptr;       ///< Settings

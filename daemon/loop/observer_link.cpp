@@ -3,7 +3,9 @@
 
 namespace driftd::daemon {
 
-void ObserverLink::take() noexcept {
+void ObserverLink::take(std::int64_t now_ns) noexcept {
+  control::AcquaintanceAnswer answer;
+  while (ports_.acquaintance_answers.pop(answer)) supervisor_.hear(answer, now_ns);
   control::ObserverPlan plan;
   while (ports_.plans.pop(plan)) supervisor_.law().offer(plan);
   control::Tuning tuning;
@@ -37,6 +39,8 @@ void ObserverLink::give(std::int64_t taken_ns) noexcept {
     ports_.wish.writing() = *wished_;
     ports_.wish.publish();
   }
+  if (const control::AcquaintanceFrame* seen = supervisor_.to_get_acquainted())
+    ports_.acquaintance.push(*seen);  // one that has no room is a frame that is missing
   const control::ObserverFrame* frame = supervisor_.to_learn_from();
   if (frame != nullptr && !ports_.frames.push(*frame))
     ports_.not_learnt.fetch_add(1, std::memory_order_relaxed);

@@ -19,8 +19,8 @@ class ObserverLink {
   ObserverLink(control::Supervisor& supervisor, ObserverPorts& ports)
       : supervisor_(supervisor), ports_(ports) {}
 
-  /// What was found since the last call, for the next decision.
-  void take() noexcept;
+  /// What was found since the last call, for the decision at `now_ns`.
+  void take(std::int64_t now_ns) noexcept;
   /// After a decision. @param taken_ns  of the frame
   void give(std::int64_t taken_ns) noexcept;
   /// How still this lock will be; nothing: not known yet.

@@ -26,6 +26,9 @@ class Learner {
 
   void turn() {
     if (ports_.wish.refresh()) take_wish();
+    control::AcquaintanceFrame seen;
+    while (ports_.acquaintance.pop(seen))
+      if (const auto answer = desk_.take(seen)) ports_.acquaintance_answers.push(*answer);
     control::ObserverFrame frame;
     while (ports_.frames.pop(frame)) {
       if (tuner_) tuner_->take(frame);
@@ -55,6 +58,7 @@ class Learner {
 
   ObserverPorts& ports_;
   std::optional<control::ObserverTuner> tuner_;
+  control::AcquaintanceDesk desk_;
   std::uint32_t epoch_ = 0;
   std::int64_t taken_ns_ = 0, foretold_ns_ = 0;  ///< of the last frame; and when it foretold last
 };

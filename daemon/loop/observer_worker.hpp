@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The thread on which the lock's observer learns. It makes a plan for the stage and frame rate that
-// the loop wishes, takes every frame that the observer saw, and gives back better models. It may
+// the loop wishes, takes every frame that the observer saw, and gives back better models; before
+// that it finds out what a lock's first moves tell of the stage. It may
 // take as long as it likes, or stop: the lock goes on with what it has. Owned by the pipeline; it
 // talks to the loop through ObserverPorts only.
 #pragma once
@@ -12,6 +13,7 @@
 #include "base/process/spsc_queue.hpp"
 #include "control/law/observer/observer.hpp"
 #include "control/law/observer/residual_forecast.hpp"
+#include "control/lock/acquaintance.hpp"
 
 namespace driftd::daemon {
 
@@ -25,10 +27,12 @@ struct Foretold {
 struct ObserverPorts {
   /// Loop -> worker: what the observer needs a plan for; period_s 0: none is wanted.
   LatestValue<control::ObserverSettings> wish;
-  SpscQueue<control::ObserverFrame> frames{4096};  ///< loop -> worker
-  SpscQueue<control::ObserverPlan> plans{4};       ///< worker -> loop
-  SpscQueue<control::Tuning> tunings{8};           ///< worker -> loop
-  SpscQueue<Foretold> forecasts{8};                ///< worker -> loop
+  SpscQueue<control::ObserverFrame> frames{4096};                  ///< loop -> worker
+  SpscQueue<control::ObserverPlan> plans{4};                       ///< worker -> loop
+  SpscQueue<control::Tuning> tunings{8};                           ///< worker -> loop
+  SpscQueue<Foretold> forecasts{8};                                ///< worker -> loop
+  SpscQueue<control::AcquaintanceFrame> acquaintance{4096};        ///< loop -> worker
+  SpscQueue<control::AcquaintanceAnswer> acquaintance_answers{8};  ///< worker -> loop
   /// Frames that the worker had no room for.
   std::atomic<std::uint64_t> not_learnt{0};
 };

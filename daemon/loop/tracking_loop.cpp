@@ -106,6 +106,9 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
     case LoopCommand::Kind::Travelled:
       if (session_.id() == 0) supervisor_.set_travelled(command.travelled_nm);
       break;
+    case LoopCommand::Kind::KnowStage:
+      if (session_.id() == 0) supervisor_.know_stage(command.knowledge);
+      break;
     case LoopCommand::Kind::Move:
       supervisor_.begin_move(*command.move);
       ports_.retired_moves.push(std::move(command.move));
@@ -306,7 +309,7 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) no
     const Publisher::Sent sent = publisher_.last_sent(session_.engaged_id());
     session_.take_back(sent.total_nm, sent.handed_ns);
   }
-  observer_.take();
+  observer_.take(facts.now_ns);
   facts.stage = ports_.stage_says.load(std::memory_order_relaxed);
   facts.excitation_nm = session_.excitation_nm(facts.now_ns);
   const control::Decision decision = supervisor_.decide(facts);
@@ -338,6 +341,8 @@ void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
   const bool blind = coasted_frames_ >= settings_.supervisor.lock.bad_frames_to_hold;
   if (supervisor_.lock().state != control::LockState::Locked || blind)
     gate_.not_locked(facts.now_ns);
+  else if (supervisor_.is_acquainting())
+    gate_.getting_acquainted(facts.now_ns);
   else if (supervisor_.moving())
     gate_.moving(facts.now_ns);
   else if (facts.drift != nullptr && facts.drift->valid)

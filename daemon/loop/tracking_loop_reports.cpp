@@ -45,7 +45,7 @@ void TrackingLoop::learn_of_frame() noexcept {
   const control::DriftEstimate& drift = record_.drift;
   using control::LockState;
   const LockState state = record_.state;
-  const bool locked = state == LockState::Locked;
+  const bool locked = state == LockState::Locked && !supervisor_.is_acquainting();
   if (has_new_reference_ || state == LockState::Idle || state == LockState::Referencing)
     residual_.new_reference();
   else if (!locked || supervisor_.moving())
@@ -109,6 +109,10 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   for (std::size_t i = 0; i < control::kAxes; ++i)
     report_.motion[i] = supervisor_.law().observer().motion(i);
   report_.stage = supervisor_.stage_looks();
+  report_.acquaintance = supervisor_.acquaintance();
+  report_.acquainting = supervisor_.is_acquainting();
+  report_.stage_knowledge = supervisor_.stage_knowledge();
+  report_.stage_findings = supervisor_.stage_findings();
   report_.jumped_nm = supervisor_.jumped_nm();
   report_.reference_left = session_.reference_left();
   report_.clock_trust = camera_clock_.trust();

@@ -66,6 +66,9 @@ void MoveOrders::order(const nlohmann::json& request, Answer answer, std::int64_
   const LockState state = loop.lock.state;
   const bool stop = move.kind == MoveRequest::Kind::Stop;
   if (stop ? !is_engaged(state) : state != LockState::Locked) throw not_locked(state);
+  if (!stop && loop.acquainting)
+    throw CommandRefused{Refusal::Busy,
+                         "the lock gets to know its stage, which takes some seconds: ask again"};
   if (order_) throw CommandRefused{Refusal::Busy, "another move is being ordered: ask again"};
   Order order{.number = 0,
               .move_id = 0,

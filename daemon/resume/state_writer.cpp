@@ -27,6 +27,10 @@ void StateWriter::write(SavedLock lock) {
   order(std::move(lock));
 }
 
+void StateWriter::write(std::string text) {
+  order(std::move(text));
+}
+
 void StateWriter::remove() {
   order(Removal{});
 }
@@ -66,6 +70,8 @@ std::string StateWriter::carry_out(const Order& order) const {
   try {
     if (const auto* lock = std::get_if<SavedLock>(&order))
       write_state(file_, to_text(*lock));
+    else if (const auto* text = std::get_if<std::string>(&order))
+      write_state(file_, *text);
     else
       remove_state(file_);
     return {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The thread that writes a saved lock to its file, the newest only: a disk may take seconds, and
-// nobody waits. What fails is tried again each second until it succeeds or something newer is
-// ordered: a disk that is full or dead for a moment must not keep a lock that has ended. Owned by
-// LockSaver, whose thread (housekeeping) makes all calls. The destructor still tries once what was
-// ordered last.
+// The thread that writes a saved lock, or another text, to its file, the newest only: a disk may
+// take seconds, and nobody waits. What fails is tried again each second until it succeeds or
+// something newer is ordered: a disk that is full or dead for a moment must not keep a lock that
+// has ended. Owned by LockSaver or StageMemory, whose thread (housekeeping) makes all calls. The
+// destructor still tries once what was ordered last.
 #pragma once
 
 #include <chrono>
@@ -29,6 +29,7 @@ class StateWriter {
 
   /// In place of what has not been written yet.
   void write(SavedLock lock);
+  void write(std::string text);
   void remove();
   /// What hindered the last write or removal, which may still go on; "" where it went well, or none
   /// was asked for yet.
@@ -37,7 +38,7 @@ class StateWriter {
 
  private:
   struct Removal {};
-  using Order = std::variant<Removal, SavedLock>;
+  using Order = std::variant<Removal, SavedLock, std::string>;
 
   void order(Order order);
   void run(const std::stop_token& stop);

@@ -231,23 +231,27 @@ control::ConstellationSettings place_settings(const config::Config& config) {
 LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source) {
   const bool paced =
       config.camera.trigger != camera::Trigger::HardwareLine && config.camera.frame_rate_hz > 0;
-  return {.supervisor = {.lock = lock_settings(config.lock),
-                         .controller = controller_settings(config),
-                         .reference_frames = config.lock.reference_frames,
-                         .rest_moves_to_lock = control::StageMonitor::kMovesToJudge,
-                         .stall_timeout_ns = to_ns(config.camera.stall_timeout_ms, 1e6),
-                         .range_timeout_ns = kRangeTimeoutNs,
-                         .max_jump_nm = config.lock.max_jump_nm,
-                         .max_drift_nm_per_s = config.lock.max_drift_nm_per_s},
-          .gate = {.tolerance_nm = config.gate.tolerance_nm, .average_s = config.gate.average_s},
-          .rotate_witness_s = config.markers.mode == config::MarkerMode::List
-                                  ? 0  // whose roles are the user's
-                                  : config.markers.rotate_witness_s,
-          .frame_period_ns = paced ? to_ns(1 / config.camera.frame_rate_hz, 1e9) : 0,
-          .max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6),
-          .pixel_size_nm = config.optics.pixel_size_nm,
-          .exposure_ns = to_ns(source.exposure_us, 1e3),
-          .readout_ns = to_ns(config.camera.readout_us, 1e3)};
+  return {
+      .supervisor = {.lock = lock_settings(config.lock),
+                     .controller = controller_settings(config),
+                     .reference_frames = config.lock.reference_frames,
+                     .rest_moves_to_lock = control::StageMonitor::kMovesToJudge,
+                     .stall_timeout_ns = to_ns(config.camera.stall_timeout_ms, 1e6),
+                     .range_timeout_ns = kRangeTimeoutNs,
+                     .max_jump_nm = config.lock.max_jump_nm,
+                     .max_drift_nm_per_s = config.lock.max_drift_nm_per_s,
+                     .acquaintance = {.when = is_recording(config) ? control::AcquaintWhen::Never
+                                                                   : config.stage.acquaint,
+                                      .exposure_ns = to_ns(source.exposure_us, 1e3)}},
+      .gate = {.tolerance_nm = config.gate.tolerance_nm, .average_s = config.gate.average_s},
+      .rotate_witness_s = config.markers.mode == config::MarkerMode::List
+                              ? 0  // whose roles are the user's
+                              : config.markers.rotate_witness_s,
+      .frame_period_ns = paced ? to_ns(1 / config.camera.frame_rate_hz, 1e9) : 0,
+      .max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6),
+      .pixel_size_nm = config.optics.pixel_size_nm,
+      .exposure_ns = to_ns(source.exposure_us, 1e3),
+      .readout_ns = to_ns(config.camera.readout_us, 1e3)};
 }
 
 control::EstimatorSettings estimator_settings(const config::Config& config) {

@@ -16,6 +16,9 @@ std::string of_stage(const LockTrouble& t) {
   if (t.stage == StageLooks::Reversed || t.stage == StageLooks::TurnedOrSwapped)
     return "`driftctl unlock`, `driftctl calibrate --write` and a reload find how it stands to the "
            "image";
+  if (t.stage == StageLooks::WrongGain || t.stage == StageLooks::Unexplained)
+    return "it answers farther, later or otherwise than `stage.*` says: `driftctl unlock`, "
+           "`driftctl calibrate --write` and a reload measure how";
   if (!t.driver_reports)
     return "no driver is connected, or one that tells nothing of itself: start driftd-stage";
   return "see the stage's power, servo and travel; `driftctl calibrate` measures how it answers";

@@ -12,6 +12,7 @@
 
 #include "base/counted.hpp"
 #include "base/in_words.hpp"
+#include "daemon/status/stage_words.hpp"
 #include "daemon/status/status_messages.hpp"
 #include "daemon/wire/number_or_null.hpp"
 
@@ -113,7 +114,27 @@ void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers
   const control::LockState state = loop.lock.state;
   if (state == control::LockState::Locked || state == control::LockState::Holding)
     tell_law(loop.law);
+  tell_acquaintance(loop);
   tell_clock(loop);
+}
+
+/// That a lock gets to know its stage, and what it found.
+void Reporter::tell_acquaintance(const LoopReport& loop) {
+  using control::StageAcquaintance;
+  const bool changed = loop.acquaintance != known_acquaintance_;
+  const bool found = loop.stage_findings != known_findings_ && loop.stage_knowledge;
+  const StageAcquaintance before = std::exchange(known_acquaintance_, loop.acquaintance);
+  known_findings_ = loop.stage_findings;
+  const bool began = changed && loop.acquaintance == StageAcquaintance::UnderWay;
+  const bool failed = loop.acquaintance == StageAcquaintance::NotFound &&
+                      (changed || before == StageAcquaintance::UnderWay);
+  if (!began && !found && !failed) return;
+  const nlohmann::json now = acquaintance_json(loop, config_.stage);
+  const bool differs =
+      found && (loop.stage_knowledge->other_matrix || loop.stage_knowledge->other_response);
+  events_.raise(failed || differs ? EventLog::Level::Warning : EventLog::Level::Info,
+                "stage_acquaintance", now.at("text").get<std::string>(),
+                {{"state", now.at("state")}, {"stage", now.at("stage")}});
 }
 
 /// Which law holds the lock that is held, and why another one did not go on.

@@ -41,6 +41,7 @@ class Reporter {
   void tell_roles(const MarkersReport& markers);
   void tell_limits(std::uint8_t limited);
   void tell_law(const control::LawState& law);
+  void tell_acquaintance(const LoopReport& loop);
   void tell_clock(const LoopReport& loop);
 
   const config::Config& config_;
@@ -59,6 +60,8 @@ class Reporter {
   bool told_fitter_failed_ = false;
   std::uint8_t known_limited_ = 0;
   std::uint32_t known_law_changes_ = 0;
+  control::StageAcquaintance known_acquaintance_ = control::StageAcquaintance::Told;
+  std::uint32_t known_findings_ = 0;
   std::uint64_t known_clock_steps_ = 0;
   bool told_clock_unusable_ = false;
   std::uint64_t known_dropped_ = 0;

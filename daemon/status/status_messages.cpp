@@ -259,6 +259,7 @@ nlohmann::json status_json(const StatusInputs& in) {
           {"reference_frames_left", loop.reference_left},
           {"lock_id", loop.lock_id},
           {"stage", control::name_of(loop.stage)},
+          {"acquaintance", in.acquaintance},
           {"stage_driver", in.stage_driver},
           {"interrupted", in.interrupted},
           {"gate", gate_json(in)},

@@ -31,6 +31,7 @@ struct StatusInputs {
   std::string estimator;  ///< as fitter.estimator names it
   std::string estimator_reason;
   int roi_px = 0;
+  nlohmann::json acquaintance = nullptr;                 ///< acquaintance_json()
   double max_jump_nm = 0;                                ///< lock.max_jump_nm
   std::string at_start_waits = {};                       ///< what lock.at_start waits for
   std::optional<control::SpotSize> size = {};            ///< chosen from the image

@@ -155,7 +155,7 @@ class Rig(contextlib.ExitStack):
             "camera": {"id": f'"{self.address}"', "frame_rate_hz": 500 / SLOW, "exposure_us": 1000,
                        "packet_size_bytes": 9000, "pixel_format": "Mono12",
                        "stall_timeout_ms": int(100 * SLOW)},
-            "stage": {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]"},
+            "stage": {"image_to_stage": "[[0.992546, 0.121869], [0.121869, -0.992546]]", "acquaint": "never"},
             "lock": {"max_frame_age_ms": 20 * SLOW, "reference_frames": 100},
             "wire": {"publish": self.publish, "corrections": self.corrections,
                      "commands": self.commands, "status_interval_ms": 200},

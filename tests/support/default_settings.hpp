@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The settings that users get: those of the option table, as the daemon translates them. A test
-// that means other numbers sets them.
+// that means other numbers sets them. Locks go by the description of their stage, though: a test
+// that means another start of a lock asks for it.
 #pragma once
 
 #include "config/config.hpp"
+#include "control/values/acquaint_when.hpp"
 #include "daemon/setup/compose.hpp"
 
 namespace driftd::test {
 
 inline daemon::LoopSettings default_loop_settings() {
-  return daemon::loop_settings(config::default_config(), {});
+  daemon::LoopSettings settings = daemon::loop_settings(config::default_config(), {});
+  settings.supervisor.acquaintance.when = control::AcquaintWhen::Never;
+  return settings;
 }
 
 inline control::SupervisorSettings default_supervisor_settings() {

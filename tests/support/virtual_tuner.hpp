@@ -27,9 +27,20 @@ class VirtualTuner {
       supervisor.law().offer(late->tuning);
       late.reset();
     }
+    if (answer_ && answer_due_ns_ <= now_ns) {
+      supervisor.hear(*answer_, now_ns);
+      answer_.reset();
+    }
   }
   /// After it.
   void take(const control::Supervisor& supervisor, std::int64_t now_ns) {
+    if (const control::AcquaintanceFrame* seen = supervisor.to_get_acquainted()) {
+      if (auto answer = desk_.take(*seen)) {
+        answer_ = answer;
+        answer_due_ns_ =
+            now_ns + (answer->ask == control::AcquaintanceAsk::Find ? kFindNs : kGlimpseNs);
+      }
+    }
     const control::ObserverFrame* frame = supervisor.to_learn_from();
     if (!tuner_ || frame == nullptr) return;
     tuner_->take(*frame);
@@ -41,6 +52,7 @@ class VirtualTuner {
 
  private:
   static constexpr std::int64_t kWorkNs = 50'000'000;
+  static constexpr std::int64_t kGlimpseNs = 40'000'000, kFindNs = 300'000'000;
   struct Late {
     std::int64_t due_ns;
     control::Tuning tuning;
@@ -48,6 +60,9 @@ class VirtualTuner {
   std::optional<control::ObserverSettings> wished_;
   std::optional<control::ObserverTuner> tuner_;
   std::array<std::optional<Late>, control::kAxes> late_;
+  control::AcquaintanceDesk desk_;
+  std::optional<control::AcquaintanceAnswer> answer_;
+  std::int64_t answer_due_ns_ = 0;
 };
 
 }  // namespace driftd::test

@@ -146,7 +146,9 @@ void calibrate_stage(const CommonOptions& common, const CalibrateStageOptions& o
   if (!file) return;
   check_same_settings(config::load(common.config), calibration, common.config);
   if (values.empty()) throw std::runtime_error(nothing_proposed(calibration));
-  write_and_tell(*file, values, can_ask(options), stop);
+  KeyValues written = values;
+  written.emplace_back("stage.acquaint", "held");  // locks need not find out what is known now
+  write_and_tell(*file, written, can_ask(options), stop);
 }
 
 CLI::App* add_calibrate(CLI::App& app, const CommonOptions& common,

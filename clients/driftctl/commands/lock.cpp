@@ -56,16 +56,35 @@ class ReferenceLine {
   int most_ = 0;
 };
 
+/// What a lock finds out of its stage; "" where there is nothing to say.
+std::string acquaintance_text(const json& status) {
+  const json::json_pointer text("/acquaintance/text");
+  return status.contains(text) ? status.at(text).get<std::string>() : "";
+}
+/// Small moves tell the lock how its stage answers; it corrects after that.
+bool gets_acquainted(const json& status) {
+  const json::json_pointer state("/acquaintance/state");
+  return status.contains(state) && status.at(state) == "under_way";
+}
+
 /// Waits until the lock holds the sample. @throws Refused where it has ended instead
 void wait_for_lock(const CommonOptions& options, StopSignal& stop) {
   constexpr std::chrono::milliseconds kBetween{50};
   ReferenceLine reference;
-  std::string told;
+  std::string told, known;
   for (;;) {
     const json status = send(options, {{"command", "status"}}).body.at("status");
     const std::string state = status.at("state");
-    if (state == "locked") return;
-    if (state != "referencing" && state != "holding")
+    // Of a stage that is known already nothing is said.
+    const bool finds_out = gets_acquainted(status) || !known.empty();
+    if (const std::string stage = acquaintance_text(status);
+        state == "locked" && finds_out && stage != known) {
+      reference.end();
+      fmt::print(stderr, "{}\n", stage);
+      known = stage;
+    }
+    if (state == "locked" && !gets_acquainted(status)) return;
+    if (state != "referencing" && state != "holding" && state != "locked")
       throw Refused("the lock is " + lock_in_words(status), "refused");
     if (state == "referencing") reference.show(status);
     // Each reason is told once: distances change all the time.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The daemon's estimator, supervisor and servo, called as the tracking loop calls them.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <stdexcept>
 
 #include "control/drift/drift_estimator.hpp"
@@ -30,6 +32,9 @@ control::SupervisorSettings supervisor_settings(const World& world, control::Con
   s.controller.stage_resonance_hz = b.stage_resonance_hz;
   s.controller.stage_damping = b.stage_damping;
   s.controller.law = law;
+  const bool acquaint = world.acquaint && law != control::ControlLaw::Pi;
+  s.acquaintance = {.when = acquaint ? control::AcquaintWhen::First : control::AcquaintWhen::Never,
+                    .exposure_ns = std::llround(1e3 * world.scenario.camera.exposure_us)};
   return s;
 }
 
@@ -119,7 +124,21 @@ class DaemonPilot final : public Pilot {
   bool locked() const override {
     return (alone_ && engaged_) || supervisor_.lock().state == control::LockState::Locked;
   }
+  bool acts() const override { return locked() && !supervisor_.is_acquainting(); }
   std::string reason() const override { return control::name_of(supervisor_.lock().reason); }
+  std::string looks() const override { return control::name_of(supervisor_.stage_looks()); }
+  std::string stage_found() const override {
+    const auto found = supervisor_.stage_knowledge();
+    if (!found) return control::name_of(supervisor_.acquaintance());
+    const control::StageModelSettings& s = found->stage;
+    const control::ImageToStage& m = s.image_to_stage;
+    std::array<char, 160> text{};
+    std::snprintf(text.data(), text.size(),
+                  "%.2f ms, %.1f Hz, %.2f (or %.2f ms), matrix %.3f %.3f %.3f %.3f",
+                  1e-3 * s.delay_us, s.resonance_hz, s.damping, 1e-3 * s.time_constant_us, m.a, m.b,
+                  m.c, m.d);
+    return text.data();
+  }
   std::optional<PublishedDrift> published() const override { return published_; }
   std::optional<double> foretold_nm2() const override {
     return observed_ ? observed_->foretold_nm2() : std::nullopt;
@@ -151,6 +170,8 @@ class DaemonPilot final : public Pilot {
   void see_residual(const Frame& frame, const control::DriftEstimate& drift) {
     if (supervisor_.lock().state != control::LockState::Locked)
       gate_.not_locked(frame.now_ns);
+    else if (supervisor_.is_acquainting())
+      gate_.getting_acquainted(frame.now_ns);
     else if (supervisor_.moving())
       gate_.moving(frame.now_ns);
     else if (drift.valid)

@@ -44,9 +44,15 @@ class Pilot {
   /// The stage is under control since some frame.
   virtual bool engaged() const = 0;
   virtual bool locked() const = 0;
+  /// Locked, and a law decides where the stage goes.
+  virtual bool acts() const { return locked(); }
   /// While not locked: why, in the daemon's words.
   virtual std::string reason() const { return {}; }
   virtual std::optional<PublishedDrift> published() const { return std::nullopt; }
+  /// What the stage looks like, in the daemon's words.
+  virtual std::string looks() const { return {}; }
+  /// What was found out of the stage; "" where nothing was.
+  virtual std::string stage_found() const { return {}; }
   /// The residual's mean square that the law expects of itself, mean of both axes.
   virtual std::optional<double> foretold_nm2() const { return std::nullopt; }
   /// What the law has learnt of the sample; of one that flies with what was learnt elsewhere, that.

@@ -17,6 +17,8 @@ using simulator::kTickNs;
 constexpr std::int64_t kClockNs = 1'000'000'000;  ///< the daemon's clock at the scenario's start
 /// A lock that never engages ends here.
 constexpr double kLongestReferenceS = 60;
+/// From then on a law is expected to act.
+constexpr double kActsFromS = 5;
 
 /// The world with the seed's own phases, and without a ramp for a controller that is told of it.
 World varied(World world, std::uint64_t seed, bool no_ramp) {
@@ -145,9 +147,15 @@ class Run {
     if (!engaged_ && pilot_->engaged()) {
       engaged_ = true;
       flight_.engaged_s = 1e-9 * static_cast<double>(frame.truth.middle_ns);
+      start_ = frame.truth;
+    }
+    if (1e-9 * static_cast<double>(frame.truth.middle_ns) >= kActsFromS) {
+      ++frames_to_act_;
+      if (pilot_->acts()) ++acting_frames_;
     }
     if (!engaged_) return;
     ++engaged_frames_;
+    see_drive(frame.truth);
     if (!is_learnt(frame.truth.middle_ns)) return;
     ++learnt_frames_;
     if (pilot_->locked())
@@ -165,7 +173,32 @@ class Run {
     }
   }
 
+  /// How far the stage has driven the sample.
+  void see_drive(const simulator::Truth& truth) {
+    const double now_s = 1e-9 * static_cast<double>(truth.middle_ns);
+    if (flight_.acts_s < 0 && pilot_->acts()) flight_.acts_s = now_s;
+    const auto beyond = [](double now, double start, double own_now, double own_start) {
+      return std::abs(now - start) - std::abs(own_now - own_start);
+    };
+    flight_.driven_nm = std::max({flight_.driven_nm,
+                                  beyond(truth.sample_nm.x, start_.sample_nm.x,
+                                         truth.disturbance_nm.x, start_.disturbance_nm.x),
+                                  beyond(truth.sample_nm.y, start_.sample_nm.y,
+                                         truth.disturbance_nm.y, start_.disturbance_nm.y)});
+    const bool held = !pilot_->locked() && pilot_->reason() == "stage_not_following";
+    if (held && !held_) {
+      ++flight_.alarms;
+      flight_.alarm_looks += " " + pilot_->looks() + " at " + std::to_string(now_s);
+    }
+    held_ = held;
+    if (!held || flight_.alarm_s >= 0) return;
+    flight_.alarm_s = now_s - flight_.engaged_s;
+    flight_.driven_at_alarm_nm = flight_.driven_nm;
+  }
+
   void finish() {
+    flight_.acting_share = static_cast<double>(acting_frames_) /
+                           static_cast<double>(std::max<std::int64_t>(1, frames_to_act_));
     const double frames = static_cast<double>(std::max<std::int64_t>(1, learnt_frames_));
     flight_.change_nm2 = change_sum_nm2_ / frames;
     flight_.locked_share = static_cast<double>(locked_frames_) / frames;
@@ -174,6 +207,7 @@ class Run {
     flight_.foretold_nm2 =
         foretold_sum_nm2_ / static_cast<double>(std::max<std::int64_t>(1, foretold_));
     flight_.learnt = pilot_->learnt();
+    flight_.stage_found = pilot_->stage_found();
     // The lock holds the sample where its reference was, wherever that is.
     for (auto& axis : flight_.residual_nm) {
       double sum = 0, count = 0;
@@ -194,11 +228,12 @@ class Run {
   simulator::Random random_;
   std::unique_ptr<Pilot> pilot_;
   Flight flight_;
-  bool engaged_ = false;
+  bool engaged_ = false, held_ = false;
   Vec2 told_nm_, unstrained_nm_;
   std::int64_t last_ns_ = 0;
   std::int64_t engaged_frames_ = 0, learnt_frames_ = 0, locked_frames_ = 0, published_ = 0;
-  std::int64_t foretold_ = 0;
+  std::int64_t foretold_ = 0, frames_to_act_ = 0, acting_frames_ = 0;
+  simulator::Truth start_;  ///< when the lock engaged
   double change_sum_nm2_ = 0, normalised_sum_ = 0, foretold_sum_nm2_ = 0;
 };
 

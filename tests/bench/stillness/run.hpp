@@ -27,6 +27,14 @@ struct Flight {
   double noise_nm = 0;                              ///< of the best mean over the markers
   double foretold_nm2 = 0;  ///< mean square that the law foretold; 0: it foretells nothing
   Learnt learnt;            ///< at the end
+  double acts_s = -1;       ///< when a law first decided where the stage goes, from the start
+  double acting_share = 0;  ///< from 5 s after the start on
+  std::string stage_found;  ///< of it, at the end
+  int alarms = 0;           ///< held for its stage, so often
+  std::string alarm_looks;  ///< like what, and when, in order
+  double alarm_s = -1;      ///< when it was first held for its stage, from the lock
+  double driven_nm = 0;  ///< farthest from where the lock engaged, beyond what it moved by itself
+  double driven_at_alarm_nm = 0;
 };
 
 /// The true stage differs from what was learnt, from some time of the lock on.

@@ -36,6 +36,7 @@ struct Options {
   bool fitted = false;
   bool margins = false;
   bool no_reputation = false;
+  bool acquaint = false;
 };
 
 struct Bounds {
@@ -203,6 +204,7 @@ std::vector<World> load_worlds(const Options& options) {
     worlds.push_back(load_world(file));
     worlds.back().fitted = options.fitted;
     worlds.back().remembering = !options.no_reputation;
+    worlds.back().acquaint = options.acquaint;
     if (options.seconds > 0) {
       worlds.back().judgement.seconds = options.seconds;
       worlds.back().judgement.learn_s =
@@ -237,6 +239,8 @@ int main(int argc, char** argv) {
   app.add_flag("--spectra", options.spectra, "with spectra");
   app.add_flag("--margins", options.margins,
                "how far the stage's gain and dead time may be off, what was learnt being kept");
+  app.add_flag("--acquaint", options.acquaint,
+               "a lock (but by PI) gets to know its stage before it corrects");
   app.add_flag("--fitted", options.fitted, "draw each marker's ROI and fit it: slower by far");
   app.add_flag(
       "--no-reputation", options.no_reputation,

@@ -47,6 +47,7 @@ struct World {
   // Not keys of the file.
   bool fitted = false;      ///< markers are drawn and fitted
   bool remembering = true;  ///< markers have a reputation
+  bool acquaint = false;    ///< a lock gets to know its stage first; of laws that are not PI
 };
 
 /// @throws simulator::ScenarioError

@@ -36,6 +36,7 @@ stage:
   image_to_stage: [[-0.9925, 0.1219], [0.1217, 0.993]]
   delay_us: 3104
   time_constant_us: 1010
+  acquaint: held
 """
 LARGER = [[1.03, 0.0], [0.0, 1.03]]
 

@@ -95,6 +95,7 @@ std::vector<std::string> with(std::vector<std::string> keys, const std::vector<s
 const std::vector<std::string> kNotMeasured = {"/camera/temperature_c",  // it tells none
                                                "/fitter/spot_sigma_px",  // given
                                                "/stage_driver",          // none reports
+                                               "/acquaintance",          // told elsewhere
                                                "/interrupted",           // no lock was
                                                "/move",                  // told elsewhere
                                                "/control/axes",          // not locked: empty

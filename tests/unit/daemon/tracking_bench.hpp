@@ -411,6 +411,7 @@ struct Bench {
   LoopSettings settings() const {
     LoopSettings result = loop_settings(config, source);
     result.supervisor.rest_moves_to_lock = rest_moves_to_lock;
+    result.supervisor.acquaintance.when = control::AcquaintWhen::Never;  // its stages are described
     return result;
   }
   std::unique_ptr<fitter::LiveFitter> make_fitter() const {

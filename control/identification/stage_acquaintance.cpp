@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+#include "control/identification/stage_acquaintance.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "control/identification/gain_course.hpp"
+#include "control/identification/record_fit.hpp"
+
+namespace driftd::control {
+namespace {
+
+constexpr std::size_t kFewestInGlimpse = 30, kFewestInRecord = 60;
+/// The noise model remembers so long: vibrations of 10 Hz on are told apart.
+constexpr double kNoiseMemoryS = 0.15;
+constexpr std::size_t kQuietOrder = 12;  ///< of the noise model from the quiet part alone
+/// Longer than any record: one stretch.
+constexpr double kAllS = 100;
+/// From this period on a search at one lag may miss the valley that is the deepest.
+constexpr double kSlowFramesS = 0.004;
+/// The described response is kept unless another one lowers chi square by so much.
+constexpr double kEvidence = 18;
+/// The described matrix is kept where no element differs by so many standard deviations.
+constexpr double kSameSd = 2;
+
+/// The described stage's response, as the fit has it.
+ResponseShape shape_of(const StageModelSettings& described) {
+  ResponseShape shape = response_of(described);
+  shape.delay_s = 1e-6 * std::max(0.0, described.delay_us);
+  if (shape.order == 1) shape.time_constant_s = std::max(shape.time_constant_s, 1e-6);
+  return shape;
+}
+
+SeenGain gain_of(const ResponseFit& fit, const ImageToStage& m) {
+  const auto& g = fit.linear;
+  SeenGain seen{.xx = m.a * g[0][0] + m.b * g[1][0],
+                .xy = m.a * g[0][1] + m.b * g[1][1],
+                .yx = m.c * g[0][0] + m.d * g[1][0],
+                .yy = m.c * g[0][1] + m.d * g[1][1]};
+  const double excess =
+      std::max(1.0, fit.chi_square / static_cast<double>(std::max<std::size_t>(1, fit.equations)));
+  const auto sd = [&](double of_x, double of_y, std::size_t command) {
+    const std::size_t x = fit.index_of(0, command), y = fit.index_of(1, command);
+    const double variance = of_x * of_x * fit.covariance_of(x, x) +
+                            2 * of_x * of_y * fit.covariance_of(x, y) +
+                            of_y * of_y * fit.covariance_of(y, y);
+    return std::sqrt(excess * std::max(0.0, variance));
+  };
+  seen.xx_sd = sd(m.a, m.b, 0);
+  seen.xy_sd = sd(m.a, m.b, 1);
+  seen.yx_sd = sd(m.c, m.d, 0);
+  seen.yy_sd = sd(m.c, m.d, 1);
+  return seen;
+}
+
+bool is_finite(const SeenGain& g) {
+  return std::isfinite(g.xx + g.xy + g.yx + g.yy + g.xx_sd + g.xy_sd + g.yx_sd + g.yy_sd);
+}
+
+bool is_same(const SeenGain& g) {
+  return std::abs(g.xx - 1) <= kSameSd * g.xx_sd && std::abs(g.xy) <= kSameSd * g.xy_sd &&
+         std::abs(g.yx) <= kSameSd * g.yx_sd && std::abs(g.yy - 1) <= kSameSd * g.yy_sd;
+}
+
+/// By the noise of the quiet part.
+ResponseFit first_fit(FitData& data) {
+  const std::size_t order = std::clamp<std::size_t>(data.begin / 10, 1, kQuietOrder);
+  mark_history(data.slots, order);
+  fit_noise(data, data.moved_nm, order, 0, data.begin);
+  const ResponseShape found = search_shape(data, kAllS);
+  const bool slow = data.slots.period_s > kSlowFramesS;
+  return fit_response(data, fit_from_several(data, found, slow).front().shape, kFitRounds);
+}
+
+void describe(const ResponseShape& shape, StageModelSettings& stage) {
+  stage.delay_us = 1e6 * std::max(0.0, shape.delay_s);
+  if (shape.order == 1) {
+    stage.time_constant_us = 1e6 * shape.time_constant_s;
+    stage.resonance_hz = 0;
+  } else {
+    stage.resonance_hz = shape.frequency_hz;
+    stage.damping = shape.damping;
+  }
+}
+
+StageFinding finding_of(const ResponseFit& fit, const FitData& data,
+                        const StageModelSettings& described) {
+  StageFinding finding;
+  if (!fit.converged) return finding;
+  finding.stage = described;
+  finding.gain = gain_of(fit, described.image_to_stage);
+  finding.noise_nm = std::max(data.noise[0].sd(), data.noise[1].sd());
+  finding.delay_sd_us = 1e6 * std::sqrt(std::max(0.0, fit.covariance_of(0, 0)));
+  finding.known = is_finite(finding.gain);
+  return finding;
+}
+
+}  // namespace
+
+ImageToStage SeenGain::corrected(const ImageToStage& m) const noexcept {
+  const double det = xx * yy - xy * yx;
+  return {(yy * m.a - xy * m.c) / det, (yy * m.b - xy * m.d) / det, (xx * m.c - yx * m.a) / det,
+          (xx * m.d - yx * m.b) / det};
+}
+
+double SeenGain::sd() const noexcept {
+  return std::max({xx_sd, xy_sd, yx_sd, yy_sd});
+}
+
+StageFinding glimpse_stage(const StageRecord& record, const StageModelSettings& described) {
+  PreparedRecord prepared = prepare(record, kFewestInGlimpse);
+  if (prepared.verdict.refusal != StageRefusal::None) return {};
+  const ResponseFit fit = first_fit(prepared.data);
+  return finding_of(fit, prepared.data, described);
+}
+
+StageFinding find_stage(const StageRecord& record, const StageModelSettings& described) {
+  PreparedRecord prepared = prepare(record, kFewestInRecord);
+  if (prepared.verdict.refusal != StageRefusal::None) return {};
+  ResponseFit fit = first_fit(prepared.data);
+  if (!fit.converged) return {};
+  const bool slow = prepared.data.slots.period_s > kSlowFramesS;
+  const auto order =
+      std::max(kNoiseOrder, static_cast<std::size_t>(kNoiseMemoryS / prepared.data.slots.period_s));
+  fit = with_simplest_order(prepared.data, settle(prepared, std::move(fit), slow, order).fit);
+  const ResponseShape told = shape_of(described);
+  const ResponseFit by_description = fit_gains(prepared.data, told);
+  const bool other_response =
+      !by_description.converged || by_description.chi_square > fit.chi_square + kEvidence;
+  StageFinding finding = finding_of(fit, prepared.data, described);
+  if (!finding.known) return finding;
+  finding.other_response = other_response;
+  if (other_response) {
+    describe(fit.shape, finding.stage);
+  } else {  // the gains are those of the response that is kept
+    ResponseFit kept = by_description;
+    kept.covariance = fit.covariance;
+    kept.unknowns = fit.unknowns;
+    kept.shape.order = fit.shape.order;  // whose unknowns the covariance has
+    finding.gain = gain_of(kept, described.image_to_stage);
+    finding.known = is_finite(finding.gain);
+  }
+  finding.other_matrix = !is_same(finding.gain);
+  if (finding.other_matrix)
+    finding.stage.image_to_stage = finding.gain.corrected(described.image_to_stage);
+  return finding;
+}
+
+}  // namespace driftd::control

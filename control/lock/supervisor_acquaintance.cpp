@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// How a lock gets to know its stage, and goes by what it found.
+#include <algorithm>
+#include <cmath>
+
+#include "control/lock/supervisor.hpp"
+#include "control/values/arithmetic.hpp"
+
+namespace driftd::control {
+namespace {
+
+/// After it was adopted the way back to the reference, and what the new description has wrong of
+/// it, are not the sample's own motion.
+constexpr std::int64_t kWayBackNs = 400'000'000;
+/// Held for its stage the lock tries the monitor's square first. A stage that was just found out is
+/// not at fault, most likely.
+constexpr std::int64_t kFirstPauseNs = 800'000'000, kShortPauseNs = 100'000'000;
+constexpr std::int64_t kLongestPauseNs = 60'000'000'000;
+constexpr std::int64_t kJustAdoptedNs = 20'000'000'000;
+/// The probe has come back to the place where the stage did follow.
+constexpr double kAtAnchorNm = 4;
+
+double largest(Vec2 v) noexcept {
+  return std::max(std::abs(v.x), std::abs(v.y));
+}
+
+}  // namespace
+
+const char* name_of(StageAcquaintance acquaintance) noexcept {
+  switch (acquaintance) {
+    case StageAcquaintance::Told:
+      return "told";
+    case StageAcquaintance::UnderWay:
+      return "under_way";
+    case StageAcquaintance::Known:
+      return "known";
+    case StageAcquaintance::Doubted:
+      return "doubted";
+    case StageAcquaintance::NotFound:
+      return "not_found";
+  }
+  return "unknown";
+}
+
+ControllerSettings Supervisor::controller_settings() const noexcept {
+  ControllerSettings settings = settings_.controller;
+  if (!knowledge_) return settings;
+  const StageModelSettings& stage = knowledge_->stage;
+  settings.image_to_stage = stage.image_to_stage;
+  settings.stage_delay_us = stage.delay_us;
+  settings.stage_time_constant_us = stage.time_constant_us;
+  settings.stage_resonance_hz = stage.resonance_hz;
+  settings.stage_damping = stage.damping;
+  return settings;
+}
+
+StageAcquaintance Supervisor::acquaintance() const noexcept {
+  if (acquaintance_.is_under_way() || is_acquainting()) return StageAcquaintance::UnderWay;
+  if (knowledge_) return doubted_ ? StageAcquaintance::Doubted : StageAcquaintance::Known;
+  return not_found_ ? StageAcquaintance::NotFound : StageAcquaintance::Told;
+}
+
+void Supervisor::know_stage(const StageKnowledge& knowledge) noexcept {
+  if (is_engaged() || lock_.state == LockState::Calibrating) return;
+  knowledge_ = knowledge;
+  doubted_ = false;
+  controller_.change_settings(controller_settings());
+}
+
+/// The caller sets the controller.
+void Supervisor::forget_stage() noexcept {
+  if (knowledge_) ++findings_;
+  knowledge_.reset();
+  doubted_ = not_found_ = false;
+}
+
+/// A lock begins.
+void Supervisor::engage_acquaintance() noexcept {
+  to_acquaint_ = settings_.acquaintance.when == AcquaintWhen::First && (!knowledge_ || doubted_);
+  not_found_ = false;
+  learns_anew_ns_ = adopted_ns_ = 0;
+}
+
+bool Supervisor::begin_acquaintance(Vec2 centre_nm, std::int64_t now_ns) noexcept {
+  const double period_s = 1e-9 * period_.ns();
+  usual_sd_nm_ = largest(monitor_.sd_nm());
+  return acquaintance_.begin(
+      {.centre_nm = centre_nm,
+       .sd_nm = usual_sd_nm_,
+       .period_s = period_s,
+       .largest_step_nm = std::min(settings_.controller.step_limit_nm,
+                                   settings_.controller.rate_limit_nm_per_s * period_s),
+       .described = controller_.stage().settings(),
+       .now_ns = now_ns});
+}
+
+/// Moves the stage as the acquaintance asks; a lock that cannot make it corrects at once.
+void Supervisor::acquaint(const FrameFacts& facts, Decision& decision) noexcept {
+  if (!acquaintance_.is_under_way() && !begin_acquaintance(controller_.total_nm(), facts.now_ns)) {
+    to_acquaint_ = false;
+    not_found_ = true;
+    return;
+  }
+  const Vec2 moved_nm = controller_.stage().image_to_stage().apply(facts.drift->frame_drift_nm);
+  decision.correction =
+      controller_.go_to(acquaintance_.wanted_nm(moved_nm, facts.now_ns), facts.now_ns);
+  decision.limits = controller_.limits();
+  decision.has_correction = true;
+  decision.probe = true;
+  end_acquaintance(facts.now_ns);
+}
+
+/// Held for the stage: whether it is moved that way now, in place of the monitor's square.
+bool Supervisor::acquaints_while_held(const FrameFacts& facts) noexcept {
+  if (settings_.acquaintance.when == AcquaintWhen::Never) return false;
+  if (acquaintance_.is_under_way()) return true;
+  const Vec2 total_nm = controller_.total_nm();
+  if (facts.now_ns - held_since_ns_ < pause_ns_ ||
+      largest(difference(total_nm, stage_verdict_.anchor_nm)) > kAtAnchorNm)
+    return false;
+  if (begin_acquaintance(total_nm, facts.now_ns)) return true;
+  try_again_later(facts.now_ns);
+  return false;
+}
+
+/// Every frame of it goes to the desk, also one that showed nothing.
+void Supervisor::see_acquaintance(const FrameFacts& facts, const Decision& decision) noexcept {
+  shown_ = acquaintance_.is_under_way();
+  if (!shown_) return;
+  std::optional<StageFrame> sample;
+  if (is_measured(facts))
+    sample = {facts.taken_ns, facts.drift->frame_drift_nm, facts.drift->frame_covariance_nm2};
+  std::optional<StageMove> told;
+  if (decision.has_correction) told = {facts.now_ns, decision.correction.total_nm};
+  acquaintance_.saw(sample, told, settings_.acquaintance.exposure_ns);
+}
+
+void Supervisor::hear(const AcquaintanceAnswer& answer, std::int64_t now_ns) noexcept {
+  acquaintance_.hear(answer, usual_sd_nm_, now_ns);
+  end_acquaintance(now_ns);
+}
+
+void Supervisor::end_acquaintance(std::int64_t now_ns) noexcept {
+  switch (acquaintance_.take_end()) {
+    case AcquaintanceEnd::None:
+      return;
+    case AcquaintanceEnd::Found:
+      return adopt(acquaintance_.finding(), now_ns);
+    case AcquaintanceEnd::Fault:
+      stage_verdict_ = monitor_.accuse(acquaintance_.looks(), acquaintance_.centre_nm());
+      break;
+    case AcquaintanceEnd::GaveUp:
+      to_acquaint_ = false;
+      not_found_ = true;
+      break;
+  }
+  try_again_later(now_ns);
+}
+
+void Supervisor::try_again_later(std::int64_t now_ns) noexcept {
+  held_since_ns_ = now_ns;
+  pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
+}
+
+void Supervisor::adopt(const StageFinding& finding, std::int64_t now_ns) noexcept {
+  StageKnowledge knowledge{.stage = finding.stage};
+  knowledge.stage.delay_us = std::max(0.0, knowledge.stage.delay_us - controller_.waiting_us());
+  const ControllerSettings& told = settings_.controller;
+  knowledge.other_matrix = knowledge.stage.image_to_stage != told.image_to_stage;
+  knowledge.other_response = finding.other_response || (knowledge_ && knowledge_->other_response);
+  knowledge_ = knowledge;
+  ++findings_;
+  to_acquaint_ = doubted_ = not_found_ = false;
+  controller_.change_settings(controller_settings());
+  adopted_ns_ = now_ns;
+  learns_anew_ns_ = now_ns + kWayBackNs;
+  stage_verdict_ = monitor_.reassure();
+}
+
+/// The stage was found not to follow.
+void Supervisor::doubt_knowledge(std::int64_t now_ns) noexcept {
+  if (knowledge_ && !doubted_) ++findings_;
+  doubted_ = knowledge_.has_value();
+  const bool just_adopted = adopted_ns_ != 0 && now_ns - adopted_ns_ < kJustAdoptedNs;
+  held_since_ns_ = now_ns;
+  pause_ns_ = just_adopted ? kShortPauseNs : kFirstPauseNs;
+}
+
+void Supervisor::learn_anew_when_due(std::int64_t now_ns) noexcept {
+  if (learns_anew_ns_ == 0 || now_ns < learns_anew_ns_) return;
+  learns_anew_ns_ = 0;
+  controller_.law().learn_afresh();
+}
+
+}  // namespace driftd::control

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// What a lock found out of its stage, in words and for `status`. Pure.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "config/config.hpp"
+#include "control/lock/supervisor.hpp"
+#include "daemon/loop/loop_values.hpp"
+
+namespace driftd::daemon {
+
+/// "the stage answers 9.1 ms late, configured are 3.0 ms: `driftctl calibrate --write` keeps it".
+std::string stage_in_words(const control::StageKnowledge& found, const config::Stage& told);
+/// `status.acquaintance`.
+nlohmann::json acquaintance_json(const LoopReport& loop, const config::Stage& told);
+
+}  // namespace driftd::daemon

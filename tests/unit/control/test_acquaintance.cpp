@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// A lock that gets to know its stage: what it tells the stage meanwhile, what it finds, and what it
+// does with it. In virtual time: a supervisor, the other thread's desk, and a stage that differs
+// from its description.
+#include <cmath>
+#include <optional>
+#include <random>
+
+#include "control/lock/supervisor.hpp"
+#include "support/allocation_watch.hpp"
+#include "support/catch.hpp"
+#include "support/default_settings.hpp"
+#include "support/virtual_tuner.hpp"
+
+namespace driftd::control {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kAgeNs = 3 * kMs / 2;
+
+SupervisorSettings settings(AcquaintWhen when = AcquaintWhen::First) {
+  SupervisorSettings s = driftd::test::default_supervisor_settings();
+  s.controller.image_to_stage = {0, -1, 1, 0};
+  s.controller.law = ControlLaw::Auto;
+  s.acquaintance = {.when = when, .exposure_ns = kMs / 10};
+  return s;
+}
+
+/// Of second order, and late: nothing of what the defaults say.
+StageModelSettings late_stage() {
+  return {.image_to_stage = {0, -1, 1, 0},
+          .delay_us = 9000,
+          .time_constant_us = 0,
+          .resonance_hz = 40,
+          .damping = 0.5};
+}
+
+/// A sample on a stage that moves `response` times what it is told, in its own axes.
+struct Scene {
+  explicit Scene(const SupervisorSettings& s = settings(),
+                 const StageModelSettings& truth = late_stage(), std::int64_t period_ns = 2 * kMs)
+      : used(s), supervisor(s, FramePeriod()), stage(truth), every_ns(period_ns) {}
+
+  Decision frame(bool valid = true, bool not_sent = false, bool reference = false) {
+    now_ns += every_ns;
+    sample_nm.x += drift_nm_per_s * 1e-9 * static_cast<double>(every_ns);
+    const Vec2 at = stage.at(now_ns - kAgeNs);
+    const Vec2 moved{response.a * at.x + response.b * at.y, response.c * at.x + response.d * at.y};
+    const Vec2 image = used.controller.image_to_stage.invert(moved);
+    place_nm = {sample_nm.x + image.x, sample_nm.y + image.y};
+    if (reference) zero_nm = place_nm;
+    DriftEstimate drift;
+    drift.valid = valid;
+    drift.markers_used = 8;
+    drift.frame_drift_nm = {place_nm.x - zero_nm.x + noise_nm * normal(random),
+                            place_nm.y - zero_nm.y + noise_nm * normal(random)};
+    drift.drift_nm = drift.frame_drift_nm;
+    drift.covariance_nm2 = drift.frame_covariance_nm2 = {0.16, 0, 0.16};
+    drift.frames_averaged = 1;
+    supervisor.arrived(now_ns);
+    tuner.give(supervisor, now_ns);
+    driftd::test::watch_this_thread(true);
+    const Decision d = supervisor.decide({.now_ns = now_ns,
+                                          .taken_ns = now_ns - kAgeNs,
+                                          .not_sent = not_sent,
+                                          .new_reference = reference,
+                                          .drift = &drift});
+    supervisor.prepare();
+    driftd::test::watch_this_thread(false);
+    tuner.take(supervisor, now_ns);
+    if (d.has_correction) stage.command(d.correction.total_nm, now_ns);
+    farthest_nm = std::max({farthest_nm, std::abs(place_nm.x - zero_nm.x - sample_nm.x),
+                            std::abs(place_nm.y - zero_nm.y - sample_nm.y)});
+    return d;
+  }
+  void lock() {
+    for (int i = 0; i < 100; ++i) frame();
+    supervisor.command(LockEvent::CommandLock, now_ns);
+    stage.reset();
+    sample_nm = {};
+    frame(true, false, true);
+    farthest_nm = 0;
+    REQUIRE(supervisor.lock().state == LockState::Locked);
+  }
+  void seconds(double s) {
+    for (const std::int64_t until_ns = now_ns + std::llround(1e9 * s); now_ns < until_ns;) frame();
+  }
+  /// Until the law acts, the lock is held, or so long.
+  double until_it_acts(double at_most_s = 25) {
+    const std::int64_t begin_ns = now_ns;
+    while (supervisor.is_acquainting() && now_ns < begin_ns + std::llround(1e9 * at_most_s)) {
+      const Decision d = frame();
+      CHECK((!d.has_correction || d.probe || !supervisor.is_acquainting()));
+    }
+    return 1e-9 * static_cast<double>(now_ns - begin_ns);
+  }
+
+  SupervisorSettings used;
+  Supervisor supervisor;
+  driftd::test::VirtualTuner tuner;
+  StageModel stage;
+  std::int64_t every_ns;
+  ImageToStage response{1, 0, 0, 1};
+  std::int64_t now_ns = 1'000'000 * kMs;
+  Vec2 sample_nm, zero_nm, place_nm;
+  double noise_nm = 0.4, drift_nm_per_s = 3, farthest_nm = 0;
+  std::mt19937 random{7};
+  std::normal_distribution<double> normal;
+};
+
+TEST_CASE("before its first correction a lock finds out how the stage answers") {
+  Scene scene;
+  scene.response = {0.8, 0, 0, 1.2};
+  scene.lock();
+  CHECK(scene.supervisor.acquaintance() == StageAcquaintance::UnderWay);
+  const double took_s = scene.until_it_acts();
+  CHECK(driftd::test::watched_allocations() == 0);  // nor the loop's end of it
+  CHECK(took_s > 1.2);
+  CHECK(took_s < 5);
+  CHECK(scene.farthest_nm < 15);
+  REQUIRE(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+  const StageKnowledge found = *scene.supervisor.stage_knowledge();
+  CHECK(found.other_response);
+  CHECK(found.other_matrix);
+  const double lag_us =
+      found.stage.delay_us + 2e6 * found.stage.damping / (2 * M_PI * found.stage.resonance_hz);
+  CHECK(lag_us == Approx(9000 + 2e6 * 0.5 / (2 * M_PI * 40)).margin(700));
+  CHECK(found.stage.image_to_stage.b == Approx(-1 / 0.8).epsilon(0.1));
+  CHECK(found.stage.image_to_stage.c == Approx(1 / 1.2).epsilon(0.1));
+
+  scene.seconds(3);
+  CHECK(scene.supervisor.lock().state == LockState::Locked);
+  double square = 0;
+  for (int i = 0; i < 1000; ++i) {
+    scene.frame();
+    square += std::pow(scene.place_nm.x - scene.zero_nm.x, 2) / 1000;
+  }
+  CHECK(std::sqrt(square) < 0.5);
+}
+
+TEST_CASE("what a lock found out serves the next one, until the description changes") {
+  Scene scene;
+  scene.lock();
+  scene.until_it_acts();
+  const std::uint32_t findings = scene.supervisor.stage_findings();
+  scene.supervisor.command(LockEvent::CommandUnlock, scene.now_ns);
+  scene.lock();
+  CHECK_FALSE(scene.supervisor.is_acquainting());
+  CHECK_FALSE(scene.frame().probe);
+  CHECK(scene.supervisor.stage_findings() == findings);
+  scene.supervisor.command(LockEvent::CommandUnlock, scene.now_ns);
+
+  SupervisorSettings other = scene.used;
+  other.controller.step_limit_nm = 15;
+  scene.supervisor.change_settings(other);
+  CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+  other.controller.stage_delay_us += 1;
+  scene.supervisor.change_settings(other);
+  CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Told);
+  scene.lock();
+  CHECK(scene.supervisor.is_acquainting());
+}
+
+TEST_CASE("a stage that is described well keeps its description") {
+  StageModelSettings truth = late_stage();
+  SupervisorSettings told = settings();
+  told.controller.stage_delay_us = truth.delay_us;
+  told.controller.stage_resonance_hz = truth.resonance_hz;
+  told.controller.stage_damping = truth.damping;
+  Scene scene(told, truth);
+  scene.lock();
+  scene.until_it_acts();
+  REQUIRE(scene.supervisor.stage_knowledge());
+  CHECK_FALSE(scene.supervisor.stage_knowledge()->other_response);
+  CHECK(scene.supervisor.stage_knowledge()->stage.delay_us == truth.delay_us);
+}
+
+TEST_CASE("a stage at fault is found before the lock has followed anything") {
+  struct Fault {
+    ImageToStage response;
+    StageLooks looks;
+  };
+  for (const Fault& fault :
+       {Fault{{0, 0, 0, 0}, StageLooks::Stuck}, Fault{{1, 0, 0, 0}, StageLooks::Stuck},
+        Fault{{-1, 0, 0, -1}, StageLooks::Reversed}, Fault{{1, 0, 0, -1}, StageLooks::Reversed},
+        Fault{{0, 1, 1, 0}, StageLooks::TurnedOrSwapped},
+        Fault{{0, -1, 1, 0}, StageLooks::TurnedOrSwapped},
+        Fault{{0.5, -0.87, 0.87, 0.5}, StageLooks::TurnedOrSwapped},
+        Fault{{3, 0, 0, 3}, StageLooks::WrongGain}}) {
+    CAPTURE(fault.response.a, fault.response.b, fault.response.c, fault.response.d);
+    Scene scene;
+    scene.response = fault.response;
+    scene.lock();
+    const double took_s = scene.until_it_acts();
+    CHECK(scene.supervisor.lock().state == LockState::Holding);
+    CHECK(scene.supervisor.lock().reason == LockReason::StageNotFollowing);
+    CHECK(scene.supervisor.stage_looks() == fault.looks);
+    CHECK(took_s < 1);
+    CHECK(scene.farthest_nm < 20);
+    scene.seconds(5);
+    CHECK(scene.supervisor.lock().state == LockState::Holding);
+    CHECK(scene.farthest_nm < 30);
+    CHECK_FALSE(scene.supervisor.stage_knowledge());
+  }
+}
+
+TEST_CASE("a lock whose frames do not tell goes by the description") {
+  SECTION("a camera too slow for it") {
+    Scene scene(settings(), late_stage(), 30 * kMs);
+    scene.lock();
+    scene.frame();
+    CHECK_FALSE(scene.supervisor.is_acquainting());
+    CHECK(scene.supervisor.acquaintance() == StageAcquaintance::NotFound);
+  }
+  SECTION("commands that never leave") {
+    Scene scene;
+    scene.lock();
+    for (int n = 0; n < 3; ++n) {
+      REQUIRE(scene.supervisor.is_acquainting());
+      for (int i = 0; i < 200; ++i) scene.frame();
+      scene.supervisor.take_back(scene.supervisor.controller().total_nm(), scene.now_ns);
+    }
+    scene.frame();
+    CHECK_FALSE(scene.supervisor.is_acquainting());
+    CHECK(scene.supervisor.acquaintance() == StageAcquaintance::NotFound);
+  }
+}
+
+TEST_CASE("another response does not make the modelled stage jump") {
+  StageModel model({.image_to_stage = {}, .delay_us = 3000, .time_constant_us = 1000});
+  std::int64_t now_ns = 0;
+  for (int i = 0; i < 3000; ++i) model.command({i % 100 < 50 ? 4.0 : -4.0, 1}, now_ns += 2 * kMs);
+  StageModel other({.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0});
+  const StageModelSettings second = late_stage();
+  other.change_settings(second);
+  now_ns = 0;
+  for (int i = 0; i < 3000; ++i) other.command({i % 100 < 50 ? 4.0 : -4.0, 1}, now_ns += 2 * kMs);
+  model.change_settings(second);
+  for (std::int64_t at_ns = now_ns - 500 * kMs; at_ns < now_ns + 100 * kMs; at_ns += kMs) {
+    CHECK(model.at(at_ns).x == Approx(other.at(at_ns).x).margin(1e-6));
+    CHECK(model.motion_at(at_ns).speed_nm_per_s.x ==
+          Approx(other.motion_at(at_ns).speed_nm_per_s.x).margin(1e-4));
+  }
+}
+
+}  // namespace
+}  // namespace driftd::control

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// What locks found out of the stage outlives the daemon, for the same camera, description and
+// controller; and what is said of it.
+#include <memory>
+#include <string>
+
+#include "base/state_file.hpp"
+#include "daemon/resume/stage_memory.hpp"
+#include "daemon/status/stage_words.hpp"
+#include "housekeeping_for_tests.hpp"
+#include "saved_lock_for_tests.hpp"
+#include "support/catch.hpp"
+#include "turned_until.hpp"
+
+using namespace driftd;
+using namespace driftd::daemon;
+using namespace driftd::daemon::test;
+using control::StageKnowledge;
+using Kind = LoopCommand::Kind;
+
+namespace {
+
+StageKnowledge late_stage() {
+  return {.stage = {.image_to_stage = {1.25, 0, 0, 1},
+                    .delay_us = 9100,
+                    .time_constant_us = 1000,
+                    .resonance_hz = 60,
+                    .damping = 0.4},
+          .other_matrix = true,
+          .other_response = true};
+}
+
+/// One daemon after another, with the same state directory.
+struct Daemons {
+  StateFolder folder;
+  config::Config config = config::default_config();
+
+  struct Run {
+    PlayedLoop played;
+    PlayedCamera source;
+    Told told;
+    LoopControl loop{played.ports};
+    CameraWatch camera;
+    StageChannel stage;
+    StageMemory memory;
+
+    Run(const config::Config& config, const std::string& who)
+        : camera(config, source, loop, told.log),
+          stage(config, "0000000000000001", played.ports, loop, told.log),
+          memory(config, camera, loop, stage, told.log) {
+      source.described.description = who;
+      source.described.width_px = source.described.height_px = 100;
+      camera.look();
+      memory.recall();
+    }
+    void turn() {
+      played.turn();
+      loop.refresh();
+      memory.turn();
+    }
+    void find(const std::optional<StageKnowledge>& knowledge) {
+      played.report.stage_knowledge = knowledge;
+      ++played.report.stage_findings;
+      played.tell();
+      turn();
+    }
+    const LoopCommand* told_loop() {
+      turn();
+      turn();
+      for (const LoopCommand& command : played.taken)
+        if (command.kind == Kind::KnowStage) return &command;
+      return nullptr;
+    }
+    bool ignored() const {
+      for (const auto& event : told.events)
+        if (event["code"] == "state_ignored") return true;
+      return false;
+    }
+  };
+  std::unique_ptr<Run> run;
+
+  Daemons() { start(); }
+  void start(const std::string& who = "maker model 7 at 10.0.0.1") {
+    run.reset();
+    run = std::make_unique<Run>(config, who);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the next daemon goes by what a lock found out of the stage") {
+  Daemons d;
+  CHECK(d.run->told_loop() == nullptr);
+  d.run->find(late_stage());
+  d.start("maker model 7 at 10.0.0.9");  // its address may change
+  const LoopCommand* command = d.run->told_loop();
+  REQUIRE(command != nullptr);
+  CHECK(control::is_same_stage(command->knowledge.stage, late_stage().stage));
+  CHECK(command->knowledge.stage.image_to_stage == late_stage().stage.image_to_stage);
+  CHECK(command->knowledge.other_response);
+  CHECK_FALSE(d.run->ignored());
+}
+
+TEST_CASE("what was found of another stage, camera or description is not gone by") {
+  Daemons d;
+  d.run->find(late_stage());
+  SECTION("another camera") {
+    d.start("maker model 8 at 10.0.0.1");
+  }
+  SECTION("another description") {
+    d.config.stage.delay_us += 1;
+    d.start();
+  }
+  SECTION("another pixel size") {
+    d.config.optics.pixel_size_nm *= 2;
+    d.start();
+  }
+  CHECK(d.run->told_loop() == nullptr);
+  CHECK(d.run->ignored());
+}
+
+TEST_CASE("what a lock doubts is forgotten") {
+  Daemons d;
+  d.run->find(late_stage());
+  d.run->find(std::nullopt);
+  d.start();
+  CHECK(d.run->told_loop() == nullptr);
+  CHECK_FALSE(d.run->ignored());
+}
+
+TEST_CASE("a file that is damaged is said and passed over") {
+  const std::string text = to_text(SavedStageKnowledge{{}, "pi", late_stage()});
+  CHECK(read_stage_knowledge(text).controller == "pi");
+  std::string damaged = text;
+  damaged[damaged.find("9100")] = '8';
+  CHECK_THROWS_AS(read_stage_knowledge(damaged), StateError);
+  StageKnowledge flat = late_stage();
+  flat.stage.image_to_stage = {1, 1, 1, 1};
+  CHECK_THROWS_AS(read_stage_knowledge(to_text(SavedStageKnowledge{{}, "", flat})), StateError);
+  StageKnowledge early = late_stage();
+  early.stage.delay_us = -1;
+  CHECK_THROWS_AS(read_stage_knowledge(to_text(SavedStageKnowledge{{}, "", early})), StateError);
+}
+
+TEST_CASE("what was found is told in words beside what is configured") {
+  config::Stage told = config::default_config().stage;  // 3 ms and a time constant of 1 ms
+  StageKnowledge found{.stage = {.image_to_stage = {},
+                                 .delay_us = 9100,
+                                 .time_constant_us = 1000,
+                                 .resonance_hz = 0,
+                                 .damping = 1},
+                       .other_matrix = false,
+                       .other_response = true};
+  CHECK(stage_in_words(found, told) ==
+        "the stage answers 10.1 ms late, configured are 4.0 ms: `driftctl calibrate --write` keeps "
+        "it");
+  found.other_response = false;
+  CHECK(stage_in_words(found, told) == "the stage answers as configured");
+  found.other_matrix = true;
+  found.stage.image_to_stage = {1.25, 0, 0, 1};
+  CHECK_THAT(stage_in_words(found, told),
+             contains("moves 0.80 (x) and 1.00 (y) times as far as configured:"));
+}
