@@ -214,8 +214,9 @@ class ImageAxes::Choice {
     std::vector<std::pair<NumbersInName, const Value*>> names;
     for (auto value = first; value != values.end(); ++value)
       names.emplace_back(numbers_of((*value)->first.text), *value);
-    const bool alike = std::ranges::all_of(names, [&](const auto& name) {
-      return name.first.text == names.front().first.text && !name.first.numbers.empty();
+    const std::string text = names.empty() ? "" : names.front().first.text;
+    const bool alike = std::ranges::all_of(names, [&text](const auto& name) {
+      return name.first.text == text && !name.first.numbers.empty();
     });
     if (alike) {
       std::ranges::stable_sort(names, {}, [](const auto& name) { return name.first.numbers; });

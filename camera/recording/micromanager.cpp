@@ -316,10 +316,10 @@ std::optional<PagedFrames> micromanager_pages(const StackSettings& settings, Tif
             settings.names.every_page + " takes its pages as they are");
   }
   PagedFrames frames{.files = {settings.path}, .places = {}, .said = 0, .missing = {}};
-  const std::vector<std::size_t> pages = axes.frames(settings, facts.notes);
-  facts.place = axes.place_of(pages.front());
-  for (const std::size_t page : pages) {
-    frames.places.push_back({0, static_cast<std::int64_t>(page)});
+  const std::vector<std::size_t> images = axes.frames(settings, facts.notes);
+  facts.place = axes.place_of(images.front());
+  for (const std::size_t image : images) {
+    frames.places.push_back({0, static_cast<std::int64_t>(image)});
   }
   frames.said = static_cast<std::int64_t>(frames.places.size());
   if (!file.chain_is_whole()) frames.missing = broken_chain_in_words(file);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/median.hpp"
 #include "control/identification/record_fit.hpp"
 #include "control/identification/speed_bound.hpp"
 #include "control/identification/stage_description.hpp"
