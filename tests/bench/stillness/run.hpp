@@ -20,13 +20,16 @@ struct Flight {
   std::array<std::vector<float>, 2> residual_nm;  ///< truth at the instants since the lock
   std::vector<bool> left_out;                     ///< which the world says not to look at
   std::vector<bool> judged;                       ///< which count: neither left out nor learning
-  double change_nm2 = 0;                          ///< mean square per frame and axis
+  /// Truth's means over each millisecond after `learn_s`, whatever the world leaves out.
+  std::array<std::vector<float>, 2> millisecond_nm;
+  double change_nm2 = 0;   ///< mean square per frame and axis
   double normalised2 = 0;  ///< mean square of errors of the published drift over their sd
   double locked_share = 0;
   std::map<std::string, std::int64_t> frames_held;  ///< not locked, by reason
   double noise_nm = 0;                              ///< of the best mean over the markers
   double foretold_nm2 = 0;  ///< mean square that the law foretold; 0: it foretells nothing
   Learnt learnt;            ///< at the end
+  std::array<control::StageError, control::kAxes> stage_errors;  ///< likewise, by `auto`
 };
 
 /// The true stage differs from what was learnt, from some time of the lock on.

@@ -47,6 +47,7 @@ struct World {
   // Not keys of the file.
   bool fitted = false;      ///< markers are drawn and fitted
   bool remembering = true;  ///< markers have a reputation
+  bool fixed_rate = false;  ///< the camera does not let its frame period be changed
 };
 
 /// @throws simulator::ScenarioError
