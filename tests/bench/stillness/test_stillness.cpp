@@ -309,9 +309,9 @@ TEST_CASE("a flight is the same each time, and another with another seed") {
   const Flight first = fly(world, "pi", 1);
   CHECK(first.residual_nm == fly(world, "pi", 1).residual_nm);
   CHECK(first.residual_nm != fly(world, "pi", 2).residual_nm);
-  CHECK_THROWS_WITH(fly(world, "none", 1),
-                    "no control law is called 'none'; there are: pi, pi-alone, auto, observer, "
-                    "observer-alone, best");
+  CHECK_THROWS_WITH(fly(world, "pid", 1),
+                    "no control law is called 'pid'; there are: pi, pi-alone, auto, observer, "
+                    "observer-alone, best, none");
 }
 
 TEST_CASE("the residual's measures") {

@@ -159,7 +159,8 @@ class Calibrate(unittest.TestCase):
                       "no effect.\n", done.stderr)
         self.assertIn("driftd takes it over on reload", done.stderr)
         before = self.daemon.words[-1]["result"]["present"]
-        self.file("driftd.yaml.d/zz.yaml", "stage: {time_constant_us: 1000, delay_us: 3000, image_to_stage: [[1, 0], [0, 1]]}\n"
+        self.file("driftd.yaml.d/zz.yaml", "stage: {time_constant_us: 1000, delay_us: 3000, image_to_stage: [[1, 0], [0, 1]],\n"
+                  " acquaint: first}\n"
                   f"control: {{integral: {before['integral']}, proportional: {before['proportional']}}}\n")
         os.remove(self.written)
         done = self.run_it("--config", self.config, "--write")

@@ -168,7 +168,9 @@ TEST_CASE("the drivers of the table are those that there are", "[stage]") {
     if (driver != "none") told.emplace(driver);
   std::set<std::string> there;
   try {
-    make_stage({.driver = "none"});
+    StageOptions options;
+    options.driver = "none";
+    make_stage(options);
   } catch (const std::invalid_argument& error) {
     const std::string text = error.what();
     const std::string before = "expected one of ";

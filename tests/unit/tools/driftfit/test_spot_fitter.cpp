@@ -267,7 +267,7 @@ TEST_CASE("what --saturation would leave is counted, and what it leaves out is n
   }
 }
 
-TEST_CASE("--saturation is advised where it leaves markers for a drift, and else not") {
+TEST_CASE("a saturation is advised where it leaves markers for a drift, and else not") {
   const auto pixels = clipped(0.3, 100);
   const auto most = *std::max_element(pixels.begin(), pixels.end());
   ClippedPixels clipped;
