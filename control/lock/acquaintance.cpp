@@ -101,7 +101,6 @@ double Acquaintance::Telegraph::next(double reach_nm, double step_nm,
 
 bool Acquaintance::begin(const Start& start) noexcept {
   stop();
-  end_ = AcquaintanceEnd::None;
   if (!(start.period_s > 0) || start.period_s > kLongestPeriodS ||
       !(kShareOfLimit * start.largest_step_nm > kLeastStepNm))
     return false;
@@ -173,7 +172,6 @@ void Acquaintance::move_on(std::int64_t now_ns) noexcept {
 
 Vec2 Acquaintance::wanted_nm(Vec2 moved_nm, std::int64_t now_ns) noexcept {
   if (!is_under_way()) return centre_nm_;
-  if (now_ns - first_ns_ > kLongestNs) end(AcquaintanceEnd::GaveUp);
   ++frames_;
   move_on(now_ns);
   if (phase_ == Phase::Moving || phase_ == Phase::Resting) follow(moved_nm, now_ns);
@@ -191,7 +189,8 @@ Vec2 Acquaintance::wanted_nm(Vec2 moved_nm, std::int64_t now_ns) noexcept {
 }
 
 void Acquaintance::saw(const std::optional<StageFrame>& sample,
-                       const std::optional<StageMove>& told, std::int64_t exposure_ns) noexcept {
+                       const std::optional<StageMove>& told, std::int64_t exposure_ns,
+                       std::int64_t now_ns) noexcept {
   frame_ = {.run = run_,
             .measured = sample.has_value(),
             .sample = sample.value_or(StageFrame{}),
@@ -202,6 +201,8 @@ void Acquaintance::saw(const std::optional<StageFrame>& sample,
             .exposure_ns = exposure_ns};
   if (told) told_nm_ = told->total_nm;
   frame_.move.total_nm = difference(frame_.move.total_nm, origin_nm_);
+  // Also where no frame is a good one, for hours perhaps: the record would grow.
+  if (now_ns - first_ns_ > kLongestNs) return end(AcquaintanceEnd::GaveUp);
   if (asked_ || !told) return;
   if (phase_ == Phase::Waiting && frames_ == 0) {
     frame_.ask = AcquaintanceAsk::Find;

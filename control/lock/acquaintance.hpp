@@ -76,7 +76,7 @@ class Acquaintance {
   };
   /// @returns false, and nothing begins, where the camera is too slow or the limits leave no room
   bool begin(const Start& start) noexcept;
-  void stop() noexcept { phase_ = Phase::None; }
+  void stop() noexcept { end(AcquaintanceEnd::None); }
   /// What was told lately never left: the record says what is not so.
   void begin_anew(std::int64_t now_ns) noexcept;
   bool is_under_way() const noexcept { return phase_ != Phase::None; }
@@ -89,7 +89,7 @@ class Acquaintance {
   /// What became of the frame, whether it was a good one or not; after that frame() is to be passed
   /// on to the desk. @param told  where the stage was told to be; nothing: no command left
   void saw(const std::optional<StageFrame>& sample, const std::optional<StageMove>& told,
-           std::int64_t exposure_ns) noexcept;
+           std::int64_t exposure_ns, std::int64_t now_ns) noexcept;
   const AcquaintanceFrame& frame() const noexcept { return frame_; }
   /// @param usual_nm  as Start::sd_nm, now
   void hear(const AcquaintanceAnswer& answer, double usual_nm, std::int64_t now_ns) noexcept;
