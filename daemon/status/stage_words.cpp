@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "control/stage/stage_model.hpp"
-#include "daemon/status/status_messages.hpp"
+#include "daemon/wire/number_or_null.hpp"
 
 namespace driftd::daemon {
 namespace {

@@ -74,11 +74,13 @@ class DaemonPilot final : public Pilot {
  public:
   /// @param alone  once it is locked, the controller goes on by itself: nothing holds the lock
   /// @param observed  by the observer instead of PI, alone
+  /// @param rests  alone, and the stage stays where it is
   /// @param frozen  what it flies with, and learns no more; null: it learns
   DaemonPilot(const World& world, simulator::Simulation& simulation, control::ControlLaw law,
-              bool alone, bool observed, const Learnt* frozen)
+              bool alone, bool observed, bool rests, const Learnt* frozen)
       : world_(world),
         alone_(alone),
+        rests_(rests),
         simulation_(simulation),
         estimator_(estimator_settings(world)),
         supervisor_(supervisor_settings(world, law), control::FramePeriod(period_ns(world))),
@@ -143,6 +145,10 @@ class DaemonPilot final : public Pilot {
   std::optional<double> foretold_nm2() const override {
     return observed_ ? observed_->foretold_nm2() : std::nullopt;
   }
+  std::array<control::StageError, control::kAxes> stage_errors() const override {
+    const control::Observer& observer = supervisor_.controller().law().observer();
+    return {observer.stage_error(0), observer.stage_error(1)};
+  }
   Learnt learnt() const override { return observed_ ? observed_->learnt() : Learnt{}; }
   bool begin_move(const control::MovePath& path) override { return supervisor_.begin_move(path); }
   control::SetPoint set_point() const override { return supervisor_.set_point(); }
@@ -161,7 +167,7 @@ class DaemonPilot final : public Pilot {
   }
   std::optional<Vec2> fly_alone(const Frame& frame, const control::DriftEstimate& drift) {
     publish(frame, drift);
-    if (!drift.valid) return std::nullopt;
+    if (!drift.valid || rests_) return std::nullopt;
     if (observed_) return observed_->fly(drift, frame.taken_ns, frame.now_ns);
     controller_.remember_stage(frame.taken_ns);
     return controller_.update(drift.drift_nm, frame.taken_ns, frame.now_ns, drift.frames_averaged)
@@ -211,6 +217,7 @@ class DaemonPilot final : public Pilot {
 
   const World& world_;
   bool alone_;
+  bool rests_;
   simulator::Simulation& simulation_;
   std::unique_ptr<ObservedMarkers> markers_;
   control::DriftEstimator estimator_;
@@ -231,7 +238,8 @@ class DaemonPilot final : public Pilot {
 
 std::vector<std::string> law_names() {
   return {"pi",      std::string("pi") + kAlone,      "auto",
-          kObserver, kObserver + std::string(kAlone), kBestLaw};
+          kObserver, kObserver + std::string(kAlone), kBestLaw,
+          kNoLaw};
 }
 
 std::unique_ptr<Pilot> make_daemon_pilot(const World& world, simulator::Simulation& simulation,
@@ -242,8 +250,10 @@ std::unique_ptr<Pilot> make_daemon_pilot(const World& world, simulator::Simulati
     for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
     throw std::invalid_argument("no control law is called '" + law + "'; there are: " + names);
   }
-  return std::make_unique<DaemonPilot>(world, simulation, law_of(law), law.ends_with(kAlone),
-                                       law.starts_with(kObserver), frozen);
+  const bool rests = law == kNoLaw;
+  return std::make_unique<DaemonPilot>(world, simulation, law_of(law),
+                                       rests || law.ends_with(kAlone), law.starts_with(kObserver),
+                                       rests, frozen);
 }
 
 }  // namespace driftd::stillness

@@ -3,6 +3,7 @@
 // A run calls it once per frame that arrives. One thread.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ namespace driftd::stillness {
 
 /// The name of the bound's own controller.
 inline constexpr const char* kBestLaw = "best";
+/// Nobody moves the stage once the reference is taken.
+inline constexpr const char* kNoLaw = "none";
 
 /// A frame that arrives, as the world knows it: `truth` is the mean over its exposure.
 struct Frame {
@@ -55,6 +58,10 @@ class Pilot {
   virtual std::string stage_found() const { return {}; }
   /// The residual's mean square that the law expects of itself, mean of both axes.
   virtual std::optional<double> foretold_nm2() const { return std::nullopt; }
+  /// The camera's next frame period over its usual one, as the law wishes it.
+  virtual double period_share() const { return 1; }
+  /// How an observer under the supervisor found the stage to differ from what it was told.
+  virtual std::array<control::StageError, control::kAxes> stage_errors() const { return {}; }
   /// What the law has learnt of the sample; of one that flies with what was learnt elsewhere, that.
   virtual Learnt learnt() const { return {}; }
 

@@ -15,6 +15,7 @@ namespace {
 using simulator::kTickNs;
 
 constexpr std::int64_t kClockNs = 1'000'000'000;  ///< the daemon's clock at the scenario's start
+constexpr int kMillisecondTicks = static_cast<int>(1'000'000 / kTickNs);
 /// A lock that never engages ends here.
 constexpr double kLongestReferenceS = 60;
 /// From then on a law is expected to act.
@@ -66,16 +67,30 @@ class Run {
  private:
   void frame(std::int64_t number) {
     Vec2 sum;
-    for (std::size_t i = 0; i < ticks_.period; ++i) {
-      const auto tick =
-          static_cast<std::int64_t>(ticks_.period) * number + static_cast<std::int64_t>(i);
+    // As the law wished it when the frame before was over.
+    const double share = world_.fixed_rate ? 1 : pilot_->period_share();
+    const auto period =
+        static_cast<std::int64_t>(std::llround(share * static_cast<double>(ticks_.period)));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(period); ++i) {
+      const std::int64_t tick = start_tick_ + static_cast<std::int64_t>(i);
       simulation_.advance(tick * kTickNs);
       const Vec2 sample = simulation_.sample_nm();
       if (engaged_) judge(i, tick, sample);
+      if (engaged_ && is_learnt(tick * kTickNs)) keep_mean(sample);
       if (i >= ticks_.exposure) continue;
       sum = {sum.x + sample.x, sum.y + sample.y};
       if (i + 1 == ticks_.exposure) take(number, sum);
     }
+    start_tick_ += period;
+  }
+
+  void keep_mean(Vec2 sample_nm) {
+    millisecond_nm_ = {millisecond_nm_.x + sample_nm.x, millisecond_nm_.y + sample_nm.y};
+    if (++millisecond_ticks_ < kMillisecondTicks) return;
+    flight_.millisecond_nm[0].push_back(static_cast<float>(millisecond_nm_.x / kMillisecondTicks));
+    flight_.millisecond_nm[1].push_back(static_cast<float>(millisecond_nm_.y / kMillisecondTicks));
+    millisecond_nm_ = {};
+    millisecond_ticks_ = 0;
   }
 
   void judge(std::size_t tick_of_frame, std::int64_t tick, Vec2 sample_nm) {
@@ -98,7 +113,7 @@ class Run {
     const auto n = static_cast<double>(ticks_.exposure);
     Frame frame{.truth = simulation_.expose(simulation_.now_ns(), {.exposure_us = 100}, nullptr)};
     frame.truth.sample_nm = {sum.x / n, sum.y / n};
-    const auto start_ns = static_cast<std::int64_t>(ticks_.period) * number * kTickNs;
+    const std::int64_t start_ns = start_tick_ * kTickNs;
     frame.number = number;
     frame.truth.middle_ns = start_ns + std::llround(500 * world_.scenario.camera.exposure_us);
     const Belief& b = world_.belief;
@@ -208,6 +223,7 @@ class Run {
         foretold_sum_nm2_ / static_cast<double>(std::max<std::int64_t>(1, foretold_));
     flight_.learnt = pilot_->learnt();
     flight_.stage_found = pilot_->stage_found();
+    flight_.stage_errors = pilot_->stage_errors();
     // The lock holds the sample where its reference was, wherever that is.
     for (auto& axis : flight_.residual_nm) {
       double sum = 0, count = 0;
@@ -229,6 +245,9 @@ class Run {
   std::unique_ptr<Pilot> pilot_;
   Flight flight_;
   bool engaged_ = false, held_ = false;
+  std::int64_t start_tick_ = 0;  ///< of the frame
+  Vec2 millisecond_nm_;          ///< sum of the millisecond that is not over
+  int millisecond_ticks_ = 0;    ///< in it
   Vec2 told_nm_, unstrained_nm_;
   std::int64_t last_ns_ = 0;
   std::int64_t engaged_frames_ = 0, learnt_frames_ = 0, locked_frames_ = 0, published_ = 0;

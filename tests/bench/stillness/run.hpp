@@ -20,7 +20,9 @@ struct Flight {
   std::array<std::vector<float>, 2> residual_nm;  ///< truth at the instants since the lock
   std::vector<bool> left_out;                     ///< which the world says not to look at
   std::vector<bool> judged;                       ///< which count: neither left out nor learning
-  double change_nm2 = 0;                          ///< mean square per frame and axis
+  /// Truth's means over each millisecond after `learn_s`, whatever the world leaves out.
+  std::array<std::vector<float>, 2> millisecond_nm;
+  double change_nm2 = 0;   ///< mean square per frame and axis
   double normalised2 = 0;  ///< mean square of errors of the published drift over their sd
   double locked_share = 0;
   std::map<std::string, std::int64_t> frames_held;  ///< not locked, by reason
@@ -35,6 +37,7 @@ struct Flight {
   double alarm_s = -1;      ///< when it was first held for its stage, from the lock
   double driven_nm = 0;  ///< farthest from where the lock engaged, beyond what it moved by itself
   double driven_at_alarm_nm = 0;
+  std::array<control::StageError, control::kAxes> stage_errors;  ///< likewise, by `auto`
 };
 
 /// The true stage differs from what was learnt, from some time of the lock on.
