@@ -109,6 +109,8 @@ bool Acquaintance::begin(const Start& start) noexcept {
   first_ns_ = start.now_ns;
   reach_nm_ = std::clamp(kReachSd * start.sd_nm, kLeastReachNm, kLargestReachNm);
   step_nm_ = kShareOfLimit * start.largest_step_nm;
+  const Vec2 room = difference(start.high_nm, start.low_nm);
+  if (!(std::min(room.x, room.y) >= 2 * reach_nm_)) return false;
   follows_ = false;
   looks_ = StageLooks::Following;
   finding_ = {};
@@ -141,12 +143,23 @@ void Acquaintance::begin_anew(std::int64_t now_ns) noexcept {
 void Acquaintance::follow(Vec2 moved_nm, std::int64_t now_ns) noexcept {
   const double frame_s = std::min(seconds_between(last_ns_, now_ns), 0.1);
   last_ns_ = now_ns;
-  if (!follows_) return;
-  const Vec2 back{inverse_[0] * moved_nm.x + inverse_[1] * moved_nm.y,
-                  inverse_[2] * moved_nm.x + inverse_[3] * moved_nm.y};
-  const double most_nm = kFastestNmPerS * frame_s;
-  centre_nm_.x -= std::clamp(kFollowPerS * frame_s * back.x, -most_nm, most_nm);
-  centre_nm_.y -= std::clamp(kFollowPerS * frame_s * back.y, -most_nm, most_nm);
+  if (follows_) {
+    const Vec2 back{inverse_[0] * moved_nm.x + inverse_[1] * moved_nm.y,
+                    inverse_[2] * moved_nm.x + inverse_[3] * moved_nm.y};
+    const double most_nm = kFastestNmPerS * frame_s;
+    centre_nm_.x -= std::clamp(kFollowPerS * frame_s * back.x, -most_nm, most_nm);
+    centre_nm_.y -= std::clamp(kFollowPerS * frame_s * back.y, -most_nm, most_nm);
+  }
+  keep_within_range();
+}
+
+/// Moves that are cut off at one end tell nothing.
+void Acquaintance::keep_within_range() noexcept {
+  const auto within = [this](double nm, double low_nm, double high_nm) {
+    return std::clamp(nm, low_nm + reach_nm_, high_nm - reach_nm_);
+  };
+  centre_nm_ = {within(centre_nm_.x, start_.low_nm.x, start_.high_nm.x),
+                within(centre_nm_.y, start_.low_nm.y, start_.high_nm.y)};
 }
 
 bool Acquaintance::is_late(std::int64_t now_ns) const noexcept {

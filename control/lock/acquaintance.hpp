@@ -71,6 +71,7 @@ class Acquaintance {
     double sd_nm;    ///< of what cannot be predicted of the sample's motion, a frame
     double period_s;
     double largest_step_nm;  ///< that limits allow a frame
+    Vec2 low_nm, high_nm;    ///< between which they allow the stage to be
     StageModelSettings described;
     std::int64_t now_ns;
   };
@@ -116,6 +117,7 @@ class Acquaintance {
   void begin_record(std::int64_t now_ns) noexcept;
   void move_on(std::int64_t now_ns) noexcept;
   bool is_late(std::int64_t now_ns) const noexcept;
+  void keep_within_range() noexcept;
   void follow(Vec2 moved_nm, std::int64_t now_ns) noexcept;
   void judge_glimpse(const StageFinding& finding) noexcept;
   void judge_finding(const StageFinding& finding, double usual_nm, std::int64_t now_ns) noexcept;

@@ -87,6 +87,7 @@ void Supervisor::engage_acquaintance() noexcept {
 
 bool Supervisor::begin_acquaintance(Vec2 centre_nm, std::int64_t now_ns) noexcept {
   const double period_s = 1e-9 * period_.ns();
+  const CorrectionLimits limits = controller_.limits();
   usual_sd_nm_ = largest(monitor_.sd_nm());
   return acquaintance_.begin(
       {.centre_nm = centre_nm,
@@ -94,6 +95,8 @@ bool Supervisor::begin_acquaintance(Vec2 centre_nm, std::int64_t now_ns) noexcep
        .period_s = period_s,
        .largest_step_nm = std::min(settings_.controller.step_limit_nm,
                                    settings_.controller.rate_limit_nm_per_s * period_s),
+       .low_nm = limits.low_nm,
+       .high_nm = limits.high_nm,
        .described = controller_.stage().settings(),
        .now_ns = now_ns});
 }

@@ -204,6 +204,7 @@ TEST_CASE("a stage at fault is found before the lock has followed anything") {
     CHECK(scene.farthest_nm < 30);
     CHECK_FALSE(scene.supervisor.stage_knowledge());
   }
+  CHECK(driftd::test::watched_allocations() == 0);
 }
 
 TEST_CASE("a lock whose frames do not tell goes by the description") {
@@ -253,6 +254,7 @@ TEST_CASE("a lock that begins where moves have left the sample stays there") {
   CHECK(scene.supervisor.set_point().place_nm().x == scene.set_nm.x);
   CHECK(std::abs(scene.supervisor.moved_nm().x - scene.set_nm.x) < 0.1);
   CHECK(std::abs(scene.place_nm.x - scene.zero_nm.x - scene.set_nm.x) < 2);
+  CHECK(driftd::test::watched_allocations() == 0);
 }
 
 TEST_CASE("a lock that is held again and again goes by the description in the end") {
@@ -281,6 +283,31 @@ TEST_CASE("`never` goes by the description, whatever a lock before has found") {
   CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Told);
   CHECK(scene.supervisor.controller().stage().settings().delay_us ==
         other.controller.stage_delay_us);
+}
+
+TEST_CASE("near the stage's range the moves stay within it") {
+  SupervisorSettings told = settings();
+  SECTION("with room for them") {
+    told.controller.range_limit_nm = 8;
+    Scene scene(told);
+    scene.drift_nm_per_s = 8;
+    scene.lock();
+    while (scene.supervisor.is_acquainting()) {
+      const Decision d = scene.frame();
+      CHECK((d.correction.limited & kLimitRange) == 0);
+    }
+    CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+  }
+  SECTION("with none") {
+    told.controller.range_limit_nm = 2;
+    Scene scene(told);
+    scene.drift_nm_per_s = 5;
+    scene.lock();
+    scene.until_it_acts();
+    CHECK(scene.supervisor.acquaintance() == StageAcquaintance::NotFound);
+    CHECK(scene.supervisor.stage_looks() == StageLooks::Following);
+    CHECK(scene.supervisor.lock().state == LockState::Locked);
+  }
 }
 
 TEST_CASE("the record ends while no frame is a good one") {
